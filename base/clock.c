@@ -22,7 +22,7 @@ static uint64_t monotonic_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 /* One moment on both clocks: of a few tries the one in which the counter moved least. */
@@ -54,7 +54,7 @@ static uint64_t calibrate_counter(void)
     return (uint64_t)(((unsigned __int128)(n1 - n0) << 32) / (t1 - t0));
 }
 
-void kedge_clock_fast_init(struct kedge_clock_fast *clock)
+void base_clock_fast_init(struct base_clock_fast *clock)
 {
     clock->counter = false;
     clock->base = 0;
@@ -75,7 +75,7 @@ void kedge_clock_fast_init(struct kedge_clock_fast *clock)
 
 #else
 
-void kedge_clock_fast_init(struct kedge_clock_fast *clock)
+void base_clock_fast_init(struct base_clock_fast *clock)
 {
     clock->counter = false;
     clock->base = 0;

@@ -17,7 +17,7 @@
 
 /* Four bits at a time: 16 entries, small enough to be read and trusted. Reflected polynomial
  * 0x82f63b78. */
-uint32_t kedge_crc32c_portable(uint32_t crc, const void *bytes, size_t length)
+uint32_t base_crc32c_portable(uint32_t crc, const void *bytes, size_t length)
 {
     static const uint32_t nibble[16] = {
         0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
@@ -34,7 +34,7 @@ uint32_t kedge_crc32c_portable(uint32_t crc, const void *bytes, size_t length)
     return ~crc;
 }
 
-uint32_t kedge_crc32c(uint32_t crc, const void *bytes, size_t length)
+uint32_t base_crc32c(uint32_t crc, const void *bytes, size_t length)
 {
 #ifdef STEP8
     const uint8_t *p = bytes;
@@ -54,6 +54,6 @@ uint32_t kedge_crc32c(uint32_t crc, const void *bytes, size_t length)
         crc = STEP1(crc, *p);
     return ~crc;
 #else
-    return kedge_crc32c_portable(crc, bytes, length);
+    return base_crc32c_portable(crc, bytes, length);
 #endif
 }

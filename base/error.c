@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int kedge_err(struct kedge_errbuf *err, int status, const char *format, ...)
+int base_err(struct base_errbuf *err, int status, const char *format, ...)
 {
     if (err != NULL) {
         va_list args;
@@ -16,8 +16,8 @@ int kedge_err(struct kedge_errbuf *err, int status, const char *format, ...)
     return status;
 }
 
-/* The first row with an HTTP status is the one that kedge_error_of_http() finds. */
-static const struct kedge_error table[] = {
+/* The first row with an HTTP status is the one that base_error_of_http() finds. */
+static const struct base_error table[] = {
     {EIO, 500, 1, "internal error"},
     {EINVAL, 400, 2, "the request is malformed"},
     {EPROTO, 400, 2, "the peer does not speak this protocol"},
@@ -50,7 +50,7 @@ static const struct kedge_error table[] = {
     {ENOMEM, 507, 6, "out of memory"},
 };
 
-const struct kedge_error *kedge_error_of(int errnum)
+const struct base_error *base_error_of(int errnum)
 {
     if (errnum < 0)
         errnum = -errnum;
@@ -60,7 +60,7 @@ const struct kedge_error *kedge_error_of(int errnum)
     return &table[0];
 }
 
-const struct kedge_error *kedge_error_of_http(int status)
+const struct base_error *base_error_of_http(int status)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].http == status)

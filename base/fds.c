@@ -25,12 +25,12 @@ enum { DRAIN_MOST = 1024 }; /* messages: more than a socket's buffer holds */
 /* Aligned as the kernel wants it. */
 union control {
     struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int) * KEDGE_FDS_MAX)];
+    char bytes[CMSG_SPACE(sizeof(int) * BASE_FDS_MAX)];
 };
 
-int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds, unsigned count)
+int base_fds_send(int socket, const void *message, size_t bytes, const int *fds, unsigned count)
 {
-    if (count > KEDGE_FDS_MAX || bytes == 0)
+    if (count > BASE_FDS_MAX || bytes == 0)
         return -EINVAL;
     union control control;
     struct iovec iov = {.iov_base = (void *)message, .iov_len = bytes};
@@ -53,7 +53,7 @@ int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds
 }
 
 /* Collects what came; there is at most one SCM_RIGHTS header, but nothing here relies on it. */
-static unsigned collect_fds(struct msghdr *msg, int fds[KEDGE_FDS_MAX])
+static unsigned collect_fds(struct msghdr *msg, int fds[BASE_FDS_MAX])
 {
     unsigned count = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
@@ -63,7 +63,7 @@ static unsigned collect_fds(struct msghdr *msg, int fds[KEDGE_FDS_MAX])
         for (size_t i = 0; i < n; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (count < KEDGE_FDS_MAX)
+            if (count < BASE_FDS_MAX)
                 fds[count++] = fd;
             else
                 close(fd);
@@ -72,14 +72,14 @@ static unsigned collect_fds(struct msghdr *msg, int fds[KEDGE_FDS_MAX])
     return count;
 }
 
-int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
-                   unsigned max_fds, unsigned *count)
+int base_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
+                  unsigned max_fds, unsigned *count)
 {
     union control control;
-    int came[KEDGE_FDS_MAX];
+    int came[BASE_FDS_MAX];
     struct iovec iov = {.iov_base = message, .iov_len = capacity};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (capacity == 0 || max_fds > KEDGE_FDS_MAX)
+    if (capacity == 0 || max_fds > BASE_FDS_MAX)
         return -EINVAL;
     if (max_fds > 0) { /* else none is made at all: the kernel says that it dropped some */
         msg.msg_control = control.bytes;
@@ -108,13 +108,13 @@ int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, in
     return 0;
 }
 
-int kedge_fds_refuse(int socket)
+int base_fds_refuse(int socket)
 {
     const int no = 0;
     return setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no) == 0 ? 0 : -errno;
 }
 
-int kedge_fds_look(int socket)
+int base_fds_look(int socket)
 {
     char byte;
     struct iovec iov = {.iov_base = &byte, .iov_len = sizeof byte};
@@ -148,7 +148,7 @@ static int drop_message(int socket)
     return recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-int kedge_fds_drain(int socket)
+int base_fds_drain(int socket)
 {
     const int yes = 1;
     int status = setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0 ? 0 : -errno;
@@ -157,13 +157,13 @@ int kedge_fds_drain(int socket)
     return status == -ENODATA ? 0 : -EPROTO;
 }
 
-int kedge_pidfd_open(pid_t pid)
+int base_pidfd_open(pid_t pid)
 {
     long fd = syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
     return fd < 0 ? -errno : (int)fd;
 }
 
-int kedge_fds_peer(int socket, struct kedge_peer_process *out)
+int base_fds_peer(int socket, struct base_peer_process *out)
 {
     struct ucred cred;
     socklen_t length = sizeof cred;
@@ -171,22 +171,22 @@ int kedge_fds_peer(int socket, struct kedge_peer_process *out)
         return -errno;
     if (cred.pid <= 0)
         return -ENOTCONN;
-    *out = (struct kedge_peer_process){.uid = cred.uid, .gid = cred.gid, .pid = cred.pid};
+    *out = (struct base_peer_process){.uid = cred.uid, .gid = cred.gid, .pid = cred.pid};
     return 0;
 }
 
-int kedge_fds_peer_pidfd(int socket, pid_t pid)
+int base_fds_peer_pidfd(int socket, pid_t pid)
 {
     int pidfd = -1;
     socklen_t length = sizeof pidfd;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0)
         return pidfd;
     if (errno == ENOPROTOOPT)
-        return kedge_pidfd_open(pid);
+        return base_pidfd_open(pid);
     return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno;
 }
 
-int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map)
+int base_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map)
 {
     int status, file, seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     void *mapped;
@@ -222,7 +222,7 @@ close_file:
     return status;
 }
 
-int kedge_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map)
+int base_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map)
 {
     struct stat st;
     if (bytes == 0)
@@ -253,26 +253,26 @@ static void grow_table(int entries)
         close(any);
 }
 
-int kedge_fds_provide(uint64_t wanted, uint64_t count, const char *things, const char *setting,
-                      struct kedge_errbuf *err)
+int base_fds_provide(uint64_t wanted, uint64_t count, const char *things, const char *setting,
+                     struct base_errbuf *err)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return 0;
     if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
-        return kedge_err(err, -EMFILE,
-                         "%llu %s need %llu open files but %llu are allowed: lower %s, or raise "
-                         "LimitNOFILE",
-                         (unsigned long long)count, things, (unsigned long long)wanted,
-                         (unsigned long long)limit.rlim_max, setting);
+        return base_err(err, -EMFILE,
+                        "%llu %s need %llu open files but %llu are allowed: lower %s, or raise "
+                        "LimitNOFILE",
+                        (unsigned long long)count, things, (unsigned long long)wanted,
+                        (unsigned long long)limit.rlim_max, setting);
     if (limit.rlim_cur < wanted) {
         limit.rlim_cur = wanted;
         if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-            return kedge_err(err, -EMFILE,
-                             "%llu %s need %llu open files, which the kernel refuses: %s (lower "
-                             "%s, or raise fs.nr_open)",
-                             (unsigned long long)count, things, (unsigned long long)wanted,
-                             strerror(errno), setting);
+            return base_err(err, -EMFILE,
+                            "%llu %s need %llu open files, which the kernel refuses: %s (lower "
+                            "%s, or raise fs.nr_open)",
+                            (unsigned long long)count, things, (unsigned long long)wanted,
+                            strerror(errno), setting);
     }
     grow_table((int)wanted);
     return 0;

@@ -11,18 +11,18 @@
 
 #include "base/clock.h"
 
-int kedge_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+int base_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
-    struct timespec t = {.tv_sec = (time_t)(timeout_ns / KEDGE_NS_PER_S),
-                         .tv_nsec = (long)(timeout_ns % KEDGE_NS_PER_S)};
+    struct timespec t = {.tv_sec = (time_t)(timeout_ns / BASE_NS_PER_S),
+                         .tv_nsec = (long)(timeout_ns % BASE_NS_PER_S)};
     /* Not FUTEX_PRIVATE_FLAG: the other side is another process. */
-    if (syscall(SYS_futex, word, FUTEX_WAIT, expected,
-                timeout_ns == KEDGE_FUTEX_FOREVER ? NULL : &t, NULL, 0) == 0)
+    if (syscall(SYS_futex, word, FUTEX_WAIT, expected, timeout_ns == BASE_FUTEX_FOREVER ? NULL : &t,
+                NULL, 0) == 0)
         return 0;
     return -errno;
 }
 
-int kedge_futex_wake(_Atomic uint32_t *word, uint32_t count)
+int base_futex_wake(_Atomic uint32_t *word, uint32_t count)
 {
     long woken =
         syscall(SYS_futex, word, FUTEX_WAKE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0);

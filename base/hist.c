@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(struct kedge_hist) <= 32 * 1024, "a histogram is small");
+_Static_assert(sizeof(struct base_hist) <= 32 * 1024, "a histogram is small");
 
-void kedge_hist_reset(struct kedge_hist *h)
+void base_hist_reset(struct base_hist *h)
 {
     memset(h, 0, sizeof *h);
     h->min = UINT64_MAX;
@@ -14,14 +14,14 @@ void kedge_hist_reset(struct kedge_hist *h)
 /* The lowest value of a step, and how many values fall in it. */
 static uint64_t step_low(uint32_t step, uint64_t *width)
 {
-    uint32_t shift = step >> KEDGE_HIST_STEP_BITS > 1 ? (step >> KEDGE_HIST_STEP_BITS) - 1 : 0;
+    uint32_t shift = step >> BASE_HIST_STEP_BITS > 1 ? (step >> BASE_HIST_STEP_BITS) - 1 : 0;
     *width = 1ull << shift;
-    return (uint64_t)(step - (shift << KEDGE_HIST_STEP_BITS)) << shift;
+    return (uint64_t)(step - (shift << BASE_HIST_STEP_BITS)) << shift;
 }
 
-void kedge_hist_merge(struct kedge_hist *to, const struct kedge_hist *from)
+void base_hist_merge(struct base_hist *to, const struct base_hist *from)
 {
-    for (uint32_t i = 0; i < KEDGE_HIST_STEPS; i++)
+    for (uint32_t i = 0; i < BASE_HIST_STEPS; i++)
         to->steps[i] += from->steps[i];
     to->count += from->count;
     to->sum = to->sum + from->sum < to->sum ? UINT64_MAX : to->sum + from->sum;
@@ -29,7 +29,7 @@ void kedge_hist_merge(struct kedge_hist *to, const struct kedge_hist *from)
     to->max = from->max > to->max ? from->max : to->max;
 }
 
-uint64_t kedge_hist_percentile(const struct kedge_hist *h, double percent)
+uint64_t base_hist_percentile(const struct base_hist *h, double percent)
 {
     if (h->count == 0)
         return 0;
@@ -44,7 +44,7 @@ uint64_t kedge_hist_percentile(const struct kedge_hist *h, double percent)
     if (rank > h->count)
         rank = h->count;
     uint64_t seen = 0;
-    for (uint32_t i = 0; i < KEDGE_HIST_STEPS; i++) {
+    for (uint32_t i = 0; i < BASE_HIST_STEPS; i++) {
         seen += h->steps[i];
         if (seen >= rank) {
             uint64_t width, value = step_low(i, &width);
@@ -56,7 +56,7 @@ uint64_t kedge_hist_percentile(const struct kedge_hist *h, double percent)
     return h->max;
 }
 
-double kedge_hist_mean(const struct kedge_hist *h)
+double base_hist_mean(const struct base_hist *h)
 {
     return h->count == 0 ? 0 : (double)h->sum / (double)h->count;
 }

@@ -13,50 +13,50 @@
 static const char *const names[] = {"error", "warn", "info", "debug"};
 enum { LEVELS = sizeof names / sizeof names[0] };
 
-static _Atomic int level_written = KEDGE_LOG_INFO;
+static _Atomic int level_written = BASE_LOG_INFO;
 static const char *_Atomic component_name = "kedge";
 static _Atomic uint64_t dropped;
 
-void kedge_log_init(const char *component, enum kedge_log_level level)
+void base_log_init(const char *component, enum base_log_level level)
 {
     atomic_store(&component_name, component);
     atomic_store(&level_written, (int)level);
 }
 
-bool kedge_log_enabled(enum kedge_log_level level)
+bool base_log_enabled(enum base_log_level level)
 {
     return (int)level <= atomic_load_explicit(&level_written, memory_order_relaxed);
 }
 
-int kedge_log_parse_level(const char *text, enum kedge_log_level *level)
+int base_log_parse_level(const char *text, enum base_log_level *level)
 {
     for (int i = 0; i < LEVELS; i++) {
         if (strcmp(text, names[i]) == 0) {
-            *level = (enum kedge_log_level)i;
+            *level = (enum base_log_level)i;
             return 0;
         }
     }
     return -EINVAL;
 }
 
-uint64_t kedge_log_dropped(void)
+uint64_t base_log_dropped(void)
 {
     return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-/* A pipe or a terminal that poll() calls writable takes KEDGE_LOG_LINE bytes (less than PIPE_BUF)
+/* A pipe or a terminal that poll() calls writable takes BASE_LOG_LINE bytes (less than PIPE_BUF)
  * in one piece. */
 static void write_line(const char *line, size_t length)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (poll(&p, 1, KEDGE_LOG_WAIT_MS) == 1 && (p.revents & POLLOUT) != 0 &&
+    if (poll(&p, 1, BASE_LOG_WAIT_MS) == 1 && (p.revents & POLLOUT) != 0 &&
         write(STDERR_FILENO, line, length) == (ssize_t)length)
         return;
     atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 }
 
 /* "2026-01-31T12:00:00.123Z info kedge-agentd: event" */
-static int format_head(char *line, size_t bytes, enum kedge_log_level level, const char *event)
+static int format_head(char *line, size_t bytes, enum base_log_level level, const char *event)
 {
     struct timespec now;
     struct tm utc;
@@ -72,10 +72,10 @@ static int format_head(char *line, size_t bytes, enum kedge_log_level level, con
 enum { MARK = '\x01', OTHER_MARK = '\x02' };
 
 /* The format with that in the place of its quotes, in so many bytes; 0: there is no room. */
-static bool mark_quotes(const char *format, char mark, char out[KEDGE_LOG_LINE])
+static bool mark_quotes(const char *format, char mark, char out[BASE_LOG_LINE])
 {
     const size_t length = strlen(format);
-    if (length >= KEDGE_LOG_LINE)
+    if (length >= BASE_LOG_LINE)
         return false;
     for (size_t i = 0; i <= length; i++)
         out[i] = format[i] == '"' ? mark : format[i];
@@ -87,7 +87,7 @@ static bool mark_quotes(const char *format, char mark, char out[KEDGE_LOG_LINE])
  * How long it is; what has no room is cut, and its value ends there. */
 static size_t format_pairs(char *line, size_t bytes, const char *format, va_list args)
 {
-    char marked[KEDGE_LOG_LINE], other[KEDGE_LOG_LINE];
+    char marked[BASE_LOG_LINE], other[BASE_LOG_LINE];
     va_list again;
     bool inside = false;
     if (!mark_quotes(format, MARK, marked))
@@ -115,12 +115,12 @@ static size_t format_pairs(char *line, size_t bytes, const char *format, va_list
     return used;
 }
 
-void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
+void base_log(enum base_log_level level, const char *event, const char *format, ...)
 {
-    if ((unsigned)level >= LEVELS || !kedge_log_enabled(level))
+    if ((unsigned)level >= LEVELS || !base_log_enabled(level))
         return;
     int saved = errno;
-    char line[KEDGE_LOG_LINE];
+    char line[BASE_LOG_LINE];
     const size_t room = sizeof line - 1; /* for the newline */
     size_t used = (size_t)format_head(line, room, level, event);
     if (used < room - 1 && format[0] != '\0') {
@@ -139,8 +139,8 @@ void kedge_log(enum kedge_log_level level, const char *event, const char *format
     errno = saved;
 }
 
-bool kedge_log_allow(struct kedge_log_limit *limit, uint64_t now_ns, uint64_t period_ns,
-                     uint32_t burst, uint32_t *suppressed)
+bool base_log_allow(struct base_log_limit *limit, uint64_t now_ns, uint64_t period_ns,
+                    uint32_t burst, uint32_t *suppressed)
 {
     if (now_ns - limit->since_ns >= period_ns) {
         limit->since_ns = now_ns;

@@ -50,13 +50,13 @@ static uint64_t max_of(const char *root, const char *path)
         return bytes;
     if (fgets(text, sizeof text, file) != NULL) {
         text[strcspn(text, "\n")] = '\0';
-        (void)kedge_parse_u64(text, 0, UINT64_MAX, &bytes); /* "max" is no number */
+        (void)base_parse_u64(text, 0, UINT64_MAX, &bytes); /* "max" is no number */
     }
     (void)fclose(file);
     return bytes;
 }
 
-uint64_t kedge_memory_group(const char *membership, const char *root)
+uint64_t base_memory_group(const char *membership, const char *root)
 {
     char *path = path_of_group(membership);
     uint64_t least = UINT64_MAX;
@@ -72,11 +72,11 @@ uint64_t kedge_memory_group(const char *membership, const char *root)
     return least;
 }
 
-uint64_t kedge_memory_most(bool *of_group)
+uint64_t base_memory_most(bool *of_group)
 {
     struct sysinfo host;
     const uint64_t all = sysinfo(&host) == 0 ? (uint64_t)host.totalram * host.mem_unit : UINT64_MAX;
-    const uint64_t group = kedge_memory_group("/proc/self/cgroup", "/sys/fs/cgroup");
+    const uint64_t group = base_memory_group("/proc/self/cgroup", "/sys/fs/cgroup");
     *of_group = group < all;
     return group < all ? group : all;
 }

@@ -19,77 +19,77 @@ static bool is_name(const char *name)
 }
 
 /* Label values escape the quote, help texts do not. */
-static void append_escaped(struct kedge_text *t, const char *value, bool label)
+static void append_escaped(struct base_text *t, const char *value, bool label)
 {
     for (; *value != '\0'; value++) {
         if (*value == '\\')
-            kedge_text_append(t, "\\\\", 2);
+            base_text_append(t, "\\\\", 2);
         else if (*value == '\n')
-            kedge_text_append(t, "\\n", 2);
+            base_text_append(t, "\\n", 2);
         else if (*value == '"' && label)
-            kedge_text_append(t, "\\\"", 2);
+            base_text_append(t, "\\\"", 2);
         else
-            kedge_text_append(t, value, 1);
+            base_text_append(t, value, 1);
     }
 }
 
-void kedge_metric_head(struct kedge_text *t, const char *name, enum kedge_metric_type type,
-                       const char *help)
+void base_metric_head(struct base_text *t, const char *name, enum base_metric_type type,
+                      const char *help)
 {
     static const char *const types[] = {"counter", "gauge"};
-    KEDGE_ASSERT(is_name(name));
-    kedge_text_printf(t, "# HELP %s ", name);
+    BASE_ASSERT(is_name(name));
+    base_text_printf(t, "# HELP %s ", name);
     append_escaped(t, help, false);
-    kedge_text_printf(t, "\n# TYPE %s %s\n", name, types[type]);
+    base_text_printf(t, "\n# TYPE %s %s\n", name, types[type]);
 }
 
 /* name {labels} and a blank. */
-static void append_series(struct kedge_text *t, const char *name,
-                          const struct kedge_metric_label *labels, size_t count)
+static void append_series(struct base_text *t, const char *name,
+                          const struct base_metric_label *labels, size_t count)
 {
-    KEDGE_ASSERT(is_name(name));
-    kedge_text_printf(t, "%s", name);
+    BASE_ASSERT(is_name(name));
+    base_text_printf(t, "%s", name);
     const char *before = "{";
     for (size_t i = 0; i < count; i++) {
-        KEDGE_ASSERT(is_name(labels[i].name));
-        kedge_text_printf(t, "%s%s=\"", before, labels[i].name);
+        BASE_ASSERT(is_name(labels[i].name));
+        base_text_printf(t, "%s%s=\"", before, labels[i].name);
         append_escaped(t, labels[i].value, true);
-        kedge_text_append(t, "\"", 1);
+        base_text_append(t, "\"", 1);
         before = ",";
     }
-    kedge_text_printf(t, "%s ", before[0] == ',' ? "}" : "");
+    base_text_printf(t, "%s ", before[0] == ',' ? "}" : "");
 }
 
-void kedge_metric_u64(struct kedge_text *t, const char *name,
-                      const struct kedge_metric_label *labels, size_t count, uint64_t value)
+void base_metric_u64(struct base_text *t, const char *name, const struct base_metric_label *labels,
+                     size_t count, uint64_t value)
 {
     append_series(t, name, labels, count);
-    kedge_text_printf(t, "%" PRIu64 "\n", value);
+    base_text_printf(t, "%" PRIu64 "\n", value);
 }
 
-void kedge_metric_double(struct kedge_text *t, const char *name,
-                         const struct kedge_metric_label *labels, size_t count, double value)
+void base_metric_double(struct base_text *t, const char *name,
+                        const struct base_metric_label *labels, size_t count, double value)
 {
     append_series(t, name, labels, count);
     if (isnan(value))
-        kedge_text_printf(t, "NaN\n");
+        base_text_printf(t, "NaN\n");
     else if (isinf(value))
-        kedge_text_printf(t, value > 0 ? "+Inf\n" : "-Inf\n");
+        base_text_printf(t, value > 0 ? "+Inf\n" : "-Inf\n");
     else
-        kedge_text_printf(t, "%.17g\n", value);
+        base_text_printf(t, "%.17g\n", value);
 }
 
-void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_type type,
-                      const char *help, uint64_t value)
+void base_metric_one(struct base_text *t, const char *name, enum base_metric_type type,
+                     const char *help, uint64_t value)
 {
-    kedge_metric_head(t, name, type, help);
-    kedge_metric_u64(t, name, NULL, 0, value);
+    base_metric_head(t, name, type, help);
+    base_metric_u64(t, name, NULL, 0, value);
 }
 
-void kedge_metric_build_info(struct kedge_text *t, const char *name)
+void base_metric_build_info(struct base_text *t, const char *name)
 {
-    const struct kedge_metric_label label[] = {{"version", KEDGE_VERSION},
-                                               {"commit", kedge_version_commit()}};
-    kedge_metric_head(t, name, KEDGE_METRIC_GAUGE, "Always 1; its labels say what is running.");
-    kedge_metric_u64(t, name, label, 2, 1);
+    const struct base_metric_label label[] = {{"version", KEDGE_VERSION},
+                                              {"commit", base_version_commit()}};
+    base_metric_head(t, name, BASE_METRIC_GAUGE, "Always 1; its labels say what is running.");
+    base_metric_u64(t, name, label, 2, 1);
 }

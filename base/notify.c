@@ -22,7 +22,7 @@ static struct {
     socklen_t to_bytes;
     uint64_t period_ns; /* of the watchdog's signs of life; 0: nobody waits for them */
     uint64_t next_ns;
-    char unsent[KEDGE_NOTIFY_TEXT]; /* what the supervisor had no room for; empty: nothing */
+    char unsent[BASE_NOTIFY_TEXT]; /* what the supervisor had no room for; empty: nothing */
 } notify = {.fd = -1};
 
 /* False for what systemd never gives. */
@@ -48,15 +48,15 @@ static uint64_t parse_period(const char *usec, const char *pid)
     errno = 0;
     const unsigned long long value = strtoull(usec, &end, 10);
     if (errno != 0 || usec[0] < '0' || usec[0] > '9' || *end != '\0' ||
-        value > UINT64_MAX / KEDGE_NS_PER_US)
+        value > UINT64_MAX / BASE_NS_PER_US)
         return 0;
-    return value * KEDGE_NS_PER_US / 2;
+    return value * BASE_NS_PER_US / 2;
 }
 
-void kedge_notify_init(void)
+void base_notify_init(void)
 {
     const char *address = getenv("NOTIFY_SOCKET");
-    kedge_notify_fini();
+    base_notify_fini();
     if (address != NULL && parse_address(address)) {
         notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         notify.period_ns = parse_period(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"));
@@ -86,30 +86,30 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
         notify.unsent[0] = '\0';
 }
 
-void kedge_notify_ready(const char *status)
+void base_notify_ready(const char *status)
 {
     say("READY=1\nSTATUS=%s", status);
 }
 
-void kedge_notify_reloading(void)
+void base_notify_reloading(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t); /* this very clock: that is how reloads are told apart */
-    const uint64_t usec = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / KEDGE_NS_PER_US;
+    const uint64_t usec = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / BASE_NS_PER_US;
     say("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, usec);
 }
 
-void kedge_notify_status(const char *status)
+void base_notify_status(const char *status)
 {
     say("STATUS=%s", status);
 }
 
-void kedge_notify_stopping(void)
+void base_notify_stopping(void)
 {
     say("STOPPING=1\nSTATUS=stopping");
 }
 
-void kedge_notify_tick(uint64_t now_ns)
+void base_notify_tick(uint64_t now_ns)
 {
     if (notify.fd < 0)
         return;
@@ -121,7 +121,7 @@ void kedge_notify_tick(uint64_t now_ns)
         notify.next_ns = now_ns + notify.period_ns;
 }
 
-void kedge_notify_fini(void)
+void base_notify_fini(void)
 {
     if (notify.fd >= 0)
         close(notify.fd);

@@ -23,7 +23,7 @@ static int parse_digits(const char *text, uint64_t *out, const char **end)
     return 0;
 }
 
-int kedge_parse_name(const char *text, size_t max)
+int base_parse_name(const char *text, size_t max)
 {
     const size_t length = strlen(text);
     if (length < 1 || length > max || text[0] == '-' || text[0] == '.')
@@ -31,7 +31,7 @@ int kedge_parse_name(const char *text, size_t max)
     return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length ? 0 : -EINVAL;
 }
 
-int kedge_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+int base_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
     uint64_t value;
     const char *end;
@@ -46,7 +46,7 @@ int kedge_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
     return 0;
 }
 
-int kedge_parse_range(const char *text, uint64_t max, uint64_t *first, uint64_t *last)
+int base_parse_range(const char *text, uint64_t max, uint64_t *first, uint64_t *last)
 {
     uint64_t a, b;
     const char *end;
@@ -55,7 +55,7 @@ int kedge_parse_range(const char *text, uint64_t max, uint64_t *first, uint64_t 
         return status;
     if (*end != '-')
         return -EINVAL;
-    status = kedge_parse_u64(end + 1, 0, max, &b);
+    status = base_parse_u64(end + 1, 0, max, &b);
     if (status != 0)
         return status;
     if (a > b)
@@ -89,7 +89,7 @@ static int parse_scaled(const char *text, const struct unit *units, size_t count
     return -EINVAL;
 }
 
-int kedge_parse_duration(const char *text, uint64_t *out_ns)
+int base_parse_duration(const char *text, uint64_t *out_ns)
 {
     static const struct unit units[] = {
         {"ns", 1},
@@ -107,7 +107,7 @@ int kedge_parse_duration(const char *text, uint64_t *out_ns)
     return parse_scaled(text, units, sizeof units / sizeof units[0], out_ns);
 }
 
-int kedge_parse_bytes(const char *text, uint64_t *out)
+int base_parse_bytes(const char *text, uint64_t *out)
 {
     static const struct unit units[] = {
         {"", 1},
@@ -120,7 +120,7 @@ int kedge_parse_bytes(const char *text, uint64_t *out)
     return parse_scaled(text, units, sizeof units / sizeof units[0], out);
 }
 
-int kedge_gid_parse(const char *text, uint8_t gid[16])
+int base_gid_parse(const char *text, uint8_t gid[16])
 {
     uint8_t v6[16], v4[4];
     if (inet_pton(AF_INET6, text, v6) == 1) {
@@ -135,13 +135,13 @@ int kedge_gid_parse(const char *text, uint8_t gid[16])
     return 0;
 }
 
-const char *kedge_gid_format(const uint8_t gid[16], char out[KEDGE_GID_TEXT])
+const char *base_gid_format(const uint8_t gid[16], char out[BASE_GID_TEXT])
 {
-    _Static_assert(KEDGE_GID_TEXT >= INET6_ADDRSTRLEN, "the longest address fits");
-    return inet_ntop(AF_INET6, gid, out, KEDGE_GID_TEXT);
+    _Static_assert(BASE_GID_TEXT >= INET6_ADDRSTRLEN, "the longest address fits");
+    return inet_ntop(AF_INET6, gid, out, BASE_GID_TEXT);
 }
 
-const char *kedge_hex_encode(const void *bytes, size_t length, char *out)
+const char *base_hex_encode(const void *bytes, size_t length, char *out)
 {
     static const char digits[] = "0123456789abcdef";
     const uint8_t *p = bytes;
@@ -161,7 +161,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-int kedge_hex_decode(const char *text, void *bytes, size_t length)
+int base_hex_decode(const char *text, void *bytes, size_t length)
 {
     size_t digits = 0;
     while (digits <= 2 * length && hex_digit(text[digits]) >= 0)
@@ -175,11 +175,11 @@ int kedge_hex_decode(const char *text, void *bytes, size_t length)
 }
 
 static const char alphabets[2][65] = {
-    [KEDGE_BASE64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
-    [KEDGE_BASE64URL] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+    [BASE_BASE64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    [BASE_BASE64URL] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
 };
 
-size_t kedge_base64_encode(enum kedge_base64 kind, const void *bytes, size_t length, char *out)
+size_t base_base64_encode(enum base_base64 kind, const void *bytes, size_t length, char *out)
 {
     const char *alphabet = alphabets[kind];
     const uint8_t *p = bytes;
@@ -196,14 +196,14 @@ size_t kedge_base64_encode(enum kedge_base64 kind, const void *bytes, size_t len
         *to++ = alphabet[(p[0] & 3) << 4 | second >> 4];
         if (length == 2)
             *to++ = alphabet[(second & 15) << 2];
-        for (; kind == KEDGE_BASE64 && (to - out) % 4 != 0;)
+        for (; kind == BASE_BASE64 && (to - out) % 4 != 0;)
             *to++ = '=';
     }
     *to = '\0';
     return (size_t)(to - out);
 }
 
-static int base64_digit(enum kedge_base64 kind, char c)
+static int base64_digit(enum base_base64 kind, char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -214,11 +214,11 @@ static int base64_digit(enum kedge_base64 kind, char c)
     return c == alphabets[kind][62] ? 62 : c == alphabets[kind][63] ? 63 : -1;
 }
 
-int kedge_base64_decode(enum kedge_base64 kind, const char *text, size_t text_length, void *bytes,
-                        size_t capacity, size_t *length)
+int base_base64_decode(enum base_base64 kind, const char *text, size_t text_length, void *bytes,
+                       size_t capacity, size_t *length)
 {
     size_t digits = text_length;
-    if (kind == KEDGE_BASE64) {
+    if (kind == BASE_BASE64) {
         if (text_length % 4 != 0)
             return -EINVAL;
         while (digits > 0 && text_length - digits < 2 && text[digits - 1] == '=')

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/random.h>
 
-int kedge_random_bytes(void *buffer, size_t bytes)
+int base_random_bytes(void *buffer, size_t bytes)
 {
     uint8_t *p = buffer;
     while (bytes > 0) {

@@ -9,7 +9,7 @@
 enum { LINE = 64, CAPACITY_MAX = 1 << 24, ELEMENT_MAX = 4096 };
 
 /* Indices grow for ever and wrap at 2^32; their difference is the count. */
-struct kedge_spsc {
+struct base_spsc {
     /* Constants: read by both. */
     _Alignas(LINE) uint32_t mask;
     uint32_t element_bytes;
@@ -22,7 +22,7 @@ struct kedge_spsc {
     uint32_t known_tail;
 };
 
-int kedge_spsc_new(uint32_t capacity, uint32_t element_bytes, struct kedge_spsc **out)
+int base_spsc_new(uint32_t capacity, uint32_t element_bytes, struct base_spsc **out)
 {
     if (capacity == 0 || capacity > CAPACITY_MAX || element_bytes == 0 ||
         element_bytes > ELEMENT_MAX)
@@ -30,7 +30,7 @@ int kedge_spsc_new(uint32_t capacity, uint32_t element_bytes, struct kedge_spsc 
     uint32_t slots = 1;
     while (slots < capacity)
         slots <<= 1;
-    struct kedge_spsc *ring = aligned_alloc(LINE, sizeof *ring);
+    struct base_spsc *ring = aligned_alloc(LINE, sizeof *ring);
     if (ring == NULL)
         return -ENOMEM;
     memset(ring, 0, sizeof *ring);
@@ -48,7 +48,7 @@ int kedge_spsc_new(uint32_t capacity, uint32_t element_bytes, struct kedge_spsc 
     return 0;
 }
 
-void kedge_spsc_free(struct kedge_spsc *ring)
+void base_spsc_free(struct base_spsc *ring)
 {
     if (ring == NULL)
         return;
@@ -56,12 +56,12 @@ void kedge_spsc_free(struct kedge_spsc *ring)
     free(ring);
 }
 
-static uint8_t *slot_at(const struct kedge_spsc *ring, uint32_t index)
+static uint8_t *slot_at(const struct base_spsc *ring, uint32_t index)
 {
     return ring->elements + (size_t)(index & ring->mask) * ring->element_bytes;
 }
 
-int kedge_spsc_push(struct kedge_spsc *ring, const void *element)
+int base_spsc_push(struct base_spsc *ring, const void *element)
 {
     uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     if (tail - ring->known_head > ring->mask) {
@@ -74,7 +74,7 @@ int kedge_spsc_push(struct kedge_spsc *ring, const void *element)
     return 0;
 }
 
-int kedge_spsc_pop(struct kedge_spsc *ring, void *element)
+int base_spsc_pop(struct base_spsc *ring, void *element)
 {
     uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     if (head == ring->known_tail) {
@@ -87,7 +87,7 @@ int kedge_spsc_pop(struct kedge_spsc *ring, void *element)
     return 0;
 }
 
-uint32_t kedge_spsc_count(const struct kedge_spsc *ring)
+uint32_t base_spsc_count(const struct base_spsc *ring)
 {
     /* head first: it never passes a tail that is read later. A third thread may still see a tail
      * that has moved far on, hence the bound. */

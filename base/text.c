@@ -11,38 +11,38 @@
 
 enum { FIRST_CAPACITY = 256 };
 
-void kedge_text_init(struct kedge_text *t, size_t max_bytes)
+void base_text_init(struct base_text *t, size_t max_bytes)
 {
-    *t = (struct kedge_text){.max = max_bytes < SIZE_MAX ? max_bytes : SIZE_MAX - 1};
+    *t = (struct base_text){.max = max_bytes < SIZE_MAX ? max_bytes : SIZE_MAX - 1};
 }
 
-void kedge_text_fini(struct kedge_text *t)
+void base_text_fini(struct base_text *t)
 {
     free(t->data);
-    *t = (struct kedge_text){.max = t->max};
+    *t = (struct base_text){.max = t->max};
 }
 
-void kedge_text_cut(struct kedge_text *t, size_t length)
+void base_text_cut(struct base_text *t, size_t length)
 {
-    KEDGE_ASSERT(length <= t->length);
+    BASE_ASSERT(length <= t->length);
     t->length = length;
     t->error = 0;
     if (t->data != NULL)
         t->data[length] = '\0';
 }
 
-void kedge_text_reset(struct kedge_text *t)
+void base_text_reset(struct base_text *t)
 {
-    kedge_text_cut(t, 0);
+    base_text_cut(t, 0);
 }
 
-const char *kedge_text_str(const struct kedge_text *t)
+const char *base_text_str(const struct base_text *t)
 {
     return t->data == NULL ? "" : t->data;
 }
 
 /* Room for `more` bytes and the NUL. Fails without changing the text. */
-static int reserve_bytes(struct kedge_text *t, size_t more)
+static int reserve_bytes(struct base_text *t, size_t more)
 {
     if (t->error != 0)
         return t->error;
@@ -64,7 +64,7 @@ static int reserve_bytes(struct kedge_text *t, size_t more)
     return 0;
 }
 
-int kedge_text_append(struct kedge_text *t, const void *bytes, size_t length)
+int base_text_append(struct base_text *t, const void *bytes, size_t length)
 {
     if (reserve_bytes(t, length) != 0)
         return t->error;
@@ -75,7 +75,7 @@ int kedge_text_append(struct kedge_text *t, const void *bytes, size_t length)
     return 0;
 }
 
-int kedge_text_printf(struct kedge_text *t, const char *format, ...)
+int base_text_printf(struct base_text *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -112,34 +112,34 @@ static size_t utf8_length(const unsigned char *p)
 }
 
 /* Appends one character of string, escaped; returns how many bytes it was. */
-static size_t append_json_character(struct kedge_text *t, const unsigned char *p)
+static size_t append_json_character(struct base_text *t, const unsigned char *p)
 {
     static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* character, letter */
     for (size_t i = 0; i < sizeof shorts - 1; i += 2) {
         if (*p == (unsigned char)shorts[i]) {
-            kedge_text_printf(t, "\\%c", shorts[i + 1]);
+            base_text_printf(t, "\\%c", shorts[i + 1]);
             return 1;
         }
     }
     size_t n = utf8_length(p);
     if (n == 0) {
-        kedge_text_append(t, "\xef\xbf\xbd", 3);
+        base_text_append(t, "\xef\xbf\xbd", 3);
         return 1;
     }
     if (*p < 0x20 || *p == 0x7f)
-        kedge_text_printf(t, "\\u%04x", *p);
+        base_text_printf(t, "\\u%04x", *p);
     else
-        kedge_text_append(t, p, n);
+        base_text_append(t, p, n);
     return n;
 }
 
-int kedge_text_json(struct kedge_text *t, const char *string)
+int base_text_json(struct base_text *t, const char *string)
 {
     size_t before = t->length;
-    kedge_text_append(t, "\"", 1);
+    base_text_append(t, "\"", 1);
     for (const unsigned char *p = (const unsigned char *)string; *p != '\0' && t->error == 0;)
         p += append_json_character(t, p);
-    if (kedge_text_append(t, "\"", 1) != 0 && t->data != NULL) {
+    if (base_text_append(t, "\"", 1) != 0 && t->data != NULL) {
         t->length = before; /* whole or not at all */
         t->data[before] = '\0';
     }

@@ -3,12 +3,12 @@
 
 #include "commit.h" /* made by commit.cmake, in the build directory */
 
-const char *kedge_version_commit(void)
+const char *base_version_commit(void)
 {
     return KEDGE_COMMIT;
 }
 
-const char *kedge_version_text(void)
+const char *base_version_text(void)
 {
     return KEDGE_COMMIT[0] != '\0' ? KEDGE_VERSION " (" KEDGE_COMMIT ")" : KEDGE_VERSION;
 }

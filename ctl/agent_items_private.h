@@ -18,15 +18,15 @@ void ctl_agent_item_rows(struct ctl_table *table, const struct ctl_agent_item_ki
 /* Asks the agent of this host; or the metaserver, when the options name a node. A DELETE takes as
  * long as revoking does. As ctl_call_server(). */
 int ctl_agent_item_call(const struct ctl_options *o, const char *method, const char *path,
-                        struct kedge_http_result *out, struct kedge_errbuf *err);
+                        struct http_result *out, struct base_errbuf *err);
 /* The path of o->id. 0 or -EINVAL: that is none. */
 int ctl_agent_item_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                        char out[CTL_AGENT_ITEM_PATH_BYTES], struct kedge_errbuf *err);
+                        char out[CTL_AGENT_ITEM_PATH_BYTES], struct base_errbuf *err);
 /* Appends o->worker, if there is one, to a path. 0 or -EINVAL. */
-int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err);
+int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct base_errbuf *err);
 /* One page from a cursor ("": the first), the caller's to fini. 0 or -errno. */
 int ctl_agent_item_fetch(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                          const char *cursor, struct ctl_agent_item_page *out,
-                         struct kedge_errbuf *err);
+                         struct base_errbuf *err);
 
 #endif

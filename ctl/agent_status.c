@@ -49,7 +49,7 @@ static void show_bytes(struct ctl_pair *pair)
     uint64_t bytes;
     unsigned unit = 0;
     if (strstr(pair->path, "bytes") == NULL ||
-        kedge_parse_u64(pair->value, 1, UINT64_MAX, &bytes) != 0)
+        base_parse_u64(pair->value, 1, UINT64_MAX, &bytes) != 0)
         return;
     for (; unit < 4 && bytes % 1024 == 0; unit++)
         bytes /= 1024;
@@ -165,9 +165,9 @@ static int print_all(const struct ctl_pairs *pairs)
     return status;
 }
 
-int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_agent_status(const struct ctl_options *o, struct base_errbuf *err)
 {
-    struct kedge_http_result result;
+    struct http_result result;
     struct ctl_pairs pairs;
     int status = ctl_fetch_agent(o, "/v1/status", &result, err);
     if (status != 0)
@@ -183,9 +183,9 @@ int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err)
         show_bytes(&pairs.pair[i]);
     status = print_all(&pairs);
     if (status != 0)
-        kedge_err(err, status, "printing failed: %s", strerror(-status));
+        base_err(err, status, "printing failed: %s", strerror(-status));
     ctl_pairs_fini(&pairs);
 out:
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     return status;
 }

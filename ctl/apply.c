@@ -14,13 +14,13 @@
 enum { HEADER_BYTES = 64, LINE_BYTES = 512, FILE_BYTES = 1 << 20 };
 
 /* All of a file ("-": standard input) up to a bound, owned; NULL: err says why. */
-static char *read_file(const char *path, size_t *length, struct kedge_errbuf *err)
+static char *read_file(const char *path, size_t *length, struct base_errbuf *err)
 {
     bool input = strcmp(path, "-") == 0;
     FILE *file = input ? stdin : fopen(path, "r");
     char *text = malloc(FILE_BYTES + 1);
     if (file == NULL || text == NULL) {
-        kedge_err(err, -EINVAL, "%.200s cannot be read: %s", path, strerror(errno));
+        base_err(err, -EINVAL, "%.200s cannot be read: %s", path, strerror(errno));
     } else {
         *length = fread(text, 1, FILE_BYTES + 1, file);
         if (!ferror(file) && *length <= FILE_BYTES) {
@@ -28,8 +28,8 @@ static char *read_file(const char *path, size_t *length, struct kedge_errbuf *er
                 fclose(file);
             return text;
         }
-        kedge_err(err, -EINVAL, "%.200s %s", path,
-                  ferror(file) ? "cannot be read" : "is larger than 1 MiB");
+        base_err(err, -EINVAL, "%.200s %s", path,
+                 ferror(file) ? "cannot be read" : "is larger than 1 MiB");
     }
     if (file != NULL && !input)
         fclose(file);
@@ -37,18 +37,18 @@ static char *read_file(const char *path, size_t *length, struct kedge_errbuf *er
     return NULL;
 }
 
-static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struct kedge_errbuf *err)
+static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struct base_errbuf *err)
 {
     int status = 0;
     for (size_t i = 0; i < o->files && status == 0; i++) {
-        struct kedge_errbuf why;
+        struct base_errbuf why;
         size_t length;
         char *text = read_file(o->file[i], &length, err);
         if (text == NULL)
             return -EINVAL;
         status = ctl_manifest_read(m, text, length, &why);
         if (status != 0)
-            kedge_err(err, status, "%.100s: %.300s (nothing is applied)", o->file[i], why.text);
+            base_err(err, status, "%.100s: %.300s (nothing is applied)", o->file[i], why.text);
         free(text);
     }
     return status;
@@ -56,11 +56,11 @@ static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struc
 
 /* Without a revision it is set whatever is there. */
 static int put_item(const struct ctl_options *o, const struct ctl_manifest_item *item,
-                    struct kedge_http_result *out, struct kedge_errbuf *err)
+                    struct http_result *out, struct base_errbuf *err)
 {
     char path[CTL_RESOURCE_PATH_BYTES], header[HEADER_BYTES] = "";
     struct ctl_request request = {.method = "PUT", .path = path, .body = item->body};
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     int status = ctl_resource_path(item->kind, item->name, path, err);
     if (status != 0)
         return status;
@@ -70,46 +70,46 @@ static int put_item(const struct ctl_options *o, const struct ctl_manifest_item 
     }
     status = ctl_call_server(o, &request, out, &why);
     if (status == -EREMCHG)
-        return kedge_err(err, status,
-                         "the file has it as of revision %" PRIu64 "; %.200s, or take \"revision\" "
-                         "out to set it whatever is there",
-                         item->revision, why.text);
-    return status == 0 ? 0 : kedge_err(err, status, "%s", why.text);
+        return base_err(err, status,
+                        "the file has it as of revision %" PRIu64 "; %.200s, or take \"revision\" "
+                        "out to set it whatever is there",
+                        item->revision, why.text);
+    return status == 0 ? 0 : base_err(err, status, "%s", why.text);
 }
 
 static void say_applied(const struct ctl_options *o, const struct ctl_manifest_item *item,
                         bool first, bool created)
 {
-    struct kedge_text t;
+    struct base_text t;
     if (!o->json) {
         printf("%s %s is %s\n", item->kind->name, item->name, created ? "created" : "set");
         return;
     }
-    kedge_text_init(&t, LINE_BYTES);
-    kedge_text_json(&t, item->name);
+    base_text_init(&t, LINE_BYTES);
+    base_text_json(&t, item->name);
     printf("%s{\"kind\":\"%s\",\"name\":%s,\"created\":%s}", first ? "" : ",", item->kind->name,
-           kedge_text_str(&t), created ? "true" : "false");
-    kedge_text_fini(&t);
+           base_text_str(&t), created ? "true" : "false");
+    base_text_fini(&t);
 }
 
 static int apply_all(const struct ctl_options *o, const struct ctl_manifest *m,
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
     for (size_t i = 0; i < m->count; i++) {
         const struct ctl_manifest_item *item = &m->item[i];
-        struct kedge_http_result result;
-        struct kedge_errbuf why;
+        struct http_result result;
+        struct base_errbuf why;
         int status = put_item(o, item, &result, &why);
         if (status != 0)
-            return kedge_err(err, status, "%s %.64s: %.300s (%zu before it %s applied)",
-                             item->kind->name, item->name, why.text, i, i == 1 ? "is" : "are");
+            return base_err(err, status, "%s %.64s: %.300s (%zu before it %s applied)",
+                            item->kind->name, item->name, why.text, i, i == 1 ? "is" : "are");
         say_applied(o, item, i == 0, result.status == 201);
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
     }
     return 0;
 }
 
-int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_apply(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct ctl_manifest m = {.item = NULL};
     int status = read_files(o, &m, err);

@@ -13,47 +13,47 @@
 
 enum { OUTPUT_BYTES = 1 << 20, KEY_BYTES = 64 };
 
-static int no_such(const char *name, const struct ctl_contexts *contexts, struct kedge_errbuf *err)
+static int no_such(const char *name, const struct ctl_contexts *contexts, struct base_errbuf *err)
 {
-    return kedge_err(err, -ENOENT,
-                     "there is no context \"%.60s\" in %.200s: see rdmactl context list", name,
-                     contexts->path);
+    return base_err(err, -ENOENT,
+                    "there is no context \"%.60s\" in %.200s: see rdmactl context list", name,
+                    contexts->path);
 }
 
 /* ---- list and get --------------------------------------------------------------------------- */
 
-static void fields_json(struct kedge_text *t, const struct ctl_context *c)
+static void fields_json(struct base_text *t, const struct ctl_context *c)
 {
-    kedge_text_printf(t, "\"name\":");
-    kedge_text_json(t, c->name);
+    base_text_printf(t, "\"name\":");
+    base_text_json(t, c->name);
     for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++) {
         if (ctl_context_value(c, i)[0] == '\0')
             continue;
-        kedge_text_printf(t, ",\"%s\":", ctl_context_keys[i]);
-        kedge_text_json(t, ctl_context_value(c, i));
+        base_text_printf(t, ",\"%s\":", ctl_context_keys[i]);
+        base_text_json(t, ctl_context_value(c, i));
     }
 }
 
-static void list_json(struct kedge_text *t, const struct ctl_contexts *contexts, const char *chosen)
+static void list_json(struct base_text *t, const struct ctl_contexts *contexts, const char *chosen)
 {
-    kedge_text_printf(t, "{" CTL_FORMAT ",\"file\":");
-    kedge_text_json(t, contexts->path);
-    kedge_text_printf(t, ",\"chosen\":");
+    base_text_printf(t, "{" CTL_FORMAT ",\"file\":");
+    base_text_json(t, contexts->path);
+    base_text_printf(t, ",\"chosen\":");
     if (chosen != NULL)
-        kedge_text_json(t, chosen);
+        base_text_json(t, chosen);
     else
-        kedge_text_printf(t, "null");
-    kedge_text_printf(t, ",\"contexts\":[");
+        base_text_printf(t, "null");
+    base_text_printf(t, ",\"contexts\":[");
     for (size_t i = 0; i < contexts->count; i++) {
-        kedge_text_printf(t, "%s{", i > 0 ? "," : "");
+        base_text_printf(t, "%s{", i > 0 ? "," : "");
         fields_json(t, &contexts->item[i]);
-        kedge_text_printf(t, "}");
+        base_text_printf(t, "}");
     }
-    kedge_text_printf(t, "]}");
+    base_text_printf(t, "]}");
 }
 
 static int list_table(const struct ctl_contexts *contexts, const char *chosen, bool wide,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     static const char *const headings[] = {"",           "NAME",         "SERVER",
                                            "TOKEN FILE", "AGENT SOCKET", "OUTPUT"};
@@ -72,13 +72,13 @@ static int list_table(const struct ctl_contexts *contexts, const char *chosen, b
         status = ctl_table_print(table);
         ctl_table_free(table);
     }
-    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+    return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
 }
 
-int ctl_context_list(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_context_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     static struct ctl_contexts contexts;
-    struct kedge_text t;
+    struct base_text t;
     int status = ctl_contexts_read(&contexts, err);
     if (status != 0)
         return status;
@@ -89,20 +89,20 @@ int ctl_context_list(const struct ctl_options *o, struct kedge_errbuf *err)
     }
     if (!o->json)
         return list_table(&contexts, chosen, o->wide, err);
-    kedge_text_init(&t, OUTPUT_BYTES);
+    base_text_init(&t, OUTPUT_BYTES);
     list_json(&t, &contexts, chosen);
     return ctl_json_finish(&t, err);
 }
 
 static int show_context(const struct ctl_options *o, const struct ctl_context *c,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
-    struct kedge_text t;
+    struct base_text t;
     if (o->json) {
-        kedge_text_init(&t, OUTPUT_BYTES);
-        kedge_text_printf(&t, "{" CTL_FORMAT ",");
+        base_text_init(&t, OUTPUT_BYTES);
+        base_text_printf(&t, "{" CTL_FORMAT ",");
         fields_json(&t, c);
-        kedge_text_printf(&t, "}");
+        base_text_printf(&t, "}");
         return ctl_json_finish(&t, err);
     }
     printf("%-14s %s\n", "name", c->name);
@@ -112,7 +112,7 @@ static int show_context(const struct ctl_options *o, const struct ctl_context *c
     return 0;
 }
 
-int ctl_context_get(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_context_get(const struct ctl_options *o, struct base_errbuf *err)
 {
     static struct ctl_contexts contexts;
     int status = ctl_contexts_read(&contexts, err);
@@ -131,24 +131,24 @@ struct editing {
 };
 
 /* Relative paths are those of the directory in which they are said. */
-static int set_word(struct ctl_context *c, const char *word, struct kedge_errbuf *err)
+static int set_word(struct ctl_context *c, const char *word, struct base_errbuf *err)
 {
     char key[KEY_BYTES], value[2 * CTL_CONTEXTS_PATH_BYTES], here[CTL_CONTEXTS_PATH_BYTES];
     const size_t length = strcspn(word, "=");
     if (length >= sizeof key || word[length] != '=')
-        return kedge_err(err, -EINVAL, "\"%.60s\" sets nothing: say KEY=VALUE", word);
+        return base_err(err, -EINVAL, "\"%.60s\" sets nothing: say KEY=VALUE", word);
     const char *text = word + length + 1;
     snprintf(key, sizeof key, "%.*s", (int)length, word);
     const bool path = strcmp(key, "token_file") == 0 || strcmp(key, "agent_socket") == 0;
     if (!path || text[0] == '\0' || text[0] == '/')
         return ctl_context_set(c, key, text, err);
     if (getcwd(here, sizeof here) == NULL)
-        return kedge_err(err, -errno, "the working directory is not known: say an absolute path");
+        return base_err(err, -errno, "the working directory is not known: say an absolute path");
     snprintf(value, sizeof value, "%s/%.1000s", here, text);
     return ctl_context_set(c, key, value, err);
 }
 
-static int edit_set(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *err)
+static int edit_set(void *user, struct ctl_contexts *contexts, struct base_errbuf *err)
 {
     struct editing *e = user;
     struct ctl_context *c = ctl_contexts_find(contexts, e->o->id);
@@ -156,8 +156,8 @@ static int edit_set(void *user, struct ctl_contexts *contexts, struct kedge_errb
     if (status != 0)
         return status;
     if (c == NULL && contexts->count == CTL_CONTEXTS_MAX)
-        return kedge_err(err, -ENOSPC, "there are %d contexts, which is the most: delete one",
-                         CTL_CONTEXTS_MAX);
+        return base_err(err, -ENOSPC, "there are %d contexts, which is the most: delete one",
+                        CTL_CONTEXTS_MAX);
     if (c == NULL) {
         c = &contexts->item[contexts->count++];
         *c = (struct ctl_context){.name = ""};
@@ -171,14 +171,14 @@ static int edit_set(void *user, struct ctl_contexts *contexts, struct kedge_errb
     for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++)
         says += ctl_context_value(c, i)[0] != '\0';
     if (says == 0)
-        return kedge_err(err, -EINVAL,
-                         "the context %s would say nothing: rdmactl context delete takes it away",
-                         c->name);
+        return base_err(err, -EINVAL,
+                        "the context %s would say nothing: rdmactl context delete takes it away",
+                        c->name);
     e->result = *c;
     return 0;
 }
 
-int ctl_context_change(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_context_change(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct editing e = {.o = o};
     int status = ctl_contexts_change(edit_set, &e, err);
@@ -189,7 +189,7 @@ int ctl_context_change(const struct ctl_options *o, struct kedge_errbuf *err)
     return show_context(o, &e.result, err);
 }
 
-static int edit_use(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *err)
+static int edit_use(void *user, struct ctl_contexts *contexts, struct base_errbuf *err)
 {
     const struct ctl_options *o = ((struct editing *)user)->o;
     const bool none = strcmp(o->id, CTL_NO_CONTEXT) == 0;
@@ -199,7 +199,7 @@ static int edit_use(void *user, struct ctl_contexts *contexts, struct kedge_errb
     return 0;
 }
 
-int ctl_context_use(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_context_use(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct editing e = {.o = o};
     const char *now = getenv("KEDGE_CONTEXT");
@@ -220,7 +220,7 @@ int ctl_context_use(const struct ctl_options *o, struct kedge_errbuf *err)
     return 0;
 }
 
-static int edit_delete(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *err)
+static int edit_delete(void *user, struct ctl_contexts *contexts, struct base_errbuf *err)
 {
     struct editing *e = user;
     struct ctl_context *c = ctl_contexts_find(contexts, e->o->id);
@@ -234,7 +234,7 @@ static int edit_delete(void *user, struct ctl_contexts *contexts, struct kedge_e
     return 0;
 }
 
-int ctl_context_delete(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_context_delete(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct editing e = {.o = o};
     int status = ctl_contexts_change(edit_delete, &e, err);

@@ -8,7 +8,7 @@
 #include "base/ini.h"
 #include "ctl/options.h"
 
-_Static_assert(sizeof "context " - 1 + CTL_CONTEXT_NAME_BYTES - 1 <= KEDGE_INI_SECTION,
+_Static_assert(sizeof "context " - 1 + CTL_CONTEXT_NAME_BYTES - 1 <= BASE_INI_SECTION,
                "a longer section's name would be cut off");
 
 static const char prefix[] = "context ";
@@ -34,20 +34,20 @@ const char *ctl_context_value(const struct ctl_context *context, size_t key)
 }
 
 /* ';' and what is not printable mean something else in the file, or nothing at all. */
-static int check_text(const char *key, const char *value, struct kedge_errbuf *err)
+static int check_text(const char *key, const char *value, struct base_errbuf *err)
 {
     const size_t length = strlen(value);
     for (const char *c = value; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 127 || *c == ';')
-            return kedge_err(err, -EINVAL, "%s may not hold ';', ends of line and the like", key);
+            return base_err(err, -EINVAL, "%s may not hold ';', ends of line and the like", key);
     if (length >= CTL_CONTEXT_VALUE_BYTES)
-        return kedge_err(err, -EINVAL, "%s has at most %d bytes", key, CTL_CONTEXT_VALUE_BYTES - 1);
+        return base_err(err, -EINVAL, "%s has at most %d bytes", key, CTL_CONTEXT_VALUE_BYTES - 1);
     if (length > 0 && (value[0] == ' ' || value[length - 1] == ' '))
-        return kedge_err(err, -EINVAL, "%s may not begin or end with a blank", key);
+        return base_err(err, -EINVAL, "%s may not begin or end with a blank", key);
     return 0;
 }
 
-static int check_value(const char *key, const char *value, struct kedge_errbuf *err)
+static int check_value(const char *key, const char *value, struct base_errbuf *err)
 {
     int status = check_text(key, value, err);
     if (status != 0 || value[0] == '\0')
@@ -58,11 +58,11 @@ static int check_value(const char *key, const char *value, struct kedge_errbuf *
         return ctl_output_check(key, value, err);
     return value[0] == '/'
                ? 0
-               : kedge_err(err, -EINVAL, "%s must be an absolute path, not \"%.60s\"", key, value);
+               : base_err(err, -EINVAL, "%s must be an absolute path, not \"%.60s\"", key, value);
 }
 
 int ctl_context_set(struct ctl_context *context, const char *key, const char *value,
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
     for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++) {
         size_t size;
@@ -74,13 +74,13 @@ int ctl_context_set(struct ctl_context *context, const char *key, const char *va
             snprintf(to, size, "%s", value);
         return status;
     }
-    return kedge_err(err, -EINVAL,
-                     "\"%.60s\" sets nothing of a context: there are server, token_file, "
-                     "agent_socket and output",
-                     key);
+    return base_err(err, -EINVAL,
+                    "\"%.60s\" sets nothing of a context: there are server, token_file, "
+                    "agent_socket and output",
+                    key);
 }
 
-int ctl_context_name_check(const char *name, struct kedge_errbuf *err)
+int ctl_context_name_check(const char *name, struct base_errbuf *err)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
@@ -88,10 +88,10 @@ int ctl_context_name_check(const char *name, struct kedge_errbuf *err)
     if (length > 0 && length < CTL_CONTEXT_NAME_BYTES && name[strspn(name, allowed)] == '\0' &&
         strcmp(name, CTL_NO_CONTEXT) != 0)
         return 0;
-    return kedge_err(err, -EINVAL,
-                     "\"%.60s\" is no context's name: it has 1 to %d of A-Z, a-z, 0-9, '.', '_' "
-                     "and '-', and is not \"" CTL_NO_CONTEXT "\"",
-                     name, CTL_CONTEXT_NAME_BYTES - 1);
+    return base_err(err, -EINVAL,
+                    "\"%.60s\" is no context's name: it has 1 to %d of A-Z, a-z, 0-9, '.', '_' "
+                    "and '-', and is not \"" CTL_NO_CONTEXT "\"",
+                    name, CTL_CONTEXT_NAME_BYTES - 1);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -106,11 +106,11 @@ struct ctl_context *ctl_contexts_find(struct ctl_contexts *contexts, const char 
 
 /* The one of a section, made if it is new. NULL: *what says why there is none. */
 static struct ctl_context *of_section(struct ctl_contexts *all, const char *section,
-                                      struct kedge_errbuf *what)
+                                      struct base_errbuf *what)
 {
     const char *name = section + sizeof prefix - 1;
     if (strncmp(section, prefix, sizeof prefix - 1) != 0) {
-        kedge_err(what, 0, "there are [rdmactl] and [context NAME], not [%.60s]", section);
+        base_err(what, 0, "there are [rdmactl] and [context NAME], not [%.60s]", section);
         return NULL;
     }
     if (ctl_context_name_check(name, what) != 0)
@@ -119,7 +119,7 @@ static struct ctl_context *of_section(struct ctl_contexts *all, const char *sect
     if (c != NULL)
         return c;
     if (all->count == CTL_CONTEXTS_MAX) {
-        kedge_err(what, 0, "there are %d contexts at most", CTL_CONTEXTS_MAX);
+        base_err(what, 0, "there are %d contexts at most", CTL_CONTEXTS_MAX);
         return NULL;
     }
     c = &all->item[all->count++];
@@ -129,12 +129,12 @@ static struct ctl_context *of_section(struct ctl_contexts *all, const char *sect
 }
 
 static int take_current(struct ctl_contexts *all, const char *key, const char *value,
-                        struct kedge_errbuf *what)
+                        struct base_errbuf *what)
 {
     if (strcmp(key, "current") != 0)
-        return kedge_err(what, -EINVAL, "[rdmactl] has current, not \"%.60s\"", key);
+        return base_err(what, -EINVAL, "[rdmactl] has current, not \"%.60s\"", key);
     if (all->current[0] != '\0')
-        return kedge_err(what, -EINVAL, "current is said twice");
+        return base_err(what, -EINVAL, "current is said twice");
     int status = ctl_context_name_check(value, what);
     if (status == 0)
         snprintf(all->current, sizeof all->current, "%s", value);
@@ -142,7 +142,7 @@ static int take_current(struct ctl_contexts *all, const char *key, const char *v
 }
 
 static int take_line(void *user, const char *section, const char *key, const char *value,
-                     struct kedge_errbuf *what)
+                     struct base_errbuf *what)
 {
     struct ctl_contexts *all = user;
     if (strcmp(section, "rdmactl") == 0)
@@ -152,19 +152,18 @@ static int take_line(void *user, const char *section, const char *key, const cha
         return -EINVAL;
     for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++)
         if (strcmp(key, ctl_context_keys[i]) == 0 && ctl_context_value(c, i)[0] != '\0')
-            return kedge_err(what, -EINVAL, "%s of %s is said twice, or in two lines", key,
-                             c->name);
+            return base_err(what, -EINVAL, "%s of %s is said twice, or in two lines", key, c->name);
     return value[0] != '\0' ? ctl_context_set(c, key, value, what)
-                            : kedge_err(what, -EINVAL, "%.60s has no value", key);
+                            : base_err(what, -EINVAL, "%.60s has no value", key);
 }
 
 int ctl_contexts_parse(FILE *file, const char *path, struct ctl_contexts *out,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     out->current[0] = '\0';
     out->count = 0;
     snprintf(out->path, sizeof out->path, "%s", path);
-    return kedge_ini_read_file(file, path, take_line, out, err);
+    return base_ini_read_file(file, path, take_line, out, err);
 }
 
 int ctl_contexts_print(const struct ctl_contexts *contexts, FILE *file)

@@ -28,21 +28,21 @@ static void find_path(char out[CTL_CONTEXTS_PATH_BYTES])
 }
 
 /* Who can write it can have any token that its user may read sent anywhere. */
-static int check_file(int fd, const char *path, struct kedge_errbuf *err)
+static int check_file(int fd, const char *path, struct base_errbuf *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return kedge_err(err, -errno, "%.250s cannot be read: %s", path, strerror(errno));
+        return base_err(err, -errno, "%.250s cannot be read: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES)
-        return kedge_err(err, -EINVAL, "%.250s is no file of contexts: %s", path,
-                         S_ISREG(st.st_mode) ? "it is larger than 1 MiB" : "it is no regular file");
+        return base_err(err, -EINVAL, "%.250s is no file of contexts: %s", path,
+                        S_ISREG(st.st_mode) ? "it is larger than 1 MiB" : "it is no regular file");
     if (st.st_uid != geteuid() && st.st_uid != 0)
-        return kedge_err(err, -EACCES,
-                         "%.250s is uid %u's, who could send your tokens anywhere: name another "
-                         "directory in XDG_CONFIG_HOME, or make the file your own",
-                         path, (unsigned)st.st_uid);
+        return base_err(err, -EACCES,
+                        "%.250s is uid %u's, who could send your tokens anywhere: name another "
+                        "directory in XDG_CONFIG_HOME, or make the file your own",
+                        path, (unsigned)st.st_uid);
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return kedge_err(
+        return base_err(
             err, -EACCES,
             "others may write %.150s, and could send your tokens anywhere: look at what "
             "it says, then chmod go-w %.150s",
@@ -50,7 +50,7 @@ static int check_file(int fd, const char *path, struct kedge_errbuf *err)
     return 0;
 }
 
-static int read_path(struct ctl_contexts *out, struct kedge_errbuf *err)
+static int read_path(struct ctl_contexts *out, struct base_errbuf *err)
 {
     char path[CTL_CONTEXTS_PATH_BYTES];
     memcpy(path, out->path, sizeof path);
@@ -58,19 +58,19 @@ static int read_path(struct ctl_contexts *out, struct kedge_errbuf *err)
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return 0;
     if (fd < 0)
-        return kedge_err(err, -EINVAL, "%.250s cannot be read: %s", path, strerror(errno));
+        return base_err(err, -EINVAL, "%.250s cannot be read: %s", path, strerror(errno));
     int status = check_file(fd, path, err);
     FILE *file = status == 0 ? fdopen(fd, "r") : NULL;
     if (file == NULL) {
         close(fd);
-        return status != 0 ? status : kedge_err(err, -ENOMEM, "out of memory");
+        return status != 0 ? status : base_err(err, -ENOMEM, "out of memory");
     }
     status = ctl_contexts_parse(file, path, out, err);
     fclose(file);
     return status;
 }
 
-int ctl_contexts_read(struct ctl_contexts *out, struct kedge_errbuf *err)
+int ctl_contexts_read(struct ctl_contexts *out, struct base_errbuf *err)
 {
     out->current[0] = '\0';
     out->count = 0;
@@ -81,22 +81,22 @@ int ctl_contexts_read(struct ctl_contexts *out, struct kedge_errbuf *err)
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Makes the directories that path lies in. */
-static int make_directories(const char *path, struct kedge_errbuf *err)
+static int make_directories(const char *path, struct base_errbuf *err)
 {
     char part[CTL_CONTEXTS_PATH_BYTES];
     snprintf(part, sizeof part, "%s", path);
     for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(part, 0700) != 0 && errno != EEXIST)
-            return kedge_err(err, -errno, "the directory %.250s cannot be made: %s", part,
-                             strerror(errno));
+            return base_err(err, -errno, "the directory %.250s cannot be made: %s", part,
+                            strerror(errno));
         *slash = '/';
     }
     return 0;
 }
 
 /* The file that is written: behind symbolic links, which stay; and its directory, open. */
-static int open_directory(const char *path, char real[PATH_MAX], int *out, struct kedge_errbuf *err)
+static int open_directory(const char *path, char real[PATH_MAX], int *out, struct base_errbuf *err)
 {
     int status = make_directories(path, err);
     if (status != 0)
@@ -107,15 +107,15 @@ static int open_directory(const char *path, char real[PATH_MAX], int *out, struc
     *slash = '\0';
     *out = open(slash == real ? "/" : real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*out < 0)
-        status = kedge_err(err, -errno, "the directory %.250s cannot be read: %s", real,
-                           strerror(errno));
+        status =
+            base_err(err, -errno, "the directory %.250s cannot be read: %s", real, strerror(errno));
     *slash = '/';
     return status;
 }
 
 /* Beside the old one first, so that there is a whole one at any time. */
 static int write_path(const struct ctl_contexts *contexts, const char *real, int directory,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     char beside[PATH_MAX + 8];
     snprintf(beside, sizeof beside, "%s.XXXXXX", real);
@@ -140,23 +140,23 @@ static int write_path(const struct ctl_contexts *contexts, const char *real, int
         status = -errno;
     return status == 0
                ? 0
-               : kedge_err(err, status, "%.250s cannot be written: %s", real, strerror(-status));
+               : base_err(err, status, "%.250s cannot be written: %s", real, strerror(-status));
 }
 
 int ctl_contexts_change(int (*edit)(void *user, struct ctl_contexts *contexts,
-                                    struct kedge_errbuf *err),
-                        void *user, struct kedge_errbuf *err)
+                                    struct base_errbuf *err),
+                        void *user, struct base_errbuf *err)
 {
     char real[PATH_MAX];
     int directory = -1, status;
     struct ctl_contexts *contexts = calloc(1, sizeof *contexts);
     if (contexts == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     find_path(contexts->path);
     if (contexts->path[0] == '\0')
-        status = kedge_err(err, -EINVAL,
-                           "there is no place for contexts: set XDG_CONFIG_HOME or HOME to a "
-                           "directory's absolute path");
+        status = base_err(err, -EINVAL,
+                          "there is no place for contexts: set XDG_CONFIG_HOME or HOME to a "
+                          "directory's absolute path");
     else
         status = open_directory(contexts->path, real, &directory, err);
     if (status != 0)
@@ -165,7 +165,7 @@ int ctl_contexts_change(int (*edit)(void *user, struct ctl_contexts *contexts,
     while ((status = flock(directory, LOCK_EX) == 0 ? 0 : -errno) == -EINTR)
         continue;
     if (status != 0)
-        kedge_err(err, status, "%.250s cannot be locked: %s", contexts->path, strerror(-status));
+        base_err(err, status, "%.250s cannot be locked: %s", contexts->path, strerror(-status));
     if (status == 0)
         status = read_path(contexts, err);
     if (status == 0)

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int load_object(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+static int load_object(const char *body, size_t bytes, json_t **out, struct base_errbuf *err)
 {
     json_error_t error;
     *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
     if (*out == NULL)
-        return kedge_err(err, -EBADMSG, "the answer is not JSON (%.100s): is this a Kedge server?",
-                         error.text);
+        return base_err(err, -EBADMSG, "the answer is not JSON (%.100s): is this a Kedge server?",
+                        error.text);
     if (json_is_object(*out))
         return 0;
     json_decref(*out);
-    return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
+    return base_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
 }
 
 /* Texts go to terminals: what is not printable becomes '?'. */
@@ -119,14 +119,14 @@ static void fabric_from(json_t *object, struct ctl_fabric *f)
     }
 }
 
-static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *err)
+static int node_from(json_t *object, struct ctl_node *n, struct base_errbuf *err)
 {
     size_t i;
     json_t *endpoint;
     memset(n, 0, sizeof *n);
     if (!json_is_string(json_object_get(object, "id")) ||
         !json_is_string(json_object_get(object, "state")))
-        return kedge_err(err, -EBADMSG, "the answer holds a node without id or state");
+        return base_err(err, -EBADMSG, "the answer holds a node without id or state");
     read_word(object, "id", n->id, sizeof n->id);
     read_word(object, "state", n->state, sizeof n->state);
     n->incarnation = read_number(object, "incarnation");
@@ -142,7 +142,7 @@ static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *er
 }
 
 int ctl_decode_nodes(const char *body, size_t bytes, struct ctl_nodes *nodes, char *next,
-                     size_t size, struct kedge_errbuf *err)
+                     size_t size, struct base_errbuf *err)
 {
     json_t *root;
     int status = load_object(body, bytes, &root, err);
@@ -152,11 +152,11 @@ int ctl_decode_nodes(const char *body, size_t bytes, struct ctl_nodes *nodes, ch
     size_t count = json_array_size(array);
     const char *cursor = json_string_value(json_object_get(root, "next_cursor"));
     if (!json_is_array(array) || (cursor != NULL && strlen(cursor) >= size))
-        status = kedge_err(err, -EBADMSG, "the answer is no page of nodes");
+        status = base_err(err, -EBADMSG, "the answer is no page of nodes");
     struct ctl_node *grown = NULL;
     if (status == 0) {
         grown = realloc(nodes->node, (nodes->count + count + 1) * sizeof *grown);
-        status = grown == NULL ? kedge_err(err, -ENOMEM, "out of memory") : 0;
+        status = grown == NULL ? base_err(err, -ENOMEM, "out of memory") : 0;
     }
     if (grown != NULL)
         nodes->node = grown;
@@ -176,7 +176,7 @@ void ctl_nodes_fini(struct ctl_nodes *nodes)
     *nodes = (struct ctl_nodes){.node = NULL};
 }
 
-int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct kedge_errbuf *err)
+int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct base_errbuf *err)
 {
     struct ctl_node node;
     json_t *root;
@@ -246,18 +246,17 @@ static int pairs_add(struct ctl_pairs *pairs, const char *path, json_t *value, i
     return 0;
 }
 
-int ctl_decode_pairs(const char *body, size_t bytes, struct ctl_pairs *out,
-                     struct kedge_errbuf *err)
+int ctl_decode_pairs(const char *body, size_t bytes, struct ctl_pairs *out, struct base_errbuf *err)
 {
     struct ctl_pairs pairs = {.pair = calloc(CTL_MAX_PAIRS, sizeof(struct ctl_pair))};
     json_t *root;
     if (pairs.pair == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     int status = load_object(body, bytes, &root, err);
     if (status == 0) {
         status = pairs_add(&pairs, "", root, 0);
         if (status != 0)
-            kedge_err(err, status, "the answer is larger than rdmactl shows: use -o json");
+            base_err(err, status, "the answer is larger than rdmactl shows: use -o json");
         json_decref(root);
     }
     if (status == 0)

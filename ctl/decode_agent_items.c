@@ -99,44 +99,44 @@ static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size
 }
 
 static int one_from(const struct ctl_agent_item_kind *kind, json_t *object,
-                    struct ctl_agent_item *out, struct kedge_errbuf *err)
+                    struct ctl_agent_item *out, struct base_errbuf *err)
 {
     if (!json_is_string(json_object_get(object, "id")))
-        return kedge_err(err, -EBADMSG, "the answer holds a %s without an id: is this an agent?",
-                         kind->name);
+        return base_err(err, -EBADMSG, "the answer holds a %s without an id: is this an agent?",
+                        kind->name);
     for (size_t i = 0; i < kind->columns; i++)
         show_value(json_object_get(object, kind->column[i].field), kind->column[i].unit,
                    out->cell[i], sizeof out->cell[i]);
     out->json = json_dumps(object, JSON_COMPACT);
-    return out->json != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+    return out->json != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static int load_object(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+static int load_object(const char *body, size_t bytes, json_t **out, struct base_errbuf *err)
 {
     json_error_t error;
     *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
     if (json_is_object(*out))
         return 0;
     json_decref(*out);
-    return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this an agent?");
+    return base_err(err, -EBADMSG, "the answer is no JSON object: is this an agent?");
 }
 
-static int gap_from(json_t *object, struct ctl_agent_item_gap *out, struct kedge_errbuf *err)
+static int gap_from(json_t *object, struct ctl_agent_item_gap *out, struct base_errbuf *err)
 {
     const char *node = json_string_value(json_object_get(object, "node"));
     const char *why = json_string_value(json_object_get(object, "why"));
     if (node == NULL || why == NULL)
-        return kedge_err(err, -EBADMSG, "the answer does not say which nodes were not asked");
+        return base_err(err, -EBADMSG, "the answer does not say which nodes were not asked");
     (void)copy_printable(out->node, sizeof out->node, node);
     (void)copy_printable(out->why, sizeof out->why, why);
     out->json = json_dumps(object, JSON_COMPACT);
-    return out->json != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+    return out->json != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
 static int page_from(const struct ctl_agent_item_kind *kind, json_t *root,
-                     struct ctl_agent_item_page *out, struct kedge_errbuf *err)
+                     struct ctl_agent_item_page *out, struct base_errbuf *err)
 {
     json_t *array = json_object_get(root, kind->plural);
     const char *next = json_string_value(json_object_get(root, "next_cursor"));
@@ -145,12 +145,12 @@ static int page_from(const struct ctl_agent_item_kind *kind, json_t *root,
     int status = 0;
     *out = (struct ctl_agent_item_page){.item = NULL};
     if (!json_is_array(array) || (next != NULL && strlen(next) >= sizeof out->next))
-        return kedge_err(err, -EBADMSG, "the answer is no page of %s: is this an agent?",
-                         kind->plural);
+        return base_err(err, -EBADMSG, "the answer is no page of %s: is this an agent?",
+                        kind->plural);
     out->item = calloc(count + 1, sizeof out->item[0]);
     out->gap = calloc(gaps + 1, sizeof out->gap[0]);
     if (out->item == NULL || out->gap == NULL)
-        status = kedge_err(err, -ENOMEM, "out of memory");
+        status = base_err(err, -ENOMEM, "out of memory");
     for (; out->gaps < gaps && status == 0; out->gaps += status == 0)
         status = gap_from(json_array_get(unreachable, out->gaps), &out->gap[out->gaps], err);
     for (; out->count < count && status == 0; out->count += status == 0)
@@ -162,7 +162,7 @@ static int page_from(const struct ctl_agent_item_kind *kind, json_t *root,
 }
 
 int ctl_decode_agent_items(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
-                           struct ctl_agent_item_page *out, struct kedge_errbuf *err)
+                           struct ctl_agent_item_page *out, struct base_errbuf *err)
 {
     json_t *root;
     int status = load_object(body, bytes, &root, err);
@@ -174,7 +174,7 @@ int ctl_decode_agent_items(const struct ctl_agent_item_kind *kind, const char *b
 }
 
 int ctl_decode_agent_item(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
-                          struct ctl_agent_item *out, struct kedge_errbuf *err)
+                          struct ctl_agent_item *out, struct base_errbuf *err)
 {
     json_t *root;
     int status = load_object(body, bytes, &root, err);
@@ -186,7 +186,7 @@ int ctl_decode_agent_item(const struct ctl_agent_item_kind *kind, const char *bo
 }
 
 int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     json_t *root;
     int status = load_object(body, bytes, &root, err);

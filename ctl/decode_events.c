@@ -94,7 +94,7 @@ static void describe_liveness(json_t *object, json_t *from, json_t *to, char *ou
         snprintf(out + used, size - used, ", %" JSON_INTEGER_FORMAT " times by now", times);
 }
 
-static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf *err)
+static int event_from(json_t *object, struct ctl_event *out, struct base_errbuf *err)
 {
     struct ctl_event e = {.json = NULL};
     json_t *from = json_object_get(object, "from"), *to = json_object_get(object, "to");
@@ -102,7 +102,7 @@ static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf
     const char *kind = json_string_value(json_object_get(object, "kind"));
     const bool liveness = kind != NULL && strcmp(kind, "liveness") == 0;
     if (revision < !liveness) /* nobody need have changed anything */
-        return kedge_err(err, -EBADMSG, "the answer holds an event without a revision");
+        return base_err(err, -EBADMSG, "the answer holds an event without a revision");
     e.revision = (uint64_t)revision;
     ctl_copy_printable(e.time, sizeof e.time, json_string_value(json_object_get(object, "time")));
     ctl_copy_printable(e.who, sizeof e.who, json_string_value(json_object_get(object, "who")));
@@ -123,13 +123,13 @@ static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf
         snprintf(e.what, sizeof e.what, "deleted");
     e.json = json_dumps(object, JSON_COMPACT);
     if (e.json == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     *out = e;
     return 0;
 }
 
 int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
-                        char position[CTL_WORD_BYTES], struct kedge_errbuf *err)
+                        char position[CTL_WORD_BYTES], struct base_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_load(body, bytes, &root, err);
@@ -139,7 +139,7 @@ int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
     if (json_is_integer(revision) && json_integer_value(revision) >= 0)
         *out = (uint64_t)json_integer_value(revision);
     else
-        status = kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
+        status = base_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
     ctl_copy_printable(position, CTL_WORD_BYTES,
                        json_string_value(json_object_get(root, "position")));
     json_decref(root);
@@ -152,8 +152,7 @@ void ctl_event_fini(struct ctl_event *event)
     event->json = NULL;
 }
 
-int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
-                     struct kedge_errbuf *err)
+int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out, struct base_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_load(body, bytes, &root, err);
@@ -166,7 +165,7 @@ int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
 
 int ctl_decode_events(const char *body, size_t bytes,
                       void (*each)(void *user, const struct ctl_event *event), void *user,
-                      char *next, size_t size, struct kedge_errbuf *err)
+                      char *next, size_t size, struct base_errbuf *err)
 {
     json_t *root, *array;
     int status = ctl_json_page(body, bytes, "events", &root, &array, next, size, err);

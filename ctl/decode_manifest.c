@@ -16,51 +16,50 @@ enum { WHERE_BYTES = 64 };
 static const char *const of_nodes[] = {"id",        "incarnation", "state", "expires_in_ms",
                                        "endpoints", "applied",     "fabric"};
 
-static int check_version(json_t *object, const char *where, struct kedge_errbuf *err)
+static int check_version(json_t *object, const char *where, struct base_errbuf *err)
 {
     json_t *version = json_object_get(object, "format_version");
     if (version == NULL || json_integer_value(version) == 1)
         return 0;
-    return kedge_err(err, -EINVAL, "%s has a format_version that this rdmactl does not know",
-                     where);
+    return base_err(err, -EINVAL, "%s has a format_version that this rdmactl does not know", where);
 }
 
 /* Whose it is: its own words, or those of the list that it stands in. */
 static int read_identity(json_t *object, const struct resource_table *kind, const char *where,
-                         struct ctl_manifest_item *out, struct kedge_errbuf *err)
+                         struct ctl_manifest_item *out, struct base_errbuf *err)
 {
     const char *of = json_string_value(json_object_get(object, "kind"));
     const char *name = json_string_value(json_object_get(object, "name"));
     json_t *revision = json_object_get(object, "revision");
     if (of != NULL && kind != NULL && strcmp(of, kind->name) != 0)
-        return kedge_err(err, -EINVAL, "%s is a %.40s among %s", where, of, kind->plural);
+        return base_err(err, -EINVAL, "%s is a %.40s among %s", where, of, kind->plural);
     if (of != NULL)
         kind = resource_table_find(of);
     if (name == NULL && kind != NULL && strcmp(kind->name, "node") == 0)
         name = json_string_value(json_object_get(object, "id"));
     if (kind == NULL || name == NULL)
-        return kedge_err(err, -EINVAL,
-                         "%s needs a kind, which is tenant, window, node or pool, and a name",
-                         where);
+        return base_err(err, -EINVAL,
+                        "%s needs a kind, which is tenant, window, node or pool, and a name",
+                        where);
     if (revision != NULL && json_integer_value(revision) < 1)
-        return kedge_err(err, -EINVAL, "%s: revision must be that of a get or a list", where);
+        return base_err(err, -EINVAL, "%s: revision must be that of a get or a list", where);
     if (kind->secret && revision == NULL)
-        return kedge_err(err, -EINVAL,
-                         "%s is a %s without the revision of one that is there, and the secret of "
-                         "a new one nobody would see: rdmactl %s create makes one",
-                         where, kind->name, kind->name);
+        return base_err(err, -EINVAL,
+                        "%s is a %s without the revision of one that is there, and the secret of "
+                        "a new one nobody would see: rdmactl %s create makes one",
+                        where, kind->name, kind->name);
     out->kind = kind;
     out->revision = revision != NULL ? (uint64_t)json_integer_value(revision) : 0;
     out->name = strdup(name);
-    return out->name != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+    return out->name != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
 static int read_body(json_t *object, struct ctl_manifest_item *item, const char *where,
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
     static const char *const identity[] = {"kind", "name", "revision", "format_version"};
     const bool node = strcmp(item->kind->name, "node") == 0;
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     json_t *rest = json_copy(object);
     for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++)
         json_object_del(rest, identity[i]);
@@ -68,37 +67,37 @@ static int read_body(json_t *object, struct ctl_manifest_item *item, const char 
         json_object_del(rest, of_nodes[i]);
     int status = ctl_json_units(item->kind, rest, &why);
     if (status != 0)
-        kedge_err(err, status, "%s: %.300s", where, why.text);
+        base_err(err, status, "%s: %.300s", where, why.text);
     item->body = status == 0 ? json_dumps(rest, JSON_COMPACT) : NULL;
     json_decref(rest);
     if (status != 0)
         return status;
-    return item->body != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+    return item->body != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
 /* -EINVAL: it is there already; two would be set one after the other, and the first be lost. */
 static int note_item(struct ctl_manifest *m, const struct ctl_manifest_item *item,
-                     const char *where, struct kedge_errbuf *err)
+                     const char *where, struct base_errbuf *err)
 {
     char key[CTL_ID_BYTES + 32];
     if (snprintf(key, sizeof key, "%s %s", item->kind->name, item->name) >= (int)sizeof key)
-        return kedge_err(err, -EINVAL, "%s: a %s's name has 1 to %d characters", where,
-                         item->kind->name, CTL_ID_BYTES - 1);
+        return base_err(err, -EINVAL, "%s: a %s's name has 1 to %d characters", where,
+                        item->kind->name, CTL_ID_BYTES - 1);
     if (m->known == NULL)
         m->known = json_object();
     if (json_object_get(m->known, key) != NULL)
-        return kedge_err(err, -EINVAL, "%s: %s is there twice", where, key);
+        return base_err(err, -EINVAL, "%s: %s is there twice", where, key);
     return json_object_set_new(m->known, key, json_true()) == 0
                ? 0
-               : kedge_err(err, -ENOMEM, "out of memory");
+               : base_err(err, -ENOMEM, "out of memory");
 }
 
 static int take_object(struct ctl_manifest *m, json_t *object, const struct resource_table *kind,
-                       const char *where, struct kedge_errbuf *err)
+                       const char *where, struct base_errbuf *err)
 {
     struct ctl_manifest_item item = {.body = NULL};
     if (!json_is_object(object))
-        return kedge_err(err, -EINVAL, "%s is no object", where);
+        return base_err(err, -EINVAL, "%s is no object", where);
     int status = check_version(object, where, err);
     if (status == 0)
         status = read_identity(object, kind, where, &item, err);
@@ -109,7 +108,7 @@ static int take_object(struct ctl_manifest *m, json_t *object, const struct reso
     struct ctl_manifest_item *grown =
         status == 0 ? realloc(m->item, (m->count + 1) * sizeof *grown) : NULL;
     if (status == 0 && grown == NULL)
-        status = kedge_err(err, -ENOMEM, "out of memory");
+        status = base_err(err, -ENOMEM, "out of memory");
     if (status != 0) {
         free(item.name);
         free(item.body);
@@ -121,7 +120,7 @@ static int take_object(struct ctl_manifest *m, json_t *object, const struct reso
 }
 
 static int take_array(struct ctl_manifest *m, json_t *array, const struct resource_table *kind,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     char where[WHERE_BYTES];
     json_t *object;
@@ -139,7 +138,7 @@ static int take_array(struct ctl_manifest *m, json_t *array, const struct resour
 
 /* {"format_version":1,"tenants":[...]}, as `list` prints it; of several kinds if somebody has put
  * them together. */
-static int take_lists(struct ctl_manifest *m, json_t *root, struct kedge_errbuf *err)
+static int take_lists(struct ctl_manifest *m, json_t *root, struct base_errbuf *err)
 {
     const char *key;
     json_t *value;
@@ -153,7 +152,7 @@ static int take_lists(struct ctl_manifest *m, json_t *root, struct kedge_errbuf 
             continue;
         status = kind != NULL && json_is_array(value)
                      ? take_array(m, value, kind, err)
-                     : kedge_err(err, -EINVAL, "%.60s is no list of a kind that can be set", key);
+                     : base_err(err, -EINVAL, "%.60s is no list of a kind that can be set", key);
     }
     return status;
 }
@@ -171,14 +170,14 @@ static bool is_list(json_t *root)
 }
 
 int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     json_error_t error;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     int status;
     if (root == NULL)
-        return kedge_err(err, -EINVAL, "not JSON: line %d, column %d: %.100s", error.line,
-                         error.column, error.text);
+        return base_err(err, -EINVAL, "not JSON: line %d, column %d: %.100s", error.line,
+                        error.column, error.text);
     if (json_is_array(root))
         status = take_array(m, root, NULL, err);
     else if (is_list(root))

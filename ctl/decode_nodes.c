@@ -8,7 +8,7 @@
 #include "decode_private.h"
 
 /* "zone=a" sets, "zone-" takes away. */
-static int edit_label(json_t *labels, const char *word, struct kedge_errbuf *err)
+static int edit_label(json_t *labels, const char *word, struct base_errbuf *err)
 {
     char key[CTL_WORD_BYTES];
     size_t length = strcspn(word, "="), end = strlen(word);
@@ -18,19 +18,19 @@ static int edit_label(json_t *labels, const char *word, struct kedge_errbuf *err
     else if (!sets)
         length = 0;
     if (length == 0 || length >= sizeof key)
-        return kedge_err(err, -EINVAL,
-                         "\"%.60s\" is no label: say KEY=VALUE to set one, KEY- to take it away",
-                         word);
+        return base_err(err, -EINVAL,
+                        "\"%.60s\" is no label: say KEY=VALUE to set one, KEY- to take it away",
+                        word);
     memcpy(key, word, length);
     key[length] = '\0';
     if (!sets)
         (void)json_object_del(labels, key);
     else if (json_object_set_new(labels, key, json_string(word + length + 1)) != 0)
-        return kedge_err(err, -EINVAL, "the label %.60s is not UTF-8", key);
+        return base_err(err, -EINVAL, "the label %.60s is not UTF-8", key);
     return 0;
 }
 
-static int edit_labels(json_t *root, const struct ctl_node_edit *edit, struct kedge_errbuf *err)
+static int edit_labels(json_t *root, const struct ctl_node_edit *edit, struct base_errbuf *err)
 {
     int status = 0;
     json_t *labels = json_object_get(root, "labels");
@@ -45,7 +45,7 @@ static int edit_labels(json_t *root, const struct ctl_node_edit *edit, struct ke
 
 /* What is not said stays as it is: a drain goes on, with its grace and its reason, until the node
  * is uncordoned. */
-static int edit_state(json_t *root, const struct ctl_node_edit *edit, struct kedge_errbuf *err)
+static int edit_state(json_t *root, const struct ctl_node_edit *edit, struct base_errbuf *err)
 {
     const bool takes = edit->what == CTL_NODE_UNCORDON;
     const bool was_cordoned = json_is_true(json_object_get(root, "cordoned"));
@@ -60,15 +60,14 @@ static int edit_state(json_t *root, const struct ctl_node_edit *edit, struct ked
     else if (!edit->reason_said && was_cordoned && json_object_get(root, "reason") != NULL)
         ; /* who cordons once more without a word leaves what was said first */
     else if (json_object_set_new(root, "reason", json_string(edit->reason)) != 0)
-        return kedge_err(err, -EINVAL, "--reason is not UTF-8");
+        return base_err(err, -EINVAL, "--reason is not UTF-8");
     if (edit->what == CTL_NODE_DRAIN && edit->grace_ms != 0)
         json_object_set_new(root, "grace_ms", json_integer((json_int_t)edit->grace_ms));
     return 0;
 }
 
 int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *edit,
-                  struct kedge_text *out, uint64_t *revision, bool *drains,
-                  struct kedge_errbuf *err)
+                  struct base_text *out, uint64_t *revision, bool *drains, struct base_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_body(body, bytes, &root, revision, err);

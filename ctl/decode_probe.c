@@ -17,7 +17,7 @@ static void read_word(json_t *object, const char *name, char *out, size_t size)
             *c = '?';
 }
 
-static int check_from(json_t *object, struct ctl_check *c, struct kedge_errbuf *err)
+static int check_from(json_t *object, struct ctl_check *c, struct base_errbuf *err)
 {
     static const char *const results[] = {"ok", "warning", "failed", "skipped"};
     char result[16];
@@ -30,7 +30,7 @@ static int check_from(json_t *object, struct ctl_check *c, struct kedge_errbuf *
     while (level < sizeof results / sizeof results[0] && strcmp(results[level], result) != 0)
         level++;
     if (c->name[0] == '\0' || level == sizeof results / sizeof results[0])
-        return kedge_err(err, -EBADMSG, "the report holds a check without a name or a result");
+        return base_err(err, -EBADMSG, "the report holds a check without a name or a result");
     c->level = (enum ctl_level)level;
     if (json_object_size(json_object_get(object, "numbers")) > 0)
         c->numbers = json_dumps(json_object_get(object, "numbers"), JSON_COMPACT);
@@ -52,7 +52,7 @@ static void candidate_from(json_t *object, struct ctl_candidate *c)
         snprintf(c->port, sizeof c->port, "%u", (unsigned)port & 0xff);
 }
 
-static int fill_probe(json_t *root, struct ctl_probe *p, struct kedge_errbuf *err)
+static int fill_probe(json_t *root, struct ctl_probe *p, struct base_errbuf *err)
 {
     json_t *verdict = json_object_get(root, "verdict"), *each;
     json_t *checks = json_object_get(root, "checks"), *candidates;
@@ -63,8 +63,8 @@ static int fill_probe(json_t *root, struct ctl_probe *p, struct kedge_errbuf *er
     json_array_foreach(checks, i, each)
     {
         if (p->checks == CTL_PROBE_CHECKS)
-            return kedge_err(err, -EBADMSG, "the report holds more than %d checks",
-                             CTL_PROBE_CHECKS);
+            return base_err(err, -EBADMSG, "the report holds more than %d checks",
+                            CTL_PROBE_CHECKS);
         int status = check_from(each, &p->check[p->checks], err);
         if (status != 0)
             return status;
@@ -81,29 +81,28 @@ static int fill_probe(json_t *root, struct ctl_probe *p, struct kedge_errbuf *er
     p->dc = json_is_true(json_object_get(verdict, "dc"));
     read_word(verdict, "sentence", p->sentence, sizeof p->sentence);
     if (!json_is_object(verdict) || !json_is_array(checks) || p->sentence[0] == '\0')
-        return kedge_err(err, -EBADMSG, "the report has no checks or no verdict");
+        return base_err(err, -EBADMSG, "the report has no checks or no verdict");
     (void)json_object_del(root, "checks");
     (void)json_object_del(root, "verdict");
     p->rest = json_dumps(root, JSON_COMPACT);
-    return p->rest != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+    return p->rest != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
-int ctl_probe_decode(const char *body, size_t bytes, struct ctl_probe *out,
-                     struct kedge_errbuf *err)
+int ctl_probe_decode(const char *body, size_t bytes, struct ctl_probe *out, struct base_errbuf *err)
 {
     char report[32];
     json_error_t error;
     json_t *root = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
     memset(out, 0, sizeof *out);
     if (root == NULL)
-        return kedge_err(err, -EBADMSG, "the report is not JSON (%.100s)", error.text);
+        return base_err(err, -EBADMSG, "the report is not JSON (%.100s)", error.text);
     read_word(root, "report", report, sizeof report);
     json_int_t version = json_integer_value(json_object_get(root, "version"));
     int status;
     if (strcmp(report, "kedge-probe") != 0 || version != CTL_PROBE_VERSION)
-        status = kedge_err(err, -EBADMSG,
-                           "the report is of another kind or version than this rdmactl knows: "
-                           "install both programs from one release");
+        status = base_err(err, -EBADMSG,
+                          "the report is of another kind or version than this rdmactl knows: "
+                          "install both programs from one release");
     else
         status = fill_probe(root, out, err);
     json_decref(root);

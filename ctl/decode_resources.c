@@ -83,25 +83,25 @@ void ctl_show_value(json_t *value, enum field_type type, char *out, size_t size)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-int ctl_json_load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+int ctl_json_load(const char *body, size_t bytes, json_t **out, struct base_errbuf *err)
 {
     json_error_t error;
     *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
     if (json_is_object(*out))
         return 0;
     json_decref(*out);
-    return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
+    return base_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
 }
 
 static int setting_from(const struct resource_table *kind, json_t *object, struct ctl_resource *out,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     struct ctl_resource s = {.json = NULL};
     const char *name = json_string_value(json_object_get(object, "name"));
     json_int_t revision = json_integer_value(json_object_get(object, "revision"));
     if (name == NULL || revision < 1)
-        return kedge_err(err, -EBADMSG, "the answer holds a %s without name or revision",
-                         kind->name);
+        return base_err(err, -EBADMSG, "the answer holds a %s without name or revision",
+                        kind->name);
     ctl_copy_printable(s.name, sizeof s.name, name);
     s.revision = (uint64_t)revision;
     bool whole = true;
@@ -119,7 +119,7 @@ static int setting_from(const struct resource_table *kind, json_t *object, struc
     s.json = json_dumps(object, JSON_COMPACT);
     if (s.json == NULL || !whole) {
         ctl_resource_fini(&s);
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     }
     *out = s;
     return 0;
@@ -144,7 +144,7 @@ void ctl_resources_fini(struct ctl_resources *all)
 }
 
 int ctl_decode_resource(const struct resource_table *kind, const char *body, size_t bytes,
-                        struct ctl_resource *out, struct kedge_errbuf *err)
+                        struct ctl_resource *out, struct base_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_load(body, bytes, &root, err);
@@ -156,7 +156,7 @@ int ctl_decode_resource(const struct resource_table *kind, const char *body, siz
 }
 
 int ctl_json_page(const char *body, size_t bytes, const char *of, json_t **root, json_t **array,
-                  char *next, size_t size, struct kedge_errbuf *err)
+                  char *next, size_t size, struct base_errbuf *err)
 {
     int status = ctl_json_load(body, bytes, root, err);
     if (status != 0)
@@ -168,12 +168,12 @@ int ctl_json_page(const char *body, size_t bytes, const char *of, json_t **root,
         return 0;
     }
     json_decref(*root);
-    return kedge_err(err, -EBADMSG, "the answer is no page of %s", of);
+    return base_err(err, -EBADMSG, "the answer is no page of %s", of);
 }
 
 int ctl_decode_resources(const struct resource_table *kind, const char *body, size_t bytes,
                          struct ctl_resources *all, char *next, size_t size,
-                         struct kedge_errbuf *err)
+                         struct base_errbuf *err)
 {
     json_t *root, *array;
     int status = ctl_json_page(body, bytes, kind->plural, &root, &array, next, size, err);
@@ -182,7 +182,7 @@ int ctl_decode_resources(const struct resource_table *kind, const char *body, si
     size_t count = json_array_size(array);
     struct ctl_resource *grown = realloc(all->item, (all->count + count + 1) * sizeof *grown);
     if (grown == NULL)
-        status = kedge_err(err, -ENOMEM, "out of memory");
+        status = base_err(err, -ENOMEM, "out of memory");
     else
         all->item = grown;
     for (size_t i = 0; i < count && status == 0; i++) {
@@ -210,7 +210,7 @@ static json_t *read_list(const char *text, bool numbers)
         }
         memcpy(one, text, length);
         one[length] = '\0';
-        bool plain = numbers && kedge_parse_u64(one, 0, UINT32_MAX, &uid) == 0;
+        bool plain = numbers && base_parse_u64(one, 0, UINT32_MAX, &uid) == 0;
         json_array_append_new(array, plain ? json_integer((json_int_t)uid) : json_string(one));
         text += length + (text[length] == ',');
     }
@@ -223,9 +223,9 @@ static json_t *read_time(const char *text)
     char when[32];
     uint64_t ns;
     struct tm tm;
-    if (kedge_parse_duration(text, &ns) != 0)
+    if (base_parse_duration(text, &ns) != 0)
         return json_string(text);
-    time_t seconds = (time_t)(kedge_clock_wall_ms() / 1000 + ns / KEDGE_NS_PER_S);
+    time_t seconds = (time_t)(base_clock_wall_ms() / 1000 + ns / BASE_NS_PER_S);
     if (gmtime_r(&seconds, &tm) == NULL ||
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
         return NULL;
@@ -269,7 +269,7 @@ static json_t *read_value(enum field_type type, const char *text)
     case FIELD_WORD:
         return json_string(text);
     case FIELD_SIZE:
-        return kedge_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
+        return base_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
     case FIELD_LABELS:
         return read_labels(text);
     case FIELD_SELECTOR:
@@ -282,26 +282,25 @@ static json_t *read_value(enum field_type type, const char *text)
                                             : NULL;
     case FIELD_BOUND:
     case FIELD_COUNT:
-        return kedge_parse_u64(text, 0, INT64_MAX, &number) == 0 ? json_integer((json_int_t)number)
-                                                                 : NULL;
+        return base_parse_u64(text, 0, INT64_MAX, &number) == 0 ? json_integer((json_int_t)number)
+                                                                : NULL;
     }
     return NULL;
 }
 
-static int no_such_key(const struct resource_table *kind, const char *word,
-                       struct kedge_errbuf *err)
+static int no_such_key(const struct resource_table *kind, const char *word, struct base_errbuf *err)
 {
     char names[RESOURCE_FIELDS_MAX * 24];
     size_t used = 0;
     for (size_t i = 0; i < kind->fields && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
                                  kind->field[i].name);
-    return kedge_err(err, -EINVAL, "\"%.60s\" sets nothing of a %s: say KEY=VALUE, with one of %s",
-                     word, kind->name, names);
+    return base_err(err, -EINVAL, "\"%.60s\" sets nothing of a %s: say KEY=VALUE, with one of %s",
+                    word, kind->name, names);
 }
 
 static int no_such_value(const struct resource_field *key, const char *text,
-                         struct kedge_errbuf *err)
+                         struct base_errbuf *err)
 {
     static const char *const forms[] = {
         [FIELD_BOUND] = "a number such as 64, or 0 for no bound",
@@ -315,12 +314,12 @@ static int no_such_value(const struct resource_field *key, const char *text,
         [FIELD_BOOL] = "true or false",
         [FIELD_SELECTOR] = "all, or labels such as zone=a,rack=7, each of them once",
     };
-    return kedge_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
-                     text);
+    return base_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
+                    text);
 }
 
 static int edit_key(const struct resource_table *kind, json_t *root, const char *word,
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
     size_t length = strcspn(word, "=");
     for (size_t i = 0; i < kind->fields && word[length] == '='; i++) {
@@ -339,42 +338,42 @@ static int edit_key(const struct resource_table *kind, json_t *root, const char 
     return no_such_key(kind, word, err);
 }
 
-int ctl_json_units(const struct resource_table *kind, json_t *object, struct kedge_errbuf *err)
+int ctl_json_units(const struct resource_table *kind, json_t *object, struct base_errbuf *err)
 {
     for (size_t i = 0; i < kind->fields; i++) {
         const struct resource_field *key = &kind->field[i];
         const char *text = json_string_value(json_object_get(object, key->name));
         if (text != NULL && (key->type == FIELD_BOUND || key->type == FIELD_COUNT))
-            return kedge_err(err, -EINVAL, "%s is a number: write it without quotes, not \"%.60s\"",
-                             key->name, text);
+            return base_err(err, -EINVAL, "%s is a number: write it without quotes, not \"%.60s\"",
+                            key->name, text);
         if (text == NULL || (key->type != FIELD_SIZE && key->type != FIELD_TIME))
             continue;
         json_t *value = read_value(key->type, text);
         if (value == NULL)
             return no_such_value(key, text, err);
         if (json_object_set_new(object, key->name, value) != 0)
-            return kedge_err(err, -ENOMEM, "out of memory");
+            return base_err(err, -ENOMEM, "out of memory");
     }
     return 0;
 }
 
-int ctl_json_dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *err)
+int ctl_json_dump(json_t *object, struct base_text *out, struct base_errbuf *err)
 {
     char *text = json_dumps(object, JSON_COMPACT);
     if (text != NULL)
-        kedge_text_append(out, text, strlen(text));
+        base_text_append(out, text, strlen(text));
     free(text);
-    return text != NULL && out->error == 0 ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+    return text != NULL && out->error == 0 ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
 int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revision,
-                  struct kedge_errbuf *err)
+                  struct base_errbuf *err)
 {
     json_t *root = NULL;
     *revision = 0;
     if (body == NULL) {
         *out = json_object();
-        return *out != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+        return *out != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
     }
     int status = ctl_json_load(body, bytes, &root, err);
     if (status != 0)
@@ -382,7 +381,7 @@ int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revisi
     json_int_t known = json_integer_value(json_object_get(root, "revision"));
     if (known < 1) {
         json_decref(root);
-        return kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
+        return base_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
     }
     *revision = (uint64_t)known;
     json_object_del(root, "name");
@@ -392,21 +391,21 @@ int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revisi
 }
 
 /* That something is for every node is said, and does not come of saying nothing. */
-static int check_selector(const struct resource_table *kind, json_t *root, struct kedge_errbuf *err)
+static int check_selector(const struct resource_table *kind, json_t *root, struct base_errbuf *err)
 {
     for (size_t i = 0; i < kind->fields; i++)
         if (kind->field[i].type == FIELD_SELECTOR &&
             json_object_get(root, kind->field[i].name) == NULL)
-            return kedge_err(err, -EINVAL,
-                             "say which nodes have this %s: %s=zone=a, with their labels, or "
-                             "%s=all",
-                             kind->name, kind->field[i].name, kind->field[i].name);
+            return base_err(err, -EINVAL,
+                            "say which nodes have this %s: %s=zone=a, with their labels, or "
+                            "%s=all",
+                            kind->name, kind->field[i].name, kind->field[i].name);
     return 0;
 }
 
 int ctl_edit_resource(const struct resource_table *kind, const char *body, size_t bytes,
-                      const char *const *words, size_t count, struct kedge_text *out,
-                      uint64_t *revision, struct kedge_errbuf *err)
+                      const char *const *words, size_t count, struct base_text *out,
+                      uint64_t *revision, struct base_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_body(body, bytes, &root, revision, err);

@@ -26,10 +26,10 @@ struct findings {
 };
 
 /* Of one that is ready, what it says is amiss all the same. */
-static void tell_amiss(struct ctl_check *c, const struct kedge_http_result *result)
+static void tell_amiss(struct ctl_check *c, const struct http_result *result)
 {
     struct ctl_pairs pairs = {.pair = NULL};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     const char *why = NULL;
     if (ctl_decode_pairs(result->body, result->body_length, &pairs, &err) == 0)
         why = ctl_pairs_find(&pairs, "why");
@@ -42,14 +42,14 @@ static void tell_amiss(struct ctl_check *c, const struct kedge_http_result *resu
 
 /* Servers that do not run yet are no fault of the host. */
 static void report_server(struct ctl_check *c, const char *name, const char *where, int status,
-                          struct kedge_http_result *result, const struct kedge_errbuf *err)
+                          struct http_result *result, const struct base_errbuf *err)
 {
     *c = (struct ctl_check){.level = status == 0 ? CTL_OK : CTL_WARN};
     snprintf(c->name, sizeof c->name, "%s", name);
     if (status == 0) {
         snprintf(c->found, sizeof c->found, "%.200s is ready", where);
         tell_amiss(c, result);
-        kedge_http_result_fini(result);
+        http_result_fini(result);
         return;
     }
     snprintf(c->found, sizeof c->found, "%.200s is not ready", where);
@@ -59,7 +59,7 @@ static void report_server(struct ctl_check *c, const char *name, const char *whe
 /* The program's checks in place of those of the host that it knows better. */
 static void add_probe(struct findings *f, const struct ctl_options *o, struct ctl_probe *probe)
 {
-    struct kedge_errbuf why = {.text = ""};
+    struct base_errbuf why = {.text = ""};
     int status = ctl_probe_run(o, probe, &why);
     f->probed = status == 0;
     if (f->probed) {
@@ -104,36 +104,36 @@ static void judge_host(struct findings *f, const struct ctl_probe *probe)
 
 static int print_json(const struct findings *f, const struct ctl_probe *probe)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, REPORT_BYTES);
-    kedge_text_printf(&t,
-                      "{" CTL_FORMAT ",\"report\":\"kedge-doctor\",\"version\":%d,\"kedge\":\"%s\"",
-                      DOCTOR_VERSION, KEDGE_VERSION);
-    kedge_text_printf(&t, ",\"checks\":[");
+    struct base_text t;
+    base_text_init(&t, REPORT_BYTES);
+    base_text_printf(&t,
+                     "{" CTL_FORMAT ",\"report\":\"kedge-doctor\",\"version\":%d,\"kedge\":\"%s\"",
+                     DOCTOR_VERSION, KEDGE_VERSION);
+    base_text_printf(&t, ",\"checks\":[");
     for (size_t i = 0; i < f->count; i++) {
         const struct ctl_check *c = &f->check[i];
-        kedge_text_printf(&t, "%s{\"check\":", i > 0 ? "," : "");
-        kedge_text_json(&t, c->name);
-        kedge_text_printf(&t, ",\"result\":\"%s\",\"found\":", levels[c->level]);
-        kedge_text_json(&t, c->found);
-        kedge_text_printf(&t, ",\"advice\":");
-        kedge_text_json(&t, c->advice);
-        kedge_text_printf(&t, ",\"numbers\":%s}", c->numbers != NULL ? c->numbers : "{}");
+        base_text_printf(&t, "%s{\"check\":", i > 0 ? "," : "");
+        base_text_json(&t, c->name);
+        base_text_printf(&t, ",\"result\":\"%s\",\"found\":", levels[c->level]);
+        base_text_json(&t, c->found);
+        base_text_printf(&t, ",\"advice\":");
+        base_text_json(&t, c->advice);
+        base_text_printf(&t, ",\"numbers\":%s}", c->numbers != NULL ? c->numbers : "{}");
     }
-    kedge_text_printf(&t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s,\"sentence\":",
-                      f->usable ? "true" : "false", f->probed && probe->rc ? "true" : "false",
-                      f->probed && probe->dc ? "true" : "false");
-    kedge_text_json(&t, f->sentence);
-    kedge_text_printf(&t, "},\"probe\":");
+    base_text_printf(&t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s,\"sentence\":",
+                     f->usable ? "true" : "false", f->probed && probe->rc ? "true" : "false",
+                     f->probed && probe->dc ? "true" : "false");
+    base_text_json(&t, f->sentence);
+    base_text_printf(&t, "},\"probe\":");
     if (f->probed)
-        kedge_text_append(&t, probe->rest, strlen(probe->rest));
+        base_text_append(&t, probe->rest, strlen(probe->rest));
     else
-        kedge_text_printf(&t, "null");
-    kedge_text_printf(&t, "}");
+        base_text_printf(&t, "null");
+    base_text_printf(&t, "}");
     int status = t.error;
     if (status == 0)
-        puts(kedge_text_str(&t));
-    kedge_text_fini(&t);
+        puts(base_text_str(&t));
+    base_text_fini(&t);
     return status;
 }
 
@@ -185,12 +185,12 @@ static int print_text(const struct findings *f, const struct ctl_probe *probe)
     return status;
 }
 
-int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_doctor(const struct ctl_options *o, struct base_errbuf *err)
 {
     static struct findings f;
     static struct ctl_probe probe;
-    struct kedge_http_result result;
-    struct kedge_errbuf why = {.text = ""};
+    struct http_result result;
+    struct base_errbuf why = {.text = ""};
     if (o->serve != NULL)
         return ctl_probe_serve(o, err);
     f.count = ctl_checks_host(f.check, HOST_CHECKS);
@@ -203,7 +203,7 @@ int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err)
     status = o->json ? print_json(&f, &probe) : print_text(&f, &probe);
     ctl_probe_fini(&probe); /* and the numbers of its checks, which f has borrowed */
     if (status != 0)
-        return kedge_err(err, status, "printing failed: %s", strerror(-status));
+        return base_err(err, status, "printing failed: %s", strerror(-status));
     return f.usable ? 0
-                    : kedge_err(err, -EIO, "something failed: do what the rows of the report say");
+                    : base_err(err, -EIO, "something failed: do what the rows of the report say");
 }

@@ -57,28 +57,28 @@ static void add_event(void *user, const struct ctl_event *e)
     l->failed |= place->json == NULL;
 }
 
-static int show_newest(struct listing *l, struct kedge_errbuf *err)
+static int show_newest(struct listing *l, struct base_errbuf *err)
 {
     if (l->failed)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     for (uint64_t i = l->seen > l->room ? l->seen - l->room : 0; i < l->seen; i++)
         show_event(l, &l->newest[i % l->room]);
     return 0;
 }
 
 /* What of the trail is asked for, behind its path. 0 or -EINVAL. */
-static int add_filter(const struct ctl_options *o, char path[PATH_BYTES], struct kedge_errbuf *err)
+static int add_filter(const struct ctl_options *o, char path[PATH_BYTES], struct base_errbuf *err)
 {
     int status = ctl_add_query(path, PATH_BYTES, "kind", o->kind, err);
     return status == 0 ? ctl_add_query(path, PATH_BYTES, "name", o->name, err) : status;
 }
 
-static int list_pages(const struct ctl_options *o, struct listing *l, struct kedge_errbuf *err)
+static int list_pages(const struct ctl_options *o, struct listing *l, struct base_errbuf *err)
 {
     char path[PATH_BYTES], next[CURSOR_BYTES] = "";
     int status = 0;
     for (unsigned page = 0; page < MAX_PAGES; page++) {
-        struct kedge_http_result result;
+        struct http_result result;
         snprintf(path, sizeof path, "/v1/events?limit=1000");
         status = add_filter(o, path, err);
         if (status == 0)
@@ -91,14 +91,14 @@ static int list_pages(const struct ctl_options *o, struct listing *l, struct ked
             printf("{" CTL_FORMAT ",\"events\":[");
         status = ctl_decode_events(result.body, result.body_length, add_event, l, next, sizeof next,
                                    err);
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
         if (status != 0 || next[0] == '\0')
             break;
     }
     return status == 0 && l->newest != NULL ? show_newest(l, err) : status;
 }
 
-static int print_list(const struct ctl_options *o, struct listing *l, struct kedge_errbuf *err)
+static int print_list(const struct ctl_options *o, struct listing *l, struct base_errbuf *err)
 {
     int status = list_pages(o, l, err);
     if (status == 0 && o->json)
@@ -107,19 +107,19 @@ static int print_list(const struct ctl_options *o, struct listing *l, struct ked
         puts(o->kind != NULL || o->name != NULL ? "there is no such event yet"
                                                 : "nobody has changed anything yet");
     else if (status == 0 && (status = ctl_table_print(l->table)) != 0)
-        kedge_err(err, status, "printing failed: %s", strerror(-status));
+        base_err(err, status, "printing failed: %s", strerror(-status));
     return status;
 }
 
-int ctl_event_list(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_event_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     static const char *const headings[] = {"REVISION", "TIME", "WHO", "WHAT", "CHANGE"};
     struct listing l = {.json = o->json, .room = o->limit};
     int status = ctl_table_new(headings, 5, &l.table);
     if (status != 0)
-        return kedge_err(err, status, "out of memory");
+        return base_err(err, status, "out of memory");
     if (l.room > 0 && (l.newest = calloc(l.room, sizeof *l.newest)) == NULL)
-        status = kedge_err(err, -ENOMEM, "out of memory");
+        status = base_err(err, -ENOMEM, "out of memory");
     if (status == 0)
         status = print_list(o, &l, err);
     for (uint64_t i = 0; l.newest != NULL && i < l.room; i++)
@@ -137,7 +137,7 @@ struct watching {
     bool refused;
     uint64_t revision;             /* of the last change, or where it began */
     char position[CTL_WORD_BYTES]; /* of the last event of a node, likewise; "": not known */
-    struct kedge_errbuf *err;
+    struct base_errbuf *err;
 };
 
 static int on_line(void *user, const char *line, size_t length)
@@ -161,38 +161,37 @@ static int on_line(void *user, const char *line, size_t length)
     return w->status != 0 || fflush(stdout) != 0;
 }
 
-static void on_done(void *user, const struct kedge_http_answer *a)
+static void on_done(void *user, const struct http_answer *a)
 {
     struct watching *w = user;
     w->over = true;
     if (w->status != 0)
         return; /* has been said */
     if (ferror(stdout)) {
-        w->status = kedge_err(w->err, -EIO, "standard output cannot be written");
+        w->status = base_err(w->err, -EIO, "standard output cannot be written");
     } else if (a->status < 0) {
-        w->status =
-            kedge_err(w->err, a->status, "the metaserver cannot be watched: %.300s", a->why);
+        w->status = base_err(w->err, a->status, "the metaserver cannot be watched: %.300s", a->why);
     } else if (a->status >= 300) {
         w->refused = true;
         w->status = ctl_judge("the metaserver", a->status, a->body, a->body_length, w->err);
     } else {
         w->status = -ECONNRESET;
-        kedge_err(w->err, w->status, "the stream has ended");
+        base_err(w->err, w->status, "the stream has ended");
     }
 }
 
 /* Where the trail is now, as far as that is not said. */
-static int find_end(const struct ctl_options *o, struct watching *w, struct kedge_errbuf *err)
+static int find_end(const struct ctl_options *o, struct watching *w, struct base_errbuf *err)
 {
     uint64_t revision;
     char position[CTL_WORD_BYTES];
-    struct kedge_http_result result;
-    struct kedge_errbuf why;
+    struct http_result result;
+    struct base_errbuf why;
     int status = ctl_fetch_server(o, "/v1/events?limit=1", &result, &why);
     if (status != 0)
-        return kedge_err(err, status, "the metaserver cannot be watched: %.300s", why.text);
+        return base_err(err, status, "the metaserver cannot be watched: %.300s", why.text);
     status = ctl_decode_revision(result.body, result.body_length, &revision, position, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     if (status != 0)
         return status;
     if (!o->from_revision)
@@ -203,7 +202,7 @@ static int find_end(const struct ctl_options *o, struct watching *w, struct kedg
 }
 
 static int watch_target(const struct ctl_options *o, const struct watching *w,
-                        struct ctl_target *out, struct kedge_errbuf *err)
+                        struct ctl_target *out, struct base_errbuf *err)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "/v1/events?watch=1&revision=%" PRIu64, w->revision);
@@ -214,10 +213,10 @@ static int watch_target(const struct ctl_options *o, const struct watching *w,
     return status == 0 ? ctl_target_of(o, path, out, err) : status;
 }
 
-int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_event_watch(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct watching w = {.json = o->json, .revision = o->revision, .err = err};
-    struct kedge_http_client *client;
+    struct http_client *client;
     struct ctl_target target;
     snprintf(w.position, sizeof w.position, "%s", o->position != NULL ? o->position : "");
     int status = o->from_revision && o->position != NULL ? 0 : find_end(o, &w, err);
@@ -225,29 +224,29 @@ int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err)
         status = watch_target(o, &w, &target, err);
     if (status != 0)
         return status;
-    struct kedge_http_call call = {.timeout_ms = UINT32_MAX,
-                                   .silence_timeout_ms = SILENCE_MS,
-                                   .max_response_bytes = LINE_BYTES,
-                                   .on_line = on_line};
+    struct http_call call = {.timeout_ms = UINT32_MAX,
+                             .silence_timeout_ms = SILENCE_MS,
+                             .max_response_bytes = LINE_BYTES,
+                             .on_line = on_line};
     ctl_aim(&call, &target);
-    status = kedge_http_client_new(&client);
+    status = http_client_new(&client);
     if (status != 0)
-        return kedge_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
-    status = kedge_http_client_call(client, &call, on_done, &w, NULL);
+        return base_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
+    status = http_client_call(client, &call, on_done, &w, NULL);
     if (status != 0)
-        kedge_err(err, status, "%.200s cannot be watched: %s", target.url, strerror(-status));
-    struct pollfd p = {.fd = kedge_http_client_fd(client), .events = POLLIN};
+        base_err(err, status, "%.200s cannot be watched: %s", target.url, strerror(-status));
+    struct pollfd p = {.fd = http_client_fd(client), .events = POLLIN};
     while (status == 0 && !w.over) {
         (void)poll(&p, 1, -1);
-        kedge_http_client_run(client);
+        http_client_run(client);
     }
-    kedge_http_client_free(client);
+    http_client_free(client);
     if (status != 0)
         return status;
     if (!w.refused) {
-        struct kedge_errbuf why = *err;
-        kedge_err(err, w.status, "%.300s; go on with --revision %" PRIu64 "%s%s", why.text,
-                  w.revision, w.position[0] != '\0' ? " --position " : "", w.position);
+        struct base_errbuf why = *err;
+        base_err(err, w.status, "%.300s; go on with --revision %" PRIu64 "%s%s", why.text,
+                 w.revision, w.position[0] != '\0' ? " --position " : "", w.position);
     }
     return w.status;
 }

@@ -30,80 +30,80 @@ int ctl_percent_encode(const char *text, char *out, size_t size)
 }
 
 int ctl_add_encoded(char *path, size_t size, const char *name, const char *encoded,
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
     const size_t used = strlen(path);
     if (snprintf(path + used, size - used, "%c%s=%s", strchr(path, '?') == NULL ? '?' : '&', name,
                  encoded) < (int)(size - used))
         return 0;
     path[used] = '\0';
-    return kedge_err(err, -EINVAL, "what is asked for is too long");
+    return base_err(err, -EINVAL, "what is asked for is too long");
 }
 
 int ctl_add_query(char *path, size_t size, const char *name, const char *value,
-                  struct kedge_errbuf *err)
+                  struct base_errbuf *err)
 {
     char encoded[QUERY_BYTES];
     if (value == NULL)
         return 0;
     if (ctl_percent_encode(value, encoded, sizeof encoded) != 0)
-        return kedge_err(err, -EINVAL, "\"%.60s...\" is too long for a %s", value, name);
+        return base_err(err, -EINVAL, "\"%.60s...\" is too long for a %s", value, name);
     return ctl_add_encoded(path, size, name, encoded, err);
 }
 
-int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct kedge_errbuf *err)
+int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct base_errbuf *err)
 {
     char detail[sizeof err->text];
     if (http >= 200 && http < 300)
         return 0;
-    const struct kedge_error *row = kedge_error_of_http(http);
+    const struct base_error *row = base_error_of_http(http);
     ctl_decode_problem(body, bytes, detail, sizeof detail);
-    return kedge_err(err, -row->errnum, "%s answers %d: %s", who, http,
-                     detail[0] != '\0' ? detail : row->title);
+    return base_err(err, -row->errnum, "%s answers %d: %s", who, http,
+                    detail[0] != '\0' ? detail : row->title);
 }
 
 /* Turns an HTTP error into a sentence. */
-static int judge_result(const char *who, struct kedge_http_result *result, struct kedge_errbuf *err)
+static int judge_result(const char *who, struct http_result *result, struct base_errbuf *err)
 {
     int status = ctl_judge(who, result->status, result->body, result->body_length, err);
     if (status != 0)
-        kedge_http_result_fini(result);
+        http_result_fini(result);
     return status;
 }
 
 /* Says early and plainly what a failed connect would say in errnos. */
-static int check_socket(const char *path, struct kedge_errbuf *err)
+static int check_socket(const char *path, struct base_errbuf *err)
 {
     if (strlen(path) >= PATH_BYTES)
-        return kedge_err(err, -EINVAL,
-                         "the path of the metaserver's socket has at most %d characters",
-                         PATH_BYTES - 1);
+        return base_err(err, -EINVAL,
+                        "the path of the metaserver's socket has at most %d characters",
+                        PATH_BYTES - 1);
     if (access(path, W_OK) == 0)
         return 0;
     if (errno == EACCES)
-        return kedge_err(err, -EACCES,
-                         "the metaserver's socket %.150s is not for this user: run rdmactl as root "
-                         "(sudo) or as the metaserver's user; or with a token: --server URL "
-                         "--token-file FILE, KEDGE_SERVER and KEDGE_TOKEN_FILE, or rdmactl context "
-                         "set",
-                         path);
-    return kedge_err(err, -ECONNREFUSED,
-                     "there is no metaserver at %.150s: %s (start kedge-metad, or say where it is: "
-                     "--server URL or unix:PATH, KEDGE_SERVER, or rdmactl context set)",
-                     path, strerror(errno));
+        return base_err(err, -EACCES,
+                        "the metaserver's socket %.150s is not for this user: run rdmactl as root "
+                        "(sudo) or as the metaserver's user; or with a token: --server URL "
+                        "--token-file FILE, KEDGE_SERVER and KEDGE_TOKEN_FILE, or rdmactl context "
+                        "set",
+                        path);
+    return base_err(err, -ECONNREFUSED,
+                    "there is no metaserver at %.150s: %s (start kedge-metad, or say where it is: "
+                    "--server URL or unix:PATH, KEDGE_SERVER, or rdmactl context set)",
+                    path, strerror(errno));
 }
 
-int ctl_read_token(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES], struct kedge_errbuf *err)
+int ctl_read_token(const char *path, char out[HTTP_TOKEN_BYTES], struct base_errbuf *err)
 {
-    int status = kedge_http_token_private(path, err);
+    int status = http_token_private(path, err);
     if (status != 0)
         return status;
     /* A mistake of the command line, and nothing that a server has said: not "no such thing". */
-    return kedge_http_token_read(path, out, err) != 0 ? -EINVAL : 0;
+    return http_token_read(path, out, err) != 0 ? -EINVAL : 0;
 }
 
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
-                  struct kedge_errbuf *err)
+                  struct base_errbuf *err)
 {
     const char *socket = strncmp(o->server, "unix:", 5) == 0 ? o->server + 5 : NULL;
     const char *server = socket != NULL ? "http://localhost" : o->server;
@@ -112,20 +112,20 @@ int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_targ
     while (length > 0 && server[length - 1] == '/')
         length--;
     if (snprintf(out->url, sizeof out->url, "%.*s%s", length, server, path) >= (int)sizeof out->url)
-        return kedge_err(err, -EINVAL, "the URL is too long");
+        return base_err(err, -EINVAL, "the URL is too long");
     if (socket != NULL)
         status = check_socket(socket, err);
     if (status == 0 && o->token_file != NULL)
         status = ctl_read_token(o->token_file, out->token, err);
     if (status != 0 || o->token == NULL)
         return status;
-    if (kedge_http_token_check(o->token) != 0)
-        return kedge_err(err, -EINVAL, "KEDGE_TOKEN is set, but to no token");
+    if (http_token_check(o->token) != 0)
+        return base_err(err, -EINVAL, "KEDGE_TOKEN is set, but to no token");
     snprintf(out->token, sizeof out->token, "%s", o->token);
     return 0;
 }
 
-void ctl_aim(struct kedge_http_call *call, const struct ctl_target *target)
+void ctl_aim(struct http_call *call, const struct ctl_target *target)
 {
     call->url = target->url;
     call->unix_path = target->unix_path;
@@ -133,81 +133,81 @@ void ctl_aim(struct kedge_http_call *call, const struct ctl_target *target)
 }
 
 int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
-                    struct kedge_http_result *out, struct kedge_errbuf *err)
+                    struct http_result *out, struct base_errbuf *err)
 {
     struct ctl_target target;
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     const char *const headers[] = {request->header, NULL};
     int status = ctl_target_of(o, request->path, &target, err);
     if (status != 0)
         return status;
-    struct kedge_http_call call = {.method = request->method,
-                                   .headers = headers,
-                                   .body = request->body,
-                                   .body_length = request->body != NULL ? strlen(request->body) : 0,
-                                   .timeout_ms = request->timeout_ms != 0 ? request->timeout_ms
-                                                                          : (unsigned)TIMEOUT_MS};
+    struct http_call call = {.method = request->method,
+                             .headers = headers,
+                             .body = request->body,
+                             .body_length = request->body != NULL ? strlen(request->body) : 0,
+                             .timeout_ms = request->timeout_ms != 0 ? request->timeout_ms
+                                                                    : (unsigned)TIMEOUT_MS};
     ctl_aim(&call, &target);
-    status = kedge_http_call(&call, out, &why);
+    status = http_call(&call, out, &why);
     if (status == -ECONNREFUSED && target.unix_path != NULL)
-        return kedge_err(err, status,
-                         "there is no metaserver at %.150s: nobody listens there any more (start "
-                         "kedge-metad, and look into its log for why it ended)",
-                         target.unix_path);
+        return base_err(err, status,
+                        "there is no metaserver at %.150s: nobody listens there any more (start "
+                        "kedge-metad, and look into its log for why it ended)",
+                        target.unix_path);
     if (status != 0)
-        return kedge_err(err, status, "%.380s (is kedge-metad running? name another with --server)",
-                         why.text);
+        return base_err(err, status, "%.380s (is kedge-metad running? name another with --server)",
+                        why.text);
     return judge_result("the metaserver", out, err);
 }
 
-int ctl_fetch_server(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
-                     struct kedge_errbuf *err)
+int ctl_fetch_server(const struct ctl_options *o, const char *path, struct http_result *out,
+                     struct base_errbuf *err)
 {
     const struct ctl_request request = {.method = "GET", .path = path};
     return ctl_call_server(o, &request, out, err);
 }
 
 static int call_agent(const struct ctl_options *o, const char *method, const char *path,
-                      unsigned timeout_ms, struct kedge_http_result *out, struct kedge_errbuf *err)
+                      unsigned timeout_ms, struct http_result *out, struct base_errbuf *err)
 {
     char url[CTL_URL_BYTES];
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     if (strlen(o->agent_socket) >= PATH_BYTES)
-        return kedge_err(err, -EINVAL, "the path of the agent's socket has at most %d characters",
-                         PATH_BYTES - 1);
+        return base_err(err, -EINVAL, "the path of the agent's socket has at most %d characters",
+                        PATH_BYTES - 1);
     if (access(o->agent_socket, F_OK) != 0)
-        return kedge_err(err, -ECONNREFUSED,
-                         "there is no agent at %.150s: %s (start kedge-agentd, or name its "
-                         "admin_socket with --agent-socket)",
-                         o->agent_socket, strerror(errno));
+        return base_err(err, -ECONNREFUSED,
+                        "there is no agent at %.150s: %s (start kedge-agentd, or name its "
+                        "admin_socket with --agent-socket)",
+                        o->agent_socket, strerror(errno));
     if (access(o->agent_socket, W_OK) != 0)
-        return kedge_err(err, -EACCES,
-                         "the agent's socket %.150s is not for this user: run rdmactl as the "
-                         "agent's user, or as root",
-                         o->agent_socket);
+        return base_err(err, -EACCES,
+                        "the agent's socket %.150s is not for this user: run rdmactl as the "
+                        "agent's user, or as root",
+                        o->agent_socket);
     snprintf(url, sizeof url, "http://localhost%s", path);
-    struct kedge_http_call call = {
+    struct http_call call = {
         .method = method, .url = url, .unix_path = o->agent_socket, .timeout_ms = timeout_ms};
-    int status = kedge_http_call(&call, out, &why);
+    int status = http_call(&call, out, &why);
     if (status == -ECONNREFUSED)
-        return kedge_err(err, status,
-                         "there is no agent at %.150s: nobody listens there any more (start "
-                         "kedge-agentd, and look into its log for why it ended)",
-                         o->agent_socket);
+        return base_err(err, status,
+                        "there is no agent at %.150s: nobody listens there any more (start "
+                        "kedge-agentd, and look into its log for why it ended)",
+                        o->agent_socket);
     if (status != 0)
-        return kedge_err(err, status, "the agent at %.150s does not answer: %.200s",
-                         o->agent_socket, why.text);
+        return base_err(err, status, "the agent at %.150s does not answer: %.200s", o->agent_socket,
+                        why.text);
     return judge_result("the agent", out, err);
 }
 
-int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
-                    struct kedge_errbuf *err)
+int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct http_result *out,
+                    struct base_errbuf *err)
 {
     return call_agent(o, "GET", path, TIMEOUT_MS, out, err);
 }
 
 int ctl_delete_agent(const struct ctl_options *o, const char *path, unsigned timeout_ms,
-                     struct kedge_http_result *out, struct kedge_errbuf *err)
+                     struct http_result *out, struct base_errbuf *err)
 {
     return call_agent(o, "DELETE", path, timeout_ms, out, err);
 }

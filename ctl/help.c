@@ -96,7 +96,7 @@ static void print_keys(const char *word, FILE *to)
         fprintf(to, "  %-25s %s\n", kind->field[i].name, kind->field[i].help);
 }
 
-int ctl_help_print(const char *word, FILE *to, struct kedge_errbuf *err)
+int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err)
 {
     const char *line = next_line(strstr(ctl_help, "commands:\n")), *next;
     const char *const end = strstr(ctl_help, "\noptions:\n");
@@ -116,7 +116,7 @@ int ctl_help_print(const char *word, FILE *to, struct kedge_errbuf *err)
         return 0;
     }
     if (!any)
-        return kedge_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
+        return base_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
     print_keys(word, to);
     print_options(word, watched, to);
     fputs("\nrdmactl --help has the options of all commands, such as -o json; rdmactl(1) the "

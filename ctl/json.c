@@ -8,47 +8,47 @@
 enum { LINE_BYTES = 4096 };
 
 /* With a member before its own. */
-static int print_with(const char *first, const char *object, struct kedge_errbuf *err)
+static int print_with(const char *first, const char *object, struct base_errbuf *err)
 {
     size_t length = strlen(object);
     while (length > 0 && strchr(" \t\r\n", object[length - 1]) != NULL)
         length--;
     if (object[0] != '{' || length < 2)
-        return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
+        return base_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
     printf("{" CTL_FORMAT "%s%s%.*s\n", first, object[1] == '}' ? "" : ",", (int)length - 1,
            object + 1);
     return 0;
 }
 
-int ctl_json_print(const char *object, struct kedge_errbuf *err)
+int ctl_json_print(const char *object, struct base_errbuf *err)
 {
     return print_with("", object, err);
 }
 
-int ctl_json_print_of(const char *kind, const char *object, struct kedge_errbuf *err)
+int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *err)
 {
     char member[64];
     snprintf(member, sizeof member, ",\"kind\":\"%.40s\"", kind);
     return print_with(member, object, err);
 }
 
-int ctl_json_finish(struct kedge_text *t, struct kedge_errbuf *err)
+int ctl_json_finish(struct base_text *t, struct base_errbuf *err)
 {
     int status = t->error;
     if (status == 0)
-        puts(kedge_text_str(t));
+        puts(base_text_str(t));
     else
-        kedge_err(err, status, "the output is too large");
-    kedge_text_fini(t);
+        base_err(err, status, "the output is too large");
+    base_text_fini(t);
     return status;
 }
 
-int ctl_json_deleted(const char *kind, const char *name, struct kedge_errbuf *err)
+int ctl_json_deleted(const char *kind, const char *name, struct base_errbuf *err)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, LINE_BYTES);
-    kedge_text_printf(&t, "{" CTL_FORMAT ",\"kind\":\"%s\",\"name\":", kind);
-    kedge_text_json(&t, name);
-    kedge_text_printf(&t, ",\"deleted\":true}");
+    struct base_text t;
+    base_text_init(&t, LINE_BYTES);
+    base_text_printf(&t, "{" CTL_FORMAT ",\"kind\":\"%s\",\"name\":", kind);
+    base_text_json(&t, name);
+    base_text_printf(&t, ",\"deleted\":true}");
     return ctl_json_finish(&t, err);
 }

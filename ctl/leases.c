@@ -67,7 +67,7 @@ static bool asks_server(const struct ctl_options *o)
 }
 
 int ctl_agent_item_call(const struct ctl_options *o, const char *method, const char *path,
-                        struct kedge_http_result *out, struct kedge_errbuf *err)
+                        struct http_result *out, struct base_errbuf *err)
 {
     const bool revokes = strcmp(method, "DELETE") == 0;
     const struct ctl_request request = {
@@ -80,23 +80,23 @@ int ctl_agent_item_call(const struct ctl_options *o, const char *method, const c
 
 /* An id as whom we ask has it, as a part of a URL. */
 static int encode_id(const struct ctl_options *o, const char *what, const char *id,
-                     char out[PART_BYTES], struct kedge_errbuf *err)
+                     char out[PART_BYTES], struct base_errbuf *err)
 {
     char own[PART_BYTES];
     const bool add = o->node != NULL && !is_of_node(id);
     const int length = snprintf(own, sizeof own, "%s%s%s", add ? o->node : "", add ? ":" : "", id);
     const size_t node = o->node != NULL ? strlen(o->node) : 0;
     if (!add && o->node != NULL && (strncmp(id, o->node, node) != 0 || id[node] != ':'))
-        return kedge_err(err, -EINVAL, "%.110s is not of node %.63s", id, o->node);
+        return base_err(err, -EINVAL, "%.110s is not of node %.63s", id, o->node);
     if (id[0] == '\0' || length >= (int)sizeof own || ctl_percent_encode(own, out, PART_BYTES) != 0)
-        return kedge_err(err, -EINVAL, "\"%.60s\" is no %s's id: see rdmactl %s list", id, what,
-                         what);
+        return base_err(err, -EINVAL, "\"%.60s\" is no %s's id: see rdmactl %s list", id, what,
+                        what);
     return 0;
 }
 
 /* ---- list and get -------------------------------------------------------------------------- */
 
-int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err)
+int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct base_errbuf *err)
 {
     char encoded[PART_BYTES];
     if (o->worker == NULL)
@@ -109,7 +109,7 @@ int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct ked
 
 static int list_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                      const char *cursor, char out[CTL_AGENT_ITEM_PATH_BYTES],
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
     snprintf(out, CTL_AGENT_ITEM_PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
     int status = ctl_add_query(out, CTL_AGENT_ITEM_PATH_BYTES, "tenant", o->tenant, err);
@@ -125,9 +125,9 @@ static int list_path(const struct ctl_options *o, const struct ctl_agent_item_ki
 
 int ctl_agent_item_fetch(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                          const char *cursor, struct ctl_agent_item_page *out,
-                         struct kedge_errbuf *err)
+                         struct base_errbuf *err)
 {
-    struct kedge_http_result result;
+    struct http_result result;
     char path[CTL_AGENT_ITEM_PATH_BYTES];
     int status = list_path(o, kind, cursor, path, err);
     if (status == 0)
@@ -135,7 +135,7 @@ int ctl_agent_item_fetch(const struct ctl_options *o, const struct ctl_agent_ite
     if (status != 0)
         return status;
     status = ctl_decode_agent_items(kind, result.body, result.body_length, out, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     return status;
 }
 
@@ -143,7 +143,7 @@ int ctl_agent_item_fetch(const struct ctl_options *o, const struct ctl_agent_ite
 struct listed {
     size_t count;
     size_t gaps;             /* nodes that could not be asked */
-    struct kedge_text gap;   /* as JSON, or as lines */
+    struct base_text gap;    /* as JSON, or as lines */
     struct ctl_table *table; /* unless it is JSON */
 };
 
@@ -157,15 +157,15 @@ static void add_page(const struct ctl_options *o, const struct ctl_agent_item_ki
     l->count += page->count;
     for (size_t i = 0; i < page->gaps; i++, l->gaps++)
         if (o->json)
-            kedge_text_printf(&l->gap, "%s%s", l->gaps > 0 ? "," : "", page->gap[i].json);
+            base_text_printf(&l->gap, "%s%s", l->gaps > 0 ? "," : "", page->gap[i].json);
         else
-            kedge_text_printf(&l->gap, "rdmactl: %s was not asked: %s\n", page->gap[i].node,
-                              page->gap[i].why);
+            base_text_printf(&l->gap, "rdmactl: %s was not asked: %s\n", page->gap[i].node,
+                             page->gap[i].why);
 }
 
 /* Page by page: there may be many. */
 static int list_pages(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                      struct listed *l, struct kedge_errbuf *err)
+                      struct listed *l, struct base_errbuf *err)
 {
     struct ctl_agent_item_page page = {.next = ""};
     char cursor[sizeof page.next] = "";
@@ -185,45 +185,45 @@ static int list_pages(const struct ctl_options *o, const struct ctl_agent_item_k
 }
 
 static int print_listed(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                        const struct listed *l, struct kedge_errbuf *err)
+                        const struct listed *l, struct base_errbuf *err)
 {
     int status = 0;
     if (o->json && o->all_nodes)
-        printf("],\"unreachable\":[%s]}\n", kedge_text_str(&l->gap));
+        printf("],\"unreachable\":[%s]}\n", base_text_str(&l->gap));
     else if (o->json)
         puts("]}");
     else if (l->count == 0)
         printf("there is no such %s %s now\n", kind->name,
                asks_server(o) ? "there" : "on this host");
     else if ((status = ctl_table_print(l->table)) != 0)
-        kedge_err(err, status, "printing failed: %s", strerror(-status));
+        base_err(err, status, "printing failed: %s", strerror(-status));
     if (!o->json && l->gaps > 0) {
         fflush(stdout);
-        fputs(kedge_text_str(&l->gap), stderr);
+        fputs(base_text_str(&l->gap), stderr);
     }
     if (status == 0 && l->gaps > 0)
-        status = kedge_err(err, -EHOSTUNREACH, "%zu of the nodes could not be asked", l->gaps);
+        status = base_err(err, -EHOSTUNREACH, "%zu of the nodes could not be asked", l->gaps);
     return status;
 }
 
-int ctl_agent_item_list(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_agent_item_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
     struct listed l = {.count = 0};
     int status = ctl_agent_item_table_new(kind, o->wide, &l.table);
     if (status != 0)
-        return kedge_err(err, status, "out of memory");
-    kedge_text_init(&l.gap, GAPS_BYTES);
+        return base_err(err, status, "out of memory");
+    base_text_init(&l.gap, GAPS_BYTES);
     status = list_pages(o, kind, &l, err);
     if (status == 0)
         status = print_listed(o, kind, &l, err);
-    kedge_text_fini(&l.gap);
+    base_text_fini(&l.gap);
     ctl_table_free(l.table);
     return status;
 }
 
 int ctl_agent_item_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                        char out[CTL_AGENT_ITEM_PATH_BYTES], struct kedge_errbuf *err)
+                        char out[CTL_AGENT_ITEM_PATH_BYTES], struct base_errbuf *err)
 {
     char encoded[PART_BYTES];
     const int status = encode_id(o, kind->name, o->id, encoded, err);
@@ -239,10 +239,10 @@ static void print_field(const struct ctl_agent_item_column *column, const char *
     printf("%-12.*s %s\n", (int)(length - unit), column->field, value);
 }
 
-int ctl_agent_item_get(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
-    struct kedge_http_result result;
+    struct http_result result;
     struct ctl_agent_item item;
     char path[CTL_AGENT_ITEM_PATH_BYTES];
     int status = ctl_agent_item_path(o, kind, path, err);
@@ -251,7 +251,7 @@ int ctl_agent_item_get(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     status = ctl_decode_agent_item(kind, result.body, result.body_length, &item, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     if (status != 0)
         return status;
     if (o->json)

@@ -14,7 +14,7 @@ static bool asks_nobody(enum ctl_command command)
            command == CTL_CONTEXT_DELETE;
 }
 
-static int run_command(const struct ctl_options *o, struct kedge_errbuf *err)
+static int run_command(const struct ctl_options *o, struct base_errbuf *err)
 {
     switch (o->command) {
     case CTL_STATUS:
@@ -69,7 +69,7 @@ static int run_command(const struct ctl_options *o, struct kedge_errbuf *err)
     case CTL_HELP:
         return ctl_help_print(o->kind, stdout, err);
     case CTL_VERSION:
-        printf("rdmactl %s\n", kedge_version_text());
+        printf("rdmactl %s\n", base_version_text());
         return 0;
     }
     return -EINVAL;
@@ -78,7 +78,7 @@ static int run_command(const struct ctl_options *o, struct kedge_errbuf *err)
 int main(int argc, char **argv)
 {
     struct ctl_options options;
-    struct kedge_errbuf err = {.text = ""};
+    struct base_errbuf err = {.text = ""};
     static struct ctl_contexts contexts;
     int status = ctl_options_parse(argc, argv, &options, &err);
     if (status == 0 && !asks_nobody(options.command) && !ctl_context_none(&options))
@@ -88,10 +88,10 @@ int main(int argc, char **argv)
     if (status == 0)
         status = run_command(&options, &err);
     if (status == 0 && (fflush(stdout) != 0 || ferror(stdout)))
-        status = kedge_err(&err, -EIO, "standard output cannot be written");
+        status = base_err(&err, -EIO, "standard output cannot be written");
     if (status == 0)
         return 0;
     fflush(stdout);
     fprintf(stderr, "rdmactl: %s\n", err.text);
-    return kedge_error_of(status)->exit_code;
+    return base_error_of(status)->exit_code;
 }

@@ -50,27 +50,27 @@ const char *ctl_fabric_text(const struct ctl_fabric *f, bool all, char out[CTL_F
     return out;
 }
 
-void ctl_fabric_json(struct kedge_text *t, const struct ctl_fabric *f)
+void ctl_fabric_json(struct base_text *t, const struct ctl_fabric *f)
 {
     if (f->state[0] == '\0')
         return;
-    kedge_text_printf(t, ",\"fabric\":{\"state\":");
-    kedge_text_json(t, f->state);
+    base_text_printf(t, ",\"fabric\":{\"state\":");
+    base_text_json(t, f->state);
     if (f->says_for)
-        kedge_text_printf(t, ",\"for_ms\":%llu", (unsigned long long)f->for_ms);
-    kedge_text_printf(t, ",\"tried\":%llu,\"failing\":[", (unsigned long long)f->tried);
+        base_text_printf(t, ",\"for_ms\":%llu", (unsigned long long)f->for_ms);
+    base_text_printf(t, ",\"tried\":%llu,\"failing\":[", (unsigned long long)f->tried);
     for (size_t i = 0; i < f->failing; i++) {
-        kedge_text_printf(t, "%s{", i == 0 ? "" : ",");
+        base_text_printf(t, "%s{", i == 0 ? "" : ",");
         if (f->towards[i].table) {
-            kedge_text_printf(t, "\"table\":true");
+            base_text_printf(t, "\"table\":true");
         } else {
-            kedge_text_printf(t, "\"node\":");
-            kedge_text_json(t, f->towards[i].node);
+            base_text_printf(t, "\"node\":");
+            base_text_json(t, f->towards[i].node);
         }
-        kedge_text_printf(t, ",\"error\":");
-        kedge_text_json(t, f->towards[i].error);
-        kedge_text_printf(t, ",\"for_ms\":%llu}", (unsigned long long)f->towards[i].for_ms);
+        base_text_printf(t, ",\"error\":");
+        base_text_json(t, f->towards[i].error);
+        base_text_printf(t, ",\"for_ms\":%llu}", (unsigned long long)f->towards[i].for_ms);
     }
-    kedge_text_printf(t, "],\"tried_by\":%llu,\"failed_by\":%llu}", (unsigned long long)f->tried_by,
-                      (unsigned long long)f->failed_by);
+    base_text_printf(t, "],\"tried_by\":%llu,\"failed_by\":%llu}", (unsigned long long)f->tried_by,
+                     (unsigned long long)f->failed_by);
 }

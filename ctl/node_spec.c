@@ -37,29 +37,29 @@ static uint64_t grace_of(const struct ctl_options *o)
 /* What is set of a node: 0 and *out, whose body is NULL when nothing is; -ENOENT: there is no such
  * node, and nothing was ever said of it. */
 static int fetch_settings(const struct ctl_options *o, const char *node_path, const char *path,
-                          struct kedge_http_result *out, struct kedge_errbuf *err)
+                          struct http_result *out, struct base_errbuf *err)
 {
-    struct kedge_http_result node;
+    struct http_result node;
     int status = ctl_fetch_server(o, path, out, err);
     if (status != -ENOENT)
         return status;
-    *out = (struct kedge_http_result){.body = NULL};
+    *out = (struct http_result){.body = NULL};
     status = ctl_fetch_server(o, node_path, &node, err);
     if (status == 0)
-        kedge_http_result_fini(&node);
+        http_result_fini(&node);
     return status == -ENOENT
-               ? kedge_err(err, status,
-                           "there is no node \"%.70s\": see rdmactl node list (to set something of "
-                           "one that is still to come: rdmactl apply, kind node)",
-                           o->id)
+               ? base_err(err, status,
+                          "there is no node \"%.70s\": see rdmactl node list (to set something of "
+                          "one that is still to come: rdmactl apply, kind node)",
+                          o->id)
                : status;
 }
 
 static int change_node(const struct ctl_options *o, const char *node_path, uint64_t *revision,
-                       bool *drains, struct kedge_errbuf *err)
+                       bool *drains, struct base_errbuf *err)
 {
-    struct kedge_http_result there, result;
-    struct kedge_text body;
+    struct http_result there, result;
+    struct base_text body;
     struct ctl_resource set;
     char path[CTL_NODE_PATH_BYTES + 16], reason[CTL_REASON_BYTES],
         header[HEADER_BYTES] = "If-None-Match: *";
@@ -73,25 +73,25 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
     int status = fetch_settings(o, node_path, path, &there, err);
     if (status != 0)
         return status;
-    kedge_text_init(&body, CTL_BODY_BYTES);
+    base_text_init(&body, CTL_BODY_BYTES);
     status = ctl_edit_node(there.body, there.body_length, &edit, &body, revision, drains, err);
     if (status == 0) {
         const struct ctl_request request = {
-            .method = "PUT", .path = path, .header = header, .body = kedge_text_str(&body)};
+            .method = "PUT", .path = path, .header = header, .body = base_text_str(&body)};
         if (*revision != 0)
             snprintf(header, sizeof header, "If-Match: \"%" PRIu64 "\"", *revision);
         status = ctl_call_server(o, &request, &result, err);
     }
-    kedge_text_fini(&body);
-    kedge_http_result_fini(&there);
+    base_text_fini(&body);
+    http_result_fini(&there);
     if (status == -EREMCHG)
-        return kedge_err(err, status,
-                         "somebody else has changed it at the same moment: look, and try again");
+        return base_err(err, status,
+                        "somebody else has changed it at the same moment: look, and try again");
     if (status != 0)
         return status;
     status = ctl_decode_resource(resource_table_find("node"), result.body, result.body_length, &set,
                                  err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     if (status != 0)
         return status;
     *revision = set.revision;
@@ -103,7 +103,7 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
 
 /* Labels are the metaserver's; what is said of workers is nothing until the agent does it. */
 static int say_changed(const struct ctl_options *o, const char *path, uint64_t revision,
-                       bool drains, struct kedge_errbuf *err)
+                       bool drains, struct base_errbuf *err)
 {
     static const char *const said[] = {[CTL_NODE_LABEL] = "is labelled",
                                        [CTL_NODE_CORDON] = "is cordoned: it takes no new workers",
@@ -126,7 +126,7 @@ static int say_changed(const struct ctl_options *o, const char *path, uint64_t r
     return 0;
 }
 
-int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_node_change(const struct ctl_options *o, struct base_errbuf *err)
 {
     char path[CTL_NODE_PATH_BYTES];
     uint64_t revision;
@@ -143,44 +143,44 @@ int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
 
 /* Whether a node is registered. -EBUSY: its agent is, or may be, alive, and would come again. */
 static int look_for(const struct ctl_options *o, const char *path, bool *registered,
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
-    struct kedge_http_result result;
+    struct http_result result;
     struct ctl_node node;
     int status = ctl_fetch_server(o, path, &result, err);
     *registered = status == 0;
     if (status != 0)
         return status == -ENOENT ? 0 : status;
     status = ctl_decode_node(result.body, result.body_length, &node, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     if (status == 0 && strcmp(node.state, "absent") == 0) {
         *registered = false;
         return 0;
     }
     if (status == 0 && strcmp(node.state, "expired") != 0)
-        return kedge_err(err, -EBUSY,
-                         "node %.70s is %s: its agent would register it again; end that first "
-                         "(systemctl stop kedge-agentd there), after rdmactl node drain %.70s "
-                         "--wait if it has workers",
-                         o->id, node.state, o->id);
+        return base_err(err, -EBUSY,
+                        "node %.70s is %s: its agent would register it again; end that first "
+                        "(systemctl stop kedge-agentd there), after rdmactl node drain %.70s "
+                        "--wait if it has workers",
+                        o->id, node.state, o->id);
     return status;
 }
 
 /* What is not there is no error, but then *found is as it was. */
 static int delete_path(const struct ctl_options *o, const char *path, bool *found,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
-    struct kedge_http_result result;
+    struct http_result result;
     const struct ctl_request request = {.method = "DELETE", .path = path};
     int status = ctl_call_server(o, &request, &result, err);
     if (status != 0)
         return status == -ENOENT ? 0 : status;
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     *found = true;
     return 0;
 }
 
-int ctl_node_delete(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_node_delete(const struct ctl_options *o, struct base_errbuf *err)
 {
     char path[CTL_NODE_PATH_BYTES], settings[sizeof path + 16];
     bool registered = false, found = false;
@@ -196,7 +196,7 @@ int ctl_node_delete(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     if (!found)
-        return kedge_err(err, -ENOENT, "there is no node \"%.70s\": see rdmactl node list", o->id);
+        return base_err(err, -ENOENT, "there is no node \"%.70s\": see rdmactl node list", o->id);
     if (o->json)
         return ctl_json_deleted("node", o->id, err);
     printf("node %s is forgotten, with what was set of it\n", o->id);

@@ -28,14 +28,14 @@ static void pause_between(void)
 
 /* -ENOENT: it is not registered. */
 static int fetch_node(const struct ctl_options *o, const char *path, struct ctl_node *out,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
-    struct kedge_http_result result;
+    struct http_result result;
     int status = ctl_fetch_server(o, path, &result, err);
     if (status != 0)
         return status;
     status = ctl_decode_node(result.body, result.body_length, out, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     return status == 0 && strcmp(out->state, "absent") == 0 ? -ENOENT : status;
 }
 
@@ -75,7 +75,7 @@ static void say_why_not(const struct ctl_options *o, const struct ctl_node *n, e
 }
 
 int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revision,
-                    enum ctl_force *out, struct kedge_errbuf *err)
+                    enum ctl_force *out, struct base_errbuf *err)
 {
     struct ctl_node node = {.id = ""};
     enum ctl_force force = CTL_NOT_YET;
@@ -104,30 +104,30 @@ static void say_left(const struct ctl_node *n, uint64_t *said)
 }
 
 /* 0: go on waiting. */
-static int check_drain(const struct ctl_node *n, uint64_t revision, struct kedge_errbuf *err)
+static int check_drain(const struct ctl_node *n, uint64_t revision, struct base_errbuf *err)
 {
     if (strcmp(n->state, "expired") == 0)
-        return kedge_err(err, -ECONNRESET, "node %.70s: nothing is heard of its agent any more",
-                         n->id);
+        return base_err(err, -ECONNRESET, "node %.70s: nothing is heard of its agent any more",
+                        n->id);
     if (!n->draining)
-        return kedge_err(err, -EREMCHG, "node %.70s: somebody has ended its draining", n->id);
+        return base_err(err, -EREMCHG, "node %.70s: somebody has ended its draining", n->id);
     if (ctl_node_force(n, revision) == CTL_REFUSED)
-        return kedge_err(err, -ECANCELED,
-                         "node %.70s does not drain: its agent cannot apply the settings: %.300s",
-                         n->id, n->why);
+        return base_err(err, -ECANCELED,
+                        "node %.70s does not drain: its agent cannot apply the settings: %.300s",
+                        n->id, n->why);
     return 0;
 }
 
 int ctl_node_wait_until_empty(const struct ctl_options *o, const char *path, uint64_t revision,
-                              struct kedge_errbuf *err)
+                              struct base_errbuf *err)
 {
     uint64_t said = UINT64_MAX;
     for (;; pause_between()) {
         struct ctl_node node;
         int status = fetch_node(o, path, &node, err);
         if (status == -ENOENT)
-            return kedge_err(err, -ECONNRESET,
-                             "node %.70s is gone: its agent has ended, or was removed", o->id);
+            return base_err(err, -ECONNRESET,
+                            "node %.70s is gone: its agent has ended, or was removed", o->id);
         if (status == 0)
             status = check_drain(&node, revision, err);
         if (status != 0)

@@ -13,24 +13,24 @@
 
 enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, OUTPUT_BYTES = 1 << 28, CELL_BYTES = 32 };
 
-int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct kedge_errbuf *err)
+int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct base_errbuf *err)
 {
     struct ctl_nodes nodes = {.node = NULL};
     char path[4096], next[CURSOR_BYTES], encoded[3 * CURSOR_BYTES], label[2048] = "";
     if (o->label != NULL) {
         snprintf(label, sizeof label, "&label=");
         if (ctl_percent_encode(o->label, label + strlen(label), sizeof label - strlen(label)) != 0)
-            return kedge_err(err, -EINVAL, "--label is too long");
+            return base_err(err, -EINVAL, "--label is too long");
     }
     snprintf(path, sizeof path, "/v1/nodes?limit=1000%s", label);
     int status = 0;
     for (unsigned page = 0; page < MAX_PAGES; page++) {
-        struct kedge_http_result result;
+        struct http_result result;
         status = ctl_fetch_server(o, path, &result, err);
         if (status != 0)
             break;
         status = ctl_decode_nodes(result.body, result.body_length, &nodes, next, sizeof next, err);
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
         if (status != 0 || next[0] == '\0')
             break;
         (void)ctl_percent_encode(next, encoded, sizeof encoded); /* it always fits */
@@ -43,103 +43,103 @@ int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct k
     return status;
 }
 
-static void transports_json(struct kedge_text *t, const char *names)
+static void transports_json(struct base_text *t, const char *names)
 {
     const char *separator = "";
-    kedge_text_printf(t, ",\"transports\":[");
+    base_text_printf(t, ",\"transports\":[");
     while (names[0] != '\0') {
         char name[CTL_WORD_BYTES];
         size_t length = strcspn(names, ",");
         snprintf(name, sizeof name, "%.*s", (int)length, names);
-        kedge_text_printf(t, "%s", separator);
-        kedge_text_json(t, name);
+        base_text_printf(t, "%s", separator);
+        base_text_json(t, name);
         separator = ",";
         names += length + (names[length] == ',' ? 1 : 0);
     }
-    kedge_text_printf(t, "]");
+    base_text_printf(t, "]");
 }
 
-static void labels_json(struct kedge_text *t, const char *labels)
+static void labels_json(struct base_text *t, const char *labels)
 {
     const char *separator = "";
-    kedge_text_printf(t, "\"labels\":{");
+    base_text_printf(t, "\"labels\":{");
     while (labels[0] != '\0') {
         char key[CTL_WORD_BYTES], value[CTL_WORD_BYTES];
         size_t length = strcspn(labels, ","), equals = strcspn(labels, "=");
         snprintf(key, sizeof key, "%.*s", (int)equals, labels);
         snprintf(value, sizeof value, "%.*s", (int)(length - equals - 1), labels + equals + 1);
-        kedge_text_printf(t, "%s", separator);
-        kedge_text_json(t, key);
-        kedge_text_printf(t, ":");
-        kedge_text_json(t, value);
+        base_text_printf(t, "%s", separator);
+        base_text_json(t, key);
+        base_text_printf(t, ":");
+        base_text_json(t, value);
         separator = ",";
         labels += length + (labels[length] == ',' ? 1 : 0);
     }
-    kedge_text_printf(t, "}");
+    base_text_printf(t, "}");
 }
 
-static void settings_json(struct kedge_text *t, const struct ctl_node *n)
+static void settings_json(struct base_text *t, const struct ctl_node *n)
 {
     labels_json(t, n->labels);
-    kedge_text_printf(t, ",\"cordoned\":%s,\"draining\":%s", n->cordoned ? "true" : "false",
-                      n->draining ? "true" : "false");
+    base_text_printf(t, ",\"cordoned\":%s,\"draining\":%s", n->cordoned ? "true" : "false",
+                     n->draining ? "true" : "false");
     if (n->grace_ms != 0)
-        kedge_text_printf(t, ",\"grace_ms\":%llu", (unsigned long long)n->grace_ms);
+        base_text_printf(t, ",\"grace_ms\":%llu", (unsigned long long)n->grace_ms);
     if (n->reason[0] != '\0') {
-        kedge_text_printf(t, ",\"reason\":");
-        kedge_text_json(t, n->reason);
+        base_text_printf(t, ",\"reason\":");
+        base_text_json(t, n->reason);
     }
     if (!n->reported)
         return;
-    kedge_text_printf(t, ",\"applied\":{\"revision\":%llu,\"seen\":%llu,\"behind\":%s",
-                      (unsigned long long)n->revision, (unsigned long long)n->seen,
-                      n->behind ? "true" : "false");
+    base_text_printf(t, ",\"applied\":{\"revision\":%llu,\"seen\":%llu,\"behind\":%s",
+                     (unsigned long long)n->revision, (unsigned long long)n->seen,
+                     n->behind ? "true" : "false");
     if (n->says_sessions)
-        kedge_text_printf(t, ",\"sessions\":%llu", (unsigned long long)n->sessions);
-    kedge_text_printf(t, ",\"why\":");
-    kedge_text_json(t, n->why);
-    kedge_text_printf(t, "}");
+        base_text_printf(t, ",\"sessions\":%llu", (unsigned long long)n->sessions);
+    base_text_printf(t, ",\"why\":");
+    base_text_json(t, n->why);
+    base_text_printf(t, "}");
 }
 
-void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
+void ctl_node_json(struct base_text *t, const struct ctl_node *node)
 {
-    kedge_text_printf(t, "{\"kind\":\"node\",\"id\":");
-    kedge_text_json(t, node->id);
+    base_text_printf(t, "{\"kind\":\"node\",\"id\":");
+    base_text_json(t, node->id);
     if (node->set_revision != 0)
-        kedge_text_printf(t, ",\"revision\":%llu", (unsigned long long)node->set_revision);
+        base_text_printf(t, ",\"revision\":%llu", (unsigned long long)node->set_revision);
     if (node->incarnation != 0)
-        kedge_text_printf(t, ",\"incarnation\":%llu", (unsigned long long)node->incarnation);
-    kedge_text_printf(t, ",\"state\":");
-    kedge_text_json(t, node->state);
-    kedge_text_printf(t, ",\"expires_in_ms\":%llu,\"endpoints\":[",
-                      (unsigned long long)node->expires_in_ms);
+        base_text_printf(t, ",\"incarnation\":%llu", (unsigned long long)node->incarnation);
+    base_text_printf(t, ",\"state\":");
+    base_text_json(t, node->state);
+    base_text_printf(t, ",\"expires_in_ms\":%llu,\"endpoints\":[",
+                     (unsigned long long)node->expires_in_ms);
     for (size_t i = 0; i < node->endpoints; i++) {
         const struct ctl_endpoint *e = &node->endpoint[i];
-        kedge_text_printf(t, "%s{\"gid\":", i > 0 ? "," : "");
-        kedge_text_json(t, e->gid);
-        kedge_text_printf(t, ",\"pool\":%llu", (unsigned long long)e->pool);
+        base_text_printf(t, "%s{\"gid\":", i > 0 ? "," : "");
+        base_text_json(t, e->gid);
+        base_text_printf(t, ",\"pool\":%llu", (unsigned long long)e->pool);
         if (e->transports[0] != '\0')
             transports_json(t, e->transports);
         if (e->mtu != 0)
-            kedge_text_printf(t, ",\"mtu\":%llu", (unsigned long long)e->mtu);
-        kedge_text_printf(t, "}");
+            base_text_printf(t, ",\"mtu\":%llu", (unsigned long long)e->mtu);
+        base_text_printf(t, "}");
     }
-    kedge_text_printf(t, "],");
+    base_text_printf(t, "],");
     settings_json(t, node);
     ctl_fabric_json(t, &node->fabric);
-    kedge_text_printf(t, "}");
+    base_text_printf(t, "}");
 }
 
-static int list_json(const struct ctl_nodes *nodes, struct kedge_errbuf *err)
+static int list_json(const struct ctl_nodes *nodes, struct base_errbuf *err)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, OUTPUT_BYTES);
-    kedge_text_printf(&t, "{" CTL_FORMAT ",\"nodes\":[");
+    struct base_text t;
+    base_text_init(&t, OUTPUT_BYTES);
+    base_text_printf(&t, "{" CTL_FORMAT ",\"nodes\":[");
     for (size_t i = 0; i < nodes->count; i++) {
-        kedge_text_printf(&t, "%s", i > 0 ? "," : "");
+        base_text_printf(&t, "%s", i > 0 ? "," : "");
         ctl_node_json(&t, &nodes->node[i]);
     }
-    kedge_text_printf(&t, "]}");
+    base_text_printf(&t, "]}");
     return ctl_json_finish(&t, err);
 }
 
@@ -193,7 +193,7 @@ static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide
                                                wide ? settings_cell(n, set) : NULL});
 }
 
-static int list_table(const struct ctl_nodes *nodes, bool wide, struct kedge_errbuf *err)
+static int list_table(const struct ctl_nodes *nodes, bool wide, struct base_errbuf *err)
 {
     const char *const headings[] = {
         "ID",        "STATE",   "INCARNATION", "EXPIRES IN",
@@ -207,10 +207,10 @@ static int list_table(const struct ctl_nodes *nodes, bool wide, struct kedge_err
         status = ctl_table_print(table);
         ctl_table_free(table);
     }
-    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+    return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
 }
 
-int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_node_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct ctl_nodes nodes;
     int status = ctl_nodes_fetch(o, &nodes, err);
@@ -226,7 +226,7 @@ int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
+static int node_table(const struct ctl_node *n, struct base_errbuf *err)
 {
     static const char *const headings[] = {"GID", "POOL", "TRANSPORTS", "MTU"};
     struct ctl_table *table;
@@ -258,14 +258,14 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
         status = ctl_table_print(table);
         ctl_table_free(table);
     }
-    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+    return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
 }
 
-int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct kedge_errbuf *err)
+int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct base_errbuf *err)
 {
     char encoded[3 * CTL_ID_BYTES + 1];
     if (id[0] == '\0' || ctl_percent_encode(id, encoded, sizeof encoded) != 0)
-        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
+        return base_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
     snprintf(out, CTL_NODE_PATH_BYTES, "/v1/nodes/%s", encoded);
     return 0;
 }
@@ -273,10 +273,10 @@ int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct kedge_er
 /* The revision of what is set of it, so that `apply` can tell whether that has changed since; 0:
  * nothing is. */
 static int fetch_revision(const struct ctl_options *o, const char *node_path, uint64_t *out,
-                          struct kedge_errbuf *err)
+                          struct base_errbuf *err)
 {
     char path[CTL_NODE_PATH_BYTES + 16];
-    struct kedge_http_result result;
+    struct http_result result;
     struct ctl_resource set;
     snprintf(path, sizeof path, "%s/settings", node_path);
     *out = 0;
@@ -285,7 +285,7 @@ static int fetch_revision(const struct ctl_options *o, const char *node_path, ui
         return status == -ENOENT ? 0 : status;
     status = ctl_decode_resource(resource_table_find("node"), result.body, result.body_length, &set,
                                  err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     if (status != 0)
         return status;
     *out = set.revision;
@@ -295,7 +295,7 @@ static int fetch_revision(const struct ctl_options *o, const char *node_path, ui
 
 /* Whose a GID is, as logs name it. -ENOENT: nobody's. */
 static int find_gid(const struct ctl_options *o, const uint8_t gid[16], char out[CTL_ID_BYTES],
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
     struct ctl_nodes nodes;
     uint8_t its[16];
@@ -305,26 +305,26 @@ static int find_gid(const struct ctl_options *o, const uint8_t gid[16], char out
     out[0] = '\0';
     for (size_t i = 0; i < nodes.count; i++)
         for (size_t k = 0; k < nodes.node[i].endpoints; k++)
-            if (kedge_gid_parse(nodes.node[i].endpoint[k].gid, its) == 0 &&
+            if (base_gid_parse(nodes.node[i].endpoint[k].gid, its) == 0 &&
                 memcmp(its, gid, sizeof its) == 0)
                 snprintf(out, CTL_ID_BYTES, "%s", nodes.node[i].id);
     ctl_nodes_fini(&nodes);
     return out[0] != '\0'
                ? 0
-               : kedge_err(err, -ENOENT, "no node has the GID %.60s: see rdmactl node list", o->id);
+               : base_err(err, -ENOENT, "no node has the GID %.60s: see rdmactl node list", o->id);
 }
 
-int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_node_get(const struct ctl_options *o, struct base_errbuf *err)
 {
-    struct kedge_http_result result;
+    struct http_result result;
     struct ctl_node node;
     char path[CTL_NODE_PATH_BYTES], id[CTL_ID_BYTES];
     uint8_t gid[16];
     uint64_t revision = 0;
     int status = 0;
     if (snprintf(id, sizeof id, "%s", o->id) >= (int)sizeof id)
-        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
-    if (strchr(o->id, ':') != NULL && kedge_gid_parse(o->id, gid) == 0)
+        return base_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
+    if (strchr(o->id, ':') != NULL && base_gid_parse(o->id, gid) == 0)
         status = find_gid(o, gid, id, err);
     if (status != 0)
         return status;
@@ -334,20 +334,20 @@ int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status == 0)
         status = ctl_fetch_server(o, path, &result, err);
     if (status == -ENOENT)
-        return kedge_err(err, status, "there is no node \"%.70s\": see rdmactl node list", o->id);
+        return base_err(err, status, "there is no node \"%.70s\": see rdmactl node list", o->id);
     if (status != 0)
         return status;
     status = ctl_decode_node(result.body, result.body_length, &node, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     if (status != 0)
         return status;
     if (!o->json)
         return node_table(&node, err);
     node.set_revision = revision;
-    struct kedge_text t;
-    kedge_text_init(&t, OUTPUT_BYTES);
+    struct base_text t;
+    base_text_init(&t, OUTPUT_BYTES);
     ctl_node_json(&t, &node);
-    status = t.error != 0 ? t.error : ctl_json_print(kedge_text_str(&t), err);
-    kedge_text_fini(&t);
+    status = t.error != 0 ? t.error : ctl_json_print(base_text_str(&t), err);
+    base_text_fini(&t);
     return status;
 }

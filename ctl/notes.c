@@ -44,7 +44,7 @@ static bool is_selected(const struct ctl_node *node, const char *selector)
 static void note_selector(const struct ctl_options *o, const char *selector)
 {
     struct ctl_nodes nodes = {.node = NULL};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     size_t count = 0;
     if (strcmp(selector, "-") == 0 || strcmp(selector, "all") == 0 ||
         ctl_nodes_fetch(o, &nodes, &err) != 0)
@@ -62,14 +62,14 @@ static void note_tenants(const struct ctl_options *o, const char *tenants)
     const struct resource_table *kind = resource_table_find("tenant");
     char name[NAME_BYTES], path[CTL_RESOURCE_PATH_BYTES];
     for (const char *at = strcmp(tenants, "-") != 0 ? tenants : NULL; at != NULL;) {
-        struct kedge_http_result result;
-        struct kedge_errbuf err;
+        struct http_result result;
+        struct base_errbuf err;
         at = next_word(at, name);
         if (ctl_resource_path(kind, name, path, &err) != 0)
             continue;
         const int status = ctl_fetch_server(o, path, &result, &err);
         if (status == 0)
-            kedge_http_result_fini(&result);
+            http_result_fini(&result);
         else if (status == -ENOENT)
             fprintf(stderr,
                     "note: the metaserver knows no tenant %s: rdmactl tenant create %s makes it, "

@@ -206,7 +206,7 @@ static const struct command {
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Says which second words the first one has. */
-static int wrong_verb(const char *word, struct kedge_errbuf *err)
+static int wrong_verb(const char *word, struct base_errbuf *err)
 {
     char verbs[400];
     size_t used = 0;
@@ -216,35 +216,35 @@ static int wrong_verb(const char *word, struct kedge_errbuf *err)
                                      used > 0 ? ", or " : "", word, commands[i].word[1],
                                      commands[i].takes != NOTHING ? " NAME" : "");
     if (used == 0)
-        return kedge_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
-    return kedge_err(err, -EINVAL, "say rdmactl %s", verbs);
+        return base_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
+    return base_err(err, -EINVAL, "say rdmactl %s", verbs);
 }
 
-static int ask_for_keys(const struct command *c, const char *name, struct kedge_errbuf *err)
+static int ask_for_keys(const struct command *c, const char *name, struct base_errbuf *err)
 {
     char keys[300];
     ctl_keys_of(c->kind, keys, sizeof keys);
-    return kedge_err(err, -EINVAL, "%s %s %.60s needs what to set, as KEY=VALUE%s%s", c->word[0],
-                     c->word[1], name, keys[0] != '\0' ? ": of " : "", keys);
+    return base_err(err, -EINVAL, "%s %s %.60s needs what to set, as KEY=VALUE%s%s", c->word[0],
+                    c->word[1], name, keys[0] != '\0' ? ": of " : "", keys);
 }
 
 static int take_words(const struct command *c, int words, char **word, struct ctl_options *o,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     const bool none =
         c->takes == NOTHING || (c->takes == OR_WORKER && (o->worker != NULL || o->all));
     int own = c->word[1] == NULL ? 1 : 2, wanted = own + (none ? 0 : 1);
     if (words < wanted && c->takes == OR_WORKER)
-        return kedge_err(err, -EINVAL,
-                         "%s %s needs a lease's id, or --worker ID, or --all: see rdmactl %s list",
-                         c->word[0], c->word[1], c->word[0]);
+        return base_err(err, -EINVAL,
+                        "%s %s needs a lease's id, or --worker ID, or --all: see rdmactl %s list",
+                        c->word[0], c->word[1], c->word[0]);
     if (words < wanted)
-        return kedge_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
-                         c->word[0], c->word[1], c->word[0]);
+        return base_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
+                        c->word[0], c->word[1], c->word[0]);
     if (c->takes == WORDS && words == wanted && !ctl_pool_said(o))
         return ask_for_keys(c, word[own], err);
     if (c->takes != WORDS && c->takes != OR_NONE && words > wanted)
-        return kedge_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
+        return base_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->command = c->command;
     o->kind = c->kind;
     o->id = none ? NULL : word[own];
@@ -253,12 +253,12 @@ static int take_words(const struct command *c, int words, char **word, struct ct
     return 0;
 }
 
-static int parse_command(int words, char **word, struct ctl_options *o, struct kedge_errbuf *err)
+static int parse_command(int words, char **word, struct ctl_options *o, struct base_errbuf *err)
 {
     if (words == 0)
-        return kedge_err(err, -EINVAL,
-                         "name a command: status, node, agent, worker, lease, tenant, window, "
-                         "pool, token, event, apply, context or doctor");
+        return base_err(err, -EINVAL,
+                        "name a command: status, node, agent, worker, lease, tenant, window, "
+                        "pool, token, event, apply, context or doctor");
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command *c = &commands[i];
         if (strcmp(word[0], c->word[0]) == 0 &&
@@ -274,103 +274,103 @@ static bool lists_kind(const struct ctl_options *o, const char *kind)
 }
 
 /* Options that narrow what is listed or watched. */
-static int check_filters(const struct ctl_options *o, struct kedge_errbuf *err)
+static int check_filters(const struct ctl_options *o, struct base_errbuf *err)
 {
     const bool events = o->command == CTL_EVENT_LIST || o->command == CTL_EVENT_WATCH;
     if (o->scope != NULL && !lists_kind(o, "window") && !lists_kind(o, "token"))
-        return kedge_err(err, -EINVAL, "--scope is for window list and token list alone");
+        return base_err(err, -EINVAL, "--scope is for window list and token list alone");
     if (o->uid != NULL && !lists_kind(o, "tenant"))
-        return kedge_err(err, -EINVAL, "--uid is for tenant list alone");
+        return base_err(err, -EINVAL, "--uid is for tenant list alone");
     if (o->of_kind != NULL && (!events || o->kind != NULL))
-        return kedge_err(err, -EINVAL, "--kind is for event list and event watch alone");
+        return base_err(err, -EINVAL, "--kind is for event list and event watch alone");
     if (o->name != NULL && !events)
-        return kedge_err(err, -EINVAL, "--name is for event list and watch alone");
+        return base_err(err, -EINVAL, "--name is for event list and watch alone");
     if (o->limit != 0 && o->command != CTL_EVENT_LIST)
-        return kedge_err(err, -EINVAL, "--limit is for event list alone");
+        return base_err(err, -EINVAL, "--limit is for event list alone");
     return 0;
 }
 
-static int check_secret(const struct ctl_options *o, struct kedge_errbuf *err)
+static int check_secret(const struct ctl_options *o, struct base_errbuf *err)
 {
     if (o->secret_file != NULL &&
         (o->kind == NULL || strcmp(o->kind, "token") != 0 ||
          (o->command != CTL_RESOURCE_CREATE && o->command != CTL_RESOURCE_SET)))
-        return kedge_err(err, -EINVAL, "--secret-file is for token create and token set alone");
+        return base_err(err, -EINVAL, "--secret-file is for token create and token set alone");
     if (o->secret_out != NULL &&
         (o->command != CTL_RESOURCE_CREATE || strcmp(o->kind, "token") != 0))
-        return kedge_err(err, -EINVAL, "--secret-out is for token create alone");
+        return base_err(err, -EINVAL, "--secret-out is for token create alone");
     if (o->secret_out != NULL && o->secret_file != NULL)
-        return kedge_err(err, -EINVAL,
-                         "--secret-out is for a secret that is new, and --secret-file has one");
+        return base_err(err, -EINVAL,
+                        "--secret-out is for a secret that is new, and --secret-file has one");
     return 0;
 }
 
 /* Options that only some commands have. */
-static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
+static int check_options(const struct ctl_options *o, struct base_errbuf *err)
 {
     if (o->command != CTL_DOCTOR && (o->config != NULL || o->provider != NULL || o->device != NULL))
-        return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
+        return base_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
     if (o->command != CTL_DOCTOR && (o->peer != NULL || o->serve != NULL))
-        return kedge_err(err, -EINVAL, "--serve and --peer are for doctor alone");
+        return base_err(err, -EINVAL, "--serve and --peer are for doctor alone");
     if (o->peer != NULL && o->serve != NULL)
-        return kedge_err(err, -EINVAL, "--serve is for one node, and --peer for the other one");
+        return base_err(err, -EINVAL, "--serve is for one node, and --peer for the other one");
     if (o->command != CTL_LEASE_REVOKE && o->force)
-        return kedge_err(err, -EINVAL, "--force is for lease revoke alone");
+        return base_err(err, -EINVAL, "--force is for lease revoke alone");
     if (o->all && (o->command != CTL_LEASE_REVOKE || o->worker != NULL))
-        return kedge_err(err, -EINVAL, "--all is for lease revoke alone, without --worker");
+        return base_err(err, -EINVAL, "--all is for lease revoke alone, without --worker");
     const bool pool = ctl_pool_edited(o);
     if (o->command != CTL_LEASE_REVOKE && o->command != CTL_AGENT_ITEM_LIST &&
         (o->worker != NULL || (o->tenant != NULL && !pool && !lists_kind(o, "window"))))
-        return kedge_err(err, -EINVAL,
-                         "--worker is for workers and leases alone, --tenant for those, window "
-                         "list, pool create and pool set");
+        return base_err(err, -EINVAL,
+                        "--worker is for workers and leases alone, --tenant for those, window "
+                        "list, pool create and pool set");
     if (!pool && (o->pool.number != NULL || o->pool.lease_ms != 0))
-        return kedge_err(err, -EINVAL,
-                         "--number and --mr-lease are for pool create and pool set alone");
+        return base_err(err, -EINVAL,
+                        "--number and --mr-lease are for pool create and pool set alone");
     if (o->command == CTL_LEASE_REVOKE && o->tenant != NULL)
-        return kedge_err(err, -EINVAL,
-                         "leases are revoked one by one, or a worker's at a time: see rdmactl "
-                         "worker list --tenant %.60s",
-                         o->tenant);
+        return base_err(err, -EINVAL,
+                        "leases are revoked one by one, or a worker's at a time: see rdmactl "
+                        "worker list --tenant %.60s",
+                        o->tenant);
     if (o->node != NULL && o->command != CTL_AGENT_ITEM_LIST && o->command != CTL_AGENT_ITEM_GET &&
         o->command != CTL_LEASE_REVOKE)
-        return kedge_err(err, -EINVAL, "--node is for workers and leases alone");
+        return base_err(err, -EINVAL, "--node is for workers and leases alone");
     if (o->all_nodes && (o->command != CTL_AGENT_ITEM_LIST || o->node != NULL || o->worker != NULL))
-        return kedge_err(err, -EINVAL,
-                         "--all-nodes is for worker list and lease list alone, without --node and "
-                         "--worker");
+        return base_err(err, -EINVAL,
+                        "--all-nodes is for worker list and lease list alone, without --node and "
+                        "--worker");
     if (o->command != CTL_EVENT_WATCH && (o->from_revision || o->position != NULL))
-        return kedge_err(err, -EINVAL, "--revision and --position are for watch alone");
+        return base_err(err, -EINVAL, "--revision and --position are for watch alone");
     if (o->pool.tenants > 1 && !pool)
-        return kedge_err(err, -EINVAL, "--tenant is said twice");
+        return base_err(err, -EINVAL, "--tenant is said twice");
     if (o->label != NULL && ctl_list_check("--label", o->label, err) != 0)
         return -EINVAL;
     if (o->command != CTL_NODE_LIST && o->label != NULL)
-        return kedge_err(err, -EINVAL, "--label is for node list alone");
+        return base_err(err, -EINVAL, "--label is for node list alone");
     if (o->command != CTL_NODE_CORDON && o->command != CTL_NODE_DRAIN && o->reason != NULL)
-        return kedge_err(err, -EINVAL, "--reason is for node cordon and node drain alone");
+        return base_err(err, -EINVAL, "--reason is for node cordon and node drain alone");
     if (o->reason != NULL && strlen(o->reason) >= CTL_REASON_BYTES)
-        return kedge_err(err, -EINVAL, "--reason has at most %d bytes", CTL_REASON_BYTES - 1);
+        return base_err(err, -EINVAL, "--reason has at most %d bytes", CTL_REASON_BYTES - 1);
     if ((o->command == CTL_CONTEXT_GET || o->command == CTL_CONTEXT_USE ||
          o->command == CTL_CONTEXT_SET || o->command == CTL_CONTEXT_DELETE) &&
         o->context != NULL)
-        return kedge_err(err, -EINVAL, "--context is not for this: it names its context itself");
+        return base_err(err, -EINVAL, "--context is not for this: it names its context itself");
     if (o->command != CTL_NODE_DRAIN && o->wait)
-        return kedge_err(err, -EINVAL, "--wait is for node drain alone");
+        return base_err(err, -EINVAL, "--wait is for node drain alone");
     if (o->command != CTL_NODE_DRAIN && !pool && o->grace_said)
-        return kedge_err(err, -EINVAL, "--grace is for node drain, pool create and pool set alone");
+        return base_err(err, -EINVAL, "--grace is for node drain, pool create and pool set alone");
     if (o->files > CTL_FILES)
-        return kedge_err(err, -EINVAL, "--file is there %zu times: apply takes at most %d files",
-                         o->files, CTL_FILES);
+        return base_err(err, -EINVAL, "--file is there %zu times: apply takes at most %d files",
+                        o->files, CTL_FILES);
     if ((o->command == CTL_APPLY) != (o->files != 0))
-        return kedge_err(err, -EINVAL, "%s",
-                         o->files != 0 ? "--file is for apply alone"
-                                       : "apply needs a file: -f FILE, or -f - for standard "
-                                         "input");
+        return base_err(err, -EINVAL, "%s",
+                        o->files != 0 ? "--file is for apply alone"
+                                      : "apply needs a file: -f FILE, or -f - for standard "
+                                        "input");
     return 0;
 }
 
-static int take_output(const char *name, struct ctl_options *o, struct kedge_errbuf *err)
+static int take_output(const char *name, struct ctl_options *o, struct base_errbuf *err)
 {
     ctl_options_output(o, name);
     return ctl_output_check("--output", name, err);
@@ -392,7 +392,7 @@ static bool may_repeat(int option)
 }
 
 /* Options that are a text. -ENOENT: it is none of them; -EINVAL. */
-static int take_text(int option, const char *text, struct ctl_options *o, struct kedge_errbuf *err)
+static int take_text(int option, const char *text, struct ctl_options *o, struct base_errbuf *err)
 {
     const struct {
         int option;
@@ -414,7 +414,7 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].option == option) {
             if (*texts[i].to != NULL && !may_repeat(option))
-                return kedge_err(err, -EINVAL, "--%s is said twice", name_of(option));
+                return base_err(err, -EINVAL, "--%s is said twice", name_of(option));
             *texts[i].to = text;
             return 0;
         }
@@ -422,14 +422,14 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
 }
 
 static int take_ms(const char *option, bool zero, const char *text, uint64_t *out,
-                   struct kedge_errbuf *err)
+                   struct base_errbuf *err)
 {
     uint64_t ns;
-    if (kedge_parse_duration(text, &ns) != 0 || (ns < KEDGE_NS_PER_MS && !(zero && ns == 0)))
-        return kedge_err(err, -EINVAL,
-                         "%s must be a duration such as 30s, of 1ms at least%s, not \"%.40s\"",
-                         option, zero ? ", or 0" : "", text);
-    *out = ns / KEDGE_NS_PER_MS;
+    if (base_parse_duration(text, &ns) != 0 || (ns < BASE_NS_PER_MS && !(zero && ns == 0)))
+        return base_err(err, -EINVAL,
+                        "%s must be a duration such as 30s, of 1ms at least%s, not \"%.40s\"",
+                        option, zero ? ", or 0" : "", text);
+    *out = ns / BASE_NS_PER_MS;
     return 0;
 }
 
@@ -447,7 +447,7 @@ static bool take_flag(int option, struct ctl_options *o)
 }
 
 /* As take_text(), of all. */
-static int take_option(int option, struct ctl_options *o, struct kedge_errbuf *err)
+static int take_option(int option, struct ctl_options *o, struct base_errbuf *err)
 {
     if (take_flag(option, o))
         return 0;
@@ -456,13 +456,13 @@ static int take_option(int option, struct ctl_options *o, struct kedge_errbuf *e
         return take_output(optarg, o, err);
     case 'r':
         o->from_revision = true;
-        if (kedge_parse_u64(optarg, 0, UINT64_MAX, &o->revision) != 0)
-            return kedge_err(err, -EINVAL, "--revision must be a number, not \"%.40s\"", optarg);
+        if (base_parse_u64(optarg, 0, UINT64_MAX, &o->revision) != 0)
+            return base_err(err, -EINVAL, "--revision must be a number, not \"%.40s\"", optarg);
         return 0;
     case 'M':
-        if (kedge_parse_u64(optarg, 1, CTL_EVENTS_MAX, &o->limit) != 0)
-            return kedge_err(err, -EINVAL, "--limit must be a number from 1 to %d, not \"%.40s\"",
-                             CTL_EVENTS_MAX, optarg);
+        if (base_parse_u64(optarg, 1, CTL_EVENTS_MAX, &o->limit) != 0)
+            return base_err(err, -EINVAL, "--limit must be a number from 1 to %d, not \"%.40s\"",
+                            CTL_EVENTS_MAX, optarg);
         return 0;
     case 'g':
         o->grace_said = true;
@@ -474,7 +474,7 @@ static int take_option(int option, struct ctl_options *o, struct kedge_errbuf *e
     }
 }
 
-int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err)
+int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct base_errbuf *err)
 {
     struct ctl_options o = {.server = NULL};
     bool help = false;
@@ -491,9 +491,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
             continue;
         status = take_option(c, &o, err);
         if (status == -ENOENT)
-            status = kedge_err(err, -EINVAL,
-                               "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
-                               argv[optind - 1]);
+            status = base_err(err, -EINVAL,
+                              "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
+                              argv[optind - 1]);
         if (status != 0)
             return status;
     }

@@ -29,27 +29,26 @@ static char *add_word(struct ctl_pool_words *out)
 }
 
 static int add_tenants(const struct ctl_pool_options *p, struct ctl_pool_words *out,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     char *text = add_word(out);
     size_t used = 0;
     if (p->tenants > CTL_POOL_TENANTS)
-        return kedge_err(err, -EINVAL, "--tenant is there %zu times: a pool has at most %d tenants",
-                         p->tenants, CTL_POOL_TENANTS);
+        return base_err(err, -EINVAL, "--tenant is there %zu times: a pool has at most %d tenants",
+                        p->tenants, CTL_POOL_TENANTS);
     for (size_t i = 0; i < p->tenants && used < CTL_POOL_WORD_BYTES; i++) {
         if (p->tenant[i][0] == '\0' || strchr(p->tenant[i], ',') != NULL)
-            return kedge_err(err, -EINVAL, "--tenant is one name, not \"%.60s\": repeat it",
-                             p->tenant[i]);
+            return base_err(err, -EINVAL, "--tenant is one name, not \"%.60s\": repeat it",
+                            p->tenant[i]);
         used += (size_t)snprintf(text + used, CTL_POOL_WORD_BYTES - used, "%s%s",
                                  i == 0 ? "tenants=" : ",", p->tenant[i]);
     }
     return used < CTL_POOL_WORD_BYTES
                ? 0
-               : kedge_err(err, -EINVAL, "--tenant: a tenant's name has at most 31 characters");
+               : base_err(err, -EINVAL, "--tenant: a tenant's name has at most 31 characters");
 }
 
-int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out,
-                   struct kedge_errbuf *err)
+int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out, struct base_errbuf *err)
 {
     const struct ctl_pool_options *p = &o->pool;
     out->count = 0;

@@ -77,14 +77,14 @@ static int spawn_it(char *const argv[], int out, int words, pid_t *pid)
 }
 
 /* Reads both until they end. 0 or -ETIMEDOUT, -EMSGSIZE. */
-static int listen_to(int out, int words, struct kedge_text *report, struct kedge_text *errors)
+static int listen_to(int out, int words, struct base_text *report, struct base_text *errors)
 {
     struct pollfd p[2] = {{.fd = out, .events = POLLIN}, {.fd = words, .events = POLLIN}};
-    struct kedge_text *text[2] = {report, errors};
-    const uint64_t end = kedge_clock_ns() + PROBE_S * KEDGE_NS_PER_S;
+    struct base_text *text[2] = {report, errors};
+    const uint64_t end = base_clock_ns() + PROBE_S * BASE_NS_PER_S;
     char buffer[4096];
     while (p[0].fd >= 0 || p[1].fd >= 0) {
-        if (kedge_clock_ns() >= end)
+        if (base_clock_ns() >= end)
             return -ETIMEDOUT;
         if (poll(p, 2, 1000) <= 0)
             continue;
@@ -93,7 +93,7 @@ static int listen_to(int out, int words, struct kedge_text *report, struct kedge
                 continue;
             ssize_t n = read(p[i].fd, buffer, sizeof buffer);
             if (n > 0)
-                (void)kedge_text_append(text[i], buffer, (size_t)n);
+                (void)base_text_append(text[i], buffer, (size_t)n);
             else if (n == 0 || errno != EINTR)
                 p[i].fd = -1; /* poll() passes it over */
         }
@@ -104,11 +104,11 @@ static int listen_to(int out, int words, struct kedge_text *report, struct kedge
 /* Its exit status, or -ETIMEDOUT: whoever hangs in the kernel does not end when it is killed. */
 static int wait_for_end(pid_t pid, bool kill_it)
 {
-    const uint64_t end = kedge_clock_ns() + ENDING_MS * KEDGE_NS_PER_MS;
+    const uint64_t end = base_clock_ns() + ENDING_MS * BASE_NS_PER_MS;
     int how;
     if (kill_it)
         (void)kill(pid, SIGKILL);
-    while (kedge_clock_ns() < end) {
+    while (base_clock_ns() < end) {
         pid_t done = waitpid(pid, &how, WNOHANG);
         if (done == pid)
             return WIFEXITED(how) ? WEXITSTATUS(how) : 128;
@@ -136,18 +136,18 @@ static int fill_arguments(const struct ctl_options *o, char *argv[ARGUMENTS])
     return n;
 }
 
-static int run_probe(char *const argv[], struct kedge_text *report, struct kedge_text *errors,
-                     int *exit_code, struct kedge_errbuf *err)
+static int run_probe(char *const argv[], struct base_text *report, struct base_text *errors,
+                     int *exit_code, struct base_errbuf *err)
 {
     int out[2], words[2];
     pid_t pid;
     if (pipe2(out, O_CLOEXEC) != 0)
-        return kedge_err(err, -errno, "no pipe: %s", strerror(errno));
+        return base_err(err, -errno, "no pipe: %s", strerror(errno));
     if (pipe2(words, O_CLOEXEC) != 0) {
         int status = -errno;
         close(out[0]);
         close(out[1]);
-        return kedge_err(err, status, "no pipe: %s", strerror(-status));
+        return base_err(err, status, "no pipe: %s", strerror(-status));
     }
     int status = spawn_it(argv, out[1], words[1], &pid);
     close(out[1]);
@@ -156,14 +156,13 @@ static int run_probe(char *const argv[], struct kedge_text *report, struct kedge
         status = listen_to(out[0], words[0], report, errors);
         *exit_code = wait_for_end(pid, status != 0);
         if (status != 0)
-            kedge_err(
-                err, status,
-                "%s --probe did not end within %d s: a call into the device hangs (see dmesg)",
-                argv[0], PROBE_S);
+            base_err(err, status,
+                     "%s --probe did not end within %d s: a call into the device hangs (see dmesg)",
+                     argv[0], PROBE_S);
     } else {
-        kedge_err(err, status,
-                  "%s cannot be run: %s (it was looked for beside rdmactl, in sbin and in PATH)",
-                  argv[0], strerror(-status));
+        base_err(err, status,
+                 "%s cannot be run: %s (it was looked for beside rdmactl, in sbin and in PATH)",
+                 argv[0], strerror(-status));
     }
     close(out[0]);
     close(words[0]);
@@ -176,7 +175,7 @@ static void choose_config(struct ctl_options *o)
         o->config = CTL_DEFAULT_CONFIG;
 }
 
-int ctl_probe_serve(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_probe_serve(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct ctl_options with = *o;
     char *argv[ARGUMENTS], path[PATHS][512];
@@ -186,32 +185,32 @@ int ctl_probe_serve(const struct ctl_options *o, struct kedge_errbuf *err)
     for (int i = 0; i < paths; i++)
         (void)execv(path[i], argv);
     (void)execvp(PROGRAM, argv);
-    return kedge_err(err, -errno,
-                     "%s cannot be run: %s (it was looked for beside rdmactl, in sbin and in PATH)",
-                     PROGRAM, strerror(errno));
+    return base_err(err, -errno,
+                    "%s cannot be run: %s (it was looked for beside rdmactl, in sbin and in PATH)",
+                    PROGRAM, strerror(errno));
 }
 
-int ctl_probe_run(const struct ctl_options *o, struct ctl_probe *out, struct kedge_errbuf *err)
+int ctl_probe_run(const struct ctl_options *o, struct ctl_probe *out, struct base_errbuf *err)
 {
     struct ctl_options with = *o;
-    struct kedge_text report, errors;
+    struct base_text report, errors;
     char *argv[ARGUMENTS];
     int exit_code = 0;
     choose_config(&with);
     (void)fill_arguments(&with, argv);
-    kedge_text_init(&report, REPORT_BYTES);
-    kedge_text_init(&errors, WORDS_BYTES);
+    base_text_init(&report, REPORT_BYTES);
+    base_text_init(&errors, WORDS_BYTES);
     int status = run_probe(argv, &report, &errors, &exit_code, err);
     if (status == 0 && report.length == 0) {
         char first[400];
-        snprintf(first, sizeof first, "%s", kedge_text_str(&errors));
+        snprintf(first, sizeof first, "%s", base_text_str(&errors));
         first[strcspn(first, "\n")] = '\0';
-        status = kedge_err(err, -EINVAL, "%s (%s ended with %d)",
-                           first[0] != '\0' ? first : "it said nothing", argv[0], exit_code);
+        status = base_err(err, -EINVAL, "%s (%s ended with %d)",
+                          first[0] != '\0' ? first : "it said nothing", argv[0], exit_code);
     } else if (status == 0) {
-        status = ctl_probe_decode(kedge_text_str(&report), report.length, out, err);
+        status = ctl_probe_decode(base_text_str(&report), report.length, out, err);
     }
-    kedge_text_fini(&report);
-    kedge_text_fini(&errors);
+    base_text_fini(&report);
+    base_text_fini(&errors);
     return status;
 }

@@ -20,21 +20,21 @@ static const char *not_empty(const char *value)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-int ctl_server_check(const char *of, const char *server, struct kedge_errbuf *err)
+int ctl_server_check(const char *of, const char *server, struct base_errbuf *err)
 {
     if (strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0 ||
         strncmp(server, "unix:/", 6) == 0)
         return 0;
-    return kedge_err(err, -EINVAL,
-                     "%s must be a URL such as http://127.0.0.1:7480, or unix:PATH, not \"%.60s\"",
-                     of, server);
+    return base_err(err, -EINVAL,
+                    "%s must be a URL such as http://127.0.0.1:7480, or unix:PATH, not \"%.60s\"",
+                    of, server);
 }
 
-int ctl_output_check(const char *of, const char *output, struct kedge_errbuf *err)
+int ctl_output_check(const char *of, const char *output, struct base_errbuf *err)
 {
     if (strcmp(output, "json") == 0 || strcmp(output, "wide") == 0 || strcmp(output, "table") == 0)
         return 0;
-    return kedge_err(err, -EINVAL, "%s must be table, wide or json, not \"%.40s\"", of, output);
+    return base_err(err, -EINVAL, "%s must be table, wide or json, not \"%.40s\"", of, output);
 }
 
 void ctl_options_output(struct ctl_options *o, const char *output)
@@ -59,25 +59,25 @@ bool ctl_context_none(const struct ctl_options *o)
 }
 
 static int find_context(const struct ctl_options *o, struct ctl_contexts *contexts,
-                        const struct ctl_context **out, struct kedge_errbuf *err)
+                        const struct ctl_context **out, struct base_errbuf *err)
 {
     const char *name = ctl_context_chosen(o, contexts);
     *out = name != NULL ? ctl_contexts_find(contexts, name) : NULL;
     if (name == NULL || *out != NULL)
         return 0;
     if (contexts->path[0] == '\0')
-        return kedge_err(err, -ENOENT,
-                         "there is no context \"%.60s\": neither XDG_CONFIG_HOME nor HOME says "
-                         "where contexts are",
-                         name);
-    return kedge_err(err, -ENOENT,
-                     "there is no context \"%.60s\", which %s names, in %.200s: see rdmactl "
-                     "context list, or make it with rdmactl context set",
-                     name,
-                     o->context != NULL                          ? "--context"
-                     : read_environment("KEDGE_CONTEXT") != NULL ? "KEDGE_CONTEXT"
-                                                                 : "its \"current\"",
-                     contexts->path);
+        return base_err(err, -ENOENT,
+                        "there is no context \"%.60s\": neither XDG_CONFIG_HOME nor HOME says "
+                        "where contexts are",
+                        name);
+    return base_err(err, -ENOENT,
+                    "there is no context \"%.60s\", which %s names, in %.200s: see rdmactl "
+                    "context list, or make it with rdmactl context set",
+                    name,
+                    o->context != NULL                          ? "--context"
+                    : read_environment("KEDGE_CONTEXT") != NULL ? "KEDGE_CONTEXT"
+                                                                : "its \"current\"",
+                    contexts->path);
 }
 
 /* A token in argv or in a process' environment can be seen by others or is inherited by everything;
@@ -96,7 +96,7 @@ static void resolve_token(struct ctl_options *o, const struct ctl_context *with)
 }
 
 int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     const struct ctl_context *c;
     const bool asks_environment = o->context == NULL;

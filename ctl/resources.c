@@ -24,26 +24,26 @@ enum {
 };
 
 int ctl_resource_path(const struct resource_table *kind, const char *name,
-                      char out[CTL_RESOURCE_PATH_BYTES], struct kedge_errbuf *err)
+                      char out[CTL_RESOURCE_PATH_BYTES], struct base_errbuf *err)
 {
     char encoded[3 * CTL_ID_BYTES + 1];
     if (name[0] == '\0' || ctl_percent_encode(name, encoded, sizeof encoded) != 0)
-        return kedge_err(err, -EINVAL, "a %s's name has 1 to %d characters", kind->name,
-                         CTL_ID_BYTES - 1);
+        return base_err(err, -EINVAL, "a %s's name has 1 to %d characters", kind->name,
+                        CTL_ID_BYTES - 1);
     snprintf(out, PATH_BYTES, "/v1/%s/%s%s", kind->plural, encoded, kind->suffix);
     return 0;
 }
 
-static int no_such(const struct resource_table *kind, const char *name, struct kedge_errbuf *err)
+static int no_such(const struct resource_table *kind, const char *name, struct base_errbuf *err)
 {
-    return kedge_err(err, -ENOENT, "there is no %s \"%.70s\": see rdmactl %s list", kind->name,
-                     name, kind->name);
+    return base_err(err, -ENOENT, "there is no %s \"%.70s\": see rdmactl %s list", kind->name, name,
+                    kind->name);
 }
 
 /* ---- showing -------------------------------------------------------------------------------- */
 
 static int print_table(const struct ctl_options *o, const struct resource_table *kind,
-                       const struct ctl_resources *all, struct kedge_errbuf *err)
+                       const struct ctl_resources *all, struct base_errbuf *err)
 {
     const char *cells[RESOURCE_FIELDS_MAX + 2] = {"NAME"};
     struct ctl_table *table;
@@ -69,11 +69,11 @@ static int print_table(const struct ctl_options *o, const struct resource_table 
         status = ctl_table_print(table);
         ctl_table_free(table);
     }
-    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+    return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
 }
 
 static int list_path(const struct ctl_options *o, const struct resource_table *kind,
-                     const char *cursor, char out[LIST_BYTES], struct kedge_errbuf *err)
+                     const char *cursor, char out[LIST_BYTES], struct base_errbuf *err)
 {
     snprintf(out, LIST_BYTES, "/v1/%s?limit=1000", kind->plural);
     int status = ctl_add_query(out, LIST_BYTES, "scope", o->scope, err);
@@ -87,12 +87,12 @@ static int list_path(const struct ctl_options *o, const struct resource_table *k
 }
 
 static int fetch_all(const struct ctl_options *o, const struct resource_table *kind,
-                     struct ctl_resources *all, struct kedge_errbuf *err)
+                     struct ctl_resources *all, struct base_errbuf *err)
 {
     char path[LIST_BYTES], next[CURSOR_BYTES] = "";
     int status = 0;
     for (unsigned page = 0; page < MAX_PAGES; page++) {
-        struct kedge_http_result result;
+        struct http_result result;
         status = list_path(o, kind, next, path, err);
         if (status == 0)
             status = ctl_fetch_server(o, path, &result, err);
@@ -100,14 +100,14 @@ static int fetch_all(const struct ctl_options *o, const struct resource_table *k
             break;
         status = ctl_decode_resources(kind, result.body, result.body_length, all, next, sizeof next,
                                       err);
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
         if (status != 0 || next[0] == '\0')
             break;
     }
     return status;
 }
 
-int ctl_resource_list(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct resource_table *kind = resource_table_find(o->kind);
     struct ctl_resources all = {.item = NULL};
@@ -149,7 +149,7 @@ static void print_columns(const struct resource_table *kind, const struct ctl_re
 
 static int print_resource(const struct ctl_options *o, const struct resource_table *kind,
                           const struct ctl_resource *resource, bool changed,
-                          struct kedge_errbuf *err)
+                          struct base_errbuf *err)
 {
     int status = 0;
     if (o->json)
@@ -162,7 +162,7 @@ static int print_resource(const struct ctl_options *o, const struct resource_tab
 }
 
 static int print_one(const struct ctl_options *o, const struct resource_table *kind,
-                     const struct kedge_http_result *result, bool changed, struct kedge_errbuf *err)
+                     const struct http_result *result, bool changed, struct base_errbuf *err)
 {
     struct ctl_resource resource;
     int status = ctl_decode_resource(kind, result->body, result->body_length, &resource, err);
@@ -173,10 +173,10 @@ static int print_one(const struct ctl_options *o, const struct resource_table *k
     return status;
 }
 
-int ctl_resource_get(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_get(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct resource_table *kind = resource_table_find(o->kind);
-    struct kedge_http_result result;
+    struct http_result result;
     char path[PATH_BYTES];
     int status = ctl_resource_path(kind, o->id, path, err);
     if (status == 0)
@@ -186,7 +186,7 @@ int ctl_resource_get(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     status = print_one(o, kind, &result, false, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     return status;
 }
 
@@ -194,7 +194,7 @@ int ctl_resource_get(const struct ctl_options *o, struct kedge_errbuf *err)
 
 /* What is there now: 0 and *out, or -ENOENT. */
 static int put_setting(const struct ctl_options *o, const char *path, uint64_t revision,
-                       const char *body, struct kedge_http_result *out, struct kedge_errbuf *err)
+                       const char *body, struct http_result *out, struct base_errbuf *err)
 {
     char header[HEADER_BYTES] = "If-None-Match: *";
     const struct ctl_request request = {
@@ -203,23 +203,23 @@ static int put_setting(const struct ctl_options *o, const char *path, uint64_t r
         snprintf(header, sizeof header, "If-Match: \"%" PRIu64 "\"", revision);
     int status = ctl_call_server(o, &request, out, err);
     if (status == -EREMCHG)
-        return kedge_err(err, status,
-                         "somebody else has changed it at the same moment: look, and try again");
+        return base_err(err, status,
+                        "somebody else has changed it at the same moment: look, and try again");
     return status;
 }
 
 /* What is to be PUT: the words, and options that stand for such, over what is there (NULL:
  * nothing), and the secret of --secret-file. */
 static int make_body(const struct ctl_options *o, const struct resource_table *kind,
-                     const struct kedge_http_result *there, struct kedge_text *out,
-                     uint64_t *revision, struct kedge_errbuf *err)
+                     const struct http_result *there, struct base_text *out, uint64_t *revision,
+                     struct base_errbuf *err)
 {
-    char secret[KEDGE_HTTP_TOKEN_BYTES];
+    char secret[HTTP_TOKEN_BYTES];
     struct ctl_pool_words pool = {.count = 0};
     int status = ctl_pool_edited(o) ? ctl_pool_words(o, &pool, err) : 0;
     const char **words = calloc(o->word_count + pool.count + 1, sizeof *words);
     if (status == 0 && words == NULL)
-        status = kedge_err(err, -ENOMEM, "out of memory");
+        status = base_err(err, -ENOMEM, "out of memory");
     for (size_t i = 0; status == 0 && i < o->word_count + pool.count; i++)
         words[i] = i < o->word_count ? o->words[i] : pool.word[i - o->word_count];
     if (status == 0)
@@ -235,11 +235,11 @@ static int make_body(const struct ctl_options *o, const struct resource_table *k
     return status == 0 ? ctl_add_secret(out, secret, err) : status;
 }
 
-int ctl_resource_set(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_set(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct resource_table *kind = resource_table_find(o->kind);
-    struct kedge_http_result there = {.body = NULL}, result;
-    struct kedge_text body;
+    struct http_result there = {.body = NULL}, result;
+    struct base_text body;
     char path[PATH_BYTES];
     uint64_t revision;
     int status = ctl_resource_path(kind, o->id, path, err);
@@ -249,38 +249,38 @@ int ctl_resource_set(const struct ctl_options *o, struct kedge_errbuf *err)
         return no_such(kind, o->id, err);
     if (status != 0 && status != -ENOENT)
         return status;
-    kedge_text_init(&body, CTL_BODY_BYTES);
+    base_text_init(&body, CTL_BODY_BYTES);
     status = make_body(o, kind, status == 0 ? &there : NULL, &body, &revision, err);
     if (status == 0)
-        status = put_setting(o, path, revision, kedge_text_str(&body), &result, err);
-    kedge_text_fini(&body);
-    kedge_http_result_fini(&there);
+        status = put_setting(o, path, revision, base_text_str(&body), &result, err);
+    base_text_fini(&body);
+    http_result_fini(&there);
     if (status != 0)
         return status;
     if (!o->json)
         printf("%s %s is set:\n", kind->name, o->id);
     status = print_one(o, kind, &result, true, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     return status;
 }
 
 /* A token whose secret nobody has got is of no use, and its name is taken. */
 static int keep_secret(const struct ctl_options *o, struct ctl_secret_out *out,
-                       struct ctl_resource *token, struct kedge_errbuf *err)
+                       struct ctl_resource *token, struct base_errbuf *err)
 {
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     const int status = ctl_secret_out_keep(out, token->secret, &why);
     if (status == 0)
         return ctl_hide_secret(token, err);
-    return kedge_err(err, status,
-                     "token %.64s is created, but its secret is lost: %.300s (then rdmactl token "
-                     "delete %.64s, and create it again)",
-                     o->id, why.text, o->id);
+    return base_err(err, status,
+                    "token %.64s is created, but its secret is lost: %.300s (then rdmactl token "
+                    "delete %.64s, and create it again)",
+                    o->id, why.text, o->id);
 }
 
 static int show_created(const struct ctl_options *o, const struct resource_table *kind,
-                        const struct kedge_http_result *result, struct ctl_secret_out *out,
-                        struct kedge_errbuf *err)
+                        const struct http_result *result, struct ctl_secret_out *out,
+                        struct base_errbuf *err)
 {
     struct ctl_resource resource;
     int status = ctl_decode_resource(kind, result->body, result->body_length, &resource, err);
@@ -300,35 +300,35 @@ static int show_created(const struct ctl_options *o, const struct resource_table
 }
 
 static int create_resource(const struct ctl_options *o, struct ctl_secret_out *out,
-                           struct kedge_errbuf *err)
+                           struct base_errbuf *err)
 {
     const struct resource_table *kind = resource_table_find(o->kind);
-    struct kedge_http_result result;
-    struct kedge_text body;
+    struct http_result result;
+    struct base_text body;
     char path[PATH_BYTES];
     uint64_t revision;
     struct ctl_request request = {.method = "PUT", .path = path, .header = "If-None-Match: *"};
     int status = ctl_resource_path(kind, o->id, path, err);
     if (status != 0)
         return status;
-    kedge_text_init(&body, CTL_BODY_BYTES);
+    base_text_init(&body, CTL_BODY_BYTES);
     status = make_body(o, kind, NULL, &body, &revision, err);
-    request.body = kedge_text_str(&body);
+    request.body = base_text_str(&body);
     if (status == 0)
         status = ctl_call_server(o, &request, &result, err);
-    kedge_text_fini(&body);
+    base_text_fini(&body);
     if (status == -EREMCHG)
-        return kedge_err(err, -EEXIST,
-                         "there is a %s \"%.70s\" already: change it with rdmactl %s set",
-                         kind->name, o->id, kind->name);
+        return base_err(err, -EEXIST,
+                        "there is a %s \"%.70s\" already: change it with rdmactl %s set",
+                        kind->name, o->id, kind->name);
     if (status != 0)
         return status;
     status = show_created(o, kind, &result, out, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     return status;
 }
 
-int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_create(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct ctl_secret_out out = {.fd = -1};
     int status = o->secret_out != NULL ? ctl_secret_out_open(&out, o->secret_out, err) : 0;
@@ -338,10 +338,10 @@ int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-int ctl_resource_delete(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_delete(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct resource_table *kind = resource_table_find(o->kind);
-    struct kedge_http_result result;
+    struct http_result result;
     char path[PATH_BYTES];
     const struct ctl_request request = {.method = "DELETE", .path = path};
     int status = ctl_resource_path(kind, o->id, path, err);
@@ -351,7 +351,7 @@ int ctl_resource_delete(const struct ctl_options *o, struct kedge_errbuf *err)
         return no_such(kind, o->id, err);
     if (status != 0)
         return status;
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     if (o->json)
         return ctl_json_deleted(kind->name, o->id, err);
     printf("%s %s is deleted\n", kind->name, o->id);

@@ -16,7 +16,7 @@ enum { MAX_PAGES = 100000, FAILED_BYTES = 4 << 20 };
 /* ---- one lease, or a worker ----------------------------------------------------------------- */
 
 static int revoke_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                       char out[CTL_AGENT_ITEM_PATH_BYTES], struct kedge_errbuf *err)
+                       char out[CTL_AGENT_ITEM_PATH_BYTES], struct base_errbuf *err)
 {
     int status = 0;
     if (o->id != NULL)
@@ -31,7 +31,7 @@ static int revoke_path(const struct ctl_options *o, const struct ctl_agent_item_
 }
 
 static int print_revoked(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
-                         const struct ctl_revoked *r, struct kedge_errbuf *err)
+                         const struct ctl_revoked *r, struct base_errbuf *err)
 {
     struct ctl_table *table;
     if (r->leases.count == 0) {
@@ -45,15 +45,15 @@ static int print_revoked(const struct ctl_options *o, const struct ctl_agent_ite
         ctl_table_free(table);
     }
     if (status != 0)
-        return kedge_err(err, status, "printing failed: %s", strerror(-status));
+        return base_err(err, status, "printing failed: %s", strerror(-status));
     printf("\nwhat breaks: %s\n", r->breaks);
     return 0;
 }
 
 /* 0, also when they are not over yet: *body is the answer's object, the caller's to fini as *out.
  */
-static int revoke_leases(const struct ctl_options *o, struct kedge_http_result *body,
-                         struct ctl_revoked *out, struct kedge_errbuf *err)
+static int revoke_leases(const struct ctl_options *o, struct http_result *body,
+                         struct ctl_revoked *out, struct base_errbuf *err)
 {
     char path[CTL_AGENT_ITEM_PATH_BYTES];
     int status = revoke_path(o, ctl_agent_item_kind_find("lease"), path, err);
@@ -63,21 +63,21 @@ static int revoke_leases(const struct ctl_options *o, struct kedge_http_result *
         return status;
     status = ctl_decode_revoked(body->body, body->body_length, out, err);
     if (status != 0)
-        kedge_http_result_fini(body);
+        http_result_fini(body);
     return status;
 }
 
-static int check_over(const struct ctl_revoked *r, struct kedge_errbuf *err)
+static int check_over(const struct ctl_revoked *r, struct base_errbuf *err)
 {
     return r->over ? 0
-                   : kedge_err(err, -ETIMEDOUT,
-                               "they are withdrawn, but somebody may still reach them: see "
-                               "rdmactl lease list for when that is over");
+                   : base_err(err, -ETIMEDOUT,
+                              "they are withdrawn, but somebody may still reach them: see "
+                              "rdmactl lease list for when that is over");
 }
 
-static int revoke_one(const struct ctl_options *o, struct kedge_errbuf *err)
+static int revoke_one(const struct ctl_options *o, struct base_errbuf *err)
 {
-    struct kedge_http_result result;
+    struct http_result result;
     struct ctl_revoked r;
     int status = revoke_leases(o, &result, &r, err);
     if (status != 0)
@@ -88,7 +88,7 @@ static int revoke_one(const struct ctl_options *o, struct kedge_errbuf *err)
         status = print_revoked(o, ctl_agent_item_kind_find("lease"), &r, err);
     if (status == 0)
         status = check_over(&r, err);
-    kedge_http_result_fini(&result);
+    http_result_fini(&result);
     ctl_agent_item_page_fini(&r.leases);
     return status;
 }
@@ -112,11 +112,11 @@ static const char *cell_of(const struct ctl_agent_item_kind *kind,
 
 static int add_holders(const struct ctl_agent_item_kind *kind,
                        const struct ctl_agent_item_page *page, struct holders *h,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     void *grown = realloc(h->id, (h->count + page->count + 1) * sizeof h->id[0]);
     if (grown == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     h->id = grown;
     for (size_t i = 0; i < page->count; i++)
         if (strcmp(cell_of(kind, &page->item[i], "leases"), "0") != 0)
@@ -124,7 +124,7 @@ static int add_holders(const struct ctl_agent_item_kind *kind,
     return 0;
 }
 
-static int find_holders(const struct ctl_options *o, struct holders *h, struct kedge_errbuf *err)
+static int find_holders(const struct ctl_options *o, struct holders *h, struct base_errbuf *err)
 {
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find("worker");
     struct ctl_agent_item_page page = {.next = ""};
@@ -144,19 +144,19 @@ static int find_holders(const struct ctl_options *o, struct holders *h, struct k
 
 struct revoking {
     size_t done, failed;
-    int status;             /* of the first that failed */
-    struct kedge_text says; /* of those that failed, as JSON */
+    int status;            /* of the first that failed */
+    struct base_text says; /* of those that failed, as JSON */
 };
 
 static void note_failure(const struct ctl_options *o, const char *worker, int status,
-                         const struct kedge_errbuf *why, struct revoking *r)
+                         const struct base_errbuf *why, struct revoking *r)
 {
     if (o->json) {
-        kedge_text_printf(&r->says, "%s{\"worker\":", r->failed > 0 ? "," : "");
-        kedge_text_json(&r->says, worker);
-        kedge_text_printf(&r->says, ",\"why\":");
-        kedge_text_json(&r->says, why->text);
-        kedge_text_printf(&r->says, "}");
+        base_text_printf(&r->says, "%s{\"worker\":", r->failed > 0 ? "," : "");
+        base_text_json(&r->says, worker);
+        base_text_printf(&r->says, ",\"why\":");
+        base_text_json(&r->says, why->text);
+        base_text_printf(&r->says, "}");
     }
     fflush(stdout);
     fprintf(stderr, "rdmactl: worker %s: %s\n", worker, why->text);
@@ -165,10 +165,10 @@ static void note_failure(const struct ctl_options *o, const char *worker, int st
 }
 
 static void print_of(const struct ctl_options *o, const char *worker,
-                     const struct kedge_http_result *result, const struct ctl_revoked *revoked,
+                     const struct http_result *result, const struct ctl_revoked *revoked,
                      struct revoking *r)
 {
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     if (o->json) {
         printf("%s%s", r->done > 0 ? "," : "", result->body); /* the end of its line is a blank */
     } else {
@@ -183,8 +183,8 @@ static void print_of(const struct ctl_options *o, const char *worker,
 static void revoke_of(const struct ctl_options *o, const char *worker, struct revoking *r)
 {
     struct ctl_options of = *o;
-    struct kedge_http_result result;
-    struct kedge_errbuf why;
+    struct http_result result;
+    struct base_errbuf why;
     struct ctl_revoked revoked;
     of.worker = worker;
     int status = revoke_leases(&of, &result, &revoked, &why);
@@ -193,36 +193,36 @@ static void revoke_of(const struct ctl_options *o, const char *worker, struct re
     if (status == 0) {
         print_of(o, worker, &result, &revoked, r);
         status = check_over(&revoked, &why);
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
         ctl_agent_item_page_fini(&revoked.leases);
     }
     if (status != 0)
         note_failure(o, worker, status, &why, r);
 }
 
-static int revoke_all(const struct ctl_options *o, struct kedge_errbuf *err)
+static int revoke_all(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct holders h = {.id = NULL};
     struct revoking r = {.status = 0};
     int status = find_holders(o, &h, err);
-    kedge_text_init(&r.says, FAILED_BYTES);
+    base_text_init(&r.says, FAILED_BYTES);
     if (status == 0 && o->json)
         printf("{" CTL_FORMAT ",\"revoked\":[");
     for (size_t i = 0; i < h.count && status == 0; i++)
         revoke_of(o, h.id[i], &r);
     if (status == 0 && o->json)
-        printf("],\"failed\":[%s]}\n", kedge_text_str(&r.says));
+        printf("],\"failed\":[%s]}\n", base_text_str(&r.says));
     else if (status == 0 && r.done + r.failed == 0)
         puts("no worker there has a lease");
     if (r.status != 0)
-        status = kedge_err(err, r.status, "of %zu workers the leases are not revoked, or not yet",
-                           r.failed);
-    kedge_text_fini(&r.says);
+        status = base_err(err, r.status, "of %zu workers the leases are not revoked, or not yet",
+                          r.failed);
+    base_text_fini(&r.says);
     free(h.id);
     return status;
 }
 
-int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_lease_revoke(const struct ctl_options *o, struct base_errbuf *err)
 {
     return o->all ? revoke_all(o, err) : revoke_one(o, err);
 }

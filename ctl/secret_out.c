@@ -9,15 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int refuse_existing(const char *path, struct kedge_errbuf *err)
+static int refuse_existing(const char *path, struct base_errbuf *err)
 {
-    return kedge_err(err, -EEXIST,
-                     "%.200s is there already, and is not overwritten: name another file, or take "
-                     "that one away",
-                     path);
+    return base_err(err, -EEXIST,
+                    "%.200s is there already, and is not overwritten: name another file, or take "
+                    "that one away",
+                    path);
 }
 
-int ctl_secret_out_open(struct ctl_secret_out *out, const char *path, struct kedge_errbuf *err)
+int ctl_secret_out_open(struct ctl_secret_out *out, const char *path, struct base_errbuf *err)
 {
     struct stat there;
     *out = (struct ctl_secret_out){.path = path, .fd = -1};
@@ -25,14 +25,14 @@ int ctl_secret_out_open(struct ctl_secret_out *out, const char *path, struct ked
         return refuse_existing(path, err);
     if (snprintf(out->temporary, sizeof out->temporary, "%s.XXXXXX", path) >=
         (int)sizeof out->temporary)
-        return kedge_err(err, -EINVAL, "--secret-out: the path is too long");
+        return base_err(err, -EINVAL, "--secret-out: the path is too long");
     out->fd = mkostemp(out->temporary, O_CLOEXEC); /* whose mode is 0600, whatever the umask */
     if (out->fd >= 0)
         return 0;
     const int status = -errno;
     out->temporary[0] = '\0';
-    return kedge_err(err, status == -EACCES || status == -EPERM ? status : -EINVAL,
-                     "%.200s cannot be made: %s", path, strerror(-status));
+    return base_err(err, status == -EACCES || status == -EPERM ? status : -EINVAL,
+                    "%.200s cannot be made: %s", path, strerror(-status));
 }
 
 static int write_all(int fd, const char *text, size_t bytes)
@@ -49,7 +49,7 @@ static int write_all(int fd, const char *text, size_t bytes)
     return fsync(fd) == 0 ? 0 : -errno;
 }
 
-int ctl_secret_out_keep(struct ctl_secret_out *out, const char *secret, struct kedge_errbuf *err)
+int ctl_secret_out_keep(struct ctl_secret_out *out, const char *secret, struct base_errbuf *err)
 {
     int status = write_all(out->fd, secret, strlen(secret));
     if (status == 0)
@@ -61,8 +61,8 @@ int ctl_secret_out_keep(struct ctl_secret_out *out, const char *secret, struct k
     if (status == -EEXIST)
         return refuse_existing(out->path, err);
     return status == 0 ? 0
-                       : kedge_err(err, status, "%.200s cannot be written: %s", out->path,
-                                   strerror(-status));
+                       : base_err(err, status, "%.200s cannot be written: %s", out->path,
+                                  strerror(-status));
 }
 
 void ctl_secret_out_close(struct ctl_secret_out *out)

@@ -52,15 +52,15 @@ static void count_nodes(const struct ctl_nodes *nodes, struct part *p, const cha
 /* The status of the first question that failed. */
 static int ask_metaserver(const struct ctl_options *o, struct part *p)
 {
-    struct kedge_http_result result;
-    struct kedge_errbuf err;
+    struct http_result result;
+    struct base_errbuf err;
     struct ctl_pairs pairs = {.pair = NULL};
     struct ctl_nodes nodes = {.node = NULL};
     const char *version = NULL;
     int status = ctl_fetch_server(o, "/version", &result, &err);
     if (status == 0) {
         status = ctl_decode_pairs(result.body, result.body_length, &pairs, &err);
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
     }
     p->up = status == 0;
     if (status == 0) {
@@ -68,7 +68,7 @@ static int ask_metaserver(const struct ctl_options *o, struct part *p)
         status = ctl_fetch_server(o, "/readyz", &result, &err);
     }
     if (status == 0) {
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
         status = ctl_nodes_fetch(o, &nodes, &err);
     }
     p->ready = status == 0;
@@ -83,10 +83,10 @@ static int ask_metaserver(const struct ctl_options *o, struct part *p)
 }
 
 /* What it says of itself: with whom it is registered, or why not. */
-static void sum_up_agent(const struct kedge_http_result *result, struct part *p)
+static void sum_up_agent(const struct http_result *result, struct part *p)
 {
     struct ctl_pairs pairs = {.pair = NULL};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     const char *why = NULL, *metaservers = NULL;
     if (ctl_decode_pairs(result->body, result->body_length, &pairs, &err) == 0) {
         why = ctl_pairs_find(&pairs, "why");
@@ -102,19 +102,19 @@ static void sum_up_agent(const struct kedge_http_result *result, struct part *p)
 
 static void ask_agent(const struct ctl_options *o, struct part *p)
 {
-    struct kedge_http_result result;
-    struct kedge_errbuf err;
+    struct http_result result;
+    struct base_errbuf err;
     int status = ctl_fetch_agent(o, "/healthz", &result, &err);
     p->up = status == 0;
     if (status == 0) {
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
         status = ctl_fetch_agent(o, "/readyz", &result, &err);
     }
     p->ready = status == 0;
     p->forbidden = is_refusal(status);
     if (p->ready) {
         sum_up_agent(&result, p);
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
     } else {
         snprintf(p->summary, sizeof p->summary, "%s", err.text);
     }
@@ -122,23 +122,23 @@ static void ask_agent(const struct ctl_options *o, struct part *p)
 
 static void print_json(const struct part *part, size_t count)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, 1 << 16);
+    struct base_text t;
+    base_text_init(&t, 1 << 16);
     for (size_t i = 0; i < count; i++) {
-        kedge_text_printf(&t, "%s,\"%s\":{\"at\":", i == 0 ? "{" CTL_FORMAT : "", part[i].name);
-        kedge_text_json(&t, part[i].where);
-        kedge_text_printf(&t, ",\"up\":%s,\"ready\":%s,\"state\":\"%s\",\"summary\":",
-                          part[i].up ? "true" : "false", part[i].ready ? "true" : "false",
-                          state_of(&part[i]));
-        kedge_text_json(&t, part[i].summary);
-        kedge_text_printf(&t, "}");
+        base_text_printf(&t, "%s,\"%s\":{\"at\":", i == 0 ? "{" CTL_FORMAT : "", part[i].name);
+        base_text_json(&t, part[i].where);
+        base_text_printf(&t, ",\"up\":%s,\"ready\":%s,\"state\":\"%s\",\"summary\":",
+                         part[i].up ? "true" : "false", part[i].ready ? "true" : "false",
+                         state_of(&part[i]));
+        base_text_json(&t, part[i].summary);
+        base_text_printf(&t, "}");
     }
-    kedge_text_printf(&t, "}");
-    puts(kedge_text_str(&t));
-    kedge_text_fini(&t);
+    base_text_printf(&t, "}");
+    puts(base_text_str(&t));
+    base_text_fini(&t);
 }
 
-int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_status(const struct ctl_options *o, struct base_errbuf *err)
 {
     static const char *const headings[] = {"PART", "AT", "STATE", "SUMMARY"};
     static struct part part[2];
@@ -159,7 +159,7 @@ int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err)
             ctl_table_free(table);
         }
         if (status != 0)
-            return kedge_err(err, status, "printing failed: %s", strerror(-status));
+            return base_err(err, status, "printing failed: %s", strerror(-status));
     }
-    return failed == 0 ? 0 : kedge_err(err, failed, "%s", part[0].summary);
+    return failed == 0 ? 0 : base_err(err, failed, "%s", part[0].summary);
 }

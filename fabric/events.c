@@ -6,29 +6,29 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct kedge_fab_queued_event {
-    struct kedge_fab_event event;
-    struct kedge_fab_queued_event *next;
+struct fab_queued_event {
+    struct fab_event event;
+    struct fab_queued_event *next;
 };
 
-int kedge_fab_events_init(struct kedge_fab_events *q)
+int fab_events_init(struct fab_events *q)
 {
-    *q = (struct kedge_fab_events){.first = NULL};
+    *q = (struct fab_events){.first = NULL};
     q->tail = &q->first;
     pthread_mutex_init(&q->lock, NULL);
     q->efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return q->efd >= 0 ? 0 : -errno;
 }
 
-static void free_all(struct kedge_fab_queued_event *e)
+static void free_all(struct fab_queued_event *e)
 {
-    for (struct kedge_fab_queued_event *next; e != NULL; e = next) {
+    for (struct fab_queued_event *next; e != NULL; e = next) {
         next = e->next;
         free(e);
     }
 }
 
-void kedge_fab_events_fini(struct kedge_fab_events *q)
+void fab_events_fini(struct fab_events *q)
 {
     free_all(q->first);
     if (q->efd >= 0)
@@ -36,7 +36,7 @@ void kedge_fab_events_fini(struct kedge_fab_events *q)
     pthread_mutex_destroy(&q->lock);
 }
 
-bool kedge_fab_event_is_of_device(enum ibv_event_type type)
+bool fab_event_is_of_device(enum ibv_event_type type)
 {
     switch (type) {
     case IBV_EVENT_DEVICE_FATAL:
@@ -53,17 +53,17 @@ bool kedge_fab_event_is_of_device(enum ibv_event_type type)
     }
 }
 
-void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type, void *object)
+void fab_events_push(struct fab_events *q, enum ibv_event_type type, void *object)
 {
     uint64_t one = 1;
-    struct kedge_fab_queued_event *e = calloc(1, sizeof *e);
+    struct fab_queued_event *e = calloc(1, sizeof *e);
     if (e == NULL)
         return;
     e->event.type = type;
     e->event.qp = object; /* or cq, srq: one union */
     pthread_mutex_lock(&q->lock);
-    const uint32_t spare = kedge_fab_event_is_of_device(type) ? KEDGE_FAB_EVENTS_SPARE : 0;
-    const bool room = q->count < KEDGE_FAB_EVENTS + spare;
+    const uint32_t spare = fab_event_is_of_device(type) ? FAB_EVENTS_SPARE : 0;
+    const bool room = q->count < FAB_EVENTS + spare;
     if (room) {
         q->count++;
         *q->tail = e;
@@ -78,7 +78,7 @@ void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type,
 }
 
 /* Nothing is left: nor is the fd readable. With the lock held. */
-static void quiet_fd(struct kedge_fab_events *q)
+static void quiet_fd(struct fab_events *q)
 {
     uint64_t count;
     if (q->first == NULL && read(q->efd, &count, sizeof count) < 0) {
@@ -86,12 +86,12 @@ static void quiet_fd(struct kedge_fab_events *q)
     }
 }
 
-void kedge_fab_events_purge(struct kedge_fab_events *q, const void *object)
+void fab_events_purge(struct fab_events *q, const void *object)
 {
-    struct kedge_fab_queued_event *gone = NULL;
+    struct fab_queued_event *gone = NULL;
     pthread_mutex_lock(&q->lock);
-    struct kedge_fab_queued_event **link = &q->first;
-    for (struct kedge_fab_queued_event *e; (e = *link) != NULL;) {
+    struct fab_queued_event **link = &q->first;
+    for (struct fab_queued_event *e; (e = *link) != NULL;) {
         if (e->event.qp != object) {
             link = &e->next;
             continue;
@@ -107,10 +107,10 @@ void kedge_fab_events_purge(struct kedge_fab_events *q, const void *object)
     free_all(gone);
 }
 
-int kedge_fab_events_pop(struct kedge_fab_events *q, struct kedge_fab_event *out)
+int fab_events_pop(struct fab_events *q, struct fab_event *out)
 {
     pthread_mutex_lock(&q->lock);
-    struct kedge_fab_queued_event *e = q->first;
+    struct fab_queued_event *e = q->first;
     if (e != NULL) {
         q->count--;
         q->first = e->next;

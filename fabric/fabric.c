@@ -13,18 +13,17 @@
 enum { HOP_LIMIT = 64, FLOW_LABEL_LOW_BITS = 14 };
 #define FLOW_LABEL_LOW ((1u << FLOW_LABEL_LOW_BITS) - 1)
 
-uint32_t kedge_fab_flow_label(uint16_t udp_source_port)
+uint32_t fab_flow_label(uint16_t udp_source_port)
 {
     /* IBTA annex A17's entropy: port = 0xc000 | (low 14 bits ^ the 6 above them). */
     uint32_t low = udp_source_port & FLOW_LABEL_LOW;
     return low != 0 ? low : 1u << FLOW_LABEL_LOW_BITS | 1; /* a label of 0 is none */
 }
 
-static struct ibv_ah_attr ah_attr_of(const struct kedge_fab *fab,
-                                     const struct kedge_fab_service *service, const uint8_t gid[16],
-                                     uint16_t lid)
+static struct ibv_ah_attr ah_attr_of(const struct fab *fab, const struct fab_service *service,
+                                     const uint8_t gid[16], uint16_t lid)
 {
-    const struct kedge_fab_caps *caps = &fab->caps;
+    const struct fab_caps *caps = &fab->caps;
     struct ibv_ah_attr attr = {.is_global = 1,
                                .port_num = caps->port_num,
                                .dlid = lid,
@@ -37,59 +36,56 @@ static struct ibv_ah_attr ah_attr_of(const struct kedge_fab *fab,
     return attr;
 }
 
-struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
-                                     uint16_t lid)
+struct ibv_ah_attr fab_address(const struct fab *fab, const uint8_t gid[16], uint16_t lid)
 {
     return ah_attr_of(fab, &fab->caps.service, gid, lid);
 }
 
-struct ibv_ah_attr kedge_fab_pd_address(const struct kedge_fab_pd *pd, const uint8_t gid[16],
-                                        uint16_t lid)
+struct ibv_ah_attr fab_pd_address(const struct fab_pd *pd, const uint8_t gid[16], uint16_t lid)
 {
     return ah_attr_of(pd->fab, &pd->service, gid, lid);
 }
 
-enum ibv_mtu kedge_fab_pd_mtu(const struct kedge_fab_pd *pd)
+enum ibv_mtu fab_pd_mtu(const struct fab_pd *pd)
 {
     const enum ibv_mtu most = pd->fab->caps.mtu;
     return pd->service.mtu != 0 && pd->service.mtu < most ? pd->service.mtu : most;
 }
 
-unsigned kedge_fab_remote_access(const struct kedge_fab *fab)
+unsigned fab_remote_access(const struct fab *fab)
 {
     return IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
            (fab->caps.atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0u);
 }
 
-struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab)
+struct ibv_qp_attr fab_init_attr(const struct fab *fab)
 {
     return (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
                                 .port_num = fab->caps.port_num,
                                 .pkey_index = fab->caps.service.pkey_index};
 }
 
-struct ibv_qp_attr kedge_fab_pd_init_attr(const struct kedge_fab_pd *pd)
+struct ibv_qp_attr fab_pd_init_attr(const struct fab_pd *pd)
 {
-    struct ibv_qp_attr attr = kedge_fab_init_attr(pd->fab);
+    struct ibv_qp_attr attr = fab_init_attr(pd->fab);
     attr.pkey_index = pd->service.pkey_index;
     return attr;
 }
 
-int kedge_fab_close(struct kedge_fab *fab)
+int fab_close(struct fab *fab)
 {
     return fab->ops->close(fab);
 }
 
-void kedge_fab_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+void fab_submit(struct fab *fab, struct fab_ctl *ctl)
 {
-    KEDGE_ASSERT(ctl->kind >= KEDGE_FAB_ALLOC_PD && ctl->kind <= KEDGE_FAB_QUERY_CLOCK);
+    BASE_ASSERT(ctl->kind >= FAB_ALLOC_PD && ctl->kind <= FAB_QUERY_CLOCK);
     ctl->status = -EINPROGRESS;
     ctl->next = NULL;
     fab->ops->submit(fab, ctl);
 }
 
-void kedge_fab_set_address(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
-                           uint16_t lid)
+void fab_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid)
 {
     memcpy(fab->caps.gid, gid, sizeof fab->caps.gid);
     fab->caps.sgid_index = sgid_index;
@@ -98,35 +94,35 @@ void kedge_fab_set_address(struct kedge_fab *fab, const uint8_t gid[16], uint8_t
         fab->ops->set_address(fab, gid, sgid_index, lid);
 }
 
-int kedge_fab_run(struct kedge_fab *fab)
+int fab_run(struct fab *fab)
 {
     return fab->ops->run(fab);
 }
 
-int kedge_fab_ctl_fd(const struct kedge_fab *fab)
+int fab_ctl_fd(const struct fab *fab)
 {
     return fab->ops->ctl_fd(fab);
 }
 
 /* The caller's user pointer holds a flag while a synchronous call runs. */
-static void call_done(struct kedge_fab_ctl *ctl)
+static void call_done(struct fab_ctl *ctl)
 {
     *(bool *)ctl->user = true;
 }
 
-int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+int fab_call(struct fab *fab, struct fab_ctl *ctl)
 {
     void *user = ctl->user;
-    void (*done)(struct kedge_fab_ctl *) = ctl->done;
+    void (*done)(struct fab_ctl *) = ctl->done;
     bool over = false;
     ctl->user = &over;
     ctl->done = call_done;
-    kedge_fab_submit(fab, ctl);
-    kedge_fab_run(fab);
+    fab_submit(fab, ctl);
+    fab_run(fab);
     while (!over) {
-        struct pollfd fd = {.fd = kedge_fab_ctl_fd(fab), .events = POLLIN};
+        struct pollfd fd = {.fd = fab_ctl_fd(fab), .events = POLLIN};
         (void)poll(&fd, 1, 1000);
-        kedge_fab_run(fab);
+        fab_run(fab);
     }
     ctl->user = user;
     ctl->done = done;
@@ -134,7 +130,7 @@ int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 }
 
 /* Which opcodes a queue pair of a type can post. */
-static bool opcode_fits(enum kedge_fab_qp_type type, enum ibv_wr_opcode opcode)
+static bool opcode_fits(enum fab_qp_type type, enum ibv_wr_opcode opcode)
 {
     switch (opcode) {
     case IBV_WR_SEND:
@@ -145,7 +141,7 @@ static bool opcode_fits(enum kedge_fab_qp_type type, enum ibv_wr_opcode opcode)
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return type != KEDGE_FAB_QP_UD;
+        return type != FAB_QP_UD;
     default:
         return false;
     }
@@ -157,12 +153,12 @@ static bool can_be_inline(enum ibv_wr_opcode opcode)
            opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static bool send_is_sound(const struct kedge_fab_qp *qp, const struct kedge_fab_wr *wr)
+static bool send_is_sound(const struct fab_qp *qp, const struct fab_wr *wr)
 {
     if (!opcode_fits(qp->type, wr->opcode) || wr->num_sge < 0 ||
         (uint32_t)wr->num_sge > qp->cap.send_sge || (wr->num_sge > 0 && wr->sg_list == NULL))
         return false;
-    if (qp->type != KEDGE_FAB_QP_RC && wr->ah == NULL)
+    if (qp->type != FAB_QP_RC && wr->ah == NULL)
         return false;
     if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP && wr->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD)
         return wr->num_sge == 1 && wr->sg_list[0].length == 8 &&
@@ -176,10 +172,10 @@ static bool send_is_sound(const struct kedge_fab_qp *qp, const struct kedge_fab_
     return true;
 }
 
-int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+int fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
-    KEDGE_ASSERT(wr != NULL && bad != NULL);
-    for (struct kedge_fab_wr *w = wr, *last = NULL; w != NULL; last = w, w = w->next) {
+    BASE_ASSERT(wr != NULL && bad != NULL);
+    for (struct fab_wr *w = wr, *last = NULL; w != NULL; last = w, w = w->next) {
         if (send_is_sound(qp, w))
             continue;
         if (last != NULL) { /* those before it are posted */
@@ -195,65 +191,63 @@ int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct
     return qp->pd->fab->ops->post_send(qp, wr, bad);
 }
 
-int kedge_fab_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                        struct kedge_fab_recv_wr **bad)
+int fab_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
-    KEDGE_ASSERT(wr != NULL && bad != NULL);
-    if (qp->srq != NULL || qp->type == KEDGE_FAB_QP_DCI) {
+    BASE_ASSERT(wr != NULL && bad != NULL);
+    if (qp->srq != NULL || qp->type == FAB_QP_DCI) {
         *bad = wr;
         return -EINVAL;
     }
     return qp->pd->fab->ops->post_recv(qp, wr, bad);
 }
 
-int kedge_fab_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                            struct kedge_fab_recv_wr **bad)
+int fab_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
-    KEDGE_ASSERT(wr != NULL && bad != NULL);
+    BASE_ASSERT(wr != NULL && bad != NULL);
     return srq->pd->fab->ops->post_srq_recv(srq, wr, bad);
 }
 
-int kedge_fab_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+int fab_poll(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     return cq->fab->ops->poll(cq, n, wc);
 }
 
-int kedge_fab_arm(struct kedge_fab_cq *cq, bool solicited_only)
+int fab_arm(struct fab_cq *cq, bool solicited_only)
 {
     return cq->fab->ops->arm(cq, solicited_only);
 }
 
-bool kedge_fab_is_busy(const struct kedge_fab_cq *cq)
+bool fab_is_busy(const struct fab_cq *cq)
 {
     return cq->fab->ops->is_busy != NULL && cq->fab->ops->is_busy(cq);
 }
 
-void kedge_fab_chan_drain(struct kedge_fab_chan *chan)
+void fab_chan_drain(struct fab_chan *chan)
 {
     chan->fab->ops->chan_drain(chan);
 }
 
-enum ibv_qp_state kedge_fab_qp_state(const struct kedge_fab_qp *qp)
+enum ibv_qp_state fab_qp_state(const struct fab_qp *qp)
 {
     return qp->pd->fab->ops->qp_state(qp);
 }
 
-int kedge_fab_event_fd(const struct kedge_fab *fab)
+int fab_event_fd(const struct fab *fab)
 {
     return fab->ops->event_fd(fab);
 }
 
-int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+int fab_get_event(struct fab *fab, struct fab_event *out)
 {
     return fab->ops->get_event(fab, out);
 }
 
-uint64_t kedge_fab_timeout_ns(const struct kedge_fab_caps *caps, uint8_t timeout)
+uint64_t fab_timeout_ns(const struct fab_caps *caps, uint8_t timeout)
 {
     return timeout == 0 ? UINT64_MAX : (4096ull << (timeout & 31)) * caps->timeout_stretch;
 }
 
-uint64_t kedge_fab_bound_ns(const struct kedge_fab_caps *caps, uint8_t timeout, uint8_t retry_cnt)
+uint64_t fab_bound_ns(const struct fab_caps *caps, uint8_t timeout, uint8_t retry_cnt)
 {
     if (timeout == 0)
         return UINT64_MAX;

@@ -14,19 +14,18 @@ static uint64_t begin_in(uint64_t from, uint64_t end, uint64_t random)
     return from + random % ((end - from) / 2) / HUGE_PAGE * HUGE_PAGE;
 }
 
-void kedge_iova_init(struct kedge_iova *v, uint64_t random)
+void fab_iova_init(struct fab_iova *v, uint64_t random)
 {
-    *v = (struct kedge_iova){.next_table = begin_in(TABLES, TABLES_END, random),
-                             .next_region = begin_in(REGIONS, REGIONS_END, random)};
+    *v = (struct fab_iova){.next_table = begin_in(TABLES, TABLES_END, random),
+                           .next_region = begin_in(REGIONS, REGIONS_END, random)};
 }
 
-int kedge_iova_take(struct kedge_iova *v, enum kedge_iova_kind kind,
-                    const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
-                    uint64_t *out)
+int fab_iova_take(struct fab_iova *v, enum fab_iova_kind kind, const struct fab_mem *mem,
+                  uint64_t offset, uint64_t length, uint64_t *out)
 {
     const uint64_t page = mem->huge || length >= HUGE_PAGE ? HUGE_PAGE : PAGE;
-    const uint64_t end = kind == KEDGE_IOVA_TABLE ? TABLES_END : REGIONS_END;
-    uint64_t *next = kind == KEDGE_IOVA_TABLE ? &v->next_table : &v->next_region;
+    const uint64_t end = kind == FAB_IOVA_TABLE ? TABLES_END : REGIONS_END;
+    uint64_t *next = kind == FAB_IOVA_TABLE ? &v->next_table : &v->next_region;
     const uint64_t at = (uintptr_t)mem->addr + offset;
     const uint64_t first = *next + ((at - *next) & (page - 1));
     /* A page between neighbours belongs to nobody: what runs over an end meets nothing. */

@@ -10,7 +10,7 @@
 static const size_t HUGE_PAGE = 2u << 20;
 static const unsigned HUGE_2MB = 21u << 26; /* MFD_HUGE_2MB of <linux/memfd.h> */
 
-static int alloc_pages(size_t size, const char *name, unsigned flags, struct kedge_fab_mem *out)
+static int alloc_pages(size_t size, const char *name, unsigned flags, struct fab_mem *out)
 {
     int status;
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
@@ -30,7 +30,7 @@ static int alloc_pages(size_t size, const char *name, unsigned flags, struct ked
         close(fd);
         return status;
     }
-    *out = (struct kedge_fab_mem){.addr = addr, .size = size, .fd = fd, .huge = flags != 0};
+    *out = (struct fab_mem){.addr = addr, .size = size, .fd = fd, .huge = flags != 0};
     return 0;
 fail:
     status = errno == ENOSPC ? -ENOMEM : -errno;
@@ -38,7 +38,7 @@ fail:
     return status;
 }
 
-int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out)
+int fab_mem_alloc(size_t size, const char *name, struct fab_mem *out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (size == 0 || size > SIZE_MAX - page)
@@ -46,15 +46,15 @@ int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out
     return alloc_pages((size + page - 1) & ~(page - 1), name, 0, out);
 }
 
-int kedge_fab_mem_alloc_huge(size_t size, const char *name, struct kedge_fab_mem *out)
+int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out)
 {
     if (size > 0 && size % HUGE_PAGE == 0 &&
         alloc_pages(size, name, MFD_HUGETLB | HUGE_2MB, out) == 0)
         return 0;
-    return kedge_fab_mem_alloc(size, name, out);
+    return fab_mem_alloc(size, name, out);
 }
 
-int kedge_fab_mem_zero(const struct kedge_fab_mem *mem)
+int fab_mem_zero(const struct fab_mem *mem)
 {
     if (fallocate(mem->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)mem->size) == 0 &&
         fallocate(mem->fd, 0, 0, (off_t)mem->size) == 0)
@@ -62,11 +62,11 @@ int kedge_fab_mem_zero(const struct kedge_fab_mem *mem)
     return errno == ENOSPC ? -ENOMEM : -errno;
 }
 
-void kedge_fab_mem_free(struct kedge_fab_mem *mem)
+void fab_mem_free(struct fab_mem *mem)
 {
     if (mem->addr == NULL)
         return;
     munmap(mem->addr, mem->size);
     close(mem->fd);
-    *mem = (struct kedge_fab_mem){.fd = -1};
+    *mem = (struct fab_mem){.fd = -1};
 }

@@ -8,12 +8,12 @@
 
 enum { LIST_BYTES = 4096 };
 
-struct kedge_fab_placement kedge_fab_place(const cpu_set_t *allowed, const cpu_set_t *beside,
-                                           uint64_t cpu, uint32_t lane, uint32_t comp_vectors)
+struct fab_placement fab_place(const cpu_set_t *allowed, const cpu_set_t *beside, uint64_t cpu,
+                               uint32_t lane, uint32_t comp_vectors)
 {
-    struct kedge_fab_placement p = {.comp_vector = comp_vectors > 0 ? lane % comp_vectors : 0};
+    struct fab_placement p = {.comp_vector = comp_vectors > 0 ? lane % comp_vectors : 0};
     CPU_ZERO(&p.cpus);
-    if (cpu != KEDGE_FAB_ANY_CPU) {
+    if (cpu != FAB_ANY_CPU) {
         p.bound = true;
         CPU_SET(cpu, &p.cpus);
         p.beside = CPU_ISSET(cpu, beside) != 0;
@@ -25,7 +25,7 @@ struct kedge_fab_placement kedge_fab_place(const cpu_set_t *allowed, const cpu_s
     return p;
 }
 
-int kedge_fab_parse_cpus(const char *text, cpu_set_t *out)
+int fab_parse_cpus(const char *text, cpu_set_t *out)
 {
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
@@ -50,7 +50,7 @@ int kedge_fab_parse_cpus(const char *text, cpu_set_t *out)
     return 0;
 }
 
-void kedge_fab_cpus_of_node(int node, cpu_set_t *out)
+void fab_cpus_of_node(int node, cpu_set_t *out)
 {
     char path[64], text[LIST_BYTES] = "";
     CPU_ZERO(out);
@@ -60,7 +60,7 @@ void kedge_fab_cpus_of_node(int node, cpu_set_t *out)
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return;
-    if (fgets(text, sizeof text, file) == NULL || kedge_fab_parse_cpus(text, out) != 0)
+    if (fgets(text, sizeof text, file) == NULL || fab_parse_cpus(text, out) != 0)
         CPU_ZERO(out);
     (void)fclose(file);
 }

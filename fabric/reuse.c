@@ -5,22 +5,22 @@
 
 enum reuse_step { REUSE_RESET, REUSE_INIT, REUSE_DESTROY, REUSE_MAKE, REUSE_NEW_INIT };
 
-static bool set_step(struct kedge_fab_reuse *r, struct kedge_fab_ctl *ctl, enum reuse_step step)
+static bool set_step(struct fab_reuse *r, struct fab_ctl *ctl, enum reuse_step step)
 {
     r->step = (uint8_t)step;
     switch (step) {
     case REUSE_RESET:
-        *ctl = (struct kedge_fab_ctl){
-            .kind = KEDGE_FAB_MODIFY_QP,
+        *ctl = (struct fab_ctl){
+            .kind = FAB_MODIFY_QP,
             .modify = {.x = r->qp, .attr = {.qp_state = IBV_QPS_RESET}, .mask = IBV_QP_STATE}};
         break;
     case REUSE_INIT:
     case REUSE_NEW_INIT:
-        *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                      .modify = {.x = r->qp, .attr = r->init, .mask = r->mask}};
+        *ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                                .modify = {.x = r->qp, .attr = r->init, .mask = r->mask}};
         break;
     case REUSE_DESTROY:
-        *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = r->qp}};
+        *ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = r->qp}};
         break;
     case REUSE_MAKE:
         *ctl = r->make;
@@ -29,13 +29,13 @@ static bool set_step(struct kedge_fab_reuse *r, struct kedge_fab_ctl *ctl, enum 
     return true;
 }
 
-static bool end_with(struct kedge_fab_reuse *r, int status)
+static bool end_with(struct fab_reuse *r, int status)
 {
     r->status = status;
     return false;
 }
 
-void kedge_fab_reuse_begin(struct kedge_fab_reuse *r, struct kedge_fab_ctl *ctl)
+void fab_reuse_begin(struct fab_reuse *r, struct fab_ctl *ctl)
 {
     r->anew = r->refused = false;
     r->status = 0;
@@ -46,7 +46,7 @@ void kedge_fab_reuse_begin(struct kedge_fab_reuse *r, struct kedge_fab_ctl *ctl)
                                               : REUSE_RESET);
 }
 
-bool kedge_fab_reuse_next(struct kedge_fab_reuse *r, struct kedge_fab_ctl *ctl)
+bool fab_reuse_next(struct fab_reuse *r, struct fab_ctl *ctl)
 {
     const int status = ctl->status;
     switch ((enum reuse_step)r->step) {

@@ -17,7 +17,7 @@ enum {
     MOST_PKEY = 0xffff,
 };
 
-static int set_mtu(struct kedge_fab_service *s, const char *value, struct kedge_errbuf *must)
+static int set_mtu(struct fab_service *s, const char *value, struct base_errbuf *must)
 {
     if (strcmp(value, "auto") == 0)
         return 0;
@@ -29,33 +29,33 @@ static int set_mtu(struct kedge_fab_service *s, const char *value, struct kedge_
             return 0;
         }
     }
-    return kedge_err(must, -EINVAL, "must be auto, 256, 512, 1024, 2048 or 4096");
+    return base_err(must, -EINVAL, "must be auto, 256, 512, 1024, 2048 or 4096");
 }
 
 /* A number within its bounds; 0 is `auto` where 0 is not one of them. */
 static int read_number(const char *value, uint64_t min, uint64_t max, uint64_t *out,
-                       struct kedge_errbuf *must)
+                       struct base_errbuf *must)
 {
     *out = 0;
-    if ((min > 0 && strcmp(value, "auto") == 0) || kedge_parse_u64(value, min, max, out) == 0)
+    if ((min > 0 && strcmp(value, "auto") == 0) || base_parse_u64(value, min, max, out) == 0)
         return 0;
-    return kedge_err(must, -EINVAL, "must be %sa number from %llu to %llu",
-                     min > 0 ? "auto or " : "", (unsigned long long)min, (unsigned long long)max);
+    return base_err(must, -EINVAL, "must be %sa number from %llu to %llu",
+                    min > 0 ? "auto or " : "", (unsigned long long)min, (unsigned long long)max);
 }
 
 /* Both say where packets go among equal paths, and there is one field for it. */
-static int set_label(struct kedge_fab_service *s, uint32_t label, struct kedge_errbuf *must)
+static int set_label(struct fab_service *s, uint32_t label, struct base_errbuf *must)
 {
     if (label != 0 && s->flow_label != 0)
-        return kedge_err(must, -EINVAL,
-                         "must not be set beside the other of flow_label and udp_source_port: they "
-                         "say the same");
+        return base_err(must, -EINVAL,
+                        "must not be set beside the other of flow_label and udp_source_port: they "
+                        "say the same");
     s->flow_label |= label;
     return 0;
 }
 
-int kedge_fab_service_set(struct kedge_fab_service *s, const char *key, const char *value,
-                          struct kedge_errbuf *must)
+int fab_service_set(struct fab_service *s, const char *key, const char *value,
+                    struct base_errbuf *must)
 {
     uint64_t n = 0;
     int status = 0;
@@ -71,26 +71,25 @@ int kedge_fab_service_set(struct kedge_fab_service *s, const char *key, const ch
     } else if (strcmp(key, "udp_source_port") == 0) {
         status = read_number(value, LEAST_PORT, MOST_PORT, &n, must);
         if (status == 0)
-            status = set_label(s, n != 0 ? kedge_fab_flow_label((uint16_t)n) : 0, must);
+            status = set_label(s, n != 0 ? fab_flow_label((uint16_t)n) : 0, must);
     } else if (strcmp(key, "pkey_index") == 0) {
         status = read_number(value, 0, MOST_PKEY, &n, must);
         s->pkey_index = (uint16_t)n;
     } else {
-        KEDGE_ASSERT(strcmp(key, "mtu") == 0);
+        BASE_ASSERT(strcmp(key, "mtu") == 0);
         status = set_mtu(s, value, must);
     }
     return status;
 }
 
-const char *kedge_fab_service_format(const struct kedge_fab_service *s,
-                                     char out[KEDGE_FAB_SERVICE_TEXT])
+const char *fab_service_format(const struct fab_service *s, char out[FAB_SERVICE_TEXT])
 {
     char label[16] = "auto", mtu[16] = "auto";
     if (s->flow_label != 0)
         snprintf(label, sizeof label, "%u", s->flow_label);
     if (s->mtu != 0)
         snprintf(mtu, sizeof mtu, "%u", 128u << s->mtu);
-    snprintf(out, KEDGE_FAB_SERVICE_TEXT,
+    snprintf(out, FAB_SERVICE_TEXT,
              "service level %u, traffic class %u, flow label %s, P_Key index %u, MTU %s",
              s->service_level, s->traffic_class, label, s->pkey_index, mtu);
     return out;

@@ -21,13 +21,13 @@ enum { MAX_SLOTS = 1 << 24, MAX_VQPS = 1 << 16 };
 
 static void begin_message(struct kedge_session *s)
 {
-    s->message_until_ns = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    s->message_until_ns = base_clock_ns() + CLIENT_TIMEOUT_MS * BASE_NS_PER_MS;
 }
 
 /* What blocks on the socket next ends when the message's time is over. 0 or -errno. */
 static int limit_time(const struct kedge_session *s, int fd)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     if (now >= s->message_until_ns)
         return -ETIMEDOUT;
     const uint64_t us = (s->message_until_ns - now + 999) / 1000; /* 0 would be no limit */
@@ -76,45 +76,45 @@ static int receive_message(const struct kedge_session *s, void *message, int *fd
     do {
         status = limit_time(s, s->socket);
         if (status == 0)
-            status = kedge_fds_recv(s->socket, message, KEDGE_CONTROL_MAX_BYTES, &bytes, fds,
-                                    KEDGE_CONTROL_MAX_FDS, count);
+            status = base_fds_recv(s->socket, message, SCHEMA_CONTROL_MAX_BYTES, &bytes, fds,
+                                   SCHEMA_CONTROL_MAX_FDS, count);
     } while (status == -EINTR);
     if (status == -EAGAIN || status == -ETIMEDOUT)
         return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
                            CLIENT_TIMEOUT_MS / 1000);
     if (status != 0)
         return client_fail(status, "the agent closed the connection: %s", strerror(-status));
-    status = kedge_control_check(message, bytes);
+    status = schema_control_check(message, bytes);
     if (status == 0)
         return 0;
     close_all(fds, *count);
     if (status == -EPROTONOSUPPORT)
-        return client_fail(status, KEDGE_CONTROL_VERSIONS,
-                           ((const struct kedge_control_header *)message)->version,
-                           KEDGE_CONTROL_VERSION);
+        return client_fail(status, SCHEMA_CONTROL_VERSIONS,
+                           ((const struct schema_control_header *)message)->version,
+                           SCHEMA_CONTROL_VERSION);
     return client_fail_text(status, "the agent's message makes no sense");
 }
 
-/* After begin_message(). Sends and receives the answer; fds has room for KEDGE_CONTROL_MAX_FDS, and
- * exactly want_fds come.
+/* After begin_message(). Sends and receives the answer; fds has room for SCHEMA_CONTROL_MAX_FDS,
+ * and exactly want_fds come.
  */
-static int exchange_messages(struct kedge_session *s, struct kedge_control_header *m, size_t bytes,
+static int exchange_messages(struct kedge_session *s, struct schema_control_header *m, size_t bytes,
                              void *answer, size_t answer_bytes, uint16_t answer_type, int *fds,
                              unsigned want_fds)
 {
     union {
-        struct kedge_control_header h;
-        struct kedge_control_error error;
-        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        struct schema_control_header h;
+        struct schema_control_error error;
+        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
     } got;
     unsigned count = 0;
-    m->magic = KEDGE_CONTROL_MAGIC;
-    m->version = KEDGE_CONTROL_VERSION;
+    m->magic = SCHEMA_CONTROL_MAGIC;
+    m->version = SCHEMA_CONTROL_VERSION;
     m->tag = ++s->message_tag;
     m->size = (uint32_t)bytes;
     int status = limit_time(s, s->socket);
     if (status == 0)
-        status = kedge_fds_send(s->socket, m, bytes, NULL, 0);
+        status = base_fds_send(s->socket, m, bytes, NULL, 0);
     if (status != 0 && status != -EPIPE && status != -ECONNRESET) /* then it may have said why */
         return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
                            "sending to the agent failed: %s", strerror(-status));
@@ -122,7 +122,7 @@ static int exchange_messages(struct kedge_session *s, struct kedge_control_heade
         status = receive_message(s, &got, fds, &count);
         if (status != 0)
             return status;
-        if (got.h.tag == m->tag || (got.h.tag == 0 && got.h.type == KEDGE_CONTROL_ERROR))
+        if (got.h.tag == m->tag || (got.h.tag == 0 && got.h.type == SCHEMA_CONTROL_ERROR))
             break;
         close_all(fds, count); /* the late answer to a question that was given up */
     }
@@ -131,17 +131,17 @@ static int exchange_messages(struct kedge_session *s, struct kedge_control_heade
         return 0;
     }
     close_all(fds, count);
-    if (got.h.type == KEDGE_CONTROL_ERROR) {
+    if (got.h.type == SCHEMA_CONTROL_ERROR) {
         s->retry_ms = got.error.retry_ms;
         return client_fail(got.error.status, "%s", got.error.text);
     }
     return client_fail_text(-EPROTO, "the agent's answer is not what was asked for");
 }
 
-int client_message(struct kedge_session *s, struct kedge_control_header *message, size_t bytes,
+int client_message(struct kedge_session *s, struct schema_control_header *message, size_t bytes,
                    uint16_t type, void *answer, size_t answer_bytes, uint16_t answer_type, int *fd)
 {
-    int fds[KEDGE_CONTROL_MAX_FDS];
+    int fds[SCHEMA_CONTROL_MAX_FDS];
     message->type = type;
     begin_message(s);
     int status =
@@ -165,7 +165,7 @@ int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, in
         status = client_fail(-EPROTO, "the agent's arena has the impossible number %u", index);
         goto close_fd;
     }
-    status = kedge_memfd_map(fd, bytes, true, false, &addr);
+    status = base_memfd_map(fd, bytes, true, false, &addr);
     if (status != 0) {
         map_failed("arena", status);
         goto close_fd;
@@ -190,29 +190,29 @@ static bool is_power_of_two(uint32_t n, uint32_t least)
 /* The agent's page must describe what was mapped; then its numbers are copied, once. */
 static int take_geometry(struct kedge_session *s)
 {
-    const struct kedge_session_ro *ro = s->ro;
+    const struct schema_session_ro *ro = s->ro;
     uint32_t sq_slots = ro->sq_slots, cq_slots = ro->cq_slots, max_vqps = ro->max_vqps;
-    if (ro->magic != KEDGE_SESSION_MAGIC)
+    if (ro->magic != SCHEMA_SESSION_MAGIC)
         return client_fail_text(-EPROTO, "what the agent gave is no session");
-    if (ro->version != KEDGE_SESSION_VERSION)
+    if (ro->version != SCHEMA_SESSION_VERSION)
         return client_fail(
             -EPROTONOSUPPORT,
             "the agent's sessions have version %u, this library's %u: run the worker "
             "with the libkedge of its host's Kedge",
-            ro->version, KEDGE_SESSION_VERSION);
+            ro->version, SCHEMA_SESSION_VERSION);
     /* The largest descriptor takes three slots, and its BIND one. */
     if (!is_power_of_two(sq_slots, 4) || !is_power_of_two(cq_slots, 1) || max_vqps == 0 ||
-        max_vqps > MAX_VQPS || s->rw_bytes < KEDGE_SESSION_RW_BYTES(sq_slots) ||
-        s->ro_bytes < KEDGE_SESSION_RO_BYTES(cq_slots))
+        max_vqps > MAX_VQPS || s->rw_bytes < SCHEMA_SESSION_RW_BYTES(sq_slots) ||
+        s->ro_bytes < SCHEMA_SESSION_RO_BYTES(cq_slots))
         return client_fail(-EPROTO, "the agent's session has an impossible geometry: %u, %u, %u",
                            sq_slots, cq_slots, max_vqps);
-    s->sq = (struct kedge_sq_desc *)((uint8_t *)s->rw + KEDGE_SQ_OFFSET);
-    s->cq = (const struct kedge_cqe *)((const uint8_t *)ro + KEDGE_CQ_OFFSET);
+    s->sq = (struct schema_sq_desc *)((uint8_t *)s->rw + SCHEMA_SQ_OFFSET);
+    s->cq = (const struct schema_cqe *)((const uint8_t *)ro + SCHEMA_CQ_OFFSET);
     s->sq_mask = sq_slots - 1;
     s->cq_mask = cq_slots - 1;
     s->sq_tail = s->sq_head_seen = atomic_load(&ro->sq_head);
     s->cq_head = s->cq_tail_seen = atomic_load(&ro->cq_tail);
-    for (uint32_t i = 0; i < KEDGE_REPLIES; i++) { /* so that the first tag differs from all */
+    for (uint32_t i = 0; i < SCHEMA_REPLIES; i++) { /* so that the first tag differs from all */
         uint32_t seen = atomic_load(&ro->reply[i].tag);
         s->tag = seen > s->tag ? seen : s->tag;
     }
@@ -224,27 +224,27 @@ static int take_geometry(struct kedge_session *s)
 }
 
 /* Maps all that came. Takes the descriptors; what is mapped stays for client_detach(). */
-static int map_session(struct kedge_session *s, const struct kedge_control_attached *a,
+static int map_session(struct kedge_session *s, const struct schema_control_attached *a,
                        const int *fds)
 {
     void *map;
-    int arena_fd = fds[KEDGE_FD_ARENA];
-    int status = kedge_memfd_map(fds[KEDGE_FD_RW], a->rw_bytes, true, true, &map);
-    s->doorbell = fds[KEDGE_FD_DOORBELL];
+    int arena_fd = fds[SCHEMA_FD_ARENA];
+    int status = base_memfd_map(fds[SCHEMA_FD_RW], a->rw_bytes, true, true, &map);
+    s->doorbell = fds[SCHEMA_FD_DOORBELL];
     if (status == 0) {
         s->rw = map;
         s->rw_bytes = a->rw_bytes;
-        status = kedge_memfd_map(fds[KEDGE_FD_RO], a->ro_bytes, false, true, &map);
+        status = base_memfd_map(fds[SCHEMA_FD_RO], a->ro_bytes, false, true, &map);
     }
     if (status == 0) {
         s->ro = map;
         s->ro_bytes = a->ro_bytes;
-        status = kedge_memfd_map(fds[KEDGE_FD_PEERS], a->peers_bytes, false, false, &map);
+        status = base_memfd_map(fds[SCHEMA_FD_PEERS], a->peers_bytes, false, false, &map);
     }
     if (status == 0) {
         s->peers = map;
         s->peers_bytes = a->peers_bytes;
-        status = kedge_peers_check(s->peers, s->peers_bytes);
+        status = schema_peers_check(s->peers, s->peers_bytes);
     }
     if (status != 0) {
         map_failed("session", status);
@@ -257,9 +257,9 @@ static int map_session(struct kedge_session *s, const struct kedge_control_attac
         status = client_arena_add(s, a->arena, a->arena_bytes, arena_fd);
         arena_fd = -1;
     }
-    close(fds[KEDGE_FD_RW]);
-    close(fds[KEDGE_FD_RO]);
-    close(fds[KEDGE_FD_PEERS]);
+    close(fds[SCHEMA_FD_RW]);
+    close(fds[SCHEMA_FD_RO]);
+    close(fds[SCHEMA_FD_PEERS]);
     if (arena_fd >= 0)
         close(arena_fd);
     return status;
@@ -289,26 +289,26 @@ static int choose_patience(struct kedge_session *s, int given_ms)
     uint64_t ms = CLIENT_PATIENCE_MS;
     if (given_ms > 0)
         ms = (uint64_t)given_ms;
-    else if (given_ms == 0 && text != NULL && kedge_parse_u64(text, 0, INT32_MAX, &ms) != 0)
+    else if (given_ms == 0 && text != NULL && base_parse_u64(text, 0, INT32_MAX, &ms) != 0)
         return client_fail(
             -EINVAL,
             "KEDGE_AGENT_TIMEOUT_MS is \"%.32s\": it is a number of milliseconds, or "
             "0 for no limit",
             text);
-    s->patience_ns = ms * KEDGE_NS_PER_MS;
+    s->patience_ns = ms * BASE_NS_PER_MS;
     if (given_ms < 0 || ms == 0)
         s->patience_ns = UINT64_MAX;
     else if (ms < CLIENT_PATIENCE_LEAST_MS)
-        s->patience_ns = CLIENT_PATIENCE_LEAST_MS * KEDGE_NS_PER_MS;
+        s->patience_ns = CLIENT_PATIENCE_LEAST_MS * BASE_NS_PER_MS;
     return 0;
 }
 
 int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
 {
     static const struct kedge_open_attr none;
-    struct kedge_control_attach ask = {.h = {.type = KEDGE_CONTROL_ATTACH}};
-    struct kedge_control_attached answer;
-    int fds[KEDGE_CONTROL_MAX_FDS];
+    struct schema_control_attach ask = {.h = {.type = SCHEMA_CONTROL_ATTACH}};
+    struct schema_control_attached answer;
+    int fds[SCHEMA_CONTROL_MAX_FDS];
     char path[sizeof((struct sockaddr_un *)0)->sun_path + 1] = KEDGE_DEFAULT_SOCKET;
     const char *socket_path = attr != NULL ? attr->socket : NULL;
     if (attr == NULL)
@@ -328,7 +328,7 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
         status = connect_socket(s, path);
     if (status == 0)
         status = exchange_messages(s, &ask.h, sizeof ask, &answer, sizeof answer,
-                                   KEDGE_CONTROL_ATTACHED, fds, KEDGE_FD_COUNT);
+                                   SCHEMA_CONTROL_ATTACHED, fds, SCHEMA_FD_COUNT);
     explicit_bzero(ask.token, sizeof ask.token);
     if (status != 0)
         return status;

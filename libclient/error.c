@@ -38,78 +38,79 @@ static const struct {
     int status; /* of a session that ends for it */
     const char *text;
 } reasons[] = {
-    [KEDGE_REASON_NONE] = {-EPIPE,
-                           "nothing beside its status (kedge_wc_status_str() says what that "
-                           "means)"},
-    [KEDGE_REASON_DESCRIPTOR] = {-EPROTO, "malformed request"},
-    [KEDGE_REASON_RING] = {-EPROTO, "the submission ring's indices make no sense"},
-    [KEDGE_REASON_LOCAL_RANGE] = {-EPIPE, "local memory outside of the session's arenas, or more "
-                                          "than the device can carry at a time"},
-    [KEDGE_REASON_REMOTE_RANGE] = {-EPIPE, "remote memory outside of its region"},
-    [KEDGE_REASON_VKEY] = {-EPIPE, "unknown or withdrawn remote key"},
-    [KEDGE_REASON_ACCESS] = {-EACCES, "the remote region does not permit this operation"},
-    [KEDGE_REASON_ATOMIC] = {-EPIPE, "an atomic's remote address is no multiple of 8"},
-    [KEDGE_REASON_ALIGNMENT] = {-EPIPE,
-                                "a region's address and its place in the arena differ by no "
-                                "multiple of 8: no region of kedge_reg_mr() is so"},
-    [KEDGE_REASON_DEVICE] = {-EPIPE, "this node's device does not take the request as it is: try "
-                                     "fewer SGEs (rdmactl doctor says what it takes)"},
-    [KEDGE_REASON_ATOMICS] = {-EOPNOTSUPP, "this node's device has no atomics: use READ and WRITE "
-                                           "(rdmactl doctor says what it has)"},
-    [KEDGE_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
-    [KEDGE_REASON_STALE_PEER] = {-EPIPE,
-                                 "never sent: the peer restarted or was forgotten: connect again"},
-    [KEDGE_REASON_QUOTA] = {-EDQUOT, "the session has as many of these as its quota allows"},
-    [KEDGE_REASON_GUESSES] =
+    [SCHEMA_REASON_NONE] = {-EPIPE,
+                            "nothing beside its status (kedge_wc_status_str() says what that "
+                            "means)"},
+    [SCHEMA_REASON_DESCRIPTOR] = {-EPROTO, "malformed request"},
+    [SCHEMA_REASON_RING] = {-EPROTO, "the submission ring's indices make no sense"},
+    [SCHEMA_REASON_LOCAL_RANGE] = {-EPIPE, "local memory outside of the session's arenas, or more "
+                                           "than the device can carry at a time"},
+    [SCHEMA_REASON_REMOTE_RANGE] = {-EPIPE, "remote memory outside of its region"},
+    [SCHEMA_REASON_VKEY] = {-EPIPE, "unknown or withdrawn remote key"},
+    [SCHEMA_REASON_ACCESS] = {-EACCES, "the remote region does not permit this operation"},
+    [SCHEMA_REASON_ATOMIC] = {-EPIPE, "an atomic's remote address is no multiple of 8"},
+    [SCHEMA_REASON_ALIGNMENT] = {-EPIPE,
+                                 "a region's address and its place in the arena differ by no "
+                                 "multiple of 8: no region of kedge_reg_mr() is so"},
+    [SCHEMA_REASON_DEVICE] = {-EPIPE, "this node's device does not take the request as it is: try "
+                                      "fewer SGEs (rdmactl doctor says what it takes)"},
+    [SCHEMA_REASON_ATOMICS] = {-EOPNOTSUPP, "this node's device has no atomics: use READ and WRITE "
+                                            "(rdmactl doctor says what it has)"},
+    [SCHEMA_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
+    [SCHEMA_REASON_STALE_PEER] = {-EPIPE,
+                                  "never sent: the peer restarted or was forgotten: connect again"},
+    [SCHEMA_REASON_QUOTA] = {-EDQUOT, "the session has as many of these as its quota allows"},
+    [SCHEMA_REASON_GUESSES] =
         {-EACCES,
          "too many wrong remote keys (64, one is forgiven each second): open another session"},
-    [KEDGE_REASON_PEER_DOWN] = {-EPIPE, "never sent: the peer is down"},
-    [KEDGE_REASON_LOOKUP] = {-EHOSTUNREACH, "no metaserver answered"},
-    [KEDGE_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
-    [KEDGE_REASON_CLOSED] = {-EPIPE, "the session was closed"},
-    [KEDGE_REASON_SUSPECT_FULL] = {-EPIPE,
-                                   "never sent: too much waits for a peer that does not answer"},
-    [KEDGE_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
-    [KEDGE_REASON_TENANT] = {-EACCES, "the operator has taken away the tenant of this user"},
-    [KEDGE_REASON_REVOKED] = {-EACCES, "the operator has revoked the region: deregister it"},
-    [KEDGE_REASON_NODE_DRAINED] = {-EPIPE,
-                                   "the operator drains this node, and the time that workers "
-                                   "had to end by themselves is over: go to another host"},
-    [KEDGE_REASON_LEASE] =
+    [SCHEMA_REASON_PEER_DOWN] = {-EPIPE, "never sent: the peer is down"},
+    [SCHEMA_REASON_LOOKUP] = {-EHOSTUNREACH, "no metaserver answered"},
+    [SCHEMA_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
+    [SCHEMA_REASON_CLOSED] = {-EPIPE, "the session was closed"},
+    [SCHEMA_REASON_SUSPECT_FULL] = {-EPIPE,
+                                    "never sent: too much waits for a peer that does not answer"},
+    [SCHEMA_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
+    [SCHEMA_REASON_TENANT] = {-EACCES, "the operator has taken away the tenant of this user"},
+    [SCHEMA_REASON_REVOKED] = {-EACCES, "the operator has revoked the region: deregister it"},
+    [SCHEMA_REASON_NODE_DRAINED] = {-EPIPE,
+                                    "the operator drains this node, and the time that workers "
+                                    "had to end by themselves is over: go to another host"},
+    [SCHEMA_REASON_LEASE] =
         {-EPIPE, "never sent: the region's owner has set mr_lease shorter than a request "
                  "may take on this node's device"},
-    [KEDGE_REASON_QUOTA_VQPS] = {-EDQUOT, "the tenant's quota of queue pairs (vqps) is used up"},
-    [KEDGE_REASON_QUOTA_MRS] = {-EDQUOT, "the tenant's quota of memory regions (mrs) is used up"},
-    [KEDGE_REASON_QUOTA_CONTROL_OPS] = {-EDQUOT, "the tenant's quota of control operations per "
-                                                 "second (control_ops_per_s) is used up: try again "
-                                                 "in a moment"},
-    [KEDGE_REASON_CLOCK] =
+    [SCHEMA_REASON_QUOTA_VQPS] = {-EDQUOT, "the tenant's quota of queue pairs (vqps) is used up"},
+    [SCHEMA_REASON_QUOTA_MRS] = {-EDQUOT, "the tenant's quota of memory regions (mrs) is used up"},
+    [SCHEMA_REASON_QUOTA_CONTROL_OPS] = {-EDQUOT,
+                                         "the tenant's quota of control operations per "
+                                         "second (control_ops_per_s) is used up: try again "
+                                         "in a moment"},
+    [SCHEMA_REASON_CLOCK] =
         {-EPIPE, "never sent: this host's clock cannot be trusted now, and nothing but time guards "
                  "the region from requests that come late (`rdmactl agent status` says what is "
                  "wrong with the clock; the region's owner may register it without "
                  "KEDGE_MR_LEASE_ONLY)"},
-    [KEDGE_REASON_POOL] = {-EPIPE, "the operator takes the pool away from this node, and the time "
-                                   "that workers had to end by themselves is over: go to another "
-                                   "host"},
-    [KEDGE_REASON_FENCED_REGIONS] = {-EDQUOT, "all fenced regions that this tenant can have of "
-                                              "this agent's are in use (raise "
-                                              "fenced_regions in [pool] of its settings, or "
-                                              "register without KEDGE_MR_FENCED)"},
-    [KEDGE_REASON_REGISTER] = {-ENOMEM, "the device took no further registration: the agent's log "
-                                        "has the limit (or register without KEDGE_MR_FENCED)"},
-    [KEDGE_REASON_UNDER_WAY] = {-EPIPE, "the connection broke while it was under way: it may have "
-                                        "been carried out, or not, or in part"},
-    [KEDGE_REASON_BEHIND] = {-EPIPE, "never sent: its queue pair is in error since an earlier "
-                                     "request, until it is connected again"},
-    [KEDGE_REASON_ENDPOINTS] = {-EPIPE, "requests are out to as many endpoints as can be at a "
-                                        "time, or as the tenant's share is of them: wait for "
-                                        "completions, or raise max_peers in [pool] of the agent's "
-                                        "settings"},
-    [KEDGE_REASON_MRS] = {-ENOSPC, "all memory regions that this tenant can have of this agent's "
-                                   "are in use (raise max_mrs in [pool] of its settings)"},
-    [KEDGE_REASON_FORCED] = {-EAGAIN, "the operator revokes by force what peers reach in this "
-                                      "memory, which takes long: try again soon, or use memory of "
-                                      "another kedge_alloc()"},
+    [SCHEMA_REASON_POOL] = {-EPIPE, "the operator takes the pool away from this node, and the time "
+                                    "that workers had to end by themselves is over: go to another "
+                                    "host"},
+    [SCHEMA_REASON_FENCED_REGIONS] = {-EDQUOT, "all fenced regions that this tenant can have of "
+                                               "this agent's are in use (raise "
+                                               "fenced_regions in [pool] of its settings, or "
+                                               "register without KEDGE_MR_FENCED)"},
+    [SCHEMA_REASON_REGISTER] = {-ENOMEM, "the device took no further registration: the agent's log "
+                                         "has the limit (or register without KEDGE_MR_FENCED)"},
+    [SCHEMA_REASON_UNDER_WAY] = {-EPIPE, "the connection broke while it was under way: it may have "
+                                         "been carried out, or not, or in part"},
+    [SCHEMA_REASON_BEHIND] = {-EPIPE, "never sent: its queue pair is in error since an earlier "
+                                      "request, until it is connected again"},
+    [SCHEMA_REASON_ENDPOINTS] = {-EPIPE, "requests are out to as many endpoints as can be at a "
+                                         "time, or as the tenant's share is of them: wait for "
+                                         "completions, or raise max_peers in [pool] of the agent's "
+                                         "settings"},
+    [SCHEMA_REASON_MRS] = {-ENOSPC, "all memory regions that this tenant can have of this agent's "
+                                    "are in use (raise max_mrs in [pool] of its settings)"},
+    [SCHEMA_REASON_FORCED] = {-EAGAIN, "the operator revokes by force what peers reach in this "
+                                       "memory, which takes long: try again soon, or use memory of "
+                                       "another kedge_alloc()"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 
@@ -122,8 +123,8 @@ int client_reason_status(uint32_t reason)
  */
 int kedge_never_sent(const struct ibv_wc *wc)
 {
-    return wc->status != IBV_WC_SUCCESS && wc->vendor_err != KEDGE_REASON_NONE &&
-           wc->vendor_err != KEDGE_REASON_UNDER_WAY && wc->vendor_err < REASONS;
+    return wc->status != IBV_WC_SUCCESS && wc->vendor_err != SCHEMA_REASON_NONE &&
+           wc->vendor_err != SCHEMA_REASON_UNDER_WAY && wc->vendor_err < REASONS;
 }
 
 const char *kedge_reason_str(uint32_t vendor_err)

@@ -61,7 +61,7 @@ struct kedge_mr {
     bool withdrawing, gone; /* peers find it no more; its memory is free */
     bool begun;             /* by kedge_dereg_mrs_begin(): kedge_dereg_mrs_wait() ends its handle */
     bool awaited;           /* only within a call: it is one of those that are waited for */
-    uint32_t kind;          /* KEDGE_REG_FENCED, KEDGE_REG_LEASE_ONLY or 0 */
+    uint32_t kind;          /* SCHEMA_REG_FENCED, SCHEMA_REG_LEASE_ONLY or 0 */
     uint8_t secret[16];
 };
 
@@ -73,10 +73,10 @@ struct client_reply {
 
 struct kedge_session {
     /* the hot path */
-    struct kedge_session_rw *rw;
-    const struct kedge_session_ro *ro;
-    struct kedge_sq_desc *sq;
-    const struct kedge_cqe *cq;
+    struct schema_session_rw *rw;
+    const struct schema_session_ro *ro;
+    struct schema_sq_desc *sq;
+    const struct schema_cqe *cq;
     uint32_t sq_mask, sq_tail, sq_head_seen;
     uint32_t cq_mask, cq_head, cq_tail_seen;
     const uint32_t *alive; /* a word that fork() wipes: 0 in a child */
@@ -85,7 +85,7 @@ struct kedge_session {
     uint32_t idle;                             /* calls in a row that found nothing */
     int doorbell;                              /* eventfd */
     int ended;                                 /* 0, or the -errno for ever, for this reason: */
-    uint32_t end_reason;                       /* enum kedge_reason; NONE: the socket closed */
+    uint32_t end_reason;                       /* enum schema_reason; NONE: the socket closed */
     struct client_arena arenas[CLIENT_MAX_ARENAS];
     /* the rest */
     const void *peers;
@@ -98,11 +98,11 @@ struct kedge_session {
     } lane;
     uint64_t rw_bytes, ro_bytes, peers_bytes;
     int socket;
-    uint32_t message_tag;          /* of the last message on the socket */
-    uint64_t message_until_ns;     /* connecting, sending it and its answer have so long together */
-    uint32_t retry_ms;             /* of an attach that was refused: when to ask again */
-    uint32_t tag;                  /* of the last request to the lane */
-    uint32_t asked[KEDGE_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
+    uint32_t message_tag;      /* of the last message on the socket */
+    uint64_t message_until_ns; /* connecting, sending it and its answer have so long together */
+    uint32_t retry_ms;         /* of an attach that was refused: when to ask again */
+    uint32_t tag;              /* of the last request to the lane */
+    uint32_t asked[SCHEMA_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
     uint32_t imports;
     struct kedge_mr *mrs;
     uint32_t withdrawals; /* requests of them that are not answered yet */
@@ -122,7 +122,7 @@ struct kedge_session {
 int client_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* literal: borrowed for ever. Costs a store. */
 int client_fail_text(int status, const char *literal);
-/* The -errno that a session's end for this enum kedge_reason is. */
+/* The -errno that a session's end for this enum schema_reason is. */
 int client_reason_status(uint32_t reason);
 
 /* ---- attach.c */
@@ -130,7 +130,7 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr);
 void client_detach(struct kedge_session *s);
 /* Sends a message (its header but for type is filled in here) and receives the answer of type
  * want_type and want_bytes; *fd (may be NULL) is the one descriptor that must come with it. */
-int client_message(struct kedge_session *s, struct kedge_control_header *message, size_t bytes,
+int client_message(struct kedge_session *s, struct schema_control_header *message, size_t bytes,
                    uint16_t type, void *answer, size_t answer_bytes, uint16_t answer_type, int *fd);
 /* Takes fd. */
 int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, int fd);
@@ -161,9 +161,9 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
                  uint32_t argument, uint64_t until_ns);
 /* Asks the lane: sets the descriptor's tag (all have it at the same place). 0; -ETIMEDOUT; or why
  * the session ended. The answer is one to be collected. */
-int client_ask(struct kedge_session *s, struct kedge_sq_desc *d);
+int client_ask(struct kedge_session *s, struct schema_sq_desc *d);
 /* Asks and waits. 0 and *out; the lane's -errno; -ETIMEDOUT; or why the session ended. */
-int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out);
+int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out);
 /* Takes all answers that have come: those of withdrawals go to client_withdrawn(), all others are
  * late, and nobody's. */
 void client_collect(struct kedge_session *s);

@@ -14,15 +14,15 @@
 enum {
     REMOTE_ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC
 };
-static_assert(KEDGE_TOKEN_MAX == KEDGE_TOKEN_TEXT, "the same");
+static_assert(KEDGE_TOKEN_MAX == SCHEMA_TOKEN_TEXT, "the same");
 
 static int get_arena(struct kedge_session *s, size_t size, uint32_t *index)
 {
-    struct kedge_control_arena ask = {.bytes = size};
-    struct kedge_control_arena_ok answer;
+    struct schema_control_arena ask = {.bytes = size};
+    struct schema_control_arena_ok answer;
     int fd;
-    int status = client_message(s, &ask.h, sizeof ask, KEDGE_CONTROL_ARENA, &answer, sizeof answer,
-                                KEDGE_CONTROL_ARENA_OK, &fd);
+    int status = client_message(s, &ask.h, sizeof ask, SCHEMA_CONTROL_ARENA, &answer, sizeof answer,
+                                SCHEMA_CONTROL_ARENA_OK, &fd);
     if (status != 0)
         return status;
     status = client_arena_add(s, answer.arena, answer.bytes, fd);
@@ -92,24 +92,24 @@ enum { KINDS = KEDGE_MR_FENCED | KEDGE_MR_LEASE_ONLY };
 
 static uint32_t access_flags(int access)
 {
-    return (access & IBV_ACCESS_REMOTE_READ ? KEDGE_RECORD_READ : 0) |
-           (access & IBV_ACCESS_REMOTE_WRITE ? KEDGE_RECORD_WRITE : 0) |
-           (access & IBV_ACCESS_REMOTE_ATOMIC ? KEDGE_RECORD_ATOMIC : 0);
+    return (access & IBV_ACCESS_REMOTE_READ ? SCHEMA_RECORD_READ : 0) |
+           (access & IBV_ACCESS_REMOTE_WRITE ? SCHEMA_RECORD_WRITE : 0) |
+           (access & IBV_ACCESS_REMOTE_ATOMIC ? SCHEMA_RECORD_ATOMIC : 0);
 }
 
 static int access_of(uint32_t flags)
 {
-    return (flags & KEDGE_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0) |
-           (flags & KEDGE_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-           (flags & KEDGE_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+    return (flags & SCHEMA_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+           (flags & SCHEMA_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+           (flags & SCHEMA_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
 /* The part of registering that the lane does. */
 static int register_region(struct kedge_mr *mr)
 {
     struct client_reply reply;
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_REG_MR,
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_REG_MR,
         .reg_mr = {.arena = mr->arena,
                    .offset = (uint64_t)(mr->addr - mr->session->arenas[mr->arena].addr),
                    .length = mr->length,
@@ -174,8 +174,8 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                             .addr = addr,
                             .length = length,
                             .access = access & REMOTE_ACCESS,
-                            .kind = (access & KEDGE_MR_FENCED ? KEDGE_REG_FENCED : 0) |
-                                    (access & KEDGE_MR_LEASE_ONLY ? KEDGE_REG_LEASE_ONLY : 0),
+                            .kind = (access & KEDGE_MR_FENCED ? SCHEMA_REG_FENCED : 0) |
+                                    (access & KEDGE_MR_LEASE_ONLY ? SCHEMA_REG_LEASE_ONLY : 0),
                             .arena = (uint32_t)arena};
     if (mr->access != 0)
         status = register_region(mr);
@@ -218,10 +218,10 @@ static int check_all(struct kedge_mr *const *mrs, size_t n)
 /* There is always a place left for other requests. */
 static int await_place(struct kedge_session *s)
 {
-    const uint64_t until = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    const uint64_t until = base_clock_ns() + CLIENT_TIMEOUT_MS * BASE_NS_PER_MS;
     int status = 0;
     client_collect(s);
-    while (status == 0 && s->withdrawals >= KEDGE_REPLIES - 1) {
+    while (status == 0 && s->withdrawals >= SCHEMA_REPLIES - 1) {
         status = client_await(s, until);
         client_collect(s);
     }
@@ -230,10 +230,10 @@ static int await_place(struct kedge_session *s)
 
 static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
 {
-    struct kedge_mr *part[1 + KEDGE_DEREG_MORE];
-    struct kedge_sq_desc d = {.op = KEDGE_OP_DEREG_MR};
+    struct kedge_mr *part[1 + SCHEMA_DEREG_MORE];
+    struct schema_sq_desc d = {.op = SCHEMA_OP_DEREG_MR};
     uint32_t count = 0;
-    for (; *i < n && count < 1 + KEDGE_DEREG_MORE; ++*i) {
+    for (; *i < n && count < 1 + SCHEMA_DEREG_MORE; ++*i) {
         struct kedge_mr *mr = mrs[*i];
         if (mr->withdrawing)
             continue;
@@ -336,9 +336,9 @@ int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
     for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
         mr->awaited = mr->begun;
     if (status == 0)
-        status = await_all(s, timeout_ms < 0
-                                  ? UINT64_MAX
-                                  : kedge_clock_ns() + (uint64_t)timeout_ms * KEDGE_NS_PER_MS);
+        status =
+            await_all(s, timeout_ms < 0 ? UINT64_MAX
+                                        : base_clock_ns() + (uint64_t)timeout_ms * BASE_NS_PER_MS);
     if (status != -ETIMEDOUT && status != -EHOSTDOWN) {
         int said = free_awaited(s);
         s->told.withdrawn = true;
@@ -351,7 +351,7 @@ int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
 
 int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n)
 {
-    const uint64_t until = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    const uint64_t until = base_clock_ns() + CLIENT_TIMEOUT_MS * BASE_NS_PER_MS;
     int status = n > 0 ? check_all(mrs, n) : 0;
     if (status != 0 || n == 0)
         return status;
@@ -394,7 +394,7 @@ uint32_t kedge_mr_rkey(const struct kedge_mr *mr)
 
 static int fail_revoked(void)
 {
-    return client_fail(-EACCES, "%s", kedge_reason_str(KEDGE_REASON_REVOKED));
+    return client_fail(-EACCES, "%s", kedge_reason_str(SCHEMA_REASON_REVOKED));
 }
 
 static int fail_withdrawing(void)
@@ -406,7 +406,7 @@ int kedge_mr_status(struct kedge_mr *mr)
 {
     struct kedge_session *s = mr->session;
     struct client_reply reply;
-    struct kedge_sq_desc d = {.op = KEDGE_OP_MR_STATUS, .dereg_mr = {.vkey = mr->vkey}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_MR_STATUS, .dereg_mr = {.vkey = mr->vkey}};
     int status = client_usable(s);
     if (status != 0)
         return status;
@@ -435,36 +435,37 @@ int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
         return client_fail(-ENOSPC, "a token takes %d bytes", KEDGE_TOKEN_MAX);
     if (mr->access == 0)
         return client_fail_text(-EINVAL, "a region without remote access cannot be exported");
-    struct kedge_token t = {.pool = mr->session->pool,
-                            .access = (uint16_t)access_flags(mr->access),
-                            .vkey = mr->vkey,
-                            .addr = (uintptr_t)mr->addr,
-                            .length = mr->length};
+    struct schema_token t = {.pool = mr->session->pool,
+                             .access = (uint16_t)access_flags(mr->access),
+                             .vkey = mr->vkey,
+                             .addr = (uintptr_t)mr->addr,
+                             .length = mr->length};
     client_gid(mr->session, t.gid);
     memcpy(t.secret, mr->secret, sizeof t.secret);
-    kedge_token_format(&t, text);
+    schema_token_format(&t, text);
     return 0;
 }
 
 int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out)
 {
-    struct kedge_token t;
+    struct schema_token t;
     struct client_reply reply;
     int status = client_usable(s);
     if (status != 0)
         return status;
-    if (kedge_token_parse(text, &t) != 0)
+    if (schema_token_parse(text, &t) != 0)
         return client_fail_text(-EINVAL, "the text is no token, or it is damaged");
     if (t.pool != s->pool)
         return client_fail(-EXDEV,
                            "the region is in pool number %u and this session in %u, which are kept "
                            "apart: both workers must be of one pool",
                            t.pool, s->pool);
-    struct kedge_sq_desc d = {.op = KEDGE_OP_IMPORT, .import = {.vkey = t.vkey}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_IMPORT, .import = {.vkey = t.vkey}};
     memcpy(d.import.secret, t.secret, sizeof d.import.secret);
     /* While there is room for certain the answer can only be yes, and whatever is posted comes
      * after the request: it is not waited for. */
-    status = s->imports < KEDGE_SESSION_IMPORTS ? client_ask(s, &d) : client_request(s, &d, &reply);
+    status =
+        s->imports < SCHEMA_SESSION_IMPORTS ? client_ask(s, &d) : client_request(s, &d, &reply);
     s->imports++;
     if (status != 0)
         return status;

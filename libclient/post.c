@@ -8,32 +8,32 @@
 
 #include "base/clock.h"
 
-enum { MAX_POST_SLOTS = 1 + KEDGE_MAX_INLINE / KEDGE_LINE };
+enum { MAX_POST_SLOTS = 1 + SCHEMA_MAX_INLINE / SCHEMA_LINE };
 
 /* A request as it goes into the ring. */
 union post {
-    struct kedge_sq_desc d;
+    struct schema_sq_desc d;
     struct {
-        uint8_t first[KEDGE_LINE];
+        uint8_t first[SCHEMA_LINE];
         union {
-            struct kedge_sq_sges sges;
-            uint8_t payload[KEDGE_MAX_INLINE];
+            struct schema_sq_sges sges;
+            uint8_t payload[SCHEMA_MAX_INLINE];
         };
     };
-    uint8_t slot[MAX_POST_SLOTS][KEDGE_LINE];
+    uint8_t slot[MAX_POST_SLOTS][SCHEMA_LINE];
 };
 
 static int operation_of(enum ibv_wr_opcode opcode)
 {
     switch (opcode) {
     case IBV_WR_RDMA_READ:
-        return KEDGE_OP_READ;
+        return SCHEMA_OP_READ;
     case IBV_WR_RDMA_WRITE:
-        return KEDGE_OP_WRITE;
+        return SCHEMA_OP_WRITE;
     case IBV_WR_ATOMIC_CMP_AND_SWP:
-        return KEDGE_OP_CAS;
+        return SCHEMA_OP_CAS;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return KEDGE_OP_FAA;
+        return SCHEMA_OP_FAA;
     default:
         return client_fail_text(-EINVAL, "the opcode is none of READ, WRITE, CAS and FAA");
     }
@@ -41,7 +41,7 @@ static int operation_of(enum ibv_wr_opcode opcode)
 
 /* The user's (address, lkey) as the arena's (offset, index). */
 static int translate_sge(const struct kedge_session *s, const struct ibv_sge *from,
-                         struct kedge_sge *to)
+                         struct schema_sge *to)
 {
     uint32_t arena = from->lkey - 1;
     if (arena >= CLIENT_MAX_ARENAS || s->arenas[arena].addr == NULL)
@@ -50,25 +50,25 @@ static int translate_sge(const struct kedge_session *s, const struct ibv_sge *fr
     uint64_t offset = from->addr - (uintptr_t)a->addr;
     if (offset > a->bytes || from->length > a->bytes - offset)
         return client_fail_text(-EINVAL, "an SGE reaches outside of its arena");
-    *to = (struct kedge_sge){.offset = offset, .length = from->length, .arena = arena};
+    *to = (struct schema_sge){.offset = offset, .length = from->length, .arena = arena};
     return 0;
 }
 
 static int gather_inline(const struct ibv_send_wr *wr, union post *p)
 {
     uint32_t length = 0;
-    if (p->d.op != KEDGE_OP_WRITE)
+    if (p->d.op != SCHEMA_OP_WRITE)
         return client_fail_text(-EINVAL, "only a WRITE can be inline");
     for (int i = 0; i < wr->num_sge; i++) {
         const struct ibv_sge *sge = &wr->sg_list[i];
-        if (sge->length > KEDGE_MAX_INLINE - length)
-            return client_fail(-EINVAL, "inline data has at most %d bytes", KEDGE_MAX_INLINE);
+        if (sge->length > SCHEMA_MAX_INLINE - length)
+            return client_fail(-EINVAL, "inline data has at most %d bytes", SCHEMA_MAX_INLINE);
         memcpy(p->payload + length, (const void *)(uintptr_t)sge->addr, sge->length);
         length += sge->length;
     }
-    uint32_t slots = (length + KEDGE_LINE - 1) / KEDGE_LINE;
-    memset(p->payload + length, 0, slots * KEDGE_LINE - length);
-    p->d.flags |= KEDGE_OP_INLINE;
+    uint32_t slots = (length + SCHEMA_LINE - 1) / SCHEMA_LINE;
+    memset(p->payload + length, 0, slots * SCHEMA_LINE - length);
+    p->d.flags |= SCHEMA_OP_INLINE;
     p->d.post.length = length;
     p->d.slots = (uint8_t)(1 + slots);
     return 0;
@@ -76,7 +76,7 @@ static int gather_inline(const struct ibv_send_wr *wr, union post *p)
 
 static int gather_sges(const struct kedge_session *s, const struct ibv_send_wr *wr, union post *p)
 {
-    struct kedge_sge sge = {0};
+    struct schema_sge sge = {0};
     int status = 0;
     p->d.num_sge = (uint8_t)wr->num_sge;
     if (wr->num_sge == 1) {
@@ -102,10 +102,10 @@ static __attribute__((cold)) int refuse_shape(const struct ibv_send_wr *wr, unsi
                            "send_flags %#x are unknown: IBV_SEND_SIGNALED, _INLINE and _FENCE are "
                            "possible",
                            wr->send_flags & ~known);
-    if (wr->num_sge > 0 && wr->num_sge <= KEDGE_MAX_SGE)
+    if (wr->num_sge > 0 && wr->num_sge <= SCHEMA_MAX_SGE)
         return client_fail(-EINVAL, "sg_list is NULL, and num_sge is %d: give as many, or 0",
                            wr->num_sge);
-    return client_fail(-EINVAL, "num_sge is %d: 0 to %d are possible", wr->num_sge, KEDGE_MAX_SGE);
+    return client_fail(-EINVAL, "num_sge is %d: 0 to %d are possible", wr->num_sge, SCHEMA_MAX_SGE);
 }
 
 static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union post *p)
@@ -114,24 +114,24 @@ static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr 
     int op = operation_of(wr->opcode);
     if (op < 0)
         return op;
-    if ((wr->send_flags & ~known) != 0 || wr->num_sge < 0 || wr->num_sge > KEDGE_MAX_SGE ||
+    if ((wr->send_flags & ~known) != 0 || wr->num_sge < 0 || wr->num_sge > SCHEMA_MAX_SGE ||
         (wr->sg_list == NULL && wr->num_sge != 0))
         return refuse_shape(wr, known);
-    p->d = (struct kedge_sq_desc){
+    p->d = (struct schema_sq_desc){
         .op = (uint8_t)op,
-        .flags = (uint8_t)((wr->send_flags & IBV_SEND_SIGNALED ? KEDGE_OP_SIGNALED : 0) |
-                           (wr->send_flags & IBV_SEND_FENCE ? KEDGE_OP_FENCE : 0)),
+        .flags = (uint8_t)((wr->send_flags & IBV_SEND_SIGNALED ? SCHEMA_OP_SIGNALED : 0) |
+                           (wr->send_flags & IBV_SEND_FENCE ? SCHEMA_OP_FENCE : 0)),
         .slots = 1,
         .vqp = q->index,
         .vqp_gen = q->gen,
         .post = {.wr_id = wr->wr_id}};
-    if (op == KEDGE_OP_CAS || op == KEDGE_OP_FAA) {
+    if (op == SCHEMA_OP_CAS || op == SCHEMA_OP_FAA) {
         if (wr->num_sge != 1 || wr->sg_list[0].length != 8)
             return client_fail_text(-EINVAL, "an atomic has one SGE of 8 bytes");
         p->d.post.remote_addr = wr->wr.atomic.remote_addr;
         p->d.post.vkey = wr->wr.atomic.rkey;
         p->d.post.compare_add = wr->wr.atomic.compare_add;
-        p->d.post.swap = op == KEDGE_OP_CAS ? wr->wr.atomic.swap : 0;
+        p->d.post.swap = op == SCHEMA_OP_CAS ? wr->wr.atomic.swap : 0;
     } else {
         p->d.post.remote_addr = wr->wr.rdma.remote_addr;
         p->d.post.vkey = wr->wr.rdma.rkey;
@@ -143,11 +143,11 @@ static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr 
 
 static void post_bind(struct kedge_vqp *q)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_BIND,
-                              .slots = 1,
-                              .vqp = q->index,
-                              .vqp_gen = q->gen,
-                              .bind = {.peer_slot = q->peer_slot, .peer_gen = q->peer_gen}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_BIND,
+                               .slots = 1,
+                               .vqp = q->index,
+                               .vqp_gen = q->gen,
+                               .bind = {.peer_slot = q->peer_slot, .peer_gen = q->peer_gen}};
     client_ring_put(q->session, &d);
     q->bound = q->known = true;
 }
@@ -206,7 +206,7 @@ static bool has_cqe(struct kedge_session *s)
 }
 
 /* Of a VQP that still exists. */
-static struct kedge_vqp *owner_of(struct kedge_session *s, const struct kedge_cqe *c)
+static struct kedge_vqp *owner_of(struct kedge_session *s, const struct schema_cqe *c)
 {
     return kedge_vqp_find(s, c->vqp | (uint32_t)c->vqp_gen << 16);
 }
@@ -216,7 +216,7 @@ static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
     uint32_t before = s->cq_head;
     int count = 0;
     while (count < n && has_cqe(s)) {
-        struct kedge_cqe c = s->cq[s->cq_head & s->cq_mask];
+        struct schema_cqe c = s->cq[s->cq_head & s->cq_mask];
         s->cq_head++;
         const struct kedge_vqp *q = owner_of(s, &c);
         if (q == NULL)
@@ -286,7 +286,7 @@ static bool take_something(struct kedge_session *s)
 int kedge_wait(struct kedge_session *s, int timeout_ms)
 {
     uint64_t until =
-        timeout_ms < 0 ? UINT64_MAX : kedge_clock_ns() + (uint64_t)timeout_ms * KEDGE_NS_PER_MS;
+        timeout_ms < 0 ? UINT64_MAX : base_clock_ns() + (uint64_t)timeout_ms * BASE_NS_PER_MS;
     if (*s->alive == 0)
         return client_usable(s);
     for (;;) {

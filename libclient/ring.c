@@ -29,7 +29,7 @@ static void relax_cpu(void)
 /* The first reason is the one that counts, in this call and in all that follow. */
 static int say_end(const struct kedge_session *s)
 {
-    if (s->end_reason == KEDGE_REASON_NONE)
+    if (s->end_reason == SCHEMA_REASON_NONE)
         return client_fail_text(s->ended, "the agent closed the session or is gone: open another");
     return client_fail(s->ended, "the agent ended the session: %s",
                        kedge_reason_str(s->end_reason));
@@ -61,7 +61,7 @@ static void ring_doorbell(struct kedge_session *s)
  * may have the whole machine. */
 static uint64_t slice_ns(const struct kedge_session *s)
 {
-    uint64_t most = CLIENT_SLICE_MS * KEDGE_NS_PER_MS;
+    uint64_t most = CLIENT_SLICE_MS * BASE_NS_PER_MS;
     return s->patience_ns / 4 < most ? s->patience_ns / 4 : most;
 }
 
@@ -69,8 +69,8 @@ int client_look_at_lane(struct kedge_session *s)
 {
     if (s->patience_ns == UINT64_MAX)
         return 0;
-    uint32_t beat = kedge_peers_beat(s->peers);
-    uint64_t now = kedge_clock_ns(), since = now - s->lane.looked_ns, most = slice_ns(s);
+    uint32_t beat = schema_peers_beat(s->peers);
+    uint64_t now = base_clock_ns(), since = now - s->lane.looked_ns, most = slice_ns(s);
     s->lane.looked_ns = now;
     if (beat != s->lane.beat) {
         s->lane.beat = beat;
@@ -94,7 +94,7 @@ int client_look_at_lane(struct kedge_session *s)
         "the agent has not moved for %llu ms: it is stopped, or gets no processor (is "
         "kedge-agentd under SIGSTOP, a debugger, or a frozen control group?); the "
         "session goes on when it does",
-        (unsigned long long)(s->patience_ns / KEDGE_NS_PER_MS));
+        (unsigned long long)(s->patience_ns / BASE_NS_PER_MS));
 }
 
 int client_look_at_socket(struct kedge_session *s)
@@ -153,8 +153,8 @@ void client_ring_bury(struct kedge_session *s)
     bool any = false;
     while (s->dying_vqps != 0 && client_ring_room(s, 1)) {
         struct kedge_vqp *q = &s->vqps[s->dying_vqps - 1];
-        struct kedge_sq_desc d = {
-            .op = KEDGE_OP_DESTROY, .slots = 1, .vqp = q->index, .vqp_gen = q->gen};
+        struct schema_sq_desc d = {
+            .op = SCHEMA_OP_DESTROY, .slots = 1, .vqp = q->index, .vqp_gen = q->gen};
         s->dying_vqps = q->next;
         client_ring_put(s, &d);
         client_vqp_release(s, q);
@@ -170,7 +170,7 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
                  uint32_t argument, uint64_t until_ns)
 {
     _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
-    uint64_t now = kedge_clock_ns(), slice = slice_ns(s);
+    uint64_t now = base_clock_ns(), slice = slice_ns(s);
     if (now >= until_ns) {
         int status = client_look_at_lane(s);
         return status != 0 ? status : -ETIMEDOUT;
@@ -182,7 +182,7 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
     atomic_store_explicit(&s->rw->want_wake, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     if (!ready(s, argument) && atomic_load(&s->ro->ended) == 0)
-        slept = kedge_futex_wait(wake, seen, slice);
+        slept = base_futex_wait(wake, seen, slice);
     atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
     return slept == -ETIMEDOUT ? client_look_at_socket(s) : 0;
 }
@@ -191,14 +191,14 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
 static int spin_and_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                           uint32_t argument, uint64_t until_ns)
 {
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     do {
         for (int i = 0; i < 64; i++) {
             if (ready(s, argument))
                 return 0;
             relax_cpu();
         }
-    } while (kedge_clock_ns() - begin < SPIN_NS);
+    } while (base_clock_ns() - begin < SPIN_NS);
     for (;;) {
         if (ready(s, argument))
             return 0;
@@ -212,7 +212,7 @@ static int spin_and_sleep(struct kedge_session *s, bool (*ready)(struct kedge_se
 
 static uint64_t in_time(void)
 {
-    return kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    return base_clock_ns() + CLIENT_TIMEOUT_MS * BASE_NS_PER_MS;
 }
 
 /* The same in the time that a request has: 0, -ETIMEDOUT with its sentence, or why the session
@@ -234,7 +234,7 @@ static bool has_room(struct kedge_session *s, uint32_t slots)
 
 static bool is_answered(struct kedge_session *s, uint32_t tag)
 {
-    return atomic_load_explicit(&s->ro->reply[tag % KEDGE_REPLIES].tag, memory_order_acquire) ==
+    return atomic_load_explicit(&s->ro->reply[tag % SCHEMA_REPLIES].tag, memory_order_acquire) ==
            tag;
 }
 
@@ -242,7 +242,7 @@ static bool is_answered(struct kedge_session *s, uint32_t tag)
 static bool has_answer(struct kedge_session *s, uint32_t unused)
 {
     (void)unused;
-    for (uint32_t i = 0; i < KEDGE_REPLIES; i++)
+    for (uint32_t i = 0; i < SCHEMA_REPLIES; i++)
         if (s->asked[i] != 0 && is_answered(s, s->asked[i]))
             return true;
     return false;
@@ -250,25 +250,25 @@ static bool has_answer(struct kedge_session *s, uint32_t unused)
 
 /* ---- requests */
 
-static_assert(offsetof(struct kedge_sq_desc, connect.tag) ==
-                  offsetof(struct kedge_sq_desc, reg_mr.tag),
+static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
+                  offsetof(struct schema_sq_desc, reg_mr.tag),
               "the tag's place");
-static_assert(offsetof(struct kedge_sq_desc, connect.tag) ==
-                  offsetof(struct kedge_sq_desc, dereg_mr.tag),
+static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
+                  offsetof(struct schema_sq_desc, dereg_mr.tag),
               "the tag's place");
-static_assert(offsetof(struct kedge_sq_desc, connect.tag) ==
-                  offsetof(struct kedge_sq_desc, import.tag),
+static_assert(offsetof(struct schema_sq_desc, connect.tag) ==
+                  offsetof(struct schema_sq_desc, import.tag),
               "the tag's place");
 
 /* -EPROTO instead of what is no status. */
-static int status_of(const struct kedge_reply *r)
+static int status_of(const struct schema_reply *r)
 {
     return r->status < -4095 || r->status > 0 ? -EPROTO : r->status;
 }
 
 void client_collect(struct kedge_session *s)
 {
-    for (uint32_t i = 0; i < KEDGE_REPLIES; i++) {
+    for (uint32_t i = 0; i < SCHEMA_REPLIES; i++) {
         const uint32_t tag = s->asked[i];
         if (tag == 0 || !is_answered(s, tag))
             continue;
@@ -287,9 +287,9 @@ static int take_tag(struct kedge_session *s, uint32_t *tag)
 {
     for (;;) {
         client_collect(s);
-        for (uint32_t i = 0; i < KEDGE_REPLIES; i++) {
+        for (uint32_t i = 0; i < SCHEMA_REPLIES; i++) {
             s->tag += s->tag + 1 == 0 ? 2 : 1;
-            if (s->asked[s->tag % KEDGE_REPLIES] != 0)
+            if (s->asked[s->tag % SCHEMA_REPLIES] != 0)
                 continue;
             *tag = s->tag;
             return 0;
@@ -300,7 +300,7 @@ static int take_tag(struct kedge_session *s, uint32_t *tag)
     }
 }
 
-int client_ask(struct kedge_session *s, struct kedge_sq_desc *d)
+int client_ask(struct kedge_session *s, struct schema_sq_desc *d)
 {
     uint32_t tag = 0;
     int status = client_usable(s);
@@ -316,28 +316,28 @@ int client_ask(struct kedge_session *s, struct kedge_sq_desc *d)
     d->slots = 1;
     client_ring_put(s, d);
     client_ring_publish(s);
-    s->asked[tag % KEDGE_REPLIES] = tag;
+    s->asked[tag % SCHEMA_REPLIES] = tag;
     return 0;
 }
 
-int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out)
+int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out)
 {
     int status = client_ask(s, d);
     if (status != 0)
         return status;
     const uint32_t tag = d->connect.tag;
-    const struct kedge_reply *r = &s->ro->reply[tag % KEDGE_REPLIES];
+    const struct schema_reply *r = &s->ro->reply[tag % SCHEMA_REPLIES];
     status = wait_until(s, is_answered, tag);
     if (status != 0)
         return status;
-    s->asked[tag % KEDGE_REPLIES] = 0;
+    s->asked[tag % SCHEMA_REPLIES] = 0;
     status = status_of(r);
     if (status != r->status)
         return client_fail_text(status, "the agent's answer makes no sense");
     if (status != 0)
         return client_fail(status, "the agent refused: %s",
-                           r->reason != KEDGE_REASON_NONE ? kedge_reason_str(r->reason)
-                                                          : strerror(-status));
+                           r->reason != SCHEMA_REASON_NONE ? kedge_reason_str(r->reason)
+                                                           : strerror(-status));
     memcpy(out->value, r->value, sizeof out->value);
     memcpy(out->secret, r->secret, sizeof out->secret);
     return 0;

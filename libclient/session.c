@@ -51,8 +51,8 @@ static int open_once(const struct kedge_open_attr *attr, struct kedge_session **
             status = client_fail_text(-ENOMEM, "no memory for the queue pairs");
     }
     if (status != 0) {
-        *retry_ns = s->retry_ms > 0 && s->retry_ms < RETRY_MOST_MS ? s->retry_ms * KEDGE_NS_PER_MS
-                                                                   : RETRY_MS * KEDGE_NS_PER_MS;
+        *retry_ns = s->retry_ms > 0 && s->retry_ms < RETRY_MOST_MS ? s->retry_ms * BASE_NS_PER_MS
+                                                                   : RETRY_MS * BASE_NS_PER_MS;
         kedge_close(s);
         return status;
     }
@@ -64,14 +64,14 @@ int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
 {
     const int wait_ms = attr != NULL ? attr->wait_ms : 0;
     const uint64_t until =
-        wait_ms < 0 ? UINT64_MAX : kedge_clock_ns() + (uint64_t)wait_ms * KEDGE_NS_PER_MS;
+        wait_ms < 0 ? UINT64_MAX : base_clock_ns() + (uint64_t)wait_ms * BASE_NS_PER_MS;
     for (;;) {
         uint64_t retry_ns = 0;
         const int status = open_once(attr, out, &retry_ns);
-        if (status != -EAGAIN || wait_ms == 0 || kedge_clock_ns() + retry_ns > until)
+        if (status != -EAGAIN || wait_ms == 0 || base_clock_ns() + retry_ns > until)
             return status;
-        const struct timespec pause = {.tv_sec = (time_t)(retry_ns / KEDGE_NS_PER_S),
-                                       .tv_nsec = (long)(retry_ns % KEDGE_NS_PER_S)};
+        const struct timespec pause = {.tv_sec = (time_t)(retry_ns / BASE_NS_PER_S),
+                                       .tv_nsec = (long)(retry_ns % BASE_NS_PER_S)};
         (void)nanosleep(&pause, NULL); /* a signal is as good as its end */
     }
 }
@@ -93,7 +93,7 @@ void kedge_close(struct kedge_session *s)
 
 void client_gid(const struct kedge_session *s, uint8_t gid[16])
 {
-    const struct kedge_session_ro *ro = s->ro;
+    const struct schema_session_ro *ro = s->ro;
     uint32_t changes = atomic_load_explicit(&ro->changes, memory_order_acquire), before = 0;
     memcpy(gid, s->gid, sizeof s->gid);
     while (changes != before) { /* the agent does not write where the latest one is */

@@ -88,8 +88,8 @@ static void point_at(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
 /* What the lane answers with a number alone, in words. */
 static int refuse_gid(const uint8_t gid[16], int status)
 {
-    char text[KEDGE_GID_TEXT];
-    (void)kedge_gid_format(gid, text);
+    char text[BASE_GID_TEXT];
+    (void)base_gid_format(gid, text);
     if (status == -ENOENT)
         return client_fail(status,
                            "no node has the GID %s in this session's pool: it is not registered, "
@@ -108,12 +108,12 @@ static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
     struct kedge_session *s = q->session;
     struct client_reply reply;
     uint32_t slot, gen;
-    if (kedge_peers_find(s->peers, gid, pool, &slot, &gen) == 0) {
+    if (schema_peers_find(s->peers, gid, pool, &slot, &gen) == 0) {
         point_at(q, slot, gen);
         return 0;
     }
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_CONNECT, .vqp = q->index, .vqp_gen = q->gen, .connect = {.pool = pool}};
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_CONNECT, .vqp = q->index, .vqp_gen = q->gen, .connect = {.pool = pool}};
     memcpy(d.connect.gid, gid, sizeof d.connect.gid);
     int status = client_request(s, &d, &reply);
     if (status != 0)
@@ -130,8 +130,8 @@ int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16])
 
 int kedge_connect_node(struct kedge_vqp *q, const char *name)
 {
-    struct kedge_control_resolve ask = {0};
-    struct kedge_control_resolved answer;
+    struct schema_control_resolve ask = {0};
+    struct schema_control_resolved answer;
     const size_t length = name != NULL ? strnlen(name, sizeof ask.name) : 0;
     int status = client_usable(q->session);
     if (status != 0)
@@ -139,8 +139,8 @@ int kedge_connect_node(struct kedge_vqp *q, const char *name)
     if (length == 0 || length == sizeof ask.name)
         return client_fail(-EINVAL, "a node's name has 1 to %zu bytes", sizeof ask.name - 1);
     memcpy(ask.name, name, length);
-    status = client_message(q->session, &ask.h, sizeof ask, KEDGE_CONTROL_RESOLVE, &answer,
-                            sizeof answer, KEDGE_CONTROL_RESOLVED, NULL);
+    status = client_message(q->session, &ask.h, sizeof ask, SCHEMA_CONTROL_RESOLVE, &answer,
+                            sizeof answer, SCHEMA_CONTROL_RESOLVED, NULL);
     if (status == -ENOENT)
         return client_fail(status,
                            "no node is called \"%s\": it is not registered, or no longer (rdmactl "

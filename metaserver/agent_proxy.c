@@ -28,16 +28,16 @@ struct meta_proxy *meta_proxy_new(struct call *c, bool leases)
         snprintf(h->query.token, sizeof h->query.token, "%s", c->caller.token->name);
     h->q.node = h->query.node;
     h->q.id = h->item;
-    kedge_text_init(&h->out, PROXY_PAGE_BYTES);
-    kedge_text_init(&h->list.why, PROXY_PAGE_BYTES);
+    base_text_init(&h->out, PROXY_PAGE_BYTES);
+    base_text_init(&h->list.why, PROXY_PAGE_BYTES);
     return h;
 }
 
 void meta_proxy_free(struct meta_proxy *h)
 {
     meta_query_close(h->s, &h->query);
-    kedge_text_fini(&h->out);
-    kedge_text_fini(&h->list.why);
+    base_text_fini(&h->out);
+    base_text_fini(&h->list.why);
     free(h);
 }
 
@@ -61,37 +61,37 @@ bool meta_proxy_split(const char *text, char node[META_STORE_ID_BYTES], char *re
 
 /* ---- a query -------------------------------------------------------------------------------- */
 
-static void add_text(struct kedge_text *t, const char *name, const char *value)
+static void add_text(struct base_text *t, const char *name, const char *value)
 {
     if (value[0] == '\0')
         return;
-    kedge_text_printf(t, ",\"%s\":", name);
-    kedge_text_json(t, value);
+    base_text_printf(t, ",\"%s\":", name);
+    base_text_json(t, value);
 }
 
 int meta_proxy_send_query(struct meta_proxy *h, uint64_t now)
 {
     const bool revoke = h->q.what == PROXY_REVOKE;
-    struct kedge_text t;
-    kedge_text_init(&t, sizeof h->query.members - 1);
-    kedge_text_printf(&t, "\"method\":\"%s\",\"resource\":\"%s\"", revoke ? "DELETE" : "GET",
-                      h->q.leases ? "leases" : "workers");
+    struct base_text t;
+    base_text_init(&t, sizeof h->query.members - 1);
+    base_text_printf(&t, "\"method\":\"%s\",\"resource\":\"%s\"", revoke ? "DELETE" : "GET",
+                     h->q.leases ? "leases" : "workers");
     add_text(&t, "item", h->item);
     add_text(&t, "worker", h->worker);
     add_text(&t, "tenant", h->list.tenant);
     add_text(&t, "cursor", h->list.cursor);
     if (h->q.what == PROXY_LIST)
-        kedge_text_printf(&t, ",\"limit\":%" PRIu64, h->q.limit);
+        base_text_printf(&t, ",\"limit\":%" PRIu64, h->q.limit);
     if (h->force)
-        kedge_text_printf(&t, ",\"force\":true");
+        base_text_printf(&t, ",\"force\":true");
     int status = t.error;
     if (status == 0) {
         memcpy(h->query.members, t.data, t.length + 1);
         h->query.change = revoke;
-        h->query.due_ns = now + (uint64_t)(revoke ? REVOKE_S : LOOK_S) * KEDGE_NS_PER_S;
+        h->query.due_ns = now + (uint64_t)(revoke ? REVOKE_S : LOOK_S) * BASE_NS_PER_S;
         status = meta_query_open(h->s, &h->query);
     }
-    kedge_text_fini(&t);
+    base_text_fini(&t);
     return status;
 }
 
@@ -212,14 +212,14 @@ bool meta_proxy_node_is_known(struct call *c, const char *node)
 
 /* Adds it to the trail: "": that it is asked now; else as what it failed. */
 static int add_to_trail(const struct meta_proxy *h, const char *failed, uint64_t now,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     struct meta_revocation r = {.worker = h->item[0] == '\0', .force = h->force};
     struct meta_resource_change change;
     snprintf(r.id, sizeof r.id, "%s", r.worker ? h->worker : h->item);
     snprintf(r.failed, sizeof r.failed, "%s", failed);
     meta_resources_plan_revocation(h->s->resources, h->query.node, &r, &change);
-    change.time_ms = h->wall_ms + (now - h->asked_ns) / KEDGE_NS_PER_MS;
+    change.time_ms = h->wall_ms + (now - h->asked_ns) / BASE_NS_PER_MS;
     snprintf(change.who, sizeof change.who, "%s", h->who);
     return meta_service_change(h->s, &change, now, err);
 }
@@ -227,7 +227,7 @@ static int add_to_trail(const struct meta_proxy *h, const char *failed, uint64_t
 /* Says who and what, before anybody is asked; else the answer has been given. */
 static bool is_in_trail(struct call *c, struct meta_proxy *h)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     snprintf(h->who, sizeof h->who, "%s", c->who);
     h->wall_ms = c->request->wall_ms;
     h->asked_ns = c->now;
@@ -241,7 +241,7 @@ static bool is_in_trail(struct call *c, struct meta_proxy *h)
  * client hears why in any case; that the store failed is in the log. */
 static void refuse_revocation(struct call *c, const struct meta_proxy *h)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     char why[PROXY_WHY_BYTES];
     (void)add_to_trail(h, meta_rest_problem_name(meta_proxy_why(h, 0, why)), c->now, &err);
 }
@@ -343,8 +343,8 @@ void meta_rest_put_answer(struct call *c)
 static void write_one(struct call *c, const struct meta_proxy *h)
 {
     c->answer->status = h->answer.status;
-    kedge_text_append(c->body, h->out.data, h->out.length);
-    kedge_text_printf(c->body, "\n");
+    base_text_append(c->body, h->out.data, h->out.length);
+    base_text_printf(c->body, "\n");
 }
 
 /* Answers its client. False: it goes on. */
@@ -375,17 +375,17 @@ void meta_rest_proxy_advance(struct meta_service *s, uint64_t now)
 {
     meta_queries_expire(s, now);
     for (struct meta_proxy *h = LIST_FIRST(&s->proxies), *next; h != NULL; h = next) {
-        struct kedge_text body;
+        struct base_text body;
         struct meta_service_answer answer = META_SERVICE_ANSWER;
         struct call c = {.s = s, .now = now, .body = &body, .answer = &answer};
         next = LIST_NEXT(h, link);
-        kedge_text_init(&body, PROXY_PAGE_BYTES * 2);
+        base_text_init(&body, PROXY_PAGE_BYTES * 2);
         if (conclude_proxy(&c, h)) {
             LIST_REMOVE(h, link);
             s->count.http[answer.status]++;
             s->answer(h->token, &answer, &body);
             meta_proxy_free(h);
         }
-        kedge_text_fini(&body);
+        base_text_fini(&body);
     }
 }

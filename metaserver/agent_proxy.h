@@ -25,7 +25,7 @@ struct meta_proxy {
     bool force;
     char who[META_RESOURCE_WHO_BYTES]; /* of REVOKE, for the trail; and when: */
     uint64_t wall_ms, asked_ns;
-    struct kedge_text out; /* what the agents have said */
+    struct base_text out; /* what the agents have said */
     struct proxy_answer answer;
     bool sensible; /* the last answer was */
     struct meta_violation violation;
@@ -38,7 +38,7 @@ struct meta_proxy {
         uint64_t begun_ns;
         uint32_t asked, passed; /* queries, nodes that were not asked */
         uint32_t unreachable;
-        struct kedge_text why; /* those, as JSON */
+        struct base_text why; /* those, as JSON */
     } list;
 };
 

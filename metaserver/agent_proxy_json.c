@@ -45,12 +45,12 @@ int meta_revocation_json_decode(const struct json_at *at, json_t *root, struct m
     return 0;
 }
 
-void meta_revocation_json_write(struct kedge_text *out, const struct meta_revocation *r)
+void meta_revocation_json_write(struct base_text *out, const struct meta_revocation *r)
 {
-    kedge_text_printf(out, "\"%s\":\"%s\",\"force\":%s", r->worker ? "worker" : "lease", r->id,
-                      r->force ? "true" : "false");
+    base_text_printf(out, "\"%s\":\"%s\",\"force\":%s", r->worker ? "worker" : "lease", r->id,
+                     r->force ? "true" : "false");
     if (r->failed[0] != '\0')
-        kedge_text_printf(out, ",\"failed\":\"%s\"", r->failed);
+        base_text_printf(out, ",\"failed\":\"%s\"", r->failed);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -69,14 +69,14 @@ static int prefix_id(const struct json_at *at, json_t *object, const char *name,
 }
 
 static int append_object(const struct json_at *at, json_t *object, size_t most,
-                         struct kedge_text *out)
+                         struct base_text *out)
 {
     char *text = json_dumps(object, JSON_COMPACT);
     int status = 0;
     if (text == NULL || strlen(text) > most)
         status = meta_json_bad(at, "", text == NULL ? "cannot be shown" : "is too large");
     else
-        kedge_text_append(out, text, strlen(text));
+        base_text_append(out, text, strlen(text));
     free(text);
     return status;
 }
@@ -95,7 +95,7 @@ static int name_node(const struct json_at *at, json_t *object, const char *node,
 }
 
 static int append_one(const struct json_at *at, json_t *object, const struct proxy_query *q,
-                      struct kedge_text *out)
+                      struct base_text *out)
 {
     const char *id = json_string_value(json_object_get(object, "id"));
     if (q->what == PROXY_ONE && (id == NULL || strcmp(id, q->id) != 0))
@@ -105,7 +105,7 @@ static int append_one(const struct json_at *at, json_t *object, const struct pro
 }
 
 static int append_items(const struct json_at *at, json_t *array, const struct proxy_query *q,
-                        bool more, struct kedge_text *out)
+                        bool more, struct base_text *out)
 {
     struct json_at inner = {.violation = at->violation};
     json_t *item;
@@ -114,7 +114,7 @@ static int append_items(const struct json_at *at, json_t *array, const struct pr
     {
         snprintf(inner.prefix, sizeof inner.prefix, "body.%s[%u].",
                  q->leases ? "leases" : "workers", (unsigned)i);
-        kedge_text_printf(out, "%s\n", i > 0 || more ? "," : "");
+        base_text_printf(out, "%s\n", i > 0 || more ? "," : "");
         int status = append_one(&inner, item, q, out);
         if (status != 0)
             return status;
@@ -124,7 +124,7 @@ static int append_items(const struct json_at *at, json_t *array, const struct pr
 
 /* A page, of at most as many as were asked for. */
 static int read_list(const struct json_at *at, json_t *body, const struct proxy_query *q, bool more,
-                     struct kedge_text *out, struct proxy_answer *answer)
+                     struct base_text *out, struct proxy_answer *answer)
 {
     json_t *array = json_object_get(body, q->leases ? "leases" : "workers");
     const char *next = json_string_value(json_object_get(body, "next_cursor"));
@@ -142,7 +142,7 @@ static int read_list(const struct json_at *at, json_t *body, const struct proxy_
 
 /* What was revoked, what that breaks, and whether it is over. */
 static int read_revoked(const struct json_at *at, json_t *body, const struct proxy_query *q,
-                        struct kedge_text *out)
+                        struct base_text *out)
 {
     const char *breaks = json_string_value(json_object_get(body, "breaks"));
     json_t *leases = json_object_get(body, "leases");
@@ -153,19 +153,19 @@ static int read_revoked(const struct json_at *at, json_t *body, const struct pro
     int status = prefix_id(at, body, "worker", q->node);
     if (status != 0)
         return status;
-    kedge_text_printf(out, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[",
-                      json_string_value(json_object_get(body, "worker")),
-                      json_is_true(json_object_get(body, "forced")) ? "true" : "false");
+    base_text_printf(out, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[",
+                     json_string_value(json_object_get(body, "worker")),
+                     json_is_true(json_object_get(body, "forced")) ? "true" : "false");
     status = append_items(at, leases, q, false, out);
-    kedge_text_printf(out, "],\"over\":%s,\"breaks\":",
-                      json_is_true(json_object_get(body, "over")) ? "true" : "false");
-    kedge_text_json(out, breaks);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "],\"over\":%s,\"breaks\":",
+                     json_is_true(json_object_get(body, "over")) ? "true" : "false");
+    base_text_json(out, breaks);
+    base_text_printf(out, "}");
     return status;
 }
 
 static int read_body(const struct json_at *at, json_t *body, const struct proxy_query *q, bool more,
-                     struct kedge_text *out, struct proxy_answer *answer)
+                     struct base_text *out, struct proxy_answer *answer)
 {
     if (answer->status >= 400) { /* a problem, as the admin socket says it */
         const char *detail = json_string_value(json_object_get(body, "detail"));
@@ -184,7 +184,7 @@ static int read_body(const struct json_at *at, json_t *body, const struct proxy_
 }
 
 static int read_answer(const struct json_at *at, json_t *root, const struct proxy_query *q,
-                       bool more, struct kedge_text *out, struct proxy_answer *answer)
+                       bool more, struct base_text *out, struct proxy_answer *answer)
 {
     static const char *const names[] = {"status", "body", NULL};
     json_t *body = json_object_get(root, "body");
@@ -203,7 +203,7 @@ static int read_answer(const struct json_at *at, json_t *root, const struct prox
 }
 
 int meta_proxy_json_answer(const void *body, size_t bytes, const struct proxy_query *query,
-                           bool more, struct kedge_text *out, struct proxy_answer *answer,
+                           bool more, struct base_text *out, struct proxy_answer *answer,
                            struct meta_violation *violation)
 {
     const size_t before = out->length;
@@ -219,6 +219,6 @@ int meta_proxy_json_answer(const void *body, size_t bytes, const struct proxy_qu
     if (status == 0 && out->error != 0)
         status = meta_json_bad(&at, "", "there is no room for it");
     if (status != 0)
-        kedge_text_cut(out, before);
+        base_text_cut(out, before);
     return status;
 }

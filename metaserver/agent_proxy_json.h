@@ -35,13 +35,13 @@ struct proxy_answer {
  * object. Ids begin with the node's then ("n1:3-9f01ab34"), and the node is the one that was asked.
  * 0, or -EINVAL and the violation, and nothing is appended. */
 int meta_proxy_json_answer(const void *body, size_t bytes, const struct proxy_query *query,
-                           bool more, struct kedge_text *out, struct proxy_answer *answer,
+                           bool more, struct base_text *out, struct proxy_answer *answer,
                            struct meta_violation *violation);
 
 /* 0, or -EINVAL and the violation. */
 int meta_revocation_json_decode(const struct json_at *at, json_t *root,
                                 struct meta_revocation *out);
 /* Appends members, without braces. */
-void meta_revocation_json_write(struct kedge_text *out, const struct meta_revocation *r);
+void meta_revocation_json_write(struct base_text *out, const struct meta_revocation *r);
 
 #endif

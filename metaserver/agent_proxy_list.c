@@ -22,7 +22,7 @@ static bool is_full(const struct meta_proxy *h, uint64_t now)
 {
     return h->list.count >= h->list.limit || h->list.asked >= QUERIES_MAX ||
            h->list.passed >= PASSED_MAX || h->list.unreachable >= PROXY_UNREACHABLE_MAX ||
-           now - h->list.begun_ns >= PAGE_S * KEDGE_NS_PER_S;
+           now - h->list.begun_ns >= PAGE_S * BASE_NS_PER_S;
 }
 
 /* One of all does not answer: it is named, and the next one is asked. */
@@ -30,11 +30,11 @@ static void pass_over(struct meta_proxy *h, int status)
 {
     char why[PROXY_WHY_BYTES];
     (void)meta_proxy_why(h, status, why);
-    kedge_text_printf(&h->list.why,
-                      "%s{\"node\":\"%s\",\"why\":", h->list.unreachable++ > 0 ? "," : "",
-                      h->query.node);
-    kedge_text_json(&h->list.why, why);
-    kedge_text_printf(&h->list.why, "}");
+    base_text_printf(&h->list.why,
+                     "%s{\"node\":\"%s\",\"why\":", h->list.unreachable++ > 0 ? "," : "",
+                     h->query.node);
+    base_text_json(&h->list.why, why);
+    base_text_printf(&h->list.why, "}");
     h->list.cursor[0] = '\0';
 }
 
@@ -114,17 +114,17 @@ int meta_proxy_list_step(struct meta_proxy *h, uint64_t now)
 
 void meta_proxy_list_write(struct call *c, const struct meta_proxy *h)
 {
-    kedge_text_printf(c->body, "{\"%s\":[", h->q.leases ? "leases" : "workers");
-    kedge_text_append(c->body, kedge_text_str(&h->out), h->out.length);
-    kedge_text_printf(c->body, "]");
+    base_text_printf(c->body, "{\"%s\":[", h->q.leases ? "leases" : "workers");
+    base_text_append(c->body, base_text_str(&h->out), h->out.length);
+    base_text_printf(c->body, "]");
     if (h->list.all) {
-        kedge_text_printf(c->body, ",\"unreachable\":[");
-        kedge_text_append(c->body, kedge_text_str(&h->list.why), h->list.why.length);
-        kedge_text_printf(c->body, "]");
+        base_text_printf(c->body, ",\"unreachable\":[");
+        base_text_append(c->body, base_text_str(&h->list.why), h->list.why.length);
+        base_text_printf(c->body, "]");
     }
     if (h->list.next[0] != '\0')
         meta_rest_next_cursor(c, h->list.next);
-    kedge_text_printf(c->body, "}\n");
+    base_text_printf(c->body, "}\n");
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */

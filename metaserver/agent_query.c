@@ -51,9 +51,9 @@ int meta_query_open(struct meta_service *s, struct meta_query *query)
         return -EAGAIN;
     }
     /* Who may not answer for the node cannot guess it either. */
-    if (kedge_random_bytes(id, sizeof id) != 0)
+    if (base_random_bytes(id, sizeof id) != 0)
         return -EIO;
-    (void)kedge_hex_encode(id, sizeof id, query->id);
+    (void)base_hex_encode(id, sizeof id, query->id);
     query->watch = w;
     query->sent = false;
     query->state = META_QUERY_OPEN;
@@ -152,7 +152,7 @@ static struct meta_query *find_unsent(const struct meta_service *s, const struct
     return oldest;
 }
 
-bool meta_queries_next(struct meta_service *s, const struct meta_watch *w, struct kedge_text *out)
+bool meta_queries_next(struct meta_service *s, const struct meta_watch *w, struct base_text *out)
 {
     struct meta_query *a = find_unsent(s, w, true);
     if (a != NULL && count_open(s, a).sent >= META_CHANGE_QUERIES_SENT)
@@ -160,7 +160,7 @@ bool meta_queries_next(struct meta_service *s, const struct meta_watch *w, struc
     a = a != NULL ? a : find_unsent(s, w, false);
     if (a == NULL)
         return false;
-    kedge_text_printf(out, "{\"ask\":{\"id\":\"%s\",%s}}\n", a->id, a->members);
+    base_text_printf(out, "{\"ask\":{\"id\":\"%s\",%s}}\n", a->id, a->members);
     a->sent = true;
     return true;
 }

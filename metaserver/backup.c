@@ -13,7 +13,7 @@
 
 enum {
     FORMAT = 1,
-    DIGEST_TEXT = 2 * KEDGE_DIGEST_BYTES + 1,
+    DIGEST_TEXT = 2 * BASE_DIGEST_BYTES + 1,
     /* Beside one for each millisecond since the backup, which is more than a store writes in the
      * long run: for bursts, and for clocks that differ. */
     REVISIONS_LEFT_OUT = 1000000,
@@ -29,38 +29,38 @@ static void raise_revision(struct meta_backup_counts *counts, uint64_t revision)
  */
 
 struct writing {
-    struct kedge_text *out;
+    struct base_text *out;
     struct meta_backup_counts counts;
     uint64_t lines;
 };
 
-static void write_text(struct kedge_text *out, const char *name, const char *value)
+static void write_text(struct base_text *out, const char *name, const char *value)
 {
-    kedge_text_printf(out, ",\"%s\":", name);
+    base_text_printf(out, ",\"%s\":", name);
     if (value == NULL)
-        kedge_text_printf(out, "null");
+        base_text_printf(out, "null");
     else
-        kedge_text_json(out, value);
+        base_text_json(out, value);
 }
 
 static int write_node(void *user, const struct meta_store_node *node)
 {
     struct writing *w = user;
     char gid[33];
-    kedge_text_printf(w->out,
-                      "{\"node\":\"%s\",\"incarnation\":%" PRIu32 ",\"identity\":%" PRIu32
-                      ",\"expired\":%s,\"prints\":[",
-                      node->id, node->incarnation, node->fingerprint.identity,
-                      node->expired ? "true" : "false");
+    base_text_printf(w->out,
+                     "{\"node\":\"%s\",\"incarnation\":%" PRIu32 ",\"identity\":%" PRIu32
+                     ",\"expired\":%s,\"prints\":[",
+                     node->id, node->incarnation, node->fingerprint.identity,
+                     node->expired ? "true" : "false");
     for (uint32_t i = 0; i < node->fingerprint.count; i++)
-        kedge_text_printf(w->out, "%s[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "",
-                          node->fingerprint.print[i].key, node->fingerprint.print[i].body);
-    kedge_text_printf(w->out, "],\"endpoints\":[");
+        base_text_printf(w->out, "%s[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "",
+                         node->fingerprint.print[i].key, node->fingerprint.print[i].body);
+    base_text_printf(w->out, "],\"endpoints\":[");
     for (uint32_t i = 0; i < node->endpoint_count; i++)
-        kedge_text_printf(w->out, "%s[\"%s\",%u]", i > 0 ? "," : "",
-                          kedge_hex_encode(node->endpoint[i].gid, 16, gid),
-                          (unsigned)node->endpoint[i].pool);
-    kedge_text_printf(w->out, "]}\n");
+        base_text_printf(w->out, "%s[\"%s\",%u]", i > 0 ? "," : "",
+                         base_hex_encode(node->endpoint[i].gid, 16, gid),
+                         (unsigned)node->endpoint[i].pool);
+    base_text_printf(w->out, "]}\n");
     w->counts.nodes++;
     w->lines++;
     return w->out->error;
@@ -69,11 +69,11 @@ static int write_node(void *user, const struct meta_store_node *node)
 static int write_setting(void *user, const struct meta_store_resource *s)
 {
     struct writing *w = user;
-    kedge_text_printf(w->out, "{\"setting\":%" PRIu64, s->revision);
+    base_text_printf(w->out, "{\"setting\":%" PRIu64, s->revision);
     write_text(w->out, "kind", s->kind);
     write_text(w->out, "name", s->name);
     write_text(w->out, "body", s->body);
-    kedge_text_printf(w->out, "}\n");
+    base_text_printf(w->out, "}\n");
     w->counts.resources++;
     raise_revision(&w->counts, s->revision);
     w->counts.tokens += strcmp(s->kind, "token") == 0;
@@ -84,37 +84,37 @@ static int write_setting(void *user, const struct meta_store_resource *s)
 static int write_change(void *user, const struct meta_store_change *c)
 {
     struct writing *w = user;
-    kedge_text_printf(w->out, "{\"change\":%" PRIu64 ",\"time_ms\":%" PRIu64, c->revision,
-                      c->time_ms);
+    base_text_printf(w->out, "{\"change\":%" PRIu64 ",\"time_ms\":%" PRIu64, c->revision,
+                     c->time_ms);
     write_text(w->out, "who", c->who);
     write_text(w->out, "kind", c->kind);
     write_text(w->out, "name", c->name);
     write_text(w->out, "before", c->before);
     write_text(w->out, "after", c->after);
-    kedge_text_printf(w->out, "}\n");
+    base_text_printf(w->out, "}\n");
     w->counts.changes++;
     raise_revision(&w->counts, c->revision);
     w->lines++;
     return w->out->error;
 }
 
-static int digest_of(const char *text, char out[DIGEST_TEXT], struct kedge_errbuf *err)
+static int digest_of(const char *text, char out[DIGEST_TEXT], struct base_errbuf *err)
 {
-    uint8_t digest[KEDGE_DIGEST_BYTES];
-    if (kedge_digest(text, digest) != 0)
-        return kedge_err(err, -EIO, "there is no SHA-256 on this host");
-    kedge_hex_encode(digest, sizeof digest, out);
+    uint8_t digest[BASE_DIGEST_BYTES];
+    if (base_digest(text, digest) != 0)
+        return base_err(err, -EIO, "there is no SHA-256 on this host");
+    base_hex_encode(digest, sizeof digest, out);
     return 0;
 }
 
-int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct kedge_text *out,
-                      struct meta_backup_counts *counts, struct kedge_errbuf *err)
+int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct base_text *out,
+                      struct meta_backup_counts *counts, struct base_errbuf *err)
 {
     struct writing w = {.out = out, .counts.time_ms = wall_ms, .lines = 1};
     const struct meta_store_visitor visitor = {write_setting, write_change, &w};
     char digest[DIGEST_TEXT];
     err->text[0] = '\0';
-    kedge_text_printf(
+    base_text_printf(
         out,
         "{\"backup\":\"kedge-metad\",\"format\":%d,\"version\":\"%s\",\"time_ms\":%" PRIu64 "}\n",
         FORMAT, KEDGE_VERSION, wall_ms);
@@ -124,13 +124,13 @@ int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct kedge_t
     if (status == 0)
         status = out->error;
     if (status == 0)
-        status = digest_of(kedge_text_str(out), digest, err);
+        status = digest_of(base_text_str(out), digest, err);
     if (status == 0) {
-        kedge_text_printf(out, "{\"lines\":%" PRIu64 ",\"sha256\":\"%s\"}\n", w.lines, digest);
+        base_text_printf(out, "{\"lines\":%" PRIu64 ",\"sha256\":\"%s\"}\n", w.lines, digest);
         status = out->error;
     }
     if (status != 0)
-        return err->text[0] != '\0' ? status : kedge_err(err, status, "out of memory");
+        return err->text[0] != '\0' ? status : base_err(err, status, "out of memory");
     *counts = w.counts;
     return 0;
 }
@@ -148,13 +148,13 @@ struct reading {
     bool over;     /* which was the last item */
 };
 
-static int refuse_line(const struct reading *r, struct kedge_errbuf *err)
+static int refuse_line(const struct reading *r, struct base_errbuf *err)
 {
-    return kedge_err(err, -EBADMSG,
-                     "line %" PRIu64
-                     " is nothing that this version of kedge-metad knows: restore it "
-                     "with the version that made it",
-                     r->line);
+    return base_err(err, -EBADMSG,
+                    "line %" PRIu64
+                    " is nothing that this version of kedge-metad knows: restore it "
+                    "with the version that made it",
+                    r->line);
 }
 
 static bool read_number(json_t *root, const char *name, uint64_t max, uint64_t *out)
@@ -204,7 +204,7 @@ static bool read_endpoints(json_t *array, struct meta_store_node *node)
         struct meta_store_endpoint *e = &node->endpoint[node->endpoint_count];
         if (!read_pair(array, node->endpoint_count, UINT16_MAX, &gid, &pool) ||
             !json_is_string(gid) || json_string_length(gid) != 32 ||
-            kedge_hex_decode(json_string_value(gid), e->gid, 16) != 0)
+            base_hex_decode(json_string_value(gid), e->gid, 16) != 0)
             return false;
         e->pool = (uint16_t)pool;
     }
@@ -264,13 +264,13 @@ static json_t *take_line(struct reading *r)
     return root;
 }
 
-static int add_restore(struct reading *r, struct meta_store_item *item, struct kedge_errbuf *err)
+static int add_restore(struct reading *r, struct meta_store_item *item, struct base_errbuf *err)
 {
     const uint64_t now = r->by->wall_ms, then = r->counts.time_ms, last = r->counts.revision;
     const uint64_t more = (now > then ? now - then : 0) + REVISIONS_LEFT_OUT;
     if (more > RESOURCE_NUMBER_MAX || last > RESOURCE_NUMBER_MAX - more ||
         r->by->above > RESOURCE_NUMBER_MAX - more)
-        return kedge_err(err, -ERANGE, "the backup's last revision, or its date, is too large");
+        return base_err(err, -ERANGE, "the backup's last revision, or its date, is too large");
     r->by->revision = last + more > r->by->above ? last + more : r->by->above + 1;
     r->over = true;
     snprintf(r->body, sizeof r->body, "{\"revision\":%" PRIu64 "}", last);
@@ -284,7 +284,7 @@ static int add_restore(struct reading *r, struct meta_store_item *item, struct k
     return 1;
 }
 
-static int next_item(void *user, struct meta_store_item *item, struct kedge_errbuf *err)
+static int next_item(void *user, struct meta_store_item *item, struct base_errbuf *err)
 {
     struct reading *r = user;
     json_decref(r->root);
@@ -322,12 +322,12 @@ static const char *last_line(const char *text, size_t length)
 }
 
 /* Whether the lines before `last` are those that it was written after. */
-static int check_sum(const char *text, const char *last, struct kedge_errbuf *err)
+static int check_sum(const char *text, const char *last, struct base_errbuf *err)
 {
     char digest[DIGEST_TEXT], *before = strndup(text, (size_t)(last - text));
     json_error_t error;
     if (before == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     int status = digest_of(before, digest, err);
     free(before);
     if (status != 0)
@@ -339,22 +339,22 @@ static int check_sum(const char *text, const char *last, struct kedge_errbuf *er
         lines++;
     if (sum == NULL || strcmp(sum, digest) != 0 || !read_number(root, "lines", UINT32_MAX, &said) ||
         said != lines)
-        status = kedge_err(err, -EBADMSG,
-                           "that is no whole backup of a kedge-metad, or it was changed: its last "
-                           "line does not have the number and the SHA-256 of those before it");
+        status = base_err(err, -EBADMSG,
+                          "that is no whole backup of a kedge-metad, or it was changed: its last "
+                          "line does not have the number and the SHA-256 of those before it");
     json_decref(root);
     return status;
 }
 
 int meta_backup_restore(struct meta_store *store, const char *text, size_t length,
                         struct meta_backup_restorer *by, struct meta_backup_counts *counts,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     const char *last = last_line(text, length);
     struct reading r = {.at = text, .end = last, .by = by};
     uint64_t format = 0;
     if (last == NULL)
-        return kedge_err(err, -EBADMSG, "that is no whole backup of a kedge-metad");
+        return base_err(err, -EBADMSG, "that is no whole backup of a kedge-metad");
     int status = check_sum(text, last, err);
     if (status != 0)
         return status;

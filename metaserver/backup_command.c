@@ -50,11 +50,11 @@ static void sync_directory(const char *file)
 }
 
 /* For its owner alone: hashes of tokens are in it. It has its name when it is whole and durable. */
-static int write_file(const char *file, const struct kedge_text *text, struct kedge_errbuf *err)
+static int write_file(const char *file, const struct base_text *text, struct base_errbuf *err)
 {
     char part[FILE_BYTES];
     if ((size_t)snprintf(part, sizeof part, "%s.part-XXXXXX", file) >= sizeof part)
-        return kedge_err(err, -ENAMETOOLONG, "the file's name is too long");
+        return base_err(err, -ENAMETOOLONG, "the file's name is too long");
     int fd = mkostemp(part, O_CLOEXEC); /* 0600 */
     int status = fd < 0 ? -errno : write_all(fd, text->data, text->length);
     if (status == 0 && fsync(fd) != 0)
@@ -66,28 +66,27 @@ static int write_file(const char *file, const struct kedge_text *text, struct ke
     if (status != 0) {
         if (fd >= 0)
             unlink(part);
-        return kedge_err(err, status, "%s cannot be written: %s", file, strerror(-status));
+        return base_err(err, status, "%s cannot be written: %s", file, strerror(-status));
     }
     sync_directory(file);
     return 0;
 }
 
 static int dump_store(struct meta_store *store, const char *file, struct meta_backup_counts *counts,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
-    struct kedge_text text;
-    kedge_text_init(&text, META_BACKUP_BYTES_MAX);
-    int status = meta_backup_write(store, kedge_clock_wall_ms(), &text, counts, err);
+    struct base_text text;
+    base_text_init(&text, META_BACKUP_BYTES_MAX);
+    int status = meta_backup_write(store, base_clock_wall_ms(), &text, counts, err);
     if (status == 0 && strcmp(file, "-") != 0)
         status = write_file(file, &text, err);
     else if (status == 0 && (status = write_all(STDOUT_FILENO, text.data, text.length)) != 0)
-        kedge_err(err, status, "the standard output cannot be written: %s", strerror(-status));
-    kedge_text_fini(&text);
+        base_err(err, status, "the standard output cannot be written: %s", strerror(-status));
+    base_text_fini(&text);
     return status;
 }
 
-int meta_command_backup(const struct meta_config *config, const char *file,
-                        struct kedge_errbuf *err)
+int meta_command_backup(const struct meta_config *config, const char *file, struct base_errbuf *err)
 {
     char database[DATABASE_BYTES];
     struct meta_backup_counts n;
@@ -106,7 +105,7 @@ int meta_command_backup(const struct meta_config *config, const char *file,
 }
 
 /* NUL-terminated and the caller's. */
-static int read_file(const char *file, char **out, size_t *length, struct kedge_errbuf *err)
+static int read_file(const char *file, char **out, size_t *length, struct base_errbuf *err)
 {
     struct stat st;
     int fd = open(file, O_RDONLY | O_CLOEXEC), status = 0;
@@ -130,7 +129,7 @@ static int read_file(const char *file, char **out, size_t *length, struct kedge_
         close(fd);
     if (status != 0) {
         free(text);
-        return kedge_err(err, status, "%s cannot be read: %s", file, strerror(-status));
+        return base_err(err, status, "%s cannot be read: %s", file, strerror(-status));
     }
     text[used] = '\0';
     *out = text;
@@ -158,12 +157,12 @@ static void say_restored(const char *file, const char *kept, const struct meta_b
 }
 
 int meta_command_restore(const struct meta_config *config, const char *file,
-                         struct kedge_errbuf *err)
+                         struct base_errbuf *err)
 {
     char database[DATABASE_BYTES], kept[META_CONFIG_TEXT_BYTES + 32], *text = NULL;
     struct meta_backup_counts n, before;
     char who[32];
-    struct meta_backup_restorer by = {.who = who, .wall_ms = kedge_clock_wall_ms()};
+    struct meta_backup_restorer by = {.who = who, .wall_ms = base_clock_wall_ms()};
     struct meta_store *store = NULL;
     size_t length = 0;
     name_database(config, database);

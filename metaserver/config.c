@@ -22,8 +22,8 @@ struct option {
 };
 
 #define AT(member) offsetof(struct meta_config, member)
-#define MS         KEDGE_NS_PER_MS
-#define DAY        (24 * 3600 * KEDGE_NS_PER_S)
+#define MS         BASE_NS_PER_MS
+#define DAY        (24 * 3600 * BASE_NS_PER_S)
 
 static const struct option options[] = {
     {"metaserver", "listen", TEXT, AT(listen), 0, 0, "127.0.0.1:7480",
@@ -67,7 +67,7 @@ static const struct option options[] = {
     {"fabric", "gid", GID, AT(gid), 0, 0,
      "::", "GID of this metaserver; :: lets the provider choose"},
 #define ROW(key, initial, help) {"fabric", key, SERVICE, AT(service), 0, 0, initial, help},
-    KEDGE_FAB_SERVICE_SETTINGS(ROW)};
+    FAB_SERVICE_SETTINGS(ROW)};
 #define OPTIONS (sizeof options / sizeof options[0])
 
 /* While the file is read. */
@@ -86,22 +86,22 @@ static const struct option *find_option(const char *section, const char *key)
 
 /* "auto" was open on a loopback address, where workers are too: whoever relied on it has to choose,
  * and is told what it was. */
-static int set_access(struct meta_config *config, const char *value, struct kedge_errbuf *must)
+static int set_access(struct meta_config *config, const char *value, struct base_errbuf *must)
 {
     const bool tokens = strcmp(value, "tokens") == 0;
     if (!tokens && strcmp(value, "open") != 0)
-        return kedge_err(must, -EINVAL, "must be tokens or open%s",
-                         strcmp(value, "auto") != 0
-                             ? ""
-                             : " (open is what auto was on loopback: every process that reaches "
-                               "the port may do everything)");
+        return base_err(must, -EINVAL, "must be tokens or open%s",
+                        strcmp(value, "auto") != 0
+                            ? ""
+                            : " (open is what auto was on loopback: every process that reaches "
+                              "the port may do everything)");
     config->tokens_needed = tokens;
     return 0;
 }
 
 /* 0, or -EINVAL and what the value must be. */
 static int set_option(struct meta_config *config, const struct option *o, const char *value,
-                      struct kedge_errbuf *must)
+                      struct base_errbuf *must)
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     void *at = (char *)config + o->offset;
@@ -111,73 +111,72 @@ static int set_option(struct meta_config *config, const struct option *o, const 
         for (size_t i = 0; i < 4; i++)
             known |= strcmp(levels[i], value) == 0;
         if (!known)
-            return kedge_err(must, -EINVAL, "must be error, warn, info or debug");
+            return base_err(must, -EINVAL, "must be error, warn, info or debug");
         memcpy(at, value, strlen(value) + 1);
         return 0;
     case ACCESS:
         return set_access(config, value, must);
     case TEXT:
         if (strlen(value) >= META_CONFIG_TEXT_BYTES)
-            return kedge_err(must, -EINVAL, "has at most %d characters",
-                             META_CONFIG_TEXT_BYTES - 1);
+            return base_err(must, -EINVAL, "has at most %d characters", META_CONFIG_TEXT_BYTES - 1);
         memcpy(at, value, strlen(value) + 1);
         return 0;
     case COUNT:
-        if (kedge_parse_u64(value, o->min, o->max, at) != 0)
-            return kedge_err(must, -EINVAL, "must be a number from %llu to %llu",
-                             (unsigned long long)o->min, (unsigned long long)o->max);
+        if (base_parse_u64(value, o->min, o->max, at) != 0)
+            return base_err(must, -EINVAL, "must be a number from %llu to %llu",
+                            (unsigned long long)o->min, (unsigned long long)o->max);
         return 0;
     case DURATION: {
         uint64_t ns;
-        if (kedge_parse_duration(value, &ns) != 0 || ns < o->min || ns > o->max)
-            return kedge_err(must, -EINVAL,
-                             "must be a duration such as 10s, from %llu ms to %llu days",
-                             (unsigned long long)(o->min / MS), (unsigned long long)(o->max / DAY));
+        if (base_parse_duration(value, &ns) != 0 || ns < o->min || ns > o->max)
+            return base_err(must, -EINVAL,
+                            "must be a duration such as 10s, from %llu ms to %llu days",
+                            (unsigned long long)(o->min / MS), (unsigned long long)(o->max / DAY));
         memcpy(at, &ns, sizeof ns);
         return 0;
     }
     case SERVICE:
-        return kedge_fab_service_set(at, o->key, value, must);
+        return fab_service_set(at, o->key, value, must);
     case GID:
-        if (kedge_gid_parse(value, at) != 0)
-            return kedge_err(must, -EINVAL, "must be an IPv6 address");
+        if (base_gid_parse(value, at) != 0)
+            return base_err(must, -EINVAL, "must be an IPv6 address");
         return 0;
     }
     return -EINVAL;
 }
 
 static int take_option(void *user, const char *section, const char *key, const char *value,
-                       struct kedge_errbuf *what)
+                       struct base_errbuf *what)
 {
     struct reading *r = user;
-    struct kedge_errbuf must;
+    struct base_errbuf must;
     const struct option *o = find_option(section, key);
     if (o == NULL)
-        return kedge_err(
+        return base_err(
             what, -EINVAL,
             "there is no setting %.60s in [%.60s]: see kedge-metad --help for those that are", key,
             section);
     if (r->seen[o - options])
-        return kedge_err(what, -EINVAL, "%s is set a second time: remove one", key);
+        return base_err(what, -EINVAL, "%s is set a second time: remove one", key);
     r->seen[o - options] = true;
     if (set_option(r->config, o, value, &must) != 0)
-        return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
+        return base_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
     return 0;
 }
 
-int meta_config_read(const char *path, struct meta_config *out, struct kedge_errbuf *err)
+int meta_config_read(const char *path, struct meta_config *out, struct base_errbuf *err)
 {
     struct reading r = {.config = out};
-    struct kedge_errbuf must;
+    struct base_errbuf must;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < OPTIONS; i++) {
         int status = set_option(out, &options[i], options[i].initial, &must);
-        KEDGE_ASSERT(status == 0);
+        BASE_ASSERT(status == 0);
     }
-    int status = path != NULL ? kedge_ini_read(path, take_option, &r, err) : 0;
+    int status = path != NULL ? base_ini_read(path, take_option, &r, err) : 0;
     if (status == 0 && out->listen[0] == '\0' && out->admin_socket[0] == '\0')
-        return kedge_err(err, -EINVAL, "%s: nobody could connect: set listen, admin_socket or both",
-                         path);
+        return base_err(err, -EINVAL, "%s: nobody could connect: set listen, admin_socket or both",
+                        path);
     return status;
 }
 

@@ -40,7 +40,7 @@ struct meta_directory *meta_directory_new(const struct meta_directory_limits *li
     struct meta_directory *m = calloc(1, sizeof *m);
     if (m == NULL)
         return NULL;
-    KEDGE_ASSERT(limits->max_nodes >= 1 && limits->max_nodes <= 1u << 24);
+    BASE_ASSERT(limits->max_nodes >= 1 && limits->max_nodes <= 1u << 24);
     m->limits = *limits;
     m->nodes = calloc(limits->max_nodes, sizeof *m->nodes);
     m->endpoints = calloc(limits->max_endpoints, sizeof *m->endpoints);
@@ -62,8 +62,8 @@ struct meta_directory *meta_directory_new(const struct meta_directory_limits *li
         m->endpoints[i].next = i + 1 < limits->max_endpoints ? i + 1 : NONE;
     for (int i = 0; i < LISTS; i++)
         m->lists[i].first = m->lists[i].last = NONE;
-    kedge_table_init(&m->table, KEDGE_TABLE_ENDPOINTS, memory,
-                     kedge_table_log2_slots(limits->max_endpoints), seed, generation);
+    schema_table_init(&m->table, SCHEMA_TABLE_ENDPOINTS, memory,
+                      schema_table_log2_slots(limits->max_endpoints), seed, generation);
     return m;
 }
 
@@ -79,7 +79,7 @@ void meta_directory_free(struct meta_directory *m)
     free(m);
 }
 
-const struct kedge_table_desc *meta_directory_table(const struct meta_directory *m)
+const struct schema_table_desc *meta_directory_table(const struct meta_directory *m)
 {
     return &m->table.desc;
 }
@@ -145,7 +145,7 @@ static void move_node(struct meta_directory *m, struct node *n, enum meta_node_s
         [META_NODE_EXPIRED] = {[META_NODE_LIVE] = true, /* came back */
                                [META_NODE_FREE] = true /* forgotten, removed */},
     };
-    KEDGE_ASSERT(allowed[n->state][to]);
+    BASE_ASSERT(allowed[n->state][to]);
     unlink_node(m, n);
     m->in_state[n->state] -= n->state != META_NODE_FREE;
     n->state = to;
@@ -165,7 +165,7 @@ static struct node *add_node(struct meta_directory *m, const char *id)
 {
     bool found;
     uint32_t at = meta_index_find(&m->by_id, id, &found), item = m->free_node;
-    KEDGE_ASSERT(!found && item != NONE);
+    BASE_ASSERT(!found && item != NONE);
     struct node *n = &m->nodes[item];
     m->free_node = n->next;
     *n = (struct node){.endpoints = NONE, .prev = NONE, .next = NONE};
@@ -190,7 +190,7 @@ static struct endpoint *add_endpoint(struct meta_directory *m, struct node *n,
     bool found;
     uint32_t at = meta_index_find(&m->by_key, &(struct key){gid, pool}, &found);
     uint32_t item = m->free_endpoint;
-    KEDGE_ASSERT(!found && item != NONE);
+    BASE_ASSERT(!found && item != NONE);
     struct endpoint *e = &m->endpoints[item];
     m->free_endpoint = e->next;
     *e = (struct endpoint){
@@ -207,14 +207,14 @@ static void drop_endpoint(struct meta_directory *m, uint32_t *link)
     uint32_t item = *link;
     struct endpoint *e = &m->endpoints[item];
     if (e->slot >= 0) {
-        struct kedge_endpoint_record record = {.pool = e->pool};
+        struct schema_endpoint_record record = {.pool = e->pool};
         memcpy(record.gid, e->gid, sizeof record.gid);
-        int64_t slot = kedge_table_remove(&m->table, &record);
-        KEDGE_ASSERT(slot == e->slot);
+        int64_t slot = schema_table_remove(&m->table, &record);
+        BASE_ASSERT(slot == e->slot);
     }
     bool found;
     uint32_t at = meta_index_find(&m->by_key, &(struct key){e->gid, e->pool}, &found);
-    KEDGE_ASSERT(found);
+    BASE_ASSERT(found);
     meta_index_remove(&m->by_key, at);
     *link = e->next;
     e->next = m->free_endpoint;
@@ -227,10 +227,10 @@ static void drop_endpoints(struct meta_directory *m, struct node *n)
         drop_endpoint(m, &n->endpoints);
 }
 
-static const struct kedge_endpoint_record *record_at(const struct meta_directory *m, int64_t slot)
+static const struct schema_endpoint_record *record_at(const struct meta_directory *m, int64_t slot)
 {
-    return (const struct kedge_endpoint_record *)(m->table.slots +
-                                                  (size_t)slot * KEDGE_RECORD_BYTES);
+    return (const struct schema_endpoint_record *)(m->table.slots +
+                                                   (size_t)slot * SCHEMA_RECORD_BYTES);
 }
 
 /* ---- registering ---------------------------------------------------------------------------- */
@@ -266,14 +266,14 @@ void meta_directory_durable(const struct meta_registration *r, struct meta_store
     }
 }
 
-/* Whether the endpoints that are not in the table yet find slots, chosen as kedge_table_put()
+/* Whether the endpoints that are not in the table yet find slots, chosen as schema_table_put()
  * chooses. */
 static int check_room(const struct meta_directory *m, const struct meta_registration *r,
                       struct meta_verdict *verdict)
 {
     uint32_t taken[META_STORE_NODE_ENDPOINTS], count = 0, added = 0;
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
-        const struct kedge_endpoint_record *record = &r->endpoint[i];
+        const struct schema_endpoint_record *record = &r->endpoint[i];
         const struct endpoint *e = meta_directory_find_endpoint(m, record->gid, record->pool);
         added += e == NULL;
         verdict->endpoint = i;
@@ -281,16 +281,16 @@ static int check_room(const struct meta_directory *m, const struct meta_registra
             return -ENOSPC;
         if (e != NULL && e->slot >= 0)
             continue;
-        uint32_t home = kedge_endpoint_home(&m->table.desc, record->gid, record->pool);
+        uint32_t home = schema_endpoint_home(&m->table.desc, record->gid, record->pool);
         uint32_t slot = home;
-        for (; slot < home + KEDGE_TABLE_SPAN; slot++) {
-            bool free_slot = !(record_at(m, slot)->flags & KEDGE_RECORD_LIVE);
+        for (; slot < home + SCHEMA_TABLE_SPAN; slot++) {
+            bool free_slot = !(record_at(m, slot)->flags & SCHEMA_RECORD_LIVE);
             for (uint32_t k = 0; k < count; k++)
                 free_slot &= taken[k] != slot;
             if (free_slot)
                 break;
         }
-        if (slot == home + KEDGE_TABLE_SPAN)
+        if (slot == home + SCHEMA_TABLE_SPAN)
             return -ENOSPC;
         taken[count++] = slot;
     }
@@ -304,7 +304,7 @@ int meta_directory_check(const struct meta_directory *m, const struct meta_regis
     struct meta_store_fingerprint fingerprint;
     meta_fingerprint_of(r, &fingerprint);
     *verdict = (struct meta_verdict){.created = n == NULL};
-    KEDGE_ASSERT(r->endpoint_count >= 1 && r->endpoint_count <= META_STORE_NODE_ENDPOINTS);
+    BASE_ASSERT(r->endpoint_count >= 1 && r->endpoint_count <= META_STORE_NODE_ENDPOINTS);
     if (n != NULL) {
         verdict->known_incarnation = n->incarnation;
         if (r->incarnation < n->incarnation ||
@@ -358,12 +358,12 @@ void meta_directory_apply(struct meta_directory *m, const struct meta_registrati
     n->incarnation = r->incarnation;
     meta_fingerprint_of(r, &n->fingerprint);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
-        const struct kedge_endpoint_record *record = &r->endpoint[i];
+        const struct schema_endpoint_record *record = &r->endpoint[i];
         struct endpoint *e = meta_directory_find_endpoint(m, record->gid, record->pool);
         if (e == NULL)
             e = add_endpoint(m, n, record->gid, record->pool);
-        e->slot = kedge_table_put(&m->table, record);
-        KEDGE_ASSERT(e->slot >= 0);
+        e->slot = schema_table_put(&m->table, record);
+        BASE_ASSERT(e->slot >= 0);
     }
     for (uint32_t *link = &n->endpoints; *link != NONE;) {
         if (is_in(r, &m->endpoints[*link]))
@@ -458,7 +458,7 @@ uint32_t meta_directory_lapsed(const struct meta_directory *m, const char **ids,
 void meta_directory_expire(struct meta_directory *m, uint32_t n, uint64_t now)
 {
     while (n-- > 0) {
-        KEDGE_ASSERT(m->lists[UNSAVED].first != NONE);
+        BASE_ASSERT(m->lists[UNSAVED].first != NONE);
         move_node(m, &m->nodes[m->lists[UNSAVED].first], META_NODE_EXPIRED, now);
     }
 }
@@ -501,7 +501,7 @@ static void show_node(const struct meta_directory *m, const struct node *n, uint
         memcpy(out->endpoint[k].gid, e->gid, sizeof e->gid);
         out->endpoint[k].pool = e->pool;
         if (e->slot >= 0) {
-            const struct kedge_endpoint_record *record = record_at(m, e->slot);
+            const struct schema_endpoint_record *record = record_at(m, e->slot);
             out->endpoint[k].flags = record->flags;
             out->endpoint[k].mtu = (uint16_t)(128u << (record->dctn_mtu >> 24));
         }

@@ -32,7 +32,7 @@ struct endpoint {
 
 struct meta_directory {
     struct meta_directory_limits limits;
-    struct kedge_table table;
+    struct schema_table table;
     struct node *nodes;
     struct endpoint *endpoints;
     struct meta_index by_id, by_key;

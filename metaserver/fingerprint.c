@@ -10,12 +10,12 @@ void meta_fingerprint_of(const struct meta_registration *r, struct meta_store_fi
 {
     *out = (struct meta_store_fingerprint){.count = r->endpoint_count};
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
-        const struct kedge_endpoint_record *e = &r->endpoint[i];
-        size_t from = offsetof(struct kedge_endpoint_record, gid);
-        uint32_t crc = kedge_crc32c(0, (const uint8_t *)e + from, KEDGE_RECORD_BYTES - from);
+        const struct schema_endpoint_record *e = &r->endpoint[i];
+        size_t from = offsetof(struct schema_endpoint_record, gid);
+        uint32_t crc = base_crc32c(0, (const uint8_t *)e + from, SCHEMA_RECORD_BYTES - from);
         /* Mixed before they are added: a CRC is linear, the same change in two would cancel out. */
-        out->print[i].body = (uint32_t)kedge_hash_u64(crc, 1);
-        out->print[i].key = (uint32_t)kedge_hash_gid(e->gid, e->pool, 1);
+        out->print[i].body = (uint32_t)base_hash_u64(crc, 1);
+        out->print[i].key = (uint32_t)base_hash_gid(e->gid, e->pool, 1);
         out->identity += out->print[i].body;
     }
 }

@@ -26,7 +26,7 @@ uint32_t meta_index_find(const struct meta_index *index, const void *key, bool *
 
 void meta_index_insert(struct meta_index *index, uint32_t at, uint32_t item)
 {
-    KEDGE_ASSERT(at <= index->count);
+    BASE_ASSERT(at <= index->count);
     memmove(&index->items[at + 1], &index->items[at], (index->count - at) * sizeof index->items[0]);
     index->items[at] = item;
     index->count++;
@@ -34,7 +34,7 @@ void meta_index_insert(struct meta_index *index, uint32_t at, uint32_t item)
 
 void meta_index_remove(struct meta_index *index, uint32_t at)
 {
-    KEDGE_ASSERT(at < index->count);
+    BASE_ASSERT(at < index->count);
     index->count--;
     memmove(&index->items[at], &index->items[at + 1], (index->count - at) * sizeof index->items[0]);
 }

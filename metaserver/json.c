@@ -25,7 +25,7 @@ static int read_hex(const struct json_at *at, json_t *object, const char *name, 
     uint8_t bytes[8];
     if (value == NULL)
         return required ? meta_json_bad(at, name, "is missing") : 0;
-    if (!json_is_string(value) || kedge_hex_decode(json_string_value(value), bytes, 8) != 0)
+    if (!json_is_string(value) || base_hex_decode(json_string_value(value), bytes, 8) != 0)
         return meta_json_bad(at, name, "must be a string of 16 hexadecimal digits");
     *out = 0;
     for (int i = 0; i < 8; i++)
@@ -34,7 +34,7 @@ static int read_hex(const struct json_at *at, json_t *object, const char *name, 
 }
 
 static int decode_transports(const struct json_at *at, json_t *object,
-                             struct kedge_endpoint_record *r)
+                             struct schema_endpoint_record *r)
 {
     json_t *value = json_object_get(object, "transports"), *one;
     size_t i;
@@ -43,8 +43,8 @@ static int decode_transports(const struct json_at *at, json_t *object,
     json_array_foreach(value, i, one)
     {
         const char *name = json_is_string(one) ? json_string_value(one) : "";
-        uint16_t flag = strcmp(name, "dc") == 0   ? KEDGE_RECORD_DC
-                        : strcmp(name, "rc") == 0 ? KEDGE_RECORD_RC
+        uint16_t flag = strcmp(name, "dc") == 0   ? SCHEMA_RECORD_DC
+                        : strcmp(name, "rc") == 0 ? SCHEMA_RECORD_RC
                                                   : 0;
         if (flag == 0 || r->flags & flag)
             return meta_json_bad(at, "transports", "must be \"dc\", \"rc\" or both, each once");
@@ -68,7 +68,7 @@ static int decode_mtu(const struct json_at *at, json_t *object, enum ibv_mtu *ou
 }
 
 static int decode_mr_table(const struct json_at *at, json_t *endpoint,
-                           struct kedge_endpoint_record *r)
+                           struct schema_endpoint_record *r)
 {
     static const char *const names[] = {"addr", "rkey", "log2_slots", NULL};
     json_t *object = json_object_get(endpoint, "mr_table");
@@ -95,9 +95,10 @@ static int decode_mr_table(const struct json_at *at, json_t *endpoint,
     return 0;
 }
 
-static int decode_numbers(const struct json_at *at, json_t *object, struct kedge_endpoint_record *r)
+static int decode_numbers(const struct json_at *at, json_t *object,
+                          struct schema_endpoint_record *r)
 {
-    bool dc = r->flags & KEDGE_RECORD_DC, rc = r->flags & KEDGE_RECORD_RC;
+    bool dc = r->flags & SCHEMA_RECORD_DC, rc = r->flags & SCHEMA_RECORD_RC;
     uint64_t pool = 0, dct = 0, ud_qpn = 0, ud_qkey = 0, lid = 0, dc_key = 0;
     int status = meta_json_number(at, object, "pool", true, 0, UINT16_MAX, &pool);
     if (status == 0)
@@ -120,7 +121,7 @@ static int decode_numbers(const struct json_at *at, json_t *object, struct kedge
 }
 
 static int decode_endpoint(const struct json_at *at, json_t *object,
-                           struct kedge_endpoint_record *r)
+                           struct schema_endpoint_record *r)
 {
     static const char *const names[] = {"gid",    "pool",     "transports",  "dct_number",
                                         "dc_key", "mtu",      "ud_qpn",      "ud_qkey",
@@ -143,7 +144,7 @@ static int decode_endpoint(const struct json_at *at, json_t *object,
         status = decode_numbers(at, object, r);
     if (status == 0)
         status = decode_mr_table(at, object, r);
-    r->flags |= KEDGE_RECORD_LIVE;
+    r->flags |= SCHEMA_RECORD_LIVE;
     return status;
 }
 
@@ -153,7 +154,7 @@ static int decode_endpoints(struct json_at *at, json_t *array, struct meta_regis
     if (count < 1 || count > META_STORE_NODE_ENDPOINTS)
         return meta_json_bad(at, "endpoints", "must be an array of 1 to 16 endpoints");
     for (size_t i = 0; i < count; i++) {
-        struct kedge_endpoint_record *r = &out->endpoint[i];
+        struct schema_endpoint_record *r = &out->endpoint[i];
         snprintf(at->prefix, sizeof at->prefix, "endpoints[%u].", (unsigned)i);
         r->incarnation = out->incarnation;
         int status = decode_endpoint(at, json_array_get(array, i), r);

@@ -122,7 +122,7 @@ int meta_json_gid(const struct json_at *at, json_t *object, const char *name, bo
     uint8_t gid[16];
     if (value == NULL)
         return required ? meta_json_bad(at, name, "is missing") : 0;
-    if (!json_is_string(value) || kedge_gid_parse(json_string_value(value), gid) != 0 ||
+    if (!json_is_string(value) || base_gid_parse(json_string_value(value), gid) != 0 ||
         memcmp(gid, none, sizeof none) == 0 || gid[0] == 0xff)
         return meta_json_bad(at, name, "must be a unicast IPv6 address");
     memcpy(out, gid, sizeof gid);

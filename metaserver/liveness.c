@@ -39,7 +39,7 @@ struct meta_liveness *meta_liveness_new(uint32_t events, uint64_t generation)
     struct meta_liveness *l = calloc(1, sizeof *l);
     if (l == NULL)
         return NULL;
-    KEDGE_ASSERT(events >= 1 && events <= 1u << 24);
+    BASE_ASSERT(events >= 1 && events <= 1u << 24);
     *l = (struct meta_liveness){.most = events,
                                 .room = events + events / 2 + META_LIVENESS_OF_NODE,
                                 .buckets = 64,
@@ -67,7 +67,7 @@ void meta_liveness_free(struct meta_liveness *l)
 
 static uint32_t *bucket_of(struct meta_liveness *l, const char *node)
 {
-    return &l->newest[kedge_crc32c(0, node, strlen(node)) & (l->buckets - 1)];
+    return &l->newest[base_crc32c(0, node, strlen(node)) & (l->buckets - 1)];
 }
 
 static void link_entry(struct meta_liveness *l, uint32_t at)
@@ -135,7 +135,7 @@ void meta_liveness_add(struct meta_liveness *l, const struct meta_liveness_event
         drop_oldest(l);
     if (l->end == l->room)
         sweep_dead(l);
-    KEDGE_ASSERT(l->end < l->room);
+    BASE_ASSERT(l->end < l->room);
     struct entry *e = &l->entries[l->end];
     *e = (struct entry){.event = *event};
     e->event.position = ++l->position;

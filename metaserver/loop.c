@@ -30,19 +30,19 @@ struct metad {
     uv_poll_t http, fabric, device;
     uv_timer_t tick;
     uv_signal_t term, interrupt;
-    struct kedge_http_server *server;
+    struct http_server *server;
     struct meta_service *service;
-    struct kedge_fab *fab;
-    struct kedge_text body; /* of the answer that is being made */
-    bool port_down;         /* as the device says */
-    const char *lost;       /* the device, and why; NULL: it is there */
+    struct fab *fab;
+    struct base_text body; /* of the answer that is being made */
+    bool port_down;        /* as the device says */
+    const char *lost;      /* the device, and why; NULL: it is there */
 };
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
 static int next_piece(void *data, const char **bytes, size_t *length)
 {
-    return meta_watch_next(data, kedge_clock_ns(), bytes, length);
+    return meta_watch_next(data, base_clock_ns(), bytes, length);
 }
 
 static void stream_over(void *data)
@@ -52,59 +52,59 @@ static void stream_over(void *data)
 
 static void wake_stream(void *token)
 {
-    kedge_http_stream_wake(token);
+    http_stream_wake(token);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static void send_reply(struct kedge_http_request *request, const struct meta_service_answer *answer,
-                       const struct kedge_text *body)
+static void send_reply(struct http_request *request, const struct meta_service_answer *answer,
+                       const struct base_text *body)
 {
     if (body->error != 0) {
-        kedge_http_reply_error(request, body->error, NULL);
+        http_reply_error(request, body->error, NULL);
         return;
     }
-    struct kedge_http_response response = {.status = answer->status,
-                                           .content_type = answer->content_type,
-                                           .body = body->length > 0 ? body->data : NULL,
-                                           .body_length = body->length};
-    const struct kedge_http_stream stream = {next_piece, stream_over, answer->watch};
-    struct kedge_http_header *header = response.headers;
+    struct http_response response = {.status = answer->status,
+                                     .content_type = answer->content_type,
+                                     .body = body->length > 0 ? body->data : NULL,
+                                     .body_length = body->length};
+    const struct http_stream stream = {next_piece, stream_over, answer->watch};
+    struct http_header *header = response.headers;
     char tag[24];
     snprintf(tag, sizeof tag, "\"%" PRIu64 "\"", answer->revision);
     if (answer->authenticate[0] != '\0')
-        *header++ = (struct kedge_http_header){"WWW-Authenticate", answer->authenticate};
+        *header++ = (struct http_header){"WWW-Authenticate", answer->authenticate};
     if (answer->allow[0] != '\0')
-        *header++ = (struct kedge_http_header){"Allow", answer->allow};
+        *header++ = (struct http_header){"Allow", answer->allow};
     if (answer->revision != 0)
-        *header++ = (struct kedge_http_header){"ETag", tag};
+        *header++ = (struct http_header){"ETag", tag};
     if (answer->watch != NULL)
-        (void)kedge_http_stream(request, &response, &stream);
+        (void)http_stream(request, &response, &stream);
     else
-        (void)kedge_http_reply(request, &response);
+        (void)http_reply(request, &response);
 }
 
 static void reply_later(void *token, const struct meta_service_answer *answer,
-                        const struct kedge_text *body)
+                        const struct base_text *body)
 {
     send_reply(token, answer, body);
 }
 
 static bool is_gone(void *token)
 {
-    return kedge_http_client_gone(token);
+    return http_client_gone(token);
 }
 
 /* What the server answers by itself, for the metrics. */
 static void count_refusals(struct metad *m)
 {
-    struct kedge_http_server_stats stats;
-    kedge_http_server_stats(m->server, &stats);
+    struct http_server_stats stats;
+    http_server_stats(m->server, &stats);
     m->service->count.http_refused = stats.refused;
     m->service->count.http_rejected = stats.rejected;
     m->service->count.http_limited = stats.limited;
     m->service->count.http_dropped = stats.dropped;
-    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++)
+    for (int rank = 0; rank < HTTP_RANKS; rank++)
         m->service->count.http_connections[rank] = stats.ranked[rank];
 }
 
@@ -113,29 +113,29 @@ static void add_query(void *user, const char *name, const char *value)
     meta_service_add_parameter(user, name, value);
 }
 
-static bool is_local(const struct kedge_http_request *request)
+static bool is_local(const struct http_request *request)
 {
     return request->local && (request->peer_uid == 0 || request->peer_uid == geteuid());
 }
 
 /* Agents, and who may change something, come first. */
-static struct kedge_http_who identify_client(void *user, const struct kedge_http_request *request)
+static struct http_who identify_client(void *user, const struct http_request *request)
 {
     const struct metad *m = user;
     const struct meta_caller caller =
-        meta_access_caller(m->service->resources, kedge_http_header(request, "Authorization"),
-                           is_local(request), kedge_clock_wall_ms());
+        meta_access_caller(m->service->resources, http_header(request, "Authorization"),
+                           is_local(request), base_clock_wall_ms());
     if (caller.kind == META_CALLER_LOCAL)
-        return (struct kedge_http_who){.rank = KEDGE_HTTP_TRUSTED};
+        return (struct http_who){.rank = HTTP_TRUSTED};
     if (caller.kind != META_CALLER_TOKEN)
-        return (struct kedge_http_who){.rank = KEDGE_HTTP_ANONYMOUS};
+        return (struct http_who){.rank = HTTP_ANONYMOUS};
     const enum meta_scope scope = caller.token->token.scope;
     const bool reads = scope == META_SCOPE_READER || scope == META_SCOPE_WORKER;
-    return (struct kedge_http_who){.rank = reads ? KEDGE_HTTP_KNOWN : KEDGE_HTTP_TRUSTED,
-                                   .id = caller.token->revision};
+    return (struct http_who){.rank = reads ? HTTP_KNOWN : HTTP_TRUSTED,
+                             .id = caller.token->revision};
 }
 
-static enum kedge_http_verdict handle_request(void *user, struct kedge_http_request *request)
+static enum http_verdict handle_request(void *user, struct http_request *request)
 {
     struct metad *m = user;
     struct meta_service_answer answer;
@@ -147,41 +147,41 @@ static enum kedge_http_verdict handle_request(void *user, struct kedge_http_requ
     struct meta_service_request asked = {
         .method = request->method,
         .path = request->path,
-        .content_type = kedge_http_header(request, "Content-Type"),
-        .if_match = kedge_http_header(request, "If-Match"),
-        .if_none_match = kedge_http_header(request, "If-None-Match"),
-        .authorization = kedge_http_header(request, "Authorization"),
+        .content_type = http_header(request, "Content-Type"),
+        .if_match = http_header(request, "If-Match"),
+        .if_none_match = http_header(request, "If-None-Match"),
+        .authorization = http_header(request, "Authorization"),
         .local = is_local(request),
-        .wall_ms = kedge_clock_wall_ms(),
+        .wall_ms = base_clock_wall_ms(),
         .who = who,
         .body = request->body,
         .body_bytes = request->body_length,
         .token = request,
     };
-    kedge_http_queries(request, add_query, &asked);
+    http_queries(request, add_query, &asked);
     count_refusals(m);
-    kedge_text_reset(&m->body);
-    meta_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
+    base_text_reset(&m->body);
+    meta_service_handle(m->service, &asked, base_clock_ns(), &m->body, &answer);
     if (answer.status == META_SERVICE_LATER)
-        return KEDGE_HTTP_DEFER;
+        return HTTP_DEFER;
     send_reply(request, &answer, &m->body);
-    return KEDGE_HTTP_REPLIED;
+    return HTTP_REPLIED;
 }
 
 static void on_http(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
     (void)status, (void)events;
-    kedge_http_server_run(m->server);
-    meta_service_advance(m->service, kedge_clock_ns());
+    http_server_run(m->server);
+    meta_service_advance(m->service, base_clock_ns());
 }
 
 static void on_fabric(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
     (void)status, (void)events;
-    (void)kedge_fab_run(m->fab);
-    meta_service_advance(m->service, kedge_clock_ns());
+    (void)fab_run(m->fab);
+    meta_service_advance(m->service, base_clock_ns());
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -194,7 +194,7 @@ static void close_handle(uv_handle_t *handle, void *user)
 /* The table can no longer be read, and nothing but a new process opens the device again. */
 static void give_up(struct metad *m, const char *why)
 {
-    kedge_log(KEDGE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", why);
+    base_log(BASE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", why);
     m->lost = why;
     uv_walk(&m->loop, close_handle, NULL);
 }
@@ -205,19 +205,19 @@ static void note_port(struct metad *m, bool down)
         return;
     m->port_down = down;
     if (down)
-        kedge_log(KEDGE_LOG_ERROR, "the device's port is down: agents cannot read the table",
-                  "port=%u", m->fab->caps.port_num);
+        base_log(BASE_LOG_ERROR, "the device's port is down: agents cannot read the table",
+                 "port=%u", m->fab->caps.port_num);
     else
-        kedge_log(KEDGE_LOG_INFO, "the device's port is up", "port=%u", m->fab->caps.port_num);
+        base_log(BASE_LOG_INFO, "the device's port is up", "port=%u", m->fab->caps.port_num);
 }
 
 /* Its queue pairs' events say nothing new: an agent whose connection broke registers again. */
 static void on_device(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
-    struct kedge_fab_event e;
+    struct fab_event e;
     (void)status, (void)events;
-    while (m->lost == NULL && kedge_fab_get_event(m->fab, &e))
+    while (m->lost == NULL && fab_get_event(m->fab, &e))
         switch (e.type) {
         case IBV_EVENT_DEVICE_FATAL:
             give_up(m, "it was removed, or its driver gave up");
@@ -228,10 +228,10 @@ static void on_device(uv_poll_t *poll, int status, int events)
             break;
         case IBV_EVENT_GID_CHANGE:
         case IBV_EVENT_LID_CHANGE:
-            kedge_log(KEDGE_LOG_WARN,
-                      "the port's addresses have changed: if this metaserver's is not among them "
-                      "any more, restart it",
-                      "port=%u", m->fab->caps.port_num);
+            base_log(BASE_LOG_WARN,
+                     "the port's addresses have changed: if this metaserver's is not among them "
+                     "any more, restart it",
+                     "port=%u", m->fab->caps.port_num);
             break;
         default:
             break;
@@ -241,18 +241,18 @@ static void on_device(uv_poll_t *poll, int status, int events)
 static void on_tick(uv_timer_t *timer)
 {
     struct metad *m = timer->data;
-    const uint64_t now_ns = kedge_clock_ns();
-    meta_service_tick(m->service, now_ns, kedge_clock_wall_ms());
+    const uint64_t now_ns = base_clock_ns();
+    meta_service_tick(m->service, now_ns, base_clock_wall_ms());
     if (m->service->responders != NULL)
         meta_responders_tick(m->service->responders, now_ns);
     meta_service_advance(m->service, now_ns);
-    kedge_notify_tick(now_ns);
+    base_notify_tick(now_ns);
 }
 
 static void on_signal(uv_signal_t *sig, int number)
 {
     struct metad *m = sig->data;
-    kedge_log(KEDGE_LOG_INFO, "stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
+    base_log(BASE_LOG_INFO, "stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
     uv_walk(&m->loop, close_handle, NULL);
 }
 
@@ -261,15 +261,15 @@ static int start_watching(struct metad *m)
 {
     m->http.data = m->fabric.data = m->device.data = m->tick.data = m->term.data =
         m->interrupt.data = m;
-    int status = uv_poll_init(&m->loop, &m->http, kedge_http_server_fd(m->server));
+    int status = uv_poll_init(&m->loop, &m->http, http_server_fd(m->server));
     if (status == 0)
         status = uv_poll_start(&m->http, UV_READABLE, on_http);
     if (status == 0)
-        status = uv_poll_init(&m->loop, &m->fabric, kedge_fab_ctl_fd(m->fab));
+        status = uv_poll_init(&m->loop, &m->fabric, fab_ctl_fd(m->fab));
     if (status == 0)
         status = uv_poll_start(&m->fabric, UV_READABLE, on_fabric);
     if (status == 0)
-        status = uv_poll_init(&m->loop, &m->device, kedge_fab_event_fd(m->fab));
+        status = uv_poll_init(&m->loop, &m->device, fab_event_fd(m->fab));
     if (status == 0)
         status = uv_poll_start(&m->device, UV_READABLE, on_device);
     if (status == 0)
@@ -297,13 +297,13 @@ static void say_first_token(const struct metad *m, const struct meta_config *con
     if (t != NULL || !config->tokens_needed)
         return;
     if (config->admin_socket[0] != '\0')
-        kedge_log(KEDGE_LOG_WARN, "there is no token of the scope admin yet",
-                  "make_one=\"rdmactl --server unix:%s token create NAME scope=admin\"",
-                  config->admin_socket);
+        base_log(BASE_LOG_WARN, "there is no token of the scope admin yet",
+                 "make_one=\"rdmactl --server unix:%s token create NAME scope=admin\"",
+                 config->admin_socket);
     else
-        kedge_log(KEDGE_LOG_WARN,
-                  "there is no token of the scope admin, and no way to make one: set admin_socket",
-                  "access=tokens");
+        base_log(BASE_LOG_WARN,
+                 "there is no token of the scope admin, and no way to make one: set admin_socket",
+                 "access=tokens");
 }
 
 /* A choice, and one that is easily forgotten. Who comes by the admin socket may all in any case. */
@@ -311,8 +311,8 @@ static void say_open(const struct meta_config *config)
 {
     if (config->tokens_needed || config->listen[0] == '\0')
         return;
-    kedge_log(
-        KEDGE_LOG_WARN,
+    base_log(
+        BASE_LOG_WARN,
         "whoever reaches the port may register nodes, change settings, cordon nodes and revoke "
         "leases without a token, workers of this host included: say access = tokens where "
         "they are not trusted",
@@ -321,18 +321,18 @@ static void say_open(const struct meta_config *config)
 
 static void say_ready(const struct metad *m, const struct meta_config *config)
 {
-    uint16_t port = kedge_http_server_port(m->server);
+    uint16_t port = http_server_port(m->server);
     struct meta_directory_counts count = meta_directory_count(m->service->directory);
-    char status[KEDGE_NOTIFY_TEXT];
+    char status[BASE_NOTIFY_TEXT];
     printf("kedge-metad: ready, port %u\n", port);
     fflush(stdout);
-    kedge_log(KEDGE_LOG_INFO, "ready", "port=%u admin_socket=\"%s\" access=%s nodes=%u", port,
-              config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
+    base_log(BASE_LOG_INFO, "ready", "port=%u admin_socket=\"%s\" access=%s nodes=%u", port,
+             config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
     say_first_token(m, config);
     say_open(config);
     snprintf(status, sizeof status, "port %u, access %s", port,
              config->tokens_needed ? "tokens" : "open");
-    kedge_notify_ready(status);
+    base_notify_ready(status);
 }
 
 /* Beside what is configured, this host's own name, which Debian resolves to 127.0.1.1: no page is
@@ -346,7 +346,7 @@ static void list_hosts(const struct meta_config *config, char *out, size_t size)
 }
 
 static int listen_http(struct metad *m, const struct meta_config *config, const char *config_path,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     char setting[512], hosts[META_CONFIG_TEXT_BYTES + 2 * HOST_NAME_MAX + 4];
     /* Where nobody needs a token, agents are anonymous clients too. */
@@ -356,7 +356,7 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
     list_hosts(config, hosts, sizeof hosts);
     snprintf(setting, sizeof setting, "listen or admin_socket in %.460s",
              config_path == NULL ? "the configuration" : config_path);
-    struct kedge_http_server_config http = {
+    struct http_server_config http = {
         .listen = config->listen[0] != '\0' ? config->listen : NULL,
         .unix_path = config->admin_socket[0] != '\0' ? config->admin_socket : NULL,
         .program = "kedge-metad",
@@ -376,17 +376,17 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
         .handle = handle_request,
         .user = m,
     };
-    return kedge_http_server_new(&http, &m->server, err);
+    return http_server_new(&http, &m->server, err);
 }
 
 int meta_daemon_serve(const struct meta_config *config, const char *config_path,
-                      struct meta_service *service, struct kedge_fab *fab, struct kedge_errbuf *err)
+                      struct meta_service *service, struct fab *fab, struct base_errbuf *err)
 {
     struct metad m = {.service = service, .fab = fab};
     int status = uv_loop_init(&m.loop);
     if (status != 0)
-        return kedge_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
-    kedge_text_init(&m.body, ANSWER_MAX);
+        return base_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
+    base_text_init(&m.body, ANSWER_MAX);
     service->answer = reply_later;
     service->gone = is_gone;
     service->wake = wake_stream;
@@ -394,27 +394,27 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
     if (status == 0) {
         status = start_watching(&m);
         if (status != 0)
-            kedge_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
+            base_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
     }
     if (status == 0)
         say_ready(&m, config);
     else
         uv_walk(&m.loop, close_handle, NULL);
     uv_run(&m.loop, UV_RUN_DEFAULT);
-    kedge_notify_stopping();
+    base_notify_stopping();
     /* While there is a server to answer with: it does not end with requests that are deferred. */
     if (service->responders != NULL)
         meta_responders_stop(service->responders);
     meta_queries_stop(service);
-    meta_service_advance(service, kedge_clock_ns());
-    kedge_http_server_free(m.server);
-    kedge_text_fini(&m.body);
+    meta_service_advance(service, base_clock_ns());
+    http_server_free(m.server);
+    base_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);
-    KEDGE_ASSERT(closed == 0);
+    BASE_ASSERT(closed == 0);
     if (status == 0 && m.lost != NULL)
-        status = kedge_err(err, -ENODEV,
-                           "the device cannot be used any more: %s; see the log; it begins anew "
-                           "when the supervisor restarts it",
-                           m.lost);
+        status = base_err(err, -ENODEV,
+                          "the device cannot be used any more: %s; see the log; it begins anew "
+                          "when the supervisor restarts it",
+                          m.lost);
     return status;
 }

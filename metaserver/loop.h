@@ -12,7 +12,6 @@
  * the port. fab is borrowed. In the end the service's responders are stopped. 0; or -errno and a
  * sentence when it could not begin. */
 int meta_daemon_serve(const struct meta_config *config, const char *config_path,
-                      struct meta_service *service, struct kedge_fab *fab,
-                      struct kedge_errbuf *err);
+                      struct meta_service *service, struct fab *fab, struct base_errbuf *err);
 
 #endif

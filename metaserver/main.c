@@ -51,7 +51,7 @@ static int fail_with(const char *sentence)
 }
 
 static int make_core(const struct meta_config *config, const struct meta_table_endpoint *e,
-                     struct meta_service *service, struct kedge_errbuf *err)
+                     struct meta_service *service, struct base_errbuf *err)
 {
     struct meta_directory_limits limits = {
         .max_nodes = (uint32_t)config->max_nodes,
@@ -60,20 +60,20 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
         .forget_ns = config->forget_after_ns,
     };
     uint64_t random[2]; /* seed, generation */
-    int status = kedge_random_bytes(random, sizeof random);
+    int status = base_random_bytes(random, sizeof random);
     if (status != 0)
-        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
+        return base_err(err, status, "there are no random numbers: %s", strerror(-status));
     service->directory = meta_directory_new(&limits, e->mem.addr, random[0], random[1]);
     if (service->directory == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
+        return base_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
     service->resources = meta_resources_new((uint32_t)config->events);
     if (service->resources == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory: lower events");
+        return base_err(err, -ENOMEM, "out of memory: lower events");
     service->liveness = meta_liveness_new(
         (uint32_t)(config->max_nodes < NODES_TOLD ? config->max_nodes : NODES_TOLD) + OTHERS_TOLD,
         random[1]);
     if (service->liveness == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory: lower max_nodes");
+        return base_err(err, -ENOMEM, "out of memory: lower max_nodes");
     service->max_watches = (uint32_t)config->max_watches;
     service->reader_watches = (uint32_t)config->reader_watches;
     service->tokens_needed = config->tokens_needed;
@@ -85,20 +85,20 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
 
 /* Agents with DC need none; without it every one does, and the first should not have to wait. */
 static int make_readers(const struct meta_config *config, const struct meta_table_endpoint *e,
-                        struct meta_service *service, struct kedge_errbuf *err)
+                        struct meta_service *service, struct base_errbuf *err)
 {
-    if (!(e->fab->caps.transports & KEDGE_FAB_RC))
+    if (!(e->fab->caps.transports & FAB_RC))
         return 0;
     return meta_responders_new(e->pd, (uint32_t)config->max_endpoints, e->dct == NULL,
                                &service->responders, err);
 }
 
-static int run_server(const struct meta_config *config, const char *path, struct kedge_errbuf *err)
+static int run_server(const struct meta_config *config, const char *path, struct base_errbuf *err)
 {
     struct meta_service service = {.directory = NULL};
     struct meta_table_endpoint endpoint = {.fab = NULL};
     char database[META_CONFIG_TEXT_BYTES + 16];
-    size_t bytes = kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_endpoints));
+    size_t bytes = schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
     snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
     int status = meta_store_sqlite(database, &service.store, err);
     if (status == 0)
@@ -108,7 +108,7 @@ static int run_server(const struct meta_config *config, const char *path, struct
     if (status == 0)
         status = make_readers(config, &endpoint, &service, err);
     if (status == 0)
-        status = meta_service_load(&service, kedge_clock_ns(), err);
+        status = meta_service_load(&service, base_clock_ns(), err);
     if (status == 0)
         status = meta_daemon_serve(config, path, &service, endpoint.fab, err);
     meta_responders_free(service.responders);
@@ -128,8 +128,8 @@ int main(int argc, char **argv)
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     struct meta_config config;
-    struct kedge_errbuf err;
-    enum kedge_log_level level = KEDGE_LOG_INFO;
+    struct base_errbuf err;
+    enum base_log_level level = BASE_LOG_INFO;
     const char *path = NULL;
     bool check = false;
     for (int option; (option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
             check = true;
             break;
         case 'v':
-            printf("kedge-metad %s\n", kedge_version_text());
+            printf("kedge-metad %s\n", base_version_text());
             return EXIT_SUCCESS;
         case 'h':
             print_help();
@@ -176,9 +176,9 @@ int main(int argc, char **argv)
         printf("kedge-metad: the settings are right\n");
         return EXIT_SUCCESS;
     }
-    (void)kedge_log_parse_level(config.log_level, &level);
-    kedge_log_init("kedge-metad", level);
+    (void)base_log_parse_level(config.log_level, &level);
+    base_log_init("kedge-metad", level);
     signal(SIGPIPE, SIG_IGN);
-    kedge_notify_init();
+    base_notify_init();
     return run_server(&config, path, &err) == 0 ? EXIT_SUCCESS : fail_with(err.text);
 }

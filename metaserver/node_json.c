@@ -155,39 +155,39 @@ int meta_json_report(const void *body, size_t bytes, uint32_t *incarnation, stru
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Nothing in labels needs an escape. */
-static void write_labels(struct kedge_text *out, const struct meta_labels *labels)
+static void write_labels(struct base_text *out, const struct meta_labels *labels)
 {
     struct meta_label one;
     const char *comma = "";
-    kedge_text_printf(out, "{");
+    base_text_printf(out, "{");
     for (const char *at = labels->text; meta_labels_next(at, &one); at = one.next) {
-        kedge_text_printf(out, "%s\"%s\":\"%s\"", comma, one.key, one.value);
+        base_text_printf(out, "%s\"%s\":\"%s\"", comma, one.key, one.value);
         comma = ",";
     }
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
 }
 
-void meta_node_json_write(struct kedge_text *out, const struct meta_node_spec *node)
+void meta_node_json_write(struct base_text *out, const struct meta_node_spec *node)
 {
-    kedge_text_printf(out, "\"labels\":");
+    base_text_printf(out, "\"labels\":");
     write_labels(out, &node->labels);
-    kedge_text_printf(out, ",\"cordoned\":%s,\"draining\":%s", node->cordoned ? "true" : "false",
-                      node->draining ? "true" : "false");
+    base_text_printf(out, ",\"cordoned\":%s,\"draining\":%s", node->cordoned ? "true" : "false",
+                     node->draining ? "true" : "false");
     if (node->grace_ms != 0)
-        kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, node->grace_ms);
+        base_text_printf(out, ",\"grace_ms\":%" PRIu64, node->grace_ms);
     if (node->reason[0] == '\0')
         return;
-    kedge_text_printf(out, ",\"reason\":");
-    kedge_text_json(out, node->reason);
+    base_text_printf(out, ",\"reason\":");
+    base_text_json(out, node->reason);
 }
 
-void meta_pool_json_write(struct kedge_text *out, const struct meta_pool *pool)
+void meta_pool_json_write(struct base_text *out, const struct meta_pool *pool)
 {
-    kedge_text_printf(out, "\"nodes\":");
+    base_text_printf(out, "\"nodes\":");
     write_labels(out, &pool->nodes);
     resource_numbers_write(out, resource_table(RESOURCE_POOL), &pool->numbers);
     for (uint32_t i = 0; i < pool->tenant_count; i++)
-        kedge_text_printf(out, "%s\"%s\"", i == 0 ? ",\"tenants\":[" : ",", pool->tenants[i]);
+        base_text_printf(out, "%s\"%s\"", i == 0 ? ",\"tenants\":[" : ",", pool->tenants[i]);
     if (pool->tenant_count > 0)
-        kedge_text_printf(out, "]");
+        base_text_printf(out, "]");
 }

@@ -15,7 +15,7 @@ int meta_pool_json_decode(const struct json_at *at, json_t *root, bool stored,
                           struct meta_pool *out);
 
 /* Append members, without braces. */
-void meta_node_json_write(struct kedge_text *out, const struct meta_node_spec *node);
-void meta_pool_json_write(struct kedge_text *out, const struct meta_pool *pool);
+void meta_node_json_write(struct base_text *out, const struct meta_node_spec *node);
+void meta_pool_json_write(struct base_text *out, const struct meta_pool *pool);
 
 #endif

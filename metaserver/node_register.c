@@ -31,44 +31,44 @@ static struct pending *pending_of(const struct meta_responder_request *request)
 
 /* ---- what is said --------------------------------------------------------------------------- */
 
-static void write_endpoint(struct kedge_text *out, const struct meta_service_endpoint *e,
+static void write_endpoint(struct base_text *out, const struct meta_service_endpoint *e,
                            const struct meta_responder_request *ready)
 {
-    char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(out, "\"endpoint\":{\"gid\":\"%s\"", kedge_gid_format(e->gid, gid));
+    char gid[BASE_GID_TEXT];
+    base_text_printf(out, "\"endpoint\":{\"gid\":\"%s\"", base_gid_format(e->gid, gid));
     if (e->lid != 0)
-        kedge_text_printf(out, ",\"lid\":%u", e->lid);
+        base_text_printf(out, ",\"lid\":%u", e->lid);
     if (e->dct_number != 0)
-        kedge_text_printf(out, ",\"dct_number\":%" PRIu32 ",\"dc_key\":\"%016" PRIx64 "\"",
-                          e->dct_number, e->dc_key);
+        base_text_printf(out, ",\"dct_number\":%" PRIu32 ",\"dc_key\":\"%016" PRIx64 "\"",
+                         e->dct_number, e->dc_key);
     if (ready != NULL)
-        kedge_text_printf(
+        base_text_printf(
             out, ",\"rc\":{\"qpn\":%" PRIu32 ",\"psn\":%" PRIu32 ",\"mtu\":%u,\"reads\":%u}",
             ready->qpn, ready->psn, 128u << ready->mtu, ready->reads);
-    kedge_text_printf(out, "},");
+    base_text_printf(out, "},");
 }
 
 static void write_registered(struct call *c, uint32_t incarnation,
                              const struct meta_responder_request *ready)
 {
     const struct meta_service_endpoint *e = &c->s->endpoint;
-    const struct kedge_table_desc *table = meta_directory_table(c->s->directory);
-    uint64_t lease_ms = c->s->node_lease_ns / KEDGE_NS_PER_MS;
-    kedge_text_printf(c->body,
-                      "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"node_lease_ms\":%" PRIu64
-                      ",\"metaserver\":{\"generation\":\"%016" PRIx64 "\",",
-                      c->id, incarnation, lease_ms, table->generation);
+    const struct schema_table_desc *table = meta_directory_table(c->s->directory);
+    uint64_t lease_ms = c->s->node_lease_ns / BASE_NS_PER_MS;
+    base_text_printf(c->body,
+                     "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"node_lease_ms\":%" PRIu64
+                     ",\"metaserver\":{\"generation\":\"%016" PRIx64 "\",",
+                     c->id, incarnation, lease_ms, table->generation);
     write_endpoint(c->body, e, ready);
-    kedge_text_printf(c->body,
-                      "\"table\":{\"addr\":\"%016" PRIx64 "\",\"rkey\":%" PRIu32
-                      ",\"log2_slots\":%" PRIu32 ",\"seed\":\"%016" PRIx64
-                      "\",\"generation\":\"%016" PRIx64 "\",\"version\":%u}}}\n",
-                      e->table_addr, e->table_rkey, table->log2_slots, table->seed,
-                      table->generation, (unsigned)table->version);
+    base_text_printf(c->body,
+                     "\"table\":{\"addr\":\"%016" PRIx64 "\",\"rkey\":%" PRIu32
+                     ",\"log2_slots\":%" PRIu32 ",\"seed\":\"%016" PRIx64
+                     "\",\"generation\":\"%016" PRIx64 "\",\"version\":%u}}}\n",
+                     e->table_addr, e->table_rkey, table->log2_slots, table->seed,
+                     table->generation, (unsigned)table->version);
 }
 
 static void refuse_registration(struct call *c, int status, const struct meta_verdict *verdict,
-                                const struct kedge_errbuf *err)
+                                const struct base_errbuf *err)
 {
     char detail[160], field[32] = "";
     if (verdict->endpoint != UINT32_MAX)
@@ -96,7 +96,7 @@ static int register_node(struct call *c, const struct meta_registration *r,
                          const struct meta_responder_request *ready)
 {
     struct meta_verdict verdict;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     int status = meta_service_register(c->s, r, c->now, &verdict, &err);
     if (status != 0) {
         refuse_registration(c, status, &verdict, &err);
@@ -155,9 +155,9 @@ static void conclude_registration(struct call *c, struct pending *p)
         return;
     }
     if (request->status != -ECANCELED &&
-        kedge_log_allow(&c->s->reader_log, c->now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "no queue pair for a reader",
-                  "node=%s error=\"%s\" suppressed=%u", c->id, request->err.text, suppressed);
+        base_log_allow(&c->s->reader_log, c->now, 10 * BASE_NS_PER_S, 10, &suppressed))
+        base_log(BASE_LOG_WARN, "no queue pair for a reader", "node=%s error=\"%s\" suppressed=%u",
+                 c->id, request->err.text, suppressed);
     meta_rest_problem(c, REST_NO_QUEUE_PAIR, request->err.text);
 }
 
@@ -167,16 +167,16 @@ void meta_service_advance(struct meta_service *s, uint64_t now)
     meta_rest_proxy_advance(s, now);
     while (s->responders != NULL && (request = meta_responders_next(s->responders)) != NULL) {
         struct pending *p = pending_of(request);
-        struct kedge_text body;
+        struct base_text body;
         struct meta_service_answer answer = META_SERVICE_ANSWER;
         struct call c = {.s = s, .now = now, .body = &body, .answer = &answer};
         memcpy(c.id, request->id, sizeof c.id);
-        kedge_text_init(&body, ANSWER_MAX);
+        base_text_init(&body, ANSWER_MAX);
         meta_service_lapse(s, now);
         conclude_registration(&c, p);
         s->count.http[answer.status]++;
         s->answer(p->token, &answer, &body);
-        kedge_text_fini(&body);
+        base_text_fini(&body);
         free(p);
     }
 }
@@ -186,7 +186,7 @@ static bool owns_gids(struct call *c, const struct meta_registration *r,
                       const struct meta_responder_peer *initiator)
 {
     struct meta_violation violation = {.field = ""};
-    char text[KEDGE_GID_TEXT];
+    char text[BASE_GID_TEXT];
     const uint8_t *gid = NULL;
     for (uint32_t i = 0; gid == NULL && i < r->endpoint_count; i++)
         if (!meta_access_has_gid(&c->caller, r->endpoint[i].gid)) {
@@ -201,7 +201,7 @@ static bool owns_gids(struct call *c, const struct meta_registration *r,
         return true;
     snprintf(violation.detail, sizeof violation.detail,
              "the agent's token does not list the GID %s: add it to its gids",
-             kedge_gid_format(gid, text));
+             base_gid_format(gid, text));
     meta_rest_forbidden(c, "agent", &violation);
     return false;
 }

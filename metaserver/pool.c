@@ -28,7 +28,7 @@ static int compare_names(const void *a, const void *b)
 static int validate_tenants(struct meta_pool *p, struct meta_violation *violation)
 {
     char field[32];
-    KEDGE_ASSERT(p->tenant_count <= META_POOL_TENANTS);
+    BASE_ASSERT(p->tenant_count <= META_POOL_TENANTS);
     for (uint32_t i = 0; i < p->tenant_count; i++) {
         snprintf(field, sizeof field, "tenants[%" PRIu32 "]", i);
         if (!meta_resource_is_name(p->tenants[i], META_TENANT_NAME_MAX))
@@ -75,7 +75,7 @@ bool meta_pool_same(const struct meta_resource *one, const struct meta_resource 
 
 uint16_t meta_pool_id(const char *name)
 {
-    return (uint16_t)(2 + kedge_crc32c(0, name, strlen(name)) % (UINT16_MAX - 1));
+    return (uint16_t)(2 + base_crc32c(0, name, strlen(name)) % (UINT16_MAX - 1));
 }
 
 static bool is_taken(const struct meta_resources *s, uint16_t id)

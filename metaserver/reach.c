@@ -160,11 +160,11 @@ void meta_reach_put(struct meta_reach *r, uint32_t node, const struct meta_reach
                     uint64_t now)
 {
     struct place *p = &r->places[node];
-    KEDGE_ASSERT(node < r->nodes && report->count <= META_REACH_TARGETS);
+    BASE_ASSERT(node < r->nodes && report->count <= META_REACH_TARGETS);
     forget_report(r, p, now);
     for (uint32_t i = 0; i < report->count; i++) {
         const struct meta_reach_tried *t = &report->tried[i];
-        KEDGE_ASSERT(t->node < r->nodes);
+        BASE_ASSERT(t->node < r->nodes);
         if (t->node == node || is_among(p, t->node))
             continue;
         p->has_voice |= t->error == META_REACH_OK;

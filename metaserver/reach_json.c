@@ -35,7 +35,7 @@ static int decode_tried(const struct json_at *at, json_t *object, bool table,
         status = meta_json_gid(at, object, "gid", true, out->gid);
     if (status == 0)
         status = meta_json_number(at, object, "for_ms", false, 0, MOST_MS, &for_ms);
-    out->for_ns = for_ms * KEDGE_NS_PER_MS;
+    out->for_ns = for_ms * BASE_NS_PER_MS;
     return status == 0 ? decode_error(at, object, &out->error) : status;
 }
 
@@ -90,36 +90,36 @@ int meta_reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation
     return 0;
 }
 
-void meta_reach_json_peers(struct kedge_text *out, const struct meta_reach_peer *peers,
+void meta_reach_json_peers(struct base_text *out, const struct meta_reach_peer *peers,
                            uint32_t count)
 {
-    char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(out, "{\"prove\":[");
+    char gid[BASE_GID_TEXT];
+    base_text_printf(out, "{\"prove\":[");
     for (uint32_t i = 0; i < count; i++)
-        kedge_text_printf(out, "%s{\"node\":\"%s\",\"gid\":\"%s\"}", i == 0 ? "" : ",", peers[i].id,
-                          kedge_gid_format(peers[i].gid, gid));
-    kedge_text_printf(out, "]}\n");
+        base_text_printf(out, "%s{\"node\":\"%s\",\"gid\":\"%s\"}", i == 0 ? "" : ",", peers[i].id,
+                         base_gid_format(peers[i].gid, gid));
+    base_text_printf(out, "]}\n");
 }
 
-void meta_reach_json_write(struct kedge_text *out, const struct meta_directory *m,
+void meta_reach_json_write(struct base_text *out, const struct meta_directory *m,
                            const struct meta_reach_view *v)
 {
     if (v->tried == 0 && v->tried_by == 0 && v->state == META_REACH_STATE_UNKNOWN)
         return;
-    kedge_text_printf(out, ",\"fabric\":{\"state\":\"%s\"", meta_reach_state_name(v->state));
+    base_text_printf(out, ",\"fabric\":{\"state\":\"%s\"", meta_reach_state_name(v->state));
     if (v->state >= META_REACH_STATE_FAILING)
-        kedge_text_printf(out, ",\"for_ms\":%" PRIu64, (uint64_t)(v->for_ns / KEDGE_NS_PER_MS));
-    kedge_text_printf(out, ",\"tried\":%" PRIu32 ",\"failing\":[", v->tried);
+        base_text_printf(out, ",\"for_ms\":%" PRIu64, (uint64_t)(v->for_ns / BASE_NS_PER_MS));
+    base_text_printf(out, ",\"tried\":%" PRIu32 ",\"failing\":[", v->tried);
     for (uint32_t i = 0; i < v->failing; i++) {
         const struct meta_reach_tried *t = &v->towards[i];
         if (v->table && i + 1 == v->failing)
-            kedge_text_printf(out, "%s{\"table\":true", i == 0 ? "" : ",");
+            base_text_printf(out, "%s{\"table\":true", i == 0 ? "" : ",");
         else
-            kedge_text_printf(out, "%s{\"node\":\"%s\"", i == 0 ? "" : ",",
-                              meta_directory_reach_name(m, t->node));
-        kedge_text_printf(out, ",\"error\":\"%s\",\"for_ms\":%" PRIu64 "}",
-                          meta_reach_error_name(t->error), (uint64_t)(t->for_ns / KEDGE_NS_PER_MS));
+            base_text_printf(out, "%s{\"node\":\"%s\"", i == 0 ? "" : ",",
+                             meta_directory_reach_name(m, t->node));
+        base_text_printf(out, ",\"error\":\"%s\",\"for_ms\":%" PRIu64 "}",
+                         meta_reach_error_name(t->error), (uint64_t)(t->for_ns / BASE_NS_PER_MS));
     }
-    kedge_text_printf(out, "],\"tried_by\":%" PRIu32 ",\"failed_by\":%" PRIu32 "}", v->tried_by,
-                      v->failed_by);
+    base_text_printf(out, "],\"tried_by\":%" PRIu32 ",\"failed_by\":%" PRIu32 "}", v->tried_by,
+                     v->failed_by);
 }

@@ -14,10 +14,10 @@
 int meta_reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,
                            struct meta_reach_claims *out, struct meta_violation *violation);
 /* The answer to it: whom to try. */
-void meta_reach_json_peers(struct kedge_text *out, const struct meta_reach_peer *peers,
+void meta_reach_json_peers(struct base_text *out, const struct meta_reach_peer *peers,
                            uint32_t count);
 /* A member of a node's object, with a comma before; nothing where nothing is known. */
-void meta_reach_json_write(struct kedge_text *out, const struct meta_directory *m,
+void meta_reach_json_write(struct base_text *out, const struct meta_directory *m,
                            const struct meta_reach_view *view);
 
 #endif

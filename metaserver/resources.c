@@ -99,12 +99,12 @@ struct meta_resources *meta_resources_new(uint32_t trail)
     struct meta_resources *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
-    KEDGE_ASSERT(trail >= 1);
+    BASE_ASSERT(trail >= 1);
     s->trail_size = trail;
     s->trail = calloc(trail, sizeof *s->trail);
     bool all = s->trail != NULL;
     for (int kind = 0; kind < META_RESOURCE_KINDS; kind++) {
-        KEDGE_ASSERT(kinds[kind].bytes % _Alignof(struct meta_resource) == 0);
+        BASE_ASSERT(kinds[kind].bytes % _Alignof(struct meta_resource) == 0);
         s->of[kind].items = calloc(kinds[kind].room, kinds[kind].bytes);
         all &= s->of[kind].items != NULL;
     }
@@ -148,7 +148,7 @@ static struct meta_resource *item_at(const struct meta_resources *s, enum meta_r
 const struct meta_resource *meta_resources_at(const struct meta_resources *s,
                                               enum meta_resource_kind kind, uint32_t i)
 {
-    KEDGE_ASSERT(i < s->of[kind].count);
+    BASE_ASSERT(i < s->of[kind].count);
     return item_at(s, kind, i);
 }
 
@@ -197,7 +197,7 @@ static int refuse_field(struct meta_violation *violation, int status, const char
 
 bool meta_resource_is_name(const char *name, uint32_t max)
 {
-    return kedge_parse_name(name, max) == 0;
+    return base_parse_name(name, max) == 0;
 }
 
 static int compare_ranges(const void *a, const void *b)
@@ -221,7 +221,7 @@ static int validate_tenant(struct meta_resource *resource, struct meta_violation
 {
     struct meta_tenant *t = &resource->tenant;
     char field[64];
-    KEDGE_ASSERT(t->uid_count <= META_TENANT_UIDS);
+    BASE_ASSERT(t->uid_count <= META_TENANT_UIDS);
     for (uint32_t i = 0; i < t->uid_count; i++) {
         snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
         /* (uid_t)-1 means nobody in particular in every system call. */
@@ -479,7 +479,7 @@ static void set_item(struct meta_resources *s, const struct meta_resource *to)
 {
     uint32_t at = place_of(s, to->kind, to->name), *count = &s->of[to->kind].count;
     if (at == *count || strcmp(item_at(s, to->kind, at)->name, to->name) != 0) {
-        KEDGE_ASSERT(*count < kinds[to->kind].room);
+        BASE_ASSERT(*count < kinds[to->kind].room);
         memmove(item_at(s, to->kind, at + 1), item_at(s, to->kind, at),
                 (*count - at) * kinds[to->kind].bytes);
         ++*count;
@@ -490,7 +490,7 @@ static void set_item(struct meta_resources *s, const struct meta_resource *to)
 static void unset_item(struct meta_resources *s, enum meta_resource_kind kind, const char *name)
 {
     uint32_t at = place_of(s, kind, name), *count = &s->of[kind].count;
-    KEDGE_ASSERT(at < *count && strcmp(item_at(s, kind, at)->name, name) == 0);
+    BASE_ASSERT(at < *count && strcmp(item_at(s, kind, at)->name, name) == 0);
     --*count;
     memmove(item_at(s, kind, at), item_at(s, kind, at + 1), (*count - at) * kinds[kind].bytes);
 }
@@ -515,7 +515,7 @@ void meta_resources_apply(struct meta_resources *s, const struct meta_resource_c
 {
     if (change->revision == 0)
         return;
-    KEDGE_ASSERT(change->revision == s->revision + 1);
+    BASE_ASSERT(change->revision == s->revision + 1);
     if (change->has)
         set_item(s, &change->to);
     else if (change->kind != META_LEASE)

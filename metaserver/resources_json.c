@@ -27,7 +27,7 @@ static int decode_uid(const struct json_at *at, json_t *value, size_t i, struct 
         return 0;
     }
     if (json_is_string(value) &&
-        kedge_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) == 0) {
+        base_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) == 0) {
         *out = (struct meta_uid_range){(uint32_t)first, (uint32_t)last};
         return 0;
     }
@@ -168,37 +168,37 @@ int meta_json_resource_stored(enum meta_resource_kind kind, const char *name, co
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void write_window(struct kedge_text *out, const struct meta_window *w)
+static void write_window(struct base_text *out, const struct meta_window *w)
 {
-    char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(out, "\"scope\":\"%s\"", meta_window_scope_name(w->scope));
+    char gid[BASE_GID_TEXT];
+    base_text_printf(out, "\"scope\":\"%s\"", meta_window_scope_name(w->scope));
     if (w->tenant[0] != '\0')
-        kedge_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
+        base_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
     if (w->node[0] != '\0')
-        kedge_text_printf(out, ",\"node\":\"%s\"", w->node);
+        base_text_printf(out, ",\"node\":\"%s\"", w->node);
     if (meta_window_has_gid(w))
-        kedge_text_printf(out, ",\"gid\":\"%s\"", kedge_gid_format(w->gid, gid));
+        base_text_printf(out, ",\"gid\":\"%s\"", base_gid_format(w->gid, gid));
     if (w->pool[0] != '\0')
-        kedge_text_printf(out, ",\"pool\":\"%s\"", w->pool);
+        base_text_printf(out, ",\"pool\":\"%s\"", w->pool);
     resource_numbers_write(out, resource_table(RESOURCE_WINDOW), &w->numbers);
 }
 
-static void write_tenant(struct kedge_text *out, const struct meta_tenant *t)
+static void write_tenant(struct base_text *out, const struct meta_tenant *t)
 {
-    kedge_text_printf(out, "\"uids\":[");
+    base_text_printf(out, "\"uids\":[");
     for (uint32_t i = 0; i < t->uid_count; i++) {
         const char *comma = i == 0 ? "" : ",";
         if (t->uids[i].first == t->uids[i].last)
-            kedge_text_printf(out, "%s%" PRIu32, comma, t->uids[i].first);
+            base_text_printf(out, "%s%" PRIu32, comma, t->uids[i].first);
         else
-            kedge_text_printf(out, "%s\"%" PRIu32 "-%" PRIu32 "\"", comma, t->uids[i].first,
-                              t->uids[i].last);
+            base_text_printf(out, "%s\"%" PRIu32 "-%" PRIu32 "\"", comma, t->uids[i].first,
+                             t->uids[i].last);
     }
-    kedge_text_printf(out, "]");
+    base_text_printf(out, "]");
     resource_numbers_write(out, resource_table(RESOURCE_TENANT), &t->numbers);
 }
 
-static void write_members(struct kedge_text *out, const struct meta_resource *s)
+static void write_members(struct base_text *out, const struct meta_resource *s)
 {
     switch (s->kind) {
     case META_TENANT:
@@ -220,65 +220,65 @@ static void write_members(struct kedge_text *out, const struct meta_resource *s)
         meta_revocation_json_write(out, &s->revocation);
         return;
     case META_RESTORE:
-        kedge_text_printf(out, "\"revision\":%" PRIu64, s->restore.revision);
+        base_text_printf(out, "\"revision\":%" PRIu64, s->restore.revision);
         return;
     case META_TRAIL_KINDS:
         return;
     }
 }
 
-void meta_json_write_body(struct kedge_text *out, const struct meta_resource *resource)
+void meta_json_write_body(struct base_text *out, const struct meta_resource *resource)
 {
-    kedge_text_printf(out, "{");
+    base_text_printf(out, "{");
     write_members(out, resource);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
 }
 
-void meta_json_write_stored(struct kedge_text *out, const struct meta_resource *resource)
+void meta_json_write_stored(struct base_text *out, const struct meta_resource *resource)
 {
     if (resource->kind != META_TOKEN) {
         meta_json_write_body(out, resource);
         return;
     }
-    kedge_text_printf(out, "{");
+    base_text_printf(out, "{");
     meta_token_json_write(out, &resource->token, true);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
 }
 
 /* All but the last brace. */
-static void write_open(struct kedge_text *out, const struct meta_resource *resource)
+static void write_open(struct base_text *out, const struct meta_resource *resource)
 {
-    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", resource->name,
-                      resource->revision);
+    base_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", resource->name,
+                     resource->revision);
     write_members(out, resource);
 }
 
-void meta_json_write_resource(struct kedge_text *out, const struct meta_resource *resource,
+void meta_json_write_resource(struct base_text *out, const struct meta_resource *resource,
                               uint64_t wall_ms)
 {
     write_open(out, resource);
     if (resource->kind == META_TOKEN && meta_token_is_over(&resource->token, wall_ms))
-        kedge_text_printf(out, ",\"expired\":true");
-    kedge_text_printf(out, "}");
+        base_text_printf(out, ",\"expired\":true");
+    base_text_printf(out, "}");
 }
 
-void meta_json_write_new_token(struct kedge_text *out, const struct meta_resource *token,
+void meta_json_write_new_token(struct base_text *out, const struct meta_resource *token,
                                const char *secret)
 {
-    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",\"secret\":\"%s\",",
-                      token->name, token->revision, secret);
+    base_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",\"secret\":\"%s\",",
+                     token->name, token->revision, secret);
     write_members(out, token);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
 }
 
-static void write_side(struct kedge_text *out, const char *name, bool there,
+static void write_side(struct base_text *out, const char *name, bool there,
                        const struct meta_resource *resource)
 {
-    kedge_text_printf(out, ",\"%s\":", name);
+    base_text_printf(out, ",\"%s\":", name);
     if (there)
         meta_json_write_body(out, resource);
     else
-        kedge_text_printf(out, "null");
+        base_text_printf(out, "null");
 }
 
 const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES])
@@ -292,45 +292,45 @@ const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES])
     return out;
 }
 
-void meta_json_write_change(struct kedge_text *out, const struct meta_resource_change *change)
+void meta_json_write_change(struct base_text *out, const struct meta_resource_change *change)
 {
     char when[META_JSON_TIME_BYTES];
-    kedge_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", change->revision,
-                      meta_json_time(change->time_ms, when));
-    kedge_text_json(out, change->who);
-    kedge_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"",
-                      meta_resource_kind_name(change->kind), change->name);
+    base_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", change->revision,
+                     meta_json_time(change->time_ms, when));
+    base_text_json(out, change->who);
+    base_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"", meta_resource_kind_name(change->kind),
+                     change->name);
     write_side(out, "from", change->had, &change->from);
     write_side(out, "to", change->has, &change->to);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
 }
 
-static void write_gids(struct kedge_text *out, const struct meta_directory *m, const char *node)
+static void write_gids(struct base_text *out, const struct meta_directory *m, const char *node)
 {
     uint8_t gids[META_STORE_NODE_ENDPOINTS][16];
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     uint32_t count = meta_window_targets_of(m, node, gids);
-    kedge_text_printf(out, ",\"gids\":[");
+    base_text_printf(out, ",\"gids\":[");
     for (uint32_t i = 0; i < count; i++)
-        kedge_text_printf(out, "%s\"%s\"", i == 0 ? "" : ",", kedge_gid_format(gids[i], gid));
-    kedge_text_printf(out, "]");
+        base_text_printf(out, "%s\"%s\"", i == 0 ? "" : ",", base_gid_format(gids[i], gid));
+    base_text_printf(out, "]");
 }
 
 /* As it is shown, with what an agent needs of others; but for its end. */
-static void write_told(struct kedge_text *out, const struct meta_resources *s,
+static void write_told(struct base_text *out, const struct meta_resources *s,
                        const struct meta_directory *m, const struct meta_resource *item)
 {
     const struct meta_resource *pool =
         item->kind == META_TENANT ? meta_resources_pool_of(s, item->name) : NULL;
     write_open(out, item);
     if (pool != NULL)
-        kedge_text_printf(out, ",\"pool\":\"%s\"", pool->name);
+        base_text_printf(out, ",\"pool\":\"%s\"", pool->name);
     if (item->kind == META_WINDOW && item->window.node[0] != '\0')
         write_gids(out, m, item->window.node);
 }
 
 /* node: of pools alone. */
-static void write_array(struct kedge_text *out, const struct meta_resources *s,
+static void write_array(struct base_text *out, const struct meta_resources *s,
                         const struct meta_directory *m, enum meta_resource_kind kind,
                         const struct meta_node_spec *node)
 {
@@ -338,23 +338,23 @@ static void write_array(struct kedge_text *out, const struct meta_resources *s,
     const struct meta_resource *item = NULL;
     uint32_t token_count = kind == META_TENANT ? meta_resources_worker_tokens(s, tokens) : 0;
     const char *after = "", *comma = "";
-    kedge_text_printf(out, ",\"%ss\":[", meta_resource_kind_name(kind));
+    base_text_printf(out, ",\"%ss\":[", meta_resource_kind_name(kind));
     while ((item = meta_resources_after(s, kind, after)) != NULL) {
         after = item->name;
         if (kind == META_POOL && !meta_labels_match(&node->labels, &item->pool.nodes))
             continue;
-        kedge_text_printf(out, "%s", comma);
+        base_text_printf(out, "%s", comma);
         write_told(out, s, m, item);
         if (kind == META_TENANT)
             meta_token_json_write_for_agents(out, tokens, token_count, item->name);
-        kedge_text_printf(out, "}");
+        base_text_printf(out, "}");
         comma = ",";
     }
-    kedge_text_printf(out, "]");
+    base_text_printf(out, "]");
 }
 
 /* Pools that the node may have had: how long those workers have that it still has of one. */
-static void write_other_pools(struct kedge_text *out, const struct meta_resources *s,
+static void write_other_pools(struct base_text *out, const struct meta_resources *s,
                               const struct meta_node_spec *node)
 {
     const struct meta_resource *item = NULL;
@@ -363,34 +363,34 @@ static void write_other_pools(struct kedge_text *out, const struct meta_resource
         after = item->name;
         if (meta_labels_match(&node->labels, &item->pool.nodes))
             continue;
-        kedge_text_printf(out, "%s{\"name\":\"%s\"", before, item->name);
+        base_text_printf(out, "%s{\"name\":\"%s\"", before, item->name);
         if (item->pool.numbers.number != RESOURCE_UNSAID)
-            kedge_text_printf(out, ",\"number\":%" PRIu64, item->pool.numbers.number);
+            base_text_printf(out, ",\"number\":%" PRIu64, item->pool.numbers.number);
         if (item->pool.numbers.grace_ms != RESOURCE_UNSAID)
-            kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.numbers.grace_ms);
-        kedge_text_printf(out, "}");
+            base_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.numbers.grace_ms);
+        base_text_printf(out, "}");
         before = ",";
     }
     if (before[1] == '\0')
-        kedge_text_printf(out, "]");
+        base_text_printf(out, "]");
 }
 
-void meta_json_write_document(struct kedge_text *out, const struct meta_resources *s,
+void meta_json_write_document(struct base_text *out, const struct meta_resources *s,
                               const struct meta_directory *m)
 {
-    kedge_text_printf(out, "{\"revision\":%" PRIu64, meta_resources_revision(s));
+    base_text_printf(out, "{\"revision\":%" PRIu64, meta_resources_revision(s));
     write_array(out, s, m, META_TENANT, NULL);
     write_array(out, s, m, META_WINDOW, NULL);
 }
 
-void meta_json_write_document_end(struct kedge_text *out, const struct meta_resources *s,
+void meta_json_write_document_end(struct base_text *out, const struct meta_resources *s,
                                   const char *node)
 {
     const struct meta_node_spec *n = meta_resources_node_spec(s, node);
-    kedge_text_printf(out, ",\"node\":{");
+    base_text_printf(out, ",\"node\":{");
     meta_node_json_write(out, n);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
     write_array(out, s, NULL, META_POOL, n);
     write_other_pools(out, s, n);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
 }

@@ -72,18 +72,18 @@ void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const cha
 {
     c->answer->status = problems[p].status;
     c->answer->content_type = "application/problem+json";
-    kedge_text_reset(c->body);
-    kedge_text_printf(c->body, "{\"type\":\"urn:kedge:problem:%s\",\"title\":\"%s\",\"status\":%d",
-                      problems[p].type, problems[p].title, problems[p].status);
+    base_text_reset(c->body);
+    base_text_printf(c->body, "{\"type\":\"urn:kedge:problem:%s\",\"title\":\"%s\",\"status\":%d",
+                     problems[p].type, problems[p].title, problems[p].status);
     if (detail != NULL && detail[0] != '\0') {
-        kedge_text_printf(c->body, ",\"detail\":");
-        kedge_text_json(c->body, detail);
+        base_text_printf(c->body, ",\"detail\":");
+        base_text_json(c->body, detail);
     }
 }
 
 void meta_rest_end_problem(struct call *c)
 {
-    kedge_text_printf(c->body, "}\n");
+    base_text_printf(c->body, "}\n");
 }
 
 void meta_rest_problem(struct call *c, enum meta_rest_problem p, const char *detail)
@@ -97,8 +97,8 @@ void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *
 {
     meta_rest_begin_problem(c, p, detail);
     if (field[0] != '\0') {
-        kedge_text_printf(c->body, ",\"field\":");
-        kedge_text_json(c->body, field);
+        base_text_printf(c->body, ",\"field\":");
+        base_text_json(c->body, field);
     }
     meta_rest_end_problem(c);
 }
@@ -118,7 +118,7 @@ void meta_rest_forbidden(struct call *c, const char *scope, const struct meta_vi
 void meta_rest_stale(struct call *c, uint32_t known)
 {
     meta_rest_begin_problem(c, REST_STALE, "start with an incarnation above the known one");
-    kedge_text_printf(c->body, ",\"known_incarnation\":%" PRIu32, known);
+    base_text_printf(c->body, ",\"known_incarnation\":%" PRIu32, known);
     meta_rest_end_problem(c);
 }
 
@@ -150,7 +150,7 @@ bool meta_rest_has_json_of(struct call *c, size_t most)
 
 static uint64_t in_ms(uint64_t ns)
 {
-    return ns / KEDGE_NS_PER_MS;
+    return ns / BASE_NS_PER_MS;
 }
 
 /* What meta_directory_renew() says of an agent that is not the node's. */
@@ -184,9 +184,8 @@ void meta_rest_renew_node(struct call *c)
         return;
     }
     c->s->count.renewals++;
-    kedge_text_printf(
-        c->body, "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
-        in_ms(c->s->node_lease_ns), meta_directory_table(c->s->directory)->generation);
+    base_text_printf(c->body, "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
+                     in_ms(c->s->node_lease_ns), meta_directory_table(c->s->directory)->generation);
 }
 
 void meta_rest_put_applied(struct call *c)
@@ -235,48 +234,47 @@ static void write_report(struct call *c, const struct meta_report *r)
 {
     if (!r->reported)
         return;
-    kedge_text_printf(c->body,
-                      ",\"applied\":{\"revision\":%" PRIu64 ",\"seen\":%" PRIu64 ",\"behind\":%s",
-                      r->revision, r->seen,
-                      r->revision != meta_resources_revision(c->s->resources) ? "true" : "false");
+    base_text_printf(c->body,
+                     ",\"applied\":{\"revision\":%" PRIu64 ",\"seen\":%" PRIu64 ",\"behind\":%s",
+                     r->revision, r->seen,
+                     r->revision != meta_resources_revision(c->s->resources) ? "true" : "false");
     if (r->sessions != UINT32_MAX)
-        kedge_text_printf(c->body, ",\"sessions\":%" PRIu32, r->sessions);
-    kedge_text_printf(c->body, ",\"why\":");
-    kedge_text_json(c->body, r->why);
-    kedge_text_printf(c->body, "}");
+        base_text_printf(c->body, ",\"sessions\":%" PRIu32, r->sessions);
+    base_text_printf(c->body, ",\"why\":");
+    base_text_json(c->body, r->why);
+    base_text_printf(c->body, "}");
 }
 
 static void write_node(struct call *c, const struct meta_node_view *v)
 {
-    struct kedge_text *out = c->body;
+    struct base_text *out = c->body;
     /* What is lapsed here is expired for everybody else. */
     bool expired = v->state == META_NODE_LAPSED || v->state == META_NODE_EXPIRED;
     bool absent = v->state == META_NODE_FREE;
-    char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(out, "{\"id\":\"%s\",", v->id);
+    char gid[BASE_GID_TEXT];
+    base_text_printf(out, "{\"id\":\"%s\",", v->id);
     if (!absent)
-        kedge_text_printf(out, "\"incarnation\":%" PRIu32 ",", v->incarnation);
-    kedge_text_printf(out, "\"state\":\"%s\",",
-                      absent    ? "absent"
-                      : expired ? "expired"
-                                : meta_node_state_name(v->state));
-    kedge_text_printf(out, "\"expires_in_ms\":%" PRIu64 ",\"endpoints\":[",
-                      in_ms(v->expires_in_ns));
+        base_text_printf(out, "\"incarnation\":%" PRIu32 ",", v->incarnation);
+    base_text_printf(out, "\"state\":\"%s\",",
+                     absent    ? "absent"
+                     : expired ? "expired"
+                               : meta_node_state_name(v->state));
+    base_text_printf(out, "\"expires_in_ms\":%" PRIu64 ",\"endpoints\":[", in_ms(v->expires_in_ns));
     for (uint32_t i = 0; i < v->endpoint_count; i++) {
-        bool dc = v->endpoint[i].flags & KEDGE_RECORD_DC,
-             rc = v->endpoint[i].flags & KEDGE_RECORD_RC;
-        kedge_text_printf(out, "%s{\"gid\":\"%s\",\"pool\":%u", i == 0 ? "" : ",",
-                          kedge_gid_format(v->endpoint[i].gid, gid), v->endpoint[i].pool);
+        bool dc = v->endpoint[i].flags & SCHEMA_RECORD_DC,
+             rc = v->endpoint[i].flags & SCHEMA_RECORD_RC;
+        base_text_printf(out, "%s{\"gid\":\"%s\",\"pool\":%u", i == 0 ? "" : ",",
+                         base_gid_format(v->endpoint[i].gid, gid), v->endpoint[i].pool);
         if (dc || rc)
-            kedge_text_printf(out, ",\"transports\":[%s%s%s],\"mtu\":%u", dc ? "\"dc\"" : "",
-                              dc && rc ? "," : "", rc ? "\"rc\"" : "", v->endpoint[i].mtu);
-        kedge_text_printf(out, "}");
+            base_text_printf(out, ",\"transports\":[%s%s%s],\"mtu\":%u", dc ? "\"dc\"" : "",
+                             dc && rc ? "," : "", rc ? "\"rc\"" : "", v->endpoint[i].mtu);
+        base_text_printf(out, "}");
     }
-    kedge_text_printf(out, "],");
+    base_text_printf(out, "],");
     meta_node_json_write(out, meta_resources_node_spec(c->s->resources, v->id));
     write_report(c, &v->report);
     meta_reach_json_write(out, c->s->directory, &v->reach);
-    kedge_text_printf(out, "}");
+    base_text_printf(out, "}");
 }
 
 /* One of which operators have set something, and that is not registered. */
@@ -297,7 +295,7 @@ void meta_rest_get_node(struct call *c)
         view_absent(c->id, &view);
     }
     write_node(c, &view);
-    kedge_text_printf(c->body, "\n");
+    base_text_printf(c->body, "\n");
 }
 
 /* An agent that ends says its own incarnation, so that it does not take away what a later one has
@@ -305,11 +303,11 @@ void meta_rest_get_node(struct call *c)
 void meta_rest_delete_node(struct call *c)
 {
     struct meta_node_view view;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     uint64_t incarnation = UINT32_MAX;
     if (c->request->parameter[META_PARAMETER_INCARNATION] != NULL &&
-        kedge_parse_u64(c->request->parameter[META_PARAMETER_INCARNATION], 1, UINT32_MAX,
-                        &incarnation) != 0) {
+        base_parse_u64(c->request->parameter[META_PARAMETER_INCARNATION], 1, UINT32_MAX,
+                       &incarnation) != 0) {
         meta_rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
         return;
     }
@@ -335,7 +333,7 @@ bool meta_rest_read_limit(struct call *c, uint64_t *out)
 {
     const char *limit = c->request->parameter[META_PARAMETER_LIMIT];
     *out = DEFAULT_LIMIT;
-    if (limit == NULL || kedge_parse_u64(limit, 1, MAX_LIMIT, out) == 0)
+    if (limit == NULL || base_parse_u64(limit, 1, MAX_LIMIT, out) == 0)
         return true;
     meta_rest_malformed(c, "limit", "must be a number from 1 to 1000");
     return false;
@@ -350,8 +348,8 @@ bool meta_rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES])
 {
     const char *cursor = c->request->parameter[META_PARAMETER_CURSOR];
     size_t length = 0;
-    if (cursor != NULL && (kedge_base64_decode(KEDGE_BASE64URL, cursor, strlen(cursor), out,
-                                               REST_CURSOR_BYTES - 1, &length) != 0 ||
+    if (cursor != NULL && (base_base64_decode(BASE_BASE64URL, cursor, strlen(cursor), out,
+                                              REST_CURSOR_BYTES - 1, &length) != 0 ||
                            length == 0 || memchr(out, '\0', length) != NULL)) {
         meta_rest_bad_cursor(c);
         return false;
@@ -376,9 +374,9 @@ bool meta_rest_read_page(struct call *c, struct rest_page *out)
 
 void meta_rest_next_cursor(struct call *c, const char *last)
 {
-    char cursor[KEDGE_BASE64_TEXT(REST_CURSOR_BYTES)];
-    kedge_base64_encode(KEDGE_BASE64URL, last, strlen(last), cursor);
-    kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
+    char cursor[BASE_BASE64_TEXT(REST_CURSOR_BYTES)];
+    base_base64_encode(BASE_BASE64URL, last, strlen(last), cursor);
+    base_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
 }
 
 /* The next one that is registered, or of which something is set. */
@@ -420,52 +418,52 @@ void meta_rest_list_nodes(struct call *c)
         meta_rest_malformed(c, "label", "must be KEY=VALUE, or several with commas between them");
         return;
     }
-    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(c->s->resources));
+    base_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(c->s->resources));
     meta_rest_write_position(c);
-    kedge_text_printf(c->body, ",\"nodes\":[");
+    base_text_printf(c->body, ",\"nodes\":[");
     while (n < page.limit && next_node(c, &labels, page.after, &view) == 0) {
-        kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
+        base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         write_node(c, &view);
         memcpy(page.after, view.id, sizeof page.after);
     }
-    kedge_text_printf(c->body, "]");
+    base_text_printf(c->body, "]");
     if (n == page.limit && next_node(c, &labels, page.after, &view) == 0)
         meta_rest_next_cursor(c, page.after);
-    kedge_text_printf(c->body, "}\n");
+    base_text_printf(c->body, "}\n");
 }
 
 /* ---- the daemon ----------------------------------------------------------------------------- */
 
 void meta_rest_get_health(struct call *c)
 {
-    kedge_text_printf(c->body, "{\"status\":\"ok\"}\n");
+    base_text_printf(c->body, "{\"status\":\"ok\"}\n");
 }
 
 void meta_rest_get_ready(struct call *c)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     if (meta_store_check(c->s->store, &err) != 0)
         meta_rest_problem(c, REST_STORE, err.text);
     else
-        kedge_text_printf(c->body, "{\"status\":\"ready\"}\n");
+        base_text_printf(c->body, "{\"status\":\"ready\"}\n");
 }
 
 void meta_rest_get_metrics(struct call *c)
 {
-    c->answer->content_type = KEDGE_METRICS_TYPE;
+    c->answer->content_type = BASE_METRICS_TYPE;
     meta_service_metrics(c->s, c->body);
 }
 
 void meta_rest_get_version(struct call *c)
 {
-    kedge_text_printf(c->body,
-                      "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"commit\":\"%s\","
-                      "\"record_version\":%u}\n",
-                      KEDGE_VERSION, kedge_version_commit(), KEDGE_RECORD_VERSION);
+    base_text_printf(c->body,
+                     "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"commit\":\"%s\","
+                     "\"record_version\":%u}\n",
+                     KEDGE_VERSION, base_version_commit(), SCHEMA_RECORD_VERSION);
 }
 
 void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,
-                         uint64_t now, struct kedge_text *body, struct meta_service_answer *out)
+                         uint64_t now, struct base_text *body, struct meta_service_answer *out)
 {
     struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
     *out = META_SERVICE_ANSWER;

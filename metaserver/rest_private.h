@@ -13,7 +13,7 @@ struct call {
     struct meta_service *s;
     const struct meta_service_request *request; /* NULL: it is answered later */
     uint64_t now;
-    struct kedge_text *body;
+    struct base_text *body;
     struct meta_service_answer *answer;
     enum meta_resource_kind kind;      /* of the route, if it is about resources */
     char id[META_STORE_ID_BYTES];      /* of the path; "" if the route has none */

@@ -25,7 +25,7 @@ static int read_tag(const char **text, struct meta_resource_match *out)
         return -EINVAL;
     size_t length = (size_t)(end - begin - 1);
     snprintf(digits, sizeof digits, "%.*s", length < sizeof digits ? (int)length : 0, begin + 1);
-    if (!weak && kedge_parse_u64(digits, 1, UINT64_MAX, &revision) == 0) {
+    if (!weak && base_parse_u64(digits, 1, UINT64_MAX, &revision) == 0) {
         if (out->count == META_RESOURCE_TAGS)
             return -EINVAL;
         out->revision[out->count++] = revision;
@@ -96,7 +96,7 @@ static void show_resource(struct call *c, const struct meta_resource *resource)
 {
     c->answer->revision = resource->revision;
     meta_json_write_resource(c->body, resource, c->request->wall_ms);
-    kedge_text_printf(c->body, "\n");
+    base_text_printf(c->body, "\n");
 }
 
 /* Once: nobody can be told again. */
@@ -104,7 +104,7 @@ static void show_secret(struct call *c, const struct meta_resource *token, const
 {
     c->answer->revision = token->revision;
     meta_json_write_new_token(c->body, token, secret);
-    kedge_text_printf(c->body, "\n");
+    base_text_printf(c->body, "\n");
 }
 
 void meta_rest_get_resource(struct call *c)
@@ -119,7 +119,7 @@ void meta_rest_get_resource(struct call *c)
 /* Says who and when, and carries it out. 0, or the answer has been given. */
 static int carry_out(struct call *c, struct meta_resource_change *change)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     change->time_ms = c->request->wall_ms;
     snprintf(change->who, sizeof change->who, "%s", c->who);
     int status = meta_service_change(c->s, change, c->now, &err);
@@ -242,7 +242,7 @@ static bool read_filter(struct call *c, struct filter *out)
                            .of_scope = scope != NULL,
                            .tenant = c->request->parameter[META_PARAMETER_TENANT]};
     if (c->kind == META_TENANT && uid != NULL &&
-        kedge_parse_u64(uid, 0, UINT32_MAX - 1, &out->uid) != 0) {
+        base_parse_u64(uid, 0, UINT32_MAX - 1, &out->uid) != 0) {
         meta_rest_malformed(c, "uid", "must be a number below 4294967295");
         return false;
     }
@@ -276,15 +276,15 @@ void meta_rest_list_resources(struct call *c)
     uint64_t n = 0;
     if (!meta_rest_read_page(c, &page) || !read_filter(c, &filter))
         return;
-    kedge_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"%ss\":[",
-                      meta_resources_revision(c->s->resources), meta_resource_kind_name(c->kind));
+    base_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"%ss\":[",
+                     meta_resources_revision(c->s->resources), meta_resource_kind_name(c->kind));
     while (n < page.limit && (s = next_wanted(c, &filter, page.after)) != NULL) {
-        kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
+        base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         meta_json_write_resource(c->body, s, c->request->wall_ms);
         snprintf(page.after, sizeof page.after, "%s", s->name);
     }
-    kedge_text_printf(c->body, "]");
+    base_text_printf(c->body, "]");
     if (n == page.limit && next_wanted(c, &filter, page.after) != NULL)
         meta_rest_next_cursor(c, page.after);
-    kedge_text_printf(c->body, "}\n");
+    base_text_printf(c->body, "}\n");
 }

@@ -52,7 +52,7 @@ static bool read_wish(struct call *c, struct wish *out)
         meta_rest_malformed(c, "answers", "must be 1, and is for watch=1 alone");
     else if (revision != NULL && watch == NULL)
         meta_rest_malformed(c, "revision", "is for watch=1 alone");
-    else if (revision != NULL && kedge_parse_u64(revision, 0, UINT64_MAX, &out->revision) != 0)
+    else if (revision != NULL && base_parse_u64(revision, 0, UINT64_MAX, &out->revision) != 0)
         meta_rest_malformed(c, "revision", "must be the revision of an earlier answer");
     else if (position != NULL && watch == NULL)
         meta_rest_malformed(c, "position", "is for watch=1 alone");
@@ -109,7 +109,7 @@ void meta_rest_get_configuration(struct call *c)
         c->answer->revision = meta_resources_revision(c->s->resources);
         meta_json_write_document(c->body, c->s->resources, c->s->directory);
         meta_json_write_document_end(c->body, c->s->resources, c->id);
-        kedge_text_printf(c->body, "\n");
+        base_text_printf(c->body, "\n");
     }
 }
 
@@ -141,7 +141,7 @@ void meta_rest_write_position(struct call *c)
     if (l == NULL)
         return;
     meta_trail_write_position(meta_liveness_generation(l), meta_liveness_newest(l), position);
-    kedge_text_printf(c->body, ",\"position\":\"%s\"", position);
+    base_text_printf(c->body, ",\"position\":\"%s\"", position);
 }
 
 static void watch_events(struct call *c, const struct meta_watch_filter *filter,
@@ -187,7 +187,7 @@ static bool read_place(const struct call *c, const char *text, struct trail_plac
     memcpy(revision, text, length);
     revision[length] = '\0';
     out->position = 0;
-    return kedge_parse_u64(revision, 0, UINT64_MAX, &out->revision) == 0 &&
+    return base_parse_u64(revision, 0, UINT64_MAX, &out->revision) == 0 &&
            (text[length] == '\0' || read_position(c, text + length + 1, &out->position));
 }
 
@@ -216,19 +216,19 @@ static void list_events(struct call *c, const struct meta_watch_filter *filter)
         meta_rest_bad_cursor(c);
         return;
     }
-    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(s));
+    base_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(s));
     meta_rest_write_position(c);
-    kedge_text_printf(c->body, ",\"events\":[");
+    base_text_printf(c->body, ",\"events\":[");
     while (n < limit && c->body->length < PAGE_BYTES &&
            meta_trail_next(s, l, filter, &place, &entry)) {
-        kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
+        base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         meta_trail_write(c->body, l, &entry);
     }
-    kedge_text_printf(c->body, "]");
+    base_text_printf(c->body, "]");
     ahead = place;
     if (meta_trail_next(s, l, filter, &ahead, &entry))
         write_next_cursor(c, &place);
-    kedge_text_printf(c->body, "}\n");
+    base_text_printf(c->body, "}\n");
 }
 
 void meta_rest_list_events(struct call *c)

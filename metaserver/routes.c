@@ -113,7 +113,7 @@ static bool path_matches(const char *form, const char *path, struct ids *out)
         form = strchr(form, '}') + 1;
         const char ends[] = {'/', *form, '\0'};
         const size_t length = strcspn(path, ends);
-        KEDGE_ASSERT(out->count < IDS_MAX);
+        BASE_ASSERT(out->count < IDS_MAX);
         out->at[out->count] = path;
         out->length[out->count++] = length;
         if (length == 0)
@@ -242,10 +242,10 @@ static void refuse_unknown(struct call *c, const struct route *route)
     if (!wrong)
         explain_token(c, route, how, sizeof how);
     meta_rest_problem(c, REST_NO_VALID_TOKEN, wrong ? c->caller.why : how);
-    if (kedge_log_allow(&c->s->access_log, c->now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "a request without a valid token was refused",
-                  "client=\"%s\" why=\"%s\" suppressed=%u", c->who,
-                  wrong ? c->caller.why : "there is none", suppressed);
+    if (base_log_allow(&c->s->access_log, c->now, 10 * BASE_NS_PER_S, 10, &suppressed))
+        base_log(BASE_LOG_WARN, "a request without a valid token was refused",
+                 "client=\"%s\" why=\"%s\" suppressed=%u", c->who,
+                 wrong ? c->caller.why : "there is none", suppressed);
 }
 
 /* Whether the caller may; else the answer has been given. */

@@ -12,30 +12,30 @@
 #include "schema/control.h"
 
 #define PREFIX "kedge_"
-enum { SECRET_BYTES = 32, TAIL = KEDGE_BASE64_TEXT(SECRET_BYTES) - 2 }; /* 43: it is not padded */
+enum { SECRET_BYTES = 32, TAIL = BASE_BASE64_TEXT(SECRET_BYTES) - 2 }; /* 43: it is not padded */
 
-_Static_assert((int)META_TOKEN_HASH_BYTES == (int)KEDGE_DIGEST_BYTES, "as settings keep it");
-_Static_assert((size_t)SECRET_TEXT <= sizeof((struct kedge_control_attach *)0)->token,
+_Static_assert((int)META_TOKEN_HASH_BYTES == (int)BASE_DIGEST_BYTES, "as settings keep it");
+_Static_assert((size_t)SECRET_TEXT <= sizeof((struct schema_control_attach *)0)->token,
                "a worker shows it to its agent");
 
 int meta_secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[META_TOKEN_HASH_BYTES])
 {
     uint8_t random[SECRET_BYTES];
-    char tail[KEDGE_BASE64_TEXT(SECRET_BYTES)];
-    int status = kedge_random_bytes(random, sizeof random);
+    char tail[BASE_BASE64_TEXT(SECRET_BYTES)];
+    int status = base_random_bytes(random, sizeof random);
     if (status != 0)
         return status;
-    size_t length = kedge_base64_encode(KEDGE_BASE64URL, random, sizeof random, tail);
-    KEDGE_ASSERT(length == TAIL);
+    size_t length = base_base64_encode(BASE_BASE64URL, random, sizeof random, tail);
+    BASE_ASSERT(length == TAIL);
     snprintf(out, SECRET_TEXT, PREFIX "%.63s_%.43s", name, tail);
     explicit_bzero(random, sizeof random);
     explicit_bzero(tail, sizeof tail);
-    return kedge_digest(out, hash);
+    return base_digest(out, hash);
 }
 
 int meta_secret_hash(const char *secret, uint8_t hash[META_TOKEN_HASH_BYTES])
 {
-    return kedge_digest(secret, hash);
+    return base_digest(secret, hash);
 }
 
 int meta_secret_name(const char *secret, char name[META_RESOURCE_NAME_BYTES])
@@ -57,5 +57,5 @@ int meta_secret_name(const char *secret, char name[META_RESOURCE_NAME_BYTES])
 bool meta_secret_matches(const char *secret, const uint8_t hash[META_TOKEN_HASH_BYTES])
 {
     uint8_t own[META_TOKEN_HASH_BYTES];
-    return kedge_digest(secret, own) == 0 && kedge_digest_same(own, hash);
+    return base_digest(secret, own) == 0 && base_digest_same(own, hash);
 }

@@ -10,8 +10,8 @@
 #include "base/metrics.h"
 #include "service_private.h"
 
-#define BATCH       256                  /* nodes in one transaction */
-#define STORE_PAUSE (5 * KEDGE_NS_PER_S) /* between our own attempts at a store that fails */
+#define BATCH       256                 /* nodes in one transaction */
+#define STORE_PAUSE (5 * BASE_NS_PER_S) /* between our own attempts at a store that fails */
 
 struct loading {
     struct meta_service *s;
@@ -24,28 +24,28 @@ static int load_one(void *user, const struct meta_store_node *node)
     return meta_directory_restore(l->s->directory, node, l->now);
 }
 
-int meta_service_load(struct meta_service *s, uint64_t now, struct kedge_errbuf *err)
+int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *err)
 {
     struct loading l = {s, now};
     err->text[0] = '\0';
     int status = meta_store_load(s->store, load_one, &l, err);
     if (status == -ENOSPC)
-        return kedge_err(
+        return base_err(
             err, status,
             "the store holds more nodes or endpoints than max_endpoints allows: raise it");
     if (status == -EEXIST)
-        return kedge_err(err, status,
-                         "the store names one endpoint twice: restore it from a backup");
+        return base_err(err, status,
+                        "the store names one endpoint twice: restore it from a backup");
     return status == 0 && s->resources != NULL ? meta_service_load_resources(s, now, err) : status;
 }
 
 /* A write that nobody asked for has failed: said once, tried again later. */
-static void pause_store(struct meta_service *s, const char *what, const struct kedge_errbuf *err,
+static void pause_store(struct meta_service *s, const char *what, const struct base_errbuf *err,
                         uint64_t now)
 {
     s->count.store_errors++;
     s->store_retry_at = now + STORE_PAUSE;
-    kedge_log(KEDGE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"", what, err->text);
+    base_log(BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"", what, err->text);
 }
 
 static bool is_live(void *user, const char *id)
@@ -66,8 +66,8 @@ void meta_service_at(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 /* The same moment since 1970. */
 static uint64_t wall_of(const struct meta_service *s, uint64_t at)
 {
-    return at >= s->at ? s->at_wall_ms + (at - s->at) / KEDGE_NS_PER_MS
-                       : s->at_wall_ms - (s->at - at) / KEDGE_NS_PER_MS;
+    return at >= s->at ? s->at_wall_ms + (at - s->at) / BASE_NS_PER_MS
+                       : s->at_wall_ms - (s->at - at) / BASE_NS_PER_MS;
 }
 
 /* Tells those who watch, at the next tick. */
@@ -123,13 +123,13 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
         return;
     if (s->responders != NULL)
         meta_responders_sweep(s->responders, is_live, s);
-    kedge_log(KEDGE_LOG_INFO, "nodes expired", "count=%u", lapsed);
+    base_log(BASE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 {
     const char *ids[BATCH];
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     meta_service_at(s, now, wall_ms);
     meta_service_lapse(s, now);
     if (s->resources != NULL && meta_service_refresh_window_targets(s))
@@ -157,20 +157,19 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 /* ---- what clients ask for ------------------------------------------------------------------- */
 
 int meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
-                              uint64_t now, const struct kedge_errbuf *err)
+                              uint64_t now, const struct base_errbuf *err)
 {
     uint32_t suppressed;
     s->count.store_errors++;
-    if (kedge_log_allow(&s->store_log, now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
-        kedge_log(KEDGE_LOG_ERROR, "the store failed",
-                  "while=\"%s\" name=%s error=\"%s\" suppressed=%u", what, name, err->text,
-                  suppressed);
+    if (base_log_allow(&s->store_log, now, 10 * BASE_NS_PER_S, 10, &suppressed))
+        base_log(BASE_LOG_ERROR, "the store failed",
+                 "while=\"%s\" name=%s error=\"%s\" suppressed=%u", what, name, err->text,
+                 suppressed);
     return -EROFS;
 }
 
 /* Makes room for one more node: an expired one that is known for longest is forgotten now. */
-static int evict_node(struct meta_service *s, const char *id, uint64_t now,
-                      struct kedge_errbuf *err)
+static int evict_node(struct meta_service *s, const char *id, uint64_t now, struct base_errbuf *err)
 {
     int status = meta_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
@@ -201,7 +200,7 @@ static void drop_readers(struct meta_service *s, const struct meta_registration 
 }
 
 int meta_service_register(struct meta_service *s, const struct meta_registration *r, uint64_t now,
-                          struct meta_verdict *verdict, struct kedge_errbuf *err)
+                          struct meta_verdict *verdict, struct base_errbuf *err)
 {
     struct meta_store_node durable;
     struct meta_node_view before = {.state = META_NODE_FREE};
@@ -223,13 +222,13 @@ int meta_service_register(struct meta_service *s, const struct meta_registration
         drop_readers(s, r, verdict);
     s->count.registrations++;
     if (verdict->write)
-        kedge_log(KEDGE_LOG_INFO, "node registered", "node=%s incarnation=%u endpoints=%u", r->id,
-                  r->incarnation, r->endpoint_count);
+        base_log(BASE_LOG_INFO, "node registered", "node=%s incarnation=%u endpoints=%u", r->id,
+                 r->incarnation, r->endpoint_count);
     return 0;
 }
 
 int meta_service_remove(struct meta_service *s, const char *id, const char *who, uint64_t now,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     struct meta_node_view view;
     int status = meta_directory_show(s->directory, id, 0, &view);
@@ -247,108 +246,108 @@ int meta_service_remove(struct meta_service *s, const char *id, const char *who,
     if (s->responders != NULL)
         meta_responders_drop(s->responders, id, NULL, 0);
     s->count.removals++;
-    kedge_log(KEDGE_LOG_INFO, "node removed", "node=%s", id);
+    base_log(BASE_LOG_INFO, "node removed", "node=%s", id);
     return 0;
 }
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
-static void write_labelled(struct kedge_text *out, const char *name, const char *label,
+static void write_labelled(struct base_text *out, const char *name, const char *label,
                            const char *value, uint64_t number)
 {
-    struct kedge_metric_label labels[] = {{label, value}};
-    kedge_metric_u64(out, name, labels, 1, number);
+    struct base_metric_label labels[] = {{label, value}};
+    base_metric_u64(out, name, labels, 1, number);
 }
 
-static void reader_metrics(struct meta_responders_counts c, struct kedge_text *out)
+static void reader_metrics(struct meta_responders_counts c, struct base_text *out)
 {
-    kedge_metric_one(out, "kedge_metad_readers", KEDGE_METRIC_GAUGE,
-                     "Nodes' pools that read the table through a queue pair of their own.", c.kept);
-    kedge_metric_one(out, "kedge_metad_readers_spare", KEDGE_METRIC_GAUGE,
-                     "Queue pairs that are ready for the next reader.", c.spare);
-    kedge_metric_head(out, "kedge_metad_reader_failures_total", KEDGE_METRIC_COUNTER,
-                      "Registrations that got no queue pair for their reader.");
+    base_metric_one(out, "kedge_metad_readers", BASE_METRIC_GAUGE,
+                    "Nodes' pools that read the table through a queue pair of their own.", c.kept);
+    base_metric_one(out, "kedge_metad_readers_spare", BASE_METRIC_GAUGE,
+                    "Queue pairs that are ready for the next reader.", c.spare);
+    base_metric_head(out, "kedge_metad_reader_failures_total", BASE_METRIC_COUNTER,
+                     "Registrations that got no queue pair for their reader.");
     write_labelled(out, "kedge_metad_reader_failures_total", "why", "full", c.refused);
     write_labelled(out, "kedge_metad_reader_failures_total", "why", "device", c.failed);
     write_labelled(out, "kedge_metad_reader_failures_total", "why", "given_up", c.given_up);
 }
 
-static void setting_metrics(const struct meta_service *s, struct kedge_text *out)
+static void setting_metrics(const struct meta_service *s, struct base_text *out)
 {
-    kedge_metric_head(out, "kedge_metad_settings", KEDGE_METRIC_GAUGE, "What operators have set.");
+    base_metric_head(out, "kedge_metad_settings", BASE_METRIC_GAUGE, "What operators have set.");
     for (int kind = 0; kind < META_RESOURCE_KINDS; kind++)
         write_labelled(out, "kedge_metad_settings", "kind",
                        meta_resource_kind_name((enum meta_resource_kind)kind),
                        meta_resources_count(s->resources, (enum meta_resource_kind)kind));
-    kedge_metric_one(out, "kedge_metad_settings_revision", KEDGE_METRIC_GAUGE,
-                     "Of the last change.", meta_resources_revision(s->resources));
-    kedge_metric_one(out, "kedge_metad_changes_total", KEDGE_METRIC_COUNTER,
-                     "Changes by operators.", s->count.changes);
-    kedge_metric_one(
-        out, "kedge_metad_nodes_behind", KEDGE_METRIC_GAUGE,
+    base_metric_one(out, "kedge_metad_settings_revision", BASE_METRIC_GAUGE, "Of the last change.",
+                    meta_resources_revision(s->resources));
+    base_metric_one(out, "kedge_metad_changes_total", BASE_METRIC_COUNTER, "Changes by operators.",
+                    s->count.changes);
+    base_metric_one(
+        out, "kedge_metad_nodes_behind", BASE_METRIC_GAUGE,
         "Live nodes whose agents have not said that the last change is in force.",
         meta_directory_count_behind(s->directory, meta_resources_revision(s->resources)));
-    kedge_metric_one(out, "kedge_metad_watches", KEDGE_METRIC_GAUGE, "Streams that are open.",
-                     s->watch_count);
+    base_metric_one(out, "kedge_metad_watches", BASE_METRIC_GAUGE, "Streams that are open.",
+                    s->watch_count);
 }
 
-static void ask_metrics(const struct meta_service *s, struct kedge_text *out)
+static void ask_metrics(const struct meta_service *s, struct base_text *out)
 {
     const struct meta_queries_counters *n = &s->queries.n;
-    kedge_metric_one(out, "kedge_metad_questions_open", KEDGE_METRIC_GAUGE,
-                     "Questions to agents that wait for their answers.", s->queries.count);
-    kedge_metric_one(out, "kedge_metad_questions_total", KEDGE_METRIC_COUNTER,
-                     "Questions that agents were asked.", n->asked);
-    kedge_metric_head(out, "kedge_metad_answers_total", KEDGE_METRIC_COUNTER,
-                      "What agents answered.");
+    base_metric_one(out, "kedge_metad_questions_open", BASE_METRIC_GAUGE,
+                    "Questions to agents that wait for their answers.", s->queries.count);
+    base_metric_one(out, "kedge_metad_questions_total", BASE_METRIC_COUNTER,
+                    "Questions that agents were asked.", n->asked);
+    base_metric_head(out, "kedge_metad_answers_total", BASE_METRIC_COUNTER,
+                     "What agents answered.");
     write_labelled(out, "kedge_metad_answers_total", "what", "sensible",
                    n->answered - n->senseless);
     write_labelled(out, "kedge_metad_answers_total", "what", "senseless", n->senseless);
     write_labelled(out, "kedge_metad_answers_total", "what", "unwanted", n->unwanted);
-    kedge_metric_head(out, "kedge_metad_questions_failed_total", KEDGE_METRIC_COUNTER,
-                      "Questions that got no answer, or could not be asked.");
+    base_metric_head(out, "kedge_metad_questions_failed_total", BASE_METRIC_COUNTER,
+                     "Questions that got no answer, or could not be asked.");
     write_labelled(out, "kedge_metad_questions_failed_total", "why", "unreachable", n->unreachable);
     write_labelled(out, "kedge_metad_questions_failed_total", "why", "late", n->late);
     write_labelled(out, "kedge_metad_questions_failed_total", "why", "too_many", n->refused);
 }
 
-void meta_service_metrics(const struct meta_service *s, struct kedge_text *out)
+void meta_service_metrics(const struct meta_service *s, struct base_text *out)
 {
     const struct meta_service_counters *c = &s->count;
     struct meta_directory_counts now = meta_directory_count(s->directory);
-    const struct kedge_table_desc *table = meta_directory_table(s->directory);
-    kedge_metric_build_info(out, "kedge_metad_build_info");
-    kedge_metric_one(out, "kedge_metad_log_dropped_total", KEDGE_METRIC_COUNTER,
-                     "Lines of the log that nobody took in time.", kedge_log_dropped());
-    kedge_metric_head(out, "kedge_metad_nodes", KEDGE_METRIC_GAUGE, "Nodes that are known.");
+    const struct schema_table_desc *table = meta_directory_table(s->directory);
+    base_metric_build_info(out, "kedge_metad_build_info");
+    base_metric_one(out, "kedge_metad_log_dropped_total", BASE_METRIC_COUNTER,
+                    "Lines of the log that nobody took in time.", base_log_dropped());
+    base_metric_head(out, "kedge_metad_nodes", BASE_METRIC_GAUGE, "Nodes that are known.");
     write_labelled(out, "kedge_metad_nodes", "state", "live", now.live);
     write_labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
     write_labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
     const struct meta_reach_counts reach = meta_directory_reach_count(s->directory);
-    kedge_metric_one(out, "kedge_metad_nodes_unreachable", KEDGE_METRIC_GAUGE,
-                     "Live nodes that most of those that tried do not reach over the fabric.",
-                     reach.unreachable);
-    kedge_metric_one(out, "kedge_metad_table_tried", KEDGE_METRIC_GAUGE,
-                     "Nodes that say whether they can READ this metaserver's table.",
-                     reach.table_tried);
-    kedge_metric_one(out, "kedge_metad_table_failed", KEDGE_METRIC_GAUGE,
-                     "Of them, those that cannot.", reach.table_failed);
-    kedge_metric_one(out, "kedge_metad_endpoints", KEDGE_METRIC_GAUGE, "Endpoints that nodes own.",
-                     now.endpoints);
-    kedge_metric_one(out, "kedge_metad_table_slots", KEDGE_METRIC_GAUGE,
-                     "Homes in the endpoint table.", (uint64_t)1 << table->log2_slots);
-    kedge_metric_one(out, "kedge_metad_table_live", KEDGE_METRIC_GAUGE,
-                     "Records in the endpoint table.", now.published);
-    kedge_metric_one(out, "kedge_metad_registrations_total", KEDGE_METRIC_COUNTER,
-                     "Registrations accepted.", c->registrations);
-    kedge_metric_one(out, "kedge_metad_renewals_total", KEDGE_METRIC_COUNTER, "Leases renewed.",
-                     c->renewals);
-    kedge_metric_one(out, "kedge_metad_removals_total", KEDGE_METRIC_COUNTER,
-                     "Nodes removed on request.", c->removals);
-    kedge_metric_one(out, "kedge_metad_expiries_total", KEDGE_METRIC_COUNTER,
-                     "Nodes whose lease ended.", c->expiries);
-    kedge_metric_head(out, "kedge_metad_refused_total", KEDGE_METRIC_COUNTER,
-                      "Registrations and renewals refused.");
+    base_metric_one(out, "kedge_metad_nodes_unreachable", BASE_METRIC_GAUGE,
+                    "Live nodes that most of those that tried do not reach over the fabric.",
+                    reach.unreachable);
+    base_metric_one(out, "kedge_metad_table_tried", BASE_METRIC_GAUGE,
+                    "Nodes that say whether they can READ this metaserver's table.",
+                    reach.table_tried);
+    base_metric_one(out, "kedge_metad_table_failed", BASE_METRIC_GAUGE,
+                    "Of them, those that cannot.", reach.table_failed);
+    base_metric_one(out, "kedge_metad_endpoints", BASE_METRIC_GAUGE, "Endpoints that nodes own.",
+                    now.endpoints);
+    base_metric_one(out, "kedge_metad_table_slots", BASE_METRIC_GAUGE,
+                    "Homes in the endpoint table.", (uint64_t)1 << table->log2_slots);
+    base_metric_one(out, "kedge_metad_table_live", BASE_METRIC_GAUGE,
+                    "Records in the endpoint table.", now.published);
+    base_metric_one(out, "kedge_metad_registrations_total", BASE_METRIC_COUNTER,
+                    "Registrations accepted.", c->registrations);
+    base_metric_one(out, "kedge_metad_renewals_total", BASE_METRIC_COUNTER, "Leases renewed.",
+                    c->renewals);
+    base_metric_one(out, "kedge_metad_removals_total", BASE_METRIC_COUNTER,
+                    "Nodes removed on request.", c->removals);
+    base_metric_one(out, "kedge_metad_expiries_total", BASE_METRIC_COUNTER,
+                    "Nodes whose lease ended.", c->expiries);
+    base_metric_head(out, "kedge_metad_refused_total", BASE_METRIC_COUNTER,
+                     "Registrations and renewals refused.");
     write_labelled(out, "kedge_metad_refused_total", "why", "stale", c->stale);
     write_labelled(out, "kedge_metad_refused_total", "why", "taken", c->taken);
     write_labelled(out, "kedge_metad_refused_total", "why", "full", c->full);
@@ -358,25 +357,25 @@ void meta_service_metrics(const struct meta_service *s, struct kedge_text *out)
     if (s->resources != NULL)
         setting_metrics(s, out);
     ask_metrics(s, out);
-    kedge_metric_one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
-                     "Writes that the store refused.", c->store_errors);
-    kedge_metric_one(out, "kedge_metad_http_refused_connections_total", KEDGE_METRIC_COUNTER,
-                     "Connections above a bound.", c->http_refused);
-    kedge_metric_one(out, "kedge_metad_http_rejected_requests_total", KEDGE_METRIC_COUNTER,
-                     "Requests that were malformed, too large, too slow or too many.",
-                     c->http_rejected);
-    kedge_metric_one(out, "kedge_metad_http_limited_total", KEDGE_METRIC_COUNTER,
-                     "Connections and requests above a bound of their client.", c->http_limited);
-    kedge_metric_one(out, "kedge_metad_http_dropped_connections_total", KEDGE_METRIC_COUNTER,
-                     "Connections without a token that made room for others.", c->http_dropped);
-    kedge_metric_head(out, "kedge_metad_http_connections", KEDGE_METRIC_GAUGE,
-                      "Open connections, by what their last request has shown.");
+    base_metric_one(out, "kedge_metad_store_errors_total", BASE_METRIC_COUNTER,
+                    "Writes that the store refused.", c->store_errors);
+    base_metric_one(out, "kedge_metad_http_refused_connections_total", BASE_METRIC_COUNTER,
+                    "Connections above a bound.", c->http_refused);
+    base_metric_one(out, "kedge_metad_http_rejected_requests_total", BASE_METRIC_COUNTER,
+                    "Requests that were malformed, too large, too slow or too many.",
+                    c->http_rejected);
+    base_metric_one(out, "kedge_metad_http_limited_total", BASE_METRIC_COUNTER,
+                    "Connections and requests above a bound of their client.", c->http_limited);
+    base_metric_one(out, "kedge_metad_http_dropped_connections_total", BASE_METRIC_COUNTER,
+                    "Connections without a token that made room for others.", c->http_dropped);
+    base_metric_head(out, "kedge_metad_http_connections", BASE_METRIC_GAUGE,
+                     "Open connections, by what their last request has shown.");
     static const char *const shown[] = {"nothing", "reader", "more"};
     for (int i = 0; i < 3; i++)
         write_labelled(out, "kedge_metad_http_connections", "shown", shown[i],
                        c->http_connections[i]);
-    kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,
-                      "Requests answered, by status.");
+    base_metric_head(out, "kedge_metad_http_requests_total", BASE_METRIC_COUNTER,
+                     "Requests answered, by status.");
     for (int status = 0; status < 600; status++) {
         char code[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
                        (char)('0' + status % 10), '\0'};

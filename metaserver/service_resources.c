@@ -107,7 +107,7 @@ static int pass_change(void *user, const struct meta_store_change *stored)
 }
 
 /* Once those that have numbers are there. */
-static int load_numberless(struct loading *l, struct kedge_errbuf *err)
+static int load_numberless(struct loading *l, struct base_errbuf *err)
 {
     const struct meta_store_visitor visitor = {load_setting, pass_change, l};
     l->those = true;
@@ -130,23 +130,23 @@ static void keep_number(struct meta_service *s, const char *name, uint64_t now)
     const struct meta_resource_match match = {.any = true};
     struct meta_resource_change change;
     struct meta_violation violation;
-    struct kedge_errbuf err;
-    kedge_log(KEDGE_LOG_WARN,
-              "a pool of an older store has a number of its own now: the one that its name stands "
-              "for is another pool's",
-              "pool=%s number=%u instead_of=%u which_has=%s", name,
-              (unsigned)pool->pool.numbers.number, (unsigned)meta_pool_id(name),
-              name_of_number(s, meta_pool_id(name)));
+    struct base_errbuf err;
+    base_log(BASE_LOG_WARN,
+             "a pool of an older store has a number of its own now: the one that its name stands "
+             "for is another pool's",
+             "pool=%s number=%u instead_of=%u which_has=%s", name,
+             (unsigned)pool->pool.numbers.number, (unsigned)meta_pool_id(name),
+             name_of_number(s, meta_pool_id(name)));
     int status = meta_resources_plan_put(s->resources, pool, &match, &change, &violation);
-    KEDGE_ASSERT(status == 0); /* it is what is there */
+    BASE_ASSERT(status == 0); /* it is what is there */
     change.from.pool.numbers.number = RESOURCE_UNSAID;
     change.revision = change.to.revision = meta_resources_revision(s->resources) + 1;
-    change.time_ms = kedge_clock_wall_ms();
+    change.time_ms = base_clock_wall_ms();
     snprintf(change.who, sizeof change.who, "kedge-metad");
     (void)meta_service_change(s, &change, now, &err);
 }
 
-int meta_service_load_resources(struct meta_service *s, uint64_t now, struct kedge_errbuf *err)
+int meta_service_load_resources(struct meta_service *s, uint64_t now, struct base_errbuf *err)
 {
     struct loading l = {.s = s};
     const struct meta_store_visitor visitor = {load_setting, load_change, &l};
@@ -163,29 +163,28 @@ int meta_service_load_resources(struct meta_service *s, uint64_t now, struct ked
         keep_number(s, l.name[i], now);
     if (status == 0 || err->text[0] != '\0')
         return status;
-    return kedge_err(
+    return base_err(
         err, status,
         "what the store holds of tenants, windows and tokens does not fit (%.64s: %.150s): "
         "restore it from a backup",
         l.violation.field, l.violation.detail);
 }
 
-static const char *body_of(struct kedge_text *text, bool there,
-                           const struct meta_resource *resource)
+static const char *body_of(struct base_text *text, bool there, const struct meta_resource *resource)
 {
     if (!there)
         return NULL;
     meta_json_write_body(text, resource);
-    return kedge_text_str(text);
+    return base_text_str(text);
 }
 
 static int write_change(struct meta_service *s, const struct meta_resource_change *change,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
-    struct kedge_text before, after, resource;
-    kedge_text_init(&before, BODY_BYTES);
-    kedge_text_init(&after, BODY_BYTES);
-    kedge_text_init(&resource, BODY_BYTES);
+    struct base_text before, after, resource;
+    base_text_init(&before, BODY_BYTES);
+    base_text_init(&after, BODY_BYTES);
+    base_text_init(&resource, BODY_BYTES);
     if (change->has)
         meta_json_write_stored(&resource, &change->to);
     const struct meta_store_change stored = {
@@ -196,17 +195,17 @@ static int write_change(struct meta_service *s, const struct meta_resource_chang
         .name = change->name,
         .before = body_of(&before, change->had, &change->from),
         .after = body_of(&after, change->has, &change->to),
-        .resource = change->has ? kedge_text_str(&resource) : NULL,
+        .resource = change->has ? base_text_str(&resource) : NULL,
         .forget = meta_resources_forgets(s->resources),
     };
     int status = before.error != 0 ? before.error : after.error != 0 ? after.error : resource.error;
     if (status != 0)
-        kedge_err(err, status, "out of memory: try again");
+        base_err(err, status, "out of memory: try again");
     else
         status = meta_store_change(s->store, &stored, err);
-    kedge_text_fini(&before);
-    kedge_text_fini(&after);
-    kedge_text_fini(&resource);
+    base_text_fini(&before);
+    base_text_fini(&after);
+    base_text_fini(&resource);
     return status;
 }
 
@@ -218,7 +217,7 @@ bool meta_service_refresh_window_targets(struct meta_service *s)
 }
 
 int meta_service_change(struct meta_service *s, const struct meta_resource_change *change,
-                        uint64_t now, struct kedge_errbuf *err)
+                        uint64_t now, struct base_errbuf *err)
 {
     if (change->revision == 0)
         return 0;
@@ -226,15 +225,15 @@ int meta_service_change(struct meta_service *s, const struct meta_resource_chang
         return meta_service_store_failed(s, "changing a setting", change->name, now, err);
     meta_resources_apply(s->resources, change);
     s->count.changes++;
-    kedge_log(KEDGE_LOG_INFO, "setting changed",
-              "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
-              meta_resource_kind_name(change->kind), change->name, change->revision,
-              change->kind == META_LEASE
-                  ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
-              : !change->had ? "created"
-              : change->has  ? "replaced"
-                             : "deleted",
-              change->who);
+    base_log(BASE_LOG_INFO, "setting changed",
+             "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
+             meta_resource_kind_name(change->kind), change->name, change->revision,
+             change->kind == META_LEASE
+                 ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
+             : !change->had ? "created"
+             : change->has  ? "replaced"
+                            : "deleted",
+             change->who);
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);
     return 0;

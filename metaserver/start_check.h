@@ -9,6 +9,6 @@
 /* 0; -EINVAL: the settings are wrong, and to begin again would change nothing; another -errno: the
  * host lacks something that may come (a directory, a limit). A sentence with the way out in *err.
  * Raises the limit of open files as far as it needs to. */
-int meta_start_check(const struct meta_config *config, struct kedge_errbuf *err);
+int meta_start_check(const struct meta_config *config, struct base_errbuf *err);
 
 #endif

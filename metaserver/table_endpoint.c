@@ -11,93 +11,91 @@
 #include "fabric/providers.h"
 
 static int open_fabric(struct meta_table_endpoint *e, const struct meta_config *config,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
-    struct kedge_fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL,
-                                       .port = (uint8_t)config->port,
-                                       .service = config->service};
-    const struct kedge_fab_provider *provider = kedge_fab_provider_find(config->provider, err);
+    struct fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL,
+                                 .port = (uint8_t)config->port,
+                                 .service = config->service};
+    const struct fab_provider *provider = fab_provider_find(config->provider, err);
     memcpy(attr.gid, config->gid, sizeof attr.gid);
     return provider != NULL ? provider->open(&attr, &e->fab, err) : -EINVAL;
 }
 
 /* One control operation; what it is, for the sentence. */
-static int call_fabric(struct meta_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
-                       struct kedge_errbuf *err)
+static int call_fabric(struct meta_table_endpoint *e, struct fab_ctl *ctl, const char *what,
+                       struct base_errbuf *err)
 {
-    int status = kedge_fab_call(e->fab, ctl);
+    int status = fab_call(e->fab, ctl);
     if (status == 0)
         return 0;
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     (void)getrlimit(RLIMIT_MEMLOCK, &limit);
     if (status != -ENOMEM || limit.rlim_cur == RLIM_INFINITY)
-        return kedge_err(err, status, "%s failed: %s%s", what, strerror(-status),
-                         status == -ENOMEM ? " (lower max_endpoints)" : "");
-    return kedge_err(err, status,
-                     "%s failed: out of memory: locked memory is limited to %llu KiB (raise "
-                     "LimitMEMLOCK in the unit, or `ulimit -l`; or lower max_endpoints)",
-                     what, (unsigned long long)(limit.rlim_cur / 1024));
+        return base_err(err, status, "%s failed: %s%s", what, strerror(-status),
+                        status == -ENOMEM ? " (lower max_endpoints)" : "");
+    return base_err(err, status,
+                    "%s failed: out of memory: locked memory is limited to %llu KiB (raise "
+                    "LimitMEMLOCK in the unit, or `ulimit -l`; or lower max_endpoints)",
+                    what, (unsigned long long)(limit.rlim_cur / 1024));
 }
 
-static int make_target(struct meta_table_endpoint *e, struct kedge_errbuf *err)
+static int make_target(struct meta_table_endpoint *e, struct base_errbuf *err)
 {
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 4}};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 4}};
     int status = call_fabric(e, &cq, "creating a completion queue", err);
     if (status != 0)
         return status;
     e->cq = cq.cq.x;
-    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
-                                .srq = {.pd = e->pd, .max_wr = 1, .max_sge = 1}};
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ, .srq = {.pd = e->pd, .max_wr = 1, .max_sge = 1}};
     status = call_fabric(e, &srq, "creating a shared receive queue", err);
     if (status != 0)
         return status;
     e->srq = srq.srq.x;
-    struct kedge_fab_ctl dct = {
-        .kind = KEDGE_FAB_CREATE_DCT,
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
         .dct = {.pd = e->pd, .cq = e->cq, .srq = e->srq, .access = IBV_ACCESS_REMOTE_READ}};
-    status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status != 0)
-        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
+        return base_err(err, status, "there are no random numbers: %s", strerror(-status));
     status = call_fabric(e, &dct, "creating a DC target", err);
     e->dct = dct.dct.x;
     return status;
 }
 
 /* Where no former life of this process had its table: keys may come back (iova.h). */
-static int choose_address(const struct kedge_fab_mem *mem, size_t bytes, uint64_t *iova,
-                          struct kedge_errbuf *err)
+static int choose_address(const struct fab_mem *mem, size_t bytes, uint64_t *iova,
+                          struct base_errbuf *err)
 {
-    struct kedge_iova all;
+    struct fab_iova all;
     uint64_t random;
-    int status = kedge_random_bytes(&random, sizeof random);
+    int status = base_random_bytes(&random, sizeof random);
     if (status != 0)
-        return kedge_err(err, status, "no random numbers: %s", strerror(-status));
-    kedge_iova_init(&all, random);
-    return kedge_iova_take(&all, KEDGE_IOVA_TABLE, mem, 0, bytes, iova);
+        return base_err(err, status, "no random numbers: %s", strerror(-status));
+    fab_iova_init(&all, random);
+    return fab_iova_take(&all, FAB_IOVA_TABLE, mem, 0, bytes, iova);
 }
 
 int meta_table_endpoint_init(struct meta_table_endpoint *e, const struct meta_config *config,
-                             size_t bytes, struct kedge_errbuf *err)
+                             size_t bytes, struct base_errbuf *err)
 {
     int status = open_fabric(e, config, err);
     if (status != 0)
         return status;
-    if (!(e->fab->caps.transports & (KEDGE_FAB_DC | KEDGE_FAB_RC)))
-        return kedge_err(err, -EOPNOTSUPP,
-                         "the device has neither DC nor RC, which the table is read through: "
-                         "choose another `device`");
-    status = kedge_fab_mem_alloc(bytes, "kedge-endpoints", &e->mem);
+    if (!(e->fab->caps.transports & (FAB_DC | FAB_RC)))
+        return base_err(err, -EOPNOTSUPP,
+                        "the device has neither DC nor RC, which the table is read through: "
+                        "choose another `device`");
+    status = fab_mem_alloc(bytes, "kedge-endpoints", &e->mem);
     if (status != 0)
-        return kedge_err(err, status,
-                         "no memory for a table of %zu bytes (%s): lower max_endpoints", bytes,
-                         strerror(-status));
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+        return base_err(err, status, "no memory for a table of %zu bytes (%s): lower max_endpoints",
+                        bytes, strerror(-status));
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
     status = call_fabric(e, &pd, "allocating a protection domain", err);
     if (status != 0)
         return status;
     e->pd = pd.pd.x;
-    struct kedge_fab_ctl mr = {
-        .kind = KEDGE_FAB_REG_MR,
+    struct fab_ctl mr = {
+        .kind = FAB_REG_MR,
         .mr = {.pd = e->pd, .mem = &e->mem, .length = bytes, .access = IBV_ACCESS_REMOTE_READ}};
     status = choose_address(&e->mem, bytes, &mr.mr.iova, err);
     if (status != 0)
@@ -106,37 +104,34 @@ int meta_table_endpoint_init(struct meta_table_endpoint *e, const struct meta_co
     if (status != 0)
         return status;
     e->mr = mr.mr.x;
-    return e->fab->caps.transports & KEDGE_FAB_DC ? make_target(e, err) : 0;
+    return e->fab->caps.transports & FAB_DC ? make_target(e, err) : 0;
 }
 
-static void undo_call(struct meta_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
+static void undo_call(struct meta_table_endpoint *e, struct fab_ctl *ctl, const char *what)
 {
-    int status = kedge_fab_call(e->fab, ctl);
+    int status = fab_call(e->fab, ctl);
     if (status != 0)
-        kedge_log(KEDGE_LOG_WARN, "closing the fabric", "object=\"%s\" error=\"%s\"", what,
-                  strerror(-status));
+        base_log(BASE_LOG_WARN, "closing the fabric", "object=\"%s\" error=\"%s\"", what,
+                 strerror(-status));
 }
 
 void meta_table_endpoint_fini(struct meta_table_endpoint *e)
 {
     if (e->dct != NULL)
-        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_DCT, .dct.x = e->dct},
-                  "DC target");
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_DCT, .dct.x = e->dct}, "DC target");
     if (e->srq != NULL)
-        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_SRQ, .srq.x = e->srq},
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_SRQ, .srq.x = e->srq},
                   "shared receive queue");
     if (e->cq != NULL)
-        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = e->cq},
-                  "completion queue");
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = e->cq}, "completion queue");
     if (e->mr != NULL)
-        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = e->mr}, "table");
+        undo_call(e, &(struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = e->mr}, "table");
     if (e->pd != NULL)
-        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = e->pd},
-                  "protection domain");
+        undo_call(e, &(struct fab_ctl){.kind = FAB_FREE_PD, .pd.x = e->pd}, "protection domain");
     if (e->mem.addr != NULL)
-        kedge_fab_mem_free(&e->mem);
+        fab_mem_free(&e->mem);
     if (e->fab != NULL)
-        (void)kedge_fab_close(e->fab);
+        (void)fab_close(e->fab);
     memset(e, 0, sizeof *e);
 }
 

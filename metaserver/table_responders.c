@@ -31,9 +31,9 @@ enum state {
 };
 
 struct responder {
-    struct kedge_fab_ctl ctl; /* under way in MAKING, CONNECTING and ENDING */
+    struct fab_ctl ctl; /* under way in MAKING, CONNECTING and ENDING */
     struct meta_responders *owner;
-    struct kedge_fab_qp *qp;
+    struct fab_qp *qp;
     struct meta_responder_request *request; /* CONNECTING, READY */
     enum state state;
     uint32_t next; /* FREE, SPARE: of the list */
@@ -43,8 +43,8 @@ struct responder {
 TAILQ_HEAD(requests, meta_responder_request);
 
 struct meta_responders {
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_cq *cq;
+    struct fab_pd *pd;
+    struct fab_cq *cq;
     struct responder *responders; /* capacity of them */
     struct responder_index kept;
     uint32_t capacity;    /* queue pairs at a time */
@@ -60,7 +60,7 @@ struct meta_responders {
                        * asks */
     bool stocking;    /* spare ones are made */
     bool stopping;
-    struct kedge_fab_port_watch port;
+    struct fab_port_watch port;
     struct meta_responders_counts count;
 };
 
@@ -90,7 +90,7 @@ static void move_responder(struct responder *p, enum state to)
         [ENDING] = {[FREE] = true},
     };
     struct meta_responders *r = p->owner;
-    KEDGE_ASSERT(allowed[p->state][to]);
+    BASE_ASSERT(allowed[p->state][to]);
     r->in_state[p->state]--;
     p->state = to;
     r->in_state[to]++;
@@ -99,7 +99,7 @@ static void move_responder(struct responder *p, enum state to)
 static struct responder *pop_responder(struct meta_responders *r, uint32_t *list)
 {
     struct responder *p = &r->responders[*list];
-    KEDGE_ASSERT(*list != NONE);
+    BASE_ASSERT(*list != NONE);
     *list = p->next;
     return p;
 }
@@ -110,12 +110,12 @@ static void push_responder(struct responder *p, uint32_t *list)
     *list = number_of(p);
 }
 
-static void submit_ctl(struct responder *p, struct kedge_fab_ctl ctl);
+static void submit_ctl(struct responder *p, struct fab_ctl ctl);
 
 static void end_responder(struct responder *p)
 {
     move_responder(p, ENDING);
-    submit_ctl(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = p->qp});
+    submit_ctl(p, (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp.x = p->qp});
 }
 
 static void release_responder(struct responder *p)
@@ -140,8 +140,8 @@ static void give_up(struct meta_responders *r, struct meta_responder_request *re
 {
     r->count.given_up++;
     conclude_request(r, request,
-                     kedge_err(&request->err, -ECANCELED, "%s",
-                               r->stopping ? STOPS : "nobody waited for it any more"));
+                     base_err(&request->err, -ECANCELED, "%s",
+                              r->stopping ? STOPS : "nobody waited for it any more"));
 }
 
 static void refuse_unmade(struct meta_responders *r, struct meta_responder_request *request)
@@ -150,10 +150,10 @@ static void refuse_unmade(struct meta_responders *r, struct meta_responder_reque
     r->count.failed++;
     conclude_request(
         r, request,
-        kedge_err(&request->err, error,
-                  "this metaserver's device makes no more queue pairs (%s): free some on its "
-                  "host, or raise LimitMEMLOCK",
-                  strerror(-error)));
+        base_err(&request->err, error,
+                 "this metaserver's device makes no more queue pairs (%s): free some on its "
+                 "host, or raise LimitMEMLOCK",
+                 strerror(-error)));
 }
 
 static void refuse_full(struct meta_responders *r, struct meta_responder_request *request)
@@ -161,10 +161,10 @@ static void refuse_full(struct meta_responders *r, struct meta_responder_request
     r->count.refused++;
     conclude_request(
         r, request,
-        kedge_err(&request->err, -ENOSPC,
-                  "all %u queue pairs that this metaserver has for readers are in use: remove "
-                  "nodes that are gone, or raise max_endpoints if the device has more",
-                  r->limit));
+        base_err(&request->err, -ENOSPC,
+                 "all %u queue pairs that this metaserver has for readers are in use: remove "
+                 "nodes that are gone, or raise max_endpoints if the device has more",
+                 r->limit));
 }
 
 /* ---- what the device did -------------------------------------------------------------------- */
@@ -173,21 +173,20 @@ static void on_made(struct responder *p)
 {
     struct meta_responders *r = p->owner;
     int status = p->ctl.status;
-    if (p->ctl.kind == KEDGE_FAB_CREATE_QP) {
+    if (p->ctl.kind == FAB_CREATE_QP) {
         if (status != 0) {
             r->make_error = status;
             release_responder(p);
             return;
         }
         p->qp = p->ctl.qp.x;
-        struct ibv_qp_attr init = kedge_fab_init_attr(r->pd->fab);
+        struct ibv_qp_attr init = fab_init_attr(r->pd->fab);
         init.qp_access_flags = IBV_ACCESS_REMOTE_READ;
-        submit_ctl(p,
-                   (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                          .modify = {.x = p->qp,
-                                                     .attr = init,
-                                                     .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-                                                             IBV_QP_PORT | IBV_QP_ACCESS_FLAGS}});
+        submit_ctl(p, (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                                       .modify = {.x = p->qp,
+                                                  .attr = init,
+                                                  .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                                          IBV_QP_PORT | IBV_QP_ACCESS_FLAGS}});
         return;
     }
     r->make_error = status;
@@ -204,7 +203,7 @@ static void on_connected(struct responder *p)
 {
     struct meta_responders *r = p->owner;
     struct meta_responder_request *request = p->request;
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     int status = p->ctl.status;
     TAILQ_REMOVE(&r->connecting, request, link);
     if (status == 0 && !r->stopping) {
@@ -222,24 +221,24 @@ static void on_connected(struct responder *p)
     }
     r->count.failed++;
     conclude_request(r, request,
-                     kedge_err(&request->err, status,
-                               "a queue pair towards %s cannot be made ready (%s): see that this "
-                               "metaserver's device reaches the reader's gid",
-                               kedge_gid_format(request->peer.gid, gid), strerror(-status)));
+                     base_err(&request->err, status,
+                              "a queue pair towards %s cannot be made ready (%s): see that this "
+                              "metaserver's device reaches the reader's gid",
+                              base_gid_format(request->peer.gid, gid), strerror(-status)));
 }
 
 static void on_ended(struct responder *p)
 {
     int status = p->ctl.status;
     if (status != 0) /* nothing can be done about it; the device's number is lost */
-        kedge_log(KEDGE_LOG_ERROR, "a reader's queue pair cannot be destroyed",
-                  "qpn=%u error=\"%s\"", p->qp->qpn, strerror(-status));
+        base_log(BASE_LOG_ERROR, "a reader's queue pair cannot be destroyed", "qpn=%u error=\"%s\"",
+                 p->qp->qpn, strerror(-status));
     if (p->sound) /* else the next one would fail likewise, and so on for ever */
         p->owner->make_error = 0;
     release_responder(p);
 }
 
-static void on_done(struct kedge_fab_ctl *ctl)
+static void on_done(struct fab_ctl *ctl)
 {
     struct responder *p = ctl->user;
     switch (p->state) {
@@ -250,7 +249,7 @@ static void on_done(struct kedge_fab_ctl *ctl)
         on_connected(p);
         break;
     default:
-        KEDGE_ASSERT(p->state == ENDING);
+        BASE_ASSERT(p->state == ENDING);
         on_ended(p);
     }
     serve_waiting(p->owner);
@@ -258,12 +257,12 @@ static void on_done(struct kedge_fab_ctl *ctl)
 
 /* ---- what it is to do ----------------------------------------------------------------------- */
 
-static void submit_ctl(struct responder *p, struct kedge_fab_ctl ctl)
+static void submit_ctl(struct responder *p, struct fab_ctl ctl)
 {
     p->ctl = ctl;
     p->ctl.done = on_done;
     p->ctl.user = p;
-    kedge_fab_submit(p->owner->pd->fab, &p->ctl);
+    fab_submit(p->owner->pd->fab, &p->ctl);
 }
 
 static void make_responder(struct meta_responders *r)
@@ -272,10 +271,10 @@ static void make_responder(struct meta_responders *r)
         r->free != NONE ? pop_responder(r, &r->free) : &r->responders[r->touched++];
     p->owner = r;
     move_responder(p, MAKING);
-    submit_ctl(p, (struct kedge_fab_ctl){
-                      .kind = KEDGE_FAB_CREATE_QP,
+    submit_ctl(p, (struct fab_ctl){
+                      .kind = FAB_CREATE_QP,
                       .qp = {.pd = r->pd,
-                             .type = KEDGE_FAB_QP_RC,
+                             .type = FAB_QP_RC,
                              .send_cq = r->cq,
                              .recv_cq = r->cq,
                              .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}});
@@ -283,7 +282,7 @@ static void make_responder(struct meta_responders *r)
 
 static void connect_spare(struct meta_responders *r, struct meta_responder_request *request)
 {
-    const struct kedge_fab_caps *caps = &r->pd->fab->caps;
+    const struct fab_caps *caps = &r->pd->fab->caps;
     const struct meta_responder_peer *peer = &request->peer;
     request->mtu = peer->mtu < r->port.mtu ? peer->mtu : r->port.mtu;
     request->reads = (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC);
@@ -294,20 +293,20 @@ static void connect_spare(struct meta_responders *r, struct meta_responder_reque
         .rq_psn = peer->psn,
         .max_dest_rd_atomic = request->reads,
         .min_rnr_timer = RNR_TIMER,
-        .ah_attr = kedge_fab_address(r->pd->fab, peer->gid, peer->lid),
+        .ah_attr = fab_address(r->pd->fab, peer->gid, peer->lid),
     };
     struct responder *p = pop_responder(r, &r->spare);
     request->responder = number_of(p);
     p->request = request;
     TAILQ_INSERT_TAIL(&r->connecting, request, link);
     move_responder(p, CONNECTING);
-    submit_ctl(p, (struct kedge_fab_ctl){
-                      .kind = KEDGE_FAB_MODIFY_QP,
-                      .modify = {.x = p->qp,
-                                 .attr = attr,
-                                 .mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                                         IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER}});
+    submit_ctl(
+        p, (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                            .modify = {.x = p->qp,
+                                       .attr = attr,
+                                       .mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                               IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER}});
 }
 
 /* The first that waits: connected, or told why not. False: it has to wait on. */
@@ -369,41 +368,41 @@ static int take_memory(struct meta_responders *r)
 }
 
 /* What broke because of it is registered anew by its agents. */
-static void port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before)
+static void port_changed(struct fab_port_watch *w, enum ibv_mtu before)
 {
-    kedge_log(KEDGE_LOG_WARN, "the port has another MTU: connections have it from now on",
-              "mtu=%u before=%u", 128u << w->mtu, 128u << before);
+    base_log(BASE_LOG_WARN, "the port has another MTU: connections have it from now on",
+             "mtu=%u before=%u", 128u << w->mtu, 128u << before);
 }
 
-int meta_responders_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
-                        struct meta_responders **out, struct kedge_errbuf *err)
+int meta_responders_new(struct fab_pd *pd, uint32_t max_pools, bool ahead,
+                        struct meta_responders **out, struct base_errbuf *err)
 {
     /* One queue pair of the device is the DC target's. */
     uint32_t most = pd->fab->caps.max_qp > 0 ? pd->fab->caps.max_qp - 1 : 0;
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
     if (most <= META_RESPONDERS_SPARES)
-        return kedge_err(err, -ENOSPC, "the device has too few queue pairs (%u) for readers",
-                         pd->fab->caps.max_qp);
+        return base_err(err, -ENOSPC, "the device has too few queue pairs (%u) for readers",
+                        pd->fab->caps.max_qp);
     struct meta_responders *r = calloc(1, sizeof *r);
     if (r == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     r->pd = pd;
     r->limit =
         most - META_RESPONDERS_SPARES < max_pools ? most - META_RESPONDERS_SPARES : max_pools;
     r->capacity = r->limit + META_RESPONDERS_SPARES;
     int status = take_memory(r);
     if (status != 0) {
-        kedge_err(err, status, "out of memory: lower max_endpoints");
+        base_err(err, status, "out of memory: lower max_endpoints");
         goto fail;
     }
-    status = kedge_fab_call(pd->fab, &cq);
+    status = fab_call(pd->fab, &cq);
     if (status != 0) {
-        kedge_err(err, status, "creating a completion queue failed: %s", strerror(-status));
+        base_err(err, status, "creating a completion queue failed: %s", strerror(-status));
         goto fail;
     }
     r->cq = cq.cq.x;
     r->stocking = ahead;
-    kedge_fab_port_watch_init(&r->port, pd->fab, port_changed, NULL);
+    fab_port_watch_init(&r->port, pd->fab, port_changed, NULL);
     serve_waiting(r);
     *out = r;
     return 0;
@@ -435,8 +434,8 @@ void meta_responders_stop(struct meta_responders *r)
             end_responder(p);
     }
     while (in_use(r) > 0 || r->port.asking) {
-        struct pollfd fd = {.fd = kedge_fab_ctl_fd(r->pd->fab), .events = POLLIN};
-        if (kedge_fab_run(r->pd->fab) == 0)
+        struct pollfd fd = {.fd = fab_ctl_fd(r->pd->fab), .events = POLLIN};
+        if (fab_run(r->pd->fab) == 0)
             (void)poll(&fd, 1, 1000);
     }
 }
@@ -447,12 +446,12 @@ void meta_responders_free(struct meta_responders *r)
         return;
     if (!r->stopping)
         meta_responders_stop(r);
-    KEDGE_ASSERT(r->asked == 0);
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = r->cq};
-    int status = kedge_fab_call(r->pd->fab, &cq);
+    BASE_ASSERT(r->asked == 0);
+    struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq.x = r->cq};
+    int status = fab_call(r->pd->fab, &cq);
     if (status != 0)
-        kedge_log(KEDGE_LOG_WARN, "closing the fabric",
-                  "object=\"readers' completion queue\" error=\"%s\"", strerror(-status));
+        base_log(BASE_LOG_WARN, "closing the fabric",
+                 "object=\"readers' completion queue\" error=\"%s\"", strerror(-status));
     meta_responder_index_fini(&r->kept);
     free(r->responders);
     free(r);
@@ -461,24 +460,24 @@ void meta_responders_free(struct meta_responders *r)
 void meta_responders_tick(struct meta_responders *r, uint64_t now_ns)
 {
     if (!r->stopping)
-        kedge_fab_port_watch_tick(&r->port, now_ns);
+        fab_port_watch_tick(&r->port, now_ns);
 }
 
 int meta_responders_request(struct meta_responders *r, struct meta_responder_request *request)
 {
     uint32_t psn;
-    KEDGE_ASSERT(request->peer.qpn != 0);
+    BASE_ASSERT(request->peer.qpn != 0);
     if (r->stopping)
-        return kedge_err(&request->err, -ECANCELED, STOPS);
+        return base_err(&request->err, -ECANCELED, STOPS);
     if (r->asked >= META_RESPONDERS_WAITING) {
         r->count.refused++;
-        return kedge_err(&request->err, -EAGAIN,
-                         "%u registrations wait for a queue pair: try again", r->asked);
+        return base_err(&request->err, -EAGAIN, "%u registrations wait for a queue pair: try again",
+                        r->asked);
     }
-    int status = kedge_random_bytes(&psn, sizeof psn);
+    int status = base_random_bytes(&psn, sizeof psn);
     if (status != 0)
-        return kedge_err(&request->err, status, "there are no random numbers: %s",
-                         strerror(-status));
+        return base_err(&request->err, status, "there are no random numbers: %s",
+                        strerror(-status));
     request->psn = psn & 0xffffff;
     request->status = -EINPROGRESS;
     request->number = r->numbers++;
@@ -525,9 +524,9 @@ struct meta_responder_request *meta_responders_next(struct meta_responders *r)
 static struct responder *take_responder(struct meta_responders *r,
                                         struct meta_responder_request *request)
 {
-    KEDGE_ASSERT(request->status == 0 && request->responder != NONE);
+    BASE_ASSERT(request->status == 0 && request->responder != NONE);
     struct responder *p = &r->responders[request->responder];
-    KEDGE_ASSERT(p->state == READY && p->request == request);
+    BASE_ASSERT(p->state == READY && p->request == request);
     p->request = NULL;
     request->responder = NONE;
     r->fresh -= request->fresh;

@@ -63,7 +63,7 @@ static int validate_agent(struct meta_token *t, struct meta_violation *violation
 int meta_token_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
     struct meta_token *t = &resource->token;
-    KEDGE_ASSERT(t->gid_count <= META_TOKEN_GIDS);
+    BASE_ASSERT(t->gid_count <= META_TOKEN_GIDS);
     if (t->scope != META_SCOPE_WORKER && t->tenant[0] != '\0')
         return refuse_field(violation, "tenant", "is for the scope worker alone");
     if (t->scope == META_SCOPE_AGENT)
@@ -97,7 +97,7 @@ uint32_t meta_resources_worker_tokens(const struct meta_resources *s,
         const struct meta_resource *token = meta_resources_at(s, META_TOKEN, i);
         if (token->token.scope != META_SCOPE_WORKER)
             continue;
-        KEDGE_ASSERT(found < META_WORKER_TOKENS_MAX);
+        BASE_ASSERT(found < META_WORKER_TOKENS_MAX);
         out[found++] = token;
     }
     return found;

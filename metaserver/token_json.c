@@ -32,14 +32,14 @@ static int parse_time(const char *text, uint64_t *out)
     return 0;
 }
 
-static void write_time(struct kedge_text *out, uint64_t ms)
+static void write_time(struct base_text *out, uint64_t ms)
 {
     char text[32] = "";
     struct tm tm;
     time_t seconds = (time_t)(ms / 1000);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    kedge_text_printf(out, ",\"expires\":\"%s\"", text);
+    base_text_printf(out, ",\"expires\":\"%s\"", text);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static int decode_gids(const struct json_at *at, json_t *root, struct meta_token
     json_array_foreach(array, i, one)
     {
         snprintf(field, sizeof field, "gids[%zu]", i);
-        if (!json_is_string(one) || kedge_gid_parse(json_string_value(one), t->gids[i]) != 0)
+        if (!json_is_string(one) || base_gid_parse(json_string_value(one), t->gids[i]) != 0)
             return meta_json_bad(at, field, "must be an IPv6 address");
     }
     t->gid_count = (uint32_t)json_array_size(array);
@@ -116,34 +116,33 @@ int meta_token_json_decode(const struct json_at *at, json_t *root, const char *n
         status = decode_secret(at, root, name, t);
     if (status == 0 && hash != NULL &&
         (!json_is_string(hash) ||
-         kedge_hex_decode(json_string_value(hash), t->hash, sizeof t->hash) != 0))
+         base_hex_decode(json_string_value(hash), t->hash, sizeof t->hash) != 0))
         status = meta_json_bad(at, "sha256", "must be a string of 64 hexadecimal digits");
     return status;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-void meta_token_json_write(struct kedge_text *out, const struct meta_token *t, bool stored)
+void meta_token_json_write(struct base_text *out, const struct meta_token *t, bool stored)
 {
-    char gid[KEDGE_GID_TEXT], hash[2 * META_TOKEN_HASH_BYTES + 1];
-    kedge_text_printf(out, "\"scope\":\"%s\"", meta_scope_name(t->scope));
+    char gid[BASE_GID_TEXT], hash[2 * META_TOKEN_HASH_BYTES + 1];
+    base_text_printf(out, "\"scope\":\"%s\"", meta_scope_name(t->scope));
     if (t->node[0] != '\0')
-        kedge_text_printf(out, ",\"node\":\"%s\"", t->node);
+        base_text_printf(out, ",\"node\":\"%s\"", t->node);
     for (uint32_t i = 0; i < t->gid_count; i++)
-        kedge_text_printf(out, "%s\"%s\"", i == 0 ? ",\"gids\":[" : ",",
-                          kedge_gid_format(t->gids[i], gid));
+        base_text_printf(out, "%s\"%s\"", i == 0 ? ",\"gids\":[" : ",",
+                         base_gid_format(t->gids[i], gid));
     if (t->gid_count > 0)
-        kedge_text_printf(out, "]");
+        base_text_printf(out, "]");
     if (t->tenant[0] != '\0')
-        kedge_text_printf(out, ",\"tenant\":\"%s\"", t->tenant);
+        base_text_printf(out, ",\"tenant\":\"%s\"", t->tenant);
     if (t->expires_ms != 0)
         write_time(out, t->expires_ms);
     if (stored)
-        kedge_text_printf(out, ",\"sha256\":\"%s\"",
-                          kedge_hex_encode(t->hash, sizeof t->hash, hash));
+        base_text_printf(out, ",\"sha256\":\"%s\"", base_hex_encode(t->hash, sizeof t->hash, hash));
 }
 
-void meta_token_json_write_for_agents(struct kedge_text *out,
+void meta_token_json_write_for_agents(struct base_text *out,
                                       const struct meta_resource *const all[], uint32_t count,
                                       const char *tenant)
 {
@@ -153,13 +152,13 @@ void meta_token_json_write_for_agents(struct kedge_text *out,
         const struct meta_token *t = &all[i]->token;
         if (strcmp(t->tenant, tenant) != 0)
             continue;
-        kedge_text_printf(out, "%s{\"sha256\":\"%s\"", comma,
-                          kedge_hex_encode(t->hash, sizeof t->hash, hash));
+        base_text_printf(out, "%s{\"sha256\":\"%s\"", comma,
+                         base_hex_encode(t->hash, sizeof t->hash, hash));
         if (t->expires_ms != 0)
-            kedge_text_printf(out, ",\"expires_ms\":%" PRIu64, t->expires_ms);
-        kedge_text_printf(out, "}");
+            base_text_printf(out, ",\"expires_ms\":%" PRIu64, t->expires_ms);
+        base_text_printf(out, "}");
         comma = ",";
         end = "]";
     }
-    kedge_text_printf(out, "%s", end);
+    base_text_printf(out, "%s", end);
 }

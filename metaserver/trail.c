@@ -110,8 +110,8 @@ int meta_trail_parse_position(const char *text, uint64_t *generation, uint64_t *
         return -EINVAL;
     memcpy(hex, text, 16);
     hex[16] = '\0';
-    if (kedge_hex_decode(hex, bytes, sizeof bytes) != 0 ||
-        kedge_parse_u64(text + 17, 0, UINT64_MAX, position) != 0)
+    if (base_hex_decode(hex, bytes, sizeof bytes) != 0 ||
+        base_parse_u64(text + 17, 0, UINT64_MAX, position) != 0)
         return -EINVAL;
     *generation = 0;
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -124,32 +124,32 @@ static const char *from_name(enum meta_node_state from)
     return from == META_NODE_LAPSED ? "expired" : meta_node_state_name(from);
 }
 
-static void write_event(struct kedge_text *out, uint64_t generation,
+static void write_event(struct base_text *out, uint64_t generation,
                         const struct meta_liveness_event *event)
 {
     const char *state = meta_liveness_state_name(event->state);
     char position[TRAIL_POSITION_BYTES], when[META_JSON_TIME_BYTES];
     meta_trail_write_position(generation, event->position, position);
-    kedge_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", event->revision,
-                      meta_json_time(event->time_ms, when));
-    kedge_text_json(out, event->who[0] != '\0' ? event->who : "kedge-metad");
-    kedge_text_printf(out,
-                      ",\"kind\":\"liveness\",\"name\":\"%s\",\"id\":\"%s/%" PRIu32 "/%s\","
-                      "\"position\":\"%s\",\"times\":%" PRIu32 ",\"from\":",
-                      event->node, event->node, event->incarnation, state, position, event->times);
+    base_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", event->revision,
+                     meta_json_time(event->time_ms, when));
+    base_text_json(out, event->who[0] != '\0' ? event->who : "kedge-metad");
+    base_text_printf(out,
+                     ",\"kind\":\"liveness\",\"name\":\"%s\",\"id\":\"%s/%" PRIu32 "/%s\","
+                     "\"position\":\"%s\",\"times\":%" PRIu32 ",\"from\":",
+                     event->node, event->node, event->incarnation, state, position, event->times);
     if (event->from == META_NODE_FREE)
-        kedge_text_printf(out, "null");
+        base_text_printf(out, "null");
     else
-        kedge_text_printf(out, "{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"}",
-                          event->from_incarnation, from_name(event->from));
-    kedge_text_printf(out, ",\"to\":{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"",
-                      event->incarnation, state);
+        base_text_printf(out, "{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"}",
+                         event->from_incarnation, from_name(event->from));
+    base_text_printf(out, ",\"to\":{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"",
+                     event->incarnation, state);
     if (event->heard_ms != 0)
-        kedge_text_printf(out, ",\"last_heard\":\"%s\"", meta_json_time(event->heard_ms, when));
-    kedge_text_printf(out, "}}");
+        base_text_printf(out, ",\"last_heard\":\"%s\"", meta_json_time(event->heard_ms, when));
+    base_text_printf(out, "}}");
 }
 
-void meta_trail_write(struct kedge_text *out, const struct meta_liveness *l,
+void meta_trail_write(struct base_text *out, const struct meta_liveness *l,
                       const struct trail_entry *entry)
 {
     if (entry->change != NULL)

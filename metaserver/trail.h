@@ -40,7 +40,7 @@ void meta_trail_write_position(uint64_t generation, uint64_t position,
 int meta_trail_parse_position(const char *text, uint64_t *generation, uint64_t *position);
 
 /* Appends an entry as JSON. */
-void meta_trail_write(struct kedge_text *out, const struct meta_liveness *l,
+void meta_trail_write(struct base_text *out, const struct meta_liveness *l,
                       const struct trail_entry *entry);
 
 #endif

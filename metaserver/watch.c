@@ -24,7 +24,7 @@ struct meta_watch_document {
     struct meta_service *s;
     unsigned users;
     uint64_t revision, window_targets;
-    struct kedge_text text;
+    struct base_text text;
 };
 
 struct meta_watch {
@@ -40,7 +40,7 @@ struct meta_watch {
     struct meta_watch_filter filter;      /* of the trail */
     struct trail_place place;             /* of what its client has of it */
     struct meta_watch_document *document; /* that is being sent */
-    struct kedge_text piece;              /* of the trail, likewise; or the document's end */
+    struct base_text piece;               /* of the trail, likewise; or the document's end */
     bool has_end;                         /* which is to follow */
     uint64_t beat_at;
     char token_name[META_RESOURCE_NAME_BYTES]; /* that its client has shown; "": none */
@@ -62,7 +62,7 @@ static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t
     w->token = token;
     w->answers = answers;
     w->beat_at = now + META_WATCH_BEAT_NS;
-    kedge_text_init(&w->piece, PIECE_BYTES);
+    base_text_init(&w->piece, PIECE_BYTES);
     LIST_INSERT_HEAD(&s->watches, w, link);
     s->watch_count++;
     s->agent_watches += answers;
@@ -132,8 +132,8 @@ void meta_watch_bind(struct meta_watch *w, const struct meta_resource *token, ui
     snprintf(w->token_name, sizeof w->token_name, "%s", token->name);
     w->token_revision = token->revision;
     w->token_ends = UINT64_MAX;
-    if (expires != 0 && (expires - wall_ms) < (UINT64_MAX - now) / KEDGE_NS_PER_MS)
-        w->token_ends = now + (expires - wall_ms) * KEDGE_NS_PER_MS;
+    if (expires != 0 && (expires - wall_ms) < (UINT64_MAX - now) / BASE_NS_PER_MS)
+        w->token_ends = now + (expires - wall_ms) * BASE_NS_PER_MS;
 }
 
 static bool is_let_in(const struct meta_watch *w, uint64_t now)
@@ -153,15 +153,15 @@ static void release_document(struct meta_watch *w)
         return;
     if (d->s->document == d)
         d->s->document = NULL;
-    kedge_text_fini(&d->text);
+    base_text_fini(&d->text);
     free(d);
 }
 
 static void release_piece(struct meta_watch *w)
 {
     release_document(w);
-    kedge_text_fini(&w->piece);
-    kedge_text_init(&w->piece, PIECE_BYTES);
+    base_text_fini(&w->piece);
+    base_text_init(&w->piece, PIECE_BYTES);
     w->has_end = false;
 }
 
@@ -191,10 +191,10 @@ static struct meta_watch_document *present_document(struct meta_service *s)
                                       .users = 1,
                                       .revision = meta_resources_revision(s->resources),
                                       .window_targets = s->window_targets};
-    kedge_text_init(&d->text, DOCUMENT_BYTES);
+    base_text_init(&d->text, DOCUMENT_BYTES);
     meta_json_write_document(&d->text, s->resources, s->directory);
     if (d->text.error != 0) {
-        kedge_text_fini(&d->text);
+        base_text_fini(&d->text);
         free(d);
         return NULL;
     }
@@ -215,7 +215,7 @@ static int next_configuration(struct meta_watch *w, const char **bytes, size_t *
         return -ENOMEM;
     /* Of the same revision, whatever happens until it is taken. */
     meta_json_write_document_end(&w->piece, w->s->resources, w->node);
-    kedge_text_append(&w->piece, "\n", 1);
+    base_text_append(&w->piece, "\n", 1);
     if (w->piece.error != 0)
         return -ENOMEM;
     w->has_end = true;
@@ -245,7 +245,7 @@ static int next_events(struct meta_watch *w, const char **bytes, size_t *length)
                         meta_trail_next(s->resources, s->liveness, &w->filter, &w->place, &entry);
          count++) {
         meta_trail_write(&w->piece, s->liveness, &entry);
-        kedge_text_append(&w->piece, "\n", 1);
+        base_text_append(&w->piece, "\n", 1);
     }
     *bytes = w->piece.data;
     *length = w->piece.length;

@@ -32,8 +32,8 @@ uint64_t meta_window_targets_hash(const struct meta_resources *s, const struct m
         if (w->window.node[0] == '\0')
             continue;
         uint32_t count = meta_window_targets_of(m, w->window.node, gids);
-        crc = kedge_crc32c(crc, w->window.node, strlen(w->window.node) + 1);
-        crc = kedge_crc32c(crc, gids, count * sizeof gids[0]);
+        crc = base_crc32c(crc, w->window.node, strlen(w->window.node) + 1);
+        crc = base_crc32c(crc, gids, count * sizeof gids[0]);
         hash = UINT64_C(1) << 32 | crc;
     }
     return hash;

@@ -6,13 +6,13 @@
 #include <string.h>
 
 static const uint16_t sizes[] = {
-    [KEDGE_CONTROL_ATTACH] = sizeof(struct kedge_control_attach),
-    [KEDGE_CONTROL_ATTACHED] = sizeof(struct kedge_control_attached),
-    [KEDGE_CONTROL_ARENA] = sizeof(struct kedge_control_arena),
-    [KEDGE_CONTROL_ARENA_OK] = sizeof(struct kedge_control_arena_ok),
-    [KEDGE_CONTROL_RESOLVE] = sizeof(struct kedge_control_resolve),
-    [KEDGE_CONTROL_RESOLVED] = sizeof(struct kedge_control_resolved),
-    [KEDGE_CONTROL_ERROR] = sizeof(struct kedge_control_error),
+    [SCHEMA_CONTROL_ATTACH] = sizeof(struct schema_control_attach),
+    [SCHEMA_CONTROL_ATTACHED] = sizeof(struct schema_control_attached),
+    [SCHEMA_CONTROL_ARENA] = sizeof(struct schema_control_arena),
+    [SCHEMA_CONTROL_ARENA_OK] = sizeof(struct schema_control_arena_ok),
+    [SCHEMA_CONTROL_RESOLVE] = sizeof(struct schema_control_resolve),
+    [SCHEMA_CONTROL_RESOLVED] = sizeof(struct schema_control_resolved),
+    [SCHEMA_CONTROL_ERROR] = sizeof(struct schema_control_error),
 };
 
 /* The last byte of an array in a packet whose size was checked. */
@@ -25,18 +25,18 @@ static int check_body(const void *packet, uint16_t type)
     int ok = 1;
     int32_t status;
     switch (type) {
-    case KEDGE_CONTROL_ATTACH:
-        ok = ENDS_IN_NUL(packet, kedge_control_attach, pool) &&
-             ENDS_IN_NUL(packet, kedge_control_attach, token);
+    case SCHEMA_CONTROL_ATTACH:
+        ok = ENDS_IN_NUL(packet, schema_control_attach, pool) &&
+             ENDS_IN_NUL(packet, schema_control_attach, token);
         break;
-    case KEDGE_CONTROL_RESOLVE:
-        ok = ENDS_IN_NUL(packet, kedge_control_resolve, name);
+    case SCHEMA_CONTROL_RESOLVE:
+        ok = ENDS_IN_NUL(packet, schema_control_resolve, name);
         break;
-    case KEDGE_CONTROL_ERROR:
-        memcpy(&status, (const char *)packet + offsetof(struct kedge_control_error, status),
+    case SCHEMA_CONTROL_ERROR:
+        memcpy(&status, (const char *)packet + offsetof(struct schema_control_error, status),
                sizeof status);
         /* Whoever returns it must not mistake it for success or for a pointer. */
-        ok = ENDS_IN_NUL(packet, kedge_control_error, text) && status < 0 && status >= -4095;
+        ok = ENDS_IN_NUL(packet, schema_control_error, text) && status < 0 && status >= -4095;
         break;
     default:
         break;
@@ -44,15 +44,15 @@ static int check_body(const void *packet, uint16_t type)
     return ok ? 0 : -EPROTO;
 }
 
-int kedge_control_check(const void *packet, uint64_t bytes)
+int schema_control_check(const void *packet, uint64_t bytes)
 {
-    struct kedge_control_header h;
+    struct schema_control_header h;
     if (bytes < sizeof h)
         return -EPROTO;
     memcpy(&h, packet, sizeof h);
-    if (h.magic != KEDGE_CONTROL_MAGIC)
+    if (h.magic != SCHEMA_CONTROL_MAGIC)
         return -EPROTO;
-    if (h.version != KEDGE_CONTROL_VERSION)
+    if (h.version != SCHEMA_CONTROL_VERSION)
         return -EPROTONOSUPPORT;
     if (h.type >= sizeof sizes / sizeof *sizes || sizes[h.type] == 0)
         return -EPROTO;

@@ -7,22 +7,22 @@
 
 #define MAX_24_BITS 0xffffffu
 
-static bool names_queue_pair(const struct kedge_handshake *h)
+static bool names_queue_pair(const struct schema_handshake *h)
 {
-    return h->kind == KEDGE_HANDSHAKE_REQUEST || h->kind == KEDGE_HANDSHAKE_ACCEPT;
+    return h->kind == SCHEMA_HANDSHAKE_REQUEST || h->kind == SCHEMA_HANDSHAKE_ACCEPT;
 }
 
-int kedge_handshake_read(const void *payload, size_t bytes, struct kedge_handshake *out)
+int schema_handshake_read(const void *payload, size_t bytes, struct schema_handshake *out)
 {
-    struct kedge_handshake h;
+    struct schema_handshake h;
     if (bytes < sizeof h)
         return -EPROTO;
     memcpy(&h, payload, sizeof h);
-    if (h.magic != KEDGE_HANDSHAKE_MAGIC)
+    if (h.magic != SCHEMA_HANDSHAKE_MAGIC)
         return -EPROTO;
-    if (h.version != KEDGE_HANDSHAKE_VERSION)
+    if (h.version != SCHEMA_HANDSHAKE_VERSION)
         return -EPROTONOSUPPORT;
-    if (bytes != sizeof h || h.kind < KEDGE_HANDSHAKE_REQUEST || h.kind > KEDGE_HANDSHAKE_USED ||
+    if (bytes != sizeof h || h.kind < SCHEMA_HANDSHAKE_REQUEST || h.kind > SCHEMA_HANDSHAKE_USED ||
         h.nonce == 0 || h.ud_qpn == 0 || h.ud_qpn > MAX_24_BITS)
         return -EPROTO;
     if (names_queue_pair(&h) && (h.qpn == 0 || h.qpn > MAX_24_BITS || h.psn > MAX_24_BITS ||

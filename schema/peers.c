@@ -19,7 +19,7 @@ enum {
 };
 
 /* What follows the sequence in a peer, word by word: readers copy while the writer writes. */
-enum { PEER_WORDS = (sizeof(struct kedge_peer) - sizeof(uint32_t)) / sizeof(uint32_t) };
+enum { PEER_WORDS = (sizeof(struct schema_peer) - sizeof(uint32_t)) / sizeof(uint32_t) };
 union body {
     struct {
         uint32_t gen, incarnation;
@@ -28,21 +28,21 @@ union body {
     };
     uint32_t words[PEER_WORDS];
 };
-static_assert(sizeof(union body) == sizeof(struct kedge_peer) - sizeof(uint32_t), "layout");
-static_assert(offsetof(union body, gid) + 4 == offsetof(struct kedge_peer, gid), "layout");
-static_assert(offsetof(union body, pool) + 4 == offsetof(struct kedge_peer, pool), "layout");
+static_assert(sizeof(union body) == sizeof(struct schema_peer) - sizeof(uint32_t), "layout");
+static_assert(offsetof(union body, gid) + 4 == offsetof(struct schema_peer, gid), "layout");
+static_assert(offsetof(union body, pool) + 4 == offsetof(struct schema_peer, pool), "layout");
 
-static const uint32_t *index_of(const struct kedge_peers_header *h)
+static const uint32_t *index_of(const struct schema_peers_header *h)
 {
     return (const uint32_t *)((const uint8_t *)h + h->index_offset);
 }
 
-static struct kedge_peer *peer_of(const struct kedge_peers_header *h, uint32_t slot)
+static struct schema_peer *peer_of(const struct schema_peers_header *h, uint32_t slot)
 {
-    return (struct kedge_peer *)((uint8_t *)(uintptr_t)h + h->peers_offset) + slot;
+    return (struct schema_peer *)((uint8_t *)(uintptr_t)h + h->peers_offset) + slot;
 }
 
-static uint32_t *words_of(struct kedge_peer *p)
+static uint32_t *words_of(struct schema_peer *p)
 {
     return &p->gen;
 }
@@ -60,39 +60,39 @@ static uint64_t align_up(uint64_t bytes)
     return (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
-static void compute_layout(uint32_t max_peers, struct kedge_peers_header *h)
+static void compute_layout(uint32_t max_peers, struct schema_peers_header *h)
 {
-    KEDGE_ASSERT(max_peers >= 1 && max_peers <= MAX_PEERS);
+    BASE_ASSERT(max_peers >= 1 && max_peers <= MAX_PEERS);
     h->max_peers = max_peers;
     h->log2_index = log2_index_for(max_peers);
     h->index_offset = align_up(sizeof *h);
     h->peers_offset = align_up(h->index_offset + (sizeof(uint32_t) << h->log2_index));
-    h->bytes = h->peers_offset + (uint64_t)max_peers * sizeof(struct kedge_peer);
+    h->bytes = h->peers_offset + (uint64_t)max_peers * sizeof(struct schema_peer);
 }
 
-uint64_t kedge_peers_bytes(uint32_t max_peers)
+uint64_t schema_peers_bytes(uint32_t max_peers)
 {
-    struct kedge_peers_header h;
+    struct schema_peers_header h;
     compute_layout(max_peers, &h);
     return h.bytes;
 }
 
-void kedge_peers_format(void *memory, uint32_t max_peers, uint64_t seed)
+void schema_peers_format(void *memory, uint32_t max_peers, uint64_t seed)
 {
-    struct kedge_peers_header *h = memory;
+    struct schema_peers_header *h = memory;
     compute_layout(max_peers, h);
     h->seed = seed;
-    h->version = KEDGE_PEERS_VERSION;
-    h->magic = KEDGE_PEERS_MAGIC;
+    h->version = SCHEMA_PEERS_VERSION;
+    h->magic = SCHEMA_PEERS_MAGIC;
 }
 
-int kedge_peers_check(const void *memory, uint64_t bytes)
+int schema_peers_check(const void *memory, uint64_t bytes)
 {
-    struct kedge_peers_header h;
+    struct schema_peers_header h;
     if (bytes < sizeof h)
         return -EPROTO;
     memcpy(&h, memory, sizeof h);
-    if (h.magic != KEDGE_PEERS_MAGIC || h.version != KEDGE_PEERS_VERSION)
+    if (h.magic != SCHEMA_PEERS_MAGIC || h.version != SCHEMA_PEERS_VERSION)
         return -EPROTO;
     if (h.max_peers < 1 || h.max_peers > MAX_PEERS || h.log2_index < MIN_LOG2_INDEX ||
         h.log2_index > MAX_LOG2_INDEX || h.bytes > bytes)
@@ -102,15 +102,15 @@ int kedge_peers_check(const void *memory, uint64_t bytes)
         return -EPROTO;
     if (h.peers_offset < h.index_offset ||
         h.peers_offset - h.index_offset < sizeof(uint32_t) << h.log2_index ||
-        h.bytes - h.peers_offset < (uint64_t)h.max_peers * sizeof(struct kedge_peer))
+        h.bytes - h.peers_offset < (uint64_t)h.max_peers * sizeof(struct schema_peer))
         return -EPROTO;
     return 0;
 }
 
 /* A whole copy, or false while it is written. */
-static bool copy_peer(const struct kedge_peers_header *h, uint32_t slot, union body *out)
+static bool copy_peer(const struct schema_peers_header *h, uint32_t slot, union body *out)
 {
-    struct kedge_peer *p = peer_of(h, slot);
+    struct schema_peer *p = peer_of(h, slot);
     uint32_t before = atomic_load_explicit(&p->seq, memory_order_acquire);
     if ((before & 1) != 0)
         return false;
@@ -126,18 +126,18 @@ static bool is_key(const union body *b, const uint8_t gid[16], uint16_t pool)
 }
 
 /* The index entry that is `probe` after the key's home. */
-static const uint32_t *entry_of(const struct kedge_peers_header *h, const uint8_t gid[16],
+static const uint32_t *entry_of(const struct schema_peers_header *h, const uint8_t gid[16],
                                 uint16_t pool, uint32_t probe)
 {
-    uint64_t home = kedge_hash_gid(gid, pool, h->seed);
+    uint64_t home = base_hash_gid(gid, pool, h->seed);
     return index_of(h) + ((home + probe) & ((1ull << h->log2_index) - 1));
 }
 
 /* Entries are cleared by removal, so an empty one does not end the search. */
-static int64_t search_index(const struct kedge_peers_header *h, const uint8_t gid[16],
+static int64_t search_index(const struct schema_peers_header *h, const uint8_t gid[16],
                             uint16_t pool, union body *out)
 {
-    for (uint32_t probe = 0; probe < KEDGE_PEERS_PROBES; probe++) {
+    for (uint32_t probe = 0; probe < SCHEMA_PEERS_PROBES; probe++) {
         uint32_t entry = __atomic_load_n(entry_of(h, gid, pool, probe), __ATOMIC_ACQUIRE);
         if (entry == 0 || entry > h->max_peers)
             continue;
@@ -147,8 +147,8 @@ static int64_t search_index(const struct kedge_peers_header *h, const uint8_t gi
     return -ENOENT;
 }
 
-int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
-                     uint32_t *gen)
+int schema_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
+                      uint32_t *gen)
 {
     union body b;
     int64_t found = search_index(memory, gid, pool, &b);
@@ -159,23 +159,23 @@ int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, u
     return 0;
 }
 
-uint32_t kedge_peers_beat(const void *memory)
+uint32_t schema_peers_beat(const void *memory)
 {
-    const struct kedge_peers_header *h = memory;
+    const struct schema_peers_header *h = memory;
     return atomic_load_explicit(&h->beat, memory_order_relaxed);
 }
 
-void kedge_peers_live(void *memory)
+void schema_peers_live(void *memory)
 {
-    struct kedge_peers_header *h = memory;
+    struct schema_peers_header *h = memory;
     uint32_t next = atomic_load_explicit(&h->beat, memory_order_relaxed) + 1;
     atomic_store_explicit(&h->beat, next == 0 ? 1 : next, memory_order_relaxed);
 }
 
-static void write_peer(struct kedge_peer *p, const union body *b)
+static void write_peer(struct schema_peer *p, const union body *b)
 {
     uint32_t seq = atomic_load_explicit(&p->seq, memory_order_relaxed);
-    KEDGE_ASSERT((seq & 1) == 0);
+    BASE_ASSERT((seq & 1) == 0);
     atomic_store_explicit(&p->seq, seq + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     for (size_t i = 0; i < PEER_WORDS; i++)
@@ -189,7 +189,7 @@ static uint32_t next_gen(uint32_t gen)
 }
 
 /* A slot that nobody has, from the hint on. */
-static int64_t free_slot(const struct kedge_peers_header *h, uint32_t hint)
+static int64_t free_slot(const struct schema_peers_header *h, uint32_t hint)
 {
     uint32_t slot = hint % h->max_peers;
     for (uint32_t i = 0; i < h->max_peers; i++) {
@@ -200,10 +200,10 @@ static int64_t free_slot(const struct kedge_peers_header *h, uint32_t hint)
     return -ENOSPC;
 }
 
-int64_t kedge_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16], uint16_t pool,
-                        uint32_t incarnation)
+int64_t schema_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16], uint16_t pool,
+                         uint32_t incarnation)
 {
-    const struct kedge_peers_header *h = memory;
+    const struct schema_peers_header *h = memory;
     uint32_t *entry = NULL;
     union body b;
     int64_t slot = search_index(h, gid, pool, &b);
@@ -215,13 +215,13 @@ int64_t kedge_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16],
         }
         return slot; /* an older incarnation is old news */
     }
-    for (uint32_t probe = 0; probe < KEDGE_PEERS_PROBES && entry == NULL; probe++)
+    for (uint32_t probe = 0; probe < SCHEMA_PEERS_PROBES && entry == NULL; probe++)
         if (*entry_of(h, gid, pool, probe) == 0)
             entry = (uint32_t *)(uintptr_t)entry_of(h, gid, pool, probe);
     slot = entry == NULL ? -ENOSPC : free_slot(h, slot_hint);
     if (slot < 0)
         return slot;
-    struct kedge_peer *p = peer_of(h, (uint32_t)slot);
+    struct schema_peer *p = peer_of(h, (uint32_t)slot);
     b = (union body){.gen = next_gen(p->gen), .incarnation = incarnation, .pool = pool, .valid = 1};
     memcpy(b.gid, gid, sizeof b.gid);
     write_peer(p, &b);
@@ -229,16 +229,16 @@ int64_t kedge_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16],
     return slot;
 }
 
-void kedge_peers_remove(void *memory, uint32_t slot)
+void schema_peers_remove(void *memory, uint32_t slot)
 {
-    const struct kedge_peers_header *h = memory;
+    const struct schema_peers_header *h = memory;
     union body b;
-    KEDGE_ASSERT(slot < h->max_peers);
-    struct kedge_peer *p = peer_of(h, slot);
-    KEDGE_ASSERT(copy_peer(h, slot, &b));
+    BASE_ASSERT(slot < h->max_peers);
+    struct schema_peer *p = peer_of(h, slot);
+    BASE_ASSERT(copy_peer(h, slot, &b));
     if (b.valid == 0)
         return;
-    for (uint32_t probe = 0; probe < KEDGE_PEERS_PROBES; probe++) {
+    for (uint32_t probe = 0; probe < SCHEMA_PEERS_PROBES; probe++) {
         uint32_t *entry = (uint32_t *)(uintptr_t)entry_of(h, b.gid, b.pool, probe);
         if (*entry == slot + 1) {
             __atomic_store_n(entry, 0, __ATOMIC_RELEASE);

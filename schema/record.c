@@ -11,13 +11,13 @@ enum {
     EXPONENT_MAX = 15
 };
 
-uint16_t kedge_record_lease_flags(uint64_t period_ns)
+uint16_t schema_record_lease_flags(uint64_t period_ns)
 {
-    uint64_t mantissa = period_ns / KEDGE_NS_PER_MS;
+    uint64_t mantissa = period_ns / BASE_NS_PER_MS;
     uint32_t exponent = 0;
     for (; mantissa > MANTISSA_MAX; mantissa >>= 1)
         exponent++;
-    KEDGE_ASSERT(mantissa > 0);
+    BASE_ASSERT(mantissa > 0);
     if (exponent > EXPONENT_MAX) { /* the longest that can be said, which is shorter */
         mantissa = MANTISSA_MAX;
         exponent = EXPONENT_MAX;
@@ -25,8 +25,8 @@ uint16_t kedge_record_lease_flags(uint64_t period_ns)
     return (uint16_t)((exponent << MANTISSA_BITS | mantissa) << LEASE_SHIFT);
 }
 
-uint64_t kedge_record_lease_ns(uint16_t flags)
+uint64_t schema_record_lease_ns(uint16_t flags)
 {
     const uint32_t packed = flags >> LEASE_SHIFT;
-    return ((uint64_t)(packed & MANTISSA_MAX) << (packed >> MANTISSA_BITS)) * KEDGE_NS_PER_MS;
+    return ((uint64_t)(packed & MANTISSA_MAX) << (packed >> MANTISSA_BITS)) * BASE_NS_PER_MS;
 }

@@ -120,13 +120,13 @@ const struct resource_field *resource_numbers_check(const struct resource_table 
     return NULL;
 }
 
-void resource_numbers_write(struct kedge_text *out, const struct resource_table *t,
+void resource_numbers_write(struct base_text *out, const struct resource_table *t,
                             const void *numbers)
 {
     for (size_t i = 0; i < t->fields; i++) {
         const struct resource_field *f = &t->field[i];
         const uint64_t value = f->is_number ? resource_number_of(f, numbers) : RESOURCE_UNSAID;
         if (f->is_number && (f->type != FIELD_COUNT || value != RESOURCE_UNSAID))
-            kedge_text_printf(out, ",\"%s\":%" PRIu64, f->name, value);
+            base_text_printf(out, ",\"%s\":%" PRIu64, f->name, value);
     }
 }

@@ -18,71 +18,72 @@ struct head {
     uint32_t crc;
 };
 #define BODY_OFFSET sizeof(struct head)
-#define BODY_BYTES  (KEDGE_RECORD_BYTES - BODY_OFFSET)
+#define BODY_BYTES  (SCHEMA_RECORD_BYTES - BODY_OFFSET)
 
-size_t kedge_table_bytes(uint32_t log2_slots)
+size_t schema_table_bytes(uint32_t log2_slots)
 {
-    return (((size_t)1 << log2_slots) + KEDGE_TABLE_SPAN - 1) * KEDGE_RECORD_BYTES;
+    return (((size_t)1 << log2_slots) + SCHEMA_TABLE_SPAN - 1) * SCHEMA_RECORD_BYTES;
 }
 
-uint32_t kedge_table_log2_slots(uint32_t entries)
+uint32_t schema_table_log2_slots(uint32_t entries)
 {
-    uint64_t wanted = (uint64_t)entries * KEDGE_TABLE_SLOTS_PER_ENTRY;
+    uint64_t wanted = (uint64_t)entries * SCHEMA_TABLE_SLOTS_PER_ENTRY;
     uint32_t log2_slots = 4;
-    KEDGE_ASSERT(entries >= 1 && entries <= 1u << 27);
+    BASE_ASSERT(entries >= 1 && entries <= 1u << 27);
     while (((uint64_t)1 << log2_slots) < wanted)
         log2_slots++;
     return log2_slots;
 }
 
-uint32_t kedge_endpoint_home(const struct kedge_table_desc *d, const uint8_t gid[16], uint16_t pool)
+uint32_t schema_endpoint_home(const struct schema_table_desc *d, const uint8_t gid[16],
+                              uint16_t pool)
 {
-    return (uint32_t)(kedge_hash_gid(gid, pool, d->seed) & ((1ull << d->log2_slots) - 1));
+    return (uint32_t)(base_hash_gid(gid, pool, d->seed) & ((1ull << d->log2_slots) - 1));
 }
 
-uint32_t kedge_mr_home(const struct kedge_table_desc *d, uint32_t vkey)
+uint32_t schema_mr_home(const struct schema_table_desc *d, uint32_t vkey)
 {
-    return (uint32_t)(kedge_hash_u64(vkey, d->seed) & ((1ull << d->log2_slots) - 1));
+    return (uint32_t)(base_hash_u64(vkey, d->seed) & ((1ull << d->log2_slots) - 1));
 }
 
 /* The CRC over the sequence, the body and the generation. */
 static uint32_t record_crc(const void *record, uint32_t seq, uint64_t generation)
 {
-    uint32_t crc = kedge_crc32c(0, &seq, sizeof seq);
-    crc = kedge_crc32c(crc, (const uint8_t *)record + BODY_OFFSET, BODY_BYTES);
-    return kedge_crc32c(crc, &generation, sizeof generation);
+    uint32_t crc = base_crc32c(0, &seq, sizeof seq);
+    crc = base_crc32c(crc, (const uint8_t *)record + BODY_OFFSET, BODY_BYTES);
+    return base_crc32c(crc, &generation, sizeof generation);
 }
 
 /* The flags stand at different places in the two records. */
-static uint16_t record_flags(enum kedge_table_kind kind, const void *record)
+static uint16_t record_flags(enum schema_table_kind kind, const void *record)
 {
-    size_t at = kind == KEDGE_TABLE_ENDPOINTS ? offsetof(struct kedge_endpoint_record, flags)
-                                              : offsetof(struct kedge_mr_record, flags);
+    size_t at = kind == SCHEMA_TABLE_ENDPOINTS ? offsetof(struct schema_endpoint_record, flags)
+                                               : offsetof(struct schema_mr_record, flags);
     uint16_t flags;
     memcpy(&flags, (const uint8_t *)record + at, sizeof flags);
     return flags;
 }
 
-static bool same_key(enum kedge_table_kind kind, const void *a, const void *b)
+static bool same_key(enum schema_table_kind kind, const void *a, const void *b)
 {
-    if (kind == KEDGE_TABLE_ENDPOINTS) {
-        const struct kedge_endpoint_record *x = a, *y = b;
+    if (kind == SCHEMA_TABLE_ENDPOINTS) {
+        const struct schema_endpoint_record *x = a, *y = b;
         return x->pool == y->pool && memcmp(x->gid, y->gid, sizeof x->gid) == 0;
     }
-    return ((const struct kedge_mr_record *)a)->vkey == ((const struct kedge_mr_record *)b)->vkey;
+    return ((const struct schema_mr_record *)a)->vkey == ((const struct schema_mr_record *)b)->vkey;
 }
 
 /* Looks for wanted's key among the span's records. An odd sequence or a wrong CRC hides which key
  * a slot has, so a span without a hit but with such a slot means "READ again", not "not there".
  */
-static int find_record(const struct kedge_table_desc *d, enum kedge_table_kind kind,
+static int find_record(const struct schema_table_desc *d, enum schema_table_kind kind,
                        const void *span, const void *wanted, void *out)
 {
     bool torn = false;
-    for (unsigned i = 0; i < KEDGE_TABLE_SPAN; i++) {
-        _Alignas(8) uint8_t record[KEDGE_RECORD_BYTES];
+    for (unsigned i = 0; i < SCHEMA_TABLE_SPAN; i++) {
+        _Alignas(8) uint8_t record[SCHEMA_RECORD_BYTES];
         struct head head;
-        memcpy(record, (const uint8_t *)span + i * KEDGE_RECORD_BYTES, sizeof record);
+        memcpy(record, (const uint8_t *)span + i * SCHEMA_RECORD_BYTES, sizeof record);
         memcpy(&head, record, sizeof head);
         if (head.seq == 0)
             continue;
@@ -90,7 +91,7 @@ static int find_record(const struct kedge_table_desc *d, enum kedge_table_kind k
             torn = true;
             continue;
         }
-        if (!(record_flags(kind, record) & KEDGE_RECORD_LIVE) || !same_key(kind, record, wanted)) {
+        if (!(record_flags(kind, record) & SCHEMA_RECORD_LIVE) || !same_key(kind, record, wanted)) {
             /* A torn copy can show another key under an even sequence. */
             torn |= record_crc(record, head.seq, d->generation) != head.crc;
             continue;
@@ -105,73 +106,73 @@ static int find_record(const struct kedge_table_desc *d, enum kedge_table_kind k
     return torn ? -EAGAIN : -ENOENT;
 }
 
-int kedge_endpoint_find(const struct kedge_table_desc *d, const void *span, const uint8_t gid[16],
-                        uint16_t pool, struct kedge_endpoint_record *out)
+int schema_endpoint_find(const struct schema_table_desc *d, const void *span, const uint8_t gid[16],
+                         uint16_t pool, struct schema_endpoint_record *out)
 {
-    struct kedge_endpoint_record wanted = {.pool = pool};
+    struct schema_endpoint_record wanted = {.pool = pool};
     memcpy(wanted.gid, gid, sizeof wanted.gid);
-    return find_record(d, KEDGE_TABLE_ENDPOINTS, span, &wanted, out);
+    return find_record(d, SCHEMA_TABLE_ENDPOINTS, span, &wanted, out);
 }
 
-int kedge_mr_find(const struct kedge_table_desc *d, const void *span, uint32_t vkey,
-                  struct kedge_mr_record *out)
+int schema_mr_find(const struct schema_table_desc *d, const void *span, uint32_t vkey,
+                   struct schema_mr_record *out)
 {
-    struct kedge_mr_record wanted = {.vkey = vkey};
-    return find_record(d, KEDGE_TABLE_MRS, span, &wanted, out);
+    struct schema_mr_record wanted = {.vkey = vkey};
+    return find_record(d, SCHEMA_TABLE_MRS, span, &wanted, out);
 }
 
-struct kedge_table_desc kedge_mr_table_desc(const struct kedge_endpoint_record *r)
+struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_record *r)
 {
-    return (struct kedge_table_desc){
+    return (struct schema_table_desc){
         .addr = (uint64_t)r->mr_table_addr_hi << 32 | r->mr_table_addr_lo,
         .rkey = r->mr_table_rkey,
         .log2_slots = r->udqpn_slots >> 24,
-        .seed = kedge_hash_gid(r->gid, r->pool, r->incarnation),
+        .seed = base_hash_gid(r->gid, r->pool, r->incarnation),
         .generation = r->incarnation,
-        .version = KEDGE_RECORD_VERSION,
-        .kind = KEDGE_TABLE_MRS,
+        .version = SCHEMA_RECORD_VERSION,
+        .kind = SCHEMA_TABLE_MRS,
     };
 }
 
 /* ---- writer -------------------------------------------------------------------------------------
  */
 
-void kedge_table_init(struct kedge_table *t, enum kedge_table_kind kind, void *memory,
-                      uint32_t log2_slots, uint64_t seed, uint64_t generation)
+void schema_table_init(struct schema_table *t, enum schema_table_kind kind, void *memory,
+                       uint32_t log2_slots, uint64_t seed, uint64_t generation)
 {
-    KEDGE_ASSERT(log2_slots >= 1 && log2_slots <= 30);
-    *t = (struct kedge_table){
+    BASE_ASSERT(log2_slots >= 1 && log2_slots <= 30);
+    *t = (struct schema_table){
         .desc = {.addr = (uintptr_t)memory,
                  .log2_slots = log2_slots,
                  .seed = seed,
                  .generation = generation,
-                 .version = KEDGE_RECORD_VERSION,
+                 .version = SCHEMA_RECORD_VERSION,
                  .kind = kind},
         .slots = memory,
     };
 }
 
-static uint8_t *slot_at(const struct kedge_table *t, int64_t slot)
+static uint8_t *slot_at(const struct schema_table *t, int64_t slot)
 {
-    return t->slots + (size_t)slot * KEDGE_RECORD_BYTES;
+    return t->slots + (size_t)slot * SCHEMA_RECORD_BYTES;
 }
 
-static uint32_t home_of(const struct kedge_table *t, const void *record)
+static uint32_t home_of(const struct schema_table *t, const void *record)
 {
-    if (t->desc.kind == KEDGE_TABLE_ENDPOINTS) {
-        const struct kedge_endpoint_record *r = record;
-        return kedge_endpoint_home(&t->desc, r->gid, r->pool);
+    if (t->desc.kind == SCHEMA_TABLE_ENDPOINTS) {
+        const struct schema_endpoint_record *r = record;
+        return schema_endpoint_home(&t->desc, r->gid, r->pool);
     }
-    return kedge_mr_home(&t->desc, ((const struct kedge_mr_record *)record)->vkey);
+    return schema_mr_home(&t->desc, ((const struct schema_mr_record *)record)->vkey);
 }
 
 /* The key's own slot, else with `take` the first free one of the span. */
-static int64_t slot_for(const struct kedge_table *t, const void *record, bool take)
+static int64_t slot_for(const struct schema_table *t, const void *record, bool take)
 {
     int64_t home = home_of(t, record), free_slot = -1;
-    for (int64_t slot = home; slot < home + KEDGE_TABLE_SPAN; slot++) {
+    for (int64_t slot = home; slot < home + SCHEMA_TABLE_SPAN; slot++) {
         const uint8_t *at = slot_at(t, slot);
-        if (!(record_flags(t->desc.kind, at) & KEDGE_RECORD_LIVE)) {
+        if (!(record_flags(t->desc.kind, at) & SCHEMA_RECORD_LIVE)) {
             if (free_slot < 0)
                 free_slot = slot;
         } else if (same_key(t->desc.kind, at, record)) {
@@ -186,7 +187,7 @@ static int64_t slot_for(const struct kedge_table *t, const void *record, bool ta
 /* Word by word, since readers look at any time; relaxed, since the sequence orders them. */
 static void store_body(uint8_t *slot, const void *record)
 {
-    for (size_t at = BODY_OFFSET; at < KEDGE_RECORD_BYTES; at += sizeof(uint64_t)) {
+    for (size_t at = BODY_OFFSET; at < SCHEMA_RECORD_BYTES; at += sizeof(uint64_t)) {
         uint64_t word;
         memcpy(&word, (const uint8_t *)record + at, sizeof word);
         atomic_store_explicit((_Atomic uint64_t *)(slot + at), word, memory_order_relaxed);
@@ -201,7 +202,7 @@ static void begin_slot(uint8_t *slot)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-static void commit_slot(struct kedge_table *t, uint8_t *slot, const void *record)
+static void commit_slot(struct schema_table *t, uint8_t *slot, const void *record)
 {
     uint32_t seq = (((const struct head *)slot)->seq | 1) + 1;
     if (seq == 0)
@@ -212,7 +213,7 @@ static void commit_slot(struct kedge_table *t, uint8_t *slot, const void *record
     atomic_store_explicit((_Atomic uint32_t *)slot, seq, memory_order_release);
 }
 
-int64_t kedge_table_begin(struct kedge_table *t, const void *record)
+int64_t schema_table_begin(struct schema_table *t, const void *record)
 {
     int64_t slot = slot_for(t, record, true);
     if (slot >= 0)
@@ -220,25 +221,25 @@ int64_t kedge_table_begin(struct kedge_table *t, const void *record)
     return slot;
 }
 
-void kedge_table_commit(struct kedge_table *t, int64_t slot, const void *record)
+void schema_table_commit(struct schema_table *t, int64_t slot, const void *record)
 {
-    bool was_live = record_flags(t->desc.kind, slot_at(t, slot)) & KEDGE_RECORD_LIVE;
-    KEDGE_ASSERT(record_flags(t->desc.kind, record) & KEDGE_RECORD_LIVE);
+    bool was_live = record_flags(t->desc.kind, slot_at(t, slot)) & SCHEMA_RECORD_LIVE;
+    BASE_ASSERT(record_flags(t->desc.kind, record) & SCHEMA_RECORD_LIVE);
     commit_slot(t, slot_at(t, slot), record);
     t->live += !was_live;
 }
 
-int64_t kedge_table_put(struct kedge_table *t, const void *record)
+int64_t schema_table_put(struct schema_table *t, const void *record)
 {
-    int64_t slot = kedge_table_begin(t, record);
+    int64_t slot = schema_table_begin(t, record);
     if (slot >= 0)
-        kedge_table_commit(t, slot, record);
+        schema_table_commit(t, slot, record);
     return slot;
 }
 
-int64_t kedge_table_remove(struct kedge_table *t, const void *record)
+int64_t schema_table_remove(struct schema_table *t, const void *record)
 {
-    static const _Alignas(8) uint8_t nothing[KEDGE_RECORD_BYTES];
+    static const _Alignas(8) uint8_t nothing[SCHEMA_RECORD_BYTES];
     int64_t slot = slot_for(t, record, false);
     if (slot < 0)
         return slot;

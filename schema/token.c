@@ -25,15 +25,15 @@ struct packed_token {
     uint32_t crc; /* over all before it */
 } __attribute__((packed));
 static_assert(sizeof(struct packed_token) == 60, "layout");
-static_assert(PREFIX_BYTES + KEDGE_BASE64_TEXT(sizeof(struct packed_token)) <= KEDGE_TOKEN_TEXT,
+static_assert(PREFIX_BYTES + BASE_BASE64_TEXT(sizeof(struct packed_token)) <= SCHEMA_TOKEN_TEXT,
               "a token fits");
 
 static uint32_t checksum_of(const struct packed_token *p)
 {
-    return kedge_crc32c(0, p, sizeof *p - sizeof p->crc);
+    return base_crc32c(0, p, sizeof *p - sizeof p->crc);
 }
 
-void kedge_token_format(const struct kedge_token *t, char text[KEDGE_TOKEN_TEXT])
+void schema_token_format(const struct schema_token *t, char text[SCHEMA_TOKEN_TEXT])
 {
     struct packed_token p = {.pool = t->pool,
                              .access = t->access,
@@ -44,22 +44,22 @@ void kedge_token_format(const struct kedge_token *t, char text[KEDGE_TOKEN_TEXT]
     memcpy(p.secret, t->secret, sizeof p.secret);
     p.crc = checksum_of(&p);
     memcpy(text, PREFIX, PREFIX_BYTES);
-    kedge_base64_encode(KEDGE_BASE64URL, &p, sizeof p, text + PREFIX_BYTES);
+    base_base64_encode(BASE_BASE64URL, &p, sizeof p, text + PREFIX_BYTES);
 }
 
-int kedge_token_parse(const char *text, struct kedge_token *out)
+int schema_token_parse(const char *text, struct schema_token *out)
 {
     struct packed_token p;
-    size_t length = strnlen(text, KEDGE_TOKEN_TEXT), got;
-    if (length >= KEDGE_TOKEN_TEXT || length < PREFIX_BYTES ||
+    size_t length = strnlen(text, SCHEMA_TOKEN_TEXT), got;
+    if (length >= SCHEMA_TOKEN_TEXT || length < PREFIX_BYTES ||
         memcmp(text, PREFIX, PREFIX_BYTES) != 0)
         return -EINVAL;
-    if (kedge_base64_decode(KEDGE_BASE64URL, text + PREFIX_BYTES, length - PREFIX_BYTES, &p,
-                            sizeof p, &got) != 0)
+    if (base_base64_decode(BASE_BASE64URL, text + PREFIX_BYTES, length - PREFIX_BYTES, &p, sizeof p,
+                           &got) != 0)
         return -EINVAL;
     if (got != sizeof p || p.crc != checksum_of(&p))
         return -EINVAL;
-    *out = (struct kedge_token){
+    *out = (struct schema_token){
         .pool = p.pool, .access = p.access, .vkey = p.vkey, .addr = p.addr, .length = p.length};
     memcpy(out->gid, p.gid, sizeof out->gid);
     memcpy(out->secret, p.secret, sizeof out->secret);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static enum address_news take_other(struct address *a, const struct kedge_fab_own_address *seen)
+static enum address_news take_other(struct address *a, const struct fab_own_address *seen)
 {
     memcpy(a->gid, seen->other, sizeof a->gid);
     a->sgid_index = seen->other_index;
@@ -12,7 +12,7 @@ static enum address_news take_other(struct address *a, const struct kedge_fab_ow
     return ADDRESS_CHANGED;
 }
 
-enum address_news address_seen(struct address *a, const struct kedge_fab_own_address *seen,
+enum address_news address_seen(struct address *a, const struct fab_own_address *seen,
                                uint64_t now_ns)
 {
     const bool was_gone = a->gone;

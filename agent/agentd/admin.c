@@ -16,20 +16,20 @@ enum { ANSWER_MAX = 1 << 20 };
 
 enum { READY_WHY_BYTES = 800 };
 
-void admin_refuse_method(struct kedge_http_request *request, const char *allow)
+void admin_refuse_method(struct http_request *request, const char *allow)
 {
-    struct kedge_text t;
+    struct base_text t;
     char detail[64];
     snprintf(detail, sizeof detail, "here it can be one of %s", allow);
-    kedge_text_init(&t, 512);
-    kedge_http_problem(&t, 405, "method not allowed", detail);
-    struct kedge_http_response response = {.status = 405,
-                                           .content_type = KEDGE_HTTP_PROBLEM_TYPE,
-                                           .body = kedge_text_str(&t),
-                                           .body_length = t.length,
-                                           .headers = {{"Allow", allow}}};
-    (void)kedge_http_reply(request, &response);
-    kedge_text_fini(&t);
+    base_text_init(&t, 512);
+    http_problem(&t, 405, "method not allowed", detail);
+    struct http_response response = {.status = 405,
+                                     .content_type = HTTP_PROBLEM_TYPE,
+                                     .body = base_text_str(&t),
+                                     .body_length = t.length,
+                                     .headers = {{"Allow", allow}}};
+    (void)http_reply(request, &response);
+    base_text_fini(&t);
 }
 
 /* Why the nearest metaserver does not have the pool: "" before it was asked. */
@@ -72,91 +72,90 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
 }
 
 /* 200 with a "why" where something is amiss; 503 with the same as its detail. */
-static void reply_ready(const struct agent *a, struct kedge_http_request *request,
-                        struct kedge_text *t)
+static void reply_ready(const struct agent *a, struct http_request *request, struct base_text *t)
 {
     char why[READY_WHY_BYTES];
     if (!is_ready(a, why)) {
-        kedge_http_reply_error(request, EHOSTUNREACH, why);
+        http_reply_error(request, EHOSTUNREACH, why);
         return;
     }
-    kedge_text_printf(t, "{\"status\":\"ok\",\"metaservers\":%u", registrations_done(a));
+    base_text_printf(t, "{\"status\":\"ok\",\"metaservers\":%u", registrations_done(a));
     if (why[0] != '\0') {
-        kedge_text_printf(t, ",\"why\":");
-        kedge_text_json(t, why);
+        base_text_printf(t, ",\"why\":");
+        base_text_json(t, why);
     }
-    kedge_text_printf(t, "}\n");
-    struct kedge_http_response response = {
-        .status = 200, .body = kedge_text_str(t), .body_length = t->length};
-    (void)kedge_http_reply(request, &response);
+    base_text_printf(t, "}\n");
+    struct http_response response = {
+        .status = 200, .body = base_text_str(t), .body_length = t->length};
+    (void)http_reply(request, &response);
 }
 
-static enum kedge_http_verdict handle_request(void *user, struct kedge_http_request *request)
+static enum http_verdict handle_request(void *user, struct http_request *request)
 {
     struct agent *a = user;
-    struct kedge_http_response response = {.status = 200};
-    struct kedge_text *t = &a->answer;
-    kedge_text_reset(t);
-    enum kedge_http_verdict verdict;
+    struct http_response response = {.status = 200};
+    struct base_text *t = &a->answer;
+    base_text_reset(t);
+    enum http_verdict verdict;
     if (leases_handle(a, request, &verdict))
         return verdict;
     if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
         admin_refuse_method(request, "GET, HEAD");
-        return KEDGE_HTTP_REPLIED;
+        return HTTP_REPLIED;
     }
     if (strcmp(request->path, "/v1/status") == 0) {
         status_print(a, t);
     } else if (strcmp(request->path, "/metrics") == 0) {
         metrics_print(a, t);
-        response.content_type = KEDGE_METRICS_TYPE;
+        response.content_type = BASE_METRICS_TYPE;
     } else if (strcmp(request->path, "/version") == 0) {
-        kedge_text_printf(t, "{\"version\":\"%s\",\"commit\":\"%s\"}\n", KEDGE_VERSION,
-                          kedge_version_commit());
+        base_text_printf(t, "{\"version\":\"%s\",\"commit\":\"%s\"}\n", KEDGE_VERSION,
+                         base_version_commit());
     } else if (strcmp(request->path, "/readyz") == 0) {
         reply_ready(a, request, t);
-        return KEDGE_HTTP_REPLIED;
+        return HTTP_REPLIED;
     } else if (strcmp(request->path, "/healthz") == 0) {
-        kedge_text_printf(t, "{\"status\":\"ok\"}\n");
+        base_text_printf(t, "{\"status\":\"ok\"}\n");
     } else {
-        kedge_http_reply_error(request, ENOENT,
-                               "there are /v1/status, /v1/workers, /v1/leases, /metrics, /healthz, "
-                               "/readyz and /version");
-        return KEDGE_HTTP_REPLIED;
+        http_reply_error(request, ENOENT,
+                         "there are /v1/status, /v1/workers, /v1/leases, /metrics, /healthz, "
+                         "/readyz and /version");
+        return HTTP_REPLIED;
     }
     if (t->error != 0) {
-        kedge_http_reply_error(request, t->error, NULL);
-        return KEDGE_HTTP_REPLIED;
+        http_reply_error(request, t->error, NULL);
+        return HTTP_REPLIED;
     }
-    response.body = kedge_text_str(t);
+    response.body = base_text_str(t);
     response.body_length = t->length;
-    (void)kedge_http_reply(request, &response);
-    return KEDGE_HTTP_REPLIED;
+    (void)http_reply(request, &response);
+    return HTTP_REPLIED;
 }
 
 static void on_admin(uv_poll_t *poll, int polled, int events)
 {
     struct agent *a = poll->data;
     (void)polled, (void)events;
-    kedge_http_server_run(a->admin);
+    http_server_run(a->admin);
 }
 
-int admin_listen(struct agent *a, struct kedge_errbuf *err)
+int admin_listen(struct agent *a, struct base_errbuf *err)
 {
-    struct kedge_http_server_config config = {.unix_path = a->config.admin_socket,
-                                              .program = "kedge-agentd",
-                                              .setting = "`admin_socket`",
-                                              .connections = ADMIN_CONNECTIONS,
-                                              .handle = handle_request,
-                                              .abandon = leases_abandon,
-                                              .user = a};
-    kedge_text_init(&a->answer, ANSWER_MAX);
-    int status = kedge_http_server_new(&config, &a->admin, err);
+    struct http_server_config config = {.unix_path = a->config.admin_socket,
+                                        .program = "kedge-agentd",
+                                        .setting = "`admin_socket`",
+                                        .connections = ADMIN_CONNECTIONS,
+                                        .handle = handle_request,
+                                        .abandon = leases_abandon,
+                                        .user = a};
+    base_text_init(&a->answer, ANSWER_MAX);
+    int status = http_server_new(&config, &a->admin, err);
     if (status != 0)
         return status;
     a->admin_poll.data = a;
-    status = fd_watch(&a->loop, &a->admin_poll, kedge_http_server_fd(a->admin), on_admin, err);
+    status = fd_watch(&a->loop, &a->admin_poll, http_server_fd(a->admin), on_admin, err);
     if (status != 0) {
-        kedge_http_server_free(a->admin);
+        http_server_free(a->admin);
         a->admin = NULL;
     }
     return status;
@@ -164,10 +163,10 @@ int admin_listen(struct agent *a, struct kedge_errbuf *err)
 
 void admin_stop(struct agent *a)
 {
-    kedge_text_fini(&a->answer);
+    base_text_fini(&a->answer);
     if (a->admin == NULL)
         return;
     uv_close((uv_handle_t *)&a->admin_poll, NULL);
-    kedge_http_server_free(a->admin);
+    http_server_free(a->admin);
     a->admin = NULL;
 }

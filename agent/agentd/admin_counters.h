@@ -70,7 +70,7 @@ struct used {
 void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES]);
 
 /* admin_status.c, admin_metrics.c: the whole text. */
-void status_print(struct agent *a, struct kedge_text *t);
-void metrics_print(struct agent *a, struct kedge_text *t);
+void status_print(struct agent *a, struct base_text *t);
+void metrics_print(struct agent *a, struct base_text *t);
 
 #endif

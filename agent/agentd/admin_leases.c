@@ -19,83 +19,83 @@ static const char *worker_id(const struct lease_owner *o, char out[AGENTD_ID_BYT
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-static void print_access(struct kedge_text *t, uint32_t access)
+static void print_access(struct base_text *t, uint32_t access)
 {
     static const struct {
         uint32_t flag;
         const char *name;
-    } names[] = {{KEDGE_RECORD_READ, "read"},
-                 {KEDGE_RECORD_WRITE, "write"},
-                 {KEDGE_RECORD_ATOMIC, "atomic"}};
+    } names[] = {{SCHEMA_RECORD_READ, "read"},
+                 {SCHEMA_RECORD_WRITE, "write"},
+                 {SCHEMA_RECORD_ATOMIC, "atomic"}};
     const char *comma = "";
-    kedge_text_printf(t, "\"access\":[");
+    base_text_printf(t, "\"access\":[");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if ((access & names[i].flag) == 0)
             continue;
-        kedge_text_printf(t, "%s\"%s\"", comma, names[i].name);
+        base_text_printf(t, "%s\"%s\"", comma, names[i].name);
         comma = ",";
     }
-    kedge_text_printf(t, "]");
+    base_text_printf(t, "]");
 }
 
-static void print_owner(const struct pool *p, struct kedge_text *t, const struct lease_owner *o)
+static void print_owner(const struct pool *p, struct base_text *t, const struct lease_owner *o)
 {
-    kedge_text_printf(t, "\"node\":");
-    kedge_text_json(t, p->config->node);
-    kedge_text_printf(t, ",\"pool\":");
-    kedge_text_json(t, p->name);
-    kedge_text_printf(t, ",\"tenant\":");
-    kedge_text_json(t, o->tenant);
-    kedge_text_printf(t, ",\"uid\":%u,\"pid\":%d", (unsigned)o->uid, (int)o->pid);
+    base_text_printf(t, "\"node\":");
+    base_text_json(t, p->config->node);
+    base_text_printf(t, ",\"pool\":");
+    base_text_json(t, p->name);
+    base_text_printf(t, ",\"tenant\":");
+    base_text_json(t, o->tenant);
+    base_text_printf(t, ",\"uid\":%u,\"pid\":%d", (unsigned)o->uid, (int)o->pid);
 }
 
 /* The object but for its end. */
-static void print_lease(const struct pool *p, struct kedge_text *t, const struct lease_owner *o,
-                        const struct kedge_lane_lease *e, const char *state)
+static void print_lease(const struct pool *p, struct base_text *t, const struct lease_owner *o,
+                        const struct lane_lease *e, const char *state)
 {
     static const char *const states[] = {"gone", "live", "withdrawing", "waiting", "revoked"};
-    const uint64_t now = kedge_clock_ns(), ms = KEDGE_NS_PER_MS;
+    const uint64_t now = base_clock_ns(), ms = BASE_NS_PER_MS;
     char id[AGENTD_ID_BYTES];
     worker_id(o, id);
-    kedge_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
+    base_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
     print_owner(p, t, o);
-    kedge_text_printf(t, ",\"kind\":\"%s\"", e->fenced ? "fenced" : e->own ? "own" : "arena");
-    kedge_text_printf(t, ",\"arena\":%u,\"offset\":%llu,\"length\":%llu,", e->arena,
-                      (unsigned long long)e->offset, (unsigned long long)e->length);
+    base_text_printf(t, ",\"kind\":\"%s\"", e->fenced ? "fenced" : e->own ? "own" : "arena");
+    base_text_printf(t, ",\"arena\":%u,\"offset\":%llu,\"length\":%llu,", e->arena,
+                     (unsigned long long)e->offset, (unsigned long long)e->length);
     print_access(t, e->access);
-    kedge_text_printf(t, ",\"state\":\"%s\",\"by_operator\":%s,\"age_ms\":%llu,\"period_ms\":%llu,",
-                      state != NULL ? state : states[e->state], e->revoked ? "true" : "false",
-                      (unsigned long long)(now > e->born_ns ? (now - e->born_ns) / ms : 0),
-                      (unsigned long long)((p->mr_lease_ns + ms - 1) / ms));
-    if (state == NULL && e->state == KEDGE_LEASE_WITHDRAWING && e->due_ns != 0)
-        kedge_text_printf(
+    base_text_printf(t, ",\"state\":\"%s\",\"by_operator\":%s,\"age_ms\":%llu,\"period_ms\":%llu,",
+                     state != NULL ? state : states[e->state], e->revoked ? "true" : "false",
+                     (unsigned long long)(now > e->born_ns ? (now - e->born_ns) / ms : 0),
+                     (unsigned long long)((p->mr_lease_ns + ms - 1) / ms));
+    if (state == NULL && e->state == LANE_LEASE_WITHDRAWING && e->due_ns != 0)
+        base_text_printf(
             t, "\"over_in_ms\":%llu",
             (unsigned long long)(e->due_ns > now ? (e->due_ns - now + ms - 1) / ms : 0));
     else
-        kedge_text_printf(t, "\"over_in_ms\":null");
+        base_text_printf(t, "\"over_in_ms\":null");
 }
 
-static void print_worker(struct kedge_text *t, const struct agent_session *s)
+static void print_worker(struct base_text *t, const struct agent_session *s)
 {
     const struct pool *p = s->pool;
     struct lease_owner o;
-    struct kedge_lane_lease lease;
+    struct lane_lease lease;
     char id[AGENTD_ID_BYTES];
     uint64_t bytes = 0;
     uint32_t leases = 0;
     lease_owner_of(s, &o);
     for (uint32_t i = 0; i < s->arenas; i++)
         bytes += s->arena[i]->bytes;
-    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
-        leases += kedge_lane_lease(s->memory, i, &lease);
-    kedge_text_printf(t, "{\"id\":\"%s\",\"session\":%u,", worker_id(&o, id), o.id.session);
+    for (uint32_t i = 0; i < lane_leases(s->memory); i++)
+        leases += lane_lease(s->memory, i, &lease);
+    base_text_printf(t, "{\"id\":\"%s\",\"session\":%u,", worker_id(&o, id), o.id.session);
     print_owner(p, t, &o);
-    kedge_text_printf(t,
-                      ",\"state\":\"%s\",\"age_ms\":%llu,\"arenas\":%u,\"arena_bytes\":%llu,"
-                      "\"leases\":%u}",
-                      s->stage == STAGE_LIVE ? "live" : "ending",
-                      (unsigned long long)((kedge_clock_ns() - s->attached_ns) / KEDGE_NS_PER_MS),
-                      s->arenas, (unsigned long long)bytes, leases);
+    base_text_printf(t,
+                     ",\"state\":\"%s\",\"age_ms\":%llu,\"arenas\":%u,\"arena_bytes\":%llu,"
+                     "\"leases\":%u}",
+                     s->stage == STAGE_LIVE ? "live" : "ending",
+                     (unsigned long long)((base_clock_ns() - s->attached_ns) / BASE_NS_PER_MS),
+                     s->arenas, (unsigned long long)bytes, leases);
 }
 
 /* ---- lists --------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static bool parse_filter(const struct held_request *request, struct filter *out)
 {
     const char *limit = request->limit, *cursor = request->cursor, *worker = request->worker;
     *out = (struct filter){.limit = DEFAULT_LIMIT, .tenant = request->tenant};
-    if (limit != NULL && kedge_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
+    if (limit != NULL && base_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
         return bad_query(request, "limit must be a number from 1 to 1000");
     out->of_worker = worker != NULL;
     if (worker != NULL && !agentd_id_parse(worker, &out->worker, NULL))
@@ -144,42 +144,42 @@ static const struct agent_session *shown_session(const struct agent *a, const st
 }
 
 /* next: where the next page begins; NULL: there is none. */
-static void end_list(struct kedge_text *t, const struct agentd_cursor *next)
+static void end_list(struct base_text *t, const struct agentd_cursor *next)
 {
     char cursor[AGENTD_CURSOR_BYTES];
-    kedge_text_printf(t, "]");
+    base_text_printf(t, "]");
     if (next != NULL)
-        kedge_text_printf(t, ",\"next_cursor\":\"%s\"", agentd_cursor_format(next, cursor));
-    kedge_text_printf(t, "}\n");
+        base_text_printf(t, ",\"next_cursor\":\"%s\"", agentd_cursor_format(next, cursor));
+    base_text_printf(t, "}\n");
 }
 
 static void list_leases(struct agent *a, const struct held_request *request)
 {
-    struct kedge_text *t = &a->answer;
+    struct base_text *t = &a->answer;
     struct filter f;
     struct lease_owner owner;
-    struct kedge_lane_lease lease;
+    struct lane_lease lease;
     if (!parse_filter(request, &f))
         return;
     uint64_t n = 0;
     struct agentd_cursor at = f.at;
-    kedge_text_printf(t, "{\"leases\":[");
+    base_text_printf(t, "{\"leases\":[");
     for (; at.session < POOLS * a->config.max_sessions; at.session++, at.place = 0) {
         const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
         lease_owner_of(s, &owner);
-        for (; at.place < kedge_lane_leases(s->memory); at.place++) {
-            if (!kedge_lane_lease(s->memory, at.place, &lease))
+        for (; at.place < lane_leases(s->memory); at.place++) {
+            if (!lane_lease(s->memory, at.place, &lease))
                 continue;
             if (n++ == f.limit) { /* there are more */
                 end_list(t, &at);
                 asker_reply(a, request->by, 200);
                 return;
             }
-            kedge_text_printf(t, "%s", n > 1 ? "," : "");
+            base_text_printf(t, "%s", n > 1 ? "," : "");
             print_lease(s->pool, t, &owner, &lease, NULL);
-            kedge_text_printf(t, "}");
+            base_text_printf(t, "}");
         }
     }
     end_list(t, NULL);
@@ -188,20 +188,20 @@ static void list_leases(struct agent *a, const struct held_request *request)
 
 static void list_workers(struct agent *a, const struct held_request *request)
 {
-    struct kedge_text *t = &a->answer;
+    struct base_text *t = &a->answer;
     struct filter f;
     if (!parse_filter(request, &f))
         return;
     uint64_t n = 0;
     struct agentd_cursor at = {.session = f.at.session};
-    kedge_text_printf(t, "{\"workers\":[");
+    base_text_printf(t, "{\"workers\":[");
     for (; at.session < POOLS * a->config.max_sessions; at.session++) {
         const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
         if (n++ == f.limit)
             break;
-        kedge_text_printf(t, "%s", n > 1 ? "," : "");
+        base_text_printf(t, "%s", n > 1 ? "," : "");
         print_worker(t, s);
     }
     end_list(t, at.session < POOLS * a->config.max_sessions ? &at : NULL);
@@ -212,7 +212,7 @@ static void list_workers(struct agent *a, const struct held_request *request)
 
 /* The lease of an id, and its session; NULL: there is none, and the request has its answer. */
 static struct agent_session *lease_of(struct agent *a, const struct held_request *request,
-                                      struct kedge_lane_lease *out)
+                                      struct lane_lease *out)
 {
     struct agentd_worker_id wanted;
     uint32_t number;
@@ -245,14 +245,14 @@ static struct agent_session *worker_of(struct agent *a, const struct held_reques
 
 static void get_lease(struct agent *a, const struct held_request *request)
 {
-    struct kedge_lane_lease lease;
+    struct lane_lease lease;
     struct lease_owner owner;
     const struct agent_session *s = lease_of(a, request, &lease);
     if (s == NULL)
         return;
     lease_owner_of(s, &owner);
     print_lease(s->pool, &a->answer, &owner, &lease, NULL);
-    kedge_text_printf(&a->answer, "}\n");
+    base_text_printf(&a->answer, "}\n");
     asker_reply(a, request->by, 200);
 }
 
@@ -262,26 +262,26 @@ static void get_worker(struct agent *a, const struct held_request *request)
     if (s == NULL)
         return;
     print_worker(&a->answer, s);
-    kedge_text_printf(&a->answer, "\n");
+    base_text_printf(&a->answer, "\n");
     asker_reply(a, request->by, 200);
 }
 
 /* ---- revoking ------------------------------------------------------------------------------ */
 
-static void print_leases(const struct revocation *r, struct kedge_text *t)
+static void print_leases(const struct revocation *r, struct base_text *t)
 {
     const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     for (uint32_t i = 0; i < r->count; i++) {
-        struct kedge_lane_lease lease = r->lease[i], now;
+        struct lane_lease lease = r->lease[i], now;
         const char *state = "gone";
         if (s != NULL && lease_find(s, lease.number, &now)) {
             lease = now;
             state = revocation_is_over_for(r, &lease) ? "revoked" : NULL;
         }
-        kedge_text_printf(t, "%s", i > 0 ? "," : "");
+        base_text_printf(t, "%s", i > 0 ? "," : "");
         print_lease(r->pool, t, &r->owner, &lease, state);
-        kedge_text_printf(t, ",\"asked_for\":%s}",
-                          r->number == 0 || lease.number == r->number ? "true" : "false");
+        base_text_printf(t, ",\"asked_for\":%s}",
+                         r->number == 0 || lease.number == r->number ? "true" : "false");
     }
 }
 
@@ -322,14 +322,14 @@ static void refuse_revocation(struct asker by, int status)
  * themselves. */
 static void refuse_force(struct asker by, const struct revocation *r)
 {
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     char text[sizeof why.text + 160];
     (void)device_why(r->failed, &why);
     snprintf(text, sizeof text,
              "%s was forced, since the registration could not be replaced (%.300s); the leases are "
              "being withdrawn instead, and are over within %llu ms",
              r->freed == 0 ? "nothing" : "not all", why.text,
-             (unsigned long long)(r->pool->mr_lease_ns / KEDGE_NS_PER_MS + 1));
+             (unsigned long long)(r->pool->mr_lease_ns / BASE_NS_PER_MS + 1));
     asker_refuse(by, ENOSPC, text);
 }
 
@@ -337,7 +337,7 @@ void revocation_reply(struct revocation *r, int status)
 {
     struct agent *a = r->pool->agent;
     const struct asker by = r->by;
-    struct kedge_text *t = &a->answer;
+    struct base_text *t = &a->answer;
     const bool over = revocation_is_over(r);
     r->by = (struct asker){.http = NULL};
     if (status != 0) {
@@ -349,13 +349,13 @@ void revocation_reply(struct revocation *r, int status)
         return;
     }
     char id[AGENTD_ID_BYTES];
-    kedge_text_reset(t);
-    kedge_text_printf(t, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[", worker_id(&r->owner, id),
-                      r->freed != 0 ? "true" : "false");
+    base_text_reset(t);
+    base_text_printf(t, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[", worker_id(&r->owner, id),
+                     r->freed != 0 ? "true" : "false");
     print_leases(r, t);
-    kedge_text_printf(t, "],\"over\":%s,\"breaks\":", over ? "true" : "false");
-    kedge_text_json(t, describe_breaks(r));
-    kedge_text_printf(t, "}\n");
+    base_text_printf(t, "],\"over\":%s,\"breaks\":", over ? "true" : "false");
+    base_text_json(t, describe_breaks(r));
+    base_text_printf(t, "}\n");
     asker_reply(a, by, over ? 200 : 202);
 }
 
@@ -379,7 +379,7 @@ static bool begin_revocation(const struct held_request *request, struct agent_se
 
 bool leases_revoke(struct agent *a, const struct held_request *request)
 {
-    struct kedge_lane_lease lease;
+    struct lane_lease lease;
     struct agent_session *s;
     if (request->id != NULL) {
         s = lease_of(a, request, &lease);
@@ -415,8 +415,7 @@ static bool match_prefix(const char *path, const char *prefix, const char **id)
     return true;
 }
 
-bool leases_handle(struct agent *a, struct kedge_http_request *request,
-                   enum kedge_http_verdict *verdict)
+bool leases_handle(struct agent *a, struct http_request *request, enum http_verdict *verdict)
 {
     const char *id;
     const bool leases = match_prefix(request->path, "/v1/leases", &id);
@@ -425,14 +424,14 @@ bool leases_handle(struct agent *a, struct kedge_http_request *request,
     const bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
     const struct held_request held = {.by = {.http = request},
                                       .id = id,
-                                      .limit = kedge_http_query(request, "limit"),
-                                      .cursor = kedge_http_query(request, "cursor"),
-                                      .tenant = kedge_http_query(request, "tenant"),
-                                      .worker = kedge_http_query(request, "worker"),
-                                      .force = kedge_http_query(request, "force")};
-    *verdict = KEDGE_HTTP_REPLIED;
+                                      .limit = http_query(request, "limit"),
+                                      .cursor = http_query(request, "cursor"),
+                                      .tenant = http_query(request, "tenant"),
+                                      .worker = http_query(request, "worker"),
+                                      .force = http_query(request, "force")};
+    *verdict = HTTP_REPLIED;
     if (leases && strcmp(request->method, "DELETE") == 0)
-        *verdict = leases_revoke(a, &held) ? KEDGE_HTTP_DEFER : KEDGE_HTTP_REPLIED;
+        *verdict = leases_revoke(a, &held) ? HTTP_DEFER : HTTP_REPLIED;
     else if (!get)
         admin_refuse_method(request, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
     else

@@ -3,10 +3,10 @@
 #include "admin_counters.h"
 #include "base/metrics.h"
 
-static const enum kedge_metric_type GAUGE = KEDGE_METRIC_GAUGE, COUNTER = KEDGE_METRIC_COUNTER;
+static const enum base_metric_type GAUGE = BASE_METRIC_GAUGE, COUNTER = BASE_METRIC_COUNTER;
 
 /* What each tenant has of what its quotas bound. */
-static void tenant_metrics(const struct agent *a, const struct used *used, struct kedge_text *t)
+static void tenant_metrics(const struct agent *a, const struct used *used, struct base_text *t)
 {
     static const char *const names[][2] = {
         {"kedge_agent_tenant_sessions", "Sessions of a tenant that count against its quota."},
@@ -21,99 +21,100 @@ static void tenant_metrics(const struct agent *a, const struct used *used, struc
     };
     enum { CONTROL_OPS = 5, COUNT };
     for (int m = 0; m < COUNT; m++) {
-        kedge_metric_head(t, names[m][0], m == CONTROL_OPS ? COUNTER : GAUGE, names[m][1]);
+        base_metric_head(t, names[m][0], m == CONTROL_OPS ? COUNTER : GAUGE, names[m][1]);
         for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
-            const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
+            const struct base_metric_label label = {"tenant", a->tenants.at[i].config.name};
             const struct used *u = &used[i];
             const uint64_t values[] = {u->now.sessions, u->now.ended, u->now.bytes,
                                        u->vqps,         u->mrs,       u->so_far.control_ops};
-            kedge_metric_u64(t, names[m][0], &label, 1, values[m]);
+            base_metric_u64(t, names[m][0], &label, 1, values[m]);
         }
     }
 }
 
 /* By the quota that was used up. */
-static void refusal_metrics(const struct agent *a, const struct used *used, struct kedge_text *t)
+static void refusal_metrics(const struct agent *a, const struct used *used, struct base_text *t)
 {
     static const char name[] = "kedge_agent_tenant_quota_refused_total";
-    kedge_metric_head(t, name, COUNTER, "What a tenant asked for beyond its quotas.");
+    base_metric_head(t, name, COUNTER, "What a tenant asked for beyond its quotas.");
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
-        for (int which = 0; which < KEDGE_QUOTAS; which++) {
-            const struct kedge_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
-                                                        {"quota", quota_name(which)}};
-            kedge_metric_u64(t, name, labels, 2, used[i].so_far.refused[which]);
+        for (int which = 0; which < LANE_QUOTAS; which++) {
+            const struct base_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
+                                                       {"quota", quota_name(which)}};
+            base_metric_u64(t, name, labels, 2, used[i].so_far.refused[which]);
         }
     }
 }
 
-static void apart_metrics(const struct agent *a, struct kedge_text *t)
+static void apart_metrics(const struct agent *a, struct base_text *t)
 {
     static const char name[] = "kedge_agent_tenant_apart";
-    kedge_metric_head(
+    base_metric_head(
         t, name, GAUGE,
         "Pools where a tenant's requests go apart from others', whose queue pairs they "
         "have broken.");
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
-        const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
+        const struct base_metric_label label = {"tenant", a->tenants.at[i].config.name};
         uint64_t pools = 0;
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
             pools += p->apart[i];
-        kedge_metric_u64(t, name, &label, 1, pools);
+        base_metric_u64(t, name, &label, 1, pools);
     }
 }
 
-static void print_sample(struct kedge_text *t, const char *name, const struct pool *p,
+static void print_sample(struct base_text *t, const char *name, const struct pool *p,
                          uint64_t value)
 {
-    const struct kedge_metric_label label = {"pool", p->name};
-    kedge_metric_u64(t, name, &label, 1, value);
+    const struct base_metric_label label = {"pool", p->name};
+    base_metric_u64(t, name, &label, 1, value);
 }
 
 /* One series for each pool: `value` is of p. */
 #define EACH_POOL(name, type, help, value)                                                         \
-    kedge_metric_head(t, name, type, help);                                                        \
+    base_metric_head(t, name, type, help);                                                         \
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))              \
     print_sample(t, name, p, value)
 
 #define NAMED(prefix, what, type) (type == COUNTER ? prefix #what "_total" : prefix #what)
 
-static struct kedge_lane_stats lane_stats(const struct pool *p)
+static struct lane_stats read_lane_stats(const struct pool *p)
 {
-    struct kedge_lane_stats s;
-    kedge_lane_stats(p->lane, &s);
+    struct lane_stats s;
+    lane_stats(p->lane, &s);
     return s;
 }
 
-static struct kedge_connector_stats connector_stats(const struct pool *p)
+static struct connector_stats read_connector_stats(const struct pool *p)
 {
-    struct kedge_connector_stats s;
-    kedge_connector_stats(p->device.connector, &s);
+    struct connector_stats s;
+    connector_stats(p->device.connector, &s);
     return s;
 }
 
-static void lane_metrics(const struct agent *a, struct kedge_text *t)
+static void lane_metrics(const struct agent *a, struct base_text *t)
 {
 #define METRIC(what, help, type)                                                                   \
-    EACH_POOL(NAMED("kedge_agent_lane_", what, type), type, help, lane_stats(p).what);
+    EACH_POOL(NAMED("kedge_agent_lane_", what, type), type, help, read_lane_stats(p).what);
     LANE_COUNTERS(METRIC)
 #undef METRIC
 }
 
-static void connector_metrics(const struct agent *a, struct kedge_text *t)
+static void connector_metrics(const struct agent *a, struct base_text *t)
 {
 #define METRIC(what, help, type)                                                                   \
-    EACH_POOL(NAMED("kedge_agent_connections_", what, type), type, help, connector_stats(p).what);
+    EACH_POOL(NAMED("kedge_agent_connections_", what, type), type, help,                           \
+              read_connector_stats(p).what);
     CONNECTOR_COUNTERS(METRIC)
 #undef METRIC
 }
 
-static void pool_metrics(const struct agent *a, struct kedge_text *t)
+static void pool_metrics(const struct agent *a, struct base_text *t)
 {
     EACH_POOL("kedge_agent_sessions_ready", GAUGE, "Sessions made ahead.", p->count.ready);
     EACH_POOL("kedge_agent_sessions_live", GAUGE, "Attached workers.", p->count.live);
@@ -142,67 +143,66 @@ static void pool_metrics(const struct agent *a, struct kedge_text *t)
               "Registrations that the operator took away by force.", p->leases.forced);
 }
 
-static void fenced_metrics(const struct agent *a, struct kedge_text *t)
+static void fenced_metrics(const struct agent *a, struct base_text *t)
 {
-    kedge_metric_one(t, "kedge_agent_fenced_regions", GAUGE,
-                     "Regions that wait for no lease when they go.", a->fenced.now);
-    kedge_metric_one(t, "kedge_agent_own_registrations", GAUGE,
-                     "Regions with registrations of their own, those among them.", a->fenced.own);
-    kedge_metric_one(t, "kedge_agent_registrations_ahead", GAUGE,
-                     "Registrations that are made for regions to come.", a->fenced.ahead);
-    kedge_metric_one(t, "kedge_agent_registrations_drawn_total", COUNTER,
-                     "Regions that had a registration made ahead.", a->fenced.drawn);
-    kedge_metric_one(t, "kedge_agent_fenced_registered_total", COUNTER,
-                     "Registrations that were made when a region asked for one.",
-                     a->fenced.registered);
-    kedge_metric_one(t, "kedge_agent_fenced_refused_total", COUNTER,
-                     "Such regions that were refused because fenced_regions are in use.",
-                     a->fenced.refused);
-    kedge_metric_one(t, "kedge_agent_fenced_failed_total", COUNTER,
-                     "Regions' registrations that the device did not make.", a->fenced.failed);
+    base_metric_one(t, "kedge_agent_fenced_regions", GAUGE,
+                    "Regions that wait for no lease when they go.", a->fenced.now);
+    base_metric_one(t, "kedge_agent_own_registrations", GAUGE,
+                    "Regions with registrations of their own, those among them.", a->fenced.own);
+    base_metric_one(t, "kedge_agent_registrations_ahead", GAUGE,
+                    "Registrations that are made for regions to come.", a->fenced.ahead);
+    base_metric_one(t, "kedge_agent_registrations_drawn_total", COUNTER,
+                    "Regions that had a registration made ahead.", a->fenced.drawn);
+    base_metric_one(t, "kedge_agent_fenced_registered_total", COUNTER,
+                    "Registrations that were made when a region asked for one.",
+                    a->fenced.registered);
+    base_metric_one(t, "kedge_agent_fenced_refused_total", COUNTER,
+                    "Such regions that were refused because fenced_regions are in use.",
+                    a->fenced.refused);
+    base_metric_one(t, "kedge_agent_fenced_failed_total", COUNTER,
+                    "Regions' registrations that the device did not make.", a->fenced.failed);
 }
 
-void metrics_print(struct agent *a, struct kedge_text *t)
+void metrics_print(struct agent *a, struct base_text *t)
 {
     struct used used[AGENTD_TENANT_PLACES];
-    kedge_metric_build_info(t, "kedge_agent_build_info");
-    kedge_metric_one(t, "kedge_agent_log_dropped_total", KEDGE_METRIC_COUNTER,
-                     "Lines of the log that nobody took in time.", kedge_log_dropped());
+    base_metric_build_info(t, "kedge_agent_build_info");
+    base_metric_one(t, "kedge_agent_log_dropped_total", BASE_METRIC_COUNTER,
+                    "Lines of the log that nobody took in time.", base_log_dropped());
     lane_metrics(a, t);
     pool_metrics(a, t);
     if (a->rc)
         connector_metrics(a, t);
-    kedge_metric_one(t, "kedge_agent_attach_refused_total", COUNTER, "Workers that were refused.",
-                     a->refused);
-    kedge_metric_one(t, "kedge_agent_crowded_total", COUNTER,
-                     "Connections that made room on the attach sockets before they attached, or "
-                     "found none.",
-                     a->crowded);
-    kedge_metric_one(t, "kedge_agent_attach_deferred_total", COUNTER,
-                     "Of the refused, workers that were told when to come again: more came than "
-                     "sessions could be made for.",
-                     a->deferred);
-    kedge_metric_one(t, "kedge_agent_wrong_tokens_total", COUNTER,
-                     "Tokens that workers have shown and no tenant has.", a->wrong_tokens);
-    kedge_metric_one(t, "kedge_agent_port_up", GAUGE, "Whether the device's port is up.",
-                     !a->address.down);
-    kedge_metric_one(t, "kedge_agent_address_up", GAUGE,
-                     "Whether the node's GID is on the device's port.", !a->address.gone);
-    kedge_metric_one(t, "kedge_agent_address_changes_total", COUNTER,
-                     "How often the node's GID went, came back, moved or changed.",
-                     a->address_news);
+    base_metric_one(t, "kedge_agent_attach_refused_total", COUNTER, "Workers that were refused.",
+                    a->refused);
+    base_metric_one(t, "kedge_agent_crowded_total", COUNTER,
+                    "Connections that made room on the attach sockets before they attached, or "
+                    "found none.",
+                    a->crowded);
+    base_metric_one(t, "kedge_agent_attach_deferred_total", COUNTER,
+                    "Of the refused, workers that were told when to come again: more came than "
+                    "sessions could be made for.",
+                    a->deferred);
+    base_metric_one(t, "kedge_agent_wrong_tokens_total", COUNTER,
+                    "Tokens that workers have shown and no tenant has.", a->wrong_tokens);
+    base_metric_one(t, "kedge_agent_port_up", GAUGE, "Whether the device's port is up.",
+                    !a->address.down);
+    base_metric_one(t, "kedge_agent_address_up", GAUGE,
+                    "Whether the node's GID is on the device's port.", !a->address.gone);
+    base_metric_one(t, "kedge_agent_address_changes_total", COUNTER,
+                    "How often the node's GID went, came back, moved or changed.", a->address_news);
     clock_metrics(a, t);
-    kedge_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
-                     "Queue pairs of which the device said by itself that they broke.",
-                     a->qp_events);
+    base_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
+                    "Queue pairs of which the device said by itself that they broke.",
+                    a->qp_events);
     used_by_all(a, used);
     tenant_metrics(a, used, t);
     refusal_metrics(a, used, t);
     apart_metrics(a, t);
     windows_metrics(a, t);
     fenced_metrics(a, t);
-    kedge_metric_one(t, "kedge_agent_metaservers", GAUGE,
-                     "Metaservers that have this node, with all its pools.", registrations_done(a));
+    base_metric_one(t, "kedge_agent_metaservers", GAUGE,
+                    "Metaservers that have this node, with all its pools.", registrations_done(a));
     settings_metrics(a, t);
     node_metrics(a, t);
     proofs_metrics(a, t);

@@ -10,11 +10,11 @@ static const char *state_name(enum registration_state state)
 }
 
 /* Of all lanes together. */
-static struct kedge_lane_stats sum_lanes(const struct agent *a)
+static struct lane_stats sum_lanes(const struct agent *a)
 {
-    struct kedge_lane_stats s, sum = {.passes = 0};
+    struct lane_stats s, sum = {.passes = 0};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        kedge_lane_stats(p->lane, &s);
+        lane_stats(p->lane, &s);
 #define ADD(what, help, type) sum.what += s.what;
         LANE_COUNTERS(ADD)
 #undef ADD
@@ -22,11 +22,11 @@ static struct kedge_lane_stats sum_lanes(const struct agent *a)
     return sum;
 }
 
-static struct kedge_connector_stats sum_connectors(const struct agent *a)
+static struct connector_stats sum_connectors(const struct agent *a)
 {
-    struct kedge_connector_stats s, sum = {.requests = 0};
+    struct connector_stats s, sum = {.requests = 0};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        kedge_connector_stats(p->device.connector, &s);
+        connector_stats(p->device.connector, &s);
 #define ADD(what, help, type) sum.what += s.what;
         CONNECTOR_COUNTERS(ADD)
 #undef ADD
@@ -34,120 +34,120 @@ static struct kedge_connector_stats sum_connectors(const struct agent *a)
     return sum;
 }
 
-static void print_lane(const struct kedge_lane_stats *s, struct kedge_text *t)
+static void print_lane(const struct lane_stats *s, struct base_text *t)
 {
     const char *comma = "";
-    kedge_text_printf(t, "\"lane\":{");
+    base_text_printf(t, "\"lane\":{");
 #define PRINT(what, help, type)                                                                    \
-    kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s->what);              \
+    base_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s->what);               \
     comma = ",";
     LANE_COUNTERS(PRINT)
 #undef PRINT
-    kedge_text_printf(t, "}");
+    base_text_printf(t, "}");
 }
 
-static void status_connectors(const struct agent *a, struct kedge_text *t)
+static void status_connectors(const struct agent *a, struct base_text *t)
 {
     const char *comma = "";
     if (!a->rc)
         return;
-    const struct kedge_connector_stats s = sum_connectors(a);
-    kedge_text_printf(t, ",\"connections\":{");
+    const struct connector_stats s = sum_connectors(a);
+    base_text_printf(t, ",\"connections\":{");
 #define PRINT(what, help, type)                                                                    \
-    kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);               \
+    base_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);                \
     comma = ",";
     CONNECTOR_COUNTERS(PRINT)
 #undef PRINT
-    kedge_text_printf(t, "}");
+    base_text_printf(t, "}");
 }
 
 /* What a tenant has, and its quota: null without one. */
-static void status_bounded(struct kedge_text *t, const char *what, uint64_t used, uint64_t most,
+static void status_bounded(struct base_text *t, const char *what, uint64_t used, uint64_t most,
                            uint64_t none)
 {
-    kedge_text_printf(t, "\"%s\":%llu,\"max_%s\":", what, (unsigned long long)used, what);
+    base_text_printf(t, "\"%s\":%llu,\"max_%s\":", what, (unsigned long long)used, what);
     if (most == none)
-        kedge_text_printf(t, "null,");
+        base_text_printf(t, "null,");
     else
-        kedge_text_printf(t, "%llu,", (unsigned long long)most);
+        base_text_printf(t, "%llu,", (unsigned long long)most);
 }
 
-static void status_control_ops(struct kedge_text *t, const struct quota_counts *n, uint32_t rate)
+static void status_control_ops(struct base_text *t, const struct quota_counts *n, uint32_t rate)
 {
     uint64_t all = 0;
-    kedge_text_printf(
+    base_text_printf(
         t, "\"control_ops\":%llu,\"max_control_ops_per_s\":", (unsigned long long)n->control_ops);
     if (rate == 0)
-        kedge_text_printf(t, "null");
+        base_text_printf(t, "null");
     else
-        kedge_text_printf(t, "%u", rate);
-    kedge_text_printf(t, ",\"refused\":{");
-    for (int which = 0; which < KEDGE_QUOTAS; which++) {
-        kedge_text_printf(t, "%s\"%s\":%llu", which == 0 ? "" : ",", quota_name(which),
-                          (unsigned long long)n->refused[which]);
+        base_text_printf(t, "%u", rate);
+    base_text_printf(t, ",\"refused\":{");
+    for (int which = 0; which < LANE_QUOTAS; which++) {
+        base_text_printf(t, "%s\"%s\":%llu", which == 0 ? "" : ",", quota_name(which),
+                         (unsigned long long)n->refused[which]);
         all += n->refused[which];
     }
-    kedge_text_printf(t, "},\"quota_refused\":%llu", (unsigned long long)all);
+    base_text_printf(t, "},\"quota_refused\":%llu", (unsigned long long)all);
 }
 
-static void status_sessions(const struct pool *p, struct kedge_text *t, const char **comma)
+static void status_sessions(const struct pool *p, struct base_text *t, const char **comma)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++) {
         const struct agent_session *s = &p->sessions[i];
         if (s->stage != STAGE_LIVE)
             continue;
-        kedge_text_printf(t, "%s{\"id\":%llu,\"pool\":", *comma, (unsigned long long)i);
-        kedge_text_json(t, p->name);
-        kedge_text_printf(t, ",\"tenant\":");
-        kedge_text_json(t, p->agent->tenants.at[s->tenant - 1].config.name);
-        kedge_text_printf(t, ",\"uid\":%u,\"pid\":%d,\"arenas\":%u}", (unsigned)s->uid, (int)s->pid,
-                          s->arenas);
+        base_text_printf(t, "%s{\"id\":%llu,\"pool\":", *comma, (unsigned long long)i);
+        base_text_json(t, p->name);
+        base_text_printf(t, ",\"tenant\":");
+        base_text_json(t, p->agent->tenants.at[s->tenant - 1].config.name);
+        base_text_printf(t, ",\"uid\":%u,\"pid\":%d,\"arenas\":%u}", (unsigned)s->uid, (int)s->pid,
+                         s->arenas);
         *comma = ",";
     }
 }
 
-static void status_counts(const struct session_counts *c, uint64_t refused, struct kedge_text *t)
+static void status_counts(const struct session_counts *c, uint64_t refused, struct base_text *t)
 {
-    kedge_text_printf(
+    base_text_printf(
         t,
         "\"sessions\":{\"ready\":%u,\"live\":%u,\"ending\":%u,\"attached\":%llu,\"refused\":%llu,"
         "\"attached_ahead\":%llu,\"not_ahead\":%llu,\"faults\":%llu},",
         c->ready, c->live, c->ending, (unsigned long long)c->attached, (unsigned long long)refused,
         (unsigned long long)c->attached_ahead, (unsigned long long)c->not_ahead,
         (unsigned long long)c->faults);
-    kedge_text_printf(
+    base_text_printf(
         t, "\"memory\":{\"arenas\":%u,\"arenas_ahead\":%u,\"bytes\":%llu,\"recycled\":%llu},",
         c->arenas, c->arenas_ahead, (unsigned long long)c->arena_bytes,
         (unsigned long long)c->recycled);
 }
 
 /* Name, lease and what it keeps ready. */
-static void status_pool(const struct pool *p, struct kedge_text *t)
+static void status_pool(const struct pool *p, struct base_text *t)
 {
-    kedge_text_printf(t, "{\"name\":");
-    kedge_text_json(t, p->name);
-    kedge_text_printf(t, ",\"number\":%u,\"mr_lease_ms\":%llu,", p->number,
-                      (unsigned long long)(p->mr_lease_ns / KEDGE_NS_PER_MS));
+    base_text_printf(t, "{\"name\":");
+    base_text_json(t, p->name);
+    base_text_printf(t, ",\"number\":%u,\"mr_lease_ms\":%llu,", p->number,
+                     (unsigned long long)(p->mr_lease_ns / BASE_NS_PER_MS));
     stock_status(p, t);
 }
 
-static void status_pools(const struct agent *a, struct kedge_text *t)
+static void status_pools(const struct agent *a, struct base_text *t)
 {
-    struct kedge_lane_stats s;
+    struct lane_stats s;
     const char *comma = "";
-    kedge_text_printf(t, ",\"pools\":[");
+    base_text_printf(t, ",\"pools\":[");
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p), comma = ",") {
-        kedge_text_printf(t, "%s", comma);
+        base_text_printf(t, "%s", comma);
         status_pool(p, t);
-        kedge_text_printf(t, ",\"state\":\"%s\",\"metaservers\":%u,", pools_state(p),
-                          registrations_of(p));
+        base_text_printf(t, ",\"state\":\"%s\",\"metaservers\":%u,", pools_state(p),
+                         registrations_of(p));
         status_counts(&p->count, 0, t);
-        kedge_lane_stats(p->lane, &s);
+        lane_stats(p->lane, &s);
         print_lane(&s, t);
         windows_pool_status(p, t);
-        kedge_text_printf(t, "}");
+        base_text_printf(t, "}");
     }
-    kedge_text_printf(t, "]");
+    base_text_printf(t, "]");
 }
 
 void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES])
@@ -165,29 +165,29 @@ void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES])
 }
 
 static void status_tenant(const struct agent *a, uint32_t i, const struct used *u,
-                          struct kedge_text *t)
+                          struct base_text *t)
 {
     const struct agentd_tenant *tenant = &a->tenants.at[i];
-    const struct kedge_lane_quota *q = &a->pools[0]->quota[i];
-    kedge_text_printf(t, "{\"name\":");
-    kedge_text_json(t, tenant->config.name);
-    kedge_text_printf(
+    const struct lane_quota *q = &a->pools[0]->quota[i];
+    base_text_printf(t, "{\"name\":");
+    base_text_json(t, tenant->config.name);
+    base_text_printf(
         t, ",\"from\":\"%s\",\"leaving\":%s,\"pool\":", tenant->central ? "metaserver" : "file",
         tenant->state == AGENTD_TENANT_LEAVING ? "true" : "false");
-    kedge_text_json(t, tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
-    kedge_text_printf(t, ",");
+    base_text_json(t, tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
+    base_text_printf(t, ",");
     status_bounded(t, "sessions", u->now.sessions, tenant->config.sessions, UINT64_MAX);
-    kedge_text_printf(t, "\"sessions_ended\":%llu,", (unsigned long long)u->now.ended);
+    base_text_printf(t, "\"sessions_ended\":%llu,", (unsigned long long)u->now.ended);
     status_bounded(t, "memory_bytes", u->now.bytes, tenant->config.memory, UINT64_MAX);
     status_bounded(t, "vqps", u->vqps, q->max_vqps, UINT32_MAX);
     status_bounded(t, "mrs", u->mrs, q->max_mrs, UINT32_MAX);
     status_control_ops(t, &u->so_far, q->control_ops_per_s);
-    kedge_text_printf(t, ",\"tokens\":%u,\"socket\":", tenant->config.tokens);
-    kedge_text_json(t, tenant->own.socket);
-    kedge_text_printf(t, "}");
+    base_text_printf(t, ",\"tokens\":%u,\"socket\":", tenant->config.tokens);
+    base_text_json(t, tenant->own.socket);
+    base_text_printf(t, "}");
 }
 
-static void status_tenants(const struct agent *a, struct kedge_text *t)
+static void status_tenants(const struct agent *a, struct base_text *t)
 {
     struct used used[AGENTD_TENANT_PLACES];
     const char *comma = "";
@@ -195,57 +195,57 @@ static void status_tenants(const struct agent *a, struct kedge_text *t)
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
-        kedge_text_printf(t, "%s", comma);
+        base_text_printf(t, "%s", comma);
         comma = ",";
         status_tenant(a, i, &used[i], t);
     }
 }
 
-static void status_lists(struct agent *a, struct kedge_text *t)
+static void status_lists(struct agent *a, struct base_text *t)
 {
     const char *comma = "";
     char why[SETTINGS_WHY];
-    kedge_text_printf(t, ",\"metaservers\":[");
+    base_text_printf(t, ",\"metaservers\":[");
     for (uint32_t i = 0; i < a->config.metaservers; i++, comma = ",") {
         const struct registration *r = registrations_with(a, i);
-        kedge_text_printf(t, "%s{\"url\":", comma);
-        kedge_text_json(t, r->url);
-        kedge_text_printf(t, ",\"state\":\"%s\",\"pool\":", state_name(r->state));
-        kedge_text_json(t, r->state != REGISTRATION_DONE ? r->pool->name : "");
-        kedge_text_printf(t, ",\"why\":");
-        kedge_text_json(t, r->why);
-        kedge_text_printf(t, "}");
+        base_text_printf(t, "%s{\"url\":", comma);
+        base_text_json(t, r->url);
+        base_text_printf(t, ",\"state\":\"%s\",\"pool\":", state_name(r->state));
+        base_text_json(t, r->state != REGISTRATION_DONE ? r->pool->name : "");
+        base_text_printf(t, ",\"why\":");
+        base_text_json(t, r->why);
+        base_text_printf(t, "}");
     }
-    kedge_text_printf(t, "],\"settings\":{\"revision\":%llu,\"seen\":%llu,\"why\":",
-                      (unsigned long long)a->follow.applied, (unsigned long long)a->follow.seen);
+    base_text_printf(t, "],\"settings\":{\"revision\":%llu,\"seen\":%llu,\"why\":",
+                     (unsigned long long)a->follow.applied, (unsigned long long)a->follow.seen);
     settings_why(a, why);
-    kedge_text_json(t, why);
-    kedge_text_printf(t, "},\"tenants\":[");
+    base_text_json(t, why);
+    base_text_printf(t, "},\"tenants\":[");
     status_tenants(a, t);
-    kedge_text_printf(t, "],\"sessions_list\":[");
+    base_text_printf(t, "],\"sessions_list\":[");
     comma = "";
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         status_sessions(p, t, &comma);
-    kedge_text_printf(t, "],\"wrong_tokens\":%llu", (unsigned long long)a->wrong_tokens);
+    base_text_printf(t, "],\"wrong_tokens\":%llu", (unsigned long long)a->wrong_tokens);
 }
 
-void status_print(struct agent *a, struct kedge_text *t)
+void status_print(struct agent *a, struct base_text *t)
 {
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     const struct session_counts c = pools_count(a);
-    const struct kedge_lane_stats s = sum_lanes(a);
-    kedge_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
-    kedge_text_json(t, a->config.node);
-    kedge_text_printf(t,
-                      ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"port\":\"%s\","
-                      "\"address\":\"%s\",\"mtu\":%u,\"incarnation\":%u,"
-                      "\"uptime_ms\":%llu,\"pool\":",
-                      kedge_gid_format(a->fab->caps.gid, gid), a->config.provider,
-                      a->rc ? "rc" : "dc", a->address.down ? "down" : "up",
-                      a->address.gone ? "gone" : "up", 128u << a->port.mtu, a->incarnation,
-                      (unsigned long long)((kedge_clock_ns() - a->started_ns) / KEDGE_NS_PER_MS));
+    const struct lane_stats s = sum_lanes(a);
+    base_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
+    base_text_json(t, a->config.node);
+    base_text_printf(t,
+                     ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"port\":\"%s\","
+                     "\"address\":\"%s\",\"mtu\":%u,\"incarnation\":%u,"
+                     "\"uptime_ms\":%llu,\"pool\":",
+                     base_gid_format(a->fab->caps.gid, gid), a->config.provider,
+                     a->rc ? "rc" : "dc", a->address.down ? "down" : "up",
+                     a->address.gone ? "gone" : "up", 128u << a->port.mtu, a->incarnation,
+                     (unsigned long long)((base_clock_ns() - a->started_ns) / BASE_NS_PER_MS));
     status_pool(a->pools[0], t);
-    kedge_text_printf(t, "},");
+    base_text_printf(t, "},");
     status_counts(&c, a->refused, t);
     print_lane(&s, t);
     status_connectors(a, t);
@@ -255,5 +255,5 @@ void status_print(struct agent *a, struct kedge_text *t)
     node_status(a, t);
     proofs_status(a, t);
     status_lists(a, t);
-    kedge_text_printf(t, "}\n");
+    base_text_printf(t, "}\n");
 }

@@ -44,7 +44,7 @@ static const struct {
                 "How long requests waited for a window, first in their queue pair."},
 };
 
-static void values_of(const struct kedge_lane_window *n, uint64_t value[FIELDS])
+static void values_of(const struct lane_window *n, uint64_t value[FIELDS])
 {
     const uint64_t all[FIELDS] = {n->limit_bytes, n->limit_ops,  n->bytes,
                                   n->ops,         n->most_bytes, n->most_ops,
@@ -53,26 +53,26 @@ static void values_of(const struct kedge_lane_window *n, uint64_t value[FIELDS])
 }
 
 /* No limit, and what is not counted, is null. */
-static void print_window(struct kedge_text *t, const struct kedge_lane_window *n)
+static void print_window(struct base_text *t, const struct lane_window *n)
 {
     uint64_t value[FIELDS];
     values_of(n, value);
     for (int i = 0; i < FIELDS; i++) {
         bool limit = i == LIMIT_BYTES || i == LIMIT_OPS;
         bool counted = i == IN_FLIGHT_BYTES || i == IN_FLIGHT_OPS;
-        kedge_text_printf(t, "%s\"%s\":", i == 0 ? "" : ",", fields[i].json);
+        base_text_printf(t, "%s\"%s\":", i == 0 ? "" : ",", fields[i].json);
         if ((limit && value[i] == 0) || (counted && !n->counted))
-            kedge_text_printf(t, "null");
+            base_text_printf(t, "null");
         else
-            kedge_text_printf(t, "%llu", (unsigned long long)value[i]);
+            base_text_printf(t, "%llu", (unsigned long long)value[i]);
     }
-    kedge_text_printf(t, "}");
+    base_text_printf(t, "}");
 }
 
 /* Of all lanes: the limit is what all of them hold; the most of each need not have been at one
  * time.
  */
-static void add_window(struct kedge_lane_window *sum, const struct kedge_lane_window *n)
+static void add_window(struct lane_window *sum, const struct lane_window *n)
 {
     sum->bytes += n->bytes;
     sum->ops += n->ops;
@@ -84,42 +84,42 @@ static void add_window(struct kedge_lane_window *sum, const struct kedge_lane_wi
     sum->counted |= n->counted;
 }
 
-static struct kedge_lane_window of_all(const struct agent *a, enum kedge_window_scope scope,
-                                       uint32_t number, struct agentd_limits most)
+static struct lane_window of_all(const struct agent *a, enum lane_window_scope scope,
+                                 uint32_t number, struct agentd_limits most)
 {
-    struct kedge_lane_window n, sum = {.limit_bytes = most.bytes, .limit_ops = most.ops};
+    struct lane_window n, sum = {.limit_bytes = most.bytes, .limit_ops = most.ops};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        if (kedge_lane_window(p->lane, scope, number, &n))
+        if (lane_window(p->lane, scope, number, &n))
             add_window(&sum, &n);
     return sum;
 }
 
-static struct kedge_lane_window of_device(const struct agent *a)
+static struct lane_window of_device(const struct agent *a)
 {
-    return of_all(a, KEDGE_WINDOW_DEVICE, 0, windows_device(a));
+    return of_all(a, LANE_WINDOW_DEVICE, 0, windows_device(a));
 }
 
-static struct kedge_lane_window of_tenant(const struct agent *a, uint32_t i)
+static struct lane_window of_tenant(const struct agent *a, uint32_t i)
 {
-    return of_all(a, KEDGE_WINDOW_TENANT, i, a->tenants.at[i].config.window);
+    return of_all(a, LANE_WINDOW_TENANT, i, a->tenants.at[i].config.window);
 }
 
-static bool is_worth_showing(const struct kedge_lane_window *n)
+static bool is_worth_showing(const struct lane_window *n)
 {
     return n->ops > 0 || n->waiting > 0 || n->waits > 0;
 }
 
-static void print_destinations(const struct pool *p, struct kedge_text *t, uint32_t *shown)
+static void print_destinations(const struct pool *p, struct base_text *t, uint32_t *shown)
 {
-    struct kedge_lane_window n;
-    char gid[KEDGE_GID_TEXT];
-    for (uint32_t i = 0; i < kedge_lane_destinations(p->lane) && *shown < DESTINATIONS_SHOWN; i++) {
-        if (!kedge_lane_window(p->lane, KEDGE_WINDOW_DESTINATION, i, &n) || !is_worth_showing(&n))
+    struct lane_window n;
+    char gid[BASE_GID_TEXT];
+    for (uint32_t i = 0; i < lane_destinations(p->lane) && *shown < DESTINATIONS_SHOWN; i++) {
+        if (!lane_window(p->lane, LANE_WINDOW_DESTINATION, i, &n) || !is_worth_showing(&n))
             continue;
-        kedge_text_printf(t, "%s{\"gid\":\"%s\",\"pool\":", *shown > 0 ? "," : "",
-                          kedge_gid_format(n.gid, gid));
-        kedge_text_json(t, p->name);
-        kedge_text_printf(t, ",");
+        base_text_printf(t, "%s{\"gid\":\"%s\",\"pool\":", *shown > 0 ? "," : "",
+                         base_gid_format(n.gid, gid));
+        base_text_json(t, p->name);
+        base_text_printf(t, ",");
         print_window(t, &n);
         ++*shown;
     }
@@ -150,106 +150,106 @@ static void explain_window(const struct agent *a, const struct agentd_window *w,
         why[0] = '\0';
 }
 
-static void print_number(struct kedge_text *t, const char *name, uint64_t limit)
+static void print_number(struct base_text *t, const char *name, uint64_t limit)
 {
     if (limit == 0)
-        kedge_text_printf(t, ",\"%s\":null", name);
+        base_text_printf(t, ",\"%s\":null", name);
     else
-        kedge_text_printf(t, ",\"%s\":%llu", name, (unsigned long long)limit);
+        base_text_printf(t, ",\"%s\":%llu", name, (unsigned long long)limit);
 }
 
-static void print_word(struct kedge_text *t, const char *name, const char *word)
+static void print_word(struct base_text *t, const char *name, const char *word)
 {
-    kedge_text_printf(t, ",\"%s\":", name);
+    base_text_printf(t, ",\"%s\":", name);
     if (word[0] == '\0')
-        kedge_text_printf(t, "null");
+        base_text_printf(t, "null");
     else
-        kedge_text_json(t, word);
+        base_text_json(t, word);
 }
 
-static void print_named(const struct agent *a, const struct agentd_window *w, struct kedge_text *t)
+static void print_named(const struct agent *a, const struct agentd_window *w, struct base_text *t)
 {
-    char gid[KEDGE_GID_TEXT], why[160];
-    kedge_text_printf(t, "{\"name\":");
-    kedge_text_json(t, w->name);
+    char gid[BASE_GID_TEXT], why[160];
+    base_text_printf(t, "{\"name\":");
+    base_text_json(t, w->name);
     print_word(t, "node", w->node);
     print_word(t, "pool", w->pool);
     print_number(t, fields[LIMIT_BYTES].json, w->most.bytes);
     print_number(t, fields[LIMIT_OPS].json, w->most.ops);
-    kedge_text_printf(t, ",\"gids\":[");
+    base_text_printf(t, ",\"gids\":[");
     for (uint32_t i = 0; i < w->gids; i++)
-        kedge_text_printf(t, "%s\"%s\"", i == 0 ? "" : ",", kedge_gid_format(w->gid[i], gid));
-    kedge_text_printf(t, "],\"why\":");
+        base_text_printf(t, "%s\"%s\"", i == 0 ? "" : ",", base_gid_format(w->gid[i], gid));
+    base_text_printf(t, "],\"why\":");
     explain_window(a, w, why, sizeof why);
-    kedge_text_json(t, why);
-    kedge_text_printf(t, "}");
+    base_text_json(t, why);
+    base_text_printf(t, "}");
 }
 
-static void named_metrics(const struct agent *a, struct kedge_text *t)
+static void named_metrics(const struct agent *a, struct base_text *t)
 {
     uint32_t unknown = 0;
     for (uint32_t i = 0; i < a->follow.own_window_count; i++)
         unknown += a->follow.own_windows[i].gids == 0;
-    kedge_metric_one(t, "kedge_agent_windows_named", KEDGE_METRIC_GAUGE,
-                     "Windows that are for one destination alone.", a->follow.own_window_count);
-    kedge_metric_one(t, "kedge_agent_windows_unknown", KEDGE_METRIC_GAUGE,
-                     "Of them, those whose node is not registered.", unknown);
+    base_metric_one(t, "kedge_agent_windows_named", BASE_METRIC_GAUGE,
+                    "Windows that are for one destination alone.", a->follow.own_window_count);
+    base_metric_one(t, "kedge_agent_windows_unknown", BASE_METRIC_GAUGE,
+                    "Of them, those whose node is not registered.", unknown);
 }
 
 /* ---- all of them
  * -------------------------------------------------------------------------------------- */
 
-void windows_pool_status(const struct pool *p, struct kedge_text *t)
+void windows_pool_status(const struct pool *p, struct base_text *t)
 {
-    struct kedge_lane_window n;
-    (void)kedge_lane_window(p->lane, KEDGE_WINDOW_DEVICE, 0, &n);
-    kedge_text_printf(t, ",\"device_window\":{");
+    struct lane_window n;
+    (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &n);
+    base_text_printf(t, ",\"device_window\":{");
     print_window(t, &n);
 }
 
-void windows_status(struct agent *a, struct kedge_text *t)
+void windows_status(struct agent *a, struct base_text *t)
 {
-    struct kedge_lane_window n = of_device(a);
+    struct lane_window n = of_device(a);
     const char *comma = "";
     uint32_t shown = 0;
-    kedge_text_printf(t, ",\"windows\":{\"device\":{");
+    base_text_printf(t, ",\"windows\":{\"device\":{");
     print_window(t, &n);
-    kedge_text_printf(t, ",\"tenants\":[");
+    base_text_printf(t, ",\"tenants\":[");
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
-        kedge_text_printf(t, "%s{\"tenant\":", comma);
-        kedge_text_json(t, a->tenants.at[i].config.name);
-        kedge_text_printf(t, ",");
+        base_text_printf(t, "%s{\"tenant\":", comma);
+        base_text_json(t, a->tenants.at[i].config.name);
+        base_text_printf(t, ",");
         n = of_tenant(a, i);
         print_window(t, &n);
         comma = ",";
     }
-    kedge_text_printf(t, "],\"destinations\":[");
+    base_text_printf(t, "],\"destinations\":[");
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         print_destinations(p, t, &shown);
-    kedge_text_printf(t, "],\"named\":[");
+    base_text_printf(t, "],\"named\":[");
     for (uint32_t i = 0; i < a->follow.own_window_count; i++) {
-        kedge_text_printf(t, "%s", i == 0 ? "" : ",");
+        base_text_printf(t, "%s", i == 0 ? "" : ",");
         print_named(a, &a->follow.own_windows[i], t);
     }
-    kedge_text_printf(t, "]}");
+    base_text_printf(t, "]}");
 }
 
-static void print_sample(struct kedge_text *t, enum field field,
-                         const struct kedge_metric_label *labels, size_t count, uint64_t value)
+static void print_sample(struct base_text *t, enum field field,
+                         const struct base_metric_label *labels, size_t count, uint64_t value)
 {
     if (field == WAITED)
-        kedge_metric_double(t, fields[field].metric, labels, count, (double)value / 1e9);
+        base_metric_double(t, fields[field].metric, labels, count, (double)value / 1e9);
     else
-        kedge_metric_u64(t, fields[field].metric, labels, count, value);
+        base_metric_u64(t, fields[field].metric, labels, count, value);
 }
 
 /* Destinations are too many for a time series each: their limit, and what waits for all of them. */
 static bool sum_destinations(struct agent *a, enum field field, uint64_t *out)
 {
-    struct kedge_lane_stats s;
-    struct kedge_lane_window n;
+    struct lane_stats s;
+    struct lane_window n;
     if (field == LIMIT_BYTES || field == LIMIT_OPS) {
         const struct agentd_limits each = windows_destination(a);
         *out = field == LIMIT_BYTES ? each.bytes : each.ops;
@@ -257,27 +257,27 @@ static bool sum_destinations(struct agent *a, enum field field, uint64_t *out)
     }
     *out = 0;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        kedge_lane_stats(p->lane, &s);
+        lane_stats(p->lane, &s);
         if (field == WAITS)
-            *out += s.window_waits[KEDGE_WINDOW_DESTINATION];
+            *out += s.window_waits[LANE_WINDOW_DESTINATION];
         else if (field == WAITED)
-            *out += s.window_waited_ns[KEDGE_WINDOW_DESTINATION];
-        for (uint32_t i = 0; field == WAITING && i < kedge_lane_destinations(p->lane); i++)
-            if (kedge_lane_window(p->lane, KEDGE_WINDOW_DESTINATION, i, &n))
+            *out += s.window_waited_ns[LANE_WINDOW_DESTINATION];
+        for (uint32_t i = 0; field == WAITING && i < lane_destinations(p->lane); i++)
+            if (lane_window(p->lane, LANE_WINDOW_DESTINATION, i, &n))
                 *out += n.waiting;
     }
     return field == WAITING || field == WAITS || field == WAITED;
 }
 
-void windows_metrics(struct agent *a, struct kedge_text *t)
+void windows_metrics(struct agent *a, struct base_text *t)
 {
-    struct kedge_lane_window n;
+    struct lane_window n;
     uint64_t value[FIELDS], sum;
     for (int f = 0; f < FIELDS; f++) {
-        struct kedge_metric_label labels[] = {{"scope", "device"}, {"tenant", ""}};
-        kedge_metric_head(t, fields[f].metric,
-                          f == WAITS || f == WAITED ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE,
-                          fields[f].help);
+        struct base_metric_label labels[] = {{"scope", "device"}, {"tenant", ""}};
+        base_metric_head(t, fields[f].metric,
+                         f == WAITS || f == WAITED ? BASE_METRIC_COUNTER : BASE_METRIC_GAUGE,
+                         fields[f].help);
         n = of_device(a);
         values_of(&n, value);
         print_sample(t, f, labels, 1, value[f]);

@@ -13,14 +13,14 @@
 enum { RETRY_LEAST_MS = 20, RETRY_MOST_MS = 10000 };
 
 /* Its index, or -EACCES: it has its answer, or will have it. */
-static int tenant_by_token(struct connection *c, const struct kedge_control_attach *m)
+static int tenant_by_token(struct connection *c, const struct schema_control_attach *m)
 {
     struct agent *a = c->agent;
     char text[240];
-    uint8_t hash[KEDGE_DIGEST_BYTES];
-    int tenant = kedge_digest(m->token, hash);
+    uint8_t hash[BASE_DIGEST_BYTES];
+    int tenant = base_digest(m->token, hash);
     if (tenant == 0)
-        tenant = agentd_tenants_find_token(&a->tenants, hash, kedge_clock_wall_ms());
+        tenant = agentd_tenants_find_token(&a->tenants, hash, base_clock_wall_ms());
     if (tenant < 0) {
         connection_refuse_token(c, m->h.tag);
         return -EACCES;
@@ -36,8 +36,7 @@ static int tenant_by_token(struct connection *c, const struct kedge_control_atta
     return -EACCES;
 }
 
-int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
-                     struct kedge_errbuf *why)
+int connection_share(const struct listener *at, uid_t uid, uint32_t *share, struct base_errbuf *why)
 {
     const struct agent *a = at->agent;
     const int tenant = agentd_tenants_find(&a->tenants, uid);
@@ -48,7 +47,7 @@ int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
     else if (agentd_tenants_have_tokens(&a->tenants))
         *share = WAITING_SHARE_STRANGERS;
     else
-        return kedge_err(
+        return base_err(
             why, -EACCES,
             "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
             "uids=%u; or add it to `uids` of a [tenant] of the agent's file; no "
@@ -58,7 +57,7 @@ int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
 }
 
 /* As tenant_by_token(). */
-static int choose_tenant(struct connection *c, const struct kedge_control_attach *m)
+static int choose_tenant(struct connection *c, const struct schema_control_attach *m)
 {
     char text[240];
     if (m->token[0] != '\0')
@@ -77,7 +76,7 @@ static int choose_tenant(struct connection *c, const struct kedge_control_attach
 }
 
 /* The pool that a worker gets: its tenant's, and no other. NULL: it has its answer, or will. */
-static struct pool *choose_pool(struct connection *c, const struct kedge_control_attach *m)
+static struct pool *choose_pool(struct connection *c, const struct schema_control_attach *m)
 {
     struct agent *a = c->agent;
     char text[240];
@@ -115,19 +114,19 @@ static void hand_over(struct connection *c, uint32_t tag)
     struct pool *p = c->pool;
     const struct agentd_config *config = p->config;
     const struct agent_session *s = &p->sessions[c->session];
-    struct kedge_control_attached out = {.rw_bytes = KEDGE_SESSION_RW_BYTES(config->sq_slots),
-                                         .ro_bytes = KEDGE_SESSION_RO_BYTES(config->cq_slots),
-                                         .peers_bytes = p->peers_bytes,
-                                         .arena_bytes = s->arena[0]->mem.size,
-                                         .session = c->session,
-                                         .tenant = s->ro->tenant};
-    int fds[KEDGE_FD_COUNT] = {[KEDGE_FD_RW] = s->rw_fd,
-                               [KEDGE_FD_RO] = s->ro_fd,
-                               [KEDGE_FD_DOORBELL] = s->doorbell,
-                               [KEDGE_FD_PEERS] = p->peers_fd,
-                               [KEDGE_FD_ARENA] = s->arena[0]->mem.fd};
-    int status =
-        connection_send(c->fd, &out, KEDGE_CONTROL_ATTACHED, sizeof out, tag, fds, KEDGE_FD_COUNT);
+    struct schema_control_attached out = {.rw_bytes = SCHEMA_SESSION_RW_BYTES(config->sq_slots),
+                                          .ro_bytes = SCHEMA_SESSION_RO_BYTES(config->cq_slots),
+                                          .peers_bytes = p->peers_bytes,
+                                          .arena_bytes = s->arena[0]->mem.size,
+                                          .session = c->session,
+                                          .tenant = s->ro->tenant};
+    int fds[SCHEMA_FD_COUNT] = {[SCHEMA_FD_RW] = s->rw_fd,
+                                [SCHEMA_FD_RO] = s->ro_fd,
+                                [SCHEMA_FD_DOORBELL] = s->doorbell,
+                                [SCHEMA_FD_PEERS] = p->peers_fd,
+                                [SCHEMA_FD_ARENA] = s->arena[0]->mem.fd};
+    int status = connection_send(c->fd, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, fds,
+                                 SCHEMA_FD_COUNT);
     session_begin(p, c->session);
     if (status != 0)
         connection_close(c);
@@ -185,8 +184,8 @@ static uint32_t count_ahead(const struct pool *p, uint32_t tenant)
 static void refuse_for_now(struct connection *c, uint32_t tag, uint32_t ahead, const char *since)
 {
     const struct attach_queue *q = &c->pool->queue;
-    const uint64_t each = q->each_ns > 0 ? q->each_ns : WAIT_MS * KEDGE_NS_PER_MS;
-    const uint64_t ms = (ahead + 1) * each / KEDGE_NS_PER_MS + 1;
+    const uint64_t each = q->each_ns > 0 ? q->each_ns : WAIT_MS * BASE_NS_PER_MS;
+    const uint64_t ms = (ahead + 1) * each / BASE_NS_PER_MS + 1;
     const uint32_t retry_ms = ms < RETRY_LEAST_MS  ? RETRY_LEAST_MS
                               : ms > RETRY_MOST_MS ? RETRY_MOST_MS
                                                    : (uint32_t)ms;
@@ -230,14 +229,14 @@ static void join_queue(struct connection *c, uint32_t tag)
         return;
     }
     const uint32_t ahead = count_ahead(p, c->tenant);
-    if (ahead > 0 && ahead * q->each_ns > WAIT_MS * KEDGE_NS_PER_MS) {
+    if (ahead > 0 && ahead * q->each_ns > WAIT_MS * BASE_NS_PER_MS) {
         refuse_for_now(c, tag, ahead, "");
         return;
     }
     c->queued = true;
     waiting_leave(&c->agent->waiting, &c->waiting);
     c->queued_tag = tag;
-    c->queued_ns = kedge_clock_ns();
+    c->queued_ns = base_clock_ns();
     c->next_queued = NULL;
     if (q->count++ == 0)
         q->served_ns = c->queued_ns;
@@ -286,8 +285,8 @@ void attach_serve(struct pool *p)
 {
     struct attach_queue *q = &p->queue;
     for (struct connection *c; (c = choose_queued(p)) != NULL && session_is_ready(p, c->tenant);) {
-        const uint64_t now = kedge_clock_ns(), took = now - q->served_ns;
-        struct kedge_errbuf over;
+        const uint64_t now = base_clock_ns(), took = now - q->served_ns;
+        struct base_errbuf over;
         unlink_queued(c);
         q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
         q->served_ns = now;
@@ -356,10 +355,10 @@ static uint32_t queued_in(const struct agent *a, uint32_t tenant)
     return n;
 }
 
-void connection_attach(struct connection *c, const struct kedge_control_attach *m)
+void connection_attach(struct connection *c, const struct schema_control_attach *m)
 {
     struct agent *a = c->agent;
-    struct kedge_errbuf over;
+    struct base_errbuf over;
     char text[240];
     if (c->attached || c->queued) {
         connection_refuse(c, m->h.tag, -EPROTO,

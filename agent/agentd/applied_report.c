@@ -22,38 +22,38 @@ void settings_why(const struct agent *a, char why[SETTINGS_WHY])
         pools_why(a, why, SETTINGS_WHY);
 }
 
-void settings_metrics(const struct agent *a, struct kedge_text *t)
+void settings_metrics(const struct agent *a, struct base_text *t)
 {
     const struct follow *f = &a->follow;
     char why[SETTINGS_WHY];
     settings_why(a, why);
-    kedge_metric_one(t, "kedge_agent_settings_revision", KEDGE_METRIC_GAUGE,
-                     "Of the settings of metaservers, the revision in force; 0: none is.",
-                     f->applied);
-    kedge_metric_one(t, "kedge_agent_settings_behind", KEDGE_METRIC_GAUGE,
-                     "Whether another revision was seen than the one in force.",
-                     f->seen != f->applied || f->why[0] != '\0');
-    kedge_metric_one(t, "kedge_agent_settings_incomplete", KEDGE_METRIC_GAUGE,
-                     "Whether anything that was seen is not in force: the status says what.",
-                     why[0] != '\0');
+    base_metric_one(t, "kedge_agent_settings_revision", BASE_METRIC_GAUGE,
+                    "Of the settings of metaservers, the revision in force; 0: none is.",
+                    f->applied);
+    base_metric_one(t, "kedge_agent_settings_behind", BASE_METRIC_GAUGE,
+                    "Whether another revision was seen than the one in force.",
+                    f->seen != f->applied || f->why[0] != '\0');
+    base_metric_one(t, "kedge_agent_settings_incomplete", BASE_METRIC_GAUGE,
+                    "Whether anything that was seen is not in force: the status says what.",
+                    why[0] != '\0');
 }
 
 /* How many workers are left changes all the time: it is told while somebody waits for it. */
-static void describe_applied(const struct agent *a, struct kedge_text *t)
+static void describe_applied(const struct agent *a, struct base_text *t)
 {
     const struct follow *f = &a->follow;
     char why[SETTINGS_WHY];
     settings_why(a, why);
-    kedge_text_printf(t, "{\"incarnation\":%u,\"revision\":%llu,\"seen\":%llu,", a->incarnation,
-                      (unsigned long long)f->applied, (unsigned long long)f->seen);
+    base_text_printf(t, "{\"incarnation\":%u,\"revision\":%llu,\"seen\":%llu,", a->incarnation,
+                     (unsigned long long)f->applied, (unsigned long long)f->seen);
     if (a->node.said.cordoned)
-        kedge_text_printf(t, "\"sessions\":%u,", pools_workers_left(a));
-    kedge_text_printf(t, "\"why\":");
-    kedge_text_json(t, why);
-    kedge_text_printf(t, "}");
+        base_text_printf(t, "\"sessions\":%u,", pools_workers_left(a));
+    base_text_printf(t, "\"why\":");
+    base_text_json(t, why);
+    base_text_printf(t, "}");
 }
 
-static void on_told(void *user, const struct kedge_http_answer *answer)
+static void on_told(void *user, const struct http_answer *answer)
 {
     struct registration *r = user;
     r->pool->calls--;
@@ -63,17 +63,17 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
     /* Who has forgotten the node says so to its next renewal too, and is told again when it is
      * registered; an older metaserver knows no such path. */
     r->told = 0;
-    r->tell_ns = kedge_clock_ns() + (answer->status == 404 ? LATER_MS : AGAIN_MS) * KEDGE_NS_PER_MS;
+    r->tell_ns = base_clock_ns() + (answer->status == 404 ? LATER_MS : AGAIN_MS) * BASE_NS_PER_MS;
 }
 
-static void tell_metaserver(struct registration *r, const struct kedge_text *t, uint64_t hash)
+static void tell_metaserver(struct registration *r, const struct base_text *t, uint64_t hash)
 {
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->pool->config->node);
-    struct kedge_http_call c = metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
-    c.body = kedge_text_str(t);
+    struct http_call c = metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
+    c.body = base_text_str(t);
     c.body_length = t->length;
-    if (kedge_http_client_call(r->pool->agent->http_client, &c, on_told, r, NULL) != 0)
+    if (http_client_call(r->pool->agent->http_client, &c, on_told, r, NULL) != 0)
         return;
     r->pool->calls++;
     r->telling = true;
@@ -83,17 +83,17 @@ static void tell_metaserver(struct registration *r, const struct kedge_text *t, 
 
 void report_step(struct agent *a)
 {
-    struct kedge_text t;
-    const uint64_t now = kedge_clock_ns();
+    struct base_text t;
+    const uint64_t now = base_clock_ns();
     if (a->http_client == NULL || a->stopping)
         return;
-    kedge_text_init(&t, TEXT_BYTES);
+    base_text_init(&t, TEXT_BYTES);
     describe_applied(a, &t);
-    const uint64_t hash = kedge_crc32c(0, kedge_text_str(&t), t.length) | UINT64_C(1) << 32;
+    const uint64_t hash = base_crc32c(0, base_text_str(&t), t.length) | UINT64_C(1) << 32;
     for (uint32_t i = 0; i < a->config.metaservers && t.error == 0; i++) {
         struct registration *r = &a->pools[0]->registration[i];
         if (r->state == REGISTRATION_DONE && !r->telling && r->told != hash && now >= r->tell_ns)
             tell_metaserver(r, &t, hash);
     }
-    kedge_text_fini(&t);
+    base_text_fini(&t);
 }

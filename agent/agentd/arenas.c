@@ -26,10 +26,10 @@ static void make_memory(void *user)
 {
     struct arena *arena = user;
     /* soft is a CPU, and would have to touch them. */
-    if (strcmp(arena->pool->config->provider, kedge_fab_soft.name) == 0)
-        arena->status = kedge_fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
+    if (strcmp(arena->pool->config->provider, fab_soft.name) == 0)
+        arena->status = fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
     else
-        arena->status = kedge_fab_mem_alloc_huge(arena->bytes, "kedge-arena", &arena->mem);
+        arena->status = fab_mem_alloc_huge(arena->bytes, "kedge-arena", &arena->mem);
 }
 
 static void zero_memory(void *user)
@@ -37,7 +37,7 @@ static void zero_memory(void *user)
     struct arena *arena = user;
     arena->status = 0;
     if (arena->mem.huge)
-        arena->status = kedge_fab_mem_zero(&arena->mem);
+        arena->status = fab_mem_zero(&arena->mem);
     else
         memset(arena->mem.addr, 0, arena->mem.size);
 }
@@ -45,7 +45,7 @@ static void zero_memory(void *user)
 static void free_memory(void *user)
 {
     struct arena *arena = user;
-    kedge_fab_mem_free(&arena->mem);
+    fab_mem_free(&arena->mem);
 }
 
 static void on_freed(void *user)
@@ -103,34 +103,34 @@ static void arena_free(struct arena *arena)
         start_task(arena, free_memory, on_freed);
         return;
     }
-    kedge_fab_mem_free(&arena->mem);
+    fab_mem_free(&arena->mem);
     free(arena);
 }
 
-struct kedge_fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
-                                        unsigned access)
+struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
+                                  unsigned access)
 {
     struct pool *p = arena->pool;
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
-                              .mr = {.pd = p->device.pd,
-                                     .mem = &arena->mem,
-                                     .offset = offset,
-                                     .length = length,
-                                     .access = access}};
-    if (kedge_iova_take(&p->agent->iova, KEDGE_IOVA_REGION, &arena->mem, offset, length,
-                        &c.mr.iova) != 0)
+    struct fab_ctl c = {.kind = FAB_REG_MR,
+                        .mr = {.pd = p->device.pd,
+                               .mem = &arena->mem,
+                               .offset = offset,
+                               .length = length,
+                               .access = access}};
+    if (fab_iova_take(&p->agent->iova, FAB_IOVA_REGION, &arena->mem, offset, length, &c.mr.iova) !=
+        0)
         c.mr.length = 0; /* which is refused: after years there are no more addresses */
     return c;
 }
 
-struct kedge_fab_ctl arena_whole(const struct arena *arena)
+struct fab_ctl arena_whole(const struct arena *arena)
 {
-    const unsigned remote = kedge_fab_remote_access(arena->pool->device.fab);
+    const unsigned remote = fab_remote_access(arena->pool->device.fab);
     return arena_registration(arena, 0, arena->mem.size, IBV_ACCESS_LOCAL_WRITE | remote);
 }
 
 /* Registering takes a device long enough for other workers to notice: it goes on by itself. */
-static void arena_register(struct arena *arena, void (*done)(struct kedge_fab_ctl *ctl))
+static void arena_register(struct arena *arena, void (*done)(struct fab_ctl *ctl))
 {
     struct pool *p = arena->pool;
     arena->busy = true;
@@ -138,10 +138,10 @@ static void arena_register(struct arena *arena, void (*done)(struct kedge_fab_ct
     arena->ctl.done = done;
     arena->ctl.user = arena;
     p->fab_ops++;
-    kedge_fab_submit(p->device.fab, &arena->ctl);
+    fab_submit(p->device.fab, &arena->ctl);
 }
 
-static struct arena *end_registration(struct kedge_fab_ctl *ctl)
+static struct arena *end_registration(struct fab_ctl *ctl)
 {
     struct arena *arena = ctl->user;
     arena->pool->fab_ops--;
@@ -220,14 +220,13 @@ int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
 /* Workers that come are refused for want of it, and hear no more than that. */
 static void say_failed(struct pool *p, int status)
 {
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     if (status == 0 || p->stopping || p->agent->device_lost ||
-        !kedge_log_allow(&p->arena_log, kedge_clock_ns(), ARENAS_LOGGED_S * KEDGE_NS_PER_S, 1,
-                         NULL))
+        !base_log_allow(&p->arena_log, base_clock_ns(), ARENAS_LOGGED_S * BASE_NS_PER_S, 1, NULL))
         return;
     (void)device_why(status, &why);
-    kedge_log(KEDGE_LOG_ERROR, "no more arenas can be made for workers that come", "why=\"%s\"",
-              why.text);
+    base_log(BASE_LOG_ERROR, "no more arenas can be made for workers that come", "why=\"%s\"",
+             why.text);
 }
 
 static void finish_making(struct arena *arena, int status)
@@ -237,7 +236,7 @@ static void finish_making(struct arena *arena, int status)
         p->arenas_making--;
         say_failed(p, status);
         p->arenas_status = status;
-        p->arenas_after_ns = kedge_clock_ns() + ARENAS_AFTER_MS * KEDGE_NS_PER_MS;
+        p->arenas_after_ns = base_clock_ns() + ARENAS_AFTER_MS * BASE_NS_PER_MS;
         if (status != 0 && !p->stopping)
             attach_failed(p, status);
     } else if (!arena->unwanted) {
@@ -256,7 +255,7 @@ static void finish_making(struct arena *arena, int status)
     }
 }
 
-static void on_made_registered(struct kedge_fab_ctl *ctl)
+static void on_made_registered(struct fab_ctl *ctl)
 {
     finish_making(end_registration(ctl), ctl->status);
 }
@@ -284,7 +283,7 @@ static bool has_place(const struct arena *arena)
            length_of(p->arenas_of[arena->tenant - 1]) < p->stock.arenas + p->queue.count;
 }
 
-static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
+static void on_zeroed_registered(struct fab_ctl *ctl)
 {
     struct arena *arena = end_registration(ctl);
     struct pool *p = arena->pool;
@@ -314,7 +313,7 @@ static void on_zeroed(void *user)
 }
 
 /* Its registration is gone, so that no device reads or writes its pages any more. */
-static void on_deregistered(struct kedge_fab_ctl *ctl)
+static void on_deregistered(struct fab_ctl *ctl)
 {
     struct arena *arena = ctl->user;
     struct pool *p = arena->pool;
@@ -323,8 +322,8 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
     if (status == 0 && arena->lost)
         status = -EIO; /* said when it was lost */
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
-        kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
-                  strerror(-status));
+        base_log(BASE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
+                 strerror(-status));
         if (arena->tenant != 0)
             p->agent->tenants.at[arena->tenant - 1].arenas--;
         return;
@@ -344,10 +343,10 @@ void arena_retire(struct arena *arena)
         arena->unwanted = true;
         return;
     }
-    arena->ctl = (struct kedge_fab_ctl){
-        .kind = KEDGE_FAB_DEREG_MR, .done = on_deregistered, .user = arena, .mr = {.x = arena->mr}};
+    arena->ctl = (struct fab_ctl){
+        .kind = FAB_DEREG_MR, .done = on_deregistered, .user = arena, .mr = {.x = arena->mr}};
     arena->pool->fab_ops++;
-    kedge_fab_submit(arena->pool->device.fab, &arena->ctl);
+    fab_submit(arena->pool->device.fab, &arena->ctl);
 }
 
 /* One after another, now and then, when the last one failed: a full tmpfs and a device without room
@@ -356,7 +355,7 @@ void arenas_refill(struct pool *p)
 {
     const uint32_t wanted = p->stock.arenas + p->queue.count;
     uint32_t most = p->stock.arenas > MAKING_AT_ONCE ? p->stock.arenas : MAKING_AT_ONCE;
-    if (p->arenas_status != 0 && kedge_clock_ns() < p->arenas_after_ns && p->queue.count == 0)
+    if (p->arenas_status != 0 && base_clock_ns() < p->arenas_after_ns && p->queue.count == 0)
         return;
     if (p->arenas_status != 0)
         most = 1;

@@ -43,13 +43,13 @@ static void forget_question(struct asked *q)
     free(q);
 }
 
-static void on_told(void *user, const struct kedge_http_answer *answer)
+static void on_told(void *user, const struct http_answer *answer)
 {
     struct asked *q = user;
     if (answer->status != 204) {
         q->agent->asked.unanswered++;
-        kedge_log(KEDGE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"",
-                  answer->status, answer->status < 0 ? answer->why : answer->body);
+        base_log(BASE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"", answer->status,
+                 answer->status < 0 ? answer->why : answer->body);
     }
     forget_question(q);
 }
@@ -58,18 +58,18 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
 static void send_answer(struct asked *q, int status, const char *body)
 {
     struct agent *a = q->agent;
-    struct kedge_text t;
+    struct base_text t;
     char url[METASERVER_URL_BYTES];
-    kedge_text_init(&t, ANSWER_BYTES);
-    kedge_text_printf(&t, "{\"status\":%d,\"body\":%s}", status, body);
+    base_text_init(&t, ANSWER_BYTES);
+    base_text_printf(&t, "{\"status\":%d,\"body\":%s}", status, body);
     snprintf(url, sizeof url, "%s/v1/nodes/%s/answers/%s", a->config.metaserver[q->metaserver],
              a->config.node, q->id);
-    struct kedge_http_call c = metaserver_call(a, "PUT", url, CALL_MS);
-    c.body = kedge_text_str(&t);
+    struct http_call c = metaserver_call(a, "PUT", url, CALL_MS);
+    c.body = base_text_str(&t);
     c.body_length = t.length;
     const bool told = t.error == 0 && a->http_client != NULL &&
-                      kedge_http_client_call(a->http_client, &c, on_told, q, NULL) == 0;
-    kedge_text_fini(&t);
+                      http_client_call(a->http_client, &c, on_told, q, NULL) == 0;
+    base_text_fini(&t);
     if (told)
         return;
     a->asked.unanswered++;
@@ -78,36 +78,36 @@ static void send_answer(struct asked *q, int status, const char *body)
 
 bool asker_is_gone(struct asker by)
 {
-    return by.http != NULL && kedge_http_client_gone(by.http);
+    return by.http != NULL && http_client_gone(by.http);
 }
 
 void asker_refuse(struct asker by, int errnum, const char *detail)
 {
-    const struct kedge_error *row = kedge_error_of(errnum);
-    struct kedge_text t;
+    const struct base_error *row = base_error_of(errnum);
+    struct base_text t;
     if (by.http != NULL) {
-        kedge_http_reply_error(by.http, errnum, detail);
+        http_reply_error(by.http, errnum, detail);
         return;
     }
-    kedge_text_init(&t, ANSWER_BYTES - ENVELOPE_BYTES);
-    kedge_http_problem(&t, row->http, row->title, detail);
-    send_answer(by.asked, row->http, t.error == 0 ? kedge_text_str(&t) : "{}");
-    kedge_text_fini(&t);
+    base_text_init(&t, ANSWER_BYTES - ENVELOPE_BYTES);
+    http_problem(&t, row->http, row->title, detail);
+    send_answer(by.asked, row->http, t.error == 0 ? base_text_str(&t) : "{}");
+    base_text_fini(&t);
 }
 
 void asker_reply(struct agent *a, struct asker by, int status)
 {
-    const struct kedge_text *t = &a->answer;
+    const struct base_text *t = &a->answer;
     if (t->error != 0) {
         asker_refuse(by, t->error, NULL);
     } else if (by.http != NULL) {
-        const struct kedge_http_response response = {
-            .status = status, .body = kedge_text_str(t), .body_length = t->length};
-        (void)kedge_http_reply(by.http, &response);
+        const struct http_response response = {
+            .status = status, .body = base_text_str(t), .body_length = t->length};
+        (void)http_reply(by.http, &response);
     } else if (t->length > ANSWER_BYTES - ENVELOPE_BYTES) {
         asker_refuse(by, EMSGSIZE, "ask for fewer at a time");
     } else {
-        send_answer(by.asked, status, kedge_text_str(t));
+        send_answer(by.asked, status, base_text_str(t));
     }
 }
 
@@ -128,7 +128,7 @@ static void answer_question(struct agent *a, struct asked *q,
                                          .tenant = text_or_null(question->tenant),
                                          .worker = text_or_null(question->worker),
                                          .force = question->force ? "1" : NULL};
-    kedge_text_reset(&a->answer);
+    base_text_reset(&a->answer);
     if (!question->revoke)
         leases_look(a, &request, question->leases);
     else if (question->leases)
@@ -140,7 +140,7 @@ static void answer_question(struct agent *a, struct asked *q,
 void asked_take(struct agent *a, const char *line, size_t length)
 {
     struct agentd_question question;
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     const int status = agentd_question_decode(line, length, &question, &why);
     const bool room = a->asked.count < ASKED_MAX && question.id[0] != '\0';
     struct asked *q = room ? calloc(1, sizeof *q) : NULL;
@@ -168,12 +168,12 @@ void asked_stop(struct agent *a)
         forget_question(a->asked.list);
 }
 
-void asked_metrics(const struct agent *a, struct kedge_text *t)
+void asked_metrics(const struct agent *a, struct base_text *t)
 {
-    kedge_metric_one(t, "kedge_agent_questions_total", KEDGE_METRIC_COUNTER,
-                     "Questions of metaservers about workers and leases.", a->asked.questions);
-    kedge_metric_one(t, "kedge_agent_questions_unanswered_total", KEDGE_METRIC_COUNTER,
-                     "Those whose answers were not taken, or that got none.", a->asked.unanswered);
-    kedge_metric_one(t, "kedge_agent_questions_open", KEDGE_METRIC_GAUGE,
-                     "Those whose answers have not come yet.", a->asked.count);
+    base_metric_one(t, "kedge_agent_questions_total", BASE_METRIC_COUNTER,
+                    "Questions of metaservers about workers and leases.", a->asked.questions);
+    base_metric_one(t, "kedge_agent_questions_unanswered_total", BASE_METRIC_COUNTER,
+                    "Those whose answers were not taken, or that got none.", a->asked.unanswered);
+    base_metric_one(t, "kedge_agent_questions_open", BASE_METRIC_GAUGE,
+                    "Those whose answers have not come yet.", a->asked.count);
 }

@@ -11,7 +11,7 @@ struct asked; /* a metaserver's question whose answer has not come yet */
 
 /* One of the two, until it has its answer; neither: it has, or is gone. */
 struct asker {
-    struct kedge_http_request *http;
+    struct http_request *http;
     struct asked *asked;
 };
 

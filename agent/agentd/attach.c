@@ -84,7 +84,7 @@ void connection_close(struct connection *c)
     if (c->queued)
         connection_leave_queue(c);
     if (c->attached)
-        session_release(c->pool, c->session, KEDGE_REASON_CLOSED);
+        session_release(c->pool, c->session, SCHEMA_REASON_CLOSED);
     if (c->handles == 0) /* whoever has accepted it frees it */
         return;
     uv_close((uv_handle_t *)&c->deadline, handle_closed);
@@ -119,20 +119,20 @@ void connection_end(struct connection *c)
 int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
                     const int *fds, unsigned count)
 {
-    struct kedge_control_header *h = message;
-    *h = (struct kedge_control_header){.magic = KEDGE_CONTROL_MAGIC,
-                                       .version = KEDGE_CONTROL_VERSION,
-                                       .type = type,
-                                       .tag = tag,
-                                       .size = size};
-    return kedge_fds_send(fd, message, size, fds, count);
+    struct schema_control_header *h = message;
+    *h = (struct schema_control_header){.magic = SCHEMA_CONTROL_MAGIC,
+                                        .version = SCHEMA_CONTROL_VERSION,
+                                        .type = type,
+                                        .tag = tag,
+                                        .size = size};
+    return base_fds_send(fd, message, size, fds, count);
 }
 
 static int send_error(int fd, uint32_t tag, int status, const char *text, uint32_t retry_ms)
 {
-    struct kedge_control_error m = {.status = status, .retry_ms = retry_ms};
+    struct schema_control_error m = {.status = status, .retry_ms = retry_ms};
     snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
-    return connection_send(fd, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
+    return connection_send(fd, &m, SCHEMA_CONTROL_ERROR, sizeof m, tag, NULL, 0);
 }
 
 /* Non-blocking: who does not read its answers loses them and its session. */
@@ -188,11 +188,11 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
     struct agent *a = c->agent;
     uint32_t suppressed;
     a->wrong_tokens++;
-    if (kedge_log_allow(&a->token_limit, kedge_clock_ns(), TOKENS_LOGGED_S * KEDGE_NS_PER_S,
-                        TOKENS_LOGGED, &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "a worker has shown a token that no tenant has",
-                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
-                  (int)c->peer.pid, c->at->path, suppressed);
+    if (base_log_allow(&a->token_limit, base_clock_ns(), TOKENS_LOGGED_S * BASE_NS_PER_S,
+                       TOKENS_LOGGED, &suppressed))
+        base_log(BASE_LOG_WARN, "a worker has shown a token that no tenant has",
+                 "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
+                 (int)c->peer.pid, c->at->path, suppressed);
     c->held = true;
     c->held_tag = tag;
     c->waiting.silent = false;
@@ -209,8 +209,8 @@ void connection_arena(struct connection *c, int status, const struct arena *aren
                                        : "no arena could be made: the agent's log may say why");
         return;
     }
-    struct kedge_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};
-    send_answer(c, &m, KEDGE_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &arena->mem.fd, 1);
+    struct schema_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};
+    send_answer(c, &m, SCHEMA_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &arena->mem.fd, 1);
 }
 
 static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t pool)
@@ -231,12 +231,12 @@ static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t 
                                          : "no metaserver could be asked for that name");
         return;
     }
-    struct kedge_control_resolved m = {.pool = pool};
+    struct schema_control_resolved m = {.pool = pool};
     memcpy(m.gid, gid, sizeof m.gid);
-    send_answer(c, &m, KEDGE_CONTROL_RESOLVED, sizeof m, c->resolve_tag, NULL, 0);
+    send_answer(c, &m, SCHEMA_CONTROL_RESOLVED, sizeof m, c->resolve_tag, NULL, 0);
 }
 
-static void resolve_name(struct connection *c, const struct kedge_control_resolve *m)
+static void resolve_name(struct connection *c, const struct schema_control_resolve *m)
 {
     if (c->resolving) {
         answer_error(c, m->h.tag, -EAGAIN, "one name at a time");
@@ -252,7 +252,7 @@ static void resolve_name(struct connection *c, const struct kedge_control_resolv
 
 static bool is_flood(struct connection *c)
 {
-    uint64_t second = kedge_clock_ns() / KEDGE_NS_PER_S;
+    uint64_t second = base_clock_ns() / BASE_NS_PER_S;
     if (second != c->second) {
         c->second = second;
         c->messages = 0;
@@ -263,22 +263,22 @@ static bool is_flood(struct connection *c)
 /* In the worker's own version, which its library reads: an error looks the same in all. */
 static void refuse_version(struct connection *c, uint16_t version)
 {
-    struct kedge_control_error m = {.h = {.magic = KEDGE_CONTROL_MAGIC,
-                                          .version = version,
-                                          .type = KEDGE_CONTROL_ERROR,
-                                          .size = sizeof m},
-                                    .status = -EPROTONOSUPPORT};
-    snprintf(m.text, sizeof m.text, KEDGE_CONTROL_VERSIONS, KEDGE_CONTROL_VERSION, version);
+    struct schema_control_error m = {.h = {.magic = SCHEMA_CONTROL_MAGIC,
+                                           .version = version,
+                                           .type = SCHEMA_CONTROL_ERROR,
+                                           .size = sizeof m},
+                                     .status = -EPROTONOSUPPORT};
+    snprintf(m.text, sizeof m.text, SCHEMA_CONTROL_VERSIONS, SCHEMA_CONTROL_VERSION, version);
     c->agent->refused++;
-    (void)kedge_fds_send(c->fd, &m, sizeof m, NULL, 0);
+    (void)base_fds_send(c->fd, &m, sizeof m, NULL, 0);
     connection_close(c);
 }
 
 static void take_message(struct connection *c, const void *packet, size_t bytes)
 {
-    const struct kedge_control_header *h = packet;
-    struct kedge_errbuf why;
-    int status = kedge_control_check(packet, bytes);
+    const struct schema_control_header *h = packet;
+    struct base_errbuf why;
+    int status = schema_control_check(packet, bytes);
     if (status != 0) {
         if (status == -EPROTONOSUPPORT)
             refuse_version(c, h->version);
@@ -286,7 +286,7 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
             connection_refuse(c, 0, status, "malformed message");
         return;
     }
-    if (h->type == KEDGE_CONTROL_ATTACH) {
+    if (h->type == SCHEMA_CONTROL_ATTACH) {
         connection_attach(c, packet);
         return;
     }
@@ -294,17 +294,17 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
         connection_refuse(c, h->tag, -EPROTO, "attach first");
         return;
     }
-    if (h->type != KEDGE_CONTROL_ARENA && h->type != KEDGE_CONTROL_RESOLVE) {
+    if (h->type != SCHEMA_CONTROL_ARENA && h->type != SCHEMA_CONTROL_RESOLVE) {
         connection_refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
         return;
     }
     status = quota_ask(c->pool, c->tenant, &why);
     if (status != 0) {
         answer_error(c, h->tag, status, why.text);
-    } else if (h->type == KEDGE_CONTROL_RESOLVE) {
+    } else if (h->type == SCHEMA_CONTROL_RESOLVE) {
         resolve_name(c, packet);
     } else {
-        const struct kedge_control_arena *m = packet;
+        const struct schema_control_arena *m = packet;
         c->arena_tag = h->tag;
         status = session_more(c->pool, c->session, m->bytes, &why);
         if (status != 0)
@@ -316,16 +316,16 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
 static int receive_message(struct connection *c, void *packet, size_t *bytes)
 {
     unsigned count;
-    int status = c->at->refuses_fds ? 0 : kedge_fds_look(c->fd);
+    int status = c->at->refuses_fds ? 0 : base_fds_look(c->fd);
     if (status != 0)
         return status;
-    return kedge_fds_recv(c->fd, packet, KEDGE_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
+    return base_fds_recv(c->fd, packet, SCHEMA_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
 }
 
 /* The rest of what was sent is taken after what others sent. */
 static void take_next(struct connection *c)
 {
-    _Alignas(8) uint8_t packet[KEDGE_CONTROL_MAX_BYTES];
+    _Alignas(8) uint8_t packet[SCHEMA_CONTROL_MAX_BYTES];
     size_t bytes = 0;
     int got = receive_message(c, packet, &bytes);
     if (got == -EAGAIN || got == -EINTR)
@@ -379,11 +379,11 @@ static void say_crowded(const struct connection *c)
     struct agent *a = c->agent;
     uint32_t suppressed;
     a->crowded++;
-    if (kedge_log_allow(&a->crowd_limit, kedge_clock_ns(), CROWD_LOGGED_S * KEDGE_NS_PER_S, 1,
-                        &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "too many connections that have not attached are open",
-                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
-                  (int)c->peer.pid, c->at->path, suppressed);
+    if (base_log_allow(&a->crowd_limit, base_clock_ns(), CROWD_LOGGED_S * BASE_NS_PER_S, 1,
+                       &suppressed))
+        base_log(BASE_LOG_WARN, "too many connections that have not attached are open",
+                 "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
+                 (int)c->peer.pid, c->at->path, suppressed);
 }
 
 /* Whoever connects sends at once, so that one that has said nothing is given up for one that may.
@@ -404,7 +404,7 @@ static int find_room(struct connection *c)
 
 /* -EACCES: nobody of its uid can attach, which `why` says. */
 static int connection_new(struct listener *at, int fd, struct connection **out,
-                          struct kedge_errbuf *why)
+                          struct base_errbuf *why)
 {
     struct agent *a = at->agent;
     struct connection *c = calloc(1, sizeof *c);
@@ -414,7 +414,7 @@ static int connection_new(struct listener *at, int fd, struct connection **out,
     c->at = at;
     c->fd = fd;
     c->pidfd = -1;
-    int status = kedge_fds_peer(fd, &c->peer);
+    int status = base_fds_peer(fd, &c->peer);
     c->waiting.uid = c->peer.uid;
     c->waiting.silent = true;
     if (status == 0)
@@ -432,7 +432,7 @@ static int connection_new(struct listener *at, int fd, struct connection **out,
 }
 
 /* 0; or -errno and a sentence. */
-static int poll_begin(struct connection *c, uv_poll_t *poll, int fd, struct kedge_errbuf *why)
+static int poll_begin(struct connection *c, uv_poll_t *poll, int fd, struct base_errbuf *why)
 {
     const int status = uv_poll_init(&c->agent->loop, poll, fd);
     if (status != 0)
@@ -443,12 +443,12 @@ static int poll_begin(struct connection *c, uv_poll_t *poll, int fd, struct kedg
 }
 
 /* How its process ends is noticed too. -ESRCH: it has ended. */
-static int watch_worker(struct connection *c, struct kedge_errbuf *why)
+static int watch_worker(struct connection *c, struct base_errbuf *why)
 {
-    c->pidfd = kedge_fds_peer_pidfd(c->fd, c->peer.pid);
+    c->pidfd = base_fds_peer_pidfd(c->fd, c->peer.pid);
     if (c->pidfd < 0)
-        return kedge_err(why, c->pidfd, "no descriptor of a process can be had: %s%s",
-                         strerror(-c->pidfd), c->pidfd == -EMFILE ? " (raise LimitNOFILE)" : "");
+        return base_err(why, c->pidfd, "no descriptor of a process can be had: %s%s",
+                        strerror(-c->pidfd), c->pidfd == -EMFILE ? " (raise LimitNOFILE)" : "");
     const int status = poll_begin(c, &c->poll, c->fd, why);
     return status == 0 ? poll_begin(c, &c->process, c->pidfd, why) : status;
 }
@@ -458,11 +458,11 @@ static void turn_away(struct connection *c, const char *why)
 {
     struct agent *a = c->agent;
     uint32_t suppressed;
-    if (kedge_log_allow(&a->accept_limit, kedge_clock_ns(), PAUSE_LOGGED_S * KEDGE_NS_PER_S, 1,
-                        &suppressed))
-        kedge_log(KEDGE_LOG_ERROR, "a worker is turned away",
-                  "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,
-                  why, suppressed);
+    if (base_log_allow(&a->accept_limit, base_clock_ns(), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
+                       &suppressed))
+        base_log(BASE_LOG_ERROR, "a worker is turned away",
+                 "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,
+                 why, suppressed);
     if (c->attached)
         connection_close(c);
     else
@@ -481,7 +481,7 @@ static void connection_watch(struct connection *c)
         hold_connection(c);
         return;
     }
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     const int status = watch_worker(c, &why);
     if (status != 0) {
         if (status == -ESRCH)
@@ -508,9 +508,9 @@ static void connection_begin(struct connection *c)
 
 void connection_accept(struct listener *at, int fd)
 {
-    struct kedge_peer_process peer = {0};
+    struct base_peer_process peer = {0};
     struct connection *c;
-    struct kedge_errbuf why = {.text = TOO_MANY};
+    struct base_errbuf why = {.text = TOO_MANY};
     int status = connection_new(at, fd, &c, &why);
     if (status == 0) {
         connection_begin(c);
@@ -518,7 +518,7 @@ void connection_accept(struct listener *at, int fd)
     }
     at->agent->refused++;
     (void)send_error(fd, 0, status == -EACCES ? status : -EAGAIN, why.text, 0);
-    (void)kedge_fds_peer(fd, &peer);
+    (void)base_fds_peer(fd, &peer);
     if (!closer_is_needed(at, fd) || closer_take(at, fd, peer.uid, NULL) != 0)
         close(fd);
 }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 enum { PART = 1000, CRYSTAL_PART = 10000 };
-static const uint64_t LEAST_NS = KEDGE_NS_PER_MS;
+static const uint64_t LEAST_NS = BASE_NS_PER_MS;
 
 void clock_check_init(struct clock_check *c, uint64_t lease_ns)
 {
@@ -103,7 +103,7 @@ static void move_state(struct clock_check *c, enum clock_state to)
         [CLOCK_TRUSTED] = {true, false, true}, /* the device is silent; it lies */
         [CLOCK_DOUBTED] = {true, true, false}, /* grace is over, without the device and with it */
     };
-    KEDGE_ASSERT(moves[c->state][to]);
+    BASE_ASSERT(moves[c->state][to]);
     c->state = to;
 }
 
@@ -162,12 +162,12 @@ enum heard { HEARD, HEARD_FIRST, HEARD_RESTART };
 /* Takes the counter's value, which wraps. What was not looked at for half of a wrap, by the host's
  * clock, begins anew; a counter that went on by more than that meanwhile went back. One of another
  * rate is another device's: the machine was moved. */
-static enum heard count_ticks(struct clock_check *c, const struct kedge_fab_clock *seen)
+static enum heard count_ticks(struct clock_check *c, const struct fab_clock *seen)
 {
     const uint64_t mask = seen->bits >= 64 ? UINT64_MAX : (1ull << seen->bits) - 1;
     const uint64_t more = (seen->ticks - c->ticks) & mask, since = seen->before_ns - c->heard_ns;
     const unsigned __int128 half_ns =
-        (unsigned __int128)(mask / 2) * KEDGE_NS_PER_S / (seen->hz != 0 ? seen->hz : 1);
+        (unsigned __int128)(mask / 2) * BASE_NS_PER_S / (seen->hz != 0 ? seen->hz : 1);
     const bool first = c->heard_ns == 0, other = !first && seen->hz != c->hz;
     const bool late = !first && since > half_ns;
     c->heard_ns = seen->before_ns;
@@ -181,7 +181,7 @@ static enum heard count_ticks(struct clock_check *c, const struct kedge_fab_cloc
     return more > mask / 2 ? HEARD_RESTART : HEARD;
 }
 
-void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *seen)
+void clock_check_device(struct clock_check *c, const struct fab_clock *seen)
 {
     struct clock_witness *w = &c->device;
     struct finding found = {.lie = CLOCK_NO_LIE};
@@ -192,7 +192,7 @@ void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *see
     const struct clock_look look = {
         .before_ns = seen->before_ns,
         .after_ns = seen->after_ns,
-        .other_ns = (uint64_t)((unsigned __int128)c->total * KEDGE_NS_PER_S / seen->hz)};
+        .other_ns = (uint64_t)((unsigned __int128)c->total * BASE_NS_PER_S / seen->hz)};
     if (heard == HEARD_RESTART)
         found.lie = CLOCK_RESTARTED;
     if (heard != HEARD)

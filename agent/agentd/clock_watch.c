@@ -11,7 +11,7 @@
 #include "daemon.h"
 
 enum { WHY_BYTES = 320 };
-static const uint64_t ASK_AGAIN_NS = KEDGE_NS_PER_S;
+static const uint64_t ASK_AGAIN_NS = BASE_NS_PER_S;
 
 static uint64_t shortest_lease_ns(const struct agent *a)
 {
@@ -37,44 +37,43 @@ static void act_on_state(struct agent *a, enum clock_state before)
         return;
     clock_check_why(c, why, sizeof why);
     if (c->state == CLOCK_DOUBTED)
-        kedge_log(KEDGE_LOG_ERROR,
-                  "this host's clock cannot be trusted: requests go only to regions that hardware "
-                  "guards, until it has agreed for a while",
-                  "reason=\"%s\"", why);
+        base_log(BASE_LOG_ERROR,
+                 "this host's clock cannot be trusted: requests go only to regions that hardware "
+                 "guards, until it has agreed for a while",
+                 "reason=\"%s\"", why);
     else if (before == CLOCK_DOUBTED && c->lie != CLOCK_STEERED && c->state == CLOCK_UNKNOWN)
-        kedge_log(KEDGE_LOG_WARN,
-                  "this host's clock is used again, since the device that contradicted it cannot "
-                  "say its time any more",
-                  "clock=%s lies=%llu reason=\"%s\"", clock_check_name(c),
-                  (unsigned long long)c->lies, why);
+        base_log(BASE_LOG_WARN,
+                 "this host's clock is used again, since the device that contradicted it cannot "
+                 "say its time any more",
+                 "clock=%s lies=%llu reason=\"%s\"", clock_check_name(c),
+                 (unsigned long long)c->lies, why);
     else if (before == CLOCK_DOUBTED)
-        kedge_log(KEDGE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
-                  clock_check_name(c), (unsigned long long)c->lies);
+        base_log(BASE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
+                 clock_check_name(c), (unsigned long long)c->lies);
     else if (c->state == CLOCK_UNKNOWN)
-        kedge_log(
-            KEDGE_LOG_INFO, "this host's clock beside the device's",
-            "clock=%s reason=\"the device has not said its time for %llu s: it, this agent or "
-            "this host stood still; nothing is refused for that, and nothing is to be done "
-            "unless it stays so (clock.state in rdmactl agent status)\"",
-            clock_check_name(c), (unsigned long long)(CLOCK_SILENT_NS / KEDGE_NS_PER_S));
+        base_log(BASE_LOG_INFO, "this host's clock beside the device's",
+                 "clock=%s reason=\"the device has not said its time for %llu s: it, this agent or "
+                 "this host stood still; nothing is refused for that, and nothing is to be done "
+                 "unless it stays so (clock.state in rdmactl agent status)\"",
+                 clock_check_name(c), (unsigned long long)(CLOCK_SILENT_NS / BASE_NS_PER_S));
     else
-        kedge_log(KEDGE_LOG_INFO, "this host's clock beside the device's", "clock=%s",
-                  clock_check_name(c));
+        base_log(BASE_LOG_INFO, "this host's clock beside the device's", "clock=%s",
+                 clock_check_name(c));
 }
 
-static void on_seen(struct kedge_fab_ctl *ctl)
+static void on_seen(struct fab_ctl *ctl)
 {
     struct agent *a = ctl->user;
     const enum clock_state before = a->clock.check.state;
     a->clock.asked = false;
     a->clock.none = ctl->status == -EOPNOTSUPP;
-    a->clock.ask_ns = kedge_clock_ns() + (a->clock.none ? ASK_AGAIN_NS : 0);
+    a->clock.ask_ns = base_clock_ns() + (a->clock.none ? ASK_AGAIN_NS : 0);
     if (a->stopping)
         return;
     if (ctl->status == 0)
         clock_check_device(&a->clock.check, &ctl->clock);
     else
-        clock_check_gone(&a->clock.check, kedge_clock_ns());
+        clock_check_gone(&a->clock.check, base_clock_ns());
     act_on_state(a, before);
 }
 
@@ -82,7 +81,7 @@ static uint64_t now_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static void look_at_kernel(struct agent *a)
@@ -91,7 +90,7 @@ static void look_at_kernel(struct agent *a)
     struct clock_look look = {.before_ns = now_of(CLOCK_MONOTONIC)};
     look.other_ns = now_of(CLOCK_MONOTONIC_RAW);
     look.after_ns = now_of(CLOCK_MONOTONIC);
-    clock_check_kernel(&a->clock.check, &look, kedge_clock_ns());
+    clock_check_kernel(&a->clock.check, &look, base_clock_ns());
     act_on_state(a, before);
 }
 
@@ -107,18 +106,17 @@ static bool should_ask(const struct agent *a, uint64_t now)
 
 void clock_watch_tick(struct agent *a)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     if (a->device_lost || now < a->clock.due_ns)
         return;
-    a->clock.due_ns = now + CLOCK_LOOK_MS * KEDGE_NS_PER_MS;
+    a->clock.due_ns = now + CLOCK_LOOK_MS * BASE_NS_PER_MS;
     a->clock.check.lease_ns = shortest_lease_ns(a);
     look_at_kernel(a);
     if (!should_ask(a, now))
         return;
     a->clock.asked = true;
-    a->clock.ctl =
-        (struct kedge_fab_ctl){.kind = KEDGE_FAB_QUERY_CLOCK, .done = on_seen, .user = a};
-    kedge_fab_submit(a->fab, &a->clock.ctl);
+    a->clock.ctl = (struct fab_ctl){.kind = FAB_QUERY_CLOCK, .done = on_seen, .user = a};
+    fab_submit(a->fab, &a->clock.ctl);
 }
 
 void clock_why(const struct agent *a, char *text, size_t size)
@@ -134,28 +132,28 @@ void clock_why(const struct agent *a, char *text, size_t size)
              why);
 }
 
-void clock_status(const struct agent *a, struct kedge_text *t)
+void clock_status(const struct agent *a, struct base_text *t)
 {
     const struct clock_check *c = &a->clock.check;
     char why[WHY_BYTES];
     clock_check_why(c, why, sizeof why);
-    kedge_text_printf(t, ",\"clock\":{\"state\":\"%s\",\"device_clock\":%s,\"lies\":%llu,\"why\":",
-                      clock_check_name(c), a->clock.none ? "false" : "true",
-                      (unsigned long long)c->lies);
-    kedge_text_json(t, c->state == CLOCK_DOUBTED ? why : "");
-    kedge_text_printf(t, "}");
+    base_text_printf(t, ",\"clock\":{\"state\":\"%s\",\"device_clock\":%s,\"lies\":%llu,\"why\":",
+                     clock_check_name(c), a->clock.none ? "false" : "true",
+                     (unsigned long long)c->lies);
+    base_text_json(t, c->state == CLOCK_DOUBTED ? why : "");
+    base_text_printf(t, "}");
 }
 
-void clock_metrics(const struct agent *a, struct kedge_text *t)
+void clock_metrics(const struct agent *a, struct base_text *t)
 {
     const struct clock_check *c = &a->clock.check;
-    kedge_metric_one(t, "kedge_agent_clock_doubted", KEDGE_METRIC_GAUGE,
-                     "Whether this host's clock cannot be trusted: only regions that hardware "
-                     "guards are reached. The status says why.",
-                     c->state == CLOCK_DOUBTED);
-    kedge_metric_one(t, "kedge_agent_clock_trusted", KEDGE_METRIC_GAUGE,
-                     "Whether the device's own clock agrees with this host's.",
-                     c->state == CLOCK_TRUSTED);
-    kedge_metric_one(t, "kedge_agent_clock_lies_total", KEDGE_METRIC_COUNTER,
-                     "How often this host's clock came to be doubted.", c->lies);
+    base_metric_one(t, "kedge_agent_clock_doubted", BASE_METRIC_GAUGE,
+                    "Whether this host's clock cannot be trusted: only regions that hardware "
+                    "guards are reached. The status says why.",
+                    c->state == CLOCK_DOUBTED);
+    base_metric_one(t, "kedge_agent_clock_trusted", BASE_METRIC_GAUGE,
+                    "Whether the device's own clock agrees with this host's.",
+                    c->state == CLOCK_TRUSTED);
+    base_metric_one(t, "kedge_agent_clock_lies_total", BASE_METRIC_COUNTER,
+                    "How often this host's clock came to be doubted.", c->lies);
 }

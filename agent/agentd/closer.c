@@ -160,7 +160,7 @@ static void take_closed(void *closer)
     }
 }
 
-int closer_start(struct agent *a, struct kedge_errbuf *err)
+int closer_start(struct agent *a, struct base_errbuf *err)
 {
     struct closer *r = &a->closer;
     struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: calls are to end */
@@ -172,24 +172,24 @@ int closer_start(struct agent *a, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     if (sigaction(SIGRTMIN, &action, NULL) != 0)
-        return kedge_err(err, -errno, "no signal can be had: %s", strerror(errno));
+        return base_err(err, -errno, "no signal can be had: %s", strerror(errno));
     status = make_thread(r);
     if (status != 0)
-        return kedge_err(err, status, "no thread can be made: %s (raise TasksMax?)",
-                         strerror(-status));
+        return base_err(err, status, "no thread can be made: %s (raise TasksMax?)",
+                        strerror(-status));
     while (sem_wait(&r->begun) != 0) {
         /* Interrupted. */
     }
     if (r->status != 0)
-        return kedge_err(err, r->status, "no timer can be made: %s (raise LimitSIGPENDING?)",
-                         strerror(-r->status));
+        return base_err(err, r->status, "no timer can be made: %s (raise LimitSIGPENDING?)",
+                        strerror(-r->status));
     return 0;
 }
 
 bool closer_is_needed(const struct listener *at, int fd)
 {
     (void)shutdown(fd, SHUT_RDWR); /* nothing more comes */
-    int status = kedge_fds_drain(fd);
+    int status = base_fds_drain(fd);
     return status != 0 && !at->refuses_fds;
 }
 

@@ -28,7 +28,7 @@ struct option {
 
 #define AT(member) offsetof(struct agentd_config, member)
 #define OF(member) offsetof(struct agentd_tenant_config, member)
-#define MS         KEDGE_NS_PER_MS
+#define MS         BASE_NS_PER_MS
 #define MIB        (1ull << 20)
 
 static const struct option options[] = {
@@ -54,7 +54,7 @@ static const struct option options[] = {
     {"fabric", "port", A_COUNT, AT(port), 0, 255, "0", "of the device; 0: the first that is up"},
     {"fabric", "gid", A_GID, AT(gid), 0, 0, "::", "GID of this node; :: lets the provider choose"},
 #define SERVICE(key, initial, help) {"fabric", key, A_SERVICE, AT(service), 0, 0, initial, help},
-    KEDGE_FAB_SERVICE_SETTINGS(SERVICE){
+    FAB_SERVICE_SETTINGS(SERVICE){
         "fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
         "dc, rc, or auto: dc where the device has it; the same on every node"},
     {"fabric", "dci_streams", A_COUNT, AT(dci_streams), 0, 16, "0",
@@ -137,12 +137,12 @@ struct reading {
 };
 
 static int set_option(struct agentd_config *config, struct agentd_tenant_config *tenant,
-                      const struct option *o, const char *value, struct kedge_errbuf *must)
+                      const struct option *o, const char *value, struct base_errbuf *must)
 {
     if (o->type == A_URLS)
         return agentd_set_urls(config, value, must);
     if (o->type == A_SERVICE)
-        return kedge_fab_service_set(&config->service, o->key, value, must);
+        return fab_service_set(&config->service, o->key, value, must);
     if (o->type == A_UIDS)
         return agentd_set_uids(tenant, value, must);
     if (o->type == A_HASHES)
@@ -157,45 +157,45 @@ static int set_option(struct agentd_config *config, struct agentd_tenant_config 
 
 uint32_t agentd_tenant_id(const char *name)
 {
-    return kedge_crc32c(0, name, strlen(name)) | 1u << 31;
+    return base_crc32c(0, name, strlen(name)) | 1u << 31;
 }
 
 static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_config *t,
                             const char *name)
 {
-    struct kedge_errbuf must;
+    struct base_errbuf must;
     memset(t, 0, sizeof *t);
     snprintf(t->name, sizeof t->name, "%s", name);
     t->id = agentd_tenant_id(name);
     for (size_t i = 0; i < TENANT_OPTIONS; i++) {
         int status = set_option(config, t, &tenant_options[i], tenant_options[i].initial, &must);
-        KEDGE_ASSERT(status == 0);
+        BASE_ASSERT(status == 0);
     }
 }
 
 /* The tenant of that name, made if it is new; NULL after saying what is wrong. */
 static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const char *name,
-                                                 struct kedge_errbuf *what)
+                                                 struct base_errbuf *what)
 {
-    if (kedge_parse_name(name, AGENTD_NAME - 1) != 0) { /* as metaservers have them */
-        kedge_err(what, 0,
-                  "a tenant's name has 1 to 31 of a-z, 0-9, '.' and '-', and begins with a letter "
-                  "or a digit, as at metaservers: [tenant NAME]");
+    if (base_parse_name(name, AGENTD_NAME - 1) != 0) { /* as metaservers have them */
+        base_err(what, 0,
+                 "a tenant's name has 1 to 31 of a-z, 0-9, '.' and '-', and begins with a letter "
+                 "or a digit, as at metaservers: [tenant NAME]");
         return NULL;
     }
     for (uint32_t i = 0; i < c->tenants; i++)
         if (strcmp(c->tenant[i].name, name) == 0)
             return &c->tenant[i];
     if (c->tenants == AGENTD_TENANTS) {
-        kedge_err(what, 0, "there are more than %d tenants", AGENTD_TENANTS);
+        base_err(what, 0, "there are more than %d tenants", AGENTD_TENANTS);
         return NULL;
     }
     struct agentd_tenant_config *t = &c->tenant[c->tenants];
     tenant_defaults(c, t, name);
     for (uint32_t i = 0; i < c->tenants; i++)
         if (c->tenant[i].id == t->id) {
-            kedge_err(what, 0, "the names %s and %s have the same hash: rename one of them", name,
-                      c->tenant[i].name);
+            base_err(what, 0, "the names %s and %s have the same hash: rename one of them", name,
+                     c->tenant[i].name);
             return NULL;
         }
     c->tenants++;
@@ -203,10 +203,10 @@ static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const 
 }
 
 static int take_line(void *user, const char *section, const char *key, const char *value,
-                     struct kedge_errbuf *what)
+                     struct base_errbuf *what)
 {
     struct reading *r = user;
-    struct kedge_errbuf must;
+    struct base_errbuf must;
     struct agentd_tenant_config *tenant = NULL;
     const struct option *table = options, *o = NULL;
     size_t count = OPTIONS;
@@ -225,30 +225,30 @@ static int take_line(void *user, const char *section, const char *key, const cha
         if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
             o = &table[i];
     if (o == NULL)
-        return kedge_err(
+        return base_err(
             what, -EINVAL,
             "there is no setting %.60s in [%.60s]: see kedge-agentd --help for those that are", key,
             section);
     if (seen[o - table])
-        return kedge_err(what, -EINVAL, "%s is set a second time: remove one", key);
+        return base_err(what, -EINVAL, "%s is set a second time: remove one", key);
     seen[o - table] = true;
     if (set_option(r->config, tenant, o, value, &must) == 0)
         return 0;
     if (o->type == A_HASHES) /* it may be the token itself, which no log is to have */
-        return kedge_err(what, -EINVAL, "%s %.200s", key, must.text);
-    return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
+        return base_err(what, -EINVAL, "%s %.200s", key, must.text);
+    return base_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
 }
 
 static void set_defaults(struct agentd_config *out)
 {
-    struct kedge_errbuf must;
+    struct base_errbuf must;
     char host[64] = "";
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < OPTIONS; i++) {
         if (options[i].initial == NULL)
             continue;
         int status = set_option(out, NULL, &options[i], options[i].initial, &must);
-        KEDGE_ASSERT(status == 0);
+        BASE_ASSERT(status == 0);
     }
     (void)gethostname(host, sizeof host - 1);
     for (char *c = host; *c != '\0'; c++)
@@ -285,45 +285,45 @@ bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
 {
     for (uint32_t i = 0; i < a->tokens; i++)
         for (uint32_t k = 0; k < b->tokens; k++)
-            if (kedge_digest_same(a->token[i].sha256, b->token[k].sha256))
+            if (base_digest_same(a->token[i].sha256, b->token[k].sha256))
                 return true;
     return false;
 }
 
-static int check_sockets(const struct agentd_config *c, const char *where, struct kedge_errbuf *err)
+static int check_sockets(const struct agentd_config *c, const char *where, struct base_errbuf *err)
 {
     if (strcmp(c->socket, c->admin_socket) == 0)
-        return kedge_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
+        return base_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
     for (uint32_t i = 0; i < c->tenants; i++) {
         const struct agentd_tenant_config *t = &c->tenant[i];
         bool taken = strcmp(t->socket, c->socket) == 0 || strcmp(t->socket, c->admin_socket) == 0;
         for (uint32_t k = 0; k < i && t->socket[0] != '\0'; k++)
             taken |= strcmp(t->socket, c->tenant[k].socket) == 0;
         if (taken)
-            return kedge_err(err, -EINVAL,
-                             "%s: the socket of [tenant %s] is another one's too: name one of its "
-                             "own",
-                             where, t->name);
+            return base_err(err, -EINVAL,
+                            "%s: the socket of [tenant %s] is another one's too: name one of its "
+                            "own",
+                            where, t->name);
     }
     return 0;
 }
 
 /* Whose worker it is must not depend on the order of sections. */
-static int check_tenants(const struct agentd_config *c, const char *where, struct kedge_errbuf *err)
+static int check_tenants(const struct agentd_config *c, const char *where, struct base_errbuf *err)
 {
     uid_t uid;
     for (uint32_t i = 0; i < c->tenants; i++)
         for (uint32_t k = 0; k < i; k++)
             if (agentd_uids_overlap(&c->tenant[i], &c->tenant[k], &uid))
-                return kedge_err(err, -EINVAL,
-                                 "%s: uid %u is in `uids` of both [tenant %s] and [tenant %s]: "
-                                 "take it out of one",
-                                 where, (unsigned)uid, c->tenant[k].name, c->tenant[i].name);
+                return base_err(err, -EINVAL,
+                                "%s: uid %u is in `uids` of both [tenant %s] and [tenant %s]: "
+                                "take it out of one",
+                                where, (unsigned)uid, c->tenant[k].name, c->tenant[i].name);
             else if (agentd_tokens_overlap(&c->tenant[i], &c->tenant[k]))
-                return kedge_err(err, -EINVAL,
-                                 "%s: one token is in `token_sha256` of both [tenant %s] and "
-                                 "[tenant %s]: take it out of one",
-                                 where, c->tenant[k].name, c->tenant[i].name);
+                return base_err(err, -EINVAL,
+                                "%s: one token is in `token_sha256` of both [tenant %s] and "
+                                "[tenant %s]: take it out of one",
+                                where, c->tenant[k].name, c->tenant[i].name);
     return 0;
 }
 
@@ -339,19 +339,18 @@ void agentd_choose_times(struct agentd_config *c)
 }
 
 /* What concerns more than one setting. */
-static int finish_config(struct agentd_config *c, const char *path, struct kedge_errbuf *err)
+static int finish_config(struct agentd_config *c, const char *path, struct base_errbuf *err)
 {
     char self[32];
-    struct kedge_errbuf must;
+    struct base_errbuf must;
     const char *where = path == NULL ? "the configuration" : path;
     agentd_choose_times(c);
     if (c->node[0] == '\0')
-        return kedge_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node",
-                         where);
+        return base_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node", where);
     if (c->max_inflight > c->cq_slots)
-        return kedge_err(err, -EINVAL, "%s: max_inflight %llu needs as many cq_slots, not %llu",
-                         where, (unsigned long long)c->max_inflight,
-                         (unsigned long long)c->cq_slots);
+        return base_err(err, -EINVAL, "%s: max_inflight %llu needs as many cq_slots, not %llu",
+                        where, (unsigned long long)c->max_inflight,
+                        (unsigned long long)c->cq_slots);
     int status = check_sockets(c, where, err);
     if (status != 0 || c->tenants > 0)
         return status != 0 ? status : check_tenants(c, where, err);
@@ -361,11 +360,11 @@ static int finish_config(struct agentd_config *c, const char *path, struct kedge
     return agentd_set_uids(&c->tenant[0], self, &must);
 }
 
-int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err)
+int agentd_configure(const char *path, struct agentd_config *out, struct base_errbuf *err)
 {
     struct reading r = {.config = out};
     set_defaults(out);
-    int status = path != NULL ? kedge_ini_read(path, take_line, &r, err) : 0;
+    int status = path != NULL ? base_ini_read(path, take_line, &r, err) : 0;
     return status != 0 ? status : finish_config(out, path, err);
 }
 

@@ -11,67 +11,66 @@
 #include "base/text.h"
 #include "fabric/fault.h"
 
-static int set_text(void *at, const char *value, size_t room, struct kedge_errbuf *must)
+static int set_text(void *at, const char *value, size_t room, struct base_errbuf *must)
 {
     if (strlen(value) >= room)
-        return kedge_err(must, -EINVAL, "has at most %zu characters", room - 1);
+        return base_err(must, -EINVAL, "has at most %zu characters", room - 1);
     memcpy(at, value, strlen(value) + 1);
     return 0;
 }
 
-static int set_level(void *at, const char *value, struct kedge_errbuf *must)
+static int set_level(void *at, const char *value, struct base_errbuf *must)
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
         if (strcmp(levels[i], value) == 0)
             return set_text(at, value, AGENTD_TEXT, must);
-    return kedge_err(must, -EINVAL, "must be error, warn, info or debug");
+    return base_err(must, -EINVAL, "must be error, warn, info or debug");
 }
 
 /* As metaservers take it. */
-static int set_node(void *at, const char *value, struct kedge_errbuf *must)
+static int set_node(void *at, const char *value, struct base_errbuf *must)
 {
-    if (kedge_parse_name(value, 63) != 0)
-        return kedge_err(must, -EINVAL,
-                         "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
-                         "digit");
+    if (base_parse_name(value, 63) != 0)
+        return base_err(must, -EINVAL,
+                        "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
+                        "digit");
     return set_text(at, value, AGENTD_TEXT, must);
 }
 
 static int set_number(enum agentd_type type, void *at, uint64_t min, uint64_t max,
-                      const char *value, struct kedge_errbuf *must)
+                      const char *value, struct base_errbuf *must)
 {
     uint64_t n = 0;
-    int status = type == A_TIME   ? kedge_parse_duration(value, &n)
-                 : type == A_SIZE ? kedge_parse_bytes(value, &n)
-                                  : kedge_parse_u64(value, 0, UINT64_MAX, &n);
+    int status = type == A_TIME   ? base_parse_duration(value, &n)
+                 : type == A_SIZE ? base_parse_bytes(value, &n)
+                                  : base_parse_u64(value, 0, UINT64_MAX, &n);
     if (status != 0 || n < min || n > max || (type == A_POWER && (n & (n - 1)) != 0)) {
         unsigned long long low = min, high = max;
         if (type == A_TIME)
-            return kedge_err(must, -EINVAL,
-                             "must be a duration such as 100ms, from %llu to %llu ms",
-                             low / KEDGE_NS_PER_MS, high / KEDGE_NS_PER_MS);
+            return base_err(must, -EINVAL, "must be a duration such as 100ms, from %llu to %llu ms",
+                            low / BASE_NS_PER_MS, high / BASE_NS_PER_MS);
         if (type == A_SIZE)
-            return kedge_err(must, -EINVAL, "must be a size such as 2MiB, from %llu to %llu bytes",
-                             low, high);
-        return kedge_err(must, -EINVAL, "must be a %s from %llu to %llu",
-                         type == A_POWER ? "power of two" : "number", low, high);
+            return base_err(must, -EINVAL, "must be a size such as 2MiB, from %llu to %llu bytes",
+                            low, high);
+        return base_err(must, -EINVAL, "must be a %s from %llu to %llu",
+                        type == A_POWER ? "power of two" : "number", low, high);
     }
     memcpy(at, &n, sizeof n);
     return 0;
 }
 
-static int set_cpu(void *at, const char *value, struct kedge_errbuf *must)
+static int set_cpu(void *at, const char *value, struct base_errbuf *must)
 {
     uint64_t n = AGENTD_ANY_CPU;
-    if (strcmp(value, "any") != 0 && kedge_parse_u64(value, 0, CPU_SETSIZE - 1, &n) != 0)
-        return kedge_err(must, -EINVAL, "must be \"any\" or a CPU's number");
+    if (strcmp(value, "any") != 0 && base_parse_u64(value, 0, CPU_SETSIZE - 1, &n) != 0)
+        return base_err(must, -EINVAL, "must be \"any\" or a CPU's number");
     memcpy(at, &n, sizeof n);
     return 0;
 }
 
 /* "0660": who may open a socket. Nobody executes one. */
-static int set_mode(void *at, const char *value, struct kedge_errbuf *must)
+static int set_mode(void *at, const char *value, struct base_errbuf *must)
 {
     uint64_t mode = 0;
     size_t length = strlen(value);
@@ -79,27 +78,27 @@ static int set_mode(void *at, const char *value, struct kedge_errbuf *must)
         mode = mode * 8 + (uint64_t)(value[i] - '0');
     if (length < 3 || length > 4 || strspn(value, "01234567") != length || mode > 0666 ||
         (mode & 0111) != 0)
-        return kedge_err(must, -EINVAL, "must be a mode such as 0660, from 0000 to 0666");
+        return base_err(must, -EINVAL, "must be a mode such as 0660, from 0000 to 0666");
     memcpy(at, &mode, sizeof mode);
     return 0;
 }
 
-static int set_transport(void *at, const char *value, struct kedge_errbuf *must)
+static int set_transport(void *at, const char *value, struct base_errbuf *must)
 {
     if (strcmp(value, "auto") != 0 && strcmp(value, "dc") != 0 && strcmp(value, "rc") != 0)
-        return kedge_err(must, -EINVAL, "must be auto, dc or rc");
+        return base_err(must, -EINVAL, "must be auto, dc or rc");
     return set_text(at, value, AGENTD_TEXT, must);
 }
 
-static int set_fault(void *at, const char *value, struct kedge_errbuf *must)
+static int set_fault(void *at, const char *value, struct base_errbuf *must)
 {
-    struct kedge_fault_plan plan;
-    int status = kedge_fault_plan_parse(value, &plan, must);
+    struct fault_plan plan;
+    int status = fault_plan_parse(value, &plan, must);
     return status == 0 ? set_text(at, value, AGENTD_TEXT, must) : status;
 }
 
 static int set_or_auto(enum agentd_type type, void *at, uint64_t min, uint64_t max,
-                       const char *value, struct kedge_errbuf *must)
+                       const char *value, struct base_errbuf *must)
 {
     uint64_t none = 0;
     if (strcmp(value, "auto") != 0)
@@ -109,7 +108,7 @@ static int set_or_auto(enum agentd_type type, void *at, uint64_t min, uint64_t m
 }
 
 int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
-                     struct kedge_errbuf *must)
+                     struct base_errbuf *must)
 {
     switch (type) {
     case A_TEXT:
@@ -133,12 +132,11 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
     case A_PATH_OR_NONE:
     case A_PATH:
         if (value[0] != '/' && (value[0] != '\0' || type == A_PATH))
-            return kedge_err(must, -EINVAL, "must be an absolute path");
+            return base_err(must, -EINVAL, "must be an absolute path");
         return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
     case A_GID:
-        return kedge_gid_parse(value, at) == 0
-                   ? 0
-                   : kedge_err(must, -EINVAL, "must be an IPv6 address");
+        return base_gid_parse(value, at) == 0 ? 0
+                                              : base_err(must, -EINVAL, "must be an IPv6 address");
     default:
         return set_number(type, at, min, max, value, must);
     }
@@ -161,7 +159,7 @@ static const char *next_of_list(const char *from, char *one, size_t room)
     return from + length + (from[length] == ',');
 }
 
-int agentd_set_urls(struct agentd_config *config, const char *value, struct kedge_errbuf *must)
+int agentd_set_urls(struct agentd_config *config, const char *value, struct base_errbuf *must)
 {
     char one[AGENTD_TEXT];
     config->metaservers = 0;
@@ -173,49 +171,48 @@ int agentd_set_urls(struct agentd_config *config, const char *value, struct kedg
                            : strncmp(one, "https://", 8) == 0 ? one + 8
                                                               : "";
         if (host[0] == '\0' || strpbrk(host, "/?#@ \"") != NULL)
-            return kedge_err(must, -EINVAL,
-                             "must be a list such as http://10.0.0.1:7480, http://10.0.0.2:7480");
+            return base_err(must, -EINVAL,
+                            "must be a list such as http://10.0.0.1:7480, http://10.0.0.2:7480");
         if (config->metaservers == AGENTD_METASERVERS)
-            return kedge_err(must, -EINVAL, "has at most %d metaservers", AGENTD_METASERVERS);
+            return base_err(must, -EINVAL, "has at most %d metaservers", AGENTD_METASERVERS);
         memcpy(config->metaserver[config->metaservers++], one, length + 1);
     }
     return 0;
 }
 
 /* "1000", "2000-2999", or a user's name. */
-static int set_uids(struct agentd_uids *out, const char *one, struct kedge_errbuf *must)
+static int set_uids(struct agentd_uids *out, const char *one, struct base_errbuf *must)
 {
     uint64_t first = 0, last = 0;
     if (!isdigit((unsigned char)one[0])) {
         const struct passwd *user = one[0] != '\0' ? getpwnam(one) : NULL;
         if (user == NULL)
-            return kedge_err(must, -EINVAL,
-                             "must be a list of users such as www-data, 1000, 2000-2999, and this "
-                             "host has no user \"%s\"",
-                             one);
+            return base_err(must, -EINVAL,
+                            "must be a list of users such as www-data, 1000, 2000-2999, and this "
+                            "host has no user \"%s\"",
+                            one);
         *out = (struct agentd_uids){.first = user->pw_uid, .last = user->pw_uid};
         return 0;
     }
     const bool is_range = strchr(one, '-') != NULL;
-    int status = is_range ? kedge_parse_range(one, UINT32_MAX - 1, &first, &last)
-                          : kedge_parse_u64(one, 0, UINT32_MAX - 1, &first);
+    int status = is_range ? base_parse_range(one, UINT32_MAX - 1, &first, &last)
+                          : base_parse_u64(one, 0, UINT32_MAX - 1, &first);
     if (!is_range)
         last = first;
     if (status != 0)
-        return kedge_err(must, -EINVAL,
-                         "must be a list of users such as www-data, 1000, 2000-2999");
+        return base_err(must, -EINVAL, "must be a list of users such as www-data, 1000, 2000-2999");
     *out = (struct agentd_uids){.first = (uid_t)first, .last = (uid_t)last};
     return 0;
 }
 
 int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
-                    struct kedge_errbuf *must)
+                    struct base_errbuf *must)
 {
     char one[64];
     tenant->uid_ranges = 0;
     for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
         if (tenant->uid_ranges == AGENTD_UID_RANGES)
-            return kedge_err(must, -EINVAL, "has at most %d users and ranges", AGENTD_UID_RANGES);
+            return base_err(must, -EINVAL, "has at most %d users and ranges", AGENTD_UID_RANGES);
         int status = set_uids(&tenant->uids[tenant->uid_ranges], one, must);
         if (status != 0)
             return status;
@@ -225,19 +222,19 @@ int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
 }
 
 int agentd_set_hashes(struct agentd_tenant_config *tenant, const char *value,
-                      struct kedge_errbuf *must)
+                      struct base_errbuf *must)
 {
-    char one[2 * KEDGE_DIGEST_BYTES + 1];
+    char one[2 * BASE_DIGEST_BYTES + 1];
     tenant->tokens = 0;
     for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
         if (tenant->tokens == AGENTD_TOKENS)
-            return kedge_err(must, -EINVAL, "has at most %d tokens", AGENTD_TOKENS);
+            return base_err(must, -EINVAL, "has at most %d tokens", AGENTD_TOKENS);
         struct agentd_token *token = &tenant->token[tenant->tokens];
         *token = (struct agentd_token){.expires_ms = 0};
-        if (kedge_hex_decode(one, token->sha256, sizeof token->sha256) != 0)
-            return kedge_err(must, -EINVAL,
-                             "must be a list of what `printf %%s TOKEN | sha256sum` prints: 64 "
-                             "hexadecimal digits each");
+        if (base_hex_decode(one, token->sha256, sizeof token->sha256) != 0)
+            return base_err(must, -EINVAL,
+                            "must be a list of what `printf %%s TOKEN | sha256sum` prints: 64 "
+                            "hexadecimal digits each");
         tenant->tokens++;
     }
     return 0;

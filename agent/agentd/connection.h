@@ -27,7 +27,7 @@ struct connection {
     bool ended;              /* by us: nothing that it sends is heard any more */
     bool held;               /* its token was wrong */
     bool dirty, with_closer; /* descriptors were sent there; it is being closed */
-    struct kedge_peer_process peer;
+    struct base_peer_process peer;
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
     uint32_t arena_tag, resolve_tag, held_tag;
@@ -54,9 +54,9 @@ void connection_refuse_token(struct connection *c, uint32_t tag);
 /* admit.c. Which share of those that wait a process that connects there belongs to: 0; or -EACCES
  * and a sentence: nobody of its uid can attach, whatever he says. */
 int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
-                     struct kedge_errbuf *why);
+                     struct base_errbuf *why);
 /* An ATTACH: it gets a session, or is refused. */
-void connection_attach(struct connection *c, const struct kedge_control_attach *m);
+void connection_attach(struct connection *c, const struct schema_control_attach *m);
 
 /* It has waited for WAIT_MS: refused, and told when to come again. */
 void connection_waited(struct connection *c);

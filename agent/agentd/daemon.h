@@ -27,7 +27,7 @@ struct said_pool {
 };
 
 /* The agent's own, before anything else runs the loop. */
-int pools_start(struct agent *a, struct kedge_errbuf *err);
+int pools_start(struct agent *a, struct base_errbuf *err);
 /* What metaservers say of this node's pools, of which the own one is only adjusted. */
 void pools_apply(struct agent *a, const struct agentd_settings *s);
 /* Now and then, and after that: begins and ends those that are or are not said any more. */
@@ -57,11 +57,11 @@ void pools_stop(struct agent *a);
  * --------------------------------------------------------------------- */
 
 /* The device and its transport, for all pools; closed after the last of them. */
-int fabric_open(struct agent *a, struct kedge_errbuf *err);
+int fabric_open(struct agent *a, struct base_errbuf *err);
 void fabric_close(struct agent *a);
 void device_events(uv_poll_t *poll, int status, int events);
 /* The port has another MTU than before. */
-void device_port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before);
+void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);
 /* Now and then: whether it has. */
 void device_tick(struct agent *a);
 
@@ -79,8 +79,8 @@ void address_port(struct agent *a, bool down);
 const char *address_why(const struct agent *a);
 /* A DC target has broken by itself. */
 void address_retarget(struct agent *a);
-/* KEDGE_EVENT_READDRESSED. */
-void address_readdressed(struct pool *p, const struct kedge_lane_event *e);
+/* LANE_EVENT_READDRESSED. */
+void address_readdressed(struct pool *p, const struct lane_event *e);
 
 /* ---- clock_watch.c
  * ---------------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ struct clock_watch {
     struct clock_check check;
     _Atomic uint32_t doubted; /* lanes read it */
     bool asked, none;         /* the device is being asked, by ctl; it has no clock */
-    struct kedge_fab_ctl ctl;
+    struct fab_ctl ctl;
     uint64_t due_ns, ask_ns; /* not before these: the next look; asking one that has none */
 };
 
@@ -100,8 +100,8 @@ void clock_watch_tick(struct agent *a);
 /* Empty, unless the clock cannot be trusted; a member of the status's object, with a comma before;
  * and metrics. */
 void clock_why(const struct agent *a, char *text, size_t size);
-void clock_status(const struct agent *a, struct kedge_text *t);
-void clock_metrics(const struct agent *a, struct kedge_text *t);
+void clock_status(const struct agent *a, struct base_text *t);
+void clock_metrics(const struct agent *a, struct base_text *t);
 
 /* ---- metaserver_call.c, register.c, registered.c, unregister.c, resolve.c
  * ------------------------------------------------------ */
@@ -109,15 +109,15 @@ void clock_metrics(const struct agent *a, struct kedge_text *t);
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
 enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
 /* The HTTP client, begun and ended. */
-int metaservers_start(struct agent *a, struct kedge_errbuf *err);
+int metaservers_start(struct agent *a, struct base_errbuf *err);
 void metaservers_stop(struct agent *a);
 /* A warning when others may read the file that was just found to hold a token; one until they may
  * not. */
 void metaservers_look_at_token(struct agent *a);
 /* A request to a metaserver, with the agent's token. url is borrowed; ms: of connecting, and of it
  * all. */
-struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,
-                                       uint32_t ms);
+struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
+                                 uint32_t ms);
 /* Asks that one now whether it still has this node, rather than at the next renewal. */
 void registrations_doubt(struct agent *a, uint32_t metaserver);
 /* How many metaservers have the pool now; and how many have the node with all its pools. */
@@ -152,26 +152,27 @@ void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_PLA
 /* A tenant's settings in force (its index + 1). */
 const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant);
 /* As in the settings: a literal. */
-const char *quota_name(enum kedge_quota which);
+const char *quota_name(enum lane_quota_kind which);
 /* Whether it may have as much more, counted over all pools: 0; or -EDQUOT, which is counted, and a
  * sentence. */
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
-                struct kedge_errbuf *why);
+                struct base_errbuf *why);
 /* Whether the host, and the agent's control group, has room for as much more of arenas, whatever
  * quotas say: 0; or -ENOMEM and a sentence. */
-int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_errbuf *why);
+int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why);
 /* Whether it may ask for something now: as quota_check(). Its workers' requests to the lane are of
  * the same budget. */
-int quota_ask(struct pool *p, uint32_t tenant, struct kedge_errbuf *why);
+int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why);
 /* Counts a refusal: -EDQUOT and the sentence. */
-int quota_refuse(struct pool *p, uint32_t tenant, enum kedge_quota which, struct kedge_errbuf *why);
+int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
+                 struct base_errbuf *why);
 /* A lane has put a tenant apart from others, or does so no more (agent/lane.h): logged. */
-void quotas_apart(struct pool *p, const struct kedge_lane_event *e);
+void quotas_apart(struct pool *p, const struct lane_event *e);
 /* What of a tenant is counted for ever. */
 struct quota_counts {
-    uint64_t control_ops, refused[KEDGE_QUOTAS];
+    uint64_t control_ops, refused[LANE_QUOTAS];
 };
-void quotas_add(struct quota_counts *sum, const struct kedge_lane_quota *quota);
+void quotas_add(struct quota_counts *sum, const struct lane_quota *quota);
 /* What of a capacity is reserved for each tenant that there is now (agent/reserve.h); of a pool's
  * for each that is the pool's. NULL: of the agent's. */
 void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
@@ -191,7 +192,7 @@ struct fenced_counts {
     uint32_t ahead; /* that are nobody's yet */
     uint64_t registered, refused, failed;
     uint64_t drawn; /* regions that had one made ahead */
-    struct kedge_log_limit log;
+    struct base_log_limit log;
 };
 
 /* ---- leases.c: of all pools
@@ -199,9 +200,9 @@ struct fenced_counts {
 
 /* Chooses agent->serial: 0 or -errno. */
 int leases_start(struct agent *a);
-struct kedge_http_request;
+struct http_request;
 /* The admin socket's `abandon`. */
-void leases_abandon(void *user, struct kedge_http_request *request);
+void leases_abandon(void *user, struct http_request *request);
 
 /* ---- asked.c
  * ------------------------------------------------------------------------------------- */
@@ -210,7 +211,7 @@ void leases_abandon(void *user, struct kedge_http_request *request);
 void asked_take(struct agent *a, const char *line, size_t length);
 /* Forgets those that have no answer yet: there is nobody to tell any more. */
 void asked_stop(struct agent *a);
-void asked_metrics(const struct agent *a, struct kedge_text *t);
+void asked_metrics(const struct agent *a, struct base_text *t);
 
 /* ---- trim.c
  * ---------------------------------------------------------------------------------------- */
@@ -272,15 +273,15 @@ void node_tick(struct agent *a);
 /* Whether no new workers are taken, and the sentence that says so. */
 bool node_refuses(const struct agent *a, char *text, size_t size);
 /* A member of the status's object, with a comma before; and metrics. */
-void node_status(const struct agent *a, struct kedge_text *t);
-void node_metrics(const struct agent *a, struct kedge_text *t);
+void node_status(const struct agent *a, struct base_text *t);
+void node_metrics(const struct agent *a, struct base_text *t);
 
 /* ---- applied_report.c
  * -------------------------------------------------------------------------------------- */
 
 /* What was seen of the settings and is not in force; empty: nothing. */
 void settings_why(const struct agent *a, char why[SETTINGS_WHY]);
-void settings_metrics(const struct agent *a, struct kedge_text *t);
+void settings_metrics(const struct agent *a, struct base_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
 
@@ -289,7 +290,7 @@ void report_step(struct agent *a);
 
 struct proofs {
     struct agentd_reach reach;
-    struct kedge_prng random;
+    struct base_prng random;
     bool begun, under_way; /* under_way: of the target at this place, with this GID: */
     int place;
     uint8_t gid[16];
@@ -301,13 +302,13 @@ struct proofs {
 
 /* Now and then: proves the next way, tells metaservers. */
 void proofs_tick(struct agent *a);
-/* KEDGE_EVENT_PROVED. */
-void proofs_event(struct pool *p, const struct kedge_lane_event *e);
+/* LANE_EVENT_PROVED. */
+void proofs_event(struct pool *p, const struct lane_event *e);
 /* That metaserver may have forgotten what it was told. */
 void proofs_forgotten(struct agent *a, uint32_t metaserver);
 /* A member of the status's object, with a comma before; and metrics. */
-void proofs_status(const struct agent *a, struct kedge_text *t);
-void proofs_metrics(const struct agent *a, struct kedge_text *t);
+void proofs_status(const struct agent *a, struct base_text *t);
+void proofs_metrics(const struct agent *a, struct base_text *t);
 
 /* ---- listen.c
  * -------------------------------------------------------------------------------------- */
@@ -324,7 +325,7 @@ struct listener {
     uv_timer_t again;
 };
 
-int attach_listen(struct agent *a, struct kedge_errbuf *err);
+int attach_listen(struct agent *a, struct base_errbuf *err);
 /* The closer has closed one that came there. */
 void listener_go_on(struct listener *l);
 /* With all connections. */
@@ -358,7 +359,7 @@ void connection_arena(struct connection *c, int status, const struct arena *aren
  * ------------------------------------------------------------------------------------------- */
 
 /* Closes on threads of its own what may take long to close. */
-int closer_start(struct agent *a, struct kedge_errbuf *err);
+int closer_start(struct agent *a, struct base_errbuf *err);
 /* Shuts a connection down. Whether descriptors are left there, so that it is for the closer; what
  * else was sent is read, or the worker would hear of that and not of what it was told. */
 bool closer_is_needed(const struct listener *at, int fd);
@@ -391,20 +392,20 @@ void windows_reload(struct agent *a);
 /* ---- admin.c
  * --------------------------------------------------------------------------------------- */
 
-int admin_listen(struct agent *a, struct kedge_errbuf *err);
+int admin_listen(struct agent *a, struct base_errbuf *err);
 void admin_stop(struct agent *a);
-void admin_refuse_method(struct kedge_http_request *request, const char *allow);
+void admin_refuse_method(struct http_request *request, const char *allow);
 /* admin_windows.c: a member of the status's object, with a comma before; and metrics. */
-void windows_status(struct agent *a, struct kedge_text *t);
+void windows_status(struct agent *a, struct base_text *t);
 /* Of a pool's object: its lane's part of the device's window. */
-void windows_pool_status(const struct pool *p, struct kedge_text *t);
-void windows_metrics(struct agent *a, struct kedge_text *t);
+void windows_pool_status(const struct pool *p, struct base_text *t);
+void windows_metrics(struct agent *a, struct base_text *t);
 
 /* ---- all of it
  * ------------------------------------------------------------------------------------- */
 
-struct kedge_http_client;
-struct kedge_http_server;
+struct http_client;
+struct http_server;
 
 struct closing; /* closer.c */
 struct closer {
@@ -434,15 +435,15 @@ struct agent {
     bool stopping, terminated, device_lost;
     struct address address; /* as the device says */
     bool address_asked;     /* it is being asked, by: */
-    struct kedge_fab_ctl address_ctl;
+    struct fab_ctl address_ctl;
     uint64_t address_due_ns, address_news; /* when it is again; changes so far */
     struct clock_watch clock;
     uint64_t qp_events; /* queue pairs that the device said are in ERR */
     uint64_t started_ns;
-    struct kedge_fab *fab;
-    struct kedge_fab_port_watch port; /* of fab */
-    struct kedge_iova iova;           /* of all pools\' registrations that peers reach */
-    bool rc;                          /* the transport; else DC */
+    struct fab *fab;
+    struct fab_port_watch port; /* of fab */
+    struct fab_iova iova;       /* of all pools\' registrations that peers reach */
+    bool rc;                    /* the transport; else DC */
     /* pool.c */
     struct pool *pools[POOLS]; /* the first one is the own */
     struct {
@@ -454,7 +455,7 @@ struct agent {
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     uint32_t unused; /* the latest incarnation, of a pool that could not be made; 0: none */
     /* register.c, metaserver_call.c */
-    struct kedge_http_client *http_client;
+    struct http_client *http_client;
     uv_poll_t http_poll;
     bool registering;       /* pools that are made do so too */
     bool was_registered;    /* some metaserver has had the node in this life */
@@ -491,15 +492,15 @@ struct agent {
     /* listen.c, attach.c */
     struct listener listener[1 + AGENTD_TENANTS];
     uint32_t listeners;
-    struct kedge_log_limit accept_limit, token_limit, crowd_limit;
+    struct base_log_limit accept_limit, token_limit, crowd_limit;
     uint64_t wrong_tokens;
     struct connection *connections;
     struct waiting waiting;
     uint64_t crowded; /* connections that made room, or found none */
     /* admin.c */
-    struct kedge_http_server *admin;
+    struct http_server *admin;
     uv_poll_t admin_poll;
-    struct kedge_text answer;
+    struct base_text answer;
     /* main.c */
     uv_poll_t control_poll, fabric_events_poll;
     uv_timer_t tick;

@@ -24,16 +24,16 @@
 #include "schema/record.h"
 
 struct fenced {
-    struct kedge_fab_ctl ctl; /* of what is under way */
+    struct fab_ctl ctl; /* of what is under way */
     struct arena *arena;
-    struct fenced *next;         /* in the arena's list */
-    struct kedge_fab_mr *mr;     /* NULL: it is being registered */
-    bool ahead;                  /* nobody's yet */
-    uint32_t tenant;             /* fenced: whose it is (its index + 1) */
-    bool fenced;                 /* counts to fenced_regions */
-    bool going;                  /* it is being deregistered */
-    bool over;                   /* its session is: nobody is to be answered */
-    struct kedge_command answer; /* to what is under way */
+    struct fenced *next;        /* in the arena's list */
+    struct fab_mr *mr;          /* NULL: it is being registered */
+    bool ahead;                 /* nobody's yet */
+    uint32_t tenant;            /* fenced: whose it is (its index + 1) */
+    bool fenced;                /* counts to fenced_regions */
+    bool going;                 /* it is being deregistered */
+    bool over;                  /* its session is: nobody is to be answered */
+    struct lane_command answer; /* to what is under way */
 };
 
 static struct fenced_counts *counts_of(const struct fenced *f)
@@ -48,17 +48,16 @@ static void answer_lane(const struct fenced *f)
         lane_thread_command(p, &f->answer);
 }
 
-static void submit_op(struct fenced *f, struct kedge_fab_ctl ctl,
-                      void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct fenced *f, struct fab_ctl ctl, void (*done)(struct fab_ctl *ctl))
 {
     f->ctl = ctl;
     f->ctl.done = done;
     f->ctl.user = f;
     f->arena->pool->fab_ops++;
-    kedge_fab_submit(f->arena->pool->device.fab, &f->ctl);
+    fab_submit(f->arena->pool->device.fab, &f->ctl);
 }
 
-static struct fenced *end_op(struct kedge_fab_ctl *ctl)
+static struct fenced *end_op(struct fab_ctl *ctl)
 {
     struct fenced *f = ctl->user;
     f->arena->pool->fab_ops--;
@@ -95,16 +94,16 @@ static void forget_fenced(struct fenced *f)
 
 /* ---- going --------------------------------------------------------------------------------- */
 
-static void on_deregistered(struct kedge_fab_ctl *ctl)
+static void on_deregistered(struct fab_ctl *ctl)
 {
     struct fenced *f = end_op(ctl);
     if (ctl->status == 0) {
         answer_lane(f);
     } else { /* its worker is not told that the memory is its own: it is not */
         f->arena->lost = true;
-        kedge_log(KEDGE_LOG_ERROR,
-                  "a region's registration cannot be given back: its arena is lent no more",
-                  "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
+        base_log(BASE_LOG_ERROR,
+                 "a region's registration cannot be given back: its arena is lent no more",
+                 "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
     }
     forget_fenced(f);
 }
@@ -112,8 +111,7 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
 static void let_go(struct fenced *f)
 {
     f->going = true;
-    submit_op(f, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = f->mr}},
-              on_deregistered);
+    submit_op(f, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = f->mr}}, on_deregistered);
 }
 
 void fenced_drop(struct arena *arena)
@@ -125,15 +123,15 @@ void fenced_drop(struct arena *arena)
     }
 }
 
-static void want_dereg(struct pool *p, const struct kedge_lane_event *e)
+static void want_dereg(struct pool *p, const struct lane_event *e)
 {
     struct fenced *f = p->sessions[e->session].arena[e->fence.arena]->fenced;
     /* Of one that goes the device may have given the key to another one already. */
     while (f != NULL && (f->mr == NULL || f->going || f->ahead || f->mr->rkey != e->fence.rkey))
         f = f->next;
-    KEDGE_ASSERT(f != NULL);
-    f->answer = (struct kedge_command){
-        .kind = KEDGE_COMMAND_MR_GONE, .session = e->session, .mr = {.tag = e->fence.tag}};
+    BASE_ASSERT(f != NULL);
+    f->answer = (struct lane_command){
+        .kind = LANE_COMMAND_MR_GONE, .session = e->session, .mr = {.tag = e->fence.tag}};
     let_go(f);
 }
 
@@ -141,20 +139,20 @@ static void want_dereg(struct pool *p, const struct kedge_lane_event *e)
 
 static void say_failed(struct fenced_counts *c, int status)
 {
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     c->failed++;
-    if (!kedge_log_allow(&c->log, kedge_clock_ns(), FENCED_LOGGED_S * KEDGE_NS_PER_S, 1, NULL))
+    if (!base_log_allow(&c->log, base_clock_ns(), FENCED_LOGGED_S * BASE_NS_PER_S, 1, NULL))
         return;
     (void)device_why(status, &why);
-    kedge_log(KEDGE_LOG_ERROR, "a region could not be registered", "why=\"%s\"", why.text);
+    base_log(BASE_LOG_ERROR, "a region could not be registered", "why=\"%s\"", why.text);
 }
 
-static void on_registered(struct kedge_fab_ctl *ctl)
+static void on_registered(struct fab_ctl *ctl)
 {
     struct fenced *f = end_op(ctl);
     f->answer.mr.status = ctl->status;
     if (ctl->status != 0) {
-        f->answer.mr.reason = KEDGE_REASON_REGISTER;
+        f->answer.mr.reason = SCHEMA_REASON_REGISTER;
         say_failed(counts_of(f), ctl->status);
         answer_lane(f);
         forget_fenced(f);
@@ -171,23 +169,23 @@ static void on_registered(struct kedge_fab_ctl *ctl)
 
 static unsigned device_access(uint32_t flags)
 {
-    const bool written = (flags & (KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC)) != 0;
-    return (flags & KEDGE_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0u) |
-           (flags & KEDGE_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0u) |
-           (flags & KEDGE_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0u) |
+    const bool written = (flags & (SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC)) != 0;
+    return (flags & SCHEMA_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0u) |
+           (flags & SCHEMA_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0u) |
+           (flags & SCHEMA_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0u) |
            (written ? IBV_ACCESS_LOCAL_WRITE : 0u);
 }
 
 static struct fenced *add_fenced(struct arena *arena)
 {
     struct fenced *f = calloc(1, sizeof *f);
-    KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
+    BASE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
     *f = (struct fenced){.arena = arena, .next = arena->fenced};
     arena->fenced = f;
     return f;
 }
 
-static void on_ahead(struct kedge_fab_ctl *ctl)
+static void on_ahead(struct fab_ctl *ctl)
 {
     struct fenced *f = end_op(ctl);
     if (ctl->status != 0) { /* a region that comes asks the device, and hears why */
@@ -217,7 +215,7 @@ void fenced_ahead(struct arena *arena)
 }
 
 /* One that is made already, for what the lane asks for: it is answered. */
-static bool draw_fenced(struct arena *arena, const struct kedge_command *answer, uint64_t offset,
+static bool draw_fenced(struct arena *arena, const struct lane_command *answer, uint64_t offset,
                         uint32_t tenant, bool fenced)
 {
     struct fenced *f = arena->fenced;
@@ -246,21 +244,21 @@ static bool has_room(const struct pool *p, uint32_t tenant)
     const struct agent *a = p->agent;
     uint32_t reserved[AGENTD_TENANT_PLACES];
     quotas_reserve(a, NULL, p->config->fenced_regions, reserved);
-    return kedge_reserve_allows(p->config->fenced_regions, a->fenced.of, reserved,
-                                AGENTD_TENANT_PLACES, tenant - 1);
+    return lane_reserve_allows(p->config->fenced_regions, a->fenced.of, reserved,
+                               AGENTD_TENANT_PLACES, tenant - 1);
 }
 
-static void want_mr(struct pool *p, const struct kedge_lane_event *e)
+static void want_mr(struct pool *p, const struct lane_event *e)
 {
     const uint32_t tenant = p->sessions[e->session].tenant;
     struct arena *arena = p->sessions[e->session].arena[e->want_mr.arena];
-    struct kedge_command answer = {
-        .kind = KEDGE_COMMAND_MR_READY, .session = e->session, .mr = {.tag = e->want_mr.tag}};
+    struct lane_command answer = {
+        .kind = LANE_COMMAND_MR_READY, .session = e->session, .mr = {.tag = e->want_mr.tag}};
     struct fenced_counts *c = &p->agent->fenced;
     if (e->want_mr.fenced && !has_room(p, tenant)) {
         c->refused++;
         answer.mr.status = -EDQUOT;
-        answer.mr.reason = KEDGE_REASON_FENCED_REGIONS;
+        answer.mr.reason = SCHEMA_REASON_FENCED_REGIONS;
         lane_thread_command(p, &answer);
         return;
     }
@@ -279,9 +277,9 @@ static void want_mr(struct pool *p, const struct kedge_lane_event *e)
 }
 
 /* The session's arenas are what they were when the lane said this: its end comes after it. */
-void fenced_event(struct pool *p, const struct kedge_lane_event *e)
+void fenced_event(struct pool *p, const struct lane_event *e)
 {
-    if (e->kind == KEDGE_EVENT_WANT_MR)
+    if (e->kind == LANE_EVENT_WANT_MR)
         want_mr(p, e);
     else
         want_dereg(p, e);

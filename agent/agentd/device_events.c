@@ -8,14 +8,14 @@
 /* Nothing goes on without it, and only a new process gets rid of what is left of it. */
 static void give_up(struct agent *a, const char *what)
 {
-    kedge_log(KEDGE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", what);
+    base_log(BASE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", what);
     a->device_lost = true;
     uv_stop(&a->loop);
 }
 
-static void one_event(struct agent *a, const struct kedge_fab_event *e)
+static void one_event(struct agent *a, const struct fab_event *e)
 {
-    struct kedge_command c = {.kind = KEDGE_COMMAND_QP_FATAL};
+    struct lane_command c = {.kind = LANE_COMMAND_QP_FATAL};
     switch (e->type) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
@@ -29,7 +29,7 @@ static void one_event(struct agent *a, const struct kedge_fab_event *e)
         /* A responder's is its initiator's to end. The state is asked for here, since that may be
          * a command to the firmware: an event may be of a life that is over. One that is repaired
          * or used again meanwhile is handed to its lane behind this command, by this thread. */
-        if (kedge_fab_qp_state(e->qp) != IBV_QPS_ERR)
+        if (fab_qp_state(e->qp) != IBV_QPS_ERR)
             return;
         c.qp = e->qp; /* the lane that has it knows it */
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
@@ -54,22 +54,22 @@ static void one_event(struct agent *a, const struct kedge_fab_event *e)
     case IBV_EVENT_PKEY_CHANGE:
     case IBV_EVENT_SM_CHANGE:
     case IBV_EVENT_CLIENT_REREGISTER:
-        kedge_log(KEDGE_LOG_INFO, "the port's addresses have changed", "device=\"%s\" type=%d",
-                  a->config.device, (int)e->type);
+        base_log(BASE_LOG_INFO, "the port's addresses have changed", "device=\"%s\" type=%d",
+                 a->config.device, (int)e->type);
         address_look(a);
         return;
     default:
-        kedge_log(KEDGE_LOG_INFO, "device event", "type=%d", (int)e->type);
+        base_log(BASE_LOG_INFO, "device event", "type=%d", (int)e->type);
         return;
     }
 }
 
-void device_port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before)
+void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
 {
     struct agent *a = w->user;
-    kedge_log(KEDGE_LOG_WARN,
-              "the port has another MTU: connections that are made or fail from now on have it",
-              "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
+    base_log(BASE_LOG_WARN,
+             "the port has another MTU: connections that are made or fail from now on have it",
+             "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         paths_mtu(p);
 }
@@ -77,14 +77,14 @@ void device_port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before)
 void device_tick(struct agent *a)
 {
     if (!a->device_lost)
-        kedge_fab_port_watch_tick(&a->port, kedge_clock_ns());
+        fab_port_watch_tick(&a->port, base_clock_ns());
 }
 
 void device_events(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
-    struct kedge_fab_event e;
+    struct fab_event e;
     (void)status, (void)events;
-    while (!a->device_lost && kedge_fab_get_event(a->fab, &e))
+    while (!a->device_lost && fab_get_event(a->fab, &e))
         one_event(a, &e);
 }

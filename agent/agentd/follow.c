@@ -42,8 +42,8 @@ static bool apply_tenants(struct agent *a, const struct agentd_settings *s)
                 sessions_end_tenant(p, i + 1);
     }
     if (a->tenants.why[0] != '\0' && strcmp(before, a->tenants.why) != 0)
-        kedge_log(KEDGE_LOG_ERROR, "not all that is said of tenants can be in force",
-                  "revision=%llu why=\"%s\"", (unsigned long long)s->revision, a->tenants.why);
+        base_log(BASE_LOG_ERROR, "not all that is said of tenants can be in force",
+                 "revision=%llu why=\"%s\"", (unsigned long long)s->revision, a->tenants.why);
     return later;
 }
 
@@ -78,8 +78,8 @@ static void on_saved(void *user)
     struct settings_save *save = user;
     struct agent *a = save->agent;
     if (save->status != 0)
-        kedge_log(KEDGE_LOG_ERROR, "the settings in force are not kept for the next start",
-                  "directory=\"%s\" error=\"%s\"", a->config.state_dir, strerror(-save->status));
+        base_log(BASE_LOG_ERROR, "the settings in force are not kept for the next start",
+                 "directory=\"%s\" error=\"%s\"", a->config.state_dir, strerror(-save->status));
     free(save->text);
     save->text = NULL;
     save_next(a);
@@ -112,9 +112,9 @@ static void say_refused(struct agent *a, uint64_t revision, const char *why)
     if (strcmp(f->why, why) == 0) /* said before */
         return;
     snprintf(f->why, sizeof f->why, "%s", why);
-    kedge_log(KEDGE_LOG_ERROR, "settings cannot be applied: those before stay in force",
-              "revision=%llu in_force=%llu why=\"%s\"", (unsigned long long)revision,
-              (unsigned long long)f->applied, why);
+    base_log(BASE_LOG_ERROR, "settings cannot be applied: those before stay in force",
+             "revision=%llu in_force=%llu why=\"%s\"", (unsigned long long)revision,
+             (unsigned long long)f->applied, why);
 }
 
 static void forget_pending(struct follow *f)
@@ -127,7 +127,7 @@ static void forget_pending(struct follow *f)
 static void put_off(struct follow *f, const char *text, size_t length)
 {
     f->pending = strndup(text, length);
-    f->again_ns = kedge_clock_ns() + APPLY_AGAIN_MS * KEDGE_NS_PER_MS;
+    f->again_ns = base_clock_ns() + APPLY_AGAIN_MS * BASE_NS_PER_MS;
 }
 
 /* Decodes and applies. What cannot be understood changes nothing; a tenant that there is no room
@@ -135,9 +135,9 @@ static void put_off(struct follow *f, const char *text, size_t length)
 static int take_document(struct agent *a, const char *text, size_t length)
 {
     struct follow *f = &a->follow;
-    struct kedge_errbuf why = {""};
+    struct base_errbuf why = {""};
     struct agentd_settings *s = malloc(sizeof *s);
-    int status = s == NULL ? kedge_err(&why, -ENOMEM, "out of memory")
+    int status = s == NULL ? base_err(&why, -ENOMEM, "out of memory")
                            : agentd_settings_decode(text, length, s, &why);
     forget_pending(f);
     if (s != NULL && s->revision != 0) /* it may be all of it that is understood */
@@ -146,8 +146,8 @@ static int take_document(struct agent *a, const char *text, size_t length)
         if (apply_settings(a, s))
             put_off(f, text, length);
         if (f->applied != s->revision || f->why[0] != '\0')
-            kedge_log(KEDGE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
-                      (unsigned long long)s->revision, s->tenants, s->windows);
+            base_log(BASE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
+                     (unsigned long long)s->revision, s->tenants, s->windows);
         f->applied = s->revision;
         f->why[0] = '\0';
     } else {
@@ -180,7 +180,7 @@ static void apply_pending(struct agent *a)
     struct follow *f = &a->follow;
     struct agentd_settings *s = malloc(sizeof *s);
     bool later = true;
-    f->again_ns = kedge_clock_ns() + APPLY_AGAIN_MS * KEDGE_NS_PER_MS;
+    f->again_ns = base_clock_ns() + APPLY_AGAIN_MS * BASE_NS_PER_MS;
     if (s != NULL && agentd_settings_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
         later = apply_tenants(a, s);
         windows_apply(a);
@@ -198,18 +198,17 @@ static void try_next(struct agent *a)
     struct follow *f = &a->follow;
     f->call = 0;
     f->metaserver = (f->metaserver + 1) % a->config.metaservers;
-    f->try_ns = kedge_clock_ns() + f->backoff_ms * KEDGE_NS_PER_MS;
+    f->try_ns = base_clock_ns() + f->backoff_ms * BASE_NS_PER_MS;
     f->backoff_ms = 2 * f->backoff_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * f->backoff_ms;
 }
 
-static void on_end(void *user, const struct kedge_http_answer *answer)
+static void on_end(void *user, const struct http_answer *answer)
 {
     struct agent *a = user;
     if (answer->status == -ECANCELED && a->stopping)
         return;
-    kedge_log(KEDGE_LOG_DEBUG, "no more settings from here",
-              "metaserver=\"%s\" status=%d why=\"%s\"", a->config.metaserver[a->follow.metaserver],
-              answer->status, answer->why);
+    base_log(BASE_LOG_DEBUG, "no more settings from here", "metaserver=\"%s\" status=%d why=\"%s\"",
+             a->config.metaserver[a->follow.metaserver], answer->status, answer->why);
     if (answer->status == 401 || answer->status == 403) /* its token was deleted, or changed */
         registrations_doubt(a, a->follow.metaserver);
     try_next(a);
@@ -223,13 +222,13 @@ static void watch_configuration(struct agent *a)
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1&answers=1",
              a->config.metaserver[f->metaserver], a->config.node);
-    struct kedge_http_call c = metaserver_call(a, NULL, url, 0);
+    struct http_call c = metaserver_call(a, NULL, url, 0);
     c.timeout_ms = UINT32_MAX;
     c.silence_timeout_ms = SILENCE_MS;
     c.max_response_bytes = AGENTD_SETTINGS_BYTES;
     c.on_line = take_line;
     if (a->pools[0]->registration[f->metaserver].state != REGISTRATION_DONE ||
-        kedge_http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
+        http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
         try_next(a);
 }
 
@@ -237,7 +236,7 @@ static void on_look(uv_timer_t *timer)
 {
     struct agent *a = timer->data;
     struct follow *f = &a->follow;
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     report_step(a);
     if (f->pending != NULL && now >= f->again_ns)
         apply_pending(a);
@@ -257,8 +256,8 @@ static char *read_file(const struct agent *a, size_t *length)
     if (status == 0)
         status = state_file_read(dir, FILE_NAME, text, AGENTD_SETTINGS_BYTES, length);
     if (status != 0 && status != -ENOENT)
-        kedge_log(KEDGE_LOG_ERROR, "the settings that were in force cannot be read",
-                  "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
+        base_log(BASE_LOG_ERROR, "the settings that were in force cannot be read",
+                 "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
     if (dir >= 0)
         close(dir);
     if (status == 0)
@@ -272,7 +271,7 @@ void follow_read(struct agent *a)
     size_t length = 0;
     struct agentd_settings *s = calloc(1, sizeof *s);
     char *text = read_file(a, &length);
-    KEDGE_ASSERT(s != NULL); /* nothing has begun yet */
+    BASE_ASSERT(s != NULL); /* nothing has begun yet */
     if (text != NULL && agentd_settings_decode(text, length, s, NULL) != 0)
         memset(s, 0, sizeof *s); /* follow_load() says so */
     const struct agentd_pool pool = agentd_settings_pool(s, a->config.pool);
@@ -305,7 +304,7 @@ void follow_stop(struct agent *a)
 {
     struct follow *f = &a->follow;
     if (f->call != 0)
-        (void)kedge_http_client_cancel(a->http_client, f->call);
+        (void)http_client_cancel(a->http_client, f->call);
     f->call = 0;
     forget_pending(f);
 }

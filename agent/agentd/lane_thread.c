@@ -44,18 +44,18 @@ static void look_at_descriptors(struct pool *p, int timeout_ms)
     int n = epoll_wait(p->lane_epfd, events, EVENTS, timeout_ms);
     for (int i = 0; i < n; i++) {
         if (events[i].data.u64 == FROM_CHANNEL)
-            kedge_fab_chan_drain(p->device.chan);
+            fab_chan_drain(p->device.chan);
         else if (events[i].data.u64 != FROM_CONTROL)
-            kedge_lane_doorbell(p->lane, (uint32_t)events[i].data.u64);
+            lane_doorbell(p->lane, (uint32_t)events[i].data.u64);
     }
 }
 
 static void sleep_until_work(struct pool *p)
 {
-    uint64_t now = kedge_clock_ns();
+    uint64_t now = base_clock_ns();
     atomic_store(&p->lane_asleep,
                  true); /* before the last look: a command that comes after it kicks */
-    uint64_t due = kedge_lane_prepare_sleep(p->lane, now);
+    uint64_t due = lane_prepare_sleep(p->lane, now);
     if (due != 0 && !atomic_load(&p->lane_stop)) {
         uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
         look_at_descriptors(p, ms > 1000 ? 1000 : (int)ms);
@@ -66,8 +66,8 @@ static void sleep_until_work(struct pool *p)
 static void tell_control(struct pool *p)
 {
     uint64_t one = 1;
-    if (kedge_lane_has_events(p->lane) && write(p->events_efd, &one, sizeof one) < 0)
-        KEDGE_ASSERT(errno == EAGAIN); /* full, and so readable */
+    if (lane_has_events(p->lane) && write(p->events_efd, &one, sizeof one) < 0)
+        BASE_ASSERT(errno == EAGAIN); /* full, and so readable */
 }
 
 static void *run_lane(void *arg)
@@ -76,13 +76,13 @@ static void *run_lane(void *arg)
     uint32_t passes = 0;
     uint64_t worked_ns = 0;
     while (!atomic_load_explicit(&p->lane_stop, memory_order_relaxed)) {
-        uint64_t now = kedge_clock_ns();
-        if (kedge_lane_step(p->lane, now) > 0) {
+        uint64_t now = base_clock_ns();
+        if (lane_step(p->lane, now) > 0) {
             worked_ns = now;
             tell_control(p);
         } else if (now - worked_ns > p->config->spin_ns) {
             sleep_until_work(p);
-            worked_ns = kedge_clock_ns();
+            worked_ns = base_clock_ns();
             tell_control(p);
         }
         if (++passes % EPOLL_EVERY == 0)
@@ -96,13 +96,13 @@ static void *run_lane(void *arg)
 static void wake_worker(void *user, _Atomic uint32_t *word)
 {
     (void)user;
-    (void)kedge_futex_wake(word, 1);
+    (void)base_futex_wake(word, 1);
 }
 
 static int fill_random(void *user, void *bytes, size_t n)
 {
     (void)user;
-    return kedge_random_bytes(bytes, n);
+    return base_random_bytes(bytes, n);
 }
 
 /* What is out takes so little of the time that a request may be out, at the port's rate, that it is
@@ -110,14 +110,14 @@ static int fill_random(void *user, void *bytes, size_t n)
 static uint64_t most_bytes(const struct agent_device *d)
 {
     enum { PART = 32 };
-    return d->bound_ns / KEDGE_NS_PER_MS * d->fab->caps.port_rate / PART;
+    return d->bound_ns / BASE_NS_PER_MS * d->fab->caps.port_rate / PART;
 }
 
 /* As long as the device repeats a READ whose packets are lost. With DC all metaservers are asked
  * through one initiator, so that the next one's answer comes behind that. */
 static uint64_t lookup_timeout_ns(const struct pool *p)
 {
-    const uint64_t least_ns = LOOKUP_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    const uint64_t least_ns = LOOKUP_TIMEOUT_MS * BASE_NS_PER_MS;
     const uint64_t repeats_ns = p->device.bound_ns / 2;
     const uint64_t all_ns =
         p->device.rc || p->config->metaservers < 2 ? repeats_ns : 2 * repeats_ns;
@@ -127,7 +127,7 @@ static uint64_t lookup_timeout_ns(const struct pool *p)
 /* As long as a connected queue pair would have repeated a request. */
 static uint64_t patience_ns(const struct pool *p)
 {
-    const uint64_t least_ns = PATH_PATIENCE_MS * KEDGE_NS_PER_MS,
+    const uint64_t least_ns = PATH_PATIENCE_MS * BASE_NS_PER_MS,
                    repeats_ns = p->device.bound_ns / 2;
     return repeats_ns > least_ns ? repeats_ns : least_ns;
 }
@@ -136,7 +136,7 @@ static int make_lane(struct pool *p)
 {
     const struct agentd_config *c = p->config;
     const struct agent_device *d = &p->device;
-    struct kedge_lane_config config = {
+    struct lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
         .max_flows =
@@ -151,14 +151,13 @@ static int make_lane(struct pool *p)
         .spin_ns = c->spin_ns,
         .guess_budget = GUESS_BUDGET,
         .max_grants = MAX_GRANTS,
-        .suspect_ns =
-            SUSPECT_TIMEOUTS * kedge_fab_timeout_ns(&d->fab->caps, (uint8_t)c->ack_timeout),
+        .suspect_ns = SUSPECT_TIMEOUTS * fab_timeout_ns(&d->fab->caps, (uint8_t)c->ack_timeout),
         .port_rate = d->fab->caps.port_rate,
         .most_bytes = d->fab->caps.deadlines ? 0 : most_bytes(d),
         .lookup_timeout_ns = lookup_timeout_ns(p),
         .path_patience_ns = patience_ns(p),
-        .lookup_hedge_ns = LOOKUP_HEDGE_MS * KEDGE_NS_PER_MS,
-        .node_lease_ns = NODE_BELIEVED_S * KEDGE_NS_PER_S,
+        .lookup_hedge_ns = LOOKUP_HEDGE_MS * BASE_NS_PER_MS,
+        .node_lease_ns = NODE_BELIEVED_S * BASE_NS_PER_S,
         .mr_lease_ns = p->mr_lease_ns,
         .deadlines = d->fab->caps.deadlines,
         .posts_in_time = d->fab->caps.posts_in_time,
@@ -174,7 +173,7 @@ static int make_lane(struct pool *p)
         .incarnation = p->incarnation,
     };
     memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
-    struct kedge_lane_resources r = {
+    struct lane_resources r = {
         .fab = d->fab,
         .cq = d->cq,
         .pd = d->pd,
@@ -195,19 +194,19 @@ static int make_lane(struct pool *p)
         r.dci[i] = d->qp[1 + i];
     for (uint32_t i = 0; i < r.spares; i++)
         r.spare[i] = d->qp[1 + r.dcis + i];
-    int status = kedge_lane_new(&config, &r, &p->lane);
+    int status = lane_new(&config, &r, &p->lane);
     if (status == 0) {
-        kedge_lane_set_random(p->lane, fill_random, NULL);
-        kedge_lane_set_wake(p->lane, wake_worker, NULL);
+        lane_set_random(p->lane, fill_random, NULL);
+        lane_set_wake(p->lane, wake_worker, NULL);
     }
     return status;
 }
 
 /* On its CPU from the beginning. -EINVAL has its own sentence. */
-static int start_thread(struct pool *p, struct kedge_errbuf *err)
+static int start_thread(struct pool *p, struct base_errbuf *err)
 {
     pthread_attr_t attr;
-    const struct kedge_fab_placement *at = &p->device.placement;
+    const struct fab_placement *at = &p->device.placement;
     (void)pthread_attr_init(&attr);
     if (at->bound)
         (void)pthread_attr_setaffinity_np(&attr, sizeof at->cpus, &at->cpus);
@@ -218,14 +217,14 @@ static int start_thread(struct pool *p, struct kedge_errbuf *err)
         return 0;
     }
     if (status == -EINVAL)
-        return kedge_err(err, status,
-                         "lane_cpu = %llu: this process may not run there (see nproc, and the "
-                         "unit's AllowedCPUs; or set lane_cpu = any)",
-                         (unsigned long long)p->config->lane_cpu);
-    return kedge_err(err, status, "the lane cannot begin: %s (raise TasksMax?)", strerror(-status));
+        return base_err(err, status,
+                        "lane_cpu = %llu: this process may not run there (see nproc, and the "
+                        "unit's AllowedCPUs; or set lane_cpu = any)",
+                        (unsigned long long)p->config->lane_cpu);
+    return base_err(err, status, "the lane cannot begin: %s (raise TasksMax?)", strerror(-status));
 }
 
-int lane_thread_start(struct pool *p, struct kedge_errbuf *err)
+int lane_thread_start(struct pool *p, struct base_errbuf *err)
 {
     p->lane_epfd = epoll_create1(EPOLL_CLOEXEC);
     p->lane_kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -233,21 +232,21 @@ int lane_thread_start(struct pool *p, struct kedge_errbuf *err)
     if (p->lane_epfd < 0 || p->lane_kick < 0 || p->events_efd < 0 ||
         watch_fd(p, p->device.chan->fd, FROM_CHANNEL) != 0 ||
         watch_fd(p, p->lane_kick, FROM_CONTROL) != 0)
-        return kedge_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
-                         strerror(errno));
+        return base_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
+                        strerror(errno));
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         p->registration[i].lane.number = i; /* as the lane is to name it */
     int status = make_lane(p);
     if (status == 0)
         return start_thread(p, err);
-    return kedge_err(err, status, "the lane cannot begin: %s", strerror(-status));
+    return base_err(err, status, "the lane cannot begin: %s", strerror(-status));
 }
 
 static void kick_lane(struct pool *p)
 {
     uint64_t one = 1;
     if (write(p->lane_kick, &one, sizeof one) < 0)
-        KEDGE_ASSERT(errno == EAGAIN);
+        BASE_ASSERT(errno == EAGAIN);
 }
 
 void lane_thread_stop(struct pool *p)
@@ -258,17 +257,17 @@ void lane_thread_stop(struct pool *p)
         pthread_join(p->thread, NULL);
         p->thread_runs = false;
     }
-    struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DESTROY_AH};
-    while (p->lane != NULL && (drop.ah.x = kedge_lane_take_ah(p->lane)) != NULL)
-        (void)kedge_fab_call(p->device.fab, &drop);
+    struct fab_ctl drop = {.kind = FAB_DESTROY_AH};
+    while (p->lane != NULL && (drop.ah.x = lane_take_ah(p->lane)) != NULL)
+        (void)fab_call(p->device.fab, &drop);
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
         if ((drop.ah.x = p->registration[i].lane.ah) != NULL)
-            (void)kedge_fab_call(p->device.fab, &drop);
+            (void)fab_call(p->device.fab, &drop);
         if ((drop.ah.x = p->registration[i].before) != NULL)
-            (void)kedge_fab_call(p->device.fab, &drop);
+            (void)fab_call(p->device.fab, &drop);
         p->registration[i].lane.ah = p->registration[i].before = NULL;
     }
-    kedge_lane_free(p->lane);
+    lane_free(p->lane);
     p->lane = NULL;
     int fds[] = {p->lane_epfd, p->lane_kick, p->events_efd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
@@ -277,9 +276,9 @@ void lane_thread_stop(struct pool *p)
     p->lane_epfd = p->lane_kick = p->events_efd = -1;
 }
 
-void lane_thread_command(struct pool *p, const struct kedge_command *command)
+void lane_thread_command(struct pool *p, const struct lane_command *command)
 {
-    while (kedge_lane_command(p->lane, command) != 0) {
+    while (lane_command(p->lane, command) != 0) {
         kick_lane(p);
         usleep(100); /* the lane takes all of them in each pass */
     }

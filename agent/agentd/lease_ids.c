@@ -17,7 +17,7 @@ const char *agentd_worker_id_format(const struct agentd_worker_id *id, char out[
 static bool parse_serial(const char *text, uint32_t *out)
 {
     uint8_t b[4];
-    if (strlen(text) != 8 || kedge_hex_decode(text, b, 4) != 0)
+    if (strlen(text) != 8 || base_hex_decode(text, b, 4) != 0)
         return false;
     *out = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
     return true;
@@ -40,8 +40,8 @@ bool agentd_id_parse(const char *text, struct agentd_worker_id *out, uint32_t *n
         return false;
     if (last != NULL)
         *last++ = '\0';
-    if (kedge_parse_u64(copy, 0, UINT32_MAX, &session) != 0 || !parse_serial(serial, &id.serial) ||
-        (last != NULL && kedge_parse_u64(last, 1, UINT32_MAX, &n) != 0))
+    if (base_parse_u64(copy, 0, UINT32_MAX, &session) != 0 || !parse_serial(serial, &id.serial) ||
+        (last != NULL && base_parse_u64(last, 1, UINT32_MAX, &n) != 0))
         return false;
     id.session = (uint32_t)session;
     *out = id;
@@ -54,7 +54,7 @@ const char *agentd_cursor_format(const struct agentd_cursor *at, char out[AGENTD
 {
     char text[CURSOR_TEXT];
     int length = snprintf(text, sizeof text, "%u.%u", at->session, at->place);
-    (void)kedge_base64_encode(KEDGE_BASE64URL, text, (size_t)length, out);
+    (void)base_base64_encode(BASE_BASE64URL, text, (size_t)length, out);
     return out;
 }
 
@@ -63,16 +63,16 @@ bool agentd_cursor_parse(const char *text, struct agentd_cursor *out)
     char decoded[CURSOR_TEXT];
     uint64_t session, place;
     size_t length;
-    if (kedge_base64_decode(KEDGE_BASE64URL, text, strlen(text), decoded, sizeof decoded - 1,
-                            &length) != 0)
+    if (base_base64_decode(BASE_BASE64URL, text, strlen(text), decoded, sizeof decoded - 1,
+                           &length) != 0)
         return false;
     decoded[length] = '\0';
     char *dot = strchr(decoded, '.');
     if (dot == NULL || strlen(decoded) != length)
         return false;
     *dot++ = '\0';
-    if (kedge_parse_u64(decoded, 0, UINT32_MAX, &session) != 0 ||
-        kedge_parse_u64(dot, 0, UINT32_MAX, &place) != 0)
+    if (base_parse_u64(decoded, 0, UINT32_MAX, &session) != 0 ||
+        base_parse_u64(dot, 0, UINT32_MAX, &place) != 0)
         return false;
     *out = (struct agentd_cursor){.session = (uint32_t)session, .place = (uint32_t)place};
     return true;

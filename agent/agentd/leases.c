@@ -25,7 +25,7 @@ enum {
 
 int leases_start(struct agent *a)
 {
-    return kedge_random_bytes(&a->serial, sizeof a->serial);
+    return base_random_bytes(&a->serial, sizeof a->serial);
 }
 
 /* ---- whose --------------------------------------------------------------------------------- */
@@ -86,31 +86,31 @@ static struct revocation *find_revocation(struct pool *p, uint32_t tag)
 static struct renewal *find_renewal(struct pool *p, uint32_t tag)
 {
     for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
-        for (uint32_t i = 0; i < KEDGE_SESSION_MAX_ARENAS; i++)
+        for (uint32_t i = 0; i < LANE_SESSION_MAX_ARENAS; i++)
             if (r->renewal[i].arena != NULL && r->renewal[i].stage == RENEWAL_ASKED &&
                 r->renewal[i].tag == tag)
                 return &r->renewal[i];
     return NULL;
 }
 
-bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out)
+bool lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out)
 {
-    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
-        if (kedge_lane_lease(s->memory, i, out) && out->number == number)
+    for (uint32_t i = 0; i < lane_leases(s->memory); i++)
+        if (lane_lease(s->memory, i, out) && out->number == number)
             return true;
     return false;
 }
 
-bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_lease *lease)
+bool revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease)
 {
-    return lease->state == KEDGE_LEASE_REVOKED ||
+    return lease->state == LANE_LEASE_REVOKED ||
            (!lease->own && (r->freed >> lease->arena & 1) != 0);
 }
 
 bool revocation_is_over(const struct revocation *r)
 {
     const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
-    struct kedge_lane_lease now;
+    struct lane_lease now;
     for (uint32_t i = 0; s != NULL && i < r->count; i++)
         if (lease_find(s, r->lease[i].number, &now) && !revocation_is_over_for(r, &now))
             return false;
@@ -127,9 +127,9 @@ static void forget_revocation(struct revocation *r)
     free(r);
 }
 
-static void tell_lane(const struct revocation *r, enum kedge_command_kind kind)
+static void tell_lane(const struct revocation *r, enum lane_command_kind kind)
 {
-    const struct kedge_command command = {.kind = kind, .session = number_of(r)};
+    const struct lane_command command = {.kind = kind, .session = number_of(r)};
     if (r->pool->lane != NULL && live_session(r) != NULL)
         lane_thread_command(r->pool, &command);
 }
@@ -139,7 +139,7 @@ static void end_revocation(struct revocation *r, int status)
 {
     r->stage = SETTLED;
     if (r->force) /* its worker's new regions wait for no other registration any more */
-        tell_lane(r, KEDGE_COMMAND_FORCE_OVER);
+        tell_lane(r, LANE_COMMAND_FORCE_OVER);
     if (asker_waits(r->by) && status == 0 && r->failed == 0 && !revocation_is_over(r))
         return;
     if (asker_waits(r->by))
@@ -147,7 +147,7 @@ static void end_revocation(struct revocation *r, int status)
     forget_revocation(r);
 }
 
-static void add_lease(struct revocation *r, const struct kedge_lane_lease *lease)
+static void add_lease(struct revocation *r, const struct lane_lease *lease)
 {
     for (uint32_t i = 0; i < r->count; i++)
         if (r->lease[i].number == lease->number)
@@ -157,20 +157,19 @@ static void add_lease(struct revocation *r, const struct kedge_lane_lease *lease
 }
 
 /* By force all that peers may still reach in those arenas. */
-static bool takes_lease(const struct revocation *r, uint32_t arenas,
-                        const struct kedge_lane_lease *lease)
+static bool takes_lease(const struct revocation *r, uint32_t arenas, const struct lane_lease *lease)
 {
     const bool asked = r->number == 0 || lease->number == r->number;
-    return asked || ((arenas >> lease->arena & 1) != 0 && !lease->own &&
-                     lease->state != KEDGE_LEASE_REVOKED);
+    return asked ||
+           ((arenas >> lease->arena & 1) != 0 && !lease->own && lease->state != LANE_LEASE_REVOKED);
 }
 
 static void collect_leases(struct revocation *r, const struct agent_session *s, uint32_t arenas,
                            uint32_t last)
 {
-    struct kedge_lane_lease lease;
-    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
-        if (kedge_lane_lease(s->memory, i, &lease) && lease.number <= last &&
+    struct lane_lease lease;
+    for (uint32_t i = 0; i < lane_leases(s->memory); i++)
+        if (lane_lease(s->memory, i, &lease) && lease.number <= last &&
             takes_lease(r, arenas, &lease))
             add_lease(r, &lease);
 }
@@ -180,7 +179,7 @@ static uint32_t arenas_of(const struct revocation *r)
 {
     uint32_t arenas = 0;
     for (uint32_t i = 0; i < r->count; i++)
-        if (r->lease[i].state != KEDGE_LEASE_REVOKED && !r->lease[i].own)
+        if (r->lease[i].state != LANE_LEASE_REVOKED && !r->lease[i].own)
             arenas |= 1u << r->lease[i].arena;
     return arenas;
 }
@@ -191,10 +190,9 @@ static void collect_revoked(struct revocation *r)
 {
     const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     const uint32_t arenas = r->force ? arenas_of(r) : 0;
-    struct kedge_lane_lease lease;
-    for (uint32_t i = 0; s != NULL && i < kedge_lane_leases(s->memory); i++)
-        if (kedge_lane_lease(s->memory, i, &lease) && lease.revoked &&
-            takes_lease(r, arenas, &lease))
+    struct lane_lease lease;
+    for (uint32_t i = 0; s != NULL && i < lane_leases(s->memory); i++)
+        if (lane_lease(s->memory, i, &lease) && lease.revoked && takes_lease(r, arenas, &lease))
             add_lease(r, &lease);
 }
 
@@ -216,7 +214,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
     r->number = number;
     r->force = force;
     r->tag = ++p->leases.tag;
-    r->begun_ns = kedge_clock_ns();
+    r->begun_ns = base_clock_ns();
     uint32_t arenas = 0;
     collect_leases(r, s, 0, UINT32_MAX);
     if (force) {
@@ -227,13 +225,13 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
     }
     r->next = p->leases.list;
     p->leases.list = r;
-    struct kedge_command command = {.kind = KEDGE_COMMAND_REVOKE,
-                                    .session = number_of(r),
-                                    .revoke = {.tag = r->tag,
-                                               .number = arenas != 0 ? 0 : number,
-                                               .arenas = force ? arenas : UINT32_MAX,
-                                               .own = number == 0,
-                                               .force = force}};
+    struct lane_command command = {.kind = LANE_COMMAND_REVOKE,
+                                   .session = number_of(r),
+                                   .revoke = {.tag = r->tag,
+                                              .number = arenas != 0 ? 0 : number,
+                                              .arenas = force ? arenas : UINT32_MAX,
+                                              .own = number == 0,
+                                              .force = force}};
     lane_thread_command(p, &command);
     return 0;
 }
@@ -253,15 +251,15 @@ static void release_arena(struct renewal *n)
     arena_retire(arena);
 }
 
-static void submit_op(struct renewal *n, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct renewal *n, void (*done)(struct fab_ctl *ctl))
 {
     n->ctl.done = done;
     n->ctl.user = n;
     n->of->pool->fab_ops++;
-    kedge_fab_submit(n->of->pool->device.fab, &n->ctl);
+    fab_submit(n->of->pool->device.fab, &n->ctl);
 }
 
-static struct renewal *end_op(struct kedge_fab_ctl *ctl)
+static struct renewal *end_op(struct fab_ctl *ctl)
 {
     struct renewal *n = ctl->user;
     n->of->pool->fab_ops--;
@@ -276,25 +274,25 @@ static void say_lost(struct renewal *n, int status)
         return;
     n->of->failed = status;
     n->arena->lost = true;
-    kedge_log(KEDGE_LOG_ERROR, "a registration cannot be given back: its arena is lent no more",
-              "session=%u arena=%u error=\"%s\"", n->of->owner.id.session, n->number,
-              strerror(-status));
+    base_log(BASE_LOG_ERROR, "a registration cannot be given back: its arena is lent no more",
+             "session=%u arena=%u error=\"%s\"", n->of->owner.id.session, n->number,
+             strerror(-status));
 }
 
 static void say_freed(const struct renewal *n)
 {
     const struct revocation *r = n->of;
-    const struct kedge_command command = {
-        .kind = KEDGE_COMMAND_FENCED, .session = number_of(r), .tag = n->fence_tag};
-    kedge_log(KEDGE_LOG_WARN, "an arena's registration was taken away by the operator",
-              "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
-              r->owner.tenant, (int)r->owner.pid, n->number,
-              (unsigned long long)((kedge_clock_ns() - r->begun_ns) / 1000));
+    const struct lane_command command = {
+        .kind = LANE_COMMAND_FENCED, .session = number_of(r), .tag = n->fence_tag};
+    base_log(BASE_LOG_WARN, "an arena's registration was taken away by the operator",
+             "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
+             r->owner.tenant, (int)r->owner.pid, n->number,
+             (unsigned long long)((base_clock_ns() - r->begun_ns) / 1000));
     if (r->pool->lane != NULL && live_session(r) != NULL)
         lane_thread_command(r->pool, &command);
 }
 
-static void on_deregistered(struct kedge_fab_ctl *ctl)
+static void on_deregistered(struct fab_ctl *ctl)
 {
     struct renewal *n = end_op(ctl);
     struct revocation *r = n->of;
@@ -309,7 +307,7 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
 }
 
 /* The new registration is of no use: its worker has ended, and with it goes the former. */
-static void on_given_up(struct kedge_fab_ctl *ctl)
+static void on_given_up(struct fab_ctl *ctl)
 {
     struct renewal *n = end_op(ctl);
     struct revocation *r = n->of;
@@ -322,7 +320,7 @@ static void on_given_up(struct kedge_fab_ctl *ctl)
 static void give_up(struct renewal *n)
 {
     n->stage = RENEWAL_DEREGISTERING;
-    n->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = n->mr}};
+    n->ctl = (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = n->mr}};
     submit_op(n, on_given_up);
 }
 
@@ -342,7 +340,7 @@ static void on_not_registered(struct renewal *n, int status)
     go_on(r);
 }
 
-static void on_registered(struct kedge_fab_ctl *ctl)
+static void on_registered(struct fab_ctl *ctl)
 {
     struct renewal *n = end_op(ctl);
     struct revocation *r = n->of;
@@ -358,20 +356,20 @@ static void on_registered(struct kedge_fab_ctl *ctl)
     }
     n->stage = RENEWAL_ASKED;
     n->tag = ++p->leases.tag;
-    struct kedge_command command = {.kind = KEDGE_COMMAND_ARENA_RENEW,
-                                    .session = number_of(r),
-                                    .renew = {.tag = n->tag,
-                                              .number = n->number,
-                                              .lkey = n->mr->lkey,
-                                              .rkey = n->mr->rkey,
-                                              .iova = n->mr->addr}};
+    struct lane_command command = {.kind = LANE_COMMAND_ARENA_RENEW,
+                                   .session = number_of(r),
+                                   .renew = {.tag = n->tag,
+                                             .number = n->number,
+                                             .lkey = n->mr->lkey,
+                                             .rkey = n->mr->rkey,
+                                             .iova = n->mr->addr}};
     lane_thread_command(p, &command);
 }
 
 static void begin_renewal(struct revocation *r, struct agent_session *s, uint32_t number)
 {
     struct renewal *n = &r->renewal[number];
-    KEDGE_ASSERT(number < s->arenas && !s->arena[number]->busy);
+    BASE_ASSERT(number < s->arenas && !s->arena[number]->busy);
     *n = (struct renewal){.of = r,
                           .arena = s->arena[number],
                           .number = number,
@@ -400,15 +398,15 @@ static void go_on(struct revocation *r)
 
 /* ---- what the lane answers ----------------------------------------------------------------- */
 
-static void on_revoked(struct revocation *r, const struct kedge_lane_event *e)
+static void on_revoked(struct revocation *r, const struct lane_event *e)
 {
     if (e->answer.status == 0)
         collect_revoked(r);
     if (e->answer.taken > 0)
-        kedge_log(KEDGE_LOG_WARN, "leases were revoked by the operator",
-                  "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
-                  r->owner.id.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
-                  e->answer.taken, r->number, r->force ? "true" : "false");
+        base_log(BASE_LOG_WARN, "leases were revoked by the operator",
+                 "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
+                 r->owner.id.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
+                 e->answer.taken, r->number, r->force ? "true" : "false");
     if (e->answer.status != 0 || !r->force) {
         end_revocation(r, e->answer.status);
         return;
@@ -417,7 +415,7 @@ static void on_revoked(struct revocation *r, const struct kedge_lane_event *e)
     go_on(r);
 }
 
-static void on_renewed(struct renewal *n, const struct kedge_lane_event *e)
+static void on_renewed(struct renewal *n, const struct lane_event *e)
 {
     struct revocation *r = n->of;
     struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
@@ -427,25 +425,25 @@ static void on_renewed(struct renewal *n, const struct kedge_lane_event *e)
     }
     if (s != NULL) /* what the lane took with the arena; what is registered meanwhile waits there */
         collect_leases(r, s, 1u << n->number, e->answer.last);
-    struct kedge_fab_mr *old = n->arena->mr;
+    struct fab_mr *old = n->arena->mr;
     n->arena->mr = n->mr;
     n->mr = old;
     n->fence_tag = e->answer.fence_tag;
     n->stage = RENEWAL_DEREGISTERING;
-    n->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = old}};
+    n->ctl = (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = old}};
     submit_op(n, on_deregistered);
 }
 
-void leases_event(struct pool *p, const struct kedge_lane_event *e)
+void leases_event(struct pool *p, const struct lane_event *e)
 {
     p->leases.revoked += e->answer.taken;
-    if (e->kind == KEDGE_EVENT_REVOKED) {
+    if (e->kind == LANE_EVENT_REVOKED) {
         struct revocation *r = find_revocation(p, e->answer.tag);
-        KEDGE_ASSERT(r != NULL);
+        BASE_ASSERT(r != NULL);
         on_revoked(r, e);
     } else {
         struct renewal *n = find_renewal(p, e->answer.tag);
-        KEDGE_ASSERT(n != NULL);
+        BASE_ASSERT(n != NULL);
         on_renewed(n, e);
     }
 }
@@ -455,14 +453,14 @@ void leases_event(struct pool *p, const struct kedge_lane_event *e)
  * no region that he does not know of. */
 void leases_tick(struct pool *p)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
-        if (r->stage == FORCING && now - r->begun_ns > (uint64_t)HELD_MS * KEDGE_NS_PER_MS)
-            tell_lane(r, KEDGE_COMMAND_FORCE_LATE);
+        if (r->stage == FORCING && now - r->begun_ns > (uint64_t)HELD_MS * BASE_NS_PER_MS)
+            tell_lane(r, LANE_COMMAND_FORCE_LATE);
         const bool over = r->stage == SETTLED && revocation_is_over(r);
         if (asker_waits(r->by) &&
-            (over || now - r->begun_ns > (uint64_t)ANSWER_MS * KEDGE_NS_PER_MS ||
+            (over || now - r->begun_ns > (uint64_t)ANSWER_MS * BASE_NS_PER_MS ||
              asker_is_gone(r->by)))
             revocation_reply(r, 0);
         if (!asker_waits(r->by) && r->stage == SETTLED)
@@ -470,7 +468,7 @@ void leases_tick(struct pool *p)
     }
 }
 
-void leases_abandon(void *user, struct kedge_http_request *request)
+void leases_abandon(void *user, struct http_request *request)
 {
     const struct agent *a = user;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
@@ -495,7 +493,7 @@ void leases_stop(struct pool *p)
             forget_revocation(r);
             continue;
         }
-        for (uint32_t i = 0; i < KEDGE_SESSION_MAX_ARENAS; i++)
+        for (uint32_t i = 0; i < LANE_SESSION_MAX_ARENAS; i++)
             if (r->renewal[i].arena != NULL && r->renewal[i].stage == RENEWAL_ASKED)
                 give_up(&r->renewal[i]);
     }

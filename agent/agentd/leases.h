@@ -28,8 +28,8 @@ struct renewal {
     enum { RENEWAL_REGISTERING, RENEWAL_ASKED /* the lane */, RENEWAL_DEREGISTERING } stage;
     uint32_t tag; /* of the command to the lane */
     uint32_t fence_tag;
-    struct kedge_fab_mr *mr; /* the registration to come; DEREGISTERING: the one that goes */
-    struct kedge_fab_ctl ctl;
+    struct fab_mr *mr; /* the registration to come; DEREGISTERING: the one that goes */
+    struct fab_ctl ctl;
 };
 
 /* One that the operator has asked for. Of each worker one is forced at a time. */
@@ -46,12 +46,12 @@ struct revocation {
     uint32_t arenas; /* whose renewal is still to begin */
     uint32_t freed;  /* whose registration is gone */
     uint32_t under_way;
-    struct renewal renewal[KEDGE_SESSION_MAX_ARENAS];
+    struct renewal renewal[LANE_SESSION_MAX_ARENAS];
     bool in_turn; /* there was no room for all the registrations beside the former ones */
     int failed;   /* why an arena has no other registration */
     uint64_t begun_ns;
     uint32_t count;
-    struct kedge_lane_lease lease[2 * MRS_PER_SESSION]; /* that it takes away */
+    struct lane_lease lease[2 * MRS_PER_SESSION]; /* that it takes away */
 };
 
 /* Whether the session is there and has leases to show. */
@@ -63,11 +63,11 @@ struct agent_session *lease_at(const struct agent *a, uint32_t place);
 /* A worker's session, or NULL: it is gone. */
 struct agent_session *lease_session(const struct agent *a, const struct agentd_worker_id *id);
 /* Its lease of that number. False: there is none. */
-bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out);
+bool lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out);
 /* Whether no peer can reach any of what it takes away, or one of that: its registration is gone, or
  * the lane says so. */
 bool revocation_is_over(const struct revocation *r);
-bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_lease *lease);
+bool revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease);
 
 /* Begins to revoke a lease (by its number) or all (0) of a live session for who asks, which
  * revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker is
@@ -79,8 +79,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
 void leases_look(struct agent *a, const struct held_request *request, bool leases);
 bool leases_revoke(struct agent *a, const struct held_request *request);
 /* admin_leases.c: /v1/leases and /v1/workers. False: the path is none of them. */
-bool leases_handle(struct agent *a, struct kedge_http_request *request,
-                   enum kedge_http_verdict *verdict);
+bool leases_handle(struct agent *a, struct http_request *request, enum http_verdict *verdict);
 /* Questions of metaservers get no answer any more. */
 void leases_forget_asked(struct agent *a);
 /* Answers r->by. status: 0, and r says how far it is; or -errno. */

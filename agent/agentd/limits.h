@@ -11,9 +11,9 @@
 
 enum {
     /* One session, beside `sq_slots`, `cq_slots`, `max_vqps`, `max_inflight` and the tenant's
-     * quotas. Arenas: KEDGE_SESSION_MAX_ARENAS. */
+     * quotas. Arenas: LANE_SESSION_MAX_ARENAS. */
     MRS_PER_SESSION = 256,
-    MAX_GRANTS = KEDGE_SESSION_IMPORTS,
+    MAX_GRANTS = SCHEMA_SESSION_IMPORTS,
     GUESS_BUDGET = 64,     /* wrong remote keys before it ends */
     MESSAGES_PER_S = 200,  /* on the attach socket before it ends: the rings are for more */
     ATTACH_MS = 5000,      /* from connecting to attaching; libkedge waits as long */

@@ -30,10 +30,10 @@ static void on_accept_again(uv_timer_t *timer)
 static void pause_accepting(struct listener *l, const char *why)
 {
     uint32_t suppressed;
-    if (kedge_log_allow(&l->agent->accept_limit, kedge_clock_ns(), PAUSE_LOGGED_S * KEDGE_NS_PER_S,
-                        1, &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u", why,
-                  suppressed);
+    if (base_log_allow(&l->agent->accept_limit, base_clock_ns(), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
+                       &suppressed))
+        base_log(BASE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u", why,
+                 suppressed);
     (void)uv_poll_stop(&l->poll);
     (void)uv_timer_start(&l->again, on_accept_again, ACCEPT_PAUSE_MS, 0);
 }
@@ -71,20 +71,20 @@ static void on_connection(uv_poll_t *poll, int status, int events)
  * ------------------------------------------------------------------------------------------- */
 
 /* A socket file that nobody listens on any more is in the way; anything else is somebody's. */
-static int clear_the_way(const struct sockaddr_un *at, struct kedge_errbuf *err)
+static int clear_the_way(const struct sockaddr_un *at, struct base_errbuf *err)
 {
     struct stat st;
     if (lstat(at->sun_path, &st) != 0)
         return 0;
     if (!S_ISSOCK(st.st_mode))
-        return kedge_err(err, -EEXIST, "%s exists and is no socket: remove it, or change `socket`",
-                         at->sun_path);
+        return base_err(err, -EEXIST, "%s exists and is no socket: remove it, or change `socket`",
+                        at->sun_path);
     int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     int status = connect(probe, (const struct sockaddr *)at, sizeof *at) == 0 ? 0 : errno;
     close(probe);
     if (status != ECONNREFUSED)
-        return kedge_err(err, -EADDRINUSE,
-                         "another agent listens on %s: stop it, or change `socket`", at->sun_path);
+        return base_err(err, -EADDRINUSE,
+                        "another agent listens on %s: stop it, or change `socket`", at->sun_path);
     (void)unlink(at->sun_path);
     return 0;
 }
@@ -92,30 +92,30 @@ static int clear_the_way(const struct sockaddr_un *at, struct kedge_errbuf *err)
 /* Nobody can connect before it listens, and then its mode is as it should be; and a connection
  * takes over then whether descriptors can be sent to it. */
 static int open_socket(struct listener *l, const struct sockaddr_un *at, mode_t mode,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    l->refuses_fds = l->fd >= 0 && kedge_fds_refuse(l->fd) == 0;
+    l->refuses_fds = l->fd >= 0 && base_fds_refuse(l->fd) == 0;
     if (l->fd >= 0 && bind(l->fd, (const struct sockaddr *)at, sizeof *at) == 0 &&
         chmod(l->path, mode) == 0 && listen(l->fd, BACKLOG) == 0)
         return 0;
     int status = -errno;
     if (l->fd >= 0)
         close(l->fd);
-    return kedge_err(err, status,
-                     "cannot listen on %s: %s (its directory must exist and be writable by uid %u)",
-                     l->path, strerror(-status), (unsigned)geteuid());
+    return base_err(err, status,
+                    "cannot listen on %s: %s (its directory must exist and be writable by uid %u)",
+                    l->path, strerror(-status), (unsigned)geteuid());
 }
 
 static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t mode,
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     struct listener *l = &a->listener[a->listeners];
     if (strlen(path) >= sizeof at.sun_path)
-        return kedge_err(err, -ENAMETOOLONG,
-                         "`socket` is longer than the %zu bytes that a Unix socket's path can have",
-                         sizeof at.sun_path - 1);
+        return base_err(err, -ENAMETOOLONG,
+                        "`socket` is longer than the %zu bytes that a Unix socket's path can have",
+                        sizeof at.sun_path - 1);
     *l = (struct listener){.agent = a, .tenant = tenant};
     memcpy(at.sun_path, path, strlen(path));
     memcpy(l->path, path, strlen(path));
@@ -136,7 +136,7 @@ static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t 
     return 0;
 }
 
-int attach_listen(struct agent *a, struct kedge_errbuf *err)
+int attach_listen(struct agent *a, struct base_errbuf *err)
 {
     int status = listen_at(a, a->config.socket, 0, 0666, err);
     for (uint32_t i = 0; i < a->config.tenants && status == 0; i++) {

@@ -42,7 +42,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
     (void)status, (void)events;
-    (void)kedge_fab_run(a->fab);
+    (void)fab_run(a->fab);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         paths_step(p);
 }
@@ -63,29 +63,29 @@ static void on_tick(uv_timer_t *timer)
     proofs_tick(a);
     pools_step(a);
     windows_share(a);
-    kedge_notify_tick(kedge_clock_ns());
+    base_notify_tick(base_clock_ns());
 }
 
 static void on_signal(uv_signal_t *sig, int number)
 {
     struct agent *a = sig->data;
-    kedge_log(KEDGE_LOG_INFO, "stopping", "signal=%d", number);
+    base_log(BASE_LOG_INFO, "stopping", "signal=%d", number);
     a->terminated = true;
     uv_stop(&a->loop);
 }
 
 static void tell_ready(const struct agent *a)
 {
-    char gid[KEDGE_GID_TEXT], status[KEDGE_NOTIFY_TEXT];
+    char gid[BASE_GID_TEXT], status[BASE_NOTIFY_TEXT];
     snprintf(status, sizeof status, "node %.200s, gid %s", a->config.node,
-             kedge_gid_format(a->fab->caps.gid, gid));
-    kedge_notify_ready(status);
+             base_gid_format(a->fab->caps.gid, gid));
+    base_notify_ready(status);
 }
 
 static void on_hangup(uv_signal_t *sig, int number)
 {
     (void)number;
-    kedge_notify_reloading();
+    base_notify_reloading();
     windows_reload(sig->data);
     tell_ready(sig->data);
 }
@@ -110,25 +110,24 @@ static bool is_told_to_stop(void)
 }
 
 static int hear_signal(struct agent *a, uv_signal_t *sig, int number, uv_signal_cb heard,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     int status = uv_signal_init(&a->loop, sig);
     if (status == 0)
         status = uv_signal_start(sig, heard, number);
-    return status == 0
-               ? 0
-               : kedge_err(err, status, "signals cannot be heard: %s%s", uv_strerror(status),
-                           status == -EMFILE ? " (raise LimitNOFILE)" : "");
+    return status == 0 ? 0
+                       : base_err(err, status, "signals cannot be heard: %s%s", uv_strerror(status),
+                                  status == -EMFILE ? " (raise LimitNOFILE)" : "");
 }
 
-static int watch_events(struct agent *a, struct kedge_errbuf *err)
+static int watch_events(struct agent *a, struct base_errbuf *err)
 {
     a->control_poll.data = a->fabric_events_poll.data = a;
     a->tick.data = a->term.data = a->interrupt.data = a->hangup.data = a;
-    int status = fd_watch(&a->loop, &a->control_poll, kedge_fab_ctl_fd(a->fab), on_control, err);
+    int status = fd_watch(&a->loop, &a->control_poll, fab_ctl_fd(a->fab), on_control, err);
     if (status == 0)
-        status = fd_watch(&a->loop, &a->fabric_events_poll, kedge_fab_event_fd(a->fab),
-                          device_events, err);
+        status =
+            fd_watch(&a->loop, &a->fabric_events_poll, fab_event_fd(a->fab), device_events, err);
     if (status == 0)
         status = hear_signal(a, &a->term, SIGTERM, on_signal, err);
     if (status == 0)
@@ -145,15 +144,15 @@ static int watch_events(struct agent *a, struct kedge_errbuf *err)
 /* ---- starting and stopping
  * -------------------------------------------------------------------------------- */
 
-static int start_agent(struct agent *a, struct kedge_errbuf *err)
+static int start_agent(struct agent *a, struct base_errbuf *err)
 {
     int lost = 0;
-    int status = agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
+    int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
                                          a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
                                          &a->incarnation, &lost, err);
     if (lost)
-        kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
-                  a->incarnation);
+        base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
+                 a->incarnation);
     if (status == 0)
         status = tasks_start(&a->tasks, &a->loop, err);
     if (status == 0)
@@ -161,7 +160,7 @@ static int start_agent(struct agent *a, struct kedge_errbuf *err)
     if (status == 0)
         status = fabric_open(a, err);
     if (status == 0 && (status = leases_start(a)) != 0)
-        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
+        return base_err(err, status, "there are no random numbers: %s", strerror(-status));
     if (status != 0)
         return status;
     address_init(a);
@@ -204,11 +203,11 @@ static bool begins_anew(const struct agent *a)
 /* The lane says why before the sockets close: a worker believes what it sees first. */
 static void wait_until_told(const struct agent *a)
 {
-    const uint64_t end = kedge_clock_ns() + TOLD_MS * KEDGE_NS_PER_MS;
+    const uint64_t end = base_clock_ns() + TOLD_MS * BASE_NS_PER_MS;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
             while (p->sessions[i].stage == STAGE_ENDING &&
-                   atomic_load(&p->sessions[i].ro->ended) == 0 && kedge_clock_ns() < end)
+                   atomic_load(&p->sessions[i].ro->ended) == 0 && base_clock_ns() < end)
                 usleep(100);
 }
 
@@ -218,7 +217,7 @@ static void stop_agent(struct agent *a)
     a->stopping = true;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         p->stopping = true;
-    pools_end_sessions(a, begins_anew(a) ? KEDGE_REASON_RESTARTED : KEDGE_REASON_DRAIN);
+    pools_end_sessions(a, begins_anew(a) ? SCHEMA_REASON_RESTARTED : SCHEMA_REASON_DRAIN);
     wait_until_told(a);
     attach_stop(a);
     follow_stop(a);
@@ -238,32 +237,32 @@ static void stop_agent(struct agent *a)
 
 static int serve_agent(struct agent *a)
 {
-    struct kedge_errbuf err = {""};
-    char gid[KEDGE_GID_TEXT];
+    struct base_errbuf err = {""};
+    char gid[BASE_GID_TEXT];
     int status = uv_loop_init(&a->loop);
     if (status != 0) {
-        (void)kedge_err(&err, status, "nothing can be waited for: %s%s", uv_strerror(status),
-                        status == -EMFILE ? " (raise LimitNOFILE)" : "");
+        (void)base_err(&err, status, "nothing can be waited for: %s%s", uv_strerror(status),
+                       status == -EMFILE ? " (raise LimitNOFILE)" : "");
         return fail_start(err.text);
     }
-    a->started_ns = kedge_clock_ns();
+    a->started_ns = base_clock_ns();
     hold_signals(SIG_BLOCK);
     status = start_agent(a, &err);
     hold_signals(SIG_UNBLOCK);
     if (status == 0) {
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
-               kedge_gid_format(a->fab->caps.gid, gid));
+               base_gid_format(a->fab->caps.gid, gid));
         fflush(stdout);
-        kedge_log(KEDGE_LOG_INFO, "ready", "node=%s gid=%s incarnation=%u socket=\"%s\"",
-                  a->config.node, gid, a->incarnation, a->config.socket);
+        base_log(BASE_LOG_INFO, "ready", "node=%s gid=%s incarnation=%u socket=\"%s\"",
+                 a->config.node, gid, a->incarnation, a->config.socket);
         tell_ready(a);
         (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     }
     if (begins_anew(a)) {
         hold_signals(SIG_BLOCK);
-        kedge_notify_status("beginning anew: a metaserver knew a later incarnation");
+        base_notify_status("beginning anew: a metaserver knew a later incarnation");
     } else {
-        kedge_notify_stopping();
+        base_notify_stopping();
     }
     stop_agent(a);
     if (status == 0 && a->device_lost)
@@ -276,7 +275,7 @@ static int serve_agent(struct agent *a)
 /* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */
 static int serve_above_others(struct agent *a)
 {
-    struct kedge_errbuf err = {""};
+    struct base_errbuf err = {""};
     int lock;
     if (agentd_state_lock(a->config.state_dir, &lock, &err) != 0)
         return fail_start(err.text);
@@ -324,7 +323,7 @@ static void keep_little_memory(void)
 /* What the start would find out too, but for what only the device can say. */
 static int check_only(const struct agentd_config *config)
 {
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     printf("kedge-agentd: the settings are right\n");
     if (config->token_file[0] == '\0' && config->metaservers > 0)
         printf("kedge-agentd: it would begin, and be let in only by metaservers with access = "
@@ -344,8 +343,8 @@ int main(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     static struct agent agent;
-    struct kedge_errbuf err = {""};
-    enum kedge_log_level level = KEDGE_LOG_INFO;
+    struct base_errbuf err = {""};
+    enum base_log_level level = BASE_LOG_INFO;
     const char *path = NULL;
     bool check = false;
     keep_little_memory();
@@ -360,7 +359,7 @@ int main(int argc, char **argv)
             check = true;
             break;
         case 'v':
-            printf("kedge-agentd %s\n", kedge_version_text());
+            printf("kedge-agentd %s\n", base_version_text());
             return EXIT_SUCCESS;
         case 'h':
             print_help();
@@ -379,12 +378,12 @@ int main(int argc, char **argv)
         return status == -EINVAL ? fail_for_good(err.text) : fail_start(err.text);
     if (check)
         return check_only(&agent.config);
-    (void)kedge_log_parse_level(agent.config.log_level, &level);
-    kedge_log_init("kedge-agentd", level);
+    (void)base_log_parse_level(agent.config.log_level, &level);
+    base_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
-    kedge_notify_init();
+    base_notify_init();
     if (!start_check_token(&agent.config, agent.config.gid, &err))
-        kedge_log(KEDGE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
+        base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
     metaservers_look_at_token(&agent);
     return serve_above_others(&agent);
 }

@@ -10,18 +10,18 @@ static void on_http(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
     (void)status, (void)events;
-    kedge_http_client_run(a->http_client);
+    http_client_run(a->http_client);
 }
 
-int metaservers_start(struct agent *a, struct kedge_errbuf *err)
+int metaservers_start(struct agent *a, struct base_errbuf *err)
 {
-    int status = kedge_http_client_new(&a->http_client);
+    int status = http_client_new(&a->http_client);
     if (status != 0)
-        return kedge_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
+        return base_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
     a->http_poll.data = a;
-    status = fd_watch(&a->loop, &a->http_poll, kedge_http_client_fd(a->http_client), on_http, err);
+    status = fd_watch(&a->loop, &a->http_poll, http_client_fd(a->http_client), on_http, err);
     if (status != 0) {
-        kedge_http_client_free(a->http_client);
+        http_client_free(a->http_client);
         a->http_client = NULL;
     }
     return status;
@@ -32,25 +32,25 @@ void metaservers_stop(struct agent *a)
     if (a->http_client == NULL)
         return;
     uv_close((uv_handle_t *)&a->http_poll, NULL);
-    kedge_http_client_free(a->http_client);
+    http_client_free(a->http_client);
     a->http_client = NULL;
 }
 
 void metaservers_look_at_token(struct agent *a)
 {
-    struct kedge_errbuf why;
+    struct base_errbuf why;
     const bool open = !start_check_privacy(&a->config, &why);
     if (open && !a->token_is_open)
-        kedge_log(KEDGE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
+        base_log(BASE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
     a->token_is_open = open;
 }
 
-struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,
-                                       uint32_t ms)
+struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
+                                 uint32_t ms)
 {
-    return (struct kedge_http_call){.method = method,
-                                    .url = url,
-                                    .token_file = a->config.token_file,
-                                    .connect_timeout_ms = ms,
-                                    .timeout_ms = ms};
+    return (struct http_call){.method = method,
+                              .url = url,
+                              .token_file = a->config.token_file,
+                              .connect_timeout_ms = ms,
+                              .timeout_ms = ms};
 }

@@ -17,14 +17,14 @@ void node_apply(struct agent *a, const struct agentd_node *said)
         n->end_ns = UINT64_MAX;
     else if (!before.draining || before.grace_ms != said->grace_ms)
         n->end_ns =
-            said->grace_ms == 0 ? UINT64_MAX : kedge_clock_ns() + said->grace_ms * KEDGE_NS_PER_MS;
+            said->grace_ms == 0 ? UINT64_MAX : base_clock_ns() + said->grace_ms * BASE_NS_PER_MS;
     if (before.cordoned != said->cordoned || before.draining != said->draining)
-        kedge_log(KEDGE_LOG_INFO,
-                  said->draining   ? "draining: no new workers, and those that are here go"
-                  : said->cordoned ? "cordoned: no new workers"
-                                   : "taking workers again",
-                  "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, said->reason,
-                  (unsigned long long)said->grace_ms, pools_workers_left(a));
+        base_log(BASE_LOG_INFO,
+                 said->draining   ? "draining: no new workers, and those that are here go"
+                 : said->cordoned ? "cordoned: no new workers"
+                                  : "taking workers again",
+                 "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, said->reason,
+                 (unsigned long long)said->grace_ms, pools_workers_left(a));
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         sessions_drain(p, pools_drains(p));
 }
@@ -32,13 +32,13 @@ void node_apply(struct agent *a, const struct agentd_node *said)
 void node_tick(struct agent *a)
 {
     struct node_state *n = &a->node;
-    if (!n->said.draining || kedge_clock_ns() < n->end_ns)
+    if (!n->said.draining || base_clock_ns() < n->end_ns)
         return;
     n->end_ns = UINT64_MAX;
-    kedge_log(KEDGE_LOG_WARN, "draining: the workers that are left have had their time",
-              "node=%s workers=%u", a->config.node, pools_workers_left(a));
+    base_log(BASE_LOG_WARN, "draining: the workers that are left have had their time",
+             "node=%s workers=%u", a->config.node, pools_workers_left(a));
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        sessions_end_all(p, KEDGE_REASON_NODE_DRAINED);
+        sessions_end_all(p, SCHEMA_REASON_NODE_DRAINED);
 }
 
 bool node_refuses(const struct agent *a, char *text, size_t size)
@@ -53,28 +53,28 @@ bool node_refuses(const struct agent *a, char *text, size_t size)
     return true;
 }
 
-void node_status(const struct agent *a, struct kedge_text *t)
+void node_status(const struct agent *a, struct base_text *t)
 {
     const struct node_state *n = &a->node;
-    const uint64_t now = kedge_clock_ns();
-    kedge_text_printf(t, ",\"node_state\":{\"cordoned\":%s,\"draining\":%s,\"workers_left\":%u,",
-                      n->said.cordoned ? "true" : "false", n->said.draining ? "true" : "false",
-                      pools_workers_left(a));
+    const uint64_t now = base_clock_ns();
+    base_text_printf(t, ",\"node_state\":{\"cordoned\":%s,\"draining\":%s,\"workers_left\":%u,",
+                     n->said.cordoned ? "true" : "false", n->said.draining ? "true" : "false",
+                     pools_workers_left(a));
     if (!n->said.draining || n->end_ns == UINT64_MAX)
-        kedge_text_printf(t, "\"ends_in_ms\":null,");
+        base_text_printf(t, "\"ends_in_ms\":null,");
     else
-        kedge_text_printf(
+        base_text_printf(
             t, "\"ends_in_ms\":%llu,",
-            (unsigned long long)(n->end_ns > now ? (n->end_ns - now) / KEDGE_NS_PER_MS : 0));
-    kedge_text_printf(t, "\"reason\":");
-    kedge_text_json(t, n->said.reason);
-    kedge_text_printf(t, "}");
+            (unsigned long long)(n->end_ns > now ? (n->end_ns - now) / BASE_NS_PER_MS : 0));
+    base_text_printf(t, "\"reason\":");
+    base_text_json(t, n->said.reason);
+    base_text_printf(t, "}");
 }
 
-void node_metrics(const struct agent *a, struct kedge_text *t)
+void node_metrics(const struct agent *a, struct base_text *t)
 {
-    kedge_metric_one(t, "kedge_agent_cordoned", KEDGE_METRIC_GAUGE,
-                     "Whether this node takes no new workers.", a->node.said.cordoned);
-    kedge_metric_one(t, "kedge_agent_draining", KEDGE_METRIC_GAUGE,
-                     "Whether those that it has are to go.", a->node.said.draining);
+    base_metric_one(t, "kedge_agent_cordoned", BASE_METRIC_GAUGE,
+                    "Whether this node takes no new workers.", a->node.said.cordoned);
+    base_metric_one(t, "kedge_agent_draining", BASE_METRIC_GAUGE,
+                    "Whether those that it has are to go.", a->node.said.draining);
 }

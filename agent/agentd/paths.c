@@ -13,9 +13,9 @@
 
 /* One operation under way, and what the lane hears when it is done. */
 struct errand {
-    struct kedge_fab_ctl ctl; /* first */
+    struct fab_ctl ctl; /* first */
     struct pool *pool;
-    struct kedge_command command;
+    struct lane_command command;
     uint32_t step;
     enum ibv_mtu mtu;    /* that a DCI is brought up with, at most */
     struct errand *next; /* of those that wait */
@@ -24,42 +24,42 @@ struct errand {
 static struct errand *errand_new(struct pool *p)
 {
     struct errand *e = calloc(1, sizeof *e);
-    KEDGE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
+    BASE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
     e->pool = p;
     return e;
 }
 
-static void submit_errand(struct errand *e, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_errand(struct errand *e, void (*done)(struct fab_ctl *ctl))
 {
     e->ctl.done = done;
     e->pool->fab_ops++;
-    kedge_fab_submit(e->pool->device.fab, &e->ctl);
+    fab_submit(e->pool->device.fab, &e->ctl);
 }
 
-static void on_dropped(struct kedge_fab_ctl *ctl)
+static void on_dropped(struct fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
     e->pool->fab_ops--;
     free(e);
 }
 
-static void end_at_once(struct pool *p, struct kedge_fab_qp *qp)
+static void end_at_once(struct pool *p, struct fab_qp *qp)
 {
     struct errand *e = errand_new(p);
-    e->ctl = (struct kedge_fab_ctl){
-        .kind = KEDGE_FAB_MODIFY_QP,
+    e->ctl = (struct fab_ctl){
+        .kind = FAB_MODIFY_QP,
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
     submit_errand(e, on_dropped);
 }
 
-static void end_overdue(struct pool *p, struct kedge_fab_qp *qp)
+static void end_overdue(struct pool *p, struct fab_qp *qp)
 {
     uint32_t suppressed;
-    if (kedge_log_allow(&p->overdue_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
-                        FAULTS_LOGGED, &suppressed))
-        kedge_log(KEDGE_LOG_WARN,
-                  "a queue pair is ended: a request has been out for as long as any may take",
-                  "qpn=%u suppressed=%u", qp->qpn, suppressed);
+    if (base_log_allow(&p->overdue_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S,
+                       FAULTS_LOGGED, &suppressed))
+        base_log(BASE_LOG_WARN,
+                 "a queue pair is ended: a request has been out for as long as any may take",
+                 "qpn=%u suppressed=%u", qp->qpn, suppressed);
     end_at_once(p, qp);
 }
 
@@ -67,10 +67,10 @@ static void end_overdue(struct pool *p, struct kedge_fab_qp *qp)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void drop_address(struct pool *p, struct kedge_fab_ah *ah)
+static void drop_address(struct pool *p, struct fab_ah *ah)
 {
     struct errand *e = errand_new(p);
-    e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
+    e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
     submit_errand(e, on_dropped);
 }
 
@@ -88,7 +88,7 @@ static bool has_path_mtu(const struct agent_device *d)
 static void give_address(struct errand *e)
 {
     struct pool *p = e->pool;
-    struct kedge_fab_ah *ah = e->command.path.path.ah;
+    struct fab_ah *ah = e->command.path.path.ah;
     if (p->lane != NULL && !p->stopping && ah != NULL && !has_path_mtu(&p->device)) {
         e->next = p->unpathed;
         p->unpathed = e;
@@ -111,7 +111,7 @@ static void give_addresses(struct pool *p)
     }
 }
 
-static void on_address(struct kedge_fab_ctl *ctl)
+static void on_address(struct fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
     e->pool->fab_ops--;
@@ -127,12 +127,12 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
     struct agent_device *d = &p->device;
     if (mtu >= d->path_mtu)
         return;
-    kedge_log(KEDGE_LOG_WARN, "DC initiators are brought up anew with a smaller MTU",
-              "pool=\"%s\" mtu=%u before=%u why=\"%s\"", p->name, 128u << mtu, 128u << d->path_mtu,
-              why);
+    base_log(BASE_LOG_WARN, "DC initiators are brought up anew with a smaller MTU",
+             "pool=\"%s\" mtu=%u before=%u why=\"%s\"", p->name, 128u << mtu, 128u << d->path_mtu,
+             why);
     d->path_mtu = mtu;
     for (uint32_t i = 1; i < d->qps; i++) {
-        struct kedge_command c = {.kind = KEDGE_COMMAND_QP_RENEW, .qp = d->qp[i]};
+        struct lane_command c = {.kind = LANE_COMMAND_QP_RENEW, .qp = d->qp[i]};
         if (d->qp_mtu[i] > mtu)
             lane_thread_command(p, &c);
     }
@@ -140,65 +140,64 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
 
 /* A DC target answers READs with packets as long as its own MTU, whatever the initiator has: those
  * that this port does not take would be lost, and each such READ break an initiator for all. */
-static bool answers_too_long(struct pool *p, const struct kedge_lane_event *wanted)
+static bool answers_too_long(struct pool *p, const struct lane_event *wanted)
 {
     const enum ibv_mtu theirs = wanted->want_path.mtu, ours = p->agent->port.active;
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     uint32_t suppressed;
     if (theirs <= ours)
         return false;
-    if (kedge_log_allow(&p->mtu_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S, 1,
-                        &suppressed))
-        kedge_log(KEDGE_LOG_WARN,
-                  "an endpoint answers READs in longer packets than this port takes: set mtu in "
-                  "[fabric] of its node to what all ports take, and restart its agent",
-                  "gid=%s its_mtu=%u mtu=%u suppressed=%u",
-                  kedge_gid_format(wanted->want_path.gid, gid), 128u << theirs, 128u << ours,
-                  suppressed);
+    if (base_log_allow(&p->mtu_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S, 1,
+                       &suppressed))
+        base_log(BASE_LOG_WARN,
+                 "an endpoint answers READs in longer packets than this port takes: set mtu in "
+                 "[fabric] of its node to what all ports take, and restart its agent",
+                 "gid=%s its_mtu=%u mtu=%u suppressed=%u",
+                 base_gid_format(wanted->want_path.gid, gid), 128u << theirs, 128u << ours,
+                 suppressed);
     return true;
 }
 
-static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
+static void make_address(struct pool *p, const struct lane_event *wanted)
 {
     struct errand *e = errand_new(p);
-    e->command = (struct kedge_command){.kind = KEDGE_COMMAND_PATH_READY,
-                                        .path.flow = wanted->want_path.flow};
+    e->command =
+        (struct lane_command){.kind = LANE_COMMAND_PATH_READY, .path.flow = wanted->want_path.flow};
     if (answers_too_long(p, wanted)) {
         e->command.path.status = -EMSGSIZE;
         give_address(e);
         return;
     }
     lower_path_mtu(p, wanted->want_path.mtu, "an endpoint takes no longer packets");
-    e->ctl = (struct kedge_fab_ctl){
-        .kind = KEDGE_FAB_CREATE_AH,
+    e->ctl = (struct fab_ctl){
+        .kind = FAB_CREATE_AH,
         .ah = {.pd = p->device.pd,
-               .attr = kedge_fab_pd_address(p->device.pd, wanted->want_path.gid,
-                                            wanted->want_path.lid)}};
+               .attr = fab_pd_address(p->device.pd, wanted->want_path.gid, wanted->want_path.lid)}};
     submit_errand(e, on_address);
 }
 
-static enum ibv_mtu *mtu_of(struct agent_device *d, const struct kedge_fab_qp *qp)
+static enum ibv_mtu *mtu_of(struct agent_device *d, const struct fab_qp *qp)
 {
     uint32_t i = 0;
     while (d->qp[i] != qp)
-        KEDGE_ASSERT(++i < d->qps);
+        BASE_ASSERT(++i < d->qps);
     return &d->qp_mtu[i];
 }
 
 static void begin_raising(struct errand *e);
 
-static void on_raised(struct kedge_fab_ctl *ctl)
+static void on_raised(struct fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
     struct pool *p = e->pool;
-    struct kedge_fab_qp *qp = e->command.qp;
+    struct fab_qp *qp = e->command.qp;
     p->fab_ops--;
     if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
-        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
-                  "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
+        base_log(BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+                 "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
         e->next = p->unrepaired;
         p->unrepaired = e;
-        p->repair_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
+        p->repair_ns = base_clock_ns() + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
         return;
     }
     if (ctl->status == 0 && queues_dci_step(p, qp, ++e->step, ctl)) {
@@ -215,7 +214,7 @@ static void on_raised(struct kedge_fab_ctl *ctl)
     }
     if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
-        kedge_log(KEDGE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
+        base_log(BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
         lane_thread_command(p, &e->command);
     }
     free(e);
@@ -225,19 +224,19 @@ static void begin_raising(struct errand *e)
 {
     e->step = 0;
     e->mtu = e->pool->device.path_mtu;
-    e->ctl = (struct kedge_fab_ctl){.status = 0};
+    e->ctl = (struct fab_ctl){.status = 0};
     (void)queues_dci_step(e->pool, e->command.qp, 0, &e->ctl);
     submit_errand(e, on_raised);
 }
 
-static void repair_qp(struct pool *p, struct kedge_fab_qp *qp)
+static void repair_qp(struct pool *p, struct fab_qp *qp)
 {
     struct errand *e = errand_new(p);
-    e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY, .qp = qp};
+    e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY, .qp = qp};
     begin_raising(e);
 }
 
-static void on_created(struct kedge_fab_ctl *ctl)
+static void on_created(struct fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
     struct pool *p = e->pool;
@@ -255,16 +254,16 @@ static void on_created(struct kedge_fab_ctl *ctl)
 void paths_spare(struct pool *p, bool more)
 {
     if (!more) {
-        lane_thread_command(p, &(struct kedge_command){.kind = KEDGE_COMMAND_SPARE_DROP});
+        lane_thread_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
         return;
     }
     struct errand *e = errand_new(p);
-    e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY};
+    e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY};
     e->ctl = queues_dci(p, p->device.pd);
     submit_errand(e, on_created);
 }
 
-void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp)
+void paths_spare_dropped(struct pool *p, struct fab_qp *qp)
 {
     struct agent_device *d = &p->device;
     uint32_t i = 0;
@@ -272,18 +271,18 @@ void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp)
     if (qp == NULL)
         return;
     while (d->qp[i] != qp)
-        KEDGE_ASSERT(++i < d->qps);
+        BASE_ASSERT(++i < d->qps);
     d->qp[i] = d->qp[--d->qps];
     d->qp_mtu[i] = d->qp_mtu[d->qps];
     struct errand *e = errand_new(p);
-    e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
+    e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
     submit_errand(e, on_dropped);
 }
 
 void paths_tick(struct pool *p)
 {
     struct errand *e = p->unrepaired;
-    if (e == NULL || kedge_clock_ns() < p->repair_ns)
+    if (e == NULL || base_clock_ns() < p->repair_ns)
         return;
     p->unrepaired = NULL;
     for (struct errand *next; e != NULL; e = next) {
@@ -296,20 +295,20 @@ void paths_tick(struct pool *p)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void connect_to(struct pool *p, const struct kedge_lane_event *e)
+static void connect_to(struct pool *p, const struct lane_event *e)
 {
-    struct kedge_connector_peer peer = {.incarnation = e->want_path.incarnation,
-                                        .ud_qpn = e->want_path.ud_qpn,
-                                        .ud_qkey = e->want_path.ud_qkey,
-                                        .lid = e->want_path.lid};
+    struct connector_peer peer = {.incarnation = e->want_path.incarnation,
+                                  .ud_qpn = e->want_path.ud_qpn,
+                                  .ud_qkey = e->want_path.ud_qkey,
+                                  .lid = e->want_path.lid};
     memcpy(peer.gid, e->want_path.gid, 16);
-    kedge_connector_connect(p->device.connector, &peer, e->want_path.flow);
+    connector_connect(p->device.connector, &peer, e->want_path.flow);
 }
 
-static void done_with(struct pool *p, struct kedge_fab_qp *qp)
+static void done_with(struct pool *p, struct fab_qp *qp)
 {
     if (!reader_done(p, qp))
-        kedge_connector_drop(p->device.connector, qp, kedge_clock_ns());
+        connector_drop(p->device.connector, qp, base_clock_ns());
 }
 
 static void on_time(uv_timer_t *timer)
@@ -327,11 +326,11 @@ static void on_message(uv_poll_t *poll, int status, int events)
 static void tell_number(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    const uint32_t qpn = kedge_connector_ud_qpn(d->connector);
+    const uint32_t qpn = connector_ud_qpn(d->connector);
     if (qpn == d->ud_qpn)
         return;
-    kedge_log(KEDGE_LOG_INFO, "handshakes have another queue pair: the metaservers are told",
-              "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);
+    base_log(BASE_LOG_INFO, "handshakes have another queue pair: the metaservers are told",
+             "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);
     d->ud_qpn = qpn;
     p->agent->endpoints++;
     registrations_changed(p->agent);
@@ -339,14 +338,14 @@ static void tell_number(struct pool *p)
 
 void paths_step(struct pool *p)
 {
-    struct kedge_connector_event e;
+    struct connector_event e;
     if (p->device.connector == NULL || p->stopping)
         return;
-    const uint64_t now = kedge_clock_ns();
-    const uint64_t due = kedge_connector_step(p->device.connector, now);
-    while (kedge_connector_event(p->device.connector, &e)) {
-        struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
-                                  .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
+    const uint64_t now = base_clock_ns();
+    const uint64_t due = connector_step(p->device.connector, now);
+    while (connector_event(p->device.connector, &e)) {
+        struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
+                                 .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
         lane_thread_command(p, &c);
     }
     tell_number(p);
@@ -354,16 +353,16 @@ void paths_step(struct pool *p)
         (void)uv_timer_stop(&p->handshakes_timer);
     else
         (void)uv_timer_start(&p->handshakes_timer, on_time,
-                             due > now ? (due - now) / KEDGE_NS_PER_MS + 1 : 1, 0);
+                             due > now ? (due - now) / BASE_NS_PER_MS + 1 : 1, 0);
 }
 
-int paths_start(struct pool *p, struct kedge_errbuf *err)
+int paths_start(struct pool *p, struct base_errbuf *err)
 {
     if (p->device.connector == NULL)
         return 0;
     p->handshakes_timer.data = p->handshakes_poll.data = p;
-    int status = fd_watch(&p->agent->loop, &p->handshakes_poll,
-                          kedge_connector_fd(p->device.connector), on_message, err);
+    int status = fd_watch(&p->agent->loop, &p->handshakes_poll, connector_fd(p->device.connector),
+                          on_message, err);
     if (status != 0)
         return status;
     (void)uv_timer_init(&p->agent->loop, &p->handshakes_timer);
@@ -374,32 +373,32 @@ int paths_start(struct pool *p, struct kedge_errbuf *err)
 /* ---- either
  * -------------------------------------------------------------------------------------------- */
 
-void paths_event(struct pool *p, const struct kedge_lane_event *e)
+void paths_event(struct pool *p, const struct lane_event *e)
 {
     const bool rc = p->device.rc;
     switch (e->kind) {
-    case KEDGE_EVENT_WANT_PATH:
+    case LANE_EVENT_WANT_PATH:
         if (rc)
             connect_to(p, e);
         else
             make_address(p, e);
         return;
-    case KEDGE_EVENT_DROP_PATH:
+    case LANE_EVENT_DROP_PATH:
         if (rc)
             done_with(p, e->path.qp);
         else
             drop_address(p, e->path.ah);
         return;
-    case KEDGE_EVENT_QP_OVERDUE:
+    case LANE_EVENT_QP_OVERDUE:
         end_overdue(p, e->qp);
         return;
-    case KEDGE_EVENT_QP_RETIRED:
+    case LANE_EVENT_QP_RETIRED:
         end_at_once(p, e->qp);
         return;
-    case KEDGE_EVENT_PROVED:
+    case LANE_EVENT_PROVED:
         proofs_event(p, e);
         return;
-    default: /* KEDGE_EVENT_QP_BROKEN */
+    default: /* LANE_EVENT_QP_BROKEN */
         if (rc)
             done_with(p, e->qp);
         else
@@ -413,15 +412,15 @@ void paths_mtu(struct pool *p)
 {
     const enum ibv_mtu mtu = stock_mtu(p);
     if (p->device.connector != NULL) {
-        kedge_connector_set_mtu(p->device.connector, mtu);
+        connector_set_mtu(p->device.connector, mtu);
         return;
     }
     lower_path_mtu(p, mtu, "the port takes no longer packets");
     if (p->agent->port.active < p->device.dct_mtu)
-        kedge_log(KEDGE_LOG_ERROR,
-                  "this node's DC target answers READs in longer packets than its port takes: "
-                  "restart the agent",
-                  "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
+        base_log(BASE_LOG_ERROR,
+                 "this node's DC target answers READs in longer packets than its port takes: "
+                 "restart the agent",
+                 "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
 }
 
 void paths_stop(struct pool *p)

@@ -54,7 +54,7 @@ struct pool *pools_find(const struct agent *a, const char *name)
 static bool is_ready(struct pool *p)
 {
     if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own_pool(p->agent)) == 0 ||
-                             kedge_clock_ns() >= p->ready_ns))
+                             base_clock_ns() >= p->ready_ns))
         p->ready_ns = 0;
     return p->ready_ns == 0;
 }
@@ -62,14 +62,14 @@ static bool is_ready(struct pool *p)
 void sessions_drain(struct pool *p, bool drains)
 {
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
-        struct kedge_session_ro *ro = p->sessions[i].ro;
+        struct schema_session_ro *ro = p->sessions[i].ro;
         if (p->sessions[i].stage != STAGE_LIVE || atomic_load(&ro->drains) == drains)
             continue;
         atomic_store(&ro->drains, drains);
         if (atomic_load(&p->sessions[i].rw->want_wake) == 0)
             continue;
         atomic_fetch_add(&ro->wake, 1);
-        (void)kedge_futex_wake(&ro->wake, 1);
+        (void)base_futex_wake(&ro->wake, 1);
     }
 }
 
@@ -186,28 +186,28 @@ void pools_why(const struct agent *a, char *why, size_t size)
 
 /* ---- made */
 
-static int make_peers(struct pool *p, struct kedge_errbuf *err)
+static int make_peers(struct pool *p, struct base_errbuf *err)
 {
     uint64_t seed;
-    p->peers_bytes = kedge_peers_bytes((uint32_t)p->config->max_peers);
-    int status = kedge_random_bytes(&seed, sizeof seed);
+    p->peers_bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
+    int status = base_random_bytes(&seed, sizeof seed);
     if (status == 0)
-        status = kedge_memfd_new("kedge-peers", p->peers_bytes, true, &p->peers_fd, &p->peers);
+        status = base_memfd_new("kedge-peers", p->peers_bytes, true, &p->peers_fd, &p->peers);
     if (status != 0)
-        return kedge_err(err, status, "the peer table cannot be made: %s", strerror(-status));
-    kedge_peers_format(p->peers, (uint32_t)p->config->max_peers, seed);
+        return base_err(err, status, "the peer table cannot be made: %s", strerror(-status));
+    schema_peers_format(p->peers, (uint32_t)p->config->max_peers, seed);
     return 0;
 }
 
 /* What operators say elsewhere must not keep this agent from starting. */
-static int open_device(struct pool *p, struct kedge_errbuf *err)
+static int open_device(struct pool *p, struct base_errbuf *err)
 {
     int status = device_open(p, err);
     if (status == 0 || !stock_is_said(p))
         return status;
-    kedge_log(KEDGE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
-              "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
-              p->stock.dcis, p->stock.spares, p->stock.connections, p->stock.responders, err->text);
+    base_log(BASE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
+             "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
+             p->stock.dcis, p->stock.spares, p->stock.connections, p->stock.responders, err->text);
     device_close(p);
     stock_own(p);
     return device_open(p, err);
@@ -216,18 +216,18 @@ static int open_device(struct pool *p, struct kedge_errbuf *err)
 static void on_lane_events(uv_poll_t *poll, int status, int events)
 {
     struct pool *p = poll->data;
-    struct kedge_lane_event e;
+    struct lane_event e;
     uint64_t count;
     (void)status, (void)events;
     if (read(p->events_efd, &count, sizeof count) < 0) {
         /* It was read already. */
     }
-    while (kedge_lane_event(p->lane, &e))
+    while (lane_event(p->lane, &e))
         sessions_event(p, &e);
     paths_step(p);
 }
 
-static int start_pool(struct pool *p, struct kedge_errbuf *err)
+static int start_pool(struct pool *p, struct base_errbuf *err)
 {
     int status = open_device(p, err);
     if (status == 0)
@@ -255,11 +255,11 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     return p;
 }
 
-int pools_start(struct agent *a, struct kedge_errbuf *err)
+int pools_start(struct agent *a, struct base_errbuf *err)
 {
     struct pool *p = pool_new(a, 0, a->config.pool);
     if (p == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     p->number = (uint16_t)a->config.pool_number;
     p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
@@ -296,7 +296,7 @@ static void give_back(struct pool *p)
     paths_stop(p);
     lane_thread_stop(p);
     if (p->device.connector != NULL)
-        kedge_connector_leave(p->device.connector);
+        connector_leave(p->device.connector);
     sessions_stop(p);
     device_close(p);
     if (p->peers != NULL) {
@@ -323,7 +323,7 @@ static void close_pool(struct pool *p)
     close_handle(p, (uv_handle_t *)&p->events_poll);
     close_handle(p, (uv_handle_t *)&p->handshakes_poll);
     close_handle(p, (uv_handle_t *)&p->handshakes_timer);
-    for (int i = 0; i < KEDGE_LANE_MAX_METASERVERS; i++)
+    for (int i = 0; i < LANE_MAX_METASERVERS; i++)
         close_handle(p, (uv_handle_t *)&p->registration[i].timer);
     give_back(p);
     uv_handle_t counted = {.data = p};
@@ -369,7 +369,7 @@ static bool is_wanted(const struct agent *a, const struct said_pool *said)
 
 /* Peers forget what they have learnt of a former life of it by a later incarnation, which the next
  * start of the agent will be above too. */
-static int choose_incarnation(struct pool *p, struct kedge_errbuf *err)
+static int choose_incarnation(struct pool *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
     const bool had = (a->had[p->number / 8] >> (p->number & 7) & 1) != 0;
@@ -377,7 +377,7 @@ static int choose_incarnation(struct pool *p, struct kedge_errbuf *err)
     p->incarnation = had && a->unused != 0 ? a->unused : a->incarnation;
     if (!had || a->unused != 0)
         return 0;
-    return agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(), 0, &p->incarnation,
+    return agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(), 0, &p->incarnation,
                                    &lost, err);
 }
 
@@ -395,14 +395,14 @@ static void keep_incarnation(struct pool *p, bool made)
 /* One that cannot be made is tried again, and said. */
 static void make_pool(struct agent *a, struct said_pool *said, uint32_t place)
 {
-    struct kedge_errbuf err = {"out of memory"};
-    const uint64_t begun_ns = kedge_clock_ns();
+    struct base_errbuf err = {"out of memory"};
+    const uint64_t begun_ns = base_clock_ns();
     struct pool *p = pool_new(a, place, said->is.name);
     int status = -ENOMEM;
     if (p != NULL) {
         p->number = (uint16_t)said->is.numbers.number;
         p->mr_lease_ns = said->is.numbers.mr_lease_ms != RESOURCE_UNSAID
-                             ? said->is.numbers.mr_lease_ms * KEDGE_NS_PER_MS
+                             ? said->is.numbers.mr_lease_ms * BASE_NS_PER_MS
                              : a->config.mr_lease_ns;
         stock_init(p, &said->is);
         status = choose_incarnation(p, &err);
@@ -412,9 +412,9 @@ static void make_pool(struct agent *a, struct said_pool *said, uint32_t place)
     }
     if (status == 0) {
         said->why[0] = '\0';
-        kedge_log(KEDGE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
-                  (unsigned long long)((kedge_clock_ns() - begun_ns) / 1000));
-        p->ready_ns = kedge_clock_ns() + READY_MS * KEDGE_NS_PER_MS;
+        base_log(BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
+                 (unsigned long long)((base_clock_ns() - begun_ns) / 1000));
+        p->ready_ns = base_clock_ns() + READY_MS * BASE_NS_PER_MS;
         windows_apply(a);
         a->endpoints++;
         if (a->registering) /* else all of them begin together */
@@ -423,17 +423,17 @@ static void make_pool(struct agent *a, struct said_pool *said, uint32_t place)
         return;
     }
     if (strncmp(said->why, err.text, sizeof said->why - 1) != 0)
-        kedge_log(KEDGE_LOG_ERROR, "a pool cannot be made: it is tried again", "pool=%s why=\"%s\"",
-                  said->is.name, err.text);
+        base_log(BASE_LOG_ERROR, "a pool cannot be made: it is tried again", "pool=%s why=\"%s\"",
+                 said->is.name, err.text);
     snprintf(said->why, sizeof said->why, "%.159s", err.text);
-    said->again_ns = kedge_clock_ns() + MAKE_AGAIN_MS * KEDGE_NS_PER_MS;
+    said->again_ns = base_clock_ns() + MAKE_AGAIN_MS * BASE_NS_PER_MS;
     if (p != NULL)
         close_pool(p);
 }
 
 static void make_wanted(struct agent *a)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     uint32_t place = 1;
     for (uint32_t i = 0; i < a->said.count; i++) {
         struct said_pool *said = &a->said.at[i];
@@ -461,17 +461,17 @@ static void choose_end(struct pool *p)
 {
     const uint64_t grace_ms = grace_of(p);
     p->stock.said.numbers.grace_ms = grace_ms;
-    p->end_ns = grace_ms == RESOURCE_UNSAID ? UINT64_MAX : p->left_ns + grace_ms * KEDGE_NS_PER_MS;
+    p->end_ns = grace_ms == RESOURCE_UNSAID ? UINT64_MAX : p->left_ns + grace_ms * BASE_NS_PER_MS;
 }
 
 static void leave_pool(struct pool *p)
 {
     p->stage = POOL_LEAVING;
-    p->left_ns = kedge_clock_ns();
+    p->left_ns = base_clock_ns();
     choose_end(p);
     sessions_drain(p, true);
-    kedge_log(KEDGE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
-              "pool=%s workers=%u", p->name, sessions_left(p));
+    base_log(BASE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
+             "pool=%s workers=%u", p->name, sessions_left(p));
 }
 
 /* Nobody is left in it. */
@@ -500,17 +500,17 @@ static void step_out(struct pool *p)
         leave_pool(p);
     if (p->stage == POOL_LEAVING && grace_of(p) != p->stock.said.numbers.grace_ms)
         choose_end(p);
-    if (p->stage == POOL_LEAVING && kedge_clock_ns() >= p->end_ns) {
+    if (p->stage == POOL_LEAVING && base_clock_ns() >= p->end_ns) {
         p->end_ns = UINT64_MAX;
-        kedge_log(KEDGE_LOG_WARN, "a pool goes: the workers that are left have had their time",
-                  "pool=%s workers=%u", p->name, sessions_left(p));
-        sessions_end_all(p, KEDGE_REASON_POOL);
+        base_log(BASE_LOG_WARN, "a pool goes: the workers that are left have had their time",
+                 "pool=%s workers=%u", p->name, sessions_left(p));
+        sessions_end_all(p, SCHEMA_REASON_POOL);
     }
     if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
         begin_closing(p);
     if (p->stage == POOL_CLOSING && is_quiet(p)) {
         struct agent *a = p->agent;
-        kedge_log(KEDGE_LOG_INFO, "pool closed", "pool=%s", p->name);
+        base_log(BASE_LOG_INFO, "pool closed", "pool=%s", p->name);
         close_pool(p);
         windows_apply(a);
     }
@@ -522,7 +522,7 @@ static void step_in(struct pool *p, const struct agentd_pool *said)
     if (p->stage == POOL_LEAVING) {
         p->stage = POOL_RUNS;
         sessions_drain(p, pools_drains(p));
-        kedge_log(KEDGE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
+        base_log(BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
     }
     if (memcmp(&p->stock.said, said, sizeof *said) != 0)
         stock_apply(p, said);

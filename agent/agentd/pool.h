@@ -36,43 +36,43 @@ struct connection;
 
 /* This node's regions, as peers READ them. */
 struct agent_table {
-    struct kedge_fab_mem memory;
-    struct kedge_fab_mr *mr;
-    struct kedge_table table;
+    struct fab_mem memory;
+    struct fab_mr *mr;
+    struct schema_table table;
 };
 
 /* What a pool has of the device: protection domains, queue pairs, the MR table that peers READ. */
 struct agent_device {
-    struct kedge_fab *fab; /* the agent's */
-    struct kedge_fab_placement placement;
-    struct kedge_fab_pd *pd, *system_pd;
-    struct kedge_fab_chan *chan;
-    struct kedge_fab_cq *cq, *target_cq;
-    struct kedge_fab_srq *srq;
-    struct kedge_fab_dct *dct;
-    struct kedge_fab_mem scratch, small;
-    struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *small_mr;
-    struct agent_table *table, *table_before;             /* before: until the lane has left it */
-    bool rc;                                              /* else DC */
-    struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1]; /* DC */
-    enum ibv_mtu qp_mtu[2 * KEDGE_LANE_MAX_DCIS + 1];     /* that each was brought up with */
+    struct fab *fab; /* the agent's */
+    struct fab_placement placement;
+    struct fab_pd *pd, *system_pd;
+    struct fab_chan *chan;
+    struct fab_cq *cq, *target_cq;
+    struct fab_srq *srq;
+    struct fab_dct *dct;
+    struct fab_mem scratch, small;
+    struct fab_mr *scratch_mr, *scratch_system_mr, *small_mr;
+    struct agent_table *table, *table_before;   /* before: until the lane has left it */
+    bool rc;                                    /* else DC */
+    struct fab_qp *qp[2 * LANE_MAX_DCIS + 1];   /* DC */
+    enum ibv_mtu qp_mtu[2 * LANE_MAX_DCIS + 1]; /* that each was brought up with */
     enum ibv_mtu path_mtu; /* DC: of those from number 1 on: what the port has, or less where a peer
                             * has less */
     enum ibv_mtu dct_mtu;  /* DC: of the target, as its record says */
     uint32_t qps;
     uint32_t max_spares; /* DC: that there is room for */
     uint32_t sq_depth;
-    struct kedge_connector *connector; /* rc */
-    uint32_t ud_qpn;                   /* rc: the number by which it hears, as others are told */
-    uint32_t mr_log2;                  /* of the table's slots */
-    uint64_t bound_ns;                 /* of the lease rule, from the queue pairs' attributes */
+    struct connector *connector; /* rc */
+    uint32_t ud_qpn;             /* rc: the number by which it hears, as others are told */
+    uint32_t mr_log2;            /* of the table's slots */
+    uint64_t bound_ns;           /* of the lease rule, from the queue pairs' attributes */
 };
 
 /* Blocks on the device. */
-int device_open(struct pool *p, struct kedge_errbuf *err);
+int device_open(struct pool *p, struct base_errbuf *err);
 /* What an error of the device means, with the limit of locked memory where that may be it. Returns
  * status. */
-int device_why(int status, struct kedge_errbuf *err);
+int device_why(int status, struct base_errbuf *err);
 void device_close(struct pool *p);
 /* Another MR table, empty, for the endpoint's present name; the one there was becomes the one
  * before. 0 or -errno. Blocks. */
@@ -86,30 +86,29 @@ void device_settle(struct agent_device *d, const uint32_t *pending);
  * -------------------------------------------------------------------------------------- */
 
 /* The queue pairs that the pool has, as the transport wants them. */
-int queues_make(struct pool *p, struct kedge_errbuf *err);
+int queues_make(struct pool *p, struct base_errbuf *err);
 /* DC: another target, of the present address; the former one goes. 0 or -errno. Blocks. */
 int queues_retarget(struct pool *p);
 /* Since when no earlier life of this endpoint has had queue pairs. */
 uint64_t pool_begun_ns(const struct pool *p);
 void queues_destroy(struct pool *p);
 /* Destroys x of the kind, if there is one; for start and end. */
-void device_destroy(struct agent_device *d, enum kedge_fab_ctl_kind kind, void *x);
+void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);
 /* What it takes to create a DCI, in RESET. */
-struct kedge_fab_ctl queues_dci(const struct pool *p, struct kedge_fab_pd *pd);
+struct fab_ctl queues_dci(const struct pool *p, struct fab_pd *pd);
 /* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
-bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t step,
-                     struct kedge_fab_ctl *ctl);
+bool queues_dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl);
 
 /* ---- paths.c: what the lane asks for to reach other nodes, nothing of which may block.
  * -------------------------------------------------------------------------------------- */
 
-int paths_start(struct pool *p, struct kedge_errbuf *err);
+int paths_start(struct pool *p, struct base_errbuf *err);
 /* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
-void paths_event(struct pool *p, const struct kedge_lane_event *e);
+void paths_event(struct pool *p, const struct lane_event *e);
 /* DC: makes one spare more, or has one less; stock_spare() follows. */
 void paths_spare(struct pool *p, bool more);
 /* SPARE_DROPPED. */
-void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp);
+void paths_spare_dropped(struct pool *p, struct fab_qp *qp);
 /* After anything that concerns connections. */
 void paths_step(struct pool *p);
 /* Now and then: tries again what could not be repaired. */
@@ -136,13 +135,13 @@ struct reader {
     } state;
     uint64_t again_ns; /* FAILED: when it is cleaned again */
     uint64_t rest_ns;  /* READY, and not offered before: packets of its former life may come in */
-    struct kedge_fab_qp *qp;
+    struct fab_qp *qp;
     uint32_t psn;
     uint8_t step; /* of what is under way */
     uint8_t reads;
-    struct kedge_fab_ctl ctl;
-    struct kedge_fab_reuse reuse; /* while CLEANING */
-    struct ibv_qp_attr rtr;       /* while RAISING */
+    struct fab_ctl ctl;
+    struct fab_reuse reuse; /* while CLEANING */
+    struct ibv_qp_attr rtr; /* while RAISING */
 };
 
 /* What a metaserver says of its end. */
@@ -168,7 +167,7 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer);
 /* Now and then: tries again what could not be repaired. */
 void readers_tick(struct pool *p);
 /* The lane is done with a queue pair. False: it is no reader's. */
-bool reader_done(struct pool *p, const struct kedge_fab_qp *qp);
+bool reader_done(struct pool *p, const struct fab_qp *qp);
 void readers_stop(struct pool *p);
 
 /* ---- register.c
@@ -197,12 +196,12 @@ struct registration {
     bool unsaid;        /* that is not in the log yet */
     bool telling;       /* what is in force, which has this hash (0: it has not been told): */
     uint64_t told, tell_ns;
-    struct kedge_log_limit log;
-    uint8_t gid[16];             /* of the metaserver's endpoint */
-    struct kedge_fab_ah *before; /* of its address before this one, or NULL */
-    bool resolving;              /* its address, by: */
-    struct kedge_fab_ctl resolve;
-    struct kedge_lane_metaserver lane; /* ah in the system PD, once done */
+    struct base_log_limit log;
+    uint8_t gid[16];       /* of the metaserver's endpoint */
+    struct fab_ah *before; /* of its address before this one, or NULL */
+    bool resolving;        /* its address, by: */
+    struct fab_ctl resolve;
+    struct lane_metaserver lane; /* ah in the system PD, once done */
 };
 
 /* Begins to register with every metaserver: all endpoints of the node, and this pool's reader;
@@ -223,18 +222,18 @@ void registrations_stop(struct pool *p);
 struct arena {
     struct pool *pool;
     uint64_t bytes; /* what was asked for */
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr; /* NULL while it is between owners */
-    uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
-    uint32_t session;        /* that asked for it */
-    bool busy;               /* a task thread has it, or it is being registered, or anew */
-    bool asked;              /* when made, its session hears of it */
-    bool unwanted;           /* retired while busy */
-    bool lost;               /* another registration of it cannot be given back */
-    struct fenced *fenced;   /* registrations of regions in it: they go before its own does */
-    int status;              /* of the task */
+    struct fab_mem mem;
+    struct fab_mr *mr;     /* NULL while it is between owners */
+    uint32_t tenant;       /* index + 1 of whose it was or is; 0: nobody's yet */
+    uint32_t session;      /* that asked for it */
+    bool busy;             /* a task thread has it, or it is being registered, or anew */
+    bool asked;            /* when made, its session hears of it */
+    bool unwanted;         /* retired while busy */
+    bool lost;             /* another registration of it cannot be given back */
+    struct fenced *fenced; /* registrations of regions in it: they go before its own does */
+    int status;            /* of the task */
     struct task task;
-    struct kedge_fab_ctl ctl; /* busy: registering; or deregistering */
+    struct fab_ctl ctl; /* busy: registering; or deregistering */
     struct arena *next;
 };
 
@@ -245,10 +244,10 @@ bool arena_is_ready(const struct pool *p, uint32_t tenant);
 int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
               struct arena **out);
 /* What registers that much of it, to be submitted: at an address that none ever had. */
-struct kedge_fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
-                                        unsigned access);
+struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
+                                  unsigned access);
 /* All of it, for all that its worker may let peers do. */
-struct kedge_fab_ctl arena_whole(const struct arena *arena);
+struct fab_ctl arena_whole(const struct arena *arena);
 /* Ends what it is used for; it is used again or freed. */
 void arena_retire(struct arena *arena);
 void arenas_refill(struct pool *p);
@@ -265,7 +264,7 @@ void arenas_stop(struct pool *p);
 /* The arena is registered: what its regions will want is made ahead, where they want it. */
 void fenced_ahead(struct arena *arena);
 /* WANT_MR, WANT_DEREG. */
-void fenced_event(struct pool *p, const struct kedge_lane_event *e);
+void fenced_event(struct pool *p, const struct lane_event *e);
 /* Its session is over, or it is retired: all that is registered in it goes. When that is so, an
  * arena that was retired meanwhile is retired. */
 void fenced_drop(struct arena *arena);
@@ -280,10 +279,10 @@ struct agent_session {
     struct pool *pool;
     enum stage stage;
     int rw_fd, ro_fd, doorbell;
-    struct kedge_session_rw *rw;
-    struct kedge_session_ro *ro;
-    struct kedge_lane_memory *memory;
-    struct arena *arena[KEDGE_SESSION_MAX_ARENAS];
+    struct schema_session_rw *rw;
+    struct schema_session_ro *ro;
+    struct lane_memory *memory;
+    struct arena *arena[LANE_SESSION_MAX_ARENAS];
     uint32_t arenas;
     struct arena *arena_asked; /* being made, or given to the lane and not answered yet */
     bool over;                 /* but for that answer */
@@ -321,9 +320,9 @@ struct session_counts {
     uint64_t faults; /* sessions that the lane ended */
 };
 
-int sessions_start(struct pool *p, struct kedge_errbuf *err);
+int sessions_start(struct pool *p, struct base_errbuf *err);
 /* Runs the loop until what is kept ready is there; only before anything else runs it. */
-int sessions_await(struct pool *p, struct kedge_errbuf *err);
+int sessions_await(struct pool *p, struct base_errbuf *err);
 /* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0.
  * -EAGAIN: none is ready. */
 bool session_is_ready(const struct pool *p, uint32_t tenant);
@@ -332,13 +331,13 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
 /* The lane hears of it: once, before anything else happens to it. */
 void session_begin(struct pool *p, uint32_t number);
 /* Gives it one more arena; the answer comes as connection_arena(). 0; or -errno and a sentence. */
-int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_errbuf *why);
+int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why);
 /* The arena that a session asked for is made, or is not. */
 void session_arena(struct pool *p, struct arena *arena, int status);
 /* Its worker is gone, or all of this ends. */
 void session_release(struct pool *p, uint32_t number, uint32_t reason);
 /* Events of the lane, and refilling what is kept ahead. */
-void sessions_event(struct pool *p, const struct kedge_lane_event *e);
+void sessions_event(struct pool *p, const struct lane_event *e);
 void sessions_refill(struct pool *p);
 /* Now and then: refills when it is due. */
 void sessions_tick(struct pool *p);
@@ -368,7 +367,7 @@ struct leases {
 };
 
 /* REVOKED, ARENA_RENEWED. */
-void leases_event(struct pool *p, const struct kedge_lane_event *e);
+void leases_event(struct pool *p, const struct lane_event *e);
 /* Now and then: answers who has waited for long. */
 void leases_tick(struct pool *p);
 /* After the lane thread has ended, before arenas are retired. */
@@ -383,7 +382,7 @@ struct stock {
     struct agentd_pool said;          /* by metaservers; its name is empty if they say nothing */
     uint32_t sessions, arenas;        /* that are to be kept ready now */
     uint32_t dcis;                    /* of this start */
-    struct kedge_fab_service service; /* likewise */
+    struct fab_service service;       /* likewise */
     uint32_t connections, responders; /* likewise; rc */
     uint32_t spares;                  /* that there are */
     bool sparing;                     /* one more or less is under way */
@@ -412,18 +411,18 @@ void stock_tick(struct pool *p);
 /* A spare more or less: there is (1, -1), or there is not (0) for this reason. */
 void stock_spare(struct pool *p, int change, int status);
 /* Members of the status's `pool`. */
-void stock_status(const struct pool *p, struct kedge_text *t);
+void stock_status(const struct pool *p, struct base_text *t);
 
 /* ---- lane_thread.c
  * --------------------------------------------------------------------------------- */
 
-int lane_thread_start(struct pool *p, struct kedge_errbuf *err);
+int lane_thread_start(struct pool *p, struct base_errbuf *err);
 void lane_thread_stop(struct pool *p);
 /* The lane thread watches this session's doorbell from now on / no longer. Any thread. */
 int lane_thread_watch(struct pool *p, uint32_t session, int doorbell);
 void lane_thread_unwatch(struct pool *p, int doorbell);
 /* Gives the lane a command and wakes it; waits for room in the ring without end only in theory. */
-void lane_thread_command(struct pool *p, const struct kedge_command *command);
+void lane_thread_command(struct pool *p, const struct lane_command *command);
 
 /* ---- all of it
  * ------------------------------------------------------------------------------------- */
@@ -456,7 +455,7 @@ struct pool {
     uint32_t fab_ops;  /* control operations of the device, */
     uint32_t calls;    /* and of metaservers, under way */
     struct agent_device device;
-    struct kedge_lane *lane;
+    struct lane *lane;
     void *peers; /* the workers' read-only table */
     int peers_fd;
     uint64_t peers_bytes;
@@ -467,25 +466,25 @@ struct pool {
     int lane_epfd, lane_kick, events_efd;
     _Atomic bool lane_stop, lane_asleep;
     /* register.c */
-    struct registration registration[KEDGE_LANE_MAX_METASERVERS];
+    struct registration registration[LANE_MAX_METASERVERS];
     /* sessions.c */
     struct agent_session *sessions;
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
-    struct kedge_lane_quota quota[AGENTD_TENANT_PLACES];
+    struct lane_quota quota[AGENTD_TENANT_PLACES];
     bool apart[AGENTD_TENANT_PLACES]; /* quotas_apart() */
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
-    struct kedge_log_limit fault_log;
+    struct base_log_limit fault_log;
     /* arenas.c */
     struct arena *arenas_ahead;                    /* nobody's yet */
     struct arena *arenas_of[AGENTD_TENANT_PLACES]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
     int arenas_status;            /* of the last one that was made ahead */
     struct fencing *fences_again; /* that the device did not carry out */
-    struct kedge_log_limit fence_log;
+    struct base_log_limit fence_log;
     uint64_t arenas_after_ns; /* failed: when the next one is made */
-    struct kedge_log_limit arena_log;
+    struct base_log_limit arena_log;
     /* windows.c */
     struct agentd_share share;                                  /* of the device's window */
     struct agentd_destination own_windows[AGENTD_DESTINATIONS]; /* as the lane has them */
@@ -499,10 +498,10 @@ struct pool {
     struct errand *unrepaired; /* tried again at: */
     uint64_t repair_ns;
     struct errand *unpathed; /* addresses that wait for all initiators to have device.path_mtu */
-    struct kedge_log_limit mtu_log;
+    struct base_log_limit mtu_log;
     uv_poll_t handshakes_poll;
     uv_timer_t handshakes_timer;
-    struct kedge_log_limit overdue_log;
+    struct base_log_limit overdue_log;
 };
 
 #endif

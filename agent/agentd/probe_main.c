@@ -17,9 +17,9 @@ enum {
     REPORT_BYTES = 4 << 20,
     SLOT_BYTES = 256,       /* of a send queue; devices differ, and this is a large one */
     COMPLETION_BYTES = 128, /* of a completion queue */
-    SCRATCH_BYTES = 2 * 256 * KEDGE_TABLE_SPAN_BYTES, /* device.c registers it in both domains */
-    RESPONDER_BYTES = 8192,                           /* a queue pair with one slot of each kind */
-    OWN_REGIONS = 8,                                  /* beside the arenas */
+    SCRATCH_BYTES = 2 * 256 * SCHEMA_TABLE_SPAN_BYTES, /* device.c registers it in both domains */
+    RESPONDER_BYTES = 8192,                            /* a queue pair with one slot of each kind */
+    OWN_REGIONS = 8,                                   /* beside the arenas */
 };
 
 static const char NO_CONFIG[] =
@@ -92,12 +92,12 @@ static const char *provider_for(const struct options *o, const struct agentd_con
         return o->provider;
     if (o->config != NULL)
         return config->provider;
-    struct kedge_fab_devices devices;
-    struct kedge_errbuf err;
-    const struct kedge_fab_open_attr any = {.port = 0};
-    (void)kedge_fab_devices_list(&any, &devices, &err);
+    struct fab_devices devices;
+    struct base_errbuf err;
+    const struct fab_open_attr any = {.port = 0};
+    (void)fab_devices_list(&any, &devices, &err);
     bool there = devices.count > 0;
-    kedge_fab_devices_fini(&devices);
+    fab_devices_fini(&devices);
     return there || o->device != NULL ? "verbs" : "soft";
 }
 
@@ -139,17 +139,17 @@ static void settings_from(const struct options *o, struct agentd_config *config,
                .send_wr = RC_SQ_DEPTH,
                .cqe = larger_of(rc * RC_SQ_DEPTH, rc + 2 * config->responders),
                .way_out = "lower connections or responders"},
-        .sge = KEDGE_MAX_SGE,
-        .inline_bytes = KEDGE_MAX_INLINE,
-        .datagrams_sent = KEDGE_CONNECTOR_SENDS,
-        .datagrams_taken = KEDGE_CONNECTOR_RECVS,
+        .sge = SCHEMA_MAX_SGE,
+        .inline_bytes = SCHEMA_MAX_INLINE,
+        .datagrams_sent = CONNECTOR_SENDS,
+        .datagrams_taken = CONNECTOR_RECVS,
         .regions = (uint32_t)((config->max_sessions + config->arenas_ahead) * (1 + each) +
                               OWN_REGIONS + (strcmp(provider, "soft") == 0 ? 0 : config->max_mrs)),
         .largest_region = config->arena_bytes,
         .open_files = FDS_OF(config->max_sessions),
         .start_bytes =
             config->arenas_ahead * config->arena_bytes * (1 + each) +
-            kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) + SCRATCH_BYTES +
+            schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_mrs)) + SCRATCH_BYTES +
             larger_of(dc * SQ_DEPTH, rc * RC_SQ_DEPTH) * (SLOT_BYTES + COMPLETION_BYTES)};
     memcpy(s->attr.gid, config->gid, sizeof s->attr.gid);
     s->most_bytes = s->start_bytes + config->responders * RESPONDER_BYTES;
@@ -161,7 +161,7 @@ int probe_main(int argc, char **argv)
 {
     static struct agentd_config config;
     static struct probe_report report;
-    struct kedge_errbuf err = {.text = ""};
+    struct base_errbuf err = {.text = ""};
     struct probe_settings settings;
     struct probe_verdict verdict;
     struct options options;
@@ -184,13 +184,13 @@ int probe_main(int argc, char **argv)
         return probe_serve(&settings, options.serve, stdout, &err) == 0 ? 0 : fail_usage(err.text);
     probe_run(&settings, &report);
     if (options.json) {
-        struct kedge_text text;
-        kedge_text_init(&text, REPORT_BYTES);
+        struct base_text text;
+        base_text_init(&text, REPORT_BYTES);
         probe_print_json(&report, &text);
         if (text.error != 0)
             return fail_usage("the report is too long");
-        puts(kedge_text_str(&text));
-        kedge_text_fini(&text);
+        puts(base_text_str(&text));
+        base_text_fini(&text);
     } else {
         probe_print_text(&report, stdout);
     }

@@ -37,7 +37,7 @@ static struct pool *own_pool(const struct agent *a)
 static void put_off(struct agent *a, uint64_t now)
 {
     const uint64_t period = a->config.prove_ns, part = period / JITTER_PARTS;
-    a->proofs.due_ns = now + period - part + kedge_prng_below(&a->proofs.random, 2 * part + 1);
+    a->proofs.due_ns = now + period - part + base_prng_below(&a->proofs.random, 2 * part + 1);
 }
 
 static void prove_next(struct agent *a)
@@ -47,11 +47,10 @@ static void prove_next(struct agent *a)
     if (f->place < 0)
         return;
     const struct agentd_reach_target *t = &f->reach.at[f->place];
-    struct kedge_command c = {
-        .kind = KEDGE_COMMAND_PROVE,
-        .prove = {.tag = ++f->tag,
-                  .metaserver = t->peer ? KEDGE_PROVE_ENDPOINT : t->metaserver,
-                  .fresh_ns = a->config.prove_ns}};
+    struct lane_command c = {.kind = LANE_COMMAND_PROVE,
+                             .prove = {.tag = ++f->tag,
+                                       .metaserver = t->peer ? LANE_PROVE_ENDPOINT : t->metaserver,
+                                       .fresh_ns = a->config.prove_ns}};
     memcpy(c.prove.gid, t->gid, sizeof c.prove.gid);
     memcpy(f->gid, t->gid, sizeof f->gid);
     f->under_way = true;
@@ -61,26 +60,26 @@ static void prove_next(struct agent *a)
 static void log_news(const struct agentd_reach_target *t, enum agentd_reach_news news,
                      uint64_t for_ms)
 {
-    char gid[KEDGE_GID_TEXT] = "-";
+    char gid[BASE_GID_TEXT] = "-";
     const char *what = t->peer ? "node" : "metaserver";
     if (t->peer)
-        (void)kedge_gid_format(t->gid, gid);
+        (void)base_gid_format(t->gid, gid);
     if (news == AGENTD_REACH_FAILS || news == AGENTD_REACH_OTHER)
-        kedge_log(KEDGE_LOG_WARN, "the fabric does not lead there", "%s=\"%s\" gid=%s why=\"%s\"",
-                  what, t->name, gid, agentd_reach_why(t->status));
+        base_log(BASE_LOG_WARN, "the fabric does not lead there", "%s=\"%s\" gid=%s why=\"%s\"",
+                 what, t->name, gid, agentd_reach_why(t->status));
     else if (news == AGENTD_REACH_AGAIN)
-        kedge_log(KEDGE_LOG_INFO, "the fabric leads there again", "%s=\"%s\" gid=%s after_ms=%llu",
-                  what, t->name, gid, (unsigned long long)for_ms);
+        base_log(BASE_LOG_INFO, "the fabric leads there again", "%s=\"%s\" gid=%s after_ms=%llu",
+                 what, t->name, gid, (unsigned long long)for_ms);
     else if (news == AGENTD_REACH_GONE)
-        kedge_log(KEDGE_LOG_INFO, "what the fabric did not lead to is not there any more",
-                  "%s=\"%s\" gid=%s", what, t->name, gid);
+        base_log(BASE_LOG_INFO, "what the fabric did not lead to is not there any more",
+                 "%s=\"%s\" gid=%s", what, t->name, gid);
 }
 
-void proofs_event(struct pool *p, const struct kedge_lane_event *e)
+void proofs_event(struct pool *p, const struct lane_event *e)
 {
     struct agent *a = p->agent;
     struct proofs *f = &a->proofs;
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     if (!f->under_way || e->proved.tag != f->tag)
         return;
     f->under_way = false;
@@ -95,7 +94,7 @@ void proofs_event(struct pool *p, const struct kedge_lane_event *e)
         &f->reach, f->place, status, now, KEEP_ROUNDS * AGENTD_REACH_TARGETS * a->config.prove_ns);
     if (news == AGENTD_REACH_SAME)
         return;
-    log_news(t, news, (now - since_ns) / KEDGE_NS_PER_MS);
+    log_news(t, news, (now - since_ns) / BASE_NS_PER_MS);
     memset(f->tell_ns, 0, sizeof f->tell_ns);
 }
 
@@ -105,13 +104,13 @@ void proofs_event(struct pool *p, const struct kedge_lane_event *e)
 
 static json_t *describe_target(const struct agentd_reach_target *t, uint64_t now)
 {
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     json_t *o = json_object();
     if (t->peer)
-        json_object_set_new(o, "gid", json_string(kedge_gid_format(t->gid, gid)));
+        json_object_set_new(o, "gid", json_string(base_gid_format(t->gid, gid)));
     if (t->since_ns != 0) {
         json_object_set_new(o, "for_ms",
-                            json_integer((json_int_t)((now - t->since_ns) / KEDGE_NS_PER_MS)));
+                            json_integer((json_int_t)((now - t->since_ns) / BASE_NS_PER_MS)));
         json_object_set_new(o, "error", json_string(agentd_reach_error(t->status)));
     }
     return o;
@@ -149,8 +148,7 @@ static void take_peers(struct agent *a, const char *body)
         const char *gid = json_string_value(json_object_get(one, "gid"));
         const char *name = json_string_value(json_object_get(one, "node"));
         if (count < AGENTD_REACH_PEERS && gid != NULL && name != NULL &&
-            kedge_parse_name(name, NODE_ID_MOST) == 0 &&
-            kedge_gid_parse(gid, peers[count].gid) == 0)
+            base_parse_name(name, NODE_ID_MOST) == 0 && base_gid_parse(gid, peers[count].gid) == 0)
             snprintf(peers[count++].name, sizeof peers[0].name, "%s", name);
     }
     if (json_is_array(list))
@@ -167,7 +165,7 @@ static bool is_first(const struct agent *a, const struct registration *r)
     return first == r;
 }
 
-static void on_told(void *user, const struct kedge_http_answer *answer)
+static void on_told(void *user, const struct http_answer *answer)
 {
     struct registration *r = user;
     struct agent *a = r->pool->agent;
@@ -183,14 +181,14 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
     struct registration *r = &own_pool(a)->registration[i];
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/reach", r->url, a->config.node);
-    struct kedge_http_call c = metaserver_call(a, "PUT", url, CALL_MS);
+    struct http_call c = metaserver_call(a, "PUT", url, CALL_MS);
     char *body = describe_targets(a, i, now);
     if (body == NULL)
         return;
     c.body = body;
     c.body_length = strlen(body);
     c.max_response_bytes = ANSWER_BYTES;
-    if (kedge_http_client_call(a->http_client, &c, on_told, r, NULL) == 0) {
+    if (http_client_call(a->http_client, &c, on_told, r, NULL) == 0) {
         r->pool->calls++;
         a->proofs.telling |= 1u << i;
     }
@@ -200,20 +198,20 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
 void proofs_tick(struct agent *a)
 {
     struct proofs *f = &a->proofs;
-    const uint64_t now = kedge_clock_ns(), period = a->config.prove_ns;
+    const uint64_t now = base_clock_ns(), period = a->config.prove_ns;
     if (period == 0 || a->stopping || a->http_client == NULL || a->device_lost ||
         registrations_of(own_pool(a)) == 0)
         return;
     if (!f->begun) {
         f->begun = true;
-        kedge_prng_seed(&f->random, now ^ (uint64_t)a->incarnation << 32);
+        base_prng_seed(&f->random, now ^ (uint64_t)a->incarnation << 32);
         for (uint32_t i = 0; i < a->config.metaservers; i++)
             agentd_reach_metaserver(&f->reach, i, a->config.metaserver[i]);
-        f->due_ns = now + kedge_prng_below(&f->random, period); /* a rack comes up at once */
+        f->due_ns = now + base_prng_below(&f->random, period); /* a rack comes up at once */
     }
     uint64_t again_ns = TELL_PERIODS * period;
-    if (again_ns > TELL_MOST_MS * KEDGE_NS_PER_MS)
-        again_ns = TELL_MOST_MS * KEDGE_NS_PER_MS;
+    if (again_ns > TELL_MOST_MS * BASE_NS_PER_MS)
+        again_ns = TELL_MOST_MS * BASE_NS_PER_MS;
     for (uint32_t i = 0; i < a->config.metaservers; i++)
         if (own_pool(a)->registration[i].state == REGISTRATION_DONE && now >= f->tell_ns[i] &&
             !(f->telling & 1u << i)) {
@@ -242,38 +240,38 @@ static const char *state_of(const struct agent *a, const struct agentd_reach_cou
                                    : "ok";
 }
 
-void proofs_status(const struct agent *a, struct kedge_text *t)
+void proofs_status(const struct agent *a, struct base_text *t)
 {
     const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     const char *comma = "";
-    char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(t, ",\"fabric\":{\"state\":\"%s\",\"tried\":%u,\"failing\":%u,\"towards\":[",
-                      state_of(a, &c), c.tried, c.failing);
+    char gid[BASE_GID_TEXT];
+    base_text_printf(t, ",\"fabric\":{\"state\":\"%s\",\"tried\":%u,\"failing\":%u,\"towards\":[",
+                     state_of(a, &c), c.tried, c.failing);
     for (int i = 0; i < AGENTD_REACH_TARGETS; i++) {
         const struct agentd_reach_target *r = &a->proofs.reach.at[i];
         if (!r->used || r->since_ns == 0)
             continue;
-        kedge_text_printf(t, "%s{\"name\":", comma);
-        kedge_text_json(t, r->name);
-        kedge_text_printf(t, ",\"kind\":\"%s\",\"for_ms\":%llu,\"error\":\"%s\",\"why\":\"%s\"",
-                          r->peer ? "node" : "metaserver",
-                          (unsigned long long)((now - r->since_ns) / KEDGE_NS_PER_MS),
-                          agentd_reach_error(r->status), agentd_reach_why(r->status));
+        base_text_printf(t, "%s{\"name\":", comma);
+        base_text_json(t, r->name);
+        base_text_printf(t, ",\"kind\":\"%s\",\"for_ms\":%llu,\"error\":\"%s\",\"why\":\"%s\"",
+                         r->peer ? "node" : "metaserver",
+                         (unsigned long long)((now - r->since_ns) / BASE_NS_PER_MS),
+                         agentd_reach_error(r->status), agentd_reach_why(r->status));
         if (r->peer)
-            kedge_text_printf(t, ",\"gid\":\"%s\"", kedge_gid_format(r->gid, gid));
-        kedge_text_printf(t, "}");
+            base_text_printf(t, ",\"gid\":\"%s\"", base_gid_format(r->gid, gid));
+        base_text_printf(t, "}");
         comma = ",";
     }
-    kedge_text_printf(t, "]}");
+    base_text_printf(t, "]}");
 }
 
-void proofs_metrics(const struct agent *a, struct kedge_text *t)
+void proofs_metrics(const struct agent *a, struct base_text *t)
 {
     const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
-    kedge_metric_one(t, "kedge_agent_fabric_targets", KEDGE_METRIC_GAUGE,
-                     "Nodes and metaservers of which it is known whether the fabric leads there.",
-                     c.tried);
-    kedge_metric_one(t, "kedge_agent_fabric_failing", KEDGE_METRIC_GAUGE,
-                     "Of them, those that it does not lead to.", c.failing);
+    base_metric_one(t, "kedge_agent_fabric_targets", BASE_METRIC_GAUGE,
+                    "Nodes and metaservers of which it is known whether the fabric leads there.",
+                    c.tried);
+    base_metric_one(t, "kedge_agent_fabric_failing", BASE_METRIC_GAUGE,
+                    "Of them, those that it does not lead to.", c.failing);
 }

@@ -10,21 +10,21 @@
 
 enum { TARGET_WR = 16 };
 
-static int call_fabric(struct agent_device *d, struct kedge_fab_ctl *ctl)
+static int call_fabric(struct agent_device *d, struct fab_ctl *ctl)
 {
-    return kedge_fab_call(d->fab, ctl);
+    return fab_call(d->fab, ctl);
 }
 
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */
-static uint32_t count_sges(const struct kedge_fab_caps *caps)
+static uint32_t count_sges(const struct fab_caps *caps)
 {
-    return caps->max_sge < KEDGE_MAX_SGE ? caps->max_sge : KEDGE_MAX_SGE;
+    return caps->max_sge < SCHEMA_MAX_SGE ? caps->max_sge : SCHEMA_MAX_SGE;
 }
 
-static uint32_t inline_bytes(const struct kedge_fab_caps *caps)
+static uint32_t inline_bytes(const struct fab_caps *caps)
 {
-    return caps->max_inline < KEDGE_MAX_INLINE ? caps->max_inline : KEDGE_MAX_INLINE;
+    return caps->max_inline < SCHEMA_MAX_INLINE ? caps->max_inline : SCHEMA_MAX_INLINE;
 }
 
 /* ---- DC
@@ -35,12 +35,11 @@ static uint32_t inline_bytes(const struct kedge_fab_caps *caps)
 static uint32_t random_psn(void)
 {
     uint32_t psn = 0;
-    (void)kedge_random_bytes(&psn, sizeof psn); /* else 0, as good as any that is known */
+    (void)base_random_bytes(&psn, sizeof psn); /* else 0, as good as any that is known */
     return psn & 0xffffff;
 }
 
-bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t step,
-                     struct kedge_fab_ctl *ctl)
+bool queues_dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl)
 {
     static const struct {
         enum ibv_qp_state state;
@@ -55,10 +54,10 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
     const uint32_t reads = p->device.fab->caps.max_rd_atomic;
     if (step >= sizeof steps / sizeof steps[0])
         return false;
-    ctl->kind = KEDGE_FAB_MODIFY_QP;
+    ctl->kind = FAB_MODIFY_QP;
     ctl->modify.x = qp;
     struct ibv_qp_attr *attr = &ctl->modify.attr;
-    *attr = kedge_fab_pd_init_attr(qp->pd);
+    *attr = fab_pd_init_attr(qp->pd);
     attr->qp_state = steps[step].state;
     attr->path_mtu = p->device.path_mtu;
     attr->timeout = (uint8_t)p->config->ack_timeout;
@@ -70,30 +69,30 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
     return true;
 }
 
-struct kedge_fab_ctl queues_dci(const struct pool *p, struct kedge_fab_pd *pd)
+struct fab_ctl queues_dci(const struct pool *p, struct fab_pd *pd)
 {
     const struct agent_device *d = &p->device;
-    return (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
-                                  .qp = {.pd = pd,
-                                         .type = KEDGE_FAB_QP_DCI,
-                                         .send_cq = d->cq,
-                                         .recv_cq = d->cq,
-                                         .cap = {.send_wr = d->sq_depth,
-                                                 .send_sge = count_sges(&d->fab->caps),
-                                                 .inline_bytes = inline_bytes(&d->fab->caps)}}};
+    return (struct fab_ctl){.kind = FAB_CREATE_QP,
+                            .qp = {.pd = pd,
+                                   .type = FAB_QP_DCI,
+                                   .send_cq = d->cq,
+                                   .recv_cq = d->cq,
+                                   .cap = {.send_wr = d->sq_depth,
+                                           .send_sge = count_sges(&d->fab->caps),
+                                           .inline_bytes = inline_bytes(&d->fab->caps)}}};
 }
 
-static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
+static int make_dci(struct pool *p, struct fab_pd *pd)
 {
     struct agent_device *d = &p->device;
-    struct kedge_fab_ctl c = queues_dci(p, pd);
+    struct fab_ctl c = queues_dci(p, pd);
     int status = call_fabric(d, &c);
     if (status != 0)
         return status;
-    struct kedge_fab_qp *qp = d->qp[d->qps] = c.qp.x;
+    struct fab_qp *qp = d->qp[d->qps] = c.qp.x;
     d->qp_mtu[d->qps++] = d->path_mtu;
     for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
-        struct kedge_fab_ctl modify = {.status = 0};
+        struct fab_ctl modify = {.status = 0};
         if (!queues_dci_step(p, qp, step, &modify))
             break;
         status = call_fabric(d, &modify);
@@ -104,26 +103,25 @@ static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
 static int make_dct(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_CREATE_DCT,
-                                .dct = {.pd = d->pd,
-                                        .cq = d->target_cq,
-                                        .srq = d->srq,
-                                        .access = kedge_fab_remote_access(d->fab)}};
-    int status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
+        .dct = {
+            .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_remote_access(d->fab)}};
+    int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
         status = call_fabric(d, &dct);
     if (status == 0)
         d->dct = dct.dct.x;
-    d->dct_mtu = kedge_fab_pd_mtu(d->pd);
+    d->dct_mtu = fab_pd_mtu(d->pd);
     return status;
 }
 
 static int make_target(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
-    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
-                                .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ,
+                          .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
     int status = call_fabric(d, &cq);
     if (status != 0)
         return status;
@@ -138,10 +136,10 @@ static int make_target(struct pool *p)
 int queues_retarget(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    struct kedge_fab_dct *before = d->dct;
+    struct fab_dct *before = d->dct;
     int status = make_dct(p);
     if (status == 0)
-        device_destroy(d, KEDGE_FAB_DESTROY_DCT, before);
+        device_destroy(d, FAB_DESTROY_DCT, before);
     return status;
 }
 
@@ -162,28 +160,28 @@ static int make_dc(struct pool *p)
 static int fill_random(void *user, void *bytes, size_t n)
 {
     (void)user;
-    return kedge_random_bytes(bytes, n);
+    return base_random_bytes(bytes, n);
 }
 
 /* Of the own pool that is before the device was opened: its state directory was locked, so that the
  * process before this one was gone. */
 uint64_t pool_begun_ns(const struct pool *p)
 {
-    return p->place == 0 ? p->agent->started_ns : kedge_clock_ns();
+    return p->place == 0 ? p->agent->started_ns : base_clock_ns();
 }
 
-static int make_rc(struct pool *p, struct kedge_errbuf *err)
+static int make_rc(struct pool *p, struct base_errbuf *err)
 {
     const struct agentd_config *c = p->config;
     struct agent_device *d = &p->device;
-    struct kedge_connector_config config = {
+    struct connector_config config = {
         .pool = p->number,
         .incarnation = p->incarnation,
         .initiators = (uint32_t)(p->stock.connections + c->queue_pairs_ahead),
         .responders = p->stock.responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,
         .first = p->place == 0 ? 0 : 1, /* of other pools workers attach meanwhile, and wait */
-        .wanted = KEDGE_LANE_PATHS,
+        .wanted = LANE_PATHS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,
         .sge = count_sges(&d->fab->caps),
@@ -197,12 +195,12 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
         .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
         .begun_ns = pool_begun_ns(p),
     };
-    struct kedge_connector_resources r = {
+    struct connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
-    int status = kedge_connector_new(&config, &r, fill_random, NULL, &d->connector, err);
+    int status = connector_new(&config, &r, fill_random, NULL, &d->connector, err);
     if (status != 0)
         return status;
-    d->ud_qpn = kedge_connector_ud_qpn(d->connector);
+    d->ud_qpn = connector_ud_qpn(d->connector);
     return readers_make(p);
 }
 
@@ -224,29 +222,28 @@ static void reserve_spares(struct pool *p)
     const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = p->stock.dcis + 1;
     d->max_spares = p->stock.spares;
     if (!d->rc && room > others + d->max_spares)
-        d->max_spares =
-            room - others < KEDGE_LANE_MAX_DCIS ? (uint32_t)(room - others) : KEDGE_LANE_MAX_DCIS;
+        d->max_spares = room - others < LANE_MAX_DCIS ? (uint32_t)(room - others) : LANE_MAX_DCIS;
 }
 
-static int make_cq(struct pool *p, struct kedge_errbuf *err)
+static int make_cq(struct pool *p, struct base_errbuf *err)
 {
     struct agent_device *d = &p->device;
     reserve_spares(p);
     const uint64_t more = d->rc ? 0 : d->max_spares - p->stock.spares;
     const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
-    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
     if (cqe > d->fab->caps.max_cqe)
-        return kedge_err(err, -EINVAL,
-                         "the device's completion queues have room for %u, and %llu queue pairs "
-                         "need %llu: lower %s in [pool]",
-                         d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
-                         (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
+        return base_err(err, -EINVAL,
+                        "the device's completion queues have room for %u, and %llu queue pairs "
+                        "need %llu: lower %s in [pool]",
+                        d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
+                        (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
     int status = call_fabric(d, &chan);
     if (status != 0)
         return status;
     d->chan = chan.chan.x;
-    struct kedge_fab_ctl cq = {
-        .kind = KEDGE_FAB_CREATE_CQ,
+    struct fab_ctl cq = {
+        .kind = FAB_CREATE_CQ,
         .cq = {.cqe = (uint32_t)cqe, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
     status = call_fabric(d, &cq);
     if (status == 0)
@@ -254,7 +251,7 @@ static int make_cq(struct pool *p, struct kedge_errbuf *err)
     return status;
 }
 
-int queues_make(struct pool *p, struct kedge_errbuf *err)
+int queues_make(struct pool *p, struct base_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
@@ -268,12 +265,12 @@ int queues_make(struct pool *p, struct kedge_errbuf *err)
 void queues_destroy(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    kedge_connector_free(d->connector);
+    connector_free(d->connector);
     for (uint32_t i = 0; i < d->qps; i++)
-        device_destroy(d, KEDGE_FAB_DESTROY_QP, d->qp[i]);
-    device_destroy(d, KEDGE_FAB_DESTROY_DCT, d->dct);
-    device_destroy(d, KEDGE_FAB_DESTROY_SRQ, d->srq);
-    device_destroy(d, KEDGE_FAB_DESTROY_CQ, d->target_cq);
-    device_destroy(d, KEDGE_FAB_DESTROY_CQ, d->cq);
-    device_destroy(d, KEDGE_FAB_DESTROY_CHAN, d->chan);
+        device_destroy(d, FAB_DESTROY_QP, d->qp[i]);
+    device_destroy(d, FAB_DESTROY_DCT, d->dct);
+    device_destroy(d, FAB_DESTROY_SRQ, d->srq);
+    device_destroy(d, FAB_DESTROY_CQ, d->target_cq);
+    device_destroy(d, FAB_DESTROY_CQ, d->cq);
+    device_destroy(d, FAB_DESTROY_CHAN, d->chan);
 }

@@ -12,15 +12,15 @@
 
 static const struct {
     const char *name, *of;
-} names[KEDGE_QUOTAS] = {
-    [KEDGE_QUOTA_SESSIONS] = {"sessions", "workers at a time"},
-    [KEDGE_QUOTA_MEMORY] = {"memory", "memory"},
-    [KEDGE_QUOTA_VQPS] = {"vqps", "queue pairs"},
-    [KEDGE_QUOTA_MRS] = {"mrs", "memory regions"},
-    [KEDGE_QUOTA_CONTROL_OPS] = {"control_ops_per_s", "control operations per second"},
+} names[LANE_QUOTAS] = {
+    [LANE_QUOTA_SESSIONS] = {"sessions", "workers at a time"},
+    [LANE_QUOTA_MEMORY] = {"memory", "memory"},
+    [LANE_QUOTA_VQPS] = {"vqps", "queue pairs"},
+    [LANE_QUOTA_MRS] = {"mrs", "memory regions"},
+    [LANE_QUOTA_CONTROL_OPS] = {"control_ops_per_s", "control operations per second"},
 };
 
-const char *quota_name(enum kedge_quota which)
+const char *quota_name(enum lane_quota_kind which)
 {
     return names[which].name;
 }
@@ -50,7 +50,7 @@ void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capaci
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
         count += may_come(a, p, i);
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
-        reserved[i] = may_come(a, p, i) ? kedge_reserve_each(capacity, count) : 0;
+        reserved[i] = may_come(a, p, i) ? lane_reserve_each(capacity, count) : 0;
 }
 
 void quotas_apply(struct pool *p)
@@ -104,96 +104,94 @@ static struct quota_used used_by(const struct agent *a, uint32_t tenant)
 
 /* ---- what is refused */
 
-static int say_over(const struct pool *p, uint32_t tenant, enum kedge_quota which,
-                    struct kedge_errbuf *why)
+static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind which,
+                    struct base_errbuf *why)
 {
     char more[120] = "";
-    const bool counted = which == KEDGE_QUOTA_SESSIONS || which == KEDGE_QUOTA_MEMORY;
+    const bool counted = which == LANE_QUOTA_SESSIONS || which == LANE_QUOTA_MEMORY;
     const uint64_t ended = counted ? used_by(p->agent, tenant).ended : 0;
-    if (which == KEDGE_QUOTA_CONTROL_OPS)
+    if (which == LANE_QUOTA_CONTROL_OPS)
         snprintf(more, sizeof more, ": try again in a moment");
     else if (ended > 0)
         snprintf(more, sizeof more,
                  ": %llu of its sessions have ended, and count until their processes close them",
                  (unsigned long long)ended);
-    return kedge_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s)%s",
-                     quota_tenant(p->agent, tenant)->name, names[which].of, names[which].name,
-                     more);
+    return base_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s)%s",
+                    quota_tenant(p->agent, tenant)->name, names[which].of, names[which].name, more);
 }
 
-int quota_refuse(struct pool *p, uint32_t tenant, enum kedge_quota which, struct kedge_errbuf *why)
+int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
+                 struct base_errbuf *why)
 {
     p->quota[tenant - 1].refused[which]++;
     return say_over(p, tenant, which, why);
 }
 
-int quota_ask(struct pool *p, uint32_t tenant, struct kedge_errbuf *why)
+int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why)
 {
-    if (kedge_quota_ask(&p->quota[tenant - 1], kedge_clock_ns()))
+    if (lane_quota_ask(&p->quota[tenant - 1], base_clock_ns()))
         return 0;
-    return say_over(p, tenant, KEDGE_QUOTA_CONTROL_OPS, why);
+    return say_over(p, tenant, LANE_QUOTA_CONTROL_OPS, why);
 }
 
-void quotas_add(struct quota_counts *sum, const struct kedge_lane_quota *quota)
+void quotas_add(struct quota_counts *sum, const struct lane_quota *quota)
 {
     sum->control_ops += quota->control_ops;
-    for (int which = 0; which < KEDGE_QUOTAS; which++)
+    for (int which = 0; which < LANE_QUOTAS; which++)
         sum->refused[which] += quota->refused[which];
 }
 
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
-                struct kedge_errbuf *why)
+                struct base_errbuf *why)
 {
     const struct agentd_tenant_config *t = quota_tenant(p->agent, tenant);
     const struct quota_used used = used_by(p->agent, tenant);
     if (used.sessions + more_sessions > t->sessions)
-        return quota_refuse(p, tenant, KEDGE_QUOTA_SESSIONS, why);
+        return quota_refuse(p, tenant, LANE_QUOTA_SESSIONS, why);
     return used.bytes + more_bytes <= t->memory ? 0
-                                                : quota_refuse(p, tenant, KEDGE_QUOTA_MEMORY, why);
+                                                : quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
 }
 
 /* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
  * is allocated whole, and has none of a tmpfs' limits. Its pages count to the agent's own control
  * group, whose processes go first when that has no more. */
-int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_errbuf *why)
+int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
 {
     bool of_group;
-    const uint64_t most = kedge_memory_most(&of_group) / 8 * 7;
+    const uint64_t most = base_memory_most(&of_group) / 8 * 7;
     const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
     if (have <= most && more_bytes <= most - have)
         return 0;
-    return kedge_err(why, -ENOMEM,
-                     "this host has no room for an arena of %llu bytes: all of the agent's take "
-                     "%llu, and seven eighths of %s, %llu, is the most",
-                     (unsigned long long)more_bytes, (unsigned long long)have,
-                     of_group ? "what the agent's control group may use (memory.max)"
-                              : "its memory",
-                     (unsigned long long)most);
+    return base_err(why, -ENOMEM,
+                    "this host has no room for an arena of %llu bytes: all of the agent's take "
+                    "%llu, and seven eighths of %s, %llu, is the most",
+                    (unsigned long long)more_bytes, (unsigned long long)have,
+                    of_group ? "what the agent's control group may use (memory.max)" : "its memory",
+                    (unsigned long long)most);
 }
 
 /* ---- tenants that nobody says any more */
 
 /* No more often than a tenant is forgiven, which takes most of a minute. */
-void quotas_apart(struct pool *p, const struct kedge_lane_event *e)
+void quotas_apart(struct pool *p, const struct lane_event *e)
 {
     const char *tenant = quota_tenant(p->agent, e->apart.tenant + 1)->name;
     p->apart[e->apart.tenant] = e->apart.begins;
     if (e->apart.begins && !e->apart.named)
-        kedge_log(
-            KEDGE_LOG_WARN,
-            "a request of one of several tenants was refused by its peer again and again, and "
-            "the device does not say whose: from now on those of each go through queue pairs "
-            "of their own",
-            "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+        base_log(BASE_LOG_WARN,
+                 "a request of one of several tenants was refused by its peer again and again, and "
+                 "the device does not say whose: from now on those of each go through queue pairs "
+                 "of their own",
+                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
     else if (e->apart.begins)
-        kedge_log(KEDGE_LOG_WARN,
-                  "requests of a tenant's workers were refused by their peers again and again, and "
-                  "broke queue pairs under requests of others: from now on they go through some of "
-                  "their own",
-                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+        base_log(BASE_LOG_WARN,
+                 "requests of a tenant's workers were refused by their peers again and again, and "
+                 "broke queue pairs under requests of others: from now on they go through some of "
+                 "their own",
+                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
     else
-        kedge_log(KEDGE_LOG_INFO, "a tenant's requests go with those of others again",
-                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+        base_log(BASE_LOG_INFO, "a tenant's requests go with those of others again",
+                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
 }
 
 static bool has_sessions(const struct pool *p, uint32_t tenant)
@@ -226,7 +224,7 @@ void quotas_rest(struct agent *a)
         a->quotas_before[i] = (struct quota_counts){.control_ops = 0};
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
             p->quota[i].control_ops = 0;
-            for (int which = 0; which < KEDGE_QUOTAS; which++)
+            for (int which = 0; which < LANE_QUOTAS; which++)
                 p->quota[i].refused[which] = 0;
         }
         windows_forget_tenant(a, i + 1);

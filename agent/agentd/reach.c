@@ -35,7 +35,7 @@ static bool is_among(const struct agentd_reach_target *t, const struct agentd_re
 void agentd_reach_peers(struct agentd_reach *r, const struct agentd_reach_peer *peers,
                         uint32_t count)
 {
-    KEDGE_ASSERT(count <= AGENTD_REACH_PEERS);
+    BASE_ASSERT(count <= AGENTD_REACH_PEERS);
     for (int i = 0; i < AGENTD_REACH_TARGETS; i++)
         if (r->at[i].used && r->at[i].peer && !is_among(&r->at[i], peers, count))
             r->at[i].used = false;
@@ -43,7 +43,7 @@ void agentd_reach_peers(struct agentd_reach *r, const struct agentd_reach_peer *
         struct agentd_reach_target *t = find_peer(r, peers[i].gid);
         if (t == NULL) {
             t = find_unused(r);
-            KEDGE_ASSERT(t != NULL);
+            BASE_ASSERT(t != NULL);
             *t = (struct agentd_reach_target){.used = true, .peer = true};
             memcpy(t->gid, peers[i].gid, sizeof t->gid);
         }
@@ -54,7 +54,7 @@ void agentd_reach_peers(struct agentd_reach *r, const struct agentd_reach_peer *
 void agentd_reach_metaserver(struct agentd_reach *r, uint32_t number, const char *url)
 {
     struct agentd_reach_target *t = find_unused(r);
-    KEDGE_ASSERT(t != NULL);
+    BASE_ASSERT(t != NULL);
     *t = (struct agentd_reach_target){.used = true, .metaserver = number};
     snprintf(t->name, sizeof t->name, "%s", url);
 }

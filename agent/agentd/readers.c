@@ -9,27 +9,27 @@
 #include "base/random.h"
 #include "daemon.h"
 
-static struct reader *end_op(struct kedge_fab_ctl *ctl)
+static struct reader *end_op(struct fab_ctl *ctl)
 {
     struct reader *reader = ctl->user;
     reader->registration->pool->fab_ops--;
     return reader;
 }
 
-static void submit_op(struct reader *reader, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct reader *reader, void (*done)(struct fab_ctl *ctl))
 {
     struct pool *p = reader->registration->pool;
     reader->ctl.done = done;
     reader->ctl.user = reader;
     p->fab_ops++;
-    kedge_fab_submit(p->device.fab, &reader->ctl);
+    fab_submit(p->device.fab, &reader->ctl);
 }
 
 static void modify_reader(struct reader *reader, const struct ibv_qp_attr *attr, int mask,
-                          void (*done)(struct kedge_fab_ctl *ctl))
+                          void (*done)(struct fab_ctl *ctl))
 {
-    reader->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                         .modify = {.x = reader->qp, .attr = *attr, .mask = mask}};
+    reader->ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                                   .modify = {.x = reader->qp, .attr = *attr, .mask = mask}};
     submit_op(reader, done);
 }
 
@@ -41,11 +41,11 @@ static uint64_t time_wait_ns(const struct agent_device *d)
     return d->fab->caps.time_wait_ns;
 }
 
-static void on_cleaned(struct kedge_fab_ctl *ctl)
+static void on_cleaned(struct fab_ctl *ctl)
 {
     struct reader *reader = end_op(ctl);
     struct pool *p = reader->registration->pool;
-    const bool more = kedge_fab_reuse_next(&reader->reuse, ctl);
+    const bool more = fab_reuse_next(&reader->reuse, ctl);
     reader->qp = reader->reuse.qp;
     if (p->stopping)
         return;
@@ -54,24 +54,24 @@ static void on_cleaned(struct kedge_fab_ctl *ctl)
         return;
     }
     if (reader->reuse.anew) /* its number may be that of one that is gone just now */
-        reader->rest_ns = kedge_clock_ns() + time_wait_ns(&p->device);
+        reader->rest_ns = base_clock_ns() + time_wait_ns(&p->device);
     if (reader->reuse.status == 0) {
         reader->state = READER_READY;
         return;
     }
-    kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
-              "qpn=%u error=\"%s\"", reader->qp != NULL ? reader->qp->qpn : 0,
-              strerror(-reader->reuse.status));
+    base_log(BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+             "qpn=%u error=\"%s\"", reader->qp != NULL ? reader->qp->qpn : 0,
+             strerror(-reader->reuse.status));
     reader->state = READER_FAILED;
-    reader->again_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
+    reader->again_ns = base_clock_ns() + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
 }
 
-static struct kedge_fab_ctl reader_creation(const struct agent_device *d)
+static struct fab_ctl reader_creation(const struct agent_device *d)
 {
-    return (struct kedge_fab_ctl){
-        .kind = KEDGE_FAB_CREATE_QP,
+    return (struct fab_ctl){
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = d->system_pd,
-               .type = KEDGE_FAB_QP_RC,
+               .type = FAB_QP_RC,
                .send_cq = d->cq,
                .recv_cq = d->cq,
                .cap = {.send_wr = d->sq_depth, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
@@ -81,22 +81,22 @@ static void clean_reader(struct reader *reader, bool is_new)
 {
     const struct agent_device *d = &reader->registration->pool->device;
     reader->state = READER_CLEANING;
-    reader->reuse = (struct kedge_fab_reuse){.fab = d->fab,
-                                             .qp = reader->qp,
-                                             .in_reset = is_new,
-                                             .make = reader_creation(d),
-                                             .init = kedge_fab_init_attr(d->fab),
-                                             .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-                                                     IBV_QP_PORT | IBV_QP_ACCESS_FLAGS};
-    kedge_fab_reuse_begin(&reader->reuse, &reader->ctl);
+    reader->reuse = (struct fab_reuse){.fab = d->fab,
+                                       .qp = reader->qp,
+                                       .in_reset = is_new,
+                                       .make = reader_creation(d),
+                                       .init = fab_init_attr(d->fab),
+                                       .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                               IBV_QP_ACCESS_FLAGS};
+    fab_reuse_begin(&reader->reuse, &reader->ctl);
     submit_op(reader, on_cleaned);
 }
 
 static int make_one(struct registration *r, struct reader *reader)
 {
     struct agent_device *d = &r->pool->device;
-    struct kedge_fab_ctl c = reader_creation(d);
-    int status = kedge_fab_call(d->fab, &c);
+    struct fab_ctl c = reader_creation(d);
+    int status = fab_call(d->fab, &c);
     if (status != 0)
         return status;
     *reader = (struct reader){
@@ -124,11 +124,11 @@ int readers_make(struct pool *p)
 
 struct reader *reader_offer(struct registration *r)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     for (int i = 0; i < 2; i++) {
         struct reader *reader = &r->reader[i];
         if (reader->state != READER_READY || now < reader->rest_ns ||
-            kedge_random_bytes(&reader->psn, sizeof reader->psn) != 0)
+            base_random_bytes(&reader->psn, sizeof reader->psn) != 0)
             continue;
         reader->psn &= 0xffffff;
         reader->state = READER_OFFERED;
@@ -139,14 +139,14 @@ struct reader *reader_offer(struct registration *r)
 
 uint64_t reader_rests_ms(const struct registration *r)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     uint64_t least = 0;
     for (int i = 0; i < 2; i++) {
         const struct reader *reader = &r->reader[i];
         if (reader->state != READER_READY)
             continue;
         const uint64_t ms =
-            reader->rest_ns > now ? (reader->rest_ns - now) / KEDGE_NS_PER_MS + 1 : 1;
+            reader->rest_ns > now ? (reader->rest_ns - now) / BASE_NS_PER_MS + 1 : 1;
         least = least == 0 || ms < least ? ms : least;
     }
     return least;
@@ -154,11 +154,11 @@ uint64_t reader_rests_ms(const struct registration *r)
 
 void reader_withdraw(struct reader *reader)
 {
-    KEDGE_ASSERT(reader->state == READER_OFFERED);
+    BASE_ASSERT(reader->state == READER_OFFERED);
     reader->state = READER_READY;
 }
 
-static void on_raised(struct kedge_fab_ctl *ctl)
+static void on_raised(struct fab_ctl *ctl)
 {
     struct reader *reader = end_op(ctl);
     struct registration *r = reader->registration;
@@ -187,8 +187,8 @@ static void on_raised(struct kedge_fab_ctl *ctl)
 
 void reader_raise(struct reader *reader, const struct reader_peer *peer)
 {
-    const struct kedge_fab *fab = reader->registration->pool->device.fab;
-    const struct kedge_fab_caps *caps = &fab->caps;
+    const struct fab *fab = reader->registration->pool->device.fab;
+    const struct fab_caps *caps = &fab->caps;
     const enum ibv_mtu own = reader->registration->pool->agent->port.mtu;
     reader->state = READER_RAISING;
     reader->step = 0;
@@ -199,7 +199,7 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
                                        .rq_psn = peer->psn,
                                        .max_dest_rd_atomic = 1, /* nobody reads here */
                                        .min_rnr_timer = 12,
-                                       .ah_attr = kedge_fab_address(fab, peer->gid, peer->lid)};
+                                       .ah_attr = fab_address(fab, peer->gid, peer->lid)};
     modify_reader(reader, &reader->rtr,
                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
@@ -211,18 +211,18 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
 
 void reader_drop(struct reader *reader)
 {
-    reader->rest_ns = kedge_clock_ns() + time_wait_ns(&reader->registration->pool->device);
+    reader->rest_ns = base_clock_ns() + time_wait_ns(&reader->registration->pool->device);
     clean_reader(reader, false);
 }
 
-bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
+bool reader_done(struct pool *p, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         for (int k = 0; k < 2; k++) {
             struct reader *reader = &p->registration[i].reader[k];
             if (reader->qp != qp)
                 continue;
-            reader->rest_ns = kedge_clock_ns() + time_wait_ns(&p->device);
+            reader->rest_ns = base_clock_ns() + time_wait_ns(&p->device);
             clean_reader(reader, false);
             if (p->registration[i].lane.qp == qp)
                 registration_reader_lost(&p->registration[i]);
@@ -233,7 +233,7 @@ bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
 
 void readers_tick(struct pool *p)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     for (uint32_t i = 0; i < p->config->metaservers && !p->agent->device_lost; i++)
         for (int k = 0; k < 2; k++) {
             struct reader *reader = &p->registration[i].reader[k];
@@ -246,7 +246,7 @@ void readers_stop(struct pool *p)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         for (int k = 0; k < 2; k++) {
-            device_destroy(&p->device, KEDGE_FAB_DESTROY_QP, p->registration[i].reader[k].qp);
+            device_destroy(&p->device, FAB_DESTROY_QP, p->registration[i].reader[k].qp);
             p->registration[i].reader[k].qp = NULL;
         }
 }

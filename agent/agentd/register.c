@@ -31,18 +31,18 @@ static struct pool *own_pool(const struct agent *a)
 
 static void tell_lane(struct pool *p)
 {
-    struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
+    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         if (p->registration[i].lane.ah != NULL || p->registration[i].lane.qp != NULL)
             c.metaservers.at[c.metaservers.count++] = p->registration[i].lane;
     lane_thread_command(p, &c);
 }
 
-static void drop_ah(struct pool *p, struct kedge_fab_ah *ah)
+static void drop_ah(struct pool *p, struct fab_ah *ah)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
+    struct fab_ctl c = {.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
     if (ah != NULL)
-        (void)kedge_fab_call(p->device.fab, &c);
+        (void)fab_call(p->device.fab, &c);
 }
 
 /* Whether what is over was begun before this node had another address. */
@@ -53,7 +53,7 @@ static bool is_stale(struct registration *r)
     return stale;
 }
 
-static void on_address(struct kedge_fab_ctl *ctl)
+static void on_address(struct fab_ctl *ctl)
 {
     struct registration *r = ctl->user;
     struct pool *p = r->pool;
@@ -89,15 +89,14 @@ static void make_ah(struct registration *r, const struct reader_peer *peer)
         complete_registration(r);
         return;
     }
-    r->resolve = (struct kedge_fab_ctl){
-        .kind = KEDGE_FAB_CREATE_AH,
-        .done = on_address,
-        .user = r,
-        .ah = {.pd = p->device.system_pd,
-               .attr = kedge_fab_address(p->device.fab, peer->gid, peer->lid)}};
+    r->resolve = (struct fab_ctl){.kind = FAB_CREATE_AH,
+                                  .done = on_address,
+                                  .user = r,
+                                  .ah = {.pd = p->device.system_pd,
+                                         .attr = fab_address(p->device.fab, peer->gid, peer->lid)}};
     r->resolving = true;
     p->fab_ops++;
-    kedge_fab_submit(p->device.fab, &r->resolve);
+    fab_submit(p->device.fab, &r->resolve);
 }
 
 static void lose_registration(struct registration *r, const char *why)
@@ -107,14 +106,14 @@ static void lose_registration(struct registration *r, const char *why)
     const bool news = r->why[0] == '\0';
     uint32_t suppressed;
     if (news)
-        r->log = (struct kedge_log_limit){0};
+        r->log = (struct base_log_limit){0};
     r->unsaid = r->unsaid || news || strcmp(r->why, why) != 0;
-    if (r->unsaid && kedge_log_allow(&r->log, kedge_clock_ns(), LOSS_LOGGED_S * KEDGE_NS_PER_S,
-                                     LOSSES_LOGGED, &suppressed)) {
+    if (r->unsaid && base_log_allow(&r->log, base_clock_ns(), LOSS_LOGGED_S * BASE_NS_PER_S,
+                                    LOSSES_LOGGED, &suppressed)) {
         r->unsaid = false;
-        kedge_log(KEDGE_LOG_WARN, "not registered",
-                  "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
-                  suppressed);
+        base_log(BASE_LOG_WARN, "not registered",
+                 "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
+                 suppressed);
     }
     if (r->offered != NULL)
         reader_withdraw(r->offered);
@@ -141,9 +140,9 @@ static bool is_superseded(struct registration *r, const json_t *problem, const c
                "restart this agent";
         return false;
     }
-    kedge_log(KEDGE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
-              "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
-              (uint32_t)known);
+    base_log(BASE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
+             "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
+             (uint32_t)known);
     if (p->agent->superseded_by < known)
         p->agent->superseded_by = (uint32_t)known;
     p->agent->restarted_for_mask |= bit;
@@ -151,7 +150,7 @@ static bool is_superseded(struct registration *r, const json_t *problem, const c
     return true;
 }
 
-static void on_refused(struct registration *r, const struct kedge_http_answer *answer)
+static void on_refused(struct registration *r, const struct http_answer *answer)
 {
     char why[sizeof r->why];
     if (answer->status < 0) {
@@ -172,7 +171,7 @@ static void on_refused(struct registration *r, const struct kedge_http_answer *a
 /* Renewed in time, put anew when a metaserver says that it has forgotten, or has another table than
  * this pool reads: one that was started again knows the node as soon as any of its pools has put
  * it. What was lost since it was asked is put anew all the same, whatever it answers. */
-static void on_renewed(void *user, const struct kedge_http_answer *answer)
+static void on_renewed(void *user, const struct http_answer *answer)
 {
     struct registration *r = user;
     r->pool->calls--;
@@ -189,8 +188,8 @@ static void on_renewed(void *user, const struct kedge_http_answer *answer)
 
 static void complete_registration(struct registration *r)
 {
-    kedge_log(KEDGE_LOG_INFO, "registered", "pool=%s metaserver=\"%s\" incarnation=%u",
-              r->pool->name, r->url, r->pool->agent->incarnation);
+    base_log(BASE_LOG_INFO, "registered", "pool=%s metaserver=\"%s\" incarnation=%u", r->pool->name,
+             r->url, r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
     metaservers_look_at_token(r->pool->agent); /* which may be another one than at the start */
@@ -203,7 +202,7 @@ static void complete_registration(struct registration *r)
     look_again(r);
 }
 
-static void on_registered(void *user, const struct kedge_http_answer *answer)
+static void on_registered(void *user, const struct http_answer *answer)
 {
     struct registration *r = user;
     struct reader_peer peer = {.qpn = 0};
@@ -271,23 +270,23 @@ void registration_reader_lost(struct registration *r)
 /* It could not even be asked. */
 static void lost_call(struct registration *r, int status)
 {
-    struct kedge_errbuf why = {"too many HTTP calls at once"};
+    struct base_errbuf why = {"too many HTTP calls at once"};
     if (status == -ENOKEY &&
         start_check_token(r->pool->config, r->pool->device.fab->caps.gid, &why))
-        kedge_err(&why, status, "its token_file held no token a moment ago");
+        base_err(&why, status, "its token_file held no token a moment ago");
     lose_registration(r, why.text);
 }
 
 /* False: it cannot be asked, and is lost. */
 static bool call_metaserver(struct registration *r, const char *method, const char *tail,
-                            const char *body, kedge_http_done done)
+                            const char *body, http_done done)
 {
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->pool->config->node, tail);
-    struct kedge_http_call c = metaserver_call(r->pool->agent, method, url, CALL_MS);
+    struct http_call c = metaserver_call(r->pool->agent, method, url, CALL_MS);
     c.body = body;
     c.body_length = strlen(body);
-    int status = kedge_http_client_call(r->pool->agent->http_client, &c, done, r, NULL);
+    int status = http_client_call(r->pool->agent->http_client, &c, done, r, NULL);
     r->pool->calls += status == 0;
     if (status != 0)
         lost_call(r, status);
@@ -370,7 +369,7 @@ static bool is_raising(const struct registration *r)
 void registrations_readdress(struct pool *p)
 {
     if (p->device.rc) /* the lane gives them up, and others are offered */
-        lane_thread_command(p, &(struct kedge_command){.kind = KEDGE_COMMAND_METASERVERS});
+        lane_thread_command(p, &(struct lane_command){.kind = LANE_COMMAND_METASERVERS});
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
         struct registration *r = &p->registration[i];
         if (p->device.rc) {
@@ -389,7 +388,7 @@ void registrations_readdress(struct pool *p)
 
 static void tell_endpoints(struct registration *r);
 
-static void endpoints_told(void *user, const struct kedge_http_answer *answer)
+static void endpoints_told(void *user, const struct http_answer *answer)
 {
     struct registration *r = user;
     r->pool->calls--;

@@ -21,11 +21,11 @@ static json_t *json_hex64(uint64_t value)
 static json_t *describe_endpoint(const struct pool *p)
 {
     const struct agent_device *d = &p->device;
-    const struct kedge_fab_caps *caps = &d->fab->caps;
-    char gid[KEDGE_GID_TEXT];
-    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", kedge_gid_format(caps->gid, gid), "pool",
+    const struct fab_caps *caps = &d->fab->caps;
+    char gid[BASE_GID_TEXT];
+    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", base_gid_format(caps->gid, gid), "pool",
                           (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu",
-                          128 << kedge_fab_pd_mtu(d->pd));
+                          128 << fab_pd_mtu(d->pd));
     if (e == NULL)
         return NULL;
     if (p->incarnation != p->agent->incarnation)
@@ -33,8 +33,8 @@ static json_t *describe_endpoint(const struct pool *p)
     if (caps->lid != 0)
         json_object_set_new(e, "lid", json_integer(caps->lid));
     if (d->rc) {
-        json_object_set_new(e, "ud_qpn", json_integer(kedge_connector_ud_qpn(d->connector)));
-        json_object_set_new(e, "ud_qkey", json_integer(kedge_connector_ud_qkey(d->connector)));
+        json_object_set_new(e, "ud_qpn", json_integer(connector_ud_qpn(d->connector)));
+        json_object_set_new(e, "ud_qkey", json_integer(connector_ud_qkey(d->connector)));
     } else {
         json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
         json_object_set_new(e, "dc_key", json_hex64(d->dct->dc_key));
@@ -45,10 +45,10 @@ static json_t *describe_endpoint(const struct pool *p)
 /* rc: the queue pair that will READ this metaserver's table. */
 static json_t *describe_reader(const struct pool *p, const struct reader *reader)
 {
-    const struct kedge_fab_caps *caps = &p->device.fab->caps;
-    char gid[KEDGE_GID_TEXT];
+    const struct fab_caps *caps = &p->device.fab->caps;
+    char gid[BASE_GID_TEXT];
     json_t *e =
-        json_pack("{s:s, s:i, s:i, s:i}", "gid", kedge_gid_format(caps->gid, gid), "qpn",
+        json_pack("{s:s, s:i, s:i, s:i}", "gid", base_gid_format(caps->gid, gid), "qpn",
                   (int)reader->qp->qpn, "psn", (int)reader->psn, "mtu", 128 << p->agent->port.mtu);
     if (p->place != 0) /* the own pool's endpoint comes first */
         json_object_set_new(e, "pool", json_integer(p->number));
@@ -133,18 +133,18 @@ bool register_json_understand(struct registration *r, const char *body, struct r
     const json_t *m = json_object_get(root, "metaserver"), *e = json_object_get(m, "endpoint"),
                  *t = json_object_get(m, "table");
     const char *text = json_string_value(json_object_get(e, "gid"));
-    struct kedge_table_desc d = {.kind = KEDGE_TABLE_ENDPOINTS};
+    struct schema_table_desc d = {.kind = SCHEMA_TABLE_ENDPOINTS};
     uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0, lid = 0;
     bool ok = text != NULL &&
               (r->offered != NULL ? understand_reader(e, peer)
                                   : register_json_number(e, "dct_number", 0xffffff, &dctn) &&
                                         read_hex(e, "dc_key", &key)) &&
-              kedge_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&
+              base_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&
               register_json_number(t, "rkey", UINT32_MAX, &rkey) &&
               register_json_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
               read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
               register_json_number(t, "version", UINT16_MAX, &version) &&
-              version == KEDGE_RECORD_VERSION &&
+              version == SCHEMA_RECORD_VERSION &&
               register_json_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
     (void)register_json_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
     json_decref(root);

@@ -40,7 +40,7 @@ static int read_endpoint(uint16_t pool, const char *body, uint8_t gid[16])
     json_array_foreach(json_object_get(root, "endpoints"), i, endpoint)
     {
         const char *text = json_string_value(json_object_get(endpoint, "gid"));
-        if (!expired && status != 0 && text != NULL && kedge_gid_parse(text, gid) == 0 &&
+        if (!expired && status != 0 && text != NULL && base_gid_parse(text, gid) == 0 &&
             json_integer_value(json_object_get(endpoint, "pool")) == pool)
             status = 0;
     }
@@ -48,7 +48,7 @@ static int read_endpoint(uint16_t pool, const char *body, uint8_t gid[16])
     return status;
 }
 
-static void on_named(void *user, const struct kedge_http_answer *answer)
+static void on_named(void *user, const struct http_answer *answer)
 {
     struct question *q = user;
     uint8_t gid[16] = {0};
@@ -65,11 +65,11 @@ static void on_named(void *user, const struct kedge_http_answer *answer)
 /* What one metaserver may take, so that those after it can be asked too. */
 static uint32_t share_ms(const struct question *q)
 {
-    uint64_t now = kedge_clock_ns(), left = q->end_ns > now ? q->end_ns - now : 0;
+    uint64_t now = base_clock_ns(), left = q->end_ns > now ? q->end_ns - now : 0;
     uint32_t others = 0;
     for (uint32_t i = q->next; i < q->agent->config.metaservers; i++)
         others += q->agent->pools[0]->registration[i].state == REGISTRATION_DONE;
-    return (uint32_t)(left / (others + 1) / KEDGE_NS_PER_MS) + 1;
+    return (uint32_t)(left / (others + 1) / BASE_NS_PER_MS) + 1;
 }
 
 /* One metaserver after another, until one knows a live node of that name. */
@@ -81,9 +81,9 @@ static void ask_next(struct question *q)
     while (!a->stopping && q->next < a->config.metaservers) {
         const struct registration *r = &a->pools[0]->registration[q->next++];
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
-        const struct kedge_http_call c = metaserver_call(a, NULL, url, share_ms(q));
+        const struct http_call c = metaserver_call(a, NULL, url, share_ms(q));
         if (r->state == REGISTRATION_DONE &&
-            kedge_http_client_call(a->http_client, &c, on_named, q, NULL) == 0)
+            http_client_call(a->http_client, &c, on_named, q, NULL) == 0)
             return;
     }
     answer_question(q, q->status, none);
@@ -111,7 +111,7 @@ void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
                            .pool = pool,
                            .done = done,
                            .user = user,
-                           .end_ns = kedge_clock_ns() + RESOLVE_MS * KEDGE_NS_PER_MS,
+                           .end_ns = base_clock_ns() + RESOLVE_MS * BASE_NS_PER_MS,
                            .status = -EHOSTUNREACH};
     snprintf(q->name, sizeof q->name, "%s", name);
     ask_next(q);

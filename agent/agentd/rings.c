@@ -12,14 +12,14 @@ void rings_unmake(struct agent_session *s)
 {
     const struct pool *p = s->pool;
     if (s->rw != NULL)
-        munmap(s->rw, KEDGE_SESSION_RW_BYTES(p->config->sq_slots));
+        munmap(s->rw, SCHEMA_SESSION_RW_BYTES(p->config->sq_slots));
     if (s->ro != NULL)
-        munmap(s->ro, KEDGE_SESSION_RO_BYTES(p->config->cq_slots));
+        munmap(s->ro, SCHEMA_SESSION_RO_BYTES(p->config->cq_slots));
     int fds[] = {s->rw_fd, s->ro_fd, s->doorbell};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    kedge_lane_memory_free(s->memory);
+    lane_memory_free(s->memory);
     s->memory = NULL;
     s->rw = NULL;
     s->ro = NULL;
@@ -31,10 +31,10 @@ int rings_make(struct agent_session *s)
     const struct agentd_config *c = s->pool->config;
     void *rw = NULL, *ro = NULL;
     int status =
-        kedge_memfd_new("kedge-rw", KEDGE_SESSION_RW_BYTES(c->sq_slots), false, &s->rw_fd, &rw);
+        base_memfd_new("kedge-rw", SCHEMA_SESSION_RW_BYTES(c->sq_slots), false, &s->rw_fd, &rw);
     if (status == 0)
         status =
-            kedge_memfd_new("kedge-ro", KEDGE_SESSION_RO_BYTES(c->cq_slots), true, &s->ro_fd, &ro);
+            base_memfd_new("kedge-ro", SCHEMA_SESSION_RO_BYTES(c->cq_slots), true, &s->ro_fd, &ro);
     s->rw = rw;
     s->ro = ro;
     if (status == 0) {
@@ -42,8 +42,8 @@ int rings_make(struct agent_session *s)
         status = s->doorbell < 0 ? -errno : 0;
     }
     if (status == 0) {
-        s->memory = kedge_lane_memory_new(MAX_GRANTS, (uint32_t)c->max_inflight,
-                                          (uint32_t)c->max_vqps, MRS_PER_SESSION);
+        s->memory = lane_memory_new(MAX_GRANTS, (uint32_t)c->max_inflight, (uint32_t)c->max_vqps,
+                                    MRS_PER_SESSION);
         status = s->memory == NULL ? -ENOMEM : 0;
     }
     if (status != 0)

@@ -77,13 +77,13 @@ static struct agent_session *find_place(struct pool *p)
     return pools_sessions(p->agent) < p->config->max_sessions ? find_stage(p, STAGE_EMPTY) : NULL;
 }
 
-int sessions_start(struct pool *p, struct kedge_errbuf *err)
+int sessions_start(struct pool *p, struct base_errbuf *err)
 {
     quotas_apply(p);
     p->sessions = calloc(p->config->max_sessions, sizeof p->sessions[0]);
     if (p->sessions == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory for %llu sessions",
-                         (unsigned long long)p->config->max_sessions);
+        return base_err(err, -ENOMEM, "out of memory for %llu sessions",
+                        (unsigned long long)p->config->max_sessions);
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
         p->sessions[i] =
             (struct agent_session){.pool = p, .rw_fd = -1, .ro_fd = -1, .doorbell = -1};
@@ -91,18 +91,18 @@ int sessions_start(struct pool *p, struct kedge_errbuf *err)
     return 0;
 }
 
-int sessions_await(struct pool *p, struct kedge_errbuf *err)
+int sessions_await(struct pool *p, struct base_errbuf *err)
 {
     while (p->count.making > 0 || p->arenas_making > 0)
         (void)uv_run(&p->agent->loop, UV_RUN_ONCE);
     if (p->count.ready == 0)
-        return kedge_err(err, -ENOMEM,
-                         "no session could be made ahead: is /dev/shm or memory full, or "
-                         "LimitNOFILE below 1024?");
+        return base_err(err, -ENOMEM,
+                        "no session could be made ahead: is /dev/shm or memory full, or "
+                        "LimitNOFILE below 1024?");
     if (p->count.arenas_ahead == 0 && p->arenas_status != 0) {
-        struct kedge_errbuf why;
+        struct base_errbuf why;
         (void)device_why(p->arenas_status, &why);
-        return kedge_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
+        return base_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
     }
     return 0;
 }
@@ -111,7 +111,7 @@ int sessions_await(struct pool *p, struct kedge_errbuf *err)
 static void shed_one(struct pool *p)
 {
     struct agent_session *s = find_stage(p, STAGE_READY);
-    KEDGE_ASSERT(s != NULL);
+    BASE_ASSERT(s != NULL);
     p->count.ready--;
     start_task(s, STAGE_UNMAKING, unmake_rings, on_unmade);
 }
@@ -191,7 +191,7 @@ void sessions_tick(struct pool *p)
     fence_again(p);
     shed_some(p);
     leases_tick(p);
-    if (p->queue.count > 0 || kedge_clock_ns() - p->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
+    if (p->queue.count > 0 || base_clock_ns() - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
         sessions_refill(p);
     else
         sessions_taken(p);
@@ -203,20 +203,20 @@ void sessions_taken(struct pool *p)
         sessions_refill(p);
 }
 
-static struct kedge_lane_arena lane_arena(const struct arena *arena)
+static struct lane_arena describe_arena(const struct arena *arena)
 {
-    return (struct kedge_lane_arena){.iova = arena->mr->addr,
-                                     .bytes = arena->mem.size,
-                                     .lkey = arena->mr->lkey,
-                                     .rkey = arena->mr->rkey};
+    return (struct lane_arena){.iova = arena->mr->addr,
+                               .bytes = arena->mem.size,
+                               .lkey = arena->mr->lkey,
+                               .rkey = arena->mr->rkey};
 }
 
 static void fill_in(struct pool *p, struct agent_session *s)
 {
-    struct kedge_session_ro *ro = s->ro;
+    struct schema_session_ro *ro = s->ro;
     const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
-    ro->magic = KEDGE_SESSION_MAGIC;
-    ro->version = KEDGE_SESSION_VERSION;
+    ro->magic = SCHEMA_SESSION_MAGIC;
+    ro->version = SCHEMA_SESSION_VERSION;
     ro->sq_slots = (uint32_t)p->config->sq_slots;
     ro->cq_slots = (uint32_t)p->config->cq_slots;
     ro->max_vqps = (uint32_t)p->config->max_vqps;
@@ -248,7 +248,7 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     }
     s->stage = STAGE_LIVE;
     s->serial = ++p->agent->serial;
-    s->attached_ns = kedge_clock_ns();
+    s->attached_ns = base_clock_ns();
     s->tenant = tenant;
     s->uid = uid;
     s->pid = pid;
@@ -268,39 +268,39 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
 void session_begin(struct pool *p, uint32_t number)
 {
     struct agent_session *s = &p->sessions[number];
-    struct kedge_command command = {.kind = KEDGE_COMMAND_SESSION_ADD,
-                                    .session = number,
-                                    .add = {.id = number,
-                                            .rw = s->rw,
-                                            .ro = s->ro,
-                                            .tenant = s->ro->tenant,
-                                            .tenant_slot = s->tenant - 1,
-                                            .max_vqps = s->ro->max_vqps,
-                                            .max_inflight = s->ro->max_inflight,
-                                            .max_mrs = MRS_PER_SESSION,
-                                            .quota = &p->quota[s->tenant - 1],
-                                            .memory = s->memory,
-                                            .arena = lane_arena(s->arena[0])}};
+    struct lane_command command = {.kind = LANE_COMMAND_SESSION_ADD,
+                                   .session = number,
+                                   .add = {.id = number,
+                                           .rw = s->rw,
+                                           .ro = s->ro,
+                                           .tenant = s->ro->tenant,
+                                           .tenant_slot = s->tenant - 1,
+                                           .max_vqps = s->ro->max_vqps,
+                                           .max_inflight = s->ro->max_inflight,
+                                           .max_mrs = MRS_PER_SESSION,
+                                           .quota = &p->quota[s->tenant - 1],
+                                           .memory = s->memory,
+                                           .arena = describe_arena(s->arena[0])}};
     lane_thread_command(p, &command);
 }
 
-int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_errbuf *why)
+int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why)
 {
     struct agent_session *s = &p->sessions[number];
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (s->arena_asked != NULL)
-        return kedge_err(why, -EAGAIN, "one arena at a time");
-    if (s->arenas == KEDGE_SESSION_MAX_ARENAS)
-        return kedge_err(why, -EDQUOT, "this session has all the arenas that it can have");
+        return base_err(why, -EAGAIN, "one arena at a time");
+    if (s->arenas == LANE_SESSION_MAX_ARENAS)
+        return base_err(why, -EDQUOT, "this session has all the arenas that it can have");
     if (bytes <= p->config->arena_bytes)
         bytes = p->config->arena_bytes;
     const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
     if (bytes > t->memory) {
-        (void)quota_refuse(p, s->tenant, KEDGE_QUOTA_MEMORY, why);
-        return kedge_err(why, -EDQUOT,
-                         "an arena of %llu bytes is more than tenant %s may have in all: its quota "
-                         "of memory (memory) is %llu bytes",
-                         (unsigned long long)bytes, t->name, (unsigned long long)t->memory);
+        (void)quota_refuse(p, s->tenant, LANE_QUOTA_MEMORY, why);
+        return base_err(why, -EDQUOT,
+                        "an arena of %llu bytes is more than tenant %s may have in all: its quota "
+                        "of memory (memory) is %llu bytes",
+                        (unsigned long long)bytes, t->name, (unsigned long long)t->memory);
     }
     int status = quota_check_host(p->agent, bytes, why);
     if (status != 0)
@@ -311,7 +311,7 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_e
         return status;
     status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
     if (status != 0)
-        return kedge_err(why, status, "no arena could be made: %s", strerror(-status));
+        return base_err(why, status, "no arena could be made: %s", strerror(-status));
     if (!s->arena_asked->asked)
         session_arena(p, s->arena_asked, 0);
     return status;
@@ -320,10 +320,11 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_e
 void session_arena(struct pool *p, struct arena *arena, int status)
 {
     struct agent_session *s = &p->sessions[arena->session];
-    KEDGE_ASSERT(s->arena_asked == arena);
+    BASE_ASSERT(s->arena_asked == arena);
     if (status == 0) {
-        struct kedge_command command = {
-            .kind = KEDGE_COMMAND_ARENA_ADD, .session = arena->session, .arena = lane_arena(arena)};
+        struct lane_command command = {.kind = LANE_COMMAND_ARENA_ADD,
+                                       .session = arena->session,
+                                       .arena = describe_arena(arena)};
         lane_thread_command(p, &command);
         return;
     }
@@ -360,8 +361,8 @@ static void begin_ending(struct pool *p, struct agent_session *s)
 
 static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
 {
-    struct kedge_command command = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = number, .reason = reason};
+    struct lane_command command = {
+        .kind = LANE_COMMAND_SESSION_END, .session = number, .reason = reason};
     begin_ending(p, &p->sessions[number]);
     lane_thread_command(p, &command);
 }
@@ -391,7 +392,7 @@ static void end_those(struct pool *p, uint32_t tenant, uint32_t reason)
 
 void sessions_end_tenant(struct pool *p, uint32_t tenant)
 {
-    end_those(p, tenant, KEDGE_REASON_TENANT);
+    end_those(p, tenant, SCHEMA_REASON_TENANT);
     attach_end_tenant(p, tenant);
 }
 
@@ -427,8 +428,7 @@ static void finish_session(struct pool *p, struct agent_session *s)
         take_back(p, s);
 }
 
-static void arena_answered(struct pool *p, struct agent_session *s,
-                           const struct kedge_lane_event *e)
+static void arena_answered(struct pool *p, struct agent_session *s, const struct lane_event *e)
 {
     struct arena *arena = s->arena_asked;
     s->arena_asked = NULL;
@@ -448,25 +448,25 @@ static void arena_answered(struct pool *p, struct agent_session *s,
 
 /* A fence under way: the session may be over, and its number another's, when it is done. */
 struct fencing {
-    struct kedge_fab_ctl ctl; /* first */
+    struct fab_ctl ctl; /* first */
     struct pool *pool;
     struct fencing *next; /* of those that are asked again */
-    struct kedge_command command;
+    struct lane_command command;
 };
 
-static void on_fenced(struct kedge_fab_ctl *ctl)
+static void on_fenced(struct fab_ctl *ctl)
 {
     struct fencing *f = (struct fencing *)ctl;
     struct pool *p = f->pool;
     p->fab_ops--;
     if (ctl->status != 0 && !p->stopping && p->lane != NULL) {
         /* Nobody is told that memory is free before this is sure: it is asked again. */
-        if (kedge_log_allow(&p->fence_log, kedge_clock_ns(), FENCES_LOGGED_S * KEDGE_NS_PER_S, 1,
-                            NULL))
-            kedge_log(KEDGE_LOG_ERROR,
-                      "the device cannot say whether remote operations are over: workers that give "
-                      "memory back wait until it can",
-                      "pool=%s error=\"%s\"", p->name, strerror(-ctl->status));
+        if (base_log_allow(&p->fence_log, base_clock_ns(), FENCES_LOGGED_S * BASE_NS_PER_S, 1,
+                           NULL))
+            base_log(BASE_LOG_ERROR,
+                     "the device cannot say whether remote operations are over: workers that give "
+                     "memory back wait until it can",
+                     "pool=%s error=\"%s\"", p->name, strerror(-ctl->status));
         f->next = p->fences_again;
         p->fences_again = f;
         return;
@@ -483,7 +483,7 @@ static void fence_again(struct pool *p)
     for (struct fencing *next; f != NULL; f = next) {
         next = f->next;
         p->fab_ops++;
-        kedge_fab_submit(p->device.fab, &f->ctl);
+        fab_submit(p->device.fab, &f->ctl);
     }
 }
 
@@ -496,21 +496,20 @@ static void forget_fences(struct pool *p)
     p->fences_again = NULL;
 }
 
-static void fence_mr(struct pool *p, const struct kedge_lane_event *e)
+static void fence_mr(struct pool *p, const struct lane_event *e)
 {
     struct fencing *f = calloc(1, sizeof *f);
-    KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
+    BASE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
     *f = (struct fencing){
-        .ctl = {.kind = KEDGE_FAB_FENCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
+        .ctl = {.kind = FAB_FENCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
         .pool = p,
-        .command = {.kind = KEDGE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
+        .command = {.kind = LANE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
     p->fab_ops++;
-    kedge_fab_submit(p->device.fab, &f->ctl);
+    fab_submit(p->device.fab, &f->ctl);
 }
 
 /* A worker can bring this about as often as it likes: it must not fill the log. */
-static void log_fault(struct pool *p, const struct agent_session *s,
-                      const struct kedge_lane_event *e)
+static void log_fault(struct pool *p, const struct agent_session *s, const struct lane_event *e)
 {
     char worker[AGENTD_ID_BYTES];
     struct lease_owner owner = {.tenant = ""};
@@ -518,57 +517,57 @@ static void log_fault(struct pool *p, const struct agent_session *s,
     p->count.faults++;
     if (s->tenant != 0)
         lease_owner_of(s, &owner);
-    if (kedge_log_allow(&p->fault_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
-                        FAULTS_LOGGED, &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "session ended by the agent",
-                  "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
-                  agentd_worker_id_format(&owner.id, worker), p->name, owner.tenant,
-                  (unsigned)s->uid, (int)s->pid, kedge_reason_name(e->reason), suppressed);
+    if (base_log_allow(&p->fault_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S,
+                       FAULTS_LOGGED, &suppressed))
+        base_log(BASE_LOG_WARN, "session ended by the agent",
+                 "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
+                 agentd_worker_id_format(&owner.id, worker), p->name, owner.tenant,
+                 (unsigned)s->uid, (int)s->pid, schema_reason_name(e->reason), suppressed);
 }
 
-void sessions_event(struct pool *p, const struct kedge_lane_event *e)
+void sessions_event(struct pool *p, const struct lane_event *e)
 {
     struct agent_session *s = &p->sessions[e->session];
     switch (e->kind) {
-    case KEDGE_EVENT_SESSION_FAULT:
+    case LANE_EVENT_SESSION_FAULT:
         log_fault(p, s, e);
         if (s->connection != NULL)
             connection_end(s->connection);
         if (s->stage == STAGE_LIVE)
             begin_ending(p, s);
         return;
-    case KEDGE_EVENT_SESSION_OVER:
+    case LANE_EVENT_SESSION_OVER:
         finish_session(p, s);
         return;
-    case KEDGE_EVENT_ARENA_ADDED:
+    case LANE_EVENT_ARENA_ADDED:
         arena_answered(p, s, e);
         return;
-    case KEDGE_EVENT_WANT_FENCE:
+    case LANE_EVENT_WANT_FENCE:
         fence_mr(p, e);
         return;
-    case KEDGE_EVENT_REVOKED:
-    case KEDGE_EVENT_ARENA_RENEWED:
+    case LANE_EVENT_REVOKED:
+    case LANE_EVENT_ARENA_RENEWED:
         leases_event(p, e);
         return;
-    case KEDGE_EVENT_WANT_MR:
-    case KEDGE_EVENT_WANT_DEREG:
+    case LANE_EVENT_WANT_MR:
+    case LANE_EVENT_WANT_DEREG:
         fenced_event(p, e);
         return;
-    case KEDGE_EVENT_READDRESSED:
+    case LANE_EVENT_READDRESSED:
         address_readdressed(p, e);
         return;
-    case KEDGE_EVENT_TENANT_APART:
+    case LANE_EVENT_TENANT_APART:
         quotas_apart(p, e);
         return;
-    case KEDGE_EVENT_SPARE_DROPPED:
+    case LANE_EVENT_SPARE_DROPPED:
         paths_spare_dropped(p, e->qp);
         return;
-    case KEDGE_EVENT_WANT_PATH:
-    case KEDGE_EVENT_DROP_PATH:
-    case KEDGE_EVENT_QP_OVERDUE:
-    case KEDGE_EVENT_QP_RETIRED:
-    case KEDGE_EVENT_QP_BROKEN:
-    case KEDGE_EVENT_PROVED:
+    case LANE_EVENT_WANT_PATH:
+    case LANE_EVENT_DROP_PATH:
+    case LANE_EVENT_QP_OVERDUE:
+    case LANE_EVENT_QP_RETIRED:
+    case LANE_EVENT_QP_BROKEN:
+    case LANE_EVENT_PROVED:
         paths_event(p, e);
         return;
     }

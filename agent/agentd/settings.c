@@ -12,24 +12,24 @@
 
 /* A number that may be left out: then 0. */
 static int parse_number(const json_t *object, const char *of, const char *key, uint64_t *out,
-                        struct kedge_errbuf *why)
+                        struct base_errbuf *why)
 {
     const json_t *value = json_object_get(object, key);
     *out = 0;
     if (value == NULL)
         return 0;
     if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return kedge_err(why, -EINVAL, "%s: %s is no number", of, key);
+        return base_err(why, -EINVAL, "%s: %s is no number", of, key);
     *out = (uint64_t)json_integer_value(value);
     return 0;
 }
 
 static int parse_name(const json_t *object, const char *key, size_t size, char *out,
-                      struct kedge_errbuf *why)
+                      struct base_errbuf *why)
 {
     const char *text = json_string_value(json_object_get(object, key));
     if (text == NULL || text[0] == '\0' || strlen(text) >= size)
-        return kedge_err(why, -EINVAL, "%s must have 1 to %zu characters", key, size - 1);
+        return base_err(why, -EINVAL, "%s must have 1 to %zu characters", key, size - 1);
     memcpy(out, text, strlen(text) + 1);
     return 0;
 }
@@ -46,44 +46,44 @@ static int decode_uid(const json_t *value, struct agentd_uids *out)
         return 0;
     }
     if (!json_is_string(value) ||
-        kedge_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) != 0)
+        base_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) != 0)
         return -EINVAL;
     *out = (struct agentd_uids){(uid_t)first, (uid_t)last};
     return 0;
 }
 
 static int decode_uids(const json_t *object, struct agentd_tenant_config *t,
-                       struct kedge_errbuf *why)
+                       struct base_errbuf *why)
 {
     const json_t *array = json_object_get(object, "uids");
     const size_t count = json_array_size(array);
     if (!json_is_array(array) || count > AGENTD_UID_RANGES)
-        return kedge_err(why, -EINVAL, "tenant %s: uids must be at most %d users and ranges",
-                         t->name, AGENTD_UID_RANGES);
+        return base_err(why, -EINVAL, "tenant %s: uids must be at most %d users and ranges",
+                        t->name, AGENTD_UID_RANGES);
     for (size_t i = 0; i < count; i++)
         if (decode_uid(json_array_get(array, i), &t->uids[i]) != 0)
-            return kedge_err(why, -EINVAL, "tenant %s: uids[%zu] is neither a uid nor a range",
-                             t->name, i);
+            return base_err(why, -EINVAL, "tenant %s: uids[%zu] is neither a uid nor a range",
+                            t->name, i);
     t->uid_ranges = (uint32_t)count;
     return 0;
 }
 
 /* Of its workers; older metaservers say none. */
 static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
-                         struct kedge_errbuf *why)
+                         struct base_errbuf *why)
 {
     const json_t *array = json_object_get(object, "tokens");
     if (array == NULL)
         return 0;
     if (!json_is_array(array) || json_array_size(array) > AGENTD_TOKENS)
-        return kedge_err(why, -EINVAL, "tenant %s: tokens must be at most %d", t->name,
-                         AGENTD_TOKENS);
+        return base_err(why, -EINVAL, "tenant %s: tokens must be at most %d", t->name,
+                        AGENTD_TOKENS);
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *one = json_array_get(array, i);
         const char *hash = json_string_value(json_object_get(one, "sha256"));
         struct agentd_token *token = &t->token[i];
-        if (hash == NULL || kedge_hex_decode(hash, token->sha256, sizeof token->sha256) != 0)
-            return kedge_err(why, -EINVAL, "tenant %s: tokens[%zu] has no sha256", t->name, i);
+        if (hash == NULL || base_hex_decode(hash, token->sha256, sizeof token->sha256) != 0)
+            return base_err(why, -EINVAL, "tenant %s: tokens[%zu] has no sha256", t->name, i);
         int status = parse_number(one, t->name, "expires_ms", &token->expires_ms, why);
         if (status != 0)
             return status;
@@ -93,18 +93,18 @@ static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
 }
 
 static int add_window(struct agentd_settings *s, const struct agentd_window *w,
-                      struct kedge_errbuf *why)
+                      struct base_errbuf *why)
 {
     if (w->most.bytes == 0 && w->most.ops == 0)
         return 0;
     if (s->windows == AGENTD_WINDOWS)
-        return kedge_err(why, -EINVAL, "there are more than %d windows", AGENTD_WINDOWS);
+        return base_err(why, -EINVAL, "there are more than %d windows", AGENTD_WINDOWS);
     s->window[s->windows++] = *w;
     return 0;
 }
 
 static int decode_tenant_numbers(const json_t *object, const char *of, struct tenant_numbers *out,
-                                 struct kedge_errbuf *why)
+                                 struct base_errbuf *why)
 {
     const struct resource_table *table = resource_table(RESOURCE_TENANT);
     int status = 0;
@@ -115,12 +115,12 @@ static int decode_tenant_numbers(const json_t *object, const char *of, struct te
     return status;
 }
 
-static int decode_tenant(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+static int decode_tenant(const json_t *object, struct agentd_settings *s, struct base_errbuf *why)
 {
     struct agentd_window w = {.scope = AGENTD_TENANT};
     struct tenant_numbers n;
     if (s->tenants == AGENTD_TENANTS)
-        return kedge_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
+        return base_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
     struct agentd_tenant_config *t = &s->tenant[s->tenants++];
     int status = parse_name(object, "name", sizeof t->name, t->name, why);
     if (status != 0)
@@ -145,23 +145,23 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
 
 /* ---- windows */
 
-static int add_gid(const json_t *value, struct agentd_window *w, struct kedge_errbuf *why)
+static int add_gid(const json_t *value, struct agentd_window *w, struct base_errbuf *why)
 {
     static const uint8_t none[16];
     const char *text = json_string_value(value);
     if (w->gids == AGENTD_WINDOW_GIDS)
-        return kedge_err(why, -EINVAL, "window %s: a node has at most %d GIDs", w->name,
-                         AGENTD_WINDOW_GIDS);
+        return base_err(why, -EINVAL, "window %s: a node has at most %d GIDs", w->name,
+                        AGENTD_WINDOW_GIDS);
     uint8_t *gid = w->gid[w->gids];
-    if (text == NULL || kedge_gid_parse(text, gid) != 0 || memcmp(gid, none, sizeof none) == 0)
-        return kedge_err(why, -EINVAL, "window %s: that is no GID", w->name);
+    if (text == NULL || base_gid_parse(text, gid) != 0 || memcmp(gid, none, sizeof none) == 0)
+        return base_err(why, -EINVAL, "window %s: that is no GID", w->name);
     w->gids++;
     return 0;
 }
 
 /* Which one, if it is for one alone. */
 static int decode_destination(const json_t *object, struct agentd_window *w,
-                              struct kedge_errbuf *why)
+                              struct base_errbuf *why)
 {
     const json_t *gids = json_object_get(object, "gids"), *gid = json_object_get(object, "gid");
     int status = 0;
@@ -179,7 +179,7 @@ static int decode_destination(const json_t *object, struct agentd_window *w,
     return status;
 }
 
-static int decode_window(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+static int decode_window(const json_t *object, struct agentd_settings *s, struct base_errbuf *why)
 {
     static const char *const scopes[] = {"device", "destination", "tenant"};
     const char *scope = json_string_value(json_object_get(object, "scope"));
@@ -192,7 +192,7 @@ static int decode_window(const json_t *object, struct agentd_settings *s, struct
     while (i < 3 && (scope == NULL || strcmp(scope, scopes[i]) != 0))
         i++;
     if (i == 3)
-        return kedge_err(why, -EINVAL, "window %s: its scope is not known here", of);
+        return base_err(why, -EINVAL, "window %s: its scope is not known here", of);
     w.scope = (enum agentd_window_scope)i;
     if (w.scope == AGENTD_TENANT &&
         (status = parse_name(object, "tenant", sizeof w.tenant, w.tenant, why)) != 0)
@@ -255,7 +255,7 @@ uint32_t agentd_settings_destinations(const struct agentd_window *windows, uint3
 
 /* ---- this node, and pools: older metaservers say nothing of them */
 
-static int decode_node(const json_t *root, struct agentd_node *n, struct kedge_errbuf *why)
+static int decode_node(const json_t *root, struct agentd_node *n, struct base_errbuf *why)
 {
     const json_t *object = json_object_get(root, "node");
     const char *reason = json_string_value(json_object_get(object, "reason"));
@@ -263,8 +263,8 @@ static int decode_node(const json_t *root, struct agentd_node *n, struct kedge_e
     if (status != 0)
         return status;
     if (n->grace_ms > RESOURCE_GRACE_MAX_MS)
-        return kedge_err(why, -EINVAL, "node: grace_ms is more than %d days",
-                         (int)(RESOURCE_GRACE_MAX_MS / 86400000));
+        return base_err(why, -EINVAL, "node: grace_ms is more than %d days",
+                        (int)(RESOURCE_GRACE_MAX_MS / 86400000));
     n->draining = json_is_true(json_object_get(object, "draining"));
     n->cordoned = n->draining || json_is_true(json_object_get(object, "cordoned"));
     snprintf(n->reason, sizeof n->reason, "%s", reason != NULL ? reason : "");
@@ -284,7 +284,7 @@ static struct agentd_pool new_pool(void)
 
 /* One that is not there stays left out. */
 static int decode_pool_number(const json_t *object, struct agentd_pool *p,
-                              const struct resource_field *f, struct kedge_errbuf *why)
+                              const struct resource_field *f, struct base_errbuf *why)
 {
     uint64_t value;
     char of[sizeof p->name + 8], must[RESOURCE_MUST_BYTES];
@@ -295,13 +295,13 @@ static int decode_pool_number(const json_t *object, struct agentd_pool *p,
     if (status != 0)
         return status;
     if (!resource_number_is_right(f, value))
-        return kedge_err(why, -EINVAL, "%s: %s %s", of, f->name, resource_number_must(f, must));
+        return base_err(why, -EINVAL, "%s: %s %s", of, f->name, resource_number_must(f, must));
     *resource_number(f, &p->numbers) = value;
     return 0;
 }
 
 static int decode_named(const json_t *object, struct agentd_pool *p, const char *name,
-                        struct kedge_errbuf *why)
+                        struct base_errbuf *why)
 {
     const struct resource_table *table = resource_table(RESOURCE_POOL);
     return decode_pool_number(object, p, resource_field_find(table, name), why);
@@ -309,37 +309,36 @@ static int decode_named(const json_t *object, struct agentd_pool *p, const char 
 
 /* Of what only a metaserver that is wrong says twice. */
 static int check_alone(const struct agentd_settings *s, const struct agentd_pool *p,
-                       struct kedge_errbuf *why)
+                       struct base_errbuf *why)
 {
     for (uint32_t i = 0; i < s->pools; i++) {
         if (strcmp(s->pool[i].name, p->name) == 0)
-            return kedge_err(why, -EINVAL, "there are two pools of the name %s", p->name);
+            return base_err(why, -EINVAL, "there are two pools of the name %s", p->name);
         if (p->numbers.number != RESOURCE_UNSAID && s->pool[i].numbers.number == p->numbers.number)
-            return kedge_err(why, -EINVAL, "pools %s and %s have one number, %u", s->pool[i].name,
-                             p->name, (unsigned)p->numbers.number);
+            return base_err(why, -EINVAL, "pools %s and %s have one number, %u", s->pool[i].name,
+                            p->name, (unsigned)p->numbers.number);
     }
     return 0;
 }
 
-static int check_service(const struct agentd_pool *p, struct kedge_errbuf *why)
+static int check_service(const struct agentd_pool *p, struct base_errbuf *why)
 {
     const struct pool_numbers *n = &p->numbers;
     if (n->mtu != RESOURCE_UNSAID && (n->mtu & (n->mtu - 1)) != 0)
-        return kedge_err(why, -EINVAL, "pool %s: mtu must be 256, 512, 1024, 2048 or 4096",
-                         p->name);
+        return base_err(why, -EINVAL, "pool %s: mtu must be 256, 512, 1024, 2048 or 4096", p->name);
     if (n->flow_label != RESOURCE_UNSAID && n->udp_source_port != RESOURCE_UNSAID)
-        return kedge_err(why, -EINVAL,
-                         "pool %s: flow_label and udp_source_port say the same: set one of them",
-                         p->name);
+        return base_err(why, -EINVAL,
+                        "pool %s: flow_label and udp_source_port say the same: set one of them",
+                        p->name);
     return 0;
 }
 
 /* Which one it is, and how long its workers have once it is given up. */
 static int decode_any_pool(const json_t *object, uint32_t count, struct agentd_pool *p,
-                           struct kedge_errbuf *why)
+                           struct base_errbuf *why)
 {
     if (count == AGENTD_POOLS)
-        return kedge_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
+        return base_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
     *p = new_pool();
     int status = parse_name(object, "name", sizeof p->name, p->name, why);
     if (status == 0)
@@ -348,14 +347,14 @@ static int decode_any_pool(const json_t *object, uint32_t count, struct agentd_p
 }
 
 static int decode_other_pool(const json_t *object, struct agentd_settings *s,
-                             struct kedge_errbuf *why)
+                             struct base_errbuf *why)
 {
     int status = decode_any_pool(object, s->other_pools, &s->other_pool[s->other_pools], why);
     s->other_pools += status == 0;
     return status;
 }
 
-static int decode_pool(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+static int decode_pool(const json_t *object, struct agentd_settings *s, struct base_errbuf *why)
 {
     const struct resource_table *table = resource_table(RESOURCE_POOL);
     struct agentd_pool *p = &s->pool[s->pools];
@@ -382,27 +381,27 @@ struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const c
 /* ---- the document */
 
 static int decode_array(const json_t *root, const char *key,
-                        int (*one)(const json_t *, struct agentd_settings *, struct kedge_errbuf *),
-                        struct agentd_settings *s, struct kedge_errbuf *why)
+                        int (*one)(const json_t *, struct agentd_settings *, struct base_errbuf *),
+                        struct agentd_settings *s, struct base_errbuf *why)
 {
     const json_t *array = json_object_get(root, key);
     int status = 0;
     if (!json_is_array(array))
-        return kedge_err(why, -EINVAL, "%s is no array", key);
+        return base_err(why, -EINVAL, "%s is no array", key);
     for (size_t i = 0; i < json_array_size(array) && status == 0; i++)
         status = one(json_array_get(array, i), s, why);
     return status;
 }
 
 int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
-                           struct kedge_errbuf *why)
+                           struct base_errbuf *why)
 {
     json_error_t fault;
     memset(out, 0, sizeof *out);
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
     if (!json_is_object(root)) {
         json_decref(root);
-        return kedge_err(why, -EINVAL, "the settings are no JSON object");
+        return base_err(why, -EINVAL, "the settings are no JSON object");
     }
     int status = parse_number(root, "settings", "revision", &out->revision, why);
     if (status == 0)

@@ -22,8 +22,8 @@ static bool is_more(uint64_t in_flight, uint64_t all, uint32_t count)
     return all != 0 && in_flight > idle_part(all, count);
 }
 
-static void look_at_share(struct agentd_share *s, const struct kedge_lane_window *now,
-                          uint32_t count, struct agentd_limits all)
+static void look_at_share(struct agentd_share *s, const struct lane_window *now, uint32_t count,
+                          struct agentd_limits all)
 {
     const bool limited = (s->told.bytes | s->told.ops) != 0;
     if (now->limit_bytes == s->told.bytes && now->limit_ops == s->told.ops &&
@@ -107,7 +107,7 @@ static void plan_shares(struct agentd_share *const at[], uint32_t count, enum di
     }
 }
 
-uint64_t agentd_shares_turn(struct agentd_share *const at[], const struct kedge_lane_window now[],
+uint64_t agentd_shares_turn(struct agentd_share *const at[], const struct lane_window now[],
                             uint32_t count, struct agentd_limits all)
 {
     struct agentd_limits before[64];

@@ -14,7 +14,7 @@
 #include "fabric/providers.h"
 #include "limits.h"
 
-static int check_lane_cpu(const struct agentd_config *c, struct kedge_errbuf *err)
+static int check_lane_cpu(const struct agentd_config *c, struct base_errbuf *err)
 {
     cpu_set_t cpus;
     if (c->lane_cpu == AGENTD_ANY_CPU)
@@ -22,75 +22,75 @@ static int check_lane_cpu(const struct agentd_config *c, struct kedge_errbuf *er
     CPU_ZERO(&cpus);
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_ISSET(c->lane_cpu, &cpus))
         return 0;
-    return kedge_err(err, -EINVAL,
-                     "lane_cpu = %llu: this process may not run there (see nproc, and the unit's "
-                     "AllowedCPUs; or set lane_cpu = any)",
-                     (unsigned long long)c->lane_cpu);
+    return base_err(err, -EINVAL,
+                    "lane_cpu = %llu: this process may not run there (see nproc, and the unit's "
+                    "AllowedCPUs; or set lane_cpu = any)",
+                    (unsigned long long)c->lane_cpu);
 }
 
-static int check_fabric(const struct agentd_config *c, struct kedge_errbuf *err)
+static int check_fabric(const struct agentd_config *c, struct base_errbuf *err)
 {
-    struct kedge_fault_plan plan;
-    const struct kedge_fab_provider *provider = kedge_fab_provider_find(c->provider, err);
+    struct fault_plan plan;
+    const struct fab_provider *provider = fab_provider_find(c->provider, err);
     if (provider == NULL)
         return -EINVAL;
     const int status =
         provider->check != NULL ? provider->check(c->device[0] != '\0' ? c->device : NULL, err) : 0;
     if (status != 0)
         return status;
-    return c->fault[0] == '\0' ? 0 : kedge_fault_plan_parse(c->fault, &plan, err);
+    return c->fault[0] == '\0' ? 0 : fault_plan_parse(c->fault, &plan, err);
 }
 
-static int check_places(const struct agentd_config *c, struct kedge_errbuf *err)
+static int check_places(const struct agentd_config *c, struct base_errbuf *err)
 {
     char setting[64];
-    int status = kedge_place_directory(c->state_dir, "the state directory", "state_dir", err);
+    int status = base_place_directory(c->state_dir, "the state directory", "state_dir", err);
     if (status == 0)
-        status = kedge_place_socket(c->socket, "socket", err);
+        status = base_place_socket(c->socket, "socket", err);
     if (status == 0)
-        status = kedge_place_socket(c->admin_socket, "admin_socket", err);
+        status = base_place_socket(c->admin_socket, "admin_socket", err);
     for (uint32_t i = 0; i < c->tenants && status == 0; i++) {
         snprintf(setting, sizeof setting, "the socket of [tenant %s]", c->tenant[i].name);
         if (c->tenant[i].socket[0] != '\0')
-            status = kedge_place_socket(c->tenant[i].socket, setting, err);
+            status = base_place_socket(c->tenant[i].socket, setting, err);
     }
     return status;
 }
 
-int start_check(const struct agentd_config *config, struct kedge_errbuf *err)
+int start_check(const struct agentd_config *config, struct base_errbuf *err)
 {
     int status = check_fabric(config, err);
     if (status == 0)
         status = check_lane_cpu(config, err);
     if (status == 0)
-        status = kedge_fds_provide(FDS_OF(config->max_sessions), config->max_sessions, "sessions",
-                                   "max_sessions", err);
+        status = base_fds_provide(FDS_OF(config->max_sessions), config->max_sessions, "sessions",
+                                  "max_sessions", err);
     return status == 0 ? check_places(config, err) : status;
 }
 
 bool start_check_token(const struct agentd_config *config, const uint8_t gid[16],
-                       struct kedge_errbuf *why)
+                       struct base_errbuf *why)
 {
     static const uint8_t unknown[16];
-    char token[KEDGE_HTTP_TOKEN_BYTES], reason[128] = "holds no token", own[KEDGE_GID_TEXT] = "GID";
+    char token[HTTP_TOKEN_BYTES], reason[128] = "holds no token", own[BASE_GID_TEXT] = "GID";
     if (config->token_file[0] == '\0')
         return true;
-    const int status = kedge_http_token_read(config->token_file, token, NULL);
+    const int status = http_token_read(config->token_file, token, NULL);
     explicit_bzero(token, sizeof token);
     if (status == 0)
         return true;
     if (status != -EINVAL)
         snprintf(reason, sizeof reason, "cannot be read (%s)", strerror(-status));
     if (memcmp(gid, unknown, sizeof unknown) != 0)
-        (void)kedge_gid_format(gid, own);
-    kedge_err(why, status,
-              "its token_file %.160s %s: on the metaserver's host `rdmactl token create %.64s "
-              "scope=agent node=%.64s gids=%s --secret-out FILE` makes one",
-              config->token_file, reason, config->node, config->node, own);
+        (void)base_gid_format(gid, own);
+    base_err(why, status,
+             "its token_file %.160s %s: on the metaserver's host `rdmactl token create %.64s "
+             "scope=agent node=%.64s gids=%s --secret-out FILE` makes one",
+             config->token_file, reason, config->node, config->node, own);
     return false;
 }
 
-bool start_check_privacy(const struct agentd_config *config, struct kedge_errbuf *why)
+bool start_check_privacy(const struct agentd_config *config, struct base_errbuf *why)
 {
-    return config->token_file[0] == '\0' || kedge_http_token_private(config->token_file, why) == 0;
+    return config->token_file[0] == '\0' || http_token_private(config->token_file, why) == 0;
 }

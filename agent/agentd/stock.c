@@ -24,10 +24,10 @@ static uint32_t target_of(const struct stock *k, uint32_t floor)
 }
 
 /* What the device has, but for what is said of the pool. */
-static struct kedge_fab_service said_service(const struct pool *p)
+static struct fab_service said_service(const struct pool *p)
 {
     const struct pool_numbers *n = &p->stock.said.numbers;
-    struct kedge_fab_service s = p->config->service;
+    struct fab_service s = p->config->service;
     if (n->service_level != RESOURCE_UNSAID)
         s.service_level = (uint8_t)n->service_level;
     if (n->traffic_class != RESOURCE_UNSAID)
@@ -35,7 +35,7 @@ static struct kedge_fab_service said_service(const struct pool *p)
     if (n->flow_label != RESOURCE_UNSAID)
         s.flow_label = (uint32_t)n->flow_label;
     if (n->udp_source_port != RESOURCE_UNSAID)
-        s.flow_label = kedge_fab_flow_label((uint16_t)n->udp_source_port);
+        s.flow_label = fab_flow_label((uint16_t)n->udp_source_port);
     if (n->pkey_index != RESOURCE_UNSAID)
         s.pkey_index = (uint16_t)n->pkey_index;
     if (n->mtu != RESOURCE_UNSAID)
@@ -43,7 +43,7 @@ static struct kedge_fab_service said_service(const struct pool *p)
     return s;
 }
 
-static bool is_service(const struct kedge_fab_service *a, const struct kedge_fab_service *b)
+static bool is_service(const struct fab_service *a, const struct fab_service *b)
 {
     return a->service_level == b->service_level && a->traffic_class == b->traffic_class &&
            a->flow_label == b->flow_label && a->pkey_index == b->pkey_index && a->mtu == b->mtu;
@@ -114,7 +114,7 @@ static void step_spares(struct pool *p)
     if (wanted > p->device.max_spares)
         wanted = p->device.max_spares;
     if (p->device.rc || p->stopping || k->sparing || k->spares == wanted ||
-        kedge_clock_ns() < k->spare_ns)
+        base_clock_ns() < k->spare_ns)
         return;
     k->sparing = true;
     paths_spare(p, k->spares < wanted);
@@ -127,7 +127,7 @@ void stock_spare(struct pool *p, int change, int status)
     k->spares += (uint32_t)change;
     k->spare_status = change == 0 ? status : 0;
     if (change == 0)
-        k->spare_ns = kedge_clock_ns() + KEDGE_NS_PER_S;
+        k->spare_ns = base_clock_ns() + BASE_NS_PER_S;
     else
         step_spares(p);
 }
@@ -135,7 +135,7 @@ void stock_spare(struct pool *p, int change, int status)
 /* Of the own pool it is the file's. */
 static void explain_lease(struct pool *p)
 {
-    const uint64_t said = p->stock.said.numbers.mr_lease_ms, now = p->mr_lease_ns / KEDGE_NS_PER_MS;
+    const uint64_t said = p->stock.said.numbers.mr_lease_ms, now = p->mr_lease_ns / BASE_NS_PER_MS;
     char text[160];
     if (p->place == 0 || said == RESOURCE_UNSAID || said == now)
         return;
@@ -146,13 +146,13 @@ static void explain_lease(struct pool *p)
 
 static void explain_service(struct pool *p)
 {
-    const struct kedge_fab_service said = said_service(p);
-    char now[KEDGE_FAB_SERVICE_TEXT], text[KEDGE_FAB_SERVICE_TEXT + 80];
+    const struct fab_service said = said_service(p);
+    char now[FAB_SERVICE_TEXT], text[FAB_SERVICE_TEXT + 80];
     if (is_service(&said, &p->stock.service))
         return;
     snprintf(text, sizeof text, "another service needs %s (%s in force)",
              p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
-             kedge_fab_service_format(&p->stock.service, now));
+             fab_service_format(&p->stock.service, now));
     add_why(&p->stock, text);
 }
 
@@ -235,13 +235,13 @@ void stock_apply(struct pool *p, const struct agentd_pool *said)
     k->said = *said;
     set_targets(p);
     if (p->device.connector != NULL)
-        kedge_connector_set_ahead(p->device.connector, said_or(k->said.numbers.queue_pairs_ahead,
-                                                               p->config->queue_pairs_ahead));
+        connector_set_ahead(p->device.connector, said_or(k->said.numbers.queue_pairs_ahead,
+                                                         p->config->queue_pairs_ahead));
     explain_stock(p);
     if (memcmp(&before.numbers, &said->numbers, sizeof before.numbers) != 0)
-        kedge_log(KEDGE_LOG_INFO, "the pool keeps as much ready as is said",
-                  "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
-                  k->why);
+        base_log(BASE_LOG_INFO, "the pool keeps as much ready as is said",
+                 "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
+                 k->why);
     sessions_refill(p);
     paths_step(p);
     step_spares(p);
@@ -252,7 +252,7 @@ void stock_apply(struct pool *p, const struct agentd_pool *said)
 /* Forgets the seconds that have gone round. */
 static uint64_t turn_seconds(struct stock *k)
 {
-    const uint64_t second = kedge_clock_ns() / KEDGE_NS_PER_S;
+    const uint64_t second = base_clock_ns() / BASE_NS_PER_S;
     if (second - k->second >= POOL_SECONDS)
         memset(k->taken, 0, sizeof k->taken);
     else
@@ -289,21 +289,21 @@ void stock_tick(struct pool *p)
 
 /* ---- shown */
 
-void stock_status(const struct pool *p, struct kedge_text *t)
+void stock_status(const struct pool *p, struct base_text *t)
 {
     const struct stock *k = &p->stock;
     const uint64_t most = k->said.numbers.ahead_max;
-    char service[KEDGE_FAB_SERVICE_TEXT];
-    kedge_text_printf(t,
-                      "\"dcis\":%u,\"spares\":%u,\"connections\":%u,\"responders\":%u,"
-                      "\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
-                      k->dcis, k->spares, k->connections, k->responders, k->sessions, k->arenas);
+    char service[FAB_SERVICE_TEXT];
+    base_text_printf(t,
+                     "\"dcis\":%u,\"spares\":%u,\"connections\":%u,\"responders\":%u,"
+                     "\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
+                     k->dcis, k->spares, k->connections, k->responders, k->sessions, k->arenas);
     if (most == RESOURCE_UNSAID)
-        kedge_text_printf(t, "\"ahead_max\":null,");
+        base_text_printf(t, "\"ahead_max\":null,");
     else
-        kedge_text_printf(t, "\"ahead_max\":%u,", (unsigned)most);
-    kedge_text_printf(t, "\"demand_per_s\":%u,\"from\":\"%s\",\"why\":", k->demand,
-                      k->said.name[0] != '\0' ? "metaserver" : "file");
-    kedge_text_json(t, k->why);
-    kedge_text_printf(t, ",\"service\":\"%s\"", kedge_fab_service_format(&k->service, service));
+        base_text_printf(t, "\"ahead_max\":%u,", (unsigned)most);
+    base_text_printf(t, "\"demand_per_s\":%u,\"from\":\"%s\",\"why\":", k->demand,
+                     k->said.name[0] != '\0' ? "metaserver" : "file");
+    base_text_json(t, k->why);
+    base_text_printf(t, ",\"service\":\"%s\"", fab_service_format(&k->service, service));
 }

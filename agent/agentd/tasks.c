@@ -80,7 +80,7 @@ static int make_threads(struct tasks *s)
     return status;
 }
 
-int tasks_start(struct tasks *s, uv_loop_t *loop, struct kedge_errbuf *err)
+int tasks_start(struct tasks *s, uv_loop_t *loop, struct base_errbuf *err)
 {
     *s = (struct tasks){.last = &s->first, .done_last = &s->done};
     int status = wake_init(&s->wake, loop, hear_done, s, err);
@@ -91,8 +91,8 @@ int tasks_start(struct tasks *s, uv_loop_t *loop, struct kedge_errbuf *err)
     (void)pthread_cond_init(&s->over, NULL);
     status = make_threads(s);
     if (status != 0)
-        return kedge_err(err, status, "no thread can be made: %s (raise TasksMax?)",
-                         strerror(-status));
+        return base_err(err, status, "no thread can be made: %s (raise TasksMax?)",
+                        strerror(-status));
     return 0;
 }
 

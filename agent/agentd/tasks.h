@@ -32,7 +32,7 @@ struct tasks {
 };
 
 /* Control thread, all of them. 0 or -errno. */
-int tasks_start(struct tasks *s, uv_loop_t *loop, struct kedge_errbuf *err);
+int tasks_start(struct tasks *s, uv_loop_t *loop, struct base_errbuf *err);
 /* `t` stays until its done(). Tasks begin in this order. */
 void tasks_submit(struct tasks *s, struct task *t, void (*run)(void *user),
                   void (*done)(void *user), void *user);

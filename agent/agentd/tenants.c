@@ -43,18 +43,18 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
 }
 
 /* A token that has expired counts as none. */
-static bool has_token(const struct agentd_tenant_config *c,
-                      const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms)
+static bool has_token(const struct agentd_tenant_config *c, const uint8_t sha256[BASE_DIGEST_BYTES],
+                      uint64_t wall_ms)
 {
     bool found = false;
     for (uint32_t i = 0; i < c->tokens; i++)
-        found |= kedge_digest_same(c->token[i].sha256, sha256) &
+        found |= base_digest_same(c->token[i].sha256, sha256) &
                  (c->token[i].expires_ms == 0 || wall_ms < c->token[i].expires_ms);
     return found;
 }
 
 int agentd_tenants_find_token(const struct agentd_tenants *t,
-                              const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms)
+                              const uint8_t sha256[BASE_DIGEST_BYTES], uint64_t wall_ms)
 {
     int found = -EACCES;
     for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
@@ -223,7 +223,7 @@ static void take_own(struct agentd_tenant *at, const struct agentd_tenant_config
  * its parser knows. What the file has had stays its tenant's, so that a token can be taken away
  * whatever the others are. */
 static int check_tokens(const struct agentd_tenants *t, const struct agentd_tenant *at,
-                        const struct agentd_tenant_config *own, struct kedge_errbuf *why)
+                        const struct agentd_tenant_config *own, struct base_errbuf *why)
 {
     struct agentd_tenant_config one = {.tokens = 1};
     for (uint32_t k = 0; own != NULL && !at->central && k < own->tokens; k++) {
@@ -232,16 +232,16 @@ static int check_tokens(const struct agentd_tenants *t, const struct agentd_tena
             continue;
         for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
             if (t->at[i].central && agentd_tokens_overlap(&one, &t->at[i].config))
-                return kedge_err(why, -EEXIST,
-                                 "one token belongs to tenant %s of this agent's own settings and "
-                                 "to %s: take it from one",
-                                 own->name, t->at[i].config.name);
+                return base_err(why, -EEXIST,
+                                "one token belongs to tenant %s of this agent's own settings and "
+                                "to %s: take it from one",
+                                own->name, t->at[i].config.name);
     }
     return 0;
 }
 
 int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
-                          struct kedge_errbuf *why)
+                          struct base_errbuf *why)
 {
     for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
         if (check_tokens(t, &t->at[i], own_of(&t->at[i], fresh), why) != 0)

@@ -21,8 +21,8 @@ static void on_trimmed(void *agent)
  * back what many sessions left. */
 void memory_trim(struct agent *a)
 {
-    uint64_t now = kedge_clock_ns();
-    if (a->unmade == 0 || a->trimming || now - a->trimmed_ns < KEDGE_NS_PER_S)
+    uint64_t now = base_clock_ns();
+    if (a->unmade == 0 || a->trimming || now - a->trimmed_ns < BASE_NS_PER_S)
         return;
     a->unmade = 0;
     a->trimmed_ns = now;

@@ -22,12 +22,12 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 }
 
 int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *user,
-              struct kedge_errbuf *err)
+              struct base_errbuf *err)
 {
     *w = (struct wake){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (w->fd < 0)
-        return kedge_err(err, -errno, "no descriptor can be had: %s (raise LimitNOFILE?)",
-                         strerror(errno));
+        return base_err(err, -errno, "no descriptor can be had: %s (raise LimitNOFILE?)",
+                        strerror(errno));
     w->poll.data = w;
     const int status = fd_watch(loop, &w->poll, w->fd, on_readable, err);
     if (status != 0) {

@@ -22,7 +22,7 @@ struct wake {
 /* Control thread. heard() is called there, once for any number of wake_up() before it. 0 or
  * -errno. */
 int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *user,
-              struct kedge_errbuf *err);
+              struct base_errbuf *err);
 /* When its loop is closed and no thread is left that calls wake_up(); nothing if it is all 0. */
 void wake_fini(struct wake *w);
 

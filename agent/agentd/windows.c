@@ -5,16 +5,16 @@
 
 #include "daemon.h"
 
-static void tell_lane(struct pool *p, enum kedge_window_scope scope, uint32_t tenant,
+static void tell_lane(struct pool *p, enum lane_window_scope scope, uint32_t tenant,
                       const struct agentd_limits *window)
 {
-    const struct kedge_command command = {
-        .kind = KEDGE_COMMAND_WINDOW,
+    const struct lane_command command = {
+        .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
     lane_thread_command(p, &command);
 }
 
-static void tell_lanes(struct agent *a, enum kedge_window_scope scope, uint32_t tenant,
+static void tell_lanes(struct agent *a, enum lane_window_scope scope, uint32_t tenant,
                        const struct agentd_limits *window)
 {
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
@@ -37,20 +37,20 @@ struct agentd_limits windows_destination(const struct agent *a)
 void windows_share(struct agent *a)
 {
     struct agentd_share *share[POOLS];
-    struct kedge_lane_window now[POOLS];
+    struct lane_window now[POOLS];
     struct pool *of[POOLS];
     uint32_t count = 0;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         of[count] = p;
         share[count] = &p->share;
-        (void)kedge_lane_window(p->lane, KEDGE_WINDOW_DEVICE, 0, &now[count++]);
+        (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &now[count++]);
     }
     if (count == 0)
         return;
     const uint64_t changed = agentd_shares_turn(share, now, count, windows_device(a));
     for (uint32_t i = 0; i < count; i++)
         if ((changed >> i & 1) != 0)
-            tell_lane(of[i], KEDGE_WINDOW_DEVICE, 0, &share[i]->told);
+            tell_lane(of[i], LANE_WINDOW_DEVICE, 0, &share[i]->told);
 }
 
 /* ---- of one destination
@@ -68,9 +68,9 @@ void windows_take(struct agent *a, const struct agentd_settings *s)
 static void tell_destination(struct pool *p, const struct agentd_destination *to,
                              struct agentd_limits most)
 {
-    struct kedge_command command = {
-        .kind = KEDGE_COMMAND_WINDOW,
-        .window = {.scope = KEDGE_WINDOW_DESTINATION, .bytes = most.bytes, .ops = most.ops}};
+    struct lane_command command = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_DESTINATION, .bytes = most.bytes, .ops = most.ops}};
     memcpy(command.window.gid, to->gid, sizeof command.window.gid);
     lane_thread_command(p, &command);
 }
@@ -111,18 +111,18 @@ void windows_apply(struct agent *a)
 {
     const struct agentd_limits each = windows_destination(a);
     windows_share(a);
-    tell_lanes(a, KEDGE_WINDOW_DESTINATION, 0, &each);
+    tell_lanes(a, LANE_WINDOW_DESTINATION, 0, &each);
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
-        tell_lanes(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
+        tell_lanes(a, LANE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         tell_own_windows(p);
 }
 
 void windows_forget_tenant(struct agent *a, uint32_t tenant)
 {
-    struct kedge_command command = {
-        .kind = KEDGE_COMMAND_WINDOW,
-        .window = {.scope = KEDGE_WINDOW_TENANT, .tenant = tenant - 1, .anew = true}};
+    struct lane_command command = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_TENANT, .tenant = tenant - 1, .anew = true}};
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         lane_thread_command(p, &command);
 }
@@ -130,21 +130,21 @@ void windows_forget_tenant(struct agent *a, uint32_t tenant)
 void windows_reload(struct agent *a)
 {
     struct agentd_config *fresh = malloc(sizeof *fresh);
-    struct kedge_errbuf err = {"out of memory"};
+    struct base_errbuf err = {"out of memory"};
     if (fresh == NULL || agentd_configure(a->config_path, fresh, &err) != 0 ||
         agentd_tenants_reload(&a->tenants, fresh, &err) != 0) {
-        kedge_log(KEDGE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
+        base_log(BASE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
         free(fresh);
         return;
     }
     if (agentd_config_update(&a->config, fresh))
-        kedge_log(KEDGE_LOG_WARN,
-                  "only windows and tokens change while the agent runs: restart it for the other "
-                  "settings",
-                  "file=\"%s\"", a->config_path);
+        base_log(BASE_LOG_WARN,
+                 "only windows and tokens change while the agent runs: restart it for the other "
+                 "settings",
+                 "file=\"%s\"", a->config_path);
     free(fresh);
     windows_apply(a);
     const struct agentd_limits device = windows_device(a);
-    kedge_log(KEDGE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
-              (unsigned long long)device.bytes, (unsigned long long)device.ops);
+    base_log(BASE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
+             (unsigned long long)device.bytes, (unsigned long long)device.ops);
 }

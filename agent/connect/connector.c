@@ -15,49 +15,49 @@ enum { ADDRESSES_BESIDE = 32, WAIT_MS = 1000 };
 /* ---- messages
  * ---------------------------------------------------------------------------------------------- */
 
-void connector_message(struct kedge_connector *c, const struct kedge_handshake *h)
+void connector_message(struct connector *c, const struct schema_handshake *h)
 {
     if (memcmp(h->to_gid, c->res.fab->caps.gid, 16) != 0 || h->pool != c->config.pool) {
         c->stats.dropped++;
         return;
     }
-    switch ((enum kedge_handshake_kind)h->kind) {
-    case KEDGE_HANDSHAKE_REQUEST:
+    switch ((enum schema_handshake_kind)h->kind) {
+    case SCHEMA_HANDSHAKE_REQUEST:
         incoming_request(c, h);
         return;
-    case KEDGE_HANDSHAKE_WAIT:
+    case SCHEMA_HANDSHAKE_WAIT:
         outgoing_must_wait(c, h);
         return;
-    case KEDGE_HANDSHAKE_ACCEPT:
+    case SCHEMA_HANDSHAKE_ACCEPT:
         outgoing_accepted(c, h);
         return;
-    case KEDGE_HANDSHAKE_REFUSE:
+    case SCHEMA_HANDSHAKE_REFUSE:
         outgoing_refused(c, h);
         return;
-    case KEDGE_HANDSHAKE_BYE:
+    case SCHEMA_HANDSHAKE_BYE:
         incoming_bye(c, h);
         return;
-    case KEDGE_HANDSHAKE_GONE:
+    case SCHEMA_HANDSHAKE_GONE:
         outgoing_gone(c, h);
         return;
-    case KEDGE_HANDSHAKE_ASK_USED:
+    case SCHEMA_HANDSHAKE_ASK_USED:
         outgoing_asked(c, h);
         return;
-    case KEDGE_HANDSHAKE_USED:
+    case SCHEMA_HANDSHAKE_USED:
         incoming_used(c, h);
         return;
     }
 }
 
-struct kedge_handshake connector_answer(const struct kedge_handshake *h,
-                                        enum kedge_handshake_kind kind)
+struct schema_handshake connector_answer(const struct schema_handshake *h,
+                                         enum schema_handshake_kind kind)
 {
-    return (struct kedge_handshake){
+    return (struct schema_handshake){
         .kind = (uint8_t)kind, .to_incarnation = h->from_incarnation, .nonce = h->nonce};
 }
 
-void connector_reply(struct kedge_connector *c, const struct kedge_handshake *h,
-                     struct kedge_handshake answer)
+void connector_reply(struct connector *c, const struct schema_handshake *h,
+                     struct schema_handshake answer)
 {
     datagram_send(c, h->from_gid, h->lid, h->ud_qpn, h->ud_qkey, answer);
 }
@@ -66,12 +66,12 @@ void connector_reply(struct kedge_connector *c, const struct kedge_handshake *h,
  * ------------------------------------------------------------------------------------------------
  */
 
-void connector_event(struct kedge_connector *c, const struct kedge_connector_event *e)
+void connector_event_push(struct connector *c, const struct connector_event *e)
 {
     c->events[c->event_tail++ % c->config.wanted] = *e;
 }
 
-int kedge_connector_event(struct kedge_connector *c, struct kedge_connector_event *out)
+int connector_event(struct connector *c, struct connector_event *out)
 {
     if (c->event_head == c->event_tail)
         return 0;
@@ -80,7 +80,7 @@ int kedge_connector_event(struct kedge_connector *c, struct kedge_connector_even
     return 1;
 }
 
-uint64_t kedge_connector_step(struct kedge_connector *c, uint64_t now_ns)
+uint64_t connector_step(struct connector *c, uint64_t now_ns)
 {
     c->now_ns = now_ns;
     c->due_ns = CONNECT_NEVER;
@@ -93,7 +93,7 @@ uint64_t kedge_connector_step(struct kedge_connector *c, uint64_t now_ns)
     return c->due_ns;
 }
 
-void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connector_stats *out)
+void connector_stats(const struct connector *c, struct connector_stats *out)
 {
     *out = c->stats;
     out->initiators = c->initiators.made;
@@ -103,22 +103,22 @@ void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connect
     out->resting = c->initiators.resting + c->responders.resting;
 }
 
-uint32_t kedge_connector_ud_qpn(const struct kedge_connector *c)
+uint32_t connector_ud_qpn(const struct connector *c)
 {
     return c->ud.qpn;
 }
 
-uint32_t kedge_connector_ud_qkey(const struct kedge_connector *c)
+uint32_t connector_ud_qkey(const struct connector *c)
 {
     return c->ud.qkey;
 }
 
-void kedge_connector_set_mtu(struct kedge_connector *c, enum ibv_mtu mtu)
+void connector_set_mtu(struct connector *c, enum ibv_mtu mtu)
 {
     c->mtu = mtu;
 }
 
-void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation, uint64_t now_ns)
+void connector_readdress(struct connector *c, uint32_t incarnation, uint64_t now_ns)
 {
     c->now_ns = now_ns;
     datagrams_forget(c);
@@ -127,12 +127,12 @@ void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation, 
     c->config.incarnation = incarnation;
 }
 
-void kedge_connector_set_ahead(struct kedge_connector *c, uint32_t ahead)
+void connector_set_ahead(struct connector *c, uint32_t ahead)
 {
     c->config.ahead = ahead;
 }
 
-int kedge_connector_fd(const struct kedge_connector *c)
+int connector_fd(const struct connector *c)
 {
     return c->ud.chan->fd;
 }
@@ -142,16 +142,16 @@ int kedge_connector_fd(const struct kedge_connector *c)
  */
 
 /* Until what was submitted is over. */
-static void await_ops(struct kedge_connector *c)
+static void await_ops(struct connector *c)
 {
     while (c->ops > 0) {
-        struct pollfd p = {.fd = kedge_fab_ctl_fd(c->res.fab), .events = POLLIN};
-        if (kedge_fab_run(c->res.fab) == 0)
+        struct pollfd p = {.fd = fab_ctl_fd(c->res.fab), .events = POLLIN};
+        if (fab_run(c->res.fab) == 0)
             (void)poll(&p, 1, WAIT_MS);
     }
 }
 
-static int make_ahead(struct kedge_connector *c, struct slots *s)
+static int make_ahead(struct connector *c, struct slots *s)
 {
     const uint32_t ahead = c->config.ahead;
     int status = 0;
@@ -168,9 +168,9 @@ static int make_ahead(struct kedge_connector *c, struct slots *s)
     return status;
 }
 
-static int make_arrays(struct kedge_connector *c)
+static int make_arrays(struct connector *c)
 {
-    const struct kedge_connector_config *config = &c->config;
+    const struct connector_config *config = &c->config;
     c->outs = config->wanted + 2 * config->initiators;
     c->out = calloc(c->outs, sizeof c->out[0]);
     c->in = calloc(config->responders, sizeof c->in[0]);
@@ -186,25 +186,25 @@ static int make_arrays(struct kedge_connector *c)
 }
 
 /* Where nothing completes but what was flushed; a queue pair needs one. */
-static int make_responder_cq(struct kedge_connector *c)
+static int make_responder_cq(struct connector *c)
 {
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
-                               .cq = {.cqe = c->config.initiators + 2 * c->config.responders}};
-    int status = kedge_fab_call(c->res.fab, &cq);
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ,
+                         .cq = {.cqe = c->config.initiators + 2 * c->config.responders}};
+    int status = fab_call(c->res.fab, &cq);
     if (status == 0)
         c->responder_cq = cq.cq.x;
     return status;
 }
 
-int kedge_connector_new(const struct kedge_connector_config *config,
-                        const struct kedge_connector_resources *resources,
-                        int (*fill)(void *user, void *bytes, size_t n), void *user,
-                        struct kedge_connector **out, struct kedge_errbuf *err)
+int connector_new(const struct connector_config *config,
+                  const struct connector_resources *resources,
+                  int (*fill)(void *user, void *bytes, size_t n), void *user,
+                  struct connector **out, struct base_errbuf *err)
 {
     const char *what = "out of memory";
-    struct kedge_connector *c = calloc(1, sizeof *c);
+    struct connector *c = calloc(1, sizeof *c);
     if (c == NULL)
-        return kedge_err(err, -ENOMEM, "%s", what);
+        return base_err(err, -ENOMEM, "%s", what);
     c->config = *config;
     c->res = *resources;
     c->fill = fill;
@@ -228,14 +228,14 @@ int kedge_connector_new(const struct kedge_connector_config *config,
     if (status == 0)
         status = make_ahead(c, &c->responders);
     if (status != 0) {
-        kedge_connector_free(c);
-        return kedge_err(err, status, "%s failed: %s", what, strerror(-status));
+        connector_free(c);
+        return base_err(err, status, "%s failed: %s", what, strerror(-status));
     }
     *out = c;
     return 0;
 }
 
-void kedge_connector_free(struct kedge_connector *c)
+void connector_free(struct connector *c)
 {
     if (c == NULL)
         return;
@@ -245,8 +245,8 @@ void kedge_connector_free(struct kedge_connector *c)
     slots_fini(c, &c->responders);
     datagrams_fini(c);
     if (c->responder_cq != NULL) {
-        struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = c->responder_cq}};
-        (void)kedge_fab_call(c->res.fab, &cq);
+        struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq = {.x = c->responder_cq}};
+        (void)fab_call(c->res.fab, &cq);
     }
     free(c->out);
     free(c->in);

@@ -10,7 +10,7 @@
 #include "internal.h"
 
 enum {
-    SLOT_BYTES = CONNECT_GRH + KEDGE_HANDSHAKE_BYTES,
+    SLOT_BYTES = CONNECT_GRH + SCHEMA_HANDSHAKE_BYTES,
     BATCH = 32,
     RECV = 1u << 31, /* in a wr_id: a receive; its index in the rest */
 };
@@ -23,7 +23,7 @@ static uint8_t *buffer_at(const struct datagrams *d, uint32_t index)
 /* ---- addresses
  * -------------------------------------------------------------------------------------------- */
 
-static void on_closed(struct kedge_fab_ctl *ctl)
+static void on_closed(struct fab_ctl *ctl)
 {
     struct address *a = ctl->user;
     a->c->ops--;
@@ -35,11 +35,11 @@ static void on_closed(struct kedge_fab_ctl *ctl)
 static void close_address(struct address *a)
 {
     a->state = ADDRESS_CLOSING;
-    a->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = a->ah}};
+    a->ctl = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = a->ah}};
     connector_submit(a->c, &a->ctl, on_closed, a);
 }
 
-static struct address *address_of(struct kedge_connector *c, const uint8_t gid[16])
+static struct address *address_of(struct connector *c, const uint8_t gid[16])
 {
     for (uint32_t i = 0; i < c->ud.addresses; i++) {
         struct address *a = &c->ud.address[i];
@@ -51,7 +51,7 @@ static struct address *address_of(struct kedge_connector *c, const uint8_t gid[1
 }
 
 /* One that is free; the one that was not used for longest goes, for the next that asks. */
-static struct address *free_address(struct kedge_connector *c)
+static struct address *free_address(struct connector *c)
 {
     struct address *oldest = NULL;
     for (uint32_t i = 0; i < c->ud.addresses; i++) {
@@ -67,13 +67,13 @@ static struct address *free_address(struct kedge_connector *c)
     return NULL;
 }
 
-static void post_datagram(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
-                          const struct kedge_handshake *h);
+static void post_datagram(struct connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
+                          const struct schema_handshake *h);
 
-static void on_resolved(struct kedge_fab_ctl *ctl)
+static void on_resolved(struct fab_ctl *ctl)
 {
     struct address *a = ctl->user;
-    struct kedge_connector *c = a->c;
+    struct connector *c = a->c;
     c->ops--;
     a->ah = ctl->status == 0 ? ctl->ah.x : NULL;
     a->state = a->ah != NULL ? ADDRESS_READY : ADDRESS_FREE; /* tried anew by what is repeated */
@@ -89,22 +89,21 @@ static void on_resolved(struct kedge_fab_ctl *ctl)
         close_address(a);
 }
 
-static struct address *resolve_address(struct kedge_connector *c, const uint8_t gid[16],
-                                       uint16_t lid)
+static struct address *resolve_address(struct connector *c, const uint8_t gid[16], uint16_t lid)
 {
     struct address *a = free_address(c);
     if (a == NULL)
         return NULL;
     *a = (struct address){.c = c, .state = ADDRESS_MAKING, .lid = lid};
     memcpy(a->gid, gid, 16);
-    a->ctl = (struct kedge_fab_ctl){
-        .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = c->res.system_pd, .attr = kedge_fab_address(c->res.fab, gid, lid)}};
+    a->ctl =
+        (struct fab_ctl){.kind = FAB_CREATE_AH,
+                         .ah = {.pd = c->res.system_pd, .attr = fab_address(c->res.fab, gid, lid)}};
     connector_submit(c, &a->ctl, on_resolved, a);
     return a;
 }
 
-void datagram_expect(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid)
+void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid)
 {
     if (address_of(c, gid) == NULL)
         (void)resolve_address(c, gid, lid);
@@ -117,14 +116,14 @@ static void forget_address(struct address *a)
         close_address(a);
 }
 
-void datagram_forget(struct kedge_connector *c, const uint8_t gid[16])
+void datagram_forget(struct connector *c, const uint8_t gid[16])
 {
     struct address *a = address_of(c, gid);
     if (a != NULL)
         forget_address(a);
 }
 
-void datagrams_forget(struct kedge_connector *c)
+void datagrams_forget(struct connector *c)
 {
     for (uint32_t i = 0; i < c->ud.addresses; i++) {
         struct address *a = &c->ud.address[i];
@@ -136,8 +135,8 @@ void datagrams_forget(struct kedge_connector *c)
 /* ---- sending
  * ---------------------------------------------------------------------------------------------- */
 
-static void post_datagram(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
-                          const struct kedge_handshake *h)
+static void post_datagram(struct connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
+                          const struct schema_handshake *h)
 {
     struct datagrams *d = &c->ud;
     uint32_t i = d->send_hand, tried = 0;
@@ -151,16 +150,16 @@ static void post_datagram(struct kedge_connector *c, struct address *a, uint32_t
     struct ibv_sge sge = {.addr = (uintptr_t)buffer_at(d, CONNECT_RECVS + i),
                           .length = sizeof *h,
                           .lkey = d->mr->lkey};
-    struct kedge_fab_wr wr = {.wr_id = i,
-                              .sg_list = &sge,
-                              .num_sge = 1,
-                              .opcode = IBV_WR_SEND,
-                              .send_flags = IBV_SEND_SIGNALED,
-                              .ah = a->ah,
-                              .dest_qpn = qpn,
-                              .qkey = qkey},
-                        *bad;
-    if (kedge_fab_post_send(d->qp, &wr, &bad) != 0) {
+    struct fab_wr wr = {.wr_id = i,
+                        .sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = IBV_WR_SEND,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .ah = a->ah,
+                        .dest_qpn = qpn,
+                        .qkey = qkey},
+                  *bad;
+    if (fab_post_send(d->qp, &wr, &bad) != 0) {
         c->stats.lost++;
         return;
     }
@@ -170,12 +169,12 @@ static void post_datagram(struct kedge_connector *c, struct address *a, uint32_t
     a->used_ns = c->now_ns;
 }
 
-void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
-                   uint32_t qkey, struct kedge_handshake h)
+void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
+                   uint32_t qkey, struct schema_handshake h)
 {
-    const struct kedge_fab_caps *caps = &c->res.fab->caps;
-    h.magic = KEDGE_HANDSHAKE_MAGIC;
-    h.version = KEDGE_HANDSHAKE_VERSION;
+    const struct fab_caps *caps = &c->res.fab->caps;
+    h.magic = SCHEMA_HANDSHAKE_MAGIC;
+    h.version = SCHEMA_HANDSHAKE_VERSION;
     memcpy(h.from_gid, caps->gid, 16);
     memcpy(h.to_gid, gid, 16);
     h.from_incarnation = c->config.incarnation;
@@ -211,17 +210,17 @@ static int post_recv(struct datagrams *d, uint32_t index)
 {
     struct ibv_sge sge = {
         .addr = (uintptr_t)buffer_at(d, index), .length = SLOT_BYTES, .lkey = d->mr->lkey};
-    struct kedge_fab_recv_wr wr = {.wr_id = RECV | index, .sg_list = &sge, .num_sge = 1}, *bad;
-    return kedge_fab_post_recv(d->qp, &wr, &bad);
+    struct fab_recv_wr wr = {.wr_id = RECV | index, .sg_list = &sge, .num_sge = 1}, *bad;
+    return fab_post_recv(d->qp, &wr, &bad);
 }
 
-static void on_received(struct kedge_connector *c, const struct ibv_wc *wc)
+static void on_received(struct connector *c, const struct ibv_wc *wc)
 {
     uint32_t index = (uint32_t)wc->wr_id & ~(uint32_t)RECV;
-    struct kedge_handshake h;
+    struct schema_handshake h;
     if (wc->byte_len < CONNECT_GRH ||
-        kedge_handshake_read(buffer_at(&c->ud, index) + CONNECT_GRH, wc->byte_len - CONNECT_GRH,
-                             &h) != 0 ||
+        schema_handshake_read(buffer_at(&c->ud, index) + CONNECT_GRH, wc->byte_len - CONNECT_GRH,
+                              &h) != 0 ||
         h.ud_qpn != wc->src_qp)
         c->stats.dropped++;
     else
@@ -244,31 +243,31 @@ enum { STEPS = 3 };
 static const uint64_t AGAIN_NS = 1000000000; /* the device is ill */
 
 /* INIT, RTR, RTS. Returns the mask. */
-static int step_attr(const struct kedge_connector *c, int step, struct ibv_qp_attr *attr)
+static int step_attr(const struct connector *c, int step, struct ibv_qp_attr *attr)
 {
     static const enum ibv_qp_state states[STEPS] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
     static const int masks[STEPS] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0,
                                      IBV_QP_SQ_PSN};
-    *attr = kedge_fab_init_attr(c->res.fab);
+    *attr = fab_init_attr(c->res.fab);
     attr->qp_state = states[step];
     attr->qkey = c->ud.qkey;
     return IBV_QP_STATE | masks[step];
 }
 
-static struct kedge_fab_ctl ud_creation(const struct kedge_connector *c)
+static struct fab_ctl ud_creation(const struct connector *c)
 {
-    return (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
-                                  .qp = {.pd = c->res.system_pd,
-                                         .type = KEDGE_FAB_QP_UD,
-                                         .send_cq = c->ud.cq,
-                                         .recv_cq = c->ud.cq,
-                                         .cap = {.send_wr = CONNECT_SENDS,
-                                                 .recv_wr = CONNECT_RECVS,
-                                                 .send_sge = 1,
-                                                 .recv_sge = 1}}};
+    return (struct fab_ctl){.kind = FAB_CREATE_QP,
+                            .qp = {.pd = c->res.system_pd,
+                                   .type = FAB_QP_UD,
+                                   .send_cq = c->ud.cq,
+                                   .recv_cq = c->ud.cq,
+                                   .cap = {.send_wr = CONNECT_SENDS,
+                                           .recv_wr = CONNECT_RECVS,
+                                           .send_sge = 1,
+                                           .recv_sge = 1}}};
 }
 
-static void restart_after_repair(struct kedge_connector *c)
+static void restart_after_repair(struct connector *c)
 {
     struct datagrams *d = &c->ud;
     for (uint32_t i = 0; i < CONNECT_SENDS; i++)
@@ -282,14 +281,14 @@ static void restart_after_repair(struct kedge_connector *c)
     outgoing_renumbered(c);
 }
 
-static void on_repaired(struct kedge_fab_ctl *ctl)
+static void on_repaired(struct fab_ctl *ctl)
 {
-    struct kedge_connector *c = ctl->user;
+    struct connector *c = ctl->user;
     struct datagrams *d = &c->ud;
     bool more = false;
     c->ops--;
     if (d->repair_step == 0) {
-        more = kedge_fab_reuse_next(&d->reuse, ctl);
+        more = fab_reuse_next(&d->reuse, ctl);
         d->qp = d->reuse.qp;
         ctl->status = d->reuse.status;
     }
@@ -305,27 +304,27 @@ static void on_repaired(struct kedge_fab_ctl *ctl)
         return;
     }
     if (!more) {
-        *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = d->qp}};
+        *ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP, .modify = {.x = d->qp}};
         ctl->modify.mask = step_attr(c, d->repair_step, &ctl->modify.attr);
     }
     connector_submit(c, ctl, on_repaired, c);
 }
 
 /* Something has broken it: all that was out is lost, as the wire may lose it. */
-static void begin_repair(struct kedge_connector *c)
+static void begin_repair(struct connector *c)
 {
     struct datagrams *d = &c->ud;
     if (d->repairing)
         return;
     d->broken = d->repairing = true;
     d->repair_step = 0;
-    d->reuse = (struct kedge_fab_reuse){.fab = c->res.fab, .qp = d->qp, .make = ud_creation(c)};
+    d->reuse = (struct fab_reuse){.fab = c->res.fab, .qp = d->qp, .make = ud_creation(c)};
     d->reuse.mask = step_attr(c, 0, &d->reuse.init);
-    kedge_fab_reuse_begin(&d->reuse, &d->repair);
+    fab_reuse_begin(&d->reuse, &d->repair);
     connector_submit(c, &d->repair, on_repaired, c);
 }
 
-void datagrams_step(struct kedge_connector *c)
+void datagrams_step(struct connector *c)
 {
     const struct datagrams *d = &c->ud;
     if (!d->broken || d->repairing)
@@ -336,10 +335,10 @@ void datagrams_step(struct kedge_connector *c)
         connector_due(c, d->again_ns);
 }
 
-static int take_batch(struct kedge_connector *c)
+static int take_batch(struct connector *c)
 {
     struct ibv_wc wc[BATCH];
-    int n = kedge_fab_poll(c->ud.cq, BATCH, wc);
+    int n = fab_poll(c->ud.cq, BATCH, wc);
     for (int i = 0; i < n; i++) {
         if (c->ud.broken) /* flushed; the repair deals with all of it */
             continue;
@@ -353,10 +352,10 @@ static int take_batch(struct kedge_connector *c)
     return n;
 }
 
-void datagrams_take(struct kedge_connector *c)
+void datagrams_take(struct connector *c)
 {
-    kedge_fab_chan_drain(c->ud.chan);
-    (void)kedge_fab_arm(c->ud.cq, false);
+    fab_chan_drain(c->ud.chan);
+    (void)fab_arm(c->ud.cq, false);
     while (take_batch(c) > 0) {
     }
 }
@@ -365,22 +364,22 @@ void datagrams_take(struct kedge_connector *c)
  * -----------------------------------------------------------------------------------------------
  */
 
-static int make_queue_pair(struct kedge_connector *c)
+static int make_queue_pair(struct connector *c)
 {
     struct datagrams *d = &c->ud;
-    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
-    int status = kedge_fab_call(c->res.fab, &chan);
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
+    int status = fab_call(c->res.fab, &chan);
     if (status != 0)
         return status;
     d->chan = chan.chan.x;
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
-                               .cq = {.cqe = CONNECT_SENDS + CONNECT_RECVS, .chan = d->chan}};
-    status = kedge_fab_call(c->res.fab, &cq);
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ,
+                         .cq = {.cqe = CONNECT_SENDS + CONNECT_RECVS, .chan = d->chan}};
+    status = fab_call(c->res.fab, &cq);
     if (status != 0)
         return status;
     d->cq = cq.cq.x;
-    struct kedge_fab_ctl qp = ud_creation(c);
-    status = kedge_fab_call(c->res.fab, &qp);
+    struct fab_ctl qp = ud_creation(c);
+    status = fab_call(c->res.fab, &qp);
     if (status != 0)
         return status;
     d->qp = qp.qp.x;
@@ -388,20 +387,20 @@ static int make_queue_pair(struct kedge_connector *c)
     return 0;
 }
 
-static int raise_queue_pair(struct kedge_connector *c)
+static int raise_queue_pair(struct connector *c)
 {
     int status = 0;
     for (int i = 0; i < STEPS && status == 0; i++) {
-        struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = c->ud.qp}};
+        struct fab_ctl ctl = {.kind = FAB_MODIFY_QP, .modify = {.x = c->ud.qp}};
         ctl.modify.mask = step_attr(c, i, &ctl.modify.attr);
-        status = kedge_fab_call(c->res.fab, &ctl);
+        status = fab_call(c->res.fab, &ctl);
     }
     for (uint32_t i = 0; i < CONNECT_RECVS && status == 0; i++)
         status = post_recv(&c->ud, i);
     return status;
 }
 
-int datagrams_init(struct kedge_connector *c, uint32_t addresses)
+int datagrams_init(struct connector *c, uint32_t addresses)
 {
     struct datagrams *d = &c->ud;
     d->address = calloc(addresses, sizeof d->address[0]);
@@ -411,16 +410,16 @@ int datagrams_init(struct kedge_connector *c, uint32_t addresses)
     int status = c->fill(c->fill_user, &d->qkey, sizeof d->qkey);
     d->qkey &= 0x7fffffff; /* the high bit is the kernel's own */
     if (status == 0)
-        status = kedge_fab_mem_alloc((size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
-                                     "kedge-handshakes", &d->mem);
+        status = fab_mem_alloc((size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
+                               "kedge-handshakes", &d->mem);
     if (status != 0)
         return status;
-    struct kedge_fab_ctl mr = {.kind = KEDGE_FAB_REG_MR,
-                               .mr = {.pd = c->res.system_pd,
-                                      .mem = &d->mem,
-                                      .length = d->mem.size,
-                                      .access = IBV_ACCESS_LOCAL_WRITE}};
-    status = kedge_fab_call(c->res.fab, &mr);
+    struct fab_ctl mr = {.kind = FAB_REG_MR,
+                         .mr = {.pd = c->res.system_pd,
+                                .mem = &d->mem,
+                                .length = d->mem.size,
+                                .access = IBV_ACCESS_LOCAL_WRITE}};
+    status = fab_call(c->res.fab, &mr);
     if (status != 0)
         return status;
     d->mr = mr.mr.x;
@@ -428,28 +427,28 @@ int datagrams_init(struct kedge_connector *c, uint32_t addresses)
     if (status == 0)
         status = raise_queue_pair(c);
     if (status == 0)
-        (void)kedge_fab_arm(d->cq, false);
+        (void)fab_arm(d->cq, false);
     return status;
 }
 
-static void destroy_object(struct kedge_connector *c, enum kedge_fab_ctl_kind kind, void *x)
+static void destroy_object(struct connector *c, enum fab_ctl_kind kind, void *x)
 {
-    struct kedge_fab_ctl ctl = {.kind = kind};
+    struct fab_ctl ctl = {.kind = kind};
     ctl.pd.x = x; /* every kind names its object first */
     if (x != NULL)
-        (void)kedge_fab_call(c->res.fab, &ctl);
+        (void)fab_call(c->res.fab, &ctl);
 }
 
-void datagrams_fini(struct kedge_connector *c)
+void datagrams_fini(struct connector *c)
 {
     struct datagrams *d = &c->ud;
-    destroy_object(c, KEDGE_FAB_DESTROY_QP, d->qp);
-    destroy_object(c, KEDGE_FAB_DESTROY_CQ, d->cq);
-    destroy_object(c, KEDGE_FAB_DESTROY_CHAN, d->chan);
+    destroy_object(c, FAB_DESTROY_QP, d->qp);
+    destroy_object(c, FAB_DESTROY_CQ, d->cq);
+    destroy_object(c, FAB_DESTROY_CHAN, d->chan);
     for (uint32_t i = 0; d->address != NULL && i < d->addresses; i++)
-        destroy_object(c, KEDGE_FAB_DESTROY_AH, d->address[i].ah);
-    destroy_object(c, KEDGE_FAB_DEREG_MR, d->mr);
+        destroy_object(c, FAB_DESTROY_AH, d->address[i].ah);
+    destroy_object(c, FAB_DEREG_MR, d->mr);
     if (d->mem.addr != NULL)
-        kedge_fab_mem_free(&d->mem);
+        fab_mem_free(&d->mem);
     free(d->address);
 }

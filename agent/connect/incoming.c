@@ -17,7 +17,7 @@ static const uint8_t in_moves[3][3] = {
 
 static void in_move(struct incoming *n, enum in_state to)
 {
-    KEDGE_ASSERT(in_moves[n->state][to]);
+    BASE_ASSERT(in_moves[n->state][to]);
     n->c->stats.incoming += to == IN_UP;
     n->c->stats.incoming -= n->state == IN_UP;
     n->state = (uint8_t)to;
@@ -38,27 +38,27 @@ static void retire_incoming(struct incoming *n)
 
 static void accept_request(struct incoming *n)
 {
-    struct kedge_handshake h = connector_answer(&n->request, KEDGE_HANDSHAKE_ACCEPT);
+    struct schema_handshake h = connector_answer(&n->request, SCHEMA_HANDSHAKE_ACCEPT);
     h.qpn = n->slot->qp->qpn;
     h.psn = n->psn;
     connector_reply(n->c, &n->request, h);
 }
 
-static void refuse_request(struct kedge_connector *c, const struct kedge_handshake *h,
-                           enum kedge_handshake_reason reason)
+static void refuse_request(struct connector *c, const struct schema_handshake *h,
+                           enum schema_handshake_reason reason)
 {
-    struct kedge_handshake answer = connector_answer(h, KEDGE_HANDSHAKE_REFUSE);
+    struct schema_handshake answer = connector_answer(h, SCHEMA_HANDSHAKE_REFUSE);
     answer.reason = (uint8_t)reason;
     c->stats.refused++;
     connector_reply(c, h, answer);
 }
 
-static bool is_of(const struct incoming *n, const struct kedge_handshake *h)
+static bool is_of(const struct incoming *n, const struct schema_handshake *h)
 {
     return n->state != IN_FREE && memcmp(n->request.from_gid, h->from_gid, 16) == 0;
 }
 
-static struct incoming *find_incoming(struct kedge_connector *c, const struct kedge_handshake *h)
+static struct incoming *find_incoming(struct connector *c, const struct schema_handshake *h)
 {
     for (uint32_t i = 0; i < c->config.responders; i++) {
         struct incoming *n = &c->in[i];
@@ -70,7 +70,7 @@ static struct incoming *find_incoming(struct kedge_connector *c, const struct ke
 }
 
 /* It is there, and hears by this number, which may be another one than before. */
-static void note_heard(struct incoming *n, const struct kedge_handshake *h)
+static void note_heard(struct incoming *n, const struct schema_handshake *h)
 {
     n->heard_ns = n->c->now_ns;
     n->request.ud_qpn = h->ud_qpn;
@@ -85,7 +85,7 @@ static void on_rtr(void *user, int status)
     struct incoming *n = user;
     n->heard_ns = n->c->now_ns;
     if (status != 0) {
-        refuse_request(n->c, &n->request, KEDGE_HANDSHAKE_FAILED);
+        refuse_request(n->c, &n->request, SCHEMA_HANDSHAKE_FAILED);
         datagram_forget(n->c, n->request.from_gid);
         retire_incoming(n);
         return;
@@ -95,8 +95,7 @@ static void on_rtr(void *user, int status)
     accept_request(n);
 }
 
-static void take_request(struct kedge_connector *c, const struct kedge_handshake *h,
-                         struct slot *slot)
+static void take_request(struct connector *c, const struct schema_handshake *h, struct slot *slot)
 {
     struct incoming *n = c->in;
     while (n->state != IN_FREE) /* as many as there are queue pairs */
@@ -104,7 +103,7 @@ static void take_request(struct kedge_connector *c, const struct kedge_handshake
     *n = (struct incoming){.c = c, .request = *h, .slot = slot, .heard_ns = c->now_ns};
     in_move(n, IN_RAISING);
     if (c->fill(c->fill_user, &n->psn, sizeof n->psn) != 0) {
-        refuse_request(c, h, KEDGE_HANDSHAKE_FAILED);
+        refuse_request(c, h, SCHEMA_HANDSHAKE_FAILED);
         retire_incoming(n);
         return;
     }
@@ -115,7 +114,7 @@ static void take_request(struct kedge_connector *c, const struct kedge_handshake
 }
 
 /* What an earlier life of the initiator has left. False: the message is of an earlier life. */
-static bool is_newest_life(struct kedge_connector *c, const struct kedge_handshake *h)
+static bool is_newest_life(struct connector *c, const struct schema_handshake *h)
 {
     for (uint32_t i = 0; i < c->config.responders; i++) {
         struct incoming *n = &c->in[i];
@@ -131,7 +130,7 @@ static bool is_newest_life(struct kedge_connector *c, const struct kedge_handsha
 
 static void ask_used(struct incoming *n)
 {
-    connector_reply(n->c, &n->request, connector_answer(&n->request, KEDGE_HANDSHAKE_ASK_USED));
+    connector_reply(n->c, &n->request, connector_answer(&n->request, SCHEMA_HANDSHAKE_ASK_USED));
     n->asks++;
     n->next_ns = n->c->now_ns + ASK_NS;
     n->c->in_due_ns = 0;
@@ -139,7 +138,7 @@ static void ask_used(struct incoming *n)
 
 /* None is left: some of those that were heard of longest ago may be gone. In turns, so that all are
  * asked if the first are still there. */
-static void look_for_gone(struct kedge_connector *c)
+static void look_for_gone(struct connector *c)
 {
     uint32_t asked = 0;
     for (uint32_t i = 0; i < c->config.responders && asked < ASKED_AT_ONCE; i++) {
@@ -152,7 +151,7 @@ static void look_for_gone(struct kedge_connector *c)
     }
 }
 
-void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h)
+void incoming_request(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *known = find_incoming(c, h);
     if (known != NULL) { /* repeated: answered as before */
@@ -160,11 +159,11 @@ void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h
         if (known->state == IN_UP)
             accept_request(known);
         else
-            connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_WAIT));
+            connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_WAIT));
         return;
     }
     if (h->to_incarnation != c->config.incarnation) {
-        refuse_request(c, h, KEDGE_HANDSHAKE_STALE);
+        refuse_request(c, h, SCHEMA_HANDSHAKE_STALE);
         return;
     }
     if (!is_newest_life(c, h)) {
@@ -175,29 +174,29 @@ void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h
     if (slot != NULL) {
         take_request(c, h, slot);
     } else if (slots_may_come(&c->responders)) {
-        connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_WAIT));
+        connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_WAIT));
     } else {
         look_for_gone(c);
-        refuse_request(c, h, KEDGE_HANDSHAKE_FULL);
+        refuse_request(c, h, SCHEMA_HANDSHAKE_FULL);
     }
 }
 
-void incoming_bye(struct kedge_connector *c, const struct kedge_handshake *h)
+void incoming_bye(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *n = find_incoming(c, h);
     if (n != NULL)
         retire_incoming(n);
-    connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_GONE));
+    connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_GONE));
 }
 
-void incoming_retire(struct kedge_connector *c)
+void incoming_retire(struct connector *c)
 {
     for (uint32_t i = 0; i < c->config.responders; i++)
         if (c->in[i].state != IN_FREE)
             retire_incoming(&c->in[i]);
 }
 
-void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h)
+void incoming_used(struct connector *c, const struct schema_handshake *h)
 {
     struct incoming *n = find_incoming(c, h);
     if (n == NULL) {
@@ -214,7 +213,7 @@ void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h)
 /* Asks, or gives up, when it is time. Returns when the next time is. */
 static uint64_t look_after(struct incoming *n)
 {
-    struct kedge_connector *c = n->c;
+    struct connector *c = n->c;
     const uint64_t due = n->asks == 0 ? n->heard_ns + c->config.idle_ns : n->next_ns;
     if (c->now_ns < due)
         return due;
@@ -228,7 +227,7 @@ static uint64_t look_after(struct incoming *n)
     return CONNECT_NEVER;
 }
 
-void incoming_step(struct kedge_connector *c)
+void incoming_step(struct connector *c)
 {
     if (c->now_ns >= c->in_due_ns) { /* 0: something has changed */
         uint64_t next = CONNECT_NEVER;

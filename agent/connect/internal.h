@@ -10,8 +10,8 @@
 #include "schema/handshake.h"
 
 enum {
-    CONNECT_SENDS = KEDGE_CONNECTOR_SENDS,
-    CONNECT_RECVS = KEDGE_CONNECTOR_RECVS,
+    CONNECT_SENDS = CONNECTOR_SENDS,
+    CONNECT_RECVS = CONNECTOR_RECVS,
     CONNECT_GRH = 40,       /* bytes ahead of a received datagram */
     CONNECT_RD_ATOMIC = 16, /* as most devices have */
     CONNECT_BYES = 5,       /* tries, before the peer is left to find out */
@@ -33,13 +33,13 @@ enum slot_state {
 };
 
 struct slot {
-    struct kedge_connector *c;
+    struct connector *c;
     struct slots *all;
-    struct kedge_fab_qp *qp;
+    struct fab_qp *qp;
     uint8_t state; /* enum slot_state, moved by slot_move() alone */
     uint8_t busy;  /* of the following, those that are the fabric's */
-    struct kedge_fab_ctl ctl, then;
-    struct kedge_fab_reuse reuse;           /* CLEANING */
+    struct fab_ctl ctl, then;
+    struct fab_reuse reuse;                 /* CLEANING */
     uint64_t rest_ns;                       /* it is not used before; the lowest goes first */
     int status;                             /* of the first one that failed */
     void (*raised)(void *user, int status); /* while a connection raises it */
@@ -61,9 +61,9 @@ struct slots { /* all of one kind */
     uint64_t gone_ns;  /* when one was last destroyed: the next one may get its number */
 };
 
-int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool initiators);
+int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);
 /* Keeps `ahead` of them ready; at least half of that while some are being taken. */
-void slots_refill(struct kedge_connector *c, struct slots *s);
+void slots_refill(struct connector *c, struct slots *s);
 /* The one that has rested for longest, or NULL. */
 struct slot *slot_take(struct slots *s);
 /* Whether none is ready now, but one may soon be without anybody's leaving. */
@@ -78,35 +78,35 @@ void slot_leave(struct slot *slot);
 void slot_return(struct slot *slot);
 /* Likewise; its initiator is gone without a word, and might still be repeating a request. */
 void slot_reclaim(struct slot *slot);
-struct slot *slot_of(struct slots *s, const struct kedge_fab_qp *qp);
-void slots_fini(struct kedge_connector *c, struct slots *s);
+struct slot *slot_of(struct slots *s, const struct fab_qp *qp);
+void slots_fini(struct connector *c, struct slots *s);
 /* INIT to RTR, towards a peer. */
-struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h);
+struct slot_change slot_rtr(const struct connector *c, const struct schema_handshake *h);
 
 /* ---- datagrams.c: the UD queue pair, and addresses. */
 enum address_state { ADDRESS_FREE, ADDRESS_MAKING, ADDRESS_READY, ADDRESS_CLOSING };
 
 struct address {
-    struct kedge_connector *c;
+    struct connector *c;
     uint8_t state; /* enum address_state */
     uint8_t unwanted;
     uint8_t gid[16];
     uint16_t lid;
     uint32_t out; /* datagrams that use it */
     uint64_t used_ns;
-    struct kedge_fab_ah *ah;
-    struct kedge_fab_ctl ctl;
+    struct fab_ah *ah;
+    struct fab_ctl ctl;
     bool waits; /* one datagram for when it is ready */
-    struct kedge_handshake waiting;
+    struct schema_handshake waiting;
     uint32_t qpn, qkey;
 };
 
 struct datagrams {
-    struct kedge_fab_chan *chan;
-    struct kedge_fab_cq *cq;
-    struct kedge_fab_qp *qp;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
+    struct fab_chan *chan;
+    struct fab_cq *cq;
+    struct fab_qp *qp;
+    struct fab_mem mem;
+    struct fab_mr *mr;
     uint32_t qkey;
     struct address *address;
     uint32_t addresses;
@@ -115,36 +115,36 @@ struct datagrams {
     uint32_t qpn;   /* qp's, or the last one's */
     bool broken;    /* nothing is sent, and what completes is dropped */
     bool repairing; /* by: */
-    struct kedge_fab_ctl repair;
-    struct kedge_fab_reuse reuse;
+    struct fab_ctl repair;
+    struct fab_reuse reuse;
     uint8_t repair_step; /* once it is in INIT: */
     uint64_t again_ns;   /* broken and not repairing: when that is tried again */
 };
 
-int datagrams_init(struct kedge_connector *c, uint32_t addresses);
-void datagrams_fini(struct kedge_connector *c);
+int datagrams_init(struct connector *c, uint32_t addresses);
+void datagrams_fini(struct connector *c);
 /* Sends h, completed with what is always the same, or loses it. */
-void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
-                   uint32_t qkey, struct kedge_handshake h);
+void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
+                   uint32_t qkey, struct schema_handshake h);
 /* Something will be sent there soon. */
-void datagram_expect(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid);
+void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid);
 /* Resolved anew the next time: it may have moved. */
-void datagram_forget(struct kedge_connector *c, const uint8_t gid[16]);
+void datagram_forget(struct connector *c, const uint8_t gid[16]);
 /* Likewise, all of them. */
-void datagrams_forget(struct kedge_connector *c);
-void datagrams_take(struct kedge_connector *c);
+void datagrams_forget(struct connector *c);
+void datagrams_take(struct connector *c);
 /* Tries again what could not be repaired, when it is time. */
-void datagrams_step(struct kedge_connector *c);
+void datagrams_step(struct connector *c);
 
 /* ---- outgoing.c, incoming.c: the two ends of connections. */
 enum out_state { OUT_FREE, OUT_QUEUED, OUT_ASKING, OUT_RAISING, OUT_UP, OUT_LEAVING };
 
 struct outgoing {
-    struct kedge_connector *c;
+    struct connector *c;
     uint8_t state; /* enum out_state, moved by out_move() alone */
     uint8_t tries, full;
     uint32_t tag;
-    struct kedge_connector_peer peer;
+    struct connector_peer peer;
     uint64_t nonce;
     uint32_t psn;
     struct slot *slot;
@@ -157,34 +157,34 @@ struct outgoing {
 enum in_state { IN_FREE, IN_RAISING, IN_UP };
 
 struct incoming {
-    struct kedge_connector *c;
+    struct connector *c;
     uint8_t state; /* enum in_state */
     uint8_t asks;
-    struct kedge_handshake request;
+    struct schema_handshake request;
     uint32_t psn;
     struct slot *slot;
     uint64_t heard_ns, next_ns;
 };
 
-void outgoing_step(struct kedge_connector *c);
+void outgoing_step(struct connector *c);
 /* Handshakes have another queue pair: the responders of all connections will hear of it. */
-void outgoing_renumbered(struct kedge_connector *c);
-void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *h);
-void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake *h);
-void outgoing_refused(struct kedge_connector *c, const struct kedge_handshake *h);
-void outgoing_gone(struct kedge_connector *c, const struct kedge_handshake *h);
-void outgoing_asked(struct kedge_connector *c, const struct kedge_handshake *h);
+void outgoing_renumbered(struct connector *c);
+void outgoing_accepted(struct connector *c, const struct schema_handshake *h);
+void outgoing_must_wait(struct connector *c, const struct schema_handshake *h);
+void outgoing_refused(struct connector *c, const struct schema_handshake *h);
+void outgoing_gone(struct connector *c, const struct schema_handshake *h);
+void outgoing_asked(struct connector *c, const struct schema_handshake *h);
 
 /* All of them are over. */
-void incoming_retire(struct kedge_connector *c);
-void incoming_step(struct kedge_connector *c);
-void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h);
-void incoming_bye(struct kedge_connector *c, const struct kedge_handshake *h);
-void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h);
+void incoming_retire(struct connector *c);
+void incoming_step(struct connector *c);
+void incoming_request(struct connector *c, const struct schema_handshake *h);
+void incoming_bye(struct connector *c, const struct schema_handshake *h);
+void incoming_used(struct connector *c, const struct schema_handshake *h);
 
-struct kedge_connector {
-    struct kedge_connector_config config;
-    struct kedge_connector_resources res;
+struct connector {
+    struct connector_config config;
+    struct connector_resources res;
     int (*fill)(void *user, void *bytes, size_t n);
     void *fill_user;
     uint64_t now_ns, due_ns;
@@ -192,7 +192,7 @@ struct kedge_connector {
     uint32_t ops;     /* submitted to the fabric and not over */
     bool closing;
     struct slots initiators, responders;
-    struct kedge_fab_cq *responder_cq;
+    struct fab_cq *responder_cq;
     struct datagrams ud;
     struct outgoing *out, *queue, **queue_tail;
     uint32_t outs, asking; /* asking: handshakes that are under way */
@@ -202,33 +202,33 @@ struct kedge_connector {
     uint64_t in_due_ns;    /* when something is to be done about one of in */
     struct incoming *in;
     uint32_t in_hand;
-    struct kedge_connector_event *events; /* a ring of `wanted` */
+    struct connector_event *events; /* a ring of `wanted` */
     uint32_t event_head, event_tail, wanted;
-    struct kedge_connector_stats stats;
+    struct connector_stats stats;
 };
 
 /* To be called at `at`, or before. */
-static inline void connector_due(struct kedge_connector *c, uint64_t at)
+static inline void connector_due(struct connector *c, uint64_t at)
 {
     if (at < c->due_ns)
         c->due_ns = at;
 }
 
-static inline void connector_submit(struct kedge_connector *c, struct kedge_fab_ctl *ctl,
-                                    void (*done)(struct kedge_fab_ctl *ctl), void *user)
+static inline void connector_submit(struct connector *c, struct fab_ctl *ctl,
+                                    void (*done)(struct fab_ctl *ctl), void *user)
 {
     ctl->done = done;
     ctl->user = user;
     c->ops++;
-    kedge_fab_submit(c->res.fab, ctl);
+    fab_submit(c->res.fab, ctl);
 }
 
-void connector_message(struct kedge_connector *c, const struct kedge_handshake *h);
-void connector_event(struct kedge_connector *c, const struct kedge_connector_event *e);
+void connector_message(struct connector *c, const struct schema_handshake *h);
+void connector_event_push(struct connector *c, const struct connector_event *e);
 /* An answer to h, of a kind and about its connection, with nothing else said. */
-struct kedge_handshake connector_answer(const struct kedge_handshake *h,
-                                        enum kedge_handshake_kind kind);
-void connector_reply(struct kedge_connector *c, const struct kedge_handshake *h,
-                     struct kedge_handshake answer);
+struct schema_handshake connector_answer(const struct schema_handshake *h,
+                                         enum schema_handshake_kind kind);
+void connector_reply(struct connector *c, const struct schema_handshake *h,
+                     struct schema_handshake answer);
 
 #endif

@@ -23,7 +23,7 @@ static const uint8_t out_moves[6][6] = {
 
 static void out_move(struct outgoing *o, enum out_state to)
 {
-    KEDGE_ASSERT(out_moves[o->state][to]);
+    BASE_ASSERT(out_moves[o->state][to]);
     o->c->stats.outgoing += to == OUT_UP;
     o->c->stats.outgoing -= o->state == OUT_UP;
     o->c->busy += to != OUT_UP && to != OUT_FREE;
@@ -31,7 +31,7 @@ static void out_move(struct outgoing *o, enum out_state to)
     o->state = (uint8_t)to;
 }
 
-static void send_handshake(struct outgoing *o, struct kedge_handshake h)
+static void send_handshake(struct outgoing *o, struct schema_handshake h)
 {
     h.nonce = o->nonce;
     h.to_incarnation = o->peer.incarnation;
@@ -49,8 +49,9 @@ static void schedule_retry(struct outgoing *o)
 
 static void send_request(struct outgoing *o)
 {
-    send_handshake(o, (struct kedge_handshake){
-                          .kind = KEDGE_HANDSHAKE_REQUEST, .qpn = o->slot->qp->qpn, .psn = o->psn});
+    send_handshake(o, (struct schema_handshake){.kind = SCHEMA_HANDSHAKE_REQUEST,
+                                                .qpn = o->slot->qp->qpn,
+                                                .psn = o->psn});
     o->c->stats.requests++;
     schedule_retry(o);
 }
@@ -65,17 +66,17 @@ static void leave_slot(struct outgoing *o)
     o->slot = NULL;
     o->tries = 0;
     out_move(o, OUT_LEAVING);
-    send_handshake(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
+    send_handshake(o, (struct schema_handshake){.kind = SCHEMA_HANDSHAKE_BYE});
     schedule_retry(o);
 }
 
 static void fail_outgoing(struct outgoing *o, int status)
 {
-    struct kedge_connector_event e = {.tag = o->tag, .status = status};
+    struct connector_event e = {.tag = o->tag, .status = status};
     o->c->stats.failed++;
     if (status == -ETIMEDOUT)
         datagram_forget(o->c, o->peer.gid);
-    connector_event(o->c, &e);
+    connector_event_push(o->c, &e);
     leave_slot(o);
 }
 
@@ -85,7 +86,7 @@ static void fail_outgoing(struct outgoing *o, int status)
 
 /* A free one, or of those that only say good-bye the one that has done so most often. Never NULL:
  * there are more than can be asked for and be up at a time. */
-static struct outgoing *free_one(struct kedge_connector *c)
+static struct outgoing *free_one(struct connector *c)
 {
     struct outgoing *best = NULL;
     for (uint32_t i = 0; i < c->outs; i++) {
@@ -95,15 +96,14 @@ static struct outgoing *free_one(struct kedge_connector *c)
         if (o->state == OUT_LEAVING && (best == NULL || o->tries > best->tries))
             best = o;
     }
-    KEDGE_ASSERT(best != NULL);
+    BASE_ASSERT(best != NULL);
     out_move(best, OUT_FREE);
     return best;
 }
 
-void kedge_connector_connect(struct kedge_connector *c, const struct kedge_connector_peer *peer,
-                             uint32_t tag)
+void connector_connect(struct connector *c, const struct connector_peer *peer, uint32_t tag)
 {
-    KEDGE_ASSERT(c->wanted < c->config.wanted);
+    BASE_ASSERT(c->wanted < c->config.wanted);
     struct outgoing *o = free_one(c);
     c->wanted++;
     *o = (struct outgoing){.c = c, .tag = tag, .peer = *peer};
@@ -114,7 +114,7 @@ void kedge_connector_connect(struct kedge_connector *c, const struct kedge_conne
 
 static bool draw_nonce(struct outgoing *o)
 {
-    struct kedge_connector *c = o->c;
+    struct connector *c = o->c;
     if (c->fill(c->fill_user, &o->nonce, sizeof o->nonce) != 0 ||
         c->fill(c->fill_user, &o->psn, sizeof o->psn) != 0)
         return false;
@@ -124,7 +124,7 @@ static bool draw_nonce(struct outgoing *o)
 }
 
 /* One more handshake, if a queue pair is ready. */
-static bool start_one(struct kedge_connector *c)
+static bool start_one(struct connector *c)
 {
     struct outgoing *o = c->queue;
     struct slot *slot = slot_take(&c->initiators);
@@ -146,7 +146,7 @@ static bool start_one(struct kedge_connector *c)
 
 static void ask_again(struct outgoing *o)
 {
-    struct kedge_connector *c = o->c;
+    struct connector *c = o->c;
     if (c->now_ns - o->heard_ns >= c->config.silence_ns)
         fail_outgoing(o, o->full ? -EBUSY : -ETIMEDOUT);
     else if (c->now_ns - o->began_ns >= CONNECT_PATIENCE * c->config.silence_ns)
@@ -161,7 +161,7 @@ static void say_bye_again(struct outgoing *o)
         out_move(o, OUT_FREE); /* it will ask some day, or begin anew */
         return;
     }
-    send_handshake(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
+    send_handshake(o, (struct schema_handshake){.kind = SCHEMA_HANDSHAKE_BYE});
     schedule_retry(o);
 }
 
@@ -171,7 +171,7 @@ static bool is_under_way(const struct outgoing *o)
     return o->state == OUT_RAISING || (o->state == OUT_ASKING && o->tries <= SPEAKS);
 }
 
-void outgoing_renumbered(struct kedge_connector *c)
+void outgoing_renumbered(struct connector *c)
 {
     c->untold = CONNECT_TELLS * c->outs;
     c->tell_ns = 0;
@@ -179,7 +179,7 @@ void outgoing_renumbered(struct kedge_connector *c)
 
 /* Those of a connection that is up, who would ask after it by the former number: a few at a time,
  * and each once at a time. Who misses all of it takes it for gone, and is asked anew. */
-static void tell_number(struct kedge_connector *c)
+static void tell_number(struct connector *c)
 {
     uint32_t told = 0;
     if (c->untold == 0)
@@ -189,7 +189,7 @@ static void tell_number(struct kedge_connector *c)
             struct outgoing *o = &c->out[--c->untold % c->outs];
             if (o->state != OUT_UP)
                 continue;
-            send_handshake(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_USED});
+            send_handshake(o, (struct schema_handshake){.kind = SCHEMA_HANDSHAKE_USED});
             told++;
         } while (told < TOLD_AT_ONCE && c->untold % c->outs != 0);
         c->tell_ns = c->now_ns + c->config.retry_ns;
@@ -198,7 +198,7 @@ static void tell_number(struct kedge_connector *c)
         connector_due(c, c->tell_ns);
 }
 
-void outgoing_step(struct kedge_connector *c)
+void outgoing_step(struct connector *c)
 {
     tell_number(c);
     c->asking = 0;
@@ -222,7 +222,7 @@ void outgoing_step(struct kedge_connector *c)
 
 /* Ours, of this peer and the incarnation that it was asked as; or NULL. It hears by this number
  * now. */
-static struct outgoing *find_outgoing(struct kedge_connector *c, const struct kedge_handshake *h)
+static struct outgoing *find_outgoing(struct connector *c, const struct schema_handshake *h)
 {
     for (uint32_t i = 0; i < c->outs; i++) {
         struct outgoing *o = &c->out[i];
@@ -239,7 +239,7 @@ static struct outgoing *find_outgoing(struct kedge_connector *c, const struct ke
 static void on_raised(void *user, int status)
 {
     struct outgoing *o = user;
-    struct kedge_connector_event e = {.tag = o->tag, .qp = o->slot->qp};
+    struct connector_event e = {.tag = o->tag, .qp = o->slot->qp};
     if (status != 0) {
         datagram_forget(o->c, o->peer.gid);
         fail_outgoing(o, status == -EHOSTUNREACH || status == -ETIMEDOUT ? -EHOSTUNREACH : -EIO);
@@ -247,12 +247,12 @@ static void on_raised(void *user, int status)
     }
     out_move(o, OUT_UP);
     o->c->stats.connected++;
-    connector_event(o->c, &e);
+    connector_event_push(o->c, &e);
 }
 
-static struct slot_change to_rts(const struct outgoing *o, const struct kedge_handshake *answer)
+static struct slot_change to_rts(const struct outgoing *o, const struct schema_handshake *answer)
 {
-    const struct kedge_connector_config *config = &o->c->config;
+    const struct connector_config *config = &o->c->config;
     const uint32_t own = o->c->res.fab->caps.max_rd_atomic;
     return (struct slot_change){
         .attr = {.qp_state = IBV_QPS_RTS,
@@ -265,12 +265,12 @@ static struct slot_change to_rts(const struct outgoing *o, const struct kedge_ha
                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC};
 }
 
-void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *h)
+void outgoing_accepted(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o == NULL) { /* given up, or of a life before this one: it holds a queue pair for nobody */
         c->stats.dropped++;
-        connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_BYE));
+        connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_BYE));
         return;
     }
     if (o->state != OUT_ASKING) /* repeated */
@@ -280,7 +280,7 @@ void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *
     slot_raise(o->slot, &rtr, &rts, on_raised, o);
 }
 
-void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake *h)
+void outgoing_must_wait(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o != NULL && o->state == OUT_ASKING)
@@ -289,34 +289,34 @@ void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake 
         c->stats.dropped++;
 }
 
-void outgoing_refused(struct kedge_connector *c, const struct kedge_handshake *h)
+void outgoing_refused(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o == NULL || o->state != OUT_ASKING)
         c->stats.dropped++;
-    else if (h->reason == KEDGE_HANDSHAKE_STALE)
+    else if (h->reason == SCHEMA_HANDSHAKE_STALE)
         fail_outgoing(o, -ESTALE);
-    else if (h->reason == KEDGE_HANDSHAKE_FULL)
+    else if (h->reason == SCHEMA_HANDSHAKE_FULL)
         o->full = 1; /* asked again: it looks for some that are not used any more */
     else
         fail_outgoing(o, -EIO);
 }
 
-void outgoing_gone(struct kedge_connector *c, const struct kedge_handshake *h)
+void outgoing_gone(struct connector *c, const struct schema_handshake *h)
 {
     struct outgoing *o = find_outgoing(c, h);
     if (o != NULL && o->state == OUT_LEAVING)
         out_move(o, OUT_FREE);
 }
 
-void outgoing_asked(struct kedge_connector *c, const struct kedge_handshake *h)
+void outgoing_asked(struct connector *c, const struct schema_handshake *h)
 {
     const struct outgoing *o = find_outgoing(c, h);
     bool used = o != NULL && o->state != OUT_LEAVING;
-    connector_reply(c, h, connector_answer(h, used ? KEDGE_HANDSHAKE_USED : KEDGE_HANDSHAKE_BYE));
+    connector_reply(c, h, connector_answer(h, used ? SCHEMA_HANDSHAKE_USED : SCHEMA_HANDSHAKE_BYE));
 }
 
-void kedge_connector_leave(struct kedge_connector *c)
+void connector_leave(struct connector *c)
 {
     for (uint32_t i = 0; i < c->outs; i++)
         if (c->out[i].state == OUT_UP)
@@ -324,7 +324,7 @@ void kedge_connector_leave(struct kedge_connector *c)
     datagrams_take(c);
 }
 
-void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp, uint64_t now_ns)
+void connector_drop(struct connector *c, struct fab_qp *qp, uint64_t now_ns)
 {
     c->now_ns = now_ns; /* it rests from now on, and not from when somebody last looked */
     struct slot *slot = slot_of(&c->initiators, qp);
@@ -333,5 +333,5 @@ void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp, ui
             leave_slot(&c->out[i]);
             return;
         }
-    KEDGE_ASSERT(!"a queue pair that is no connection's");
+    BASE_ASSERT(!"a queue pair that is no connection's");
 }

@@ -24,7 +24,7 @@ static const uint8_t slot_moves[7][7] = {
 
 static void slot_move(struct slot *s, enum slot_state to)
 {
-    KEDGE_ASSERT(slot_moves[s->state][to]);
+    BASE_ASSERT(slot_moves[s->state][to]);
     s->all->ready -= s->state == SLOT_READY;
     s->all->ready += to == SLOT_READY;
     s->all->resting -= s->state == SLOT_RESTING;
@@ -34,13 +34,13 @@ static void slot_move(struct slot *s, enum slot_state to)
     s->state = (uint8_t)to;
 }
 
-static void submit_op(struct slot *s, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct slot *s, void (*done)(struct fab_ctl *ctl))
 {
     s->busy++;
     connector_submit(s->c, &s->ctl, done, s);
 }
 
-static struct slot *end_op(struct kedge_fab_ctl *ctl)
+static struct slot *end_op(struct fab_ctl *ctl)
 {
     struct slot *s = ctl->user;
     s->busy--;
@@ -48,7 +48,7 @@ static struct slot *end_op(struct kedge_fab_ctl *ctl)
     return s;
 }
 
-static uint64_t time_wait_ns(const struct kedge_connector *c)
+static uint64_t time_wait_ns(const struct connector *c)
 {
     return c->res.fab->caps.time_wait_ns;
 }
@@ -63,7 +63,7 @@ static void leave_number(struct slot *s)
         s->all->gone_ns = gone_ns;
 }
 
-static void on_destroyed(struct kedge_fab_ctl *ctl)
+static void on_destroyed(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
     leave_number(s);
@@ -80,7 +80,7 @@ static void give_up(struct slot *s, int status)
         slot_move(s, SLOT_EMPTY);
         return;
     }
-    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = s->qp}};
+    s->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = s->qp}};
     submit_op(s, on_destroyed);
 }
 
@@ -89,7 +89,7 @@ static void give_up(struct slot *s, int status)
  * ------------------------------------------------------------------------------------- */
 
 /* When one that is made now could be used: its number may be that of one that is gone. */
-static uint64_t new_rest_ns(const struct slots *all, const struct kedge_connector *c)
+static uint64_t new_rest_ns(const struct slots *all, const struct connector *c)
 {
     const uint64_t gone_ns = all->gone_ns > c->config.begun_ns ? all->gone_ns : c->config.begun_ns;
     return gone_ns + time_wait_ns(c);
@@ -115,7 +115,7 @@ static void slots_wake(struct slots *all)
     }
 }
 
-static void on_init(struct kedge_fab_ctl *ctl)
+static void on_init(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
     if (s->c->closing)
@@ -128,23 +128,23 @@ static void on_init(struct kedge_fab_ctl *ctl)
 
 static struct slot_change init_of(const struct slot *s)
 {
-    struct slot_change init = {.attr = kedge_fab_pd_init_attr(s->c->res.pd),
+    struct slot_change init = {.attr = fab_pd_init_attr(s->c->res.pd),
                                .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                                        IBV_QP_ACCESS_FLAGS};
     if (!s->all->initiators)
-        init.attr.qp_access_flags = kedge_fab_remote_access(s->c->res.fab);
+        init.attr.qp_access_flags = fab_remote_access(s->c->res.fab);
     return init;
 }
 
 static void to_init(struct slot *s)
 {
     const struct slot_change init = init_of(s);
-    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                    .modify = {.x = s->qp, .attr = init.attr, .mask = init.mask}};
+    s->ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                              .modify = {.x = s->qp, .attr = init.attr, .mask = init.mask}};
     submit_op(s, on_init);
 }
 
-static void on_created(struct kedge_fab_ctl *ctl)
+static void on_created(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
     if (ctl->status == 0)
@@ -158,14 +158,14 @@ static void on_created(struct kedge_fab_ctl *ctl)
         to_init(s);
 }
 
-static struct kedge_fab_ctl rc_creation(const struct slot *s)
+static struct fab_ctl rc_creation(const struct slot *s)
 {
-    const struct kedge_connector_config *config = &s->c->config;
-    struct kedge_fab_cq *cq = s->all->initiators ? s->c->res.cq : s->c->responder_cq;
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_QP,
+    const struct connector_config *config = &s->c->config;
+    struct fab_cq *cq = s->all->initiators ? s->c->res.cq : s->c->responder_cq;
+    struct fab_ctl ctl = {
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = s->c->res.pd,
-               .type = KEDGE_FAB_QP_RC,
+               .type = FAB_QP_RC,
                .send_cq = cq,
                .recv_cq = s->c->responder_cq,
                .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
@@ -184,7 +184,7 @@ static void make_slot(struct slot *s)
     submit_op(s, on_created);
 }
 
-int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool initiators)
+int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators)
 {
     *s = (struct slots){.count = count, .initiators = initiators};
     s->at = calloc(count, sizeof s->at[0]);
@@ -195,7 +195,7 @@ int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool 
     return 0;
 }
 
-void slots_refill(struct kedge_connector *c, struct slots *s)
+void slots_refill(struct connector *c, struct slots *s)
 {
     uint32_t making = 0, resting = 0;
     const uint64_t new_ns = new_rest_ns(s, c);
@@ -245,7 +245,7 @@ bool slots_may_come(const struct slots *s)
     return false;
 }
 
-struct slot *slot_of(struct slots *s, const struct kedge_fab_qp *qp)
+struct slot *slot_of(struct slots *s, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->at[i].qp == qp)
@@ -256,28 +256,28 @@ struct slot *slot_of(struct slots *s, const struct kedge_fab_qp *qp)
 /* ---- in a connection
  * ------------------------------------------------------------------------------------- */
 
-struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h)
+struct slot_change slot_rtr(const struct connector *c, const struct schema_handshake *h)
 {
-    const struct kedge_fab_caps *caps = &c->res.fab->caps;
+    const struct fab_caps *caps = &c->res.fab->caps;
     struct slot_change rtr = {.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
                                       IBV_QP_MIN_RNR_TIMER};
-    rtr.attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = h->mtu < c->mtu ? (enum ibv_mtu)h->mtu : c->mtu,
-        .dest_qp_num = h->qpn,
-        .rq_psn = h->psn,
-        .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic
-                                                                      : CONNECT_RD_ATOMIC,
-        .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
-        .ah_attr = kedge_fab_pd_address(c->res.pd, h->from_gid, h->lid)};
+    rtr.attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                    .path_mtu = h->mtu < c->mtu ? (enum ibv_mtu)h->mtu : c->mtu,
+                                    .dest_qp_num = h->qpn,
+                                    .rq_psn = h->psn,
+                                    .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC
+                                                              ? (uint8_t)caps->max_rd_atomic
+                                                              : CONNECT_RD_ATOMIC,
+                                    .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
+                                    .ah_attr = fab_pd_address(c->res.pd, h->from_gid, h->lid)};
     return rtr;
 }
 
-static void on_cleaned(struct kedge_fab_ctl *ctl)
+static void on_cleaned(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
-    const bool more = kedge_fab_reuse_next(&s->reuse, ctl);
+    const bool more = fab_reuse_next(&s->reuse, ctl);
     s->qp = s->reuse.qp;
     if (s->qp == NULL)
         leave_number(s);
@@ -299,16 +299,16 @@ static void clean_slot(struct slot *s)
 {
     const struct slot_change init = init_of(s);
     slot_move(s, SLOT_CLEANING);
-    s->reuse = (struct kedge_fab_reuse){.fab = s->c->res.fab,
-                                        .qp = s->qp,
-                                        .make = rc_creation(s),
-                                        .init = init.attr,
-                                        .mask = init.mask};
-    kedge_fab_reuse_begin(&s->reuse, &s->ctl);
+    s->reuse = (struct fab_reuse){.fab = s->c->res.fab,
+                                  .qp = s->qp,
+                                  .make = rc_creation(s),
+                                  .init = init.attr,
+                                  .mask = init.mask};
+    fab_reuse_begin(&s->reuse, &s->ctl);
     submit_op(s, on_cleaned);
 }
 
-static void on_raised(struct kedge_fab_ctl *ctl)
+static void on_raised(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
     if (s->status == 0)
@@ -321,10 +321,10 @@ static void on_raised(struct kedge_fab_ctl *ctl)
         s->raised(s->user, s->status);
 }
 
-static void change_state(struct slot *s, struct kedge_fab_ctl *ctl, const struct slot_change *to)
+static void change_state(struct slot *s, struct fab_ctl *ctl, const struct slot_change *to)
 {
-    *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                  .modify = {.x = s->qp, .attr = to->attr, .mask = to->mask}};
+    *ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                            .modify = {.x = s->qp, .attr = to->attr, .mask = to->mask}};
     s->busy++;
     connector_submit(s->c, ctl, on_raised, s);
 }
@@ -362,18 +362,18 @@ void slot_return(struct slot *s)
 
 void slot_reclaim(struct slot *s)
 {
-    const struct kedge_connector_config *config = &s->c->config;
+    const struct connector_config *config = &s->c->config;
     const uint64_t bound_ns =
-        kedge_fab_bound_ns(&s->c->res.fab->caps, config->timeout, config->retry_cnt);
+        fab_bound_ns(&s->c->res.fab->caps, config->timeout, config->retry_cnt);
     leave_for(s, bound_ns + time_wait_ns(s->c));
 }
 
-void slots_fini(struct kedge_connector *c, struct slots *s)
+void slots_fini(struct connector *c, struct slots *s)
 {
     for (uint32_t i = 0; s->at != NULL && i < s->count; i++) {
-        struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = s->at[i].qp}};
+        struct fab_ctl ctl = {.kind = FAB_DESTROY_QP, .qp = {.x = s->at[i].qp}};
         if (s->at[i].qp != NULL)
-            (void)kedge_fab_call(c->res.fab, &ctl);
+            (void)fab_call(c->res.fab, &ctl);
     }
     free(s->at);
     s->at = NULL;

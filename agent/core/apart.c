@@ -51,7 +51,7 @@ static bool may_be_worker(enum ibv_wc_status status)
 }
 
 /* What is not lost goes again, and its worker does not notice. */
-uint32_t apart_who_is_hit(const struct kedge_lane *l, const struct phys *p)
+uint32_t apart_who_is_hit(const struct lane *l, const struct phys *p)
 {
     uint32_t hit = (uint32_t)APART_HIT_NOBODY;
     for (uint32_t i = p->head; i != p->tail; i++) {
@@ -65,14 +65,14 @@ uint32_t apart_who_is_hit(const struct kedge_lane *l, const struct phys *p)
 }
 
 /* After an error that had no name, of which this may be the cause, it is who was hit then. */
-static bool hits_others(const struct kedge_lane *l, const struct phys *p, const struct wr *by)
+static bool hits_others(const struct lane *l, const struct phys *p, const struct wr *by)
 {
     const uint32_t hit = p->alone > 0 ? p->alone_hit : apart_who_is_hit(l, p);
     return hit != (uint32_t)APART_HIT_NOBODY && hit != by->session->tenant_slot;
 }
 
 /* Whether a stranger's request was out, which may go again. */
-static bool delays_others(const struct kedge_lane *l, const struct phys *p, uint32_t tenant_slot)
+static bool delays_others(const struct lane *l, const struct phys *p, uint32_t tenant_slot)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
@@ -82,12 +82,12 @@ static bool delays_others(const struct kedge_lane *l, const struct phys *p, uint
     return false;
 }
 
-static bool is_of_last_event(const struct kedge_lane *l, const struct culprit *c)
+static bool is_of_last_event(const struct lane *l, const struct culprit *c)
 {
     return c->breaks > 0 && l->now_ns - c->since_ns < EVENT_NS;
 }
 
-static void forget_some(const struct kedge_lane *l, struct culprit *c)
+static void forget_some(const struct lane *l, struct culprit *c)
 {
     const uint64_t some = (l->now_ns - c->since_ns) / FORGET_NS;
     c->breaks -= some < c->breaks ? (uint32_t)some : c->breaks;
@@ -95,22 +95,23 @@ static void forget_some(const struct kedge_lane *l, struct culprit *c)
 }
 
 /* Later, while the control side has much else to do: its ring has an end. */
-static void tell_control(struct kedge_lane *l, uint32_t tenant_slot)
+static void tell_control(struct lane *l, uint32_t tenant_slot)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     if (c->told == c->apart)
         return;
-    if (kedge_spsc_count(l->events) >= LANE_PATHS) {
+    if (base_spsc_count(l->events) >= LANE_PATHS) {
         l->apart_untold = 1;
         return;
     }
     c->told = c->apart;
-    lane_event(l, &(struct kedge_lane_event){
-                      .kind = KEDGE_EVENT_TENANT_APART,
-                      .apart = {.tenant = tenant_slot, .begins = c->apart, .named = c->named}});
+    lane_event_push(l,
+                    &(struct lane_event){
+                        .kind = LANE_EVENT_TENANT_APART,
+                        .apart = {.tenant = tenant_slot, .begins = c->apart, .named = c->named}});
 }
 
-static void set_rest(struct kedge_lane *l, struct culprit *c, uint64_t until_ns)
+static void set_rest(struct lane *l, struct culprit *c, uint64_t until_ns)
 {
     l->tenants_resting -= c->rests_ns != 0;
     l->tenants_resting += until_ns != 0;
@@ -118,7 +119,7 @@ static void set_rest(struct kedge_lane *l, struct culprit *c, uint64_t until_ns)
 }
 
 /* Each break costs a rest, of which so many may be owed; more are waited for, but not for ever. */
-static void charge_break(struct kedge_lane *l, struct culprit *c)
+static void charge_break(struct lane *l, struct culprit *c)
 {
     const uint64_t owed_ns = c->paid_ns > l->now_ns ? c->paid_ns - l->now_ns : 0;
     if (owed_ns <= 2 * FELT_MOST * REST_NS)
@@ -127,7 +128,7 @@ static void charge_break(struct kedge_lane *l, struct culprit *c)
         set_rest(l, c, c->paid_ns - FELT_MOST * REST_NS);
 }
 
-static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart, bool named)
+static void set_apart(struct lane *l, uint32_t tenant_slot, bool apart, bool named)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     c->apart = apart;
@@ -148,7 +149,7 @@ static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart, bo
     tell_control(l, tenant_slot);
 }
 
-static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
+static void count_break(struct lane *l, uint32_t tenant_slot)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     forget_some(l, c);
@@ -165,7 +166,7 @@ static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
     }
 }
 
-void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
+void apart_blame(struct lane *l, const struct phys *p, const struct wr *w)
 {
     if (w->kind != WR_WORKER || !may_be_worker((enum ibv_wc_status)w->ended))
         return;
@@ -181,7 +182,7 @@ void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
         charge_break(l, c);
 }
 
-static void suspect_tenant(struct kedge_lane *l, uint32_t tenant_slot)
+static void suspect_tenant(struct lane *l, uint32_t tenant_slot)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     const uint64_t some = (l->now_ns - c->unnamed_ns) / FORGET_NS;
@@ -197,7 +198,7 @@ static void suspect_tenant(struct kedge_lane *l, uint32_t tenant_slot)
     set_apart(l, tenant_slot, true, false);
 }
 
-void apart_suspect(struct kedge_lane *l, const struct phys *p)
+void apart_suspect(struct lane *l, const struct phys *p)
 {
     const struct wr *first = *ring_at(l, p, p->head);
     uint32_t one = UINT32_MAX;
@@ -225,7 +226,7 @@ void apart_suspect(struct kedge_lane *l, const struct phys *p)
     }
 }
 
-void apart_look_who_waited(struct kedge_lane *l, struct flow *f)
+void apart_look_who_waited(struct lane *l, struct flow *f)
 {
     const uint32_t tenant_slot = f->broken_by - 1;
     const struct vqp *q;
@@ -239,9 +240,9 @@ void apart_look_who_waited(struct kedge_lane *l, struct flow *f)
         count_break(l, tenant_slot);
 }
 
-void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
+void apart_forget(struct lane *l, uint32_t tenant_slot)
 {
-    const uint32_t high = kedge_lane_destinations(l);
+    const uint32_t high = lane_destinations(l);
     if (l->culprits[tenant_slot].apart)
         set_apart(l, tenant_slot, false, false);
     set_rest(l, &l->culprits[tenant_slot], 0);
@@ -255,7 +256,7 @@ void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
 /* ---- the initiator
  * ---------------------------------------------------------------------------------------------- */
 
-void apart_take_dci(struct kedge_lane *l)
+void apart_take_dci(struct lane *l)
 {
     if (l->config.rc || l->tenants_apart == 0 || l->has_apart_dci || l->spare_count == 0)
         return;
@@ -267,7 +268,7 @@ void apart_take_dci(struct kedge_lane *l)
     l->changed = 1;
 }
 
-static void leave_dci(struct kedge_lane *l)
+static void leave_dci(struct lane *l)
 {
     struct phys *p = &l->phys[l->dci[LANE_APART_DCI]];
     l->has_apart_dci = 0;
@@ -276,7 +277,7 @@ static void leave_dci(struct kedge_lane *l)
 }
 
 /* Once nothing is out on it and nobody waits for room there. */
-static void give_dci_back(struct kedge_lane *l)
+static void give_dci_back(struct lane *l)
 {
     const struct phys *p = &l->phys[l->dci[LANE_APART_DCI]];
     if (p->head != p->tail || p->broken || p->overdue ||
@@ -287,13 +288,13 @@ static void give_dci_back(struct kedge_lane *l)
 }
 
 /* Not another spare at once, which strangers may need: the repaired one, or whichever is before. */
-void apart_lost_dci(struct kedge_lane *l, const struct phys *p)
+void apart_lost_dci(struct lane *l, const struct phys *p)
 {
     if (l->has_apart_dci && &l->phys[l->dci[LANE_APART_DCI]] == p)
         leave_dci(l);
 }
 
-static bool may_probe(struct kedge_lane *l, struct flow *f)
+static bool may_probe(struct lane *l, struct flow *f)
 {
     struct culprit *c = &l->culprits[f->tenant_slot];
     const struct flow *g = c->probe;
@@ -306,13 +307,13 @@ static bool may_probe(struct kedge_lane *l, struct flow *f)
     return true;
 }
 
-bool apart_waits(struct kedge_lane *l, const struct vqp *q)
+bool apart_waits(struct lane *l, const struct vqp *q)
 {
     return l->culprits[q->session->tenant_slot].rests_ns != 0 ||
            (q->session->apart && !may_probe(l, q->flow));
 }
 
-bool apart_is_ready(struct kedge_lane *l)
+bool apart_is_ready(struct lane *l)
 {
     bool repairs = false;
     if (l->config.rc || l->has_apart_dci)
@@ -329,12 +330,12 @@ bool apart_is_ready(struct kedge_lane *l)
     return true;
 }
 
-uint32_t apart_dci(const struct kedge_lane *l, const struct flow *f)
+uint32_t apart_dci(const struct lane *l, const struct flow *f)
 {
     return l->has_apart_dci && !f->suspect ? LANE_APART_DCI : l->res.dcis - 1;
 }
 
-void apart_look(struct kedge_lane *l)
+void apart_look(struct lane *l)
 {
     const bool untold = l->apart_untold;
     l->apart_untold = 0;

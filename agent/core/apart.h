@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct flow;
-struct kedge_lane;
+struct lane;
 struct phys;
 struct vqp;
 struct wr;
@@ -33,34 +33,34 @@ struct culprit {
 
 /* p has broken, and w, which is certain to have done it, is still out on it with all others, of
  * which those that end with it are marked as lost. */
-void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w);
+void apart_blame(struct lane *l, const struct phys *p, const struct wr *w);
 /* p has broken, and nobody knows by whose request. Where that happens again and again to several
  * tenants at a time, with rc, each of them goes apart, so that the next one has a name. */
-void apart_suspect(struct kedge_lane *l, const struct phys *p);
+void apart_suspect(struct lane *l, const struct phys *p);
 /* rc: the flow has a connection again after one that broke: whoever waited for it has felt that. */
-void apart_look_who_waited(struct kedge_lane *l, struct flow *f);
+void apart_look_who_waited(struct lane *l, struct flow *f);
 /* p has broken, and those that end with it are marked as lost: whose they are; or several tenants',
  * or nobody's. */
 enum { APART_HIT_NOBODY = -1, APART_HIT_MANY = -2 };
-uint32_t apart_who_is_hit(const struct kedge_lane *l, const struct phys *p);
+uint32_t apart_who_is_hit(const struct lane *l, const struct phys *p);
 /* The tenant's place is another's from now on. */
-void apart_forget(struct kedge_lane *l, uint32_t tenant_slot);
+void apart_forget(struct lane *l, uint32_t tenant_slot);
 /* Now and then: who has kept quiet is apart no more. */
-void apart_look(struct kedge_lane *l);
+void apart_look(struct lane *l);
 
 /* There is one spare more. With DC one of them is the initiator of those who are apart, on which
  * one request is out at a time: so none is flushed with another. */
-void apart_take_dci(struct kedge_lane *l);
+void apart_take_dci(struct lane *l);
 /* p broke: if it was theirs, they wait for the next spare; not for p, which may never come back. */
-void apart_lost_dci(struct kedge_lane *l, const struct phys *p);
+void apart_lost_dci(struct lane *l, const struct phys *p);
 /* Whether q's requests wait for news of its flow, which it has: its tenant rests, since it has
  * broken queue pairs; or is apart, and another flow of its asks an endpoint that may be dead. That
  * holds the queue pair of suspect endpoints, which is everybody's, for as long as it is tried. */
-bool apart_waits(struct kedge_lane *l, const struct vqp *q);
+bool apart_waits(struct lane *l, const struct vqp *q);
 /* Whether there is an initiator for those who are apart, or none to be awaited any longer. */
-bool apart_is_ready(struct kedge_lane *l);
+bool apart_is_ready(struct lane *l);
 /* Its index in lane->dci; where there is no spare for it, or f is suspect, that of suspect
  * endpoints. */
-uint32_t apart_dci(const struct kedge_lane *l, const struct flow *f);
+uint32_t apart_dci(const struct lane *l, const struct flow *f);
 
 #endif

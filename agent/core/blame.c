@@ -5,14 +5,14 @@
 
 /* The lane stood still between looking at its clock and the doorbell, and the device has seen to it
  * that nothing came of it: all of it goes again, under leases that are looked at anew. */
-static bool is_late(const struct kedge_lane *l, enum ibv_wc_status status)
+static bool is_late(const struct lane *l, enum ibv_wc_status status)
 {
     return l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR;
 }
 
 /* One that is to blame ends with its own status. Not one that was flushed: then the device or the
  * queue pair gave up, and nobody knows how far it was. */
-static bool is_culprit(const struct kedge_lane *l, const struct wr *w)
+static bool is_culprit(const struct lane *l, const struct wr *w)
 {
     const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
     return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && !is_late(l, status);
@@ -38,7 +38,7 @@ static bool keeps_order(const struct wr *w)
            w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-bool blame_is_nameless(const struct kedge_lane *l, const struct phys *p)
+bool blame_is_nameless(const struct lane *l, const struct phys *p)
 {
     const struct wr *first = *ring_at(l, p, p->head);
     return !l->config.names_culprit && !l->config.streams && p->tail - p->head > 1 &&
@@ -56,8 +56,7 @@ static bool is_same_target(const struct wr *a, const struct wr *b)
 
 /* Who is to blame for what became of w: the first that is out; with streams, each of which may have
  * had an error, one to the same peer rather than another. NULL: nobody. */
-static const struct wr *find_blamed(const struct kedge_lane *l, const struct phys *p,
-                                    const struct wr *w)
+static const struct wr *find_blamed(const struct lane *l, const struct phys *p, const struct wr *w)
 {
     const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
     if (!l->config.streams)
@@ -73,7 +72,7 @@ static const struct wr *find_blamed(const struct kedge_lane *l, const struct phy
     return any;
 }
 
-bool blame_loses(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
+bool blame_loses(const struct lane *l, const struct phys *p, const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
     if (w->kind != WR_WORKER)
@@ -92,8 +91,7 @@ bool blame_loses(const struct kedge_lane *l, const struct phys *p, const struct 
     return status == IBV_WC_RETRY_EXC_ERR || !is_read(w);
 }
 
-enum ibv_wc_status blame_end_of(const struct kedge_lane *l, const struct phys *p,
-                                const struct wr *w)
+enum ibv_wc_status blame_end_of(const struct lane *l, const struct phys *p, const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
     if (is_culprit(l, w) && (l->config.streams || w == failed))
@@ -103,7 +101,7 @@ enum ibv_wc_status blame_end_of(const struct kedge_lane *l, const struct phys *p
                : IBV_WC_WR_FLUSH_ERR;
 }
 
-void blame_tenants(struct kedge_lane *l, const struct phys *p)
+void blame_tenants(struct lane *l, const struct phys *p)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);

@@ -19,7 +19,7 @@ enum {
     PARKED_LOOK_NS = 1000 /* each of them puts the next time off by that */
 };
 
-void blocked_init(struct kedge_lane *l)
+void blocked_init(struct lane *l)
 {
     vqp_list_init(&l->blocked);
     vqp_list_init(&l->served);
@@ -31,9 +31,9 @@ void blocked_init(struct kedge_lane *l)
 /* ---- in and out
  * ------------------------------------------------------------------------------------------ */
 
-static void join_list(struct kedge_lane *l, struct vqp_list *list, struct vqp *q)
+static void join_list(struct lane *l, struct vqp_list *list, struct vqp *q)
 {
-    KEDGE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
     TAILQ_INSERT_TAIL(&list->vqps, q, waiting);
     list->count++;
     l->waiting++;
@@ -46,7 +46,7 @@ static bool is_parked(const struct vqp *q)
     return q->flow != NULL && q->waits == &q->flow->parked;
 }
 
-void vqp_unblock(struct kedge_lane *l, struct vqp *q)
+void vqp_unblock(struct lane *l, struct vqp *q)
 {
     if (q->waits == NULL)
         return;
@@ -59,13 +59,13 @@ void vqp_unblock(struct kedge_lane *l, struct vqp *q)
     q->waits = NULL;
 }
 
-void vqp_block(struct kedge_lane *l, struct vqp *q)
+void vqp_block(struct lane *l, struct vqp *q)
 {
     windows_desert(l, q);
     join_list(l, &l->blocked, q);
 }
 
-void vqp_park(struct kedge_lane *l, struct vqp *q)
+void vqp_park(struct lane *l, struct vqp *q)
 {
     struct flow *f = q->flow;
     windows_desert(l, q);
@@ -75,13 +75,13 @@ void vqp_park(struct kedge_lane *l, struct vqp *q)
     join_list(l, &f->parked, q);
 }
 
-void vqp_wake(struct kedge_lane *l, struct vqp *q)
+void vqp_wake(struct lane *l, struct vqp *q)
 {
     vqp_park(l, q);
     flow_news(l, q->flow);
 }
 
-void flow_news(struct kedge_lane *l, struct flow *f)
+void flow_news(struct lane *l, struct flow *f)
 {
     if (f->news || f->parked.count == 0)
         return;
@@ -90,7 +90,7 @@ void flow_news(struct kedge_lane *l, struct flow *f)
     l->news_count++;
 }
 
-static void take_news(struct kedge_lane *l, struct flow *f)
+static void take_news(struct lane *l, struct flow *f)
 {
     if (!f->news)
         return;
@@ -99,25 +99,25 @@ static void take_news(struct kedge_lane *l, struct flow *f)
     l->news_count--;
 }
 
-void flow_forget_parked(struct kedge_lane *l, struct flow *f)
+void flow_forget_parked(struct lane *l, struct flow *f)
 {
-    KEDGE_ASSERT(f->parked.count == 0);
+    BASE_ASSERT(f->parked.count == 0);
     take_news(l, f);
 }
 
 /* ---- looking
  * -------------------------------------------------------------------------------------------- */
 
-static void look_at(struct kedge_lane *l, struct vqp *q)
+static void look_at(struct lane *l, struct vqp *q)
 {
-    KEDGE_ASSERT(q->session->state == SESSION_LIVE);
+    BASE_ASSERT(q->session->state == SESSION_LIVE);
     vqp_unblock(l, q);
     COUNT(l, retried, 1);
     vqp_go_on(l, q);
 }
 
 /* Who has had something waits behind those who have not. */
-static void look_at_blocked(struct kedge_lane *l)
+static void look_at_blocked(struct lane *l)
 {
     struct vqp *q;
     l->changed = l->starved = l->wanting = 0;
@@ -138,7 +138,7 @@ static void look_at_blocked(struct kedge_lane *l)
 }
 
 /* What comes while others are looked at waits for the next round: so each has an end. */
-static void look_at_news(struct kedge_lane *l)
+static void look_at_news(struct lane *l)
 {
     for (uint32_t flows = l->news_count; flows > 0 && l->news_count > 0; flows--) {
         struct flow *f = TAILQ_FIRST(&l->news);
@@ -149,7 +149,7 @@ static void look_at_news(struct kedge_lane *l)
 }
 
 /* One of each flow in turn. */
-static void look_at_some(struct kedge_lane *l)
+static void look_at_some(struct lane *l)
 {
     const uint32_t parked = l->waiting - l->blocked.count;
     uint32_t n = 0;
@@ -164,7 +164,7 @@ static void look_at_some(struct kedge_lane *l)
     l->park_ns = l->now_ns + RETRY_NS + (uint64_t)n * PARKED_LOOK_NS;
 }
 
-void vqps_retry(struct kedge_lane *l)
+void vqps_retry(struct lane *l)
 {
     /* News first: a path that has come is used before somebody else takes it for himself. */
     if (l->news_count > 0)
@@ -175,7 +175,7 @@ void vqps_retry(struct kedge_lane *l)
         look_at_some(l);
 }
 
-uint64_t vqps_due(const struct kedge_lane *l)
+uint64_t vqps_due(const struct lane *l)
 {
     if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
         return LANE_NEVER;

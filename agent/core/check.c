@@ -13,24 +13,24 @@ struct operation {
 };
 
 static const struct operation operations[] = {
-    [KEDGE_OP_READ] = {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, false, false},
-    [KEDGE_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, true},
-    [KEDGE_OP_CAS] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, true, false},
-    [KEDGE_OP_FAA] = {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, true, false},
+    [SCHEMA_OP_READ] = {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, false, false},
+    [SCHEMA_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, true},
+    [SCHEMA_OP_CAS] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, true, false},
+    [SCHEMA_OP_FAA] = {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, true, false},
 };
 
 static bool is_post(uint8_t op)
 {
-    return op >= KEDGE_OP_READ && op <= KEDGE_OP_FAA;
+    return op >= SCHEMA_OP_READ && op <= SCHEMA_OP_FAA;
 }
 
-uint32_t check_slots(const struct kedge_sq_desc *d)
+uint32_t check_slots(const struct schema_sq_desc *d)
 {
     uint32_t slots = 1;
-    if (is_post(d->op) && (d->flags & KEDGE_OP_INLINE)) {
-        if (d->post.length > KEDGE_MAX_INLINE)
+    if (is_post(d->op) && (d->flags & SCHEMA_OP_INLINE)) {
+        if (d->post.length > SCHEMA_MAX_INLINE)
             return 0;
-        slots += (d->post.length + KEDGE_LINE - 1) / KEDGE_LINE;
+        slots += (d->post.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
     } else if (is_post(d->op) && d->num_sge > 1) {
         slots += 1;
     }
@@ -50,24 +50,24 @@ static bool local_sge(const struct session *s, uint64_t offset, uint32_t length,
 }
 
 /* Pieces without a byte are left away: drivers have to treat them apart, and not all do. */
-static uint32_t take_many(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
-                          struct wr *out)
+static uint32_t take_many(const struct session *s, const struct schema_sq_desc *d,
+                          const void *extra, struct wr *out)
 {
-    struct kedge_sq_sges more;
+    struct schema_sq_sges more;
     uint32_t n = 0;
     memcpy(&more, extra, sizeof more);
     for (uint32_t i = 0; i < d->num_sge; i++) {
         if (!local_sge(s, more.sge[i].offset, more.sge[i].length, more.sge[i].arena, &out->sge[n]))
-            return KEDGE_REASON_LOCAL_RANGE;
+            return SCHEMA_REASON_LOCAL_RANGE;
         out->length += more.sge[i].length;
         n += more.sge[i].length != 0;
     }
     out->fab.num_sge = (int)n;
-    return n <= s->caps->max_sge ? 0 : KEDGE_REASON_DEVICE;
+    return n <= s->caps->max_sge ? 0 : SCHEMA_REASON_DEVICE;
 }
 
-static uint32_t take_sges(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
-                          struct wr *out)
+static uint32_t take_sges(const struct session *s, const struct schema_sq_desc *d,
+                          const void *extra, struct wr *out)
 {
     out->length = 0;
     if (d->num_sge > 1)
@@ -75,41 +75,42 @@ static uint32_t take_sges(const struct session *s, const struct kedge_sq_desc *d
     if (d->num_sge == 0)
         return 0;
     if (!local_sge(s, d->post.offset, d->post.length, d->post.arena, &out->sge[0]))
-        return KEDGE_REASON_LOCAL_RANGE;
+        return SCHEMA_REASON_LOCAL_RANGE;
     out->length = d->post.length;
     return 0;
 }
 
-static uint32_t check_atomic(const struct session *s, const struct kedge_sq_desc *d, struct wr *out)
+static uint32_t check_atomic(const struct session *s, const struct schema_sq_desc *d,
+                             struct wr *out)
 {
     if (d->num_sge != 1 || out->length != 8)
-        return KEDGE_REASON_DESCRIPTOR;
+        return SCHEMA_REASON_DESCRIPTOR;
     if (!s->caps->atomics)
-        return KEDGE_REASON_ATOMICS;
+        return SCHEMA_REASON_ATOMICS;
     if ((d->post.remote_addr & 7) != 0)
-        return KEDGE_REASON_ATOMIC;
+        return SCHEMA_REASON_ATOMIC;
     out->special |= SPECIAL_ATOMIC;
     return 0;
 }
 
-uint32_t check_post(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
+uint32_t check_post(const struct session *s, const struct schema_sq_desc *d, const void *extra,
                     struct wr *out)
 {
-    if (!is_post(d->op) || d->num_sge > KEDGE_MAX_SGE ||
-        (d->flags & ~(KEDGE_OP_SIGNALED | KEDGE_OP_INLINE | KEDGE_OP_FENCE)) != 0)
-        return KEDGE_REASON_DESCRIPTOR;
+    if (!is_post(d->op) || d->num_sge > SCHEMA_MAX_SGE ||
+        (d->flags & ~(SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE)) != 0)
+        return SCHEMA_REASON_DESCRIPTOR;
     const struct operation *op = &operations[d->op];
     out->fab.opcode = op->opcode;
     out->opcode = (uint8_t)op->completion;
     out->special = d->flags & SPECIAL_FENCE;
-    out->fab.send_flags = d->flags & KEDGE_OP_FENCE ? IBV_SEND_FENCE : 0;
+    out->fab.send_flags = d->flags & SCHEMA_OP_FENCE ? IBV_SEND_FENCE : 0;
     out->fab.sg_list = out->sge;
     out->fab.num_sge = d->num_sge;
     out->fab.compare_add = d->post.compare_add;
     out->fab.swap = d->post.swap;
-    if (d->flags & KEDGE_OP_INLINE) {
-        if (!op->can_inline || d->post.length > KEDGE_MAX_INLINE)
-            return KEDGE_REASON_DESCRIPTOR;
+    if (d->flags & SCHEMA_OP_INLINE) {
+        if (!op->can_inline || d->post.length > SCHEMA_MAX_INLINE)
+            return SCHEMA_REASON_DESCRIPTOR;
         memcpy(out->inline_data, extra, d->post.length);
         out->length = d->post.length;
         out->sge[0] =

@@ -24,24 +24,24 @@ enum {
 };
 static const uint64_t BURST_NS = (uint64_t)BURST * UNIT_NS;
 
-void controls_init(struct kedge_lane *l)
+void controls_init(struct lane *l)
 {
     TAILQ_INIT(&l->paused);
 }
 
-static struct control_tenant *tenant_of(const struct kedge_lane *l, const struct session *s)
+static struct control_tenant *tenant_of(const struct lane *l, const struct session *s)
 {
     return &l->control_tenants[s->tenant_slot];
 }
 
-bool control_enter(struct kedge_lane *l, struct session *s)
+bool control_enter(struct lane *l, struct session *s)
 {
     struct control_tenant *t = tenant_of(l, s);
     if (l->control_session == s) {
         l->control_session = NULL; /* the next one waits again */
         return true;
     }
-    KEDGE_ASSERT(s->control_op == 0);
+    BASE_ASSERT(s->control_op == 0);
     s->control_op = LANE_CONTROL_WAITS;
     turns_join(&t->sessions, &s->control_turn);
     if (!t->paused && !t->turn.waits)
@@ -49,7 +49,7 @@ bool control_enter(struct kedge_lane *l, struct session *s)
     return false;
 }
 
-static void leave_turns(struct kedge_lane *l, struct session *s)
+static void leave_turns(struct lane *l, struct session *s)
 {
     struct control_tenant *t = tenant_of(l, s);
     s->control_op = 0;
@@ -63,24 +63,24 @@ static void leave_turns(struct kedge_lane *l, struct session *s)
     t->paused = 0;
 }
 
-void control_forget(struct kedge_lane *l, struct session *s)
+void control_forget(struct lane *l, struct session *s)
 {
     if (s->control_op == LANE_CONTROL_WAITS)
         leave_turns(l, s);
 }
 
 /* Nobody is there whom it would hold up. */
-static bool is_alone(const struct kedge_lane *l, const struct control_tenant *t)
+static bool is_alone(const struct lane *l, const struct control_tenant *t)
 {
     return l->active_count <= t->active;
 }
 
-static bool has_budget(const struct kedge_lane *l, const struct control_tenant *t)
+static bool has_budget(const struct lane *l, const struct control_tenant *t)
 {
     return t->due_ns <= l->now_ns + BURST_NS || is_alone(l, t);
 }
 
-static void pause_tenant(struct kedge_lane *l, struct control_tenant *t)
+static void pause_tenant(struct lane *l, struct control_tenant *t)
 {
     turns_leave(&l->controls, &t->turn);
     t->paused = 1;
@@ -88,7 +88,7 @@ static void pause_tenant(struct kedge_lane *l, struct control_tenant *t)
     TAILQ_INSERT_TAIL(&l->paused, t, by_pause);
 }
 
-static void unpause_tenants(struct kedge_lane *l)
+static void unpause_tenants(struct lane *l)
 {
     struct control_tenant *t = TAILQ_FIRST(&l->paused), *next;
     for (; t != NULL; t = next) {
@@ -101,12 +101,12 @@ static void unpause_tenants(struct kedge_lane *l)
     }
 }
 
-static uint64_t count_lookups(const struct kedge_lane *l)
+static uint64_t count_lookups(const struct lane *l)
 {
     return atomic_load_explicit(&l->counters.endpoint_reads, memory_order_relaxed);
 }
 
-static void pay_units(struct kedge_lane *l, struct control_tenant *t, uint64_t units)
+static void pay_units(struct lane *l, struct control_tenant *t, uint64_t units)
 {
     t->due_ns = (t->due_ns > l->now_ns ? t->due_ns : l->now_ns) + units * UNIT_NS;
     if (is_alone(l, t) && t->due_ns > l->now_ns + BURST_NS)
@@ -114,7 +114,7 @@ static void pay_units(struct kedge_lane *l, struct control_tenant *t, uint64_t u
 }
 
 /* One, and what stands behind it in the ring up to the next one. */
-static void take_turn(struct kedge_lane *l, struct control_tenant *t, struct session *s)
+static void take_turn(struct lane *l, struct control_tenant *t, struct session *s)
 {
     const uint64_t before = count_lookups(l);
     leave_turns(l, s);
@@ -130,7 +130,7 @@ static void take_turn(struct kedge_lane *l, struct control_tenant *t, struct ses
     turns_serve(&t->sessions, &s->control_turn, units);
 }
 
-void controls_go_on(struct kedge_lane *l)
+void controls_go_on(struct lane *l)
 {
     if (!TAILQ_EMPTY(&l->paused))
         unpause_tenants(l);
@@ -145,7 +145,7 @@ void controls_go_on(struct kedge_lane *l)
     }
 }
 
-uint64_t controls_due(const struct kedge_lane *l)
+uint64_t controls_due(const struct lane *l)
 {
     uint64_t due = l->controls.first != NULL ? l->now_ns : LANE_NEVER;
     const struct control_tenant *t;

@@ -10,7 +10,7 @@
 
 #include "turns.h"
 
-struct kedge_lane;
+struct lane;
 struct session;
 
 /* A tenant at the lane's control operations (control.c). */
@@ -25,20 +25,20 @@ struct control_tenant {
 TAILQ_HEAD(control_list, control_tenant);
 
 /* control.c: how many control operations are done in a pass, and whose. */
-void controls_init(struct kedge_lane *l);
+void controls_init(struct lane *l);
 /* Whether the control operation that is next in s's ring may be taken: once in its turn. Else s
  * waits for that, and its ring is not looked at. */
-bool control_enter(struct kedge_lane *l, struct session *s);
-void controls_go_on(struct kedge_lane *l);
+bool control_enter(struct lane *l, struct session *s);
+void controls_go_on(struct lane *l);
 /* s has ended. */
-void control_forget(struct kedge_lane *l, struct session *s);
+void control_forget(struct lane *l, struct session *s);
 /* When a lane that sleeps has to go on with them. */
-uint64_t controls_due(const struct kedge_lane *l);
+uint64_t controls_due(const struct lane *l);
 
 /* grants.c: tokens that a session has imported. */
-bool grant_is_there(const struct kedge_lane *l, const struct session *s, uint32_t vkey,
+bool grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
                     const uint8_t secret[16]);
 /* False: it has as many as it may. */
-bool grant_add(struct kedge_lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16]);
+bool grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16]);
 
 #endif

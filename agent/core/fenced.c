@@ -12,34 +12,34 @@
 #include "base/assert.h"
 #include "internal.h"
 
-void fenced_want(struct kedge_lane *l, struct session *s, struct region *place,
-                 const struct kedge_sq_desc *d)
+void fenced_want(struct lane *l, struct session *s, struct region *place,
+                 const struct schema_sq_desc *d)
 {
     s->registering.place = place;
     s->registering.tag = ++l->fences;
     s->registering.asked = *d;
-    lane_event(l, &(struct kedge_lane_event){
-                      .kind = KEDGE_EVENT_WANT_MR,
-                      .session = s->id,
-                      .want_mr = {.tag = s->registering.tag,
-                                  .arena = d->reg_mr.arena,
-                                  .access = d->reg_mr.access & 0xffff,
-                                  .fenced = (d->reg_mr.access & KEDGE_REG_FENCED) != 0,
-                                  .offset = d->reg_mr.offset,
-                                  .length = d->reg_mr.length}});
+    lane_event_push(
+        l, &(struct lane_event){.kind = LANE_EVENT_WANT_MR,
+                                .session = s->id,
+                                .want_mr = {.tag = s->registering.tag,
+                                            .arena = d->reg_mr.arena,
+                                            .access = d->reg_mr.access & 0xffff,
+                                            .fenced = (d->reg_mr.access & SCHEMA_REG_FENCED) != 0,
+                                            .offset = d->reg_mr.offset,
+                                            .length = d->reg_mr.length}});
 }
 
-static void want_dereg(struct kedge_lane *l, struct session *s, uint32_t arena, uint32_t rkey,
+static void want_dereg(struct lane *l, struct session *s, uint32_t arena, uint32_t rkey,
                        uint32_t tag)
 {
     l->did++; /* so that the control side hears of it */
     s->deregging++;
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_DEREG,
-                                             .session = s->id,
-                                             .fence = {.rkey = rkey, .tag = tag, .arena = arena}});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_WANT_DEREG,
+                                            .session = s->id,
+                                            .fence = {.rkey = rkey, .tag = tag, .arena = arena}});
 }
 
-void fenced_ready(struct kedge_lane *l, const struct kedge_command *c)
+void fenced_ready(struct lane *l, const struct lane_command *c)
 {
     struct session *s = &l->sessions[c->session];
     uint32_t vkey = 0;
@@ -47,46 +47,46 @@ void fenced_ready(struct kedge_lane *l, const struct kedge_command *c)
     if (s->state != SESSION_LIVE) /* it has ended meanwhile: the control side ends this too */
         return;
     struct region *place = s->registering.place;
-    KEDGE_ASSERT(place != NULL && s->registering.tag == c->mr.tag);
+    BASE_ASSERT(place != NULL && s->registering.tag == c->mr.tag);
     s->registering.place = NULL;
     if (c->mr.status != 0) {
         region_give_share(l, s);
         session_reply(l, s, c->mr.status, c->mr.reason, 0, 0, NULL);
         return;
     }
-    const struct kedge_sq_desc *d = &s->registering.asked;
-    const struct kedge_lane_arena at = {.rkey = c->mr.rkey, .iova = c->mr.iova};
+    const struct schema_sq_desc *d = &s->registering.asked;
+    const struct lane_arena at = {.rkey = c->mr.rkey, .iova = c->mr.iova};
     int status = region_publish(l, s, place, d, &at, &vkey, secret);
     if (status != 0)
         want_dereg(l, s, d->reg_mr.arena, c->mr.rkey, ++l->fences);
     session_reply(l, s, status, 0, vkey, 0, secret);
 }
 
-void fenced_let_go(struct kedge_lane *l, struct session *s, struct region *region)
+void fenced_let_go(struct lane *l, struct session *s, struct region *region)
 {
-    region->lease.state = KEDGE_LEASE_WAITING;
+    region->lease.state = LANE_LEASE_WAITING;
     region->tag = ++l->fences;
     region_show(region);
     want_dereg(l, s, region->lease.arena, region->rkey, region->tag);
 }
 
-void fenced_gone(struct kedge_lane *l, const struct kedge_command *c)
+void fenced_gone(struct lane *l, const struct lane_command *c)
 {
     struct session *s = &l->sessions[c->session];
     if (s->state != SESSION_LIVE)
         return;
-    KEDGE_ASSERT(s->deregging > 0);
+    BASE_ASSERT(s->deregging > 0);
     s->deregging--;
     s->revoke_ns = 0; /* another one's turn, perhaps */
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (!region->lease.own || region->lease.state != KEDGE_LEASE_WAITING ||
+        if (!region->lease.own || region->lease.state != LANE_LEASE_WAITING ||
             region->tag != c->mr.tag)
             continue;
         if (region->by != 0) {
             withdrawal_done(l, s, region);
         } else {
-            region->lease.state = KEDGE_LEASE_REVOKED;
+            region->lease.state = LANE_LEASE_REVOKED;
             region_show(region);
         }
         break;
@@ -94,17 +94,17 @@ void fenced_gone(struct kedge_lane *l, const struct kedge_command *c)
     fenced_go_on(l, s);
 }
 
-void fenced_go_on(struct kedge_lane *l, struct session *s)
+void fenced_go_on(struct lane *l, struct session *s)
 {
     for (uint32_t i = 0; i < region_places(s) && s->deregging <= LANE_DEREGS; i++) {
         struct region *region = &s->regions[i];
         if (region->by != 0 && region->lease.own && !region_waits(region) &&
-            region->lease.state == KEDGE_LEASE_WITHDRAWING)
+            region->lease.state == LANE_LEASE_WITHDRAWING)
             fenced_let_go(l, s, region);
     }
 }
 
-void fenced_forget(struct kedge_lane *l, struct session *s)
+void fenced_forget(struct lane *l, struct session *s)
 {
     if (s->registering.place != NULL)
         region_give_share(l, s);

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-struct kedge_command;
-struct kedge_lane;
+struct lane_command;
+struct lane;
 struct peer;
 struct phys;
 struct vqp;
@@ -43,22 +43,22 @@ struct flow {
     uint8_t news;       /* in the lane's list of flows whose parked VQPs are to be looked at */
     uint8_t apart;      /* its tenant's alone, beside the endpoint's own (apart.c) */
     uint32_t peer_slot, peer_gen;
-    uint32_t tenant_slot;    /* whose first request took it */
-    uint32_t holds;          /* VQPs that wait with it, and flows that are apart */
-    uint32_t outstanding;    /* posted */
-    uint32_t dci;            /* index into lane->dci */
-    uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
-    uint64_t heard_ns;       /* when it last gave a sign of life */
-    uint64_t used_ns;        /* when something was last posted to it */
-    uint64_t doubted_ns;     /* since when */
-    uint64_t dead_ns;        /* and for how long it is dead then */
-    uint64_t dead_until_ns;  /* it does not answer: what is posted until then fails */
-    struct kedge_fab_ah *ah; /* DC */
-    struct phys *link;       /* rc: its connection */
-    uint64_t linked_ns;      /* rc: since when it has that */
-    uint32_t alone;          /* rc: of its next connection's, so many go one at a time */
-    uint32_t alone_hit;      /* see struct phys */
-    uint32_t broken_by;      /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
+    uint32_t tenant_slot;   /* whose first request took it */
+    uint32_t holds;         /* VQPs that wait with it, and flows that are apart */
+    uint32_t outstanding;   /* posted */
+    uint32_t dci;           /* index into lane->dci */
+    uint64_t since_ns;      /* when it last gave a sign of life, or began to owe one */
+    uint64_t heard_ns;      /* when it last gave a sign of life */
+    uint64_t used_ns;       /* when something was last posted to it */
+    uint64_t doubted_ns;    /* since when */
+    uint64_t dead_ns;       /* and for how long it is dead then */
+    uint64_t dead_until_ns; /* it does not answer: what is posted until then fails */
+    struct fab_ah *ah;      /* DC */
+    struct phys *link;      /* rc: its connection */
+    uint64_t linked_ns;     /* rc: since when it has that */
+    uint32_t alone;         /* rc: of its next connection's, so many go one at a time */
+    uint32_t alone_hit;     /* see struct phys */
+    uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
     struct window *window;
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
@@ -70,41 +70,41 @@ struct flow {
 /* flows.c */
 /* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,
  * or all are in use: try again. */
-struct flow *flow_take(struct kedge_lane *l, const struct vqp *q);
+struct flow *flow_take(struct lane *l, const struct vqp *q);
 /* q waits with its flow, if it has one; and does no more. */
 void flow_hold(const struct vqp *q);
 void flow_release(const struct vqp *q);
 /* The flows of the peer in this slot go, if that can be. */
-bool flows_leave(struct kedge_lane *l, uint32_t slot);
+bool flows_leave(struct lane *l, uint32_t slot);
 /* Something happened to the peer in this slot, whatever flows lead to it. */
-void flows_news(struct kedge_lane *l, uint32_t slot);
+void flows_news(struct lane *l, uint32_t slot);
 /* The tenant is apart from others, or is so no more, or its flows of its own need not wait: what
  * waits there looks again. */
-void flows_rejoin(struct kedge_lane *l, uint32_t tenant_slot);
+void flows_rejoin(struct lane *l, uint32_t tenant_slot);
 /* A few of those that no peer names any more, and that are idle. */
-void flows_sweep(struct kedge_lane *l);
+void flows_sweep(struct lane *l);
 
 /* peers.c: the way to it, and whether it answers. */
 /* rc: nothing is out on its connection, which goes. */
-void flow_drop_link(struct kedge_lane *l, struct flow *f);
-void flow_posted(struct kedge_lane *l, struct flow *f);
+void flow_drop_link(struct lane *l, struct flow *f);
+void flow_posted(struct lane *l, struct flow *f);
 enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
-void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign);
-bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
+void flow_completed(struct lane *l, struct flow *f, enum sign sign);
+bool flow_is_stuck(struct lane *l, struct flow *f);
 /* It owes a sign of life: until that comes, one request to it is out at a time. */
-void flow_suspect(struct kedge_lane *l, struct flow *f);
+void flow_suspect(struct lane *l, struct flow *f);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
-void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);
+void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
 /* Whether there is a path to it; asks for one if not, and want_path says whether it is under way.
  * Its record is fresh. */
-bool flow_has_path(struct kedge_lane *l, struct flow *f);
+bool flow_has_path(struct lane *l, struct flow *f);
 /* A WANT_PATH; with rc the connection is counted already. */
-void flow_ask_for_path(struct kedge_lane *l, struct flow *f);
-void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
+void flow_ask_for_path(struct lane *l, struct flow *f);
+void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);
 /* This node's own address is another: whatever leads to it was made with the former. */
-void flow_readdress(struct kedge_lane *l, struct flow *f);
+void flow_readdress(struct lane *l, struct flow *f);
 /* rc: its connection broke. */
-void flow_lost_link(struct kedge_lane *l, struct flow *f);
+void flow_lost_link(struct lane *l, struct flow *f);
 
 #endif

@@ -27,32 +27,32 @@ static bool is_idle(const struct flow *f)
     return f->holds == 0 && f->outstanding == 0 && !f->want_path;
 }
 
-static uint32_t flows_high(const struct kedge_lane *l)
+static uint32_t flows_high(const struct lane *l)
 {
     return atomic_load_explicit(&l->flows_high, memory_order_relaxed);
 }
 
-uint32_t kedge_lane_destinations(const struct kedge_lane *l)
+uint32_t lane_destinations(const struct lane *l)
 {
     return atomic_load_explicit(&l->flows_high, memory_order_acquire);
 }
 
 /* Whether the control side keeps up: what is dropped is told to it, and its ring has an end. */
-static bool can_tell(const struct kedge_lane *l)
+static bool can_tell(const struct lane *l)
 {
-    return kedge_spsc_count(l->events) < LANE_PATHS;
+    return base_spsc_count(l->events) < LANE_PATHS;
 }
 
 /* ---- of those who are apart
  * ------------------------------------------------------------------------------------------------
  */
 
-static struct flow **bucket_of(struct kedge_lane *l, uint32_t slot)
+static struct flow **bucket_of(struct lane *l, uint32_t slot)
 {
     return &l->apart_flows[slot % LANE_APART_BUCKETS];
 }
 
-static struct flow *find_apart(struct kedge_lane *l, const struct vqp *q)
+static struct flow *find_apart(struct lane *l, const struct vqp *q)
 {
     struct flow *f = *bucket_of(l, q->peer_slot);
     while (f != NULL && (f->peer_slot != q->peer_slot || f->peer_gen != q->peer_gen ||
@@ -62,7 +62,7 @@ static struct flow *find_apart(struct kedge_lane *l, const struct vqp *q)
 }
 
 /* It counts in the endpoint's one window, and holds that one's flow for it. */
-static void link_apart(struct kedge_lane *l, struct flow *f, struct flow *own)
+static void link_apart(struct lane *l, struct flow *f, struct flow *own)
 {
     struct flow **bucket = bucket_of(l, f->peer_slot);
     f->apart = 1;
@@ -77,7 +77,7 @@ static void link_apart(struct kedge_lane *l, struct flow *f, struct flow *own)
     l->flows_apart++;
 }
 
-static void unlink_apart(struct kedge_lane *l, const struct flow *f)
+static void unlink_apart(struct lane *l, const struct flow *f)
 {
     struct flow **at = bucket_of(l, f->peer_slot);
     while (*at != f)
@@ -88,7 +88,7 @@ static void unlink_apart(struct kedge_lane *l, const struct flow *f)
     l->flows_apart--;
 }
 
-void flows_rejoin(struct kedge_lane *l, uint32_t tenant_slot)
+void flows_rejoin(struct lane *l, uint32_t tenant_slot)
 {
     for (uint32_t i = 0; l->flows_apart > 0 && i < LANE_APART_BUCKETS; i++)
         for (struct flow *f = l->apart_flows[i]; f != NULL; f = f->next_apart)
@@ -96,7 +96,7 @@ void flows_rejoin(struct kedge_lane *l, uint32_t tenant_slot)
                 flow_news(l, f);
 }
 
-void flows_news(struct kedge_lane *l, uint32_t slot)
+void flows_news(struct lane *l, uint32_t slot)
 {
     if (l->peers[slot].flow != NULL)
         flow_news(l, l->peers[slot].flow);
@@ -112,12 +112,12 @@ void flows_news(struct kedge_lane *l, uint32_t slot)
  */
 
 /* It is idle. */
-static void drop_flow(struct kedge_lane *l, struct flow *f)
+static void drop_flow(struct lane *l, struct flow *f)
 {
     if (f->link != NULL)
         flow_drop_link(l, f);
     if (f->ah != NULL)
-        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
     if (l->peers[f->peer_slot].flow == f)
         l->peers[f->peer_slot].flow = NULL;
     if (f->apart)
@@ -145,14 +145,14 @@ void flow_release(const struct vqp *q)
         q->flow->holds--;
 }
 
-static bool has_its_share(const struct kedge_lane *l, uint32_t tenant_slot)
+static bool has_its_share(const struct lane *l, uint32_t tenant_slot)
 {
     const uint32_t has = l->tenant_flows[tenant_slot];
     const uint32_t share = l->config.max_flows / (l->flow_tenants + (has == 0) + 1);
     return has >= (share > 0 ? share : 1);
 }
 
-static struct flow *take_unused(struct kedge_lane *l)
+static struct flow *take_unused(struct lane *l)
 {
     const uint32_t high = flows_high(l);
     struct flow *f = l->free_flow;
@@ -168,7 +168,7 @@ static struct flow *take_unused(struct kedge_lane *l)
 
 /* An idle one goes: of anybody, or of this tenant alone. Bounded; the next try goes on where this
  * one ends. */
-static bool make_room(struct kedge_lane *l, uint32_t tenant_slot, bool of_anybody)
+static bool make_room(struct lane *l, uint32_t tenant_slot, bool of_anybody)
 {
     const uint32_t high = flows_high(l);
     for (uint32_t i = 0; i < LOOKS && i < high && can_tell(l); i++) {
@@ -182,7 +182,7 @@ static bool make_room(struct kedge_lane *l, uint32_t tenant_slot, bool of_anybod
     return false;
 }
 
-static struct flow *new_flow(struct kedge_lane *l, uint32_t tenant_slot)
+static struct flow *new_flow(struct lane *l, uint32_t tenant_slot)
 {
     const bool full = has_its_share(l, tenant_slot);
     struct flow *f = full ? NULL : take_unused(l);
@@ -192,7 +192,7 @@ static struct flow *new_flow(struct kedge_lane *l, uint32_t tenant_slot)
 }
 
 /* Without a window, and nobody's yet. */
-static struct flow *make_flow(struct kedge_lane *l, const struct vqp *q)
+static struct flow *make_flow(struct lane *l, const struct vqp *q)
 {
     const uint32_t tenant_slot = q->session->tenant_slot;
     struct flow *f = new_flow(l, tenant_slot);
@@ -206,7 +206,7 @@ static struct flow *make_flow(struct kedge_lane *l, const struct vqp *q)
     return f;
 }
 
-static struct flow *take_own(struct kedge_lane *l, const struct vqp *q)
+static struct flow *take_own(struct lane *l, const struct vqp *q)
 {
     struct peer *p = &l->peers[q->peer_slot];
     struct flow *f = p->flow;
@@ -222,7 +222,7 @@ static struct flow *take_own(struct kedge_lane *l, const struct vqp *q)
     return p->flow = f;
 }
 
-struct flow *flow_take(struct kedge_lane *l, const struct vqp *q)
+struct flow *flow_take(struct lane *l, const struct vqp *q)
 {
     struct flow *f = q->session->apart ? find_apart(l, q) : NULL;
     if (f != NULL)
@@ -239,7 +239,7 @@ struct flow *flow_take(struct kedge_lane *l, const struct vqp *q)
     return f;
 }
 
-static bool leave_flow(struct kedge_lane *l, struct flow *f)
+static bool leave_flow(struct lane *l, struct flow *f)
 {
     if (!is_idle(f) || !can_tell(l))
         return false;
@@ -247,7 +247,7 @@ static bool leave_flow(struct kedge_lane *l, struct flow *f)
     return true;
 }
 
-bool flows_leave(struct kedge_lane *l, uint32_t slot)
+bool flows_leave(struct lane *l, uint32_t slot)
 {
     struct flow *f = l->flows_apart > 0 ? *bucket_of(l, slot) : NULL;
     for (struct flow *next; f != NULL; f = next) {
@@ -260,7 +260,7 @@ bool flows_leave(struct kedge_lane *l, uint32_t slot)
 }
 
 /* Nobody will use it any more. */
-static bool is_stray(struct kedge_lane *l, const struct flow *f)
+static bool is_stray(struct lane *l, const struct flow *f)
 {
     if (!f->apart)
         return l->peers[f->peer_slot].flow != f;
@@ -268,7 +268,7 @@ static bool is_stray(struct kedge_lane *l, const struct flow *f)
            l->now_ns - f->used_ns > APART_IDLE_NS;
 }
 
-void flows_sweep(struct kedge_lane *l)
+void flows_sweep(struct lane *l)
 {
     const uint32_t high = flows_high(l);
     for (uint32_t i = 0; i < SWEPT && i < high && can_tell(l); i++) {

@@ -5,10 +5,10 @@
 #include "base/hash.h"
 #include "internal.h"
 
-static uint32_t *bucket_of(const struct kedge_lane *l, const struct session *s, uint32_t vkey,
+static uint32_t *bucket_of(const struct lane *l, const struct session *s, uint32_t vkey,
                            const uint8_t secret[16])
 {
-    return &s->memory->grant_first[kedge_hash_gid(secret, vkey, l->seed) & s->memory->grant_mask];
+    return &s->memory->grant_first[base_hash_gid(secret, vkey, l->seed) & s->memory->grant_mask];
 }
 
 /* In the same time whatever it is. */
@@ -20,7 +20,7 @@ static bool is_same(const struct grant *g, uint32_t vkey, const uint8_t secret[1
     return g->vkey == vkey && differs == 0;
 }
 
-bool grant_is_there(const struct kedge_lane *l, const struct session *s, uint32_t vkey,
+bool grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
                     const uint8_t secret[16])
 {
     if (s->grants_used == 0)
@@ -31,7 +31,7 @@ bool grant_is_there(const struct kedge_lane *l, const struct session *s, uint32_
     return false;
 }
 
-bool grant_add(struct kedge_lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16])
+bool grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16])
 {
     if (grant_is_there(l, s, vkey, secret))
         return true;

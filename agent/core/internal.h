@@ -23,8 +23,8 @@
 
 enum {
     LANE_OWN_WRS = 256,
-    LANE_SPARES = 2 * KEDGE_LANE_MAX_DCIS + 1,
-    LANE_APART_DCI = KEDGE_LANE_MAX_DCIS, /* as an index into lane->dci */
+    LANE_SPARES = 2 * LANE_MAX_DCIS + 1,
+    LANE_APART_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
     LANE_APART_BUCKETS = 64,
     LANE_BATCH = 32,
     LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
@@ -34,7 +34,6 @@ enum {
     OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
     LANE_REFUSALS = 16, /* tries, until a post that finds no room in an empty queue is refused */
     LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
-    LANE_PATHS = KEDGE_LANE_PATHS,
     LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
 };
 #define LANE_NEVER UINT64_MAX
@@ -43,8 +42,8 @@ enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ, WR_PROOF_READ };
 /* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
  * ring, it holds all it takes to post it again. */
 struct wr {
-    struct kedge_fab_wr fab;
-    struct ibv_sge sge[KEDGE_MAX_SGE];
+    struct fab_wr fab;
+    struct ibv_sge sge[SCHEMA_MAX_SGE];
     struct wr *next;         /* in a VQP's queue, or a free list */
     struct session *session; /* WR_WORKER */
     struct flow *flow;       /* whom it goes to, while posted; NULL: a metaserver */
@@ -55,12 +54,12 @@ struct wr {
     uint16_t vqp, vqp_gen;
     uint16_t stale; /* bit i: posted with the key of arena i's former registration, which goes */
     uint8_t kind, signaled; /* kind: enum wr_kind */
-    uint8_t refused; /* enum kedge_reason: completes with an error when all before it are over */
+    uint8_t refused; /* enum schema_reason: completes with an error when all before it are over */
     uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
     uint8_t special; /* of enum special */
     uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited */
     uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */
-    uint8_t inline_data[KEDGE_MAX_INLINE];
+    uint8_t inline_data[SCHEMA_MAX_INLINE];
 };
 
 struct wr_queue {
@@ -75,7 +74,7 @@ enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
 struct vqp {
     uint8_t state;  /* enum vqp_state, moved by vqp_move() alone */
     uint8_t lost;   /* only within break_phys() */
-    uint8_t denied; /* enum kedge_reason: why the last bind of a free one failed */
+    uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
     uint8_t begun;  /* something was posted since it was bound */
     uint8_t in;     /* how many windows its head is in, while that waits at the next */
     uint16_t gen;
@@ -97,12 +96,12 @@ struct vqp {
 };
 
 /* What the control side makes for a session, and reads of it: the leases. */
-struct kedge_lane_memory {
+struct lane_memory {
     struct wr *wrs, *free_wr;
     struct vqp *vqps;
     struct region *regions;
     struct grant *grants;
-    struct withdrawal withdrawals[KEDGE_REPLIES];
+    struct withdrawal withdrawals[SCHEMA_REPLIES];
     _Atomic uint32_t regions_high; /* so many places were ever used */
     uint64_t *regions_taken;       /* bit i: place i is not free */
     /* Places of regions by key, and of grants by what they are: the first of each bucket, and the
@@ -125,11 +124,11 @@ struct session {
     uint8_t exported; /* peers had a key to its memory */
     uint8_t apart;    /* its tenant is (apart.c) */
     uint32_t id;
-    const struct kedge_fab_caps *caps; /* the device's */
-    struct kedge_session_rw *rw;
-    struct kedge_session_ro *ro;
+    const struct fab_caps *caps; /* the device's */
+    struct schema_session_rw *rw;
+    struct schema_session_ro *ro;
     const uint8_t *ring;
-    struct kedge_cqe *cqes;
+    struct schema_cqe *cqes;
     uint32_t sq_mask, cq_mask;
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
@@ -143,7 +142,7 @@ struct session {
     uint64_t worked_ns;           /* when it last had something for the lane */
     uint64_t turn_ns, turn_bytes; /* the present pass, and what was posted in it */
     uint32_t arenas;
-    struct kedge_lane_arena arena[KEDGE_SESSION_MAX_ARENAS];
+    struct lane_arena arena[LANE_SESSION_MAX_ARENAS];
     struct wr *free_wr;
     struct vqp *vqps;
     struct region *regions;
@@ -152,15 +151,15 @@ struct session {
      * it is answered. LANE_CONTROL_WAITS: nor until its turn has come. */
     uint32_t control_op, control_tag;
     struct turn control_turn;
-    struct kedge_lane_quota *quota;
-    struct kedge_lane_memory *memory;
+    struct lane_quota *quota;
+    struct lane_memory *memory;
     uint32_t registered;  /* regions so far */
     uint32_t lent_places; /* bit i: withdrawals[i] waits for a lease */
     uint32_t fence_tag;   /* of the fence that is under way for withdrawals, or 0 */
     struct {
         struct region *place; /* NULL: no registration is awaited */
         uint32_t tag;
-        struct kedge_sq_desc asked;
+        struct schema_sq_desc asked;
         bool held;          /* until its arena is not among forced_arenas any more */
     } registering;          /* REG_MR that is not answered yet: one at a time */
     uint32_t forced_arenas; /* bit i: arena i is to have another registration (revoke.c) */
@@ -175,7 +174,7 @@ struct session {
         uint64_t old_iova;
         uint32_t fence_tag, stale; /* posted requests that still name it */
         uint32_t last, taken;      /* registered before; live until then */
-    } renewal[KEDGE_SESSION_MAX_ARENAS];
+    } renewal[LANE_SESSION_MAX_ARENAS];
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     struct session *next_dirty, *next_due;
     LIST_ENTRY(session) by_lookup; /* that its CONNECT waits for; le_prev NULL: for none */
@@ -208,11 +207,11 @@ struct cached {
     uint32_t peer_slot, peer_gen;
     uint32_t scratch;
     uint64_t read_ns, post_until_ns;
-    uint64_t sure_until_ns;   /* until then nothing of this has to be looked at: it is valid, and
-                                 whoever uses it does not have it READ again yet; else 0 */
-    struct kedge_fab_key key; /* of what is posted under it; without a time when the device does
-                                 not look at that */
-    struct kedge_mr_record record;
+    uint64_t sure_until_ns; /* until then nothing of this has to be looked at: it is valid, and
+                               whoever uses it does not have it READ again yet; else 0 */
+    struct fab_key key;     /* of what is posted under it; without a time when the device does
+                                     not look at that */
+    struct schema_mr_record record;
 };
 
 /* Something has been out for too long, and the device was told; the control side wants it anew. */
@@ -223,10 +222,10 @@ enum broken { BROKEN_NOT, BROKEN, BROKEN_FAILING /* not all that is out is back 
  * index). With rc its place is used again for another queue pair; head and tail go on, so that a
  * late completion of the former is told apart. */
 struct phys {
-    struct kedge_fab_qp *qp; /* NULL: the place is free */
-    struct wr **ring;        /* sq_depth, a power of two */
+    struct fab_qp *qp; /* NULL: the place is free */
+    struct wr **ring;  /* sq_depth, a power of two */
     uint32_t head, tail;
-    struct kedge_fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
+    struct fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
     struct phys *next_chained;
     struct flow *flow;          /* rc: whose connection it is; NULL: a metaserver's */
     uint8_t broken, chained;    /* broken: enum broken */
@@ -259,7 +258,7 @@ struct lane_counters {
         proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, reposted,
         retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed,
         links_evicted, apart, tenants_apart;
-    _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
+    _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
     atomic_store_explicit(&(lane)->counters.what,                                                  \
@@ -267,9 +266,9 @@ struct lane_counters {
                               (uint64_t)(n),                                                       \
                           memory_order_relaxed)
 
-struct kedge_lane {
-    struct kedge_lane_config config;
-    struct kedge_lane_resources res;
+struct lane {
+    struct lane_config config;
+    struct lane_resources res;
     uint64_t now_ns;
     uint64_t lease_now_ns;      /* the same for leases: NEVER while the clock cannot be trusted, so
                                  * that each record is looked at closely */
@@ -317,8 +316,8 @@ struct kedge_lane {
     _Atomic uint32_t flows_high;
     struct flow *free_flow;
     uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
-    uint32_t paths_asked;                                      /* and not answered */
-    uint32_t dci[KEDGE_LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
+    uint32_t paths_asked;                                /* and not answered */
+    uint32_t dci[LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
     /* apart.c: what is held against each tenant, how many are apart, and rest, whether
      * dci[LANE_APART_DCI] is theirs; their flows, by endpoint; and how many breaks had no name. */
     struct culprit *culprits;
@@ -329,17 +328,17 @@ struct kedge_lane {
     uint32_t links, apart_links, draining; /* rc: made or asked for; of who is apart; that go */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint32_t *scratch_free, scratch_count;
-    uint32_t *small_free, small_count; /* small.c: places, in units of KEDGE_MAX_INLINE */
+    uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
-    struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
-    struct phys *metaserver_phys[KEDGE_LANE_MAX_METASERVERS]; /* NULL: it broke */
-    struct silence silence[KEDGE_LANE_MAX_METASERVERS];
+    struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
+    struct phys *metaserver_phys[LANE_MAX_METASERVERS]; /* NULL: it broke */
+    struct silence silence[LANE_MAX_METASERVERS];
     struct proof proof;
     /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */
     uint32_t readdressing, readdress_hand, readdress_lost;
     uint32_t fences;         /* asked for so far */
     struct mr_shares shares; /* of max_mrs */
-    struct kedge_spsc *commands, *events;
+    struct base_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
     void *random_user;
     void (*wake)(void *user, _Atomic uint32_t *word);
@@ -371,7 +370,7 @@ struct kedge_lane {
     struct lane_counters counters;
 };
 
-static inline struct wr **ring_at(const struct kedge_lane *l, const struct phys *p, uint32_t index)
+static inline struct wr **ring_at(const struct lane *l, const struct phys *p, uint32_t index)
 {
     return &p->ring[index & (l->config.sq_depth - 1)];
 }
@@ -383,12 +382,12 @@ static inline struct vqp *vqp_of(const struct wr *w)
 }
 
 /* Where what goes to it is posted. With rc only while it has a path. */
-static inline struct phys *flow_phys(struct kedge_lane *l, const struct flow *f)
+static inline struct phys *flow_phys(struct lane *l, const struct flow *f)
 {
     return l->config.rc ? f->link : &l->phys[l->dci[f->dci]];
 }
 
-static inline bool windows_enter(struct kedge_lane *l, struct vqp *q, struct wr *w)
+static inline bool windows_enter(struct lane *l, struct vqp *q, struct wr *w)
 {
     struct window *t = q->session->window, *f = q->flow->window, *d = l->device_window;
     if (!WINDOW_GET(l->windows_on))
@@ -403,7 +402,7 @@ static inline bool windows_enter(struct kedge_lane *l, struct vqp *q, struct wr 
 }
 
 /* w, posted before, is over or waits anew. */
-static inline void windows_leave(struct kedge_lane *l, const struct wr *w)
+static inline void windows_leave(struct lane *l, const struct wr *w)
 {
     if (!WINDOW_GET(l->windows_on))
         return;
@@ -445,156 +444,153 @@ static inline struct wr *queue_pop(struct wr_queue *q)
 }
 
 /* session.c */
-int session_add(struct kedge_lane *l, const struct kedge_lane_session *add);
+int session_add(struct lane *l, const struct lane_session *add);
 /* Ends it: nothing more is taken from its rings; SESSION_OVER follows. fault: tell the control side
  * too. */
-void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool fault);
-uint32_t session_poll(struct kedge_lane *l, struct session *s);
+void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault);
+uint32_t session_poll(struct lane *l, struct session *s);
 /* Stops polling it, unless there is something to take: then false. */
-bool session_sleep(struct kedge_lane *l, struct session *s);
-void session_activate(struct kedge_lane *l, struct session *s);
-void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status,
-                      uint32_t vendor_err);
+bool session_sleep(struct lane *l, struct session *s);
+void session_activate(struct lane *l, struct session *s);
+void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err);
 /* To the control request that nothing behind is taken before. */
-void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+void session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
                    uint64_t b, const uint8_t *secret);
 /* To another one. */
-void session_answer(struct kedge_lane *l, struct session *s, uint32_t tag, int status);
+void session_answer(struct lane *l, struct session *s, uint32_t tag, int status);
 /* A worker that sleeps is woken at the end of the pass. */
-void session_tell(struct kedge_lane *l, struct session *s);
+void session_tell(struct lane *l, struct session *s);
 /* Its leases are looked at in the next pass, after what was withdrawn in this one. */
-void session_await(struct kedge_lane *l, struct session *s);
-void sessions_publish(struct kedge_lane *l);
-void sessions_due(struct kedge_lane *l);
+void session_await(struct lane *l, struct session *s);
+void sessions_publish(struct lane *l);
+void sessions_due(struct lane *l);
 /* Registers the region that a REG_MR asks for, and answers, now or later. */
-void session_register(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d);
-void session_wrong_key(struct kedge_lane *l, struct session *s);
+void session_register(struct lane *l, struct session *s, const struct schema_sq_desc *d);
+void session_wrong_key(struct lane *l, struct session *s);
 
 /* quota.c. One more of what the tenant has (its vqps or mrs): false when it has all that it may. */
-bool quota_take(struct kedge_lane_quota *quota, enum kedge_quota which, _Atomic uint32_t *used,
+bool quota_take(struct lane_quota *quota, enum lane_quota_kind which, _Atomic uint32_t *used,
                 uint32_t most);
 void quota_give(_Atomic uint32_t *used);
 /* A control operation that is done in any case: what comes after it waits for the longer, up to a
  * second more. */
-void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns);
+void quota_charge(struct lane_quota *quota, uint64_t now_ns);
 
 /* vqp.c: queues of VQPs, and what goes from them to the physical ones. */
-void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q,
-              const struct kedge_sq_desc *d);
-void vqp_destroy(struct kedge_lane *l, struct vqp *q);
+void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d);
+void vqp_destroy(struct lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */
-void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w);
+void vqp_submit(struct lane *l, struct vqp *q, struct wr *w);
 /* Posts what it can of its queue. */
-void vqp_go_on(struct kedge_lane *l, struct vqp *q);
+void vqp_go_on(struct lane *l, struct vqp *q);
 /* What it had posted has failed. */
-void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status);
+void vqp_fail(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status);
 
 /* blocked.c: VQPs whose head waits for something other than a window. */
-void blocked_init(struct kedge_lane *l);
+void blocked_init(struct lane *l);
 /* For something that others have: all of those are tried again when the lane has changed. */
-void vqp_block(struct kedge_lane *l, struct vqp *q);
+void vqp_block(struct lane *l, struct vqp *q);
 /* For news of its own flow, and for nothing else. */
-void vqp_park(struct kedge_lane *l, struct vqp *q);
+void vqp_park(struct lane *l, struct vqp *q);
 /* Something of its own is over: it waits, and is tried in the next round. */
-void vqp_wake(struct kedge_lane *l, struct vqp *q);
+void vqp_wake(struct lane *l, struct vqp *q);
 /* It waits for nothing any more. */
-void vqp_unblock(struct kedge_lane *l, struct vqp *q);
+void vqp_unblock(struct lane *l, struct vqp *q);
 /* Something happened to this endpoint: those that are parked there are tried in the next round. */
-void flow_news(struct kedge_lane *l, struct flow *f);
+void flow_news(struct lane *l, struct flow *f);
 /* The flow goes: nobody is parked there. */
-void flow_forget_parked(struct kedge_lane *l, struct flow *f);
+void flow_forget_parked(struct lane *l, struct flow *f);
 /* A round, while anybody waits: looks at those for whom something may have changed. */
-void vqps_retry(struct kedge_lane *l);
+void vqps_retry(struct lane *l);
 /* When the next round is needed; LANE_NEVER: nobody waits. */
-uint64_t vqps_due(const struct kedge_lane *l);
+uint64_t vqps_due(const struct lane *l);
 
 /* wire.c: physical queue pairs. */
 bool wire_has_room(const struct phys *p);
-void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
-void wire_ring(struct kedge_lane *l);
-uint32_t wire_poll(struct kedge_lane *l);
+void wire_chain(struct lane *l, struct phys *p, struct wr *w);
+void wire_ring(struct lane *l);
+uint32_t wire_poll(struct lane *l);
 /* rc: a place for a connected queue pair; there is one for each that may be. */
-struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f);
+struct phys *wire_open(struct lane *l, struct fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
-void wire_close(struct kedge_lane *l, struct phys *p);
+void wire_close(struct lane *l, struct phys *p);
 /* It takes no more, and what is out on it comes back from the device; not for ever (overdue.c). */
-void wire_await(struct kedge_lane *l, struct phys *p);
+void wire_await(struct lane *l, struct phys *p);
 /* The control side gets it back. What the device still has of it, if there is anything, ends or
  * goes elsewhere, although the device may carry it out yet. */
-void wire_abandon(struct kedge_lane *l, struct phys *p);
+void wire_abandon(struct lane *l, struct phys *p);
 /* The device says that this queue pair is in ERR: not waited for until somebody posts. What is out
  * on it comes back first. */
-void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp);
+void wire_fatal(struct lane *l, const struct fab_qp *qp);
 /* Nothing more is posted on it; the control side gets it when nothing is out. */
-void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp);
-struct wr *wire_own_wr(struct kedge_lane *l);
-void wire_free_own(struct kedge_lane *l, struct wr *w);
+void wire_renew(struct lane *l, const struct fab_qp *qp);
+struct wr *wire_own_wr(struct lane *l);
+void wire_free_own(struct lane *l, struct wr *w);
 
 /* overdue.c. After the queue pairs' places. */
-int overdue_new(struct kedge_lane *l);
-void overdue_free(struct kedge_lane *l);
+int overdue_new(struct lane *l);
+void overdue_free(struct lane *l);
 /* With end_overdue, once look_due_ns has come: a device that keeps no deadlines may carry out a
  * request long after its lease, when those before it in the queue pair all but used up their
  * retries: what would be out for longer than one may take ends with its queue pair (design: "MR
  * leases: the rule"). Posts what is chained and polls all completions. */
-void overdue_look(struct kedge_lane *l);
+void overdue_look(struct lane *l);
 /* p is of no use any more. It goes when the device has given back what is out on it, so that
  * nothing is told or done again of which the device may yet tell otherwise. */
-void overdue_retire(struct kedge_lane *l, struct phys *p);
+void overdue_retire(struct lane *l, struct phys *p);
 /* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
  * up; with streams p is told to end first. */
-void overdue_await(struct kedge_lane *l, struct phys *p);
+void overdue_await(struct lane *l, struct phys *p);
 /* Once await_due_ns has come. Posts what is chained and polls all completions. */
-void overdue_give_up(struct kedge_lane *l);
+void overdue_give_up(struct lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */
-uint64_t overdue_next(const struct kedge_lane *l);
+uint64_t overdue_next(const struct lane *l);
 
 /* peers.c, lookup.c: endpoints, lookups. */
-struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot);
+struct schema_peer *peer_shared(struct lane *l, uint32_t slot);
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
-int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
                  uint32_t *gen);
-void lookups_init(struct kedge_lane *l);
-void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
+void lookups_init(struct lane *l);
+void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 /* The list of metaservers is another one than this, which has room for all that there can be: a
  * READ of one that is not in it any more, or whose table is another now, says nothing. */
-void lookups_metaservers(struct kedge_lane *l, const struct kedge_lane_metaserver *before);
-void lookups_due(struct kedge_lane *l);
+void lookups_metaservers(struct lane *l, const struct lane_metaserver *before);
+void lookups_due(struct lane *l);
 /* When that is to be called; NEVER: nothing is looked up. */
-uint64_t lookups_next(const struct kedge_lane *l);
+uint64_t lookups_next(const struct lane *l);
 void lookups_forget(struct session *s);
 /* Whether that endpoint is being looked up. */
-bool lookup_is_under_way(struct kedge_lane *l, const uint8_t gid[16]);
+bool lookup_is_under_way(struct lane *l, const uint8_t gid[16]);
 /* Whether a metaserver may be asked: it has not just been silent, and there is one. */
-bool lookup_may_ask(const struct kedge_lane *l, uint32_t metaserver);
-bool lookup_has_whom_to_ask(const struct kedge_lane *l);
+bool lookup_may_ask(const struct lane *l, uint32_t metaserver);
+bool lookup_has_whom_to_ask(const struct lane *l);
 /* What an answer of that metaserver to another READ of its table says of it. */
-void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status answer);
+void lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer);
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
-bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen);
+bool peer_is_same(struct lane *l, uint32_t slot, uint32_t gen);
 /* Whether the peer's record may be used now; asks for a new one before it is too old. Else
  * peers[slot].refreshing says whether a new one is under way. */
-bool peer_is_fresh(struct kedge_lane *l, uint32_t slot);
+bool peer_is_fresh(struct lane *l, uint32_t slot);
 /* readdress.c */
-void lane_readdress(struct kedge_lane *l, const struct kedge_command *c);
-void lane_readdress_go_on(struct kedge_lane *l);
+void lane_readdress(struct lane *l, const struct lane_command *c);
+void lane_readdress_go_on(struct lane *l);
 
 /* remote.c: peers' regions. */
 enum remote_answer { REMOTE_OK, REMOTE_READING, REMOTE_WAIT, REMOTE_REFUSED };
 /* Resolves w's virtual key at flow's peer into w->fab.key and remote_addr. READING: its owner's
  * record is under way; WAIT: there is no room to ask for it. REFUSED: *reason. */
-enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
-                                  uint32_t *reason);
+enum remote_answer remote_resolve(struct lane *l, struct flow *f, struct wr *w, uint32_t *reason);
 /* READs again what the requests of this pass have asked for. */
-void remote_renew(struct kedge_lane *l);
-void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
+void remote_renew(struct lane *l);
+void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 /* The clock can be trusted again: what was READ while it could not, or before, is not believed. */
-void remote_clock_is_back(struct kedge_lane *l);
+void remote_clock_is_back(struct lane *l);
 /* The owner's device has refused w: its record is not believed any longer. */
-void remote_doubt(struct kedge_lane *l, const struct wr *w);
+void remote_doubt(struct lane *l, const struct wr *w);
 
-int64_t scratch_take(struct kedge_lane *l);
-void scratch_give(struct kedge_lane *l, uint32_t slot);
-void lane_event(struct kedge_lane *l, const struct kedge_lane_event *event);
+int64_t scratch_take(struct lane *l);
+void scratch_give(struct lane *l, uint32_t slot);
+void lane_event_push(struct lane *l, const struct lane_event *event);
 
 #endif

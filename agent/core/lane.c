@@ -20,29 +20,29 @@ static bool is_power_of_two(uint32_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-static bool config_is_sound(const struct kedge_lane_config *c, const struct kedge_lane_resources *r)
+static bool config_is_sound(const struct lane_config *c, const struct lane_resources *r)
 {
     return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
-           (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= KEDGE_LANE_MAX_DCIS &&
-           r->spares <= KEDGE_LANE_MAX_DCIS && r->max_spares <= KEDGE_LANE_MAX_DCIS &&
-           c->mr_lease_ns > c->bound_ns + c->slack_ns && r->scratch.size >= KEDGE_TABLE_SPAN_BYTES;
+           (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
+           r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
+           c->mr_lease_ns > c->bound_ns + c->slack_ns && r->scratch.size >= SCHEMA_TABLE_SPAN_BYTES;
 }
 
-static uint32_t most_spares(const struct kedge_lane_resources *r)
+static uint32_t most_spares(const struct lane_resources *r)
 {
     return r->max_spares > r->spares ? r->max_spares : r->spares;
 }
 
 /* With rc, for each endpoint's connection and two for each metaserver: when one is replaced, both
  * are there for a moment. */
-static uint32_t room_for_phys(const struct kedge_lane *l)
+static uint32_t room_for_phys(const struct lane *l)
 {
-    return l->config.rc ? l->config.max_links + 2 * KEDGE_LANE_MAX_METASERVERS
+    return l->config.rc ? l->config.max_links + 2 * LANE_MAX_METASERVERS
                         : 1 + l->res.dcis + most_spares(&l->res);
 }
 
-static int make_phys(struct kedge_lane *l)
+static int make_phys(struct lane *l)
 {
     l->phys_room = room_for_phys(l);
     l->phys = calloc(l->phys_room, sizeof l->phys[0]);
@@ -60,14 +60,14 @@ static int make_phys(struct kedge_lane *l)
     return 0;
 }
 
-static uint32_t add_phys(struct kedge_lane *l, struct kedge_fab_qp *qp)
+static uint32_t add_phys(struct lane *l, struct fab_qp *qp)
 {
     return (uint32_t)(wire_open(l, qp, NULL) - l->phys);
 }
 
-static void take_queue_pairs(struct kedge_lane *l)
+static void take_queue_pairs(struct lane *l)
 {
-    const struct kedge_lane_resources *r = &l->res;
+    const struct lane_resources *r = &l->res;
     if (l->config.rc)
         return;
     l->system_phys = add_phys(l, r->system_dci);
@@ -77,10 +77,10 @@ static void take_queue_pairs(struct kedge_lane *l)
         l->spare[l->spare_count++] = add_phys(l, r->spare[i]);
 }
 
-static int make_arrays(struct kedge_lane *l)
+static int make_arrays(struct lane *l)
 {
-    const struct kedge_lane_config *c = &l->config;
-    uint32_t scratch = (uint32_t)(l->res.scratch.size / KEDGE_TABLE_SPAN_BYTES);
+    const struct lane_config *c = &l->config;
+    uint32_t scratch = (uint32_t)(l->res.scratch.size / SCHEMA_TABLE_SPAN_BYTES);
     l->sessions = calloc(c->max_sessions, sizeof l->sessions[0]);
     l->active = calloc(c->max_sessions, sizeof(struct session *));
     l->peers = calloc(c->max_peers, sizeof l->peers[0]);
@@ -100,14 +100,13 @@ static int make_arrays(struct kedge_lane *l)
         l->sessions[i].id = i;
     for (int i = 0; i < LANE_OWN_WRS; i++)
         wire_free_own(l, &l->own[i]);
-    int status =
-        kedge_spsc_new(c->max_sessions * 2 + 64, sizeof(struct kedge_command), &l->commands);
+    int status = base_spsc_new(c->max_sessions * 2 + 64, sizeof(struct lane_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
                         pending, paths that are wanted, those that flows drop (flows.c), and those
                         that are given back as they come (peers.c) */
-        status = kedge_spsc_new(c->max_sessions * (8 + KEDGE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
-                                    3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS,
-                                sizeof(struct kedge_lane_event), &l->events);
+        status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
+                                   3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS,
+                               sizeof(struct lane_event), &l->events);
     return status;
 }
 
@@ -119,12 +118,12 @@ static void no_wake(void *user, _Atomic uint32_t *word)
 
 static const _Atomic uint32_t clock_is_trusted = 0;
 
-int kedge_lane_new(const struct kedge_lane_config *config,
-                   const struct kedge_lane_resources *resources, struct kedge_lane **out)
+int lane_new(const struct lane_config *config, const struct lane_resources *resources,
+             struct lane **out)
 {
     if (!config_is_sound(config, resources))
         return -EINVAL;
-    struct kedge_lane *l = calloc(1, sizeof *l);
+    struct lane *l = calloc(1, sizeof *l);
     if (l == NULL)
         return -ENOMEM;
     l->config = *config;
@@ -146,7 +145,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     if (status == 0)
         status = smalls_new(l);
     if (status != 0) {
-        kedge_lane_free(l);
+        lane_free(l);
         return status;
     }
     rooms_init(l);
@@ -155,7 +154,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     return 0;
 }
 
-void kedge_lane_free(struct kedge_lane *l)
+void lane_free(struct lane *l)
 {
     if (l == NULL)
         return;
@@ -175,45 +174,43 @@ void kedge_lane_free(struct kedge_lane *l)
     windows_free(l);
     overdue_free(l);
     smalls_free(l);
-    kedge_spsc_free(l->commands);
-    kedge_spsc_free(l->events);
+    base_spsc_free(l->commands);
+    base_spsc_free(l->events);
     free(l);
 }
 
-struct kedge_fab_ah *kedge_lane_take_ah(struct kedge_lane *l)
+struct fab_ah *lane_take_ah(struct lane *l)
 {
-    for (uint32_t i = 0; i < kedge_lane_destinations(l); i++) {
-        struct kedge_fab_ah *ah = l->flows[i].ah;
+    for (uint32_t i = 0; i < lane_destinations(l); i++) {
+        struct fab_ah *ah = l->flows[i].ah;
         l->flows[i].ah = NULL;
         if (ah != NULL)
             return ah;
     }
-    struct kedge_fab_ah *ah = l->proof.flow.ah;
+    struct fab_ah *ah = l->proof.flow.ah;
     l->proof.flow.ah = NULL;
     return ah;
 }
 
-void kedge_lane_set_random(struct kedge_lane *l, int (*fill)(void *user, void *bytes, size_t n),
-                           void *user)
+void lane_set_random(struct lane *l, int (*fill)(void *user, void *bytes, size_t n), void *user)
 {
     l->random_fill = fill;
     l->random_user = user;
     (void)fill(user, &l->seed, sizeof l->seed);
 }
 
-void kedge_lane_set_wake(struct kedge_lane *l, void (*wake)(void *user, _Atomic uint32_t *word),
-                         void *user)
+void lane_set_wake(struct lane *l, void (*wake)(void *user, _Atomic uint32_t *word), void *user)
 {
     l->wake = wake;
     l->wake_user = user;
 }
 
-int64_t scratch_take(struct kedge_lane *l)
+int64_t scratch_take(struct lane *l)
 {
     return l->scratch_count > 0 ? (int64_t)l->scratch_free[--l->scratch_count] : -EAGAIN;
 }
 
-void scratch_give(struct kedge_lane *l, uint32_t slot)
+void scratch_give(struct lane *l, uint32_t slot)
 {
     l->scratch_free[l->scratch_count++] = slot;
 }
@@ -221,68 +218,67 @@ void scratch_give(struct kedge_lane *l, uint32_t slot)
 /* ---- commands and events
  * --------------------------------------------------------------------------------- */
 
-void lane_event(struct kedge_lane *l, const struct kedge_lane_event *event)
+void lane_event_push(struct lane *l, const struct lane_event *event)
 {
-    int status = kedge_spsc_push(l->events, event);
-    KEDGE_ASSERT(status == 0);
+    int status = base_spsc_push(l->events, event);
+    BASE_ASSERT(status == 0);
 }
 
-int kedge_lane_command(struct kedge_lane *l, const struct kedge_command *command)
+int lane_command(struct lane *l, const struct lane_command *command)
 {
-    return kedge_spsc_push(l->commands, command);
+    return base_spsc_push(l->commands, command);
 }
 
-int kedge_lane_event(struct kedge_lane *l, struct kedge_lane_event *out)
+int lane_event(struct lane *l, struct lane_event *out)
 {
-    return kedge_spsc_pop(l->events, out) == 0;
+    return base_spsc_pop(l->events, out) == 0;
 }
 
-bool kedge_lane_has_events(const struct kedge_lane *l)
+bool lane_has_events(const struct lane *l)
 {
-    return kedge_spsc_count(l->events) > 0;
+    return base_spsc_count(l->events) > 0;
 }
 
-static void add_session(struct kedge_lane *l, const struct kedge_command *c)
+static void add_session(struct lane *l, const struct lane_command *c)
 {
     int status = session_add(l, &c->add);
     if (status == 0)
         return;
-    atomic_store(&c->add.ro->ended, KEDGE_REASON_QUOTA);
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_FAULT,
-                                             .session = c->add.id,
-                                             .reason = KEDGE_REASON_QUOTA});
-    lane_event(l,
-               &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_OVER, .session = c->add.id});
+    atomic_store(&c->add.ro->ended, SCHEMA_REASON_QUOTA);
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
+                                            .session = c->add.id,
+                                            .reason = SCHEMA_REASON_QUOTA});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = c->add.id});
 }
 
-static void add_arena(struct kedge_lane *l, const struct kedge_command *c)
+static void add_arena(struct lane *l, const struct lane_command *c)
 {
     struct session *s = c->session < l->config.max_sessions ? &l->sessions[c->session] : NULL;
-    struct kedge_lane_event event = {.kind = KEDGE_EVENT_ARENA_ADDED, .session = c->session};
+    struct lane_event event = {.kind = LANE_EVENT_ARENA_ADDED, .session = c->session};
     if (s == NULL || s->state != SESSION_LIVE) {
         event.arena.status = -ENOENT;
-    } else if (s->arenas == KEDGE_SESSION_MAX_ARENAS) {
+    } else if (s->arenas == LANE_SESSION_MAX_ARENAS) {
         event.arena.status = -EDQUOT;
     } else {
         event.arena.number = s->arenas;
         s->arena[s->arenas++] = c->arena;
     }
-    lane_event(l, &event);
+    lane_event_push(l, &event);
 }
 
-static void take_path(struct kedge_lane *l, const struct kedge_command *c)
+static void take_path(struct lane *l, const struct lane_command *c)
 {
     struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow]
                      : c->path.flow == LANE_PROOF_FLOW  ? &l->proof.flow
                                                         : NULL;
-    KEDGE_ASSERT(f != NULL && f->used && f->want_path);
+    BASE_ASSERT(f != NULL && f->used && f->want_path);
     flow_take_path(l, f, c);
     if (f == &l->proof.flow)
         proof_path(l, c->path.status);
 }
 
 /* A repaired DCI, or one more: where one is missing, else among the spares. */
-static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
+static void take_qp(struct lane *l, struct fab_qp *qp)
 {
     uint32_t number = 0;
     while (number < l->phys_room && l->phys[number].qp != qp)
@@ -291,7 +287,7 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
         number = add_phys(l, qp);
         l->phys[number].broken = 1;
     }
-    KEDGE_ASSERT(number < l->phys_room && l->phys[number].broken);
+    BASE_ASSERT(number < l->phys_room && l->phys[number].broken);
     struct phys *p = &l->phys[number];
     p->broken = p->overdue = 0;
     p->chain = p->chain_tail = NULL;
@@ -308,9 +304,9 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
     apart_take_dci(l);
 }
 
-static void drop_spare(struct kedge_lane *l)
+static void drop_spare(struct lane *l)
 {
-    struct kedge_lane_event event = {.kind = KEDGE_EVENT_SPARE_DROPPED};
+    struct lane_event event = {.kind = LANE_EVENT_SPARE_DROPPED};
     uint32_t i = l->spare_count;
     while (i > 0 && l->phys[l->spare[i - 1]].head != l->phys[l->spare[i - 1]].tail)
         i--; /* a proof is out there */
@@ -320,11 +316,11 @@ static void drop_spare(struct kedge_lane *l)
         event.qp = p->qp;
         wire_close(l, p);
     }
-    lane_event(l, &event);
+    lane_event_push(l, &event);
 }
 
 /* The place of a connection that is in the list already, or a new one. */
-static struct phys *phys_of(struct kedge_lane *l, struct kedge_fab_qp *qp)
+static struct phys *phys_of(struct lane *l, struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
         if (l->phys[i].qp == qp)
@@ -332,10 +328,10 @@ static struct phys *phys_of(struct kedge_lane *l, struct kedge_fab_qp *qp)
     return wire_open(l, qp, NULL);
 }
 
-static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c)
+static void take_metaservers(struct lane *l, const struct lane_command *c)
 {
-    struct phys *before[KEDGE_LANE_MAX_METASERVERS];
-    struct kedge_lane_metaserver list[KEDGE_LANE_MAX_METASERVERS];
+    struct phys *before[LANE_MAX_METASERVERS];
+    struct lane_metaserver list[LANE_MAX_METASERVERS];
     memcpy(before, l->metaserver_phys, sizeof before);
     memcpy(list, l->metaserver, sizeof list);
     memset(l->metaserver_phys, 0, sizeof l->metaserver_phys);
@@ -344,7 +340,7 @@ static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c
     lookups_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
         l->metaserver_phys[i] = phys_of(l, l->metaserver[i].qp);
-    for (uint32_t i = 0; i < KEDGE_LANE_MAX_METASERVERS; i++) {
+    for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
         bool kept = before[i] == NULL;
         for (uint32_t k = 0; k < l->metaservers; k++)
             kept |= l->metaserver_phys[k] == before[i];
@@ -354,69 +350,69 @@ static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c
     memset(l->silence, 0, sizeof l->silence);
 }
 
-static void take_commands(struct kedge_lane *l)
+static void take_commands(struct lane *l)
 {
-    struct kedge_command c;
-    while (kedge_spsc_pop(l->commands, &c) == 0) {
+    struct lane_command c;
+    while (base_spsc_pop(l->commands, &c) == 0) {
         l->did++;
-        if (c.kind != KEDGE_COMMAND_PATH_READY || l->wanting) /* else it is one flow's news */
+        if (c.kind != LANE_COMMAND_PATH_READY || l->wanting) /* else it is one flow's news */
             l->changed = 1;
         switch (c.kind) {
-        case KEDGE_COMMAND_SESSION_ADD:
+        case LANE_COMMAND_SESSION_ADD:
             add_session(l, &c);
             break;
-        case KEDGE_COMMAND_SESSION_END:
+        case LANE_COMMAND_SESSION_END:
             session_end(l, &l->sessions[c.session], c.reason, false);
             break;
-        case KEDGE_COMMAND_ARENA_ADD:
+        case LANE_COMMAND_ARENA_ADD:
             add_arena(l, &c);
             break;
-        case KEDGE_COMMAND_PATH_READY:
+        case LANE_COMMAND_PATH_READY:
             take_path(l, &c);
             break;
-        case KEDGE_COMMAND_SPARE_DROP:
+        case LANE_COMMAND_SPARE_DROP:
             drop_spare(l);
             break;
-        case KEDGE_COMMAND_QP_READY:
+        case LANE_COMMAND_QP_READY:
             take_qp(l, c.qp);
             break;
-        case KEDGE_COMMAND_QP_FATAL:
+        case LANE_COMMAND_QP_FATAL:
             wire_fatal(l, c.qp);
             break;
-        case KEDGE_COMMAND_QP_RENEW:
+        case LANE_COMMAND_QP_RENEW:
             wire_renew(l, c.qp);
             break;
-        case KEDGE_COMMAND_FENCED:
+        case LANE_COMMAND_FENCED:
             session_fenced(l, &l->sessions[c.session], c.tag);
             break;
-        case KEDGE_COMMAND_MR_READY:
+        case LANE_COMMAND_MR_READY:
             fenced_ready(l, &c);
             break;
-        case KEDGE_COMMAND_MR_GONE:
+        case LANE_COMMAND_MR_GONE:
             fenced_gone(l, &c);
             break;
-        case KEDGE_COMMAND_REVOKE:
+        case LANE_COMMAND_REVOKE:
             regions_revoke(l, &c);
             break;
-        case KEDGE_COMMAND_ARENA_RENEW:
+        case LANE_COMMAND_ARENA_RENEW:
             arena_renew(l, &c);
             break;
-        case KEDGE_COMMAND_FORCE_LATE:
+        case LANE_COMMAND_FORCE_LATE:
             force_late(l, &c);
             break;
-        case KEDGE_COMMAND_FORCE_OVER:
+        case LANE_COMMAND_FORCE_OVER:
             force_over(l, &c);
             break;
-        case KEDGE_COMMAND_METASERVERS:
+        case LANE_COMMAND_METASERVERS:
             take_metaservers(l, &c);
             break;
-        case KEDGE_COMMAND_READDRESS:
+        case LANE_COMMAND_READDRESS:
             lane_readdress(l, &c);
             break;
-        case KEDGE_COMMAND_WINDOW:
+        case LANE_COMMAND_WINDOW:
             windows_set(l, &c);
             break;
-        case KEDGE_COMMAND_PROVE:
+        case LANE_COMMAND_PROVE:
             proof_begin(l, &c);
             break;
         }
@@ -426,7 +422,7 @@ static void take_commands(struct kedge_lane *l)
 /* ---- the pass
  * ---------------------------------------------------------------------------------------------- */
 
-static void poll_sessions(struct kedge_lane *l)
+static void poll_sessions(struct lane *l)
 {
     for (uint32_t i = 0; i < l->active_count;) {
         struct session *s = l->active[i];
@@ -444,7 +440,7 @@ static void poll_sessions(struct kedge_lane *l)
 
 /* Whether this host's clock can be trusted. That a lane hears of it a millisecond later is little
  * beside the time that it took to find out. */
-static void look_at_clock(struct kedge_lane *l)
+static void look_at_clock(struct lane *l)
 {
     const bool was_doubted = l->lease_doubt != 0;
     const bool doubted = atomic_load_explicit(l->config.clock_doubted, memory_order_acquire) != 0;
@@ -453,14 +449,14 @@ static void look_at_clock(struct kedge_lane *l)
         remote_clock_is_back(l);
 }
 
-static void keep_house(struct kedge_lane *l)
+static void keep_house(struct lane *l)
 {
     if (l->waiting > 0)
         vqps_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
         look_at_clock(l);
-        kedge_peers_live(l->res.peers);
+        schema_peers_live(l->res.peers);
         lookups_due(l);
         if (proof_is_due(l))
             proof_go_on(l);
@@ -483,7 +479,7 @@ static void keep_house(struct kedge_lane *l)
     windows_go_on(l);
 }
 
-uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
+uint32_t lane_step(struct lane *l, uint64_t now_ns)
 {
     /* A lane that was not scheduled for long must look at its completions before it blames a peer
      * for the pause. */
@@ -515,7 +511,7 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
 /* ---- sleeping
  * ---------------------------------------------------------------------------------------------- */
 
-static uint64_t next_due(const struct kedge_lane *l)
+static uint64_t next_due(const struct lane *l)
 {
     uint64_t due =
         l->stalled_count > 0 || l->readdressing > 0 ? l->now_ns + HOUSEKEEPING_NS : vqps_due(l);
@@ -536,10 +532,10 @@ static uint64_t next_due(const struct kedge_lane *l)
     return look_ns < due ? look_ns : due;
 }
 
-uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)
+uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
 {
     l->now_ns = now_ns;
-    if (kedge_fab_is_busy(l->res.cq)) /* only polling it makes it go on */
+    if (fab_is_busy(l->res.cq)) /* only polling it makes it go on */
         return 0;
     for (uint32_t i = 0; i < l->active_count;) {
         if (session_sleep(l, l->active[i]))
@@ -547,9 +543,9 @@ uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)
         else
             i++;
     }
-    (void)kedge_fab_arm(l->res.cq, false);
+    (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
-    if (l->active_count > 0 || wire_poll(l) > 0 || kedge_spsc_count(l->commands) > 0 ||
+    if (l->active_count > 0 || wire_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
         vqps_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
@@ -558,13 +554,13 @@ uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)
     return next_due(l);
 }
 
-void kedge_lane_doorbell(struct kedge_lane *l, uint32_t session)
+void lane_doorbell(struct lane *l, uint32_t session)
 {
     if (session < l->config.max_sessions)
         session_activate(l, &l->sessions[session]);
 }
 
-void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
+void lane_stats(const struct lane *l, struct lane_stats *out)
 {
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
@@ -576,7 +572,7 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
         COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
         COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(apart),
         COPY(tenants_apart);
-    for (int i = 0; i < KEDGE_WINDOW_SCOPES; i++)
+    for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY
 }

@@ -8,7 +8,7 @@
 
 /* The one look at a record that is valid, and not to be renewed yet; none is while the clock cannot
  * be trusted. */
-static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached *e)
+static inline bool lease_is_sure(const struct lane *l, const struct cached *e)
 {
     return l->lease_now_ns < e->sure_until_ns;
 }

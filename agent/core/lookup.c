@@ -13,7 +13,7 @@
 enum {
     TRIES = 3,
     SILENCES = 6, /* doublings */
-    NO_METASERVER = KEDGE_LANE_MAX_METASERVERS
+    NO_METASERVER = LANE_MAX_METASERVERS
 };
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
 
@@ -21,7 +21,7 @@ static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked aga
  * ------------------------------------------------------------------------------------------------
  */
 
-void lookups_init(struct kedge_lane *l)
+void lookups_init(struct lane *l)
 {
     struct lookups *all = &l->lookups;
     for (int i = 0; i < LANE_LOOKUPS; i++)
@@ -30,12 +30,12 @@ void lookups_init(struct kedge_lane *l)
         LIST_INSERT_HEAD(&all->free_reads, &all->all_reads[i], one);
 }
 
-static struct lookup_list *bucket_of(struct kedge_lane *l, const uint8_t gid[16])
+static struct lookup_list *bucket_of(struct lane *l, const uint8_t gid[16])
 {
-    return &l->lookups.bucket[kedge_hash_gid(gid, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
+    return &l->lookups.bucket[base_hash_gid(gid, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
 }
 
-static struct lookup *find_lookup(struct kedge_lane *l, const uint8_t gid[16])
+static struct lookup *find_lookup(struct lane *l, const uint8_t gid[16])
 {
     struct lookup *k;
     LIST_FOREACH(k, bucket_of(l, gid), in_bucket) {
@@ -47,7 +47,7 @@ static struct lookup *find_lookup(struct kedge_lane *l, const uint8_t gid[16])
 }
 
 /* NULL: as many as there may be are under way. */
-static struct lookup *begin_lookup(struct kedge_lane *l, const uint8_t gid[16])
+static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16])
 {
     struct lookup *k = LIST_FIRST(&l->lookups.free);
     if (k == NULL)
@@ -61,7 +61,7 @@ static struct lookup *begin_lookup(struct kedge_lane *l, const uint8_t gid[16])
 }
 
 /* Nobody waits for it. Its READs that are out are nobody's when they come back. */
-static void free_lookup(struct kedge_lane *l, struct lookup *k)
+static void free_lookup(struct lane *l, struct lookup *k)
 {
     struct lookup_read *r;
     while ((r = LIST_FIRST(&k->reads)) != NULL) {
@@ -74,7 +74,7 @@ static void free_lookup(struct kedge_lane *l, struct lookup *k)
 }
 
 /* It did not answer for as long as the device repeats a READ: not for want of one packet. */
-static void note_silence(struct kedge_lane *l, uint32_t metaserver)
+static void note_silence(struct lane *l, uint32_t metaserver)
 {
     struct silence *s = &l->silence[metaserver];
     if (l->now_ns < s->until_ns) /* heard of already */
@@ -85,12 +85,12 @@ static void note_silence(struct kedge_lane *l, uint32_t metaserver)
     s->until_ns = l->now_ns + s->last_ns;
 }
 
-bool lookup_may_ask(const struct kedge_lane *l, uint32_t metaserver)
+bool lookup_may_ask(const struct lane *l, uint32_t metaserver)
 {
     return l->now_ns >= l->silence[metaserver].until_ns;
 }
 
-bool lookup_has_whom_to_ask(const struct kedge_lane *l)
+bool lookup_has_whom_to_ask(const struct lane *l)
 {
     for (uint32_t i = 0; i < l->metaservers; i++)
         if (lookup_may_ask(l, i))
@@ -98,7 +98,7 @@ bool lookup_has_whom_to_ask(const struct kedge_lane *l)
     return false;
 }
 
-bool lookup_is_under_way(struct kedge_lane *l, const uint8_t gid[16])
+bool lookup_is_under_way(struct lane *l, const uint8_t gid[16])
 {
     return find_lookup(l, gid) != NULL;
 }
@@ -107,9 +107,9 @@ bool lookup_is_under_way(struct kedge_lane *l, const uint8_t gid[16])
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read *r)
+static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 {
-    const struct kedge_lane_metaserver *m = &l->metaserver[r->metaserver];
+    const struct lane_metaserver *m = &l->metaserver[r->metaserver];
     struct phys *p = l->config.rc ? l->metaserver_phys[r->metaserver] : &l->phys[l->system_phys];
     struct wr *w = wire_has_room(p) ? wire_own_wr(l) : NULL;
     if (w == NULL)
@@ -119,19 +119,18 @@ static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read
     w->index = (uint32_t)(r - l->lookups.all_reads);
     w->signaled = 1;
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)r->scratch * KEDGE_TABLE_SPAN_BYTES,
-                                 .length = KEDGE_TABLE_SPAN_BYTES,
+                                         (uint64_t)r->scratch * SCHEMA_TABLE_SPAN_BYTES,
+                                 .length = SCHEMA_TABLE_SPAN_BYTES,
                                  .lkey = l->res.scratch_system_lkey};
-    uint32_t home = kedge_endpoint_home(&m->table, k->gid, l->config.pool);
-    w->fab =
-        (struct kedge_fab_wr){.sg_list = w->sge,
-                              .num_sge = 1,
-                              .opcode = IBV_WR_RDMA_READ,
-                              .key.rkey = m->table.rkey,
-                              .remote_addr = m->table.addr + (uint64_t)home * KEDGE_RECORD_BYTES,
-                              .ah = m->ah,
-                              .dest_qpn = m->dctn,
-                              .dc_key = m->dc_key};
+    uint32_t home = schema_endpoint_home(&m->table, k->gid, l->config.pool);
+    w->fab = (struct fab_wr){.sg_list = w->sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_READ,
+                             .key.rkey = m->table.rkey,
+                             .remote_addr = m->table.addr + (uint64_t)home * SCHEMA_RECORD_BYTES,
+                             .ah = m->ah,
+                             .dest_qpn = m->dctn,
+                             .dc_key = m->dc_key};
     wire_chain(l, p, w);
     r->read_ns = l->now_ns;
     COUNT(l, endpoint_reads, 1);
@@ -139,13 +138,13 @@ static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read
 }
 
 /* It is in no list. */
-static void release_read(struct kedge_lane *l, struct lookup_read *r)
+static void release_read(struct lane *l, struct lookup_read *r)
 {
     scratch_give(l, r->scratch);
     LIST_INSERT_HEAD(&l->lookups.free_reads, r, one);
 }
 
-static bool begin_read(struct kedge_lane *l, struct lookup *k, uint32_t metaserver)
+static bool begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
 {
     struct lookup_read *r = LIST_FIRST(&l->lookups.free_reads);
     const int64_t scratch = r != NULL ? scratch_take(l) : -1;
@@ -164,7 +163,7 @@ static bool begin_read(struct kedge_lane *l, struct lookup *k, uint32_t metaserv
 }
 
 /* The next metaserver that can be asked. */
-static bool ask_one(struct kedge_lane *l, struct lookup *k)
+static bool ask_one(struct lane *l, struct lookup *k)
 {
     while (k->next < l->metaservers) {
         const uint32_t metaserver = k->next++;
@@ -182,17 +181,16 @@ static void good_for(struct peer *p, uint64_t since_ns, uint64_t ns)
 }
 
 /* What is known goes on for a while; not for long if the endpoint is silent. */
-static void go_on_with(struct kedge_lane *l, struct peer *p)
+static void go_on_with(struct lane *l, struct peer *p)
 {
     bool answers = p->flow == NULL || p->flow->proven;
     good_for(p, l->now_ns, answers ? l->config.node_lease_ns / 4 : SILENCE_NS);
 }
 
 /* A metaserver does not know the endpoint, but that answers: it has restarted, and will be told. */
-static bool is_known_better(struct kedge_lane *l, const struct lookup *k, uint32_t *slot,
-                            uint32_t *gen)
+static bool is_known_better(struct lane *l, const struct lookup *k, uint32_t *slot, uint32_t *gen)
 {
-    if (kedge_peers_find(l->res.peers, k->gid, l->config.pool, slot, gen) != 0)
+    if (schema_peers_find(l->res.peers, k->gid, l->config.pool, slot, gen) != 0)
         return false;
     struct peer *p = &l->peers[*slot];
     if (p->flow == NULL || !p->flow->proven)
@@ -202,27 +200,27 @@ static bool is_known_better(struct kedge_lane *l, const struct lookup *k, uint32
 }
 
 /* Tells everybody who waits. */
-static void conclude_lookup(struct kedge_lane *l, struct lookup *k, int status, uint32_t slot,
+static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32_t slot,
                             uint32_t gen)
 {
     uint32_t known_slot, known_gen;
     if (status == -ENOENT && is_known_better(l, k, &slot, &gen))
         status = 0;
     if (status == -ESTALE &&
-        (status = kedge_peers_find(l->res.peers, k->gid, l->config.pool, &slot, &gen)) == 0)
+        (status = schema_peers_find(l->res.peers, k->gid, l->config.pool, &slot, &gen)) == 0)
         go_on_with(l, &l->peers[slot]);
     while (!LIST_EMPTY(&k->waiters)) {
         struct session *s = LIST_FIRST(&k->waiters);
         lookups_forget(s);
-        session_reply(l, s, status, status == -EHOSTUNREACH ? KEDGE_REASON_LOOKUP : 0, slot, gen,
+        session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, slot, gen,
                       NULL);
     }
-    if (kedge_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
+    if (schema_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
         struct peer *p = &l->peers[known_slot];
         p->refreshing = 0;
         flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
         if (status == -ENOENT) {   /* it has left */
-            kedge_peers_remove(l->res.peers, known_slot);
+            schema_peers_remove(l->res.peers, known_slot);
             p->used = 0;
             COUNT(l, peers, -1);
         } else if (status != 0) { /* nobody to ask: what is known goes on */
@@ -236,7 +234,7 @@ static void conclude_lookup(struct kedge_lane *l, struct lookup *k, int status, 
 }
 
 /* Room for one more: a peer goes with which nobody has anything to do. */
-static bool evict_peer(struct kedge_lane *l)
+static bool evict_peer(struct lane *l)
 {
     for (uint32_t i = 0; i < l->config.max_peers; i++) {
         uint32_t slot = l->peer_hand;
@@ -244,7 +242,7 @@ static bool evict_peer(struct kedge_lane *l)
         struct peer *p = &l->peers[slot];
         if (!p->used || p->refreshing || !flows_leave(l, slot))
             continue;
-        kedge_peers_remove(l->res.peers, slot);
+        schema_peers_remove(l->res.peers, slot);
         l->peers[slot] = (struct peer){0};
         l->peer_hand = slot;
         COUNT(l, peers, -1);
@@ -255,20 +253,20 @@ static bool evict_peer(struct kedge_lane *l)
 
 /* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
  * -EOPNOTSUPP; -ENOSPC. */
-static int learn_record(struct kedge_lane *l, const struct lookup *k,
-                        const struct kedge_endpoint_record *r, uint32_t *slot, uint32_t *gen)
+static int learn_record(struct lane *l, const struct lookup *k,
+                        const struct schema_endpoint_record *r, uint32_t *slot, uint32_t *gen)
 {
     uint32_t log2_slots = r->udqpn_slots >> 24;
     if (log2_slots > 30) /* not a table; do not compute with it */
         return -ENOENT;
-    if (!(r->flags & (l->config.rc ? KEDGE_RECORD_RC : KEDGE_RECORD_DC)))
+    if (!(r->flags & (l->config.rc ? SCHEMA_RECORD_RC : SCHEMA_RECORD_DC)))
         return -EOPNOTSUPP; /* it is reached in another way than this node can */
-    int64_t at = kedge_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
+    int64_t at = schema_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
     if (at == -ENOSPC && evict_peer(l))
-        at = kedge_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
+        at = schema_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
     if (at < 0)
         return -ENOSPC;
-    const struct kedge_peer *shared = peer_shared(l, (uint32_t)at);
+    const struct schema_peer *shared = peer_shared(l, (uint32_t)at);
     struct peer *p = &l->peers[at];
     *slot = (uint32_t)at;
     *gen = shared->gen;
@@ -294,32 +292,32 @@ static int learn_record(struct kedge_lane *l, const struct lookup *k,
 }
 
 /* Nobody is left to ask: what those said that answered. */
-static void give_up(struct kedge_lane *l, struct lookup *k)
+static void give_up(struct lane *l, struct lookup *k)
 {
     conclude_lookup(l, k, k->behind ? -ESTALE : k->absent ? -ENOENT : -EHOSTUNREACH, 0, 0);
 }
 
 /* A metaserver gave nothing, or less than another one may know: the next one, or the end. */
-static void ask_next(struct kedge_lane *l, struct lookup *k)
+static void ask_next(struct lane *l, struct lookup *k)
 {
     if (!ask_one(l, k) && LIST_EMPTY(&k->reads))
         give_up(l, k);
 }
 
 /* What its span says: 0 and where the endpoint is; -EAGAIN: it was being written. */
-static int look_into(struct kedge_lane *l, struct lookup *k, const struct lookup_read *r,
-                     uint32_t *slot, uint32_t *gen)
+static int look_into(struct lane *l, struct lookup *k, const struct lookup_read *r, uint32_t *slot,
+                     uint32_t *gen)
 {
-    struct kedge_endpoint_record record;
+    struct schema_endpoint_record record;
     const void *span =
-        (const uint8_t *)l->res.scratch.addr + (uint64_t)r->scratch * KEDGE_TABLE_SPAN_BYTES;
-    int status = kedge_endpoint_find(&l->metaserver[r->metaserver].table, span, k->gid,
-                                     l->config.pool, &record);
+        (const uint8_t *)l->res.scratch.addr + (uint64_t)r->scratch * SCHEMA_TABLE_SPAN_BYTES;
+    int status = schema_endpoint_find(&l->metaserver[r->metaserver].table, span, k->gid,
+                                      l->config.pool, &record);
     k->read_ns = r->read_ns;
     return status == 0 ? learn_record(l, k, &record, slot, gen) : status;
 }
 
-void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status answer)
+void lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer)
 {
     if (answer == IBV_WC_SUCCESS)
         l->silence[metaserver] = (struct silence){.heard_ns = l->now_ns};
@@ -327,7 +325,7 @@ void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status 
         note_silence(l, metaserver);
 }
 
-void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
+void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct lookup_read *r = &l->lookups.all_reads[w->index];
     struct lookup *k = r->lookup;
@@ -355,16 +353,14 @@ void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
 }
 
 /* Records that were READ of the one are records of the other. */
-static bool is_same_table(const struct kedge_lane_metaserver *a,
-                          const struct kedge_lane_metaserver *b)
+static bool is_same_table(const struct lane_metaserver *a, const struct lane_metaserver *b)
 {
     return a->number == b->number && a->table.seed == b->table.seed &&
            a->table.generation == b->table.generation && a->table.log2_slots == b->table.log2_slots;
 }
 
 /* Where the one that was at `place` is in the list now. */
-static uint8_t place_now(const struct kedge_lane *l, const struct kedge_lane_metaserver *before,
-                         uint8_t place)
+static uint8_t place_now(const struct lane *l, const struct lane_metaserver *before, uint8_t place)
 {
     for (uint32_t i = 0; place != NO_METASERVER && i < l->metaservers; i++)
         if (is_same_table(&l->metaserver[i], &before[place]))
@@ -372,7 +368,7 @@ static uint8_t place_now(const struct kedge_lane *l, const struct kedge_lane_met
     return NO_METASERVER;
 }
 
-void lookups_metaservers(struct kedge_lane *l, const struct kedge_lane_metaserver *before)
+void lookups_metaservers(struct lane *l, const struct lane_metaserver *before)
 {
     struct lookup *k;
     for (uint32_t i = 0; i < LANE_LOOKUP_READS; i++)
@@ -382,7 +378,7 @@ void lookups_metaservers(struct kedge_lane *l, const struct kedge_lane_metaserve
         k->next = 0; /* whoever is there now can be asked */
 }
 
-static int start_lookup(struct kedge_lane *l, struct session *s, const uint8_t gid[16])
+static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16])
 {
     if (!lookup_has_whom_to_ask(l))
         return -EHOSTUNREACH;
@@ -401,23 +397,23 @@ static int start_lookup(struct kedge_lane *l, struct session *s, const uint8_t g
     return -EINPROGRESS;
 }
 
-int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
                  uint32_t *gen)
 {
-    if (kedge_peers_find(l->res.peers, gid, l->config.pool, slot, gen) == 0) {
+    if (schema_peers_find(l->res.peers, gid, l->config.pool, slot, gen) == 0) {
         if (l->peers[*slot].expires_ns > l->now_ns || !lookup_has_whom_to_ask(l))
             return 0;
     }
     return start_lookup(l, s, gid);
 }
 
-bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen)
+bool peer_is_same(struct lane *l, uint32_t slot, uint32_t gen)
 {
     const uint32_t now = peer_shared(l, slot)->gen;
     return now - gen <= now - l->peers[slot].first_gen;
 }
 
-bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
+bool peer_is_fresh(struct lane *l, uint32_t slot)
 {
     struct peer *p = &l->peers[slot];
     /* Not subtracted: the host may not have run for so long. */
@@ -433,7 +429,7 @@ bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
 }
 
 /* Its metaservers have had the time in which the device repeats a READ. */
-static void end_lookup(struct kedge_lane *l, struct lookup *k)
+static void end_lookup(struct lane *l, struct lookup *k)
 {
     const struct lookup_read *r;
     LIST_FOREACH(r, &k->reads, one)
@@ -442,7 +438,7 @@ static void end_lookup(struct kedge_lane *l, struct lookup *k)
     give_up(l, k);
 }
 
-void lookups_due(struct kedge_lane *l)
+void lookups_due(struct lane *l)
 {
     for (struct lookup *k = LIST_FIRST(&l->lookups.used), *next; k != NULL; k = next) {
         next = LIST_NEXT(k, in_use);
@@ -455,7 +451,7 @@ void lookups_due(struct kedge_lane *l)
     }
 }
 
-uint64_t lookups_next(const struct kedge_lane *l)
+uint64_t lookups_next(const struct lane *l)
 {
     const struct lookup *k;
     uint64_t due = LANE_NEVER;

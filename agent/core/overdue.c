@@ -15,7 +15,7 @@
 
 enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };
 
-int overdue_new(struct kedge_lane *l)
+int overdue_new(struct lane *l)
 {
     const uint32_t parts = (l->phys_room + PART_LEAST - 1) / PART_LEAST;
     l->look_due_ns = l->config.end_overdue ? 0 : LANE_NEVER;
@@ -32,14 +32,14 @@ int overdue_new(struct kedge_lane *l)
     return 0;
 }
 
-void overdue_free(struct kedge_lane *l)
+void overdue_free(struct lane *l)
 {
     for (uint32_t i = 0; i < OVERDUE_LOOKS; i++)
         free(l->seen[i]);
     free(l->looks);
 }
 
-static uint64_t period_ns(const struct kedge_lane *l)
+static uint64_t period_ns(const struct lane *l)
 {
     return l->config.bound_ns / OVERDUE_LOOKS;
 }
@@ -52,12 +52,12 @@ static uint32_t handed_over(const struct phys *p)
 }
 
 /* Where a part begins; where the last one ends. */
-static uint32_t begin_of(const struct kedge_lane *l, uint32_t part)
+static uint32_t begin_of(const struct lane *l, uint32_t part)
 {
     return (uint32_t)((uint64_t)l->phys_room * part / l->look_parts);
 }
 
-static void note_look(struct kedge_lane *l, uint32_t part)
+static void note_look(struct lane *l, uint32_t part)
 {
     struct overdue_looks *k = &l->looks[part];
     k->last = (k->last + 1) % OVERDUE_LOOKS;
@@ -68,14 +68,14 @@ static void note_look(struct kedge_lane *l, uint32_t part)
 
 /* What was posted right after such a look would be out for longer than bound at the look after the
  * next: not waited for, since the next may come late. */
-static bool is_old(const struct kedge_lane *l, uint64_t look_ns)
+static bool is_old(const struct lane *l, uint64_t look_ns)
 {
     return look_ns + l->config.bound_ns < l->now_ns + 2 * period_ns(l);
 }
 
 /* The first look that is not old, the present one at least. What was posted before it may have been
  * out since one that is. */
-static uint32_t after_old(const struct kedge_lane *l, const struct overdue_looks *k)
+static uint32_t after_old(const struct lane *l, const struct overdue_looks *k)
 {
     uint32_t look = k->last;
     for (uint32_t i = 1; i < OVERDUE_LOOKS; i++) {
@@ -88,35 +88,35 @@ static uint32_t after_old(const struct kedge_lane *l, const struct overdue_looks
 }
 
 /* The control side tells the device to end it. */
-static void ask_for_end(struct kedge_lane *l, struct phys *p, enum kedge_event_kind why)
+static void ask_for_end(struct lane *l, struct phys *p, enum lane_event_kind why)
 {
-    struct kedge_lane_event event = {.kind = why, .qp = p->qp};
+    struct lane_event event = {.kind = why, .qp = p->qp};
     p->overdue = OVERDUE_ENDED;
-    lane_event(l, &event);
+    lane_event_push(l, &event);
     l->did++; /* so that the control side hears of it */
 }
 
-static void report_overdue(struct kedge_lane *l, struct phys *p)
+static void report_overdue(struct lane *l, struct phys *p)
 {
     COUNT(l, qp_overdue, 1);
-    ask_for_end(l, p, KEDGE_EVENT_QP_OVERDUE);
+    ask_for_end(l, p, LANE_EVENT_QP_OVERDUE);
 }
 
 /* So that what is over counts no more, also after a pause; bounded by what is out. */
-static void see_all_completions(struct kedge_lane *l)
+static void see_all_completions(struct lane *l)
 {
     wire_ring(l); /* no list breaks that is not posted yet */
     for (uint32_t polled; (polled = wire_poll(l)) > 0;)
         l->did += polled;
 }
 
-static bool is_overdue(const struct kedge_lane *l, uint32_t i, uint32_t look)
+static bool is_overdue(const struct lane *l, uint32_t i, uint32_t look)
 {
     const struct phys *p = &l->phys[i];
     return p->overdue != OVERDUE_ENDED && (int32_t)(l->seen[look][i] - p->head) > 0;
 }
 
-static void look_at_part(struct kedge_lane *l, uint32_t part)
+static void look_at_part(struct lane *l, uint32_t part)
 {
     bool polled = false;
     note_look(l, part); /* first: what this pass posts was not out before it */
@@ -133,7 +133,7 @@ static void look_at_part(struct kedge_lane *l, uint32_t part)
     }
 }
 
-void overdue_look(struct kedge_lane *l)
+void overdue_look(struct lane *l)
 {
     const uint64_t step_ns = period_ns(l) / l->look_parts;
     if (l->now_ns < l->look_due_ns)
@@ -158,12 +158,12 @@ static uint32_t us_of(uint64_t ns)
 
 /* One stream's error does not end the others: the device may serve them for as long as it likes. So
  * it is told to end the queue pair, which gives them back, before that is given up. */
-static bool may_live(const struct kedge_lane *l, const struct phys *p)
+static bool may_live(const struct lane *l, const struct phys *p)
 {
     return l->config.streams && p->overdue != OVERDUE_ENDED;
 }
 
-void overdue_await(struct kedge_lane *l, struct phys *p)
+void overdue_await(struct lane *l, struct phys *p)
 {
     const uint64_t due_ns = l->now_ns + l->config.bound_ns;
     p->failing_us = us_of(l->now_ns);
@@ -171,19 +171,19 @@ void overdue_await(struct kedge_lane *l, struct phys *p)
         l->await_due_ns = due_ns;
 }
 
-void overdue_retire(struct kedge_lane *l, struct phys *p)
+void overdue_retire(struct lane *l, struct phys *p)
 {
     if (p->head == p->tail) {
         wire_abandon(l, p);
         return;
     }
     if (p->broken == BROKEN_NOT && p->overdue != OVERDUE_ENDED)
-        ask_for_end(l, p, KEDGE_EVENT_QP_RETIRED);
+        ask_for_end(l, p, LANE_EVENT_QP_RETIRED);
     wire_await(l, p);
 }
 
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
-void overdue_give_up(struct kedge_lane *l)
+void overdue_give_up(struct lane *l)
 {
     see_all_completions(l);
     l->await_due_ns = LANE_NEVER;
@@ -203,7 +203,7 @@ void overdue_give_up(struct kedge_lane *l)
     }
 }
 
-uint64_t overdue_next(const struct kedge_lane *l)
+uint64_t overdue_next(const struct lane *l)
 {
     if (l->await_due_ns != LANE_NEVER)
         return l->await_due_ns < l->look_due_ns ? l->await_due_ns : l->look_due_ns;

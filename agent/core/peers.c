@@ -10,16 +10,16 @@ enum { APART_PART = 4 /* rc: of the connections, of all who are apart */ };
 static const uint64_t DEAD_NS = 100000000;  /* until a path is asked for again */
 static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so long: forgotten */
 
-struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
+struct schema_peer *peer_shared(struct lane *l, uint32_t slot)
 {
-    const struct kedge_peers_header *h = l->res.peers;
-    return (struct kedge_peer *)((uint8_t *)l->res.peers + h->peers_offset) + slot;
+    const struct schema_peers_header *h = l->res.peers;
+    return (struct schema_peer *)((uint8_t *)l->res.peers + h->peers_offset) + slot;
 }
 
 /* ---- connections, with rc
  * ------------------------------------------------------------------------------------------- */
 
-static void give_link(struct kedge_lane *l, const struct flow *f)
+static void give_link(struct lane *l, const struct flow *f)
 {
     l->links--;
     if (!f->apart)
@@ -28,7 +28,7 @@ static void give_link(struct kedge_lane *l, const struct flow *f)
     l->culprits[f->tenant_slot].links--;
 }
 
-void flow_lost_link(struct kedge_lane *l, struct flow *f)
+void flow_lost_link(struct lane *l, struct flow *f)
 {
     f->link = NULL;
     l->draining -= f->draining;
@@ -38,10 +38,10 @@ void flow_lost_link(struct kedge_lane *l, struct flow *f)
     l->changed = 1;
 }
 
-void flow_drop_link(struct kedge_lane *l, struct flow *f)
+void flow_drop_link(struct lane *l, struct flow *f)
 {
     struct phys *p = f->link;
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.qp = p->qp});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.qp = p->qp});
     wire_close(l, p);
     flow_lost_link(l, f);
 }
@@ -51,7 +51,7 @@ void flow_drop_link(struct kedge_lane *l, struct flow *f)
 
 /* All connections are in use, or all that those may have who are apart: one goes, of theirs then,
  * at once when nothing is out on it; else when all that is has come back. False: not yet. */
-static bool evict_link(struct kedge_lane *l, struct evictor *evictor)
+static bool evict_link(struct lane *l, struct evictor *evictor)
 {
     if (l->draining > 0)
         return false;
@@ -73,7 +73,7 @@ static bool evict_link(struct kedge_lane *l, struct evictor *evictor)
  * strangers lose few to them; and that one as many as it may, so that none of them loses all to
  * another. Each that goes rests, where packets of it may come late, while strangers may need one:
  * so they take turns that are as long as that. */
-static bool apart_have_most(struct kedge_lane *l, uint32_t tenant_slot)
+static bool apart_have_most(struct lane *l, uint32_t tenant_slot)
 {
     const uint32_t part = l->config.max_links / APART_PART, tenants = l->tenants_apart;
     const uint32_t each = tenants > 0 && part > tenants ? part / tenants : 1;
@@ -84,7 +84,7 @@ static bool apart_have_most(struct kedge_lane *l, uint32_t tenant_slot)
     return has_its || l->apart_links >= (part > 0 ? part : 1);
 }
 
-static bool take_link(struct kedge_lane *l, const struct flow *f)
+static bool take_link(struct lane *l, const struct flow *f)
 {
     const bool have_most = f->apart && apart_have_most(l, f->tenant_slot);
     if ((have_most || l->links == l->config.max_links) &&
@@ -97,12 +97,12 @@ static bool take_link(struct kedge_lane *l, const struct flow *f)
     return true;
 }
 
-void flow_ask_for_path(struct kedge_lane *l, struct flow *f)
+void flow_ask_for_path(struct lane *l, struct flow *f)
 {
     const struct peer *p = &l->peers[f->peer_slot];
-    const struct kedge_peer *shared = peer_shared(l, f->peer_slot);
-    struct kedge_lane_event event = {
-        .kind = KEDGE_EVENT_WANT_PATH,
+    const struct schema_peer *shared = peer_shared(l, f->peer_slot);
+    struct lane_event event = {
+        .kind = LANE_EVENT_WANT_PATH,
         .want_path = {.flow = f == &l->proof.flow ? LANE_PROOF_FLOW : (uint32_t)(f - l->flows),
                       .incarnation = shared->incarnation,
                       .ud_qpn = p->ud_qpn,
@@ -112,12 +112,12 @@ void flow_ask_for_path(struct kedge_lane *l, struct flow *f)
     memcpy(event.want_path.gid, shared->gid, 16);
     f->want_path = 1;
     l->paths_asked++;
-    lane_event(l, &event);
+    lane_event_push(l, &event);
 }
 
 /* Its record was looked up, and it is the same life still: dead, for those who waited for that. A
  * doubt that nobody waited about is forgotten. */
-static bool is_confirmed(struct kedge_lane *l, struct flow *f)
+static bool is_confirmed(struct lane *l, struct flow *f)
 {
     f->doubted = 0;
     if (l->now_ns - f->doubted_ns > DOUBT_NS)
@@ -127,7 +127,7 @@ static bool is_confirmed(struct kedge_lane *l, struct flow *f)
     return true;
 }
 
-bool flow_has_path(struct kedge_lane *l, struct flow *f)
+bool flow_has_path(struct lane *l, struct flow *f)
 {
     if (f->doubted && is_confirmed(l, f))
         return false;
@@ -143,18 +143,18 @@ bool flow_has_path(struct kedge_lane *l, struct flow *f)
 
 /* It was begun with this node's former address, and so is of no use; nor does a failure say
  * anything of the peer. Who waits for it asks again. */
-static void give_back(struct kedge_lane *l, struct flow *f, const struct kedge_lane_path *path)
+static void give_back(struct lane *l, struct flow *f, const struct lane_path *path)
 {
     f->stale_path = 0;
     if (l->config.rc)
         give_link(l, f);
     if (path->ah != NULL || path->qp != NULL)
-        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path = *path});
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path = *path});
 }
 
-void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c)
+void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c)
 {
-    const struct kedge_lane_path *path = &c->path.path;
+    const struct lane_path *path = &c->path.path;
     f->want_path = 0;
     l->paths_asked--;
     l->changed |= l->wanting;
@@ -180,13 +180,13 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
     COUNT(l, links, f->link != NULL);
 }
 
-void flow_readdress(struct kedge_lane *l, struct flow *f)
+void flow_readdress(struct lane *l, struct flow *f)
 {
     f->dead_until_ns = 0; /* it was this node that could not be heard */
     f->doubted = 0;
     f->stale_path = f->want_path;
     if (f->ah != NULL)
-        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
     f->ah = NULL;
     if (f->link != NULL)
         overdue_retire(l, f->link);
@@ -199,7 +199,7 @@ void flow_readdress(struct kedge_lane *l, struct flow *f)
 /* The least loaded of the ordinary DCIs, beginning with the one it had: a change of target costs a
  * reconnection. Some of them are for endpoints that have not shown that they are alive: a worker
  * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
-static void choose_dci(struct kedge_lane *l, struct flow *f)
+static void choose_dci(struct lane *l, struct flow *f)
 {
     if (f->apart) {
         f->dci = apart_dci(l, f);
@@ -221,7 +221,7 @@ static void choose_dci(struct kedge_lane *l, struct flow *f)
     f->dci = f->suspect ? l->res.dcis - 1 : best;
 }
 
-void flow_suspect(struct kedge_lane *l, struct flow *f)
+void flow_suspect(struct lane *l, struct flow *f)
 {
     if (f->suspect)
         return;
@@ -229,7 +229,7 @@ void flow_suspect(struct kedge_lane *l, struct flow *f)
     COUNT(l, suspects, 1);
 }
 
-void flow_posted(struct kedge_lane *l, struct flow *f)
+void flow_posted(struct lane *l, struct flow *f)
 {
     f->used_ns = l->now_ns;
     if (f->outstanding++ == 0)
@@ -237,7 +237,7 @@ void flow_posted(struct kedge_lane *l, struct flow *f)
 }
 
 /* It may have restarted: asked for before it is used again, and not when its record would lapse. */
-static void look_up_again(struct kedge_lane *l, const struct flow *f)
+static void look_up_again(struct lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
     const bool present = f->apart ? peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
@@ -245,7 +245,7 @@ static void look_up_again(struct kedge_lane *l, const struct flow *f)
         p->expires_ns = l->now_ns;
 }
 
-void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns)
+void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
 {
     f->doubted = 1;
     f->doubted_ns = l->now_ns;
@@ -253,7 +253,7 @@ void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns)
     look_up_again(l, f);
 }
 
-static void fell_silent(struct kedge_lane *l, struct flow *f)
+static void fell_silent(struct lane *l, struct flow *f)
 {
     f->proven = 0;
     look_up_again(l, f);
@@ -263,7 +263,7 @@ static void fell_silent(struct kedge_lane *l, struct flow *f)
     flow_suspect(l, f);
 }
 
-static void is_trusted_again(struct kedge_lane *l, struct flow *f)
+static void is_trusted_again(struct lane *l, struct flow *f)
 {
     f->suspect = 0;
     if (f->apart)
@@ -273,7 +273,7 @@ static void is_trusted_again(struct kedge_lane *l, struct flow *f)
 }
 
 /* Of its own, so that those that end well are the shorter. */
-static void completed_badly(struct kedge_lane *l, struct flow *f, enum sign sign)
+static void completed_badly(struct lane *l, struct flow *f, enum sign sign)
 {
     if (sign == SIGN_SILENCE)
         fell_silent(l, f);
@@ -284,7 +284,7 @@ static void completed_badly(struct kedge_lane *l, struct flow *f, enum sign sign
         flows_rejoin(l, f->tenant_slot); /* another one may have its turn */
 }
 
-void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
+void flow_completed(struct lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
     if (f->draining && f->outstanding == 0)
@@ -301,7 +301,7 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 }
 
 /* How long what is out takes at the port's rate. */
-static uint64_t transfer_ns(const struct kedge_lane *l)
+static uint64_t transfer_ns(const struct lane *l)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < l->phys_room; i++)
@@ -311,7 +311,7 @@ static uint64_t transfer_ns(const struct kedge_lane *l)
 
 /* What is out has been silent for longer than it may take to be answered. Apart from its caller,
  * since with few requests out it is not asked. */
-static __attribute__((noinline)) bool is_silent(struct kedge_lane *l, struct flow *f)
+static __attribute__((noinline)) bool is_silent(struct lane *l, struct flow *f)
 {
     const uint64_t silent_ns = l->now_ns - f->since_ns;
     if (!f->suspect && l->now_ns >= l->trust_ns && silent_ns > l->config.suspect_ns &&
@@ -323,7 +323,7 @@ static __attribute__((noinline)) bool is_silent(struct kedge_lane *l, struct flo
 /* Whether nothing may be posted to it now: it is silent, and what is out already is enough to find
  * out when it speaks again. Picks the DCI where something may be. With rc its connection is its
  * own, and what waits there is in nobody's way. */
-bool flow_is_stuck(struct kedge_lane *l, struct flow *f)
+bool flow_is_stuck(struct lane *l, struct flow *f)
 {
     if (l->config.rc)
         return false;

@@ -23,38 +23,38 @@ enum {
     TRIES = 2,
     ROOM_PART = 8 /* with rc so much of the connections is left for requests */
 };
-static const uint64_t SEEK_NS = 5 * KEDGE_NS_PER_S;
+static const uint64_t SEEK_NS = 5 * BASE_NS_PER_S;
 
 /* ---- its end
  * --------------------------------------------------------------------------------------------- */
 
-static void drop_path(struct kedge_lane *l)
+static void drop_path(struct lane *l)
 {
     struct flow *f = &l->proof.flow;
     if (f->link != NULL)
         flow_drop_link(l, f);
     if (f->ah != NULL)
-        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
     f->ah = NULL;
     f->used = 0;
 }
 
-static void answer_proof(struct kedge_lane *l, int status)
+static void answer_proof(struct lane *l, int status)
 {
     struct proof *p = &l->proof;
     COUNT(l, proofs_failed, status != 0 && status != -EAGAIN && status != -ENOENT);
     drop_path(l);
     p->state = PROOF_IDLE;
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_PROVED,
-                                             .proved = {.tag = p->tag, .status = status}});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_PROVED,
+                                            .proved = {.tag = p->tag, .status = status}});
     l->did++;
 }
 
 /* Once more with a record that is looked up now; the second time it is believed. */
-static void fail_proof(struct kedge_lane *l, int status)
+static void fail_proof(struct lane *l, int status)
 {
     struct proof *p = &l->proof;
-    if (p->metaserver != KEDGE_PROVE_ENDPOINT || ++p->tries == TRIES) {
+    if (p->metaserver != LANE_PROVE_ENDPOINT || ++p->tries == TRIES) {
         answer_proof(l, status);
         return;
     }
@@ -70,8 +70,8 @@ static void fail_proof(struct kedge_lane *l, int status)
 /* ---- the READ
  * -------------------------------------------------------------------------------------------- */
 
-static bool post_proof(struct kedge_lane *l, struct phys *at, struct flow *f, uint32_t lkey,
-                       const struct kedge_fab_wr *fab)
+static bool post_proof(struct lane *l, struct phys *at, struct flow *f, uint32_t lkey,
+                       const struct fab_wr *fab)
 {
     struct proof *p = &l->proof;
     if (!wire_has_room(at))
@@ -88,8 +88,8 @@ static bool post_proof(struct kedge_lane *l, struct phys *at, struct flow *f, ui
     w->flow = f;
     w->signaled = 1;
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)scratch * KEDGE_TABLE_SPAN_BYTES,
-                                 .length = KEDGE_TABLE_SPAN_BYTES,
+                                         (uint64_t)scratch * SCHEMA_TABLE_SPAN_BYTES,
+                                 .length = SCHEMA_TABLE_SPAN_BYTES,
                                  .lkey = lkey};
     w->fab = *fab;
     w->fab.sg_list = w->sge;
@@ -103,11 +103,11 @@ static bool post_proof(struct kedge_lane *l, struct phys *at, struct flow *f, ui
     return true;
 }
 
-void proof_done(struct kedge_lane *l, enum ibv_wc_status status)
+void proof_done(struct lane *l, enum ibv_wc_status status)
 {
     struct proof *p = &l->proof;
     scratch_give(l, p->scratch);
-    if (p->metaserver != KEDGE_PROVE_ENDPOINT && p->at < l->metaservers &&
+    if (p->metaserver != LANE_PROVE_ENDPOINT && p->at < l->metaservers &&
         l->metaserver[p->at].number == p->metaserver)
         lookup_heard(l, p->at, status);
     p->result = status == IBV_WC_SUCCESS         ? 0
@@ -124,7 +124,7 @@ void proof_done(struct kedge_lane *l, enum ibv_wc_status status)
 /* ---- a metaserver
  * ---------------------------------------------------------------------------------------- */
 
-static void seek_metaserver(struct kedge_lane *l)
+static void seek_metaserver(struct lane *l)
 {
     struct proof *p = &l->proof;
     for (p->at = 0; p->at < l->metaservers; p->at++)
@@ -143,15 +143,14 @@ static void seek_metaserver(struct kedge_lane *l)
         answer_proof(l, -ETIMEDOUT);
         return;
     }
-    const struct kedge_lane_metaserver *m = &l->metaserver[p->at];
+    const struct lane_metaserver *m = &l->metaserver[p->at];
     struct phys *at = l->config.rc ? l->metaserver_phys[p->at] : &l->phys[l->system_phys];
-    const uint32_t home = kedge_endpoint_home(&m->table, l->config.gid, l->config.pool);
-    const struct kedge_fab_wr fab = {.key.rkey = m->table.rkey,
-                                     .remote_addr =
-                                         m->table.addr + (uint64_t)home * KEDGE_RECORD_BYTES,
-                                     .ah = m->ah,
-                                     .dest_qpn = m->dctn,
-                                     .dc_key = m->dc_key};
+    const uint32_t home = schema_endpoint_home(&m->table, l->config.gid, l->config.pool);
+    const struct fab_wr fab = {.key.rkey = m->table.rkey,
+                               .remote_addr = m->table.addr + (uint64_t)home * SCHEMA_RECORD_BYTES,
+                               .ah = m->ah,
+                               .dest_qpn = m->dctn,
+                               .dc_key = m->dc_key};
     (void)post_proof(l, at, NULL, l->res.scratch_system_lkey, &fab);
 }
 
@@ -159,14 +158,14 @@ static void seek_metaserver(struct kedge_lane *l)
  * ----------------------------------------------------------------------------------------- */
 
 /* 0: its record is known, of whatever age in the first try; -EINPROGRESS: not yet. */
-static int seek_record(struct kedge_lane *l)
+static int seek_record(struct lane *l)
 {
     struct proof *p = &l->proof;
     if (lookup_is_under_way(l, p->gid))
         return -EINPROGRESS;
     if (p->asked || p->tries == 0) {
-        const bool known = kedge_peers_find(l->res.peers, p->gid, l->config.pool, &p->peer_slot,
-                                            &p->peer_gen) == 0;
+        const bool known = schema_peers_find(l->res.peers, p->gid, l->config.pool, &p->peer_slot,
+                                             &p->peer_gen) == 0;
         if (known || p->asked) /* the lookup is over */
             return known ? 0 : lookup_has_whom_to_ask(l) ? -ENOENT : -EAGAIN;
     }
@@ -176,25 +175,25 @@ static int seek_record(struct kedge_lane *l)
 }
 
 /* Since the path was asked for its place may have become another's. */
-static int same_life(const struct kedge_lane *l)
+static int same_life(const struct lane *l)
 {
     const struct proof *p = &l->proof;
     uint32_t slot, gen;
-    return kedge_peers_find(l->res.peers, p->gid, l->config.pool, &slot, &gen) == 0 &&
+    return schema_peers_find(l->res.peers, p->gid, l->config.pool, &slot, &gen) == 0 &&
                    slot == p->peer_slot && gen == p->peer_gen
                ? 0
                : -EAGAIN;
 }
 
 /* Somebody else's that goes to it, or NULL. */
-static struct flow *others_flow(const struct kedge_lane *l)
+static struct flow *others_flow(const struct lane *l)
 {
     struct flow *f = l->peers[l->proof.peer_slot].flow;
     return f != NULL && f->peer_gen == l->proof.peer_gen ? f : NULL;
 }
 
 /* A spare initiator; where the pool has none at all, the probing one while nobody uses it. */
-static struct phys *find_spare(struct kedge_lane *l)
+static struct phys *find_spare(struct lane *l)
 {
     for (uint32_t i = 0; i < l->spare_count; i++) {
         struct phys *at = &l->phys[l->spare[i]];
@@ -205,14 +204,14 @@ static struct phys *find_spare(struct kedge_lane *l)
     return l->res.spares == 0 && last->head == last->tail ? last : NULL;
 }
 
-static bool has_room_for_link(const struct kedge_lane *l)
+static bool has_room_for_link(const struct lane *l)
 {
     const uint32_t most = l->config.max_links;
     return l->links + 1 + most / ROOM_PART < most;
 }
 
 /* Whether there is a way; else one is asked for, unless *status says why not. */
-static bool has_own_path(struct kedge_lane *l, int *status)
+static bool has_own_path(struct lane *l, int *status)
 {
     struct proof *p = &l->proof;
     struct flow *f = &p->flow;
@@ -234,21 +233,21 @@ static bool has_own_path(struct kedge_lane *l, int *status)
     return false;
 }
 
-void proof_path(struct kedge_lane *l, int status)
+void proof_path(struct lane *l, int status)
 {
     l->proof.path_status = status;
     l->housekeeping_ns = 0;
 }
 
-static void read_endpoint(struct kedge_lane *l, struct flow *f)
+static void read_endpoint(struct lane *l, struct flow *f)
 {
     const struct proof *p = &l->proof;
     const struct peer *peer = &l->peers[p->peer_slot];
-    const struct kedge_fab_wr fab = {.key.rkey = peer->mr_rkey,
-                                     .remote_addr = peer->mr_addr,
-                                     .ah = f->ah,
-                                     .dest_qpn = peer->dctn,
-                                     .dc_key = peer->dc_key};
+    const struct fab_wr fab = {.key.rkey = peer->mr_rkey,
+                               .remote_addr = peer->mr_addr,
+                               .ah = f->ah,
+                               .dest_qpn = peer->dctn,
+                               .dc_key = peer->dc_key};
     (void)post_proof(l, l->config.rc ? f->link : find_spare(l), f, l->res.scratch_lkey, &fab);
 }
 
@@ -262,7 +261,7 @@ static int meaning_of_path(int status)
                                                  : -EHOSTUNREACH;
 }
 
-static void seek_endpoint(struct kedge_lane *l)
+static void seek_endpoint(struct lane *l)
 {
     struct proof *p = &l->proof;
     if (p->flow.want_path)
@@ -299,10 +298,10 @@ static void seek_endpoint(struct kedge_lane *l)
 /* ---- all of it
  * ------------------------------------------------------------------------------------------- */
 
-void proof_begin(struct kedge_lane *l, const struct kedge_command *c)
+void proof_begin(struct lane *l, const struct lane_command *c)
 {
     struct proof *p = &l->proof;
-    KEDGE_ASSERT(p->state == PROOF_IDLE && !p->flow.used);
+    BASE_ASSERT(p->state == PROOF_IDLE && !p->flow.used);
     p->state = PROOF_SEEKS;
     p->asked = p->tries = 0;
     p->tag = c->prove.tag;
@@ -313,12 +312,12 @@ void proof_begin(struct kedge_lane *l, const struct kedge_command *c)
     l->housekeeping_ns = 0;
 }
 
-bool proof_is_due(const struct kedge_lane *l)
+bool proof_is_due(const struct lane *l)
 {
     return l->proof.state == PROOF_SEEKS || l->proof.state == PROOF_ENDS;
 }
 
-void proof_go_on(struct kedge_lane *l)
+void proof_go_on(struct lane *l)
 {
     struct proof *p = &l->proof;
     if (p->state == PROOF_ENDS) {
@@ -328,7 +327,7 @@ void proof_go_on(struct kedge_lane *l)
             fail_proof(l, p->result);
         return;
     }
-    if (p->metaserver != KEDGE_PROVE_ENDPOINT)
+    if (p->metaserver != LANE_PROVE_ENDPOINT)
         seek_metaserver(l);
     else
         seek_endpoint(l);

@@ -9,7 +9,7 @@
 #include "fabric/fabric.h"
 #include "flow.h"
 
-struct kedge_command;
+struct lane_command;
 struct wr;
 
 enum {
@@ -39,12 +39,12 @@ struct proof {
     struct flow flow; /* its own way to the endpoint: nobody else's goes or waits for it */
 };
 
-void proof_begin(struct kedge_lane *l, const struct kedge_command *c);
+void proof_begin(struct lane *l, const struct lane_command *c);
 /* In each housekeeping, while it is due. */
-bool proof_is_due(const struct kedge_lane *l);
-void proof_go_on(struct kedge_lane *l);
+bool proof_is_due(const struct lane *l);
+void proof_go_on(struct lane *l);
 /* The path that it asked for has come, or has not. */
-void proof_path(struct kedge_lane *l, int status);
-void proof_done(struct kedge_lane *l, enum ibv_wc_status answer);
+void proof_path(struct lane *l, int status);
+void proof_done(struct lane *l, enum ibv_wc_status answer);
 
 #endif

@@ -6,7 +6,7 @@
 /* ---- how many
  * ---------------------------------------------------------------------------------------- */
 
-bool quota_take(struct kedge_lane_quota *quota, enum kedge_quota which, _Atomic uint32_t *used,
+bool quota_take(struct lane_quota *quota, enum lane_quota_kind which, _Atomic uint32_t *used,
                 uint32_t most)
 {
     if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) < most)
@@ -27,7 +27,7 @@ void quota_give(_Atomic uint32_t *used)
 /* The generic cell rate algorithm (ITU-T I.371): a bucket of tokens whose whole state is one word,
  * the time at which what was asked so far has been paid for, each operation with its part of a
  * second. That time is never further ahead than so many seconds. */
-static bool pay_operation(struct kedge_lane_quota *quota, uint64_t now_ns, unsigned seconds)
+static bool pay_operation(struct lane_quota *quota, uint64_t now_ns, unsigned seconds)
 {
     const uint64_t second = 1000000000;
     const uint64_t rate = atomic_load_explicit(&quota->control_ops_per_s, memory_order_relaxed);
@@ -44,15 +44,15 @@ static bool pay_operation(struct kedge_lane_quota *quota, uint64_t now_ns, unsig
     return true;
 }
 
-bool kedge_quota_ask(struct kedge_lane_quota *quota, uint64_t now_ns)
+bool lane_quota_ask(struct lane_quota *quota, uint64_t now_ns)
 {
     const bool paid = pay_operation(quota, now_ns, 1);
-    atomic_fetch_add_explicit(paid ? &quota->control_ops : &quota->refused[KEDGE_QUOTA_CONTROL_OPS],
+    atomic_fetch_add_explicit(paid ? &quota->control_ops : &quota->refused[LANE_QUOTA_CONTROL_OPS],
                               1, memory_order_relaxed);
     return paid;
 }
 
-void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns)
+void quota_charge(struct lane_quota *quota, uint64_t now_ns)
 {
     (void)pay_operation(quota, now_ns, 2);
     atomic_fetch_add_explicit(&quota->control_ops, 1, memory_order_relaxed);

@@ -9,32 +9,32 @@
 enum { READDRESSED = 64 /* flows, in one pass */ };
 
 /* Its record goes over with its key; nobody who READs the former table renews a lease by it. */
-static bool move_region(struct kedge_lane *l, struct kedge_table *to, const struct region *region)
+static bool move_region(struct lane *l, struct schema_table *to, const struct region *region)
 {
-    struct kedge_table *from = l->res.mr_table;
-    struct kedge_mr_record r;
+    struct schema_table *from = l->res.mr_table;
+    struct schema_mr_record r;
     const uint8_t *window =
-        from->slots + (size_t)kedge_mr_home(&from->desc, region->vkey) * KEDGE_RECORD_BYTES;
-    if (kedge_mr_find(&from->desc, window, region->vkey, &r) != 0)
+        from->slots + (size_t)schema_mr_home(&from->desc, region->vkey) * SCHEMA_RECORD_BYTES;
+    if (schema_mr_find(&from->desc, window, region->vkey, &r) != 0)
         return false;
-    (void)kedge_table_remove(from, &r);
-    return kedge_table_put(to, &r) >= 0;
+    (void)schema_table_remove(from, &r);
+    return schema_table_put(to, &r) >= 0;
 }
 
-static uint32_t move_regions(struct kedge_lane *l, struct kedge_table *to)
+static uint32_t move_regions(struct lane *l, struct schema_table *to)
 {
     uint32_t lost = 0;
     for (uint32_t i = 0; i < l->config.max_sessions; i++) {
         struct session *s = &l->sessions[i];
         for (uint32_t k = 0; s->state != SESSION_NONE && k < region_places(s); k++)
-            if (s->regions[k].lease.state == KEDGE_LEASE_LIVE)
+            if (s->regions[k].lease.state == LANE_LEASE_LIVE)
                 lost += !move_region(l, to, &s->regions[k]);
     }
     l->res.mr_table = to;
     return lost;
 }
 
-void lane_readdress(struct kedge_lane *l, const struct kedge_command *c)
+void lane_readdress(struct lane *l, const struct lane_command *c)
 {
     memcpy(l->config.gid, c->readdress.gid, sizeof l->config.gid);
     l->config.incarnation = c->readdress.incarnation;
@@ -49,11 +49,11 @@ void lane_readdress(struct kedge_lane *l, const struct kedge_command *c)
 
 /* A few at a time: there may be more of them than the control side's ring of events holds. What is
  * posted with a former path meanwhile ends or goes again as on any that breaks. */
-void lane_readdress_go_on(struct kedge_lane *l)
+void lane_readdress_go_on(struct lane *l)
 {
-    const uint32_t high = kedge_lane_destinations(l);
+    const uint32_t high = lane_destinations(l);
     for (uint32_t i = 0; i < READDRESSED && l->readdress_hand < high; i++) {
-        if (kedge_spsc_count(l->events) >= LANE_PATHS)
+        if (base_spsc_count(l->events) >= LANE_PATHS)
             return;
         struct flow *f = &l->flows[l->readdress_hand++];
         if (f->used)
@@ -64,7 +64,7 @@ void lane_readdress_go_on(struct kedge_lane *l)
     if (l->proof.flow.used)
         flow_readdress(l, &l->proof.flow);
     for (; l->readdressing > 0; l->readdressing--)
-        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_READDRESSED,
-                                                 .reason = l->readdress_lost});
+        lane_event_push(
+            l, &(struct lane_event){.kind = LANE_EVENT_READDRESSED, .reason = l->readdress_lost});
     l->readdress_lost = 0;
 }

@@ -12,7 +12,7 @@ static const uint64_t SHARES_NS = 1000000;
 /* Stretched by as much as a clock may be wrong, and while this host's is in doubt by an eighth
  * more: it may run too fast, by a tenth at most, since the kernel slews no faster
  * (clock_adjtime(2)). */
-uint64_t region_wait_ns(const struct kedge_lane *l)
+uint64_t region_wait_ns(const struct lane *l)
 {
     const uint64_t wait_ns = l->config.mr_lease_ns + l->config.mr_lease_ns / 1000 + 1;
     return l->lease_now_ns == LANE_NEVER ? wait_ns + wait_ns / 8 : wait_ns;
@@ -29,7 +29,7 @@ enum { WORDS = 6 };
 
 void region_show(struct region *region)
 {
-    const struct kedge_lane_lease *e = &region->lease;
+    const struct lane_lease *e = &region->lease;
     const uint64_t word[WORDS] = {e->state | (uint64_t)e->revoked << 8 | (uint64_t)e->fenced << 9 |
                                       (uint64_t)e->own << 10 | (uint64_t)e->number << 32,
                                   e->arena | (uint64_t)e->access << 32,
@@ -45,13 +45,12 @@ void region_show(struct region *region)
     atomic_store_explicit(&region->shown_seq, seq + 2, memory_order_release);
 }
 
-uint32_t kedge_lane_leases(const struct kedge_lane_memory *memory)
+uint32_t lane_leases(const struct lane_memory *memory)
 {
     return atomic_load_explicit(&memory->regions_high, memory_order_acquire);
 }
 
-bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
-                      struct kedge_lane_lease *out)
+bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out)
 {
     const struct region *region = &memory->regions[index];
     uint64_t word[WORDS];
@@ -62,18 +61,18 @@ bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
             word[i] = atomic_load_explicit(&region->shown_word[i], memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
     } while (seq % 2 != 0 || atomic_load_explicit(&region->shown_seq, memory_order_relaxed) != seq);
-    *out = (struct kedge_lane_lease){.state = (enum kedge_lease_state)(word[0] & 0xff),
-                                     .revoked = (word[0] >> 8 & 1) != 0,
-                                     .fenced = (word[0] >> 9 & 1) != 0,
-                                     .own = (word[0] >> 10 & 1) != 0,
-                                     .number = (uint32_t)(word[0] >> 32),
-                                     .arena = (uint32_t)word[1],
-                                     .access = (uint32_t)(word[1] >> 32),
-                                     .offset = word[2],
-                                     .length = word[3],
-                                     .born_ns = word[4],
-                                     .due_ns = word[5]};
-    return out->state != KEDGE_LEASE_NONE;
+    *out = (struct lane_lease){.state = (enum lane_lease_state)(word[0] & 0xff),
+                               .revoked = (word[0] >> 8 & 1) != 0,
+                               .fenced = (word[0] >> 9 & 1) != 0,
+                               .own = (word[0] >> 10 & 1) != 0,
+                               .number = (uint32_t)(word[0] >> 32),
+                               .arena = (uint32_t)word[1],
+                               .access = (uint32_t)(word[1] >> 32),
+                               .offset = word[2],
+                               .length = word[3],
+                               .born_ns = word[4],
+                               .due_ns = word[5]};
+    return out->state != LANE_LEASE_NONE;
 }
 
 /* ---- coming -------------------------------------------------------------------------------- */
@@ -121,28 +120,28 @@ static struct region *free_region(struct session *s)
 
 /* A key that the table does not have yet; a full window gets another draw (design: "Metadata that
  * is READ"). */
-static int put_under_a_new_key(struct kedge_lane *l, struct kedge_mr_record *r)
+static int put_under_a_new_key(struct lane *l, struct schema_mr_record *r)
 {
-    struct kedge_table *t = l->res.mr_table;
+    struct schema_table *t = l->res.mr_table;
     for (int draw = 0; draw < 16; draw++) {
-        struct kedge_mr_record known;
+        struct schema_mr_record known;
         int status = l->random_fill(l->random_user, &r->vkey, sizeof r->vkey);
         if (status != 0)
             return status;
         const uint8_t *window =
-            t->slots + (size_t)kedge_mr_home(&t->desc, r->vkey) * KEDGE_RECORD_BYTES;
-        if (r->vkey == 0 || kedge_mr_find(&t->desc, window, r->vkey, &known) != -ENOENT)
+            t->slots + (size_t)schema_mr_home(&t->desc, r->vkey) * SCHEMA_RECORD_BYTES;
+        if (r->vkey == 0 || schema_mr_find(&t->desc, window, r->vkey, &known) != -ENOENT)
             continue;
-        if (kedge_table_put(t, r) >= 0)
+        if (schema_table_put(t, r) >= 0)
             return 0;
     }
     return -ENOSPC;
 }
 
-enum { ACCESS = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC };
-static const uint32_t KINDS = KEDGE_REG_FENCED | KEDGE_REG_LEASE_ONLY;
+enum { ACCESS = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC };
+static const uint32_t KINDS = SCHEMA_REG_FENCED | SCHEMA_REG_LEASE_ONLY;
 
-static bool is_sound(const struct session *s, const struct kedge_sq_desc *d)
+static bool is_sound(const struct session *s, const struct schema_sq_desc *d)
 {
     const uint32_t arena = d->reg_mr.arena;
     const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
@@ -153,22 +152,22 @@ static bool is_sound(const struct session *s, const struct kedge_sq_desc *d)
 }
 
 /* Whether it gets a registration of its own. */
-static bool has_own(const struct kedge_lane *l, const struct kedge_sq_desc *d)
+static bool has_own(const struct lane *l, const struct schema_sq_desc *d)
 {
-    return (d->reg_mr.access & KEDGE_REG_FENCED) != 0 ||
-           (l->config.own_regions && (d->reg_mr.access & KEDGE_REG_LEASE_ONLY) == 0);
+    return (d->reg_mr.access & SCHEMA_REG_FENCED) != 0 ||
+           (l->config.own_regions && (d->reg_mr.access & SCHEMA_REG_LEASE_ONLY) == 0);
 }
 
 /* Whether hardware refuses what comes too late for it, whatever the clock of who sends it says: its
  * own registration is gone by then, or the device keeps to the deadline of each request. */
-static uint16_t backed_flag(const struct kedge_lane *l, const struct kedge_sq_desc *d)
+static uint16_t backed_flag(const struct lane *l, const struct schema_sq_desc *d)
 {
-    return has_own(l, d) || l->config.deadlines ? KEDGE_RECORD_BACKED : 0;
+    return has_own(l, d) || l->config.deadlines ? SCHEMA_RECORD_BACKED : 0;
 }
 
 /* A peer checks that an atomic is aligned by the name of the region, and devices by its place: a
  * request that is good by the one and not by the other would break a queue pair. */
-static bool is_congruent(const struct session *s, const struct kedge_sq_desc *d)
+static bool is_congruent(const struct session *s, const struct schema_sq_desc *d)
 {
     const uint64_t place = s->arena[d->reg_mr.arena].iova + d->reg_mr.offset;
     return ((d->reg_mr.vaddr ^ place) & 7) == 0;
@@ -180,18 +179,18 @@ static bool is_congruent(const struct session *s, const struct kedge_sq_desc *d)
  * as regions come and go: there may be hundreds of tenants. Reserves are the control side's, and
  * change at any time: so all are looked at anew now and then. ---- */
 
-static uint32_t has_mrs(const struct kedge_lane_quota *q)
+static uint32_t has_mrs(const struct lane_quota *q)
 {
     return atomic_load_explicit(&q->mrs, memory_order_relaxed);
 }
 
-static uint32_t lacks_mrs(const struct kedge_lane_quota *q)
+static uint32_t lacks_mrs(const struct lane_quota *q)
 {
-    return kedge_reserve_lacks(has_mrs(q),
-                               atomic_load_explicit(&q->reserved_mrs, memory_order_relaxed));
+    return lane_reserve_lacks(has_mrs(q),
+                              atomic_load_explicit(&q->reserved_mrs, memory_order_relaxed));
 }
 
-static void look_at_shares(struct kedge_lane *l)
+static void look_at_shares(struct lane *l)
 {
     l->shares.used = l->shares.kept = 0;
     l->shares.due_ns = l->now_ns + SHARES_NS;
@@ -203,42 +202,42 @@ static void look_at_shares(struct kedge_lane *l)
 }
 
 /* Whether the others' reserves leave room for one more of its tenant's (agent/reserve.h). */
-static bool has_room(struct kedge_lane *l, const struct session *s)
+static bool has_room(struct lane *l, const struct session *s)
 {
     if (l->config.quotas == NULL)
         return true;
     if (l->now_ns >= l->shares.due_ns)
         look_at_shares(l);
-    return kedge_reserve_leaves(l->config.max_mrs, l->shares.used, l->shares.kept,
-                                lacks_mrs(s->quota));
+    return lane_reserve_leaves(l->config.max_mrs, l->shares.used, l->shares.kept,
+                               lacks_mrs(s->quota));
 }
 
-static bool take_share(struct kedge_lane *l, const struct session *s)
+static bool take_share(struct lane *l, const struct session *s)
 {
-    struct kedge_lane_quota *q = s->quota;
+    struct lane_quota *q = s->quota;
     const bool lacked = lacks_mrs(q) > 0;
-    if (!quota_take(q, KEDGE_QUOTA_MRS, &q->mrs, q->max_mrs))
+    if (!quota_take(q, LANE_QUOTA_MRS, &q->mrs, q->max_mrs))
         return false;
     l->shares.used++;
     l->shares.kept -= lacked && l->shares.kept > 0;
     return true;
 }
 
-void region_give_share(struct kedge_lane *l, const struct session *s)
+void region_give_share(struct lane *l, const struct session *s)
 {
     quota_give(&s->quota->mrs);
     l->shares.used -= l->shares.used > 0;
     l->shares.kept += lacks_mrs(s->quota) > 0;
 }
 
-int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
-               uint32_t *vkey, uint8_t secret[16])
+int region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d, uint32_t *vkey,
+               uint8_t secret[16])
 {
     if (!is_sound(s, d))
         return -EINVAL;
     if (!is_congruent(s, d))
         return -EFAULT;
-    if ((d->reg_mr.access & KEDGE_RECORD_ATOMIC) != 0 && !s->caps->atomics)
+    if ((d->reg_mr.access & SCHEMA_RECORD_ATOMIC) != 0 && !s->caps->atomics)
         return -EOPNOTSUPP;
     if (!has_own(l, d) && (s->forced_arenas >> d->reg_mr.arena & 1) != 0) {
         s->registering.asked = *d;
@@ -250,31 +249,30 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
         return -ENOSPC;
     if (region == NULL || !take_share(l, s))
         return -EDQUOT;
-    const struct kedge_lane_arena *arena = &s->arena[d->reg_mr.arena];
-    const struct kedge_lane_arena at = {.rkey = arena->rkey,
-                                        .iova = arena->iova + d->reg_mr.offset};
+    const struct lane_arena *arena = &s->arena[d->reg_mr.arena];
+    const struct lane_arena at = {.rkey = arena->rkey, .iova = arena->iova + d->reg_mr.offset};
     if (!has_own(l, d))
         return region_publish(l, s, region, d, &at, vkey, secret);
     fenced_want(l, s, region, d);
     return -EINPROGRESS;
 }
 
-int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
-                   const struct kedge_sq_desc *d, const struct kedge_lane_arena *at, uint32_t *vkey,
+int region_publish(struct lane *l, struct session *s, struct region *region,
+                   const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
                    uint8_t secret[16])
 {
-    const bool fenced = (d->reg_mr.access & KEDGE_REG_FENCED) != 0;
+    const bool fenced = (d->reg_mr.access & SCHEMA_REG_FENCED) != 0;
     const uint32_t arena = d->reg_mr.arena, access = d->reg_mr.access & ACCESS;
     const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
-    struct kedge_mr_record r = {
+    struct schema_mr_record r = {
         .tenant = s->tenant,
         .vaddr = d->reg_mr.vaddr,
         .raddr = at->iova,
         .length = length,
         .rkey = at->rkey,
         .pool = l->config.pool,
-        .flags = (uint16_t)(KEDGE_RECORD_LIVE | access | backed_flag(l, d) |
-                            kedge_record_lease_flags(l->config.mr_lease_ns)),
+        .flags = (uint16_t)(SCHEMA_RECORD_LIVE | access | backed_flag(l, d) |
+                            schema_record_lease_flags(l->config.mr_lease_ns)),
     };
     int status = l->random_fill(l->random_user, r.secret, sizeof r.secret);
     if (status == 0)
@@ -287,15 +285,15 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
     take_place(s, region);
     region->rkey = r.rkey;
     region->hurried = false;
-    region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_LIVE,
-                                              .own = has_own(l, d),
-                                              .fenced = fenced,
-                                              .number = ++s->registered,
-                                              .arena = arena,
-                                              .access = access,
-                                              .offset = offset,
-                                              .length = length,
-                                              .born_ns = l->now_ns};
+    region->lease = (struct lane_lease){.state = LANE_LEASE_LIVE,
+                                        .own = has_own(l, d),
+                                        .fenced = fenced,
+                                        .number = ++s->registered,
+                                        .arena = arena,
+                                        .access = access,
+                                        .offset = offset,
+                                        .length = length,
+                                        .born_ns = l->now_ns};
     region_show(region);
     s->regions_used++;
     s->exported |= !fenced;
@@ -307,11 +305,11 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
 
 /* ---- going --------------------------------------------------------------------------------- */
 
-void region_withdraw(struct kedge_lane *l, struct session *s, struct region *region)
+void region_withdraw(struct lane *l, struct session *s, struct region *region)
 {
-    struct kedge_mr_record r = {.vkey = region->vkey};
-    (void)kedge_table_remove(l->res.mr_table, &r);
-    region->lease.state = KEDGE_LEASE_WITHDRAWING;
+    struct schema_mr_record r = {.vkey = region->vkey};
+    (void)schema_table_remove(l->res.mr_table, &r);
+    region->lease.state = LANE_LEASE_WITHDRAWING;
     region_give_share(l, s);
     COUNT(l, mrs, -1);
 }
@@ -321,32 +319,32 @@ void region_free(struct session *s, struct region *region)
     give_place(s, region);
     region->vkey = 0;
     region->by = 0;
-    region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_NONE};
+    region->lease = (struct lane_lease){.state = LANE_LEASE_NONE};
     region_show(region);
     s->regions_used--;
 }
 
 struct region *region_find(const struct session *s, uint32_t vkey)
 {
-    const struct kedge_lane_memory *m = s->memory;
+    const struct lane_memory *m = s->memory;
     for (uint32_t i = m->region_first[vkey & m->region_mask]; i != 0; i = m->region_next[i - 1])
         if (s->regions[i - 1].vkey == vkey)
             return &s->regions[i - 1];
     return NULL;
 }
 
-void region_remove(struct kedge_lane *l, struct session *s, struct region *region, uint32_t place)
+void region_remove(struct lane *l, struct session *s, struct region *region, uint32_t place)
 {
     struct withdrawal *w = &s->memory->withdrawals[place];
-    if (region->lease.state == KEDGE_LEASE_REVOKED) {
+    if (region->lease.state == LANE_LEASE_REVOKED) {
         region_free(s, region);
         return;
     }
-    if (region->lease.state == KEDGE_LEASE_LIVE)
+    if (region->lease.state == LANE_LEASE_LIVE)
         region_withdraw(l, s, region);
     region->by = (uint8_t)(place + 1);
     w->left++;
-    if (region->lease.own && region->lease.state == KEDGE_LEASE_WAITING) {
+    if (region->lease.own && region->lease.state == LANE_LEASE_WAITING) {
         region->hurried = true; /* the end that the operator has begun is this one's */
     } else if (region_waits(region)) {
         w->lent++;
@@ -355,7 +353,7 @@ void region_remove(struct kedge_lane *l, struct session *s, struct region *regio
         region->tag = 0;
     }
     if (!region->lease.own)
-        region->lease.state = KEDGE_LEASE_WITHDRAWING;
+        region->lease.state = LANE_LEASE_WITHDRAWING;
     region_show(region);
 }
 
@@ -367,15 +365,15 @@ int region_status(const struct session *s, uint32_t vkey)
     return region->lease.revoked ? -EACCES : 0;
 }
 
-void regions_remove_all(struct kedge_lane *l, struct session *s)
+void regions_remove_all(struct lane *l, struct session *s)
 {
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region->lease.state == KEDGE_LEASE_NONE)
+        if (region->lease.state == LANE_LEASE_NONE)
             continue;
-        if (region->lease.state == KEDGE_LEASE_LIVE)
+        if (region->lease.state == LANE_LEASE_LIVE)
             region_withdraw(l, s, region);
-        region->lease.state = KEDGE_LEASE_WITHDRAWING;
+        region->lease.state = LANE_LEASE_WITHDRAWING;
         region->lease.due_ns = 0;
         region->by = 0;
         region_show(region);
@@ -386,7 +384,7 @@ void regions_remove_all(struct kedge_lane *l, struct session *s)
 void regions_free_all(struct session *s)
 {
     for (uint32_t i = 0; i < region_places(s); i++)
-        if (s->regions[i].lease.state != KEDGE_LEASE_NONE)
+        if (s->regions[i].lease.state != LANE_LEASE_NONE)
             region_free(s, &s->regions[i]);
 }
 
@@ -394,7 +392,7 @@ void regions_show_due(struct session *s, uint64_t due_ns)
 {
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region->lease.state == KEDGE_LEASE_NONE)
+        if (region->lease.state == LANE_LEASE_NONE)
             continue;
         region->lease.due_ns = due_ns;
         region_show(region);

@@ -26,15 +26,15 @@ static bool is_entry(const struct cached *e, const struct flow *f, uint32_t vkey
            e->peer_slot == f->peer_slot && e->peer_gen == f->peer_gen;
 }
 
-static struct cached *set_of(struct kedge_lane *l, const struct flow *f, uint32_t vkey)
+static struct cached *set_of(struct lane *l, const struct flow *f, uint32_t vkey)
 {
-    uint64_t hash = kedge_hash_u64((uint64_t)vkey << 32 | f->peer_slot, 1);
+    uint64_t hash = base_hash_u64((uint64_t)vkey << 32 | f->peer_slot, 1);
     return &l->cache[(hash & (l->config.mr_cache - 1)) & ~(uint64_t)(WAYS - 1)];
 }
 
 /* The entry of (peer, key), else one to be used for it, else NULL: all of the set are being READ.
  */
-static struct cached *find_entry(struct kedge_lane *l, const struct flow *f, uint32_t vkey)
+static struct cached *find_entry(struct lane *l, const struct flow *f, uint32_t vkey)
 {
     struct cached *set = set_of(l, f, vkey), *victim = NULL;
     for (int i = 0; i < WAYS; i++) {
@@ -53,11 +53,11 @@ static struct cached *find_entry(struct kedge_lane *l, const struct flow *f, uin
     return victim;
 }
 
-static struct kedge_table_desc table_of(struct kedge_lane *l, const struct flow *f)
+static struct schema_table_desc table_of(struct lane *l, const struct flow *f)
 {
     const struct peer *p = &l->peers[f->peer_slot];
-    const struct kedge_peer *shared = peer_shared(l, f->peer_slot);
-    struct kedge_endpoint_record r = {
+    const struct schema_peer *shared = peer_shared(l, f->peer_slot);
+    struct schema_endpoint_record r = {
         .pool = shared->pool,
         .incarnation = shared->incarnation,
         .udqpn_slots = (uint32_t)p->mr_log2 << 24,
@@ -66,10 +66,10 @@ static struct kedge_table_desc table_of(struct kedge_lane *l, const struct flow 
         .mr_table_rkey = p->mr_rkey,
     };
     memcpy(r.gid, shared->gid, sizeof r.gid);
-    return kedge_mr_table_desc(&r);
+    return schema_mr_table_desc(&r);
 }
 
-static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
+static bool start_read(struct lane *l, struct flow *f, struct cached *e)
 {
     struct phys *p = flow_phys(l, f);
     if (l->peers[f->peer_slot].mr_log2 == 0) { /* a node without regions */
@@ -88,7 +88,7 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
         return false;
     }
     const struct peer *peer = &l->peers[f->peer_slot];
-    struct kedge_table_desc d = table_of(l, f);
+    struct schema_table_desc d = table_of(l, f);
     e->reading = 1;
     e->scratch = (uint32_t)scratch;
     e->read_ns = l->now_ns;
@@ -96,18 +96,18 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
     w->flow = f;
     w->index = (uint32_t)(e - l->cache);
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)scratch * KEDGE_TABLE_SPAN_BYTES,
-                                 .length = KEDGE_TABLE_SPAN_BYTES,
+                                         (uint64_t)scratch * SCHEMA_TABLE_SPAN_BYTES,
+                                 .length = SCHEMA_TABLE_SPAN_BYTES,
                                  .lkey = l->res.scratch_lkey};
-    w->fab = (struct kedge_fab_wr){
-        .sg_list = w->sge,
-        .num_sge = 1,
-        .opcode = IBV_WR_RDMA_READ,
-        .key.rkey = d.rkey,
-        .remote_addr = d.addr + (uint64_t)kedge_mr_home(&d, e->record.vkey) * KEDGE_RECORD_BYTES,
-        .ah = f->ah,
-        .dest_qpn = peer->dctn,
-        .dc_key = peer->dc_key};
+    w->fab = (struct fab_wr){.sg_list = w->sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_READ,
+                             .key.rkey = d.rkey,
+                             .remote_addr = d.addr + (uint64_t)schema_mr_home(&d, e->record.vkey) *
+                                                         SCHEMA_RECORD_BYTES,
+                             .ah = f->ah,
+                             .dest_qpn = peer->dctn,
+                             .dc_key = peer->dc_key};
     w->signaled = 1;
     flow_posted(l, f);
     wire_chain(l, p, w);
@@ -116,14 +116,14 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
 }
 
 /* Of an owner whose lease is shorter than a request may take here nothing may be posted at all. */
-static bool is_too_short(const struct kedge_lane *l, const struct cached *e)
+static bool is_too_short(const struct lane *l, const struct cached *e)
 {
-    return kedge_record_lease_ns(e->record.flags) <= l->config.bound_ns + l->config.slack_ns;
+    return schema_record_lease_ns(e->record.flags) <= l->config.bound_ns + l->config.slack_ns;
 }
 
-static void believe_record(const struct kedge_lane *l, struct cached *e)
+static void believe_record(const struct lane *l, struct cached *e)
 {
-    const uint64_t lease_ns = kedge_record_lease_ns(e->record.flags);
+    const uint64_t lease_ns = schema_record_lease_ns(e->record.flags);
     const uint64_t usable_ns = is_too_short(l, e)
                                    ? l->config.mr_lease_ns / 4
                                    : lease_ns - l->config.bound_ns - l->config.slack_ns;
@@ -142,11 +142,11 @@ static void disbelieve_record(struct cached *e, enum cached_state state, uint64_
     e->sure_until_ns = 0;
 }
 
-void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
+void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct cached *e = &l->cache[w->index];
-    struct kedge_mr_record record;
-    const struct kedge_lane_config *c = &l->config;
+    struct schema_mr_record record;
+    const struct lane_config *c = &l->config;
     e->reading = e->guessed = 0;
     flow_news(l, w->flow);
     if (l->flows_apart > 0) /* others of the same peer may wait for it too */
@@ -160,9 +160,9 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         return;
     }
     const void *span =
-        (const uint8_t *)l->res.scratch.addr + (uint64_t)e->scratch * KEDGE_TABLE_SPAN_BYTES;
-    struct kedge_table_desc d = table_of(l, w->flow);
-    int status = kedge_mr_find(&d, span, e->record.vkey, &record);
+        (const uint8_t *)l->res.scratch.addr + (uint64_t)e->scratch * SCHEMA_TABLE_SPAN_BYTES;
+    struct schema_table_desc d = table_of(l, w->flow);
+    int status = schema_mr_find(&d, span, e->record.vkey, &record);
     scratch_give(l, e->scratch);
     if (status == 0) {
         e->state = CACHED_VALID;
@@ -182,7 +182,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         e->tries = 0;
 }
 
-void remote_doubt(struct kedge_lane *l, const struct wr *w)
+void remote_doubt(struct lane *l, const struct wr *w)
 {
     struct cached *set = set_of(l, w->flow, w->vkey);
     for (int i = 0; i < WAYS; i++)
@@ -192,18 +192,18 @@ void remote_doubt(struct kedge_lane *l, const struct wr *w)
 
 static uint16_t needed_flag(enum ibv_wr_opcode opcode)
 {
-    return opcode == IBV_WR_RDMA_READ    ? KEDGE_RECORD_READ
-           : opcode == IBV_WR_RDMA_WRITE ? KEDGE_RECORD_WRITE
-                                         : KEDGE_RECORD_ATOMIC;
+    return opcode == IBV_WR_RDMA_READ    ? SCHEMA_RECORD_READ
+           : opcode == IBV_WR_RDMA_WRITE ? SCHEMA_RECORD_WRITE
+                                         : SCHEMA_RECORD_ATOMIC;
 }
 
 /* Another tenant's key is answered like an unknown one. Of unknown ones it is the READ that counts
  * as a guess, not the requests that are refused by what it brought: a region may be gone, and who
  * used it not know. */
-static enum remote_answer refuse_key(struct kedge_lane *l, struct cached *e, struct wr *w,
+static enum remote_answer refuse_key(struct lane *l, struct cached *e, struct wr *w,
                                      uint32_t *reason)
 {
-    *reason = KEDGE_REASON_VKEY;
+    *reason = SCHEMA_REASON_VKEY;
     if (!e->guessed || e->state == CACHED_VALID) {
         e->guessed = 1;
         session_wrong_key(l, w->session);
@@ -211,13 +211,12 @@ static enum remote_answer refuse_key(struct kedge_lane *l, struct cached *e, str
     return REMOTE_REFUSED;
 }
 
-static bool is_for(const struct kedge_lane *l, const struct session *s,
-                   const struct kedge_mr_record *r)
+static bool is_for(const struct lane *l, const struct session *s, const struct schema_mr_record *r)
 {
     return r->tenant == s->tenant || grant_is_there(l, s, r->vkey, r->secret);
 }
 
-static void renew_later(struct kedge_lane *l, struct cached *e)
+static void renew_later(struct lane *l, struct cached *e)
 {
     for (uint32_t i = 0; i < l->renewals; i++)
         if (l->renewal[i] == e)
@@ -226,7 +225,7 @@ static void renew_later(struct kedge_lane *l, struct cached *e)
         l->renewal[l->renewals++] = e;
 }
 
-void remote_renew(struct kedge_lane *l)
+void remote_renew(struct lane *l)
 {
     for (uint32_t i = 0; i < l->renewals; i++) {
         struct cached *e = l->renewal[i];
@@ -242,7 +241,7 @@ void remote_renew(struct kedge_lane *l)
 }
 
 /* Of a record that is not sure. OK: it may be posted under all the same, and is being renewed. */
-static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, struct cached *e,
+static enum remote_answer look_closely(struct lane *l, struct flow *f, struct cached *e,
                                        struct wr *w, uint32_t *reason)
 {
     if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
@@ -255,11 +254,11 @@ static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, str
     if (e->state == CACHED_UNKNOWN || !is_for(l, w->session, &e->record))
         return refuse_key(l, e, w, reason);
     if (is_too_short(l, e)) {
-        *reason = KEDGE_REASON_LEASE;
+        *reason = SCHEMA_REASON_LEASE;
         return REMOTE_REFUSED;
     }
-    if (l->lease_now_ns == LANE_NEVER && !(e->record.flags & KEDGE_RECORD_BACKED)) {
-        *reason = KEDGE_REASON_CLOCK;
+    if (l->lease_now_ns == LANE_NEVER && !(e->record.flags & SCHEMA_RECORD_BACKED)) {
+        *reason = SCHEMA_REASON_CLOCK;
         return REMOTE_REFUSED;
     }
     if (!e->reading && l->now_ns >= e->sure_until_ns)
@@ -267,18 +266,17 @@ static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, str
     return REMOTE_OK;
 }
 
-void remote_clock_is_back(struct kedge_lane *l)
+void remote_clock_is_back(struct lane *l)
 {
     for (uint32_t i = 0; i < l->config.mr_cache; i++) {
         struct cached *e = &l->cache[i];
-        if (e->state == CACHED_VALID && !(e->record.flags & KEDGE_RECORD_BACKED))
+        if (e->state == CACHED_VALID && !(e->record.flags & SCHEMA_RECORD_BACKED))
             disbelieve_record(e, CACHED_FREE, 0);
         e->read_ns = 0; /* nor what is under way */
     }
 }
 
-enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
-                                  uint32_t *reason)
+enum remote_answer remote_resolve(struct lane *l, struct flow *f, struct wr *w, uint32_t *reason)
 {
     struct cached *e = find_entry(l, f, w->vkey);
     if (e == NULL)
@@ -288,16 +286,16 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
         if (answer != REMOTE_OK)
             return answer;
     }
-    const struct kedge_mr_record *r = &e->record;
+    const struct schema_mr_record *r = &e->record;
     if (!is_for(l, w->session, r))
         return refuse_key(l, e, w, reason);
     if (!(r->flags & needed_flag(w->fab.opcode))) {
-        *reason = KEDGE_REASON_ACCESS;
+        *reason = SCHEMA_REASON_ACCESS;
         return REMOTE_REFUSED;
     }
     if (w->remote_addr < r->vaddr || w->length > r->length ||
         w->remote_addr - r->vaddr > r->length - w->length) {
-        *reason = KEDGE_REASON_REMOTE_RANGE;
+        *reason = SCHEMA_REASON_REMOTE_RANGE;
         return REMOTE_REFUSED;
     }
     lease_stamp(w, e);

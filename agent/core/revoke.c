@@ -12,16 +12,16 @@
 
 #include "internal.h"
 
-static_assert(KEDGE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
+static_assert(LANE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
 
-static struct session *live_session(struct kedge_lane *l, uint32_t id)
+static struct session *live_session(struct lane *l, uint32_t id)
 {
     struct session *s = id < l->config.max_sessions ? &l->sessions[id] : NULL;
     return s != NULL && s->state == SESSION_LIVE ? s : NULL;
 }
 
 /* Nobody finds it from now on. Its worker hears of it when it looks, or sleeps. */
-static void take_region(struct kedge_lane *l, struct session *s, struct region *region)
+static void take_region(struct lane *l, struct session *s, struct region *region)
 {
     region_withdraw(l, s, region);
     region->lease.revoked = true;
@@ -32,27 +32,27 @@ static void take_region(struct kedge_lane *l, struct session *s, struct region *
     session_tell(l, s);
 }
 
-static bool is_named(const struct kedge_command *c, const struct kedge_lane_lease *e)
+static bool is_named(const struct lane_command *c, const struct lane_lease *e)
 {
     if (c->revoke.number != 0)
         return e->number == c->revoke.number;
     return e->own ? c->revoke.own : (c->revoke.arenas >> e->arena & 1) != 0;
 }
 
-void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
+void regions_revoke(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     uint32_t found = 0, taken = 0;
     for (uint32_t i = 0; s != NULL && i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        const struct kedge_lane_lease *e = &region->lease;
-        if (e->state == KEDGE_LEASE_NONE || !is_named(c, e))
+        const struct lane_lease *e = &region->lease;
+        if (e->state == LANE_LEASE_NONE || !is_named(c, e))
             continue;
         found++;
         if (c->revoke.force && e->own && region->by != 0)
             withdrawal_hurry(s, region);
         region->hurried |= c->revoke.force && e->own;
-        if (e->state != KEDGE_LEASE_LIVE)
+        if (e->state != LANE_LEASE_LIVE)
             continue;
         take_region(l, s, region);
         taken++;
@@ -70,23 +70,23 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
         }
     }
     bool none = s == NULL || (c->revoke.number != 0 && found == 0);
-    lane_event(l,
-               &(struct kedge_lane_event){
-                   .kind = KEDGE_EVENT_REVOKED,
-                   .session = c->session,
-                   .answer = {.tag = c->revoke.tag, .status = none ? -ENOENT : 0, .taken = taken}});
+    lane_event_push(
+        l, &(struct lane_event){
+               .kind = LANE_EVENT_REVOKED,
+               .session = c->session,
+               .answer = {.tag = c->revoke.tag, .status = none ? -ENOENT : 0, .taken = taken}});
 }
 
 /* ---- by the rule of the leases ------------------------------------------------------------- */
 
 static bool is_withdrawing(const struct region *region)
 {
-    return region->lease.revoked && region->lease.state == KEDGE_LEASE_WITHDRAWING &&
+    return region->lease.revoked && region->lease.state == LANE_LEASE_WITHDRAWING &&
            region->by == 0;
 }
 
 /* One fence at a time, of one registration, for all whose time is over. */
-static void want_fence(struct kedge_lane *l, struct session *s, uint32_t rkey)
+static void want_fence(struct lane *l, struct session *s, uint32_t rkey)
 {
     l->did++; /* so that the control side hears of it */
     s->revoke_tag = ++l->fences;
@@ -95,17 +95,17 @@ static void want_fence(struct kedge_lane *l, struct session *s, uint32_t rkey)
         if (!is_withdrawing(region) || region->rkey != rkey || region->lease.due_ns == 0 ||
             region->lease.due_ns > l->now_ns)
             continue;
-        region->lease.state = KEDGE_LEASE_WAITING;
+        region->lease.state = LANE_LEASE_WAITING;
         region->tag = s->revoke_tag;
         region_show(region);
     }
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
-                                             .session = s->id,
-                                             .fence = {rkey, s->revoke_tag}});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_WANT_FENCE,
+                                            .session = s->id,
+                                            .fence = {rkey, s->revoke_tag}});
 }
 
 /* False: nothing is left to do. */
-static bool go_on(struct kedge_lane *l, struct session *s)
+static bool go_on(struct lane *l, struct session *s)
 {
     bool left = s->revoke_tag != 0;
     if (l->now_ns < s->revoke_ns)
@@ -139,7 +139,7 @@ static bool go_on(struct kedge_lane *l, struct session *s)
     return left;
 }
 
-void revocations_due(struct kedge_lane *l)
+void revocations_due(struct lane *l)
 {
     for (struct session **at = &l->revoking; *at != NULL;) {
         struct session *s = *at;
@@ -157,9 +157,9 @@ void revocation_fenced(struct session *s, uint32_t tag)
 {
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region->lease.state != KEDGE_LEASE_WAITING || region->tag != tag)
+        if (region->lease.state != LANE_LEASE_WAITING || region->tag != tag)
             continue;
-        region->lease.state = KEDGE_LEASE_REVOKED;
+        region->lease.state = LANE_LEASE_REVOKED;
         region_show(region);
     }
     if (s->revoke_tag == tag) {
@@ -168,7 +168,7 @@ void revocation_fenced(struct session *s, uint32_t tag)
     }
 }
 
-void revocations_forget(struct kedge_lane *l, struct session *s)
+void revocations_forget(struct lane *l, struct session *s)
 {
     if (!s->in_revoking)
         return;
@@ -182,23 +182,23 @@ void revocations_forget(struct kedge_lane *l, struct session *s)
 
 /* ---- by force: another registration -------------------------------------------------------- */
 
-static void answer_renewal(struct kedge_lane *l, uint32_t session, const struct kedge_command *c,
+static void answer_renewal(struct lane *l, uint32_t session, const struct lane_command *c,
                            int status)
 {
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_ARENA_RENEWED,
-                                             .session = session,
-                                             .answer = {.tag = c->renew.tag, .status = status}});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_RENEWED,
+                                            .session = session,
+                                            .answer = {.tag = c->renew.tag, .status = status}});
 }
 
-static void tell_renewed(struct kedge_lane *l, struct session *s, uint32_t arena)
+static void tell_renewed(struct lane *l, struct session *s, uint32_t arena)
 {
     s->renewing &= ~(1u << arena);
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_ARENA_RENEWED,
-                                             .session = s->id,
-                                             .answer = {.tag = s->renewal[arena].tag,
-                                                        .taken = s->renewal[arena].taken,
-                                                        .fence_tag = s->renewal[arena].fence_tag,
-                                                        .last = s->renewal[arena].last}});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_RENEWED,
+                                            .session = s->id,
+                                            .answer = {.tag = s->renewal[arena].tag,
+                                                       .taken = s->renewal[arena].taken,
+                                                       .fence_tag = s->renewal[arena].fence_tag,
+                                                       .last = s->renewal[arena].last}});
 }
 
 static bool names_old(const struct session *s, uint32_t arena, const struct wr *w)
@@ -219,7 +219,7 @@ static void rekey_request(const struct session *s, uint32_t arena, struct wr *w)
 }
 
 /* What the device has is waited for; what is still here gets the new key. */
-static void rekey_all(struct kedge_lane *l, struct session *s, uint32_t arena)
+static void rekey_all(struct lane *l, struct session *s, uint32_t arena)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
         const struct phys *p = &l->phys[i];
@@ -237,33 +237,33 @@ static void rekey_all(struct kedge_lane *l, struct session *s, uint32_t arena)
 }
 
 /* Those arenas have a registration that stays: a region that waited for that is registered. */
-static void release_arenas(struct kedge_lane *l, struct session *s, uint32_t arenas)
+static void release_arenas(struct lane *l, struct session *s, uint32_t arenas)
 {
     s->forced_arenas &= ~arenas;
     if (!s->registering.held || (s->forced_arenas >> s->registering.asked.reg_mr.arena & 1) != 0)
         return;
     s->registering.held = false;
-    const struct kedge_sq_desc asked = s->registering.asked; /* which may be written anew */
+    const struct schema_sq_desc asked = s->registering.asked; /* which may be written anew */
     session_register(l, s, &asked);
 }
 
-void force_late(struct kedge_lane *l, const struct kedge_command *c)
+void force_late(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     if (s == NULL || !s->registering.held)
         return;
     s->registering.held = false;
-    session_reply(l, s, -EAGAIN, KEDGE_REASON_FORCED, 0, 0, NULL);
+    session_reply(l, s, -EAGAIN, SCHEMA_REASON_FORCED, 0, 0, NULL);
 }
 
-void force_over(struct kedge_lane *l, const struct kedge_command *c)
+void force_over(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     if (s != NULL)
         release_arenas(l, s, UINT32_MAX);
 }
 
-void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
+void arena_renew(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     const uint32_t number = c->renew.number;
@@ -271,7 +271,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
         answer_renewal(l, c->session, c, s == NULL || number >= s->arenas ? -ENOENT : -EBUSY);
         return;
     }
-    struct kedge_lane_arena *arena = &s->arena[number];
+    struct lane_arena *arena = &s->arena[number];
     s->renewing |= 1u << number;
     s->renewal[number].tag = c->renew.tag;
     s->renewal[number].old_lkey = arena->lkey;
@@ -286,13 +286,13 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
         struct region *region = &s->regions[i];
         if (region->lease.arena != number || region->lease.own)
             continue;
-        if (region->lease.state == KEDGE_LEASE_LIVE) {
+        if (region->lease.state == LANE_LEASE_LIVE) {
             take_region(l, s, region);
             s->renewal[number].taken++;
         }
         if (is_withdrawing(region))
-            region->lease.state = KEDGE_LEASE_WAITING;
-        if (region->lease.state != KEDGE_LEASE_WAITING)
+            region->lease.state = LANE_LEASE_WAITING;
+        if (region->lease.state != LANE_LEASE_WAITING)
             continue;
         region->tag = s->renewal[number].fence_tag;
         region_show(region);
@@ -304,7 +304,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
 }
 
 /* The device has it no more. */
-static void count_out(struct kedge_lane *l, struct wr *w, bool goes_again)
+static void count_out(struct lane *l, struct wr *w, bool goes_again)
 {
     struct session *s = w->session;
     for (; w->stale != 0; w->stale &= (uint16_t)(w->stale - 1)) {
@@ -316,12 +316,12 @@ static void count_out(struct kedge_lane *l, struct wr *w, bool goes_again)
     }
 }
 
-void arena_unused(struct kedge_lane *l, struct wr *w)
+void arena_unused(struct lane *l, struct wr *w)
 {
     count_out(l, w, false);
 }
 
-void arena_rekey(struct kedge_lane *l, struct wr *w)
+void arena_rekey(struct lane *l, struct wr *w)
 {
     count_out(l, w, true);
 }

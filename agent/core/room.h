@@ -5,9 +5,9 @@
 
 #include "internal.h"
 
-void rooms_init(struct kedge_lane *l);
+void rooms_init(struct lane *l);
 /* p->depth was set. */
-void room_changed(const struct kedge_lane *l, struct phys *p);
+void room_changed(const struct lane *l, struct phys *p);
 static inline bool room_passes(const struct phys *p, uint64_t length)
 {
     return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&
@@ -16,15 +16,15 @@ static inline bool room_passes(const struct phys *p, uint64_t length)
 /* Where that says no. True: w may be posted all the same, since it is q's turn or there is room
  * again. False: q waits for it, or, where the queue pair is broken, for whatever the lane has few
  * of. */
-bool room_enter(struct kedge_lane *l, struct vqp *q, struct phys *p, const struct wr *w);
+bool room_enter(struct lane *l, struct vqp *q, struct phys *p, const struct wr *w);
 /* Whether q's turn at a room is what its request is tried for. */
-static inline bool room_is_turn(const struct kedge_lane *l, const struct vqp *q)
+static inline bool room_is_turn(const struct lane *l, const struct vqp *q)
 {
     return l->turn_vqp == q;
 }
 /* q waits for room no more. */
-void room_quit(struct kedge_lane *l, struct vqp *q);
+void room_quit(struct lane *l, struct vqp *q);
 /* Lets go on who may. */
-void rooms_go_on(struct kedge_lane *l);
+void rooms_go_on(struct lane *l);
 
 #endif

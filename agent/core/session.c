@@ -26,7 +26,7 @@ static uint32_t buckets_for(uint32_t n)
     return buckets;
 }
 
-static int make_buckets(struct kedge_lane_memory *m, uint32_t max_grants, uint32_t max_mrs)
+static int make_buckets(struct lane_memory *m, uint32_t max_grants, uint32_t max_mrs)
 {
     m->region_mask = buckets_for(max_mrs) - 1;
     m->grant_mask = buckets_for(max_grants) - 1;
@@ -41,10 +41,10 @@ static int make_buckets(struct kedge_lane_memory *m, uint32_t max_grants, uint32
                : 0;
 }
 
-struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t max_inflight,
-                                                uint32_t max_vqps, uint32_t max_mrs)
+struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, uint32_t max_vqps,
+                                    uint32_t max_mrs)
 {
-    struct kedge_lane_memory *m = calloc(1, sizeof *m);
+    struct lane_memory *m = calloc(1, sizeof *m);
     if (m == NULL)
         return NULL;
     m->wrs = calloc(max_inflight, sizeof m->wrs[0]);
@@ -53,7 +53,7 @@ struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t ma
     m->grants = calloc(max_grants, sizeof m->grants[0]);
     if (m->wrs == NULL || m->vqps == NULL || m->regions == NULL || m->grants == NULL ||
         make_buckets(m, max_grants, max_mrs) != 0) {
-        kedge_lane_memory_free(m);
+        lane_memory_free(m);
         return NULL;
     }
     for (uint32_t i = max_inflight; i > 0; i--) {
@@ -65,7 +65,7 @@ struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t ma
     return m;
 }
 
-void kedge_lane_memory_free(struct kedge_lane_memory *m)
+void lane_memory_free(struct lane_memory *m)
 {
     if (m == NULL)
         return;
@@ -81,7 +81,7 @@ void kedge_lane_memory_free(struct kedge_lane_memory *m)
     free(m);
 }
 
-int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
+int session_add(struct lane *l, const struct lane_session *add)
 {
     if (add->memory == NULL || add->id >= l->config.max_sessions ||
         add->tenant_slot >= l->config.max_tenants || l->sessions[add->id].state != SESSION_NONE)
@@ -92,8 +92,8 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
         .id = add->id,
         .rw = add->rw,
         .ro = add->ro,
-        .ring = (const uint8_t *)add->rw + KEDGE_SQ_OFFSET,
-        .cqes = (struct kedge_cqe *)((uint8_t *)add->ro + KEDGE_CQ_OFFSET),
+        .ring = (const uint8_t *)add->rw + SCHEMA_SQ_OFFSET,
+        .cqes = (struct schema_cqe *)((uint8_t *)add->ro + SCHEMA_CQ_OFFSET),
         .sq_mask = add->ro->sq_slots - 1,
         .cq_mask = add->ro->cq_slots - 1,
         .max_inflight = add->max_inflight,
@@ -118,7 +118,7 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
     return 0;
 }
 
-void session_activate(struct kedge_lane *l, struct session *s)
+void session_activate(struct lane *l, struct session *s)
 {
     s->worked_ns = l->now_ns;
     l->stalled_count -= s->stalled;
@@ -131,7 +131,7 @@ void session_activate(struct kedge_lane *l, struct session *s)
     atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
 }
 
-void session_await(struct kedge_lane *l, struct session *s)
+void session_await(struct lane *l, struct session *s)
 {
     s->due_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
     if (s->in_due)
@@ -141,7 +141,7 @@ void session_await(struct kedge_lane *l, struct session *s)
     l->due = s;
 }
 
-void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool fault)
+void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault)
 {
     if (s->state != SESSION_LIVE)
         return;
@@ -159,12 +159,13 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
     l->wake(l->wake_user, &s->ro->wake);
     if (fault)
-        lane_event(l, &(struct kedge_lane_event){
-                          .kind = KEDGE_EVENT_SESSION_FAULT, .session = s->id, .reason = reason});
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
+                                                .session = s->id,
+                                                .reason = reason});
     session_await(l, s);
 }
 
-static void session_over(struct kedge_lane *l, struct session *s)
+static void session_over(struct lane *l, struct session *s)
 {
     l->stalled_count -= s->stalled;
     for (struct session **at = &l->dirty; *at != NULL; at = &(*at)->next_dirty)
@@ -180,13 +181,13 @@ static void session_over(struct kedge_lane *l, struct session *s)
         }
     COUNT(l, sessions, -1);
     regions_free_all(s);
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_OVER, .session = s->id});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = s->id});
     *s = (struct session){.id = s->id};
 }
 
 /* Deregistrations and ends whose time has come; in a pass of the lane the first thing, so that the
  * clock was read after what was withdrawn in the one before. */
-void sessions_due(struct kedge_lane *l)
+void sessions_due(struct lane *l)
 {
     for (struct session **at = &l->due; *at != NULL;) {
         struct session *s = *at;
@@ -211,7 +212,7 @@ void sessions_due(struct kedge_lane *l)
 /* ---- towards the worker
  * -------------------------------------------------------------------------------- */
 
-void session_tell(struct kedge_lane *l, struct session *s)
+void session_tell(struct lane *l, struct session *s)
 {
     if (s->dirty)
         return;
@@ -221,8 +222,7 @@ void session_tell(struct kedge_lane *l, struct session *s)
 }
 
 /* The request is over: its completion, if it has one, into the slot that was reserved for it. */
-void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status,
-                      uint32_t vendor_err)
+void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err)
 {
     struct session *s = w->session;
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
@@ -237,39 +237,39 @@ void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status sta
         COUNT(l, failed, 1);
     if (seen && (w->signaled || status != IBV_WC_SUCCESS)) {
         __builtin_prefetch(&s->cqes[(s->cq_tail + 8) & s->cq_mask], 1);
-        s->cqes[s->cq_tail++ & s->cq_mask] = (struct kedge_cqe){.wr_id = w->wr_id,
-                                                                .byte_len = (uint32_t)w->length,
-                                                                .vqp = w->vqp,
-                                                                .vqp_gen = w->vqp_gen,
-                                                                .status = (uint8_t)status,
-                                                                .opcode = w->opcode,
-                                                                .vendor_err = vendor_err};
+        s->cqes[s->cq_tail++ & s->cq_mask] = (struct schema_cqe){.wr_id = w->wr_id,
+                                                                 .byte_len = (uint32_t)w->length,
+                                                                 .vqp = w->vqp,
+                                                                 .vqp_gen = w->vqp_gen,
+                                                                 .status = (uint8_t)status,
+                                                                 .opcode = w->opcode,
+                                                                 .vendor_err = vendor_err};
         session_tell(l, s);
     }
     w->next = s->free_wr;
     s->free_wr = w;
 }
 
-static struct kedge_reply *reply_of(const struct session *s, uint32_t tag, int status,
-                                    uint32_t reason)
+static struct schema_reply *reply_of(const struct session *s, uint32_t tag, int status,
+                                     uint32_t reason)
 {
-    struct kedge_reply *r = &s->ro->reply[tag % KEDGE_REPLIES];
+    struct schema_reply *r = &s->ro->reply[tag % SCHEMA_REPLIES];
     r->status = status;
     r->reason = reason;
     return r;
 }
 
-void session_answer(struct kedge_lane *l, struct session *s, uint32_t tag, int status)
+void session_answer(struct lane *l, struct session *s, uint32_t tag, int status)
 {
-    struct kedge_reply *r = reply_of(s, tag, status, 0);
+    struct schema_reply *r = reply_of(s, tag, status, 0);
     atomic_store_explicit(&r->tag, tag, memory_order_release);
     session_tell(l, s);
 }
 
-void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+void session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
                    uint64_t b, const uint8_t *secret)
 {
-    struct kedge_reply *r = reply_of(s, s->control_tag, status, reason);
+    struct schema_reply *r = reply_of(s, s->control_tag, status, reason);
     r->value[0] = a;
     r->value[1] = b;
     if (secret != NULL)
@@ -281,7 +281,7 @@ void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t
 }
 
 /* Publishes completions; the fence orders them before the look at who sleeps (session.h). */
-void sessions_publish(struct kedge_lane *l)
+void sessions_publish(struct lane *l)
 {
     if (l->dirty == NULL)
         return;
@@ -299,14 +299,14 @@ void sessions_publish(struct kedge_lane *l)
     l->dirty = NULL;
 }
 
-void session_wrong_key(struct kedge_lane *l, struct session *s)
+void session_wrong_key(struct lane *l, struct session *s)
 {
     const uint64_t seconds = (l->now_ns - s->wrong_ns) / GUESS_REFILL_NS;
     COUNT(l, wrong_keys, 1);
     s->wrong_keys -= seconds < s->wrong_keys ? (uint32_t)seconds : s->wrong_keys;
     s->wrong_ns += seconds * GUESS_REFILL_NS;
     if (++s->wrong_keys > l->config.guess_budget)
-        session_end(l, s, KEDGE_REASON_GUESSES, true);
+        session_end(l, s, SCHEMA_REASON_GUESSES, true);
 }
 
 /* ---- from the worker
@@ -316,14 +316,14 @@ void session_wrong_key(struct kedge_lane *l, struct session *s)
 static void copy_slot(const struct session *s, uint32_t index, void *to)
 {
     const uint64_t *from =
-        (const uint64_t *)(const void *)(s->ring + (size_t)(index & s->sq_mask) * KEDGE_LINE);
-    for (int i = 0; i < KEDGE_LINE / 8; i++) {
+        (const uint64_t *)(const void *)(s->ring + (size_t)(index & s->sq_mask) * SCHEMA_LINE);
+    for (int i = 0; i < SCHEMA_LINE / 8; i++) {
         uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
         memcpy((uint8_t *)to + i * 8, &word, 8);
     }
 }
 
-static void take_post(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
+static void take_post(struct lane *l, struct session *s, const struct schema_sq_desc *d,
                       const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
@@ -340,17 +340,17 @@ static void take_post(struct kedge_lane *l, struct session *s, const struct kedg
     w->vkey = d->post.vkey;
     w->vqp = d->vqp;
     w->vqp_gen = d->vqp_gen;
-    w->signaled = d->flags & KEDGE_OP_SIGNALED;
+    w->signaled = d->flags & SCHEMA_OP_SIGNALED;
     w->length = 0;
     w->refused = (uint8_t)check_post(s, d, extra, w);
     if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
-        w->refused = KEDGE_REASON_LOCAL_RANGE;
+        w->refused = SCHEMA_REASON_LOCAL_RANGE;
     if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
         /* Nothing can be before it on a VQP that does not exist. */
         q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;
         COUNT(l, refused, 1);
         session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
-                         q->denied != 0 ? q->denied : KEDGE_REASON_NOT_CONNECTED);
+                         q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
         return;
     }
     vqp_submit(l, q, w);
@@ -360,14 +360,14 @@ static void take_post(struct kedge_lane *l, struct session *s, const struct kedg
 static uint32_t reason_of(const struct session *s, int status)
 {
     if (status == -EDQUOT)
-        return s->regions_used == s->max_regions ? KEDGE_REASON_QUOTA : KEDGE_REASON_QUOTA_MRS;
-    return status == -ENOSPC       ? KEDGE_REASON_MRS
-           : status == -EOPNOTSUPP ? KEDGE_REASON_ATOMICS
-           : status == -EFAULT     ? KEDGE_REASON_ALIGNMENT
+        return s->regions_used == s->max_regions ? SCHEMA_REASON_QUOTA : SCHEMA_REASON_QUOTA_MRS;
+    return status == -ENOSPC       ? SCHEMA_REASON_MRS
+           : status == -EOPNOTSUPP ? SCHEMA_REASON_ATOMICS
+           : status == -EFAULT     ? SCHEMA_REASON_ALIGNMENT
                                    : 0;
 }
 
-void session_register(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+void session_register(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     uint32_t vkey = 0;
     uint8_t secret[16] = {0};
@@ -380,68 +380,68 @@ void session_register(struct kedge_lane *l, struct session *s, const struct kedg
  * withdraw what peers reach, and libkedge does not wait for the answer to an import. Both count all
  * the same, so that what comes after them waits for the longer, and both have a bound of their own:
  * the regions and imports of a session. */
-static bool is_always_done(const struct kedge_lane *l, const struct session *s,
-                           const struct kedge_sq_desc *d)
+static bool is_always_done(const struct lane *l, const struct session *s,
+                           const struct schema_sq_desc *d)
 {
-    return (d->op == KEDGE_OP_DEREG_MR && region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
-           (d->op == KEDGE_OP_IMPORT && s->grants_used < l->config.max_grants &&
+    return (d->op == SCHEMA_OP_DEREG_MR && region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
+           (d->op == SCHEMA_OP_IMPORT && s->grants_used < l->config.max_grants &&
             !grant_is_there(l, s, d->import.vkey, d->import.secret));
 }
 
-static bool may_ask(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+static bool may_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     if (!is_always_done(l, s, d))
-        return kedge_quota_ask(s->quota, l->now_ns);
+        return lane_quota_ask(s->quota, l->now_ns);
     quota_charge(s->quota, l->now_ns);
     return true;
 }
 
 /* Control requests: answered now, or later with nothing more taken until then. */
-static void take_control(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+static void take_control(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     uint32_t slot = 0, gen = 0;
     int status;
     s->control_op = d->op;
     s->control_tag = d->connect.tag;
     if (!may_ask(l, s, d)) {
-        session_reply(l, s, -EDQUOT, KEDGE_REASON_QUOTA_CONTROL_OPS, 0, 0, NULL);
+        session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS, 0, 0, NULL);
         return;
     }
     switch (d->op) {
-    case KEDGE_OP_CONNECT:
+    case SCHEMA_OP_CONNECT:
         status = d->connect.pool != l->config.pool
                      ? -EINVAL
                      : peer_connect(l, s, d->connect.gid, &slot, &gen);
         if (status != -EINPROGRESS)
-            session_reply(l, s, status, status == -EHOSTUNREACH ? KEDGE_REASON_LOOKUP : 0, slot,
+            session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, slot,
                           gen, NULL);
         return;
-    case KEDGE_OP_REG_MR:
+    case SCHEMA_OP_REG_MR:
         session_register(l, s, d);
         return;
-    case KEDGE_OP_DEREG_MR:
+    case SCHEMA_OP_DEREG_MR:
         s->control_op = 0; /* what stands behind it goes on */
         if (!withdrawal_begin(l, s, d))
-            session_end(l, s, KEDGE_REASON_DESCRIPTOR, true);
+            session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
         return;
-    case KEDGE_OP_MR_STATUS:
+    case SCHEMA_OP_MR_STATUS:
         status = region_status(s, d->dereg_mr.vkey);
-        session_reply(l, s, status, status == -EACCES ? KEDGE_REASON_REVOKED : 0, 0, 0, NULL);
+        session_reply(l, s, status, status == -EACCES ? SCHEMA_REASON_REVOKED : 0, 0, 0, NULL);
         return;
     default:
         status = grant_add(l, s, d->import.vkey, d->import.secret) ? 0 : -EDQUOT;
-        session_reply(l, s, status, status != 0 ? KEDGE_REASON_QUOTA : 0, 0, 0, NULL);
+        session_reply(l, s, status, status != 0 ? SCHEMA_REASON_QUOTA : 0, 0, 0, NULL);
         return;
     }
 }
 
 static bool is_post(uint8_t op)
 {
-    return op >= KEDGE_OP_READ && op <= KEDGE_OP_FAA;
+    return op >= SCHEMA_OP_READ && op <= SCHEMA_OP_FAA;
 }
 
 /* False: it cannot be taken now, and so nothing behind it. */
-static bool take_descriptor(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
+static bool take_descriptor(struct lane *l, struct session *s, const struct schema_sq_desc *d,
                             const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
@@ -449,13 +449,13 @@ static bool take_descriptor(struct kedge_lane *l, struct session *s, const struc
         take_post(l, s, d, extra);
         return true;
     }
-    if (d->op == KEDGE_OP_BIND && (q->outstanding > 0 || q->queue.head != NULL))
+    if (d->op == SCHEMA_OP_BIND && (q->outstanding > 0 || q->queue.head != NULL))
         return false; /* what it was connected to before comes to its end first */
     if (!control_enter(l, s))
         return false;
-    if (d->op >= KEDGE_OP_CONNECT)
+    if (d->op >= SCHEMA_OP_CONNECT)
         take_control(l, s, d);
-    else if (d->op == KEDGE_OP_BIND)
+    else if (d->op == SCHEMA_OP_BIND)
         vqp_bind(l, s, q, d);
     else if (q->gen == d->vqp_gen)
         vqp_destroy(l, q);
@@ -464,8 +464,8 @@ static bool take_descriptor(struct kedge_lane *l, struct session *s, const struc
 
 static bool op_is_known(uint8_t op)
 {
-    return is_post(op) || op == KEDGE_OP_BIND || op == KEDGE_OP_DESTROY ||
-           (op >= KEDGE_OP_CONNECT && op <= KEDGE_OP_MR_STATUS);
+    return is_post(op) || op == SCHEMA_OP_BIND || op == SCHEMA_OP_DESTROY ||
+           (op >= SCHEMA_OP_CONNECT && op <= SCHEMA_OP_MR_STATUS);
 }
 
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a
@@ -482,7 +482,7 @@ static bool look_at_cq_head(struct session *s)
     return s->cq_tail - s->cq_head <= s->cq_mask + 1;
 }
 
-uint32_t session_poll(struct kedge_lane *l, struct session *s)
+uint32_t session_poll(struct lane *l, struct session *s)
 {
     uint32_t head = s->sq_head, taken = 0;
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
@@ -492,20 +492,20 @@ uint32_t session_poll(struct kedge_lane *l, struct session *s)
     __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
     __builtin_prefetch(&s->ro->cq_tail, 1);
     if (avail > s->sq_mask + 1 || (!has_room(s) && !look_at_cq_head(s))) {
-        session_end(l, s, KEDGE_REASON_RING, true);
+        session_end(l, s, SCHEMA_REASON_RING, true);
         return 1;
     }
     while (avail > 0 && taken < LANE_BATCH && s->control_op == 0 && has_room(s)) {
-        struct kedge_sq_desc d;
-        _Alignas(8) uint8_t extra[2 * KEDGE_LINE];
+        struct schema_sq_desc d;
+        _Alignas(8) uint8_t extra[2 * SCHEMA_LINE];
         copy_slot(s, head, &d);
         uint32_t slots = check_slots(&d);
         if (slots == 0 || slots > avail || !op_is_known(d.op) || d.vqp >= s->max_vqps) {
-            session_end(l, s, KEDGE_REASON_DESCRIPTOR, true);
+            session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
             return 1;
         }
         for (uint32_t i = 1; i < slots; i++)
-            copy_slot(s, head + i, extra + (i - 1) * KEDGE_LINE);
+            copy_slot(s, head + i, extra + (i - 1) * SCHEMA_LINE);
         if (!take_descriptor(l, s, &d, extra) || s->state != SESSION_LIVE)
             break;
         head += slots;
@@ -522,7 +522,7 @@ uint32_t session_poll(struct kedge_lane *l, struct session *s)
 /* Flag, fence, one more look (session.h). A worker that does not poll its completions, and so has
  * requests for which there is no room, is looked at again now and then: it need not ring when it
  * polls at last. */
-bool session_sleep(struct kedge_lane *l, struct session *s)
+bool session_sleep(struct lane *l, struct session *s)
 {
     atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);

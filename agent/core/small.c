@@ -8,11 +8,11 @@
 
 #include "internal.h"
 
-int smalls_new(struct kedge_lane *l)
+int smalls_new(struct lane *l)
 {
-    const uint32_t count = (uint32_t)(l->res.small.size / KEDGE_MAX_INLINE);
+    const uint32_t count = (uint32_t)(l->res.small.size / SCHEMA_MAX_INLINE);
     if (count == 0)
-        return l->res.fab->caps.max_inline < KEDGE_MAX_INLINE ? -EINVAL : 0;
+        return l->res.fab->caps.max_inline < SCHEMA_MAX_INLINE ? -EINVAL : 0;
     l->small_free = calloc(count, sizeof l->small_free[0]);
     if (l->small_free == NULL)
         return -ENOMEM;
@@ -23,16 +23,16 @@ int smalls_new(struct kedge_lane *l)
     return 0;
 }
 
-void smalls_free(struct kedge_lane *l)
+void smalls_free(struct lane *l)
 {
     free(l->small_free);
 }
 
-bool small_take(struct kedge_lane *l, struct wr *w)
+bool small_take(struct lane *l, struct wr *w)
 {
     if (l->small_count == 0)
         return false;
-    const uint64_t offset = (uint64_t)l->small_free[--l->small_count] * KEDGE_MAX_INLINE;
+    const uint64_t offset = (uint64_t)l->small_free[--l->small_count] * SCHEMA_MAX_INLINE;
     memcpy((uint8_t *)l->res.small.addr + offset, w->inline_data, w->length);
     w->index = (uint32_t)offset;
     w->sge[0] = (struct ibv_sge){.addr = l->res.small_iova + offset,
@@ -42,11 +42,11 @@ bool small_take(struct kedge_lane *l, struct wr *w)
     return true;
 }
 
-void small_give(struct kedge_lane *l, struct wr *w)
+void small_give(struct lane *l, struct wr *w)
 {
     if (w->fab.send_flags & IBV_SEND_INLINE) /* it was not copied */
         return;
-    l->small_free[l->small_count++] = w->index / KEDGE_MAX_INLINE;
+    l->small_free[l->small_count++] = w->index / SCHEMA_MAX_INLINE;
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)w->inline_data, .length = (uint32_t)w->length};
     w->fab.send_flags |= IBV_SEND_INLINE;
     l->changed |= l->wanting;

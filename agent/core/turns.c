@@ -90,7 +90,7 @@ static void catch_up(const struct turns *q, struct turn *t)
 
 void turns_join(struct turns *q, struct turn *t)
 {
-    KEDGE_ASSERT(!t->waits);
+    BASE_ASSERT(!t->waits);
     t->waits = true;
     catch_up(q, t);
     insert_turn(q, t);
@@ -98,7 +98,7 @@ void turns_join(struct turns *q, struct turn *t)
 
 void turns_leave(struct turns *q, struct turn *t)
 {
-    KEDGE_ASSERT(t->waits && t->of == q);
+    BASE_ASSERT(t->waits && t->of == q);
     t->waits = false;
     take_out(q, t);
 }

@@ -22,49 +22,49 @@ static const uint8_t vqp_moves[3][3] = {
 
 static void vqp_move(struct vqp *q, enum vqp_state to)
 {
-    KEDGE_ASSERT(vqp_moves[q->state][to]);
+    BASE_ASSERT(vqp_moves[q->state][to]);
     q->state = (uint8_t)to;
 }
 
 static enum ibv_wc_status status_of(uint32_t reason)
 {
     switch (reason) {
-    case KEDGE_REASON_LOCAL_RANGE:
+    case SCHEMA_REASON_LOCAL_RANGE:
         return IBV_WC_LOC_PROT_ERR;
-    case KEDGE_REASON_VKEY:
-    case KEDGE_REASON_ACCESS:
-    case KEDGE_REASON_REMOTE_RANGE:
+    case SCHEMA_REASON_VKEY:
+    case SCHEMA_REASON_ACCESS:
+    case SCHEMA_REASON_REMOTE_RANGE:
         return IBV_WC_REM_ACCESS_ERR;
-    case KEDGE_REASON_ALIGNMENT:
-    case KEDGE_REASON_ATOMIC:
-    case KEDGE_REASON_ATOMICS:
+    case SCHEMA_REASON_ALIGNMENT:
+    case SCHEMA_REASON_ATOMIC:
+    case SCHEMA_REASON_ATOMICS:
         return IBV_WC_REM_INV_REQ_ERR;
-    case KEDGE_REASON_PEER_DOWN:
-    case KEDGE_REASON_STALE_PEER:
+    case SCHEMA_REASON_PEER_DOWN:
+    case SCHEMA_REASON_STALE_PEER:
         return IBV_WC_RETRY_EXC_ERR;
     default:
         return IBV_WC_LOC_QP_OP_ERR;
     }
 }
 
-static void fail_request(struct kedge_lane *l, struct vqp *q, struct wr *w,
-                         enum ibv_wc_status status, uint32_t reason)
+static void fail_request(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
+                         uint32_t reason)
 {
     session_complete(l, w, status, reason);
     if (q->state == VQP_CONNECTED)
         vqp_move(q, VQP_ERROR);
 }
 
-void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
+void vqp_fail(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
 {
-    fail_request(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? KEDGE_REASON_UNDER_WAY : 0);
+    fail_request(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
     if (q->queue.head != NULL)
         vqp_wake(l, q);
 }
 
 /* An error completes after everything before it, as on a real queue pair; but at once when it was
  * the guess that ended the session, whose queues are not looked at again. */
-static enum tried refuse_request(struct kedge_lane *l, struct vqp *q, struct wr *w, uint32_t reason)
+static enum tried refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0 && q->state != VQP_FREE)
@@ -77,13 +77,13 @@ static enum tried refuse_request(struct kedge_lane *l, struct vqp *q, struct wr 
 
 static void forget_flow(struct vqp *q)
 {
-    KEDGE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
     q->flow = NULL;
 }
 
 /* A VQP that has posted nothing is bound to an endpoint, and not to one of its lives: it goes on
  * with the present one, as if it had been connected only now. */
-static bool follow_peer(struct kedge_lane *l, struct vqp *q, uint32_t gen)
+static bool follow_peer(struct lane *l, struct vqp *q, uint32_t gen)
 {
     if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
         return false;
@@ -94,7 +94,7 @@ static bool follow_peer(struct kedge_lane *l, struct vqp *q, uint32_t gen)
 }
 
 /* For something that the lane has few of, and that others have. */
-static enum tried want_room(struct kedge_lane *l)
+static enum tried want_room(struct lane *l)
 {
     l->wanting = 1;
     return TRIED_WAIT;
@@ -102,7 +102,7 @@ static enum tried want_room(struct kedge_lane *l)
 
 /* It named no flow, or one that went to another endpoint meanwhile. All that is out ends within
  * bound_ns, so that whoever waits for much longer waits in vain. 0 or a reason. */
-static uint32_t take_flow(struct kedge_lane *l, struct vqp *q)
+static uint32_t take_flow(struct lane *l, struct vqp *q)
 {
     q->flow = flow_take(l, q);
     if (q->flow != NULL) {
@@ -114,7 +114,7 @@ static uint32_t take_flow(struct kedge_lane *l, struct vqp *q)
     if (l->now_ns - q->flowless_ns <= FLOWLESS_NS + 2 * l->config.bound_ns)
         return 0;
     q->flowless_ns = 0;
-    return KEDGE_REASON_ENDPOINTS;
+    return SCHEMA_REASON_ENDPOINTS;
 }
 
 /* Whether its flow is the one to be used: where its tenant is apart, that one's own. */
@@ -129,7 +129,7 @@ static bool has_flow(const struct vqp *q, const struct flow *present)
 
 /* From or to one of those who are apart only when nothing of it is out, which keeps its order. 0 or
  * a reason; then *tried. */
-static uint32_t find_flow(struct kedge_lane *l, struct vqp *q, const struct flow *present,
+static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *present,
                           enum tried *tried)
 {
     uint32_t reason = 0;
@@ -148,13 +148,13 @@ static uint32_t find_flow(struct kedge_lane *l, struct vqp *q, const struct flow
     return reason;
 }
 
-static bool is_dead(const struct kedge_lane *l, const struct flow *f)
+static bool is_dead(const struct lane *l, const struct flow *f)
 {
     return l->now_ns < f->dead_until_ns;
 }
 
 /* Its head has waited for a path for as long as a queue pair that is connected would have tried. */
-static bool has_waited(const struct kedge_lane *l, const struct vqp *q)
+static bool has_waited(const struct lane *l, const struct vqp *q)
 {
     return l->config.path_patience_ns == 0 ||
            (q->path_ns != 0 && l->now_ns - q->path_ns >= l->config.path_patience_ns);
@@ -162,11 +162,11 @@ static bool has_waited(const struct kedge_lane *l, const struct vqp *q)
 
 /* A path that could not be made is the failure of who has waited for it: who came late has a time
  * of his own, and another one is asked for. Then *tried. */
-static uint32_t find_dead(struct kedge_lane *l, struct vqp *q, enum tried *tried)
+static uint32_t find_dead(struct lane *l, struct vqp *q, enum tried *tried)
 {
     if (!q->flow->pathless || has_waited(l, q)) {
         q->path_ns = 0;
-        return KEDGE_REASON_PEER_DOWN;
+        return SCHEMA_REASON_PEER_DOWN;
     }
     if (q->path_ns == 0)
         q->path_ns = l->now_ns;
@@ -174,7 +174,7 @@ static uint32_t find_dead(struct kedge_lane *l, struct vqp *q, enum tried *tried
     return 0;
 }
 
-static uint32_t find_path(struct kedge_lane *l, struct vqp *q, enum tried *tried)
+static uint32_t find_path(struct lane *l, struct vqp *q, enum tried *tried)
 {
     if (flow_has_path(l, q->flow)) {
         q->path_ns = 0;
@@ -190,14 +190,14 @@ static uint32_t find_path(struct kedge_lane *l, struct vqp *q, enum tried *tried
 
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
  * used. 0, a reason, or 0 with *tried: it waits. */
-static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *tried)
+static uint32_t peer_state(struct lane *l, struct vqp *q, enum tried *tried)
 {
-    const struct kedge_peer *shared =
+    const struct schema_peer *shared =
         q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
     if (shared == NULL || !shared->valid || !l->peers[q->peer_slot].used)
-        return KEDGE_REASON_STALE_PEER;
+        return SCHEMA_REASON_STALE_PEER;
     if (shared->gen != q->peer_gen && !follow_peer(l, q, shared->gen))
-        return KEDGE_REASON_STALE_PEER;
+        return SCHEMA_REASON_STALE_PEER;
     const struct flow *present = l->peers[q->peer_slot].flow;
     if (q->flow == NULL || q->flow != present || l->tenants_apart + l->tenants_resting > 0) {
         const uint32_t reason = find_flow(l, q, present, tried);
@@ -218,7 +218,7 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *trie
 /* Who asks for much gets it in many passes, so that others have theirs in between: what is posted
  * in a pass takes the device a time, and on soft the lane itself. Not where the turns at a window
  * see to that. */
-static bool has_turn(struct kedge_lane *l, const struct vqp *q, uint64_t bytes)
+static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
 {
     struct session *s = q->session;
     if (bytes <= LANE_TURN_FREE)
@@ -236,10 +236,10 @@ static bool has_turn(struct kedge_lane *l, const struct vqp *q, uint64_t bytes)
 }
 
 /* SPECIAL: it may be posted as it is now. DONE: it is over. */
-static enum tried try_special(struct kedge_lane *l, struct vqp *q, struct wr *w)
+static enum tried try_special(struct lane *l, struct vqp *q, struct wr *w)
 {
     if ((w->special & SPECIAL_ATOMIC) && (w->fab.remote_addr & 7) != 0)
-        return refuse_request(l, q, w, KEDGE_REASON_ALIGNMENT);
+        return refuse_request(l, q, w, SCHEMA_REASON_ALIGNMENT);
     if (w->special & SPECIAL_EMPTY) {
         if (q->outstanding > 0)
             return TRIED_PARK;
@@ -257,7 +257,7 @@ static enum tried try_special(struct kedge_lane *l, struct vqp *q, struct wr *w)
 }
 
 /* TRIED_WAIT: for room, or at a window, and in those before, or else in none. */
-static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
+static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
 {
     enum tried tried = TRIED_DONE;
     uint32_t reason = w->refused;
@@ -265,7 +265,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
         if (q->outstanding > 0)
             return TRIED_PARK;
         windows_desert(l, q);
-        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, KEDGE_REASON_BEHIND);
+        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
         return TRIED_DONE;
     }
     if (reason == 0)
@@ -319,7 +319,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
 }
 
 /* w is the first again. At a window it waits there. */
-static void wait_with(struct kedge_lane *l, struct vqp *q, struct wr *w, enum tried tried)
+static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum tried tried)
 {
     queue_push_front(&q->queue, w);
     if (tried == TRIED_PARK)
@@ -328,7 +328,7 @@ static void wait_with(struct kedge_lane *l, struct vqp *q, struct wr *w, enum tr
         vqp_block(l, q);
 }
 
-void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
+void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
 {
     if (q->queue.head != NULL) {
         queue_push(&q->queue, w);
@@ -339,7 +339,7 @@ void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
         wait_with(l, q, w, tried);
 }
 
-void vqp_go_on(struct kedge_lane *l, struct vqp *q)
+void vqp_go_on(struct lane *l, struct vqp *q)
 {
     while (q->queue.head != NULL) {
         struct wr *w = queue_pop(&q->queue);
@@ -353,7 +353,7 @@ void vqp_go_on(struct kedge_lane *l, struct vqp *q)
 }
 
 /* Nothing of it is queued any more. */
-static void release_vqp(struct kedge_lane *l, struct vqp *q)
+static void release_vqp(struct lane *l, struct vqp *q)
 {
     forget_flow(q);
     quota_give(&q->session->quota->vqps);
@@ -362,7 +362,7 @@ static void release_vqp(struct kedge_lane *l, struct vqp *q)
 }
 
 /* It is connected to nobody, and above all not to whom it was before; its posts will say why. */
-static void deny_vqp(struct kedge_lane *l, struct vqp *q, uint32_t reason)
+static void deny_vqp(struct lane *l, struct vqp *q, uint32_t reason)
 {
     if (q->state != VQP_FREE)
         release_vqp(l, q);
@@ -370,20 +370,20 @@ static void deny_vqp(struct kedge_lane *l, struct vqp *q, uint32_t reason)
 }
 
 /* The caller has made sure that nothing of it is queued or out. */
-void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const struct kedge_sq_desc *d)
+void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d)
 {
-    struct kedge_lane_quota *quota = s->quota;
+    struct lane_quota *quota = s->quota;
     q->denied = 0;
     q->begun = 0;
     q->path_ns = 0;
     q->session = s;
-    if (!kedge_quota_ask(quota, l->now_ns)) {
-        deny_vqp(l, q, KEDGE_REASON_QUOTA_CONTROL_OPS);
+    if (!lane_quota_ask(quota, l->now_ns)) {
+        deny_vqp(l, q, SCHEMA_REASON_QUOTA_CONTROL_OPS);
         return;
     }
     if (q->state == VQP_FREE) {
-        if (!quota_take(quota, KEDGE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
-            deny_vqp(l, q, KEDGE_REASON_QUOTA_VQPS);
+        if (!quota_take(quota, LANE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
+            deny_vqp(l, q, SCHEMA_REASON_QUOTA_VQPS);
             return;
         }
         COUNT(l, vqps, 1);
@@ -396,7 +396,7 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const stru
     vqp_move(q, VQP_CONNECTED);
 }
 
-void vqp_destroy(struct kedge_lane *l, struct vqp *q)
+void vqp_destroy(struct lane *l, struct vqp *q)
 {
     if (q->state == VQP_FREE)
         return;

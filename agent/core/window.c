@@ -29,7 +29,7 @@ static struct window *make_windows(uint32_t count, void **raw)
     return *raw == NULL ? NULL : (struct window *)(((uintptr_t)*raw + line - 1) & ~(line - 1));
 }
 
-int windows_new(struct kedge_lane *l)
+int windows_new(struct lane *l)
 {
     const uint32_t tenants = l->config.max_tenants;
     const uint32_t most = l->config.max_flows + l->phys_room;
@@ -37,7 +37,7 @@ int windows_new(struct kedge_lane *l)
     /* For every tenant at the device, at its own, and in each queue. */
     l->turns = calloc((size_t)tenants * (queues + 2), sizeof l->turns[0]);
     l->queues = calloc(queues, sizeof l->queues[0]);
-    l->own_windows = calloc(KEDGE_LANE_MAX_DESTINATIONS, sizeof l->own_windows[0]);
+    l->own_windows = calloc(LANE_MAX_DESTINATIONS, sizeof l->own_windows[0]);
     l->device_window = make_windows(1, &l->raw_windows[0]);
     l->tenant_windows = make_windows(tenants, &l->raw_windows[1]);
     l->flow_windows = make_windows(l->config.max_flows, &l->raw_windows[2]);
@@ -49,16 +49,16 @@ int windows_new(struct kedge_lane *l)
     TAILQ_INIT(&l->idle_queues);
     for (uint32_t i = 0; i < queues; i++)
         TAILQ_INSERT_TAIL(&l->idle_queues, &l->queues[i], by_idle);
-    l->device_window->scope = KEDGE_WINDOW_DEVICE;
+    l->device_window->scope = LANE_WINDOW_DEVICE;
     l->device_window->tenant = l->turns;
     for (uint32_t i = 0; i < tenants; i++) {
-        l->tenant_windows[i].scope = KEDGE_WINDOW_TENANT;
+        l->tenant_windows[i].scope = LANE_WINDOW_TENANT;
         l->tenant_windows[i].tenant = &l->turns[tenants + i];
     }
     return 0;
 }
 
-void windows_free(struct kedge_lane *l)
+void windows_free(struct lane *l)
 {
     free(l->turns);
     free(l->queues);
@@ -79,7 +79,7 @@ static void look_again(struct window *n)
     n->pass_ops = wait ? 0 : least_of(WINDOW_GET(n->limit_ops), WINDOW_GET(n->most_ops));
 }
 
-static void become_due(struct kedge_lane *l, struct window *n)
+static void become_due(struct lane *l, struct window *n)
 {
     if (n->due || WINDOW_GET(n->waiting) == 0)
         return;
@@ -88,7 +88,7 @@ static void become_due(struct kedge_lane *l, struct window *n)
     l->due_windows = n;
 }
 
-static void set_limit(struct kedge_lane *l, struct window *n, const struct window_limit *limit)
+static void set_limit(struct lane *l, struct window *n, const struct window_limit *limit)
 {
     /* Who sees the limit sees what went out under the former one. */
     atomic_store_explicit(&n->limit_bytes, limit->bytes, memory_order_release);
@@ -107,7 +107,7 @@ static uint64_t narrower_limit(uint64_t a, uint64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-static struct own_window *own_window_of(const struct kedge_lane *l, const uint64_t gid[2])
+static struct own_window *own_window_of(const struct lane *l, const uint64_t gid[2])
 {
     for (uint32_t i = 0; i < l->own_window_count; i++)
         if (l->own_windows[i].gid[0] == gid[0] && l->own_windows[i].gid[1] == gid[1])
@@ -116,7 +116,7 @@ static struct own_window *own_window_of(const struct kedge_lane *l, const uint64
 }
 
 /* What holds for the destination with its GID. */
-static void limit_destination(struct kedge_lane *l, struct window *n)
+static void limit_destination(struct lane *l, struct window *n)
 {
     const uint64_t gid[2] = {WINDOW_GET(n->gid[0]), WINDOW_GET(n->gid[1])};
     const struct own_window *own = own_window_of(l, gid);
@@ -135,13 +135,13 @@ static void begin_anew(struct window *n)
     WINDOW_PUT(n->waited_ns, 0);
 }
 
-void window_open(struct kedge_lane *l, struct flow *f, const uint8_t gid[16])
+void window_open(struct lane *l, struct flow *f, const uint8_t gid[16])
 {
     struct window *n = &l->flow_windows[f - l->flows];
     uint64_t words[2];
     memcpy(words, gid, sizeof words);
     f->window = n;
-    n->scope = KEDGE_WINDOW_DESTINATION;
+    n->scope = LANE_WINDOW_DESTINATION;
     begin_anew(n);
     WINDOW_PUT(n->gid[0], words[0]);
     WINDOW_PUT(n->gid[1], words[1]);
@@ -151,7 +151,7 @@ void window_open(struct kedge_lane *l, struct flow *f, const uint8_t gid[16])
 void window_close(struct flow *f)
 {
     struct window *n = f->window;
-    KEDGE_ASSERT(WINDOW_GET(n->ops) == 0 && WINDOW_GET(n->waiting) == 0);
+    BASE_ASSERT(WINDOW_GET(n->ops) == 0 && WINDOW_GET(n->waiting) == 0);
     WINDOW_PUT(n->gid[0], 0);
     WINDOW_PUT(n->gid[1], 0);
 }
@@ -164,7 +164,7 @@ static bool is_limited(const struct window *n)
     return (WINDOW_GET(n->limit_bytes) | WINDOW_GET(n->limit_ops)) != 0;
 }
 
-static bool are_limited(const struct kedge_lane *l)
+static bool are_limited(const struct lane *l)
 {
     bool any =
         is_limited(l->device_window) || !is_none(&l->destination_limit) || l->own_window_count > 0;
@@ -176,7 +176,7 @@ static bool are_limited(const struct kedge_lane *l)
 typedef void count_fn(struct window *n, uint64_t length);
 
 /* What is out on a queue pair is counted for the first time, or is counted no more. */
-static void count_posted(struct kedge_lane *l, const struct phys *p, count_fn *count)
+static void count_posted(struct lane *l, const struct phys *p, count_fn *count)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
@@ -188,28 +188,28 @@ static void count_posted(struct kedge_lane *l, const struct phys *p, count_fn *c
     }
 }
 
-static void count_all(struct kedge_lane *l, count_fn *count)
+static void count_all(struct lane *l, count_fn *count)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
         if (l->phys[i].qp != NULL)
             count_posted(l, &l->phys[i], count);
 }
 
-static void switch_on(struct kedge_lane *l)
+static void switch_on(struct lane *l)
 {
     count_all(l, window_count);
     atomic_store_explicit(&l->windows_on, 1, memory_order_release);
 }
 
 /* Nobody waits: what is in windows is out. */
-static void switch_off(struct kedge_lane *l)
+static void switch_off(struct lane *l)
 {
     WINDOW_PUT(l->windows_on, 0);
     count_all(l, window_uncount);
-    KEDGE_ASSERT(WINDOW_GET(l->device_window->ops) == 0);
+    BASE_ASSERT(WINDOW_GET(l->device_window->ops) == 0);
 }
 
-static void switch_as_needed(struct kedge_lane *l)
+static void switch_as_needed(struct lane *l)
 {
     bool on = WINDOW_GET(l->windows_on), wanted = are_limited(l);
     if (wanted && !on)
@@ -218,14 +218,13 @@ static void switch_as_needed(struct kedge_lane *l)
         switch_off(l);
 }
 
-static void set_own_window(struct kedge_lane *l, const uint64_t gid[2],
-                           const struct window_limit *limit)
+static void set_own_window(struct lane *l, const uint64_t gid[2], const struct window_limit *limit)
 {
     struct own_window *own = own_window_of(l, gid);
     if (own == NULL && is_none(limit))
         return;
     if (own == NULL) {
-        KEDGE_ASSERT(l->own_window_count < KEDGE_LANE_MAX_DESTINATIONS);
+        BASE_ASSERT(l->own_window_count < LANE_MAX_DESTINATIONS);
         own = &l->own_windows[l->own_window_count++];
     }
     *own = (struct own_window){{gid[0], gid[1]}, *limit};
@@ -233,7 +232,7 @@ static void set_own_window(struct kedge_lane *l, const uint64_t gid[2],
         *own = l->own_windows[--l->own_window_count];
 }
 
-static void set_destinations(struct kedge_lane *l, const uint8_t which[16],
+static void set_destinations(struct lane *l, const uint8_t which[16],
                              const struct window_limit *limit)
 {
     uint64_t gid[2];
@@ -243,7 +242,7 @@ static void set_destinations(struct kedge_lane *l, const uint8_t which[16],
         l->destination_limit = *limit;
     else
         set_own_window(l, gid, limit);
-    for (uint32_t i = 0; i < kedge_lane_destinations(l); i++) {
+    for (uint32_t i = 0; i < lane_destinations(l); i++) {
         struct window *n = &l->flow_windows[i];
         if (l->flows[i].used &&
             (each || (WINDOW_GET(n->gid[0]) == gid[0] && WINDOW_GET(n->gid[1]) == gid[1])))
@@ -251,22 +250,22 @@ static void set_destinations(struct kedge_lane *l, const uint8_t which[16],
     }
 }
 
-void windows_set(struct kedge_lane *l, const struct kedge_command *c)
+void windows_set(struct lane *l, const struct lane_command *c)
 {
     const struct window_limit limit = {c->window.bytes, c->window.ops};
     switch (c->window.scope) {
-    case KEDGE_WINDOW_DEVICE:
+    case LANE_WINDOW_DEVICE:
         set_limit(l, l->device_window, &limit);
         break;
-    case KEDGE_WINDOW_TENANT:
-        KEDGE_ASSERT(c->window.tenant < l->config.max_tenants);
+    case LANE_WINDOW_TENANT:
+        BASE_ASSERT(c->window.tenant < l->config.max_tenants);
         if (c->window.anew) {
             begin_anew(&l->tenant_windows[c->window.tenant]);
             apart_forget(l, c->window.tenant);
         }
         set_limit(l, &l->tenant_windows[c->window.tenant], &limit);
         break;
-    case KEDGE_WINDOW_DESTINATION:
+    case LANE_WINDOW_DESTINATION:
         set_destinations(l, c->window.gid, &limit);
         break;
     }
@@ -278,10 +277,10 @@ void windows_set(struct kedge_lane *l, const struct kedge_command *c)
 
 static struct tenant_turn *tenant_at(const struct window *n, const struct session *s)
 {
-    return &n->tenant[n->scope == KEDGE_WINDOW_TENANT ? 0 : s->tenant_slot];
+    return &n->tenant[n->scope == LANE_WINDOW_TENANT ? 0 : s->tenant_slot];
 }
 
-bool window_has_queue(struct kedge_lane *l, struct window *n)
+bool window_has_queue(struct lane *l, struct window *n)
 {
     if (n->tenant != NULL)
         return true;
@@ -296,13 +295,13 @@ bool window_has_queue(struct kedge_lane *l, struct window *n)
 }
 
 /* NULL: its turns are its own for ever. */
-static struct window_queue *queue_of(const struct kedge_lane *l, const struct window *n)
+static struct window_queue *queue_of(const struct lane *l, const struct window *n)
 {
     const size_t turns = (size_t)(n->tenant - l->turns) / l->config.max_tenants;
     return turns < 2 ? NULL : &l->queues[turns - 2];
 }
 
-void window_waits(struct kedge_lane *l, struct window *n, int more)
+void window_waits(struct lane *l, struct window *n, int more)
 {
     const uint64_t before = WINDOW_GET(n->waiting), after = before + (uint64_t)more;
     struct window_queue *queue = before == 0 || after == 0 ? queue_of(l, n) : NULL;
@@ -315,7 +314,7 @@ void window_waits(struct kedge_lane *l, struct window *n, int more)
         TAILQ_INSERT_TAIL(&l->idle_queues, queue, by_idle);
 }
 
-static void join_window(struct kedge_lane *l, struct window *n, struct vqp *q)
+static void join_window(struct lane *l, struct window *n, struct vqp *q)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
     q->window = n;
@@ -331,7 +330,7 @@ static void join_window(struct kedge_lane *l, struct window *n, struct vqp *q)
     look_again(n);
 }
 
-static void quit_window(struct kedge_lane *l, struct vqp *q)
+static void quit_window(struct lane *l, struct vqp *q)
 {
     struct window *n = q->window;
     struct tenant_turn *t = tenant_at(n, q->session);
@@ -350,7 +349,7 @@ static void quit_window(struct kedge_lane *l, struct vqp *q)
 /* ---- in and out
  * --------------------------------------------------------------------------------------- */
 
-bool windows_are_full(const struct kedge_lane *l, const struct vqp *q)
+bool windows_are_full(const struct lane *l, const struct vqp *q)
 {
     return l->windows_waiting > 0 &&
            (WINDOW_GET(l->device_window->waiting) > 0 || WINDOW_GET(q->flow->window->waiting) > 0 ||
@@ -384,7 +383,7 @@ static void charge_window(struct window *n, struct vqp *q, uint64_t length)
     turns_serve(&t->vqps, &q->turn, cost);
 }
 
-bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w)
+bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
 {
     struct window *const in_order[IN_ALL] = {q->session->window, q->flow->window, l->device_window};
     while (q->in < IN_ALL) {
@@ -410,20 +409,20 @@ bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w)
     return true;
 }
 
-static void uncount_request(struct kedge_lane *l, struct window *n, uint64_t length)
+static void uncount_request(struct lane *l, struct window *n, uint64_t length)
 {
     window_uncount(n, length);
     become_due(l, n);
 }
 
-void windows_left(struct kedge_lane *l, const struct wr *w)
+void windows_left(struct lane *l, const struct wr *w)
 {
     become_due(l, w->session->window);
     become_due(l, w->flow->window);
     become_due(l, l->device_window);
 }
 
-void windows_desert(struct kedge_lane *l, struct vqp *q)
+void windows_desert(struct lane *l, struct vqp *q)
 {
     if (q->window != NULL) {
         become_due(l, q->window); /* who is next may be smaller */
@@ -443,7 +442,7 @@ void windows_desert(struct kedge_lane *l, struct vqp *q)
 
 /* The least served tenant's least served VQP, while its request fits. What comes next may not
  * overtake one that is larger: that would wait for ever. */
-static void go_on(struct kedge_lane *l, struct window *n)
+static void go_on(struct lane *l, struct window *n)
 {
     while (n->turns.first != NULL) {
         struct tenant_turn *t = OWNER(struct tenant_turn, turn, n->turns.first);
@@ -458,7 +457,7 @@ static void go_on(struct kedge_lane *l, struct window *n)
     }
 }
 
-void windows_go_on(struct kedge_lane *l)
+void windows_go_on(struct lane *l)
 {
     if (l->due_windows == NULL)
         return;
@@ -471,27 +470,27 @@ void windows_go_on(struct kedge_lane *l)
     switch_as_needed(l); /* the last who waited has gone on */
 }
 
-bool kedge_lane_window(const struct kedge_lane *l, enum kedge_window_scope scope, uint32_t number,
-                       struct kedge_lane_window *out)
+bool lane_window(const struct lane *l, enum lane_window_scope scope, uint32_t number,
+                 struct lane_window *out)
 {
-    const struct window *n = scope == KEDGE_WINDOW_DEVICE   ? l->device_window
-                             : scope == KEDGE_WINDOW_TENANT ? &l->tenant_windows[number]
-                                                            : &l->flow_windows[number];
+    const struct window *n = scope == LANE_WINDOW_DEVICE   ? l->device_window
+                             : scope == LANE_WINDOW_TENANT ? &l->tenant_windows[number]
+                                                           : &l->flow_windows[number];
     uint64_t gid[2] = {WINDOW_GET(n->gid[0]), WINDOW_GET(n->gid[1])};
     const struct window_limit limit = {
         .bytes = atomic_load_explicit(&n->limit_bytes, memory_order_acquire),
         .ops = atomic_load_explicit(&n->limit_ops, memory_order_acquire)};
     const bool counted = atomic_load_explicit(&l->windows_on, memory_order_acquire);
-    *out = (struct kedge_lane_window){.counted = counted,
-                                      .limit_bytes = limit.bytes,
-                                      .limit_ops = limit.ops,
-                                      .bytes = WINDOW_GET(n->bytes),
-                                      .ops = WINDOW_GET(n->ops),
-                                      .most_bytes = WINDOW_GET(n->most_bytes),
-                                      .most_ops = WINDOW_GET(n->most_ops),
-                                      .waiting = WINDOW_GET(n->waiting),
-                                      .waits = WINDOW_GET(n->waits),
-                                      .waited_ns = WINDOW_GET(n->waited_ns)};
+    *out = (struct lane_window){.counted = counted,
+                                .limit_bytes = limit.bytes,
+                                .limit_ops = limit.ops,
+                                .bytes = WINDOW_GET(n->bytes),
+                                .ops = WINDOW_GET(n->ops),
+                                .most_bytes = WINDOW_GET(n->most_bytes),
+                                .most_ops = WINDOW_GET(n->most_ops),
+                                .waiting = WINDOW_GET(n->waiting),
+                                .waits = WINDOW_GET(n->waits),
+                                .waited_ns = WINDOW_GET(n->waited_ns)};
     memcpy(out->gid, gid, sizeof gid);
-    return scope != KEDGE_WINDOW_DESTINATION || (gid[0] | gid[1]) != 0;
+    return scope != LANE_WINDOW_DESTINATION || (gid[0] | gid[1]) != 0;
 }

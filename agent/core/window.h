@@ -49,7 +49,7 @@ struct window {
     _Atomic uint64_t most_bytes, most_ops;   /* in flight so far */
     _Atomic uint64_t waits, waited_ns;       /* requests that waited here, and for how long */
     _Atomic uint64_t gid[2];                 /* a destination's; 0: it is not in use */
-    uint8_t scope;                           /* enum kedge_window_scope */
+    uint8_t scope;                           /* enum lane_window_scope */
     uint8_t due;                             /* in the lane's list */
     struct window *next_due;
     struct turns turns;         /* of tenants */
@@ -97,39 +97,39 @@ static inline void window_uncount(struct window *n, uint64_t length)
     WINDOW_ADD(n->ops, -1);
 }
 
-struct kedge_command;
-struct kedge_lane;
+struct lane_command;
+struct lane;
 struct vqp;
 struct wr;
 struct flow;
 
 /* -ENOMEM. */
-int windows_new(struct kedge_lane *l);
-void windows_free(struct kedge_lane *l);
+int windows_new(struct lane *l);
+void windows_free(struct lane *l);
 /* A flow begins: the window of its endpoint; and ends, with nothing in it. */
-void window_open(struct kedge_lane *l, struct flow *f, const uint8_t gid[16]);
+void window_open(struct lane *l, struct flow *f, const uint8_t gid[16]);
 void window_close(struct flow *f);
-/* KEDGE_COMMAND_WINDOW: also while more than that is in flight; then nothing goes until it is less.
+/* LANE_COMMAND_WINDOW: also while more than that is in flight; then nothing goes until it is less.
  */
-void windows_set(struct kedge_lane *l, const struct kedge_command *c);
+void windows_set(struct lane *l, const struct lane_command *c);
 
 /* Whether somebody waits at one of them already, so that q waits for its turn. */
-bool windows_are_full(const struct kedge_lane *l, const struct vqp *q);
+bool windows_are_full(const struct lane *l, const struct vqp *q);
 /* w, the first request of q, enters the windows that it is not in yet. False: q waits for it. That
  * is windows_enter() and windows_leave(), in internal.h, where nobody waits. */
-bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w);
+bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w);
 /* Somebody waits somewhere, and w has left its windows. */
-void windows_left(struct kedge_lane *l, const struct wr *w);
+void windows_left(struct lane *l, const struct wr *w);
 /* The first request of q waits for something else now, or is over without having been posted: q
  * waits at no window, and that request is in none. */
-void windows_desert(struct kedge_lane *l, struct vqp *q);
+void windows_desert(struct lane *l, struct vqp *q);
 /* A destination or a room has turns from when somebody waits there until another one needs them.
  * What tenants were served there before says nothing after that. False: there are none, since at
  * all that have them somebody waits. */
-bool window_has_queue(struct kedge_lane *l, struct window *n);
+bool window_has_queue(struct lane *l, struct window *n);
 /* A VQP more waits there, or one less. */
-void window_waits(struct kedge_lane *l, struct window *n, int more);
+void window_waits(struct lane *l, struct window *n, int more);
 /* Lets go on who may. */
-void windows_go_on(struct kedge_lane *l);
+void windows_go_on(struct lane *l);
 
 #endif

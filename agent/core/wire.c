@@ -12,7 +12,7 @@
 #include "internal.h"
 #include "room.h"
 
-static uint32_t number_of(const struct kedge_lane *l, const struct phys *p)
+static uint32_t number_of(const struct lane *l, const struct phys *p)
 {
     return (uint32_t)(p - l->phys);
 }
@@ -22,7 +22,7 @@ bool wire_has_room(const struct phys *p)
     return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->depth;
 }
 
-void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
+void wire_chain(struct lane *l, struct phys *p, struct wr *w)
 {
     w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
     w->fab.next = NULL;
@@ -47,9 +47,9 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
 /* ---- connections: with rc
  * --------------------------------------------------------------------------- */
 
-struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f)
+struct phys *wire_open(struct lane *l, struct fab_qp *qp, struct flow *f)
 {
-    KEDGE_ASSERT(l->phys_free_count > 0);
+    BASE_ASSERT(l->phys_free_count > 0);
     struct phys *p = &l->phys[l->phys_free[--l->phys_free_count]];
     p->qp = qp;
     p->flow = f;
@@ -66,10 +66,10 @@ struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flo
     return p;
 }
 
-void wire_close(struct kedge_lane *l, struct phys *p)
+void wire_close(struct lane *l, struct phys *p)
 {
-    KEDGE_ASSERT(p->head == p->tail);
-    for (uint32_t i = 0; i < KEDGE_LANE_MAX_METASERVERS; i++)
+    BASE_ASSERT(p->head == p->tail);
+    for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++)
         if (l->metaserver_phys[i] == p)
             l->metaserver_phys[i] = NULL;
     p->qp = NULL;
@@ -82,7 +82,7 @@ void wire_close(struct kedge_lane *l, struct phys *p)
  * ------------------------------------------------------------------------------------ */
 
 /* A worker's request has left the wire: its windows, its flow and its VQP no longer count it. */
-static inline void unpost_worker(struct kedge_lane *l, struct wr *w, enum sign sign)
+static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
 {
     struct vqp *q = &w->session->vqps[w->vqp];
     if (w->special & SPECIAL_COPY)
@@ -94,7 +94,7 @@ static inline void unpost_worker(struct kedge_lane *l, struct wr *w, enum sign s
 }
 
 /* The same for any request. */
-static void unpost_request(struct kedge_lane *l, struct wr *w, enum sign sign)
+static void unpost_request(struct lane *l, struct wr *w, enum sign sign)
 {
     if (w->kind == WR_WORKER)
         unpost_worker(l, w, sign);
@@ -103,7 +103,7 @@ static void unpost_request(struct kedge_lane *l, struct wr *w, enum sign sign)
 }
 
 /* One that the lane asked for itself. */
-static void finish_own(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
+static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
     if (w->kind == WR_ENDPOINT_READ)
         lookup_done(l, w, status);
@@ -115,7 +115,7 @@ static void finish_own(struct kedge_lane *l, struct wr *w, enum ibv_wc_status st
     l->changed |= l->wanting;
 }
 
-static void finish_request(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
+static void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
     if (status == IBV_WC_SUCCESS && w->kind == WR_WORKER) {
         unpost_worker(l, w, SIGN_LIFE);
@@ -141,7 +141,7 @@ static void finish_request(struct kedge_lane *l, struct wr *w, enum ibv_wc_statu
 enum { LOST_BEHIND = 2 /* of a VQP that is lost, more than true: its first has its end */ };
 
 /* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */
-static void mark_lost(struct kedge_lane *l, struct phys *p, bool mark)
+static void mark_lost(struct lane *l, struct phys *p, bool mark)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
@@ -154,7 +154,7 @@ static void mark_lost(struct kedge_lane *l, struct phys *p, bool mark)
 /* p broke, and no spare took its place. What goes to suspect endpoints has one place alone, and
  * would wait for p, which may never be repaired: it gets the least loaded of the others, which
  * those that answer need not have. */
-static void keep_probing(struct kedge_lane *l, const struct phys *p)
+static void keep_probing(struct lane *l, const struct phys *p)
 {
     uint32_t *last = &l->dci[l->res.dcis - 1], *best = NULL;
     if (&l->phys[*last] != p)
@@ -172,9 +172,9 @@ static void keep_probing(struct kedge_lane *l, const struct phys *p)
 }
 
 /* Another queue pair takes the broken one's place; with rc, when one is asked for. */
-static void replace_qp(struct kedge_lane *l, struct phys *p)
+static void replace_qp(struct lane *l, struct phys *p)
 {
-    struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_BROKEN, .qp = p->qp};
+    struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN, .qp = p->qp};
     if (l->config.rc)
         wire_close(l, p);
     else
@@ -187,11 +187,11 @@ static void replace_qp(struct kedge_lane *l, struct phys *p)
             l->dci[i] = l->spare[--l->spare_count];
     if (!l->config.rc)
         keep_probing(l, p);
-    lane_event(l, &event);
+    lane_event_push(l, &event);
 }
 
 /* Back to the front of its VQP's queue: nothing of it was executed. */
-static void post_again(struct kedge_lane *l, struct wr *w)
+static void post_again(struct lane *l, struct wr *w)
 {
     struct vqp *q = vqp_of(w);
     unpost_request(l, w, SIGN_NONE);
@@ -208,7 +208,7 @@ static void post_again(struct kedge_lane *l, struct wr *w)
  * stale. An initiator has no flow of its own, and its requests go again beside others': the next
  * error may be nameless too, and then READs that went again end with it. Devices with DC (mlx5)
  * name the culprit, so that only doubles are so. */
-static void suspect_all(struct kedge_lane *l, struct phys *p)
+static void suspect_all(struct lane *l, struct phys *p)
 {
     const bool doubt = (*ring_at(l, p, p->head))->ended == IBV_WC_REM_ACCESS_ERR;
     if (p->flow != NULL) {
@@ -225,7 +225,7 @@ static void suspect_all(struct kedge_lane *l, struct phys *p)
 }
 
 /* Newest first, so that the oldest ends at the front of its VQP's queue. */
-static void post_all_again(struct kedge_lane *l, struct phys *p)
+static void post_all_again(struct lane *l, struct phys *p)
 {
     for (uint32_t i = p->tail; i != p->head; i--) {
         struct wr **at = ring_at(l, p, i - 1), *w = *at;
@@ -240,8 +240,7 @@ static void post_all_again(struct kedge_lane *l, struct phys *p)
 
 /* As on a queue pair of its own: where a peer is silent the first of a VQP says so, and those
  * behind are flushed. */
-static enum ibv_wc_status end_of(const struct kedge_lane *l, const struct phys *p,
-                                 const struct wr *w)
+static enum ibv_wc_status end_of(const struct lane *l, const struct phys *p, const struct wr *w)
 {
     const enum ibv_wc_status status = blame_end_of(l, p, w);
     struct vqp *q = vqp_of(w);
@@ -253,7 +252,7 @@ static enum ibv_wc_status end_of(const struct kedge_lane *l, const struct phys *
 }
 
 /* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
-static void break_phys(struct kedge_lane *l, struct phys *p)
+static void break_phys(struct lane *l, struct phys *p)
 {
     const uint32_t from = p->head, end = p->tail;
     const bool nameless = blame_is_nameless(l, p);
@@ -291,7 +290,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
 
 /* Whether the queue pair is in ERR and everything in it has been flushed: with streams, each of
  * them; else the last, before which all others were. */
-static bool is_drained(const struct kedge_lane *l, const struct phys *p, uint32_t completed)
+static bool is_drained(const struct lane *l, const struct phys *p, uint32_t completed)
 {
     if (!l->config.streams)
         return completed == p->tail - 1;
@@ -303,7 +302,7 @@ static bool is_drained(const struct kedge_lane *l, const struct phys *p, uint32_
     return true;
 }
 
-void wire_await(struct kedge_lane *l, struct phys *p)
+void wire_await(struct lane *l, struct phys *p)
 {
     if (p->broken == BROKEN_FAILING)
         return;
@@ -311,7 +310,7 @@ void wire_await(struct kedge_lane *l, struct phys *p)
     overdue_await(l, p);
 }
 
-void wire_abandon(struct kedge_lane *l, struct phys *p)
+void wire_abandon(struct lane *l, struct phys *p)
 {
     if (p->head != p->tail) {
         break_phys(l, p);
@@ -323,13 +322,13 @@ void wire_abandon(struct kedge_lane *l, struct phys *p)
     replace_qp(l, p);
 }
 
-static void abandon_counted(struct kedge_lane *l, struct phys *p)
+static void abandon_counted(struct lane *l, struct phys *p)
 {
     COUNT(l, qp_broken, p->head == p->tail);
     wire_abandon(l, p);
 }
 
-void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp)
+void wire_renew(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct phys *p = &l->phys[i];
@@ -344,7 +343,7 @@ void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 
 /* Nothing is out any more, all of it ended well: that may be what its end waits for. One that its
  * endpoint gave up is closed already. */
-static void on_emptied(struct kedge_lane *l, struct phys *p)
+static void on_emptied(struct lane *l, struct phys *p)
 {
     if (p->broken == BROKEN || (p->broken == BROKEN_NOT && p->overdue == OVERDUE_NOT))
         return;
@@ -354,7 +353,7 @@ static void on_emptied(struct kedge_lane *l, struct phys *p)
         abandon_counted(l, p);
 }
 
-static struct wr *take_oldest(const struct kedge_lane *l, struct phys *p)
+static struct wr *take_oldest(const struct lane *l, struct phys *p)
 {
     struct wr *w = *ring_at(l, p, p->head++);
     p->bytes -= w->length;
@@ -362,7 +361,7 @@ static struct wr *take_oldest(const struct kedge_lane *l, struct phys *p)
 }
 
 /* Without streams: all up to this one have ended well. */
-static void complete_up_to(struct kedge_lane *l, struct phys *p, uint32_t end)
+static void complete_up_to(struct lane *l, struct phys *p, uint32_t end)
 {
     while (p->head != end)
         finish_request(l, take_oldest(l, p), IBV_WC_SUCCESS);
@@ -370,7 +369,7 @@ static void complete_up_to(struct kedge_lane *l, struct phys *p, uint32_t end)
 
 /* Whether the oldest that is out has ended with an error, since when all that comes does. A queue
  * pair may be in ERR by the device's word while completions of before are still to be polled. */
-static bool has_failed(const struct kedge_lane *l, const struct phys *p)
+static bool has_failed(const struct lane *l, const struct phys *p)
 {
     return !l->config.streams && (*ring_at(l, p, p->head))->ended != 0;
 }
@@ -378,7 +377,7 @@ static bool has_failed(const struct kedge_lane *l, const struct phys *p)
 /* A completion that does not stand for all before it too: with an error, behind one, or of one
  * stream of several. After an error nothing else is reported or posted again before the device has
  * given back all that is out: until then it may read and write the memory of each. */
-static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
+static void complete_alone(struct lane *l, struct phys *p, uint32_t index,
                            enum ibv_wc_status status)
 {
     if (p->broken == BROKEN)
@@ -412,7 +411,7 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
 
 /* The event may have come before the completions: of what is out some may have ended well, and what
  * is flushed is the device's until it says so. */
-void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
+void wire_fatal(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct phys *p = &l->phys[i];
@@ -430,7 +429,7 @@ void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 
 /* Whether the device refuses this request, and would each time: not when it came too late, nor
  * when room is short, unless it says so again and again with nothing else to make room for. */
-static bool is_for_good(struct phys *p, const struct kedge_fab_wr *first, int status)
+static bool is_for_good(struct phys *p, const struct fab_wr *first, int status)
 {
     if (status == -ETIME)
         return false;
@@ -442,10 +441,9 @@ static bool is_for_good(struct phys *p, const struct kedge_fab_wr *first, int st
 /* Of what the device did not take nothing was executed. It goes back to its virtual queue pairs and
  * comes again in a later pass, under leases that are looked at anew; but the first of it, if the
  * device does not take that as it is, ends there with an error when all before it is over. */
-static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_fab_wr *first,
-                      int status)
+static void take_back(struct lane *l, struct phys *p, const struct fab_wr *first, int status)
 {
-    const struct kedge_fab_wr *refused = is_for_good(p, first, status) ? first : NULL;
+    const struct fab_wr *refused = is_for_good(p, first, status) ? first : NULL;
     struct wr *w, *own = NULL;
     COUNT(l, posts_refused, refused != NULL);
     do {
@@ -458,7 +456,7 @@ static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_f
             continue;
         }
         if (&w->fab == refused)
-            w->refused = KEDGE_REASON_DEVICE;
+            w->refused = SCHEMA_REASON_DEVICE;
         post_again(l, w);
     } while (&w->fab != first);
     for (struct wr *next; own != NULL; own = next) {
@@ -468,12 +466,12 @@ static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_f
     l->changed = 1;
 }
 
-void wire_ring(struct kedge_lane *l)
+void wire_ring(struct lane *l)
 {
     struct phys *list = l->chained;
     l->chained = NULL;
     for (struct phys *p = list, *next; p != NULL; p = next) {
-        struct kedge_fab_wr *bad = NULL;
+        struct fab_wr *bad = NULL;
         next = p->next_chained;
         p->chained = 0;
         if (p->chain == NULL) /* it broke */
@@ -483,10 +481,10 @@ void wire_ring(struct kedge_lane *l)
             room_changed(l, p);
         }
         p->chain_tail->send_flags |= IBV_SEND_SIGNALED;
-        struct kedge_fab_wr *first = p->chain;
+        struct fab_wr *first = p->chain;
         p->chain = p->chain_tail = NULL;
         COUNT(l, doorbells, 1);
-        const int status = kedge_fab_post_send(p->qp, first, &bad);
+        const int status = fab_post_send(p->qp, first, &bad);
         if (status != 0)
             take_back(l, p, bad, status);
         else
@@ -494,10 +492,10 @@ void wire_ring(struct kedge_lane *l)
     }
 }
 
-uint32_t wire_poll(struct kedge_lane *l)
+uint32_t wire_poll(struct lane *l)
 {
     struct ibv_wc wc[LANE_POLL];
-    int n = kedge_fab_poll(l->res.cq, LANE_POLL, wc);
+    int n = fab_poll(l->res.cq, LANE_POLL, wc);
     for (int i = 0; i < n; i++) {
         struct phys *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;
@@ -519,7 +517,7 @@ uint32_t wire_poll(struct kedge_lane *l)
 /* ---- the lane's own requests
  * -------------------------------------------------------------------------- */
 
-struct wr *wire_own_wr(struct kedge_lane *l)
+struct wr *wire_own_wr(struct lane *l)
 {
     struct wr *w = l->free_own;
     if (w != NULL)
@@ -527,7 +525,7 @@ struct wr *wire_own_wr(struct kedge_lane *l)
     return w;
 }
 
-void wire_free_own(struct kedge_lane *l, struct wr *w)
+void wire_free_own(struct lane *l, struct wr *w)
 {
     w->next = l->free_own;
     l->free_own = w;

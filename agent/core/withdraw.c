@@ -14,14 +14,14 @@ static struct withdrawal *withdrawal_of(struct session *s, const struct region *
     return &s->memory->withdrawals[region->by - 1];
 }
 
-static void finish_one(struct kedge_lane *l, struct session *s, struct withdrawal *w)
+static void finish_one(struct lane *l, struct session *s, struct withdrawal *w)
 {
     if (--w->left == 0)
         session_answer(l, s, w->tag, w->status);
 }
 
 /* True: it was there, and its worker gave it back only now. */
-static bool remove_one(struct kedge_lane *l, struct session *s, uint32_t vkey, uint32_t place)
+static bool remove_one(struct lane *l, struct session *s, uint32_t vkey, uint32_t place)
 {
     struct region *region = region_find(s, vkey);
     if (region == NULL || region->by != 0)
@@ -30,11 +30,11 @@ static bool remove_one(struct kedge_lane *l, struct session *s, uint32_t vkey, u
     return true;
 }
 
-bool withdrawal_begin(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
-    const uint32_t place = d->dereg_mr.tag % KEDGE_REPLIES;
+    const uint32_t place = d->dereg_mr.tag % SCHEMA_REPLIES;
     struct withdrawal *w = &s->memory->withdrawals[place];
-    if (w->left > 0 || d->dereg_mr.more > KEDGE_DEREG_MORE)
+    if (w->left > 0 || d->dereg_mr.more > SCHEMA_DEREG_MORE)
         return false;
     *w = (struct withdrawal){.tag = d->dereg_mr.tag, .left = 1}; /* ours, so that it lasts */
     uint32_t missing = !remove_one(l, s, d->dereg_mr.vkey, place);
@@ -70,7 +70,7 @@ void withdrawal_hurry(struct session *s, struct region *region)
         s->lent_places &= ~(1u << (region->by - 1));
 }
 
-void withdrawal_done(struct kedge_lane *l, struct session *s, struct region *region)
+void withdrawal_done(struct lane *l, struct session *s, struct region *region)
 {
     struct withdrawal *w = withdrawal_of(s, region);
     withdrawal_hurry(s, region);
@@ -80,7 +80,7 @@ void withdrawal_done(struct kedge_lane *l, struct session *s, struct region *reg
 
 void withdrawals_forget(struct session *s)
 {
-    for (uint32_t i = 0; i < KEDGE_REPLIES; i++)
+    for (uint32_t i = 0; i < SCHEMA_REPLIES; i++)
         s->memory->withdrawals[i].left = 0;
     s->lent_places = 0;
     s->fence_tag = 0;
@@ -88,7 +88,7 @@ void withdrawals_forget(struct session *s)
 
 /* ---- the lease, and after it a fence ------------------------------------------------------- */
 
-static void count_lease(struct kedge_lane *l, struct session *s, uint32_t place)
+static void count_lease(struct lane *l, struct session *s, uint32_t place)
 {
     struct withdrawal *w = &s->memory->withdrawals[place];
     w->due_ns = l->now_ns + region_wait_ns(l);
@@ -104,7 +104,7 @@ static void count_lease(struct kedge_lane *l, struct session *s, uint32_t place)
 /* Of one registration for all whose time is over, one at a time: nothing begins in them any more,
  * and what a lane that stood still has begun is waited for. The tag is the lane's own: the session
  * may be another one's when the answer comes. */
-static void want_fence(struct kedge_lane *l, struct session *s, uint32_t places)
+static void want_fence(struct lane *l, struct session *s, uint32_t places)
 {
     uint32_t rkey = 0;
     for (uint32_t i = 0; i < region_places(s); i++) {
@@ -121,13 +121,13 @@ static void want_fence(struct kedge_lane *l, struct session *s, uint32_t places)
     if (s->fence_tag == 0)
         return;
     l->did++; /* so that the control side hears of it */
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
-                                             .session = s->id,
-                                             .fence = {rkey, s->fence_tag}});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_WANT_FENCE,
+                                            .session = s->id,
+                                            .fence = {rkey, s->fence_tag}});
 }
 
 /* Their leases are over: the registrations of their own go, in turns. */
-static void hurry_own(struct kedge_lane *l, struct session *s, uint32_t places)
+static void hurry_own(struct lane *l, struct session *s, uint32_t places)
 {
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
@@ -137,11 +137,11 @@ static void hurry_own(struct kedge_lane *l, struct session *s, uint32_t places)
     fenced_go_on(l, s);
 }
 
-bool withdrawals_go_on(struct kedge_lane *l, struct session *s)
+bool withdrawals_go_on(struct lane *l, struct session *s)
 {
     uint32_t due = 0;
     s->due_ns = LANE_NEVER; /* a fence's end is when to look again */
-    for (uint32_t place = 0; place < KEDGE_REPLIES; place++) {
+    for (uint32_t place = 0; place < SCHEMA_REPLIES; place++) {
         struct withdrawal *w = &s->memory->withdrawals[place];
         if ((s->lent_places >> place & 1) == 0)
             continue;
@@ -159,7 +159,7 @@ bool withdrawals_go_on(struct kedge_lane *l, struct session *s)
     return s->lent_places != 0;
 }
 
-void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag)
+void session_fenced(struct lane *l, struct session *s, uint32_t tag)
 {
     if (s->state != SESSION_LIVE)
         return;

@@ -20,7 +20,7 @@ static bool is_refusal(enum ibv_wc_status status)
 }
 
 /* Writes to `addr` under the region's key, and what became of it. */
-static int write_to(struct bed *b, const struct kedge_fab_mr *mr, uint64_t addr, struct ibv_wc *wc)
+static int write_to(struct bed *b, const struct fab_mr *mr, uint64_t addr, struct ibv_wc *wc)
 {
     struct bed_steps steps;
     struct bed_wr w;
@@ -38,8 +38,7 @@ static int write_to(struct bed *b, const struct kedge_fab_mr *mr, uint64_t addr,
 static const char UNTRIED[] = "it could not be tried: a WRITE to an address that is no region's";
 
 /* At its own address it is found, at the former one's and at the process's it is not. */
-static void try_both(struct bed *b, struct probe_check *c, const struct kedge_fab_mr *mr,
-                     uint64_t former)
+static void try_both(struct bed *b, struct probe_check *c, const struct fab_mr *mr, uint64_t former)
 {
     const uint64_t wrong[] = {former, (uintptr_t)b->far + AT};
     struct ibv_wc wc;
@@ -75,7 +74,7 @@ static void try_both(struct bed *b, struct probe_check *c, const struct kedge_fa
 
 void bed_try_addresses(struct bed *b, struct probe_check *c)
 {
-    struct kedge_fab_mr *mr = NULL;
+    struct fab_mr *mr = NULL;
     if (!b->rc_connects) {
         probe_skip(c, "not tried: queue pairs cannot be connected (rc.connect)");
         return;
@@ -83,7 +82,7 @@ void bed_try_addresses(struct bed *b, struct probe_check *c)
     int status = bed_register(b, &b->mem, BED_HALF + AT, AT, bed_access(b), &mr);
     if (!bed_succeeded(c, "registering 4 KiB", status, NULL))
         return;
-    const struct kedge_fab_mr former = *mr;
+    const struct fab_mr former = *mr;
     status = bed_deregister(b, mr);
     if (status == 0)
         status = bed_register(b, &b->mem, BED_HALF + AT, AT, bed_access(b), &mr);
@@ -109,7 +108,7 @@ static void connect_pair(struct bed *b, struct probe_check *c)
         probe_ok(c, "two queue pairs can be connected");
 }
 
-int probe_addresses(struct kedge_fab *fab, struct kedge_errbuf *err)
+int probe_addresses(struct fab *fab, struct base_errbuf *err)
 {
     static const struct bed_case cases[] = {{"rc.connect", PROBE_FOR_RC, connect_pair},
                                             {"rc.addresses", PROBE_FOR_RC, bed_try_addresses}};
@@ -126,8 +125,8 @@ int probe_addresses(struct kedge_fab *fab, struct kedge_errbuf *err)
         if (c->result != PROBE_FAILED)
             continue;
         const char *more = c->advice[0] != '\0' ? "; " : "";
-        status = kedge_err(err, -EOPNOTSUPP, "trying the device's addresses: %.250s%s%.200s",
-                           c->found, more, c->advice);
+        status = base_err(err, -EOPNOTSUPP, "trying the device's addresses: %.250s%s%.200s",
+                          c->found, more, c->advice);
     }
     free(b);
     free(r);

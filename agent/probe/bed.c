@@ -23,19 +23,19 @@ static const char MEMLOCK_ADVICE[] =
  */
 
 struct call {
-    struct kedge_fab_ctl ctl;
+    struct fab_ctl ctl;
     bool done;
     struct call *next;
 };
 /* What the device may still answer, for as long as the process lives. */
 static struct call *given_up;
 
-static void on_done(struct kedge_fab_ctl *ctl)
+static void on_done(struct fab_ctl *ctl)
 {
     ((struct call *)ctl)->done = true;
 }
 
-int bed_call(struct bed *b, struct kedge_fab_ctl *ctl)
+int bed_call(struct bed *b, struct fab_ctl *ctl)
 {
     if (b->report->stuck)
         return -ETIMEDOUT;
@@ -44,12 +44,12 @@ int bed_call(struct bed *b, struct kedge_fab_ctl *ctl)
         return -ENOMEM;
     *c = (struct call){.ctl = *ctl};
     c->ctl.done = on_done;
-    kedge_fab_submit(b->fab, &c->ctl);
-    const uint64_t end = kedge_clock_ns() + b->wait_ns;
-    while (!c->done && kedge_clock_ns() < end) {
-        struct pollfd p = {.fd = kedge_fab_ctl_fd(b->fab), .events = POLLIN};
+    fab_submit(b->fab, &c->ctl);
+    const uint64_t end = base_clock_ns() + b->wait_ns;
+    while (!c->done && base_clock_ns() < end) {
+        struct pollfd p = {.fd = fab_ctl_fd(b->fab), .events = POLLIN};
         (void)poll(&p, 1, 100);
-        (void)kedge_fab_run(b->fab);
+        (void)fab_run(b->fab);
     }
     if (!c->done) {
         b->report->stuck = true;
@@ -64,16 +64,16 @@ int bed_call(struct bed *b, struct kedge_fab_ctl *ctl)
 
 unsigned bed_access(const struct bed *b)
 {
-    return IBV_ACCESS_LOCAL_WRITE | kedge_fab_remote_access(b->fab);
+    return IBV_ACCESS_LOCAL_WRITE | fab_remote_access(b->fab);
 }
 
-int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
-                 unsigned access, struct kedge_fab_mr **out)
+int bed_register(struct bed *b, const struct fab_mem *mem, uint64_t offset, uint64_t length,
+                 unsigned access, struct fab_mr **out)
 {
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_REG_MR,
+    struct fab_ctl c = {
+        .kind = FAB_REG_MR,
         .mr = {.pd = b->pd, .mem = mem, .offset = offset, .length = length, .access = access}};
-    int status = kedge_iova_take(&b->iova, KEDGE_IOVA_REGION, mem, offset, length, &c.mr.iova);
+    int status = fab_iova_take(&b->iova, FAB_IOVA_REGION, mem, offset, length, &c.mr.iova);
     if (status == 0)
         status = bed_call(b, &c);
     if (status == 0)
@@ -81,9 +81,9 @@ int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t offset
     return status;
 }
 
-int bed_deregister(struct bed *b, struct kedge_fab_mr *mr)
+int bed_deregister(struct bed *b, struct fab_mr *mr)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = mr}};
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = mr}};
     return bed_call(b, &c);
 }
 
@@ -100,17 +100,16 @@ static uint32_t said_or(uint64_t said, uint32_t usual)
 
 /* What the agent asks for, of each that it makes; of slots and pieces no more than there are, which
  * is another check's to say. A device may have each of them, and not all in one queue pair. */
-static struct kedge_fab_qp_cap cap_of(const struct bed *b, enum bed_role role)
+static struct fab_qp_cap cap_of(const struct bed *b, enum bed_role role)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct fab_caps *caps = &b->fab->caps;
     const struct probe_settings *s = b->settings;
     const uint32_t slots[] = {[BED_INITIATOR] = said_or(s->rc.send_wr, BED_WR),
                               [BED_RESPONDER] = 1,
                               [BED_READER] = said_or(s->rc.send_wr, BED_WR),
                               [BED_DATAGRAMS] = said_or(s->datagrams_sent, BED_WR),
                               [BED_DCI] = said_or(s->dc.send_wr, BED_WR)};
-    struct kedge_fab_qp_cap cap = {.send_wr = least_of(slots[role], caps->max_qp_wr),
-                                   .send_sge = 1};
+    struct fab_qp_cap cap = {.send_wr = least_of(slots[role], caps->max_qp_wr), .send_sge = 1};
     if (role == BED_INITIATOR || role == BED_DCI) {
         cap.send_sge = least_of(said_or(s->sge, SGES), caps->max_sge);
         cap.inline_bytes = least_of(s->inline_bytes, caps->max_inline);
@@ -124,33 +123,29 @@ static struct kedge_fab_qp_cap cap_of(const struct bed *b, enum bed_role role)
     return cap;
 }
 
-static enum kedge_fab_qp_type type_of(enum bed_role role)
+static enum fab_qp_type type_of(enum bed_role role)
 {
-    return role == BED_DCI         ? KEDGE_FAB_QP_DCI
-           : role == BED_DATAGRAMS ? KEDGE_FAB_QP_UD
-                                   : KEDGE_FAB_QP_RC;
+    return role == BED_DCI ? FAB_QP_DCI : role == BED_DATAGRAMS ? FAB_QP_UD : FAB_QP_RC;
 }
 
-static struct kedge_fab_ctl qp_creation(const struct bed *b, enum bed_role role,
-                                        struct kedge_fab_srq *srq)
+static struct fab_ctl qp_creation(const struct bed *b, enum bed_role role, struct fab_srq *srq)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_QP,
-                              .qp = {.pd = b->pd,
-                                     .type = type_of(role),
-                                     .send_cq = b->cq,
-                                     .recv_cq = b->far_cq,
-                                     .srq = srq,
-                                     .cap = cap_of(b, role),
-                                     .user = (void *)(uintptr_t)role}};
+    struct fab_ctl c = {.kind = FAB_CREATE_QP,
+                        .qp = {.pd = b->pd,
+                               .type = type_of(role),
+                               .send_cq = b->cq,
+                               .recv_cq = b->far_cq,
+                               .srq = srq,
+                               .cap = cap_of(b, role),
+                               .user = (void *)(uintptr_t)role}};
     if (srq != NULL)
         c.qp.cap.recv_wr = c.qp.cap.recv_sge = 0;
     return c;
 }
 
-int bed_qp_new(struct bed *b, enum bed_role role, struct kedge_fab_srq *srq,
-               struct kedge_fab_qp **out)
+int bed_qp_new(struct bed *b, enum bed_role role, struct fab_srq *srq, struct fab_qp **out)
 {
-    struct kedge_fab_ctl c = qp_creation(b, role, srq);
+    struct fab_ctl c = qp_creation(b, role, srq);
     int status = bed_call(b, &c);
     if (status == 0)
         *out = c.qp.x;
@@ -159,13 +154,12 @@ int bed_qp_new(struct bed *b, enum bed_role role, struct kedge_fab_srq *srq,
 
 static struct ibv_ah_attr address_self(const struct bed *b)
 {
-    return kedge_fab_address(b->fab, b->fab->caps.gid, b->fab->caps.lid);
+    return fab_address(b->fab, b->fab->caps.gid, b->fab->caps.lid);
 }
 
-int bed_ah_new(struct bed *b, struct kedge_fab_ah **out)
+int bed_ah_new(struct bed *b, struct fab_ah **out)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH,
-                              .ah = {.pd = b->pd, .attr = address_self(b)}};
+    struct fab_ctl c = {.kind = FAB_CREATE_AH, .ah = {.pd = b->pd, .attr = address_self(b)}};
     int status = bed_call(b, &c);
     if (status == 0)
         *out = c.ah.x;
@@ -186,9 +180,9 @@ const char *bed_state_name(enum ibv_qp_state state)
 }
 
 /* The attributes that a type has to be given on its way to a state. */
-static int mask_of(enum kedge_fab_qp_type type, enum ibv_qp_state state)
+static int mask_of(enum fab_qp_type type, enum ibv_qp_state state)
 {
-    bool rc = type == KEDGE_FAB_QP_RC, ud = type == KEDGE_FAB_QP_UD;
+    bool rc = type == FAB_QP_RC, ud = type == FAB_QP_UD;
     switch (state) {
     case IBV_QPS_INIT:
         return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (rc ? IBV_QP_ACCESS_FLAGS : 0) |
@@ -207,9 +201,9 @@ static int mask_of(enum kedge_fab_qp_type type, enum ibv_qp_state state)
     }
 }
 
-static struct bed_far self_of(const struct bed *b, const struct kedge_fab_qp *peer, bool hasty)
+static struct bed_far self_of(const struct bed *b, const struct fab_qp *peer, bool hasty)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct fab_caps *caps = &b->fab->caps;
     struct bed_far self = {
         .lid = caps->lid, .qpn = peer != NULL ? peer->qpn : 0, .mtu = caps->mtu, .hasty = hasty};
     memcpy(self.gid, caps->gid, sizeof self.gid);
@@ -219,12 +213,12 @@ static struct bed_far self_of(const struct bed *b, const struct kedge_fab_qp *pe
 static struct ibv_qp_attr attr_of(const struct bed *b, enum ibv_qp_state state,
                                   const struct bed_far *far)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct fab_caps *caps = &b->fab->caps;
     const uint8_t reads = (uint8_t)least_of(RD_ATOMIC, caps->max_rd_atomic);
     return (struct ibv_qp_attr){.qp_state = state,
                                 .port_num = caps->port_num,
                                 .pkey_index = caps->service.pkey_index,
-                                .ah_attr = kedge_fab_address(b->fab, far->gid, far->lid),
+                                .ah_attr = fab_address(b->fab, far->gid, far->lid),
                                 .qp_access_flags = bed_access(b),
                                 .qkey = BED_QKEY,
                                 .path_mtu = far->mtu,
@@ -238,63 +232,62 @@ static struct ibv_qp_attr attr_of(const struct bed *b, enum ibv_qp_state state,
                                 .rnr_retry = 7};
 }
 
-static int to_init(struct bed *b, struct kedge_fab_qp **qp, struct bed_steps *steps)
+static int to_init(struct bed *b, struct fab_qp **qp, struct bed_steps *steps)
 {
     const struct bed_far self = self_of(b, NULL, false);
-    struct kedge_fab_reuse r = {
-        .fab = b->fab,
-        .qp = *qp,
-        .in_reset = kedge_fab_qp_state(*qp) == IBV_QPS_RESET,
-        .make = qp_creation(b, (enum bed_role)(uintptr_t)(*qp)->user, (*qp)->srq),
-        .init = attr_of(b, IBV_QPS_INIT, &self),
-        .mask = mask_of((*qp)->type, IBV_QPS_INIT)};
-    const uint64_t start = kedge_clock_ns();
-    struct kedge_fab_ctl c;
+    struct fab_reuse r = {.fab = b->fab,
+                          .qp = *qp,
+                          .in_reset = fab_qp_state(*qp) == IBV_QPS_RESET,
+                          .make = qp_creation(b, (enum bed_role)(uintptr_t)(*qp)->user, (*qp)->srq),
+                          .init = attr_of(b, IBV_QPS_INIT, &self),
+                          .mask = mask_of((*qp)->type, IBV_QPS_INIT)};
+    const uint64_t start = base_clock_ns();
+    struct fab_ctl c;
     steps->now = IBV_QPS_INIT;
-    kedge_fab_reuse_begin(&r, &c);
+    fab_reuse_begin(&r, &c);
     do {
         c.status = bed_call(b, &c);
-    } while (kedge_fab_reuse_next(&r, &c));
+    } while (fab_reuse_next(&r, &c));
     *qp = r.qp;
-    steps->ns[0] = kedge_clock_ns() - start;
+    steps->ns[0] = base_clock_ns() - start;
     return r.status;
 }
 
-static int to_rts(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
+static int to_rts(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
                   struct bed_steps *steps)
 {
     static const enum ibv_qp_state path[] = {IBV_QPS_RTR, IBV_QPS_RTS};
     int status = 0;
     for (int i = 0; i < 2 && status == 0; i++) {
-        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
-                                  .modify = {.x = qp,
-                                             .mask = mask_of(qp->type, path[i]),
-                                             .attr = attr_of(b, path[i], far)}};
-        const uint64_t start = kedge_clock_ns();
+        struct fab_ctl c = {.kind = FAB_MODIFY_QP,
+                            .modify = {.x = qp,
+                                       .mask = mask_of(qp->type, path[i]),
+                                       .attr = attr_of(b, path[i], far)}};
+        const uint64_t start = base_clock_ns();
         steps->now = path[i];
         status = bed_call(b, &c);
-        steps->ns[1 + i] = kedge_clock_ns() - start;
+        steps->ns[1 + i] = base_clock_ns() - start;
     }
     return status;
 }
 
-int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
+int bed_raise_to(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
                  struct bed_steps *steps)
 {
     static const enum ibv_qp_state path[] = {IBV_QPS_RESET, IBV_QPS_INIT};
     int status = 0;
-    for (int i = kedge_fab_qp_state(qp) == IBV_QPS_RESET; i < 2 && status == 0; i++) {
-        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
-                                  .modify = {.x = qp,
-                                             .mask = mask_of(qp->type, path[i]),
-                                             .attr = attr_of(b, path[i], far)}};
+    for (int i = fab_qp_state(qp) == IBV_QPS_RESET; i < 2 && status == 0; i++) {
+        struct fab_ctl c = {.kind = FAB_MODIFY_QP,
+                            .modify = {.x = qp,
+                                       .mask = mask_of(qp->type, path[i]),
+                                       .attr = attr_of(b, path[i], far)}};
         steps->now = path[i];
         status = bed_call(b, &c);
     }
     return status != 0 ? status : to_rts(b, qp, far, steps);
 }
 
-int bed_raise(struct bed *b, struct kedge_fab_qp **qp, const struct kedge_fab_qp *peer, bool hasty,
+int bed_raise(struct bed *b, struct fab_qp **qp, const struct fab_qp *peer, bool hasty,
               struct bed_steps *steps)
 {
     const struct bed_far self = self_of(b, peer, hasty);
@@ -304,12 +297,11 @@ int bed_raise(struct bed *b, struct kedge_fab_qp **qp, const struct kedge_fab_qp
     return status != 0 ? status : to_rts(b, *qp, &self, steps);
 }
 
-int bed_raise_pair(struct bed *b, struct kedge_fab_qp *qp[2], bool force, struct bed_steps *steps)
+int bed_raise_pair(struct bed *b, struct fab_qp *qp[2], bool force, struct bed_steps *steps)
 {
     if (qp[0] == NULL || qp[1] == NULL)
         return -ENOTCONN;
-    if (!force && kedge_fab_qp_state(qp[0]) == IBV_QPS_RTS &&
-        kedge_fab_qp_state(qp[1]) == IBV_QPS_RTS)
+    if (!force && fab_qp_state(qp[0]) == IBV_QPS_RTS && fab_qp_state(qp[1]) == IBV_QPS_RTS)
         return 0;
     /* First of all both have their numbers. */
     int status = to_init(b, &qp[1], steps);
@@ -335,30 +327,29 @@ static uint32_t count_sends(const struct bed *b)
 
 static int make_queues(struct bed *b, const char **what)
 {
-    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
     *what = "making a completion channel";
     int status = bed_call(b, &chan);
     if (status != 0)
         return status;
     b->chan = chan.chan.x;
-    struct kedge_fab_ctl cq = {
-        .kind = KEDGE_FAB_CREATE_CQ,
+    struct fab_ctl cq = {
+        .kind = FAB_CREATE_CQ,
         .cq = {.cqe = least_of(count_sends(b), b->fab->caps.max_cqe), .chan = b->chan}};
     *what = "making a completion queue";
     status = bed_call(b, &cq);
     if (status != 0)
         return status;
     b->cq = cq.cq.x;
-    struct kedge_fab_ctl far = {
-        .kind = KEDGE_FAB_CREATE_CQ,
-        .cq = {.cqe = least_of(10 * BED_WR + 2 * cap_of(b, BED_DATAGRAMS).recv_wr,
-                               b->fab->caps.max_cqe)}};
+    struct fab_ctl far = {.kind = FAB_CREATE_CQ,
+                          .cq = {.cqe = least_of(10 * BED_WR + 2 * cap_of(b, BED_DATAGRAMS).recv_wr,
+                                                 b->fab->caps.max_cqe)}};
     status = bed_call(b, &far);
     if (status != 0)
         return status;
     b->far_cq = far.cq.x;
-    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
-                                .srq = {.pd = b->pd, .max_wr = BED_WR, .max_sge = 1}};
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ,
+                          .srq = {.pd = b->pd, .max_wr = BED_WR, .max_sge = 1}};
     *what = "making a shared receive queue";
     status = bed_call(b, &srq);
     if (status == 0)
@@ -370,32 +361,32 @@ static int make_memory(struct bed *b, const char **what)
 {
     uint64_t random;
     *what = "getting a MiB of memory";
-    int status = kedge_fab_mem_alloc((size_t)2 * BED_HALF, "kedge-probe", &b->mem);
+    int status = fab_mem_alloc((size_t)2 * BED_HALF, "kedge-probe", &b->mem);
     if (status != 0)
         return status;
     b->near = b->mem.addr;
     b->far = b->near + BED_HALF;
     *what = "registering memory";
-    status = kedge_random_bytes(&random, sizeof random);
+    status = base_random_bytes(&random, sizeof random);
     if (status != 0)
         return status;
-    kedge_iova_init(&b->iova, random);
+    fab_iova_init(&b->iova, random);
     status = bed_register(b, &b->mem, 0, BED_HALF, IBV_ACCESS_LOCAL_WRITE, &b->near_mr);
     if (status == 0)
         status = bed_register(b, &b->mem, BED_HALF, BED_HALF, bed_access(b), &b->far_mr);
     return status;
 }
 
-bool bed_open(struct bed *b, struct kedge_fab *fab, const struct probe_settings *s,
+bool bed_open(struct bed *b, struct fab *fab, const struct probe_settings *s,
               struct probe_report *report)
 {
     struct probe_check *c = probe_begin(report, "objects", PROBE_FOR_RC);
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
     const char *what = "making a protection domain";
     *b = (struct bed){.fab = fab,
                       .settings = s,
                       .report = report,
-                      .wait_ns = (s->wait_ms != 0 ? s->wait_ms : 20000) * KEDGE_NS_PER_MS,
+                      .wait_ns = (s->wait_ms != 0 ? s->wait_ms : 20000) * BASE_NS_PER_MS,
                       .next_id = 1,
                       .mem = {.fd = -1}};
     int status = bed_call(b, &pd);
@@ -410,9 +401,9 @@ bool bed_open(struct bed *b, struct kedge_fab *fab, const struct probe_settings 
     return status == 0;
 }
 
-static bool destroy_object(struct bed *b, enum kedge_fab_ctl_kind kind, void *x)
+static bool destroy_object(struct bed *b, enum fab_ctl_kind kind, void *x)
 {
-    struct kedge_fab_ctl c = {.kind = kind};
+    struct fab_ctl c = {.kind = kind};
     if (x == NULL)
         return true;
     c.pd.x = x; /* every kind names its object first */
@@ -421,23 +412,23 @@ static bool destroy_object(struct bed *b, enum kedge_fab_ctl_kind kind, void *x)
 
 void bed_close(struct bed *b)
 {
-    struct kedge_fab_qp *qp[] = {b->rc[0],  b->rc[1], b->rc_srq[0], b->rc_srq[1], b->lonely,
-                                 b->silent, b->ud[0], b->ud[1],     b->dci};
+    struct fab_qp *qp[] = {b->rc[0],  b->rc[1], b->rc_srq[0], b->rc_srq[1], b->lonely,
+                           b->silent, b->ud[0], b->ud[1],     b->dci};
     bool ok = true;
     if (b->report
             ->stuck) /* every further call would hang; the kernel cleans up after the process */
         return;
     for (size_t i = 0; i < sizeof qp / sizeof qp[0]; i++)
-        ok = destroy_object(b, KEDGE_FAB_DESTROY_QP, qp[i]) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DESTROY_DCT, b->dct) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DESTROY_AH, b->ah) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DEREG_MR, b->near_mr) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DEREG_MR, b->far_mr) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DESTROY_SRQ, b->srq) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DESTROY_CQ, b->cq) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DESTROY_CQ, b->far_cq) && ok;
-    ok = destroy_object(b, KEDGE_FAB_DESTROY_CHAN, b->chan) && ok;
-    ok = destroy_object(b, KEDGE_FAB_FREE_PD, b->pd) && ok;
+        ok = destroy_object(b, FAB_DESTROY_QP, qp[i]) && ok;
+    ok = destroy_object(b, FAB_DESTROY_DCT, b->dct) && ok;
+    ok = destroy_object(b, FAB_DESTROY_AH, b->ah) && ok;
+    ok = destroy_object(b, FAB_DEREG_MR, b->near_mr) && ok;
+    ok = destroy_object(b, FAB_DEREG_MR, b->far_mr) && ok;
+    ok = destroy_object(b, FAB_DESTROY_SRQ, b->srq) && ok;
+    ok = destroy_object(b, FAB_DESTROY_CQ, b->cq) && ok;
+    ok = destroy_object(b, FAB_DESTROY_CQ, b->far_cq) && ok;
+    ok = destroy_object(b, FAB_DESTROY_CHAN, b->chan) && ok;
+    ok = destroy_object(b, FAB_FREE_PD, b->pd) && ok;
     struct probe_check *c = probe_begin(b->report, "destroying", PROBE_FOR_RC);
     if (!ok) {
         probe_fail(c, "look at the kernel's log (dmesg) for the device's driver",
@@ -445,7 +436,7 @@ void bed_close(struct bed *b)
                    b->report->stuck ? ": the device does not answer" : "");
         return; /* the memory may be registered still */
     }
-    kedge_fab_mem_free(&b->mem);
+    fab_mem_free(&b->mem);
     probe_ok(c, "everything that was made could be destroyed");
 }
 

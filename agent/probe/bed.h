@@ -15,45 +15,45 @@ enum {
 };
 
 struct bed {
-    struct kedge_fab *fab;
+    struct fab *fab;
     const struct probe_settings *settings;
     struct probe_report *report;
     uint64_t wait_ns;
     uint64_t
         next_id; /* of a request; never used twice, so that a late completion is known as such */
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_chan *chan;
-    struct kedge_fab_cq *cq, *far_cq; /* of sends, on chan; of receives */
-    struct kedge_fab_srq *srq;
-    struct kedge_fab_mem mem;
-    struct kedge_iova iova; /* all regions are registered as the agent's are */
-    struct kedge_fab_mr *near_mr, *far_mr;
+    struct fab_pd *pd;
+    struct fab_chan *chan;
+    struct fab_cq *cq, *far_cq; /* of sends, on chan; of receives */
+    struct fab_srq *srq;
+    struct fab_mem mem;
+    struct fab_iova iova; /* all regions are registered as the agent's are */
+    struct fab_mr *near_mr, *far_mr;
     uint8_t *near, *far;
-    struct kedge_fab_qp *rc[2]; /* [0] sends to [1] */
-    bool rc_connects;           /* they have been in RTS, so that it is worth trying again */
-    struct kedge_fab_qp *rc_srq[2];
-    struct kedge_fab_qp *lonely; /* its peer keeps silent */
-    struct kedge_fab_qp *silent;
-    struct kedge_fab_qp *ud[2];
-    struct kedge_fab_ah *ah;
-    struct kedge_fab_dct *dct;
-    struct kedge_fab_qp *dci;
+    struct fab_qp *rc[2]; /* [0] sends to [1] */
+    bool rc_connects;     /* they have been in RTS, so that it is worth trying again */
+    struct fab_qp *rc_srq[2];
+    struct fab_qp *lonely; /* its peer keeps silent */
+    struct fab_qp *silent;
+    struct fab_qp *ud[2];
+    struct fab_ah *ah;
+    struct fab_dct *dct;
+    struct fab_qp *dci;
 };
 
 /* What of it cannot be made is a failed check. False: without it there is nothing to try. */
-bool bed_open(struct bed *b, struct kedge_fab *fab, const struct probe_settings *s,
+bool bed_open(struct bed *b, struct fab *fab, const struct probe_settings *s,
               struct probe_report *report);
 /* Destroys all; a failed check if something cannot be. Nothing at all when the device is stuck. */
 void bed_close(struct bed *b);
 
 /* All that the device lets be done to memory, or through a queue pair. */
 unsigned bed_access(const struct bed *b);
-/* As kedge_fab_call(), for at most the bed's wait: then -ETIMEDOUT, and the report is stuck. */
-int bed_call(struct bed *b, struct kedge_fab_ctl *ctl);
+/* As fab_call(), for at most the bed's wait: then -ETIMEDOUT, and the report is stuck. */
+int bed_call(struct bed *b, struct fab_ctl *ctl);
 /* A region of memory, at an address that none had before: 0 or -errno. */
-int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
-                 unsigned access, struct kedge_fab_mr **out);
-int bed_deregister(struct bed *b, struct kedge_fab_mr *mr);
+int bed_register(struct bed *b, const struct fab_mem *mem, uint64_t offset, uint64_t length,
+                 unsigned access, struct fab_mr **out);
+int bed_deregister(struct bed *b, struct fab_mr *mr);
 /* The queue pairs that an agent makes. */
 enum bed_role {
     BED_INITIATOR, /* RC: of requests to another node */
@@ -63,9 +63,8 @@ enum bed_role {
     BED_DCI,
 };
 /* With the agent's own requests for it, as the settings say, or as much of it as the device has. */
-int bed_qp_new(struct bed *b, enum bed_role role, struct kedge_fab_srq *srq,
-               struct kedge_fab_qp **out);
-int bed_ah_new(struct bed *b, struct kedge_fab_ah **out);
+int bed_qp_new(struct bed *b, enum bed_role role, struct fab_srq *srq, struct fab_qp **out);
+int bed_ah_new(struct bed *b, struct fab_ah **out);
 
 /* The other end of a queue pair. */
 struct bed_far {
@@ -83,32 +82,32 @@ struct bed_steps {
 /* Through INIT to RTS, connected to peer (NULL: UD and DCI). One that was used before is reused, as
  * the agent does it: *qp may be another one then, or NULL. Hasty: with the agent's time-outs, else
  * with long ones, so that a slow machine is not taken for a broken device. */
-int bed_raise(struct bed *b, struct kedge_fab_qp **qp, const struct kedge_fab_qp *peer, bool hasty,
+int bed_raise(struct bed *b, struct fab_qp **qp, const struct fab_qp *peer, bool hasty,
               struct bed_steps *steps);
 /* One whose number the other end was told: it stays this one, and where RESET is final it is raised
  * once. */
-int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
+int bed_raise_to(struct bed *b, struct fab_qp *qp, const struct bed_far *far,
                  struct bed_steps *steps);
 /* Whether the agent would use DC here. */
 bool bed_uses_dc(const struct bed *b);
 /* Both of a pair, if one of them is not in RTS or force is set. */
-int bed_raise_pair(struct bed *b, struct kedge_fab_qp *qp[2], bool force, struct bed_steps *steps);
+int bed_raise_pair(struct bed *b, struct fab_qp *qp[2], bool force, struct bed_steps *steps);
 const char *bed_state_name(enum ibv_qp_state state);
 
 /* One request of one SGE; near and far are offsets. */
 struct bed_wr {
-    struct kedge_fab_wr wr;
+    struct fab_wr wr;
     struct ibv_sge sge;
 };
 void bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64_t near,
               uint64_t far, uint32_t length);
-int bed_post(struct kedge_fab_qp *qp, struct bed_wr *w);
+int bed_post(struct fab_qp *qp, struct bed_wr *w);
 /* One receive of length bytes into far memory at an offset; its id, or -errno. */
-int64_t bed_post_recv(struct bed *b, struct kedge_fab_qp *qp, uint64_t far, uint32_t length);
+int64_t bed_post_recv(struct bed *b, struct fab_qp *qp, uint64_t far, uint32_t length);
 /* The completion of a request, others being dropped. 0; -ETIMEDOUT; -EIO: the queue is dead. */
-int bed_wait(struct kedge_fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out);
+int bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out);
 /* Posts and waits. */
-int bed_do(struct bed *b, struct kedge_fab_qp *qp, struct bed_wr *w, struct ibv_wc *out);
+int bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *out);
 
 /* Says in a check what kept a call (0 or -errno) or a completion from success, with a way out for
  * the errors that have one. Returns whether it did succeed. */
@@ -151,8 +150,8 @@ void bed_run(struct bed *b, const struct bed_case *cases, unsigned count);
 
 /* What RC and DC are tried with alike: the queue pair, and how a request is addressed there. */
 struct bed_path {
-    struct kedge_fab_qp **qp;  /* the bed's, where a repair may put another one */
-    struct kedge_fab_dct *dct; /* NULL: RC */
+    struct fab_qp **qp;  /* the bed's, where a repair may put another one */
+    struct fab_dct *dct; /* NULL: RC */
 };
 void bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr *w);
 void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *c, bool inlined);
@@ -162,8 +161,8 @@ void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c
 /* Requests to a peer that keeps silent, one or a few, on a queue pair with the agent's time-outs,
  * which is raised anew with that peer between them: how long the device tries, against what leases
  * allow for. */
-void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp **qp,
-                     const struct kedge_fab_qp *peer, struct bed_wr *w);
+void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
+                     const struct fab_qp *peer, struct bed_wr *w);
 void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c);
 
 #endif

@@ -21,7 +21,7 @@ static uint64_t now_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static struct look look_at_kernel(void)
@@ -52,9 +52,9 @@ static uint64_t steered_ppm(void)
     return (uint64_t)labs(t.freq / 65536 + (t.tick - 10000) * 100);
 }
 
-static int read_device(struct bed *b, struct kedge_fab_clock *out)
+static int read_device(struct bed *b, struct fab_clock *out)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_QUERY_CLOCK};
+    struct fab_ctl c = {.kind = FAB_QUERY_CLOCK};
     int status = bed_call(b, &c);
     if (status == 0)
         *out = c.clock;
@@ -93,12 +93,12 @@ static void tell_drift(struct probe_check *c, int64_t device_ppm, int64_t kernel
 
 static uint64_t to_ns(uint64_t ticks, uint64_t hz)
 {
-    return (uint64_t)((unsigned __int128)ticks * KEDGE_NS_PER_S / hz);
+    return (uint64_t)((unsigned __int128)ticks * BASE_NS_PER_S / hz);
 }
 
 static void check_clocks(struct bed *b, struct probe_check *c)
 {
-    struct kedge_fab_clock first = {.hz = 0}, second = {.hz = 0};
+    struct fab_clock first = {.hz = 0}, second = {.hz = 0};
     struct look device = {.before_ns = 0};
     int64_t device_ppm = 0;
     const struct look kernel = look_at_kernel();

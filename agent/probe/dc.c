@@ -21,7 +21,7 @@ static bool is_ready(struct bed *b, struct probe_check *c)
         probe_fail(c, "see above", "there is no initiator, target or address to try it with");
         return false;
     }
-    if (kedge_fab_qp_state(b->dci) == IBV_QPS_RTS)
+    if (fab_qp_state(b->dci) == IBV_QPS_RTS)
         return true;
     int status = bed_raise(b, &b->dci, NULL, false, &steps);
     return bed_succeeded(c, "bringing the initiator back to RTS", status, NULL);
@@ -30,17 +30,17 @@ static bool is_ready(struct bed *b, struct probe_check *c)
 static void dc_target(struct bed *b, struct probe_check *c)
 {
     char took[PROBE_DURATION];
-    struct kedge_fab_ctl dct = {
-        .kind = KEDGE_FAB_CREATE_DCT,
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
         .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
-    int status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
-    uint64_t start = kedge_clock_ns();
+    int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    uint64_t start = base_clock_ns();
     if (status == 0)
         status = bed_call(b, &dct);
     if (!bed_succeeded(c, "creating a DC target", status, NULL))
         return;
     b->dct = dct.dct.x;
-    uint64_t ns = kedge_clock_ns() - start;
+    uint64_t ns = base_clock_ns() - start;
     probe_number(c, "create_ns", ns);
     probe_number(c, "dctn", b->dct->dctn);
     probe_ok(c, "a DC target takes %s to create", probe_duration(ns, took));
@@ -50,13 +50,13 @@ static void dc_initiator(struct bed *b, struct probe_check *c)
 {
     struct bed_steps steps = {.now = IBV_QPS_RESET};
     char created[PROBE_DURATION], raised[PROBE_DURATION], what[80];
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     int status = bed_qp_new(b, BED_DCI, NULL, &b->dci);
-    uint64_t made = kedge_clock_ns();
+    uint64_t made = base_clock_ns();
     if (!bed_succeeded(c, "creating a DC initiator", status, NULL))
         return;
     status = bed_raise(b, &b->dci, NULL, false, &steps);
-    uint64_t up = kedge_clock_ns();
+    uint64_t up = base_clock_ns();
     snprintf(what, sizeof what, "moving a DC initiator to %s", bed_state_name(steps.now));
     if (!bed_succeeded(c, what, status, NULL))
         return;
@@ -122,9 +122,9 @@ static void check_break(struct bed *b, struct probe_check *c, struct bed_wr *w, 
     char silent[PROBE_DURATION], repaired[PROBE_DURATION];
     memset(b->far, 1, SMALL);
     memset(b->near, 2, SMALL);
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     int status = bed_do(b, *p.qp, w, &wc);
-    uint64_t answered = kedge_clock_ns();
+    uint64_t answered = base_clock_ns();
     if (!bed_succeeded(c, what, status, NULL))
         return;
     if (b->far[0] != 1 || wc.status == IBV_WC_SUCCESS) {
@@ -132,7 +132,7 @@ static void check_break(struct bed *b, struct probe_check *c, struct bed_wr *w, 
         return;
     }
     status = bed_raise(b, p.qp, NULL, false, &steps);
-    uint64_t raised = kedge_clock_ns();
+    uint64_t raised = base_clock_ns();
     if (!bed_succeeded(c, "bringing the broken initiator back to RTS", status, NULL))
         return;
     int got = wc.status;
@@ -215,7 +215,7 @@ void probe_dc(struct bed *b)
         {"dc.wrong_dc_key", PROBE_FOR_DC, dc_wrong_dc_key},
         {"dc.silent_peer", PROBE_FOR_NOTHING, dc_silent},
     };
-    bool has = (b->fab->caps.transports & KEDGE_FAB_DC) != 0;
+    bool has = (b->fab->caps.transports & FAB_DC) != 0;
     struct probe_check *c = probe_begin(b->report, "dc", PROBE_FOR_DC);
     if (!has) {
         probe_skip(c, "no DC: %s; Kedge uses RC there", b->report->no_dc);

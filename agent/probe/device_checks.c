@@ -15,7 +15,7 @@ enum { SILENCE_MS = 60000, SILENCES = 3 };
  * ------------------------------------------------------------------------------------------------
  */
 
-static void numbers_of_limits(struct probe_check *c, const struct kedge_fab_caps *caps)
+static void numbers_of_limits(struct probe_check *c, const struct fab_caps *caps)
 {
     probe_number(c, "transports", caps->transports);
     probe_number(c, "max_qp", caps->max_qp);
@@ -46,19 +46,19 @@ bool bed_uses_dc(const struct bed *b)
 {
     const char *wanted = b->settings->transport;
     return strcmp(wanted, "dc") == 0 ||
-           (strcmp(wanted, "auto") == 0 && (b->fab->caps.transports & KEDGE_FAB_DC) != 0);
+           (strcmp(wanted, "auto") == 0 && (b->fab->caps.transports & FAB_DC) != 0);
 }
 
 void probe_transport(struct bed *b)
 {
-    const uint32_t has = b->fab->caps.transports, both = KEDGE_FAB_RC | KEDGE_FAB_UD;
+    const uint32_t has = b->fab->caps.transports, both = FAB_RC | FAB_UD;
     struct probe_check *c = probe_begin(b->report, "transport", PROBE_FOR_RC);
     const char *wanted = b->settings->transport;
     bool dc = bed_uses_dc(b);
-    probe_number(c, "rc", (has & KEDGE_FAB_RC) != 0);
-    probe_number(c, "ud", (has & KEDGE_FAB_UD) != 0);
-    probe_number(c, "dc", (has & KEDGE_FAB_DC) != 0);
-    if (dc && !(has & KEDGE_FAB_DC))
+    probe_number(c, "rc", (has & FAB_RC) != 0);
+    probe_number(c, "ud", (has & FAB_UD) != 0);
+    probe_number(c, "dc", (has & FAB_DC) != 0);
+    if (dc && !(has & FAB_DC))
         probe_fail(c, "set transport = auto in [fabric]",
                    "the settings ask for transport = dc, and there is no DC: %s", b->report->no_dc);
     else if ((has & both) != both)
@@ -70,7 +70,7 @@ void probe_transport(struct bed *b)
 void probe_limits(struct bed *b)
 {
     struct probe_check *c = probe_begin(b->report, "limits", PROBE_FOR_RC);
-    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct fab_caps *caps = &b->fab->caps;
     const struct probe_settings *s = b->settings;
     const struct probe_demand *d = bed_uses_dc(b) ? &s->dc : &s->rc;
     const struct {
@@ -113,14 +113,13 @@ void probe_limits(struct bed *b)
 /* As agentd's device.c places a lane. */
 static void check_placement(struct bed *b, struct probe_check *c)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct fab_caps *caps = &b->fab->caps;
     const uint64_t cpu = b->settings->lane_cpu;
     cpu_set_t allowed, beside;
     CPU_ZERO(&allowed);
     (void)sched_getaffinity(0, sizeof allowed, &allowed);
-    kedge_fab_cpus_of_node(caps->numa_node, &beside);
-    const struct kedge_fab_placement p =
-        kedge_fab_place(&allowed, &beside, cpu, 0, caps->comp_vectors);
+    fab_cpus_of_node(caps->numa_node, &beside);
+    const struct fab_placement p = fab_place(&allowed, &beside, cpu, 0, caps->comp_vectors);
     probe_number(c, "cpus", (uint64_t)CPU_COUNT(&beside));
     probe_number(c, "comp_vectors", caps->comp_vectors);
     if (CPU_COUNT(&beside) == 0)
@@ -132,7 +131,7 @@ static void check_placement(struct bed *b, struct probe_check *c)
                  "vectors",
                  caps->numa_node, p.bound ? CPU_COUNT(&p.cpus) : CPU_COUNT(&allowed),
                  caps->comp_vectors);
-    else if (cpu != KEDGE_FAB_ANY_CPU)
+    else if (cpu != FAB_ANY_CPU)
         probe_warn(c, "set lane_cpu in [pool] to a CPU of that node, or to any",
                    "the device is at NUMA node %d, and lane_cpu = %llu is not", caps->numa_node,
                    (unsigned long long)cpu);
@@ -154,13 +153,13 @@ void probe_placement(struct bed *b)
 
 static uint64_t up_to_ms(uint64_t ns)
 {
-    return (ns + KEDGE_NS_PER_MS - 1) / KEDGE_NS_PER_MS;
+    return (ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS;
 }
 
 static void check_lease(struct bed *b, struct probe_check *c)
 {
     const struct probe_settings *s = b->settings;
-    uint64_t bound = kedge_fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
+    uint64_t bound = fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
     uint64_t shortest = bound + b->fab->caps.slack_ns;
     char shortest_text[PROBE_DURATION], lease_text[PROBE_DURATION];
     probe_number(c, "bound_ns", bound);
@@ -199,9 +198,9 @@ static void advise_times(const struct bed *b, struct probe_check *c, uint64_t me
 {
     const uint8_t retries = b->settings->ack_retries;
     uint8_t timeout = b->settings->ack_timeout;
-    while (timeout < 31 && kedge_fab_bound_ns(&b->fab->caps, timeout, retries) < measured)
+    while (timeout < 31 && fab_bound_ns(&b->fab->caps, timeout, retries) < measured)
         timeout++;
-    uint64_t shortest = kedge_fab_bound_ns(&b->fab->caps, timeout, retries) + b->fab->caps.slack_ns;
+    uint64_t shortest = fab_bound_ns(&b->fab->caps, timeout, retries) + b->fab->caps.slack_ns;
     probe_number(c, "ack_timeout_wanted", timeout);
     probe_advise(
         c,
@@ -212,26 +211,26 @@ static void advise_times(const struct bed *b, struct probe_check *c, uint64_t me
 }
 
 /* How long a request to a silent peer takes: 0, *ns and *wc. */
-static int measure_silence(struct bed *b, struct kedge_fab_qp *qp, struct bed_wr *w,
-                           uint64_t longest, uint64_t *ns, struct ibv_wc *wc)
+static int measure_silence(struct bed *b, struct fab_qp *qp, struct bed_wr *w, uint64_t longest,
+                           uint64_t *ns, struct ibv_wc *wc)
 {
-    const uint64_t start = kedge_clock_ns();
+    const uint64_t start = base_clock_ns();
     int status = bed_post(qp, w);
     if (status == 0)
         status = bed_wait(b->cq, w->wr.wr_id, longest, wc);
-    *ns = kedge_clock_ns() - start;
+    *ns = base_clock_ns() - start;
     return status;
 }
 
 /* Devices have a shortest time-out of their own, whatever they are asked for: what they really take
  * is measured, with a peer that keeps silent. A machine that does something else meanwhile makes it
  * longer and never shorter, so that what is too long is measured again, and the least counts. */
-void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp **qp,
-                     const struct kedge_fab_qp *peer, struct bed_wr *w)
+void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
+                     const struct fab_qp *peer, struct bed_wr *w)
 {
     const struct probe_settings *s = b->settings;
-    const uint64_t bound = kedge_fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
-    const uint64_t longest = s->wait_ms != 0 ? b->wait_ns : SILENCE_MS * KEDGE_NS_PER_MS;
+    const uint64_t bound = fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
+    const uint64_t longest = s->wait_ms != 0 ? b->wait_ns : SILENCE_MS * BASE_NS_PER_MS;
     const uint64_t least =
         s->ack_timeout == 0 ? 0 : (4096ull << s->ack_timeout) * (s->ack_retries + 1u);
     char took[PROBE_DURATION], assumed[PROBE_DURATION], shortest[PROBE_DURATION];

@@ -22,23 +22,23 @@ static const struct {
                   {16 << 20, "register_16MiB_ns", "copy_16MiB_ns"}};
 
 /* Both medians for one size. */
-static int measure_size(struct bed *b, struct kedge_fab_mem mem[2], uint32_t bytes,
-                        uint64_t *reg_ns, uint64_t *copy_ns)
+static int measure_size(struct bed *b, struct fab_mem mem[2], uint32_t bytes, uint64_t *reg_ns,
+                        uint64_t *copy_ns)
 {
     struct bed_times reg = {.count = 0}, copy = {.count = 0};
     const unsigned rounds = bytes >= LARGE ? ROUNDS_LARGE : ROUNDS;
     for (unsigned i = 0; i < rounds; i++) {
-        struct kedge_fab_mr *mr;
-        uint64_t start = kedge_clock_ns();
+        struct fab_mr *mr;
+        uint64_t start = base_clock_ns();
         int status = bed_register(b, &mem[0], 0, bytes, bed_access(b), &mr);
         if (status == 0)
             status = bed_deregister(b, mr);
         if (status != 0)
             return status;
-        uint64_t end = kedge_clock_ns();
+        uint64_t end = base_clock_ns();
         bed_time(&reg, end - start);
         memcpy(mem[1].addr, mem[0].addr, bytes);
-        bed_time(&copy, kedge_clock_ns() - end);
+        bed_time(&copy, base_clock_ns() - end);
     }
     *reg_ns = bed_median(&reg);
     *copy_ns = bed_median(&copy);
@@ -47,13 +47,13 @@ static int measure_size(struct bed *b, struct kedge_fab_mem mem[2], uint32_t byt
 
 static void check_registration(struct bed *b, struct probe_check *c)
 {
-    struct kedge_fab_mem mem[2] = {{.fd = -1}, {.fd = -1}};
+    struct fab_mem mem[2] = {{.fd = -1}, {.fd = -1}};
     uint64_t reg = 0, copy = 0;
     uint32_t threshold = 0; /* from here on registering was cheaper each time */
     char size[PROBE_DURATION], reg_text[PROBE_DURATION], copy_text[PROBE_DURATION];
-    int status = kedge_fab_mem_alloc(LARGEST, "kedge-probe-a", &mem[0]);
+    int status = fab_mem_alloc(LARGEST, "kedge-probe-a", &mem[0]);
     if (status == 0)
-        status = kedge_fab_mem_alloc(LARGEST, "kedge-probe-b", &mem[1]);
+        status = fab_mem_alloc(LARGEST, "kedge-probe-b", &mem[1]);
     if (bed_succeeded(c, "getting 2 x 16 MiB of memory", status, NULL)) {
         memset(mem[0].addr, 1, LARGEST);
         memset(mem[1].addr, 2, LARGEST);
@@ -72,8 +72,8 @@ static void check_registration(struct bed *b, struct probe_check *c)
         }
     }
     if (!b->report->stuck) {
-        kedge_fab_mem_free(&mem[0]);
-        kedge_fab_mem_free(&mem[1]);
+        fab_mem_free(&mem[0]);
+        fab_mem_free(&mem[1]);
     }
     if (status != 0)
         return;
@@ -102,7 +102,7 @@ void probe_registration(struct bed *b)
  * ------------------------------------------------------------------------------------------------
  */
 
-static int read_back(struct bed *b, const struct kedge_fab_mr *mr, struct ibv_wc *wc)
+static int read_back(struct bed *b, const struct fab_mr *mr, struct ibv_wc *wc)
 {
     struct bed_steps steps;
     struct bed_wr w;
@@ -116,8 +116,8 @@ static int read_back(struct bed *b, const struct kedge_fab_mr *mr, struct ibv_wc
     return bed_do(b, b->rc[0], &w, wc);
 }
 
-static void holes_in(struct bed *b, struct probe_check *c, struct kedge_fab_mem *mem,
-                     const struct kedge_fab_mr *mr)
+static void holes_in(struct bed *b, struct probe_check *c, struct fab_mem *mem,
+                     const struct fab_mr *mr)
 {
     struct ibv_wc wc;
     if (fallocate(mem->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, HOLE) != 0) {
@@ -145,13 +145,13 @@ static void holes_in(struct bed *b, struct probe_check *c, struct kedge_fab_mem 
 
 static void check_holes(struct bed *b, struct probe_check *c)
 {
-    struct kedge_fab_mem mem = {.fd = -1};
-    struct kedge_fab_mr *mr = NULL;
+    struct fab_mem mem = {.fd = -1};
+    struct fab_mr *mr = NULL;
     if (!b->rc_connects) {
         probe_skip(c, "not tried: queue pairs cannot be connected (rc.connect)");
         return;
     }
-    int status = kedge_fab_mem_alloc(HOLE, "kedge-probe-hole", &mem);
+    int status = fab_mem_alloc(HOLE, "kedge-probe-hole", &mem);
     if (status == 0) {
         memset(mem.addr, 0xa5, HOLE);
         status = bed_register(b, &mem, 0, HOLE, bed_access(b), &mr);
@@ -161,7 +161,7 @@ static void check_holes(struct bed *b, struct probe_check *c)
     if (mr != NULL)
         status = bed_deregister(b, mr);
     if (mr == NULL || status == 0)
-        kedge_fab_mem_free(&mem);
+        fab_mem_free(&mem);
 }
 
 void probe_holes(struct bed *b)

@@ -15,9 +15,9 @@ static bool do_round(struct bed *b, const struct bed_path *p, struct probe_check
 {
     struct ibv_wc wc;
     bed_address(b, p, w);
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     int status = bed_do(b, *p->qp, w, &wc);
-    uint64_t end = kedge_clock_ns();
+    uint64_t end = base_clock_ns();
     bed_time(t, end - start);
     return bed_succeeded(c, what, status, &wc);
 }
@@ -151,11 +151,11 @@ void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *
             w[i].wr.send_flags = i + 1 < CHAIN ? 0 : IBV_SEND_SIGNALED;
             w[i].wr.next = i + 1 < CHAIN ? &w[i + 1].wr : NULL;
         }
-        uint64_t start = kedge_clock_ns();
+        uint64_t start = base_clock_ns();
         int status = bed_post(*p->qp, &w[0]);
         if (status == 0)
             status = bed_wait(b->cq, w[CHAIN - 1].wr.wr_id, b->wait_ns, &wc);
-        bed_time(&t, kedge_clock_ns() - start);
+        bed_time(&t, base_clock_ns() - start);
         if (!bed_succeeded(c, "a list of 16 WRITEs", status, &wc))
             return;
         if (memcmp(b->near, b->far, CHAIN * SMALL) != 0) {

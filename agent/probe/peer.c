@@ -19,18 +19,18 @@ struct visit {
     struct peer_link link;
     struct peer_end own, far;
     enum ibv_mtu mtu; /* that both ports take */
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
+    struct fab_mem mem;
+    struct fab_mr *mr;
     uint64_t largest; /* bytes of a message */
-    struct kedge_fab_qp *qp, *dci;
-    struct kedge_fab_ah *ah;
+    struct fab_qp *qp, *dci;
+    struct fab_ah *ah;
     bool met, small[2]; /* RC, DC: messages of one packet arrive */
 };
 static struct visit v;
 
 /* A way to the other node: its connection, or one of its targets. */
 struct way {
-    struct kedge_fab_qp *qp;
+    struct fab_qp *qp;
     int target; /* -1: RC */
 };
 
@@ -132,7 +132,7 @@ static bool carry_bytes(struct bed *b, const struct way *w, uint32_t length, uin
         return false;
     snprintf(question, sizeof question, "sum 0 %" PRIu32, length);
     out->status = ask_peer(question, out->line, &sum);
-    out->wrong = out->status == 0 && sum != kedge_crc32c(0, bytes, length);
+    out->wrong = out->status == 0 && sum != base_crc32c(0, bytes, length);
     if (out->status != 0 || out->wrong)
         return false;
     out->what = "a READ";
@@ -145,9 +145,9 @@ static bool carry_bytes(struct bed *b, const struct way *w, uint32_t length, uin
     out->status = bed_do(b, w->qp, &r, &out->wc);
     if (out->status != 0 || out->wc.status != IBV_WC_SUCCESS)
         return false;
-    sum = kedge_crc32c(0, bytes, length);
+    sum = base_crc32c(0, bytes, length);
     peer_pattern(bytes, length, seed + 1);
-    out->wrong = sum != kedge_crc32c(0, bytes, length);
+    out->wrong = sum != base_crc32c(0, bytes, length);
     return !out->wrong;
 }
 
@@ -197,14 +197,14 @@ static bool same_settings(struct probe_check *c)
     return c->result != PROBE_FAILED;
 }
 
-static int meet_end(const char *peer, struct kedge_errbuf *err)
+static int meet_end(const char *peer, struct base_errbuf *err)
 {
     char address[256], line[PEER_LINE];
     const char *word = strrchr(peer, '/');
     if (word == NULL || (size_t)(word - peer) >= sizeof address)
-        return kedge_err(err, -EINVAL,
-                         "--peer must be what `rdmactl doctor --serve ADDRESS:PORT` prints on the "
-                         "other node: HOST:PORT/WORD");
+        return base_err(err, -EINVAL,
+                        "--peer must be what `rdmactl doctor --serve ADDRESS:PORT` prints on the "
+                        "other node: HOST:PORT/WORD");
     memcpy(address, peer, (size_t)(word - peer));
     address[word - peer] = '\0';
     int status = peer_dial(address, &v.link, err);
@@ -214,29 +214,28 @@ static int meet_end(const char *peer, struct kedge_errbuf *err)
     if (status == 0)
         status = peer_hear(&v.link, line);
     if (status != 0)
-        return kedge_err(err, status,
-                         "whoever serves at %.100s does not let us in: is the word the one that it "
-                         "has printed? (%s)",
-                         address, strerror(-status));
+        return base_err(err, status,
+                        "whoever serves at %.100s does not let us in: is the word the one that it "
+                        "has printed? (%s)",
+                        address, strerror(-status));
     status = peer_read_end(line, &v.far);
     return status == 0 ? 0
-                       : kedge_err(err, status,
-                                   "what answers at %.100s is no probe of this version", address);
+                       : base_err(err, status, "what answers at %.100s is no probe of this version",
+                                  address);
 }
 
 /* The memory, queue pair and address that all others use. */
 static int make_own(struct bed *b)
 {
     const uint64_t most = b->fab->caps.max_msg_size;
-    struct kedge_fab_ctl ah = {
-        .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = b->pd, .attr = kedge_fab_address(b->fab, v.far.gid, v.far.lid)}};
+    struct fab_ctl ah = {.kind = FAB_CREATE_AH,
+                         .ah = {.pd = b->pd, .attr = fab_address(b->fab, v.far.gid, v.far.lid)}};
     v.largest =
         b->settings->largest_region < PEER_MEMORY ? b->settings->largest_region : PEER_MEMORY;
     v.largest = most < v.largest ? most : v.largest;
     v.largest = v.far.bytes < v.largest ? v.far.bytes : v.largest;
     v.largest = v.largest < MANY ? MANY : v.largest;
-    int status = kedge_fab_mem_alloc(PEER_MEMORY, "kedge-probe-peer", &v.mem);
+    int status = fab_mem_alloc(PEER_MEMORY, "kedge-probe-peer", &v.mem);
     if (status == 0)
         status = bed_register(b, &v.mem, 0, PEER_MEMORY, IBV_ACCESS_LOCAL_WRITE, &v.mr);
     if (status == 0)
@@ -252,8 +251,8 @@ static int make_own(struct bed *b)
 
 static void check_meeting(struct bed *b, struct probe_check *c)
 {
-    struct kedge_errbuf err = {.text = ""};
-    char gid[KEDGE_GID_TEXT];
+    struct base_errbuf err = {.text = ""};
+    char gid[BASE_GID_TEXT];
     if (meet_end(b->settings->peer, &err) != 0) {
         probe_fail(c,
                    "run `rdmactl doctor --serve ADDRESS:PORT` on the other node, and this with "
@@ -272,7 +271,7 @@ static void check_meeting(struct bed *b, struct probe_check *c)
     if (!same_settings(c) || c->result == PROBE_WARNING)
         return;
     probe_ok(c, "the other node has the GID %s, and its agent would use %s as this one's",
-             kedge_gid_format(v.far.gid, gid), v.far.dc ? "DC" : "RC");
+             base_gid_format(v.far.gid, gid), v.far.dc ? "DC" : "RC");
 }
 
 static bool is_usable(const struct way *w, struct probe_check *c)
@@ -288,20 +287,20 @@ static void check_reach(struct bed *b, struct probe_check *c, const struct way *
     struct bed_times t = {.count = 0};
     struct carried m;
     struct bed_wr r;
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     char raised[PROBE_DURATION], median[PROBE_DURATION];
     if (!is_usable(w, c) || !prepare_way(b, w, v.mtu, c))
         return;
-    const uint64_t took = kedge_clock_ns() - start;
+    const uint64_t took = base_clock_ns() - start;
     if (!carry_bytes(b, w, SMALL, 7, &m)) {
         blame_message(c, &m, SMALL);
         return;
     }
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         fill_request(b, w, &r, IBV_WR_RDMA_READ, 0, SMALL);
-        start = kedge_clock_ns();
+        start = base_clock_ns();
         m.status = bed_do(b, w->qp, &r, &m.wc);
-        bed_time(&t, kedge_clock_ns() - start);
+        bed_time(&t, base_clock_ns() - start);
         if (!bed_succeeded(c, "one READ of many to the other node", m.status, &m.wc))
             return;
     }
@@ -371,13 +370,13 @@ static void check_largest(struct bed *b, struct probe_check *c, const struct way
     char size[PROBE_DURATION];
     if (!is_usable(w, c) || !prepare_way(b, w, v.mtu, c))
         return;
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     if (!carry_bytes(b, w, (uint32_t)v.largest, 99, &m)) {
         blame_message(c, &m, (uint32_t)v.largest);
         return;
     }
     probe_number(c, "bytes", v.largest);
-    probe_number(c, "both_ns", kedge_clock_ns() - start);
+    probe_number(c, "both_ns", base_clock_ns() - start);
     probe_ok(c,
              "a WRITE and a READ of %s, as much as a worker's arena has (2 MiB are tried at most)",
              probe_size(v.largest, size));
@@ -418,7 +417,7 @@ static void error_behind(struct bed *b, struct probe_check *c, const struct way 
         probe_fail(c, "send this report", "a WRITE ahead of one that was refused ended with %d",
                    (int)wc[0].status);
     else if (wc[1].status == IBV_WC_SUCCESS || wc[2].status == IBV_WC_SUCCESS ||
-             sum != kedge_crc32c(0, expected, sizeof expected))
+             sum != base_crc32c(0, expected, sizeof expected))
         probe_fail(c, "do not use these devices",
                    "of a WRITE, one with a wrong key and one behind it, more than the first was "
                    "carried out (statuses %d, %d): Kedge would execute it twice",
@@ -449,7 +448,7 @@ static void take_turns(struct bed *b, struct probe_check *c)
         status = ask_peer("sum 0 128", line, &sum);
     if (!bed_succeeded(c, "WRITEs to two targets of the other node in turns", status, &wc))
         return;
-    if (sum != kedge_crc32c(0, v.mem.addr, TURNS * SMALL))
+    if (sum != base_crc32c(0, v.mem.addr, TURNS * SMALL))
         probe_fail(c, "send this report",
                    "WRITEs to two targets completed, but other bytes arrived");
     else
@@ -479,18 +478,18 @@ static void dc_behind_another(struct bed *b, struct probe_check *c)
 
 static void leave_peer(struct bed *b)
 {
-    struct kedge_fab_qp *qp[] = {v.qp, v.dci};
+    struct fab_qp *qp[] = {v.qp, v.dci};
     peer_close(&v.link);
     for (int i = 0; i < 2; i++) {
-        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp[i]}};
+        struct fab_ctl c = {.kind = FAB_DESTROY_QP, .qp = {.x = qp[i]}};
         if (qp[i] != NULL)
             (void)bed_call(b, &c);
     }
-    struct kedge_fab_ctl ah = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = v.ah}};
+    struct fab_ctl ah = {.kind = FAB_DESTROY_AH, .ah = {.x = v.ah}};
     if (v.ah != NULL)
         (void)bed_call(b, &ah);
     if (v.mr == NULL || bed_deregister(b, v.mr) == 0)
-        kedge_fab_mem_free(&v.mem);
+        fab_mem_free(&v.mem);
 }
 
 void probe_peer(struct bed *b)

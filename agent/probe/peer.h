@@ -46,9 +46,9 @@ struct peer_link {
 int peer_say(struct peer_link *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int peer_hear(struct peer_link *l, char line[PEER_LINE]);
 /* -errno and a sentence. address: HOST:PORT or [HOST]:PORT. */
-int peer_listen(const char *address, uint16_t *port, struct kedge_errbuf *err);
+int peer_listen(const char *address, uint16_t *port, struct base_errbuf *err);
 int peer_accept(int listener, uint64_t wait_ms, struct peer_link *out);
-int peer_dial(const char *address, struct peer_link *out, struct kedge_errbuf *err);
+int peer_dial(const char *address, struct peer_link *out, struct base_errbuf *err);
 void peer_close(struct peer_link *l);
 /* Of one that was accepted: it has shown the word, and may take its time. */
 void peer_trust(struct peer_link *l);
@@ -63,15 +63,15 @@ void peer_describe(const struct bed *b, struct peer_end *out);
 void peer_pattern(uint8_t *bytes, uint64_t length, uint32_t seed);
 
 /* A connection with as many slots, pieces and inline bytes as the agent's. */
-int peer_make_connection(struct bed *b, struct kedge_fab_qp **out);
+int peer_make_connection(struct bed *b, struct fab_qp **out);
 /* Through RESET to RTS, connected to another end (NULL: a DCI) with packets of that size, and the
  * agent's time-outs. */
-int peer_raise(struct bed *b, struct kedge_fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu);
+int peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu);
 
 /* Lends the bed to one client: until that has gone, or nobody has come for long. The address and
  * what the client has to show are printed on out as soon as they are known. 0, or -errno with a
  * sentence. */
-int peer_serve(struct bed *b, const char *address, FILE *out, struct kedge_errbuf *err);
+int peer_serve(struct bed *b, const char *address, FILE *out, struct base_errbuf *err);
 /* The checks with a node that serves at settings->peer. */
 void probe_peer(struct bed *b);
 

@@ -25,7 +25,7 @@ void peer_trust(struct peer_link *l)
 
 static uint64_t end_of_line(const struct peer_link *l)
 {
-    return kedge_clock_ns() + l->line_ms * KEDGE_NS_PER_MS;
+    return base_clock_ns() + l->line_ms * BASE_NS_PER_MS;
 }
 
 /* 0, or -ETIMEDOUT at that time. */
@@ -33,10 +33,10 @@ static int await_link(const struct peer_link *l, short events, uint64_t end_ns)
 {
     struct pollfd p = {.fd = l->fd, .events = events};
     for (;;) {
-        const uint64_t now = kedge_clock_ns();
+        const uint64_t now = base_clock_ns();
         if (now >= end_ns)
             return -ETIMEDOUT;
-        const int n = poll(&p, 1, (int)((end_ns - now) / KEDGE_NS_PER_MS) + 1);
+        const int n = poll(&p, 1, (int)((end_ns - now) / BASE_NS_PER_MS) + 1);
         if (n > 0)
             return 0;
         if (n < 0 && errno != EINTR)
@@ -118,19 +118,19 @@ static int split_address(const char *address, char host[NAME_BYTES], char port[1
     return 0;
 }
 
-static int look_up(const char *address, int flags, struct addrinfo **out, struct kedge_errbuf *err)
+static int look_up(const char *address, int flags, struct addrinfo **out, struct base_errbuf *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
     char host[NAME_BYTES], port[16];
     if (split_address(address, host, port) != 0)
-        return kedge_err(err, -EINVAL, "\"%.100s\" must look like HOST:PORT", address);
+        return base_err(err, -EINVAL, "\"%.100s\" must look like HOST:PORT", address);
     int status = getaddrinfo(host, port, &hints, out);
     return status == 0 ? 0
-                       : kedge_err(err, -EHOSTUNREACH, "\"%.100s\" is no address: %s", address,
-                                   gai_strerror(status));
+                       : base_err(err, -EHOSTUNREACH, "\"%.100s\" is no address: %s", address,
+                                  gai_strerror(status));
 }
 
-int peer_listen(const char *address, uint16_t *port, struct kedge_errbuf *err)
+int peer_listen(const char *address, uint16_t *port, struct base_errbuf *err)
 {
     struct addrinfo *list;
     struct sockaddr_storage bound;
@@ -147,13 +147,13 @@ int peer_listen(const char *address, uint16_t *port, struct kedge_errbuf *err)
         getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
         getnameinfo((struct sockaddr *)&bound, length, NULL, 0, text, sizeof text,
                     NI_NUMERICSERV) != 0) {
-        status = kedge_err(err, -errno, "\"%.100s\" cannot be listened on: %s", address,
-                           strerror(errno));
+        status =
+            base_err(err, -errno, "\"%.100s\" cannot be listened on: %s", address, strerror(errno));
         if (fd >= 0)
             close(fd);
     } else {
         uint64_t number = 0;
-        (void)kedge_parse_u64(text, 0, UINT16_MAX, &number);
+        (void)base_parse_u64(text, 0, UINT16_MAX, &number);
         *port = (uint16_t)number;
     }
     freeaddrinfo(list);
@@ -192,7 +192,7 @@ static int connect_one(const struct addrinfo *a)
     return -error;
 }
 
-int peer_dial(const char *address, struct peer_link *out, struct kedge_errbuf *err)
+int peer_dial(const char *address, struct peer_link *out, struct base_errbuf *err)
 {
     struct addrinfo *list;
     int status = look_up(address, 0, &list, err), fd = -EHOSTUNREACH;
@@ -202,7 +202,7 @@ int peer_dial(const char *address, struct peer_link *out, struct kedge_errbuf *e
         fd = connect_one(a);
     freeaddrinfo(list);
     if (fd < 0)
-        return kedge_err(err, fd, "nobody serves at %.100s: %s", address, strerror(-fd));
+        return base_err(err, fd, "nobody serves at %.100s: %s", address, strerror(-fd));
     (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     *out = (struct peer_link){.fd = fd, .line_ms = PEER_PATIENCE_MS};
     return 0;
@@ -212,11 +212,11 @@ int peer_dial(const char *address, struct peer_link *out, struct kedge_errbuf *e
 
 void peer_write_end(const struct peer_end *e, char line[PEER_LINE])
 {
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     snprintf(line, PEER_LINE,
              "end %d %s %u %u %d %d %u %u %u %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIx64
              " %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIu32,
-             PEER_VERSION, kedge_gid_format(e->gid, gid), e->lid, (unsigned)e->mtu, e->rc, e->dc,
+             PEER_VERSION, base_gid_format(e->gid, gid), e->lid, (unsigned)e->mtu, e->rc, e->dc,
              e->service_level, e->traffic_class, e->pkey, e->qpn, e->dctn[0], e->dctn[1],
              e->dc_key[0], e->dc_key[1], e->addr, e->bytes, e->rkey);
 }
@@ -233,7 +233,7 @@ int peer_read_end(const char *line, struct peer_end *out)
                &version, gid, &lid, &mtu, &rc, &dc, &e.service_level, &e.traffic_class, &e.pkey,
                &e.qpn, &e.dctn[0], &e.dctn[1], &e.dc_key[0], &e.dc_key[1], &e.addr, &e.bytes,
                &e.rkey) != 17 ||
-        version != PEER_VERSION || kedge_gid_parse(gid, e.gid) != 0 || lid > UINT16_MAX ||
+        version != PEER_VERSION || base_gid_parse(gid, e.gid) != 0 || lid > UINT16_MAX ||
         mtu < IBV_MTU_256 || mtu > IBV_MTU_4096 || e.qpn > 0xffffff || e.dctn[0] > 0xffffff ||
         e.dctn[1] > 0xffffff)
         return -EBADMSG;

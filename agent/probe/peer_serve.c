@@ -16,23 +16,23 @@ enum { CLIENTS = 64 /* that show a wrong word, before it ends */ };
 
 void peer_describe(const struct bed *b, struct peer_end *out)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct fab_caps *caps = &b->fab->caps;
     *out = (struct peer_end){.lid = caps->lid,
                              .mtu = caps->mtu,
-                             .rc = (caps->transports & KEDGE_FAB_RC) != 0,
-                             .dc = bed_uses_dc(b) && (caps->transports & KEDGE_FAB_DC) != 0,
+                             .rc = (caps->transports & FAB_RC) != 0,
+                             .dc = bed_uses_dc(b) && (caps->transports & FAB_DC) != 0,
                              .service_level = caps->service.service_level,
                              .traffic_class = caps->service.traffic_class,
                              .pkey = caps->service.pkey_index};
     memcpy(out->gid, caps->gid, sizeof out->gid);
 }
 
-int peer_make_connection(struct bed *b, struct kedge_fab_qp **out)
+int peer_make_connection(struct bed *b, struct fab_qp **out)
 {
     return bed_qp_new(b, BED_INITIATOR, NULL, out);
 }
 
-int peer_raise(struct bed *b, struct kedge_fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu)
+int peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu)
 {
     struct bed_steps steps;
     struct bed_far far = {.mtu = mtu, .hasty = true};
@@ -52,25 +52,25 @@ int peer_raise(struct bed *b, struct kedge_fab_qp *qp, const struct peer_end *to
 struct lent {
     struct bed *b;
     struct peer_end end;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
-    struct kedge_fab_qp *qp;
-    struct kedge_fab_dct *dct[PEER_TARGETS];
+    struct fab_mem mem;
+    struct fab_mr *mr;
+    struct fab_qp *qp;
+    struct fab_dct *dct[PEER_TARGETS];
 };
 
 static int lend_memory(struct lent *l)
 {
     struct bed *b = l->b;
-    int status = kedge_fab_mem_alloc(PEER_MEMORY, "kedge-probe-lent", &l->mem);
+    int status = fab_mem_alloc(PEER_MEMORY, "kedge-probe-lent", &l->mem);
     if (status == 0)
         status = bed_register(b, &l->mem, 0, PEER_MEMORY, bed_access(b), &l->mr);
     if (status == 0)
         status = peer_make_connection(b, &l->qp);
     for (int i = 0; i < PEER_TARGETS && status == 0 && l->end.dc; i++) {
-        struct kedge_fab_ctl c = {
-            .kind = KEDGE_FAB_CREATE_DCT,
+        struct fab_ctl c = {
+            .kind = FAB_CREATE_DCT,
             .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
-        status = kedge_random_bytes(&c.dct.dc_key, sizeof c.dct.dc_key);
+        status = base_random_bytes(&c.dct.dc_key, sizeof c.dct.dc_key);
         if (status == 0)
             status = bed_call(b, &c);
         if (status != 0)
@@ -91,16 +91,16 @@ static int lend_memory(struct lent *l)
 static void take_back(struct lent *l)
 {
     struct bed *b = l->b;
-    struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = l->qp}};
+    struct fab_ctl qp = {.kind = FAB_DESTROY_QP, .qp = {.x = l->qp}};
     if (l->qp != NULL)
         (void)bed_call(b, &qp);
     for (int i = 0; i < PEER_TARGETS; i++) {
-        struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_DESTROY_DCT, .dct = {.x = l->dct[i]}};
+        struct fab_ctl dct = {.kind = FAB_DESTROY_DCT, .dct = {.x = l->dct[i]}};
         if (l->dct[i] != NULL)
             (void)bed_call(b, &dct);
     }
     if (l->mr == NULL || bed_deregister(b, l->mr) == 0)
-        kedge_fab_mem_free(&l->mem);
+        fab_mem_free(&l->mem);
 }
 
 /* ---- what is asked ---- */
@@ -138,7 +138,7 @@ static int answer_memory(struct lent *l, const char *line, struct peer_link *lin
         return -EBADMSG;
     if (!sum)
         peer_pattern(bytes + at, length, seed);
-    return peer_say(link, "ok %" PRIu32, sum ? kedge_crc32c(0, bytes + at, length) : 0);
+    return peer_say(link, "ok %" PRIu32, sum ? base_crc32c(0, bytes + at, length) : 0);
 }
 
 /* Until the client goes: 0, or what it said that makes no sense. */
@@ -174,22 +174,22 @@ static bool shows_word(struct peer_link *link, const char *word)
 static int make_word(char out[PEER_WORD + 1])
 {
     uint8_t random[PEER_WORD / 2];
-    int status = kedge_random_bytes(random, sizeof random);
+    int status = base_random_bytes(random, sizeof random);
     for (size_t i = 0; i < sizeof random && status == 0; i++)
         snprintf(out + 2 * i, 3, "%02x", random[i]);
     return status;
 }
 
-static int serve_on(struct lent *l, int listener, const char *word, struct kedge_errbuf *err)
+static int serve_on(struct lent *l, int listener, const char *word, struct base_errbuf *err)
 {
-    const uint64_t end = kedge_clock_ns() + PEER_WAIT_MS * KEDGE_NS_PER_MS;
+    const uint64_t end = base_clock_ns() + PEER_WAIT_MS * BASE_NS_PER_MS;
     for (int i = 0; i < CLIENTS; i++) {
-        const uint64_t now = kedge_clock_ns();
+        const uint64_t now = base_clock_ns();
         struct peer_link link = {.fd = -1};
         int status =
-            now < end ? peer_accept(listener, (end - now) / KEDGE_NS_PER_MS, &link) : -ETIMEDOUT;
+            now < end ? peer_accept(listener, (end - now) / BASE_NS_PER_MS, &link) : -ETIMEDOUT;
         if (status != 0)
-            return kedge_err(err, status, "nobody came within %d minutes", PEER_WAIT_MS / 60000);
+            return base_err(err, status, "nobody came within %d minutes", PEER_WAIT_MS / 60000);
         bool known = shows_word(&link, word);
         if (known) {
             peer_trust(&link);
@@ -198,10 +198,10 @@ static int serve_on(struct lent *l, int listener, const char *word, struct kedge
         peer_close(&link);
         if (known)
             return status == 0 ? 0
-                               : kedge_err(err, status, "the other node's probe broke off: %s",
-                                           strerror(-status));
+                               : base_err(err, status, "the other node's probe broke off: %s",
+                                          strerror(-status));
     }
-    return kedge_err(err, -EACCES, "strangers keep coming to this port: choose another one");
+    return base_err(err, -EACCES, "strangers keep coming to this port: choose another one");
 }
 
 /* HOST of HOST:PORT, with the port that it was given. */
@@ -215,7 +215,7 @@ static void print_where(const char *address, uint16_t port, const char *word, FI
     fflush(out);
 }
 
-int peer_serve(struct bed *b, const char *address, FILE *out, struct kedge_errbuf *err)
+int peer_serve(struct bed *b, const char *address, FILE *out, struct base_errbuf *err)
 {
     static struct lent l;
     char word[PEER_WORD + 1] = "";
@@ -226,7 +226,7 @@ int peer_serve(struct bed *b, const char *address, FILE *out, struct kedge_errbu
     if (status == 0)
         status = make_word(word);
     if (status != 0)
-        kedge_err(err, status, "what the other node needs cannot be made: %s", strerror(-status));
+        base_err(err, status, "what the other node needs cannot be made: %s", strerror(-status));
     else
         status = listener = peer_listen(address, &port, err);
     if (listener >= 0) {

@@ -30,39 +30,38 @@ void bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr
     w->wr.dc_key = path->dct->dc_key;
 }
 
-int bed_post(struct kedge_fab_qp *qp, struct bed_wr *w)
+int bed_post(struct fab_qp *qp, struct bed_wr *w)
 {
-    struct kedge_fab_wr *bad;
-    return kedge_fab_post_send(qp, &w->wr, &bad);
+    struct fab_wr *bad;
+    return fab_post_send(qp, &w->wr, &bad);
 }
 
-int64_t bed_post_recv(struct bed *b, struct kedge_fab_qp *qp, uint64_t far, uint32_t length)
+int64_t bed_post_recv(struct bed *b, struct fab_qp *qp, uint64_t far, uint32_t length)
 {
     struct ibv_sge sge = {.addr = b->far_mr->addr + far, .length = length, .lkey = b->far_mr->lkey};
-    struct kedge_fab_recv_wr wr = {.wr_id = b->next_id++, .sg_list = &sge, .num_sge = 1}, *bad;
-    int status = qp != NULL ? kedge_fab_post_recv(qp, &wr, &bad)
-                            : kedge_fab_post_srq_recv(b->srq, &wr, &bad);
+    struct fab_recv_wr wr = {.wr_id = b->next_id++, .sg_list = &sge, .num_sge = 1}, *bad;
+    int status = qp != NULL ? fab_post_recv(qp, &wr, &bad) : fab_post_srq_recv(b->srq, &wr, &bad);
     return status != 0 ? status : (int64_t)wr.wr_id;
 }
 
-int bed_wait(struct kedge_fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out)
+int bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out)
 {
-    const uint64_t end = kedge_clock_ns() + wait_ns;
+    const uint64_t end = base_clock_ns() + wait_ns;
     struct ibv_wc wc;
     for (;;) {
-        int n = kedge_fab_poll(cq, 1, &wc);
+        int n = fab_poll(cq, 1, &wc);
         if (n < 0)
             return n;
         if (n == 1 && wc.wr_id == wr_id) {
             *out = wc;
             return 0;
         }
-        if (n == 0 && kedge_clock_ns() >= end)
+        if (n == 0 && base_clock_ns() >= end)
             return -ETIMEDOUT;
     }
 }
 
-int bed_do(struct bed *b, struct kedge_fab_qp *qp, struct bed_wr *w, struct ibv_wc *out)
+int bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *out)
 {
     int status = bed_post(qp, w);
     return status != 0 ? status : bed_wait(b->cq, w->wr.wr_id, b->wait_ns, out);

@@ -56,14 +56,14 @@ static void machine_read(struct machine *m)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void print_devices(const struct kedge_fab_devices *d, FILE *out)
+static void print_devices(const struct fab_devices *d, FILE *out)
 {
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     if (d->count == 0)
         return;
     fprintf(out, "\nRDMA devices, ports and GIDs of this host:\n");
     for (uint32_t i = 0; i < d->count; i++) {
-        const struct kedge_fab_candidate *c = &d->item[i];
+        const struct fab_candidate *c = &d->item[i];
         fprintf(out, "  %s %s", c->chosen ? "->" : "  ", c->device);
         if (c->driver[0] != '\0')
             fprintf(out, " (%s%s%s)", c->driver, c->firmware[0] != '\0' ? ", firmware " : "",
@@ -73,7 +73,7 @@ static void print_devices(const struct kedge_fab_devices *d, FILE *out)
         if (c->rate[0] != '\0')
             fprintf(out, ", %s", c->rate);
         if (c->gid_index >= 0)
-            fprintf(out, ", GID %d %s, %s%s%s", c->gid_index, kedge_gid_format(c->gid, gid),
+            fprintf(out, ", GID %d %s, %s%s%s", c->gid_index, base_gid_format(c->gid, gid),
                     c->gid_kind, c->netdev[0] != '\0' ? ", " : "", c->netdev);
         fprintf(out, ": %s%s\n", c->chosen ? "chosen: " : "", c->why);
     }
@@ -83,7 +83,7 @@ void probe_print_text(const struct probe_report *r, FILE *out)
 {
     struct machine m;
     struct probe_verdict v;
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     machine_read(&m);
     probe_judge(r, &v);
     fprintf(out, "Kedge %s, %s: %s %s %s, %s, %ld x %s, uid %u\n", KEDGE_VERSION, m.when,
@@ -91,7 +91,7 @@ void probe_print_text(const struct probe_report *r, FILE *out)
             (unsigned)geteuid());
     fprintf(out, "provider %s, device %s", r->provider, r->device);
     if (r->transports != 0)
-        fprintf(out, ", port %u, GID %s", r->port, kedge_gid_format(r->gid, gid));
+        fprintf(out, ", port %u, GID %s", r->port, base_gid_format(r->gid, gid));
     fprintf(out, "\n");
     print_devices(&r->devices, out);
     fprintf(out, "\n");
@@ -110,80 +110,80 @@ void probe_print_text(const struct probe_report *r, FILE *out)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void print_field(struct kedge_text *t, const char *name, const char *value)
+static void print_field(struct base_text *t, const char *name, const char *value)
 {
-    kedge_text_printf(t, ",\"%s\":", name);
-    kedge_text_json(t, value);
+    base_text_printf(t, ",\"%s\":", name);
+    base_text_json(t, value);
 }
 
-static void json_devices(const struct kedge_fab_devices *d, struct kedge_text *t)
+static void json_devices(const struct fab_devices *d, struct base_text *t)
 {
-    char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(t, ",\"candidates\":[");
+    char gid[BASE_GID_TEXT];
+    base_text_printf(t, ",\"candidates\":[");
     for (uint32_t i = 0; i < d->count; i++) {
-        const struct kedge_fab_candidate *c = &d->item[i];
-        kedge_text_printf(t, "%s{\"chosen\":%s", i > 0 ? "," : "", c->chosen ? "true" : "false");
+        const struct fab_candidate *c = &d->item[i];
+        base_text_printf(t, "%s{\"chosen\":%s", i > 0 ? "," : "", c->chosen ? "true" : "false");
         print_field(t, "device", c->device);
         print_field(t, "driver", c->driver);
         print_field(t, "firmware", c->firmware);
-        kedge_text_printf(t, ",\"vendor_id\":%u,\"part_id\":%u,\"port\":%u", c->vendor_id,
-                          c->part_id, c->port);
+        base_text_printf(t, ",\"vendor_id\":%u,\"part_id\":%u,\"port\":%u", c->vendor_id,
+                         c->part_id, c->port);
         print_field(t, "link_layer", c->link_layer);
         print_field(t, "state", c->state);
         print_field(t, "rate", c->rate);
-        kedge_text_printf(t, ",\"gid_index\":%d", c->gid_index);
-        print_field(t, "gid", c->gid_index >= 0 ? kedge_gid_format(c->gid, gid) : "");
+        base_text_printf(t, ",\"gid_index\":%d", c->gid_index);
+        print_field(t, "gid", c->gid_index >= 0 ? base_gid_format(c->gid, gid) : "");
         print_field(t, "gid_kind", c->gid_kind);
         print_field(t, "netdev", c->netdev);
         print_field(t, "why", c->why);
-        kedge_text_printf(t, "}");
+        base_text_printf(t, "}");
     }
-    kedge_text_printf(t, "],\"candidates_complete\":%s", d->incomplete ? "false" : "true");
+    base_text_printf(t, "],\"candidates_complete\":%s", d->incomplete ? "false" : "true");
 }
 
-static void json_check(const struct probe_check *c, struct kedge_text *t)
+static void json_check(const struct probe_check *c, struct base_text *t)
 {
-    kedge_text_printf(t, "{\"check\":");
-    kedge_text_json(t, c->name);
+    base_text_printf(t, "{\"check\":");
+    base_text_json(t, c->name);
     print_field(t, "result", results[c->result]);
     print_field(t, "found", c->found);
     print_field(t, "advice", c->advice);
-    kedge_text_printf(t, ",\"numbers\":{");
+    base_text_printf(t, ",\"numbers\":{");
     for (unsigned i = 0; i < c->numbers; i++)
-        kedge_text_printf(t, "%s\"%s\":%llu", i > 0 ? "," : "", c->number[i].name,
-                          (unsigned long long)c->number[i].value);
-    kedge_text_printf(t, "}}");
+        base_text_printf(t, "%s\"%s\":%llu", i > 0 ? "," : "", c->number[i].name,
+                         (unsigned long long)c->number[i].value);
+    base_text_printf(t, "}}");
 }
 
-void probe_print_json(const struct probe_report *r, struct kedge_text *t)
+void probe_print_json(const struct probe_report *r, struct base_text *t)
 {
     struct machine m;
     struct probe_verdict v;
-    char gid[KEDGE_GID_TEXT];
+    char gid[BASE_GID_TEXT];
     machine_read(&m);
     probe_judge(r, &v);
-    kedge_text_printf(t, "{\"report\":\"kedge-probe\",\"version\":%d", PROBE_FORMAT);
+    base_text_printf(t, "{\"report\":\"kedge-probe\",\"version\":%d", PROBE_FORMAT);
     print_field(t, "kedge", KEDGE_VERSION);
     print_field(t, "when", m.when);
-    kedge_text_printf(t, ",\"host\":{\"cpus\":%ld,\"uid\":%u", m.cpus, (unsigned)geteuid());
+    base_text_printf(t, ",\"host\":{\"cpus\":%ld,\"uid\":%u", m.cpus, (unsigned)geteuid());
     print_field(t, "kernel", m.kernel.release);
     print_field(t, "machine", m.kernel.machine);
     print_field(t, "system", m.system);
     print_field(t, "cpu", m.cpu);
-    kedge_text_printf(t, "}");
+    base_text_printf(t, "}");
     print_field(t, "provider", r->provider);
     print_field(t, "device", r->device);
-    kedge_text_printf(t, ",\"port\":%u", r->port);
-    print_field(t, "gid", r->transports != 0 ? kedge_gid_format(r->gid, gid) : "");
+    base_text_printf(t, ",\"port\":%u", r->port);
+    print_field(t, "gid", r->transports != 0 ? base_gid_format(r->gid, gid) : "");
     json_devices(&r->devices, t);
-    kedge_text_printf(t, ",\"checks\":[");
+    base_text_printf(t, ",\"checks\":[");
     for (unsigned i = 0; i < r->checks; i++) {
-        kedge_text_printf(t, "%s", i > 0 ? "," : "");
+        base_text_printf(t, "%s", i > 0 ? "," : "");
         json_check(&r->check[i], t);
     }
-    kedge_text_printf(t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s",
-                      v.usable ? "true" : "false", v.usable ? "true" : "false",
-                      v.dc ? "true" : "false");
+    base_text_printf(t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s",
+                     v.usable ? "true" : "false", v.usable ? "true" : "false",
+                     v.dc ? "true" : "false");
     print_field(t, "sentence", v.sentence);
-    kedge_text_printf(t, "}}");
+    base_text_printf(t, "}}");
 }

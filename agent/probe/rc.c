@@ -11,7 +11,7 @@
 enum { SMALL = 8, PIECES = 4, WRONG = 0x5a5a00, CONNECTS = 20, WAKES = 20 };
 
 /* Whether the pair can be used: raised anew when an earlier check broke it. */
-static bool is_ready(struct bed *b, struct kedge_fab_qp *qp[2], struct probe_check *c)
+static bool is_ready(struct bed *b, struct fab_qp *qp[2], struct probe_check *c)
 {
     struct bed_steps steps;
     if (!b->rc_connects) {
@@ -33,17 +33,17 @@ static void connect_rc(struct bed *b, struct probe_check *c)
     struct bed_steps steps = {.now = IBV_QPS_RESET};
     struct bed_times t = {.count = 0};
     char created[PROBE_DURATION], raised[PROBE_DURATION], what[80];
-    uint64_t start = kedge_clock_ns(), sum[3] = {0};
+    uint64_t start = base_clock_ns(), sum[3] = {0};
     int status = bed_qp_new(b, BED_INITIATOR, NULL, &b->rc[0]);
     if (status == 0)
         status = bed_qp_new(b, BED_RESPONDER, NULL, &b->rc[1]);
     if (!bed_succeeded(c, "creating an RC queue pair", status, NULL))
         return;
-    uint64_t create_ns = (kedge_clock_ns() - start) / 2;
+    uint64_t create_ns = (base_clock_ns() - start) / 2;
     for (unsigned i = 0; i < CONNECTS; i++) {
-        start = kedge_clock_ns();
+        start = base_clock_ns();
         status = bed_raise_pair(b, b->rc, true, &steps);
-        bed_time(&t, (kedge_clock_ns() - start) / 2);
+        bed_time(&t, (base_clock_ns() - start) / 2);
         snprintf(what, sizeof what, "moving an RC queue pair to %s", bed_state_name(steps.now));
         if (!bed_succeeded(c, what, status, NULL))
             return;
@@ -103,7 +103,7 @@ static void rc_chain(struct bed *b, struct probe_check *c)
 }
 
 /* A request that takes a receive on the far side, in each round. */
-static void with_receives(struct bed *b, struct probe_check *c, struct kedge_fab_qp *qp[2],
+static void with_receives(struct bed *b, struct probe_check *c, struct fab_qp *qp[2],
                           enum ibv_wr_opcode opcode, const char *what)
 {
     struct bed_times t = {.count = 0};
@@ -120,12 +120,12 @@ static void with_receives(struct bed *b, struct probe_check *c, struct kedge_fab
             return;
         bed_fill(b, &w, opcode, 0, 0, SMALL);
         w.wr.imm_data = htonl(i);
-        uint64_t start = kedge_clock_ns();
+        uint64_t start = base_clock_ns();
         int status = bed_do(b, qp[0], &w, &wc);
         if (!bed_succeeded(c, what, status, &wc))
             return;
         status = bed_wait(b->far_cq, (uint64_t)id, b->wait_ns, &got);
-        bed_time(&t, kedge_clock_ns() - start);
+        bed_time(&t, base_clock_ns() - start);
         if (!bed_succeeded(c, "its receive", status, &got))
             return;
         if (memcmp(b->near, b->far, SMALL) != 0 ||
@@ -217,13 +217,13 @@ static void rc_bad_key(struct bed *b, struct probe_check *c)
                    (int)wc.status, IBV_WC_REM_ACCESS_ERR);
     else
         probe_ok(c, "a WRITE with a wrong key is refused, and the queue pair is in %s then",
-                 bed_state_name(kedge_fab_qp_state(b->rc[0])));
+                 bed_state_name(fab_qp_state(b->rc[0])));
 }
 
 /* That of a metaserver's table, which is there with each metaserver. */
 static void rc_reader(struct bed *b, struct probe_check *c)
 {
-    struct kedge_fab_qp *pair[2] = {NULL, NULL};
+    struct fab_qp *pair[2] = {NULL, NULL};
     struct bed_steps steps = {.now = IBV_QPS_RESET};
     char what[80];
     int status = bed_qp_new(b, BED_READER, NULL, &pair[0]);
@@ -236,7 +236,7 @@ static void rc_reader(struct bed *b, struct probe_check *c)
         ok = bed_succeeded(c, what, status, NULL);
     }
     for (int i = 0; i < 2; i++) {
-        struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = pair[i]}};
+        struct fab_ctl drop = {.kind = FAB_DESTROY_QP, .qp = {.x = pair[i]}};
         if (pair[i] != NULL && !bed_succeeded(c, "destroying it", bed_call(b, &drop), NULL))
             ok = false;
     }
@@ -251,9 +251,9 @@ static void rc_reuse(struct bed *b, struct probe_check *c)
     char took[PROBE_DURATION];
     if (!is_ready(b, b->rc, c))
         return;
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     int status = bed_raise_pair(b, b->rc, true, &steps);
-    uint64_t ns = (kedge_clock_ns() - start) / 2;
+    uint64_t ns = (base_clock_ns() - start) / 2;
     if (!bed_succeeded(c, "using a queue pair again", status, NULL))
         return;
     probe_number(c, "reuse_ns", ns);
@@ -278,9 +278,9 @@ static void rc_repair(struct bed *b, struct probe_check *c)
     if (c->result != PROBE_OK)
         return;
     c->numbers = 0;
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     int status = bed_raise_pair(b, b->rc, true, &steps);
-    uint64_t ns = kedge_clock_ns() - start;
+    uint64_t ns = base_clock_ns() - start;
     if (!bed_succeeded(c, "bringing the broken queue pairs back to RTS", status, NULL))
         return;
     bed_try_write(b, &p, c, false);
@@ -298,19 +298,19 @@ static bool measure_wake(struct bed *b, struct probe_check *c, struct bed_times 
     struct pollfd p = {.fd = b->chan->fd, .events = POLLIN};
     struct ibv_wc wc;
     struct bed_wr w;
-    kedge_fab_chan_drain(b->chan);
-    while (kedge_fab_poll(b->cq, 1, &wc) > 0)
+    fab_chan_drain(b->chan);
+    while (fab_poll(b->cq, 1, &wc) > 0)
         ;
-    int status = kedge_fab_arm(b->cq, false);
+    int status = fab_arm(b->cq, false);
     if (!bed_succeeded(c, "arming a completion queue", status, NULL))
         return false;
     bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     status = bed_post(b->rc[0], &w);
     if (!bed_succeeded(c, "posting a READ", status, NULL))
         return false;
-    int n = poll(&p, 1, (int)(b->wait_ns / KEDGE_NS_PER_MS));
-    bed_time(t, kedge_clock_ns() - start);
+    int n = poll(&p, 1, (int)(b->wait_ns / BASE_NS_PER_MS));
+    bed_time(t, base_clock_ns() - start);
     status = bed_wait(b->cq, w.wr.wr_id, b->wait_ns, &wc);
     if (!bed_succeeded(c, "a READ", status, &wc))
         return false;
@@ -329,7 +329,7 @@ static void rc_wake(struct bed *b, struct probe_check *c)
     for (unsigned i = 0; i < WAKES; i++)
         if (!measure_wake(b, c, &t))
             return;
-    kedge_fab_chan_drain(b->chan);
+    fab_chan_drain(b->chan);
     bed_tell_times(c, "a READ whose completion wakes a sleeper", &t);
 }
 

@@ -9,12 +9,12 @@
 
 void probe_report_fini(struct probe_report *r)
 {
-    kedge_fab_devices_fini(&r->devices);
+    fab_devices_fini(&r->devices);
 }
 
 struct probe_check *probe_begin(struct probe_report *r, const char *name, enum probe_need need)
 {
-    KEDGE_ASSERT(r->checks < PROBE_CHECKS); /* there are fewer in the source */
+    BASE_ASSERT(r->checks < PROBE_CHECKS); /* there are fewer in the source */
     struct probe_check *c = &r->check[r->checks++];
     *c = (struct probe_check){.name = name, .need = need, .result = PROBE_SKIPPED};
     snprintf(c->found, sizeof c->found, "not tried");
@@ -117,7 +117,7 @@ void probe_judge(const struct probe_report *r, struct probe_verdict *out)
     const char *condition = memlock != NULL && memlock->result == PROBE_WARNING
                                 ? ", once more memory may be locked"
                                 : "";
-    bool has_dc = (r->transports & KEDGE_FAB_DC) != 0;
+    bool has_dc = (r->transports & FAB_DC) != 0;
     *out = (struct probe_verdict){.usable = rc == NULL && !r->stuck && r->transports != 0};
     out->dc = out->usable && has_dc && dc == NULL;
     if (rc != NULL)

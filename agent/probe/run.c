@@ -32,7 +32,7 @@ static void check_configuration(struct probe_report *r, const struct probe_setti
  * ------------------------------------------------------------------------------------------------
  */
 
-static const struct kedge_fab_candidate *chosen_candidate(const struct kedge_fab_devices *d)
+static const struct fab_candidate *chosen_candidate(const struct fab_devices *d)
 {
     for (uint32_t i = 0; i < d->count; i++)
         if (d->item[i].chosen)
@@ -43,13 +43,13 @@ static const struct kedge_fab_candidate *chosen_candidate(const struct kedge_fab
 /* False: there is nothing that could be opened. */
 static bool check_candidates(struct probe_report *r, const struct probe_settings *s, bool verbs)
 {
-    struct kedge_errbuf err = {.text = ""};
-    char gid[KEDGE_GID_TEXT];
+    struct base_errbuf err = {.text = ""};
+    char gid[BASE_GID_TEXT];
     /* soft's directory is no device's name */
-    struct kedge_fab_open_attr attr = verbs ? s->attr : (struct kedge_fab_open_attr){.port = 0};
-    int status = kedge_fab_devices_list(&attr, &r->devices, &err);
+    struct fab_open_attr attr = verbs ? s->attr : (struct fab_open_attr){.port = 0};
+    int status = fab_devices_list(&attr, &r->devices, &err);
     struct probe_check *c = probe_begin(r, "devices", verbs ? PROBE_FOR_RC : PROBE_FOR_NOTHING);
-    const struct kedge_fab_candidate *it = chosen_candidate(&r->devices);
+    const struct fab_candidate *it = chosen_candidate(&r->devices);
     probe_number(c, "candidates", r->devices.count);
     if (status != 0 || it == NULL) {
         if (verbs)
@@ -64,7 +64,7 @@ static bool check_candidates(struct probe_report *r, const struct probe_settings
     probe_number(c, "gid_index", (uint64_t)it->gid_index);
     probe_number(c, "vendor_id", it->vendor_id);
     probe_number(c, "part_id", it->part_id);
-    kedge_gid_format(it->gid, gid);
+    base_gid_format(it->gid, gid);
     if (!verbs) {
         probe_ok(c, "the configuration asks for soft, though %s port %u could be used (GID %s)",
                  it->device, it->port, gid);
@@ -79,7 +79,7 @@ static bool check_candidates(struct probe_report *r, const struct probe_settings
 }
 
 /* soft's: the one that is named, or the usual one. */
-static void name_directory(const struct kedge_fab_open_attr *attr, char out[PATH_MAX])
+static void name_directory(const struct fab_open_attr *attr, char out[PATH_MAX])
 {
     if (attr->device != NULL)
         snprintf(out, PATH_MAX, "%s", attr->device);
@@ -89,10 +89,10 @@ static void name_directory(const struct kedge_fab_open_attr *attr, char out[PATH
 
 /* Where soft's directory is, and whether an agent can use it: on a disk it works, and its pages are
  * written there without end. */
-static void check_directory(struct probe_report *r, const struct kedge_fab_open_attr *attr,
-                            const struct kedge_fab_provider *provider)
+static void check_directory(struct probe_report *r, const struct fab_open_attr *attr,
+                            const struct fab_provider *provider)
 {
-    struct kedge_errbuf err = {.text = ""};
+    struct base_errbuf err = {.text = ""};
     char dir[PATH_MAX], parent[PATH_MAX];
     struct statfs fs;
     struct stat st;
@@ -134,7 +134,7 @@ struct scratch {
     char dir[64]; /* "" if none was made */
 };
 
-static void soft_elsewhere(struct scratch *x, struct kedge_fab_open_attr *attr)
+static void soft_elsewhere(struct scratch *x, struct fab_open_attr *attr)
 {
     char dir[PATH_MAX];
     struct stat st;
@@ -159,13 +159,12 @@ static void soft_tidy(const struct scratch *x)
     (void)rmdir(x->dir);
 }
 
-static struct kedge_fab *open_device(struct probe_report *r, const struct probe_settings *s,
-                                     const struct kedge_fab_provider *provider,
-                                     struct kedge_fab_open_attr *attr)
+static struct fab *open_device(struct probe_report *r, const struct probe_settings *s,
+                               const struct fab_provider *provider, struct fab_open_attr *attr)
 {
     static const uint8_t any[16];
-    struct kedge_errbuf err = {.text = ""};
-    struct kedge_fab *fab = NULL;
+    struct base_errbuf err = {.text = ""};
+    struct fab *fab = NULL;
     struct probe_check *c = probe_begin(r, "opening", PROBE_FOR_RC);
     int status = provider->open(attr, &fab, &err);
     bool taken = status == -EADDRINUSE && memcmp(attr->gid, any, sizeof any) != 0;
@@ -187,35 +186,34 @@ static struct kedge_fab *open_device(struct probe_report *r, const struct probe_
 
 /* With a peer, the agent's own: two nodes as they are. What is on the way between them is no part
  * of what this one does with itself. */
-static struct kedge_fault_plan faults;
+static struct fault_plan faults;
 
-static struct kedge_fab *add_faults(const struct probe_settings *s, struct kedge_fab *fab)
+static struct fab *add_faults(const struct probe_settings *s, struct fab *fab)
 {
-    struct kedge_errbuf err;
-    struct kedge_fab *layer = fab;
-    if (s->fault == NULL || s->fault[0] == '\0' ||
-        kedge_fault_plan_parse(s->fault, &faults, &err) != 0)
+    struct base_errbuf err;
+    struct fab *layer = fab;
+    if (s->fault == NULL || s->fault[0] == '\0' || fault_plan_parse(s->fault, &faults, &err) != 0)
         return fab;
-    struct kedge_fault_plan here = faults;
+    struct fault_plan here = faults;
     here.hop = 0;
-    (void)kedge_fault_open(fab, &here, &layer);
+    (void)fault_open(fab, &here, &layer);
     return layer;
 }
 
 static void try_peer(struct bed *b)
 {
     if (faults.hop != 0)
-        kedge_fault_set_plan(b->fab, &faults);
+        fault_set_plan(b->fab, &faults);
     probe_peer(b);
 }
 
-void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct probe_report *r)
+void probe_device(struct fab *fab, const struct probe_settings *s, struct probe_report *r)
 {
     static struct bed bed;
     memcpy(r->gid, fab->caps.gid, 16);
     r->port = fab->caps.port_num;
     r->transports = fab->caps.transports;
-    if (!(fab->caps.transports & KEDGE_FAB_DC))
+    if (!(fab->caps.transports & FAB_DC))
         snprintf(r->no_dc, sizeof r->no_dc, "%s",
                  fab->caps.dc_why[0] != '\0' ? fab->caps.dc_why : "this device has none");
     bool made = bed_open(&bed, fab, s, r);
@@ -240,10 +238,10 @@ void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct 
 
 void probe_run(const struct probe_settings *s, struct probe_report *r)
 {
-    struct kedge_errbuf err = {.text = ""};
-    struct kedge_fab_open_attr attr = s->attr;
+    struct base_errbuf err = {.text = ""};
+    struct fab_open_attr attr = s->attr;
     struct scratch scratch = {.dir = ""};
-    const struct kedge_fab_provider *provider = kedge_fab_provider_find(s->provider, &err);
+    const struct fab_provider *provider = fab_provider_find(s->provider, &err);
     bool soft = strcmp(s->provider, "soft") == 0;
     *r = (struct probe_report){.port = 0};
     snprintf(r->provider, sizeof r->provider, "%.31s", s->provider);
@@ -261,12 +259,12 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
         check_directory(r, &s->attr, provider);
     if (soft && s->peer == NULL)
         soft_elsewhere(&scratch, &attr);
-    struct kedge_fab *fab = open_device(r, s, provider, &attr);
+    struct fab *fab = open_device(r, s, provider, &attr);
     if (fab != NULL && s->peer != NULL)
         fab = add_faults(s, fab);
     if (fab != NULL) {
         probe_device(fab, s, r);
-        if (!r->stuck && kedge_fab_close(fab) != 0)
+        if (!r->stuck && fab_close(fab) != 0)
             probe_fail(probe_begin(r, "closing", PROBE_FOR_NOTHING), "send this report",
                        "the device could not be closed: something is left on it");
     }
@@ -274,26 +272,26 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
 }
 
 int probe_serve(const struct probe_settings *s, const char *address, FILE *out,
-                struct kedge_errbuf *err)
+                struct base_errbuf *err)
 {
     static struct probe_report report;
     static struct bed bed;
-    struct kedge_fab_open_attr attr = s->attr;
-    const struct kedge_fab_provider *provider = kedge_fab_provider_find(s->provider, err);
+    struct fab_open_attr attr = s->attr;
+    const struct fab_provider *provider = fab_provider_find(s->provider, err);
     report = (struct probe_report){.port = 0};
     if (provider == NULL)
         return -EINVAL;
-    struct kedge_fab *fab = open_device(&report, s, provider, &attr);
+    struct fab *fab = open_device(&report, s, provider, &attr);
     if (fab == NULL)
-        return kedge_err(err, -ENODEV, "%.400s", report.check[0].found);
+        return base_err(err, -ENODEV, "%.400s", report.check[0].found);
     fab = add_faults(s, fab);
     int status;
     if (bed_open(&bed, fab, s, &report))
         status = peer_serve(&bed, address, out, err);
     else
-        status = kedge_err(err, -EIO, "%.400s", report.check[report.checks - 1].found);
+        status = base_err(err, -EIO, "%.400s", report.check[report.checks - 1].found);
     bed_close(&bed);
     if (!report.stuck)
-        (void)kedge_fab_close(fab);
+        (void)fab_close(fab);
     return status;
 }

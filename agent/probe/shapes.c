@@ -43,7 +43,7 @@ static void fill_bytes(uint8_t *bytes, uint32_t length, uint32_t seed)
 static void check_largest(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     static const enum ibv_wr_opcode both[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE};
-    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct fab_caps *caps = &b->fab->caps;
     const uint32_t bytes = caps->max_msg_size < BED_HALF ? (uint32_t)caps->max_msg_size : BED_HALF;
     char size[PROBE_DURATION], most[PROBE_DURATION];
     struct bed_wr w;
@@ -119,20 +119,20 @@ static void error_behind(struct bed *b, const struct bed_path *p, const struct b
 
 /* ---- several targets ---- */
 
-static struct kedge_fab_dct *another_target(struct bed *b, struct probe_check *c)
+static struct fab_dct *another_target(struct bed *b, struct probe_check *c)
 {
-    struct kedge_fab_ctl dct = {
-        .kind = KEDGE_FAB_CREATE_DCT,
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
         .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
-    int status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
         status = bed_call(b, &dct);
     return bed_succeeded(c, "creating a second DC target", status, NULL) ? dct.dct.x : NULL;
 }
 
-static void drop_target(struct bed *b, struct kedge_fab_dct *dct, struct probe_check *c)
+static void drop_target(struct bed *b, struct fab_dct *dct, struct probe_check *c)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DESTROY_DCT, .dct = {.x = dct}};
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_DCT, .dct = {.x = dct}};
     (void)bed_succeeded(c, "destroying the second DC target", bed_call(b, &ctl), NULL);
 }
 

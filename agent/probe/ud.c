@@ -18,9 +18,9 @@ static bool make_pair(struct bed *b, struct probe_check *c, uint64_t *ah_ns)
         if (!bed_succeeded(c, "bringing a UD queue pair to RTS", status, NULL))
             return false;
     }
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     int status = b->ah == NULL ? bed_ah_new(b, &b->ah) : 0;
-    *ah_ns = kedge_clock_ns() - start;
+    *ah_ns = base_clock_ns() - start;
     return bed_succeeded(c, "making an address handle", status, NULL);
 }
 
@@ -45,7 +45,7 @@ static void ud_send(struct bed *b, struct probe_check *c)
         w.wr.ah = b->ah;
         w.wr.dest_qpn = b->ud[1]->qpn;
         w.wr.qkey = BED_QKEY;
-        uint64_t start = kedge_clock_ns();
+        uint64_t start = base_clock_ns();
         int status = bed_do(b, b->ud[0], &w, &wc);
         if (!bed_succeeded(c, "a datagram", status, &wc))
             return;
@@ -54,7 +54,7 @@ static void ud_send(struct bed *b, struct probe_check *c)
             continue; /* as datagrams may */
         if (!bed_succeeded(c, "its receive", status, &got))
             return;
-        bed_time(&t, kedge_clock_ns() - start);
+        bed_time(&t, base_clock_ns() - start);
         if (got.byte_len != GRH + BYTES || memcmp(b->far + GRH, b->near, BYTES) != 0) {
             probe_fail(c, "send this report", "a datagram arrived with other bytes");
             return;

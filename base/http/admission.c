@@ -13,16 +13,16 @@ enum {
 /* ---- owners -----------------------------------------------------------------------------------
  */
 
-static struct http_clients *table_of(struct kedge_http_server *s, enum kedge_http_rank rank)
+static struct http_clients *table_of(struct http_server *s, enum http_rank rank)
 {
-    return rank == KEDGE_HTTP_ANONYMOUS ? &s->clients : &s->known;
+    return rank == HTTP_ANONYMOUS ? &s->clients : &s->known;
 }
 
 static void take_from_owner(struct http_connection *c)
 {
-    struct kedge_http_server *s = c->server;
+    struct http_server *s = c->server;
     s->ranked[c->rank]--;
-    if (c->rank == KEDGE_HTTP_ANONYMOUS)
+    if (c->rank == HTTP_ANONYMOUS)
         TAILQ_REMOVE(&s->anonymous, c, of_rank);
     if (c->owner == NULL)
         return;
@@ -34,12 +34,12 @@ static void take_from_owner(struct http_connection *c)
 }
 
 /* key: NULL: it has no bound of its own. */
-static void give_to_owner(struct http_connection *c, enum kedge_http_rank rank, const uint8_t *key)
+static void give_to_owner(struct http_connection *c, enum http_rank rank, const uint8_t *key)
 {
-    struct kedge_http_server *s = c->server;
+    struct http_server *s = c->server;
     c->rank = rank;
     s->ranked[rank]++;
-    if (rank == KEDGE_HTTP_ANONYMOUS)
+    if (rank == HTTP_ANONYMOUS)
         TAILQ_INSERT_TAIL(&s->anonymous, c, of_rank);
     if (key == NULL)
         return;
@@ -49,7 +49,7 @@ static void give_to_owner(struct http_connection *c, enum kedge_http_rank rank, 
 
 void http_admission_join(struct http_connection *c)
 {
-    give_to_owner(c, KEDGE_HTTP_ANONYMOUS, c->has_key ? c->key : NULL);
+    give_to_owner(c, HTTP_ANONYMOUS, c->has_key ? c->key : NULL);
 }
 
 void http_admission_leave(struct http_connection *c)
@@ -77,7 +77,7 @@ static bool drop_connection(struct http_connection *c)
     return true;
 }
 
-static bool drop_anonymous(struct kedge_http_server *s)
+static bool drop_anonymous(struct http_server *s)
 {
     struct http_connection *c = TAILQ_FIRST(&s->anonymous);
     while (c != NULL && !can_go(c))
@@ -93,15 +93,15 @@ static bool drop_one_of(struct http_client_entry *client)
     return drop_connection(c);
 }
 
-static unsigned count_connections(const struct kedge_http_server *s)
+static unsigned count_connections(const struct http_server *s)
 {
     unsigned n = 0;
-    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++)
+    for (int rank = 0; rank < HTTP_RANKS; rank++)
         n += s->ranked[rank];
     return n;
 }
 
-int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from, const char **why)
+int http_admit(struct http_server *s, const struct sockaddr_storage *from, const char **why)
 {
     const bool drops = s->config.identify != NULL;
     uint8_t key[16];
@@ -114,7 +114,7 @@ int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from,
         *why = "too many connections from this address; close some";
         return 429;
     }
-    if (s->ranked[KEDGE_HTTP_ANONYMOUS] >= s->config.anonymous && !(drops && drop_anonymous(s)))
+    if (s->ranked[HTTP_ANONYMOUS] >= s->config.anonymous && !(drops && drop_anonymous(s)))
         return 503;
     if (count_connections(s) >= s->config.connections && !(drops && drop_anonymous(s)))
         return 503;
@@ -124,7 +124,7 @@ int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from,
 /* ---- requests ---------------------------------------------------------------------------------
  */
 
-static void reject_request(struct http_request *r, int status, const char *why, unsigned retry_s)
+static void reject_request(struct http_exchange *r, int status, const char *why, unsigned retry_s)
 {
     struct http_connection *c = r->connection;
     r->reject = status;
@@ -135,22 +135,21 @@ static void reject_request(struct http_request *r, int status, const char *why, 
 }
 
 /* Of one who is known. */
-static void look_at_room(struct http_request *r)
+static void look_at_room(struct http_exchange *r)
 {
     struct http_connection *c = r->connection;
-    const struct kedge_http_server *s = c->server;
+    const struct http_server *s = c->server;
     if (c->owner != NULL && c->owner->connections > s->config.connections_per_id)
         reject_request(r, 429, "too many connections with this token; close some", 1);
-    else if (c->rank == KEDGE_HTTP_KNOWN &&
-             s->ranked[KEDGE_HTTP_KNOWN] > (s->config.connections + 1) / 2)
+    else if (c->rank == HTTP_KNOWN && s->ranked[HTTP_KNOWN] > (s->config.connections + 1) / 2)
         reject_request(r, 503, "too many connections with tokens of this scope; try again soon", 1);
     r->closes |= r->reject != 0;
 }
 
-static void assign_owner(struct http_connection *c, struct kedge_http_who who)
+static void assign_owner(struct http_connection *c, struct http_who who)
 {
     uint8_t key[16] = {0};
-    const bool anonymous = who.rank == KEDGE_HTTP_ANONYMOUS;
+    const bool anonymous = who.rank == HTTP_ANONYMOUS;
     const uint8_t *wanted = anonymous ? (c->has_key ? c->key : NULL) : who.id != 0 ? key : NULL;
     memcpy(key, &who.id, sizeof who.id);
     if (c->ending || (c->rank == who.rank && (wanted == NULL) == (c->owner == NULL) &&
@@ -160,17 +159,17 @@ static void assign_owner(struct http_connection *c, struct kedge_http_who who)
     give_to_owner(c, who.rank, wanted);
 }
 
-void http_admission_look(struct http_request *r)
+void http_admission_look(struct http_exchange *r)
 {
     struct http_connection *c = r->connection;
-    struct kedge_http_server *s = c->server;
-    struct kedge_http_who who = {.rank = KEDGE_HTTP_ANONYMOUS};
-    const uint64_t now = kedge_clock_ns();
+    struct http_server *s = c->server;
+    struct http_who who = {.rank = HTTP_ANONYMOUS};
+    const uint64_t now = base_clock_ns();
     if (s->config.identify != NULL)
         who = s->config.identify(s->config.user, &r->public);
     assign_owner(c, who);
     unsigned retry_s = http_clients_request(table_of(s, c->rank), c->owner, now);
-    if (retry_s == 0 && c->rank == KEDGE_HTTP_ANONYMOUS && c->has_key)
+    if (retry_s == 0 && c->rank == HTTP_ANONYMOUS && c->has_key)
         retry_s = http_allow(&s->anonymous_whole_ns, s->config.anonymous_per_second,
                              s->config.anonymous_per_second, now);
     if (r->reject != 0)
@@ -180,14 +179,14 @@ void http_admission_look(struct http_request *r)
         return;
     }
     c->limited = 0;
-    if (c->rank != KEDGE_HTTP_ANONYMOUS)
+    if (c->rank != HTTP_ANONYMOUS)
         look_at_room(r);
 }
 
 /* ---- memory for bodies ------------------------------------------------------------------------
  */
 
-void http_admission_count_body(struct http_request *r, size_t capacity)
+void http_admission_count_body(struct http_exchange *r, size_t capacity)
 {
     struct http_connection *c = r->connection;
     c->server->bodies_bytes[c->rank] += capacity - r->capacity;
@@ -200,18 +199,18 @@ void http_admission_count_body(struct http_request *r, size_t capacity)
  * some are known anonymous clients have a quarter together, and leave half with those who are not
  * trusted.
  */
-bool http_admission_has_room(const struct http_request *r, size_t more)
+bool http_admission_has_room(const struct http_exchange *r, size_t more)
 {
     const struct http_connection *c = r->connection;
-    const struct kedge_http_server *s = c->server;
+    const struct http_server *s = c->server;
     const size_t whole = s->config.body_bytes + 1, all = s->config.bodies_bytes;
     const size_t quarter = all / 4 > whole ? all / 4 : whole;
-    const size_t part[KEDGE_HTTP_RANKS] = {
-        [KEDGE_HTTP_ANONYMOUS] = s->config.anonymous < s->config.connections ? quarter : all,
-        [KEDGE_HTTP_KNOWN] = all / 2 > whole ? all / 2 : whole,
-        [KEDGE_HTTP_TRUSTED] = all};
+    const size_t part[HTTP_RANKS] = {
+        [HTTP_ANONYMOUS] = s->config.anonymous < s->config.connections ? quarter : all,
+        [HTTP_KNOWN] = all / 2 > whole ? all / 2 : whole,
+        [HTTP_TRUSTED] = all};
     size_t below = more, used = more;
-    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++) {
+    for (int rank = 0; rank < HTTP_RANKS; rank++) {
         below += rank <= (int)c->rank ? s->bodies_bytes[rank] : 0;
         used += s->bodies_bytes[rank];
     }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "call.h"
+#include "transfer.h"
 
 enum {
     EVENTS_PER_ROUND = 32,
@@ -20,9 +20,9 @@ enum {
     KEPT_CONNECTIONS = 32,
 };
 
-TAILQ_HEAD(http_calls, http_call);
+TAILQ_HEAD(http_calls, http_transfer);
 
-struct kedge_http_client {
+struct http_client {
     CURLM *multi;
     int epoll, timer;
     uint64_t due_ns;   /* when libcurl wants to be called; UINT64_MAX: never */
@@ -35,9 +35,9 @@ struct kedge_http_client {
 };
 
 /* When the first call has heard nothing for too long. */
-static uint64_t silence_ends(const struct kedge_http_client *c)
+static uint64_t silence_ends(const struct http_client *c)
 {
-    const struct http_call *call;
+    const struct http_transfer *call;
     uint64_t end = UINT64_MAX;
     if (c->silences == 0)
         return end;
@@ -48,15 +48,15 @@ static uint64_t silence_ends(const struct kedge_http_client *c)
     return end;
 }
 
-static void arm_timer(struct kedge_http_client *c)
+static void arm_timer(struct http_client *c)
 {
     struct itimerspec t = {0};
-    uint64_t now = kedge_clock_ns(), due = silence_ends(c);
+    uint64_t now = base_clock_ns(), due = silence_ends(c);
     due = c->due_ns < due ? c->due_ns : due;
     uint64_t wait_ns = c->kick || due <= now ? 1 : due - now;
     if (c->kick || due != UINT64_MAX) {
-        t.it_value.tv_sec = (time_t)(wait_ns / KEDGE_NS_PER_S);
-        t.it_value.tv_nsec = (long)(wait_ns % KEDGE_NS_PER_S);
+        t.it_value.tv_sec = (time_t)(wait_ns / BASE_NS_PER_S);
+        t.it_value.tv_nsec = (long)(wait_ns % BASE_NS_PER_S);
     }
     timerfd_settime(c->timer, 0, &t, NULL);
 }
@@ -64,15 +64,15 @@ static void arm_timer(struct kedge_http_client *c)
 static int on_timer(CURLM *multi, long ms, void *arg)
 {
     (void)multi;
-    struct kedge_http_client *c = arg;
-    c->due_ns = ms < 0 ? UINT64_MAX : kedge_clock_ns() + (uint64_t)ms * KEDGE_NS_PER_MS;
+    struct http_client *c = arg;
+    c->due_ns = ms < 0 ? UINT64_MAX : base_clock_ns() + (uint64_t)ms * BASE_NS_PER_MS;
     return 0;
 }
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
     (void)easy;
-    struct kedge_http_client *c = arg;
+    struct http_client *c = arg;
     struct epoll_event e = {.data.fd = fd};
     if (what == CURL_POLL_REMOVE) {
         epoll_ctl(c->epoll, EPOLL_CTL_DEL, fd, NULL);
@@ -87,9 +87,9 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *so
     return 0;
 }
 
-int kedge_http_client_new(struct kedge_http_client **out)
+int http_client_new(struct http_client **out)
 {
-    struct kedge_http_client *c = calloc(1, sizeof *c);
+    struct http_client *c = calloc(1, sizeof *c);
     int status = -ENOMEM;
     if (c == NULL)
         return status;
@@ -129,7 +129,7 @@ free_client:
 }
 
 /* Takes a call out; the caller then owns it. */
-static void detach_call(struct kedge_http_client *c, struct http_call *call)
+static void detach_call(struct http_client *c, struct http_transfer *call)
 {
     if (call->added)
         curl_multi_remove_handle(c->multi, call->easy);
@@ -138,21 +138,21 @@ static void detach_call(struct kedge_http_client *c, struct http_call *call)
     c->silences -= call->silence_ns != 0;
 }
 
-static void finish_call(struct kedge_http_client *c, struct http_call *call, CURLcode code)
+static void finish_call(struct http_client *c, struct http_transfer *call, CURLcode code)
 {
     detach_call(c, call);
     if (!call->cancelled) {
-        struct kedge_http_answer answer = http_call_answer(call, code);
+        struct http_answer answer = http_transfer_answer(call, code);
         call->done(call->user, &answer);
     }
-    http_call_free(call);
+    http_transfer_free(call);
 }
 
-void kedge_http_client_free(struct kedge_http_client *c)
+void http_client_free(struct http_client *c)
 {
     if (c == NULL)
         return;
-    struct http_call *call;
+    struct http_transfer *call;
     c->freeing = true;
     while ((call = TAILQ_FIRST(&c->calls)) != NULL) {
         call->error = -ECANCELED;
@@ -165,20 +165,20 @@ void kedge_http_client_free(struct kedge_http_client *c)
     free(c);
 }
 
-int kedge_http_client_fd(const struct kedge_http_client *c)
+int http_client_fd(const struct http_client *c)
 {
     return c->epoll;
 }
 
-int kedge_http_client_call(struct kedge_http_client *c, const struct kedge_http_call *request,
-                           kedge_http_done done, void *user, uint64_t *id)
+int http_client_call(struct http_client *c, const struct http_call *request, http_done done,
+                     void *user, uint64_t *id)
 {
-    struct http_call *call;
+    struct http_transfer *call;
     if (c->freeing)
         return -ECANCELED;
-    if (c->count >= KEDGE_HTTP_CALLS_MAX)
+    if (c->count >= HTTP_CALLS_MAX)
         return -EAGAIN;
-    int status = http_call_new(request, user, &call);
+    int status = http_transfer_new(request, user, &call);
     if (status != 0)
         return status;
     call->done = done;
@@ -193,9 +193,9 @@ int kedge_http_client_call(struct kedge_http_client *c, const struct kedge_http_
     return 0;
 }
 
-int kedge_http_client_cancel(struct kedge_http_client *c, uint64_t id)
+int http_client_cancel(struct http_client *c, uint64_t id)
 {
-    struct http_call *call;
+    struct http_transfer *call;
     TAILQ_FOREACH(call, &c->calls, link) {
         if (call->id != id || call->cancelled)
             continue;
@@ -208,10 +208,10 @@ int kedge_http_client_cancel(struct kedge_http_client *c, uint64_t id)
 }
 
 /* Starts the new calls and removes the cancelled ones. A callback may add more: they set kick. */
-static void start_and_remove(struct kedge_http_client *c)
+static void start_and_remove(struct http_client *c)
 {
     while (c->kick) {
-        struct http_call *call = TAILQ_FIRST(&c->calls), *next;
+        struct http_transfer *call = TAILQ_FIRST(&c->calls), *next;
         c->kick = false;
         for (; call != NULL; call = next) {
             next = TAILQ_NEXT(call, link);
@@ -230,11 +230,11 @@ static void start_and_remove(struct kedge_http_client *c)
 }
 
 /* One at a time: its `done` may cancel others. */
-static void end_silent(struct kedge_http_client *c)
+static void end_silent(struct http_client *c)
 {
-    while (silence_ends(c) <= kedge_clock_ns()) {
-        struct http_call *call = TAILQ_FIRST(&c->calls);
-        uint64_t now = kedge_clock_ns();
+    while (silence_ends(c) <= base_clock_ns()) {
+        struct http_transfer *call = TAILQ_FIRST(&c->calls);
+        uint64_t now = base_clock_ns();
         while (call != NULL &&
                (call->silence_ns == 0 || call->heard_at_ns + call->silence_ns > now))
             call = TAILQ_NEXT(call, link);
@@ -245,12 +245,12 @@ static void end_silent(struct kedge_http_client *c)
     }
 }
 
-static void finish_ended(struct kedge_http_client *c)
+static void finish_ended(struct http_client *c)
 {
     CURLMsg *m;
     int left;
     while ((m = curl_multi_info_read(c->multi, &left)) != NULL) {
-        struct http_call *call = NULL;
+        struct http_transfer *call = NULL;
         if (m->msg != CURLMSG_DONE)
             continue;
         CURLcode code = m->data.result; /* m is void once the handle is removed */
@@ -259,7 +259,7 @@ static void finish_ended(struct kedge_http_client *c)
     }
 }
 
-void kedge_http_client_run(struct kedge_http_client *c)
+void http_client_run(struct http_client *c)
 {
     struct epoll_event events[EVENTS_PER_ROUND];
     int running, n = EVENTS_PER_ROUND;
@@ -274,7 +274,7 @@ void kedge_http_client_run(struct kedge_http_client *c)
                        (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
             curl_multi_socket_action(c->multi, events[i].data.fd, what, &running);
         }
-        if (c->due_ns <= kedge_clock_ns()) {
+        if (c->due_ns <= base_clock_ns()) {
             c->due_ns = UINT64_MAX; /* unless libcurl sets it again */
             curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
         }

@@ -21,7 +21,7 @@ int http_clients_init(struct http_clients *c, uint32_t room)
     while (((uint32_t)1 << c->log2_buckets) < room)
         c->log2_buckets++;
     /* Without it who chooses addresses could choose one bucket. */
-    if (kedge_random_bytes(&c->seed, sizeof c->seed) != 0)
+    if (base_random_bytes(&c->seed, sizeof c->seed) != 0)
         c->seed = (uint64_t)(uintptr_t)c;
     c->entry = calloc(room, sizeof *c->entry);
     c->buckets = calloc((size_t)1 << c->log2_buckets, sizeof *c->buckets);
@@ -57,7 +57,7 @@ bool http_client_key(const struct sockaddr_storage *from, uint8_t key[16])
 
 static struct http_client_bucket *bucket_of(const struct http_clients *c, const uint8_t key[16])
 {
-    return &c->buckets[kedge_hash_gid(key, 0, c->seed) >> (64 - c->log2_buckets)];
+    return &c->buckets[base_hash_gid(key, 0, c->seed) >> (64 - c->log2_buckets)];
 }
 
 struct http_client_entry *http_clients_find(const struct http_clients *c, const uint8_t key[16])
@@ -81,7 +81,7 @@ static struct http_client_entry *take_entry(struct http_clients *c)
     if (c->used < c->room)
         return &c->entry[c->used++];
     struct http_client_entry *e = TAILQ_FIRST(&c->idle);
-    KEDGE_ASSERT(e != NULL); /* there is more room than there are connections */
+    BASE_ASSERT(e != NULL); /* there is more room than there are connections */
     TAILQ_REMOVE(&c->idle, e, age);
     LIST_REMOVE(e, bucket);
     return e;
@@ -116,10 +116,10 @@ unsigned http_allow(uint64_t *whole_ns, unsigned per_second, unsigned burst, uin
 {
     if (per_second == 0)
         return 0;
-    uint64_t share = KEDGE_NS_PER_S / per_second, ahead = share * burst;
+    uint64_t share = BASE_NS_PER_S / per_second, ahead = share * burst;
     uint64_t whole = *whole_ns > now_ns ? *whole_ns : now_ns;
     if (whole + share > now_ns + ahead)
-        return 1 + (unsigned)((whole + share - now_ns - ahead) / KEDGE_NS_PER_S);
+        return 1 + (unsigned)((whole + share - now_ns - ahead) / BASE_NS_PER_S);
     *whole_ns = whole + share;
     return 0;
 }

@@ -23,9 +23,9 @@ enum {
     PROBLEM_BYTES_MAX = 16 << 10,
 };
 
-static struct http_request *request_of(const struct kedge_http_request *public)
+static struct http_exchange *request_of(const struct http_request *public)
 {
-    return (struct http_request *)public;
+    return (struct http_exchange *)public;
 }
 
 /* What comes after "urn:kedge:problem:", as the metaserver's own problems of that status have it,
@@ -71,22 +71,22 @@ static const char *type_of(int status)
     return t != NULL ? t->type : "internal-error";
 }
 
-void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail)
+void http_problem(struct base_text *t, int status, const char *title, const char *detail)
 {
-    kedge_text_printf(t, "{\"type\":\"urn:kedge:problem:%s\",\"title\":", type_of(status));
-    kedge_text_json(t, title);
-    kedge_text_printf(t, ",\"status\":%d", status);
+    base_text_printf(t, "{\"type\":\"urn:kedge:problem:%s\",\"title\":", type_of(status));
+    base_text_json(t, title);
+    base_text_printf(t, ",\"status\":%d", status);
     if (detail != NULL) {
-        kedge_text_append(t, ",\"detail\":", 10);
-        kedge_text_json(t, detail);
+        base_text_append(t, ",\"detail\":", 10);
+        base_text_json(t, detail);
     }
-    kedge_text_append(t, "}", 1);
+    base_text_append(t, "}", 1);
 }
 
 static const char *title_of(int status)
 {
     const struct status_text *t = find_text(status);
-    return t != NULL && t->title != NULL ? t->title : kedge_error_of_http(status)->title;
+    return t != NULL && t->title != NULL ? t->title : base_error_of_http(status)->title;
 }
 
 /* detail is ours and needs no escape. */
@@ -100,12 +100,12 @@ const char *http_raw_problem(int status, const char *detail, char *out, size_t b
                      "{\"type\":\"urn:kedge:problem:%s\",\"title\":\"%s\",\"status\":%d,"
                      "\"detail\":\"%s\"}",
                      type_of(status), title, status, detail);
-    KEDGE_ASSERT(n > 0 && (size_t)n < sizeof body);
+    BASE_ASSERT(n > 0 && (size_t)n < sizeof body);
     n = snprintf(out, bytes,
-                 "HTTP/1.1 %d %s\r\nContent-Type: " KEDGE_HTTP_PROBLEM_TYPE
+                 "HTTP/1.1 %d %s\r\nContent-Type: " HTTP_PROBLEM_TYPE
                  "\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n%s",
                  status, title, n, retry, body);
-    KEDGE_ASSERT(n > 0 && (size_t)n < bytes);
+    BASE_ASSERT(n > 0 && (size_t)n < bytes);
     return out;
 }
 
@@ -125,7 +125,7 @@ static bool uri_is_sound(const char *uri)
         digits[0] = p[1];
         digits[1] = p[1] != '\0' ? p[2] : '\0';
         uint8_t byte;
-        if (kedge_hex_decode(digits, &byte, 1) != 0)
+        if (base_hex_decode(digits, &byte, 1) != 0)
             return false;
         value = byte;
         if (value == 0 || (!query && value == '/'))
@@ -141,7 +141,7 @@ void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct http_connection *c = info == NULL ? NULL : info->socket_context;
-    struct http_request *r = c == NULL ? NULL : calloc(1, sizeof *r);
+    struct http_exchange *r = c == NULL ? NULL : calloc(1, sizeof *r);
     if (r == NULL)
         return NULL; /* http_on_request() closes the connection */
     http_request_free(c->request);
@@ -165,11 +165,11 @@ void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     return r;
 }
 
-void http_request_free(struct http_request *r)
+void http_request_free(struct http_exchange *r)
 {
     if (r == NULL)
         return;
-    struct kedge_http_server *s = r->connection->server;
+    struct http_server *s = r->connection->server;
     if (r->stage == HTTP_DEFERRED) {
         TAILQ_REMOVE(&s->deferred, r, link);
         s->stats.deferred--;
@@ -197,7 +197,7 @@ void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                        enum MHD_RequestTerminationCode code)
 {
     (void)cls, (void)mhd, (void)code;
-    struct http_request *r = *context;
+    struct http_exchange *r = *context;
     *context = NULL;
     if (r == NULL)
         return;
@@ -209,9 +209,9 @@ void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
 }
 
 /* Appends to the body, or sets reject. */
-static void take_body(struct http_request *r, const char *bytes, size_t length)
+static void take_body(struct http_exchange *r, const char *bytes, size_t length)
 {
-    struct kedge_http_server *s = r->connection->server;
+    struct http_server *s = r->connection->server;
     if (r->reject == 0 && length > s->config.body_bytes - r->public.body_length)
         r->reject = 413;
     size_t needed = r->public.body_length + length + 1;
@@ -239,7 +239,7 @@ static void take_body(struct http_request *r, const char *bytes, size_t length)
     r->public.body = r->body;
 }
 
-static struct MHD_Response *make_response(const struct kedge_http_response *response)
+static struct MHD_Response *make_response(const struct http_response *response)
 {
     size_t length = response->body == NULL ? 0 : response->body_length;
     struct MHD_Response *m = MHD_create_response_from_buffer(
@@ -248,15 +248,15 @@ static struct MHD_Response *make_response(const struct kedge_http_response *resp
     return http_add_headers(m, response, length > 0);
 }
 
-struct MHD_Response *http_add_headers(struct MHD_Response *m,
-                                      const struct kedge_http_response *response, bool has_body)
+struct MHD_Response *http_add_headers(struct MHD_Response *m, const struct http_response *response,
+                                      bool has_body)
 {
     if (m == NULL)
         return NULL;
     const char *type = response->content_type != NULL ? response->content_type : "application/json";
     bool ok =
         !has_body || MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES;
-    for (int i = 0; ok && i < KEDGE_HTTP_EXTRA_HEADERS && response->headers[i].name != NULL; i++)
+    for (int i = 0; ok && i < HTTP_EXTRA_HEADERS && response->headers[i].name != NULL; i++)
         ok = MHD_add_response_header(m, response->headers[i].name, response->headers[i].value) ==
              MHD_YES;
     if (!ok) {
@@ -267,36 +267,36 @@ struct MHD_Response *http_add_headers(struct MHD_Response *m,
 }
 
 /* Makes the answer ready. A problem without memory for its text goes without one. */
-static void prepare_problem(struct http_request *r, int status, const char *title,
+static void prepare_problem(struct http_exchange *r, int status, const char *title,
                             const char *detail)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, PROBLEM_BYTES_MAX);
-    kedge_http_problem(&t, status, title, detail);
+    struct base_text t;
+    base_text_init(&t, PROBLEM_BYTES_MAX);
+    http_problem(&t, status, title, detail);
     if (t.error == -EMSGSIZE) { /* a detail without end: the title must do */
-        kedge_text_reset(&t);
-        kedge_http_problem(&t, status, title, NULL);
+        base_text_reset(&t);
+        http_problem(&t, status, title, NULL);
     }
-    struct kedge_http_response response = {.status = status,
-                                           .content_type = KEDGE_HTTP_PROBLEM_TYPE,
-                                           .body = kedge_text_str(&t),
-                                           .body_length = t.error == 0 ? t.length : 0};
+    struct http_response response = {.status = status,
+                                     .content_type = HTTP_PROBLEM_TYPE,
+                                     .body = base_text_str(&t),
+                                     .body_length = t.error == 0 ? t.length : 0};
     char seconds[16];
     if (r->retry_s > 0) {
         snprintf(seconds, sizeof seconds, "%u", r->retry_s);
-        response.headers[0] = (struct kedge_http_header){MHD_HTTP_HEADER_RETRY_AFTER, seconds};
+        response.headers[0] = (struct http_header){MHD_HTTP_HEADER_RETRY_AFTER, seconds};
     }
     r->response = make_response(&response);
     r->status = status;
-    kedge_text_fini(&t);
+    base_text_fini(&t);
 }
 
-void http_request_answered(struct http_request *r)
+void http_request_answered(struct http_exchange *r)
 {
     bool was_deferred = r->stage == HTTP_DEFERRED;
     r->stage = HTTP_ANSWERED;
     if (was_deferred) {
-        struct kedge_http_server *s = r->connection->server;
+        struct http_server *s = r->connection->server;
         TAILQ_REMOVE(&s->deferred, r, link);
         s->stats.deferred--;
         MHD_resume_connection(r->mhd);
@@ -304,11 +304,11 @@ void http_request_answered(struct http_request *r)
     }
 }
 
-int kedge_http_reply(struct kedge_http_request *request, const struct kedge_http_response *response)
+int http_reply(struct http_request *request, const struct http_response *response)
 {
-    struct http_request *r = request_of(request);
+    struct http_exchange *r = request_of(request);
     int status = 0;
-    KEDGE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
+    BASE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
     if (response->status < 200 || response->status > 599)
         status = -EINVAL;
     else if ((r->response = make_response(response)) == NULL)
@@ -321,31 +321,31 @@ int kedge_http_reply(struct kedge_http_request *request, const struct kedge_http
     return status;
 }
 
-void http_request_fail(struct http_request *r)
+void http_request_fail(struct http_exchange *r)
 {
     prepare_problem(r, 500, title_of(500), "the answer could not be sent");
     http_request_answered(r);
 }
 
-void kedge_http_reply_error(struct kedge_http_request *request, int errnum, const char *detail)
+void http_reply_error(struct http_request *request, int errnum, const char *detail)
 {
-    struct http_request *r = request_of(request);
-    const struct kedge_error *row = kedge_error_of(errnum);
-    KEDGE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
+    struct http_exchange *r = request_of(request);
+    const struct base_error *row = base_error_of(errnum);
+    BASE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
     prepare_problem(r, row->http, row->title, detail);
     http_request_answered(r);
 }
 
-void http_request_abandon(struct http_request *r)
+void http_request_abandon(struct http_exchange *r)
 {
-    struct kedge_http_server *s = r->connection->server;
+    struct http_server *s = r->connection->server;
     if (s->config.abandon != NULL)
         s->config.abandon(s->config.user, &r->public);
     prepare_problem(r, 503, "stopping", "the server stops");
     http_request_answered(r);
 }
 
-static enum MHD_Result send_answer(struct http_request *r)
+static enum MHD_Result send_answer(struct http_exchange *r)
 {
     if (r->response == NULL)
         return MHD_NO; /* no memory even for a problem: closes */
@@ -356,10 +356,10 @@ static enum MHD_Result send_answer(struct http_request *r)
     return queued;
 }
 
-static enum MHD_Result send_rejection(struct http_request *r)
+static enum MHD_Result send_rejection(struct http_exchange *r)
 {
     char detail[160];
-    struct kedge_http_server *s = r->connection->server;
+    struct http_server *s = r->connection->server;
     s->stats.rejected++;
     if (r->why != NULL)
         snprintf(detail, sizeof detail, "%s", r->why);
@@ -383,7 +383,7 @@ static enum MHD_Result send_rejection(struct http_request *r)
  * the answer on its way. So that of a body that is by far too large, or whose length nobody knows,
  * goes straight out, and nothing after it; a part of the body is still read, so that its sender
  * gets to read that. */
-static void cut_short(struct http_request *r)
+static void cut_short(struct http_exchange *r)
 {
     char answer[HTTP_RAW_BYTES];
     r->cut_short = true;
@@ -396,16 +396,16 @@ static void cut_short(struct http_request *r)
 
 /* Looks at the headers. Whoever waits for "100 Continue" is answered before the body comes; who
  * would send without end, at once. */
-static bool rejected_early(struct http_request *r)
+static bool rejected_early(struct http_exchange *r)
 {
-    const char *text = kedge_http_header(&r->public, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *text = http_header(&r->public, MHD_HTTP_HEADER_CONTENT_LENGTH);
     size_t most = r->connection->server->config.body_bytes;
     uint64_t length = 0;
-    if (text != NULL && kedge_parse_u64(text, 0, UINT64_MAX, &length) != 0)
+    if (text != NULL && base_parse_u64(text, 0, UINT64_MAX, &length) != 0)
         length = UINT64_MAX;
     if (length > most && r->reject == 0)
         r->reject = 413;
-    const bool waits = kedge_http_header(&r->public, MHD_HTTP_HEADER_EXPECT) != NULL;
+    const bool waits = http_header(&r->public, MHD_HTTP_HEADER_EXPECT) != NULL;
     if (r->reject == 411 && !waits) {
         cut_short(r);
         return false;
@@ -417,16 +417,16 @@ static bool rejected_early(struct http_request *r)
     return false;
 }
 
-static enum MHD_Result give_to_handler(struct http_request *r)
+static enum MHD_Result give_to_handler(struct http_exchange *r)
 {
-    struct kedge_http_server *s = r->connection->server;
+    struct http_server *s = r->connection->server;
     r->stage = HTTP_HANDLING;
     http_connection_wait(r->connection, HTTP_WAIT_NOTHING, false);
     s->stats.requests++;
-    enum kedge_http_verdict verdict = s->config.handle(s->config.user, &r->public);
+    enum http_verdict verdict = s->config.handle(s->config.user, &r->public);
     if (r->stage == HTTP_ANSWERED)
         return send_answer(r);
-    if (verdict == KEDGE_HTTP_DEFER) {
+    if (verdict == HTTP_DEFER) {
         r->stage = HTTP_DEFERRED;
         TAILQ_INSERT_TAIL(&s->deferred, r, link);
         s->stats.deferred++;
@@ -443,7 +443,7 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
                                 size_t *upload_bytes, void **context)
 {
     (void)cls, (void)mhd;
-    struct http_request *r = *context;
+    struct http_exchange *r = *context;
     if (r == NULL || r->connection->ending)
         return MHD_NO;
     if (!r->begun) {
@@ -468,7 +468,7 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
     return r->reject != 0 ? send_rejection(r) : give_to_handler(r);
 }
 
-const char *kedge_http_query(const struct kedge_http_request *request, const char *name)
+const char *http_query(const struct http_request *request, const char *name)
 {
     const char *value = NULL;
     size_t length = 0;
@@ -493,19 +493,19 @@ static enum MHD_Result on_query(void *cls, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-void kedge_http_queries(const struct kedge_http_request *request,
-                        void (*each)(void *user, const char *name, const char *value), void *user)
+void http_queries(const struct http_request *request,
+                  void (*each)(void *user, const char *name, const char *value), void *user)
 {
     struct each_query q = {.each = each, .user = user};
     (void)MHD_get_connection_values(request_of(request)->mhd, MHD_GET_ARGUMENT_KIND, on_query, &q);
 }
 
-const char *kedge_http_header(const struct kedge_http_request *request, const char *name)
+const char *http_header(const struct http_request *request, const char *name)
 {
     return MHD_lookup_connection_value(request_of(request)->mhd, MHD_HEADER_KIND, name);
 }
 
-bool kedge_http_client_gone(const struct kedge_http_request *request)
+bool http_client_gone(const struct http_request *request)
 {
     struct pollfd p = {.fd = request_of(request)->connection->fd, .events = POLLRDHUP};
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;

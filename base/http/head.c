@@ -24,7 +24,7 @@ enum {
     PARAMETER_PARTS = 256,
 };
 
-int http_head_look_at_uri(struct http_request *r, const char *uri, const char **why)
+int http_head_look_at_uri(struct http_exchange *r, const char *uri, const char **why)
 {
     const size_t bytes = r->connection->server->config.header_bytes;
     const size_t most = bytes / PARAMETER_PARTS;
@@ -101,7 +101,7 @@ static bool keeps_in_place(void)
 }
 
 /* Of the first line. NULL: it is not as it has to be. */
-static const char *end_of_first_line(const struct http_request *r, const char *method,
+static const char *end_of_first_line(const struct http_exchange *r, const char *method,
                                      const char *version)
 {
     if (r->uri != method + strlen(method) + 1 || version != r->uri + r->uri_length + 1)
@@ -109,7 +109,7 @@ static const char *end_of_first_line(const struct http_request *r, const char *m
     return version + strlen(version) + 2;
 }
 
-static void read_headers(const struct http_request *r, const char *method, const char *version,
+static void read_headers(const struct http_exchange *r, const char *method, const char *version,
                          struct head *h)
 {
     const bool in_place = keeps_in_place();
@@ -157,7 +157,7 @@ static bool is_listed(const char *hosts, const char *name, size_t length)
 }
 
 /* Of this host's loopback itself, whoever resolves names: that, an address, or what is listed. */
-static bool is_ours(const struct kedge_http_server *s, const char *host, size_t length)
+static bool is_ours(const struct http_server *s, const char *host, size_t length)
 {
     char text[INET_ADDRSTRLEN];
     struct in_addr v4;
@@ -171,7 +171,7 @@ static bool is_ours(const struct kedge_http_server *s, const char *host, size_t 
     return inet_pton(AF_INET, text, &v4) == 1;
 }
 
-static bool is_our_origin(const struct kedge_http_server *s, const char *origin, const char *host)
+static bool is_our_origin(const struct http_server *s, const char *origin, const char *host)
 {
     const char *at = strstr(origin, "://");
     const size_t length = at == NULL ? 0 : host_length(at + 3);
@@ -179,7 +179,7 @@ static bool is_our_origin(const struct kedge_http_server *s, const char *origin,
 }
 
 /* "http://host/path" is as good as "/path" with that Host. False: its host is another one. */
-static bool take_absolute(struct http_request *r, const char *host)
+static bool take_absolute(struct http_exchange *r, const char *host)
 {
     const char *path = r->public.path, *at = strstr(path, "://");
     if (path[0] == '/' || strcmp(path, "*") == 0)
@@ -196,7 +196,7 @@ static bool take_absolute(struct http_request *r, const char *host)
 /* ---- all of it --------------------------------------------------------------------------------
  */
 
-static void refuse_head(struct http_request *r, int status, const char *why)
+static void refuse_head(struct http_exchange *r, int status, const char *why)
 {
     r->closes = true;
     if (r->reject != 0)
@@ -205,7 +205,7 @@ static void refuse_head(struct http_request *r, int status, const char *why)
     r->why = why;
 }
 
-static void look_at_body(struct http_request *r, const struct head *h)
+static void look_at_body(struct http_exchange *r, const struct head *h)
 {
     const char *coding = h->once[CODING];
     if (coding != NULL && h->once[LENGTH] != NULL)
@@ -218,9 +218,9 @@ static void look_at_body(struct http_request *r, const struct head *h)
         refuse_head(r, 417, "the one expectation that is known is 100-continue");
 }
 
-static void look_at_host(struct http_request *r, const struct head *h, const char *version)
+static void look_at_host(struct http_exchange *r, const struct head *h, const char *version)
 {
-    const struct kedge_http_server *s = r->connection->server;
+    const struct http_server *s = r->connection->server;
     const char *host = h->once[HOST];
     if (host == NULL && strcmp(version, "HTTP/1.0") == 0)
         host = "localhost"; /* which had no Host */
@@ -242,7 +242,7 @@ static void look_at_host(struct http_request *r, const struct head *h, const cha
     }
 }
 
-void http_head_look(struct http_request *r, const char *method, const char *version)
+void http_head_look(struct http_exchange *r, const char *method, const char *version)
 {
     struct head h;
     read_headers(r, method, version, &h);

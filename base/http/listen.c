@@ -28,7 +28,7 @@ static int parse_address(const char *text, union address *address, socklen_t *le
     char host[INET6_ADDRSTRLEN];
     uint64_t port;
     const char *colon = strrchr(text, ':');
-    if (colon == NULL || kedge_parse_u64(colon + 1, 0, 65535, &port) != 0)
+    if (colon == NULL || base_parse_u64(colon + 1, 0, 65535, &port) != 0)
         return -EINVAL;
     size_t n = (size_t)(colon - text);
     int bracketed = n >= 2 && text[0] == '[' && colon[-1] == ']';
@@ -55,51 +55,51 @@ static int parse_address(const char *text, union address *address, socklen_t *le
 }
 
 /* "cannot listen on 127.0.0.1:7480: address in use (another kedge-metad? change `listen`)" */
-static int explain_error(const struct kedge_http_server_config *config, const char *where,
-                         int error, struct kedge_errbuf *err)
+static int explain_error(const struct http_server_config *config, const char *where, int error,
+                         struct base_errbuf *err)
 {
     const char *program = config->program != NULL ? config->program : "program";
     const char *setting = config->setting != NULL ? config->setting : "the address";
     switch (error) {
     case EADDRINUSE:
-        return kedge_err(err, -error,
-                         "cannot listen on %s: address in use (another %s? stop it, or change %s)",
-                         where, program, setting);
+        return base_err(err, -error,
+                        "cannot listen on %s: address in use (another %s? stop it, or change %s)",
+                        where, program, setting);
     case EADDRNOTAVAIL:
-        return kedge_err(
+        return base_err(
             err, -error,
             "cannot listen on %s: no interface of this host has that address (change %s)", where,
             setting);
     case EACCES:
     case EPERM:
-        return kedge_err(err, -error, "cannot listen on %s: permission denied (change %s)", where,
-                         setting);
+        return base_err(err, -error, "cannot listen on %s: permission denied (change %s)", where,
+                        setting);
     case EINVAL:
-        return kedge_err(err, -error,
-                         "cannot listen on \"%s\": it must look like 127.0.0.1:7480 or "
-                         "[::1]:7480 (change %s)",
-                         where, setting);
+        return base_err(err, -error,
+                        "cannot listen on \"%s\": it must look like 127.0.0.1:7480 or "
+                        "[::1]:7480 (change %s)",
+                        where, setting);
     case ENOENT:
-        return kedge_err(err, -error,
-                         "cannot listen on %s: its directory is missing (create it, or change %s)",
-                         where, setting);
+        return base_err(err, -error,
+                        "cannot listen on %s: its directory is missing (create it, or change %s)",
+                        where, setting);
     case EEXIST:
-        return kedge_err(err, -error,
-                         "cannot listen on %s: a file that is no socket is there (remove it, or "
-                         "change %s)",
-                         where, setting);
+        return base_err(err, -error,
+                        "cannot listen on %s: a file that is no socket is there (remove it, or "
+                        "change %s)",
+                        where, setting);
     case ENAMETOOLONG:
-        return kedge_err(err, -error,
-                         "cannot listen on %s: a socket's path has at most 107 bytes (change %s)",
-                         where, setting);
+        return base_err(err, -error,
+                        "cannot listen on %s: a socket's path has at most 107 bytes (change %s)",
+                        where, setting);
     default:
-        return kedge_err(err, -error, "cannot listen on %s: %s", where, strerror(error));
+        return base_err(err, -error, "cannot listen on %s: %s", where, strerror(error));
     }
 }
 
-int kedge_http_listen_check(const char *listen, const char *setting, struct kedge_errbuf *err)
+int http_listen_check(const char *listen, const char *setting, struct base_errbuf *err)
 {
-    const struct kedge_http_server_config config = {.setting = setting};
+    const struct http_server_config config = {.setting = setting};
     union address address;
     socklen_t length;
     return parse_address(listen, &address, &length) == 0
@@ -107,8 +107,8 @@ int kedge_http_listen_check(const char *listen, const char *setting, struct kedg
                : explain_error(&config, listen, EINVAL, err);
 }
 
-int http_listen_tcp(const struct kedge_http_server_config *config, int *fd, uint16_t *port,
-                    struct kedge_errbuf *err)
+int http_listen_tcp(const struct http_server_config *config, int *fd, uint16_t *port,
+                    struct base_errbuf *err)
 {
     union address address;
     socklen_t length;
@@ -149,8 +149,7 @@ static int clear_stale(const struct sockaddr_un *address)
     return unlink(address->sun_path) == 0 || errno == ENOENT ? 0 : errno;
 }
 
-int http_listen_unix(const struct kedge_http_server_config *config, int *fd,
-                     struct kedge_errbuf *err)
+int http_listen_unix(const struct http_server_config *config, int *fd, struct base_errbuf *err)
 {
     const char *path = config->unix_path;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -167,7 +166,7 @@ int http_listen_unix(const struct kedge_http_server_config *config, int *fd,
         error = errno;
         goto close_socket;
     }
-    (void)kedge_fds_refuse(sock); /* where the kernel can; it is its user's alone */
+    (void)base_fds_refuse(sock); /* where the kernel can; it is its user's alone */
     /* Nobody can connect before listen(), so nobody sees the mode that the umask left. */
     if (chmod(path, config->unix_mode != 0 ? config->unix_mode : 0600) != 0 ||
         listen(sock, BACKLOG) != 0) {

@@ -29,24 +29,24 @@ enum {
     SPARED_IDLE_MS = 1000, /* a connection that became idle less long ago is not sacrificed */
 };
 
-static uint64_t timeout_ns(const struct kedge_http_server *s, enum http_wait wait)
+static uint64_t timeout_ns(const struct http_server *s, enum http_wait wait)
 {
     const unsigned ms[HTTP_WAITS_TIMED] = {[HTTP_WAIT_IDLE] = s->config.idle_timeout_ms,
                                            [HTTP_WAIT_REQUEST] = s->config.request_timeout_ms,
                                            [HTTP_WAIT_STREAM] = s->config.stream_timeout_ms};
-    return KEDGE_NS_PER_MS * ms[wait];
+    return BASE_NS_PER_MS * ms[wait];
 }
 
 void http_connection_wait(struct http_connection *c, enum http_wait wait, bool idle)
 {
-    struct kedge_http_server *s = c->server;
+    struct http_server *s = c->server;
     if (c->wait != HTTP_WAIT_NOTHING)
         TAILQ_REMOVE(&s->waiting[c->wait], c, link);
     c->wait = wait;
     c->idle = idle;
     if (wait == HTTP_WAIT_NOTHING)
         return;
-    c->since_ns = kedge_clock_ns();
+    c->since_ns = base_clock_ns();
     TAILQ_INSERT_TAIL(&s->waiting[wait], c, link);
 }
 
@@ -106,7 +106,7 @@ static void name_peer(struct http_connection *c)
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    struct kedge_http_server *s = cls;
+    struct http_server *s = cls;
     struct http_connection *c = *context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (c == NULL)
@@ -137,7 +137,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 
 /* Says so and closes. What the client sent already is read, since closing with unread bytes would
  * discard the answer. */
-static void turn_away(struct kedge_http_server *s, int fd, int status, const char *why)
+static void turn_away(struct http_server *s, int fd, int status, const char *why)
 {
     char answer[HTTP_RAW_BYTES], scrap[2048];
     s->stats.refused++;
@@ -153,12 +153,12 @@ static void turn_away(struct kedge_http_server *s, int fd, int status, const cha
         return;
     struct http_connection *oldest = TAILQ_FIRST(&s->waiting[HTTP_WAIT_IDLE]);
     if (oldest != NULL && oldest->idle &&
-        kedge_clock_ns() - oldest->since_ns > SPARED_IDLE_MS * KEDGE_NS_PER_MS)
+        base_clock_ns() - oldest->since_ns > SPARED_IDLE_MS * BASE_NS_PER_MS)
         http_connection_hang_up(oldest);
 }
 
 /* Descriptors have run out: without this the listening socket would stay readable for ever. */
-static void accept_and_drop(struct kedge_http_server *s, int listener)
+static void accept_and_drop(struct http_server *s, int listener)
 {
     close(s->spare);
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -167,7 +167,7 @@ static void accept_and_drop(struct kedge_http_server *s, int listener)
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void accept_some(struct kedge_http_server *s, int listener)
+static void accept_some(struct http_server *s, int listener)
 {
     for (int i = 0; i < ACCEPTS_PER_RUN; i++) {
         struct sockaddr_storage address;
@@ -193,9 +193,9 @@ static void accept_some(struct kedge_http_server *s, int listener)
 }
 
 /* A request that came in part has been promised nothing yet, so its 408 goes straight out. */
-static void expire_waits(struct kedge_http_server *s)
+static void expire_waits(struct http_server *s)
 {
-    uint64_t now = kedge_clock_ns();
+    uint64_t now = base_clock_ns();
     for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++) {
         struct http_connection *c;
         while ((c = TAILQ_FIRST(&s->waiting[wait])) != NULL &&
@@ -210,14 +210,14 @@ static void expire_waits(struct kedge_http_server *s)
 
 /* Sets the timer to the earliest thing that will not announce itself on a descriptor. That also
  * clears one that has expired, so nobody reads it. */
-static void arm_timer(struct kedge_http_server *s)
+static void arm_timer(struct http_server *s)
 {
-    uint64_t now = kedge_clock_ns(), wait_ns = UINT64_MAX;
+    uint64_t now = base_clock_ns(), wait_ns = UINT64_MAX;
     MHD_UNSIGNED_LONG_LONG ms;
     if (s->resumed)
         wait_ns = 0;
     else if (MHD_get_timeout(s->daemon, &ms) == MHD_YES)
-        wait_ns = ms * KEDGE_NS_PER_MS;
+        wait_ns = ms * BASE_NS_PER_MS;
     for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++) {
         const struct http_connection *c = TAILQ_FIRST(&s->waiting[wait]);
         if (c == NULL)
@@ -229,19 +229,19 @@ static void arm_timer(struct kedge_http_server *s)
     struct itimerspec t = {0};
     if (wait_ns != UINT64_MAX) {
         wait_ns = wait_ns == 0 ? 1 : wait_ns; /* zero would disarm it */
-        t.it_value.tv_sec = (time_t)(wait_ns / KEDGE_NS_PER_S);
-        t.it_value.tv_nsec = (long)(wait_ns % KEDGE_NS_PER_S);
+        t.it_value.tv_sec = (time_t)(wait_ns / BASE_NS_PER_S);
+        t.it_value.tv_nsec = (long)(wait_ns % BASE_NS_PER_S);
     }
     timerfd_settime(s->timer, 0, &t, NULL);
 }
 
-void http_server_kick(struct kedge_http_server *s)
+void http_server_kick(struct http_server *s)
 {
     s->resumed = true;
     arm_timer(s);
 }
 
-void kedge_http_server_run(struct kedge_http_server *s)
+void http_server_run(struct http_server *s)
 {
     struct epoll_event events[4];
     int n = epoll_wait(s->epoll, events, 4, 0);
@@ -260,7 +260,7 @@ void kedge_http_server_run(struct kedge_http_server *s)
     arm_timer(s);
 }
 
-static void set_defaults(struct kedge_http_server_config *c)
+static void set_defaults(struct http_server_config *c)
 {
     c->connections = c->connections != 0 ? c->connections : 1024;
     c->anonymous = c->anonymous != 0 ? c->anonymous : c->connections;
@@ -283,7 +283,7 @@ static int watch_fd(int epoll, int fd)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
 }
 
-static int start_daemon(struct kedge_http_server *s)
+static int start_daemon(struct http_server *s)
 {
     s->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
@@ -299,7 +299,7 @@ static int start_daemon(struct kedge_http_server *s)
     return info == NULL ? -EIO : watch_fd(s->epoll, info->epoll_fd);
 }
 
-static int make_descriptors(struct kedge_http_server *s)
+static int make_descriptors(struct http_server *s)
 {
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -309,21 +309,21 @@ static int make_descriptors(struct kedge_http_server *s)
     return watch_fd(s->epoll, s->timer);
 }
 
-static int start_listening(struct kedge_http_server *s,
-                           const struct kedge_http_server_config *config, struct kedge_errbuf *err)
+static int start_listening(struct http_server *s, const struct http_server_config *config,
+                           struct base_errbuf *err)
 {
     int status = 0;
     struct stat st;
     if (config->listen != NULL) {
         status = http_listen_tcp(config, &s->tcp, &s->port, err);
         if (status == 0 && (status = watch_fd(s->epoll, s->tcp)) != 0)
-            kedge_err(err, status, "cannot listen on %s: %s", config->listen, strerror(-status));
+            base_err(err, status, "cannot listen on %s: %s", config->listen, strerror(-status));
     }
     if (status != 0 || config->unix_path == NULL)
         return status;
     s->unix_path = strdup(config->unix_path);
     if (s->unix_path == NULL)
-        return kedge_err(err, -ENOMEM, "cannot listen on %s: out of memory", config->unix_path);
+        return base_err(err, -ENOMEM, "cannot listen on %s: out of memory", config->unix_path);
     status = http_listen_unix(config, &s->local, err);
     if (status != 0)
         return status;
@@ -333,18 +333,18 @@ static int start_listening(struct kedge_http_server *s,
     }
     status = watch_fd(s->epoll, s->local);
     if (status != 0)
-        kedge_err(err, status, "cannot listen on %s: %s", config->unix_path, strerror(-status));
+        base_err(err, status, "cannot listen on %s: %s", config->unix_path, strerror(-status));
     return status;
 }
 
-int kedge_http_server_new(const struct kedge_http_server_config *config,
-                          struct kedge_http_server **out, struct kedge_errbuf *err)
+int http_server_new(const struct http_server_config *config, struct http_server **out,
+                    struct base_errbuf *err)
 {
     if (config->handle == NULL || (config->listen == NULL && config->unix_path == NULL))
-        return kedge_err(err, -EINVAL, "the HTTP server needs an address and a handler");
-    struct kedge_http_server *s = calloc(1, sizeof *s);
+        return base_err(err, -EINVAL, "the HTTP server needs an address and a handler");
+    struct http_server *s = calloc(1, sizeof *s);
     if (s == NULL)
-        return kedge_err(err, -ENOMEM, "cannot start the HTTP server: out of memory");
+        return base_err(err, -ENOMEM, "cannot start the HTTP server: out of memory");
     s->config = *config;
     set_defaults(&s->config);
     s->epoll = s->timer = s->tcp = s->local = s->spare = -1;
@@ -369,11 +369,11 @@ int kedge_http_server_new(const struct kedge_http_server_config *config,
     if (status == 0)
         status = start_daemon(s);
     if (status != 0)
-        kedge_err(err, status, "cannot start the HTTP server: %s", strerror(-status));
+        base_err(err, status, "cannot start the HTTP server: %s", strerror(-status));
     else
         status = start_listening(s, config, err);
     if (status != 0) {
-        kedge_http_server_free(s);
+        http_server_free(s);
         return status;
     }
     *out = s;
@@ -387,11 +387,11 @@ static void close_all(const int *fds, size_t count)
             close(fds[i]);
 }
 
-void kedge_http_server_free(struct kedge_http_server *s)
+void http_server_free(struct http_server *s)
 {
     if (s == NULL)
         return;
-    struct http_request *r;
+    struct http_exchange *r;
     struct stat st;
     if (s->local >= 0 && lstat(s->unix_path, &st) == 0 && st.st_ino == s->unix_inode &&
         st.st_dev == s->unix_device)
@@ -414,19 +414,19 @@ void kedge_http_server_free(struct kedge_http_server *s)
     free(s);
 }
 
-int kedge_http_server_fd(const struct kedge_http_server *s)
+int http_server_fd(const struct http_server *s)
 {
     return s->epoll;
 }
 
-uint16_t kedge_http_server_port(const struct kedge_http_server *s)
+uint16_t http_server_port(const struct http_server *s)
 {
     return s->port;
 }
 
-void kedge_http_server_stats(const struct kedge_http_server *s, struct kedge_http_server_stats *out)
+void http_server_stats(const struct http_server *s, struct http_server_stats *out)
 {
     *out = s->stats;
-    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++)
+    for (int rank = 0; rank < HTTP_RANKS; rank++)
         out->ranked[rank] = s->ranked[rank];
 }

@@ -19,13 +19,13 @@ enum http_wait {
 };
 enum { HTTP_WAITS_TIMED = 3 };
 
-struct http_request;
+struct http_exchange;
 
 /* One accepted connection; libmicrohttpd's socket context. */
 struct http_connection {
-    struct kedge_http_server *server;
-    struct http_request *request; /* the one under way, or NULL */
-    int fd;                       /* libmicrohttpd's */
+    struct http_server *server;
+    struct http_exchange *request; /* the one under way, or NULL */
+    int fd;                        /* libmicrohttpd's */
     enum http_wait wait;
     bool idle; /* between requests: nothing is lost when it is closed */
     uint64_t since_ns;
@@ -33,7 +33,7 @@ struct http_connection {
     /* Whose it is, by its last request: of server->known, or of server->clients as long as it is an
      * anonymous client's; NULL: it has no bound of its own. */
     struct http_client_entry *owner;
-    enum kedge_http_rank rank;
+    enum http_rank rank;
     TAILQ_ENTRY(http_connection) of_owner; /* in owner->own */
     TAILQ_ENTRY(http_connection) of_rank;  /* in server->anonymous, as long as it is one */
     uint8_t key[16];                       /* of its address */
@@ -49,17 +49,17 @@ struct http_connection {
 enum http_stage { HTTP_RECEIVING, HTTP_HANDLING, HTTP_DEFERRED, HTTP_ANSWERED };
 
 /* Of an answer that is a stream. */
-struct http_stream {
-    struct kedge_http_stream calls; /* next NULL: the answer is no stream, or it is over */
-    const char *bytes;              /* of the piece that is being sent: what is left of it */
+struct http_feed {
+    struct http_stream calls; /* next NULL: the answer is no stream, or it is over */
+    const char *bytes;        /* of the piece that is being sent: what is left of it */
     size_t length;
     bool asleep; /* the connection is suspended until there is more */
     bool ending;
-    TAILQ_ENTRY(http_request) link; /* in server->streams */
+    TAILQ_ENTRY(http_exchange) link; /* in server->streams */
 };
 
-struct http_request {
-    struct kedge_http_request public; /* first: handlers see this */
+struct http_exchange {
+    struct http_request public; /* first: handlers see this */
     struct http_connection *connection;
     struct MHD_Connection *mhd;
     enum http_stage stage;
@@ -76,13 +76,13 @@ struct http_request {
     size_t discarded;              /* bytes of a body that is too large */
     struct MHD_Response *response; /* owned until queued */
     int status;
-    TAILQ_ENTRY(http_request) link; /* in server->deferred */
-    struct http_stream stream;
+    TAILQ_ENTRY(http_exchange) link; /* in server->deferred */
+    struct http_feed stream;
 };
-TAILQ_HEAD(http_requests, http_request);
+TAILQ_HEAD(http_exchanges, http_exchange);
 
-struct kedge_http_server {
-    struct kedge_http_server_config config; /* without its strings */
+struct http_server {
+    struct http_server_config config; /* without its strings */
     struct MHD_Daemon *daemon;
     char *unix_path; /* owned */
     char *hosts;     /* owned: names that a Host may have on loopback; NULL: any */
@@ -93,13 +93,13 @@ struct kedge_http_server {
     struct http_clients clients;       /* anonymous ones, by their addresses */
     struct http_clients known;         /* the others, by who they are */
     struct http_connections anonymous; /* that is one for longest first */
-    unsigned ranked[KEDGE_HTTP_RANKS]; /* connections, without those that end */
+    unsigned ranked[HTTP_RANKS];       /* connections, without those that end */
     uint64_t anonymous_whole_ns;       /* of the allowance of all anonymous clients */
     struct http_connections waiting[HTTP_WAITS_TIMED];
-    struct http_requests deferred, streams;
-    size_t bodies_bytes[KEDGE_HTTP_RANKS]; /* of requests that are coming in */
+    struct http_exchanges deferred, streams;
+    size_t bodies_bytes[HTTP_RANKS]; /* of requests that are coming in */
     bool resumed; /* libmicrohttpd does not say by itself that it has to run for this */
-    struct kedge_http_server_stats stats;
+    struct http_server_stats stats;
 };
 
 /* Moves a connection to where it waits now; its time starts anew. */
@@ -112,31 +112,31 @@ void http_connection_hang_up(struct http_connection *c);
 void http_connection_refuse(struct http_connection *c, int status, const char *why);
 
 /* Has run() called soon: a deferred request was resumed. */
-void http_server_kick(struct kedge_http_server *s);
+void http_server_kick(struct http_server *s);
 
 /* ---- admission.c: who has connections, and who makes room ------------------------------------ */
 
 /* Before there is a connection from there: makes room for it if need be. 0; or the status that it
  * is told, and why. */
-int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from, const char **why);
+int http_admit(struct http_server *s, const struct sockaddr_storage *from, const char **why);
 /* It is an anonymous client's, until it shows something. */
 void http_admission_join(struct http_connection *c);
 void http_admission_leave(struct http_connection *c);
 /* Whose this request is, whether that has a connection too many or asks too often: then it is to be
  * rejected. Before its body is taken. */
-void http_admission_look(struct http_request *r);
+void http_admission_look(struct http_exchange *r);
 /* Whether so much more of a body may be kept. */
-bool http_admission_has_room(const struct http_request *r, size_t more);
+bool http_admission_has_room(const struct http_exchange *r, size_t more);
 /* The memory of its body is so large now. */
-void http_admission_count_body(struct http_request *r, size_t capacity);
+void http_admission_count_body(struct http_exchange *r, size_t capacity);
 
 /* ---- head.c: what is no proper head of a request --------------------------------------------- */
 
 /* As soon as its first line is there. Not 0: it is refused at once, with that. */
-int http_head_look_at_uri(struct http_request *r, const char *uri, const char **why);
+int http_head_look_at_uri(struct http_exchange *r, const char *uri, const char **why);
 /* Once all of it is there, before a body is taken: sets r->reject, if there is nothing there yet.
  */
-void http_head_look(struct http_request *r, const char *method, const char *version);
+void http_head_look(struct http_exchange *r, const char *method, const char *version);
 
 /* A whole answer, head included, that does not go through libmicrohttpd: of so many bytes at most.
  * Returns out. */
@@ -151,22 +151,22 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
 void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                        enum MHD_RequestTerminationCode code);
 
-void http_request_free(struct http_request *r);
+void http_request_free(struct http_exchange *r);
 
 /* Sends what is there already, then ends it. */
-void http_stream_end(struct http_request *r);
+void http_stream_end(struct http_exchange *r);
 /* Its request ends: forgets it and says so, if it is there. */
-void http_stream_forget(struct http_request *r);
+void http_stream_forget(struct http_exchange *r);
 /* Adds the headers of `response` to m, and its type if it has a body. NULL: one cannot be sent, or
  * m is NULL; m is gone then. */
-struct MHD_Response *http_add_headers(struct MHD_Response *m,
-                                      const struct kedge_http_response *response, bool has_body);
+struct MHD_Response *http_add_headers(struct MHD_Response *m, const struct http_response *response,
+                                      bool has_body);
 /* The handler's part is over: sends at once, or when libmicrohttpd asks again. */
-void http_request_answered(struct http_request *r);
+void http_request_answered(struct http_exchange *r);
 /* The same with a 500, for an answer that cannot be sent. */
-void http_request_fail(struct http_request *r);
+void http_request_fail(struct http_exchange *r);
 
 /* Answers a deferred request with 503 and lets its owner know. */
-void http_request_abandon(struct http_request *r);
+void http_request_abandon(struct http_exchange *r);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { BLOCK_BYTES = 16 << 10 };
 
-static void fetch_piece(struct http_stream *s)
+static void fetch_piece(struct http_feed *s)
 {
     s->length = 0;
     if (s->ending)
@@ -26,8 +26,8 @@ static void fetch_piece(struct http_stream *s)
 
 static ssize_t on_read(void *cls, uint64_t position, char *out, size_t max)
 {
-    struct http_request *r = cls;
-    struct http_stream *s = &r->stream;
+    struct http_exchange *r = cls;
+    struct http_feed *s = &r->stream;
     (void)position;
     if (s->length == 0)
         fetch_piece(s);
@@ -47,7 +47,7 @@ static ssize_t on_read(void *cls, uint64_t position, char *out, size_t max)
     return 0;
 }
 
-static void wake_stream(struct http_request *r)
+static void wake_stream(struct http_exchange *r)
 {
     if (!r->stream.asleep)
         return;
@@ -57,20 +57,20 @@ static void wake_stream(struct http_request *r)
     http_server_kick(r->connection->server);
 }
 
-void kedge_http_stream_wake(struct kedge_http_request *request)
+void http_stream_wake(struct http_request *request)
 {
-    wake_stream((struct http_request *)request);
+    wake_stream((struct http_exchange *)request);
 }
 
-void http_stream_end(struct http_request *r)
+void http_stream_end(struct http_exchange *r)
 {
     r->stream.ending = true;
     wake_stream(r);
 }
 
-void http_stream_forget(struct http_request *r)
+void http_stream_forget(struct http_exchange *r)
 {
-    struct kedge_http_server *s = r->connection->server;
+    struct http_server *s = r->connection->server;
     if (r->stream.calls.next == NULL)
         return;
     r->stream.calls.next = NULL;
@@ -79,14 +79,13 @@ void http_stream_forget(struct http_request *r)
     r->stream.calls.over(r->stream.calls.data);
 }
 
-int kedge_http_stream(struct kedge_http_request *request,
-                      const struct kedge_http_response *response,
-                      const struct kedge_http_stream *stream)
+int http_stream(struct http_request *request, const struct http_response *response,
+                const struct http_stream *stream)
 {
-    struct http_request *r = (struct http_request *)request;
-    struct kedge_http_server *s = r->connection->server;
+    struct http_exchange *r = (struct http_exchange *)request;
+    struct http_server *s = r->connection->server;
     unsigned timeout_ms = s->config.stream_timeout_ms;
-    KEDGE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
+    BASE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
     if (response->status >= 200 && response->status <= 599)
         r->response = http_add_headers(
             MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, r, NULL),

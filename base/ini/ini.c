@@ -10,9 +10,9 @@
 struct reading {
     const char *path;
     FILE *file;
-    kedge_ini_set set;
+    base_ini_set set;
     void *user;
-    struct kedge_errbuf *err;
+    struct base_errbuf *err;
     unsigned line, wrong_line;
     int status; /* the first error of a setting, which is in wrong_line */
 };
@@ -20,7 +20,7 @@ struct reading {
 static int refuse_line(struct reading *r, const char *what)
 {
     if (r->status == 0) {
-        r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
+        r->status = base_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
         r->wrong_line = r->line;
     }
     return 0;
@@ -29,7 +29,7 @@ static int refuse_line(struct reading *r, const char *what)
 static int handle_entry(void *user, const char *section, const char *key, const char *value)
 {
     struct reading *r = user;
-    struct kedge_errbuf what = {.text = ""};
+    struct base_errbuf what = {.text = ""};
     if (r->set(r->user, section, key, value != NULL ? value : "", &what) != 0)
         return refuse_line(r, what.text);
     return 1;
@@ -43,41 +43,41 @@ static char *read_line(char *line, int bytes, void *user)
         return NULL;
     r->line++;
     if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
-        struct kedge_errbuf what;
-        kedge_err(&what, 0, "a line has at most %d bytes", KEDGE_INI_LINE);
+        struct base_errbuf what;
+        base_err(&what, 0, "a line has at most %d bytes", BASE_INI_LINE);
         refuse_line(r, what.text);
         return NULL;
     }
     return line;
 }
 
-int kedge_ini_read_file(FILE *file, const char *path, kedge_ini_set set, void *user,
-                        struct kedge_errbuf *err)
+int base_ini_read_file(FILE *file, const char *path, base_ini_set set, void *user,
+                       struct base_errbuf *err)
 {
     struct reading r = {.path = path, .file = file, .set = set, .user = user, .err = err};
     /* Lists of metaservers and of users are longer than the 200 bytes that are usual. */
     ini_use_stack = false;
-    ini_max_line = ini_initial_alloc = KEDGE_INI_LINE + 3; /* newline, NUL, and one to tell */
+    ini_max_line = ini_initial_alloc = BASE_INI_LINE + 3; /* newline, NUL, and one to tell */
     int line = ini_parse_stream(read_line, &r, handle_entry, &r);
     if (r.status == 0 && ferror(file))
-        return kedge_err(err, -EIO,
-                         "the configuration %s cannot be read: is it a file, and its disk whole?",
-                         path);
+        return base_err(err, -EIO,
+                        "the configuration %s cannot be read: is it a file, and its disk whole?",
+                        path);
     /* The parser goes on behind a line that it did not understand, and may find what is no error
      * by itself. */
     if (line != 0 && (r.status == 0 || (unsigned)line < r.wrong_line))
-        return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
+        return base_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
     return r.status;
 }
 
-int kedge_ini_read(const char *path, kedge_ini_set set, void *user, struct kedge_errbuf *err)
+int base_ini_read(const char *path, base_ini_set set, void *user, struct base_errbuf *err)
 {
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return kedge_err(err, -errno,
-                         "the configuration %s cannot be read: %s (name one that uid %u may read)",
-                         path, strerror(errno), (unsigned)geteuid());
-    int status = kedge_ini_read_file(file, path, set, user, err);
+        return base_err(err, -errno,
+                        "the configuration %s cannot be read: %s (name one that uid %u may read)",
+                        path, strerror(errno), (unsigned)geteuid());
+    int status = base_ini_read_file(file, path, set, user, err);
     fclose(file);
     return status;
 }

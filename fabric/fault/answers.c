@@ -12,17 +12,17 @@
 
 #include "fault/layer.h"
 
-static bool is_same_target(const struct fault_qp *qp, const struct kedge_fab_wr *a,
-                           const struct kedge_fab_wr *b)
+static bool is_same_target(const struct fault_qp *qp, const struct fab_wr *a,
+                           const struct fab_wr *b)
 {
-    return qp->base.type == KEDGE_FAB_QP_RC ||
+    return qp->base.type == FAB_QP_RC ||
            (a->dest_qpn == b->dest_qpn && memcmp(((const struct fault_ah *)a->ah)->gid,
                                                  ((const struct fault_ah *)b->ah)->gid, 16) == 0);
 }
 
 void fault_silence_join(struct fault_list *list)
 {
-    struct kedge_fab_wr *last = &list->copy[list->count - 1];
+    struct fab_wr *last = &list->copy[list->count - 1];
     struct fault_poison *poison = list->silence;
     poison->unanswered_id[poison->unanswered++] = last->wr_id;
     last->wr_id = (uintptr_t)poison;
@@ -33,12 +33,12 @@ void fault_silence_begin(struct fault_fab *f, struct fault_qp *qp, struct fault_
 {
     list->silence = fault_poison_take(f, qp);
     list->silence->status = IBV_WC_RETRY_EXC_ERR;
-    list->silent_more = (uint32_t)kedge_prng_below(&qp->stream.prng, FAULT_UNANSWERED);
+    list->silent_more = (uint32_t)base_prng_below(&qp->stream.prng, FAULT_UNANSWERED);
     fault_silence_join(list);
 }
 
 bool fault_silence_goes_on(const struct fault_qp *qp, const struct fault_list *list,
-                           const struct kedge_fab_wr *wr)
+                           const struct fab_wr *wr)
 {
     return list->silence->unanswered <= list->silent_more &&
            is_same_target(qp, list->caller[list->count - 1], wr);

@@ -11,9 +11,9 @@
 
 /* An operation under way in the inner provider. */
 struct fault_ctl {
-    struct kedge_fab_ctl inner;
+    struct fab_ctl inner;
     struct fault_fab *fab;
-    struct kedge_fab_ctl *outer;
+    struct fab_ctl *outer;
     void *object; /* ours: made ahead, or to be freed */
 };
 
@@ -22,7 +22,7 @@ enum { MILLION = 1000000 };
 #define INNER(type, object)         (((struct type *)(object))->inner)
 #define INNER_OR_NULL(type, object) ((object) != NULL ? INNER(type, object) : NULL)
 
-static void finish_op(struct fault_fab *f, struct kedge_fab_ctl *outer, int status)
+static void finish_op(struct fault_fab *f, struct fab_ctl *outer, int status)
 {
     outer->status = status;
     f->completed++;
@@ -50,16 +50,15 @@ static void link_srq(struct fault_fab *f, struct fault_srq *srq, bool in)
 static void wrap_cq(struct fault_ctl *c)
 {
     struct fault_cq *cq = c->object;
-    struct kedge_fab_cq *inner = c->inner.cq.x;
+    struct fab_cq *inner = c->inner.cq.x;
     cq->inner = inner;
-    cq->base =
-        (struct kedge_fab_cq){.fab = &c->fab->base, .cqe = inner->cqe, .user = c->outer->cq.user};
+    cq->base = (struct fab_cq){.fab = &c->fab->base, .cqe = inner->cqe, .user = c->outer->cq.user};
     cq->stream.ordinal = ++c->fab->next_ordinal;
     c->outer->cq.x = &cq->base;
 }
 
 /* The inner one's may have more than was asked for. */
-static void limit_to(struct kedge_fab_qp_cap *cap, const struct kedge_fab_caps *caps)
+static void limit_to(struct fab_qp_cap *cap, const struct fab_caps *caps)
 {
     if (cap->inline_bytes > caps->max_inline)
         cap->inline_bytes = caps->max_inline;
@@ -67,7 +66,7 @@ static void limit_to(struct kedge_fab_qp_cap *cap, const struct kedge_fab_caps *
         cap->send_sge = caps->max_sge;
 }
 
-static bool is_possible(const struct kedge_fab_qp_cap *cap, const struct kedge_fab_caps *caps)
+static bool is_possible(const struct fab_qp_cap *cap, const struct fab_caps *caps)
 {
     return cap->inline_bytes <= caps->max_inline && cap->send_sge <= caps->max_sge;
 }
@@ -75,16 +74,16 @@ static bool is_possible(const struct kedge_fab_qp_cap *cap, const struct kedge_f
 static void wrap_qp(struct fault_ctl *c)
 {
     struct fault_qp *qp = c->object;
-    struct kedge_fab_qp *inner = c->inner.qp.x;
+    struct fab_qp *inner = c->inner.qp.x;
     qp->inner = inner;
-    qp->base = (struct kedge_fab_qp){.pd = c->outer->qp.pd,
-                                     .type = inner->type,
-                                     .qpn = inner->qpn,
-                                     .send_cq = c->outer->qp.send_cq,
-                                     .recv_cq = c->outer->qp.recv_cq,
-                                     .srq = c->outer->qp.srq,
-                                     .cap = inner->cap,
-                                     .user = c->outer->qp.user};
+    qp->base = (struct fab_qp){.pd = c->outer->qp.pd,
+                               .type = inner->type,
+                               .qpn = inner->qpn,
+                               .send_cq = c->outer->qp.send_cq,
+                               .recv_cq = c->outer->qp.recv_cq,
+                               .srq = c->outer->qp.srq,
+                               .cap = inner->cap,
+                               .user = c->outer->qp.user};
     limit_to(&qp->base.cap, &c->fab->base.caps);
     qp->has_room = c->fab->loses_answers && inner->cap.send_wr > c->outer->qp.cap.send_wr;
     qp->base.cap.send_wr -= qp->has_room;
@@ -104,21 +103,21 @@ static void wrap_mr(struct fault_ctl *c)
 static void wrap_small(struct fault_ctl *c)
 {
     switch (c->outer->kind) {
-    case KEDGE_FAB_ALLOC_PD: {
+    case FAB_ALLOC_PD: {
         struct fault_pd *pd = c->object;
         *pd = (struct fault_pd){.base = *c->inner.pd.x, .inner = c->inner.pd.x};
         pd->base.fab = &c->fab->base;
         c->outer->pd.x = &pd->base;
         break;
     }
-    case KEDGE_FAB_CREATE_CHAN: {
+    case FAB_CREATE_CHAN: {
         struct fault_chan *chan = c->object;
         *chan = (struct fault_chan){.base = {.fab = &c->fab->base, .fd = c->inner.chan.x->fd},
                                     .inner = c->inner.chan.x};
         c->outer->chan.x = &chan->base;
         break;
     }
-    case KEDGE_FAB_CREATE_SRQ: {
+    case FAB_CREATE_SRQ: {
         struct fault_srq *srq = c->object;
         *srq = (struct fault_srq){.base = *c->inner.srq.x, .inner = c->inner.srq.x};
         srq->base.pd = c->outer->srq.pd;
@@ -126,14 +125,14 @@ static void wrap_small(struct fault_ctl *c)
         c->outer->srq.x = &srq->base;
         break;
     }
-    case KEDGE_FAB_CREATE_DCT: {
+    case FAB_CREATE_DCT: {
         struct fault_dct *dct = c->object;
         *dct = (struct fault_dct){.base = *c->inner.dct.x, .inner = c->inner.dct.x};
         dct->base.pd = c->outer->dct.pd;
         c->outer->dct.x = &dct->base;
         break;
     }
-    case KEDGE_FAB_CREATE_AH: {
+    case FAB_CREATE_AH: {
         struct fault_ah *ah = c->object;
         *ah = (struct fault_ah){.base = *c->inner.ah.x, .inner = c->inner.ah.x};
         ah->base.pd = c->outer->ah.pd;
@@ -194,8 +193,8 @@ static void asked_port(struct fault_ctl *c)
 static void read_clock(struct fault_ctl *c)
 {
     const struct fault_fab *f = c->fab;
-    const struct kedge_fault_plan *plan = &f->clock;
-    struct kedge_fab_clock *out = &c->outer->clock;
+    const struct fault_plan *plan = &f->clock;
+    struct fab_clock *out = &c->outer->clock;
     *out = c->inner.clock;
     const int64_t since_ns = (int64_t)(out->before_ns - f->opened_ns);
     int64_t ahead_ns = since_ns / MILLION * plan->clock_drift_ppm;
@@ -210,42 +209,42 @@ static void read_clock(struct fault_ctl *c)
 static void on_succeeded(struct fault_ctl *c)
 {
     switch (c->outer->kind) {
-    case KEDGE_FAB_CREATE_CQ:
+    case FAB_CREATE_CQ:
         wrap_cq(c);
         break;
-    case KEDGE_FAB_CREATE_QP:
+    case FAB_CREATE_QP:
         wrap_qp(c);
         break;
-    case KEDGE_FAB_REG_MR:
+    case FAB_REG_MR:
         wrap_mr(c);
         break;
-    case KEDGE_FAB_MODIFY_QP:
+    case FAB_MODIFY_QP:
         on_modified(c);
         break;
-    case KEDGE_FAB_QUERY_PORT:
+    case FAB_QUERY_PORT:
         asked_port(c);
         break;
-    case KEDGE_FAB_DESTROY_CQ:
+    case FAB_DESTROY_CQ:
         free_cq(c->object);
         break;
-    case KEDGE_FAB_DESTROY_QP:
+    case FAB_DESTROY_QP:
         free_qp(c->object);
         break;
-    case KEDGE_FAB_DESTROY_SRQ:
+    case FAB_DESTROY_SRQ:
         link_srq(c->fab, c->object, false);
         free(c->object);
         break;
-    case KEDGE_FAB_FREE_PD:
-    case KEDGE_FAB_DEREG_MR:
-    case KEDGE_FAB_DESTROY_CHAN:
-    case KEDGE_FAB_DESTROY_DCT:
-    case KEDGE_FAB_DESTROY_AH:
+    case FAB_FREE_PD:
+    case FAB_DEREG_MR:
+    case FAB_DESTROY_CHAN:
+    case FAB_DESTROY_DCT:
+    case FAB_DESTROY_AH:
         free(c->object);
         break;
-    case KEDGE_FAB_QUERY_CLOCK:
+    case FAB_QUERY_CLOCK:
         read_clock(c);
         break;
-    case KEDGE_FAB_QUERY_ADDRESS:
+    case FAB_QUERY_ADDRESS:
         c->outer->address.now = c->inner.address.now;
         break;
     default:
@@ -254,45 +253,45 @@ static void on_succeeded(struct fault_ctl *c)
     }
 }
 
-static size_t created_bytes(enum kedge_fab_ctl_kind kind)
+static size_t created_bytes(enum fab_ctl_kind kind)
 {
     switch (kind) {
-    case KEDGE_FAB_ALLOC_PD:
+    case FAB_ALLOC_PD:
         return sizeof(struct fault_pd);
-    case KEDGE_FAB_REG_MR:
+    case FAB_REG_MR:
         return sizeof(struct fault_mr);
-    case KEDGE_FAB_CREATE_CHAN:
+    case FAB_CREATE_CHAN:
         return sizeof(struct fault_chan);
-    case KEDGE_FAB_CREATE_CQ:
+    case FAB_CREATE_CQ:
         return sizeof(struct fault_cq);
-    case KEDGE_FAB_CREATE_SRQ:
+    case FAB_CREATE_SRQ:
         return sizeof(struct fault_srq);
-    case KEDGE_FAB_CREATE_QP:
+    case FAB_CREATE_QP:
         return sizeof(struct fault_qp);
-    case KEDGE_FAB_CREATE_DCT:
+    case FAB_CREATE_DCT:
         return sizeof(struct fault_dct);
-    case KEDGE_FAB_CREATE_AH:
+    case FAB_CREATE_AH:
         return sizeof(struct fault_ah);
     default:
         return 0;
     }
 }
 
-static void free_object(enum kedge_fab_ctl_kind kind, void *object)
+static void free_object(enum fab_ctl_kind kind, void *object)
 {
-    if (object != NULL && kind == KEDGE_FAB_CREATE_CQ)
+    if (object != NULL && kind == FAB_CREATE_CQ)
         free_cq(object);
-    else if (object != NULL && kind == KEDGE_FAB_CREATE_QP)
+    else if (object != NULL && kind == FAB_CREATE_QP)
         free_qp(object);
     else
         free(object);
 }
 
-static void inner_done(struct kedge_fab_ctl *inner)
+static void inner_done(struct fab_ctl *inner)
 {
     struct fault_ctl *c = inner->user;
     struct fault_fab *f = c->fab;
-    struct kedge_fab_ctl *outer = c->outer;
+    struct fab_ctl *outer = c->outer;
     int status = inner->status;
     if (status == 0)
         on_succeeded(c);
@@ -307,37 +306,37 @@ static void inner_done(struct kedge_fab_ctl *inner)
 
 static void translate_free(struct fault_ctl *c)
 {
-    struct kedge_fab_ctl *in = &c->inner;
+    struct fab_ctl *in = &c->inner;
     switch (in->kind) {
-    case KEDGE_FAB_FREE_PD:
+    case FAB_FREE_PD:
         c->object = in->pd.x;
         in->pd.x = INNER(fault_pd, c->object);
         break;
-    case KEDGE_FAB_DEREG_MR:
+    case FAB_DEREG_MR:
         c->object = in->mr.x;
         in->mr.x = INNER(fault_mr, c->object);
         break;
-    case KEDGE_FAB_DESTROY_CHAN:
+    case FAB_DESTROY_CHAN:
         c->object = in->chan.x;
         in->chan.x = INNER(fault_chan, c->object);
         break;
-    case KEDGE_FAB_DESTROY_CQ:
+    case FAB_DESTROY_CQ:
         c->object = in->cq.x;
         in->cq.x = INNER(fault_cq, c->object);
         break;
-    case KEDGE_FAB_DESTROY_SRQ:
+    case FAB_DESTROY_SRQ:
         c->object = in->srq.x;
         in->srq.x = INNER(fault_srq, c->object);
         break;
-    case KEDGE_FAB_DESTROY_QP:
+    case FAB_DESTROY_QP:
         c->object = in->qp.x;
         in->qp.x = INNER(fault_qp, c->object);
         break;
-    case KEDGE_FAB_DESTROY_DCT:
+    case FAB_DESTROY_DCT:
         c->object = in->dct.x;
         in->dct.x = INNER(fault_dct, c->object);
         break;
-    case KEDGE_FAB_DESTROY_AH:
+    case FAB_DESTROY_AH:
         c->object = in->ah.x;
         in->ah.x = INNER(fault_ah, c->object);
         break;
@@ -354,21 +353,21 @@ static uint32_t more_of(uint32_t asked, uint32_t more, uint32_t most)
 
 static void translate_op(struct fault_ctl *c)
 {
-    struct kedge_fab_ctl *in = &c->inner;
+    struct fab_ctl *in = &c->inner;
     switch (in->kind) {
-    case KEDGE_FAB_REG_MR:
+    case FAB_REG_MR:
         in->mr.pd = INNER(fault_pd, in->mr.pd);
         break;
-    case KEDGE_FAB_CREATE_CQ:
+    case FAB_CREATE_CQ:
         in->cq.chan = INNER_OR_NULL(fault_chan, in->cq.chan);
         if (c->fab->loses_answers) /* answers.c: one more of each queue pair's */
             in->cq.cqe = more_of(in->cq.cqe, in->cq.cqe / 8 + 1, c->fab->base.caps.max_cqe);
         in->cq.user = c->object;
         break;
-    case KEDGE_FAB_CREATE_SRQ:
+    case FAB_CREATE_SRQ:
         in->srq.pd = INNER(fault_pd, in->srq.pd);
         break;
-    case KEDGE_FAB_CREATE_QP:
+    case FAB_CREATE_QP:
         in->qp.pd = INNER(fault_pd, in->qp.pd);
         in->qp.send_cq = INNER_OR_NULL(fault_cq, in->qp.send_cq);
         in->qp.recv_cq = INNER_OR_NULL(fault_cq, in->qp.recv_cq);
@@ -379,17 +378,17 @@ static void translate_op(struct fault_ctl *c)
             in->qp.cap.send_wr = more_of(in->qp.cap.send_wr, 1, c->fab->base.caps.max_qp_wr);
         in->qp.user = c->object;
         break;
-    case KEDGE_FAB_MODIFY_QP:
+    case FAB_MODIFY_QP:
         in->modify.x = INNER(fault_qp, in->modify.x);
         if (c->fab->timeout != 0)
             in->modify.attr.timeout = c->fab->timeout;
         break;
-    case KEDGE_FAB_CREATE_DCT:
+    case FAB_CREATE_DCT:
         in->dct.pd = INNER(fault_pd, in->dct.pd);
         in->dct.cq = INNER_OR_NULL(fault_cq, in->dct.cq);
         in->dct.srq = INNER_OR_NULL(fault_srq, in->dct.srq);
         break;
-    case KEDGE_FAB_CREATE_AH:
+    case FAB_CREATE_AH:
         in->ah.pd = INNER(fault_pd, in->ah.pd);
         break;
     default:
@@ -426,16 +425,16 @@ static int make_object(struct fault_ctl *c)
     c->object = calloc(1, bytes);
     if (c->object == NULL)
         return -ENOMEM;
-    int status = c->outer->kind == KEDGE_FAB_CREATE_CQ   ? make_cq(c, c->object)
-                 : c->outer->kind == KEDGE_FAB_CREATE_QP ? make_qp(c->fab, c->object)
-                                                         : 0;
+    int status = c->outer->kind == FAB_CREATE_CQ   ? make_cq(c, c->object)
+                 : c->outer->kind == FAB_CREATE_QP ? make_qp(c->fab, c->object)
+                                                   : 0;
     if (status != 0)
         free_object(c->outer->kind, c->object);
     return status;
 }
 
 /* Hands one operation to the inner provider. */
-static void begin_op(struct fault_fab *f, struct kedge_fab_ctl *outer)
+static void begin_op(struct fault_fab *f, struct fab_ctl *outer)
 {
     struct fault_ctl *c = calloc(1, sizeof *c);
     if (c == NULL) {
@@ -451,7 +450,7 @@ static void begin_op(struct fault_fab *f, struct kedge_fab_ctl *outer)
     translate_op(c);
     c->inner.user = c;
     c->inner.done = inner_done;
-    kedge_fab_submit(f->inner, &c->inner);
+    fab_submit(f->inner, &c->inner);
 }
 
 /* ---- running
@@ -459,37 +458,36 @@ static void begin_op(struct fault_fab *f, struct kedge_fab_ctl *outer)
 
 /* Whether others may be let do atomics by it: mlx5 takes no such queue pair and no such DC target
  * where it has none, and others no such region. */
-static bool allows_atomics(const struct kedge_fab_ctl *ctl)
+static bool allows_atomics(const struct fab_ctl *ctl)
 {
-    const unsigned access =
-        ctl->kind == KEDGE_FAB_REG_MR       ? ctl->mr.access
-        : ctl->kind == KEDGE_FAB_CREATE_DCT ? ctl->dct.access
-        : ctl->kind == KEDGE_FAB_MODIFY_QP && (ctl->modify.mask & IBV_QP_ACCESS_FLAGS)
-            ? ctl->modify.attr.qp_access_flags
-            : 0;
+    const unsigned access = ctl->kind == FAB_REG_MR       ? ctl->mr.access
+                            : ctl->kind == FAB_CREATE_DCT ? ctl->dct.access
+                            : ctl->kind == FAB_MODIFY_QP && (ctl->modify.mask & IBV_QP_ACCESS_FLAGS)
+                                ? ctl->modify.attr.qp_access_flags
+                                : 0;
     return (access & IBV_ACCESS_REMOTE_ATOMIC) != 0;
 }
 
 /* What the device says to what it does not take, as a change of a queue pair that is over; or 0. */
-static int refusal_of(const struct fault_fab *f, const struct kedge_fab_ctl *ctl)
+static int refusal_of(const struct fault_fab *f, const struct fab_ctl *ctl)
 {
     if (!f->base.caps.atomics && allows_atomics(ctl))
         return -EOPNOTSUPP;
-    if (ctl->kind == KEDGE_FAB_QUERY_CLOCK)
+    if (ctl->kind == FAB_QUERY_CLOCK)
         return f->clock.no_clock ? -EOPNOTSUPP : 0;
-    if (ctl->kind == KEDGE_FAB_CREATE_QP)
+    if (ctl->kind == FAB_CREATE_QP)
         return is_possible(&ctl->qp.cap, &f->base.caps) ? 0 : -EINVAL;
-    if (ctl->kind != KEDGE_FAB_MODIFY_QP || !(ctl->modify.mask & IBV_QP_STATE))
+    if (ctl->kind != FAB_MODIFY_QP || !(ctl->modify.mask & IBV_QP_STATE))
         return 0;
     struct fault_qp *qp = (struct fault_qp *)ctl->modify.x;
     if (ctl->modify.attr.qp_state == IBV_QPS_INIT)
         return qp->over ? -EINVAL : 0;
-    if (ctl->modify.attr.qp_state == IBV_QPS_RESET && qp->base.type != KEDGE_FAB_QP_DCI)
+    if (ctl->modify.attr.qp_state == IBV_QPS_RESET && qp->base.type != FAB_QP_DCI)
         qp->over = f->resets_are_final;
     return 0;
 }
 
-void fault_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+void fault_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     struct fault_fab *f = fault_of(fab);
     uint64_t one = 1;
@@ -502,10 +500,10 @@ void fault_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
     }
 }
 
-static struct kedge_fab_ctl *take_submitted(struct fault_fab *f, struct fault_plan_state *now)
+static struct fab_ctl *take_submitted(struct fault_fab *f, struct fault_plan_state *now)
 {
     pthread_mutex_lock(&f->lock);
-    struct kedge_fab_ctl *list = f->submitted;
+    struct fab_ctl *list = f->submitted;
     f->submitted = NULL;
     f->submitted_tail = &f->submitted;
     *now = f->now;
@@ -515,17 +513,17 @@ static struct kedge_fab_ctl *take_submitted(struct fault_fab *f, struct fault_pl
 
 static void set_slow_timer(struct fault_fab *f)
 {
-    const uint64_t now = kedge_clock_ns(), in = f->slow_due_ns > now ? f->slow_due_ns - now : 1;
-    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in / KEDGE_NS_PER_S),
-                                               .tv_nsec = (long)(in % KEDGE_NS_PER_S)}};
+    const uint64_t now = base_clock_ns(), in = f->slow_due_ns > now ? f->slow_due_ns - now : 1;
+    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in / BASE_NS_PER_S),
+                                               .tv_nsec = (long)(in % BASE_NS_PER_S)}};
     (void)timerfd_settime(f->slow_fd, 0, &at, NULL);
 }
 
-static void put_slow(struct fault_fab *f, struct kedge_fab_ctl *ctl, uint64_t takes_ns)
+static void put_slow(struct fault_fab *f, struct fab_ctl *ctl, uint64_t takes_ns)
 {
     if (f->slow == NULL) {
         f->slow_tail = &f->slow;
-        f->slow_due_ns = kedge_clock_ns() + takes_ns;
+        f->slow_due_ns = base_clock_ns() + takes_ns;
         set_slow_timer(f);
     }
     *f->slow_tail = ctl;
@@ -535,21 +533,21 @@ static void put_slow(struct fault_fab *f, struct kedge_fab_ctl *ctl, uint64_t ta
 static void run_slow(struct fault_fab *f, uint64_t takes_ns)
 {
     uint64_t count;
-    if (f->slow == NULL || kedge_clock_ns() < f->slow_due_ns)
+    if (f->slow == NULL || base_clock_ns() < f->slow_due_ns)
         return;
     if (read(f->slow_fd, &count, sizeof count) < 0) {
         /* It is not readable yet: another one looked here first. */
     }
-    struct kedge_fab_ctl *ctl = f->slow;
+    struct fab_ctl *ctl = f->slow;
     f->slow = ctl->next;
     ctl->next = NULL;
-    f->slow_due_ns = kedge_clock_ns() + takes_ns;
+    f->slow_due_ns = base_clock_ns() + takes_ns;
     if (f->slow != NULL)
         set_slow_timer(f);
     begin_op(f, ctl);
 }
 
-int fault_run(struct kedge_fab *fab)
+int fault_run(struct fab *fab)
 {
     struct fault_fab *f = fault_of(fab);
     struct fault_plan_state now;
@@ -558,39 +556,39 @@ int fault_run(struct kedge_fab *fab)
         /* Nothing was submitted; something of the inner provider may be due. */
     }
     f->completed = 0;
-    for (struct kedge_fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
+    for (struct fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
         int refusal = 0;
         const bool fails = fault_hits(&now, &f->control, now.plan.control_error_ppm) ||
-                           (ctl->kind == KEDGE_FAB_FENCE_MR && now.plan.fence_error_ppm > 0 &&
+                           (ctl->kind == FAB_FENCE_MR && now.plan.fence_error_ppm > 0 &&
                             fault_hits(&now, &f->control, now.plan.fence_error_ppm));
         if (fails) {
             atomic_fetch_add(&f->count, 1);
             finish_op(f, ctl, -EIO);
-        } else if (ctl->kind == KEDGE_FAB_FENCE_MR && !f->base.caps.deadlines) {
+        } else if (ctl->kind == FAB_FENCE_MR && !f->base.caps.deadlines) {
             finish_op(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = refusal_of(f, ctl)) != 0) {
             finish_op(f, ctl, refusal);
-        } else if (ctl->kind == KEDGE_FAB_REG_MR && now.plan.register_ns > 0) {
+        } else if (ctl->kind == FAB_REG_MR && now.plan.register_ns > 0) {
             put_slow(f, ctl, now.plan.register_ns);
         } else {
             begin_op(f, ctl);
         }
     }
     run_slow(f, now.plan.register_ns);
-    (void)kedge_fab_run(f->inner);
+    (void)fab_run(f->inner);
     return f->completed;
 }
 
 void fault_cancel(struct fault_fab *f)
 {
     struct fault_plan_state now;
-    for (struct kedge_fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
+    for (struct fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         finish_op(f, ctl, -ECANCELED);
     }
-    for (struct kedge_fab_ctl *ctl = f->slow, *next; ctl != NULL; ctl = next) {
+    for (struct fab_ctl *ctl = f->slow, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         finish_op(f, ctl, -ECANCELED);
     }

@@ -41,21 +41,20 @@ struct fault_poison *fault_poison_take(struct fault_fab *f, struct fault_qp *qp)
     return poison;
 }
 
-void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison,
-                     struct kedge_fab_wr *wr)
+void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison, struct fab_wr *wr)
 {
     wr->wr_id = (uintptr_t)poison;
-    wr->opcode = qp->base.type == KEDGE_FAB_QP_UD ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+    wr->opcode = qp->base.type == FAB_QP_UD ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
     wr->send_flags &= ~(unsigned)IBV_SEND_INLINE;
     wr->sg_list = &nowhere;
     wr->num_sge = 1;
 }
 
 /* It is not executed. */
-static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr)
+static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct fab_wr *wr)
 {
     struct fault_poison *poison = fault_poison_take(f, qp);
-    const struct kedge_fault_plan *plan = &f->now.plan;
+    const struct fault_plan *plan = &f->now.plan;
     poison->wr_id = wr->wr_id;
     poison->status = plan->status != IBV_WC_SUCCESS ? plan->status : IBV_WC_RETRY_EXC_ERR;
     fault_make_fail(qp, poison, wr);
@@ -64,8 +63,8 @@ static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab
 /* Of more than one packet, of which the path takes none: neither of a WRITE, nor of a READ's
  * answer.
  */
-static bool is_too_long(const struct kedge_fault_plan *plan, const struct fault_qp *qp,
-                        const struct kedge_fab_wr *wr)
+static bool is_too_long(const struct fault_plan *plan, const struct fault_qp *qp,
+                        const struct fab_wr *wr)
 {
     const enum ibv_mtu most =
         plan->hop != 0 && (plan->mtu == 0 || plan->hop < plan->mtu) ? plan->hop : plan->mtu;
@@ -77,8 +76,8 @@ static bool is_too_long(const struct kedge_fault_plan *plan, const struct fault_
     return length > 128u << most;
 }
 
-static bool is_cut(const struct kedge_fault_plan *plan, const struct fault_qp *qp,
-                   const struct kedge_fab_wr *wr)
+static bool is_cut(const struct fault_plan *plan, const struct fault_qp *qp,
+                   const struct fab_wr *wr)
 {
     const uint8_t *gid = wr->ah != NULL ? ((const struct fault_ah *)wr->ah)->gid : qp->gid;
     return plan->cuts && memcmp(gid, plan->cut, sizeof plan->cut) == 0 &&
@@ -92,7 +91,7 @@ enum { PSN_MASK = 0xffffff };
 
 static uint64_t now_ns(const struct fault_fab *f)
 {
-    return f->now_ns != NULL ? *f->now_ns : kedge_clock_ns();
+    return f->now_ns != NULL ? *f->now_ns : base_clock_ns();
 }
 
 void fault_psn_begin(struct fault_qp *qp, uint32_t psn)
@@ -118,13 +117,13 @@ static bool is_of_life(const struct fault_life *life, uint32_t psn, uint64_t now
 /* Whether an acknowledgement of a former life arrives that this request takes for its own. Counts
  * its packets. */
 static bool is_acknowledged_late(const struct fault_fab *f, struct fault_qp *qp,
-                                 const struct kedge_fab_wr *wr)
+                                 const struct fab_wr *wr)
 {
     const uint32_t mtu = 128u << atomic_load_explicit(&qp->mtu, memory_order_relaxed);
     const uint32_t psn = qp->psn;
     uint64_t bytes = 0;
     bool late = false;
-    if (f->packet_life_ns == 0 || qp->base.type != KEDGE_FAB_QP_RC)
+    if (f->packet_life_ns == 0 || qp->base.type != FAB_QP_RC)
         return false;
     for (int i = 0; i < wr->num_sge; i++)
         bytes += wr->sg_list[i].length;
@@ -137,7 +136,7 @@ static bool is_acknowledged_late(const struct fault_fab *f, struct fault_qp *qp,
 static const uint64_t sent_mark = 1ull << 63;
 
 /* Its number for the inner provider, which says where it stands. */
-static void note_sent(struct fault_qp *qp, struct kedge_fab_wr *wr)
+static void note_sent(struct fault_qp *qp, struct fab_wr *wr)
 {
     struct fault_sent *sent = &qp->sent[qp->sent_tail % FAULT_SENT];
     *sent = (struct fault_sent){.qp = qp, .wr_id = wr->wr_id, .index = qp->sent_tail++};
@@ -145,17 +144,17 @@ static void note_sent(struct fault_qp *qp, struct kedge_fab_wr *wr)
 }
 
 /* Adds our copy of a request to the list, with the inner address handle. */
-static struct kedge_fab_wr *add_copy(struct fault_fab *f, struct fault_qp *qp,
-                                     struct kedge_fab_wr *wr, struct fault_list *list)
+static struct fab_wr *add_copy(struct fault_fab *f, struct fault_qp *qp, struct fab_wr *wr,
+                               struct fault_list *list)
 {
     const int at = list->count++;
-    struct kedge_fab_wr *copy = &list->copy[at];
+    struct fab_wr *copy = &list->copy[at];
     *copy = *wr;
     copy->next = NULL;
     if (at > 0)
         copy[-1].next = copy;
     list->caller[at] = wr;
-    if (f->errors_first && qp->base.type != KEDGE_FAB_QP_UD)
+    if (f->errors_first && qp->base.type != FAB_QP_UD)
         note_sent(qp, copy);
     if (wr->ah != NULL)
         copy->ah = ((const struct fault_ah *)wr->ah)->inner;
@@ -170,10 +169,10 @@ static bool loses_answer(struct fault_fab *f, struct fault_qp *qp, bool cut)
 }
 
 /* And what the plan does to it. */
-static void add_request(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr,
+static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr *wr,
                         struct fault_list *list)
 {
-    const struct kedge_fault_plan *plan = &f->now.plan;
+    const struct fault_plan *plan = &f->now.plan;
     if (list->silence != NULL && fault_silence_goes_on(qp, list, wr)) {
         (void)add_copy(f, qp, wr, list);
         (void)is_acknowledged_late(f, qp, wr);
@@ -181,7 +180,7 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct kedge_f
         return;
     }
     fault_silence_end(qp, list);
-    struct kedge_fab_wr *copy = add_copy(f, qp, wr, list);
+    struct fab_wr *copy = add_copy(f, qp, wr, list);
     bool too_long = is_too_long(plan, qp, wr), cut = is_cut(plan, qp, wr);
     if (is_acknowledged_late(f, qp, wr)) { /* complete, and never executed */
         copy->opcode = IBV_WR_RDMA_WRITE;
@@ -192,10 +191,10 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct kedge_f
     }
     bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
     bool is_lost = fault_hits(&f->now, &qp->stream, plan->loss_ppm);
-    const bool may_fail = !qp->broken && kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS;
+    const bool may_fail = !qp->broken && fab_qp_state(qp->inner) == IBV_QPS_RTS;
     if (may_fail && (fails || too_long))
         make_fail(f, qp, copy);
-    else if (qp->base.type == KEDGE_FAB_QP_UD) {
+    else if (qp->base.type == FAB_QP_UD) {
         if (!is_lost && !cut)
             return;
         copy->dest_qpn = nobody;
@@ -206,7 +205,7 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct kedge_f
         make_fail(f, qp, copy);
 }
 
-static bool is_one_sided(const struct kedge_fab_wr *wr)
+static bool is_one_sided(const struct fab_wr *wr)
 {
     return wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_RDMA_WRITE ||
            wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -215,7 +214,7 @@ static bool is_one_sided(const struct kedge_fab_wr *wr)
 /* What some device does not take, and rxe says so at the post: mlx4's driver has to
  * write another number for a piece of length 0, irdma's reads the first piece of a list that has
  * none. */
-static bool is_disliked(const struct kedge_fab_caps *caps, const struct kedge_fab_wr *wr)
+static bool is_disliked(const struct fab_caps *caps, const struct fab_wr *wr)
 {
     uint64_t bytes = 0;
     bool empty = false;
@@ -232,7 +231,7 @@ static bool is_disliked(const struct kedge_fab_caps *caps, const struct kedge_fa
 }
 
 /* The device refuses the request itself, at the post. */
-static bool is_refused(struct fault_fab *f, struct fault_qp *qp, const struct kedge_fab_wr *wr)
+static bool is_refused(struct fault_fab *f, struct fault_qp *qp, const struct fab_wr *wr)
 {
     const bool hit =
         f->now.plan.refuse_ppm != 0 && fault_hits(&f->now, &qp->stream, f->now.plan.refuse_ppm);
@@ -250,11 +249,11 @@ static void take_back(const struct fault_fab *f, struct fault_qp *qp, const stru
         qp->sent_tail -= i == 0 || list->caller[i] != list->caller[i - 1];
 }
 
-int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+int fault_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
 {
     struct fault_qp *qp = (struct fault_qp *)base;
     struct fault_fab *f = fault_of(base->pd->fab);
-    struct kedge_fab_wr *refused = NULL;
+    struct fab_wr *refused = NULL;
     if (fault_hits(&f->now, &qp->stream, f->now.plan.post_error_ppm)) {
         count_fault(f);
         *bad = wr;
@@ -272,7 +271,7 @@ int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct k
             add_request(f, qp, wr, &list);
         }
         fault_silence_end(qp, &list);
-        int status = list.count > 0 ? kedge_fab_post_send(qp->inner, list.copy, &refused) : 0;
+        int status = list.count > 0 ? fab_post_send(qp->inner, list.copy, &refused) : 0;
         if (status != 0) {
             const int at = (int)(refused - list.copy);
             take_back(f, qp, &list, at);
@@ -287,16 +286,14 @@ int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct k
     return 0;
 }
 
-int fault_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                    struct kedge_fab_recv_wr **bad)
+int fault_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
-    return kedge_fab_post_recv(((struct fault_qp *)qp)->inner, wr, bad);
+    return fab_post_recv(((struct fault_qp *)qp)->inner, wr, bad);
 }
 
-int fault_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                        struct kedge_fab_recv_wr **bad)
+int fault_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
-    return kedge_fab_post_srq_recv(((struct fault_srq *)srq)->inner, wr, bad);
+    return fab_post_srq_recv(((struct fault_srq *)srq)->inner, wr, bad);
 }
 
 /* ---- polling
@@ -407,20 +404,20 @@ static int fill_held(struct fault_fab *f, struct fault_cq *cq)
     const bool one_becomes_many = f->errors_first || f->loses_answers;
     struct ibv_wc wc[FAULT_HELD];
     int room = used >= FAULT_HELD ? 0 : one_becomes_many ? 1 : (int)(FAULT_HELD - used);
-    int got = room > 0 ? kedge_fab_poll(cq->inner, room, wc) : 0;
+    int got = room > 0 ? fab_poll(cq->inner, room, wc) : 0;
     for (int i = 0; i < got; i++)
         hold_all(f, cq, &wc[i]);
     return got;
 }
 
-int fault_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
+int fault_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
 {
     struct fault_cq *cq = (struct fault_cq *)base;
     struct fault_fab *f = fault_of(base->fab);
     int got = 0;
     if (f->now.plan.delay_ppm == 0 && cq->held_head == cq->held_tail && !f->errors_first &&
         !f->loses_answers) {
-        got = kedge_fab_poll(cq->inner, n, wc);
+        got = fab_poll(cq->inner, n, wc);
         for (int i = 0; i < got; i++)
             restore_wc(cq, &wc[i]);
     } else {
@@ -437,16 +434,16 @@ int fault_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
 
 /* From here on its owner may sleep on the channel, and would never poll a withheld completion free:
  * so those are due, and none is withheld before the next poll that returns something. */
-int fault_arm(struct kedge_fab_cq *base, bool solicited_only)
+int fault_arm(struct fab_cq *base, bool solicited_only)
 {
     struct fault_cq *cq = (struct fault_cq *)base;
-    int status = kedge_fab_arm(cq->inner, solicited_only);
+    int status = fab_arm(cq->inner, solicited_only);
     if (status == 0)
         cq->armed = true;
     return status;
 }
 
-bool fault_is_busy(const struct kedge_fab_cq *base)
+bool fault_is_busy(const struct fab_cq *base)
 {
-    return kedge_fab_is_busy(((const struct fault_cq *)base)->inner);
+    return fab_is_busy(((const struct fault_cq *)base)->inner);
 }

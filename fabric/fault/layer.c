@@ -15,18 +15,18 @@ static const uint32_t million = 1000000;
 bool fault_hits(const struct fault_plan_state *now, struct fault_stream *stream, uint32_t ppm)
 {
     if (stream->generation != now->generation) {
-        struct kedge_prng mix;
+        struct base_prng mix;
         stream->generation = now->generation;
-        kedge_prng_seed(&mix, now->plan.seed);
-        kedge_prng_seed(&stream->prng, kedge_prng_next(&mix) ^ ((uint64_t)stream->ordinal << 32));
+        base_prng_seed(&mix, now->plan.seed);
+        base_prng_seed(&stream->prng, base_prng_next(&mix) ^ ((uint64_t)stream->ordinal << 32));
     }
-    return kedge_prng_below(&stream->prng, million) < ppm;
+    return base_prng_below(&stream->prng, million) < ppm;
 }
 
-static int fault_close(struct kedge_fab *fab)
+static int fault_close(struct fab *fab)
 {
     struct fault_fab *f = fault_of(fab);
-    int status = kedge_fab_close(f->inner);
+    int status = fab_close(f->inner);
     if (status != 0)
         return status;
     fault_cancel(f);
@@ -38,27 +38,27 @@ static int fault_close(struct kedge_fab *fab)
     return 0;
 }
 
-static int fault_ctl_fd(const struct kedge_fab *fab)
+static int fault_ctl_fd(const struct fab *fab)
 {
     return fault_of(fab)->ctl_epfd;
 }
 
-static int fault_event_fd(const struct kedge_fab *fab)
+static int fault_event_fd(const struct fab *fab)
 {
-    return kedge_fab_event_fd(fault_of(fab)->inner);
+    return fab_event_fd(fault_of(fab)->inner);
 }
 
-static enum ibv_qp_state fault_qp_state(const struct kedge_fab_qp *qp)
+static enum ibv_qp_state fault_qp_state(const struct fab_qp *qp)
 {
-    return kedge_fab_qp_state(((const struct fault_qp *)qp)->inner);
+    return fab_qp_state(((const struct fault_qp *)qp)->inner);
 }
 
-static void fault_chan_drain(struct kedge_fab_chan *chan)
+static void fault_chan_drain(struct fab_chan *chan)
 {
-    kedge_fab_chan_drain(((struct fault_chan *)chan)->inner);
+    fab_chan_drain(((struct fault_chan *)chan)->inner);
 }
 
-static struct kedge_fab_srq *outer_srq(struct fault_fab *f, const struct kedge_fab_srq *inner)
+static struct fab_srq *outer_srq(struct fault_fab *f, const struct fab_srq *inner)
 {
     pthread_mutex_lock(&f->lock);
     struct fault_srq *srq = f->srqs;
@@ -69,11 +69,11 @@ static struct kedge_fab_srq *outer_srq(struct fault_fab *f, const struct kedge_f
 }
 
 /* Puts our object where the inner provider's stands. */
-static int fault_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+static int fault_get_event(struct fab *fab, struct fab_event *out)
 {
     struct fault_fab *f = fault_of(fab);
-    struct kedge_fab_event event;
-    int got = kedge_fab_get_event(f->inner, &event);
+    struct fab_event event;
+    int got = fab_get_event(f->inner, &event);
     if (got != 1)
         return got;
     switch (event.type) {
@@ -101,13 +101,13 @@ static int fault_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
     return 1;
 }
 
-static void fault_set_address(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
+static void fault_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index,
                               uint16_t lid)
 {
-    kedge_fab_set_address(fault_of(fab)->inner, gid, sgid_index, lid);
+    fab_set_address(fault_of(fab)->inner, gid, sgid_index, lid);
 }
 
-static const struct kedge_fab_ops fault_ops = {
+static const struct fab_ops fault_ops = {
     .name = "fault",
     .close = fault_close,
     .submit = fault_submit,
@@ -126,14 +126,13 @@ static const struct kedge_fab_ops fault_ops = {
     .set_address = fault_set_address,
 };
 
-int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *plan,
-                     struct kedge_fab **out)
+int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **out)
 {
     struct epoll_event event = {.events = EPOLLIN};
     struct fault_fab *f = calloc(1, sizeof *f);
     if (f == NULL)
         return -ENOMEM;
-    f->base = (struct kedge_fab){.ops = &fault_ops, .caps = inner->caps};
+    f->base = (struct fab){.ops = &fault_ops, .caps = inner->caps};
     f->errors_first = plan->errors_first;
     f->loses_answers = plan->cuts || plan->answer_loss_ppm > 0;
     f->base.caps.names_culprit &= !plan->errors_first;
@@ -153,7 +152,7 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     f->now_ns = plan->now_ns;
     f->timeout = plan->timeout;
     f->clock = *plan;
-    f->opened_ns = kedge_clock_ns();
+    f->opened_ns = base_clock_ns();
     f->resets_are_final = plan->resets_are_final;
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
@@ -164,7 +163,7 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     if (f->ctl_efd < 0 || f->slow_fd < 0 || f->ctl_epfd < 0 ||
         epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_efd, &event) != 0 ||
         epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->slow_fd, &event) != 0 ||
-        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, kedge_fab_ctl_fd(inner), &event) != 0) {
+        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, fab_ctl_fd(inner), &event) != 0) {
         int status = -errno;
         if (f->ctl_efd >= 0)
             close(f->ctl_efd);
@@ -180,7 +179,7 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     return 0;
 }
 
-void kedge_fault_set_plan(struct kedge_fab *fab, const struct kedge_fault_plan *plan)
+void fault_set_plan(struct fab *fab, const struct fault_plan *plan)
 {
     struct fault_fab *f = fault_of(fab);
     pthread_mutex_lock(&f->lock);
@@ -189,7 +188,7 @@ void kedge_fault_set_plan(struct kedge_fab *fab, const struct kedge_fault_plan *
     pthread_mutex_unlock(&f->lock);
 }
 
-uint64_t kedge_fault_count(const struct kedge_fab *fab)
+uint64_t fault_count(const struct fab *fab)
 {
     return atomic_load(&fault_of(fab)->count);
 }

@@ -25,33 +25,33 @@ enum {
 };
 
 struct fault_stream {
-    struct kedge_prng prng;
+    struct base_prng prng;
     uint32_t ordinal;
     uint32_t generation; /* of the plan that it was seeded by */
 };
 
 struct fault_fab {
-    struct kedge_fab base;
-    struct kedge_fab *inner;
+    struct fab base;
+    struct fab *inner;
     int ctl_efd;          /* readable when run() has something to take */
     int ctl_epfd;         /* that, and the inner provider's */
     pthread_mutex_t lock; /* submitted, srqs; the plan against the control thread */
-    struct kedge_fab_ctl *submitted, **submitted_tail;
-    struct kedge_fab_ctl *slow, **slow_tail; /* control thread: registrations that take time, */
-    uint64_t slow_due_ns;                    /* of which the first is begun then */
-    int slow_fd;                             /* a timer that says so */
+    struct fab_ctl *submitted, **submitted_tail;
+    struct fab_ctl *slow, **slow_tail; /* control thread: registrations that take time, */
+    uint64_t slow_due_ns;              /* of which the first is begun then */
+    int slow_fd;                       /* a timer that says so */
     struct fault_srq *srqs;
     struct fault_plan_state {
-        struct kedge_fault_plan plan;
+        struct fault_plan plan;
         uint32_t generation;
     } now; /* written by the thread of the data path, under the lock */
     bool errors_first;
     bool loses_answers; /* of the plan that it was opened with: some request may be executed that
                          * fails */
     struct fault_stream control;
-    uint32_t next_ordinal;         /* control thread */
-    int completed;                 /* control thread: in this run() */
-    struct kedge_fault_plan clock; /* the plan that it was opened with, for that alone, and when: */
+    uint32_t next_ordinal;   /* control thread */
+    int completed;           /* control thread: in this run() */
+    struct fault_plan clock; /* the plan that it was opened with, for that alone, and when: */
     uint64_t opened_ns;
     uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */
     const uint64_t *now_ns;
@@ -61,18 +61,18 @@ struct fault_fab {
 };
 
 struct fault_pd {
-    struct kedge_fab_pd base;
-    struct kedge_fab_pd *inner;
+    struct fab_pd base;
+    struct fab_pd *inner;
 };
 
 struct fault_mr {
-    struct kedge_fab_mr base;
-    struct kedge_fab_mr *inner;
+    struct fab_mr base;
+    struct fab_mr *inner;
 };
 
 struct fault_chan {
-    struct kedge_fab_chan base;
-    struct kedge_fab_chan *inner;
+    struct fab_chan base;
+    struct fab_chan *inner;
 };
 
 /* A request that was made to fail: its address is the wr_id that the inner provider sees. Or one
@@ -89,16 +89,16 @@ struct fault_poison {
 
 /* What is handed on at a time, and whose each is. */
 struct fault_list {
-    struct kedge_fab_wr copy[FAULT_CHUNK + 1];
-    struct kedge_fab_wr *caller[FAULT_CHUNK + 1];
+    struct fab_wr copy[FAULT_CHUNK + 1];
+    struct fab_wr *caller[FAULT_CHUNK + 1];
     int count;
     struct fault_poison *silence; /* not NULL: the last one's answer is lost, */
     uint32_t silent_more;         /* and of those behind it so many's may be */
 };
 
 struct fault_cq {
-    struct kedge_fab_cq base;
-    struct kedge_fab_cq *inner;
+    struct fab_cq base;
+    struct fab_cq *inner;
     /* All of the polling thread, which is also the posting thread of its queue pairs. */
     struct fault_stream stream;
     struct fault_poison *poison; /* a ring: at most one per queue pair is live, and has room here */
@@ -121,8 +121,8 @@ struct fault_sent {
 };
 
 struct fault_srq {
-    struct kedge_fab_srq base;
-    struct kedge_fab_srq *inner;
+    struct fab_srq base;
+    struct fab_srq *inner;
     struct fault_srq *next;
 };
 
@@ -134,8 +134,8 @@ struct fault_life {
 };
 
 struct fault_qp {
-    struct kedge_fab_qp base;
-    struct kedge_fab_qp *inner;
+    struct fab_qp base;
+    struct fab_qp *inner;
     struct fault_stream stream;
     bool broken;             /* a request of it was made to fail, and it was not reset since */
     bool has_room;           /* the inner one has a slot more than the caller knows */
@@ -151,17 +151,17 @@ struct fault_qp {
 };
 
 struct fault_dct {
-    struct kedge_fab_dct base;
-    struct kedge_fab_dct *inner;
+    struct fab_dct base;
+    struct fab_dct *inner;
 };
 
 struct fault_ah {
-    struct kedge_fab_ah base;
-    struct kedge_fab_ah *inner;
+    struct fab_ah base;
+    struct fab_ah *inner;
     uint8_t gid[16]; /* that it leads to */
 };
 
-static inline struct fault_fab *fault_of(const struct kedge_fab *fab)
+static inline struct fault_fab *fault_of(const struct fab *fab)
 {
     return (struct fault_fab *)fab;
 }
@@ -175,8 +175,8 @@ void fault_psn_end(struct fault_fab *f, struct fault_qp *qp);
 bool fault_hits(const struct fault_plan_state *now, struct fault_stream *stream, uint32_t ppm);
 
 /* control.c */
-void fault_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
-int fault_run(struct kedge_fab *fab);
+void fault_submit(struct fab *fab, struct fab_ctl *ctl);
+int fault_run(struct fab *fab);
 /* What was submitted and not yet taken completes with -ECANCELED. */
 void fault_cancel(struct fault_fab *f);
 
@@ -185,7 +185,7 @@ void fault_cancel(struct fault_fab *f);
 void fault_silence_begin(struct fault_fab *f, struct fault_qp *qp, struct fault_list *list);
 /* Whether the answer of wr, which comes next, is lost too. */
 bool fault_silence_goes_on(const struct fault_qp *qp, const struct fault_list *list,
-                           const struct kedge_fab_wr *wr);
+                           const struct fab_wr *wr);
 /* The last one's is. */
 void fault_silence_join(struct fault_list *list);
 /* If one is under way: what breaks the queue pair behind those. */
@@ -195,15 +195,12 @@ void fault_silence_end(const struct fault_qp *qp, struct fault_list *list);
 /* One that is not in use, for a request of qp, which counts as broken from here on. */
 struct fault_poison *fault_poison_take(struct fault_fab *f, struct fault_qp *qp);
 /* The inner provider will refuse it on its own side. */
-void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison,
-                     struct kedge_fab_wr *wr);
-int fault_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
-int fault_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                    struct kedge_fab_recv_wr **bad);
-int fault_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                        struct kedge_fab_recv_wr **bad);
-int fault_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
-int fault_arm(struct kedge_fab_cq *cq, bool solicited_only);
-bool fault_is_busy(const struct kedge_fab_cq *cq);
+void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison, struct fab_wr *wr);
+int fault_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
+int fault_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+int fault_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+int fault_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
+int fault_arm(struct fab_cq *cq, bool solicited_only);
+bool fault_is_busy(const struct fab_cq *cq);
 
 #endif

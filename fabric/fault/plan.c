@@ -26,7 +26,7 @@ static int parse_share(const char *text, uint32_t *out)
 static int parse_mtu(const char *text, enum ibv_mtu *out)
 {
     uint64_t bytes = 0;
-    if (kedge_parse_u64(text, 256, 4096, &bytes) != 0 || (bytes & (bytes - 1)) != 0)
+    if (base_parse_u64(text, 256, 4096, &bytes) != 0 || (bytes & (bytes - 1)) != 0)
         return -EINVAL;
     *out = (enum ibv_mtu)(__builtin_ctzll(bytes) - 7);
     return 0;
@@ -35,7 +35,7 @@ static int parse_mtu(const char *text, enum ibv_mtu *out)
 static int parse_number(const char *text, uint64_t least, uint64_t most, uint32_t *out)
 {
     uint64_t value;
-    int status = kedge_parse_u64(text, least, most, &value);
+    int status = base_parse_u64(text, least, most, &value);
     if (status == 0)
         *out = (uint32_t)value;
     return status;
@@ -44,9 +44,9 @@ static int parse_number(const char *text, uint64_t least, uint64_t most, uint32_
 static int parse_ms(const char *text, uint64_t *ns)
 {
     uint64_t ms;
-    if (kedge_parse_u64(text, 1, 60000, &ms) != 0)
+    if (base_parse_u64(text, 1, 60000, &ms) != 0)
         return -EINVAL;
-    *ns = ms * KEDGE_NS_PER_MS;
+    *ns = ms * BASE_NS_PER_MS;
     return 0;
 }
 
@@ -61,7 +61,7 @@ static int parse_drift(const char *text, int32_t *out)
 }
 
 /* Of the device's clock. -ENOENT: it is about something else. */
-static int set_clock(const char *name, const char *value, struct kedge_fault_plan *plan)
+static int set_clock(const char *name, const char *value, struct fault_plan *plan)
 {
     if (strcmp(name, "clock") == 0) {
         plan->no_clock = strcmp(value, "off") == 0;
@@ -76,20 +76,20 @@ static int set_clock(const char *name, const char *value, struct kedge_fault_pla
     return -ENOENT;
 }
 
-static int set_one(const char *name, const char *value, struct kedge_fault_plan *plan)
+static int set_one(const char *name, const char *value, struct fault_plan *plan)
 {
     const int of_clock = set_clock(name, value, plan);
     if (of_clock != -ENOENT)
         return of_clock;
     if (strcmp(name, "seed") == 0)
-        return kedge_parse_u64(value, 0, UINT64_MAX, &plan->seed);
+        return base_parse_u64(value, 0, UINT64_MAX, &plan->seed);
     if (strcmp(name, "mtu") == 0)
         return parse_mtu(value, &plan->mtu);
     if (strcmp(name, "hop") == 0)
         return parse_mtu(value, &plan->hop);
     if (strcmp(name, "cut") == 0) {
         plan->cuts = true;
-        return kedge_gid_parse(value, plan->cut);
+        return base_gid_parse(value, plan->cut);
     }
     if (strcmp(name, "cut_while") == 0) {
         if (value[0] != '/' || strlen(value) >= sizeof plan->cut_while)
@@ -141,10 +141,9 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
     return share != NULL ? parse_share(value, share) : -EINVAL;
 }
 
-int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
-                           struct kedge_errbuf *must)
+int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must)
 {
-    struct kedge_fault_plan plan = {.seed = 1};
+    struct fault_plan plan = {.seed = 1};
     for (const char *at = text; *at != '\0';) {
         char one[ONE];
         size_t length = strcspn(at, ","), used = 0;
@@ -158,7 +157,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
         else
             *value++ = '\0';
         if (set_one(one, value, &plan) != 0)
-            return kedge_err(
+            return base_err(
                 must, -EINVAL,
                 "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
                 "answer_loss, post_error, refuse, control_error, fence_error, seed, packet_life "

@@ -35,7 +35,7 @@ static void free_chan(struct soft_fab *f, struct soft_chan *chan)
     free(chan);
 }
 
-int soft_chan_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_chan_create(struct soft_fab *f, struct fab_ctl *ctl)
 {
     char name[48];
     struct epoll_event event = {.events = EPOLLIN};
@@ -61,7 +61,7 @@ int soft_chan_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int soft_chan_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_chan_destroy(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_chan *chan = (struct soft_chan *)ctl->chan.x;
     if (atomic_load(&chan->users) != 0)
@@ -137,8 +137,8 @@ static void set_timer(struct soft_chan *chan, uint64_t due)
     if (due == UINT64_MAX || (set != 0 && set <= due))
         return;
     atomic_store(&chan->due_ns, due);
-    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / KEDGE_NS_PER_S),
-                                           .tv_nsec = (long)(due % KEDGE_NS_PER_S)}};
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / BASE_NS_PER_S),
+                                           .tv_nsec = (long)(due % BASE_NS_PER_S)}};
     (void)timerfd_settime(chan->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -150,7 +150,7 @@ static bool is_armed(struct soft_cq *cq)
 void soft_cq_look_again(struct soft_cq *cq)
 {
     if (is_armed(cq))
-        set_timer(cq->chan, kedge_clock_ns() + AGAIN_NS);
+        set_timer(cq->chan, base_clock_ns() + AGAIN_NS);
 }
 
 void soft_cq_timer(struct soft_cq *cq)
@@ -175,7 +175,7 @@ void soft_cq_timer(struct soft_cq *cq)
     set_timer(cq->chan, due);
 }
 
-int soft_arm(struct kedge_fab_cq *base, bool solicited_only)
+int soft_arm(struct fab_cq *base, bool solicited_only)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
     if (cq->chan == NULL)
@@ -188,7 +188,7 @@ int soft_arm(struct kedge_fab_cq *base, bool solicited_only)
     return 0;
 }
 
-void soft_chan_drain(struct kedge_fab_chan *base)
+void soft_chan_drain(struct fab_chan *base)
 {
     struct soft_chan *chan = (struct soft_chan *)base;
     char bytes[256];

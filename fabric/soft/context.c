@@ -113,7 +113,7 @@ void soft_reclaim(struct soft_fab *f, soft_owner dead)
 
 /* Frees the contexts of dead processes; finds a free one, and who has our GID. */
 static int look_around(struct soft_fab *f, const uint64_t gid[2], struct soft_context_shared **mine,
-                       bool *died, struct kedge_errbuf *err)
+                       bool *died, struct base_errbuf *err)
 {
     *mine = NULL;
     *died = false;
@@ -126,21 +126,21 @@ static int look_around(struct soft_fab *f, const uint64_t gid[2], struct soft_co
             *died = true;
         }
         if (owner != 0 && soft_gid_is(c->gid, gid))
-            return kedge_err(err, -EADDRINUSE,
-                             "soft device: another node on %s has this GID already, process %d "
-                             "(give each its own `gid`)",
-                             f->dir, c->pid);
+            return base_err(err, -EADDRINUSE,
+                            "soft device: another node on %s has this GID already, process %d "
+                            "(give each its own `gid`)",
+                            f->dir, c->pid);
         /* A dead process's child may still hold the byte. */
         if (owner == 0 && *mine == NULL && soft_lock_byte(f->fd, SOFT_LOCK_BASE + i, true) == 0)
             *mine = c;
     }
     if (*mine == NULL)
-        return kedge_err(err, -EMFILE, "soft device: %s is open %d times already", f->dir,
-                         SOFT_CONTEXTS);
+        return base_err(err, -EMFILE, "soft device: %s is open %d times already", f->dir,
+                        SOFT_CONTEXTS);
     return 0;
 }
 
-int soft_context_take(struct soft_fab *f, const uint8_t gid[16], struct kedge_errbuf *err)
+int soft_context_take(struct soft_fab *f, const uint8_t gid[16], struct base_errbuf *err)
 {
     struct soft_context_shared *mine;
     uint8_t chosen[16] = {0};
@@ -149,19 +149,18 @@ int soft_context_take(struct soft_fab *f, const uint8_t gid[16], struct kedge_er
     int status;
     if (memcmp(gid, chosen, 16) == 0) {
         chosen[0] = 0xfd;
-        status = kedge_random_bytes(chosen + 1, 15);
+        status = base_random_bytes(chosen + 1, 15);
         if (status != 0)
-            return kedge_err(err, status, "soft device: no random numbers: %s", strerror(-status));
+            return base_err(err, status, "soft device: no random numbers: %s", strerror(-status));
         gid = chosen;
     }
     soft_gid_words(gid, words);
     uint64_t started = process_started(getpid(), &status);
     if (status != 0)
-        return kedge_err(
-            err, status,
-            "soft device: cannot read /proc/%d/stat: %s (mount /proc: peers reach each "
-            "other's memory through it)",
-            getpid(), strerror(-status));
+        return base_err(err, status,
+                        "soft device: cannot read /proc/%d/stat: %s (mount /proc: peers reach each "
+                        "other's memory through it)",
+                        getpid(), strerror(-status));
     status = look_around(f, words, &mine, &died, err);
     if (status != 0)
         return status;

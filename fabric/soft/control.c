@@ -12,69 +12,68 @@ static uint64_t now_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 /* Its own clock is the counter that nobody slews, beside the time that the machine has slept. */
-static void read_clock(struct kedge_fab_clock *out)
+static void read_clock(struct fab_clock *out)
 {
-    *out =
-        (struct kedge_fab_clock){.before_ns = kedge_clock_ns(), .hz = KEDGE_NS_PER_S, .bits = 64};
-    const uint64_t slept_ns = kedge_clock_ns() - now_of(CLOCK_MONOTONIC);
+    *out = (struct fab_clock){.before_ns = base_clock_ns(), .hz = BASE_NS_PER_S, .bits = 64};
+    const uint64_t slept_ns = base_clock_ns() - now_of(CLOCK_MONOTONIC);
     out->ticks = now_of(CLOCK_MONOTONIC_RAW) + slept_ns;
-    out->after_ns = kedge_clock_ns();
+    out->after_ns = base_clock_ns();
 }
 
-static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+static int carry_out(struct soft_fab *f, struct fab_ctl *ctl)
 {
     switch (ctl->kind) {
-    case KEDGE_FAB_ALLOC_PD:
+    case FAB_ALLOC_PD:
         return soft_pd_alloc(f, ctl);
-    case KEDGE_FAB_FREE_PD:
+    case FAB_FREE_PD:
         return soft_pd_free(ctl);
-    case KEDGE_FAB_REG_MR:
+    case FAB_REG_MR:
         return soft_mr_register(f, ctl);
-    case KEDGE_FAB_DEREG_MR:
+    case FAB_DEREG_MR:
         return soft_mr_deregister(f, ctl);
-    case KEDGE_FAB_FENCE_MR:
+    case FAB_FENCE_MR:
         return soft_mr_fence(f, ctl);
-    case KEDGE_FAB_CREATE_CHAN:
+    case FAB_CREATE_CHAN:
         return soft_chan_create(f, ctl);
-    case KEDGE_FAB_DESTROY_CHAN:
+    case FAB_DESTROY_CHAN:
         return soft_chan_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_CQ:
+    case FAB_CREATE_CQ:
         return soft_cq_create(f, ctl);
-    case KEDGE_FAB_DESTROY_CQ:
+    case FAB_DESTROY_CQ:
         return soft_cq_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_SRQ:
+    case FAB_CREATE_SRQ:
         return soft_srq_create(f, ctl);
-    case KEDGE_FAB_DESTROY_SRQ:
+    case FAB_DESTROY_SRQ:
         return soft_srq_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_QP:
+    case FAB_CREATE_QP:
         return soft_qp_create(f, ctl);
-    case KEDGE_FAB_MODIFY_QP:
+    case FAB_MODIFY_QP:
         return soft_qp_modify(f, (struct soft_qp *)ctl->modify.x, &ctl->modify.attr,
                               ctl->modify.mask);
-    case KEDGE_FAB_DESTROY_QP:
+    case FAB_DESTROY_QP:
         return soft_qp_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_DCT:
+    case FAB_CREATE_DCT:
         return soft_dct_create(f, ctl);
-    case KEDGE_FAB_DESTROY_DCT:
+    case FAB_DESTROY_DCT:
         return soft_dct_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_AH:
+    case FAB_CREATE_AH:
         return soft_ah_create(ctl);
-    case KEDGE_FAB_DESTROY_AH:
+    case FAB_DESTROY_AH:
         return soft_ah_destroy(ctl);
-    case KEDGE_FAB_QUERY_PORT:
+    case FAB_QUERY_PORT:
         ctl->port.active = IBV_MTU_4096;
         ctl->port.mtu = f->base.caps.mtu;
         return 0;
-    case KEDGE_FAB_QUERY_ADDRESS: /* never another one */
-        ctl->address.now = (struct kedge_fab_own_address){
+    case FAB_QUERY_ADDRESS: /* never another one */
+        ctl->address.now = (struct fab_own_address){
             .active = true,
             .has_gid = memcmp(ctl->address.gid, f->base.caps.gid, sizeof ctl->address.gid) == 0};
         return 0;
-    case KEDGE_FAB_QUERY_CLOCK:
+    case FAB_QUERY_CLOCK:
         read_clock(&ctl->clock);
         return 0;
     }
@@ -82,34 +81,34 @@ static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 }
 
 /* +1 for what makes an object, -1 for what frees one. */
-static int object_balance(enum kedge_fab_ctl_kind kind)
+static int object_balance(enum fab_ctl_kind kind)
 {
     switch (kind) {
-    case KEDGE_FAB_ALLOC_PD:
-    case KEDGE_FAB_REG_MR:
-    case KEDGE_FAB_CREATE_CHAN:
-    case KEDGE_FAB_CREATE_CQ:
-    case KEDGE_FAB_CREATE_SRQ:
-    case KEDGE_FAB_CREATE_QP:
-    case KEDGE_FAB_CREATE_DCT:
-    case KEDGE_FAB_CREATE_AH:
+    case FAB_ALLOC_PD:
+    case FAB_REG_MR:
+    case FAB_CREATE_CHAN:
+    case FAB_CREATE_CQ:
+    case FAB_CREATE_SRQ:
+    case FAB_CREATE_QP:
+    case FAB_CREATE_DCT:
+    case FAB_CREATE_AH:
         return 1;
-    case KEDGE_FAB_MODIFY_QP:
-    case KEDGE_FAB_FENCE_MR:
-    case KEDGE_FAB_QUERY_PORT:
-    case KEDGE_FAB_QUERY_ADDRESS:
-    case KEDGE_FAB_QUERY_CLOCK:
+    case FAB_MODIFY_QP:
+    case FAB_FENCE_MR:
+    case FAB_QUERY_PORT:
+    case FAB_QUERY_ADDRESS:
+    case FAB_QUERY_CLOCK:
         return 0;
     default:
         return -1;
     }
 }
 
-void soft_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+void soft_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     struct soft_fab *f = soft_of(fab);
     uint64_t one = 1;
-    if (ctl->kind == KEDGE_FAB_FENCE_MR)
+    if (ctl->kind == FAB_FENCE_MR)
         ctl->fence.progress = NULL;
     pthread_mutex_lock(&f->lock);
     *f->submitted_tail = ctl;
@@ -132,7 +131,7 @@ static void set_timer(struct soft_fab *f)
     (void)timerfd_settime(f->ctl_tfd, 0, &when, NULL);
 }
 
-int soft_run(struct kedge_fab *fab)
+int soft_run(struct fab *fab)
 {
     struct soft_fab *f = soft_of(fab);
     uint64_t count;
@@ -143,7 +142,7 @@ int soft_run(struct kedge_fab *fab)
             /* It was not. */
         }
     pthread_mutex_lock(&f->lock);
-    struct kedge_fab_ctl *list = f->pending, **tail = &list;
+    struct fab_ctl *list = f->pending, **tail = &list;
     while (*tail != NULL)
         tail = &(*tail)->next;
     *tail = f->submitted;
@@ -151,8 +150,8 @@ int soft_run(struct kedge_fab *fab)
     f->submitted_tail = &f->submitted;
     pthread_mutex_unlock(&f->lock);
 
-    struct kedge_fab_ctl *still = NULL, **still_tail = &still;
-    for (struct kedge_fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
+    struct fab_ctl *still = NULL, **still_tail = &still;
+    for (struct fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
         int status = carry_out(f, ctl);

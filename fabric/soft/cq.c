@@ -25,7 +25,7 @@ static void kill_cq(struct soft_cq *cq)
         return;
     cq->dead = true;
     atomic_store(&cq->shared->overflow, 1);
-    kedge_fab_events_push(&f->events, IBV_EVENT_CQ_ERR, &cq->base);
+    fab_events_push(&f->events, IBV_EVENT_CQ_ERR, &cq->base);
     uint32_t high = atomic_load(&f->shared->qp_high);
     pthread_mutex_lock(&f->lock); /* the control thread frees none meanwhile */
     for (uint32_t i = 0; i < high; i++) {
@@ -37,7 +37,7 @@ static void kill_cq(struct soft_cq *cq)
     pthread_mutex_unlock(&f->lock);
 }
 
-void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
+void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed)
 {
     static const uint8_t opcode_of[] = {
@@ -140,10 +140,10 @@ uint32_t soft_allowance(struct soft_cq *cq)
     if (cq->whole != cq->whole_seen) {
         const uint32_t bytes = cq->whole - cq->whole_seen;
         cq->whole_seen = cq->whole;
-        cq->whole_ns = kedge_clock_ns();
+        cq->whole_ns = base_clock_ns();
         cq->allowance = bytes > SOFT_TURN ? bytes : SOFT_TURN;
     } else {
-        cq->allowance = kedge_clock_ns() - cq->whole_ns < SOFT_QUIET_NS ? SOFT_TURN : SOFT_ALONE;
+        cq->allowance = base_clock_ns() - cq->whole_ns < SOFT_QUIET_NS ? SOFT_TURN : SOFT_ALONE;
     }
     cq->allowed_at = cq->polls;
     return cq->allowance;
@@ -257,7 +257,7 @@ static int take_remote(struct soft_cq *cq, int n, struct ibv_wc *wc)
     return taken;
 }
 
-bool soft_is_busy(const struct kedge_fab_cq *base)
+bool soft_is_busy(const struct fab_cq *base)
 {
     const struct soft_cq *cq = (const struct soft_cq *)base;
     return cq->busy && atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0;
@@ -273,7 +273,7 @@ static void go_on(struct soft_cq *cq)
     cq->yielded = yields;
 }
 
-int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
+int soft_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
     uint32_t attention =

@@ -8,7 +8,7 @@
 
 /* ---- PDs, address handles ---- */
 
-int soft_pd_alloc(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_pd_alloc(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_pd *pd = calloc(1, sizeof *pd);
     if (pd == NULL)
@@ -20,7 +20,7 @@ int soft_pd_alloc(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int soft_pd_free(struct kedge_fab_ctl *ctl)
+int soft_pd_free(struct fab_ctl *ctl)
 {
     struct soft_pd *pd = (struct soft_pd *)ctl->pd.x;
     if (atomic_load(&pd->users) != 0)
@@ -29,15 +29,15 @@ int soft_pd_free(struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-bool soft_serves(const struct kedge_fab_pd *pd, const struct ibv_ah_attr *a)
+bool soft_serves(const struct fab_pd *pd, const struct ibv_ah_attr *a)
 {
-    const struct kedge_fab_service *s = &pd->service;
+    const struct fab_service *s = &pd->service;
     return a->is_global && /* Ethernet: the GID is the address */
            a->sl == s->service_level && a->grh.traffic_class == s->traffic_class &&
            a->grh.flow_label == s->flow_label;
 }
 
-int soft_ah_create(struct kedge_fab_ctl *ctl)
+int soft_ah_create(struct fab_ctl *ctl)
 {
     if (!soft_serves(ctl->ah.pd, &ctl->ah.attr))
         return -EINVAL;
@@ -51,7 +51,7 @@ int soft_ah_create(struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int soft_ah_destroy(struct kedge_fab_ctl *ctl)
+int soft_ah_destroy(struct fab_ctl *ctl)
 {
     atomic_fetch_sub(&((struct soft_pd *)ctl->ah.x->pd)->users, 1);
     free(ctl->ah.x);
@@ -105,7 +105,7 @@ static int claim_cq(struct soft_fab *f, uint32_t cqe, const struct soft_chan *ch
     return -ENOSPC;
 }
 
-int soft_cq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_cq_create(struct soft_fab *f, struct fab_ctl *ctl)
 {
     if (ctl->cq.cqe == 0 || ctl->cq.cqe > f->base.caps.max_cqe)
         return -EINVAL;
@@ -126,12 +126,12 @@ int soft_cq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     pthread_mutex_init(&cq->qps_lock, NULL);
     TAILQ_INIT(&cq->waiters);
     cq->attention = atomic_load(&f->me->attention);
-    cq->base = (struct kedge_fab_cq){.fab = &f->base, .cqe = ctl->cq.cqe, .user = ctl->cq.user};
+    cq->base = (struct fab_cq){.fab = &f->base, .cqe = ctl->cq.cqe, .user = ctl->cq.user};
     ctl->cq.x = &cq->base;
     return 0;
 }
 
-int soft_cq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_cq_destroy(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_cq *cq = (struct soft_cq *)ctl->cq.x;
     if (atomic_load(&cq->users) != 0)
@@ -144,7 +144,7 @@ int soft_cq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     soft_unlock(lock);
     if (cq->chan != NULL)
         atomic_fetch_sub(&cq->chan->users, 1);
-    kedge_fab_events_purge(&f->events, &cq->base);
+    fab_events_purge(&f->events, &cq->base);
     pthread_mutex_destroy(&cq->qps_lock);
     free(cq->ring);
     free(cq);
@@ -153,7 +153,7 @@ int soft_cq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 
 /* ---- shared receive queues ---- */
 
-int soft_srq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_srq_create(struct soft_fab *f, struct fab_ctl *ctl)
 {
     if (ctl->srq.max_wr == 0 || ctl->srq.max_wr > SOFT_RQ_WR || ctl->srq.max_sge > SOFT_SGE)
         return -EINVAL;
@@ -165,13 +165,13 @@ int soft_srq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         free(srq);
         return status;
     }
-    srq->base = (struct kedge_fab_srq){.pd = ctl->srq.pd, .max_wr = ctl->srq.max_wr};
+    srq->base = (struct fab_srq){.pd = ctl->srq.pd, .max_wr = ctl->srq.max_wr};
     atomic_fetch_add(&((struct soft_pd *)ctl->srq.pd)->users, 1);
     ctl->srq.x = &srq->base;
     return 0;
 }
 
-int soft_srq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_srq_destroy(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_srq *srq = (struct soft_srq *)ctl->srq.x;
     if (atomic_load(&srq->users) != 0)

@@ -49,42 +49,41 @@ int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, size_t by
     return -ENOSPC;
 }
 
-static int name_directory(const char *device, char out[SOFT_DIR_BYTES], struct kedge_errbuf *err)
+static int name_directory(const char *device, char out[SOFT_DIR_BYTES], struct base_errbuf *err)
 {
     if (device == NULL)
         snprintf(out, SOFT_DIR_BYTES, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
     else if (snprintf(out, SOFT_DIR_BYTES, "%s", device) >= SOFT_DIR_BYTES)
-        return kedge_err(err, -ENAMETOOLONG, "soft device: the path %s is longer than %d bytes",
-                         device, SOFT_DIR_BYTES - 1);
+        return base_err(err, -ENAMETOOLONG, "soft device: the path %s is longer than %d bytes",
+                        device, SOFT_DIR_BYTES - 1);
     return 0;
 }
 
-static int cannot_make(const char *dir, int status, struct kedge_errbuf *err)
+static int cannot_make(const char *dir, int status, struct base_errbuf *err)
 {
-    return kedge_err(err, status,
-                     "soft device: cannot make %s: %s (make its parent, or name another `device`)",
-                     dir, strerror(-status));
+    return base_err(err, status,
+                    "soft device: cannot make %s: %s (make its parent, or name another `device`)",
+                    dir, strerror(-status));
 }
 
 /* That only the agents' user can enter it: whoever can read the file owns every node on it. */
-static int check_owner(const char *dir, const struct stat *st, struct kedge_errbuf *err)
+static int check_owner(const char *dir, const struct stat *st, struct base_errbuf *err)
 {
     if (st->st_uid != geteuid())
-        return kedge_err(err, -EACCES,
-                         "soft device: %s must belong to uid %u, which this runs as, not to uid %u "
-                         "(run all agents on it as one user, or name another `device`)",
-                         dir, (unsigned)geteuid(), (unsigned)st->st_uid);
+        return base_err(err, -EACCES,
+                        "soft device: %s must belong to uid %u, which this runs as, not to uid %u "
+                        "(run all agents on it as one user, or name another `device`)",
+                        dir, (unsigned)geteuid(), (unsigned)st->st_uid);
     if ((st->st_mode & 077) != 0)
-        return kedge_err(
-            err, -EACCES,
-            "soft device: others may enter %s, which must have mode 0700 and has %04o: "
-            "chmod 700 %s, or name another `device`",
-            dir, (unsigned)st->st_mode & 07777, dir);
+        return base_err(err, -EACCES,
+                        "soft device: others may enter %s, which must have mode 0700 and has %04o: "
+                        "chmod 700 %s, or name another `device`",
+                        dir, (unsigned)st->st_mode & 07777, dir);
     return 0;
 }
 
 /* Of a directory that the open would make: whether it could. */
-static int check_parent(const char *dir, struct kedge_errbuf *err)
+static int check_parent(const char *dir, struct base_errbuf *err)
 {
     char parent[SOFT_DIR_BYTES];
     snprintf(parent, sizeof parent, "%s", dir);
@@ -93,7 +92,7 @@ static int check_parent(const char *dir, struct kedge_errbuf *err)
     return 0;
 }
 
-static int soft_check(const char *device, struct kedge_errbuf *err)
+static int soft_check(const char *device, struct base_errbuf *err)
 {
     char dir[SOFT_DIR_BYTES];
     struct stat st;
@@ -103,11 +102,11 @@ static int soft_check(const char *device, struct kedge_errbuf *err)
     if (lstat(dir, &st) != 0)
         return errno == ENOENT ? check_parent(dir, err) : cannot_make(dir, -errno, err);
     if (!S_ISDIR(st.st_mode))
-        return kedge_err(err, -ENOTDIR, "soft device: cannot open %s: %s", dir, strerror(ENOTDIR));
+        return base_err(err, -ENOTDIR, "soft device: cannot open %s: %s", dir, strerror(ENOTDIR));
     return check_owner(dir, &st, err);
 }
 
-static int open_directory(struct soft_fab *f, const char *device, struct kedge_errbuf *err)
+static int open_directory(struct soft_fab *f, const char *device, struct base_errbuf *err)
 {
     struct stat st;
     const int status = name_directory(device, f->dir, err);
@@ -117,20 +116,20 @@ static int open_directory(struct soft_fab *f, const char *device, struct kedge_e
         return cannot_make(f->dir, -errno, err);
     f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (f->dir_fd < 0 || fstat(f->dir_fd, &st) != 0)
-        return kedge_err(err, -errno, "soft device: cannot open %s: %s", f->dir, strerror(errno));
+        return base_err(err, -errno, "soft device: cannot open %s: %s", f->dir, strerror(errno));
     return check_owner(f->dir, &st, err);
 }
 
-static int wrong_version(const struct soft_fab *f, struct kedge_errbuf *err)
+static int wrong_version(const struct soft_fab *f, struct base_errbuf *err)
 {
-    return kedge_err(err, -EPROTO,
-                     "soft device: %s was made by another version of Kedge (stop every agent on "
-                     "it, then remove it)",
-                     f->dir);
+    return base_err(err, -EPROTO,
+                    "soft device: %s was made by another version of Kedge (stop every agent on "
+                    "it, then remove it)",
+                    f->dir);
 }
 
 /* With the open lock held: makes a new file what it must be, or checks an old one. */
-static int check_file(struct soft_fab *f, struct kedge_errbuf *err)
+static int check_file(struct soft_fab *f, struct base_errbuf *err)
 {
     struct soft_shared *s = f->shared;
     if (s->magic == 0) {
@@ -144,29 +143,29 @@ static int check_file(struct soft_fab *f, struct kedge_errbuf *err)
 }
 
 /* One process opens at a time, and briefly. */
-static int lock_open(struct soft_fab *f, struct kedge_errbuf *err)
+static int lock_open(struct soft_fab *f, struct base_errbuf *err)
 {
     unsigned waited_us = 0;
     for (unsigned pause_us = 100; soft_lock_byte(f->fd, SOFT_OPEN_LOCK, true) != 0;
          pause_us = pause_us < 10000 ? pause_us * 2 : pause_us) {
         if (waited_us > 5000000)
-            return kedge_err(err, -EBUSY,
-                             "soft device: another process has been opening %s for 5 s (is it "
-                             "stopped? see `fuser %s/device`)",
-                             f->dir, f->dir);
+            return base_err(err, -EBUSY,
+                            "soft device: another process has been opening %s for 5 s (is it "
+                            "stopped? see `fuser %s/device`)",
+                            f->dir, f->dir);
         usleep(pause_us);
         waited_us += pause_us;
     }
     return 0;
 }
 
-static int open_file(struct soft_fab *f, struct kedge_errbuf *err)
+static int open_file(struct soft_fab *f, struct base_errbuf *err)
 {
     struct stat st;
     f->fd = openat(f->dir_fd, "device", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd < 0)
-        return kedge_err(err, -errno, "soft device: cannot open %s/device: %s", f->dir,
-                         strerror(errno));
+        return base_err(err, -errno, "soft device: cannot open %s/device: %s", f->dir,
+                        strerror(errno));
     int status = lock_open(f, err);
     if (status != 0)
         return status;
@@ -174,7 +173,7 @@ static int open_file(struct soft_fab *f, struct kedge_errbuf *err)
         (st.st_size == 0 && ftruncate(f->fd, sizeof(struct soft_shared)) != 0) ||
         (fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, offsetof(struct soft_shared, qp)) != 0 &&
          errno != EOPNOTSUPP))
-        return kedge_err(
+        return base_err(
             err, -errno,
             "soft device: no room for %s/device: %s (it must be on tmpfs with 1 MiB free)", f->dir,
             strerror(errno));
@@ -184,8 +183,8 @@ static int open_file(struct soft_fab *f, struct kedge_errbuf *err)
         mmap(NULL, sizeof(struct soft_shared), PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
     if (f->shared == MAP_FAILED) {
         f->shared = NULL;
-        return kedge_err(err, -errno, "soft device: cannot map %s/device: %s", f->dir,
-                         strerror(errno));
+        return base_err(err, -errno, "soft device: cannot map %s/device: %s", f->dir,
+                        strerror(errno));
     }
     (void)madvise(f->shared, sizeof *f->shared, MADV_DONTDUMP);
     return check_file(f, err);
@@ -214,7 +213,7 @@ static void tear_down(struct soft_fab *f)
             atomic_store(&f->me->owner, 0);
         munmap(f->shared, sizeof *f->shared);
     }
-    kedge_fab_events_fini(&f->events);
+    fab_events_fini(&f->events);
     int fds[] = {f->fd, f->dir_fd, f->ctl_efd, f->ctl_tfd, f->ctl_epfd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
@@ -223,18 +222,18 @@ static void tear_down(struct soft_fab *f)
     free(f);
 }
 
-static int soft_close(struct kedge_fab *fab)
+static int soft_close(struct fab *fab)
 {
     struct soft_fab *f = soft_of(fab);
     if (atomic_load(&f->objects) != 0)
         return -EBUSY;
-    struct kedge_fab_ctl **tail = &f->pending;
+    struct fab_ctl **tail = &f->pending;
     while (*tail != NULL)
         tail = &(*tail)->next;
     *tail = f->submitted;
-    for (struct kedge_fab_ctl *ctl = f->pending, *next; ctl != NULL; ctl = next) {
+    for (struct fab_ctl *ctl = f->pending, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
-        if (ctl->kind == KEDGE_FAB_FENCE_MR)
+        if (ctl->kind == FAB_FENCE_MR)
             free(ctl->fence.progress);
         ctl->status = -ECANCELED;
         ctl->done(ctl);
@@ -243,27 +242,27 @@ static int soft_close(struct kedge_fab *fab)
     return 0;
 }
 
-static int soft_ctl_fd(const struct kedge_fab *fab)
+static int soft_ctl_fd(const struct fab *fab)
 {
     return soft_of(fab)->ctl_epfd;
 }
 
-static int soft_event_fd(const struct kedge_fab *fab)
+static int soft_event_fd(const struct fab *fab)
 {
     return soft_of(fab)->events.efd;
 }
 
-static int soft_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+static int soft_get_event(struct fab *fab, struct fab_event *out)
 {
-    return kedge_fab_events_pop(&soft_of(fab)->events, out);
+    return fab_events_pop(&soft_of(fab)->events, out);
 }
 
-static enum ibv_qp_state soft_qp_state(const struct kedge_fab_qp *qp)
+static enum ibv_qp_state soft_qp_state(const struct fab_qp *qp)
 {
     return soft_state(atomic_load(&((const struct soft_qp *)qp)->shared->ident));
 }
 
-static const struct kedge_fab_ops soft_ops = {
+static const struct fab_ops soft_ops = {
     .name = "soft",
     .close = soft_close,
     .submit = soft_submit,
@@ -281,8 +280,8 @@ static const struct kedge_fab_ops soft_ops = {
     .get_event = soft_get_event,
 };
 
-static const struct kedge_fab_caps soft_caps = {
-    .transports = KEDGE_FAB_RC | KEDGE_FAB_UD | KEDGE_FAB_DC,
+static const struct fab_caps soft_caps = {
+    .transports = FAB_RC | FAB_UD | FAB_DC,
     .max_qp = SOFT_QPS,
     .max_qp_wr = SOFT_RQ_WR,
     .max_sge = SOFT_SGE,
@@ -304,16 +303,15 @@ static const struct kedge_fab_caps soft_caps = {
     .comp_vectors = 1,
     .deadlines = true,
     .timeout_stretch = 1,
-    .slack_ns = 2 * KEDGE_NS_PER_MS,
+    .slack_ns = 2 * BASE_NS_PER_MS,
 };
 
-static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
-                     struct kedge_errbuf *err)
+static int soft_open(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err)
 {
     struct soft_fab *f = calloc(1, sizeof *f);
     if (f == NULL)
-        return kedge_err(err, -ENOMEM, "soft device: out of memory");
-    f->base = (struct kedge_fab){.ops = &soft_ops, .caps = soft_caps};
+        return base_err(err, -ENOMEM, "soft device: out of memory");
+    f->base = (struct fab){.ops = &soft_ops, .caps = soft_caps};
     f->base.caps.service = attr->service;
     if (attr->service.mtu != 0 && attr->service.mtu < f->base.caps.mtu)
         f->base.caps.mtu = attr->service.mtu;
@@ -321,9 +319,9 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     f->submitted_tail = &f->submitted;
     pthread_mutex_init(&f->lock, NULL);
 
-    int status = kedge_fab_events_init(&f->events);
+    int status = fab_events_init(&f->events);
     if (status != 0)
-        (void)kedge_err(err, status, "soft device: %s (raise LimitNOFILE?)", strerror(-status));
+        (void)base_err(err, status, "soft device: %s (raise LimitNOFILE?)", strerror(-status));
     else
         status = soft_keys_init(&f->keys, err);
     if (status == 0)
@@ -342,7 +340,7 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
         if (status == 0)
             status = soft_watch_start(f);
         if (status != 0)
-            kedge_err(err, status, "soft device: %s (raise LimitNOFILE?)", strerror(-status));
+            base_err(err, status, "soft device: %s (raise LimitNOFILE?)", strerror(-status));
     }
     if (status != 0) {
         tear_down(f);
@@ -352,5 +350,4 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     return 0;
 }
 
-const struct kedge_fab_provider kedge_fab_soft = {
-    .name = "soft", .open = soft_open, .check = soft_check};
+const struct fab_provider fab_soft = {.name = "soft", .open = soft_open, .check = soft_check};

@@ -31,10 +31,10 @@ static const struct soft_target *find_target(struct soft_qp *qp, struct soft_tar
 
 /* The target if it would answer: alive, in a state to receive, connected to us or given its key.
  * NULL: it keeps silent. */
-static const struct soft_target *reach_target(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+static const struct soft_target *reach_target(struct soft_qp *qp, const struct fab_wr *wr,
                                               const uint64_t dgid[2])
 {
-    bool rc = qp->base.type == KEDGE_FAB_QP_RC;
+    bool rc = qp->base.type == FAB_QP_RC;
     uint64_t gid[2] = {rc ? atomic_load(&qp->shared->dest_gid[0]) : dgid[0],
                        rc ? atomic_load(&qp->shared->dest_gid[1]) : dgid[1]};
     uint32_t qpn = rc ? atomic_load(&qp->shared->dest_qpn) : wr->dest_qpn;
@@ -51,13 +51,13 @@ static const struct soft_target *reach_target(struct soft_qp *qp, const struct k
     uint8_t kind = atomic_load_explicit(&t->qp->kind, memory_order_relaxed);
     uint64_t mine[2];
     switch (qp->base.type) {
-    case KEDGE_FAB_QP_RC:
+    case FAB_QP_RC:
         soft_gid_words(qp->base.pd->fab->caps.gid, mine);
         return kind == SOFT_RC && atomic_load(&t->qp->dest_qpn) == qp->base.qpn &&
                        soft_gid_is(t->qp->dest_gid, mine)
                    ? t
                    : NULL;
-    case KEDGE_FAB_QP_DCI:
+    case FAB_QP_DCI:
         return kind == SOFT_DCT && atomic_load(&t->qp->dc_key) == wr->dc_key ? t : NULL;
     default: { /* a Q_Key with its highest bit set stands for the sender's own (IBTA 10.2.5) */
         uint32_t qkey = wr->qkey & 0x80000000u ? atomic_load(&qp->shared->qkey) : wr->qkey;
@@ -81,7 +81,7 @@ void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_e
 
 /* ---- the local side ---- */
 
-static uint32_t total_length(const struct kedge_fab_wr *wr)
+static uint32_t total_length(const struct fab_wr *wr)
 {
     uint64_t n = 0;
     for (int i = 0; i < wr->num_sge; i++)
@@ -100,7 +100,7 @@ static bool is_send(enum ibv_wr_opcode opcode)
 }
 
 /* The key of the local region, if it is one. */
-static uint32_t local_key(const struct kedge_fab_wr *wr)
+static uint32_t local_key(const struct fab_wr *wr)
 {
     uint32_t key = 0;
     if (wr->send_flags & IBV_SEND_INLINE)
@@ -114,7 +114,7 @@ static uint32_t local_key(const struct kedge_fab_wr *wr)
 }
 
 /* Every SGE is ours, in this PD, in bounds. */
-static bool local_is_sound(const struct soft_qp *qp, const struct kedge_fab_wr *wr)
+static bool local_is_sound(const struct soft_qp *qp, const struct fab_wr *wr)
 {
     const struct soft_fab *f = soft_of(qp->base.pd->fab);
     bool writes = wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode);
@@ -136,7 +136,7 @@ static unsigned needed_access(enum ibv_wr_opcode opcode)
                                       : IBV_ACCESS_REMOTE_WRITE;
 }
 
-static void do_atomic(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint64_t *at)
+static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_t *at)
 {
     uint64_t before = wr->compare_add;
     if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
@@ -148,7 +148,7 @@ static void do_atomic(const struct soft_fab *f, const struct kedge_fab_wr *wr, u
 }
 
 /* Requests of one queue pair are seen in their order: hence the fences, of which x86 needs none. */
-static void move_data(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote)
+static void move_data(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote)
 {
     if (is_atomic(wr->opcode)) {
         do_atomic(f, wr, (uint64_t *)(void *)remote);
@@ -176,7 +176,7 @@ static enum soft_outcome refuse_request(struct soft_qp *qp, const struct soft_ta
     return SOFT_DONE;
 }
 
-enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                  const struct soft_target *t, uint32_t length,
                                  enum ibv_wc_status *status)
 {
@@ -214,7 +214,7 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *
 
 /* ---- two-sided ---- */
 
-static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+static enum soft_outcome two_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                    const uint64_t dgid[2], const struct soft_target *t,
                                    uint32_t length, enum ibv_wc_status *status)
 {
@@ -224,7 +224,7 @@ static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr
         .length = length,
         .arrival = {.opcode = write_imm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
                     .src_qp = qp->base.qpn},
-        .grh_dgid = qp->base.type == KEDGE_FAB_QP_UD ? dgid : NULL,
+        .grh_dgid = qp->base.type == FAB_QP_UD ? dgid : NULL,
         .write_imm = write_imm,
     };
     if (wr->opcode != IBV_WR_SEND) {
@@ -236,19 +236,19 @@ static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr
 
 /* The clock is read after the regions are held: from then on a fence of their owner waits for us,
  * and before that it is the deadline that keeps us out. */
-static bool is_too_late(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+static bool is_too_late(struct soft_qp *qp, const struct fab_wr *wr)
 {
     if (qp->moved > 0) /* asked when it began (pieces.c) */
         return false;
     if (qp->held_ns == 0)
-        qp->held_ns = kedge_clock_ns();
+        qp->held_ns = base_clock_ns();
     return qp->held_ns > wr->key.not_after_ns;
 }
 
-enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                               const uint64_t dgid[2], enum ibv_wc_status *status)
+enum soft_outcome soft_execute(struct soft_qp *qp, const struct fab_wr *wr, const uint64_t dgid[2],
+                               enum ibv_wc_status *status)
 {
-    bool ud = qp->base.type == KEDGE_FAB_QP_UD;
+    bool ud = qp->base.type == FAB_QP_UD;
     uint32_t length = total_length(wr);
     if (length > (ud ? (uint32_t)SOFT_UD_PAYLOAD : 1u << 30)) {
         *status = IBV_WC_LOC_LEN_ERR;

@@ -13,7 +13,7 @@ static const char RETURN[] = "return";
 /* Of so many draws with a seed one is for new keys, and one for any that came back. */
 enum { DRAWS = 8, DRAWN_NEW = 0, DRAWN_ANY = 1 };
 
-int soft_keys_init(struct soft_keys *k, struct kedge_errbuf *err)
+int soft_keys_init(struct soft_keys *k, struct base_errbuf *err)
 {
     const char *wanted = getenv("KEDGE_SOFT_KEYS");
     const size_t length = sizeof RETURN - 1;
@@ -24,13 +24,13 @@ int soft_keys_init(struct soft_keys *k, struct kedge_errbuf *err)
     if (k->come_back &&
         (wanted[length] == '\0' ||
          (wanted[length] == ':' &&
-          kedge_parse_u64(wanted + length + 1, 0, UINT64_MAX, &k->prng.state) == 0))) {
+          base_parse_u64(wanted + length + 1, 0, UINT64_MAX, &k->prng.state) == 0))) {
         k->seeded = k->prng.state != 0;
         return 0;
     }
-    return kedge_err(err, -EINVAL,
-                     "soft device: KEDGE_SOFT_KEYS=%s must be return or return:SEED (or unset it)",
-                     wanted);
+    return base_err(err, -EINVAL,
+                    "soft device: KEDGE_SOFT_KEYS=%s must be return or return:SEED (or unset it)",
+                    wanted);
 }
 
 int64_t soft_keys_next(struct soft_keys *k)
@@ -38,11 +38,11 @@ int64_t soft_keys_next(struct soft_keys *k)
     if (k->count == 0)
         return -ENOENT;
     uint32_t at = k->count - 1;
-    uint64_t draw = k->seeded ? kedge_prng_below(&k->prng, DRAWS) : DRAWS;
+    uint64_t draw = k->seeded ? base_prng_below(&k->prng, DRAWS) : DRAWS;
     if (draw == DRAWN_NEW)
         return -ENOENT;
     if (draw == DRAWN_ANY)
-        at = (uint32_t)kedge_prng_below(&k->prng, k->count);
+        at = (uint32_t)base_prng_below(&k->prng, k->count);
     const uint16_t index = k->index[at];
     k->count--;
     memmove(&k->index[at], &k->index[at + 1], (k->count - at) * sizeof k->index[0]);

@@ -52,12 +52,7 @@ struct soft_context_shared {
     _Alignas(64) _Atomic uint32_t attention;
 };
 
-enum soft_qp_kind {
-    SOFT_RC = KEDGE_FAB_QP_RC,
-    SOFT_UD = KEDGE_FAB_QP_UD,
-    SOFT_DCI = KEDGE_FAB_QP_DCI,
-    SOFT_DCT
-};
+enum soft_qp_kind { SOFT_RC = FAB_QP_RC, SOFT_UD = FAB_QP_UD, SOFT_DCI = FAB_QP_DCI, SOFT_DCT };
 
 /* One queue pair or DC target. First line: what an initiator reads at each operation, written by
  * the owner's control thread, and its state by whoever breaks it. Second line: the owning lane's,

@@ -28,14 +28,14 @@ static uint32_t choose_key(struct soft_mr_shared *s, uint32_t index, bool again)
     if (again)
         return (uint32_t)s->salt << 16 | index;
     if (s->salt == 0)
-        (void)kedge_random_bytes(&s->salt, sizeof s->salt);
+        (void)base_random_bytes(&s->salt, sizeof s->salt);
     s->salt = (uint16_t)(s->salt % (UINT16_MAX - 1) + 1); /* never 0, nor SOFT_ANY_KEY's */
     return (uint32_t)s->salt << 16 | index;
 }
 
-static bool is_sound(const struct kedge_fab_ctl *ctl)
+static bool is_sound(const struct fab_ctl *ctl)
 {
-    const struct kedge_fab_mem *mem = ctl->mr.mem;
+    const struct fab_mem *mem = ctl->mr.mem;
     const uint64_t at = (uintptr_t)mem->addr + ctl->mr.offset, iova = ctl->mr.iova;
     if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
         ctl->mr.length > mem->size - ctl->mr.offset)
@@ -61,10 +61,10 @@ static int64_t claim_slot(struct soft_fab *f, bool *again)
     return index;
 }
 
-int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_mr_register(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_pd *pd = (struct soft_pd *)ctl->mr.pd;
-    const struct kedge_fab_mem *mem = ctl->mr.mem;
+    const struct fab_mem *mem = ctl->mr.mem;
     struct stat st;
     bool again;
     if (!is_sound(ctl))
@@ -132,7 +132,7 @@ static bool somebody_is_inside(struct soft_fab *f, uint32_t key)
     return false;
 }
 
-int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_mr_deregister(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_mr *mr = (struct soft_mr *)ctl->mr.x;
     atomic_store(&mr->shared->key, 0);
@@ -169,12 +169,12 @@ static bool is_inside(struct soft_fab *f, uint32_t i, uint32_t key, uint64_t now
 
 static uint64_t fence_clock(void)
 {
-    uint64_t now_ns = kedge_clock_ns();
+    uint64_t now_ns = base_clock_ns();
     atomic_thread_fence(memory_order_seq_cst);
     return now_ns;
 }
 
-static int begin_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+static int begin_fence(struct soft_fab *f, struct fab_ctl *ctl)
 {
     uint32_t high = atomic_load(&f->shared->qp_high);
     struct soft_mr_shared *s = &f->shared->mr[ctl->fence.rkey & (SOFT_MRS - 1)];
@@ -195,7 +195,7 @@ static int begin_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int soft_mr_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_mr_fence(struct soft_fab *f, struct fab_ctl *ctl)
 {
     if (ctl->fence.progress == NULL) {
         int status = begin_fence(f, ctl);
@@ -346,7 +346,7 @@ void soft_mr_step_out(struct soft_qp *qp)
     atomic_store_explicit(&qp->shared->inside_local, 0, memory_order_release);
 }
 
-void soft_mr_pause(struct soft_qp *qp, const struct kedge_fab_key *key, uint32_t moved)
+void soft_mr_pause(struct soft_qp *qp, const struct fab_key *key, uint32_t moved)
 {
     struct soft_qp_shared *s = qp->shared;
     if (qp->moved == 0) {

@@ -14,46 +14,46 @@
 
 enum { MOST_POLLS = 4 /* that a READ or an atomic is held back for */ };
 
-int soft_order_init(struct soft_order *order, struct kedge_errbuf *err)
+int soft_order_init(struct soft_order *order, struct base_errbuf *err)
 {
     const char *text = getenv("KEDGE_SOFT_ORDER");
     if (text == NULL || *text == '\0')
         return 0;
     order->writes = strncmp(text, "late-writes:", 12) == 0;
     if ((!order->writes && strncmp(text, "late:", 5) != 0) ||
-        kedge_parse_u64(strchr(text, ':') + 1, 0, UINT64_MAX, &order->seed) != 0)
-        return kedge_err(err, -EINVAL,
-                         "KEDGE_SOFT_ORDER = %s: must be late:SEED or late-writes:SEED, such as "
-                         "late:7",
-                         text);
+        base_parse_u64(strchr(text, ':') + 1, 0, UINT64_MAX, &order->seed) != 0)
+        return base_err(err, -EINVAL,
+                        "KEDGE_SOFT_ORDER = %s: must be late:SEED or late-writes:SEED, such as "
+                        "late:7",
+                        text);
     order->late = true;
     return 0;
 }
 
 void soft_order_begin(struct soft_fab *f, struct soft_qp *qp)
 {
-    struct kedge_prng mix;
-    qp->late_order = f->order.late && qp->base.type != KEDGE_FAB_QP_UD;
+    struct base_prng mix;
+    qp->late_order = f->order.late && qp->base.type != FAB_QP_UD;
     qp->late_writes = qp->late_order && f->order.writes;
-    kedge_prng_seed(&mix, f->order.seed);
-    kedge_prng_seed(&qp->order, kedge_prng_next(&mix) ^ (uint64_t)++f->order.queue_pairs << 32);
+    base_prng_seed(&mix, f->order.seed);
+    base_prng_seed(&qp->order, base_prng_next(&mix) ^ (uint64_t)++f->order.queue_pairs << 32);
 }
 
-static bool is_write(const struct kedge_fab_wr *wr)
+static bool is_write(const struct fab_wr *wr)
 {
     return wr->opcode < IBV_WR_RDMA_READ; /* or SEND; the atomics' numbers come after */
 }
 
-static bool can_be_late(const struct soft_qp *qp, const struct kedge_fab_wr *wr)
+static bool can_be_late(const struct soft_qp *qp, const struct fab_wr *wr)
 {
     return !is_write(wr) || (qp->late_writes && wr->opcode == IBV_WR_RDMA_WRITE);
 }
 
-bool soft_order_holds_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+bool soft_order_holds_back(struct soft_qp *qp, const struct fab_wr *wr)
 {
-    if (!can_be_late(qp, wr) || kedge_prng_below(&qp->order, 2) == 0)
+    if (!can_be_late(qp, wr) || base_prng_below(&qp->order, 2) == 0)
         return false;
-    qp->held_polls = (uint32_t)kedge_prng_below(&qp->order, MOST_POLLS);
+    qp->held_polls = (uint32_t)base_prng_below(&qp->order, MOST_POLLS);
     return true;
 }
 
@@ -61,11 +61,11 @@ bool soft_order_holds_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 static bool is_one_target(const struct soft_qp *qp, const struct soft_pending *a,
                           const struct soft_pending *b)
 {
-    return qp->base.type == KEDGE_FAB_QP_RC ||
+    return qp->base.type == FAB_QP_RC ||
            (a->wr.dest_qpn == b->wr.dest_qpn && memcmp(a->dgid, b->dgid, sizeof a->dgid) == 0);
 }
 
-static bool is_long(const struct kedge_fab_wr *wr)
+static bool is_long(const struct fab_wr *wr)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < wr->num_sge; i++)
@@ -77,7 +77,7 @@ void soft_order_overtake(struct soft_qp *qp)
 {
     struct soft_pending *last = soft_pending_at(qp, qp->pending_tail - 1);
     if (last->wr.opcode == IBV_WR_RDMA_READ || (last->wr.send_flags & IBV_SEND_FENCE) ||
-        qp->moved > 0 || is_long(&last->wr) || kedge_prng_below(&qp->order, 4) == 0)
+        qp->moved > 0 || is_long(&last->wr) || base_prng_below(&qp->order, 4) == 0)
         return;
     for (uint32_t i = qp->pending_head; i != qp->pending_tail - 1; i++) {
         const struct soft_pending *p = soft_pending_at(qp, i);

@@ -12,7 +12,7 @@ enum { CACHE_LINE = 64 };
 typedef void act_fn(uint8_t *to, const uint8_t *from, size_t n);
 
 /* With n bytes of a request, from `at` on: over its SGEs. */
-static void each_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
+static void each_part(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote,
                       uint32_t at, uint32_t n, act_fn *act)
 {
     uint32_t begin = 0; /* of the SGE, in the request */
@@ -32,7 +32,7 @@ static void each_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, u
     }
 }
 
-static void move_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
+static void move_part(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote,
                       uint32_t at, uint32_t n)
 {
     atomic_thread_fence(memory_order_release);
@@ -51,17 +51,16 @@ static void ask_for(uint8_t *to, const uint8_t *from, size_t n)
 
 /* Whoever posts a short request waits for the piece that is being moved. Most of its time would be
  * that of its memory: that comes until the next poll. */
-static void prepare_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
+static void prepare_part(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote,
                          uint32_t at, uint32_t left)
 {
     each_part(f, wr, remote, at, left < SOFT_TURN ? left : SOFT_TURN, ask_for);
 }
 
 /* Its time is over. In the middle a READ may begin anew, while of a WRITE a part is done. */
-bool soft_has_no_time(const struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                      enum ibv_wc_status *status)
+bool soft_has_no_time(const struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status *status)
 {
-    if (wr->key.not_after_ns == 0 || kedge_clock_ns() <= wr->key.not_after_ns)
+    if (wr->key.not_after_ns == 0 || base_clock_ns() <= wr->key.not_after_ns)
         return false;
     *status = qp->moved == 0 || wr->opcode == IBV_WR_RDMA_READ ? IBV_WC_RESP_TIMEOUT_ERR
                                                                : IBV_WC_REM_OP_ERR;
@@ -69,7 +68,7 @@ bool soft_has_no_time(const struct soft_qp *qp, const struct kedge_fab_wr *wr,
 }
 
 /* After a fence that came since its first piece nothing goes on that is late. */
-static bool is_fenced_off(const struct soft_qp *qp, const struct kedge_fab_wr *wr,
+static bool is_fenced_off(const struct soft_qp *qp, const struct fab_wr *wr,
                           enum ibv_wc_status *status)
 {
     const struct soft_fab *f = soft_of(qp->base.pd->fab);
@@ -79,16 +78,15 @@ static bool is_fenced_off(const struct soft_qp *qp, const struct kedge_fab_wr *w
 }
 
 /* The first of several: asked once more, now that it is known which fences there were before. */
-static bool begins_late(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                        enum ibv_wc_status *status)
+static bool begins_late(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status *status)
 {
     const struct soft_fab *f = soft_of(qp->base.pd->fab);
     qp->fences = atomic_load(&f->shared->mr[wr->key.rkey & (SOFT_MRS - 1)].fences);
     return soft_has_no_time(qp, wr, status);
 }
 
-enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                     uint8_t *remote, uint32_t length, enum ibv_wc_status *status)
+enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr, uint8_t *remote,
+                                     uint32_t length, enum ibv_wc_status *status)
 {
     struct soft_cq *cq = qp->send_cq;
     if (is_fenced_off(qp, wr, status))

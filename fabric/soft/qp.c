@@ -16,7 +16,7 @@ static struct soft_qp_shared *claim_qp(struct soft_fab *f, uint32_t *qpn, int *s
         return NULL;
     struct soft_qp_shared *s = &f->shared->qp[index];
     if (s->salt == 0)
-        (void)kedge_random_bytes(&s->salt, sizeof s->salt);
+        (void)base_random_bytes(&s->salt, sizeof s->salt);
     s->salt = (uint16_t)(s->salt % 2047 + 1); /* 24 bits: 11 of salt, 13 of index, never 0 */
     *qpn = (uint32_t)s->salt << 13 | (uint32_t)index;
     atomic_store(&s->inside, 0);
@@ -36,9 +36,8 @@ static struct soft_qp_shared *claim_qp(struct soft_fab *f, uint32_t *qpn, int *s
     return s;
 }
 
-static void attach_shared(struct soft_qp_shared *s, enum soft_qp_kind kind,
-                          const struct kedge_fab_pd *pd, uint32_t send_cq, uint32_t recv_cq,
-                          uint32_t rq)
+static void attach_shared(struct soft_qp_shared *s, enum soft_qp_kind kind, const struct fab_pd *pd,
+                          uint32_t send_cq, uint32_t recv_cq, uint32_t rq)
 {
     atomic_store(&s->kind, (uint8_t)kind);
     atomic_store(&s->pd, ((const struct soft_pd *)pd)->id);
@@ -47,21 +46,21 @@ static void attach_shared(struct soft_qp_shared *s, enum soft_qp_kind kind,
     atomic_store(&s->rq, (uint16_t)rq);
 }
 
-static uint32_t cq_number(const struct soft_fab *f, const struct kedge_fab_cq *cq)
+static uint32_t cq_number(const struct soft_fab *f, const struct fab_cq *cq)
 {
     return (uint32_t)(((const struct soft_cq *)cq)->shared - f->shared->cq) + 1;
 }
 
-static uint32_t srq_number(const struct soft_fab *f, const struct kedge_fab_srq *srq)
+static uint32_t srq_number(const struct soft_fab *f, const struct fab_srq *srq)
 {
     return (uint32_t)(((const struct soft_srq *)srq)->rq.shared - f->shared->rq) + 1;
 }
 
-static bool cap_is_sound(const struct kedge_fab_ctl *ctl)
+static bool cap_is_sound(const struct fab_ctl *ctl)
 {
-    const struct kedge_fab_qp_cap *c = &ctl->qp.cap;
-    bool receives = ctl->qp.type != KEDGE_FAB_QP_DCI && ctl->qp.srq == NULL;
-    return ctl->qp.type >= KEDGE_FAB_QP_RC && ctl->qp.type <= KEDGE_FAB_QP_DCI && c->send_wr >= 1 &&
+    const struct fab_qp_cap *c = &ctl->qp.cap;
+    bool receives = ctl->qp.type != FAB_QP_DCI && ctl->qp.srq == NULL;
+    return ctl->qp.type >= FAB_QP_RC && ctl->qp.type <= FAB_QP_DCI && c->send_wr >= 1 &&
            c->send_wr <= SOFT_RQ_WR && c->recv_wr <= (receives ? (uint32_t)SOFT_RQ_WR : 0) &&
            c->send_sge <= SOFT_SGE && c->recv_sge <= SOFT_SGE && c->inline_bytes <= SOFT_INLINE &&
            ctl->qp.send_cq != NULL && ctl->qp.recv_cq != NULL;
@@ -77,7 +76,7 @@ static void hold_objects(struct soft_qp *qp, int by)
 }
 
 /* Memory and slots of a new queue pair. The number of its receive queue, or -errno and nothing. */
-static int claim_parts(struct soft_fab *f, struct soft_qp *qp, const struct kedge_fab_qp_cap *cap,
+static int claim_parts(struct soft_fab *f, struct soft_qp *qp, const struct fab_qp_cap *cap,
                        uint32_t *qpn)
 {
     int status;
@@ -96,7 +95,7 @@ static int claim_parts(struct soft_fab *f, struct soft_qp *qp, const struct kedg
     return status;
 }
 
-int soft_qp_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_qp_create(struct soft_fab *f, struct fab_ctl *ctl)
 {
     uint32_t qpn = 0;
     if (!cap_is_sound(ctl))
@@ -109,14 +108,14 @@ int soft_qp_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         free(qp);
         return rq;
     }
-    qp->base = (struct kedge_fab_qp){.pd = ctl->qp.pd,
-                                     .type = ctl->qp.type,
-                                     .qpn = qpn,
-                                     .send_cq = ctl->qp.send_cq,
-                                     .recv_cq = ctl->qp.recv_cq,
-                                     .srq = ctl->qp.srq,
-                                     .cap = ctl->qp.cap,
-                                     .user = ctl->qp.user};
+    qp->base = (struct fab_qp){.pd = ctl->qp.pd,
+                               .type = ctl->qp.type,
+                               .qpn = qpn,
+                               .send_cq = ctl->qp.send_cq,
+                               .recv_cq = ctl->qp.recv_cq,
+                               .srq = ctl->qp.srq,
+                               .cap = ctl->qp.cap,
+                               .user = ctl->qp.user};
     qp->send_cq = (struct soft_cq *)ctl->qp.send_cq;
     attach_shared(qp->shared, (enum soft_qp_kind)ctl->qp.type, ctl->qp.pd,
                   cq_number(f, ctl->qp.send_cq), cq_number(f, ctl->qp.recv_cq),
@@ -143,7 +142,7 @@ static bool is_left(struct soft_fab *f, struct soft_rq_shared *rq)
     return true;
 }
 
-int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_qp_destroy(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_qp *qp = (struct soft_qp *)ctl->qp.x;
     struct soft_cq *cq = qp->send_cq;
@@ -168,7 +167,7 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         TAILQ_REMOVE(&cq->waiters, qp, by_turn);
     soft_mr_resign(qp);
     pthread_mutex_unlock(&cq->qps_lock);
-    kedge_fab_events_purge(&f->events, &qp->base);
+    fab_events_purge(&f->events, &qp->base);
     hold_objects(qp, -1);
     atomic_store(&qp->shared->owner, 0);
     free(qp->pending);
@@ -176,7 +175,7 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int soft_dct_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_dct_create(struct soft_fab *f, struct fab_ctl *ctl)
 {
     uint32_t dctn = 0;
     int status;
@@ -190,7 +189,7 @@ int soft_dct_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         free(dct);
         return status;
     }
-    dct->base = (struct kedge_fab_dct){.pd = ctl->dct.pd, .dctn = dctn, .dc_key = ctl->dct.dc_key};
+    dct->base = (struct fab_dct){.pd = ctl->dct.pd, .dctn = dctn, .dc_key = ctl->dct.dc_key};
     dct->shared = s;
     dct->cq = (struct soft_cq *)ctl->dct.cq;
     dct->srq = (struct soft_srq *)ctl->dct.srq;
@@ -207,7 +206,7 @@ int soft_dct_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int soft_dct_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_dct_destroy(struct soft_fab *f, struct fab_ctl *ctl)
 {
     struct soft_dct *dct = (struct soft_dct *)ctl->dct.x;
     atomic_store(&dct->shared->ident, 0);

@@ -134,8 +134,7 @@ int soft_rq_release(struct soft_fab *f, struct soft_rq *rq)
 
 /* ---- posting ---- */
 
-static int post_recvs(struct soft_rq *rq, struct kedge_fab_recv_wr *wr,
-                      struct kedge_fab_recv_wr **bad)
+static int post_recvs(struct soft_rq *rq, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
     struct soft_rq_shared *s = rq->shared;
     for (; wr != NULL; wr = wr->next) {
@@ -156,8 +155,7 @@ static int post_recvs(struct soft_rq *rq, struct kedge_fab_recv_wr *wr,
     return 0;
 }
 
-int soft_post_recv(struct kedge_fab_qp *base, struct kedge_fab_recv_wr *wr,
-                   struct kedge_fab_recv_wr **bad)
+int soft_post_recv(struct fab_qp *base, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
     struct soft_qp *qp = (struct soft_qp *)base;
     enum ibv_qp_state state = soft_state(atomic_load(&qp->shared->ident));
@@ -171,8 +169,7 @@ int soft_post_recv(struct kedge_fab_qp *base, struct kedge_fab_recv_wr *wr,
     return status;
 }
 
-int soft_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                       struct kedge_fab_recv_wr **bad)
+int soft_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
     return post_recvs(&((struct soft_srq *)srq)->rq, wr, bad);
 }

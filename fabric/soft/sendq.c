@@ -9,7 +9,7 @@
 
 /* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
  */
-static void keep_request(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now)
+static void keep_request(struct soft_qp *qp, const struct fab_wr *wr, uint64_t now)
 {
     struct soft_pending *p = soft_pending_at(qp, qp->pending_tail++);
     p->wr = *wr;
@@ -18,7 +18,7 @@ static void keep_request(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint
      * takes. */
     p->kept_ns = qp->waits_for == SOFT_WAIT_TURN ? UINT64_MAX : now;
     p->executed = p->late = p->overtaken = false;
-    if (qp->base.type != KEDGE_FAB_QP_RC)
+    if (qp->base.type != FAB_QP_RC)
         soft_gid_words(wr->ah->dgid, p->dgid);
     if (wr->num_sge > 0)
         memcpy(p->sge, wr->sg_list, (size_t)wr->num_sge * sizeof p->sge[0]);
@@ -65,7 +65,7 @@ static void head_is_over(struct soft_qp *qp)
     soft_mr_resign(qp);
 }
 
-static bool is_send(const struct kedge_fab_wr *wr)
+static bool is_send(const struct fab_wr *wr)
 {
     return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM;
 }
@@ -83,13 +83,13 @@ static uint64_t rnr_timer_ns(uint8_t code)
                                        16,    24,   32,   48,    64,    96,    128,   192,
                                        256,   384,  512,  768,   1024,  1536,  2048,  3072,
                                        4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
-    return units[code & 31] * 10 * KEDGE_NS_PER_US;
+    return units[code & 31] * 10 * BASE_NS_PER_US;
 }
 
-static bool wait_for_receive(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now,
+static bool wait_for_receive(struct soft_qp *qp, const struct fab_wr *wr, uint64_t now,
                              enum ibv_wc_status *status)
 {
-    uint32_t qpn = qp->base.type == KEDGE_FAB_QP_RC ? 0 : wr->dest_qpn & 7;
+    uint32_t qpn = qp->base.type == FAB_QP_RC ? 0 : wr->dest_qpn & 7;
     const struct soft_target *t = &qp->targets[qpn];
     qp->deadline_ns = 0;
     if (qp->rnr_retry != 7 && qp->rnr_tries >= qp->rnr_retry) {
@@ -103,11 +103,11 @@ static bool wait_for_receive(struct soft_qp *qp, const struct kedge_fab_wr *wr, 
 }
 
 /* The head waits: sets when to look again. False: its tries are used up, *status says how. */
-static bool keep_waiting(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum soft_outcome why,
+static bool keep_waiting(struct soft_qp *qp, const struct fab_wr *wr, enum soft_outcome why,
                          uint64_t now, enum ibv_wc_status *status)
 {
-    uint64_t span = span_ns(qp), one = qp->timeout == 0 ? KEDGE_NS_PER_MS : 4096ull << qp->timeout;
-    bool ud = qp->base.type == KEDGE_FAB_QP_UD;
+    uint64_t span = span_ns(qp), one = qp->timeout == 0 ? BASE_NS_PER_MS : 4096ull << qp->timeout;
+    bool ud = qp->base.type == FAB_QP_UD;
     if (why == SOFT_WAIT_TURN) {
         qp->deadline_ns = qp->rnr_tries = 0;
         qp->next_try_ns = now;
@@ -120,9 +120,9 @@ static bool keep_waiting(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum
     if (why == SOFT_WAIT_PEER)
         qp->rnr_tries = 0;
     else if (ud) /* somebody is inside the receiver's queue: not for long, or it is lost */
-        span = KEDGE_NS_PER_MS;
-    else if (is_send(wr) && span < KEDGE_NS_PER_S) /* that process may just not have been running */
-        span = KEDGE_NS_PER_S;
+        span = BASE_NS_PER_MS;
+    else if (is_send(wr) && span < BASE_NS_PER_S) /* that process may just not have been running */
+        span = BASE_NS_PER_S;
     if (qp->deadline_ns == 0 || (int)why != qp->waits_for) {
         qp->deadline_ns = span == UINT64_MAX ? UINT64_MAX : now + span;
         qp->next_try_ns = 0;
@@ -132,14 +132,14 @@ static bool keep_waiting(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum
     }
     qp->waits_for = (int)why;
     if (why == SOFT_WAIT_LOCK) /* and it goes on this moment, unless that process is stopped */
-        qp->next_try_ns = now + 10 * KEDGE_NS_PER_US;
+        qp->next_try_ns = now + 10 * BASE_NS_PER_US;
     else if (now >= qp->next_try_ns)
         qp->next_try_ns = now + one;
     return true;
 }
 
 /* Too late to touch a peer's memory, whatever has become of the peer: whoever leases memory counts
- * on kedge_fab_bound_ns(), also when our thread did not run for long. */
+ * on fab_bound_ns(), also when our thread did not run for long. */
 static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint64_t now)
 {
     uint64_t span = span_ns(qp);
@@ -167,7 +167,7 @@ void soft_qp_flush(struct soft_qp *qp)
         atomic_fetch_add(&f->me->attention, 1);
     uint32_t cause = atomic_exchange(&qp->shared->cause, 0);
     if (cause != 0)
-        kedge_fab_events_push(&f->events, (enum ibv_event_type)(cause - 1), &qp->base);
+        fab_events_push(&f->events, (enum ibv_event_type)(cause - 1), &qp->base);
 }
 
 /* Our own request failed: the queue pair is broken, and what is behind it flushed. */
@@ -181,7 +181,7 @@ static void break_own(struct soft_qp *qp)
 /* Executes the head now, or says what became of it before. False: it goes on waiting. */
 static bool try_head(struct soft_qp *qp, struct soft_pending *p, enum ibv_wc_status *status)
 {
-    uint64_t now = kedge_clock_ns();
+    uint64_t now = base_clock_ns();
     if (p->executed) {
         *status = p->status;
         return true;
@@ -196,7 +196,7 @@ static bool try_head(struct soft_qp *qp, struct soft_pending *p, enum ibv_wc_sta
     if (outcome != SOFT_DONE && keep_waiting(qp, &p->wr, outcome, now, status))
         return false;
     if (waited) /* and what is behind it, for its sake, also if this thread stood still in it */
-        qp->resumed_ns = kedge_clock_ns();
+        qp->resumed_ns = base_clock_ns();
     /* "Not executed, nor what is behind it" would be wrong of one that was overtaken. */
     if (*status == IBV_WC_RESP_TIMEOUT_ERR && p->overtaken)
         *status = IBV_WC_RETRY_EXC_ERR;
@@ -231,9 +231,9 @@ void soft_qp_progress(struct soft_qp *qp)
 
 /* Held back, with nothing before it, so that what comes next may overtake it. Its time has come:
  * who sleeps is woken at once. */
-static void hold_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+static void hold_back(struct soft_qp *qp, const struct fab_wr *wr)
 {
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     keep_request(qp, wr, now);
     soft_pending_at(qp, qp->pending_tail - 1)->late = true;
     qp->next_try_ns = now;
@@ -242,15 +242,15 @@ static void hold_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 }
 
 /* At the doorbell, with nothing before it. */
-static void execute_now(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+static void execute_now(struct soft_qp *qp, const struct fab_wr *wr)
 {
     enum ibv_wc_status status;
     uint64_t dgid[2] = {0};
-    if (wr->ah != NULL && qp->base.type != KEDGE_FAB_QP_RC)
+    if (wr->ah != NULL && qp->base.type != FAB_QP_RC)
         soft_gid_words(wr->ah->dgid, dgid);
     enum soft_outcome outcome = soft_execute(qp, wr, dgid, &status);
     if (outcome != SOFT_DONE) {
-        uint64_t now = kedge_clock_ns();
+        uint64_t now = base_clock_ns();
         if (keep_waiting(qp, wr, outcome, now, &status)) {
             keep_request(qp, wr, now);
             start_waiting(qp);
@@ -264,7 +264,7 @@ static void execute_now(struct soft_qp *qp, const struct kedge_fab_wr *wr)
         break_own(qp);
 }
 
-int soft_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+int soft_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
 {
     struct soft_qp *qp = (struct soft_qp *)base;
     int result = 0;
@@ -284,7 +284,7 @@ int soft_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct ke
             keep_request(qp, wr, 0);
             soft_qp_flush(qp);
         } else if (qp->pending_head != qp->pending_tail) {
-            keep_request(qp, wr, kedge_clock_ns());
+            keep_request(qp, wr, base_clock_ns());
             if (qp->late_order)
                 soft_order_overtake(qp);
         } else if (qp->late_order && soft_order_holds_back(qp, wr)) {

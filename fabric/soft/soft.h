@@ -36,7 +36,7 @@ struct soft_map {
 enum { SOFT_KEYS = 64, SOFT_DIR_BYTES = 200 };
 struct soft_keys {
     bool come_back, seeded;
-    struct kedge_prng prng;
+    struct base_prng prng;
     uint32_t count;
     uint16_t index[SOFT_KEYS]; /* the last one on top */
 };
@@ -49,7 +49,7 @@ struct soft_order {
 };
 
 struct soft_fab {
-    struct kedge_fab base;
+    struct fab base;
     struct soft_shared *shared;
     struct soft_context_shared *me;
     soft_owner owner;
@@ -61,9 +61,9 @@ struct soft_fab {
     char dir[SOFT_DIR_BYTES];
     uint32_t chans;       /* control thread: numbers given to channels */
     pthread_mutex_t lock; /* submitted, maps, qp_of's changes: never held for long */
-    struct kedge_fab_ctl *submitted, **submitted_tail;
-    struct kedge_fab_ctl *pending; /* control thread: what waits for another process */
-    struct kedge_fab_events events;
+    struct fab_ctl *submitted, **submitted_tail;
+    struct fab_ctl *pending; /* control thread: what waits for another process */
+    struct fab_events events;
     struct soft_map *maps;
     uint32_t swept; /* control thread: shared->mr_retired at the last sweep */
     struct soft_keys keys;
@@ -75,18 +75,18 @@ struct soft_fab {
 };
 
 struct soft_pd {
-    struct kedge_fab_pd base;
+    struct fab_pd base;
     uint32_t id;
     _Atomic uint32_t users;
 };
 
 struct soft_mr {
-    struct kedge_fab_mr base;
+    struct fab_mr base;
     struct soft_mr_shared *shared;
 };
 
 struct soft_chan {
-    struct kedge_fab_chan base;
+    struct fab_chan base;
     uint32_t number;
     int fifo;
     int timer;
@@ -104,7 +104,7 @@ struct soft_cqe {
 };
 
 struct soft_cq {
-    struct kedge_fab_cq base;
+    struct fab_cq base;
     struct soft_cq_shared *shared;
     struct soft_chan *chan;    /* or NULL */
     struct soft_cqe *ring;     /* room entries, a power of two */
@@ -134,19 +134,19 @@ struct soft_rq {
 };
 
 struct soft_srq {
-    struct kedge_fab_srq base;
+    struct fab_srq base;
     struct soft_rq rq;
     _Atomic uint32_t users;
 };
 
 struct soft_ah {
-    struct kedge_fab_ah base;
+    struct fab_ah base;
 };
 
 /* A request that could not be executed at the doorbell: a copy with its own SGEs and inline bytes.
  */
 struct soft_pending {
-    struct kedge_fab_wr wr;
+    struct fab_wr wr;
     uint64_t kept_ns;
     enum ibv_wc_status status; /* executed: its completion's, when its turn comes */
     bool executed;             /* before what stands before it */
@@ -167,7 +167,7 @@ struct soft_target {
 };
 
 struct soft_qp {
-    struct kedge_fab_qp base;
+    struct fab_qp base;
     struct soft_qp_shared *shared;
     struct soft_cq *send_cq;
     struct soft_rq rq; /* its own, or shared is NULL */
@@ -197,19 +197,19 @@ struct soft_qp {
     bool late_order;               /* READs and atomics may be overtaken (order.c) */
     bool late_writes;              /* and WRITEs by WRITEs and SENDs */
     uint32_t held_polls;           /* for so many more the head is held back for that */
-    struct kedge_prng order;
+    struct base_prng order;
     /* From MODIFY. */
     uint8_t timeout, retry_cnt, rnr_retry;
 };
 
 struct soft_dct {
-    struct kedge_fab_dct base;
+    struct fab_dct base;
     struct soft_qp_shared *shared;
     struct soft_cq *cq;
     struct soft_srq *srq;
 };
 
-static inline struct soft_fab *soft_of(const struct kedge_fab *fab)
+static inline struct soft_fab *soft_of(const struct fab *fab)
 {
     return (struct soft_fab *)fab;
 }
@@ -247,8 +247,8 @@ int soft_reserve(const struct soft_fab *f, const void *at, size_t bytes);
 
 /* context.c */
 /* A context for this process, with the open lock held; what dead ones left is taken back. */
-struct kedge_errbuf;
-int soft_context_take(struct soft_fab *f, const uint8_t gid[16], struct kedge_errbuf *err);
+struct base_errbuf;
+int soft_context_take(struct soft_fab *f, const uint8_t gid[16], struct base_errbuf *err);
 /* Locks or unlocks a byte of the device file, without waiting. 0 or -errno. */
 int soft_lock_byte(int fd, off_t byte, bool lock);
 /* Whether the process of the context that `owner` names still lives, asked of the kernel. */
@@ -265,17 +265,17 @@ bool soft_watch_add(struct soft_fab *f, soft_owner owner);
 
 /* keys.c */
 /* Reads KEDGE_SOFT_KEYS (fabric.h). 0, or -EINVAL with a sentence. */
-int soft_keys_init(struct soft_keys *k, struct kedge_errbuf *err);
+int soft_keys_init(struct soft_keys *k, struct base_errbuf *err);
 /* The slot of a region that is gone, whose keys the next one has; -ENOENT: it has new ones. */
 int64_t soft_keys_next(struct soft_keys *k);
 void soft_keys_give(struct soft_keys *k, uint32_t index);
 
 /* mr.c */
-int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_mr_register(struct soft_fab *f, struct fab_ctl *ctl);
 /* 0, or -EINPROGRESS while some thread is inside. */
-int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_mr_deregister(struct soft_fab *f, struct fab_ctl *ctl);
 /* 0, or -EINPROGRESS while somebody is inside who was when it was first called. */
-int soft_mr_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_mr_fence(struct soft_fab *f, struct fab_ctl *ctl);
 /* Whether an SGE is our own memory, in this PD, in bounds. Between soft_hold() and soft_mr_leave()
  * it then stays. */
 bool soft_mr_is_local(const struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write);
@@ -289,7 +289,7 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
 void soft_map_sweep(struct soft_fab *f, bool all);
 
 /* Where an SGE of a request is in our own process. It is of a region of ours that is held. */
-static inline uint8_t *soft_local_at(const struct soft_fab *f, const struct kedge_fab_wr *wr, int i)
+static inline uint8_t *soft_local_at(const struct soft_fab *f, const struct fab_wr *wr, int i)
 {
     const struct ibv_sge *sge = &wr->sg_list[i];
     uint64_t shift =
@@ -328,7 +328,7 @@ void soft_mr_step_out(struct soft_qp *qp);
 
 /* So many bytes of the head are done, with its regions held, and the rest is for later: it steps
  * out. */
-void soft_mr_pause(struct soft_qp *qp, const struct kedge_fab_key *key, uint32_t moved);
+void soft_mr_pause(struct soft_qp *qp, const struct fab_key *key, uint32_t moved);
 /* Of a head that was paused, however it ended, there is nothing more to come. */
 void soft_mr_resign(struct soft_qp *qp);
 
@@ -357,17 +357,17 @@ enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SO
 /* Executes a request now, or a piece of it, or says what it waits for. dgid: the address handle's,
  * or NULL. One of more than SOFT_WHOLE bytes goes on, where qp->moved says, when it is called
  * again. */
-enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                               const uint64_t dgid[2], enum ibv_wc_status *status);
+enum soft_outcome soft_execute(struct soft_qp *qp, const struct fab_wr *wr, const uint64_t dgid[2],
+                               enum ibv_wc_status *status);
 /* pieces.c: of one that is longer than SOFT_WHOLE the next piece, its regions being held. */
-enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                     uint8_t *remote, uint32_t length, enum ibv_wc_status *status);
+enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr, uint8_t *remote,
+                                     uint32_t length, enum ibv_wc_status *status);
 /* Whether its time is over, if it has one; then *status. In the middle a READ may begin anew, while
  * of a WRITE a part is done. */
-bool soft_has_no_time(const struct soft_qp *qp, const struct kedge_fab_wr *wr,
+bool soft_has_no_time(const struct soft_qp *qp, const struct fab_wr *wr,
                       enum ibv_wc_status *status);
 /* exec.c: the remote side of a one-sided request: checked and carried out. */
-enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                  const struct soft_target *t, uint32_t length,
                                  enum ibv_wc_status *status);
 /* Breaks the peer's RC queue pair, whose owner learns of it at its next poll. */
@@ -379,16 +379,16 @@ static inline struct soft_pending *soft_pending_at(const struct soft_qp *qp, uin
     return &qp->pending[index & (qp->pending_room - 1)];
 }
 /* Reads KEDGE_SOFT_ORDER. 0, or -EINVAL with a sentence. */
-int soft_order_init(struct soft_order *order, struct kedge_errbuf *err);
+int soft_order_init(struct soft_order *order, struct base_errbuf *err);
 /* Of a new queue pair. */
 void soft_order_begin(struct soft_fab *f, struct soft_qp *qp);
 /* Whether a request that could be executed at once waits for others to overtake it. */
-bool soft_order_holds_back(struct soft_qp *qp, const struct kedge_fab_wr *wr);
+bool soft_order_holds_back(struct soft_qp *qp, const struct fab_wr *wr);
 /* Executes the last of those that wait, if it may overtake all of them. */
 void soft_order_overtake(struct soft_qp *qp);
 
 /* sendq.c */
-int soft_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
+int soft_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
 /* Goes on with what waits in the queue pair. */
 void soft_qp_progress(struct soft_qp *qp);
 /* The queue pair was found in ERR: flushes its queues, and tells who broke it. */
@@ -396,7 +396,7 @@ void soft_qp_flush(struct soft_qp *qp);
 
 /* deliver.c: SENDs and immediates into a peer's receive queue. */
 struct soft_message {
-    const struct kedge_fab_wr *wr;
+    const struct fab_wr *wr;
     uint32_t length;
     struct soft_arrival arrival; /* opcode, imm_data, wc_flags, src_qp; the rest is filled in */
     const uint64_t *grh_dgid;    /* UD: 40 bytes in front */
@@ -406,10 +406,8 @@ enum soft_outcome soft_deliver(struct soft_qp *qp, const struct soft_target *t,
                                struct soft_message *m, enum ibv_wc_status *status);
 
 /* recv.c: receive queues */
-int soft_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                   struct kedge_fab_recv_wr **bad);
-int soft_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                       struct kedge_fab_recv_wr **bad);
+int soft_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+int soft_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
 /* Flushes a broken queue pair's own receives. False: somebody is inside, try again. */
 bool soft_rq_flush(struct soft_fab *f, struct soft_qp *qp);
 /* The slot's index + 1, or -errno. */
@@ -425,13 +423,13 @@ void soft_unlock(pthread_mutex_t *lock);
 int soft_make_lock(_Atomic uint32_t *made, pthread_mutex_t *lock);
 
 /* cq.c */
-int soft_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
-bool soft_is_busy(const struct kedge_fab_cq *cq);
+int soft_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
+bool soft_is_busy(const struct fab_cq *cq);
 /* How much long requests may still move until the next poll is over: little, for the sake of short
  * ones, and more where there are none. */
 uint32_t soft_allowance(struct soft_cq *cq);
 /* A send's completion, on the CQ's own thread; freed: how many send slots are over with it. */
-void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
+void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed);
 /* The queue pair's head begins to wait: polls look at it from now on. The owning thread. */
 void soft_cq_await(struct soft_qp *qp);
@@ -443,12 +441,12 @@ bool soft_cq_append(struct soft_cq_shared *cq, const struct soft_arrival *a);
 bool soft_cq_is_full(struct soft_cq_shared *cq);
 
 /* chan.c */
-int soft_chan_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_chan_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_chan_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_chan_destroy(struct soft_fab *f, struct fab_ctl *ctl);
 /* Removes what dead contexts left in the directory. With the open lock held. */
 void soft_chan_clean(struct soft_fab *f);
-int soft_arm(struct kedge_fab_cq *cq, bool solicited_only);
-void soft_chan_drain(struct kedge_fab_chan *chan);
+int soft_arm(struct fab_cq *cq, bool solicited_only);
+void soft_chan_drain(struct fab_chan *chan);
 /* Wakes whoever waits for this CQ, if it is armed for that. */
 void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited);
 /* The same for our own, on its thread. */
@@ -464,26 +462,26 @@ void soft_cq_timer(struct soft_cq *cq);
 void soft_cq_look_again(struct soft_cq *cq);
 
 /* create.c */
-int soft_pd_alloc(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_pd_free(struct kedge_fab_ctl *ctl);
-int soft_ah_create(struct kedge_fab_ctl *ctl);
+int soft_pd_alloc(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_pd_free(struct fab_ctl *ctl);
+int soft_ah_create(struct fab_ctl *ctl);
 /* Whether this network takes an address: one that lacks what the device was opened with (its
  * service) gets nowhere, as in a fabric whose switches drop what is in no priority of theirs. */
-bool soft_serves(const struct kedge_fab_pd *pd, const struct ibv_ah_attr *address);
-int soft_ah_destroy(struct kedge_fab_ctl *ctl);
-int soft_cq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_cq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_srq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_srq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+bool soft_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address);
+int soft_ah_destroy(struct fab_ctl *ctl);
+int soft_cq_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_cq_destroy(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_srq_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_srq_destroy(struct soft_fab *f, struct fab_ctl *ctl);
 /* qp.c */
-int soft_qp_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_dct_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-int soft_dct_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_qp_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_qp_destroy(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_dct_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_dct_destroy(struct soft_fab *f, struct fab_ctl *ctl);
 
 /* control.c */
-void soft_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
-int soft_run(struct kedge_fab *fab);
+void soft_submit(struct fab *fab, struct fab_ctl *ctl);
+int soft_run(struct fab *fab);
 
 static inline uint32_t soft_power_of_two(uint32_t n)
 {

@@ -7,7 +7,7 @@
 #include "soft/soft.h"
 
 struct move {
-    uint8_t type;           /* enum kedge_fab_qp_type */
+    uint8_t type;           /* enum fab_qp_type */
     uint8_t from, to;       /* enum ibv_qp_state */
     int required, optional; /* enum ibv_qp_attr_mask, beside IBV_QP_STATE */
 };
@@ -19,20 +19,19 @@ struct move {
     (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
 
 static const struct move moves[] = {
-    {KEDGE_FAB_QP_RC, IBV_QPS_RESET, IBV_QPS_INIT,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
-    {KEDGE_FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0,
-     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
-    {KEDGE_FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
-    {KEDGE_FAB_QP_RC, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
-    {KEDGE_FAB_QP_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
-    {KEDGE_FAB_QP_UD, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+    {FAB_QP_RC, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
      0},
-    {KEDGE_FAB_QP_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
-    {KEDGE_FAB_QP_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY},
-    {KEDGE_FAB_QP_DCI, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT, 0},
-    {KEDGE_FAB_QP_DCI, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX | IBV_QP_AV},
-    {KEDGE_FAB_QP_DCI, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, IBV_QP_MIN_RNR_TIMER},
+    {FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
+    {FAB_QP_RC, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+    {FAB_QP_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+    {FAB_QP_UD, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {FAB_QP_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {FAB_QP_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY},
+    {FAB_QP_DCI, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT, 0},
+    {FAB_QP_DCI, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX | IBV_QP_AV},
+    {FAB_QP_DCI, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, IBV_QP_MIN_RNR_TIMER},
 };
 
 static bool is_allowed(uint8_t type, uint32_t from, uint32_t to, int mask)
@@ -100,7 +99,7 @@ static int to_reset(struct soft_fab *f, struct soft_qp *qp)
         return -EINPROGRESS;
     forget_queued(qp);
     atomic_store(&qp->shared->cause, 0); /* nor is the next life told why this one ended */
-    kedge_fab_events_purge(&f->events, &qp->base);
+    fab_events_purge(&f->events, &qp->base);
     return 0;
 }
 
@@ -123,7 +122,7 @@ void soft_qp_attend(struct soft_fab *f, struct soft_qp *qp)
     soft_cq_notify(f, ((struct soft_cq *)qp->base.recv_cq)->shared, true);
 }
 
-static bool values_are_sound(const struct soft_fab *f, const struct kedge_fab_pd *pd,
+static bool values_are_sound(const struct soft_fab *f, const struct fab_pd *pd,
                              const struct ibv_qp_attr *attr, int mask)
 {
     return (!(mask & IBV_QP_PORT) || attr->port_num == f->base.caps.port_num) &&

@@ -6,57 +6,57 @@
 
 #include "verbs/verbs.h"
 
-static int carry_out(void *of, struct kedge_fab_ctl *ctl)
+static int carry_out(void *of, struct fab_ctl *ctl)
 {
     struct verbs_fab *f = of;
     switch (ctl->kind) {
-    case KEDGE_FAB_ALLOC_PD:
+    case FAB_ALLOC_PD:
         return verbs_pd_alloc(f, ctl);
-    case KEDGE_FAB_FREE_PD:
+    case FAB_FREE_PD:
         return verbs_pd_free(ctl);
-    case KEDGE_FAB_REG_MR:
+    case FAB_REG_MR:
         return verbs_mr_register(ctl);
-    case KEDGE_FAB_DEREG_MR:
+    case FAB_DEREG_MR:
         return verbs_mr_deregister(ctl);
-    case KEDGE_FAB_CREATE_CHAN:
+    case FAB_CREATE_CHAN:
         return verbs_chan_create(f, ctl);
-    case KEDGE_FAB_DESTROY_CHAN:
+    case FAB_DESTROY_CHAN:
         return verbs_chan_destroy(ctl);
-    case KEDGE_FAB_CREATE_CQ:
+    case FAB_CREATE_CQ:
         return verbs_cq_create(f, ctl);
-    case KEDGE_FAB_DESTROY_CQ:
+    case FAB_DESTROY_CQ:
         return verbs_cq_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_SRQ:
+    case FAB_CREATE_SRQ:
         return verbs_srq_create(f, ctl);
-    case KEDGE_FAB_DESTROY_SRQ:
+    case FAB_DESTROY_SRQ:
         return verbs_srq_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_QP:
+    case FAB_CREATE_QP:
         return verbs_qp_create(f, ctl);
-    case KEDGE_FAB_MODIFY_QP:
+    case FAB_MODIFY_QP:
         return verbs_qp_modify(f, ctl);
-    case KEDGE_FAB_DESTROY_QP:
+    case FAB_DESTROY_QP:
         return verbs_qp_destroy(f, ctl);
-    case KEDGE_FAB_CREATE_AH:
+    case FAB_CREATE_AH:
         return verbs_ah_create(f, ctl);
-    case KEDGE_FAB_DESTROY_AH:
+    case FAB_DESTROY_AH:
         return verbs_ah_destroy(f, ctl);
-    case KEDGE_FAB_FENCE_MR:
+    case FAB_FENCE_MR:
         return 0; /* caps.deadlines is false: nobody can tell what has begun in the region */
-    case KEDGE_FAB_CREATE_DCT:
+    case FAB_CREATE_DCT:
         return verbs_dct_create(f, ctl);
-    case KEDGE_FAB_DESTROY_DCT:
+    case FAB_DESTROY_DCT:
         return verbs_dct_destroy(f, ctl);
-    case KEDGE_FAB_QUERY_PORT:
+    case FAB_QUERY_PORT:
         return verbs_port_query(f, ctl);
-    case KEDGE_FAB_QUERY_ADDRESS:
+    case FAB_QUERY_ADDRESS:
         return verbs_address_query(f, ctl);
-    case KEDGE_FAB_QUERY_CLOCK:
+    case FAB_QUERY_CLOCK:
         return verbs_clock_query(f, ctl);
     }
     return -EINVAL;
 }
 
-static void needs_qp(const struct kedge_fab_qp *q, struct verbs_needs *out)
+static void needs_qp(const struct fab_qp *q, struct verbs_needs *out)
 {
     out->own = q;
     out->with[0] = q->pd;
@@ -66,68 +66,68 @@ static void needs_qp(const struct kedge_fab_qp *q, struct verbs_needs *out)
 }
 
 /* An operation's objects are there until it is over, so that they may be looked into here. */
-void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out)
+void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
 {
     switch (ctl->kind) {
-    case KEDGE_FAB_ALLOC_PD:
-    case KEDGE_FAB_CREATE_CHAN:
-    case KEDGE_FAB_FENCE_MR:
-    case KEDGE_FAB_QUERY_PORT:
-    case KEDGE_FAB_QUERY_ADDRESS:
-    case KEDGE_FAB_QUERY_CLOCK:
+    case FAB_ALLOC_PD:
+    case FAB_CREATE_CHAN:
+    case FAB_FENCE_MR:
+    case FAB_QUERY_PORT:
+    case FAB_QUERY_ADDRESS:
+    case FAB_QUERY_CLOCK:
         break;
-    case KEDGE_FAB_FREE_PD:
-    case KEDGE_FAB_DESTROY_CHAN:
+    case FAB_FREE_PD:
+    case FAB_DESTROY_CHAN:
         out->own = ctl->pd.x; /* or chan.x: one union */
         break;
-    case KEDGE_FAB_REG_MR:
+    case FAB_REG_MR:
         out->with[0] = ctl->mr.pd;
         break;
-    case KEDGE_FAB_DEREG_MR:
+    case FAB_DEREG_MR:
         out->own = ctl->mr.x;
         out->with[0] = ctl->mr.x->pd;
         break;
-    case KEDGE_FAB_CREATE_CQ:
+    case FAB_CREATE_CQ:
         out->with[0] = ctl->cq.chan;
         break;
-    case KEDGE_FAB_DESTROY_CQ:
+    case FAB_DESTROY_CQ:
         out->own = ctl->cq.x;
         out->with[0] = ((const struct verbs_cq *)ctl->cq.x)->chan;
         break;
-    case KEDGE_FAB_CREATE_SRQ:
+    case FAB_CREATE_SRQ:
         out->with[0] = ctl->srq.pd;
         break;
-    case KEDGE_FAB_DESTROY_SRQ:
+    case FAB_DESTROY_SRQ:
         out->own = ctl->srq.x;
         out->with[0] = ctl->srq.x->pd;
         break;
-    case KEDGE_FAB_CREATE_QP:
+    case FAB_CREATE_QP:
         out->with[0] = ctl->qp.pd;
         out->with[1] = ctl->qp.send_cq;
         out->with[2] = ctl->qp.recv_cq;
         out->with[3] = ctl->qp.srq;
         break;
-    case KEDGE_FAB_MODIFY_QP:
+    case FAB_MODIFY_QP:
         needs_qp(ctl->modify.x, out);
         out->resolves = (ctl->modify.mask & IBV_QP_AV) != 0;
         break;
-    case KEDGE_FAB_DESTROY_QP:
+    case FAB_DESTROY_QP:
         needs_qp(ctl->qp.x, out);
         break;
-    case KEDGE_FAB_CREATE_AH:
+    case FAB_CREATE_AH:
         out->with[0] = ctl->ah.pd;
         out->resolves = true;
         break;
-    case KEDGE_FAB_DESTROY_AH:
+    case FAB_DESTROY_AH:
         out->own = ctl->ah.x;
         out->with[0] = ctl->ah.x->pd;
         break;
-    case KEDGE_FAB_CREATE_DCT:
+    case FAB_CREATE_DCT:
         out->with[0] = ctl->dct.pd;
         out->with[1] = ctl->dct.cq;
         out->with[2] = ctl->dct.srq;
         break;
-    case KEDGE_FAB_DESTROY_DCT:
+    case FAB_DESTROY_DCT:
         out->own = ctl->dct.x;
         out->with[0] = ctl->dct.x->pd;
         out->with[1] = ((const struct verbs_dct *)ctl->dct.x)->cq;

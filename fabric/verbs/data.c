@@ -33,7 +33,7 @@ static bool is_counted(const struct verbs_qp *q, uint32_t state)
     return state != IBV_QPS_ERR && verbs_failed_of(q->qpn) == 0;
 }
 
-static void count_posted(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
+static void count_posted(struct verbs_qp *q, const struct fab_wr *wr, int n)
 {
     for (; n > 0; n--, wr = wr->next) {
         q->posted++;
@@ -45,7 +45,7 @@ static void count_posted(struct verbs_qp *q, const struct kedge_fab_wr *wr, int 
 /* ---- sends ---- */
 
 /* rxe completes a datagram that is too long as if it had been sent. */
-static bool datagram_fits(const struct verbs_qp *q, const struct kedge_fab_wr *wr)
+static bool datagram_fits(const struct verbs_qp *q, const struct fab_wr *wr)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < wr->num_sge; i++)
@@ -53,8 +53,7 @@ static bool datagram_fits(const struct verbs_qp *q, const struct kedge_fab_wr *w
     return bytes <= q->base.pd->fab->caps.ud_payload;
 }
 
-static void translate_wr(const struct verbs_qp *q, const struct kedge_fab_wr *wr,
-                         struct ibv_send_wr *out)
+static void translate_wr(const struct verbs_qp *q, const struct fab_wr *wr, struct ibv_send_wr *out)
 {
     out->wr_id = wr->wr_id;
     out->next = NULL;
@@ -63,7 +62,7 @@ static void translate_wr(const struct verbs_qp *q, const struct kedge_fab_wr *wr
     out->opcode = wr->opcode;
     out->send_flags = wr->send_flags;
     out->imm_data = wr->imm_data;
-    if (q->base.type == KEDGE_FAB_QP_UD) {
+    if (q->base.type == FAB_QP_UD) {
         out->wr.ud.ah = ((const struct verbs_ah *)wr->ah)->ah;
         out->wr.ud.remote_qpn = wr->dest_qpn;
         out->wr.ud.remote_qkey = wr->qkey;
@@ -78,21 +77,21 @@ static void translate_wr(const struct verbs_qp *q, const struct kedge_fab_wr *wr
     }
 }
 
-bool verbs_is_late(const struct kedge_fab_wr *list)
+bool verbs_is_late(const struct fab_wr *list)
 {
     uint64_t first = UINT64_MAX;
-    for (const struct kedge_fab_wr *wr = list; wr != NULL; wr = wr->next)
+    for (const struct fab_wr *wr = list; wr != NULL; wr = wr->next)
         if (wr->key.not_after_ns != 0 && wr->key.not_after_ns < first &&
             wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
             first = wr->key.not_after_ns;
-    return first != UINT64_MAX && kedge_clock_ns() > first;
+    return first != UINT64_MAX && base_clock_ns() > first;
 }
 
 /* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. */
-static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
+static int post_chunk(struct verbs_qp *q, struct fab_wr **wr, bool counted)
 {
     struct ibv_send_wr chunk[VERBS_CHUNK], *bad = NULL;
-    struct kedge_fab_wr *first = *wr, *w = first;
+    struct fab_wr *first = *wr, *w = first;
     uint32_t room = counted ? room_in(q, VERBS_CHUNK) : UINT32_MAX;
     int n = 0, status = 0;
     for (; w != NULL && n < VERBS_CHUNK && status == 0; w = w->next) {
@@ -100,7 +99,7 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
             status = -ENOMEM;
             break;
         }
-        if (q->base.type == KEDGE_FAB_QP_UD && !datagram_fits(q, w)) {
+        if (q->base.type == FAB_QP_UD && !datagram_fits(q, w)) {
             status = -EINVAL;
             break;
         }
@@ -129,7 +128,7 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
 }
 
 /* One by one, so that the first that the device does not take is known. */
-static int post_dci_singly(struct verbs_qp *q, struct kedge_fab_wr **wr, int n, bool counted)
+static int post_dci_singly(struct verbs_qp *q, struct fab_wr **wr, int n, bool counted)
 {
     for (; n > 0; n--) {
         int status = verbs_dci_post(q, *wr, 1);
@@ -145,9 +144,9 @@ static int post_dci_singly(struct verbs_qp *q, struct kedge_fab_wr **wr, int n, 
 /* Likewise, for a DCI. libmlx5 takes the requests of one doorbell together or not at all, and does
  * not say which one it did not like: so what is not counted goes one by one, and what was refused
  * once more. */
-static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
+static int post_dci_chunk(struct verbs_qp *q, struct fab_wr **wr, bool counted)
 {
-    struct kedge_fab_wr *w = *wr;
+    struct fab_wr *w = *wr;
     uint32_t room = counted ? room_in(q, VERBS_CHUNK) : 1;
     int n = 0;
     for (; w != NULL && n < VERBS_CHUNK && (uint32_t)n < room; w = w->next)
@@ -163,7 +162,7 @@ static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool cou
     return 0;
 }
 
-int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+int verbs_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
     struct verbs_qp *q = (struct verbs_qp *)qp;
     uint32_t state = atomic_load_explicit(&q->state, memory_order_relaxed);
@@ -184,7 +183,7 @@ struct recv_chunk {
 };
 
 /* As many of a list as fit. */
-static void translate_receives(struct recv_chunk *c, struct kedge_fab_recv_wr *wr)
+static void translate_receives(struct recv_chunk *c, struct fab_recv_wr *wr)
 {
     c->n = 0;
     for (; wr != NULL && c->n < VERBS_CHUNK; wr = wr->next, c->n++) {
@@ -197,8 +196,8 @@ static void translate_receives(struct recv_chunk *c, struct kedge_fab_recv_wr *w
 }
 
 /* To the queue pair, or to the SRQ. */
-static int post_receives(struct ibv_qp *qp, struct ibv_srq *srq, struct kedge_fab_recv_wr *wr,
-                         struct kedge_fab_recv_wr **bad)
+static int post_receives(struct ibv_qp *qp, struct ibv_srq *srq, struct fab_recv_wr *wr,
+                         struct fab_recv_wr **bad)
 {
     while (wr != NULL) {
         struct recv_chunk c;
@@ -217,8 +216,7 @@ static int post_receives(struct ibv_qp *qp, struct ibv_srq *srq, struct kedge_fa
     return 0;
 }
 
-int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                    struct kedge_fab_recv_wr **bad)
+int verbs_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
     struct verbs_qp *q = (struct verbs_qp *)qp;
     if (atomic_load_explicit(&q->state, memory_order_relaxed) == IBV_QPS_RESET) {
@@ -228,8 +226,7 @@ int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
     return post_receives(q->qp, NULL, wr, bad);
 }
 
-int verbs_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                        struct kedge_fab_recv_wr **bad)
+int verbs_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
     return post_receives(NULL, ((struct verbs_srq *)srq)->srq, wr, bad);
 }
@@ -263,7 +260,7 @@ static bool note_completion(struct verbs_fab *f, const struct ibv_wc *wc, uint64
     return true;
 }
 
-int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+int verbs_poll(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     struct verbs_cq *c = (struct verbs_cq *)cq;
     if (atomic_load_explicit(&c->dead, memory_order_relaxed))
@@ -277,13 +274,13 @@ int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
     return got >= 0 ? kept : -EIO;
 }
 
-int verbs_arm(struct kedge_fab_cq *cq, bool solicited_only)
+int verbs_arm(struct fab_cq *cq, bool solicited_only)
 {
     struct verbs_cq *c = (struct verbs_cq *)cq;
     return c->chan != NULL ? -ibv_req_notify_cq(c->cq, solicited_only) : -EINVAL;
 }
 
-void verbs_chan_drain(struct kedge_fab_chan *chan)
+void verbs_chan_drain(struct fab_chan *chan)
 {
     struct ibv_comp_channel *c = ((struct verbs_chan *)chan)->chan;
     struct ibv_cq *cq;

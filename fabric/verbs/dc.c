@@ -43,18 +43,18 @@ struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
 }
 
 /* A DCT's number exists from the move to RTR on. 0 or an errno. */
-static int bring_up(struct verbs_fab *f, const struct kedge_fab_pd *in, struct ibv_qp *dct,
+static int bring_up(struct verbs_fab *f, const struct fab_pd *in, struct ibv_qp *dct,
                     unsigned access)
 {
-    const struct kedge_fab_caps *caps = &f->base.caps;
-    struct ibv_qp_attr init = kedge_fab_pd_init_attr(in);
+    const struct fab_caps *caps = &f->base.caps;
+    struct ibv_qp_attr init = fab_pd_init_attr(in);
     init.qp_access_flags = access;
     /* The peer of the address is itself: it says from which GID and port it answers, and in which
      * priority: READ responses go by what the target has, not by what their requests have. */
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                              .path_mtu = kedge_fab_pd_mtu(in),
+                              .path_mtu = fab_pd_mtu(in),
                               .min_rnr_timer = VERBS_DC_MIN_RNR_TIMER,
-                              .ah_attr = kedge_fab_pd_address(in, caps->gid, caps->lid)};
+                              .ah_attr = fab_pd_address(in, caps->gid, caps->lid)};
     int status = f->dc.calls.modify_qp(
         dct, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (status == 0)
@@ -63,7 +63,7 @@ static int bring_up(struct verbs_fab *f, const struct kedge_fab_pd *in, struct i
     return status;
 }
 
-struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct kedge_fab_pd *in, struct ibv_pd *pd,
+struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, struct ibv_pd *pd,
                               struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key, unsigned access)
 {
     struct ibv_qp_init_attr_ex ex = {.send_cq = cq,
@@ -86,11 +86,11 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct kedge_fab_pd *in
     return NULL;
 }
 
-int verbs_dci_modify(struct verbs_fab *f, const struct kedge_fab_pd *pd, struct ibv_qp *dci,
+int verbs_dci_modify(struct verbs_fab *f, const struct fab_pd *pd, struct ibv_qp *dci,
                      struct ibv_qp_attr *attr, int mask)
 {
     if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && f->dc.dci_av) {
-        attr->ah_attr = kedge_fab_pd_address(pd, f->base.caps.gid, f->base.caps.lid);
+        attr->ah_attr = fab_pd_address(pd, f->base.caps.gid, f->base.caps.lid);
         mask |= IBV_QP_AV;
     } else if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR &&
                pd->service.service_level != 0) {
@@ -107,9 +107,9 @@ static void use_all(struct verbs_dct *d, bool use)
     atomic_fetch_add(&d->srq->users, step);
 }
 
-int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_dct_create(struct verbs_fab *f, struct fab_ctl *ctl)
 {
-    if (!(f->base.caps.transports & KEDGE_FAB_DC))
+    if (!(f->base.caps.transports & FAB_DC))
         return -EOPNOTSUPP;
     if (ctl->dct.srq == NULL || ctl->dct.cq == NULL)
         return -EINVAL;
@@ -126,14 +126,13 @@ int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         free(d);
         return status;
     }
-    d->base =
-        (struct kedge_fab_dct){.pd = ctl->dct.pd, .dctn = d->qp->qp_num, .dc_key = ctl->dct.dc_key};
+    d->base = (struct fab_dct){.pd = ctl->dct.pd, .dctn = d->qp->qp_num, .dc_key = ctl->dct.dc_key};
     use_all(d, true);
     ctl->dct.x = &d->base;
     return 0;
 }
 
-int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_dct_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_dct *d = (struct verbs_dct *)ctl->dct.x;
     int status = -f->dc.calls.destroy_qp(d->qp);
@@ -144,7 +143,7 @@ int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 
 /* ---- posting ---- */
 
-static bool build_wr(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
+static bool build_wr(struct ibv_qp_ex *qp, const struct fab_wr *wr)
 {
     qp->wr_id = wr->wr_id;
     qp->wr_flags = wr->send_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
@@ -177,13 +176,13 @@ static bool build_wr(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
 
 /* One target's requests are in one stream, which the device keeps in order. Which other targets
  * are in it does not matter. */
-static uint16_t stream_of(uint8_t log_streams, const struct kedge_fab_wr *wr)
+static uint16_t stream_of(uint8_t log_streams, const struct fab_wr *wr)
 {
     uint32_t hash = (((const struct verbs_ah *)wr->ah)->hash ^ wr->dest_qpn) * 2654435761u;
     return (uint16_t)(1 + (hash >> (32 - log_streams)));
 }
 
-static void set_address(struct verbs_qp *q, const struct kedge_fab_wr *wr)
+static void set_address(struct verbs_qp *q, const struct fab_wr *wr)
 {
     struct ibv_ah *ah = ((const struct verbs_ah *)wr->ah)->ah;
     if (q->log_streams != 0)
@@ -193,7 +192,7 @@ static void set_address(struct verbs_qp *q, const struct kedge_fab_wr *wr)
         mlx5dv_wr_set_dc_addr(q->dv, ah, wr->dest_qpn, wr->dc_key);
 }
 
-static void set_data(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
+static void set_data(struct ibv_qp_ex *qp, const struct fab_wr *wr)
 {
     const struct ibv_sge *s = wr->sg_list;
     struct ibv_data_buf part[VERBS_DC_SGE];
@@ -209,9 +208,9 @@ static void set_data(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
     }
 }
 
-int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
+int verbs_dci_post(struct verbs_qp *q, const struct fab_wr *wr, int n)
 {
-    const struct kedge_fab_wr *list = wr;
+    const struct fab_wr *list = wr;
     int status = 0;
     ibv_wr_start(q->ex);
     for (; n > 0; n--, wr = wr->next) {

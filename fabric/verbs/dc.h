@@ -7,7 +7,7 @@
  * through pointers.
  *
  * libmlx5 is looked for when a device is opened, not linked: without it, or on another device,
- * caps.transports lacks KEDGE_FAB_DC, and caps.dc_why says why. */
+ * caps.transports lacks FAB_DC, and caps.dc_why says why. */
 #ifndef VERBS_DC_H
 #define VERBS_DC_H
 
@@ -76,17 +76,17 @@ struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd,
 /* in, pd: the domain that it is in, whose service it has. */
 /* A DCI's change of state, at RTR with the service level that it is to have, as UCX does it: 0 or
  * an errno. Blocks. */
-int verbs_dci_modify(struct verbs_fab *f, const struct kedge_fab_pd *pd, struct ibv_qp *dci,
+int verbs_dci_modify(struct verbs_fab *f, const struct fab_pd *pd, struct ibv_qp *dci,
                      struct ibv_qp_attr *attr, int mask);
 /* A DCT that can be sent to, with its number; NULL and errno. Blocks. */
-struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct kedge_fab_pd *in, struct ibv_pd *pd,
+struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, struct ibv_pd *pd,
                               struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key,
                               unsigned access);
 /* Control operations, on a worker. */
-int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_dct_create(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_dct_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
 /* The posting thread: the first n requests of a list with one doorbell, or none of them and
  * -errno. */
-int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n);
+int verbs_dci_post(struct verbs_qp *q, const struct fab_wr *wr, int n);
 
 #endif

@@ -95,7 +95,7 @@ static int make_dci(struct verbs_fab *f, struct probe *p)
 static int bring_dci_to_rtr(struct verbs_fab *f, struct probe *p)
 {
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = f->base.caps.mtu};
-    const struct kedge_fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
+    const struct fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
     f->dc.dci_av = true;
     int status = verbs_dci_modify(f, &in, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
     if (status != EINVAL || f->base.caps.service.service_level != 0)
@@ -108,7 +108,7 @@ static int bring_dci_to_rtr(struct verbs_fab *f, struct probe *p)
 static int bring_up_dci(struct verbs_fab *f, struct probe *p)
 {
     const struct verbs_calls *c = &f->dc.calls;
-    struct ibv_qp_attr init = kedge_fab_init_attr(&f->base);
+    struct ibv_qp_attr init = fab_init_attr(&f->base);
     struct ibv_qp_attr rts = {
         .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
     int status = c->modify_qp(p->dci, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
@@ -134,9 +134,9 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
 
 static int make_dct(struct verbs_fab *f, struct probe *p)
 {
-    const struct kedge_fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
+    const struct fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
     errno = 0;
-    p->dct = verbs_dct_make(f, &in, p->pd, p->cq, p->srq, 1, kedge_fab_remote_access(&f->base));
+    p->dct = verbs_dct_make(f, &in, p->pd, p->cq, p->srq, 1, fab_remote_access(&f->base));
     return p->dct != NULL ? 0 : refuse_dc(f, "to create a DCT, or to move it to RTR", why_not());
 }
 
@@ -156,7 +156,7 @@ static void free_all(const struct verbs_calls *c, struct probe *p)
 
 void verbs_dc_probe(struct verbs_fab *f)
 {
-    struct kedge_fab_caps *caps = &f->base.caps;
+    struct fab_caps *caps = &f->base.caps;
     struct probe p = {.max_inline = caps->max_inline, .max_rd_atomic = caps->max_rd_atomic};
     if (!f->dc.calls.dv_is_supported(f->context->device)) {
         snprintf(caps->dc_why, sizeof caps->dc_why,
@@ -173,7 +173,7 @@ void verbs_dc_probe(struct verbs_fab *f)
     free_all(&f->dc.calls, &p);
     if (status != 0)
         return;
-    caps->transports |= KEDGE_FAB_DC;
+    caps->transports |= FAB_DC;
     caps->dci_streams = f->dc.log_streams != 0;
     caps->max_inline = p.max_inline;
     caps->max_rd_atomic = p.max_rd_atomic;

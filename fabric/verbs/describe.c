@@ -22,7 +22,7 @@ static void read_driver(const char *device, char out[static 32])
     snprintf(out, 32, "%.31s", slash != NULL ? slash + 1 : target);
 }
 
-void verbs_describe_driver(struct kedge_fab_candidate *out)
+void verbs_describe_driver(struct fab_candidate *out)
 {
     read_driver(out->device, out->driver);
 }
@@ -31,7 +31,7 @@ void verbs_describe_driver(struct kedge_fab_candidate *out)
  * libmlx4 and librxe take the request from the completion itself; libirdma and libbnxt_re take the
  * oldest of which they have said nothing yet. ConnectX from 5 on can place the data of WRITEs in
  * the order in which packets come (out-of-order data placement, for adaptive routing). */
-void verbs_describe_errors(const char *device, bool is_rxe, struct kedge_fab_caps *caps)
+void verbs_describe_errors(const char *device, bool is_rxe, struct fab_caps *caps)
 {
     char driver[32] = "";
     read_driver(device, driver);
@@ -40,7 +40,7 @@ void verbs_describe_errors(const char *device, bool is_rxe, struct kedge_fab_cap
     caps->writes_in_order = strcmp(driver, "mlx5_core") != 0;
 }
 
-void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fab_candidate *out)
+void verbs_describe_device(const struct ibv_device_attr *device, struct fab_candidate *out)
 {
     snprintf(out->firmware, sizeof out->firmware, "%s", device->fw_ver);
     out->vendor_id = device->vendor_id;
@@ -49,7 +49,7 @@ void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fa
         snprintf(out->driver, sizeof out->driver, "rdma_rxe");
 }
 
-void verbs_describe_port(const struct ibv_port_attr *port, struct kedge_fab_candidate *out)
+void verbs_describe_port(const struct ibv_port_attr *port, struct fab_candidate *out)
 {
     char path[160];
     snprintf(out->link_layer, sizeof out->link_layer, "%s",
@@ -79,7 +79,7 @@ int verbs_describe_numa_node(const char *ibdev_path)
     return node >= 0 && node < 4096 ? (int)node : -1;
 }
 
-void verbs_describe_gid(const struct ibv_gid_entry *entry, struct kedge_fab_candidate *out)
+void verbs_describe_gid(const struct ibv_gid_entry *entry, struct fab_candidate *out)
 {
     out->gid_index = (int)entry->gid_index;
     memcpy(out->gid, entry->gid.raw, 16);

@@ -6,13 +6,13 @@
 #include "fabric/devices.h"
 
 /* Each fills its part of *out, whose device is set; a port's needs the port as well. */
-void verbs_describe_driver(struct kedge_fab_candidate *out);
+void verbs_describe_driver(struct fab_candidate *out);
 /* names_culprit and writes_in_order. */
-void verbs_describe_errors(const char *device, bool is_rxe, struct kedge_fab_caps *caps);
-void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fab_candidate *out);
-void verbs_describe_port(const struct ibv_port_attr *port, struct kedge_fab_candidate *out);
+void verbs_describe_errors(const char *device, bool is_rxe, struct fab_caps *caps);
+void verbs_describe_device(const struct ibv_device_attr *device, struct fab_candidate *out);
+void verbs_describe_port(const struct ibv_port_attr *port, struct fab_candidate *out);
 /* Of the device in sysfs; -1: it says none. */
 int verbs_describe_numa_node(const char *ibdev_path);
-void verbs_describe_gid(const struct ibv_gid_entry *entry, struct kedge_fab_candidate *out);
+void verbs_describe_gid(const struct ibv_gid_entry *entry, struct fab_candidate *out);
 
 #endif

@@ -27,12 +27,12 @@ static uint32_t positive_u32(int value)
     return value > 0 ? (uint32_t)value : 0;
 }
 
-static enum ibv_mtu usable_mtu(const struct ibv_port_attr *p, const struct kedge_fab_service *s)
+static enum ibv_mtu usable_mtu(const struct ibv_port_attr *p, const struct fab_service *s)
 {
     return s->mtu != 0 && s->mtu < p->active_mtu ? s->mtu : p->active_mtu;
 }
 
-int verbs_port_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_port_query(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct ibv_port_attr port;
     int status = -ibv_query_port(f->context, f->base.caps.port_num, &port);
@@ -63,7 +63,7 @@ static uint64_t rate_of(const struct ibv_port_attr *p)
  * Ethernet nobody says it, and the kernel's connection manager takes 16 (268 ms). */
 enum { LIFETIME_IB = 18, LIFETIME_ETHERNET = 16, LIFETIME_MOST = 31 };
 
-static uint64_t time_wait_ns(const struct kedge_fab_caps *caps, const struct ibv_device_attr *d)
+static uint64_t time_wait_ns(const struct fab_caps *caps, const struct ibv_device_attr *d)
 {
     const uint8_t delay =
         d->local_ca_ack_delay < LIFETIME_MOST ? d->local_ca_ack_delay : LIFETIME_MOST;
@@ -71,14 +71,14 @@ static uint64_t time_wait_ns(const struct kedge_fab_caps *caps, const struct ibv
            (4096ull << delay);
 }
 
-static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
+static void read_caps(struct fab_caps *caps, const struct verbs_choice *c,
                       const struct ibv_device_attr *d, uint32_t max_inline,
-                      const struct kedge_fab_service *service)
+                      const struct fab_service *service)
 {
     const struct ibv_port_attr *p = &c->port_attr;
     uint32_t sge_rd = positive_u32(d->max_sge_rd);
-    *caps = (struct kedge_fab_caps){
-        .transports = KEDGE_FAB_RC | KEDGE_FAB_UD,
+    *caps = (struct fab_caps){
+        .transports = FAB_RC | FAB_UD,
         .max_qp = positive_u32(d->max_qp),
         .max_qp_wr = positive_u32(d->max_qp_wr),
         .max_sge = least_u32(positive_u32(d->max_sge), sge_rd != 0 ? sge_rd : UINT32_MAX),
@@ -104,7 +104,7 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
          * the kernel's own time, which is the processor's. */
         .timeout_stretch = 4,
         .port_rate = rate_of(p),
-        .slack_ns = 10 * KEDGE_NS_PER_MS,
+        .slack_ns = 10 * BASE_NS_PER_MS,
         .service = *service,
         .numa_node = verbs_describe_numa_node(c->context->device->ibdev_path),
         .comp_vectors =
@@ -139,11 +139,11 @@ static void tear_down(struct verbs_fab *f)
     for (int i = 0; i < VERBS_QPN_PAGE; i++)
         free(atomic_load(&f->qpn_page[i]));
     verbs_pool_fini(&f->pool);
-    kedge_fab_events_fini(&f->events);
+    fab_events_fini(&f->events);
     free(f);
 }
 
-static int verbs_close(struct kedge_fab *fab)
+static int verbs_close(struct fab *fab)
 {
     struct verbs_fab *f = verbs_of(fab);
     int status = verbs_threads_stop(f);
@@ -152,32 +152,32 @@ static int verbs_close(struct kedge_fab *fab)
     return status;
 }
 
-static void verbs_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void verbs_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     verbs_pool_submit(&verbs_of(fab)->pool, ctl);
 }
 
-static int verbs_run(struct kedge_fab *fab)
+static int verbs_run(struct fab *fab)
 {
     return verbs_pool_run(&verbs_of(fab)->pool);
 }
 
-static int verbs_ctl_fd(const struct kedge_fab *fab)
+static int verbs_ctl_fd(const struct fab *fab)
 {
     return verbs_of(fab)->pool.over_efd;
 }
 
-static int verbs_event_fd(const struct kedge_fab *fab)
+static int verbs_event_fd(const struct fab *fab)
 {
     return verbs_of(fab)->events.efd;
 }
 
-static int verbs_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+static int verbs_get_event(struct fab *fab, struct fab_event *out)
 {
-    return kedge_fab_events_pop(&verbs_of(fab)->events, out);
+    return fab_events_pop(&verbs_of(fab)->events, out);
 }
 
-static const struct kedge_fab_ops verbs_ops = {
+static const struct fab_ops verbs_ops = {
     .name = "verbs",
     .close = verbs_close,
     .submit = verbs_submit,
@@ -195,32 +195,32 @@ static const struct kedge_fab_ops verbs_ops = {
 };
 
 /* What drivers would take and send into nowhere, or refuse for each queue pair without a word. */
-static int check_service(const struct verbs_choice *c, const struct kedge_fab_service *s,
-                         const char *name, struct kedge_errbuf *err)
+static int check_service(const struct verbs_choice *c, const struct fab_service *s,
+                         const char *name, struct base_errbuf *err)
 {
     const bool ethernet = c->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
     __be16 pkey = 0;
     if (ethernet && s->service_level > MOST_PRIORITY)
-        return kedge_err(err, -EINVAL,
-                         "%s: on Ethernet the service level is a priority, 0 to %d: lower "
-                         "service_level in [fabric]",
-                         name, MOST_PRIORITY);
+        return base_err(err, -EINVAL,
+                        "%s: on Ethernet the service level is a priority, 0 to %d: lower "
+                        "service_level in [fabric]",
+                        name, MOST_PRIORITY);
     if (s->pkey_index >= c->port_attr.pkey_tbl_len)
-        return kedge_err(err, -EINVAL,
-                         "%s: port %u has %u P_Keys, and none with index %u: set pkey_index in "
-                         "[fabric] to one of /sys/class/infiniband/%s/ports/%u/pkeys/",
-                         name, c->port, c->port_attr.pkey_tbl_len, s->pkey_index, name, c->port);
+        return base_err(err, -EINVAL,
+                        "%s: port %u has %u P_Keys, and none with index %u: set pkey_index in "
+                        "[fabric] to one of /sys/class/infiniband/%s/ports/%u/pkeys/",
+                        name, c->port, c->port_attr.pkey_tbl_len, s->pkey_index, name, c->port);
     if (ibv_query_pkey(c->context, c->port, s->pkey_index, &pkey) == 0 && be16toh(pkey) == 0)
-        return kedge_err(err, -EINVAL,
-                         "%s: the P_Key with index %u of port %u is empty: have the subnet manager "
-                         "put this port into the partition, or set pkey_index in [fabric] to one "
-                         "of /sys/class/infiniband/%s/ports/%u/pkeys/ that is not 0x0000",
-                         name, s->pkey_index, c->port, name, c->port);
+        return base_err(err, -EINVAL,
+                        "%s: the P_Key with index %u of port %u is empty: have the subnet manager "
+                        "put this port into the partition, or set pkey_index in [fabric] to one "
+                        "of /sys/class/infiniband/%s/ports/%u/pkeys/ that is not 0x0000",
+                        name, s->pkey_index, c->port, name, c->port);
     return 0;
 }
 
 static int start_device(struct verbs_fab *f, const struct verbs_choice *c,
-                        const struct kedge_fab_service *service, struct kedge_errbuf *err)
+                        const struct fab_service *service, struct base_errbuf *err)
 {
     const char *name = ibv_get_device_name(c->context->device);
     struct ibv_device_attr device;
@@ -230,14 +230,13 @@ static int start_device(struct verbs_fab *f, const struct verbs_choice *c,
         return status;
     status = -ibv_query_device(c->context, &device);
     if (status != 0)
-        return kedge_err(err, status, "%s does not say what it can do: %s", name,
-                         strerror(-status));
+        return base_err(err, status, "%s does not say what it can do: %s", name, strerror(-status));
     status = verbs_probe_inline(c->context, &max_inline);
     if (status != 0)
-        return kedge_err(err, status,
-                         "%s cannot create a queue pair: %s (raise LimitMEMLOCK? has another "
-                         "program taken them all? see `rdma resource`)",
-                         name, strerror(-status));
+        return base_err(err, status,
+                        "%s cannot create a queue pair: %s (raise LimitMEMLOCK? has another "
+                        "program taken them all? see `rdma resource`)",
+                        name, strerror(-status));
     f->rxe = device.vendor_id == VERBS_RXE_VENDOR;
     read_caps(&f->base.caps, c, &device, max_inline, service);
     verbs_describe_errors(name, f->rxe, &f->base.caps);
@@ -249,25 +248,24 @@ static int start_device(struct verbs_fab *f, const struct verbs_choice *c,
     if (status == 0)
         status = verbs_threads_start(f);
     if (status != 0)
-        return kedge_err(err, status, "%s: %s (raise LimitNOFILE?)", name, strerror(-status));
+        return base_err(err, status, "%s: %s (raise LimitNOFILE?)", name, strerror(-status));
     return 0;
 }
 
-static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
-                      struct kedge_errbuf *err)
+static int verbs_open(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err)
 {
     struct verbs_choice choice;
     struct verbs_fab *f = calloc(1, sizeof *f);
     if (f == NULL)
-        return kedge_err(err, -ENOMEM, "verbs: out of memory");
+        return base_err(err, -ENOMEM, "verbs: out of memory");
     f->base.ops = &verbs_ops;
     f->stop_efd = -1;
     verbs_calls_init(&f->dc);
     f->dc.wanted_streams = attr->dci_streams;
-    int status = verbs_control_init(f), events = kedge_fab_events_init(&f->events);
+    int status = verbs_control_init(f), events = fab_events_init(&f->events);
     status = status != 0 ? status : events; /* both are ended in any case */
     if (status != 0)
-        (void)kedge_err(err, status, "verbs: %s (raise LimitNOFILE?)", strerror(-status));
+        (void)base_err(err, status, "verbs: %s (raise LimitNOFILE?)", strerror(-status));
     else
         status = verbs_select(attr, &choice, err);
     if (status == 0) {
@@ -283,4 +281,4 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
     return 0;
 }
 
-const struct kedge_fab_provider kedge_fab_verbs = {.name = "verbs", .open = verbs_open};
+const struct fab_provider fab_verbs = {.name = "verbs", .open = verbs_open};

@@ -19,7 +19,7 @@ void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
     case IBV_EVENT_CQ_ERR:
         cq = e->element.cq->cq_context;
         atomic_store(&cq->dead, true);
-        kedge_fab_events_push(&f->events, e->event_type, &cq->base);
+        fab_events_push(&f->events, e->event_type, &cq->base);
         break;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
@@ -29,16 +29,16 @@ void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-        /* A DCT has none, and is no kedge_fab_qp. */
-        kedge_fab_events_push(&f->events, e->event_type, e->element.qp->qp_context);
+        /* A DCT has none, and is no fab_qp. */
+        fab_events_push(&f->events, e->event_type, e->element.qp->qp_context);
         break;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
-        kedge_fab_events_push(&f->events, e->event_type, e->element.srq->srq_context);
+        fab_events_push(&f->events, e->event_type, e->element.srq->srq_context);
         break;
     default: /* or of objects that we do not make */
-        if (kedge_fab_event_is_of_device(e->event_type) && is_ours(f, e))
-            kedge_fab_events_push(&f->events, e->event_type, NULL);
+        if (fab_event_is_of_device(e->event_type) && is_ours(f, e))
+            fab_events_push(&f->events, e->event_type, NULL);
         break;
     }
 }
@@ -52,7 +52,7 @@ bool verbs_events_take(struct verbs_fab *f)
     }
     if (errno == EAGAIN || errno == EINTR)
         return true;
-    kedge_fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL); /* the driver is gone */
+    fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL); /* the driver is gone */
     return false;
 }
 
@@ -69,6 +69,6 @@ bool verbs_events_removed(struct verbs_fab *f)
 {
     if (f->node == 0 || verbs_events_node(f->context) == f->node)
         return false;
-    kedge_fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL);
+    fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL);
     return true;
 }

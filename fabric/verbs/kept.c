@@ -39,7 +39,7 @@ int verbs_kept_poll(struct verbs_cq *c, int n, struct ibv_wc *wc)
     return more >= 0 ? got + more : more;
 }
 
-void verbs_kept_purge(struct kedge_fab_cq *cq, uint32_t qpn)
+void verbs_kept_purge(struct fab_cq *cq, uint32_t qpn)
 {
     struct verbs_cq *c = (struct verbs_cq *)cq;
     struct ibv_wc wc;

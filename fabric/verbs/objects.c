@@ -14,18 +14,18 @@ static int call_failure(void)
     return errno != 0 ? -errno : -ENOMEM;
 }
 
-static struct ibv_pd *pd_of(const struct kedge_fab_pd *pd)
+static struct ibv_pd *pd_of(const struct fab_pd *pd)
 {
     return ((const struct verbs_pd *)pd)->pd;
 }
 
-static void use_pd(struct kedge_fab_pd *pd, bool use)
+static void use_pd(struct fab_pd *pd, bool use)
 {
     struct verbs_pd *p = (struct verbs_pd *)pd;
     atomic_fetch_add(&p->users, use ? 1 : UINT32_MAX);
 }
 
-int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_pd_alloc(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_pd *p = calloc(1, sizeof *p);
     if (p == NULL)
@@ -43,15 +43,15 @@ int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int verbs_pd_free(struct kedge_fab_ctl *ctl)
+int verbs_pd_free(struct fab_ctl *ctl)
 {
     struct verbs_pd *p = (struct verbs_pd *)ctl->pd.x;
     return p->users != 0 ? -EBUSY : -ibv_dealloc_pd(p->pd);
 }
 
-int verbs_mr_register(struct kedge_fab_ctl *ctl)
+int verbs_mr_register(struct fab_ctl *ctl)
 {
-    const struct kedge_fab_mem *mem = ctl->mr.mem;
+    const struct fab_mem *mem = ctl->mr.mem;
     if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
         ctl->mr.length > mem->size - ctl->mr.offset)
         return -EINVAL;
@@ -69,17 +69,17 @@ int verbs_mr_register(struct kedge_fab_ctl *ctl)
         free(m);
         return status;
     }
-    m->base = (struct kedge_fab_mr){.pd = ctl->mr.pd,
-                                    .lkey = m->mr->lkey,
-                                    .rkey = m->mr->rkey,
-                                    .addr = iova,
-                                    .length = ctl->mr.length};
+    m->base = (struct fab_mr){.pd = ctl->mr.pd,
+                              .lkey = m->mr->lkey,
+                              .rkey = m->mr->rkey,
+                              .addr = iova,
+                              .length = ctl->mr.length};
     use_pd(ctl->mr.pd, true);
     ctl->mr.x = &m->base;
     return 0;
 }
 
-int verbs_mr_deregister(struct kedge_fab_ctl *ctl)
+int verbs_mr_deregister(struct fab_ctl *ctl)
 {
     struct verbs_mr *m = (struct verbs_mr *)ctl->mr.x;
     int status = -ibv_dereg_mr(m->mr);
@@ -88,7 +88,7 @@ int verbs_mr_deregister(struct kedge_fab_ctl *ctl)
     return status;
 }
 
-int verbs_chan_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_chan_create(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_chan *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -107,18 +107,18 @@ int verbs_chan_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         free(c);
         return status;
     }
-    c->base = (struct kedge_fab_chan){.fab = &f->base, .fd = c->chan->fd};
+    c->base = (struct fab_chan){.fab = &f->base, .fd = c->chan->fd};
     ctl->chan.x = &c->base;
     return 0;
 }
 
-int verbs_chan_destroy(struct kedge_fab_ctl *ctl)
+int verbs_chan_destroy(struct fab_ctl *ctl)
 {
     struct verbs_chan *c = (struct verbs_chan *)ctl->chan.x;
     return c->users != 0 ? -EBUSY : -ibv_destroy_comp_channel(c->chan);
 }
 
-int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_cq_create(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_chan *chan = (struct verbs_chan *)ctl->cq.chan;
     if (ctl->cq.cqe == 0 || ctl->cq.cqe > f->base.caps.max_cqe ||
@@ -135,8 +135,7 @@ int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         free(c);
         return status;
     }
-    c->base =
-        (struct kedge_fab_cq){.fab = &f->base, .cqe = (uint32_t)c->cq->cqe, .user = ctl->cq.user};
+    c->base = (struct fab_cq){.fab = &f->base, .cqe = (uint32_t)c->cq->cqe, .user = ctl->cq.user};
     if (f->rxe && verbs_kept_init(c) != 0) {
         (void)ibv_destroy_cq(c->cq);
         free(c);
@@ -150,7 +149,7 @@ int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_cq_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_cq *c = (struct verbs_cq *)ctl->cq.x;
     if (c->users != 0)
@@ -161,11 +160,11 @@ int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     verbs_kept_fini(c);
     if (c->chan != NULL)
         atomic_fetch_sub(&c->chan->users, 1);
-    kedge_fab_events_purge(&f->events, &c->base);
+    fab_events_purge(&f->events, &c->base);
     return 0;
 }
 
-int verbs_srq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_srq_create(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct ibv_srq_attr room;
     if (ctl->srq.max_wr == 0 || ctl->srq.max_wr > f->base.caps.max_srq_wr)
@@ -185,13 +184,13 @@ int verbs_srq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     uint32_t max_wr = attr.attr.max_wr; /* rxe leaves it as it was asked for */
     if (ibv_query_srq(s->srq, &room) == 0 && room.max_wr > max_wr)
         max_wr = room.max_wr;
-    s->base = (struct kedge_fab_srq){.pd = ctl->srq.pd, .max_wr = max_wr};
+    s->base = (struct fab_srq){.pd = ctl->srq.pd, .max_wr = max_wr};
     use_pd(ctl->srq.pd, true);
     ctl->srq.x = &s->base;
     return 0;
 }
 
-int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_srq_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_srq *s = (struct verbs_srq *)ctl->srq.x;
     if (s->users != 0)
@@ -200,7 +199,7 @@ int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     if (status != 0)
         return status;
     use_pd(s->base.pd, false);
-    kedge_fab_events_purge(&f->events, &s->base);
+    fab_events_purge(&f->events, &s->base);
     return 0;
 }
 
@@ -213,7 +212,7 @@ static uint32_t hash_of(const struct ibv_ah_attr *attr)
     return hash;
 }
 
-int verbs_ah_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_ah_create(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     if (!f->base.caps.is_ethernet && ctl->ah.attr.dlid == 0)
         return -EINVAL; /* which InfiniBand would send to nobody */
@@ -235,7 +234,7 @@ int verbs_ah_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int verbs_ah_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_ah_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_ah *a = (struct verbs_ah *)ctl->ah.x;
     int status = -f->dc.calls.destroy_ah(a->ah);

@@ -7,23 +7,23 @@
 #include <unistd.h>
 
 /* +1 for what makes an object, -1 for what frees one. */
-static int balance_of(enum kedge_fab_ctl_kind kind)
+static int balance_of(enum fab_ctl_kind kind)
 {
     switch (kind) {
-    case KEDGE_FAB_ALLOC_PD:
-    case KEDGE_FAB_REG_MR:
-    case KEDGE_FAB_CREATE_CHAN:
-    case KEDGE_FAB_CREATE_CQ:
-    case KEDGE_FAB_CREATE_SRQ:
-    case KEDGE_FAB_CREATE_QP:
-    case KEDGE_FAB_CREATE_DCT:
-    case KEDGE_FAB_CREATE_AH:
+    case FAB_ALLOC_PD:
+    case FAB_REG_MR:
+    case FAB_CREATE_CHAN:
+    case FAB_CREATE_CQ:
+    case FAB_CREATE_SRQ:
+    case FAB_CREATE_QP:
+    case FAB_CREATE_DCT:
+    case FAB_CREATE_AH:
         return 1;
-    case KEDGE_FAB_MODIFY_QP:
-    case KEDGE_FAB_FENCE_MR:
-    case KEDGE_FAB_QUERY_PORT:
-    case KEDGE_FAB_QUERY_ADDRESS:
-    case KEDGE_FAB_QUERY_CLOCK:
+    case FAB_MODIFY_QP:
+    case FAB_FENCE_MR:
+    case FAB_QUERY_PORT:
+    case FAB_QUERY_ADDRESS:
+    case FAB_QUERY_CLOCK:
         return 0;
     default:
         return -1;
@@ -73,7 +73,7 @@ static bool needs_collide(const struct verbs_needs *a, const struct verbs_needs 
            (b->own != NULL && needs_object(a, b->own));
 }
 
-static struct verbs_needs needs_of(const struct verbs_pool *p, const struct kedge_fab_ctl *ctl)
+static struct verbs_needs needs_of(const struct verbs_pool *p, const struct fab_ctl *ctl)
 {
     struct verbs_needs n = {.own = NULL};
     p->needs(ctl, &n);
@@ -84,7 +84,7 @@ static struct verbs_needs needs_of(const struct verbs_pool *p, const struct kedg
 static bool collides_with(const struct verbs_pool *p, const struct verbs_needs *n,
                           const struct verbs_queue *q)
 {
-    for (const struct kedge_fab_ctl *ctl = q->first; ctl != NULL; ctl = ctl->next) {
+    for (const struct fab_ctl *ctl = q->first; ctl != NULL; ctl = ctl->next) {
         struct verbs_needs other = needs_of(p, ctl);
         if (needs_collide(n, &other))
             return true;
@@ -109,13 +109,13 @@ static bool may_begin(const struct verbs_pool *p, const struct verbs_needs *n,
 /* Takes out the first operation that may begin, or NULL when there is none for now. What stands in
  * `before` and is needed too is of earlier: no later operation is put there (queue_op()). With the
  * lock held. */
-static struct kedge_fab_ctl *take_from(struct verbs_pool *p, struct verbs_queue *q,
-                                       const struct verbs_queue *before, struct verbs_needs *needs)
+static struct fab_ctl *take_from(struct verbs_pool *p, struct verbs_queue *q,
+                                 const struct verbs_queue *before, struct verbs_needs *needs)
 {
     struct verbs_needs seen[VERBS_LOOKAHEAD];
-    struct kedge_fab_ctl **link = &q->first;
+    struct fab_ctl **link = &q->first;
     for (int i = 0; i < VERBS_LOOKAHEAD && *link != NULL; i++) {
-        struct kedge_fab_ctl *ctl = *link;
+        struct fab_ctl *ctl = *link;
         seen[i] = needs_of(p, ctl);
         if (!may_begin(p, &seen[i], seen, i) ||
             (before != NULL && collides_with(p, &seen[i], before))) {
@@ -132,18 +132,18 @@ static struct kedge_fab_ctl *take_from(struct verbs_pool *p, struct verbs_queue 
     return NULL;
 }
 
-static struct kedge_fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *needs)
+static struct fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *needs)
 {
     if (p->paused)
         return NULL;
-    struct kedge_fab_ctl *ctl = take_from(p, &p->todo, NULL, needs);
+    struct fab_ctl *ctl = take_from(p, &p->todo, NULL, needs);
     return ctl != NULL ? ctl : take_from(p, &p->resolving_todo, &p->todo, needs);
 }
 
 /* ---- the workers ---- */
 
 /* With the lock held. */
-static void append_op(struct verbs_queue *q, struct kedge_fab_ctl *ctl)
+static void append_op(struct verbs_queue *q, struct fab_ctl *ctl)
 {
     ctl->next = NULL;
     *q->end = ctl;
@@ -151,7 +151,7 @@ static void append_op(struct verbs_queue *q, struct kedge_fab_ctl *ctl)
 }
 
 /* To its queue. With the lock held. */
-static void queue_op(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
+static void queue_op(struct verbs_pool *p, struct fab_ctl *ctl)
 {
     struct verbs_needs n = needs_of(p, ctl);
     bool waits = n.resolves || collides_with(p, &n, &p->resolving_todo);
@@ -182,7 +182,7 @@ static void *run_worker(void *arg)
     struct verbs_needs needs;
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
-        struct kedge_fab_ctl *ctl = take_one(p, &needs);
+        struct fab_ctl *ctl = take_one(p, &needs);
         if (ctl == NULL) {
             pthread_cond_wait(&p->work, &p->lock);
             continue;
@@ -233,7 +233,7 @@ int verbs_pool_start(struct verbs_pool *p)
 
 /* ---- the control thread ---- */
 
-void verbs_pool_submit(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
+void verbs_pool_submit(struct verbs_pool *p, struct fab_ctl *ctl)
 {
     pthread_mutex_lock(&p->lock);
     queue_op(p, ctl);
@@ -249,10 +249,10 @@ int verbs_pool_run(struct verbs_pool *p)
         /* It was not signalled. */
     }
     pthread_mutex_lock(&p->lock);
-    struct kedge_fab_ctl *list = p->over.first;
+    struct fab_ctl *list = p->over.first;
     clear_queue(&p->over);
     pthread_mutex_unlock(&p->lock);
-    for (struct kedge_fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
+    for (struct fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
         if (ctl->status == 0 && balance_of(ctl->kind) < 0)
@@ -266,7 +266,7 @@ int verbs_pool_run(struct verbs_pool *p)
 /* With the lock held. */
 static void cancel_queue(struct verbs_pool *p, struct verbs_queue *q)
 {
-    for (struct kedge_fab_ctl *ctl = q->first, *next; ctl != NULL; ctl = next) {
+    for (struct fab_ctl *ctl = q->first, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->status = -ECANCELED;
         append_op(&p->over, ctl);

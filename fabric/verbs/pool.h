@@ -24,20 +24,20 @@ enum {
 
 /* The objects of an operation. */
 struct verbs_needs {
-    const void *own;                 /* what it changes or frees; NULL for one that creates */
-    const void *with[VERBS_NEEDS];   /* what has to stay as it is meanwhile; the rest NULL */
-    bool resolves;                   /* it may wait for a neighbour */
-    const struct kedge_fab_ctl *ctl; /* the pool's: the operation */
+    const void *own;               /* what it changes or frees; NULL for one that creates */
+    const void *with[VERBS_NEEDS]; /* what has to stay as it is meanwhile; the rest NULL */
+    bool resolves;                 /* it may wait for a neighbour */
+    const struct fab_ctl *ctl;     /* the pool's: the operation */
 };
 
 struct verbs_queue {
-    struct kedge_fab_ctl *first, **end;
+    struct fab_ctl *first, **end;
 };
 
 struct verbs_pool {
     /* Carries out an operation, and what it needs; of any worker, without the lock. */
-    int (*carry_out)(void *of, struct kedge_fab_ctl *ctl);
-    void (*needs)(const struct kedge_fab_ctl *ctl, struct verbs_needs *out);
+    int (*carry_out)(void *of, struct fab_ctl *ctl);
+    void (*needs)(const struct fab_ctl *ctl, struct verbs_needs *out);
     void *of;
     int over_efd; /* readable when something is over */
     pthread_t thread[VERBS_WORKERS];
@@ -59,7 +59,7 @@ void verbs_pool_fini(struct verbs_pool *p);
 /* 0 or -errno, and no thread runs. */
 int verbs_pool_start(struct verbs_pool *p);
 /* Any thread. */
-void verbs_pool_submit(struct verbs_pool *p, struct kedge_fab_ctl *ctl);
+void verbs_pool_submit(struct verbs_pool *p, struct fab_ctl *ctl);
 /* The control thread: calls back for what is over, in the order of completion. Frees the objects
  * that were destroyed, so that what the control thread holds stays valid between two runs. */
 int verbs_pool_run(struct verbs_pool *p);

@@ -22,7 +22,7 @@ static int make_qpn(struct verbs_fab *f, uint32_t qpn)
     return 0;
 }
 
-static int check_caps(const struct kedge_fab_caps *caps, const struct kedge_fab_qp_cap *cap)
+static int check_caps(const struct fab_caps *caps, const struct fab_qp_cap *cap)
 {
     return cap->send_wr > caps->max_qp_wr || cap->recv_wr > caps->max_qp_wr ||
                    cap->send_sge > caps->max_sge || cap->recv_sge > caps->max_sge ||
@@ -64,10 +64,10 @@ static void forget_completions(const struct verbs_qp *q)
         verbs_kept_purge(q->base.recv_cq, q->base.qpn);
 }
 
-static int create_qp(struct verbs_fab *f, struct kedge_fab_ctl *ctl, struct ibv_qp_init_attr *attr,
+static int create_qp(struct verbs_fab *f, struct fab_ctl *ctl, struct ibv_qp_init_attr *attr,
                      struct verbs_qp **out)
 {
-    bool dci = ctl->qp.type == KEDGE_FAB_QP_DCI;
+    bool dci = ctl->qp.type == FAB_QP_DCI;
     struct ibv_pd *pd = ((struct verbs_pd *)ctl->qp.pd)->pd;
     errno = 0;
     struct ibv_qp *made = dci ? verbs_dci_make(f, pd, attr) : ibv_create_qp(pd, attr);
@@ -96,18 +96,18 @@ static void read_recv_room(struct verbs_qp *q)
 {
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
-    if (q->base.srq == NULL && q->base.type != KEDGE_FAB_QP_DCI &&
+    if (q->base.srq == NULL && q->base.type != FAB_QP_DCI &&
         ibv_query_qp(q->qp, &attr, IBV_QP_CAP, &init) == 0 &&
         init.cap.max_recv_wr > q->base.cap.recv_wr)
         q->base.cap.recv_wr = init.cap.max_recv_wr;
 }
 
-int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_qp_create(struct verbs_fab *f, struct fab_ctl *ctl)
 {
-    const struct kedge_fab_qp_cap *cap = &ctl->qp.cap;
+    const struct fab_qp_cap *cap = &ctl->qp.cap;
     struct verbs_srq *srq = (struct verbs_srq *)ctl->qp.srq;
     struct verbs_qp *q = NULL;
-    if (ctl->qp.type == KEDGE_FAB_QP_DCI && !(f->base.caps.transports & KEDGE_FAB_DC))
+    if (ctl->qp.type == FAB_QP_DCI && !(f->base.caps.transports & FAB_DC))
         return -EOPNOTSUPP;
     int status = check_caps(&f->base.caps, cap);
     if (status != 0)
@@ -120,8 +120,7 @@ int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
                                             .max_send_sge = cap->send_sge,
                                             .max_recv_sge = cap->recv_sge,
                                             .max_inline_data = cap->inline_bytes},
-                                    .qp_type =
-                                        ctl->qp.type == KEDGE_FAB_QP_RC ? IBV_QPT_RC : IBV_QPT_UD};
+                                    .qp_type = ctl->qp.type == FAB_QP_RC ? IBV_QPT_RC : IBV_QPT_UD};
     status = create_qp(f, ctl, &attr, &q);
     if (status != 0)
         return status;
@@ -131,18 +130,18 @@ int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         free(q);
         return status;
     }
-    q->base = (struct kedge_fab_qp){.pd = ctl->qp.pd,
-                                    .type = ctl->qp.type,
-                                    .qpn = q->qp->qp_num,
-                                    .send_cq = ctl->qp.send_cq,
-                                    .recv_cq = ctl->qp.recv_cq,
-                                    .srq = ctl->qp.srq,
-                                    .cap = {.send_wr = attr.cap.max_send_wr,
-                                            .recv_wr = attr.cap.max_recv_wr,
-                                            .send_sge = attr.cap.max_send_sge,
-                                            .recv_sge = attr.cap.max_recv_sge,
-                                            .inline_bytes = attr.cap.max_inline_data},
-                                    .user = ctl->qp.user};
+    q->base = (struct fab_qp){.pd = ctl->qp.pd,
+                              .type = ctl->qp.type,
+                              .qpn = q->qp->qp_num,
+                              .send_cq = ctl->qp.send_cq,
+                              .recv_cq = ctl->qp.recv_cq,
+                              .srq = ctl->qp.srq,
+                              .cap = {.send_wr = attr.cap.max_send_wr,
+                                      .recv_wr = attr.cap.max_recv_wr,
+                                      .send_sge = attr.cap.max_send_sge,
+                                      .recv_sge = attr.cap.max_recv_sge,
+                                      .inline_bytes = attr.cap.max_inline_data},
+                              .user = ctl->qp.user};
     read_recv_room(q);
     q->qpn = verbs_qpn_find(f, q->base.qpn);
     atomic_store(&q->state, IBV_QPS_RESET);
@@ -178,14 +177,14 @@ static void choose_flow_label(struct ibv_ah_attr *address, uint32_t own, uint32_
 
 static int change_qp(struct verbs_fab *f, struct verbs_qp *q, struct ibv_qp_attr *attr, int mask)
 {
-    if (q->base.type == KEDGE_FAB_QP_DCI)
+    if (q->base.type == FAB_QP_DCI)
         return -verbs_dci_modify(f, q->base.pd, q->qp, attr, mask);
     if ((mask & IBV_QP_AV) && f->base.caps.is_ethernet)
         choose_flow_label(&attr->ah_attr, q->base.qpn, attr->dest_qp_num);
     return -f->dc.calls.modify_qp(q->qp, attr, mask);
 }
 
-int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_qp_modify(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->modify.x;
     struct ibv_qp_attr attr = ctl->modify.attr;
@@ -199,13 +198,13 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET) {
         forget_completions(q);
         begin_life(f, q);
-        kedge_fab_events_purge(&f->events, &q->base);
+        fab_events_purge(&f->events, &q->base);
     }
     atomic_store(&q->state, ctl->modify.attr.qp_state);
     return 0;
 }
 
-int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_qp_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->qp.x;
     int status = -f->dc.calls.destroy_qp(q->qp);
@@ -213,11 +212,11 @@ int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         return status;
     forget_completions(q);
     use_all(q, false);
-    kedge_fab_events_purge(&f->events, &q->base);
+    fab_events_purge(&f->events, &q->base);
     return 0;
 }
 
-enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp)
+enum ibv_qp_state verbs_qp_state(const struct fab_qp *qp)
 {
     const struct verbs_qp *q = (const struct verbs_qp *)qp;
     enum ibv_qp_state set = (enum ibv_qp_state)atomic_load(&q->state);
@@ -225,8 +224,7 @@ enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp)
     struct ibv_qp_attr attr;
     if (set == IBV_QPS_RESET || set == IBV_QPS_INIT || set == IBV_QPS_ERR)
         return set; /* no peer and no request moves it out of these */
-    if (qp->type != KEDGE_FAB_QP_UD && q->log_streams == 0 &&
-        (verbs_failed_of(q->qpn) & VERBS_BROKEN))
+    if (qp->type != FAB_QP_UD && q->log_streams == 0 && (verbs_failed_of(q->qpn) & VERBS_BROKEN))
         return IBV_QPS_ERR; /* with streams others go on first */
     const struct verbs_calls *calls = &verbs_of(qp->pd->fab)->dc.calls;
     return calls->query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;

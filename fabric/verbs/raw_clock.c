@@ -33,27 +33,27 @@ void verbs_clock_describe(struct verbs_fab *f)
 }
 
 /* The counter itself comes in the nanoseconds' place, with no seconds. */
-static int read_once(struct verbs_fab *f, struct kedge_fab_clock *out)
+static int read_once(struct verbs_fab *f, struct fab_clock *out)
 {
     struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
-    out->before_ns = kedge_clock_ns();
+    out->before_ns = base_clock_ns();
     const int status = ibv_query_rt_values_ex(f->context, &values);
-    out->after_ns = kedge_clock_ns();
+    out->after_ns = base_clock_ns();
     if (status != 0)
         return status > 0 ? -status : status;
     if (!(values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK))
         return -EOPNOTSUPP;
     out->ticks =
-        (uint64_t)values.raw_clock.tv_sec * KEDGE_NS_PER_S + (uint64_t)values.raw_clock.tv_nsec;
+        (uint64_t)values.raw_clock.tv_sec * BASE_NS_PER_S + (uint64_t)values.raw_clock.tv_nsec;
     out->ticks &= (1ull << out->bits) - 1;
     return 0;
 }
 
 /* Of a few tries the one that took least: its reader may have stood still in the others. */
-int verbs_clock_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_clock_query(struct verbs_fab *f, struct fab_ctl *ctl)
 {
-    struct kedge_fab_clock clock = {.hz = f->clock_hz, .bits = f->clock_bits};
-    struct kedge_fab_clock best = {.after_ns = UINT64_MAX};
+    struct fab_clock clock = {.hz = f->clock_hz, .bits = f->clock_bits};
+    struct fab_clock best = {.after_ns = UINT64_MAX};
     int status = clock.hz == 0 ? -EOPNOTSUPP : 0;
     for (int i = 0; status == 0 && i < TRIES; i++) {
         status = read_once(f, &clock);

@@ -21,12 +21,12 @@ enum { MAX_GIDS = 1024, MAX_REASONS = 400 };
 enum worth { USELESS, LINK_LOCAL, ROUTED };
 
 struct walk {
-    const struct kedge_fab_open_attr *attr;
-    struct kedge_fab_devices *list; /* or NULL: nobody wants to see it */
-    struct verbs_choice choice;     /* its context is NULL until something does */
-    char chosen[80];                /* "mlx5_0, port 1" */
-    char reasons[MAX_REASONS];      /* why the devices that were looked at did not do */
-    int status;                     /* of the last reason */
+    const struct fab_open_attr *attr;
+    struct fab_devices *list;   /* or NULL: nobody wants to see it */
+    struct verbs_choice choice; /* its context is NULL until something does */
+    char chosen[80];            /* "mlx5_0, port 1" */
+    char reasons[MAX_REASONS];  /* why the devices that were looked at did not do */
+    int status;                 /* of the last reason */
 };
 
 static const uint8_t no_gid[16];
@@ -38,12 +38,12 @@ static void add_reason(struct walk *w, int status, const char *device, const cha
     w->status = status;
 }
 
-static void add_candidate(struct walk *w, const struct kedge_fab_candidate *c)
+static void add_candidate(struct walk *w, const struct fab_candidate *c)
 {
-    struct kedge_fab_devices *list = w->list;
+    struct fab_devices *list = w->list;
     if (list == NULL)
         return;
-    struct kedge_fab_candidate *more = realloc(list->item, (list->count + 1) * sizeof *more);
+    struct fab_candidate *more = realloc(list->item, (list->count + 1) * sizeof *more);
     if (more == NULL) {
         list->incomplete = true;
         return;
@@ -53,14 +53,14 @@ static void add_candidate(struct walk *w, const struct kedge_fab_candidate *c)
 }
 
 /* A device or a port that is of no use as a whole; c is the part of it that is known. */
-static void pass_over(struct walk *w, struct kedge_fab_candidate *c, int status)
+static void pass_over(struct walk *w, struct fab_candidate *c, int status)
 {
     add_reason(w, status, c->device, c->why);
     add_candidate(w, c);
 }
 
 /* A device or port that nobody asked for is no reason for a failure. */
-static void not_asked_for(struct walk *w, struct kedge_fab_candidate *c, const char *instead)
+static void not_asked_for(struct walk *w, struct fab_candidate *c, const char *instead)
 {
     snprintf(c->why, sizeof c->why, "the configuration asks for %.80s", instead);
     add_candidate(w, c);
@@ -70,7 +70,7 @@ static void not_asked_for(struct walk *w, struct kedge_fab_candidate *c, const c
  * ------------------------------------------------------------------------------------------------
  */
 
-static enum worth judge_gid(const struct kedge_fab_open_attr *attr, const struct ibv_gid_entry *e,
+static enum worth judge_gid(const struct fab_open_attr *attr, const struct ibv_gid_entry *e,
                             bool ethernet, char *why, size_t size)
 {
     bool wanted = memcmp(attr->gid, no_gid, sizeof no_gid) != 0;
@@ -99,11 +99,11 @@ static enum worth judge_gid(const struct kedge_fab_open_attr *attr, const struct
 static void not_the_best(const struct walk *w, const struct verbs_choice *best, bool same_port,
                          char *why, size_t size)
 {
-    char text[KEDGE_GID_TEXT];
+    char text[BASE_GID_TEXT];
     if (w->choice.context != NULL && !same_port)
         snprintf(why, size, "%s does, and comes first", w->chosen);
     else
-        snprintf(why, size, "%s of the same port comes first", kedge_gid_format(best->gid, text));
+        snprintf(why, size, "%s of the same port comes first", base_gid_format(best->gid, text));
 }
 
 static ssize_t gids_of_port(struct verbs_choice *c, struct ibv_gid_entry *entries)
@@ -116,7 +116,7 @@ static ssize_t gids_of_port(struct verbs_choice *c, struct ibv_gid_entry *entrie
 }
 
 /* A port that is up and has GIDs: its best one is the choice, unless there is one already. */
-static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fab_candidate *base,
+static void look_at_gids(struct walk *w, struct verbs_choice *c, struct fab_candidate *base,
                          const struct ibv_gid_entry *entry, ssize_t count)
 {
     enum worth best = USELESS;
@@ -138,7 +138,7 @@ static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fa
         snprintf(w->chosen, sizeof w->chosen, "%.60s, port %u", base->device, base->port);
     }
     for (ssize_t i = 0; i < count && w->list != NULL; i++) {
-        struct kedge_fab_candidate one = *base;
+        struct fab_candidate one = *base;
         verbs_describe_gid(&entry[i], &one);
         enum worth it = judge_gid(w->attr, &entry[i], ethernet, one.why, sizeof one.why);
         one.chosen = chosen && i == best_at;
@@ -152,13 +152,13 @@ static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fa
     }
     if (best != USELESS)
         return;
-    char wanted[KEDGE_GID_TEXT];
+    char wanted[BASE_GID_TEXT];
     bool asked = memcmp(w->attr->gid, no_gid, sizeof no_gid) != 0;
     if (asked)
         snprintf(why, sizeof why,
                  "port %u has no %sGID %s (set `gid` in [fabric] to one that `rdmactl doctor` "
                  "lists, or to :: for the first that does)",
-                 c->port, ethernet ? "RoCE v2 " : "", kedge_gid_format(w->attr->gid, wanted));
+                 c->port, ethernet ? "RoCE v2 " : "", base_gid_format(w->attr->gid, wanted));
     else
         snprintf(
             why, sizeof why,
@@ -180,10 +180,10 @@ static const char *port_advice(const struct ibv_port_attr *p)
     return "is its cable in?";
 }
 
-static void look_at_port(struct walk *w, struct verbs_choice *c,
-                         const struct kedge_fab_candidate *base, struct ibv_gid_entry *entries)
+static void look_at_port(struct walk *w, struct verbs_choice *c, const struct fab_candidate *base,
+                         struct ibv_gid_entry *entries)
 {
-    struct kedge_fab_candidate port = *base;
+    struct fab_candidate port = *base;
     char instead[32];
     port.port = c->port;
     if (ibv_query_port(c->context, c->port, &c->port_attr) != 0) {
@@ -214,7 +214,7 @@ static void look_at_port(struct walk *w, struct verbs_choice *c,
 
 /* Keeps the context in the choice, or closes it. */
 static void look_at_open_device(struct walk *w, struct ibv_context *context,
-                                struct kedge_fab_candidate *base)
+                                struct fab_candidate *base)
 {
     struct ibv_device_attr device;
     struct ibv_gid_entry *entries = calloc(MAX_GIDS, sizeof *entries);
@@ -249,7 +249,7 @@ static void look_at_open_device(struct walk *w, struct ibv_context *context,
 
 static void look_at_device(struct walk *w, struct ibv_device *device)
 {
-    struct kedge_fab_candidate base = {.gid_index = -1};
+    struct fab_candidate base = {.gid_index = -1};
     snprintf(base.device, sizeof base.device, "%s", ibv_get_device_name(device));
     verbs_describe_driver(&base);
     if (w->attr->device != NULL && strcmp(w->attr->device, base.device) != 0) {
@@ -302,7 +302,7 @@ static bool is_among(struct ibv_device **devices, const char *name)
 }
 
 /* 0, and the choice is made. */
-static int walk_devices(struct walk *w, struct kedge_errbuf *err)
+static int walk_devices(struct walk *w, struct base_errbuf *err)
 {
     char names[200];
     int count = 0;
@@ -311,9 +311,9 @@ static int walk_devices(struct walk *w, struct kedge_errbuf *err)
     if (devices == NULL || count == 0) {
         if (devices != NULL)
             ibv_free_device_list(devices);
-        return kedge_err(err, -ENODEV,
-                         "there is no RDMA device on this host (load its driver; without an RNIC, "
-                         "SoftRoCE: `modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NIC`)");
+        return base_err(err, -ENODEV,
+                        "there is no RDMA device on this host (load its driver; without an RNIC, "
+                        "SoftRoCE: `modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NIC`)");
     }
     list_names(devices, names, sizeof names);
     for (int i = 0; i < count && (w->list != NULL || w->choice.context == NULL); i++)
@@ -321,17 +321,17 @@ static int walk_devices(struct walk *w, struct kedge_errbuf *err)
     bool found = w->attr->device == NULL || is_among(devices, w->attr->device);
     ibv_free_device_list(devices);
     if (!found)
-        return kedge_err(err, -ENODEV,
-                         "there is no RDMA device called %.60s (set `device` in [fabric]); there "
-                         "are: %s",
-                         w->attr->device, names);
+        return base_err(err, -ENODEV,
+                        "there is no RDMA device called %.60s (set `device` in [fabric]); there "
+                        "are: %s",
+                        w->attr->device, names);
     if (w->choice.context == NULL)
-        return kedge_err(err, w->status, "no RDMA port can be used: %s", w->reasons);
+        return base_err(err, w->status, "no RDMA port can be used: %s", w->reasons);
     return 0;
 }
 
-int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *out,
-                 struct kedge_errbuf *err)
+int verbs_select(const struct fab_open_attr *attr, struct verbs_choice *out,
+                 struct base_errbuf *err)
 {
     struct walk w = {.attr = attr};
     int status = walk_devices(&w, err);
@@ -340,10 +340,10 @@ int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *ou
     return status;
 }
 
-int kedge_fab_devices_list(const struct kedge_fab_open_attr *attr, struct kedge_fab_devices *out,
-                           struct kedge_errbuf *err)
+int fab_devices_list(const struct fab_open_attr *attr, struct fab_devices *out,
+                     struct base_errbuf *err)
 {
-    *out = (struct kedge_fab_devices){0};
+    *out = (struct fab_devices){0};
     struct walk w = {.attr = attr, .list = out};
     int status = walk_devices(&w, err);
     if (status == 0)
@@ -355,11 +355,11 @@ int kedge_fab_devices_list(const struct kedge_fab_open_attr *attr, struct kedge_
  * ------------------------------------------------------------------------------------------------
  */
 
-int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+int verbs_address_query(struct verbs_fab *f, struct fab_ctl *ctl)
 {
-    const struct kedge_fab_open_attr attr = {0};
+    const struct fab_open_attr attr = {0};
     struct verbs_choice c = {.context = f->context, .port = f->base.caps.port_num};
-    struct kedge_fab_own_address *now = &ctl->address.now;
+    struct fab_own_address *now = &ctl->address.now;
     const bool may_choose = memcmp(f->wanted_gid, no_gid, sizeof no_gid) == 0;
     enum worth best = USELESS;
     char why[8];
@@ -367,8 +367,8 @@ int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     if (status != 0)
         return -status;
     const bool ethernet = c.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-    *now = (struct kedge_fab_own_address){.active = c.port_attr.state == IBV_PORT_ACTIVE,
-                                          .lid = ethernet ? 0 : c.port_attr.lid};
+    *now = (struct fab_own_address){.active = c.port_attr.state == IBV_PORT_ACTIVE,
+                                    .lid = ethernet ? 0 : c.port_attr.lid};
     struct ibv_gid_entry *entry = calloc(MAX_GIDS, sizeof *entry);
     const ssize_t count = entry != NULL ? gids_of_port(&c, entry) : -ENOMEM;
     for (ssize_t i = 0; i < count; i++) {
@@ -388,8 +388,8 @@ int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return count < 0 ? (int)count : 0;
 }
 
-void kedge_fab_devices_fini(struct kedge_fab_devices *devices)
+void fab_devices_fini(struct fab_devices *devices)
 {
     free(devices->item);
-    *devices = (struct kedge_fab_devices){0};
+    *devices = (struct fab_devices){0};
 }

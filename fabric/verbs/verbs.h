@@ -3,7 +3,7 @@
  * other. The one home of libibverbs.
  *
  * Threads: lanes post and poll. The provider's own: workers, which carry out control operations
- * (pool.h), and one that hears the device, and keeps its asynchronous events. kedge_fab_run(), on
+ * (pool.h), and one that hears the device, and keeps its asynchronous events. fab_run(), on
  * the caller's control thread, hands back what is over, and is where objects are freed. */
 #ifndef VERBS_VERBS_H
 #define VERBS_VERBS_H
@@ -17,7 +17,7 @@
 #include "verbs/dc.h"
 #include "verbs/pool.h"
 
-struct kedge_errbuf;
+struct base_errbuf;
 
 enum {
     VERBS_QPN_PAGE = 4096, /* queue pair numbers have 24 bits: 4096 pages of 4096 */
@@ -55,7 +55,7 @@ static inline uint32_t verbs_completed_of(const struct verbs_qpn *n)
 }
 
 struct verbs_fab {
-    struct kedge_fab base;
+    struct fab base;
     struct ibv_context *context;
     struct verbs_dc dc;
     struct verbs_pool pool;
@@ -67,7 +67,7 @@ struct verbs_fab {
     bool rxe;               /* the device is SoftRoCE's, which has ways of its own */
     uint8_t clock_bits;     /* of its free-running clock, */
     uint64_t clock_hz;      /* and its rate; 0: it has none */
-    struct kedge_fab_events events;
+    struct fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
     _Atomic uint64_t epoch; /* the last one given to a number; 40 bits are enough */
 };
@@ -75,24 +75,24 @@ struct verbs_fab {
 /* `users` of every object: counted by the workers. Whoever frees one needs it for itself alone, so
  * that nobody begins to use it between the check and the end. */
 struct verbs_pd {
-    struct kedge_fab_pd base;
+    struct fab_pd base;
     struct ibv_pd *pd;
     _Atomic uint32_t users;
 };
 
 struct verbs_mr {
-    struct kedge_fab_mr base;
+    struct fab_mr base;
     struct ibv_mr *mr;
 };
 
 struct verbs_chan {
-    struct kedge_fab_chan base;
+    struct fab_chan base;
     struct ibv_comp_channel *chan;
     _Atomic uint32_t users;
 };
 
 struct verbs_cq {
-    struct kedge_fab_cq base;
+    struct fab_cq base;
     struct ibv_cq *cq;
     struct verbs_fab *fab;
     struct verbs_chan *chan; /* or NULL */
@@ -105,19 +105,19 @@ struct verbs_cq {
 };
 
 struct verbs_srq {
-    struct kedge_fab_srq base;
+    struct fab_srq base;
     struct ibv_srq *srq;
     _Atomic uint32_t users;
 };
 
 struct verbs_ah {
-    struct kedge_fab_ah base;
+    struct fab_ah base;
     struct ibv_ah *ah;
     uint32_t hash; /* of the GID and LID that it leads to */
 };
 
 struct verbs_dct {
-    struct kedge_fab_dct base;
+    struct fab_dct base;
     struct ibv_qp *qp;
     struct verbs_cq *cq;
     struct verbs_srq *srq;
@@ -126,7 +126,7 @@ struct verbs_dct {
 /* The send queue is counted here, because devices differ: rxe gives a slot back when a request was
  * executed, mlx5 when its completion was polled, which is what fabric.h says. */
 struct verbs_qp {
-    struct kedge_fab_qp base;
+    struct fab_qp base;
     struct ibv_qp *qp;
     struct ibv_qp_ex *ex;    /* of a DCI, else NULL */
     struct mlx5dv_qp_ex *dv; /* likewise */
@@ -140,7 +140,7 @@ struct verbs_qp {
     uint32_t mark[];        /* `posted` after each signalled request */
 };
 
-static inline struct verbs_fab *verbs_of(const struct kedge_fab *fab)
+static inline struct verbs_fab *verbs_of(const struct fab *fab)
 {
     return (struct verbs_fab *)fab;
 }
@@ -154,13 +154,13 @@ static inline struct verbs_qpn *verbs_qpn_find(struct verbs_fab *f, uint32_t qpn
 }
 
 /* device.c: on a worker. 0 or -errno. */
-int verbs_port_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_port_query(struct verbs_fab *f, struct fab_ctl *ctl);
 
 /* raw_clock.c: once, when the device is opened. */
 void verbs_clock_describe(struct verbs_fab *f);
 /* On a worker. 0 or -errno; -EOPNOTSUPP: the device, or its driver, has none that can
  * be read. */
-int verbs_clock_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_clock_query(struct verbs_fab *f, struct fab_ctl *ctl);
 
 /* select.c */
 struct verbs_choice {
@@ -172,41 +172,41 @@ struct verbs_choice {
 };
 /* Finds the device, port and GID that attr names, or the first that can be used. -ENODEV, -ENOENT,
  * -ENETDOWN, -EACCES; the sentence names what there is. Blocks. */
-int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *out,
-                 struct kedge_errbuf *err);
-/* On a worker: KEDGE_FAB_QUERY_ADDRESS of the open device. */
-int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_select(const struct fab_open_attr *attr, struct verbs_choice *out,
+                 struct base_errbuf *err);
+/* On a worker: FAB_QUERY_ADDRESS of the open device. */
+int verbs_address_query(struct verbs_fab *f, struct fab_ctl *ctl);
 
 /* control.c */
 /* 0 or -errno; the pool is to be ended in either case. */
 int verbs_control_init(struct verbs_fab *f);
 /* Fills in what an operation needs; *out is zeroed before. */
-void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out);
+void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out);
 /* Of the workers and the one that hears: all of them, or none and -errno. */
 int verbs_threads_start(struct verbs_fab *f);
 /* As verbs_pool_stop(). */
 int verbs_threads_stop(struct verbs_fab *f);
 
 /* objects.c: on a worker. Each is one control operation; 0 or -errno. */
-int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_pd_free(struct kedge_fab_ctl *ctl);
-int verbs_mr_register(struct kedge_fab_ctl *ctl);
-int verbs_mr_deregister(struct kedge_fab_ctl *ctl);
-int verbs_chan_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_chan_destroy(struct kedge_fab_ctl *ctl);
-int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_srq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_ah_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_ah_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_pd_alloc(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_pd_free(struct fab_ctl *ctl);
+int verbs_mr_register(struct fab_ctl *ctl);
+int verbs_mr_deregister(struct fab_ctl *ctl);
+int verbs_chan_create(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_chan_destroy(struct fab_ctl *ctl);
+int verbs_cq_create(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_cq_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_srq_create(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_srq_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_ah_create(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_ah_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
 
 /* qp.c: on a worker, but for the state. */
-int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_qp_create(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_qp_modify(struct verbs_fab *f, struct fab_ctl *ctl);
+int verbs_qp_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
 /* Asks the device: a system call. */
-enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp);
+enum ibv_qp_state verbs_qp_state(const struct fab_qp *qp);
 /* The most inline bytes that a queue pair can have, found by creating some. 0 or -errno. Blocks. */
 int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes);
 
@@ -217,20 +217,18 @@ void verbs_kept_fini(struct verbs_cq *c);
 /* The lane: as ibv_poll_cq(), with what was kept first. */
 int verbs_kept_poll(struct verbs_cq *c, int n, struct ibv_wc *wc);
 /* A worker: forgets the completions of a queue pair. Nothing on a device that does so itself. */
-void verbs_kept_purge(struct kedge_fab_cq *cq, uint32_t qpn);
+void verbs_kept_purge(struct fab_cq *cq, uint32_t qpn);
 
 /* data.c */
-int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
+int verbs_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
 /* Asked when all else is done before a doorbell, of all that is not posted yet: whether one of it
  * comes too late. What an RNIC was told nobody can take back. */
-bool verbs_is_late(const struct kedge_fab_wr *list);
-int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                    struct kedge_fab_recv_wr **bad);
-int verbs_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                        struct kedge_fab_recv_wr **bad);
-int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
-int verbs_arm(struct kedge_fab_cq *cq, bool solicited_only);
-void verbs_chan_drain(struct kedge_fab_chan *chan);
+bool verbs_is_late(const struct fab_wr *list);
+int verbs_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+int verbs_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+int verbs_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
+int verbs_arm(struct fab_cq *cq, bool solicited_only);
+void verbs_chan_drain(struct fab_chan *chan);
 
 /* events.c */
 /* One event: for the CQ that it is about, and kept for the control thread. */

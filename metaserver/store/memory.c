@@ -6,11 +6,11 @@
 
 #include "memory_private.h"
 
-int meta_memory_failing(const struct memory *s, struct kedge_errbuf *err)
+int meta_memory_failing(const struct memory *s, struct base_errbuf *err)
 {
     if (s->fail == NULL || *s->fail == 0)
         return 0;
-    return kedge_err(err, -*s->fail, "the store was told to fail");
+    return base_err(err, -*s->fail, "the store was told to fail");
 }
 
 /* The place of id, or where it belongs. */
@@ -32,7 +32,7 @@ static void memory_close(struct meta_store *store)
 }
 
 static int memory_load(struct meta_store *store, meta_store_visit *visit, void *user,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     const struct memory *s = (const struct memory *)store;
     (void)err;
@@ -63,7 +63,7 @@ static void take_endpoints(struct memory *s, const struct meta_store_node *node)
 }
 
 static int memory_put(struct meta_store *store, const struct meta_store_node *node,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
     bool found;
@@ -72,12 +72,12 @@ static int memory_put(struct meta_store *store, const struct meta_store_node *no
     if (status != 0)
         return status;
     if (found && s->nodes[at].incarnation > node->incarnation)
-        return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
+        return base_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
     if (!found && s->count == s->room) {
         uint32_t room = s->room == 0 ? 16 : 2 * s->room;
         struct meta_store_node *nodes = realloc(s->nodes, room * sizeof *nodes);
         if (nodes == NULL)
-            return kedge_err(err, -ENOMEM, "out of memory");
+            return base_err(err, -ENOMEM, "out of memory");
         s->nodes = nodes;
         s->room = room;
     }
@@ -91,7 +91,7 @@ static int memory_put(struct meta_store *store, const struct meta_store_node *no
 }
 
 static int memory_expire(struct meta_store *store, const char *const *ids, uint32_t n,
-                         struct kedge_errbuf *err)
+                         struct base_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
     int status = meta_memory_failing(s, err);
@@ -106,7 +106,7 @@ static int memory_expire(struct meta_store *store, const char *const *ids, uint3
     return status;
 }
 
-static int memory_remove(struct meta_store *store, const char *id, struct kedge_errbuf *err)
+static int memory_remove(struct meta_store *store, const char *id, struct base_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
     bool found;
@@ -115,19 +115,19 @@ static int memory_remove(struct meta_store *store, const char *id, struct kedge_
     if (status != 0)
         return status;
     if (!found)
-        return kedge_err(err, -ENOENT, "no node %s is stored", id);
+        return base_err(err, -ENOENT, "no node %s is stored", id);
     s->count--;
     memmove(&s->nodes[at], &s->nodes[at + 1], (s->count - at) * sizeof s->nodes[0]);
     return 0;
 }
 
-static int memory_check(struct meta_store *store, struct kedge_errbuf *err)
+static int memory_check(struct meta_store *store, struct base_errbuf *err)
 {
     return meta_memory_failing((const struct memory *)store, err);
 }
 
 static int memory_put_item(struct memory *s, const struct meta_store_item *item,
-                           struct kedge_errbuf *err)
+                           struct base_errbuf *err)
 {
     if (item->kind == META_STORE_NODE)
         return memory_put(&s->base, &item->node, err);
@@ -136,7 +136,7 @@ static int memory_put_item(struct memory *s, const struct meta_store_item *item,
 }
 
 static int memory_replace(struct meta_store *store, meta_store_next *next, void *user,
-                          struct kedge_errbuf *err)
+                          struct base_errbuf *err)
 {
     struct memory *s = (struct memory *)store, fresh = {.base = s->base, .fail = s->fail};
     struct meta_store_item item;

@@ -16,11 +16,11 @@ struct memory {
     const int *fail;
 };
 
-int meta_memory_failing(const struct memory *s, struct kedge_errbuf *err);
+int meta_memory_failing(const struct memory *s, struct base_errbuf *err);
 int meta_memory_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct kedge_errbuf *err);
+                       struct base_errbuf *err);
 int meta_memory_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
-                               struct kedge_errbuf *err);
+                               struct base_errbuf *err);
 /* A resource or an entry of the trail, behind those that are there. */
 void meta_memory_keep(struct memory *s, const struct meta_store_item *item);
 void meta_memory_free_resources(struct memory *s);

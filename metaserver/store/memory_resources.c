@@ -10,7 +10,7 @@
 static char *copy_text(const char *text)
 {
     char *own = text == NULL ? NULL : strdup(text);
-    KEDGE_ASSERT(text == NULL || own != NULL);
+    BASE_ASSERT(text == NULL || own != NULL);
     return own;
 }
 
@@ -37,7 +37,7 @@ static void free_change(struct meta_store_change *c)
 static struct meta_store_change *grow_array(struct meta_store_change *array, uint32_t count)
 {
     array = realloc(array, (count + 1) * sizeof *array);
-    KEDGE_ASSERT(array != NULL);
+    BASE_ASSERT(array != NULL);
     return array;
 }
 
@@ -71,7 +71,7 @@ static void set_or_drop(struct memory *s, const struct meta_store_change *c)
 }
 
 int meta_memory_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
     uint32_t gone = 0;
@@ -102,7 +102,7 @@ void meta_memory_keep(struct memory *s, const struct meta_store_item *item)
 }
 
 int meta_memory_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
-                               struct kedge_errbuf *err)
+                               struct base_errbuf *err)
 {
     const struct memory *s = (const struct memory *)store;
     int status = 0;

@@ -61,40 +61,40 @@ static bool is_full(const struct sqlite *s, int rc)
            error == ENOSPC;
 }
 
-int meta_sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
+int meta_sqlite_failed(const struct sqlite *s, int rc, struct base_errbuf *err)
 {
     if ((rc & 0xff) == SQLITE_FULL || ((rc & 0xff) == SQLITE_IOERR && is_full(s, rc)))
-        return kedge_err(err, -ENOSPC, "the disk of %s is full: make room there", s->path);
+        return base_err(err, -ENOSPC, "the disk of %s is full: make room there", s->path);
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return kedge_err(err, -EBUSY,
-                         "%s is locked by another program: end its transaction and try again",
-                         s->path);
+        return base_err(err, -EBUSY,
+                        "%s is locked by another program: end its transaction and try again",
+                        s->path);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-        return kedge_err(err, -EROFS,
-                         "%s cannot be written: check its owner, its mode and its file system",
-                         s->path);
+        return base_err(err, -EROFS,
+                        "%s cannot be written: check its owner, its mode and its file system",
+                        s->path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return kedge_err(
+        return base_err(
             err, -EIO,
             "%s is damaged or is no database (%s): restore it from a backup, or move it "
             "away to begin anew",
             s->path, sqlite3_errstr(rc));
     case SQLITE_NOMEM:
-        return kedge_err(err, -ENOMEM, "out of memory while using %s", s->path);
+        return base_err(err, -ENOMEM, "out of memory while using %s", s->path);
     case SQLITE_IOERR:
-        return kedge_err(err, -EIO,
-                         "%s cannot be read or written (%s): look whether its disk is full, and "
-                         "what the kernel's log says of it",
-                         s->path, sqlite3_errstr(rc));
+        return base_err(err, -EIO,
+                        "%s cannot be read or written (%s): look whether its disk is full, and "
+                        "what the kernel's log says of it",
+                        s->path, sqlite3_errstr(rc));
     default:
-        return kedge_err(err, -EIO, "%s: %s (%s)", s->path, sqlite3_errstr(rc),
-                         sqlite3_errmsg(s->db));
+        return base_err(err, -EIO, "%s: %s (%s)", s->path, sqlite3_errstr(rc),
+                        sqlite3_errmsg(s->db));
     }
 }
 
@@ -111,7 +111,7 @@ static int run_with_id(struct sqlite *s, enum sqlite_statement which, const char
     return rc == SQLITE_OK ? meta_sqlite_run(s, which) : rc;
 }
 
-int meta_sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err)
+int meta_sqlite_finish(struct sqlite *s, int rc, struct base_errbuf *err)
 {
     if (rc == SQLITE_OK)
         rc = meta_sqlite_run(s, COMMIT);
@@ -164,7 +164,7 @@ static int put_node(struct sqlite *s, const struct meta_store_node *node)
 }
 
 static int sqlite_put(struct meta_store *store, const struct meta_store_node *node,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = meta_sqlite_run(s, BEGIN);
@@ -173,7 +173,7 @@ static int sqlite_put(struct meta_store *store, const struct meta_store_node *no
     rc = put_node(s, node);
     if (rc == SQLITE_DONE) {
         meta_sqlite_run(s, ROLLBACK);
-        return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
+        return base_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
     }
     return meta_sqlite_finish(s, rc, err);
 }
@@ -192,7 +192,7 @@ static int put_item(struct sqlite *s, const struct meta_store_item *item)
 }
 
 static int sqlite_replace(struct meta_store *store, meta_store_next *next, void *user,
-                          struct kedge_errbuf *err)
+                          struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     struct meta_store_item item;
@@ -216,7 +216,7 @@ static int sqlite_replace(struct meta_store *store, meta_store_next *next, void 
 }
 
 static int sqlite_expire(struct meta_store *store, const char *const *ids, uint32_t n,
-                         struct kedge_errbuf *err)
+                         struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = meta_sqlite_run(s, BEGIN);
@@ -230,7 +230,7 @@ static int sqlite_expire(struct meta_store *store, const char *const *ids, uint3
     return meta_sqlite_finish(s, rc, err);
 }
 
-static int sqlite_remove(struct meta_store *store, const char *id, struct kedge_errbuf *err)
+static int sqlite_remove(struct meta_store *store, const char *id, struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = meta_sqlite_run(s, BEGIN);
@@ -241,7 +241,7 @@ static int sqlite_remove(struct meta_store *store, const char *id, struct kedge_
         rc = run_with_id(s, REMOVE_NODE, id);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
         meta_sqlite_run(s, ROLLBACK);
-        return kedge_err(err, -ENOENT, "no node %s is stored", id);
+        return base_err(err, -ENOENT, "no node %s is stored", id);
     }
     return meta_sqlite_finish(s, rc, err);
 }
@@ -302,7 +302,7 @@ static int load_node(struct sqlite *s, struct meta_store_node *node)
 }
 
 static int sqlite_load(struct meta_store *store, meta_store_visit *visit, void *user,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     sqlite3_stmt *load = s->statement[LOAD_NODES];
@@ -318,7 +318,7 @@ static int sqlite_load(struct meta_store *store, meta_store_visit *visit, void *
     return status;
 }
 
-static int sqlite_check(struct meta_store *store, struct kedge_errbuf *err)
+static int sqlite_check(struct meta_store *store, struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = sqlite3_step(s->statement[LOAD_NODES]);
@@ -352,28 +352,28 @@ static const struct meta_store_ops sqlite_ops = {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static int open_error(const char *path, int errnum, struct kedge_errbuf *err)
+static int open_error(const char *path, int errnum, struct base_errbuf *err)
 {
     switch (errnum) {
     case ENOENT:
     case ENOTDIR:
-        return kedge_err(err, -ENOENT, "the directory %.*s is missing: make it, or set data_dir",
-                         (int)(strrchr(path, '/') - path), path);
+        return base_err(err, -ENOENT, "the directory %.*s is missing: make it, or set data_dir",
+                        (int)(strrchr(path, '/') - path), path);
     case EACCES:
     case EPERM:
     case EROFS:
-        return kedge_err(err, -EROFS,
-                         "%s cannot be written: check its owner, its mode and its file system",
-                         path);
+        return base_err(err, -EROFS,
+                        "%s cannot be written: check its owner, its mode and its file system",
+                        path);
     case ENOSPC:
     case EDQUOT:
-        return kedge_err(err, -ENOSPC, "the disk of %s is full: make room there", path);
+        return base_err(err, -ENOSPC, "the disk of %s is full: make room there", path);
     default:
-        return kedge_err(err, -errnum, "opening %s failed: %s", path, strerror(errnum));
+        return base_err(err, -errnum, "opening %s failed: %s", path, strerror(errnum));
     }
 }
 
-static int take_lock(struct sqlite *s, struct kedge_errbuf *err)
+static int take_lock(struct sqlite *s, struct base_errbuf *err)
 {
     char path[sizeof s->path + 8];
     snprintf(path, sizeof path, "%s-lock", s->path);
@@ -381,10 +381,10 @@ static int take_lock(struct sqlite *s, struct kedge_errbuf *err)
     if (s->lock_fd < 0)
         return open_error(path, errno, err);
     if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        return kedge_err(err, -EBUSY,
-                         "%s is in use by another metaserver: stop that one, or name another data "
-                         "directory",
-                         s->path);
+        return base_err(err, -EBUSY,
+                        "%s is in use by another metaserver: stop that one, or name another data "
+                        "directory",
+                        s->path);
     /* Makes the database itself private before SQLite would make it readable. */
     int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -409,7 +409,7 @@ static int read_pragma(sqlite3 *db, const char *query, int *out)
 }
 
 /* One transaction for each step, so that an interrupted upgrade goes on where it was. */
-static int migrate_schema(struct sqlite *s, struct kedge_errbuf *err)
+static int migrate_schema(struct sqlite *s, struct base_errbuf *err)
 {
     int version = 0, application = 0;
     int rc = read_pragma(s->db, "PRAGMA user_version", &version);
@@ -418,19 +418,19 @@ static int migrate_schema(struct sqlite *s, struct kedge_errbuf *err)
     if (rc != SQLITE_OK)
         return meta_sqlite_failed(s, rc, err);
     if (version != 0 && application != APPLICATION_ID)
-        return kedge_err(err, -EINVAL,
-                         "%s is another program's database: name another data directory", s->path);
-    if (version < 0 || (unsigned)version > kedge_sql_migration_count)
-        return kedge_err(err, -EPROTO,
-                         "%s was made by a newer kedge-metad (version %d, this one knows %u): run "
-                         "that one",
-                         s->path, version, kedge_sql_migration_count);
-    for (unsigned i = (unsigned)version; i < kedge_sql_migration_count; i++) {
+        return base_err(err, -EINVAL,
+                        "%s is another program's database: name another data directory", s->path);
+    if (version < 0 || (unsigned)version > schema_sql_migration_count)
+        return base_err(err, -EPROTO,
+                        "%s was made by a newer kedge-metad (version %d, this one knows %u): run "
+                        "that one",
+                        s->path, version, schema_sql_migration_count);
+    for (unsigned i = (unsigned)version; i < schema_sql_migration_count; i++) {
         char set[64];
         snprintf(set, sizeof set, "PRAGMA user_version = %u; COMMIT", i + 1);
         rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
         if (rc == SQLITE_OK)
-            rc = sqlite3_exec(s->db, kedge_sql_migrations[i], NULL, NULL, NULL);
+            rc = sqlite3_exec(s->db, schema_sql_migrations[i], NULL, NULL, NULL);
         if (rc == SQLITE_OK)
             rc = sqlite3_exec(s->db, set, NULL, NULL, NULL);
         if (rc != SQLITE_OK)
@@ -439,7 +439,7 @@ static int migrate_schema(struct sqlite *s, struct kedge_errbuf *err)
     return 0;
 }
 
-static int prepare_all(struct sqlite *s, struct kedge_errbuf *err)
+static int prepare_all(struct sqlite *s, struct base_errbuf *err)
 {
     for (int i = 0; i < STATEMENTS; i++) {
         int rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i],
@@ -450,7 +450,7 @@ static int prepare_all(struct sqlite *s, struct kedge_errbuf *err)
     return 0;
 }
 
-static int open_database(struct sqlite *s, struct kedge_errbuf *err)
+static int open_database(struct sqlite *s, struct base_errbuf *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
@@ -467,11 +467,11 @@ static int open_database(struct sqlite *s, struct kedge_errbuf *err)
     return status != 0 ? status : prepare_all(s, err);
 }
 
-static int open_to_read(struct sqlite *s, struct kedge_errbuf *err)
+static int open_to_read(struct sqlite *s, struct base_errbuf *err)
 {
     int version = 0, application = 0;
     if (access(s->path, F_OK) != 0)
-        return kedge_err(err, -errno, "there is no store %s: set data_dir", s->path);
+        return base_err(err, -errno, "there is no store %s: set data_dir", s->path);
     /* Its log has an index in shared memory, which readers write to as well. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
@@ -486,11 +486,11 @@ static int open_to_read(struct sqlite *s, struct kedge_errbuf *err)
         rc = read_pragma(s->db, "PRAGMA user_version", &version);
     if (rc != SQLITE_OK)
         return meta_sqlite_failed(s, rc, err);
-    if (application != APPLICATION_ID || version != (int)kedge_sql_migration_count)
-        return kedge_err(err, -EPROTO,
-                         "%s was made by another version of kedge-metad (%d, this one knows %u) or "
-                         "by another program: start this version with it once",
-                         s->path, version, kedge_sql_migration_count);
+    if (application != APPLICATION_ID || version != (int)schema_sql_migration_count)
+        return base_err(err, -EPROTO,
+                        "%s was made by another version of kedge-metad (%d, this one knows %u) or "
+                        "by another program: start this version with it once",
+                        s->path, version, schema_sql_migration_count);
     int status = prepare_all(s, err);
     if (status != 0)
         return status;
@@ -499,18 +499,18 @@ static int open_to_read(struct sqlite *s, struct kedge_errbuf *err)
 }
 
 static int open_store(const char *path, bool to_read, struct meta_store **out,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     struct sqlite *s = calloc(1, sizeof *s);
     if (s == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     s->base.ops = &sqlite_ops;
     s->lock_fd = -1;
     int status = 0;
     if (strchr(path, '/') == NULL)
-        status = kedge_err(err, -EINVAL, "the data directory must be named with a /");
+        status = base_err(err, -EINVAL, "the data directory must be named with a /");
     else if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path)
-        status = kedge_err(err, -ENAMETOOLONG, "the data directory's name is too long");
+        status = base_err(err, -ENAMETOOLONG, "the data directory's name is too long");
     if (status == 0 && !to_read)
         status = take_lock(s, err);
     if (status == 0)
@@ -523,12 +523,12 @@ static int open_store(const char *path, bool to_read, struct meta_store **out,
     return 0;
 }
 
-int meta_store_sqlite(const char *path, struct meta_store **out, struct kedge_errbuf *err)
+int meta_store_sqlite(const char *path, struct meta_store **out, struct base_errbuf *err)
 {
     return open_store(path, false, out, err);
 }
 
-int meta_store_sqlite_reader(const char *path, struct meta_store **out, struct kedge_errbuf *err)
+int meta_store_sqlite_reader(const char *path, struct meta_store **out, struct base_errbuf *err)
 {
     return open_store(path, true, out, err);
 }

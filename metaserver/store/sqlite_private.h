@@ -39,20 +39,20 @@ struct sqlite {
 };
 
 /* What SQLite says, as an errno and a sentence with the way out. */
-int meta_sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err);
+int meta_sqlite_failed(const struct sqlite *s, int rc, struct base_errbuf *err);
 /* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */
 int meta_sqlite_run(struct sqlite *s, enum sqlite_statement which);
 /* Ends a transaction: commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
-int meta_sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err);
+int meta_sqlite_finish(struct sqlite *s, int rc, struct base_errbuf *err);
 
 int meta_sqlite_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct kedge_errbuf *err);
+                       struct base_errbuf *err);
 /* Writes one of those, in a transaction that was begun. SQLITE_OK or a code. */
 int meta_sqlite_put_resource(struct sqlite *s, const struct meta_store_resource *resource);
 int meta_sqlite_add_event(struct sqlite *s, const struct meta_store_change *change);
 /* Empties the log into the file, if that is due and nobody reads it just now. */
 void meta_sqlite_settle(struct sqlite *s);
 int meta_sqlite_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
-                               struct kedge_errbuf *err);
+                               struct base_errbuf *err);
 
 #endif

@@ -66,7 +66,7 @@ void meta_sqlite_settle(struct sqlite *s)
 }
 
 int meta_sqlite_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = meta_sqlite_run(s, BEGIN);
@@ -120,7 +120,7 @@ static int give_change(sqlite3_stmt *row, const struct meta_store_visitor *visit
 
 static int visit_rows(struct sqlite *s, enum sqlite_statement which,
                       int (*give)(sqlite3_stmt *row, const struct meta_store_visitor *visitor),
-                      const struct meta_store_visitor *visitor, struct kedge_errbuf *err)
+                      const struct meta_store_visitor *visitor, struct base_errbuf *err)
 {
     sqlite3_stmt *load = s->statement[which];
     int rc, status = 0;
@@ -133,7 +133,7 @@ static int visit_rows(struct sqlite *s, enum sqlite_statement which,
 }
 
 int meta_sqlite_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
-                               struct kedge_errbuf *err)
+                               struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int status = visit_rows(s, LOAD_SETTINGS, give_setting, visitor, err);

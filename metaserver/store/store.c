@@ -12,52 +12,52 @@ void meta_store_close(struct meta_store *store)
 }
 
 int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *user,
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
     return store->ops->load(store, visit, user, err);
 }
 
 int meta_store_put(struct meta_store *store, const struct meta_store_node *node,
-                   struct kedge_errbuf *err)
+                   struct base_errbuf *err)
 {
-    KEDGE_ASSERT(node->id[0] != '\0' && memchr(node->id, '\0', sizeof node->id) != NULL);
-    KEDGE_ASSERT(node->incarnation > 0 && node->endpoint_count <= META_STORE_NODE_ENDPOINTS);
+    BASE_ASSERT(node->id[0] != '\0' && memchr(node->id, '\0', sizeof node->id) != NULL);
+    BASE_ASSERT(node->incarnation > 0 && node->endpoint_count <= META_STORE_NODE_ENDPOINTS);
     return store->ops->put(store, node, err);
 }
 
 int meta_store_expire(struct meta_store *store, const char *const *ids, uint32_t n,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     return n == 0 ? 0 : store->ops->expire(store, ids, n, err);
 }
 
-int meta_store_remove(struct meta_store *store, const char *id, struct kedge_errbuf *err)
+int meta_store_remove(struct meta_store *store, const char *id, struct base_errbuf *err)
 {
     return store->ops->remove(store, id, err);
 }
 
-int meta_store_check(struct meta_store *store, struct kedge_errbuf *err)
+int meta_store_check(struct meta_store *store, struct base_errbuf *err)
 {
     return store->ops->check(store, err);
 }
 
 int meta_store_change(struct meta_store *store, const struct meta_store_change *change,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
-    KEDGE_ASSERT(change->revision > change->forget);
-    KEDGE_ASSERT(change->before != NULL || change->after != NULL);
-    KEDGE_ASSERT(change->after != NULL || change->resource == NULL);
+    BASE_ASSERT(change->revision > change->forget);
+    BASE_ASSERT(change->before != NULL || change->after != NULL);
+    BASE_ASSERT(change->after != NULL || change->resource == NULL);
     return store->ops->change(store, change, err);
 }
 
 int meta_store_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
-                              struct kedge_errbuf *err)
+                              struct base_errbuf *err)
 {
     return store->ops->load_settings(store, visitor, err);
 }
 
 int meta_store_replace(struct meta_store *store, meta_store_next *next, void *user,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     return store->ops->replace(store, next, user, err);
 }

@@ -38,30 +38,30 @@ static void *answer(void *arg)
     return NULL;
 }
 
-int perf_cores(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_cores(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     static struct lines l;
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     pthread_t thread;
     int cpu[2];
     if (perf_first_cpus(cpu) != 2)
-        return kedge_err(err, -EINVAL, "cores needs two processors that it may use");
+        return base_err(err, -EINVAL, "cores needs two processors that it may use");
     l.other_cpu = cpu[1];
     int status = -pthread_create(&thread, NULL, answer, &l);
     if (status != 0)
-        return kedge_err(err, status, "no second thread: %s", strerror(-status));
+        return base_err(err, status, "no second thread: %s", strerror(-status));
     stay_on(cpu[0]);
-    kedge_clock_fast_init(&clock);
-    kedge_hist_reset(&r->hist);
-    uint64_t first = kedge_clock_fast_ns(&clock);
+    base_clock_fast_init(&clock);
+    base_hist_reset(&r->hist);
+    uint64_t first = base_clock_fast_ns(&clock);
     for (uint64_t n = 1; n <= o->count; n++) {
-        uint64_t begin = kedge_clock_fast_ns(&clock);
+        uint64_t begin = base_clock_fast_ns(&clock);
         atomic_store_explicit(&l.there, n, memory_order_release);
         while (atomic_load_explicit(&l.back, memory_order_acquire) != n) {
         }
-        kedge_hist_record(&r->hist, kedge_clock_fast_ns(&clock) - begin);
+        base_hist_record(&r->hist, base_clock_fast_ns(&clock) - begin);
     }
-    r->elapsed_ns = kedge_clock_fast_ns(&clock) - first;
+    r->elapsed_ns = base_clock_fast_ns(&clock) - first;
     atomic_store(&l.over, true);
     pthread_join(thread, NULL);
     r->verified = true;

@@ -26,20 +26,20 @@ static bool find_counter(const char *metrics, const char *name, uint64_t *out)
 }
 
 int perf_counters(const char *admin_socket, const char *const *names, size_t count, uint64_t *out,
-                  bool *all, struct kedge_errbuf *err)
+                  bool *all, struct base_errbuf *err)
 {
-    struct kedge_http_result result;
-    struct kedge_http_call call = {
+    struct http_result result;
+    struct http_call call = {
         .url = "http://localhost/metrics", .unix_path = admin_socket, .timeout_ms = 10000};
     *all = true;
     memset(out, 0, count * sizeof *out);
-    int status = kedge_http_call(&call, &result, err);
+    int status = http_call(&call, &result, err);
     if (status != 0)
         return status;
     for (size_t i = 0; i < count && result.status == 200; i++)
         *all &= find_counter(result.body, names[i], &out[i]);
     if (result.status != 200)
-        status = kedge_err(err, -EIO, "%s answers %d", admin_socket, result.status);
-    kedge_http_result_fini(&result);
+        status = base_err(err, -EIO, "%s answers %d", admin_socket, result.status);
+    http_result_fini(&result);
     return status;
 }

@@ -29,53 +29,52 @@ struct card {
     uint64_t dc_key, addr;
     uint32_t dctn, rkey;
     int status;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
 };
 
 /* One side. */
 struct side {
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_cq *cq;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_cq *cq;
+    struct fab_mem mem;
+    struct fab_mr *mr;
 };
 
 struct direct {
     struct perf_path path; /* first */
     struct side side;
-    struct kedge_fab_qp *dci;
-    struct kedge_fab_wr *wr;
+    struct fab_qp *dci;
+    struct fab_wr *wr;
     struct ibv_sge *sge;
 };
 
-static int call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl, const char *what,
-                struct kedge_errbuf *err)
+static int call(struct fab *fab, struct fab_ctl *ctl, const char *what, struct base_errbuf *err)
 {
-    int status = kedge_fab_call(fab, ctl);
-    return status == 0 ? 0 : kedge_err(err, status, "%s failed: %s", what, strerror(-status));
+    int status = fab_call(fab, ctl);
+    return status == 0 ? 0 : base_err(err, status, "%s failed: %s", what, strerror(-status));
 }
 
 static int side_open(struct side *s, const char *dir, uint64_t bytes, uint32_t cqe,
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
-    const struct kedge_fab_open_attr attr = {.device = dir};
-    int status = kedge_fab_soft.open(&attr, &s->fab, err);
+    const struct fab_open_attr attr = {.device = dir};
+    int status = fab_soft.open(&attr, &s->fab, err);
     if (status != 0)
         return status;
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = cqe}};
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = cqe}};
     if ((status = call(s->fab, &pd, "a protection domain", err)) != 0 ||
         (status = call(s->fab, &cq, "a completion queue", err)) != 0)
         return status;
     s->pd = pd.pd.x;
     s->cq = cq.cq.x;
-    status = kedge_fab_mem_alloc(bytes, "kedge-perf", &s->mem);
+    status = fab_mem_alloc(bytes, "kedge-perf", &s->mem);
     if (status != 0)
-        return kedge_err(err, status, "%llu bytes of memory: %s", (unsigned long long)bytes,
-                         strerror(-status));
-    struct kedge_fab_ctl mr = {
-        .kind = KEDGE_FAB_REG_MR,
+        return base_err(err, status, "%llu bytes of memory: %s", (unsigned long long)bytes,
+                        strerror(-status));
+    struct fab_ctl mr = {
+        .kind = FAB_REG_MR,
         .mr = {.pd = s->pd, .mem = &s->mem, .length = s->mem.size, .access = ACCESS}};
     status = call(s->fab, &mr, "registering memory", err);
     s->mr = mr.mr.x;
@@ -83,20 +82,19 @@ static int side_open(struct side *s, const char *dir, uint64_t bytes, uint32_t c
 }
 
 static int target_open(struct side *s, const char *dir, uint64_t bytes, struct card *card,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     uint64_t key;
     int status = side_open(s, dir, bytes, 16, err);
     if (status == 0)
-        status = kedge_random_bytes(&key, sizeof key);
+        status = base_random_bytes(&key, sizeof key);
     if (status != 0)
         return status;
-    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
-                                .srq = {.pd = s->pd, .max_wr = 16, .max_sge = 1}};
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ, .srq = {.pd = s->pd, .max_wr = 16, .max_sge = 1}};
     if ((status = call(s->fab, &srq, "an SRQ", err)) != 0)
         return status;
-    struct kedge_fab_ctl dct = {
-        .kind = KEDGE_FAB_CREATE_DCT,
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
         .dct = {.pd = s->pd, .cq = s->cq, .srq = srq.srq.x, .dc_key = key, .access = ACCESS}};
     if ((status = call(s->fab, &dct, "a DC target", err)) != 0)
         return status;
@@ -123,14 +121,14 @@ static _Noreturn void target_main(const char *dir, uint64_t bytes, int tell, int
 }
 
 static int start_target(const char *dir, uint64_t bytes, pid_t *pid, int *keep, struct card *card,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     int tell[2], end[2];
     if (pipe2(tell, O_CLOEXEC) != 0 || pipe2(end, O_CLOEXEC) != 0)
-        return kedge_err(err, -errno, "a pipe: %s", strerror(errno));
+        return base_err(err, -errno, "a pipe: %s", strerror(errno));
     *pid = fork();
     if (*pid < 0)
-        return kedge_err(err, -errno, "fork: %s", strerror(errno));
+        return base_err(err, -errno, "fork: %s", strerror(errno));
     if (*pid == 0) {
         close(end[1]);
         target_main(dir, bytes, tell[1], end[0]);
@@ -141,24 +139,23 @@ static int start_target(const char *dir, uint64_t bytes, pid_t *pid, int *keep, 
     ssize_t got = read(tell[0], card, sizeof *card);
     close(tell[0]);
     if (got != (ssize_t)sizeof *card)
-        return kedge_err(err, -EIO, "the target process ended before it was ready");
-    return card->status == 0 ? 0 : kedge_err(err, card->status, "target: %s", card->err.text);
+        return base_err(err, -EIO, "the target process ended before it was ready");
+    return card->status == 0 ? 0 : base_err(err, card->status, "target: %s", card->err.text);
 }
 
-static int dci_modify(struct kedge_fab_qp *qp, struct ibv_qp_attr attr, int mask,
-                      struct kedge_errbuf *err)
+static int dci_modify(struct fab_qp *qp, struct ibv_qp_attr attr, int mask, struct base_errbuf *err)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP,
-                                .modify = {.x = qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
+    struct fab_ctl ctl = {.kind = FAB_MODIFY_QP,
+                          .modify = {.x = qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
     return call(qp->pd->fab, &ctl, "a DCI's change of state", err);
 }
 
-static int dci_open(struct direct *d, struct kedge_errbuf *err)
+static int dci_open(struct direct *d, struct base_errbuf *err)
 {
-    struct kedge_fab_ctl qp = {
-        .kind = KEDGE_FAB_CREATE_QP,
+    struct fab_ctl qp = {
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = d->side.pd,
-               .type = KEDGE_FAB_QP_DCI,
+               .type = FAB_QP_DCI,
                .send_cq = d->side.cq,
                .recv_cq = d->side.cq,
                .cap = {.send_wr = d->path.depth, .send_sge = 1, .inline_bytes = 0}}};
@@ -186,10 +183,10 @@ static int dci_open(struct direct *d, struct kedge_errbuf *err)
     return status;
 }
 
-static int post(struct perf_path *path, uint32_t first, uint32_t count, struct kedge_errbuf *err)
+static int post(struct perf_path *path, uint32_t first, uint32_t count, struct base_errbuf *err)
 {
     struct direct *d = (struct direct *)path;
-    struct kedge_fab_wr *bad;
+    struct fab_wr *bad;
     uint32_t slot = first;
     for (uint32_t i = 1; i < count; i++) {
         uint32_t next = slot + 1 == path->depth ? 0 : slot + 1;
@@ -197,59 +194,59 @@ static int post(struct perf_path *path, uint32_t first, uint32_t count, struct k
         slot = next;
     }
     d->wr[slot].next = NULL;
-    int status = kedge_fab_post_send(d->dci, &d->wr[first], &bad);
-    return status == 0 ? 0 : kedge_err(err, status, "posting failed: %s", strerror(-status));
+    int status = fab_post_send(d->dci, &d->wr[first], &bad);
+    return status == 0 ? 0 : base_err(err, status, "posting failed: %s", strerror(-status));
 }
 
-static int poll(struct perf_path *path, struct kedge_errbuf *err)
+static int poll(struct perf_path *path, struct base_errbuf *err)
 {
     struct ibv_wc wc[POLL];
-    int n = kedge_fab_poll(((struct direct *)path)->side.cq, POLL, wc);
+    int n = fab_poll(((struct direct *)path)->side.cq, POLL, wc);
     if (n < 0)
-        return kedge_err(err, n, "the completion queue overflowed");
+        return base_err(err, n, "the completion queue overflowed");
     for (int i = 0; i < n; i++)
         if (wc[i].status != IBV_WC_SUCCESS)
-            return kedge_err(err, -EIO, "an operation failed with status %d", wc[i].status);
+            return base_err(err, -EIO, "an operation failed with status %d", wc[i].status);
     return n;
 }
 
 static void requests(struct direct *d, const struct perf_options *o, const struct card *to,
-                     struct kedge_fab_ah *ah, enum ibv_wr_opcode opcode)
+                     struct fab_ah *ah, enum ibv_wr_opcode opcode)
 {
     uint32_t stride = perf_stride(o->size);
     for (uint32_t i = 0; i < o->depth; i++) {
         d->sge[i] = (struct ibv_sge){.addr = d->side.mr->addr + (uint64_t)i * stride,
                                      .length = o->size,
                                      .lkey = d->side.mr->lkey};
-        d->wr[i] = (struct kedge_fab_wr){.wr_id = i,
-                                         .sg_list = &d->sge[i],
-                                         .num_sge = 1,
-                                         .opcode = opcode,
-                                         .send_flags = IBV_SEND_SIGNALED,
-                                         .key.rkey = to->rkey,
-                                         .remote_addr = to->addr + (uint64_t)i * stride,
-                                         .ah = ah,
-                                         .dest_qpn = to->dctn};
+        d->wr[i] = (struct fab_wr){.wr_id = i,
+                                   .sg_list = &d->sge[i],
+                                   .num_sge = 1,
+                                   .opcode = opcode,
+                                   .send_flags = IBV_SEND_SIGNALED,
+                                   .key.rkey = to->rkey,
+                                   .remote_addr = to->addr + (uint64_t)i * stride,
+                                   .ah = ah,
+                                   .dest_qpn = to->dctn};
         d->wr[i].dc_key = to->dc_key;
     }
 }
 
 /* Warms up, measures, then looks at the bytes: what was read, or, read back, what was written. */
 static int run(struct direct *d, const struct perf_options *o, const struct card *to,
-               struct perf_result *r, struct kedge_errbuf *err)
+               struct perf_result *r, struct base_errbuf *err)
 {
     static struct perf_result unused;
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     const bool write = o->test == PERF_WRITE;
     uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
-    struct kedge_fab_ctl ah = {
-        .kind = KEDGE_FAB_CREATE_AH,
+    struct fab_ctl ah = {
+        .kind = FAB_CREATE_AH,
         .ah = {.pd = d->side.pd, .attr = {.is_global = 1, .port_num = d->side.fab->caps.port_num}}};
     memcpy(ah.ah.attr.grh.dgid.raw, to->gid, 16);
     int status = call(d->side.fab, &ah, "an address handle", err);
     if (status != 0)
         return status;
-    kedge_clock_fast_init(&clock);
+    base_clock_fast_init(&clock);
     if (write)
         perf_pattern(d->side.mem.addr, bytes);
     requests(d, o, to, ah.ah.x, write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ);
@@ -263,10 +260,10 @@ static int run(struct direct *d, const struct perf_options *o, const struct card
     }
     for (uint32_t i = 0; i < o->depth && status == 0 && i < o->count; i++)
         if (!perf_pattern_holds(d->side.mem.addr, (uint64_t)i * perf_stride(o->size), o->size))
-            status = kedge_err(err, -EBADMSG, "slot %u holds other bytes than the target's", i);
+            status = base_err(err, -EBADMSG, "slot %u holds other bytes than the target's", i);
     r->verified = status == 0;
-    struct kedge_fab_ctl gone = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah.ah.x}};
-    (void)kedge_fab_call(d->side.fab, &gone); /* nothing else points at it */
+    struct fab_ctl gone = {.kind = FAB_DESTROY_AH, .ah = {.x = ah.ah.x}};
+    (void)fab_call(d->side.fab, &gone); /* nothing else points at it */
     return status;
 }
 
@@ -281,7 +278,7 @@ static void remove_directory(const char *dir)
     (void)rmdir(dir);
 }
 
-int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_direct(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     static struct direct d;
     static struct card card;
@@ -292,9 +289,9 @@ int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedg
     d.path = (struct perf_path){.post = post, .poll = poll, .depth = o->depth};
     d.wr = calloc(o->depth, sizeof *d.wr);
     d.sge = calloc(o->depth, sizeof *d.sge);
-    int status = d.wr == NULL || d.sge == NULL ? kedge_err(err, -ENOMEM, "out of memory") : 0;
+    int status = d.wr == NULL || d.sge == NULL ? base_err(err, -ENOMEM, "out of memory") : 0;
     if (status == 0 && mkdtemp(dir) == NULL)
-        status = kedge_err(err, -errno, "a directory in /dev/shm: %s", strerror(errno));
+        status = base_err(err, -errno, "a directory in /dev/shm: %s", strerror(errno));
     if (status != 0)
         goto out_memory;
     status = start_target(dir, bytes, &target, &keep, &card, err);

@@ -28,7 +28,7 @@ struct flood {
     uint64_t posted_ns[PERF_MAX_DEPTH];
 };
 
-static int post(struct flood *f, uint64_t slot, struct kedge_errbuf *err)
+static int post(struct flood *f, uint64_t slot, struct base_errbuf *err)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)f->reader.memory + slot * f->size,
                           .length = f->size,
@@ -41,7 +41,7 @@ static int post(struct flood *f, uint64_t slot, struct kedge_errbuf *err)
                              .wr.rdma = {.remote_addr = f->reader.remote.addr,
                                          .rkey = f->reader.remote.rkey}},
                        *bad;
-    f->posted_ns[slot] = kedge_clock_ns();
+    f->posted_ns[slot] = base_clock_ns();
     int status = kedge_post_send(f->reader.q, &wr, &bad);
     return status == 0 ? 0 : perf_failed(status, "posting", err);
 }
@@ -55,19 +55,19 @@ static int go_on(struct flood *f, uint64_t from_ns, uint64_t to_ns, struct perf_
         n = kedge_poll(f->reader.s, BATCH, wc);
     if (n < 0)
         return perf_failed(n, "waiting", &member->err);
-    uint64_t now_ns = kedge_clock_ns();
+    uint64_t now_ns = base_clock_ns();
     for (int i = 0; i < n && status == 0; i++) {
         if (wc[i].status != IBV_WC_SUCCESS)
-            return kedge_err(&member->err, -EIO, "a READ failed with status %d: %s", wc[i].status,
-                             kedge_reason_str(wc[i].vendor_err));
+            return base_err(&member->err, -EIO, "a READ failed with status %d: %s", wc[i].status,
+                            kedge_reason_str(wc[i].vendor_err));
         if (now_ns >= from_ns && now_ns < to_ns)
-            kedge_hist_record(&member->hist, now_ns - f->posted_ns[wc[i].wr_id]);
+            base_hist_record(&member->hist, now_ns - f->posted_ns[wc[i].wr_id]);
         status = post(f, wc[i].wr_id, &member->err);
     }
     return status;
 }
 
-static int attach(struct flood *f, struct kedge_errbuf *err)
+static int attach(struct flood *f, struct base_errbuf *err)
 {
     struct perf_reader *r = &f->reader;
     int status = perf_reader_attach(r, err);
@@ -84,14 +84,14 @@ static int attach(struct flood *f, struct kedge_errbuf *err)
  * processes, 64 to 1, where what is measured is the agent's doing. So it runs at once when it is
  * woken: what a niceness of -20 gets it is a whole time slice of somebody else later (3 ms), of
  * which its requests last for a third. */
-static int become_other(struct kedge_errbuf *err)
+static int become_other(struct base_errbuf *err)
 {
     const struct sched_param first = {.sched_priority = 1};
     if (sched_setscheduler(0, SCHED_FIFO, &first) != 0)
-        return kedge_err(err, -errno, "real-time scheduling of the single worker: %s",
-                         strerror(errno));
+        return base_err(err, -errno, "real-time scheduling of the single worker: %s",
+                        strerror(errno));
     if (setgroups(0, NULL) != 0 || setgid(PERF_OTHER_UID) != 0 || setuid(PERF_OTHER_UID) != 0)
-        return kedge_err(err, -errno, "becoming uid %d: %s", PERF_OTHER_UID, strerror(errno));
+        return base_err(err, -errno, "becoming uid %d: %s", PERF_OTHER_UID, strerror(errno));
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* the change of uid has cleared it */
     return 0;
 }
@@ -109,37 +109,36 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
         status = attach(&f, &member->err);
     member->retries = f.reader.retries;
     if (status == 0 && (status = perf_group_rendezvous(group, READY)) != 0)
-        kedge_err(&member->err, status, "not all workers came");
-    uint64_t from_ns = atomic_load(&group->met_ns[READY]) + WARM_MS * KEDGE_NS_PER_MS;
-    uint64_t to_ns = from_ns + MEASURE_MS * KEDGE_NS_PER_MS;
+        base_err(&member->err, status, "not all workers came");
+    uint64_t from_ns = atomic_load(&group->met_ns[READY]) + WARM_MS * BASE_NS_PER_MS;
+    uint64_t to_ns = from_ns + MEASURE_MS * BASE_NS_PER_MS;
     for (uint32_t i = 0; i < f.depth && status == 0; i++)
         status = post(&f, i, &member->err);
-    while (status == 0 && kedge_clock_ns() < to_ns)
+    while (status == 0 && base_clock_ns() < to_ns)
         status = go_on(&f, from_ns, to_ns, member);
     perf_reader_close(&f.reader);
     return status;
 }
 
-static int share_out(const struct perf_group *group, struct perf_result *r,
-                     struct kedge_errbuf *err)
+static int share_out(const struct perf_group *group, struct perf_result *r, struct base_errbuf *err)
 {
     int status;
-    kedge_hist_reset(&r->hist);
-    kedge_hist_reset(&r->alone);
+    base_hist_reset(&r->hist);
+    base_hist_reset(&r->alone);
     (void)perf_group_judge(group, &status, err);
     if (status != 0)
         return status;
     for (uint32_t i = 0; i < group->workers; i++) {
         const struct perf_member *member = &group->member[i];
-        kedge_hist_merge(i + 1 == group->workers ? &r->alone : &r->hist, &member->hist);
+        base_hist_merge(i + 1 == group->workers ? &r->alone : &r->hist, &member->hist);
         r->retries += member->retries;
     }
-    r->elapsed_ns = MEASURE_MS * KEDGE_NS_PER_MS;
+    r->elapsed_ns = MEASURE_MS * BASE_NS_PER_MS;
     return 0;
 }
 
 static int open_target(const struct perf_options *o, struct kedge_session **s,
-                       char token[KEDGE_TOKEN_MAX], struct kedge_errbuf *err)
+                       char token[KEDGE_TOKEN_MAX], struct base_errbuf *err)
 {
     uint64_t retries = 0;
     struct kedge_mr *mr;
@@ -156,14 +155,14 @@ static int open_target(const struct perf_options *o, struct kedge_session **s,
     return status == 0 ? 0 : perf_failed(status, "exporting the target's memory", err);
 }
 
-int perf_fairness(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_fairness(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct fairness all = {.o = o};
     struct kedge_session *target = NULL;
     struct perf_group *group;
     if (geteuid() != 0)
-        return kedge_err(err, -EPERM,
-                         "fairness is of two tenants, which are two uids: run it as root");
+        return base_err(err, -EPERM,
+                        "fairness is of two tenants, which are two uids: run it as root");
     int status = open_target(o, &target, all.token, err);
     if (status == 0 && (status = perf_group_new(o->workers + 1, &group, err)) == 0) {
         perf_group_run(group, worker_run, &all);
@@ -174,7 +173,7 @@ int perf_fairness(const struct perf_options *o, struct perf_result *r, struct ke
     return status;
 }
 
-static double per_second(const struct perf_options *o, const struct kedge_hist *h,
+static double per_second(const struct perf_options *o, const struct base_hist *h,
                          const struct perf_result *r)
 {
     return (double)h->count * o->size / ((double)r->elapsed_ns / 1e9);
@@ -183,30 +182,30 @@ static double per_second(const struct perf_options *o, const struct kedge_hist *
 static void as_json(const struct perf_options *o, const struct perf_result *r, double many,
                     double one)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, 4096);
-    kedge_text_printf(&t,
-                      "{\"test\":\"fairness\",\"workers\":%u,\"size\":%u,\"depth\":%u,"
-                      "\"window_ops\":%u,\"window_bytes\":%llu,\"many_bytes_per_second\":%.0f,"
-                      "\"one_bytes_per_second\":%.0f,\"share_of_one\":%.4f,"
-                      "\"one_p50_ns\":%llu,\"one_p99_ns\":%llu,",
-                      o->workers, o->size, o->depth, o->window_ops,
-                      (unsigned long long)o->window_bytes, many, one, one / (many + one),
-                      (unsigned long long)kedge_hist_percentile(&r->alone, 50),
-                      (unsigned long long)kedge_hist_percentile(&r->alone, 99));
+    struct base_text t;
+    base_text_init(&t, 4096);
+    base_text_printf(&t,
+                     "{\"test\":\"fairness\",\"workers\":%u,\"size\":%u,\"depth\":%u,"
+                     "\"window_ops\":%u,\"window_bytes\":%llu,\"many_bytes_per_second\":%.0f,"
+                     "\"one_bytes_per_second\":%.0f,\"share_of_one\":%.4f,"
+                     "\"one_p50_ns\":%llu,\"one_p99_ns\":%llu,",
+                     o->workers, o->size, o->depth, o->window_ops,
+                     (unsigned long long)o->window_bytes, many, one, one / (many + one),
+                     (unsigned long long)base_hist_percentile(&r->alone, 50),
+                     (unsigned long long)base_hist_percentile(&r->alone, 99));
     /* As of all tests: here of the many. */
-    kedge_text_printf(&t,
-                      "\"count\":%llu,\"retries\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
-                      "\"elapsed_ns\":%llu,\"per_second\":%.0f,\"pinned\":%s,",
-                      (unsigned long long)r->hist.count, (unsigned long long)r->retries,
-                      (unsigned long long)kedge_hist_percentile(&r->hist, 50),
-                      (unsigned long long)kedge_hist_percentile(&r->hist, 99),
-                      (unsigned long long)r->elapsed_ns, many / o->size,
-                      o->pinned ? "true" : "false");
+    base_text_printf(&t,
+                     "\"count\":%llu,\"retries\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
+                     "\"elapsed_ns\":%llu,\"per_second\":%.0f,\"pinned\":%s,",
+                     (unsigned long long)r->hist.count, (unsigned long long)r->retries,
+                     (unsigned long long)base_hist_percentile(&r->hist, 50),
+                     (unsigned long long)base_hist_percentile(&r->hist, 99),
+                     (unsigned long long)r->elapsed_ns, many / o->size,
+                     o->pinned ? "true" : "false");
     perf_report_machine(&t);
-    kedge_text_printf(&t, "}");
-    puts(kedge_text_str(&t));
-    kedge_text_fini(&t);
+    base_text_printf(&t, "}");
+    puts(base_text_str(&t));
+    base_text_fini(&t);
 }
 
 void perf_fairness_report(const struct perf_options *o, const struct perf_result *r)
@@ -222,6 +221,6 @@ void perf_fairness_report(const struct perf_options *o, const struct perf_result
         "p50 of the many %.0f us, of the one %.0f us\n",
         o->size, o->depth, o->window_ops, (unsigned long long)o->window_bytes, o->workers,
         many / 1e6, one / 1e6, 100 * one / (many + one),
-        (double)kedge_hist_percentile(&r->hist, 50) / 1e3,
-        (double)kedge_hist_percentile(&r->alone, 50) / 1e3);
+        (double)base_hist_percentile(&r->hist, 50) / 1e3,
+        (double)base_hist_percentile(&r->alone, 50) / 1e3);
 }

@@ -12,7 +12,7 @@
 static const struct {
     const char *name; /* for a table's first column */
     const char *key;  /* for JSON */
-    int (*run)(struct perf_reader *r, struct kedge_errbuf *err);
+    int (*run)(struct perf_reader *r, struct base_errbuf *err);
 } steps[PERF_FIRST_STEPS] = {
     {"attach to the agent", "attach", perf_reader_attach},
     {"memory, registered", "memory", perf_reader_memory},
@@ -25,17 +25,17 @@ static const struct {
 enum { PAUSE_US = 200000 };
 
 /* In the process that was started for one repetition: prints its times. */
-static int be_worker(const struct perf_options *o, struct kedge_errbuf *err)
+static int be_worker(const struct perf_options *o, struct base_errbuf *err)
 {
     struct perf_reader reader = {.socket = o->socket, .token = o->token};
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     uint64_t ns[PERF_FIRST_STEPS];
     int status = 0;
-    kedge_clock_fast_init(&clock);
-    uint64_t begin = kedge_clock_fast_ns(&clock);
+    base_clock_fast_init(&clock);
+    uint64_t begin = base_clock_fast_ns(&clock);
     for (int i = 0; i < PERF_FIRST_STEPS && status == 0; i++) {
         status = steps[i].run(&reader, err);
-        uint64_t end = kedge_clock_fast_ns(&clock);
+        uint64_t end = base_clock_fast_ns(&clock);
         ns[i] = end - begin;
         begin = end;
     }
@@ -47,7 +47,7 @@ static int be_worker(const struct perf_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-int perf_first_read(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_first_read(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     static struct perf_samples samples;
     struct perf_target target;
@@ -77,7 +77,7 @@ int perf_first_read(const struct perf_options *o, struct perf_result *r, struct 
 void perf_first_report(const struct perf_options *o, const struct perf_result *r)
 {
     const uint64_t *ns = r->first_ns;
-    struct kedge_text t;
+    struct base_text t;
     if (!o->json) {
         printf("first-read, with Kedge; medians of %llu fresh processes, in us\n",
                (unsigned long long)o->count);
@@ -86,16 +86,16 @@ void perf_first_report(const struct perf_options *o, const struct perf_result *r
         printf("%-32s %16.1f\n", "all of it", (double)ns[PERF_FIRST_STEPS] / 1e3);
         return;
     }
-    kedge_text_init(&t, 4096);
-    kedge_text_printf(&t, "{\"test\":\"%s\",\"verified\":true,\"count\":%llu,\"cold\":{", o->name,
-                      (unsigned long long)o->count);
+    base_text_init(&t, 4096);
+    base_text_printf(&t, "{\"test\":\"%s\",\"verified\":true,\"count\":%llu,\"cold\":{", o->name,
+                     (unsigned long long)o->count);
     for (int i = 0; i < PERF_FIRST_STEPS; i++)
-        kedge_text_printf(&t, "\"%s_ns\":%llu,", steps[i].key, (unsigned long long)ns[i]);
-    kedge_text_printf(&t, "\"total_ns\":%llu,\"least_total_ns\":%llu},",
-                      (unsigned long long)ns[PERF_FIRST_STEPS],
-                      (unsigned long long)r->first_least_ns);
+        base_text_printf(&t, "\"%s_ns\":%llu,", steps[i].key, (unsigned long long)ns[i]);
+    base_text_printf(&t, "\"total_ns\":%llu,\"least_total_ns\":%llu},",
+                     (unsigned long long)ns[PERF_FIRST_STEPS],
+                     (unsigned long long)r->first_least_ns);
     perf_report_machine(&t);
-    kedge_text_printf(&t, "}");
-    puts(kedge_text_str(&t));
-    kedge_text_fini(&t);
+    base_text_printf(&t, "}");
+    puts(base_text_str(&t));
+    base_text_fini(&t);
 }

@@ -9,12 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int perf_fresh_run(const char *const argv[], uint64_t *ns, int steps, struct kedge_errbuf *err)
+int perf_fresh_run(const char *const argv[], uint64_t *ns, int steps, struct base_errbuf *err)
 {
     int out[2], code = 0, n = 0;
     char line[32];
     if (pipe2(out, O_CLOEXEC) != 0)
-        return kedge_err(err, -errno, "pipe: %s", strerror(errno));
+        return base_err(err, -errno, "pipe: %s", strerror(errno));
     pid_t pid = fork();
     if (pid == 0) {
         dup2(out[1], STDOUT_FILENO);
@@ -24,13 +24,13 @@ int perf_fresh_run(const char *const argv[], uint64_t *ns, int steps, struct ked
     close(out[1]);
     FILE *f = fdopen(out[0], "r");
     if (pid < 0 || f == NULL)
-        return kedge_err(err, -EAGAIN, "no process for a repetition");
+        return base_err(err, -EAGAIN, "no process for a repetition");
     while (n < steps && fgets(line, sizeof line, f) != NULL)
         ns[n++] = strtoull(line, NULL, 10);
     fclose(f);
     waitpid(pid, &code, 0);
     if (n != steps || code != 0)
-        return kedge_err(err, -EIO, "a program that was started for one repetition failed");
+        return base_err(err, -EIO, "a program that was started for one repetition failed");
     return 0;
 }
 

@@ -11,7 +11,7 @@ enum { PERF_MAX_STEPS = 16 };
 
 /* Runs this program anew with these arguments, argv[0] included and NULL at the end, and takes the
  * `steps` numbers that it prints, one a line. When it fails it has printed why. */
-int perf_fresh_run(const char *const argv[], uint64_t *ns, int steps, struct kedge_errbuf *err);
+int perf_fresh_run(const char *const argv[], uint64_t *ns, int steps, struct base_errbuf *err);
 /* In that process. */
 void perf_fresh_print(const uint64_t *ns, int steps);
 

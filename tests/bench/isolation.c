@@ -115,7 +115,7 @@ static void leave_alone(const struct perf_options *o)
 
 static int begin(struct bad *b, const struct perf_options *o,
                  const struct perf_unknown_nodes *unknown, char tokens[][KEDGE_TOKEN_MAX],
-                 struct kedge_errbuf *err)
+                 struct base_errbuf *err)
 {
     uint64_t retries = 0;
     int status = perf_open(o->socket, &b->s, &retries, err);
@@ -170,7 +170,7 @@ static _Noreturn void be_bad(const struct perf_options *o, struct neighbour *sha
 
 /* Workers of theirs export a region each; then they are killed. */
 static int kill_agents(const struct perf_options *o, char tokens[][KEDGE_TOKEN_MAX],
-                       struct perf_result *r, struct kedge_errbuf *err)
+                       struct perf_result *r, struct base_errbuf *err)
 {
     struct kedge_session *s[PERF_MAX_DEAD] = {NULL};
     int status = 0;
@@ -198,29 +198,29 @@ static int kill_agents(const struct perf_options *o, char tokens[][KEDGE_TOKEN_M
 
 /* ---- the turns */
 
-static int reach(struct neighbour *n, pid_t pid, enum mode mode, struct kedge_errbuf *err)
+static int reach(struct neighbour *n, pid_t pid, enum mode mode, struct base_errbuf *err)
 {
-    uint64_t end = kedge_clock_ns() + PATIENCE_MS * KEDGE_NS_PER_MS;
+    uint64_t end = base_clock_ns() + PATIENCE_MS * BASE_NS_PER_MS;
     uint64_t failed = atomic_load(&n->failed);
     atomic_store(&n->mode, mode);
     while (atomic_load(&n->now) != (int)mode ||
            (mode == BUSY && atomic_load(&n->failed) == failed)) {
-        if (waitpid(pid, NULL, WNOHANG) == pid || kedge_clock_ns() > end)
-            return kedge_err(err, -EIO, "the bad neighbour is gone: %.400s", n->err.text);
+        if (waitpid(pid, NULL, WNOHANG) == pid || base_clock_ns() > end)
+            return base_err(err, -EIO, "the bad neighbour is gone: %.400s", n->err.text);
         usleep(STEP_US);
     }
     return 0;
 }
 
 static int take_turns(const struct perf_options *o, struct neighbour *n, pid_t pid,
-                      struct perf_result *r, struct kedge_errbuf *err)
+                      struct perf_result *r, struct base_errbuf *err)
 {
     static struct perf_result turn;
     struct perf_worker *w = NULL;
     struct perf_options some = *o;
     some.count = (o->count + TURNS - 1) / TURNS;
-    kedge_hist_reset(&r->hist);
-    kedge_hist_reset(&r->alone);
+    base_hist_reset(&r->hist);
+    base_hist_reset(&r->alone);
     int status = perf_worker_new(o, r, &w, err);
     for (int i = 0; i < 2 * TURNS && status == 0; i++) {
         bool alone = i % 2 == 0;
@@ -228,14 +228,14 @@ static int take_turns(const struct perf_options *o, struct neighbour *n, pid_t p
         if (status == 0)
             status = perf_worker_measure(w, &some, &turn, err);
         if (status == 0)
-            kedge_hist_merge(alone ? &r->alone : &r->hist, &turn.hist);
+            base_hist_merge(alone ? &r->alone : &r->hist, &turn.hist);
         r->elapsed_ns += alone ? 0 : turn.elapsed_ns;
     }
     perf_worker_free(w);
     return status;
 }
 
-int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     static char tokens[PERF_MAX_DEAD][KEDGE_TOKEN_MAX];
     struct perf_unknown_nodes unknown = {.registered = 0};
@@ -243,7 +243,7 @@ int perf_isolation(const struct perf_options *o, struct perf_result *r, struct k
     struct neighbour *n =
         mmap(NULL, sizeof *n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (n == MAP_FAILED)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     few.count = o->silent;
     int status = o->wrong_keys ? 0 : perf_unknown_nodes_add(&few, NULL, &unknown, err);
     if (status == 0 && !o->wrong_keys)
@@ -254,7 +254,7 @@ int perf_isolation(const struct perf_options *o, struct perf_result *r, struct k
         be_bad(o, n, &unknown, tokens);
     }
     if (status == 0 && pid < 0)
-        status = kedge_err(err, -errno, "fork: %s", strerror(errno));
+        status = base_err(err, -errno, "fork: %s", strerror(errno));
     if (status == 0) {
         status = take_turns(o, n, pid, r, err);
         atomic_store(&n->mode, OVER);

@@ -14,7 +14,7 @@ struct neighbour {
     _Atomic int mode, now; /* enum mode: what is wanted, and what is so */
     _Atomic uint64_t posted, failed;
     _Atomic int status; /* of its beginning */
-    struct kedge_errbuf err;
+    struct base_errbuf err;
 };
 
 /* wrong_keys.c: posts to the live node, under keys that it never had, as fast as it can; attaches

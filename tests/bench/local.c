@@ -23,7 +23,7 @@ _Static_assert(sizeof names / sizeof names[0] == 3 + PERF_MAX_DEAD, "one each");
 
 /* The path of a daemon: --bin, or beside us, or in sbin. */
 static int find_program(const struct perf_options *o, const char *name, char out[PATH_MAX],
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     static const char *const places[] = {".", "../sbin"};
     char self[PATH_MAX];
@@ -40,17 +40,17 @@ static int find_program(const struct perf_options *o, const char *name, char out
             return 0;
         n = readlink("/proc/self/exe", self, sizeof self - 1);
     }
-    return kedge_err(err, -ENOENT, "%s was not found: name its directory with --bin", name);
+    return base_err(err, -ENOENT, "%s was not found: name its directory with --bin", name);
 }
 
-static int write_file(const char *path, const char *text, struct kedge_errbuf *err)
+static int write_file(const char *path, const char *text, struct base_errbuf *err)
 {
     FILE *f = fopen(path, "we");
     if (f == NULL)
-        return kedge_err(err, -errno, "%s: %s", path, strerror(errno));
+        return base_err(err, -errno, "%s: %s", path, strerror(errno));
     bool written = fputs(text, f) >= 0;
     if (fclose(f) != 0 || !written)
-        return kedge_err(err, -EIO, "%s cannot be written", path);
+        return base_err(err, -EIO, "%s cannot be written", path);
     return 0;
 }
 
@@ -62,7 +62,7 @@ static uint32_t power_of_two(uint32_t least, uint32_t n)
 }
 
 static int configure(const struct perf_local *l, const struct perf_options *o, int which,
-                     char path[96], struct kedge_errbuf *err)
+                     char path[96], struct base_errbuf *err)
 {
     char text[2048];
     uint32_t slots = power_of_two(256, o->depth);
@@ -128,7 +128,7 @@ static void last_words(const struct perf_local *l, int which, char *out, size_t 
 }
 
 static int spawn(struct perf_local *l, const struct perf_options *o, int which,
-                 struct kedge_errbuf *err)
+                 struct base_errbuf *err)
 {
     const char *name = which == 0 ? "kedge-metad" : "kedge-agentd";
     char program[PATH_MAX], config[96], log[96];
@@ -140,7 +140,7 @@ static int spawn(struct perf_local *l, const struct perf_options *o, int which,
     snprintf(log, sizeof log, "%s/%s.log", l->work, names[which]);
     pid_t pid = fork();
     if (pid < 0)
-        return kedge_err(err, -errno, "fork: %s", strerror(errno));
+        return base_err(err, -errno, "fork: %s", strerror(errno));
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -159,14 +159,14 @@ static bool is_ready(struct perf_local *l, int which)
     static const char says[] = "kedge-metad: ready, port ";
     char path[112], line[256];
     if (which > 0) {
-        struct kedge_http_result result;
+        struct http_result result;
         snprintf(path, sizeof path, "%s.admin", l->socket[which - 1]);
-        struct kedge_http_call call = {
+        struct http_call call = {
             .url = "http://localhost/readyz", .unix_path = path, .timeout_ms = 1000};
-        if (access(path, F_OK) != 0 || kedge_http_call(&call, &result, NULL) != 0)
+        if (access(path, F_OK) != 0 || http_call(&call, &result, NULL) != 0)
             return false;
         bool ready = result.status == 200;
-        kedge_http_result_fini(&result);
+        http_result_fini(&result);
         return ready;
     }
     snprintf(path, sizeof path, "%s/metad.log", l->work);
@@ -183,7 +183,7 @@ static bool is_ready(struct perf_local *l, int which)
     return ready;
 }
 
-static int wait_ready(struct perf_local *l, int which, struct kedge_errbuf *err)
+static int wait_ready(struct perf_local *l, int which, struct base_errbuf *err)
 {
     char why[400];
     for (int waited = 0; waited < START_MS * 1000; waited += STEP_US) {
@@ -192,14 +192,14 @@ static int wait_ready(struct perf_local *l, int which, struct kedge_errbuf *err)
         if (waitpid(l->pid[which], NULL, WNOHANG) == l->pid[which]) {
             l->pid[which] = 0;
             last_words(l, which, why, sizeof why);
-            return kedge_err(err, -EIO, "%s did not start: %s",
-                             which == 0 ? "the metaserver" : "an agent", why);
+            return base_err(err, -EIO, "%s did not start: %s",
+                            which == 0 ? "the metaserver" : "an agent", why);
         }
         usleep(STEP_US);
     }
     last_words(l, which, why, sizeof why);
-    return kedge_err(err, -ETIMEDOUT, "%s was not ready after %d s: %s",
-                     which == 0 ? "the metaserver" : "an agent", START_MS / 1000, why);
+    return base_err(err, -ETIMEDOUT, "%s was not ready after %d s: %s",
+                    which == 0 ? "the metaserver" : "an agent", START_MS / 1000, why);
 }
 
 int perf_first_cpus(int cpu[2])
@@ -235,22 +235,22 @@ static void pin_worker(const struct perf_local *l)
         (void)sched_setaffinity(0, sizeof one, &one);
 }
 
-int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_errbuf *err)
+int perf_local_start(struct perf_local *l, struct perf_options *o, struct base_errbuf *err)
 {
     char path[128];
     *l = (struct perf_local){.device = "/dev/shm/kedge-perf-XXXXXX",
                              .work = "/tmp/kedge-perf-XXXXXX"};
     if (mkdtemp(l->device) == NULL || mkdtemp(l->work) == NULL)
-        return kedge_err(err, -errno, "directories in /dev/shm and /tmp: %s", strerror(errno));
+        return base_err(err, -errno, "directories in /dev/shm and /tmp: %s", strerror(errno));
     if (o->test == PERF_FAIRNESS && chmod(l->work, 0711) != 0) /* for the other tenant's worker */
-        return kedge_err(err, -errno, "%s: %s", l->work, strerror(errno));
+        return base_err(err, -errno, "%s: %s", l->work, strerror(errno));
     int status = 0;
     choose_cpus(l, o);
     const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead : o->test == PERF_RENEWAL);
     for (int i = 0; i <= last && status == 0; i++) {
         snprintf(path, sizeof path, "%s/%s", l->work, names[i]);
         if (mkdir(path, 0700) != 0)
-            status = kedge_err(err, -errno, "%s: %s", path, strerror(errno));
+            status = base_err(err, -errno, "%s: %s", path, strerror(errno));
         if (i > 0)
             snprintf(l->socket[i - 1], sizeof l->socket[0], "%s/%s.sock", l->work, names[i]);
     }

@@ -28,21 +28,21 @@ bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes)
     return true;
 }
 
-int perf_loop(struct perf_path *path, const struct kedge_clock_fast *clock, uint64_t count,
-              struct perf_result *result, struct kedge_errbuf *err)
+int perf_loop(struct perf_path *path, const struct base_clock_fast *clock, uint64_t count,
+              struct perf_result *result, struct base_errbuf *err)
 {
     static uint64_t posted_ns[PERF_MAX_DEPTH];
     const uint32_t depth = path->depth;
-    const uint64_t patience_ns = 10 * KEDGE_NS_PER_S;
+    const uint64_t patience_ns = 10 * BASE_NS_PER_S;
     uint64_t posted = 0, done = 0;
     uint32_t head = 0, tail = 0; /* slots */
-    kedge_hist_reset(&result->hist);
-    uint64_t begin = kedge_clock_fast_ns(clock), progress = begin, now = begin;
+    base_hist_reset(&result->hist);
+    uint64_t begin = base_clock_fast_ns(clock), progress = begin, now = begin;
     while (done < count) {
         uint64_t room = depth - (posted - done), left = count - posted;
         uint32_t n = (uint32_t)(room < left ? room : left);
         if (n > 0) {
-            now = kedge_clock_fast_ns(clock);
+            now = base_clock_fast_ns(clock);
             uint32_t first = head;
             for (uint32_t i = 0; i < n; i++) {
                 posted_ns[head] = now;
@@ -56,13 +56,13 @@ int perf_loop(struct perf_path *path, const struct kedge_clock_fast *clock, uint
         int got = path->poll(path, err);
         if (got < 0)
             return got;
-        now = kedge_clock_fast_ns(clock);
+        now = base_clock_fast_ns(clock);
         if (got > 0)
             progress = now;
         else if (now - progress > patience_ns)
-            return kedge_err(err, -ETIMEDOUT, "nothing completed for 10 s; is the target alive?");
+            return base_err(err, -ETIMEDOUT, "nothing completed for 10 s; is the target alive?");
         for (int i = 0; i < got; i++) {
-            kedge_hist_record(&result->hist, now - posted_ns[tail]);
+            base_hist_record(&result->hist, now - posted_ns[tail]);
             tail = tail + 1 == depth ? 0 : tail + 1;
         }
         done += (uint64_t)got;

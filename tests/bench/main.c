@@ -5,7 +5,7 @@
 
 #include "perf.h"
 
-static int measure(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+static int measure(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     switch (o->test) {
     case PERF_ATTACH:
@@ -38,7 +38,7 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
 }
 
 /* --direct needs no servers. */
-static int run(struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+static int run(struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct perf_local local;
     if (o->direct || !o->local || o->test == PERF_CORES)
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 {
     static struct perf_result result;
     struct perf_options options;
-    struct kedge_errbuf err = {.text = ""};
+    struct base_errbuf err = {.text = ""};
     int status = perf_options_parse(argc, argv, &options, &err);
     if (status > 0)
         return 0;

@@ -44,7 +44,7 @@ static uint64_t memory_files(int pid)
     return bytes;
 }
 
-static int memory_of(int pid, uint64_t *out, struct kedge_errbuf *err)
+static int memory_of(int pid, uint64_t *out, struct base_errbuf *err)
 {
     char path[64], line[256];
     unsigned long long kib = 0;
@@ -55,7 +55,7 @@ static int memory_of(int pid, uint64_t *out, struct kedge_errbuf *err)
     if (f != NULL)
         fclose(f);
     if (kib == 0)
-        return kedge_err(err, -EIO, "%s does not say what the agent takes", path);
+        return base_err(err, -EIO, "%s does not say what the agent takes", path);
     *out = kib * 1024 + memory_files(pid);
     return 0;
 }
@@ -63,29 +63,29 @@ static int memory_of(int pid, uint64_t *out, struct kedge_errbuf *err)
 /* Connects to each of them, so that the agent knows them all. */
 static int meet(struct kedge_session *s, const struct perf_options *o,
                 const struct perf_unknown_nodes *unknown, struct perf_result *r,
-                struct kedge_errbuf *err)
+                struct base_errbuf *err)
 {
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     struct kedge_vqp *q;
     uint8_t gid[16];
-    kedge_clock_fast_init(&clock);
+    base_clock_fast_init(&clock);
     int status = kedge_vqp_create(s, NULL, &q);
-    uint64_t first = kedge_clock_fast_ns(&clock);
+    uint64_t first = base_clock_fast_ns(&clock);
     for (int pass = 0; pass < 2; pass++)
         for (uint64_t i = 0; i < o->count && status == 0; i++) {
             perf_unknown_gid(unknown, i, gid);
-            uint64_t begin = kedge_clock_fast_ns(&clock);
+            uint64_t begin = base_clock_fast_ns(&clock);
             status = kedge_connect(q, gid);
             if (pass == 1) /* known now: the second time must be a look into the table */
-                kedge_hist_record(&r->hist, kedge_clock_fast_ns(&clock) - begin);
+                base_hist_record(&r->hist, base_clock_fast_ns(&clock) - begin);
         }
-    r->elapsed_ns = kedge_clock_fast_ns(&clock) - first;
+    r->elapsed_ns = base_clock_fast_ns(&clock) - first;
     return status == 0 ? 0 : perf_failed(status, "connecting", err);
 }
 
 /* Asks as often, for endpoints that nobody has: what READs themselves have touched is no peer's. */
 static int ask_in_vain(struct kedge_session *s, const struct perf_options *o,
-                       const struct perf_unknown_nodes *unknown, struct kedge_errbuf *err)
+                       const struct perf_unknown_nodes *unknown, struct base_errbuf *err)
 {
     struct kedge_vqp *q;
     uint8_t gid[16];
@@ -101,11 +101,11 @@ static int ask_in_vain(struct kedge_session *s, const struct perf_options *o,
     return status == 0 ? 0 : perf_failed(status, "asking for endpoints that nobody has", err);
 }
 
-int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_memory(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct kedge_session *with = NULL, *without = NULL;
     struct perf_unknown_nodes unknown = {.registered = 0};
-    kedge_hist_reset(&r->hist);
+    base_hist_reset(&r->hist);
     int status = perf_open(o->socket, &with, &r->retries, err);
     if (status == 0)
         status = perf_open(o->peer_socket, &without, &r->retries, err);

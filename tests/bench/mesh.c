@@ -19,7 +19,7 @@ static uint64_t word_of(uint32_t worker)
 
 /* Takes `wanted` completions or more, as they come, adding them to *done; all must be successes. */
 static int collect(struct kedge_session *s, uint32_t wanted, uint32_t *done, uint32_t posted,
-                   struct kedge_errbuf *err)
+                   struct base_errbuf *err)
 {
     struct ibv_wc wc[64];
     const uint32_t enough = *done + wanted;
@@ -28,7 +28,7 @@ static int collect(struct kedge_session *s, uint32_t wanted, uint32_t *done, uin
         if (n == 0) {
             n = kedge_wait(s, PERF_PATIENCE_MS);
             if (n == 0)
-                return kedge_err(err, -ETIMEDOUT, "%u of %u READs completed", *done, posted);
+                return base_err(err, -ETIMEDOUT, "%u of %u READs completed", *done, posted);
             if (n > 0)
                 continue;
         }
@@ -36,8 +36,8 @@ static int collect(struct kedge_session *s, uint32_t wanted, uint32_t *done, uin
             return perf_failed(n, "polling", err);
         for (int i = 0; i < n; i++)
             if (wc[i].status != IBV_WC_SUCCESS)
-                return kedge_err(err, -EIO, "a READ failed with status %d: %s", wc[i].status,
-                                 kedge_reason_str(wc[i].vendor_err));
+                return base_err(err, -EIO, "a READ failed with status %d: %s", wc[i].status,
+                                kedge_reason_str(wc[i].vendor_err));
         *done += (uint32_t)n;
     }
     return 0;
@@ -50,14 +50,14 @@ struct member {
 };
 
 static int meet_others(struct member *m, struct perf_group *group, uint32_t me, uint32_t workers,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
     static struct kedge_vqp *vqps[PERF_MAX_WORKERS];
     static struct kedge_remote remotes[PERF_MAX_WORKERS];
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     uint32_t posted = 0, done = 0;
     int status = 0;
-    kedge_clock_fast_init(&clock);
+    base_clock_fast_init(&clock);
     for (uint32_t i = 0; i < workers && status == 0; i++) {
         if (i == me)
             continue;
@@ -66,9 +66,9 @@ static int meet_others(struct member *m, struct perf_group *group, uint32_t me, 
             status = kedge_vqp_create(m->s, NULL, &vqps[i]);
         if (status != 0)
             return perf_failed(status, "a VQP to another worker", err);
-        uint64_t begin = kedge_clock_fast_ns(&clock);
+        uint64_t begin = base_clock_fast_ns(&clock);
         status = kedge_connect(vqps[i], remotes[i].gid);
-        kedge_hist_record(&group->member[me].hist, kedge_clock_fast_ns(&clock) - begin);
+        base_hist_record(&group->member[me].hist, base_clock_fast_ns(&clock) - begin);
     }
     if (status != 0)
         return perf_failed(status, "connecting", err);
@@ -121,31 +121,31 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
         return perf_failed(status, "exporting", &member->err);
     status = perf_group_rendezvous(group, EXPORTED);
     if (status != 0)
-        return kedge_err(&member->err, status, "not all workers came");
+        return base_err(&member->err, status, "not all workers came");
     status = meet_others(&m, group, me, o->workers, &member->err);
     for (uint32_t i = 0; i < o->workers && status == 0; i++) {
         memcpy(&word, m.memory + (i + 1) * BETWEEN, WORD);
         if (i != me && word != word_of(i))
-            status = kedge_err(&member->err, -EBADMSG, "worker %u read wrong bytes from %u", me, i);
+            status = base_err(&member->err, -EBADMSG, "worker %u read wrong bytes from %u", me, i);
     }
     if (status == 0 && perf_group_rendezvous(group, DONE) != 0)
-        status = kedge_err(&member->err, -ECANCELED, "not all workers finished");
+        status = base_err(&member->err, -ECANCELED, "not all workers finished");
     kedge_close(m.s);
     return status;
 }
 
-int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct perf_group *group;
     int status = perf_group_new(o->workers, &group, err);
     if (status != 0)
         return status;
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     perf_group_run(group, worker_run, o);
-    r->elapsed_ns = kedge_clock_ns() - begin;
-    kedge_hist_reset(&r->hist);
+    r->elapsed_ns = base_clock_ns() - begin;
+    base_hist_reset(&r->hist);
     for (uint32_t i = 0; i < o->workers; i++) {
-        kedge_hist_merge(&r->hist, &group->member[i].hist);
+        base_hist_merge(&r->hist, &group->member[i].hist);
         r->retries += group->member[i].retries;
     }
     (void)perf_group_judge(group, &status, err);

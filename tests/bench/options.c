@@ -100,83 +100,81 @@ enum {
 };
 
 static int number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out,
-                  struct kedge_errbuf *err)
+                  struct base_errbuf *err)
 {
-    if (kedge_parse_u64(text, min, max, out) == 0)
+    if (base_parse_u64(text, min, max, out) == 0)
         return 0;
-    return kedge_err(err, -EINVAL, "--%s must be a number from %llu to %llu, not \"%.40s\"", option,
-                     (unsigned long long)min, (unsigned long long)max, text);
+    return base_err(err, -EINVAL, "--%s must be a number from %llu to %llu, not \"%.40s\"", option,
+                    (unsigned long long)min, (unsigned long long)max, text);
 }
 
 /* What only makes sense together, of tests in fresh processes. */
-static int check_fresh(const struct perf_options *o, struct kedge_errbuf *err)
+static int check_fresh(const struct perf_options *o, struct base_errbuf *err)
 {
     static const uint8_t no_gid[16];
     if (o->test != PERF_VERBS_CONNECT &&
         (o->verbs.device != NULL || memcmp(o->verbs.gid, no_gid, 16) != 0 ||
          memcmp(o->verbs.peer_gid, no_gid, 16) != 0 || o->child_port != 0))
-        return kedge_err(err, -EINVAL, "--device, --gid and --peer-gid are for verbs-connect");
+        return base_err(err, -EINVAL, "--device, --gid and --peer-gid are for verbs-connect");
     if (o->token != NULL && o->test != PERF_FIRST_READ)
-        return kedge_err(err, -EINVAL, "--token is what first-read starts itself with");
+        return base_err(err, -EINVAL, "--token is what first-read starts itself with");
     if (o->test == PERF_VERBS_CONNECT && o->local)
-        return kedge_err(err, -EINVAL, "verbs-connect needs no servers: leave out --local");
+        return base_err(err, -EINVAL, "verbs-connect needs no servers: leave out --local");
     if ((o->test == PERF_VERBS_CONNECT || o->test == PERF_FIRST_READ) &&
         o->count > PERF_MAX_CONNECTS)
-        return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_CONNECTS);
+        return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_CONNECTS);
     return 0;
 }
 
 /* The same, of servers of our own. What posts to endpoints that are invented is measured with DC
  * alone: with RC it would be handshakes that nobody answers. */
-static int check_local(const struct perf_options *o, struct kedge_errbuf *err)
+static int check_local(const struct perf_options *o, struct base_errbuf *err)
 {
     bool unknown = o->test == PERF_MEMORY || o->test == PERF_ISOLATION;
     if (o->test == PERF_MEMORY && !o->local)
-        return kedge_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
+        return base_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
     if (o->test == PERF_ISOLATION && !o->local)
-        return kedge_err(err, -EINVAL, "isolation needs --local: it kills agents");
+        return base_err(err, -EINVAL, "isolation needs --local: it kills agents");
     if (o->test == PERF_FAIRNESS && !o->local)
-        return kedge_err(err, -EINVAL,
-                         "fairness needs --local: it is about two tenants of its own");
+        return base_err(err, -EINVAL, "fairness needs --local: it is about two tenants of its own");
     if (o->test == PERF_RENEWAL && !o->local)
-        return kedge_err(err, -EINVAL, "renewal needs --local: it compares two agents of its own");
+        return base_err(err, -EINVAL, "renewal needs --local: it compares two agents of its own");
     if (o->transport == NULL)
         return 0;
     if (!o->local || o->direct || o->test == PERF_CORES)
-        return kedge_err(err, -EINVAL, "--transport is for --local, which starts agents");
+        return base_err(err, -EINVAL, "--transport is for --local, which starts agents");
     if (strcmp(o->transport, "dc") != 0 && strcmp(o->transport, "rc") != 0)
-        return kedge_err(err, -EINVAL, "--transport must be dc or rc, not \"%.40s\"", o->transport);
+        return base_err(err, -EINVAL, "--transport must be dc or rc, not \"%.40s\"", o->transport);
     if (unknown && !o->wrong_keys && strcmp(o->transport, "rc") == 0)
-        return kedge_err(err, -EINVAL,
-                         "%s has DC alone: the endpoints that it invents answer no handshake",
-                         o->name);
+        return base_err(err, -EINVAL,
+                        "%s has DC alone: the endpoints that it invents answer no handshake",
+                        o->name);
     return 0;
 }
 
 /* The same, of all. */
-static int check(struct perf_options *o, bool cached, bool uncached, struct kedge_errbuf *err)
+static int check(struct perf_options *o, bool cached, bool uncached, struct base_errbuf *err)
 {
     bool one_sided = o->test == PERF_READ || o->test == PERF_WRITE;
     if (o->test == PERF_CONNECT && cached == uncached)
-        return kedge_err(err, -EINVAL, "connect needs either --cached or --uncached");
+        return base_err(err, -EINVAL, "connect needs either --cached or --uncached");
     if (o->test != PERF_CONNECT && (cached || uncached))
-        return kedge_err(err, -EINVAL, "--cached and --uncached are for connect");
+        return base_err(err, -EINVAL, "--cached and --uncached are for connect");
     if (o->direct && !one_sided)
-        return kedge_err(err, -EINVAL, "--direct is for read and write");
+        return base_err(err, -EINVAL, "--direct is for read and write");
     if (o->count == 0)
         o->count = cached ? CACHED : UNCACHED;
     if ((uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
-        return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_STRANGERS);
+        return base_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_STRANGERS);
     if (o->test == PERF_STORM && o->local && o->admin_socket != NULL)
-        return kedge_err(err, -EINVAL,
-                         "--local knows its agent's socket: leave out --admin-socket");
+        return base_err(err, -EINVAL, "--local knows its agent's socket: leave out --admin-socket");
     if (o->test != PERF_STORM && o->admin_socket != NULL)
-        return kedge_err(err, -EINVAL, "--admin-socket is for storm");
+        return base_err(err, -EINVAL, "--admin-socket is for storm");
     if (o->windows && (!o->local || o->direct))
-        return kedge_err(err, -EINVAL,
-                         "--window-ops and --window-bytes are for --local, which starts agents");
+        return base_err(err, -EINVAL,
+                        "--window-ops and --window-bytes are for --local, which starts agents");
     if (o->defaults && (o->test != PERF_FAIRNESS || o->windows))
-        return kedge_err(err, -EINVAL, "--defaults is for fairness, without windows");
+        return base_err(err, -EINVAL, "--defaults is for fairness, without windows");
     if (o->test == PERF_FAIRNESS && !o->windows && !o->defaults)
         o->window_ops = WINDOW_OPS;
     if (o->size == 0)
@@ -186,7 +184,7 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
     if (o->workers == 0)
         o->workers = o->test == PERF_STORM ? STORM : o->test == PERF_FAIRNESS ? FAIRNESS : MESH;
     if (o->test != PERF_RENEWAL && (o->regions != 0 || o->lease_ms != 0))
-        return kedge_err(err, -EINVAL, "--regions and --lease are for renewal");
+        return base_err(err, -EINVAL, "--regions and --lease are for renewal");
     if (o->regions == 0)
         o->regions = 1;
     if (o->lease_ms == 0)
@@ -230,16 +228,16 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int set_gid(const char *option, uint8_t gid[16], struct kedge_errbuf *err)
+static int set_gid(const char *option, uint8_t gid[16], struct base_errbuf *err)
 {
-    if (kedge_gid_parse(optarg, gid) == 0)
+    if (base_gid_parse(optarg, gid) == 0)
         return 0;
-    return kedge_err(err, -EINVAL, "--%s must be a GID or an IP address, not \"%.60s\"", option,
-                     optarg);
+    return base_err(err, -EINVAL, "--%s must be a GID or an IP address, not \"%.60s\"", option,
+                    optarg);
 }
 
 /* What verbs-connect has of its own. */
-static int set_verbs(struct perf_options *o, int c, struct kedge_errbuf *err)
+static int set_verbs(struct perf_options *o, int c, struct base_errbuf *err)
 {
     uint64_t port = 0;
     int status = 0;
@@ -255,7 +253,7 @@ static int set_verbs(struct perf_options *o, int c, struct kedge_errbuf *err)
 }
 
 /* One option with a number. */
-static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
+static int set_number(struct perf_options *o, int c, struct base_errbuf *err)
 {
     uint64_t value = 0;
     int status = c == 's'   ? number("size", optarg, 1, PERF_MAX_SIZE, &value, err)
@@ -342,10 +340,10 @@ static void set_flag(struct perf_options *o, int c)
     o->defaults |= c == 'F';
 }
 
-static int parse_test(int argc, char **argv, struct perf_options *o, struct kedge_errbuf *err)
+static int parse_test(int argc, char **argv, struct perf_options *o, struct base_errbuf *err)
 {
     if (optind + 1 != argc)
-        return kedge_err(err, -EINVAL, "name one test: " TESTS);
+        return base_err(err, -EINVAL, "name one test: " TESTS);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         if (strcmp(argv[optind], tests[i].name) != 0)
             continue;
@@ -355,10 +353,10 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct kedg
             o->count = tests[i].count;
         return 0;
     }
-    return kedge_err(err, -EINVAL, "there is no test \"%.40s\": " TESTS, argv[optind]);
+    return base_err(err, -EINVAL, "there is no test \"%.40s\": " TESTS, argv[optind]);
 }
 
-int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err)
+int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err)
 {
     const char *server = getenv("KEDGE_SERVER");
     struct perf_options o = {
@@ -411,10 +409,10 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
             fputs(help, stdout);
             return 1;
         case 'V':
-            printf("kedge-perf %s\n", kedge_version_text());
+            printf("kedge-perf %s\n", base_version_text());
             return 1;
         default:
-            return kedge_err(err, -EINVAL, "see kedge-perf --help");
+            return base_err(err, -EINVAL, "see kedge-perf --help");
         }
     if (status == 0)
         status = parse_test(argc, argv, &o, err);

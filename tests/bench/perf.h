@@ -73,7 +73,7 @@ struct perf_options {
 };
 
 /* 0; 1 when --help or --version was answered; -EINVAL. */
-int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err);
+int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err);
 
 /* Of a kind of turns of renewal: [0] regions that are lent for short, [1] for long. */
 struct perf_turns {
@@ -86,7 +86,7 @@ struct perf_turns {
 
 /* What was measured. */
 struct perf_result {
-    struct kedge_hist hist; /* nanoseconds */
+    struct base_hist hist; /* nanoseconds */
     uint64_t elapsed_ns;
     uint64_t retries; /* times that the agent said -EAGAIN */
     bool verified;    /* the bytes were looked at */
@@ -94,7 +94,7 @@ struct perf_result {
     uint64_t large, small;
     /* isolation: hist is beside the bad neighbour, alone without it; what that posted, and how
      * much of it ended with an error */
-    struct kedge_hist alone;
+    struct base_hist alone;
     uint64_t bad_posted, bad_failed;
     /* verbs-connect: medians of each step, and last of the whole, in a fresh process and in one
      * that keeps context and PD */
@@ -108,7 +108,7 @@ struct perf_result {
     /* storm: how many workers READ, and what the agent did for it, where it was asked and has
      * connections (rc) */
     uint32_t worked, failed;
-    struct kedge_errbuf first_failure;
+    struct base_errbuf first_failure;
     struct perf_connections {
         bool known;
         uint64_t requests, made; /* messages, and what came of them */
@@ -118,21 +118,21 @@ struct perf_result {
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
 /* Appends "machine":{...}: what a figure was measured on. */
-void perf_report_machine(struct kedge_text *t);
+void perf_report_machine(struct base_text *t);
 
 /* A way to do one-sided operations, `depth` of them at a time, in slots that are used in turn and
  * complete in order. */
 struct perf_path {
     /* Posts slots first, first + 1, ... (modulo depth), count of them, as one list. */
-    int (*post)(struct perf_path *path, uint32_t first, uint32_t count, struct kedge_errbuf *err);
+    int (*post)(struct perf_path *path, uint32_t first, uint32_t count, struct base_errbuf *err);
     /* How many completed, all successfully (may be 0). */
-    int (*poll)(struct perf_path *path, struct kedge_errbuf *err);
+    int (*poll)(struct perf_path *path, struct base_errbuf *err);
     uint32_t depth;
 };
 /* Does count operations, depth at a time; one value in result->hist for each, from the doorbell of
  * its list to the poll that returned it. */
-int perf_loop(struct perf_path *path, const struct kedge_clock_fast *clock, uint64_t count,
-              struct perf_result *result, struct kedge_errbuf *err);
+int perf_loop(struct perf_path *path, const struct base_clock_fast *clock, uint64_t count,
+              struct perf_result *result, struct base_errbuf *err);
 
 /* How far apart slots are in memory: never adjacent, so that no agent can merge them. */
 uint32_t perf_stride(uint32_t size);
@@ -142,7 +142,7 @@ bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
 
 /* read and write on the fabric itself, on a soft device made for it, against a process that sleeps.
  */
-int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_direct(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
 /* A metaserver and two agents of our own, and those that isolation kills or the one whose leases
  * renewal compares with, on a soft device of their own. */
@@ -159,7 +159,7 @@ struct perf_local {
  */
 int perf_first_cpus(int cpu[2]);
 /* Starts them and waits until they are ready; points o at them. On failure nothing is left. */
-int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_errbuf *err);
+int perf_local_start(struct perf_local *l, struct perf_options *o, struct base_errbuf *err);
 /* Ends them and removes their directories. */
 void perf_local_stop(struct perf_local *l);
 
@@ -171,50 +171,50 @@ struct perf_unknown_nodes {
     uint64_t registered; /* nodes */
 };
 int perf_unknown_nodes_add(const struct perf_options *o, const uint8_t host[16],
-                           struct perf_unknown_nodes *s, struct kedge_errbuf *err);
+                           struct perf_unknown_nodes *s, struct base_errbuf *err);
 void perf_unknown_nodes_remove(const struct perf_options *o, struct perf_unknown_nodes *s);
 void perf_unknown_gid(const struct perf_unknown_nodes *s, uint64_t number, uint8_t gid[16]);
 
 /* The tests of workers: they attach to the agents that o names. */
-int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
-int perf_connect(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
-int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
-int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
-int perf_cores(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_attach(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_connect(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_memory(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_cores(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 int perf_verbs_connect(const struct perf_options *o, struct perf_result *r,
-                       struct kedge_errbuf *err);
+                       struct base_errbuf *err);
 void perf_verbs_report(const struct perf_options *o, const struct perf_result *r);
-int perf_first_read(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_first_read(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_first_report(const struct perf_options *o, const struct perf_result *r);
-int perf_storm(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_storm(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 /* hist: of the many; alone: of the one. */
-int perf_fairness(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_fairness(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_fairness_report(const struct perf_options *o, const struct perf_result *r);
-int perf_renewal(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_renewal(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 void perf_renewal_report(const struct perf_options *o, const struct perf_result *r);
-int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
-int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_mesh(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
+int perf_isolation(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err);
 
 /* A worker of o->socket that READs or WRITEs memory of one of o->peer_socket. */
 struct perf_worker;
 int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct perf_worker **out,
-                    struct kedge_errbuf *err);
+                    struct base_errbuf *err);
 /* Does o->count operations, after some that are not measured; the bytes are looked at. */
 int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
-                        struct kedge_errbuf *err);
+                        struct base_errbuf *err);
 
 /* Counters of an agent by their names in its metrics, all pools' together; 0 for those that it does
  * not have, and then *all is false. */
 int perf_counters(const char *admin_socket, const char *const *names, size_t count, uint64_t *out,
-                  bool *all, struct kedge_errbuf *err);
+                  bool *all, struct base_errbuf *err);
 /* NULL is allowed. */
 void perf_worker_free(struct perf_worker *w);
 
 struct kedge_session;
 /* Opens a session; when the agent has none ready it tries again for 10 s, counting in *retries. */
 int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
-              struct kedge_errbuf *err);
+              struct base_errbuf *err);
 /* status, with libkedge's sentence in err. */
-int perf_failed(int status, const char *what, struct kedge_errbuf *err);
+int perf_failed(int status, const char *what, struct base_errbuf *err);
 
 #endif

@@ -7,7 +7,7 @@
 enum { BYTES = 8, SPIN_US = 20, WAIT_MS = 60000 };
 
 int perf_target_open(const struct perf_options *o, struct perf_target *out, uint64_t *retries,
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
     const char *socket = o->peer_socket != NULL ? o->peer_socket : o->socket;
     struct perf_target t;
@@ -38,24 +38,24 @@ void perf_target_close(struct perf_target *t)
     kedge_close(t->s);
 }
 
-int perf_reader_attach(struct perf_reader *r, struct kedge_errbuf *err)
+int perf_reader_attach(struct perf_reader *r, struct base_errbuf *err)
 {
     return perf_open(r->socket, &r->s, &r->retries, err);
 }
 
-int perf_reader_memory(struct perf_reader *r, struct kedge_errbuf *err)
+int perf_reader_memory(struct perf_reader *r, struct base_errbuf *err)
 {
     int status = kedge_alloc(r->s, BYTES, &r->memory, &r->lkey);
     return status == 0 ? 0 : perf_failed(status, "memory", err);
 }
 
-int perf_reader_import(struct perf_reader *r, struct kedge_errbuf *err)
+int perf_reader_import(struct perf_reader *r, struct base_errbuf *err)
 {
     int status = kedge_import(r->s, r->token, &r->remote);
     return status == 0 ? 0 : perf_failed(status, "importing the target's token", err);
 }
 
-int perf_reader_connect(struct perf_reader *r, struct kedge_errbuf *err)
+int perf_reader_connect(struct perf_reader *r, struct base_errbuf *err)
 {
     int status = kedge_vqp_create(r->s, NULL, &r->q);
     if (status == 0)
@@ -67,11 +67,11 @@ int perf_reader_connect(struct perf_reader *r, struct kedge_errbuf *err)
  * those that it waits for, where these are few. */
 static int one_completion(struct kedge_session *s, struct ibv_wc *wc)
 {
-    uint64_t until = kedge_clock_ns() + SPIN_US * KEDGE_NS_PER_US;
+    uint64_t until = base_clock_ns() + SPIN_US * BASE_NS_PER_US;
     int n;
     do
         n = kedge_poll(s, 1, wc);
-    while (n == 0 && kedge_clock_ns() < until);
+    while (n == 0 && base_clock_ns() < until);
     while (n == 0) {
         n = kedge_wait(s, WAIT_MS);
         if (n == 0)
@@ -82,7 +82,7 @@ static int one_completion(struct kedge_session *s, struct ibv_wc *wc)
     return n;
 }
 
-int perf_reader_read(struct perf_reader *r, struct kedge_errbuf *err)
+int perf_reader_read(struct perf_reader *r, struct base_errbuf *err)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)r->memory, .length = BYTES, .lkey = r->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge,
@@ -97,20 +97,20 @@ int perf_reader_read(struct perf_reader *r, struct kedge_errbuf *err)
         return perf_failed(status, "posting", err);
     int n = one_completion(r->s, &wc);
     if (n == -ETIMEDOUT)
-        return kedge_err(err, n, "the READ did not complete within %d s", WAIT_MS / 1000);
+        return base_err(err, n, "the READ did not complete within %d s", WAIT_MS / 1000);
     if (n < 0)
         return perf_failed(n, "waiting", err);
     if (wc.status != IBV_WC_SUCCESS)
-        return kedge_err(err, -EIO, "the READ failed with status %d: %s", wc.status,
-                         kedge_reason_str(wc.vendor_err));
+        return base_err(err, -EIO, "the READ failed with status %d: %s", wc.status,
+                        kedge_reason_str(wc.vendor_err));
     return 0;
 }
 
-int perf_reader_check(const struct perf_reader *r, struct kedge_errbuf *err)
+int perf_reader_check(const struct perf_reader *r, struct base_errbuf *err)
 {
     if (perf_pattern_holds(r->memory, 0, BYTES))
         return 0;
-    return kedge_err(err, -EBADMSG, "the READ brought other bytes than the target has");
+    return base_err(err, -EBADMSG, "the READ brought other bytes than the target has");
 }
 
 void perf_reader_close(struct perf_reader *r)

@@ -15,7 +15,7 @@ struct perf_target {
 };
 /* Attaches to o->peer_socket, else o->socket. On failure nothing is left. */
 int perf_target_open(const struct perf_options *o, struct perf_target *out, uint64_t *retries,
-                     struct kedge_errbuf *err);
+                     struct base_errbuf *err);
 void perf_target_close(struct perf_target *t);
 
 /* The caller sets the first two and zeroes the others; borrowed strings. */
@@ -30,13 +30,13 @@ struct perf_reader {
     uint32_t lkey;
 };
 /* The steps, in this order. */
-int perf_reader_attach(struct perf_reader *r, struct kedge_errbuf *err);
-int perf_reader_memory(struct perf_reader *r, struct kedge_errbuf *err);
-int perf_reader_import(struct perf_reader *r, struct kedge_errbuf *err);
-int perf_reader_connect(struct perf_reader *r, struct kedge_errbuf *err); /* and makes the VQP */
-int perf_reader_read(struct perf_reader *r, struct kedge_errbuf *err);
+int perf_reader_attach(struct perf_reader *r, struct base_errbuf *err);
+int perf_reader_memory(struct perf_reader *r, struct base_errbuf *err);
+int perf_reader_import(struct perf_reader *r, struct base_errbuf *err);
+int perf_reader_connect(struct perf_reader *r, struct base_errbuf *err); /* and makes the VQP */
+int perf_reader_read(struct perf_reader *r, struct base_errbuf *err);
 /* Whether the READ brought the target's bytes: -EBADMSG. */
-int perf_reader_check(const struct perf_reader *r, struct kedge_errbuf *err);
+int perf_reader_check(const struct perf_reader *r, struct base_errbuf *err);
 /* Ends the session, if there is one. */
 void perf_reader_close(struct perf_reader *r);
 

@@ -16,7 +16,7 @@ struct counts {
     uint64_t reads, renewals, endpoints;
 };
 
-static int count(const struct perf_options *o, struct counts *out, struct kedge_errbuf *err)
+static int count(const struct perf_options *o, struct counts *out, struct base_errbuf *err)
 {
     static const char *const names[] = {"kedge_agent_lane_mr_reads_total",
                                         "kedge_agent_lane_mr_renewals_total",
@@ -25,7 +25,7 @@ static int count(const struct perf_options *o, struct counts *out, struct kedge_
     bool all;
     int status = perf_counters(o->admin_socket, names, 3, value, &all, err);
     if (status == 0 && !all)
-        status = kedge_err(err, -ENOENT, "the agent does not count renewals: is it an older one?");
+        status = base_err(err, -ENOENT, "the agent does not count renewals: is it an older one?");
     *out = (struct counts){.reads = value[0], .renewals = value[1], .endpoints = value[2]};
     return status;
 }
@@ -37,7 +37,7 @@ struct turn {
 /* The short leases run out before it, so that it begins with a READ of each record, and waits for
  * no other if all goes well. */
 static int take_turn(struct perf_worker *w, const struct perf_options *o, int kind,
-                     struct turn *turn, struct perf_result *r, struct kedge_errbuf *err)
+                     struct turn *turn, struct perf_result *r, struct base_errbuf *err)
 {
     static struct perf_result measured;
     struct perf_turns *all = &r->turns[kind];
@@ -57,10 +57,10 @@ static int take_turn(struct perf_worker *w, const struct perf_options *o, int ki
     all->waits += anew > begins ? anew - begins : 0;
     all->endpoints += after.endpoints - before.endpoints;
     all->max_ns = measured.hist.max > all->max_ns ? measured.hist.max : all->max_ns;
-    *turn = (struct turn){.p50_ns = kedge_hist_percentile(&measured.hist, 50),
-                          .p99_ns = kedge_hist_percentile(&measured.hist, 99),
-                          .p999_ns = kedge_hist_percentile(&measured.hist, 99.9)};
-    kedge_hist_merge(kind == SHORT ? &r->hist : &r->alone, &measured.hist);
+    *turn = (struct turn){.p50_ns = base_hist_percentile(&measured.hist, 50),
+                          .p99_ns = base_hist_percentile(&measured.hist, 99),
+                          .p999_ns = base_hist_percentile(&measured.hist, 99.9)};
+    base_hist_merge(kind == SHORT ? &r->hist : &r->alone, &measured.hist);
     r->elapsed_ns += kind == SHORT ? measured.elapsed_ns : 0;
     return 0;
 }
@@ -91,24 +91,24 @@ static void sum_up(const struct turn turn[TURNS], struct perf_turns *out)
 }
 
 /* A comparison of what it says it is. */
-static int check(const struct perf_result *r, struct kedge_errbuf *err)
+static int check(const struct perf_result *r, struct base_errbuf *err)
 {
     if (r->turns[SHORT].renewals == 0)
-        return kedge_err(err, -ENODATA, "no record was renewed: raise --count");
+        return base_err(err, -ENODATA, "no record was renewed: raise --count");
     if (r->turns[LONG].renewals + r->turns[LONG].waits > 0)
-        return kedge_err(err, -ENODATA,
-                         "records that are lent for long were READ again: lower --count");
+        return base_err(err, -ENODATA,
+                        "records that are lent for long were READ again: lower --count");
     return 0;
 }
 
-int perf_renewal(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_renewal(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     static struct turn turn[KINDS][TURNS];
     static struct perf_result warm;
     struct perf_options some[KINDS] = {*o, *o};
     struct perf_worker *w[KINDS] = {NULL, NULL};
-    kedge_hist_reset(&r->hist);
-    kedge_hist_reset(&r->alone);
+    base_hist_reset(&r->hist);
+    base_hist_reset(&r->alone);
     int status = 0;
     for (int kind = 0; kind < KINDS && status == 0; kind++) {
         some[kind].count = (o->count + KINDS * TURNS - 1) / (KINDS * TURNS);
@@ -135,45 +135,45 @@ static double ratio(uint64_t a, uint64_t b)
     return b > 0 ? (double)a / (double)b : 0;
 }
 
-static void add(struct kedge_text *t, const char *name, const struct perf_turns *k)
+static void add(struct base_text *t, const char *name, const struct perf_turns *k)
 {
-    kedge_text_printf(t,
-                      "\"%s\":{\"p50_ns\":%llu,\"p99_ns\":%llu,\"p999_ns\":%llu,\"max_ns\":%llu,"
-                      "\"renewals\":%llu,\"waits\":%llu,\"endpoint_reads\":%llu},",
-                      name, (unsigned long long)k->p50_ns, (unsigned long long)k->p99_ns,
-                      (unsigned long long)k->p999_ns, (unsigned long long)k->max_ns,
-                      (unsigned long long)k->renewals, (unsigned long long)k->waits,
-                      (unsigned long long)k->endpoints);
+    base_text_printf(t,
+                     "\"%s\":{\"p50_ns\":%llu,\"p99_ns\":%llu,\"p999_ns\":%llu,\"max_ns\":%llu,"
+                     "\"renewals\":%llu,\"waits\":%llu,\"endpoint_reads\":%llu},",
+                     name, (unsigned long long)k->p50_ns, (unsigned long long)k->p99_ns,
+                     (unsigned long long)k->p999_ns, (unsigned long long)k->max_ns,
+                     (unsigned long long)k->renewals, (unsigned long long)k->waits,
+                     (unsigned long long)k->endpoints);
 }
 
 static void as_json(const struct perf_options *o, const struct perf_result *r)
 {
     const struct perf_turns *with = &r->turns[SHORT], *without = &r->turns[LONG];
     const double seconds = (double)r->elapsed_ns / 1e9;
-    struct kedge_text t;
-    kedge_text_init(&t, 4096);
-    kedge_text_printf(&t,
-                      "{\"test\":\"renewal\",\"verified\":true,\"size\":%u,\"depth\":%u,"
-                      "\"regions\":%u,\"lease_ms\":%u,\"turns\":%d,",
-                      o->size, o->depth, o->regions, o->lease_ms, TURNS);
+    struct base_text t;
+    base_text_init(&t, 4096);
+    base_text_printf(&t,
+                     "{\"test\":\"renewal\",\"verified\":true,\"size\":%u,\"depth\":%u,"
+                     "\"regions\":%u,\"lease_ms\":%u,\"turns\":%d,",
+                     o->size, o->depth, o->regions, o->lease_ms, TURNS);
     add(&t, "with", with);
     add(&t, "without", without);
-    kedge_text_printf(&t, "\"p50_ratio\":%.3f,\"p99_ratio\":%.3f,\"p999_ratio\":%.3f,",
-                      ratio(with->p50_ns, without->p50_ns), ratio(with->p99_ns, without->p99_ns),
-                      ratio(with->p999_ns, without->p999_ns));
+    base_text_printf(&t, "\"p50_ratio\":%.3f,\"p99_ratio\":%.3f,\"p999_ratio\":%.3f,",
+                     ratio(with->p50_ns, without->p50_ns), ratio(with->p99_ns, without->p99_ns),
+                     ratio(with->p999_ns, without->p999_ns));
     /* As of all tests: here of the turns with renewals, all together. */
-    kedge_text_printf(
+    base_text_printf(
         &t,
         "\"count\":%llu,\"retries\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
         "\"elapsed_ns\":%llu,\"per_second\":%.0f,\"pinned\":%s,",
         (unsigned long long)r->hist.count, (unsigned long long)r->retries,
-        (unsigned long long)kedge_hist_percentile(&r->hist, 50),
-        (unsigned long long)kedge_hist_percentile(&r->hist, 99), (unsigned long long)r->elapsed_ns,
+        (unsigned long long)base_hist_percentile(&r->hist, 50),
+        (unsigned long long)base_hist_percentile(&r->hist, 99), (unsigned long long)r->elapsed_ns,
         seconds > 0 ? (double)r->hist.count / seconds : 0, o->pinned ? "true" : "false");
     perf_report_machine(&t);
-    kedge_text_printf(&t, "}");
-    puts(kedge_text_str(&t));
-    kedge_text_fini(&t);
+    base_text_printf(&t, "}");
+    puts(base_text_str(&t));
+    base_text_fini(&t);
 }
 
 void perf_renewal_report(const struct perf_options *o, const struct perf_result *r)

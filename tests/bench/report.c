@@ -32,45 +32,44 @@ static bool has_depth(const struct perf_options *o)
     return o->test == PERF_READ || o->test == PERF_WRITE;
 }
 
-void perf_report_machine(struct kedge_text *t)
+void perf_report_machine(struct base_text *t)
 {
     struct utsname kernel;
     char name[128];
     processor(name, sizeof name);
     if (uname(&kernel) != 0)
         memset(&kernel, 0, sizeof kernel);
-    kedge_text_printf(t, "\"machine\":{\"processor\":");
-    kedge_text_json(t, name);
-    kedge_text_printf(t, ",\"cores\":%ld,\"kernel\":", sysconf(_SC_NPROCESSORS_ONLN));
-    kedge_text_json(t, kernel.release);
-    kedge_text_printf(t, ",\"version\":");
-    kedge_text_json(t, KEDGE_VERSION);
-    kedge_text_printf(t, "}");
+    base_text_printf(t, "\"machine\":{\"processor\":");
+    base_text_json(t, name);
+    base_text_printf(t, ",\"cores\":%ld,\"kernel\":", sysconf(_SC_NPROCESSORS_ONLN));
+    base_text_json(t, kernel.release);
+    base_text_printf(t, ",\"version\":");
+    base_text_json(t, KEDGE_VERSION);
+    base_text_printf(t, "}");
 }
 
 static double ratio(const struct perf_result *r, double percent)
 {
-    uint64_t alone = kedge_hist_percentile(&r->alone, percent);
-    return alone > 0 ? (double)kedge_hist_percentile(&r->hist, percent) / (double)alone : 0;
+    uint64_t alone = base_hist_percentile(&r->alone, percent);
+    return alone > 0 ? (double)base_hist_percentile(&r->hist, percent) / (double)alone : 0;
 }
 
-static void storm_as_json(struct kedge_text *t, const struct perf_options *o,
+static void storm_as_json(struct base_text *t, const struct perf_options *o,
                           const struct perf_result *r)
 {
-    kedge_text_printf(t,
-                      "\"workers\":%u,\"worked\":%u,\"failed\":%u,\"first_failure\":", o->workers,
-                      r->worked, r->failed);
+    base_text_printf(t, "\"workers\":%u,\"worked\":%u,\"failed\":%u,\"first_failure\":", o->workers,
+                     r->worked, r->failed);
     if (r->failed > 0)
-        kedge_text_json(t, r->first_failure.text);
+        base_text_json(t, r->first_failure.text);
     else
-        kedge_text_printf(t, "null");
-    kedge_text_printf(t, ",\"verified\":%s,", r->verified ? "true" : "false");
+        base_text_printf(t, "null");
+    base_text_printf(t, ",\"verified\":%s,", r->verified ? "true" : "false");
     if (r->connections.known)
-        kedge_text_printf(t, "\"handshake_requests\":%llu,\"connections\":%llu,",
-                          (unsigned long long)r->connections.requests,
-                          (unsigned long long)r->connections.made);
+        base_text_printf(t, "\"handshake_requests\":%llu,\"connections\":%llu,",
+                         (unsigned long long)r->connections.requests,
+                         (unsigned long long)r->connections.made);
     else
-        kedge_text_printf(t, "\"handshake_requests\":null,\"connections\":null,");
+        base_text_printf(t, "\"handshake_requests\":null,\"connections\":null,");
 }
 
 static void storm_as_text(const struct perf_options *o, const struct perf_result *r)
@@ -78,8 +77,8 @@ static void storm_as_text(const struct perf_options *o, const struct perf_result
     printf("storm: %u of %u workers READ; the last %.3f ms after they began; each: p50 %.3f us, "
            "p99 %.3f us",
            r->worked, o->workers, (double)r->elapsed_ns / 1e6,
-           (double)kedge_hist_percentile(&r->hist, 50) / 1e3,
-           (double)kedge_hist_percentile(&r->hist, 99) / 1e3);
+           (double)base_hist_percentile(&r->hist, 50) / 1e3,
+           (double)base_hist_percentile(&r->hist, 99) / 1e3);
     if (r->connections.known)
         printf("; connections: %llu made, with %llu handshake messages",
                (unsigned long long)r->connections.made,
@@ -91,60 +90,60 @@ static void storm_as_text(const struct perf_options *o, const struct perf_result
 
 static void as_json(const struct perf_options *o, const struct perf_result *r, double per_second)
 {
-    const struct kedge_hist *h = &r->hist;
-    struct kedge_text t;
-    kedge_text_init(&t, 4096);
+    const struct base_hist *h = &r->hist;
+    struct base_text t;
+    base_text_init(&t, 4096);
     /* Whose an agent is that was running already, it does not tell its workers. */
-    kedge_text_printf(&t, "{\"test\":\"%s\",\"provider\":%s,\"direct\":%s,", o->name,
-                      o->direct || o->local ? "\"soft\"" : "null", o->direct ? "true" : "false");
+    base_text_printf(&t, "{\"test\":\"%s\",\"provider\":%s,\"direct\":%s,", o->name,
+                     o->direct || o->local ? "\"soft\"" : "null", o->direct ? "true" : "false");
     if (o->test == PERF_CONNECT)
-        kedge_text_printf(&t, "\"cached\":%s,", o->cached ? "true" : "false");
+        base_text_printf(&t, "\"cached\":%s,", o->cached ? "true" : "false");
     if (has_depth(o))
-        kedge_text_printf(&t, "\"size\":%u,\"depth\":%u,\"verified\":%s,", o->size, o->depth,
-                          r->verified ? "true" : "false");
+        base_text_printf(&t, "\"size\":%u,\"depth\":%u,\"verified\":%s,", o->size, o->depth,
+                         r->verified ? "true" : "false");
     if (o->test == PERF_MESH)
-        kedge_text_printf(&t, "\"workers\":%u,\"verified\":%s,", o->workers,
-                          r->verified ? "true" : "false");
+        base_text_printf(&t, "\"workers\":%u,\"verified\":%s,", o->workers,
+                         r->verified ? "true" : "false");
     if (o->test == PERF_STORM)
         storm_as_json(&t, o, r);
     if (o->test == PERF_MEMORY)
-        kedge_text_printf(&t, "\"peers\":%llu,\"bytes_with\":%llu,\"bytes_without\":%llu,",
-                          (unsigned long long)o->count, (unsigned long long)r->large,
-                          (unsigned long long)r->small);
+        base_text_printf(&t, "\"peers\":%llu,\"bytes_with\":%llu,\"bytes_without\":%llu,",
+                         (unsigned long long)o->count, (unsigned long long)r->large,
+                         (unsigned long long)r->small);
     if (o->test == PERF_ISOLATION)
-        kedge_text_printf(&t,
-                          "\"dead\":%u,\"silent\":%u,\"wrong_keys\":%s,\"alone_p50_ns\":%llu,"
-                          "\"alone_p99_ns\":%llu,"
-                          "\"alone_max_ns\":%llu,\"alone_mean_ns\":%.1f,\"bad_posted\":%llu,"
-                          "\"bad_failed\":%llu,\"p99_ratio\":%.3f,",
-                          o->wrong_keys ? 0 : o->dead, o->wrong_keys ? 0 : o->silent,
-                          o->wrong_keys ? "true" : "false",
-                          (unsigned long long)kedge_hist_percentile(&r->alone, 50),
-                          (unsigned long long)kedge_hist_percentile(&r->alone, 99),
-                          (unsigned long long)r->alone.max, kedge_hist_mean(&r->alone),
-                          (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed,
-                          ratio(r, 99));
-    kedge_text_printf(
+        base_text_printf(&t,
+                         "\"dead\":%u,\"silent\":%u,\"wrong_keys\":%s,\"alone_p50_ns\":%llu,"
+                         "\"alone_p99_ns\":%llu,"
+                         "\"alone_max_ns\":%llu,\"alone_mean_ns\":%.1f,\"bad_posted\":%llu,"
+                         "\"bad_failed\":%llu,\"p99_ratio\":%.3f,",
+                         o->wrong_keys ? 0 : o->dead, o->wrong_keys ? 0 : o->silent,
+                         o->wrong_keys ? "true" : "false",
+                         (unsigned long long)base_hist_percentile(&r->alone, 50),
+                         (unsigned long long)base_hist_percentile(&r->alone, 99),
+                         (unsigned long long)r->alone.max, base_hist_mean(&r->alone),
+                         (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed,
+                         ratio(r, 99));
+    base_text_printf(
         &t,
         "\"count\":%llu,\"retries\":%llu,\"min_ns\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
         "\"p999_ns\":%llu,\"max_ns\":%llu,\"mean_ns\":%.1f,\"elapsed_ns\":%llu,"
         "\"per_second\":%.0f,",
         (unsigned long long)h->count, (unsigned long long)r->retries,
         (unsigned long long)(h->count > 0 ? h->min : 0),
-        (unsigned long long)kedge_hist_percentile(h, 50),
-        (unsigned long long)kedge_hist_percentile(h, 99),
-        (unsigned long long)kedge_hist_percentile(h, 99.9), (unsigned long long)h->max,
-        kedge_hist_mean(h), (unsigned long long)r->elapsed_ns, per_second);
-    kedge_text_printf(&t, "\"pinned\":%s,", o->pinned ? "true" : "false");
+        (unsigned long long)base_hist_percentile(h, 50),
+        (unsigned long long)base_hist_percentile(h, 99),
+        (unsigned long long)base_hist_percentile(h, 99.9), (unsigned long long)h->max,
+        base_hist_mean(h), (unsigned long long)r->elapsed_ns, per_second);
+    base_text_printf(&t, "\"pinned\":%s,", o->pinned ? "true" : "false");
     perf_report_machine(&t);
-    kedge_text_printf(&t, "}");
-    puts(kedge_text_str(&t));
-    kedge_text_fini(&t);
+    base_text_printf(&t, "}");
+    puts(base_text_str(&t));
+    base_text_fini(&t);
 }
 
 void perf_report(const struct perf_options *o, const struct perf_result *r)
 {
-    const struct kedge_hist *h = &r->hist;
+    const struct base_hist *h = &r->hist;
     double seconds = (double)r->elapsed_ns / 1e9;
     double per_second = seconds > 0 ? (double)h->count / seconds : 0;
     char what[96] = "";
@@ -187,12 +186,11 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         printf("isolation: READs of %u bytes alone: p50 %.3f us, p99 %.3f us; beside a worker that "
                "%s: p50 %.3f us, p99 %.3f us; "
                "ratio %.2f and %.2f (%llu each; the other posted %llu, %llu of them failed)\n",
-               o->size, (double)kedge_hist_percentile(&r->alone, 50) / 1e3,
-               (double)kedge_hist_percentile(&r->alone, 99) / 1e3, other,
-               (double)kedge_hist_percentile(h, 50) / 1e3,
-               (double)kedge_hist_percentile(h, 99) / 1e3, ratio(r, 50), ratio(r, 99),
-               (unsigned long long)h->count, (unsigned long long)r->bad_posted,
-               (unsigned long long)r->bad_failed);
+               o->size, (double)base_hist_percentile(&r->alone, 50) / 1e3,
+               (double)base_hist_percentile(&r->alone, 99) / 1e3, other,
+               (double)base_hist_percentile(h, 50) / 1e3, (double)base_hist_percentile(h, 99) / 1e3,
+               ratio(r, 50), ratio(r, 99), (unsigned long long)h->count,
+               (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed);
         return;
     }
     if (has_depth(o))
@@ -203,6 +201,6 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
     else if (o->test == PERF_MESH)
         snprintf(what, sizeof what, " of %u workers, all usable after %.3f s", o->workers, seconds);
     printf("%s%s: p50 %.3f us, p99 %.3f us, mean %.3f us, %.0f per second (%llu)\n", o->name, what,
-           (double)kedge_hist_percentile(h, 50) / 1e3, (double)kedge_hist_percentile(h, 99) / 1e3,
-           kedge_hist_mean(h) / 1e3, per_second, (unsigned long long)h->count);
+           (double)base_hist_percentile(h, 50) / 1e3, (double)base_hist_percentile(h, 99) / 1e3,
+           base_hist_mean(h) / 1e3, per_second, (unsigned long long)h->count);
 }

@@ -27,24 +27,24 @@ static int worker_run(struct perf_group *group, uint32_t me, const void *user)
     if (status == 0)
         status = perf_reader_import(&reader, &member->err);
     if (status == 0 && (status = perf_group_rendezvous(group, READY)) != 0)
-        kedge_err(&member->err, status, "not all workers came");
-    uint64_t begin = kedge_clock_ns();
+        base_err(&member->err, status, "not all workers came");
+    uint64_t begin = base_clock_ns();
     if (status == 0)
         status = perf_reader_connect(&reader, &member->err);
     if (status == 0)
         status = perf_reader_read(&reader, &member->err);
-    member->end_ns = kedge_clock_ns();
+    member->end_ns = base_clock_ns();
     if (status == 0)
         status = perf_reader_check(&reader, &member->err);
     if (status == 0)
-        kedge_hist_record(&member->hist, member->end_ns - begin);
+        base_hist_record(&member->hist, member->end_ns - begin);
     perf_reader_close(&reader);
     return status;
 }
 
 /* Absent: it makes no connections (dc). */
 static int count_connections(const struct perf_options *o, struct perf_connections *out,
-                             struct kedge_errbuf *err)
+                             struct base_errbuf *err)
 {
     static const char *const names[] = {"kedge_agent_connections_requests_total",
                                         "kedge_agent_connections_connected_total"};
@@ -57,22 +57,22 @@ static int count_connections(const struct perf_options *o, struct perf_connectio
     return status;
 }
 
-static int judge(const struct perf_group *group, struct perf_result *r, struct kedge_errbuf *err)
+static int judge(const struct perf_group *group, struct perf_result *r, struct base_errbuf *err)
 {
     const uint64_t met_ns = atomic_load(&group->met_ns[READY]);
-    struct kedge_errbuf why = {.text = ""};
+    struct base_errbuf why = {.text = ""};
     int status;
-    kedge_hist_reset(&r->hist);
+    base_hist_reset(&r->hist);
     r->worked = perf_group_judge(group, &status, &why);
     r->failed = group->workers - r->worked;
     r->first_failure = why;
     if (r->worked == 0)
-        return kedge_err(err, status, "none of %u workers READ; %.450s", group->workers, why.text);
+        return base_err(err, status, "none of %u workers READ; %.450s", group->workers, why.text);
     for (uint32_t i = 0; i < group->workers; i++) {
         const struct perf_member *member = &group->member[i];
         if (member->status != 0)
             continue;
-        kedge_hist_merge(&r->hist, &member->hist);
+        base_hist_merge(&r->hist, &member->hist);
         r->retries += member->retries;
         if (member->end_ns - met_ns > r->elapsed_ns)
             r->elapsed_ns = member->end_ns - met_ns;
@@ -81,7 +81,7 @@ static int judge(const struct perf_group *group, struct perf_result *r, struct k
     return 0;
 }
 
-int perf_storm(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_storm(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct perf_connections before = {.known = false}, after = {.known = false};
     struct perf_target target;

@@ -29,94 +29,94 @@ static void node_url(const struct perf_options *o, const struct perf_unknown_nod
                      uint64_t node, char *url, size_t size)
 {
     char hex[17];
-    kedge_hex_encode(s->prefix + 1, 7, hex);
+    base_hex_encode(s->prefix + 1, 7, hex);
     snprintf(url, size, "%s/v1/nodes/perf-%s-%llu",
              socket_of(o) != NULL ? "http://localhost" : o->server, hex, (unsigned long long)node);
 }
 
 static int call(const struct perf_options *o, const char *method, const char *url, const char *body,
-                struct kedge_errbuf *err)
+                struct base_errbuf *err)
 {
-    struct kedge_http_result result;
-    struct kedge_http_call http = {
+    struct http_result result;
+    struct http_call http = {
         .method = method,
         .url = url,
         .unix_path = socket_of(o),
         .token_file = getenv("KEDGE_TOKEN_FILE"), /* of the scope admin: it speaks for nodes */
         .body = body,
         .body_length = body != NULL ? strlen(body) : 0};
-    int status = kedge_http_call(&http, &result, err);
+    int status = http_call(&http, &result, err);
     if (status != 0)
         return status;
     if (result.status >= 300)
-        status = kedge_err(err, -kedge_error_of_http(result.status)->errnum, "%s %s: %d %.200s",
-                           method, url, result.status, result.body);
-    kedge_http_result_fini(&result);
+        status = base_err(err, -base_error_of_http(result.status)->errnum, "%s %s: %d %.200s",
+                          method, url, result.status, result.body);
+    http_result_fini(&result);
     return status;
 }
 
 /* A metaserver without DC takes nobody without the queue pair that is to READ its table. There is
  * none: this one has the number of nobody's, and nothing is sent to it, since it would have to
  * begin. */
-static void add_reader(struct kedge_text *body, const uint8_t gid[16])
+static void add_reader(struct base_text *body, const uint8_t gid[16])
 {
-    char text[KEDGE_GID_TEXT];
-    kedge_text_printf(body, ",\"reader\":{\"gid\":\"%s\",\"qpn\":16777214,\"psn\":0,\"mtu\":256}",
-                      kedge_gid_format(gid, text));
+    char text[BASE_GID_TEXT];
+    base_text_printf(body, ",\"reader\":{\"gid\":\"%s\",\"qpn\":16777214,\"psn\":0,\"mtu\":256}",
+                     base_gid_format(gid, text));
 }
 
 /* As it is; and where the metaserver wants a reader, with one. */
-static int put_node(const struct perf_options *o, const char *url, struct kedge_text *body,
-                    const uint8_t host[16], bool *reader, struct kedge_errbuf *err)
+static int put_node(const struct perf_options *o, const char *url, struct base_text *body,
+                    const uint8_t host[16], bool *reader, struct base_errbuf *err)
 {
     const size_t length = body->length;
     int status = -EINVAL;
     if (!*reader) {
-        kedge_text_printf(body, "}");
-        status = call(o, "PUT", url, kedge_text_str(body), err);
+        base_text_printf(body, "}");
+        status = call(o, "PUT", url, base_text_str(body), err);
         if (status == 0 || host == NULL || strstr(err->text, "wrong-reader") == NULL)
             return status;
-        kedge_text_cut(body, length);
+        base_text_cut(body, length);
         *reader = true;
     }
     add_reader(body, host);
-    kedge_text_printf(body, "}");
-    return call(o, "PUT", url, kedge_text_str(body), err);
+    base_text_printf(body, "}");
+    return call(o, "PUT", url, base_text_str(body), err);
 }
 
 int perf_unknown_nodes_add(const struct perf_options *o, const uint8_t host[16],
-                           struct perf_unknown_nodes *s, struct kedge_errbuf *err)
+                           struct perf_unknown_nodes *s, struct base_errbuf *err)
 {
     bool reader = false;
-    struct kedge_text body;
-    char url[256], gid_text[KEDGE_GID_TEXT];
+    struct base_text body;
+    char url[256], gid_text[BASE_GID_TEXT];
     uint8_t gid[16];
     *s = (struct perf_unknown_nodes){.registered = 0};
-    int status = kedge_random_bytes(s->prefix, sizeof s->prefix);
+    int status = base_random_bytes(s->prefix, sizeof s->prefix);
     s->prefix[0] = 0xfd;
-    kedge_text_init(&body, 65536);
+    base_text_init(&body, 65536);
     for (uint64_t first = 0; first < o->count && status == 0; first += PER_NODE) {
-        kedge_text_reset(&body);
-        kedge_text_printf(&body, "{\"incarnation\":%llu,\"endpoints\":[",
-                          (unsigned long long)time(NULL));
+        base_text_reset(&body);
+        base_text_printf(&body, "{\"incarnation\":%llu,\"endpoints\":[",
+                         (unsigned long long)time(NULL));
         for (uint64_t i = first; i < first + PER_NODE && i < o->count; i++) {
             perf_unknown_gid(s, i, gid);
-            kedge_text_printf(
+            base_text_printf(
                 &body,
                 "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\",\"rc\"],"
                 "\"dct_number\":1,\"dc_key\":\"%016llx\",\"mtu\":4096,"
                 "\"ud_qpn\":1,\"ud_qkey\":1,"
                 "\"mr_table\":{\"addr\":\"0000000000100000\",\"rkey\":1,\"log2_slots\":8}}",
-                i > first ? "," : "", kedge_gid_format(gid, gid_text), POOL,
+                i > first ? "," : "", base_gid_format(gid, gid_text), POOL,
                 (unsigned long long)i + 1);
         }
-        kedge_text_printf(&body, "]");
+        base_text_printf(&body, "]");
         node_url(o, s, first / PER_NODE, url, sizeof url);
         status = put_node(o, url, &body, host, &reader, err);
         if (status == 0)
             s->registered++;
     }
-    kedge_text_fini(&body);
+    base_text_fini(&body);
     if (status != 0)
         perf_unknown_nodes_remove(o, s);
     return status;

@@ -23,7 +23,7 @@ struct peer {
     uint16_t port;
 };
 
-static int listen_here(uint16_t *port, struct kedge_errbuf *err)
+static int listen_here(uint16_t *port, struct base_errbuf *err)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof at;
@@ -33,7 +33,7 @@ static int listen_here(uint16_t *port, struct kedge_errbuf *err)
         int status = -errno;
         if (fd >= 0)
             close(fd);
-        return kedge_err(err, status, "no TCP port on 127.0.0.1: %s", strerror(-status));
+        return base_err(err, status, "no TCP port on 127.0.0.1: %s", strerror(-status));
     }
     *port = ntohs(at.sin_port);
     return fd;
@@ -42,7 +42,7 @@ static int listen_here(uint16_t *port, struct kedge_errbuf *err)
 _Noreturn static void be_peer(const struct perf_options *o, int listen_fd, int told_fd)
 {
     struct bench_program *p;
-    struct kedge_errbuf err = {.text = ""};
+    struct base_errbuf err = {.text = ""};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
     int status = bench_program_open(&o->verbs, true, NULL, &p, &err);
@@ -62,7 +62,7 @@ static void peer_end(struct peer *peer)
         fclose(peer->says);
 }
 
-static int peer_start(const struct perf_options *o, struct peer *peer, struct kedge_errbuf *err)
+static int peer_start(const struct perf_options *o, struct peer *peer, struct base_errbuf *err)
 {
     int told[2], status, fd = listen_here(&peer->port, err);
     if (fd < 0)
@@ -70,7 +70,7 @@ static int peer_start(const struct perf_options *o, struct peer *peer, struct ke
     if (pipe2(told, O_CLOEXEC) != 0) {
         status = -errno;
         close(fd);
-        return kedge_err(err, status, "pipe: %s", strerror(-status));
+        return base_err(err, status, "pipe: %s", strerror(-status));
     }
     peer->pid = fork();
     status = -errno;
@@ -80,26 +80,26 @@ static int peer_start(const struct perf_options *o, struct peer *peer, struct ke
     close(told[1]);
     peer->says = fdopen(told[0], "r");
     if (peer->pid < 0)
-        return kedge_err(err, status, "fork: %s", strerror(-status));
-    return peer->says != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, status, "fork: %s", strerror(-status));
+    return peer->says != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
 /* Until the peer has its next queue pair, so that no program waits for that. */
-static int peer_wait(struct peer *peer, struct kedge_errbuf *err)
+static int peer_wait(struct peer *peer, struct base_errbuf *err)
 {
     char line[600] = "";
     if (fgets(line, sizeof line, peer->says) == NULL)
-        return kedge_err(err, -EPIPE, "the peer ended");
+        return base_err(err, -EPIPE, "the peer ended");
     if (strcmp(line, "prepared\n") == 0)
         return 0;
     char *text;
     long status = strtol(line, &text, 10);
     text[strcspn(text, "\n")] = '\0';
-    return kedge_err(err, status < 0 ? (int)status : -EIO, "%s", text + strspn(text, " "));
+    return base_err(err, status < 0 ? (int)status : -EIO, "%s", text + strspn(text, " "));
 }
 
 /* In the process that was started for one repetition: prints its times. */
-static int be_program(const struct perf_options *o, struct kedge_errbuf *err)
+static int be_program(const struct perf_options *o, struct base_errbuf *err)
 {
     uint64_t ns[BENCH_STEPS];
     uint8_t peer_gid[16];
@@ -116,9 +116,9 @@ static int be_program(const struct perf_options *o, struct kedge_errbuf *err)
 
 /* One repetition in a process of its own. */
 static int run_fresh(const struct perf_options *o, uint16_t port, uint64_t ns[BENCH_STEPS],
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
-    char number[8], gid[KEDGE_GID_TEXT];
+    char number[8], gid[BASE_GID_TEXT];
     static const uint8_t zero[16];
     const char *argv[9] = {"kedge-perf", "verbs-connect", "--child", number};
     int n = 4;
@@ -129,13 +129,13 @@ static int run_fresh(const struct perf_options *o, uint16_t port, uint64_t ns[BE
     }
     if (memcmp(o->verbs.gid, zero, sizeof zero) != 0) {
         argv[n++] = "--gid";
-        argv[n++] = kedge_gid_format(o->verbs.gid, gid);
+        argv[n++] = base_gid_format(o->verbs.gid, gid);
     }
     return perf_fresh_run(argv, ns, BENCH_STEPS, err);
 }
 
 static int measure_cold(const struct perf_options *o, struct peer *peer, struct perf_verbs *v,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     static struct perf_samples s;
     uint64_t ns[BENCH_STEPS];
@@ -153,7 +153,7 @@ static int measure_cold(const struct perf_options *o, struct peer *peer, struct 
 
 /* The first time is not counted: it touches what a process touches once. */
 static int measure_warm(const struct perf_options *o, struct peer *peer, struct perf_verbs *v,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     static struct perf_samples s;
     uint64_t ns[BENCH_STEPS];
@@ -176,8 +176,7 @@ static int measure_warm(const struct perf_options *o, struct peer *peer, struct 
     return status;
 }
 
-int perf_verbs_connect(const struct perf_options *o, struct perf_result *r,
-                       struct kedge_errbuf *err)
+int perf_verbs_connect(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct peer peer = {.pid = 0};
     if (o->child_port != 0)
@@ -191,37 +190,37 @@ int perf_verbs_connect(const struct perf_options *o, struct perf_result *r,
     return status;
 }
 
-static void json_steps(struct kedge_text *t, const char *name, const uint64_t *ns, int first,
+static void json_steps(struct base_text *t, const char *name, const uint64_t *ns, int first,
                        uint64_t least_ns)
 {
-    kedge_text_printf(t, "\"%s\":{", name);
+    base_text_printf(t, "\"%s\":{", name);
     for (int i = first; i < BENCH_STEPS; i++)
-        kedge_text_printf(t, "\"%s_ns\":%llu,", bench_step_key((enum bench_step)i),
-                          (unsigned long long)ns[i]);
-    kedge_text_printf(t, "\"total_ns\":%llu,\"least_total_ns\":%llu},",
-                      (unsigned long long)ns[BENCH_STEPS], (unsigned long long)least_ns);
+        base_text_printf(t, "\"%s_ns\":%llu,", bench_step_key((enum bench_step)i),
+                         (unsigned long long)ns[i]);
+    base_text_printf(t, "\"total_ns\":%llu,\"least_total_ns\":%llu},",
+                     (unsigned long long)ns[BENCH_STEPS], (unsigned long long)least_ns);
 }
 
 void perf_verbs_report(const struct perf_options *o, const struct perf_result *r)
 {
     const struct perf_verbs *v = &r->verbs;
-    char gid[KEDGE_GID_TEXT], peer_gid[KEDGE_GID_TEXT];
-    struct kedge_text t;
-    kedge_gid_format(v->gid, gid);
-    kedge_gid_format(v->peer_gid, peer_gid);
+    char gid[BASE_GID_TEXT], peer_gid[BASE_GID_TEXT];
+    struct base_text t;
+    base_gid_format(v->gid, gid);
+    base_gid_format(v->peer_gid, peer_gid);
     if (o->json) {
-        kedge_text_init(&t, 4096);
-        kedge_text_printf(&t, "{\"test\":\"%s\",\"provider\":\"verbs\",\"device\":", o->name);
-        kedge_text_json(&t, v->device);
-        kedge_text_printf(&t, ",\"gid\":\"%s\",\"peer_gid\":\"%s\",\"buffer_bytes\":%d,", gid,
-                          peer_gid, BENCH_BUFFER_BYTES);
-        kedge_text_printf(&t, "\"verified\":true,\"count\":%llu,", (unsigned long long)o->count);
+        base_text_init(&t, 4096);
+        base_text_printf(&t, "{\"test\":\"%s\",\"provider\":\"verbs\",\"device\":", o->name);
+        base_text_json(&t, v->device);
+        base_text_printf(&t, ",\"gid\":\"%s\",\"peer_gid\":\"%s\",\"buffer_bytes\":%d,", gid,
+                         peer_gid, BENCH_BUFFER_BYTES);
+        base_text_printf(&t, "\"verified\":true,\"count\":%llu,", (unsigned long long)o->count);
         json_steps(&t, "cold", v->cold_ns, BENCH_DEVICE, v->cold_least_ns);
         json_steps(&t, "warm", v->warm_ns, BENCH_CQ, v->warm_least_ns);
         perf_report_machine(&t);
-        kedge_text_printf(&t, "}");
-        puts(kedge_text_str(&t));
-        kedge_text_fini(&t);
+        base_text_printf(&t, "}");
+        puts(base_text_str(&t));
+        base_text_fini(&t);
         return;
     }
     printf("verbs-connect, without Kedge: %s, from %s to %s; medians of %llu, in us\n", v->device,

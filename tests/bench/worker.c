@@ -17,13 +17,13 @@ enum {
     ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE
 };
 
-int perf_failed(int status, const char *what, struct kedge_errbuf *err)
+int perf_failed(int status, const char *what, struct base_errbuf *err)
 {
-    return kedge_err(err, status, "%s failed: %s", what, kedge_last_error());
+    return base_err(err, status, "%s failed: %s", what, kedge_last_error());
 }
 
 int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
-              struct kedge_errbuf *err)
+              struct base_errbuf *err)
 {
     const struct kedge_open_attr attr = {.socket = socket};
     int status = kedge_open(&attr, out);
@@ -35,18 +35,18 @@ int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
     return status == 0 ? 0 : perf_failed(status, "attaching", err);
 }
 
-int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_attach(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     const struct kedge_open_attr attr = {.socket = o->socket};
-    struct kedge_clock_fast clock;
-    kedge_clock_fast_init(&clock);
-    kedge_hist_reset(&r->hist);
-    uint64_t first = kedge_clock_fast_ns(&clock), tries = 0;
+    struct base_clock_fast clock;
+    base_clock_fast_init(&clock);
+    base_hist_reset(&r->hist);
+    uint64_t first = base_clock_fast_ns(&clock), tries = 0;
     while (r->hist.count < o->count) {
         struct kedge_session *s;
-        uint64_t begin = kedge_clock_fast_ns(&clock);
+        uint64_t begin = base_clock_fast_ns(&clock);
         int status = kedge_open(&attr, &s);
-        uint64_t end = kedge_clock_fast_ns(&clock);
+        uint64_t end = base_clock_fast_ns(&clock);
         if (status == -EAGAIN && tries++ < RETRIES) { /* it makes them in the background */
             r->retries++;
             usleep(RETRY_US);
@@ -54,39 +54,39 @@ int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedg
         }
         if (status != 0)
             return perf_failed(status, "attaching", err);
-        kedge_hist_record(&r->hist, end - begin);
+        base_hist_record(&r->hist, end - begin);
         kedge_close(s);
         tries = 0;
     }
-    r->elapsed_ns = kedge_clock_fast_ns(&clock) - first;
+    r->elapsed_ns = base_clock_fast_ns(&clock) - first;
     return 0;
 }
 
 /* Connects q count times; to the peer, or each time to another unknown endpoint. */
 static int connect_all(struct kedge_vqp *q, const struct perf_options *o, const uint8_t peer[16],
                        const struct perf_unknown_nodes *unknown, struct perf_result *r,
-                       struct kedge_errbuf *err)
+                       struct base_errbuf *err)
 {
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     uint8_t gid[16];
     memcpy(gid, peer, 16);
-    kedge_clock_fast_init(&clock);
-    kedge_hist_reset(&r->hist);
-    uint64_t first = kedge_clock_fast_ns(&clock);
+    base_clock_fast_init(&clock);
+    base_hist_reset(&r->hist);
+    uint64_t first = base_clock_fast_ns(&clock);
     for (uint64_t i = 0; i < o->count; i++) {
         if (!o->cached)
             perf_unknown_gid(unknown, i, gid);
-        uint64_t begin = kedge_clock_fast_ns(&clock);
+        uint64_t begin = base_clock_fast_ns(&clock);
         int status = kedge_connect(q, gid);
-        kedge_hist_record(&r->hist, kedge_clock_fast_ns(&clock) - begin);
+        base_hist_record(&r->hist, base_clock_fast_ns(&clock) - begin);
         if (status != 0)
             return perf_failed(status, "connecting", err);
     }
-    r->elapsed_ns = kedge_clock_fast_ns(&clock) - first;
+    r->elapsed_ns = base_clock_fast_ns(&clock) - first;
     return 0;
 }
 
-int perf_connect(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_connect(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     const char *peer_socket = o->peer_socket != NULL ? o->peer_socket : o->socket;
     struct kedge_session *s = NULL, *peer = NULL;
@@ -135,7 +135,7 @@ static uint32_t next_key(struct perf_worker *w)
     return w->remote[w->region].rkey;
 }
 
-static int post(struct perf_path *path, uint32_t first, uint32_t count, struct kedge_errbuf *err)
+static int post(struct perf_path *path, uint32_t first, uint32_t count, struct base_errbuf *err)
 {
     struct perf_worker *w = (struct perf_worker *)path;
     struct ibv_send_wr *bad;
@@ -152,7 +152,7 @@ static int post(struct perf_path *path, uint32_t first, uint32_t count, struct k
     return status == 0 ? 0 : perf_failed(status, "posting", err);
 }
 
-static int poll(struct perf_path *path, struct kedge_errbuf *err)
+static int poll(struct perf_path *path, struct base_errbuf *err)
 {
     struct ibv_wc wc[POLL];
     int n = kedge_poll(((struct perf_worker *)path)->s, POLL, wc);
@@ -160,8 +160,8 @@ static int poll(struct perf_path *path, struct kedge_errbuf *err)
         return perf_failed(n, "polling", err);
     for (int i = 0; i < n; i++)
         if (wc[i].status != IBV_WC_SUCCESS)
-            return kedge_err(err, -EIO, "an operation failed with status %d: %s", wc[i].status,
-                             kedge_reason_str(wc[i].vendor_err));
+            return base_err(err, -EIO, "an operation failed with status %d: %s", wc[i].status,
+                            kedge_reason_str(wc[i].vendor_err));
     return n;
 }
 
@@ -183,7 +183,7 @@ static void requests(struct perf_worker *w, const struct perf_options *o, enum i
 }
 
 /* Regions of the target with the pattern, all of the same memory, imported here. */
-static int lend(struct perf_worker *w, uint64_t bytes, struct kedge_errbuf *err)
+static int lend(struct perf_worker *w, uint64_t bytes, struct base_errbuf *err)
 {
     char token[KEDGE_TOKEN_MAX];
     struct kedge_mr *mr;
@@ -199,7 +199,7 @@ static int lend(struct perf_worker *w, uint64_t bytes, struct kedge_errbuf *err)
 }
 
 /* The target's side, and this one's: memory, a VQP that is connected. */
-static int prepare(struct perf_worker *w, const struct perf_options *o, struct kedge_errbuf *err)
+static int prepare(struct perf_worker *w, const struct perf_options *o, struct base_errbuf *err)
 {
     uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
     uint32_t peer_lkey;
@@ -219,13 +219,13 @@ static int prepare(struct perf_worker *w, const struct perf_options *o, struct k
 }
 
 int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     static struct perf_result unused;
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     const bool write = o->test == PERF_WRITE;
     uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
-    kedge_clock_fast_init(&clock);
+    base_clock_fast_init(&clock);
     if (write) {
         perf_pattern(w->memory, bytes);
         memset(w->peer_memory, 0, bytes);
@@ -237,23 +237,23 @@ int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, str
     const void *written = write ? w->peer_memory : w->memory;
     for (uint32_t i = 0; i < o->depth && status == 0; i++)
         if (!perf_pattern_holds(written, (uint64_t)i * perf_stride(o->size), o->size))
-            status = kedge_err(err, -EBADMSG, "slot %u holds other bytes than were sent", i);
+            status = base_err(err, -EBADMSG, "slot %u holds other bytes than were sent", i);
     r->verified = status == 0;
     return status;
 }
 
 int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct perf_worker **out,
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
     struct kedge_session_info info;
     struct perf_worker *w = calloc(1, sizeof *w);
     if (w == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     w->regions = o->regions;
     w->path = (struct perf_path){.post = post, .poll = poll, .depth = o->depth};
     w->wr = calloc(o->depth, sizeof *w->wr);
     w->sge = calloc(o->depth, sizeof *w->sge);
-    int status = w->wr == NULL || w->sge == NULL ? kedge_err(err, -ENOMEM, "out of memory") : 0;
+    int status = w->wr == NULL || w->sge == NULL ? base_err(err, -ENOMEM, "out of memory") : 0;
     if (status == 0)
         status = perf_open(o->socket, &w->s, &r->retries, err);
     if (status == 0)
@@ -262,8 +262,8 @@ int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct 
     if (status == 0) {
         kedge_session_query(w->s, &info);
         if (o->depth > info.max_inflight)
-            status = kedge_err(err, -EINVAL, "--depth is at most %u here (max_inflight in [pool])",
-                               info.max_inflight);
+            status = base_err(err, -EINVAL, "--depth is at most %u here (max_inflight in [pool])",
+                              info.max_inflight);
     }
     if (status == 0)
         status = prepare(w, o, err);
@@ -285,7 +285,7 @@ void perf_worker_free(struct perf_worker *w)
     free(w);
 }
 
-int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
     struct perf_worker *w = NULL;
     int status = perf_worker_new(o, r, &w, err);

@@ -17,15 +17,15 @@ static size_t bytes_of(uint32_t workers)
     return sizeof(struct perf_group) + workers * sizeof(struct perf_member);
 }
 
-int perf_group_new(uint32_t workers, struct perf_group **out, struct kedge_errbuf *err)
+int perf_group_new(uint32_t workers, struct perf_group **out, struct base_errbuf *err)
 {
     struct perf_group *group =
         mmap(NULL, bytes_of(workers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (group == MAP_FAILED)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     group->workers = workers;
     for (uint32_t i = 0; i < workers; i++)
-        kedge_hist_reset(&group->member[i].hist);
+        base_hist_reset(&group->member[i].hist);
     *out = group;
     return 0;
 }
@@ -44,7 +44,7 @@ void perf_group_run(struct perf_group *group,
         struct perf_member *member = &group->member[i];
         member->status = -EIO;
         if (pid == NULL || (pid[i] = fork()) < 0) {
-            kedge_err(&member->err, -EIO, "no process for it (raise TasksMax?)");
+            base_err(&member->err, -EIO, "no process for it (raise TasksMax?)");
             atomic_fetch_add(&group->failed, 1);
         } else if (pid[i] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -60,7 +60,7 @@ void perf_group_run(struct perf_group *group,
     free(pid);
 }
 
-uint32_t perf_group_judge(const struct perf_group *group, int *status, struct kedge_errbuf *err)
+uint32_t perf_group_judge(const struct perf_group *group, int *status, struct base_errbuf *err)
 {
     uint32_t well = 0;
     *status = 0;
@@ -68,8 +68,8 @@ uint32_t perf_group_judge(const struct perf_group *group, int *status, struct ke
         const struct perf_member *member = &group->member[i];
         well += member->status == 0;
         if (member->status != 0 && (*status == 0 || *status == -ECANCELED))
-            *status = kedge_err(err, member->status, "worker %u: %.450s", i,
-                                member->err.text[0] != '\0' ? member->err.text : "it died");
+            *status = base_err(err, member->status, "worker %u: %.450s", i,
+                               member->err.text[0] != '\0' ? member->err.text : "it died");
     }
     return well;
 }
@@ -79,19 +79,19 @@ int perf_group_rendezvous(struct perf_group *group, int point)
 {
     _Atomic uint32_t *came = &group->came[point];
     if (atomic_fetch_add(came, 1) + 1 == group->workers)
-        kedge_futex_wake(came, INT32_MAX);
-    uint64_t end = kedge_clock_ns() + PERF_PATIENCE_MS * KEDGE_NS_PER_MS;
+        base_futex_wake(came, INT32_MAX);
+    uint64_t end = base_clock_ns() + PERF_PATIENCE_MS * BASE_NS_PER_MS;
     for (uint32_t n; (n = atomic_load(came)) < group->workers;) {
         const uint32_t failed = atomic_load(&group->failed);
         if (group->tolerant && n + failed >= group->workers)
             break;
         if (!group->tolerant && failed != 0)
             return -ECANCELED;
-        if (kedge_clock_ns() > end)
+        if (base_clock_ns() > end)
             return -ETIMEDOUT;
-        (void)kedge_futex_wait(came, n, 200 * KEDGE_NS_PER_MS);
+        (void)base_futex_wait(came, n, 200 * BASE_NS_PER_MS);
     }
     uint64_t unset = 0;
-    atomic_compare_exchange_strong(&group->met_ns[point], &unset, kedge_clock_ns());
+    atomic_compare_exchange_strong(&group->met_ns[point], &unset, base_clock_ns());
     return 0;
 }

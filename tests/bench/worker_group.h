@@ -19,10 +19,10 @@ enum { PERF_RENDEZVOUS = 2, PERF_PATIENCE_MS = 60000 };
 
 struct perf_member {
     char token[KEDGE_TOKEN_MAX];
-    struct kedge_hist hist; /* what it measured: nanoseconds */
-    uint64_t retries;       /* times that the agent said -EAGAIN */
-    uint64_t end_ns;        /* kedge_clock_ns() */
-    struct kedge_errbuf err;
+    struct base_hist hist; /* what it measured: nanoseconds */
+    uint64_t retries;      /* times that the agent said -EAGAIN */
+    uint64_t end_ns;       /* base_clock_ns() */
+    struct base_errbuf err;
     int status;
 };
 
@@ -30,13 +30,13 @@ struct perf_group {
     _Atomic uint32_t came[PERF_RENDEZVOUS]; /* how many; futexes */
     _Atomic uint32_t failed;                /* how many */
     bool tolerant; /* who has failed is not waited for; else the first failure ends all */
-    _Atomic uint64_t met_ns[PERF_RENDEZVOUS]; /* kedge_clock_ns() when the last one came */
+    _Atomic uint64_t met_ns[PERF_RENDEZVOUS]; /* base_clock_ns() when the last one came */
     uint32_t workers;
     struct perf_member member[];
 };
 
 /* *out is the caller's. -ENOMEM. */
-int perf_group_new(uint32_t workers, struct perf_group **out, struct kedge_errbuf *err);
+int perf_group_new(uint32_t workers, struct perf_group **out, struct base_errbuf *err);
 void perf_group_free(struct perf_group *group);
 
 /* Runs it in a process for each member, and waits for all of them. What it returns is the member's
@@ -46,7 +46,7 @@ void perf_group_run(struct perf_group *group,
                     const void *user);
 /* How many members' status is 0. When not all are, *status is the first that says more than that
  * another failed, with its sentence; else 0. */
-uint32_t perf_group_judge(const struct perf_group *group, int *status, struct kedge_errbuf *err);
+uint32_t perf_group_judge(const struct perf_group *group, int *status, struct base_errbuf *err);
 
 /* In a worker: waits without spinning until all have come to this point. -ECANCELED: another has
  * failed before, and the group does not tolerate it; -ETIMEDOUT after PERF_PATIENCE_MS. */

@@ -17,7 +17,7 @@ struct guesser {
 };
 
 static int attach(const struct perf_options *o, const uint8_t gid[16], struct guesser *g,
-                  struct kedge_errbuf *err)
+                  struct base_errbuf *err)
 {
     uint64_t retries = 0;
     int status = perf_open(o->socket, &g->s, &retries, err);
@@ -30,7 +30,7 @@ static int attach(const struct perf_options *o, const uint8_t gid[16], struct gu
     return status == 0 || err->text[0] != '\0' ? status : perf_failed(status, "guessing", err);
 }
 
-static int peer_gid(const struct perf_options *o, uint8_t gid[16], struct kedge_errbuf *err)
+static int peer_gid(const struct perf_options *o, uint8_t gid[16], struct base_errbuf *err)
 {
     struct kedge_session_info info;
     struct kedge_session *peer;

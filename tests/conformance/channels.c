@@ -11,9 +11,9 @@ enum { SOON_MS = 20000, NEVER_MS = 50 };
 /* A pair whose CQs are on channels. */
 struct bell {
     struct pair p;
-    struct kedge_fab_chan *chan_a, *chan_b;
-    struct kedge_fab_cq *cq_a, *cq_b; /* sends of a; receives of b */
-    struct kedge_fab_qp *qp, *peer;
+    struct fab_chan *chan_a, *chan_b;
+    struct fab_cq *cq_a, *cq_b; /* sends of a; receives of b */
+    struct fab_qp *qp, *peer;
 };
 
 /* 17 s: a receiver that is late uses up rxe's tries (deviations.c), and then nobody is woken. */
@@ -21,15 +21,15 @@ static const struct rc_options patient = {.timeout = 22};
 
 static bool bell_open(struct bell *x, const char *test)
 {
-    if (!nodes_open(&x->p, KEDGE_FAB_RC, test))
+    if (!nodes_open(&x->p, FAB_RC, test))
         return false;
     x->chan_a = make_chan(x->p.a.fab);
     x->chan_b = make_chan(x->p.b.fab);
     x->cq_a = make_cq(x->p.a.fab, 128, x->chan_a);
     x->cq_b = make_cq(x->p.b.fab, 128, x->chan_b);
     const struct qp_options a = {.send_cq = x->cq_a}, b = {.recv_cq = x->cq_b};
-    x->qp = make_qp(&x->p.a, KEDGE_FAB_QP_RC, &a);
-    x->peer = make_qp(&x->p.b, KEDGE_FAB_QP_RC, &b);
+    x->qp = make_qp(&x->p.a, FAB_QP_RC, &a);
+    x->peer = make_qp(&x->p.b, FAB_QP_RC, &b);
     bring_to(x->peer, IBV_QPS_RTS, x->p.a.fab->caps.gid, x->qp->qpn, &patient);
     bring_to(x->qp, IBV_QPS_RTS, x->p.b.fab->caps.gid, x->peer->qpn, &patient);
     return true;
@@ -48,10 +48,9 @@ static void bell_close(struct bell *x)
 
 static void post(struct bell *x, uint64_t wr_id, enum ibv_wr_opcode opcode, unsigned flags)
 {
-    struct kedge_fab_wr wr = {
-        .wr_id = wr_id, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED | flags};
-    struct kedge_fab_wr *bad;
-    ck_assert_int_eq(kedge_fab_post_send(x->qp, &wr, &bad), 0);
+    struct fab_wr wr = {.wr_id = wr_id, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED | flags};
+    struct fab_wr *bad;
+    ck_assert_int_eq(fab_post_send(x->qp, &wr, &bad), 0);
 }
 
 static void send(struct bell *x, uint64_t wr_id, unsigned flags)
@@ -68,11 +67,11 @@ START_TEST(an_armed_queue_wakes_at_its_next_completion)
         return;
     for (uint64_t i = 0; i < 5; i++) {
         ck_assert(!fd_is_readable(x.chan_a->fd, NEVER_MS));
-        ck_assert_int_eq(kedge_fab_arm(x.cq_a, false), 0);
+        ck_assert_int_eq(fab_arm(x.cq_a, false), 0);
         ck_assert(!fd_is_readable(x.chan_a->fd, NEVER_MS));
         post(&x, i, IBV_WR_RDMA_WRITE, 0);
         ck_assert(fd_is_readable(x.chan_a->fd, SOON_MS));
-        kedge_fab_chan_drain(x.chan_a);
+        fab_chan_drain(x.chan_a);
         expect_wc(x.cq_a, i, IBV_WC_SUCCESS);
     }
     bell_close(&x);
@@ -91,12 +90,12 @@ START_TEST(who_sleeps_until_its_queue_wakes_it_hears_of_each_read)
         int n = 0;
         post(&x, i, IBV_WR_RDMA_READ, 0);
         while (n == 0) {
-            ck_assert_int_eq(kedge_fab_arm(x.cq_a, false), 0);
-            n = kedge_fab_poll(x.cq_a, 1, &wc);
+            ck_assert_int_eq(fab_arm(x.cq_a, false), 0);
+            n = fab_poll(x.cq_a, 1, &wc);
             if (n != 0)
                 break;
             ck_assert(fd_is_readable(x.chan_a->fd, SOON_MS));
-            kedge_fab_chan_drain(x.chan_a);
+            fab_chan_drain(x.chan_a);
         }
         ck_assert(n == 1 && wc.wr_id == i && wc.status == IBV_WC_SUCCESS);
     }
@@ -110,10 +109,10 @@ START_TEST(a_receive_wakes_its_queue)
     if (!bell_open(&x, __func__))
         return;
     for (uint64_t i = 0; i < 5; i++) {
-        ck_assert_int_eq(kedge_fab_arm(x.cq_b, false), 0);
+        ck_assert_int_eq(fab_arm(x.cq_b, false), 0);
         send(&x, i, 0);
         ck_assert(fd_is_readable(x.chan_b->fd, SOON_MS));
-        kedge_fab_chan_drain(x.chan_b);
+        fab_chan_drain(x.chan_b);
         ck_assert(!fd_is_readable(x.chan_b->fd, NEVER_MS));
         expect_wc(x.cq_b, i, IBV_WC_SUCCESS);
     }
@@ -140,10 +139,10 @@ START_TEST(arming_wakes_once)
     struct bell x;
     if (!bell_open(&x, __func__))
         return;
-    ck_assert_int_eq(kedge_fab_arm(x.cq_b, false), 0);
+    ck_assert_int_eq(fab_arm(x.cq_b, false), 0);
     send(&x, 1, 0);
     ck_assert(fd_is_readable(x.chan_b->fd, SOON_MS));
-    kedge_fab_chan_drain(x.chan_b);
+    fab_chan_drain(x.chan_b);
     send(&x, 2, 0);
     send(&x, 3, 0);
     ck_assert(!fd_is_readable(x.chan_b->fd, NEVER_MS));
@@ -158,15 +157,15 @@ START_TEST(the_descriptor_stays_readable_until_it_is_drained)
     struct bell x;
     if (!bell_open(&x, __func__))
         return;
-    ck_assert_int_eq(kedge_fab_arm(x.cq_b, false), 0);
+    ck_assert_int_eq(fab_arm(x.cq_b, false), 0);
     send(&x, 1, 0);
     for (int i = 0; i < 3; i++)
         ck_assert(fd_is_readable(x.chan_b->fd, SOON_MS));
     expect_wc(x.cq_b, 1, IBV_WC_SUCCESS);
     ck_assert(fd_is_readable(x.chan_b->fd, SOON_MS));
-    kedge_fab_chan_drain(x.chan_b);
+    fab_chan_drain(x.chan_b);
     ck_assert(!fd_is_readable(x.chan_b->fd, 0));
-    kedge_fab_chan_drain(x.chan_b); /* of an empty one: never blocks */
+    fab_chan_drain(x.chan_b); /* of an empty one: never blocks */
     bell_close(&x);
 }
 END_TEST
@@ -178,9 +177,9 @@ START_TEST(what_came_before_arming_is_found_by_the_poll_after_it)
         return;
     for (uint64_t i = 0; i < 20; i++) {
         send(&x, i, 0);
-        ck_assert_int_eq(kedge_fab_arm(x.cq_b, false), 0);
+        ck_assert_int_eq(fab_arm(x.cq_b, false), 0);
         expect_wc(x.cq_b, i, IBV_WC_SUCCESS);
-        kedge_fab_chan_drain(x.chan_b);
+        fab_chan_drain(x.chan_b);
     }
     bell_close(&x);
 }
@@ -191,12 +190,12 @@ START_TEST(armed_for_solicited_ones_it_sleeps_through_the_others)
     struct bell x;
     if (!bell_open(&x, __func__))
         return;
-    ck_assert_int_eq(kedge_fab_arm(x.cq_b, true), 0);
+    ck_assert_int_eq(fab_arm(x.cq_b, true), 0);
     send(&x, 1, 0);
     ck_assert(!fd_is_readable(x.chan_b->fd, NEVER_MS));
     send(&x, 2, IBV_SEND_SOLICITED);
     ck_assert(fd_is_readable(x.chan_b->fd, SOON_MS));
-    kedge_fab_chan_drain(x.chan_b);
+    fab_chan_drain(x.chan_b);
     expect_wc(x.cq_b, 1, IBV_WC_SUCCESS);
     expect_wc(x.cq_b, 2, IBV_WC_SUCCESS);
     bell_close(&x);
@@ -208,18 +207,18 @@ START_TEST(an_error_wakes_who_waits_for_solicited_ones)
     struct bell x;
     if (!bell_open(&x, __func__))
         return;
-    struct kedge_fab_wr wr = {.wr_id = 5,
-                              .opcode = IBV_WR_RDMA_READ,
-                              .remote_addr = x.p.b.mr->addr,
-                              .key.rkey = x.p.b.mr->rkey ^ 0x5a5a00};
+    struct fab_wr wr = {.wr_id = 5,
+                        .opcode = IBV_WR_RDMA_READ,
+                        .remote_addr = x.p.b.mr->addr,
+                        .key.rkey = x.p.b.mr->rkey ^ 0x5a5a00};
     struct ibv_sge sge = sge_of(&x.p.a, 0, 8);
-    struct kedge_fab_wr *bad;
+    struct fab_wr *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
     post_recv(x.peer, 9, NULL, 0);
-    ck_assert_int_eq(kedge_fab_arm(x.cq_a, true), 0);
-    ck_assert_int_eq(kedge_fab_arm(x.cq_b, true), 0);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr, &bad), 0);
+    ck_assert_int_eq(fab_arm(x.cq_a, true), 0);
+    ck_assert_int_eq(fab_arm(x.cq_b, true), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, &wr, &bad), 0);
     ck_assert(fd_is_readable(x.chan_a->fd, SOON_MS));
     expect_wc(x.cq_a, 5, IBV_WC_REM_ACCESS_ERR);
     /* The responder's side broke: its receive flushes, and whoever sleeps there wakes. */
@@ -242,12 +241,12 @@ START_TEST(a_request_that_waits_wakes_its_queue_when_it_ends)
     struct ibv_wc wc;
     int n = 0;
     while (n == 0) { /* the loop of a thread that only polls when it is woken */
-        ck_assert_int_eq(kedge_fab_arm(x.cq_a, false), 0);
-        n = kedge_fab_poll(x.cq_a, 1, &wc);
+        ck_assert_int_eq(fab_arm(x.cq_a, false), 0);
+        n = fab_poll(x.cq_a, 1, &wc);
         if (n == 0) {
             ck_assert(fd_is_readable(x.chan_a->fd, SOON_MS));
-            kedge_fab_chan_drain(x.chan_a);
-            n = kedge_fab_poll(x.cq_a, 1, &wc);
+            fab_chan_drain(x.chan_a);
+            n = fab_poll(x.cq_a, 1, &wc);
         }
         ck_assert(now_ms() < deadline);
     }
@@ -262,20 +261,20 @@ START_TEST(two_queues_share_a_channel)
     struct bell x;
     if (!bell_open(&x, __func__))
         return;
-    struct kedge_fab_cq *second = make_cq(x.p.b.fab, 16, x.chan_b);
+    struct fab_cq *second = make_cq(x.p.b.fab, 16, x.chan_b);
     const struct qp_options o = {.recv_cq = second};
-    struct kedge_fab_qp *from = make_qp(&x.p.a, KEDGE_FAB_QP_RC, NULL);
-    struct kedge_fab_qp *to = make_qp(&x.p.b, KEDGE_FAB_QP_RC, &o);
+    struct fab_qp *from = make_qp(&x.p.a, FAB_QP_RC, NULL);
+    struct fab_qp *to = make_qp(&x.p.b, FAB_QP_RC, &o);
     bring_to(to, IBV_QPS_RTS, x.p.a.fab->caps.gid, from->qpn, NULL);
     bring_to(from, IBV_QPS_RTS, x.p.b.fab->caps.gid, to->qpn, NULL);
-    ck_assert_int_eq(kedge_fab_arm(second, false), 0);
+    ck_assert_int_eq(fab_arm(second, false), 0);
     send(&x, 1, 0); /* into the one that is not armed */
     ck_assert(!fd_is_readable(x.chan_b->fd, NEVER_MS));
-    struct kedge_fab_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+    struct fab_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
     post_recv(to, 2, NULL, 0);
-    ck_assert_int_eq(kedge_fab_post_send(from, &wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(from, &wr, &bad), 0);
     ck_assert(fd_is_readable(x.chan_b->fd, SOON_MS));
-    kedge_fab_chan_drain(x.chan_b);
+    fab_chan_drain(x.chan_b);
     expect_wc(second, 2, IBV_WC_SUCCESS);
     expect_wc(x.cq_b, 1, IBV_WC_SUCCESS);
     ck_assert_int_eq(free_qp(from), 0);
@@ -294,12 +293,12 @@ static void *send_many(void *arg)
 {
     struct bell *x = arg;
     for (uint64_t i = 0; i < MESSAGES; i++) {
-        struct kedge_fab_wr wr = {.wr_id = i, .opcode = IBV_WR_SEND}, *bad;
+        struct fab_wr wr = {.wr_id = i, .opcode = IBV_WR_SEND}, *bad;
         struct ibv_wc wc;
         wr.send_flags = IBV_SEND_SIGNALED;
-        if (kedge_fab_post_send(x->qp, &wr, &bad) != 0)
+        if (fab_post_send(x->qp, &wr, &bad) != 0)
             return NULL;
-        while (kedge_fab_poll(x->cq_a, 1, &wc) == 0)
+        while (fab_poll(x->cq_a, 1, &wc) == 0)
             ;
         if (wc.status != IBV_WC_SUCCESS)
             return NULL;
@@ -323,16 +322,16 @@ START_TEST(a_sleeper_that_arms_and_polls_again_misses_nothing)
     ck_assert_int_eq(pthread_create(&thread, NULL, send_many, &x), 0);
     while (taken < MESSAGES) {
         struct ibv_wc wc[4];
-        int n = kedge_fab_poll(x.cq_b, 4, wc);
+        int n = fab_poll(x.cq_b, 4, wc);
         if (n == 0) {
-            ck_assert_int_eq(kedge_fab_arm(x.cq_b, false), 0);
-            n = kedge_fab_poll(x.cq_b, 4, wc);
+            ck_assert_int_eq(fab_arm(x.cq_b, false), 0);
+            n = fab_poll(x.cq_b, 4, wc);
         }
         if (n == 0) {
             ck_assert_msg(fd_is_readable(x.chan_b->fd, SOON_MS),
                           "lost the wake-up after %llu; the sender's queue pair is in state %d",
                           (unsigned long long)taken, (int)state_of(x.qp));
-            kedge_fab_chan_drain(x.chan_b);
+            fab_chan_drain(x.chan_b);
         }
         for (int i = 0; i < n; i++) {
             ck_assert_uint_eq(wc[i].wr_id, taken++);

@@ -9,8 +9,8 @@
 
 static void fence(struct node *n, uint32_t rkey)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_FENCE_MR, .fence = {.rkey = rkey}};
-    ck_assert_int_eq(kedge_fab_call(n->fab, &c), 0);
+    struct fab_ctl c = {.kind = FAB_FENCE_MR, .fence = {.rkey = rkey}};
+    ck_assert_int_eq(fab_call(n->fab, &c), 0);
 }
 
 START_TEST(a_request_after_its_deadline_is_not_executed)
@@ -19,13 +19,13 @@ START_TEST(a_request_after_its_deadline_is_not_executed)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 64);
-    struct kedge_fab_wr in_time = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
-    struct kedge_fab_wr late = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &sge, 128);
-    struct kedge_fab_wr behind = make_wr(&p.l, 3, IBV_WR_RDMA_WRITE, &sge, 256);
+    struct fab_wr in_time = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct fab_wr late = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &sge, 128);
+    struct fab_wr behind = make_wr(&p.l, 3, IBV_WR_RDMA_WRITE, &sge, 256);
     memset(p.a.bytes, 0x11, 64);
     memset(p.b.bytes, 0xee, 512);
-    in_time.key.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
-    late.key.not_after_ns = kedge_clock_ns() - 1;
+    in_time.key.not_after_ns = base_clock_ns() + 3600 * BASE_NS_PER_S;
+    late.key.not_after_ns = base_clock_ns() - 1;
     in_time.next = &late;
     late.next = &behind;
     bool keeps = p.a.fab->caps.deadlines;
@@ -51,7 +51,7 @@ START_TEST(a_fence_is_over_when_nobody_is_inside)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 64);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
     fence(&p.b, p.b.mr->rkey);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
     expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
@@ -67,22 +67,22 @@ END_TEST
 START_TEST(the_devices_clock_goes_on_as_the_hosts_does)
 {
     enum { MS = 200, MOST_MS = 20 };
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_QUERY_CLOCK};
+    struct fab_ctl c = {.kind = FAB_QUERY_CLOCK};
     struct node n;
     node_open(&n);
-    int status = kedge_fab_call(n.fab, &c);
+    int status = fab_call(n.fab, &c);
     if (status == 0) {
-        const struct kedge_fab_clock a = c.clock;
+        const struct fab_clock a = c.clock;
         usleep(MS * 1000);
-        ck_assert_int_eq(kedge_fab_call(n.fab, &c), 0);
-        const struct kedge_fab_clock b = c.clock;
+        ck_assert_int_eq(fab_call(n.fab, &c), 0);
+        const struct fab_clock b = c.clock;
         ck_assert(a.hz == b.hz && a.bits == b.bits && a.bits >= 32 && a.bits <= 64);
         ck_assert(a.before_ns <= a.after_ns && a.after_ns <= b.before_ns);
         const uint64_t mask = a.bits == 64 ? UINT64_MAX : (1ull << a.bits) - 1;
         const uint64_t ns =
-            (uint64_t)((unsigned __int128)((b.ticks - a.ticks) & mask) * KEDGE_NS_PER_S / a.hz);
-        ck_assert_uint_ge(ns + MOST_MS * KEDGE_NS_PER_MS, b.before_ns - a.after_ns);
-        ck_assert_uint_le(ns, b.after_ns - a.before_ns + MOST_MS * KEDGE_NS_PER_MS);
+            (uint64_t)((unsigned __int128)((b.ticks - a.ticks) & mask) * BASE_NS_PER_S / a.hz);
+        ck_assert_uint_ge(ns + MOST_MS * BASE_NS_PER_MS, b.before_ns - a.after_ns);
+        ck_assert_uint_le(ns, b.after_ns - a.before_ns + MOST_MS * BASE_NS_PER_MS);
     } else {
         ck_assert_int_eq(status, -EOPNOTSUPP); /* then nobody can tell */
     }

@@ -10,7 +10,7 @@
 static void post_with_a_bad_one(struct link *l, int n, int bad, unsigned flags)
 {
     struct ibv_sge sge[16];
-    struct kedge_fab_wr wr[16];
+    struct fab_wr wr[16];
     for (int i = 0; i < n; i++) {
         l->a->bytes[i] = (uint8_t)(i + 1);
         sge[i] = sge_of(l->a, (uint64_t)i, 1);
@@ -36,7 +36,7 @@ START_TEST(a_refused_request_breaks_its_queue_pair_and_flushes_what_is_behind)
     for (uint64_t i = 3; i < 6; i++)
         ck_assert_uint_eq(expect_wc(p.a.cq, i, IBV_WC_WR_FLUSH_ERR).qp_num, p.l.qp->qpn);
     struct ibv_sge sge = sge_of(&p.a, 5, 1);
-    struct kedge_fab_wr later = make_wr(&p.l, 9, IBV_WR_RDMA_WRITE, &sge, 9);
+    struct fab_wr later = make_wr(&p.l, 9, IBV_WR_RDMA_WRITE, &sge, 9);
     ck_assert_int_eq(do_one(&p.l, &later), IBV_WC_WR_FLUSH_ERR);
     expect_silence(p.a.cq);
     ck_assert_mem_eq(p.b.bytes, "\1\2\0\0\0\0\0\0\0\0", 10);
@@ -67,7 +67,7 @@ START_TEST(flushed_requests_give_their_slots_back)
     expect_wc(p.a.cq, 0, IBV_WC_REM_ACCESS_ERR);
     for (uint64_t i = 0; i < 3ull * p.l.qp->cap.send_wr; i++) {
         struct ibv_sge sge = sge_of(&p.a, 0, 1);
-        struct kedge_fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_READ, &sge, 0);
+        struct fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_READ, &sge, 0);
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_WR_FLUSH_ERR);
     }
     pair_close(&p);
@@ -77,14 +77,14 @@ END_TEST
 START_TEST(an_access_error_breaks_the_responders_side_of_rc_with_an_event)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 64, 8);
     for (uint64_t i = 0; i < 4; i++)
         link_post_recv(&p.l, 100 + i, &in, 1);
     post_with_a_bad_one(&p.l, 1, 0, IBV_SEND_SIGNALED);
     expect_wc(p.a.cq, 0, IBV_WC_REM_ACCESS_ERR);
-    struct kedge_fab_event event = wait_for_event(p.b.fab, IBV_EVENT_QP_ACCESS_ERR, p.b.cq);
+    struct fab_event event = wait_for_event(p.b.fab, IBV_EVENT_QP_ACCESS_ERR, p.b.cq);
     ck_assert_ptr_eq(event.qp, p.l.peer);
     ck_assert_ptr_eq(event.qp->user, &p.b);
     ck_assert_int_eq(state_of(p.l.peer), IBV_QPS_ERR);
@@ -98,15 +98,15 @@ END_TEST
 START_TEST(the_requests_of_a_broken_responder_are_flushed)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     /* b's SEND waits: a has no receive. Then a breaks b's side. */
     struct ibv_sge sge = sge_of(&p.b, 0, 8);
-    struct kedge_fab_wr send = {.wr_id = 50, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
-    struct kedge_fab_wr next = send, *bad;
+    struct fab_wr send = {.wr_id = 50, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+    struct fab_wr next = send, *bad;
     next.wr_id = 51;
     send.next = &next;
-    ck_assert_int_eq(kedge_fab_post_send(p.l.peer, &send, &bad), 0);
+    ck_assert_int_eq(fab_post_send(p.l.peer, &send, &bad), 0);
     post_with_a_bad_one(&p.l, 1, 0, IBV_SEND_SIGNALED);
     expect_wc(p.a.cq, 0, IBV_WC_REM_ACCESS_ERR);
     /* The first may have been tried and found nobody; what counts is that both end, in order. */
@@ -123,12 +123,12 @@ END_TEST
 START_TEST(a_moved_to_err_queue_pair_raises_no_event)
 {
     struct pair p;
-    struct kedge_fab_event event;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    struct fab_event event;
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     ck_assert_int_eq(modify_state(p.l.qp, IBV_QPS_ERR), 0);
     expect_silence(p.a.cq);
-    while (kedge_fab_get_event(p.a.fab, &event) == 1)
+    while (fab_get_event(p.a.fab, &event) == 1)
         ck_assert_int_ne(event.type, IBV_EVENT_QP_ACCESS_ERR);
     pair_close(&p);
 }
@@ -137,14 +137,14 @@ END_TEST
 START_TEST(a_destroyed_queue_pair_has_no_events_left)
 {
     struct pair p;
-    struct kedge_fab_event event;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    struct fab_event event;
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     post_with_a_bad_one(&p.l, 1, 0, IBV_SEND_SIGNALED);
     expect_wc(p.a.cq, 0, IBV_WC_REM_ACCESS_ERR);
     expect_silence(p.b.cq); /* its event is waiting by now */
     link_close(&p.l);
-    while (kedge_fab_get_event(p.b.fab, &event) == 1)
+    while (fab_get_event(p.b.fab, &event) == 1)
         ck_assert_int_ne(event.type, IBV_EVENT_QP_ACCESS_ERR);
     nodes_close(&p);
 }
@@ -156,7 +156,7 @@ START_TEST(a_local_error_leaves_the_other_side_whole)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
     sge.lkey ^= 0x5a5a00;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_LOC_PROT_ERR);
     ck_assert_int_eq(state_of(p.l.qp), IBV_QPS_ERR);
@@ -181,8 +181,8 @@ START_TEST(a_broken_link_works_again_after_repair)
             wait_for_err(p.l.peer, p.b.cq);
         link_repair(&p.l, NULL);
         ck_assert_int_eq(state_of(p.l.qp), IBV_QPS_RTS);
-        struct kedge_fab_wr write = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &out, 20);
-        struct kedge_fab_wr send = make_wr(&p.l, 2, IBV_WR_SEND, &out, 0);
+        struct fab_wr write = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &out, 20);
+        struct fab_wr send = make_wr(&p.l, 2, IBV_WR_SEND, &out, 0);
         p.a.bytes[0] = (uint8_t)(0x80 + round);
         link_post_recv(&p.l, 7, &in, 1);
         ck_assert_int_eq(do_one(&p.l, &write), IBV_WC_SUCCESS);
@@ -203,7 +203,7 @@ START_TEST(a_message_longer_than_its_receive_is_an_error_on_both_sides)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 64, 8), out = sge_of(&p.a, 0, 9);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
     memset(p.a.bytes, 'x', 9);
     link_post_recv(&p.l, 2, &in, 1);
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_REM_INV_REQ_ERR);
@@ -220,10 +220,10 @@ END_TEST
 START_TEST(a_receive_with_a_bad_key_is_an_error_on_both_sides)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 64, 8), out = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
     in.lkey ^= 0x5a5a00;
     p.a.bytes[0] = 1;
     link_post_recv(&p.l, 2, &in, 1);
@@ -239,10 +239,10 @@ START_TEST(a_peer_whose_queue_pair_is_gone_is_a_retry_error)
 {
     const struct rc_options quick = {.timeout = 8, .retry_cnt = 2};
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, &quick, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, &quick, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), behind = wr;
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), behind = wr;
     behind.wr_id = 2;
     behind.next = NULL;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
@@ -262,11 +262,11 @@ static void send_too_early(unsigned flags, const char *test)
 {
     struct pair p;
     struct ibv_qp_attr attr;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, test))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, test))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 8), word = sge_of(&p.a, 8, 8);
-    struct kedge_fab_wr read = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
-    struct kedge_fab_wr add = make_atomic(&p.l, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8, 3, 0);
+    struct fab_wr read = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
+    struct fab_wr add = make_atomic(&p.l, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8, 3, 0);
     read.send_flags |= flags;
     add.send_flags |= flags;
     memcpy(p.b.bytes, "patience\4\0\0\0\0\0\0", 16);
@@ -300,14 +300,14 @@ START_TEST(a_queue_pair_with_requests_that_wait_can_be_destroyed)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
     ck_assert_int_eq(link_post(&p.l, &wr), 0); /* no receive */
     ck_assert_int_eq(free_qp(p.l.qp), 0);
     expect_silence(p.a.cq);
-    p.l.qp = make_qp(&p.a, p.l.peer != NULL ? KEDGE_FAB_QP_RC : KEDGE_FAB_QP_DCI, NULL);
+    p.l.qp = make_qp(&p.a, p.l.peer != NULL ? FAB_QP_RC : FAB_QP_DCI, NULL);
     link_repair(&p.l, NULL);
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr write = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct fab_wr write = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &sge, 0);
     ck_assert_int_eq(do_one(&p.l, &write), IBV_WC_SUCCESS);
     pair_close(&p);
 }

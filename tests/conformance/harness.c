@@ -14,7 +14,7 @@
 
 enum { TIMEOUT_MS = 60000, SILENCE_MS = 30, MAX_SKIPS = 256 };
 
-const enum kedge_fab_transport conf_reliable[2] = {KEDGE_FAB_RC, KEDGE_FAB_DC};
+const enum fab_transport conf_reliable[2] = {FAB_RC, FAB_DC};
 
 static const struct conf_provider *chosen;
 static const char *chosen_device;
@@ -33,17 +33,17 @@ void conf_choose(const struct conf_provider *provider, const char *device)
         skips = NULL;
 }
 
-struct kedge_fab *conf_open(void)
+struct fab *conf_open(void)
 {
-    struct kedge_fab_open_attr attr = {.device = chosen_device};
-    struct kedge_errbuf err = {.text = ""};
-    struct kedge_fab *fab = NULL;
+    struct fab_open_attr attr = {.device = chosen_device};
+    struct base_errbuf err = {.text = ""};
+    struct fab *fab = NULL;
     int status = chosen->open(&attr, &fab, &err);
     ck_assert_msg(status == 0, "opening %s: %d: %s", chosen->name, status, err.text);
     return fab;
 }
 
-bool conf_has(const struct kedge_fab *fab, uint32_t transports, const char *test)
+bool conf_has(const struct fab *fab, uint32_t transports, const char *test)
 {
     if ((fab->caps.transports & transports) == transports)
         return true;
@@ -96,7 +96,7 @@ bool fd_is_readable(int fd, int timeout_ms)
 void node_open(struct node *n)
 {
     *n = (struct node){.fab = conf_open()};
-    ck_assert_int_eq(kedge_fab_mem_alloc(NODE_BYTES, "conformance", &n->mem), 0);
+    ck_assert_int_eq(fab_mem_alloc(NODE_BYTES, "conformance", &n->mem), 0);
     n->bytes = n->mem.addr;
     n->pd = make_pd(n->fab);
     n->cq = make_cq(n->fab, NODE_CQE, NULL);
@@ -108,8 +108,8 @@ void node_close(struct node *n)
     ck_assert_int_eq(free_mr(n->mr), 0);
     ck_assert_int_eq(free_cq(n->cq), 0);
     ck_assert_int_eq(free_pd(n->pd), 0);
-    ck_assert_int_eq(kedge_fab_close(n->fab), 0);
-    kedge_fab_mem_free(&n->mem);
+    ck_assert_int_eq(fab_close(n->fab), 0);
+    fab_mem_free(&n->mem);
 }
 
 /* ---- requests
@@ -121,34 +121,34 @@ struct ibv_sge sge_of(const struct node *n, uint64_t offset, uint32_t length)
         .addr = (uintptr_t)n->bytes + offset, .length = length, .lkey = n->mr->lkey};
 }
 
-struct kedge_fab_wr make_wr(const struct link *l, uint64_t wr_id, enum ibv_wr_opcode opcode,
-                            struct ibv_sge *sge, uint64_t remote_offset)
+struct fab_wr make_wr(const struct link *l, uint64_t wr_id, enum ibv_wr_opcode opcode,
+                      struct ibv_sge *sge, uint64_t remote_offset)
 {
-    struct kedge_fab_wr wr = {.wr_id = wr_id,
-                              .sg_list = sge,
-                              .num_sge = sge != NULL,
-                              .opcode = opcode,
-                              .send_flags = IBV_SEND_SIGNALED,
-                              .key.rkey = l->b->mr->rkey,
-                              .remote_addr = l->b->mr->addr + remote_offset};
+    struct fab_wr wr = {.wr_id = wr_id,
+                        .sg_list = sge,
+                        .num_sge = sge != NULL,
+                        .opcode = opcode,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .key.rkey = l->b->mr->rkey,
+                        .remote_addr = l->b->mr->addr + remote_offset};
     link_address(l, &wr);
     return wr;
 }
 
-struct kedge_fab_wr make_atomic(const struct link *l, uint64_t wr_id, enum ibv_wr_opcode opcode,
-                                struct ibv_sge *sge, uint64_t remote_offset, uint64_t compare_add,
-                                uint64_t swap)
+struct fab_wr make_atomic(const struct link *l, uint64_t wr_id, enum ibv_wr_opcode opcode,
+                          struct ibv_sge *sge, uint64_t remote_offset, uint64_t compare_add,
+                          uint64_t swap)
 {
-    struct kedge_fab_wr wr = make_wr(l, wr_id, opcode, sge, remote_offset);
+    struct fab_wr wr = make_wr(l, wr_id, opcode, sge, remote_offset);
     wr.compare_add = compare_add;
     wr.swap = swap;
     return wr;
 }
 
-void post_recv(struct kedge_fab_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int num_sge)
+void post_recv(struct fab_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int num_sge)
 {
-    struct kedge_fab_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge}, *bad;
-    ck_assert_int_eq(kedge_fab_post_recv(qp, &wr, &bad), 0);
+    struct fab_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge}, *bad;
+    ck_assert_int_eq(fab_post_recv(qp, &wr, &bad), 0);
 }
 
 /* ---- completions
@@ -164,22 +164,22 @@ void harness_drive(const struct pair *p)
 
 /* Who waits at one node lets the other go on: a provider may carry requests out when its initiator
  * polls, and need not have begun when they are posted. */
-static void drive(const struct kedge_fab_cq *cq)
+static void drive(const struct fab_cq *cq)
 {
     if (both == NULL)
         return;
     if (both->a.cq != cq)
-        (void)kedge_fab_poll(both->a.cq, 0, NULL);
+        (void)fab_poll(both->a.cq, 0, NULL);
     if (both->b.cq != cq)
-        (void)kedge_fab_poll(both->b.cq, 0, NULL);
+        (void)fab_poll(both->b.cq, 0, NULL);
 }
 
-void wait_for(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+void wait_for(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     uint64_t deadline = now_ms() + TIMEOUT_MS;
     int got = 0;
     while (got < n) {
-        int status = kedge_fab_poll(cq, n - got, wc + got);
+        int status = fab_poll(cq, n - got, wc + got);
         ck_assert_int_ge(status, 0);
         ck_assert_int_le(status, n - got);
         got += status;
@@ -189,7 +189,7 @@ void wait_for(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
     }
 }
 
-struct ibv_wc expect_wc(struct kedge_fab_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+struct ibv_wc expect_wc(struct fab_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 {
     struct ibv_wc wc;
     wait_for(cq, 1, &wc);
@@ -200,7 +200,7 @@ struct ibv_wc expect_wc(struct kedge_fab_cq *cq, uint64_t wr_id, enum ibv_wc_sta
     return wc;
 }
 
-enum ibv_wc_status do_one(struct link *l, struct kedge_fab_wr *wr)
+enum ibv_wc_status do_one(struct link *l, struct fab_wr *wr)
 {
     struct ibv_wc wc;
     ck_assert_int_eq(link_post(l, wr), 0);
@@ -209,33 +209,31 @@ enum ibv_wc_status do_one(struct link *l, struct kedge_fab_wr *wr)
     return wc.status;
 }
 
-void expect_silence(struct kedge_fab_cq *cq)
+void expect_silence(struct fab_cq *cq)
 {
     uint64_t end = now_ms() + SILENCE_MS;
     struct ibv_wc wc;
     while (now_ms() < end)
-        ck_assert_int_eq(kedge_fab_poll(cq, 1, &wc), 0);
+        ck_assert_int_eq(fab_poll(cq, 1, &wc), 0);
 }
 
-void wait_for_err(const struct kedge_fab_qp *qp, struct kedge_fab_cq *cq)
+void wait_for_err(const struct fab_qp *qp, struct fab_cq *cq)
 {
     uint64_t deadline = now_ms() + TIMEOUT_MS;
-    while (kedge_fab_qp_state(qp) != IBV_QPS_ERR) {
-        ck_assert_int_ge(kedge_fab_poll(cq, 0, NULL), 0);
-        ck_assert_msg(now_ms() < deadline, "the queue pair stays in %d",
-                      (int)kedge_fab_qp_state(qp));
+    while (fab_qp_state(qp) != IBV_QPS_ERR) {
+        ck_assert_int_ge(fab_poll(cq, 0, NULL), 0);
+        ck_assert_msg(now_ms() < deadline, "the queue pair stays in %d", (int)fab_qp_state(qp));
     }
 }
 
-struct kedge_fab_event wait_for_event(struct kedge_fab *fab, enum ibv_event_type type,
-                                      struct kedge_fab_cq *cq)
+struct fab_event wait_for_event(struct fab *fab, enum ibv_event_type type, struct fab_cq *cq)
 {
     uint64_t deadline = now_ms() + TIMEOUT_MS;
-    struct kedge_fab_event event;
+    struct fab_event event;
     for (;;) {
         if (cq != NULL)
-            (void)kedge_fab_poll(cq, 0, NULL);
-        if (fd_is_readable(kedge_fab_event_fd(fab), 1) && kedge_fab_get_event(fab, &event) == 1 &&
+            (void)fab_poll(cq, 0, NULL);
+        if (fd_is_readable(fab_event_fd(fab), 1) && fab_get_event(fab, &event) == 1 &&
             event.type == type)
             return event;
         ck_assert_msg(now_ms() < deadline, "event %d does not come", (int)type);

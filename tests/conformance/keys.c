@@ -18,7 +18,7 @@ static enum ibv_wc_status attempt(struct link *l, enum ibv_wr_opcode opcode, uin
     struct ibv_sge sge = sge_of(l->a, 0, length);
     link_repair(l, NULL);
     memset(l->a->bytes, 0x77, 64);
-    struct kedge_fab_wr wr = make_atomic(l, 1, opcode, &sge, 0, 0, 0x0101010101010101);
+    struct fab_wr wr = make_atomic(l, 1, opcode, &sge, 0, 0, 0x0101010101010101);
     wr.key.rkey = rkey;
     wr.remote_addr = addr;
     return do_one(l, &wr);
@@ -55,7 +55,7 @@ START_TEST(a_region_allows_what_it_was_registered_for_and_no_more)
         if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
             !(access & IBV_ACCESS_LOCAL_WRITE))
             continue; /* cannot be registered */
-        struct kedge_fab_mr *mr = make_mr(p.b.pd, &p.b.mem, WHERE, 64, access);
+        struct fab_mr *mr = make_mr(p.b.pd, &p.b.mem, WHERE, 64, access);
         for (int o = 0; o < OPCODES; o++) {
             unsigned needed = opcodes[o] == IBV_WR_RDMA_READ    ? IBV_ACCESS_REMOTE_READ
                               : opcodes[o] == IBV_WR_RDMA_WRITE ? IBV_ACCESS_REMOTE_WRITE
@@ -79,7 +79,7 @@ START_TEST(a_region_ends_where_it_was_registered_to_end)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     /* Neither begins nor ends at a page; the memory around it belongs to another region. */
-    struct kedge_fab_mr *mr = make_mr(p.b.pd, &p.b.mem, WHERE + 8, 1001, ALL_ACCESS);
+    struct fab_mr *mr = make_mr(p.b.pd, &p.b.mem, WHERE + 8, 1001, ALL_ACCESS);
     const struct {
         uint64_t addr;
         uint32_t length;
@@ -116,8 +116,8 @@ START_TEST(a_region_of_another_protection_domain_is_refused)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    struct kedge_fab_pd *other = make_pd(p.b.fab);
-    struct kedge_fab_mr *mr = make_mr(other, &p.b.mem, WHERE, 4096, ALL_ACCESS);
+    struct fab_pd *other = make_pd(p.b.fab);
+    struct fab_mr *mr = make_mr(other, &p.b.mem, WHERE, 4096, ALL_ACCESS);
     for (int o = 0; o < OPCODES; o++)
         ck_assert_int_eq(attempt(&p.l, opcodes[o], mr->rkey, mr->addr, 8), IBV_WC_REM_ACCESS_ERR);
     expect_untouched(&p.b);
@@ -164,11 +164,11 @@ END_TEST
 START_TEST(a_queue_pair_allows_peers_what_it_was_told_to)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     for (int o = 0; o < OPCODES; o++) {
         struct ibv_sge sge = sge_of(&p.a, 0, 8);
-        struct kedge_fab_wr wr = make_atomic(&p.l, 1, opcodes[o], &sge, WHERE, 0, 1);
+        struct fab_wr wr = make_atomic(&p.l, 1, opcodes[o], &sge, WHERE, 0, 1);
         const struct rc_options none = {.access = IBV_ACCESS_LOCAL_WRITE};
         link_repair(&p.l, &none);
         enum ibv_wc_status status = do_one(&p.l, &wr);
@@ -183,11 +183,11 @@ END_TEST
  * ----------------------------------------------------------------------- */
 
 /* A region of b's at an address where nothing was before. */
-static struct kedge_fab_mr *make_fresh(struct node *n, struct kedge_iova *iova, uint64_t offset)
+static struct fab_mr *make_fresh(struct node *n, struct fab_iova *iova, uint64_t offset)
 {
     uint64_t at;
-    struct kedge_fab_mr *mr;
-    ck_assert_int_eq(kedge_iova_take(iova, KEDGE_IOVA_REGION, &n->mem, offset, 4096, &at), 0);
+    struct fab_mr *mr;
+    ck_assert_int_eq(fab_iova_take(iova, FAB_IOVA_REGION, &n->mem, offset, 4096, &at), 0);
     ck_assert_int_eq(make_mr_at(n->pd, &n->mem, offset, 4096, ALL_ACCESS, at, &mr), 0);
     ck_assert_uint_eq(mr->addr, at);
     return mr;
@@ -196,16 +196,15 @@ static struct kedge_fab_mr *make_fresh(struct node *n, struct kedge_iova *iova, 
 START_TEST(a_region_is_found_at_the_address_that_it_was_given_and_nowhere_else)
 {
     struct pair p;
-    struct kedge_iova iova;
+    struct fab_iova iova;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    kedge_iova_init(&iova, 0x5eed5eed5eed5eed);
-    struct kedge_fab_mr *far = make_fresh(&p.b, &iova, WHERE),
-                        *near = make_fresh(&p.a, &iova, 3 * WHERE);
+    fab_iova_init(&iova, 0x5eed5eed5eed5eed);
+    struct fab_mr *far = make_fresh(&p.b, &iova, WHERE), *near = make_fresh(&p.a, &iova, 3 * WHERE);
     for (int o = 0; o < OPCODES; o++) {
         struct ibv_sge sge = {.addr = near->addr + 128, .length = 8, .lkey = near->lkey};
         memset(p.a.bytes + 3 * WHERE, 0x77, 256);
-        struct kedge_fab_wr wr = make_atomic(&p.l, 1, opcodes[o], &sge, 0, 0, 1);
+        struct fab_wr wr = make_atomic(&p.l, 1, opcodes[o], &sge, 0, 0, 1);
         wr.key.rkey = far->rkey;
         wr.remote_addr = far->addr + 64;
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
@@ -229,15 +228,15 @@ END_TEST
 START_TEST(inline_bytes_are_where_the_process_has_them)
 {
     struct pair p;
-    struct kedge_iova iova;
+    struct fab_iova iova;
     uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    kedge_iova_init(&iova, 0x5eed5eed5eed5eed);
-    struct kedge_fab_mr *near = make_fresh(&p.a, &iova, 0);
+    fab_iova_init(&iova, 0x5eed5eed5eed5eed);
+    struct fab_mr *near = make_fresh(&p.a, &iova, 0);
     /* The key of an inline SGE says nothing. */
     struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = 8, .lkey = near->lkey};
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, WHERE);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, WHERE);
     wr.send_flags |= IBV_SEND_INLINE;
     if (p.l.qp->cap.inline_bytes >= 8) {
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
@@ -251,7 +250,7 @@ END_TEST
 START_TEST(an_address_in_another_place_of_its_page_is_refused)
 {
     struct node n;
-    struct kedge_fab_mr *mr;
+    struct fab_mr *mr;
     node_open(&n);
     ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 64, 4096, ALL_ACCESS, (1ull << 48) + 128, &mr),
                      -EINVAL);
@@ -264,13 +263,13 @@ END_TEST
 START_TEST(who_has_a_former_record_does_not_reach_the_region_that_has_its_place)
 {
     struct pair p;
-    struct kedge_iova iova;
+    struct fab_iova iova;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    kedge_iova_init(&iova, 0x5eed5eed5eed5eed);
+    fab_iova_init(&iova, 0x5eed5eed5eed5eed);
     for (int round = 0; round < 20; round++) {
-        struct kedge_fab_mr *mr = make_fresh(&p.b, &iova, WHERE);
-        const struct kedge_fab_mr former = *mr;
+        struct fab_mr *mr = make_fresh(&p.b, &iova, WHERE);
+        const struct fab_mr former = *mr;
         ck_assert_int_eq(attempt(&p.l, IBV_WR_RDMA_WRITE, former.rkey, former.addr, 8),
                          IBV_WC_SUCCESS);
         ck_assert_uint_eq(p.b.bytes[WHERE], 0x77);
@@ -297,7 +296,7 @@ END_TEST
 static enum ibv_wc_status locally(struct link *l, enum ibv_wr_opcode opcode, struct ibv_sge sge)
 {
     link_repair(l, NULL);
-    struct kedge_fab_wr wr = make_wr(l, 1, opcode, &sge, WHERE);
+    struct fab_wr wr = make_wr(l, 1, opcode, &sge, WHERE);
     return do_one(l, &wr);
 }
 
@@ -306,10 +305,10 @@ START_TEST(local_ranges_must_lie_in_a_region_of_the_queue_pairs_domain)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    struct kedge_fab_pd *other = make_pd(p.a.fab);
-    struct kedge_fab_mr *foreign = make_mr(other, &p.a.mem, 0, 4096, ALL_ACCESS);
-    struct kedge_fab_mr *part = make_mr(p.a.pd, &p.a.mem, 8, 100, ALL_ACCESS);
-    struct kedge_fab_mr *gone = make_mr(p.a.pd, &p.a.mem, 0, 4096, ALL_ACCESS);
+    struct fab_pd *other = make_pd(p.a.fab);
+    struct fab_mr *foreign = make_mr(other, &p.a.mem, 0, 4096, ALL_ACCESS);
+    struct fab_mr *part = make_mr(p.a.pd, &p.a.mem, 8, 100, ALL_ACCESS);
+    struct fab_mr *gone = make_mr(p.a.pd, &p.a.mem, 0, 4096, ALL_ACCESS);
     uint32_t stale = gone->lkey;
     ck_assert_int_eq(free_mr(gone), 0);
     const struct ibv_sge bad[] = {
@@ -343,7 +342,7 @@ START_TEST(reading_into_a_region_without_local_write_is_a_local_error)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    struct kedge_fab_mr *mr = make_mr(p.a.pd, &p.a.mem, 0, 4096, 0);
+    struct fab_mr *mr = make_mr(p.a.pd, &p.a.mem, 0, 4096, 0);
     const struct ibv_sge sge = {mr->addr, 8, mr->lkey};
     memset(p.b.bytes + WHERE, 9, 8);
     ck_assert_int_eq(locally(&p.l, IBV_WR_RDMA_READ, sge), IBV_WC_LOC_PROT_ERR);
@@ -363,7 +362,7 @@ START_TEST(one_bad_sge_of_several_fails_the_whole_request)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge[3] = {sge_of(&p.a, 0, 8), sge_of(&p.a, 64, 8), sge_of(&p.a, 128, 8)};
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, sge, WHERE);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, sge, WHERE);
     wr.num_sge = 3;
     sge[2].addr = (uintptr_t)p.a.bytes + NODE_BYTES - 4;
     memset(p.a.bytes, 1, 256);

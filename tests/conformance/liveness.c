@@ -22,9 +22,9 @@ START_TEST(another_process_is_read_and_written)
     node_open(&a);
     if (remote_link(&r, &l, conf_reliable[_i], &a, NULL, __func__)) {
         struct ibv_sge sge = sge_of(&a, 0, 8), back = sge_of(&a, 64, 8);
-        struct kedge_fab_wr write = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 4096);
-        struct kedge_fab_wr read = make_wr(&l, 2, IBV_WR_RDMA_READ, &back, 4096);
-        struct kedge_fab_wr send_wr = make_wr(&l, 3, IBV_WR_SEND, &sge, 0);
+        struct fab_wr write = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 4096);
+        struct fab_wr read = make_wr(&l, 2, IBV_WR_RDMA_READ, &back, 4096);
+        struct fab_wr send_wr = make_wr(&l, 3, IBV_WR_SEND, &sge, 0);
         uint64_t word = 0x0123456789abcdef, got;
         memcpy(a.bytes, &word, 8);
         ck_assert_int_eq(do_one(&l, &write), IBV_WC_SUCCESS);
@@ -53,7 +53,7 @@ START_TEST(the_first_request_to_a_stopped_process_completes)
     node_open(&a);
     if (remote_link(&r, &l, conf_reliable[_i / FIRST_ONES], &a, NULL, __func__)) {
         struct ibv_sge sge = sge_of(&a, 0, 8);
-        struct kedge_fab_wr wr = make_atomic(&l, 1, opcode, &sge, 4096, 0, 7);
+        struct fab_wr wr = make_atomic(&l, 1, opcode, &sge, 4096, 0, 7);
         uint64_t seven = 7, expected = 0;
         if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
             wr.compare_add = 7;
@@ -77,7 +77,7 @@ END_TEST
 
 /* Repeats a request whose target has died until it fails, as it must before long: a device that
  * shares memory with the dead process may carry out one that was under way. */
-static enum ibv_wc_status until_it_fails(struct link *l, struct kedge_fab_wr *wr)
+static enum ibv_wc_status until_it_fails(struct link *l, struct fab_wr *wr)
 {
     uint64_t deadline = now_ms() + 20000;
     enum ibv_wc_status status;
@@ -95,8 +95,8 @@ START_TEST(requests_to_a_killed_process_end_with_a_retry_error)
     node_open(&a);
     if (remote_link(&r, &l, conf_reliable[_i], &a, &patient, __func__)) {
         struct ibv_sge sge = sge_of(&a, 0, 8);
-        struct kedge_fab_wr wr = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
-        struct kedge_fab_wr behind = make_wr(&l, 2, IBV_WR_RDMA_READ, &sge, 0);
+        struct fab_wr wr = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+        struct fab_wr behind = make_wr(&l, 2, IBV_WR_RDMA_READ, &sge, 0);
         ck_assert_int_eq(do_one(&l, &wr), IBV_WC_SUCCESS);
         remote_kill(&r);
         ck_assert_int_eq(until_it_fails(&l, &wr), IBV_WC_RETRY_EXC_ERR);
@@ -125,7 +125,7 @@ START_TEST(a_process_that_dies_before_the_first_request_is_a_retry_error)
     node_open(&a);
     if (remote_link(&r, &l, conf_reliable[_i], &a, &patient, __func__)) {
         struct ibv_sge sge = sge_of(&a, 0, 8);
-        struct kedge_fab_wr wr = make_wr(&l, 1, IBV_WR_RDMA_READ, &sge, 0);
+        struct fab_wr wr = make_wr(&l, 1, IBV_WR_RDMA_READ, &sge, 0);
         remote_kill(&r);
         ck_assert_int_eq(do_one(&l, &wr), IBV_WC_RETRY_EXC_ERR);
         remote_unlink(&l);
@@ -142,7 +142,7 @@ START_TEST(a_send_that_waits_for_a_receive_ends_when_the_receiver_dies)
     remote_start(&r);
     node_open(&a);
     if (remote_link(&r, &l, conf_reliable[_i], &a, &patient, __func__)) {
-        struct kedge_fab_wr wr = make_wr(&l, 1, IBV_WR_SEND, NULL, 0);
+        struct fab_wr wr = make_wr(&l, 1, IBV_WR_SEND, NULL, 0);
         ck_assert_int_eq(link_post(&l, &wr), 0);
         expect_silence(a.cq);
         remote_kill(&r);
@@ -159,7 +159,7 @@ END_TEST
 enum { ADDS = 20000, ADDERS = 2 };
 
 struct task {
-    enum kedge_fab_transport transport;
+    enum fab_transport transport;
     struct address target;
 };
 
@@ -171,17 +171,17 @@ static void child_link(int fd, struct node *a, struct link *l, struct remote *st
     node_open(a);
     hear(fd, &task.transport, sizeof task.transport);
     *l = (struct link){.transport = task.transport, .a = a};
-    l->qp = make_qp(a, task.transport == KEDGE_FAB_RC ? KEDGE_FAB_QP_RC : KEDGE_FAB_QP_DCI, NULL);
+    l->qp = make_qp(a, task.transport == FAB_RC ? FAB_QP_RC : FAB_QP_DCI, NULL);
     mine.qpn = l->qp->qpn;
     memcpy(mine.gid, a->fab->caps.gid, 16);
     say(fd, &mine, sizeof mine);
     hear(fd, &task.target, sizeof task.target);
     *stand_in = (struct remote){.address = task.target};
-    stand_in->mr = (struct kedge_fab_mr){.rkey = task.target.rkey, .addr = task.target.addr};
-    stand_in->dct = (struct kedge_fab_dct){.dctn = task.target.dctn, .dc_key = task.target.dc_key};
+    stand_in->mr = (struct fab_mr){.rkey = task.target.rkey, .addr = task.target.addr};
+    stand_in->dct = (struct fab_dct){.dctn = task.target.dctn, .dc_key = task.target.dc_key};
     stand_in->node = (struct node){.mr = &stand_in->mr};
     l->b = &stand_in->node;
-    if (task.transport == KEDGE_FAB_DC) {
+    if (task.transport == FAB_DC) {
         l->ah = make_ah(a->pd, task.target.gid);
         l->dct = &stand_in->dct;
     }
@@ -200,14 +200,13 @@ static void add_up(int fd)
     child_link(fd, &a, &l, &target);
     while (done < ADDS) {
         struct ibv_sge sge = sge_of(&a, posted % 16 * 8, 8);
-        struct kedge_fab_wr wr =
-            make_atomic(&l, posted, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 0, 1, 0);
+        struct fab_wr wr = make_atomic(&l, posted, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 0, 1, 0);
         struct ibv_wc wc;
         if (posted < ADDS && posted - done < 16) {
             ck_assert_int_eq(link_post(&l, &wr), 0);
             posted++;
         }
-        int n = kedge_fab_poll(a.cq, 1, &wc);
+        int n = fab_poll(a.cq, 1, &wc);
         ck_assert_int_ge(n, 0);
         if (n == 0)
             continue;
@@ -232,11 +231,11 @@ static void hammer(int fd)
     child_link(fd, &a, &l, &target);
     for (uint64_t i = 0;; i++) {
         struct ibv_sge sge = sge_of(&a, 0, i % 3 == 0 ? 8 : 40000);
-        struct kedge_fab_wr wr =
+        struct fab_wr wr =
             make_wr(&l, i, i % 3 == 0 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, &sge, NODE_BYTES / 2);
         struct ibv_wc wc;
         (void)link_post(&l, &wr);
-        (void)kedge_fab_poll(a.cq, 1, &wc);
+        (void)fab_poll(a.cq, 1, &wc);
         if (i == 20)
             say(fd, &i, 1);
     }
@@ -244,21 +243,21 @@ static void hammer(int fd)
 
 struct target {
     struct node n;
-    struct kedge_fab_srq *srq;
-    struct kedge_fab_dct *dct;
-    struct kedge_fab_qp *qp[ADDERS];
+    struct fab_srq *srq;
+    struct fab_dct *dct;
+    struct fab_qp *qp[ADDERS];
 };
 
 /* Gives child i its task and itself as the target. */
-static void serve_child(struct target *t, int i, int fd, enum kedge_fab_transport transport)
+static void serve_child(struct target *t, int i, int fd, enum fab_transport transport)
 {
     struct address mine = {.rkey = t->n.mr->rkey, .addr = t->n.mr->addr}, its;
     memcpy(mine.gid, t->n.fab->caps.gid, 16);
     say(fd, &transport, sizeof transport);
     hear(fd, &its, sizeof its);
-    if (transport == KEDGE_FAB_RC) {
+    if (transport == FAB_RC) {
         const struct qp_options shared = {.srq = t->srq};
-        t->qp[i] = make_qp(&t->n, KEDGE_FAB_QP_RC, &shared);
+        t->qp[i] = make_qp(&t->n, FAB_QP_RC, &shared);
         bring_to(t->qp[i], IBV_QPS_RTS, its.gid, its.qpn, NULL);
         mine.qpn = t->qp[i]->qpn;
     } else {
@@ -321,12 +320,12 @@ START_TEST(initiators_that_are_killed_in_the_middle_leave_the_target_usable)
     bool has = conf_has(t.n.fab, conf_reliable[_i], __func__);
     for (int i = 0; i < ROUNDS; i++) {
         struct ibv_sge in = sge_of(&t.n, 64, 64);
-        struct kedge_fab_recv_wr wr = {.wr_id = 1, .sg_list = &in, .num_sge = 1}, *bad;
+        struct fab_recv_wr wr = {.wr_id = 1, .sg_list = &in, .num_sge = 1}, *bad;
         struct ibv_wc wc;
         char ready;
         if (has) {
             for (int k = 0; k < 60; k++)
-                (void)kedge_fab_post_srq_recv(t.srq, &wr, &bad);
+                (void)fab_post_srq_recv(t.srq, &wr, &bad);
             serve_child(&t, 0, fd[i], conf_reliable[_i]);
             hear(fd[i], &ready, 1);
             usleep(1000 + (useconds_t)i * 377);
@@ -337,7 +336,7 @@ START_TEST(initiators_that_are_killed_in_the_middle_leave_the_target_usable)
         if (t.qp[0] != NULL)
             ck_assert_int_eq(free_qp(t.qp[0]), 0);
         t.qp[0] = NULL;
-        while (kedge_fab_poll(t.n.cq, 1, &wc) > 0)
+        while (fab_poll(t.n.cq, 1, &wc) > 0)
             ;
         /* Its memory can be taken back, and its receives still work. */
         ck_assert_int_eq(free_mr(t.n.mr), 0);
@@ -359,8 +358,8 @@ START_TEST(a_node_that_starts_again_is_another_one)
     bool second = remote_link(&two, &again, conf_reliable[_i], &a, &patient, __func__);
     if (first && second) {
         struct ibv_sge sge = sge_of(&a, 0, 8);
-        struct kedge_fab_wr old = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
-        struct kedge_fab_wr new = make_wr(&again, 2, IBV_WR_RDMA_WRITE, &sge, 0);
+        struct fab_wr old = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+        struct fab_wr new = make_wr(&again, 2, IBV_WR_RDMA_WRITE, &sge, 0);
         remote_kill(&one);
         memset(a.bytes, 1, 8);
         ck_assert_int_eq(until_it_fails(&l, &old), IBV_WC_RETRY_EXC_ERR);

@@ -17,35 +17,33 @@
 #include "fabric/fault.h"
 #include "harness.h"
 
-static int open_soft(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
-                     struct kedge_errbuf *err)
+static int open_soft(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err)
 {
-    return kedge_fab_soft.open(attr, out, err);
+    return fab_soft.open(attr, out, err);
 }
 
 /* The layer without a plan must be transparent. With one, in KEDGE_CONFORMANCE_FAULT as an operator
  * writes it, the device has less (inline=48). */
-static int open_fault_soft(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
-                           struct kedge_errbuf *err)
+static int open_fault_soft(const struct fab_open_attr *attr, struct fab **out,
+                           struct base_errbuf *err)
 {
     const char *text = getenv("KEDGE_CONFORMANCE_FAULT");
-    struct kedge_fault_plan plan = {.seed = 1};
-    struct kedge_fab *inner;
-    int status = text != NULL ? kedge_fault_plan_parse(text, &plan, err) : 0;
+    struct fault_plan plan = {.seed = 1};
+    struct fab *inner;
+    int status = text != NULL ? fault_plan_parse(text, &plan, err) : 0;
     if (status == 0)
-        status = kedge_fab_soft.open(attr, &inner, err);
+        status = fab_soft.open(attr, &inner, err);
     if (status != 0)
         return status;
-    status = kedge_fault_open(inner, &plan, out);
+    status = fault_open(inner, &plan, out);
     if (status != 0)
-        (void)kedge_fab_close(inner);
+        (void)fab_close(inner);
     return status;
 }
 
-static int open_verbs(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
-                      struct kedge_errbuf *err)
+static int open_verbs(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err)
 {
-    return kedge_fab_verbs.open(attr, out, err);
+    return fab_verbs.open(attr, out, err);
 }
 
 static const struct {
@@ -98,11 +96,11 @@ static int try_device(const struct conf_provider *provider, const char *device)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        struct kedge_fab_open_attr attr = {.device = device};
-        struct kedge_errbuf err = {.text = ""};
-        struct kedge_fab *fab;
+        struct fab_open_attr attr = {.device = device};
+        struct base_errbuf err = {.text = ""};
+        struct fab *fab;
         if (provider->open(&attr, &fab, &err) == 0)
-            _exit(kedge_fab_close(fab) == 0 ? 0 : 1);
+            _exit(fab_close(fab) == 0 ? 0 : 1);
         fprintf(stderr, "%s\n", err.text);
         _exit(77);
     }

@@ -6,46 +6,46 @@
 
 enum { INLINE = 128 /* bytes, which the agent asks for */ };
 
-#define MUST(fab, ctl) ck_assert_int_eq(kedge_fab_call(fab, ctl), 0)
+#define MUST(fab, ctl) ck_assert_int_eq(fab_call(fab, ctl), 0)
 
-struct kedge_fab_pd *make_pd(struct kedge_fab *fab)
+struct fab_pd *make_pd(struct fab *fab)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct fab_ctl ctl = {.kind = FAB_ALLOC_PD};
     MUST(fab, &ctl);
     ck_assert_ptr_eq(ctl.pd.x->fab, fab);
     return ctl.pd.x;
 }
 
-struct kedge_fab_cq *make_cq(struct kedge_fab *fab, uint32_t cqe, struct kedge_fab_chan *chan)
+struct fab_cq *make_cq(struct fab *fab, uint32_t cqe, struct fab_chan *chan)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = cqe, .chan = chan}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_CQ, .cq = {.cqe = cqe, .chan = chan}};
     MUST(fab, &ctl);
     ck_assert_uint_ge(ctl.cq.x->cqe, cqe);
     return ctl.cq.x;
 }
 
-struct kedge_fab_chan *make_chan(struct kedge_fab *fab)
+struct fab_chan *make_chan(struct fab *fab)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_CHAN};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_CHAN};
     MUST(fab, &ctl);
     ck_assert_int_ge(ctl.chan.x->fd, 0);
     return ctl.chan.x;
 }
 
-struct kedge_fab_srq *make_srq(struct kedge_fab_pd *pd, uint32_t max_wr)
+struct fab_srq *make_srq(struct fab_pd *pd, uint32_t max_wr)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_SRQ,
-                                .srq = {.pd = pd, .max_wr = max_wr, .max_sge = 1}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_SRQ,
+                          .srq = {.pd = pd, .max_wr = max_wr, .max_sge = 1}};
     MUST(pd->fab, &ctl);
     ck_assert_uint_ge(ctl.srq.x->max_wr, max_wr);
     return ctl.srq.x;
 }
 
-struct kedge_fab_mr *make_mr(struct kedge_fab_pd *pd, const struct kedge_fab_mem *mem,
-                             uint64_t offset, uint64_t length, unsigned access)
+struct fab_mr *make_mr(struct fab_pd *pd, const struct fab_mem *mem, uint64_t offset,
+                       uint64_t length, unsigned access)
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_REG_MR,
+    struct fab_ctl ctl = {
+        .kind = FAB_REG_MR,
         .mr = {.pd = pd, .mem = mem, .offset = offset, .length = length, .access = access}};
     MUST(pd->fab, &ctl);
     ck_assert_uint_eq(ctl.mr.x->length, length);
@@ -53,53 +53,51 @@ struct kedge_fab_mr *make_mr(struct kedge_fab_pd *pd, const struct kedge_fab_mem
     return ctl.mr.x;
 }
 
-int make_mr_at(struct kedge_fab_pd *pd, const struct kedge_fab_mem *mem, uint64_t offset,
-               uint64_t length, unsigned access, uint64_t iova, struct kedge_fab_mr **out)
+int make_mr_at(struct fab_pd *pd, const struct fab_mem *mem, uint64_t offset, uint64_t length,
+               unsigned access, uint64_t iova, struct fab_mr **out)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_REG_MR,
-                                .mr = {.pd = pd,
-                                       .mem = mem,
-                                       .offset = offset,
-                                       .length = length,
-                                       .access = access,
-                                       .iova = iova}};
-    int status = kedge_fab_call(pd->fab, &ctl);
+    struct fab_ctl ctl = {.kind = FAB_REG_MR,
+                          .mr = {.pd = pd,
+                                 .mem = mem,
+                                 .offset = offset,
+                                 .length = length,
+                                 .access = access,
+                                 .iova = iova}};
+    int status = fab_call(pd->fab, &ctl);
     if (status == 0)
         *out = ctl.mr.x;
     return status;
 }
 
-struct kedge_fab_ah *make_ah(struct kedge_fab_pd *pd, const uint8_t gid[16])
+struct fab_ah *make_ah(struct fab_pd *pd, const uint8_t gid[16])
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = pd, .attr = kedge_fab_address(pd->fab, gid, pd->fab->caps.lid)}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_AH,
+                          .ah = {.pd = pd, .attr = fab_address(pd->fab, gid, pd->fab->caps.lid)}};
     MUST(pd->fab, &ctl);
     ck_assert_mem_eq(ctl.ah.x->dgid, gid, 16);
     return ctl.ah.x;
 }
 
-struct kedge_fab_dct *make_dct(struct node *n, struct kedge_fab_srq *srq, uint64_t key)
+struct fab_dct *make_dct(struct node *n, struct fab_srq *srq, uint64_t key)
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_DCT,
+    struct fab_ctl ctl = {
+        .kind = FAB_CREATE_DCT,
         .dct = {.pd = n->pd, .cq = n->cq, .srq = srq, .dc_key = key, .access = ALL_ACCESS}};
     MUST(n->fab, &ctl);
     ck_assert_uint_ne(ctl.dct.x->dctn, 0);
     return ctl.dct.x;
 }
 
-struct kedge_fab_qp *make_qp(struct node *n, enum kedge_fab_qp_type type,
-                             const struct qp_options *options)
+struct fab_qp *make_qp(struct node *n, enum fab_qp_type type, const struct qp_options *options)
 {
     struct qp_options o = options != NULL ? *options : (struct qp_options){0};
-    const struct kedge_fab_caps *caps = &n->fab->caps;
+    const struct fab_caps *caps = &n->fab->caps;
     uint32_t sge = o.sge != 0 ? o.sge : 4;
-    bool receives = type != KEDGE_FAB_QP_DCI && o.srq == NULL;
+    bool receives = type != FAB_QP_DCI && o.srq == NULL;
     if (sge > caps->max_sge)
         sge = caps->max_sge;
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_QP,
+    struct fab_ctl ctl = {
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = o.pd != NULL ? o.pd : n->pd,
                .type = type,
                .send_cq = o.send_cq != NULL ? o.send_cq : n->cq,
@@ -123,43 +121,43 @@ struct kedge_fab_qp *make_qp(struct node *n, enum kedge_fab_qp_type type,
 #define FREE(function, type, kind_, member)                                                        \
     int function(struct type *object)                                                              \
     {                                                                                              \
-        struct kedge_fab_ctl ctl = {.kind = kind_, .member = {.x = object}};                       \
-        return kedge_fab_call(FAB_OF(object), &ctl);                                               \
+        struct fab_ctl ctl = {.kind = kind_, .member = {.x = object}};                             \
+        return fab_call(FAB_OF(object), &ctl);                                                     \
     }
 #define FAB_OF(object) (object)->fab
-FREE(free_pd, kedge_fab_pd, KEDGE_FAB_FREE_PD, pd)
-FREE(free_cq, kedge_fab_cq, KEDGE_FAB_DESTROY_CQ, cq)
-FREE(free_chan, kedge_fab_chan, KEDGE_FAB_DESTROY_CHAN, chan)
+FREE(free_pd, fab_pd, FAB_FREE_PD, pd)
+FREE(free_cq, fab_cq, FAB_DESTROY_CQ, cq)
+FREE(free_chan, fab_chan, FAB_DESTROY_CHAN, chan)
 #undef FAB_OF
 #define FAB_OF(object) (object)->pd->fab
-FREE(free_srq, kedge_fab_srq, KEDGE_FAB_DESTROY_SRQ, srq)
-FREE(free_mr, kedge_fab_mr, KEDGE_FAB_DEREG_MR, mr)
-FREE(free_ah, kedge_fab_ah, KEDGE_FAB_DESTROY_AH, ah)
-FREE(free_qp, kedge_fab_qp, KEDGE_FAB_DESTROY_QP, qp)
-FREE(free_dct, kedge_fab_dct, KEDGE_FAB_DESTROY_DCT, dct)
+FREE(free_srq, fab_srq, FAB_DESTROY_SRQ, srq)
+FREE(free_mr, fab_mr, FAB_DEREG_MR, mr)
+FREE(free_ah, fab_ah, FAB_DESTROY_AH, ah)
+FREE(free_qp, fab_qp, FAB_DESTROY_QP, qp)
+FREE(free_dct, fab_dct, FAB_DESTROY_DCT, dct)
 
 /* ---- states
  * -------------------------------------------------------------------------------------- */
 
-int attr_init(const struct kedge_fab_qp *qp, unsigned access, struct ibv_qp_attr *attr)
+int attr_init(const struct fab_qp *qp, unsigned access, struct ibv_qp_attr *attr)
 {
-    *attr = kedge_fab_init_attr(qp->pd->fab);
+    *attr = fab_init_attr(qp->pd->fab);
     attr->qp_access_flags = access;
     attr->qkey = 0x1234;
     int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-    if (qp->type == KEDGE_FAB_QP_RC)
+    if (qp->type == FAB_QP_RC)
         mask |= IBV_QP_ACCESS_FLAGS;
-    if (qp->type == KEDGE_FAB_QP_UD)
+    if (qp->type == FAB_QP_UD)
         mask |= IBV_QP_QKEY;
     return mask;
 }
 
 static const uint8_t nobody[16];
 
-int attr_rtr(const struct kedge_fab_qp *qp, const uint8_t gid[16], uint32_t qpn,
+int attr_rtr(const struct fab_qp *qp, const uint8_t gid[16], uint32_t qpn,
              const struct rc_options *options, struct ibv_qp_attr *attr)
 {
-    const struct kedge_fab_caps *caps = &qp->pd->fab->caps;
+    const struct fab_caps *caps = &qp->pd->fab->caps;
     uint8_t timer = options != NULL && options->min_rnr_timer != 0 ? options->min_rnr_timer : 1;
     *attr = (struct ibv_qp_attr){
         .qp_state = IBV_QPS_RTR,
@@ -167,20 +165,19 @@ int attr_rtr(const struct kedge_fab_qp *qp, const uint8_t gid[16], uint32_t qpn,
         .dest_qp_num = qpn,
         .max_dest_rd_atomic = caps->max_rd_atomic < 16 ? (uint8_t)caps->max_rd_atomic : 16,
         .min_rnr_timer = timer,
-        .ah_attr = kedge_fab_address(qp->pd->fab, gid != NULL ? gid : nobody, caps->lid)};
+        .ah_attr = fab_address(qp->pd->fab, gid != NULL ? gid : nobody, caps->lid)};
     switch (qp->type) {
-    case KEDGE_FAB_QP_RC:
+    case FAB_QP_RC:
         return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    case KEDGE_FAB_QP_DCI:
+    case FAB_QP_DCI:
         return IBV_QP_STATE | IBV_QP_PATH_MTU;
     default:
         return IBV_QP_STATE;
     }
 }
 
-int attr_rts(const struct kedge_fab_qp *qp, const struct rc_options *options,
-             struct ibv_qp_attr *attr)
+int attr_rts(const struct fab_qp *qp, const struct rc_options *options, struct ibv_qp_attr *attr)
 {
     struct rc_options o = options != NULL ? *options : (struct rc_options){0};
     uint32_t reads = qp->pd->fab->caps.max_rd_atomic;
@@ -189,31 +186,30 @@ int attr_rts(const struct kedge_fab_qp *qp, const struct rc_options *options,
                                  .retry_cnt = o.retry_cnt != 0 ? (uint8_t)(o.retry_cnt - 1) : 7,
                                  .rnr_retry = o.rnr_retry != 0 ? (uint8_t)(o.rnr_retry - 1) : 7,
                                  .max_rd_atomic = reads < 16 ? (uint8_t)reads : 16};
-    if (qp->type == KEDGE_FAB_QP_UD)
+    if (qp->type == FAB_QP_UD)
         return IBV_QP_STATE | IBV_QP_SQ_PSN;
     return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
            IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
-int modify(struct kedge_fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
+int modify(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP,
-                                .modify = {.x = qp, .attr = *attr, .mask = mask}};
-    return kedge_fab_call(qp->pd->fab, &ctl);
+    struct fab_ctl ctl = {.kind = FAB_MODIFY_QP, .modify = {.x = qp, .attr = *attr, .mask = mask}};
+    return fab_call(qp->pd->fab, &ctl);
 }
 
-int modify_state(struct kedge_fab_qp *qp, enum ibv_qp_state state)
+int modify_state(struct fab_qp *qp, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = {.qp_state = state};
     return modify(qp, &attr, IBV_QP_STATE);
 }
 
-enum ibv_qp_state state_of(const struct kedge_fab_qp *qp)
+enum ibv_qp_state state_of(const struct fab_qp *qp)
 {
-    return kedge_fab_qp_state(qp);
+    return fab_qp_state(qp);
 }
 
-void bring_to(struct kedge_fab_qp *qp, enum ibv_qp_state state, const uint8_t gid[16], uint32_t qpn,
+void bring_to(struct fab_qp *qp, enum ibv_qp_state state, const uint8_t gid[16], uint32_t qpn,
               const struct rc_options *options)
 {
     struct ibv_qp_attr attr;
@@ -237,15 +233,15 @@ void bring_to(struct kedge_fab_qp *qp, enum ibv_qp_state state, const uint8_t gi
 /* ---- links
  * --------------------------------------------------------------------------------------- */
 
-void link_open(struct link *l, enum kedge_fab_transport transport, struct node *a, struct node *b,
+void link_open(struct link *l, enum fab_transport transport, struct node *a, struct node *b,
                const struct rc_options *options, const struct qp_options *qp_options)
 {
     *l = (struct link){.transport = transport, .a = a, .b = b};
-    if (transport == KEDGE_FAB_RC) {
-        l->qp = make_qp(a, KEDGE_FAB_QP_RC, qp_options);
-        l->peer = make_qp(b, KEDGE_FAB_QP_RC, NULL);
+    if (transport == FAB_RC) {
+        l->qp = make_qp(a, FAB_QP_RC, qp_options);
+        l->peer = make_qp(b, FAB_QP_RC, NULL);
     } else {
-        l->qp = make_qp(a, KEDGE_FAB_QP_DCI, qp_options);
+        l->qp = make_qp(a, FAB_QP_DCI, qp_options);
         l->srq = make_srq(b->pd, 32);
         l->dct = make_dct(b, l->srq, 0x1122334455667788);
         l->ah = make_ah(a->pd, b->fab->caps.gid);
@@ -276,7 +272,7 @@ void link_close(struct link *l)
         ck_assert_int_eq(free_ah(l->ah), 0);
 }
 
-void link_address(const struct link *l, struct kedge_fab_wr *wr)
+void link_address(const struct link *l, struct fab_wr *wr)
 {
     if (l->dct == NULL)
         return;
@@ -285,19 +281,19 @@ void link_address(const struct link *l, struct kedge_fab_wr *wr)
     wr->dc_key = l->dct->dc_key;
 }
 
-int link_post(struct link *l, struct kedge_fab_wr *wr)
+int link_post(struct link *l, struct fab_wr *wr)
 {
-    struct kedge_fab_wr *bad;
-    return kedge_fab_post_send(l->qp, wr, &bad);
+    struct fab_wr *bad;
+    return fab_post_send(l->qp, wr, &bad);
 }
 
 void link_post_recv(struct link *l, uint64_t wr_id, struct ibv_sge *sge, int num_sge)
 {
-    struct kedge_fab_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge}, *bad;
+    struct fab_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge}, *bad;
     if (l->peer != NULL)
-        ck_assert_int_eq(kedge_fab_post_recv(l->peer, &wr, &bad), 0);
+        ck_assert_int_eq(fab_post_recv(l->peer, &wr, &bad), 0);
     else
-        ck_assert_int_eq(kedge_fab_post_srq_recv(l->srq, &wr, &bad), 0);
+        ck_assert_int_eq(fab_post_srq_recv(l->srq, &wr, &bad), 0);
 }
 
 bool nodes_open(struct pair *p, uint32_t transports, const char *test)
@@ -319,7 +315,7 @@ void nodes_close(struct pair *p)
     node_close(&p->b);
 }
 
-bool pair_open(struct pair *p, enum kedge_fab_transport transport, const struct rc_options *options,
+bool pair_open(struct pair *p, enum fab_transport transport, const struct rc_options *options,
                const struct qp_options *qp_options, const char *test)
 {
     if (!nodes_open(p, transport, test))

@@ -9,10 +9,10 @@
 
 static int try_register(struct node *n, uint64_t offset, uint64_t length, unsigned access)
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_REG_MR,
+    struct fab_ctl ctl = {
+        .kind = FAB_REG_MR,
         .mr = {.pd = n->pd, .mem = &n->mem, .offset = offset, .length = length, .access = access}};
-    int status = kedge_fab_call(n->fab, &ctl);
+    int status = fab_call(n->fab, &ctl);
     if (status == 0)
         ck_assert_int_eq(free_mr(ctl.mr.x), 0);
     return status;
@@ -54,8 +54,8 @@ START_TEST(a_deregistered_key_is_refused)
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
     memset(p.a.bytes, 0xff, 8);
     for (int i = 0; i < ROUNDS; i++) {
-        struct kedge_fab_mr *mr = make_mr(p.b.pd, &p.b.mem, 4096, 64, ALL_ACCESS);
-        struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 4096);
+        struct fab_mr *mr = make_mr(p.b.pd, &p.b.mem, 4096, 64, ALL_ACCESS);
+        struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 4096);
         wr.key.rkey = mr->rkey; /* perhaps the former one's: a device may do that */
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
         memset(p.a.bytes, 0xff, 8);
@@ -74,11 +74,11 @@ START_TEST(regions_over_the_same_memory_live_apart)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
-    struct kedge_fab_mr *one = make_mr(p.b.pd, &p.b.mem, 0, 4096, ALL_ACCESS);
-    struct kedge_fab_mr *two = make_mr(p.b.pd, &p.b.mem, 0, 4096, IBV_ACCESS_REMOTE_READ);
+    struct fab_mr *one = make_mr(p.b.pd, &p.b.mem, 0, 4096, ALL_ACCESS);
+    struct fab_mr *two = make_mr(p.b.pd, &p.b.mem, 0, 4096, IBV_ACCESS_REMOTE_READ);
     ck_assert_uint_ne(one->rkey, two->rkey);
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
     ck_assert_int_eq(free_mr(one), 0);
     wr.key.rkey = two->rkey;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
@@ -92,11 +92,11 @@ END_TEST
 START_TEST(a_receive_into_a_deregistered_region_is_refused)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
-    struct kedge_fab_mr *mr = make_mr(p.b.pd, &p.b.mem, 4096, 64, ALL_ACCESS);
+    struct fab_mr *mr = make_mr(p.b.pd, &p.b.mem, 4096, 64, ALL_ACCESS);
     struct ibv_sge in = {mr->addr, 64, mr->lkey}, out = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
     memset(p.a.bytes, 1, 8);
     link_post_recv(&p.l, 2, &in, 1);
     ck_assert_int_eq(free_mr(mr), 0);
@@ -126,15 +126,15 @@ static void *write_on(void *arg)
     struct writer *w = arg;
     struct ibv_sge sge = sge_of(w->l->a, 0, FIRE_BYTES);
     for (unsigned i = 1; !atomic_load(&w->stop); i++) {
-        struct kedge_fab_wr wr = make_wr(w->l, i, IBV_WR_RDMA_WRITE, &sge, FIRE_AT), *bad;
+        struct fab_wr wr = make_wr(w->l, i, IBV_WR_RDMA_WRITE, &sge, FIRE_AT), *bad;
         struct ibv_wc wc;
         int n = 0;
         wr.key.rkey = w->rkey;
         memset(w->l->a->bytes, (int)(i | 1) & 0xff, FIRE_BYTES);
-        if (kedge_fab_post_send(w->l->qp, &wr, &bad) != 0)
+        if (fab_post_send(w->l->qp, &wr, &bad) != 0)
             break;
         while (n == 0 && !atomic_load(&w->stop))
-            n = kedge_fab_poll(w->l->a->cq, 1, &wc);
+            n = fab_poll(w->l->a->cq, 1, &wc);
         if (n != 1 || (w->status = wc.status) != IBV_WC_SUCCESS)
             break;
         atomic_fetch_add(&w->completed, 1);
@@ -149,7 +149,7 @@ START_TEST(nothing_touches_memory_after_its_deregistration_is_done)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     for (int round = 0; round < 40; round++) {
-        struct kedge_fab_mr *mr = make_mr(p.b.pd, &p.b.mem, FIRE_AT, FIRE_BYTES, ALL_ACCESS);
+        struct fab_mr *mr = make_mr(p.b.pd, &p.b.mem, FIRE_AT, FIRE_BYTES, ALL_ACCESS);
         struct writer w = {.l = &p.l, .rkey = mr->rkey};
         uint64_t deadline = now_ms() + 60000;
         pthread_t thread;
@@ -174,14 +174,14 @@ START_TEST(many_regions_can_be_registered_and_keep_apart)
 {
     enum { N = 500 };
     struct pair p;
-    static struct kedge_fab_mr *mr[N];
+    static struct fab_mr *mr[N];
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     for (int i = 0; i < N; i++)
         mr[i] = make_mr(p.b.pd, &p.b.mem, (uint64_t)i * 64, 64, ALL_ACCESS);
     for (int i = 0; i < N; i++) {
         struct ibv_sge sge = sge_of(&p.a, 0, 8);
-        struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, (uint64_t)i * 64);
+        struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, (uint64_t)i * 64);
         uint64_t value = (uint64_t)i + 1;
         memcpy(p.a.bytes, &value, 8);
         wr.key.rkey = mr[i]->rkey;

@@ -11,9 +11,9 @@ static uint32_t fill_up(struct link *l, unsigned flags)
     struct ibv_sge sge = sge_of(l->a, 0, 8);
     uint32_t n = 0;
     for (; n < 100000; n++) {
-        struct kedge_fab_wr wr = make_wr(l, n, IBV_WR_RDMA_WRITE, &sge, 0), *bad = NULL;
+        struct fab_wr wr = make_wr(l, n, IBV_WR_RDMA_WRITE, &sge, 0), *bad = NULL;
         wr.send_flags = flags;
-        int status = kedge_fab_post_send(l->qp, &wr, &bad);
+        int status = fab_post_send(l->qp, &wr, &bad);
         if (status == 0)
             continue;
         ck_assert_int_eq(status, -ENOMEM);
@@ -55,12 +55,12 @@ START_TEST(unsignalled_requests_hold_their_slots_until_a_later_signalled_one_is_
     uint32_t room = p.l.qp->cap.send_wr;
     for (int round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < room; i++) {
-            struct kedge_fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge, 0);
+            struct fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge, 0);
             /* Signalled in the middle: it frees itself and what was before it, no more. */
             wr.send_flags = i == room / 2 || i == room - 1 ? IBV_SEND_SIGNALED : 0;
             ck_assert_int_eq(link_post(&p.l, &wr), 0);
         }
-        struct kedge_fab_wr more = make_wr(&p.l, 99, IBV_WR_RDMA_WRITE, &sge, 0);
+        struct fab_wr more = make_wr(&p.l, 99, IBV_WR_RDMA_WRITE, &sge, 0);
         ck_assert_int_eq(link_post(&p.l, &more), -ENOMEM);
         expect_wc(p.a.cq, room / 2, IBV_WC_SUCCESS);
         ck_assert_uint_eq(fill_up(&p.l, 0), room / 2 + 1);
@@ -90,9 +90,9 @@ START_TEST(a_list_that_does_not_fit_is_posted_as_far_as_it_does)
 {
     enum { N = 200 };
     struct pair p;
-    static struct kedge_fab_wr wr[N];
+    static struct fab_wr wr[N];
     static struct ibv_sge sge[N];
-    struct kedge_fab_wr *bad = NULL;
+    struct fab_wr *bad = NULL;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     uint32_t room = p.l.qp->cap.send_wr;
@@ -103,7 +103,7 @@ START_TEST(a_list_that_does_not_fit_is_posted_as_far_as_it_does)
             wr[i] = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge[i], i);
             wr[i].next = i + 1 < N ? &wr[i + 1] : NULL;
         }
-        ck_assert_int_eq(kedge_fab_post_send(p.l.qp, wr, &bad), -ENOMEM);
+        ck_assert_int_eq(fab_post_send(p.l.qp, wr, &bad), -ENOMEM);
         ck_assert_ptr_eq(bad, &wr[room]);
         for (uint32_t i = 0; i < room; i++)
             expect_wc(p.a.cq, i, IBV_WC_SUCCESS);
@@ -118,11 +118,11 @@ END_TEST
 START_TEST(a_malformed_request_is_refused_and_those_before_it_are_posted)
 {
     struct pair p;
-    struct kedge_fab_wr *bad = NULL;
+    struct fab_wr *bad = NULL;
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 8), many[64];
-    struct kedge_fab_wr wr[3];
+    struct fab_wr wr[3];
     for (int i = 0; i < 64; i++)
         many[i] = sge;
     for (int kind = 0; kind < 4; kind++) {
@@ -150,7 +150,7 @@ START_TEST(a_malformed_request_is_refused_and_those_before_it_are_posted)
             wr[0].num_sge = wr[2].num_sge = 0;
             break;
         }
-        ck_assert_int_eq(kedge_fab_post_send(p.l.qp, wr, &bad), -EINVAL);
+        ck_assert_int_eq(fab_post_send(p.l.qp, wr, &bad), -EINVAL);
         ck_assert_ptr_eq(bad, &wr[1]);
         ck_assert_ptr_eq(wr[0].next, &wr[1]);
         expect_wc(p.a.cq, 0, IBV_WC_SUCCESS);
@@ -168,20 +168,20 @@ START_TEST(a_full_receive_queue_refuses_one_more)
 {
     struct node n;
     node_open(&n);
-    if (conf_has(n.fab, KEDGE_FAB_RC, __func__)) {
-        struct kedge_fab_qp *qp = make_qp(&n, KEDGE_FAB_QP_RC, NULL);
-        struct kedge_fab_srq *srq = make_srq(n.pd, 10);
+    if (conf_has(n.fab, FAB_RC, __func__)) {
+        struct fab_qp *qp = make_qp(&n, FAB_QP_RC, NULL);
+        struct fab_srq *srq = make_srq(n.pd, 10);
         struct ibv_sge sge = sge_of(&n, 0, 8);
-        struct kedge_fab_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
+        struct fab_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
         bring_to(qp, IBV_QPS_INIT, NULL, 0, NULL);
         for (uint32_t i = 0; i < qp->cap.recv_wr; i++)
-            ck_assert_int_eq(kedge_fab_post_recv(qp, &wr, &bad), 0);
-        ck_assert_int_eq(kedge_fab_post_recv(qp, &wr, &bad), -ENOMEM);
+            ck_assert_int_eq(fab_post_recv(qp, &wr, &bad), 0);
+        ck_assert_int_eq(fab_post_recv(qp, &wr, &bad), -ENOMEM);
         ck_assert_ptr_eq(bad, &wr);
         for (uint32_t i = 0; i < srq->max_wr; i++)
-            ck_assert_int_eq(kedge_fab_post_srq_recv(srq, &wr, &bad), 0);
+            ck_assert_int_eq(fab_post_srq_recv(srq, &wr, &bad), 0);
         bad = NULL;
-        ck_assert_int_eq(kedge_fab_post_srq_recv(srq, &wr, &bad), -ENOMEM);
+        ck_assert_int_eq(fab_post_srq_recv(srq, &wr, &bad), -ENOMEM);
         ck_assert_ptr_eq(bad, &wr);
         ck_assert_int_eq(free_srq(srq), 0);
         ck_assert_int_eq(free_qp(qp), 0);
@@ -193,36 +193,36 @@ END_TEST
 START_TEST(queue_pairs_share_a_receive_queue_in_the_order_of_arrival)
 {
     struct pair p;
-    if (!nodes_open(&p, KEDGE_FAB_RC, __func__))
+    if (!nodes_open(&p, FAB_RC, __func__))
         return;
-    struct kedge_fab_srq *srq = make_srq(p.b.pd, 16);
+    struct fab_srq *srq = make_srq(p.b.pd, 16);
     const struct qp_options shared = {.srq = srq};
-    struct kedge_fab_qp *from[2], *to[2];
+    struct fab_qp *from[2], *to[2];
     for (int i = 0; i < 2; i++) {
-        from[i] = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
-        to[i] = make_qp(&p.b, KEDGE_FAB_QP_RC, &shared);
+        from[i] = make_qp(&p.a, FAB_QP_RC, NULL);
+        to[i] = make_qp(&p.b, FAB_QP_RC, &shared);
         bring_to(to[i], IBV_QPS_RTS, p.a.fab->caps.gid, from[i]->qpn, NULL);
         bring_to(from[i], IBV_QPS_RTS, p.b.fab->caps.gid, to[i]->qpn, NULL);
     }
     for (uint64_t i = 0; i < 8; i++) {
         struct ibv_sge in = sge_of(&p.b, i * 8, 8);
-        struct kedge_fab_recv_wr wr = {.wr_id = i, .sg_list = &in, .num_sge = 1}, *bad;
-        ck_assert_int_eq(kedge_fab_post_srq_recv(srq, &wr, &bad), 0);
+        struct fab_recv_wr wr = {.wr_id = i, .sg_list = &in, .num_sge = 1}, *bad;
+        ck_assert_int_eq(fab_post_srq_recv(srq, &wr, &bad), 0);
     }
     for (uint64_t i = 0; i < 8; i++) {
         struct ibv_sge out = sge_of(&p.a, 0, 8);
-        struct kedge_fab_wr wr = {.wr_id = i, .sg_list = &out, .num_sge = 1}, *bad;
+        struct fab_wr wr = {.wr_id = i, .sg_list = &out, .num_sge = 1}, *bad;
         wr.opcode = IBV_WR_SEND;
         wr.send_flags = IBV_SEND_SIGNALED;
         memset(p.a.bytes, 'a' + (int)i, 8);
-        ck_assert_int_eq(kedge_fab_post_send(from[i % 3 % 2], &wr, &bad), 0);
+        ck_assert_int_eq(fab_post_send(from[i % 3 % 2], &wr, &bad), 0);
         expect_wc(p.a.cq, i, IBV_WC_SUCCESS);
         struct ibv_wc wc = expect_wc(p.b.cq, i, IBV_WC_SUCCESS);
         ck_assert_uint_eq(wc.qp_num, to[i % 3 % 2]->qpn);
         ck_assert_uint_eq(p.b.bytes[i * 8], 'a' + i);
     }
-    struct kedge_fab_recv_wr own = {.wr_id = 1}, *bad_recv;
-    ck_assert_int_eq(kedge_fab_post_recv(to[0], &own, &bad_recv), -EINVAL);
+    struct fab_recv_wr own = {.wr_id = 1}, *bad_recv;
+    ck_assert_int_eq(fab_post_recv(to[0], &own, &bad_recv), -EINVAL);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(free_qp(from[i]), 0);
         ck_assert_int_eq(free_qp(to[i]), 0);
@@ -238,13 +238,13 @@ START_TEST(a_completion_queue_holds_exactly_what_it_says)
     struct ibv_wc wc;
     if (!nodes_open(&p, conf_reliable[_i], __func__))
         return;
-    struct kedge_fab_cq *cq = make_cq(p.a.fab, 8, NULL);
+    struct fab_cq *cq = make_cq(p.a.fab, 8, NULL);
     const struct qp_options options = {.send_cq = cq, .recv_cq = cq, .send_wr = cq->cqe + 1};
     link_open(&p.l, conf_reliable[_i], &p.a, &p.b, NULL, &options);
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
     for (int round = 0; round < 5; round++) { /* the ring turns */
         for (uint32_t i = 0; i < cq->cqe; i++) {
-            struct kedge_fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge, 0);
+            struct fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge, 0);
             ck_assert_int_eq(link_post(&p.l, &wr), 0);
         }
         for (uint32_t i = 0; i < cq->cqe; i++)
@@ -252,16 +252,16 @@ START_TEST(a_completion_queue_holds_exactly_what_it_says)
     }
     /* One more than it holds, of which none is taken. */
     for (uint32_t i = 0; i < cq->cqe + 1; i++) {
-        struct kedge_fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge, 0);
+        struct fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge, 0);
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
     }
-    struct kedge_fab_event event = wait_for_event(p.a.fab, IBV_EVENT_CQ_ERR, cq);
+    struct fab_event event = wait_for_event(p.a.fab, IBV_EVENT_CQ_ERR, cq);
     ck_assert_ptr_eq(event.cq, cq);
     int status;
-    while ((status = kedge_fab_poll(cq, 1, &wc)) > 0)
+    while ((status = fab_poll(cq, 1, &wc)) > 0)
         ;
     ck_assert_int_eq(status, -EIO);
-    ck_assert_int_eq(kedge_fab_poll(cq, 1, &wc), -EIO); /* it is dead */
+    ck_assert_int_eq(fab_poll(cq, 1, &wc), -EIO); /* it is dead */
     link_close(&p.l);
     ck_assert_int_eq(free_cq(cq), 0);
     nodes_close(&p);
@@ -274,26 +274,26 @@ START_TEST(receives_can_overflow_a_completion_queue_too)
     const struct rc_options quick = {.timeout = 14, .retry_cnt = 3};
     struct pair p;
     struct ibv_wc wc;
-    if (!nodes_open(&p, KEDGE_FAB_RC, __func__))
+    if (!nodes_open(&p, FAB_RC, __func__))
         return;
-    struct kedge_fab_cq *cq = make_cq(p.b.fab, 4, NULL);
+    struct fab_cq *cq = make_cq(p.b.fab, 4, NULL);
     const struct qp_options small = {.recv_cq = cq, .recv_wr = cq->cqe + 1};
-    struct kedge_fab_qp *from = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
-    struct kedge_fab_qp *to = make_qp(&p.b, KEDGE_FAB_QP_RC, &small);
+    struct fab_qp *from = make_qp(&p.a, FAB_QP_RC, NULL);
+    struct fab_qp *to = make_qp(&p.b, FAB_QP_RC, &small);
     bring_to(to, IBV_QPS_RTS, p.a.fab->caps.gid, from->qpn, NULL);
     bring_to(from, IBV_QPS_RTS, p.b.fab->caps.gid, to->qpn, &quick);
     for (uint32_t i = 0; i < cq->cqe + 1; i++)
         post_recv(to, i, NULL, 0);
     for (uint32_t i = 0; i < cq->cqe + 1; i++) {
-        struct kedge_fab_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+        struct fab_wr wr = {.opcode = IBV_WR_SEND}, *bad;
         wr.send_flags = IBV_SEND_SIGNALED;
-        if (kedge_fab_post_send(from, &wr, &bad) == 0)
+        if (fab_post_send(from, &wr, &bad) == 0)
             wait_for(p.a.cq, 1, &wc);
     }
     uint64_t deadline = now_ms() + 20000;
     int status = 0, got = 0;
     while (status != -EIO && now_ms() < deadline) {
-        status = kedge_fab_poll(cq, 1, &wc);
+        status = fab_poll(cq, 1, &wc);
         got += status > 0;
     }
     ck_assert_int_eq(status, -EIO);
@@ -312,7 +312,7 @@ START_TEST(an_empty_completion_queue_gives_nothing)
     struct ibv_wc wc;
     node_open(&n);
     for (int i = 0; i < 10; i++)
-        ck_assert_int_eq(kedge_fab_poll(n.cq, 1, &wc), 0);
+        ck_assert_int_eq(fab_poll(n.cq, 1, &wc), 0);
     node_close(&n);
 }
 END_TEST

@@ -21,7 +21,7 @@ enum {
 static const struct rc_options patient = {.timeout = 22};
 
 struct model {
-    struct kedge_prng prng;
+    struct base_prng prng;
     bool apart; /* of requests of one list to the same bytes the device keeps no order */
     uint8_t window[WINDOW];
     uint8_t local[BATCH * SLOT];
@@ -38,7 +38,7 @@ struct step {
 
 static uint64_t below(struct model *m, uint64_t bound)
 {
-    return kedge_prng_below(&m->prng, bound);
+    return base_prng_below(&m->prng, bound);
 }
 
 /* Where in the window a request of so many bytes goes. */
@@ -49,7 +49,7 @@ static uint64_t place(struct model *m, int slot, uint64_t length)
                     : below(m, WINDOW - length + 1);
 }
 
-static uint32_t gather(const struct model *m, const struct link *l, const struct kedge_fab_wr *wr,
+static uint32_t gather(const struct model *m, const struct link *l, const struct fab_wr *wr,
                        uint8_t *out)
 {
     uint32_t n = 0;
@@ -62,8 +62,7 @@ static uint32_t gather(const struct model *m, const struct link *l, const struct
 }
 
 /* The model carries the request out. */
-static void apply(struct model *m, const struct link *l, const struct kedge_fab_wr *wr,
-                  struct step *s)
+static void apply(struct model *m, const struct link *l, const struct fab_wr *wr, struct step *s)
 {
     uint64_t at = wr->remote_addr - l->b->mr->addr, word, before;
     uint8_t bytes[SLOT];
@@ -97,7 +96,7 @@ static void apply(struct model *m, const struct link *l, const struct kedge_fab_
 
 /* Random SGEs within the slot, one after the other with gaps. Returns the bytes. */
 static uint32_t random_sges(struct model *m, const struct link *l, int slot, struct step *s,
-                            struct kedge_fab_wr *wr, uint32_t most)
+                            struct fab_wr *wr, uint32_t most)
 {
     uint32_t most_sge = l->qp->cap.send_sge < 4 ? l->qp->cap.send_sge : 4;
     uint32_t at = 0, total = 0;
@@ -113,15 +112,14 @@ static uint32_t random_sges(struct model *m, const struct link *l, int slot, str
     return total;
 }
 
-static struct kedge_fab_wr random_wr(struct model *m, const struct link *l, int slot,
-                                     struct step *s)
+static struct fab_wr random_wr(struct model *m, const struct link *l, int slot, struct step *s)
 {
     static const enum ibv_wr_opcode opcodes[] = {
         IBV_WR_RDMA_READ,     IBV_WR_RDMA_READ,           IBV_WR_RDMA_WRITE,
         IBV_WR_RDMA_WRITE,    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
         IBV_WR_SEND_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,  IBV_WR_ATOMIC_FETCH_AND_ADD};
     enum ibv_wr_opcode opcode = opcodes[below(m, sizeof opcodes / sizeof opcodes[0])];
-    struct kedge_fab_wr wr = make_wr(l, (uint64_t)slot, opcode, NULL, 0);
+    struct fab_wr wr = make_wr(l, (uint64_t)slot, opcode, NULL, 0);
     *s = (struct step){.receives = opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
                                    opcode == IBV_WR_RDMA_WRITE_WITH_IMM};
     wr.imm_data = htonl((uint32_t)slot);
@@ -132,7 +130,7 @@ static struct kedge_fab_wr random_wr(struct model *m, const struct link *l, int 
         wr.num_sge = 1;
         wr.remote_addr = l->b->mr->addr + at;
         memcpy(&wr.compare_add, m->window + at, 8); /* often matches */
-        wr.swap = kedge_prng_next(&m->prng);
+        wr.swap = base_prng_next(&m->prng);
         return wr;
     }
     bool is_inline = opcode != IBV_WR_RDMA_READ && below(m, 4) == 0;
@@ -146,7 +144,7 @@ static struct kedge_fab_wr random_wr(struct model *m, const struct link *l, int 
 }
 
 /* Fails one request of the list in one of several ways; what is expected of it. */
-static enum ibv_wc_status spoil(struct model *m, const struct link *l, struct kedge_fab_wr *wr,
+static enum ibv_wc_status spoil(struct model *m, const struct link *l, struct fab_wr *wr,
                                 struct step *s)
 {
     s->bad = true;
@@ -179,12 +177,12 @@ static void compare(const struct model *m, const struct link *l)
 static void run_batch(struct model *m, struct link *l)
 {
     struct step steps[BATCH];
-    struct kedge_fab_wr wr[BATCH];
+    struct fab_wr wr[BATCH];
     int n = 1 + (int)below(m, BATCH), bad = below(m, 8) == 0 ? (int)below(m, (uint64_t)n) : n;
     enum ibv_wc_status bad_status = IBV_WC_SUCCESS;
     bool fence = false;
     for (size_t i = 0; i < sizeof m->local; i += 8) {
-        uint64_t random = kedge_prng_next(&m->prng);
+        uint64_t random = base_prng_next(&m->prng);
         memcpy(m->local + i, &random, 8);
     }
     memcpy(l->a->bytes, m->local, sizeof m->local);
@@ -233,7 +231,7 @@ START_TEST(random_requests_do_what_the_model_does)
         return;
     memset(&m, 0, sizeof m);
     m.apart = !p.a.fab->caps.writes_in_order;
-    kedge_prng_seed(&m.prng, (uint64_t)_i);
+    base_prng_seed(&m.prng, (uint64_t)_i);
     for (int i = 0; i < BATCHES; i++)
         run_batch(&m, &p.l);
     expect_silence(p.a.cq);

@@ -46,20 +46,20 @@ struct command {
     uint64_t what, offset;
 };
 
-static void obey(int fd, struct node *n, struct kedge_fab_qp *qp, struct kedge_fab_srq *srq)
+static void obey(int fd, struct node *n, struct fab_qp *qp, struct fab_srq *srq)
 {
     struct command c;
     for (;;) {
         hear(fd, &c, sizeof c);
         struct ibv_sge sge = sge_of(n, c.offset, 64);
-        struct kedge_fab_recv_wr wr = {.wr_id = c.offset, .sg_list = &sge, .num_sge = 1}, *bad;
+        struct fab_recv_wr wr = {.wr_id = c.offset, .sg_list = &sge, .num_sge = 1}, *bad;
         uint64_t word = 0;
         switch (c.what) {
         case REMOTE_RECEIVE:
             if (qp != NULL)
-                ck_assert_int_eq(kedge_fab_post_recv(qp, &wr, &bad), 0);
+                ck_assert_int_eq(fab_post_recv(qp, &wr, &bad), 0);
             if (srq != NULL)
-                ck_assert_int_eq(kedge_fab_post_srq_recv(srq, &wr, &bad), 0);
+                ck_assert_int_eq(fab_post_srq_recv(srq, &wr, &bad), 0);
             break;
         case REMOTE_PEEK:
             memcpy(&word, n->bytes + c.offset, 8);
@@ -75,18 +75,18 @@ static void serve(int fd)
 {
     struct node n;
     struct address mine, yours;
-    struct kedge_fab_qp *qp = NULL;
-    struct kedge_fab_srq *srq = NULL;
-    struct kedge_fab_dct *dct = NULL;
+    struct fab_qp *qp = NULL;
+    struct fab_srq *srq = NULL;
+    struct fab_dct *dct = NULL;
     node_open(&n);
     mine = (struct address){
         .rkey = n.mr->rkey, .addr = n.mr->addr, .transports = n.fab->caps.transports};
     memcpy(mine.gid, n.fab->caps.gid, 16);
-    if (mine.transports & KEDGE_FAB_RC) {
-        qp = make_qp(&n, KEDGE_FAB_QP_RC, NULL);
+    if (mine.transports & FAB_RC) {
+        qp = make_qp(&n, FAB_QP_RC, NULL);
         mine.qpn = qp->qpn;
     }
-    if (mine.transports & KEDGE_FAB_DC) {
+    if (mine.transports & FAB_DC) {
         srq = make_srq(n.pd, 16);
         dct = make_dct(&n, srq, 0xd0c);
         mine.dctn = dct->dctn;
@@ -115,25 +115,25 @@ void remote_start(struct remote *r)
     *r = (struct remote){.pid = 0};
     r->pid = remote_fork(serve, &r->fd);
     hear(r->fd, &r->address, sizeof r->address);
-    r->mr = (struct kedge_fab_mr){.rkey = r->address.rkey, .addr = r->address.addr};
-    r->dct = (struct kedge_fab_dct){.dctn = r->address.dctn, .dc_key = r->address.dc_key};
+    r->mr = (struct fab_mr){.rkey = r->address.rkey, .addr = r->address.addr};
+    r->dct = (struct fab_dct){.dctn = r->address.dctn, .dc_key = r->address.dc_key};
     memcpy(r->fab.caps.gid, r->address.gid, 16);
     r->node = (struct node){.fab = &r->fab, .mr = &r->mr};
 }
 
-bool remote_link(struct remote *r, struct link *l, enum kedge_fab_transport transport,
-                 struct node *a, const struct rc_options *options, const char *test)
+bool remote_link(struct remote *r, struct link *l, enum fab_transport transport, struct node *a,
+                 const struct rc_options *options, const char *test)
 {
     struct address mine = {.qpn = 0};
     char ready;
     bool has = conf_has(a->fab, transport, test);
     memcpy(mine.gid, a->fab->caps.gid, 16);
     *l = (struct link){.transport = transport, .a = a, .b = &r->node};
-    if (has && transport == KEDGE_FAB_RC) {
-        l->qp = make_qp(a, KEDGE_FAB_QP_RC, NULL);
+    if (has && transport == FAB_RC) {
+        l->qp = make_qp(a, FAB_QP_RC, NULL);
         mine.qpn = l->qp->qpn;
     } else if (has) {
-        l->qp = make_qp(a, KEDGE_FAB_QP_DCI, NULL);
+        l->qp = make_qp(a, FAB_QP_DCI, NULL);
         l->ah = make_ah(a->pd, r->address.gid);
         l->dct = &r->dct;
     }

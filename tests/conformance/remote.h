@@ -23,9 +23,9 @@ struct remote {
     int fd;
     struct address address;
     /* Stand-ins that name the child's objects, for links. */
-    struct kedge_fab fab;
-    struct kedge_fab_mr mr;
-    struct kedge_fab_dct dct;
+    struct fab fab;
+    struct fab_mr mr;
+    struct fab_dct dct;
     struct node node;
 };
 
@@ -37,8 +37,8 @@ void remote_start(struct remote *r);
 pid_t remote_fork(void (*body)(int fd), int *fd);
 /* Connects a link of node a to the child. False and counted as skipped without the transport; then
  * the child is told to end. */
-bool remote_link(struct remote *r, struct link *l, enum kedge_fab_transport transport,
-                 struct node *a, const struct rc_options *options, const char *test);
+bool remote_link(struct remote *r, struct link *l, enum fab_transport transport, struct node *a,
+                 const struct rc_options *options, const char *test);
 void remote_unlink(struct link *l);
 void remote_stop(struct remote *r); /* SIGSTOP, and waits until it is stopped */
 void remote_kill(struct remote *r); /* SIGKILL, and waits until it is gone */

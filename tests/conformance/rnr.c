@@ -11,7 +11,7 @@ START_TEST(a_send_without_a_receive_fails_when_its_tries_are_used_up)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], &few, NULL, __func__))
         return;
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0), behind = wr;
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0), behind = wr;
     behind.wr_id = 2;
     wr.next = &behind;
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
@@ -30,7 +30,7 @@ START_TEST(without_a_retry_it_fails_at_once)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], &none, NULL, __func__))
         return;
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_RNR_RETRY_EXC_ERR);
     pair_close(&p);
 }
@@ -42,7 +42,7 @@ START_TEST(with_seven_retries_a_late_receive_is_waited_for)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 0, 8), out = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
     memcpy(p.a.bytes, "patience", 8);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
     for (int i = 0; i < 3; i++)
@@ -62,7 +62,7 @@ START_TEST(a_receiver_that_is_late_does_not_use_up_the_other_retries)
     struct pair p;
     if (!pair_open(&p, conf_reliable[_i], &quick, NULL, __func__))
         return;
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
     usleep(1000000);
     link_post_recv(&p.l, 2, NULL, 0);
@@ -78,8 +78,8 @@ START_TEST(what_is_posted_behind_a_waiting_send_keeps_its_place)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 0, 8), out = sge_of(&p.a, 0, 8), next = sge_of(&p.a, 8, 8);
-    struct kedge_fab_wr send = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
-    struct kedge_fab_wr write = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &next, 0);
+    struct fab_wr send = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
+    struct fab_wr write = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &next, 0);
     memcpy(p.a.bytes, "message.written.", 16);
     ck_assert_int_eq(link_post(&p.l, &send), 0);
     ck_assert_int_eq(link_post(&p.l, &write), 0);
@@ -102,7 +102,7 @@ START_TEST(many_sends_wait_and_arrive_in_order)
         return;
     for (uint64_t i = 0; i < N; i++) {
         struct ibv_sge out = sge_of(&p.a, i, 1);
-        struct kedge_fab_wr wr = make_wr(&p.l, i, IBV_WR_SEND, &out, 0);
+        struct fab_wr wr = make_wr(&p.l, i, IBV_WR_SEND, &out, 0);
         p.a.bytes[i] = (uint8_t)(i + 1);
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
     }
@@ -123,7 +123,7 @@ START_TEST(a_write_with_immediate_waits_for_a_receive_too)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge out = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE_WITH_IMM, &out, 4096);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE_WITH_IMM, &out, 4096);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
     expect_silence(p.a.cq);
     link_post_recv(&p.l, 2, NULL, 0);

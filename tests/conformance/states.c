@@ -6,12 +6,12 @@
 
 #include "harness.h"
 
-static const enum kedge_fab_qp_type types[] = {KEDGE_FAB_QP_RC, KEDGE_FAB_QP_UD, KEDGE_FAB_QP_DCI};
-static const uint32_t transport_of[] = {KEDGE_FAB_RC, KEDGE_FAB_UD, KEDGE_FAB_DC};
+static const enum fab_qp_type types[] = {FAB_QP_RC, FAB_QP_UD, FAB_QP_DCI};
+static const uint32_t transport_of[] = {FAB_RC, FAB_UD, FAB_DC};
 enum { TYPES = sizeof types / sizeof types[0] };
 
 /* The mask and attributes of the move to a state, from the one before it. */
-static int attr_of(const struct kedge_fab_qp *qp, enum ibv_qp_state to, struct ibv_qp_attr *attr)
+static int attr_of(const struct fab_qp *qp, enum ibv_qp_state to, struct ibv_qp_attr *attr)
 {
     switch (to) {
     case IBV_QPS_INIT:
@@ -30,14 +30,14 @@ static enum ibv_qp_state before(enum ibv_qp_state state)
                                   : IBV_QPS_RTR;
 }
 
-static void bring_own(struct kedge_fab_qp *qp, enum ibv_qp_state state)
+static void bring_own(struct fab_qp *qp, enum ibv_qp_state state)
 {
     bring_to(qp, state, qp->pd->fab->caps.gid, qp->qpn, NULL);
 }
 
 struct one {
     struct node n;
-    struct kedge_fab_qp *qp;
+    struct fab_qp *qp;
 };
 
 static bool one_open(struct one *o, int i, const char *test)
@@ -116,8 +116,7 @@ START_TEST(a_move_with_an_attribute_of_another_type_or_state_is_refused)
     ck_assert_int_eq(modify(o.qp, &attr, mask | IBV_QP_TIMEOUT), -EINVAL);
     ck_assert_int_eq(modify(o.qp, &attr, mask | IBV_QP_DEST_QPN), -EINVAL);
     ck_assert_int_eq(
-        modify(o.qp, &attr,
-               mask | (types[_i] == KEDGE_FAB_QP_UD ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)),
+        modify(o.qp, &attr, mask | (types[_i] == FAB_QP_UD ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY)),
         -EINVAL);
     ck_assert_int_eq(state_of(o.qp), IBV_QPS_RESET);
     one_close(&o);
@@ -188,14 +187,14 @@ START_TEST(sending_before_rts_is_refused)
     struct one o;
     if (!one_open(&o, _i, __func__))
         return;
-    struct kedge_fab_ah *ah = make_ah(o.n.pd, o.n.fab->caps.gid);
+    struct fab_ah *ah = make_ah(o.n.pd, o.n.fab->caps.gid);
     struct ibv_sge sge = sge_of(&o.n, 0, 8);
-    struct kedge_fab_wr wr = {
+    struct fab_wr wr = {
         .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .ah = ah, .dest_qpn = o.qp->qpn};
-    struct kedge_fab_wr *bad = NULL;
+    struct fab_wr *bad = NULL;
     for (int i = 0; i < 3; i++) {
         bring_own(o.qp, states[i]);
-        ck_assert_int_eq(kedge_fab_post_send(o.qp, &wr, &bad), -EINVAL);
+        ck_assert_int_eq(fab_post_send(o.qp, &wr, &bad), -EINVAL);
         ck_assert_ptr_eq(bad, &wr);
     }
     ck_assert_int_eq(free_ah(ah), 0);
@@ -206,14 +205,14 @@ END_TEST
 START_TEST(receives_posted_in_init_serve_after_rts)
 {
     struct pair p;
-    if (!nodes_open(&p, KEDGE_FAB_RC, __func__))
+    if (!nodes_open(&p, FAB_RC, __func__))
         return;
-    struct kedge_fab_qp *from = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
-    struct kedge_fab_qp *to = make_qp(&p.b, KEDGE_FAB_QP_RC, NULL);
+    struct fab_qp *from = make_qp(&p.a, FAB_QP_RC, NULL);
+    struct fab_qp *to = make_qp(&p.b, FAB_QP_RC, NULL);
     struct ibv_sge out = sge_of(&p.a, 0, 8), in = sge_of(&p.b, 64, 8);
-    struct kedge_fab_wr wr = {
+    struct fab_wr wr = {
         .sg_list = &out, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
-    struct kedge_fab_wr *bad;
+    struct fab_wr *bad;
     struct ibv_qp_attr attr;
     bring_to(to, IBV_QPS_INIT, NULL, 0, NULL);
     post_recv(to, 5, &in, 1);
@@ -222,7 +221,7 @@ START_TEST(receives_posted_in_init_serve_after_rts)
     /* A queue pair in RTR serves already. */
     bring_to(from, IBV_QPS_RTS, p.b.fab->caps.gid, to->qpn, NULL);
     memcpy(p.a.bytes, "anchored", 8);
-    ck_assert_int_eq(kedge_fab_post_send(from, &wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(from, &wr, &bad), 0);
     expect_wc(p.a.cq, 0, IBV_WC_SUCCESS);
     expect_wc(p.b.cq, 5, IBV_WC_SUCCESS);
     ck_assert_mem_eq(p.b.bytes + 64, "anchored", 8);
@@ -235,7 +234,7 @@ END_TEST
 START_TEST(a_move_to_err_flushes_what_is_queued_and_what_is_posted_later)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
     for (uint64_t i = 0; i < 3; i++)
@@ -243,7 +242,7 @@ START_TEST(a_move_to_err_flushes_what_is_queued_and_what_is_posted_later)
     ck_assert_int_eq(modify_state(p.l.qp, IBV_QPS_ERR), 0);
     for (uint64_t i = 0; i < 3; i++)
         expect_wc(p.a.cq, 100 + i, IBV_WC_WR_FLUSH_ERR);
-    struct kedge_fab_wr wr = make_wr(&p.l, 7, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct fab_wr wr = make_wr(&p.l, 7, IBV_WR_RDMA_WRITE, &sge, 0);
     p.a.bytes[0] = 1;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_WR_FLUSH_ERR);
     wr.send_flags = 0; /* an error completes unsignalled ones too */
@@ -258,7 +257,7 @@ END_TEST
 START_TEST(a_move_to_reset_drops_what_is_queued_without_completions)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 64, 8), out = sge_of(&p.a, 0, 8);
     for (uint64_t i = 0; i < 3; i++)
@@ -267,7 +266,7 @@ START_TEST(a_move_to_reset_drops_what_is_queued_without_completions)
     expect_silence(p.b.cq);
     in.addr += 64;
     post_recv(p.l.peer, 200, &in, 1);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &out, 0);
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
     expect_wc(p.b.cq, 200, IBV_WC_SUCCESS);
     pair_close(&p);
@@ -278,23 +277,23 @@ END_TEST
 START_TEST(a_move_to_reset_forgets_completions_that_were_not_polled)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
-    struct kedge_fab_qp *from = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
-    struct kedge_fab_qp *to = make_qp(&p.b, KEDGE_FAB_QP_RC, NULL);
+    struct fab_qp *from = make_qp(&p.a, FAB_QP_RC, NULL);
+    struct fab_qp *to = make_qp(&p.b, FAB_QP_RC, NULL);
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), *bad;
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), *bad;
     bring_to(to, IBV_QPS_RTS, p.a.fab->caps.gid, from->qpn, NULL);
     bring_to(from, IBV_QPS_RTS, p.b.fab->caps.gid, to->qpn, NULL);
     for (int destroy = 0; destroy < 2; destroy++) {
         wr.wr_id = 1;
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
         wr.wr_id = 2; /* another queue pair's, in the same CQ, stays */
-        ck_assert_int_eq(kedge_fab_post_send(from, &wr, &bad), 0);
+        ck_assert_int_eq(fab_post_send(from, &wr, &bad), 0);
         usleep(50000);
         if (destroy) {
             ck_assert_int_eq(free_qp(p.l.qp), 0);
-            p.l.qp = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
+            p.l.qp = make_qp(&p.a, FAB_QP_RC, NULL);
         }
         link_repair(&p.l, NULL);
         expect_wc(p.a.cq, 2, IBV_WC_SUCCESS);
@@ -311,12 +310,12 @@ END_TEST
 START_TEST(a_move_within_rts_changes_what_peers_may_do)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_READ};
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr read = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
-    struct kedge_fab_wr write = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct fab_wr read = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
+    struct fab_wr write = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &sge, 0);
     ck_assert_int_eq(do_one(&p.l, &write), IBV_WC_SUCCESS);
     ck_assert_int_eq(modify(p.l.peer, &attr, IBV_QP_ACCESS_FLAGS), 0);
     ck_assert_int_eq(do_one(&p.l, &read), IBV_WC_SUCCESS);
@@ -330,10 +329,10 @@ START_TEST(a_peer_that_is_not_ready_to_receive_keeps_silent)
 {
     const struct rc_options quick = {.timeout = 8, .retry_cnt = 2};
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, &quick, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, &quick, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
     bring_to(p.l.peer, IBV_QPS_INIT, NULL, 0, NULL);
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_RETRY_EXC_ERR);
     ck_assert_int_eq(state_of(p.l.qp), IBV_QPS_ERR);
@@ -345,14 +344,14 @@ START_TEST(a_peer_that_is_connected_to_somebody_else_keeps_silent)
 {
     const struct rc_options quick = {.timeout = 8, .retry_cnt = 2};
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, &quick, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, &quick, NULL, __func__))
         return;
-    struct kedge_fab_qp *other = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
+    struct fab_qp *other = make_qp(&p.a, FAB_QP_RC, NULL);
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), *bad;
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), *bad;
     bring_to(other, IBV_QPS_RTS, p.b.fab->caps.gid, p.l.peer->qpn, &quick);
     p.a.bytes[0] = 1;
-    ck_assert_int_eq(kedge_fab_post_send(other, &wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(other, &wr, &bad), 0);
     expect_wc(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_eq(p.b.bytes[0], 0);
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);

@@ -20,7 +20,7 @@ START_TEST(a_write_puts_its_bytes_there_and_nothing_beside)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 100, 1000);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 333);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 333);
     fill(p.a.bytes, 2000, 1);
     memset(p.b.bytes, 0xee, 2000);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
@@ -40,7 +40,7 @@ START_TEST(a_read_fetches_the_bytes)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 51, 999);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 77);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 77);
     fill(p.b.bytes, 2000, 5);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
     struct ibv_wc wc = expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
@@ -59,8 +59,8 @@ START_TEST(large_transfers_arrive_whole)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge out = sge_of(&p.a, 0, bytes), back = sge_of(&p.a, bytes, bytes);
-    struct kedge_fab_wr write = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &out, 1);
-    struct kedge_fab_wr read = make_wr(&p.l, 2, IBV_WR_RDMA_READ, &back, 1);
+    struct fab_wr write = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &out, 1);
+    struct fab_wr read = make_wr(&p.l, 2, IBV_WR_RDMA_READ, &back, 1);
     fill(p.a.bytes, bytes, 9);
     write.next = &read;
     ck_assert_int_eq(link_post(&p.l, &write), 0);
@@ -87,7 +87,7 @@ START_TEST(several_sges_are_gathered_and_scattered)
         memcpy(expected + length, p.a.bytes + (size_t)i * 512 + 13, size);
         length += size;
     }
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, sge, 40);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, sge, 40);
     wr.num_sge = n;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
     ck_assert_mem_eq(p.b.bytes + 40, expected, length);
@@ -110,7 +110,7 @@ START_TEST(inline_bytes_are_taken_when_posted)
         return;
     if (p.l.qp->cap.inline_bytes >= sizeof local) {
         struct ibv_sge sge = {.addr = (uintptr_t)local, .length = sizeof local};
-        struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 128);
+        struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 128);
         wr.send_flags |= IBV_SEND_INLINE;
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
         memset(local, 'x', sizeof local);
@@ -131,14 +131,14 @@ START_TEST(inline_bytes_go_up_to_what_the_queue_pair_has)
     const uint32_t most = p.l.qp->cap.inline_bytes;
     ck_assert_uint_le(most, p.a.fab->caps.max_inline);
     for (uint32_t length = 1; length <= most + 1 && length <= sizeof local; length++) {
-        struct kedge_fab_wr *bad;
+        struct fab_wr *bad;
         struct ibv_sge sge = {.addr = (uintptr_t)local, .length = length};
-        struct kedge_fab_wr wr = make_wr(&p.l, length, IBV_WR_RDMA_WRITE, &sge, 128);
+        struct fab_wr wr = make_wr(&p.l, length, IBV_WR_RDMA_WRITE, &sge, 128);
         memset(local, (int)length, length);
         wr.send_flags |= IBV_SEND_INLINE;
         link_address(&p.l, &wr);
         if (length > most) {
-            ck_assert_int_eq(kedge_fab_post_send(p.l.qp, &wr, &bad), -EINVAL);
+            ck_assert_int_eq(fab_post_send(p.l.qp, &wr, &bad), -EINVAL);
             continue;
         }
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
@@ -161,7 +161,7 @@ START_TEST(an_inline_send_that_waits_for_a_receive_keeps_its_bytes)
     if (p.l.qp->cap.inline_bytes >= sizeof local) {
         struct ibv_sge sge = {.addr = (uintptr_t)local, .length = sizeof local};
         struct ibv_sge in = sge_of(&p.b, 256, 8);
-        struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &sge, 0);
+        struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, &sge, 0);
         wr.send_flags |= IBV_SEND_INLINE;
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
         memset(local, 'x', sizeof local);
@@ -182,7 +182,7 @@ START_TEST(a_request_without_bytes_touches_nothing_and_completes)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     for (int i = 0; i < 2; i++) {
-        struct kedge_fab_wr wr = make_wr(&p.l, 1, opcodes[i], NULL, 0);
+        struct fab_wr wr = make_wr(&p.l, 1, opcodes[i], NULL, 0);
         struct ibv_sge empty = sge_of(&p.a, 0, 0);
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
         wr.sg_list = &empty;
@@ -190,7 +190,7 @@ START_TEST(a_request_without_bytes_touches_nothing_and_completes)
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
     }
     link_post_recv(&p.l, 2, NULL, 0);
-    struct kedge_fab_wr send = make_wr(&p.l, 3, IBV_WR_SEND, NULL, 0);
+    struct fab_wr send = make_wr(&p.l, 3, IBV_WR_SEND, NULL, 0);
     ck_assert_int_eq(do_one(&p.l, &send), IBV_WC_SUCCESS);
     ck_assert_uint_eq(expect_wc(p.b.cq, 2, IBV_WC_SUCCESS).byte_len, 0);
     pair_close(&p);
@@ -204,7 +204,7 @@ START_TEST(a_linked_list_is_executed_in_order)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge[N];
-    struct kedge_fab_wr wr[N];
+    struct fab_wr wr[N];
     for (int i = 0; i < N; i++) { /* each overlaps the one before it */
         memset(p.a.bytes + i * 64, 'a' + i, 64);
         sge[i] = sge_of(&p.a, (uint64_t)i * 64, 64);
@@ -228,8 +228,8 @@ START_TEST(a_read_sees_the_write_posted_before_it)
         return;
     for (uint64_t i = 1; i <= 500; i++) {
         struct ibv_sge out = sge_of(&p.a, 0, 8), back = sge_of(&p.a, 64, 8);
-        struct kedge_fab_wr write = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &out, 8);
-        struct kedge_fab_wr read = make_wr(&p.l, 2, IBV_WR_RDMA_READ, &back, 8);
+        struct fab_wr write = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &out, 8);
+        struct fab_wr read = make_wr(&p.l, 2, IBV_WR_RDMA_READ, &back, 8);
         uint64_t got;
         memcpy(p.a.bytes, &i, 8);
         write.send_flags = 0;
@@ -251,7 +251,7 @@ START_TEST(compare_and_swap_swaps_only_what_it_expects)
     volatile uint64_t *word = (volatile uint64_t *)(void *)(p.b.bytes + 64);
     const uint64_t *before = (const uint64_t *)(const void *)p.a.bytes;
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
-    struct kedge_fab_wr wr =
+    struct fab_wr wr =
         make_atomic(&p.l, 1, IBV_WR_ATOMIC_CMP_AND_SWP, &sge, 64, 41, 0xfedcba9876543210);
     *word = 40;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
@@ -275,7 +275,7 @@ START_TEST(fetch_and_add_adds_and_returns_what_was_there)
     const uint64_t *before = (const uint64_t *)(const void *)p.a.bytes;
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
     *word = UINT64_MAX - 2;
-    struct kedge_fab_wr wr = make_atomic(&p.l, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 64, 5, 0);
+    struct fab_wr wr = make_atomic(&p.l, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 64, 5, 0);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
     ck_assert_int_eq(expect_wc(p.a.cq, 1, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
     ck_assert_uint_eq(*before, UINT64_MAX - 2);
@@ -296,7 +296,7 @@ START_TEST(a_send_lands_in_the_oldest_receive_with_its_length)
     fill(p.a.bytes, 256, 2);
     for (uint32_t i = 0; i < 4; i++) {
         struct ibv_sge out = sge_of(&p.a, i, 50 + i);
-        struct kedge_fab_wr wr = make_wr(&p.l, i, IBV_WR_SEND, &out, 0);
+        struct fab_wr wr = make_wr(&p.l, i, IBV_WR_SEND, &out, 0);
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
         ck_assert_int_eq(expect_wc(p.a.cq, i, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
         struct ibv_wc wc = expect_wc(p.b.cq, 10 + i, IBV_WC_SUCCESS);
@@ -317,7 +317,7 @@ START_TEST(an_immediate_arrives_with_a_send)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 0, 64), out = sge_of(&p.a, 0, 3);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND_WITH_IMM, &out, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND_WITH_IMM, &out, 0);
     wr.imm_data = htonl(0xcafe1234);
     link_post_recv(&p.l, 2, &in, 1);
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
@@ -336,7 +336,7 @@ START_TEST(a_write_with_immediate_consumes_a_receive_and_writes)
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge in = sge_of(&p.b, 0, 64), out = sge_of(&p.a, 0, 100);
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE_WITH_IMM, &out, 4096);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE_WITH_IMM, &out, 4096);
     fill(p.a.bytes, 100, 8);
     wr.imm_data = htonl(99);
     link_post_recv(&p.l, 2, &in, 1);
@@ -356,11 +356,11 @@ END_TEST
 START_TEST(a_send_is_scattered_over_the_sges_of_a_receive)
 {
     struct pair p;
-    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+    if (!pair_open(&p, FAB_RC, NULL, NULL, __func__))
         return;
     struct ibv_sge in[3] = {sge_of(&p.b, 0, 10), sge_of(&p.b, 1000, 0), sge_of(&p.b, 2000, 100)};
     struct ibv_sge out[2] = {sge_of(&p.a, 0, 7), sge_of(&p.a, 500, 30)};
-    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, out, 0);
+    struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, out, 0);
     uint8_t sent[37];
     fill(p.a.bytes, 1000, 4);
     memcpy(sent, p.a.bytes, 7);
@@ -390,12 +390,12 @@ START_TEST(completions_come_in_the_order_of_posting)
     uint64_t posted = 0, completed = 0;
     while (completed < 600) {
         while (posted < 600 && posted - completed < p.l.qp->cap.send_wr) {
-            struct kedge_fab_wr wr = make_wr(&p.l, posted, opcodes[posted % 3], &sge, 64);
+            struct fab_wr wr = make_wr(&p.l, posted, opcodes[posted % 3], &sge, 64);
             ck_assert_int_eq(link_post(&p.l, &wr), 0);
             posted++;
         }
         struct ibv_wc wc[8];
-        int n = kedge_fab_poll(p.a.cq, 8, wc);
+        int n = fab_poll(p.a.cq, 8, wc);
         ck_assert_int_ge(n, 0);
         for (int i = 0; i < n; i++) {
             ck_assert_uint_eq(wc[i].wr_id, completed++);
@@ -414,7 +414,7 @@ START_TEST(a_queue_pair_reaches_a_region_of_its_own_node)
     if (conf_has(n.fab, conf_reliable[_i], __func__)) {
         link_open(&l, conf_reliable[_i], &n, &n, NULL, NULL);
         struct ibv_sge sge = sge_of(&n, 0, 64);
-        struct kedge_fab_wr wr = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 4096);
+        struct fab_wr wr = make_wr(&l, 1, IBV_WR_RDMA_WRITE, &sge, 4096);
         fill(n.bytes, 64, 6);
         ck_assert_int_eq(do_one(&l, &wr), IBV_WC_SUCCESS);
         ck_assert_mem_eq(n.bytes + 4096, n.bytes, 64);

@@ -10,16 +10,16 @@ enum { QKEY = 0x1234, GRH = 40 }; /* the key that attr_init() sets */
 /* A sender on a, a receiver on b. */
 struct mail {
     struct pair p;
-    struct kedge_fab_qp *from, *to;
-    struct kedge_fab_ah *ah;
+    struct fab_qp *from, *to;
+    struct fab_ah *ah;
 };
 
 static bool mail_open(struct mail *m, const char *test)
 {
-    if (!nodes_open(&m->p, KEDGE_FAB_UD, test))
+    if (!nodes_open(&m->p, FAB_UD, test))
         return false;
-    m->from = make_qp(&m->p.a, KEDGE_FAB_QP_UD, NULL);
-    m->to = make_qp(&m->p.b, KEDGE_FAB_QP_UD, NULL);
+    m->from = make_qp(&m->p.a, FAB_QP_UD, NULL);
+    m->to = make_qp(&m->p.b, FAB_QP_UD, NULL);
     m->ah = make_ah(m->p.a.pd, m->p.b.fab->caps.gid);
     bring_to(m->from, IBV_QPS_RTS, NULL, 0, NULL);
     bring_to(m->to, IBV_QPS_RTS, NULL, 0, NULL);
@@ -34,22 +34,22 @@ static void mail_close(struct mail *m)
     nodes_close(&m->p);
 }
 
-static struct kedge_fab_wr datagram(const struct mail *m, uint64_t wr_id, struct ibv_sge *sge)
+static struct fab_wr datagram(const struct mail *m, uint64_t wr_id, struct ibv_sge *sge)
 {
-    return (struct kedge_fab_wr){.wr_id = wr_id,
-                                 .sg_list = sge,
-                                 .num_sge = 1,
-                                 .opcode = IBV_WR_SEND,
-                                 .send_flags = IBV_SEND_SIGNALED,
-                                 .ah = m->ah,
-                                 .dest_qpn = m->to->qpn,
-                                 .qkey = QKEY};
+    return (struct fab_wr){.wr_id = wr_id,
+                           .sg_list = sge,
+                           .num_sge = 1,
+                           .opcode = IBV_WR_SEND,
+                           .send_flags = IBV_SEND_SIGNALED,
+                           .ah = m->ah,
+                           .dest_qpn = m->to->qpn,
+                           .qkey = QKEY};
 }
 
-static void send_one(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr)
+static void send_one(struct fab_qp *qp, struct fab_wr *wr)
 {
-    struct kedge_fab_wr *bad;
-    ck_assert_int_eq(kedge_fab_post_send(qp, wr, &bad), 0);
+    struct fab_wr *bad;
+    ck_assert_int_eq(fab_post_send(qp, wr, &bad), 0);
     expect_wc(qp->send_cq, wr->wr_id, IBV_WC_SUCCESS);
 }
 
@@ -61,7 +61,7 @@ START_TEST(a_datagram_arrives_behind_forty_bytes)
         return;
     struct node *a = &m.p.a, *b = &m.p.b;
     struct ibv_sge in = sge_of(b, 0, 1024), out = sge_of(a, 0, 300);
-    struct kedge_fab_wr wr = datagram(&m, 1, &out);
+    struct fab_wr wr = datagram(&m, 1, &out);
     for (int i = 0; i < 300; i++)
         a->bytes[i] = (uint8_t)i;
     post_recv(m.to, 2, &in, 1);
@@ -88,14 +88,14 @@ START_TEST(a_receiver_can_answer_whom_the_completion_names)
     if (!mail_open(&m, __func__))
         return;
     struct ibv_sge in = sge_of(&m.p.b, 0, 256), out = sge_of(&m.p.a, 0, 8);
-    struct kedge_fab_wr wr = datagram(&m, 1, &out);
+    struct fab_wr wr = datagram(&m, 1, &out);
     post_recv(m.to, 2, &in, 1);
     send_one(m.from, &wr);
     struct ibv_wc wc = expect_wc(m.p.b.cq, 2, IBV_WC_SUCCESS);
 
-    struct kedge_fab_ah *back = make_ah(m.p.b.pd, m.p.a.fab->caps.gid);
+    struct fab_ah *back = make_ah(m.p.b.pd, m.p.a.fab->caps.gid);
     struct ibv_sge in2 = sge_of(&m.p.a, 1024, 256), out2 = sge_of(&m.p.b, GRH, 8);
-    struct kedge_fab_wr answer = datagram(&m, 3, &out2);
+    struct fab_wr answer = datagram(&m, 3, &out2);
     answer.ah = back;
     answer.dest_qpn = wc.src_qp;
     post_recv(m.from, 4, &in2, 1);
@@ -113,7 +113,7 @@ START_TEST(immediates_and_several_sges_travel_in_datagrams)
         return;
     struct ibv_sge in[2] = {sge_of(&m.p.b, 0, 50), sge_of(&m.p.b, 1000, 500)};
     struct ibv_sge out[2] = {sge_of(&m.p.a, 0, 20), sge_of(&m.p.a, 100, 5)};
-    struct kedge_fab_wr wr = datagram(&m, 1, out);
+    struct fab_wr wr = datagram(&m, 1, out);
     wr.num_sge = 2;
     wr.opcode = IBV_WR_SEND_WITH_IMM;
     wr.imm_data = htonl(0xabcd);
@@ -140,14 +140,14 @@ START_TEST(the_largest_datagram_arrives_and_a_larger_one_is_an_error)
         return;
     uint32_t most = m.p.a.fab->caps.ud_payload;
     struct ibv_sge in = sge_of(&m.p.b, 0, most + 1 + GRH), out = sge_of(&m.p.a, 0, most);
-    struct kedge_fab_wr wr = datagram(&m, 1, &out), *bad = NULL;
+    struct fab_wr wr = datagram(&m, 1, &out), *bad = NULL;
     ck_assert_uint_gt(most, 0);
     post_recv(m.to, 2, &in, 1);
     post_recv(m.to, 3, &in, 1);
     send_one(m.from, &wr);
     ck_assert_uint_eq(expect_wc(m.p.b.cq, 2, IBV_WC_SUCCESS).byte_len, most + GRH);
     out.length = most + 1;
-    int status = kedge_fab_post_send(m.from, &wr, &bad);
+    int status = fab_post_send(m.from, &wr, &bad);
     if (status == 0) {
         struct ibv_wc wc;
         wait_for(m.p.a.cq, 1, &wc);
@@ -159,10 +159,10 @@ START_TEST(the_largest_datagram_arrives_and_a_larger_one_is_an_error)
 END_TEST
 
 /* What is sent first is lost, and the sender does not know; what follows arrives. */
-static void expect_loss(struct mail *m, struct kedge_fab_wr *lost)
+static void expect_loss(struct mail *m, struct fab_wr *lost)
 {
     struct ibv_sge in = sge_of(&m->p.b, 0, 256), out = sge_of(&m->p.a, 64, 4);
-    struct kedge_fab_wr good = datagram(m, 9, &out);
+    struct fab_wr good = datagram(m, 9, &out);
     memcpy(m->p.a.bytes + 64, "good", 4);
     post_recv(m->to, 2, &in, 1);
     send_one(m->from, lost);
@@ -180,7 +180,7 @@ START_TEST(a_datagram_with_another_key_is_dropped)
     if (!mail_open(&m, __func__))
         return;
     struct ibv_sge out = sge_of(&m.p.a, 0, 4);
-    struct kedge_fab_wr wr = datagram(&m, 1, &out);
+    struct fab_wr wr = datagram(&m, 1, &out);
     wr.qkey = QKEY + 1;
     expect_loss(&m, &wr);
     mail_close(&m);
@@ -193,7 +193,7 @@ START_TEST(a_datagram_to_nobody_is_dropped)
     if (!mail_open(&m, __func__))
         return;
     struct ibv_sge out = sge_of(&m.p.a, 0, 4);
-    struct kedge_fab_wr wr = datagram(&m, 1, &out);
+    struct fab_wr wr = datagram(&m, 1, &out);
     wr.dest_qpn = 0xfffff0;
     expect_loss(&m, &wr);
     mail_close(&m);
@@ -205,10 +205,10 @@ START_TEST(a_datagram_to_a_queue_pair_of_another_type_is_dropped)
     struct mail m;
     if (!mail_open(&m, __func__))
         return;
-    if (conf_has(m.p.b.fab, KEDGE_FAB_RC, __func__)) {
-        struct kedge_fab_qp *rc = make_qp(&m.p.b, KEDGE_FAB_QP_RC, NULL);
+    if (conf_has(m.p.b.fab, FAB_RC, __func__)) {
+        struct fab_qp *rc = make_qp(&m.p.b, FAB_QP_RC, NULL);
         struct ibv_sge out = sge_of(&m.p.a, 0, 4), in = sge_of(&m.p.b, 512, 256);
-        struct kedge_fab_wr wr = datagram(&m, 1, &out);
+        struct fab_wr wr = datagram(&m, 1, &out);
         bring_to(rc, IBV_QPS_RTS, m.p.a.fab->caps.gid, m.from->qpn, NULL);
         post_recv(rc, 77, &in, 1);
         wr.dest_qpn = rc->qpn;
@@ -225,7 +225,7 @@ START_TEST(a_datagram_without_a_receive_is_dropped)
     if (!mail_open(&m, __func__))
         return;
     struct ibv_sge in = sge_of(&m.p.b, 0, 256), out = sge_of(&m.p.a, 0, 4);
-    struct kedge_fab_wr wr = datagram(&m, 1, &out);
+    struct fab_wr wr = datagram(&m, 1, &out);
     send_one(m.from, &wr);
     expect_silence(m.p.b.cq); /* it is not kept for later */
     post_recv(m.to, 2, &in, 1);
@@ -242,28 +242,28 @@ START_TEST(one_queue_pair_sends_to_several_and_hears_from_several)
     struct mail m;
     if (!mail_open(&m, __func__))
         return;
-    struct kedge_fab_qp *others[N];
+    struct fab_qp *others[N];
     for (uint64_t i = 0; i < N; i++) {
         struct ibv_sge in = sge_of(&m.p.b, 4096 + i * 256, 256);
-        others[i] = make_qp(&m.p.b, KEDGE_FAB_QP_UD, NULL);
+        others[i] = make_qp(&m.p.b, FAB_QP_UD, NULL);
         bring_to(others[i], IBV_QPS_RTS, NULL, 0, NULL);
         post_recv(others[i], i, &in, 1);
     }
     for (uint64_t i = 0; i < N; i++) {
         struct ibv_sge out = sge_of(&m.p.a, 0, 4);
-        struct kedge_fab_wr wr = datagram(&m, 10 + i, &out);
+        struct fab_wr wr = datagram(&m, 10 + i, &out);
         wr.dest_qpn = others[i]->qpn;
         send_one(m.from, &wr);
         ck_assert_uint_eq(expect_wc(m.p.b.cq, i, IBV_WC_SUCCESS).qp_num, others[i]->qpn);
     }
-    struct kedge_fab_ah *self = make_ah(m.p.b.pd, m.p.b.fab->caps.gid);
+    struct fab_ah *self = make_ah(m.p.b.pd, m.p.b.fab->caps.gid);
     for (uint64_t i = 0; i < N; i++) { /* within one node */
         struct ibv_sge in = sge_of(&m.p.b, 0, 256), out = sge_of(&m.p.b, 8192, 4);
-        struct kedge_fab_wr wr = datagram(&m, 20 + i, &out), *bad;
+        struct fab_wr wr = datagram(&m, 20 + i, &out), *bad;
         wr.ah = self;
         wr.send_flags = 0;
         post_recv(m.to, i, &in, 1);
-        ck_assert_int_eq(kedge_fab_post_send(others[i], &wr, &bad), 0);
+        ck_assert_int_eq(fab_post_send(others[i], &wr, &bad), 0);
         ck_assert_uint_eq(expect_wc(m.p.b.cq, i, IBV_WC_SUCCESS).src_qp, others[i]->qpn);
     }
     for (int i = 0; i < N; i++)
@@ -283,9 +283,9 @@ START_TEST(a_datagram_queue_pair_does_nothing_one_sided)
         return;
     for (int i = 0; i < 5; i++) {
         struct ibv_sge out = sge_of(&m.p.a, 0, 8);
-        struct kedge_fab_wr wr = datagram(&m, 1, &out), *bad = NULL;
+        struct fab_wr wr = datagram(&m, 1, &out), *bad = NULL;
         wr.opcode = opcodes[i];
-        ck_assert_int_ne(kedge_fab_post_send(m.from, &wr, &bad), 0);
+        ck_assert_int_ne(fab_post_send(m.from, &wr, &bad), 0);
         ck_assert_ptr_eq(bad, &wr);
     }
     expect_silence(m.p.a.cq);

@@ -59,7 +59,7 @@ for transport in dc rc; do
             [[ $(field $name-$transport $op 3) == 0 ]] || fail "a record was READ meanwhile: $(cat "$work/$name-$transport")"
             declare "$name=$(inclusive $name-$transport "counted_${op,,}")"
         done
-        device=$(awk '$1 == "kedge_fab_post_send" || $1 == "kedge_fab_poll" { n += $2 } END { print n }' \
+        device=$(awk '$1 == "fab_post_send" || $1 == "fab_poll" { n += $2 } END { print n }' \
             "$work/with-$transport.inclusive")
         printf '%-9s %8s %8s %8s %10s | %10s\n' "$op $transport" "$(per "$without" "$n")" "$(per "$with" "$n")" \
             "$(per $((with - without)) "$n")" "$(per $((deadlines - with)) "$n")" "$(per "$device" $((2 * n)))"

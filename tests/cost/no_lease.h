@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached *e)
+static inline bool lease_is_sure(const struct lane *l, const struct cached *e)
 {
     (void)l;
     return e->state == CACHED_VALID;

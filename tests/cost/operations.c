@@ -19,25 +19,25 @@ enum { WARM = 64, COUNTED = 2000, TENANT = 7, BYTES = 8 };
 static struct world world;
 static struct world *w = &world;
 
-typedef uint32_t pass_fn(struct kedge_lane *lane, uint64_t now_ns);
+typedef uint32_t pass_fn(struct lane *lane, uint64_t now_ns);
 
 /* A pass of the lane each, and nothing else: callgrind counts what is done within. */
 pass_fn counted_read, counted_write;
 
-__attribute__((noipa)) uint32_t counted_read(struct kedge_lane *lane, uint64_t now_ns)
+__attribute__((noipa)) uint32_t counted_read(struct lane *lane, uint64_t now_ns)
 {
-    return kedge_lane_step(lane, now_ns);
+    return lane_step(lane, now_ns);
 }
 
-__attribute__((noipa)) uint32_t counted_write(struct kedge_lane *lane, uint64_t now_ns)
+__attribute__((noipa)) uint32_t counted_write(struct lane *lane, uint64_t now_ns)
 {
-    return kedge_lane_step(lane, now_ns);
+    return lane_step(lane, now_ns);
 }
 
 /* So that a pass is an operation from the ring to its completion. */
-static void operation(struct world_worker *k, const struct kedge_sq_desc *d, pass_fn *pass)
+static void operation(struct world_worker *k, const struct schema_sq_desc *d, pass_fn *pass)
 {
-    const struct kedge_cqe *ring = (const void *)((const uint8_t *)k->r + KEDGE_CQ_OFFSET);
+    const struct schema_cqe *ring = (const void *)((const uint8_t *)k->r + SCHEMA_CQ_OFFSET);
     world_post(k, d);
     w->now_ns += 1000;
     (void)pass(w->node[k->node].lane, w->now_ns);
@@ -48,17 +48,17 @@ static void operation(struct world_worker *k, const struct kedge_sq_desc *d, pas
 
 static void run(struct world_worker *k, uint8_t op, uint32_t vkey, pass_fn *pass)
 {
-    const struct kedge_sq_desc d = world_rw(op, 1, 4096, BYTES, vkey, 0);
-    struct kedge_cqe e;
+    const struct schema_sq_desc d = world_rw(op, 1, 4096, BYTES, vkey, 0);
+    struct schema_cqe e;
     world_post(k, &d);
     ck_assert(world_poll(w, k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     for (int i = 0; i < WARM; i++)
-        operation(k, &d, kedge_lane_step);
+        operation(k, &d, lane_step);
     const uint64_t reads = world_stats(w, k->node).mr_reads;
     for (int i = 0; i < COUNTED; i++)
         operation(k, &d, pass);
-    printf("%s %d %llu\n", op == KEDGE_OP_READ ? "READ" : "WRITE", COUNTED,
+    printf("%s %d %llu\n", op == SCHEMA_OP_READ ? "READ" : "WRITE", COUNTED,
            (unsigned long long)(world_stats(w, k->node).mr_reads - reads));
 }
 
@@ -71,18 +71,18 @@ START_TEST(reads_and_writes)
     world_deadlines = strcmp(kind, "deadlines") == 0;
     world_end_overdue = strcmp(kind, "overdue") == 0;
     for (int i = 0; i < WORLD_NODES; i++)
-        world_mr_lease_ns[i] = strtoull(lease_ms, NULL, 10) * KEDGE_NS_PER_MS;
+        world_mr_lease_ns[i] = strtoull(lease_ms, NULL, 10) * BASE_NS_PER_MS;
     world_bound_ns = strtoull(bound_us, NULL, 10) * 1000;
     world_open(w);
     if (world_deadlines)
-        w->now_ns = kedge_clock_ns();
+        w->now_ns = base_clock_ns();
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &k, 0, 0, TENANT);
-    uint32_t vkey = world_register(w, &owner, 0, 4096, KEDGE_RECORD_READ | KEDGE_RECORD_WRITE);
+    uint32_t vkey = world_register(w, &owner, 0, 4096, SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);
     ck_assert_uint_ne(vkey, 0);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
-    run(&k, KEDGE_OP_READ, vkey, counted_read);
-    run(&k, KEDGE_OP_WRITE, vkey, counted_write);
+    run(&k, SCHEMA_OP_READ, vkey, counted_read);
+    run(&k, SCHEMA_OP_WRITE, vkey, counted_write);
     world_detach(w, &k);
     world_detach(w, &owner);
     world_close(w);

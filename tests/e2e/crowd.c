@@ -68,8 +68,8 @@ int main(int argc, char **argv)
     uint64_t uids, connections;
     char byte;
     int told[2];
-    if (argc != 4 || kedge_parse_u64(argv[1], 1, MOST, &uids) != 0 ||
-        kedge_parse_u64(argv[2], 1, MOST, &connections) != 0 || pipe(told) != 0)
+    if (argc != 4 || base_parse_u64(argv[1], 1, MOST, &uids) != 0 ||
+        base_parse_u64(argv[2], 1, MOST, &connections) != 0 || pipe(told) != 0)
         return 2;
     snprintf(at.sun_path, sizeof at.sun_path, "%s", argv[3]);
     const pid_t self = getpid();

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < n; i++)
         if (kedge_reg_mr(s, memory + i * BYTES, BYTES, IBV_ACCESS_REMOTE_READ, &mrs[i]) != 0)
             return fail("registering");
-    const uint64_t begin = kedge_clock_ns();
+    const uint64_t begin = base_clock_ns();
     int status = 0;
     if (strcmp(argv[1], "later") == 0)
         status = give_back_later(s, mrs, n, memory);
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
         while (status == -ETIMEDOUT);
     if (status != 0)
         return fail("giving back");
-    printf("gone in %llu ms\n", (unsigned long long)((kedge_clock_ns() - begin) / KEDGE_NS_PER_MS));
+    printf("gone in %llu ms\n", (unsigned long long)((base_clock_ns() - begin) / BASE_NS_PER_MS));
     kedge_close(s);
     return 0;
 }

@@ -30,7 +30,7 @@ static int fail(const char *what)
 
 static uint64_t ms_since(uint64_t begin)
 {
-    return (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
+    return (base_clock_ns() - begin) / BASE_NS_PER_MS;
 }
 
 /* ---- the owner */
@@ -70,7 +70,7 @@ static int owner(struct kedge_session *s, const char *kind)
     fflush(stdout);
     if (fgets(line, sizeof line, stdin) == NULL)
         return 2;
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     if (give_back(mr) != 0)
         return fail("giving back");
     memset(memory, OWNERS, BYTES);
@@ -132,7 +132,7 @@ static int writer(struct kedge_session *s, const char *token)
 {
     struct writer w = {.s = s};
     struct ibv_wc wc, last = {.status = IBV_WC_GENERAL_ERR};
-    const uint64_t begin = kedge_clock_ns();
+    const uint64_t begin = base_clock_ns();
     uint8_t *memory;
     uint32_t lkey;
     if (kedge_import(s, token, &w.to) != 0 || kedge_alloc(s, PIECE, (void **)&memory, &lkey) != 0)

@@ -66,24 +66,24 @@ static int dial(void)
 static int say(int fd, const char *what, size_t bytes)
 {
     union {
-        struct kedge_control_error error;
-        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        struct schema_control_error error;
+        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
     } got;
     size_t came = 0;
     unsigned fds = 0;
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     if (fd < 0)
         return fail("connecting", strerror(-fd));
     if (bytes > 0 && send(fd, what, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
         return fail("sending", strerror(errno));
-    int status = kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &fds);
+    int status = base_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &fds);
     if (status != 0)
         return fail("no answer", strerror(-status));
-    if (kedge_control_check(&got, came) != 0 || got.error.h.type != KEDGE_CONTROL_ERROR)
+    if (schema_control_check(&got, came) != 0 || got.error.h.type != SCHEMA_CONTROL_ERROR)
         return fail("the answer", "no error message");
-    unsigned long long ms = (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
+    unsigned long long ms = (base_clock_ns() - begin) / BASE_NS_PER_MS;
     printf("%s: %s after %llu ms\n", strerrorname_np(-got.error.status), got.error.text, ms);
-    status = kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &fds);
+    status = base_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &fds);
     close(fd);
     return status == -EPIPE || status == -ECONNRESET ? 0 : fail("then", "it is not closed");
 }
@@ -99,8 +99,8 @@ static int crowd(unsigned connections)
 static int guess(unsigned times)
 {
     for (unsigned i = 0; i < times; i++) {
-        struct kedge_control_attach ask = {
-            .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+        struct schema_control_attach ask = {.h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION,
+                                                  SCHEMA_CONTROL_ATTACH, 1, sizeof ask}};
         snprintf(ask.token, sizeof ask.token, "guess %u", i);
         int fd = dial();
         if (fd < 0)
@@ -113,14 +113,14 @@ static int guess(unsigned times)
 
 static int descriptors(unsigned mib)
 {
-    struct kedge_control_attach ask = {
-        .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+    struct schema_control_attach ask = {
+        .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ATTACH, 1, sizeof ask}};
     const size_t bytes = (size_t)mib << 20;
     char byte;
     int fd = dial(), memory = memfd_create("large", MFD_CLOEXEC);
     if (fd < 0 || memory < 0 || fallocate(memory, 0, 0, (off_t)bytes) != 0)
         return fail("a memfd", strerror(errno));
-    int status = kedge_fds_send(fd, &ask, sizeof ask, &memory, 1);
+    int status = base_fds_send(fd, &ask, sizeof ask, &memory, 1);
     close(memory);
     if (status != 0)
         return fail("not sent", strerrorname_np(-status));
@@ -161,11 +161,11 @@ static int watch(struct kedge_session *s)
 static int connect_node(struct kedge_session *s, const char *node)
 {
     struct kedge_vqp *q;
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     if (kedge_vqp_create(s, NULL, &q) != 0 || kedge_connect_node(q, node) != 0)
         return fail("not connected", kedge_last_error());
     printf("connected in %llu ms\n",
-           (unsigned long long)((kedge_clock_ns() - begin) / KEDGE_NS_PER_MS));
+           (unsigned long long)((base_clock_ns() - begin) / BASE_NS_PER_MS));
     return 0;
 }
 
@@ -296,7 +296,7 @@ static const char *name_of(enum ibv_wc_status status)
 
 static unsigned long long since_ms(uint64_t begin)
 {
-    return (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
+    return (base_clock_ns() - begin) / BASE_NS_PER_MS;
 }
 
 /* For a completion, over the time for which the agent stands still. */
@@ -347,7 +347,7 @@ static int reader(struct kedge_session *s, const char *token, const char *text)
     struct ibv_wc wc, last = {.status = IBV_WC_GENERAL_ERR};
     struct kedge_remote from;
     struct kedge_vqp *q;
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     uint32_t lkey;
     char *memory;
     if (kedge_import(s, token, &from) != 0 || kedge_vqp_create(s, NULL, &q) != 0 ||
@@ -379,7 +379,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     struct kedge_session *s;
     uint64_t n = 0;
-    bool counted = argc >= 3 && kedge_parse_u64(argv[2], 1, MOST, &n) == 0;
+    bool counted = argc >= 3 && base_parse_u64(argv[2], 1, MOST, &n) == 0;
     if (strcmp(what, "crowd") == 0 && counted)
         return crowd((unsigned)n);
     if (strcmp(what, "guess") == 0 && counted)

@@ -15,7 +15,7 @@ printf '%s\n#include "base/text.h"\n\nint one(void);\n\nint one(void)\n{\n    re
 mkdir -p "$work"/tests/bench/verbs
 printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/bench/verbs/right.c"
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
-printf '%s\nstatic int poll_one(void *p)\n{\n    return kedge_fab_poll(p, 1, p); /* not usleep() */\n}\n\nint g(void *p)\n{\n    return poll_one(p);\n}\n' \
+printf '%s\nstatic int poll_one(void *p)\n{\n    return fab_poll(p, 1, p); /* not usleep() */\n}\n\nint g(void *p)\n{\n    return poll_one(p);\n}\n' \
     "$head" >"$work/agent/core/right.c"
 printf '%s\nstatic int take_one(void)\n{\n    return 1;\n}\n\nint meta_one(void)\n{\n    return take_one();\n}\n' "$head" \
     >"$work/metaserver/right.c"
@@ -44,7 +44,7 @@ echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; echo 'int   x ;'; } | finds base/a.c 'not formatted'
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeLists.txt 'PkgConfig::VERBS is linked in fabric/CMakeLists.txt tests/bench/verbs/CMakeLists.txt alone'
 { echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds tests/bench/a.c "verbs' functions are called in fabric/verbs"
-{ echo "$head"; printf 'int f(const void *qp)\n{\n    return kedge_fab_qp_state(qp);\n}\n'; } | finds agent/core/a.c 'a lane may not call kedge_fab_qp_state'
+{ echo "$head"; printf 'int f(const void *qp)\n{\n    return fab_qp_state(qp);\n}\n'; } | finds agent/core/a.c 'a lane may not call fab_qp_state'
 { echo "$head"; printf 'void f(void)\n{\n    usleep(1);\n}\n'; } | finds agent/core/a.c 'a lane may not call usleep'
 { echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } | finds agent/core/a.c 'a lane may not call submit'
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds metaserver/a.c 'take is one word'

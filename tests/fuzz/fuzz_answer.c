@@ -17,21 +17,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct meta_service s;
 static struct meta_watch *watch;
-static struct kedge_text relayed;
+static struct base_text relayed;
 static int status;
 
 static void on_wake(void *token)
 {
-    KEDGE_ASSERT(token != NULL);
+    BASE_ASSERT(token != NULL);
 }
 
 static void on_answer(void *token, const struct meta_service_answer *answer,
-                      const struct kedge_text *body)
+                      const struct base_text *body)
 {
-    KEDGE_ASSERT(token == &s && body->error == 0);
+    BASE_ASSERT(token == &s && body->error == 0);
     status = answer->status;
-    kedge_text_reset(&relayed);
-    kedge_text_append(&relayed, kedge_text_str(body), body->length);
+    base_text_reset(&relayed);
+    base_text_append(&relayed, base_text_str(body), body->length);
 }
 
 /* The status; META_SERVICE_LATER: it is yet to come. */
@@ -46,13 +46,13 @@ static int ask(const char *method, const char *path, const char *node, const voi
                                            .body_bytes = bytes,
                                            .who = "fuzz",
                                            .token = &s};
-    struct kedge_text out;
+    struct base_text out;
     request.parameter[META_PARAMETER_NODE] = node;
     request.parameter[META_PARAMETER_WATCH] = request.parameter[META_PARAMETER_ANSWERS] =
         strstr(path, "/configuration") != NULL ? "1" : NULL;
-    kedge_text_init(&out, 4 << 20);
+    base_text_init(&out, 4 << 20);
     meta_service_handle(&s, &request, 1, &out, answer);
-    kedge_text_fini(&out);
+    base_text_fini(&out);
     return answer->status;
 }
 
@@ -61,7 +61,7 @@ static void drain(void)
     const char *bytes;
     size_t length;
     do
-        KEDGE_ASSERT(meta_watch_next(watch, 0, &bytes, &length) == 0);
+        BASE_ASSERT(meta_watch_next(watch, 0, &bytes, &length) == 0);
     while (length > 0);
 }
 
@@ -70,14 +70,14 @@ static void begin(void)
     static const char node[] = "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
                                "\"transports\":[\"dc\"],\"dct_number\":77,"
                                "\"dc_key\":\"00000000000000aa\",\"mtu\":4096}]}";
-    const struct meta_directory_limits limits = {16, 16, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
-    size_t bytes = kedge_table_bytes(kedge_table_log2_slots(16));
+    const struct meta_directory_limits limits = {16, 16, BASE_NS_PER_S, BASE_NS_PER_S};
+    size_t bytes = schema_table_bytes(schema_table_log2_slots(16));
     struct meta_service_answer answer;
     void *memory = aligned_alloc(64, bytes);
-    KEDGE_ASSERT(memory != NULL);
+    BASE_ASSERT(memory != NULL);
     memset(memory, 0, bytes);
-    kedge_log_init("fuzz", KEDGE_LOG_ERROR);
-    kedge_text_init(&relayed, 4 << 20);
+    base_log_init("fuzz", BASE_LOG_ERROR);
+    base_text_init(&relayed, 4 << 20);
     s.directory = meta_directory_new(&limits, memory, 1, 2);
     s.resources = meta_resources_new(16);
     s.store = meta_store_memory(NULL);
@@ -85,9 +85,9 @@ static void begin(void)
     s.max_watches = 2;
     s.wake = on_wake;
     s.answer = on_answer;
-    KEDGE_ASSERT(s.directory != NULL && s.resources != NULL && s.store != NULL);
-    KEDGE_ASSERT(ask("PUT", "/v1/nodes/n1", NULL, node, sizeof node - 1, &answer) == 201);
-    KEDGE_ASSERT(ask("GET", "/v1/nodes/n1/configuration", NULL, "", 0, &answer) == 200);
+    BASE_ASSERT(s.directory != NULL && s.resources != NULL && s.store != NULL);
+    BASE_ASSERT(ask("PUT", "/v1/nodes/n1", NULL, node, sizeof node - 1, &answer) == 201);
+    BASE_ASSERT(ask("GET", "/v1/nodes/n1/configuration", NULL, "", 0, &answer) == 200);
     watch = answer.watch;
     drain();
 }
@@ -96,32 +96,31 @@ static void check_page(const struct ctl_agent_item_page *page, bool leases)
 {
     for (size_t i = 0; i < page->count; i++) {
         const struct ctl_agent_item *item = &page->item[i];
-        KEDGE_ASSERT(strncmp(item->cell[0], "n1:", 3) == 0);
-        KEDGE_ASSERT(strcmp(item->cell[leases ? NODE_COLUMN_LEASE : NODE_COLUMN_WORKER], "n1") ==
-                     0);
-        KEDGE_ASSERT(!leases || strncmp(item->cell[WORKER_COLUMN], "n1:", 3) == 0);
+        BASE_ASSERT(strncmp(item->cell[0], "n1:", 3) == 0);
+        BASE_ASSERT(strcmp(item->cell[leases ? NODE_COLUMN_LEASE : NODE_COLUMN_WORKER], "n1") == 0);
+        BASE_ASSERT(!leases || strncmp(item->cell[WORKER_COLUMN], "n1:", 3) == 0);
     }
 }
 
 static void check(int what)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     struct ctl_agent_item_page page;
     struct ctl_revoked r;
     struct ctl_agent_item one;
     const struct ctl_agent_item_kind *lease = ctl_agent_item_kind_find("lease");
     const struct ctl_agent_item_kind *worker = ctl_agent_item_kind_find("worker");
     if (what < 2) {
-        KEDGE_ASSERT(ctl_decode_agent_items(what == 0 ? lease : worker, relayed.data,
-                                            relayed.length, &page, &err) == 0);
+        BASE_ASSERT(ctl_decode_agent_items(what == 0 ? lease : worker, relayed.data, relayed.length,
+                                           &page, &err) == 0);
         check_page(&page, what == 0);
         ctl_agent_item_page_fini(&page);
     } else if (what == 2) {
-        KEDGE_ASSERT(ctl_decode_agent_item(lease, relayed.data, relayed.length, &one, &err) == 0);
-        KEDGE_ASSERT(strcmp(one.cell[0], "n1:1-00000001-1") == 0);
+        BASE_ASSERT(ctl_decode_agent_item(lease, relayed.data, relayed.length, &one, &err) == 0);
+        BASE_ASSERT(strcmp(one.cell[0], "n1:1-00000001-1") == 0);
         ctl_agent_item_fini(&one);
     } else {
-        KEDGE_ASSERT(ctl_decode_revoked(relayed.data, relayed.length, &r, &err) == 0);
+        BASE_ASSERT(ctl_decode_revoked(relayed.data, relayed.length, &r, &err) == 0);
         check_page(&r.leases, true);
         ctl_agent_item_page_fini(&r.leases);
     }
@@ -142,22 +141,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (s.directory == NULL)
         begin();
     const int what = data[0] % 4;
-    KEDGE_ASSERT(ask(questions[what].method, questions[what].path, questions[what].node, "", 0,
-                     &answer) == META_SERVICE_LATER);
+    BASE_ASSERT(ask(questions[what].method, questions[what].path, questions[what].node, "", 0,
+                    &answer) == META_SERVICE_LATER);
     const struct meta_query *open = LIST_FIRST(&s.queries.open);
     snprintf(path, sizeof path, "/v1/nodes/n1/answers/%s", open->id);
     drain();
     status = META_SERVICE_LATER;
     const int told = ask("PUT", path, NULL, data + 1, size - 1, &answer);
     meta_service_advance(&s, 1);
-    KEDGE_ASSERT(told == 204 || told == 400 || told == 413);
+    BASE_ASSERT(told == 204 || told == 400 || told == 413);
     if (told == 400)
-        KEDGE_ASSERT(status == 502);
+        BASE_ASSERT(status == 502);
     if (told == 204 && (status == 200 || status == 202))
         check(what);
     /* What is too large is refused before it is looked at; a page may go on. */
-    meta_service_advance(&s, 60 * KEDGE_NS_PER_S);
+    meta_service_advance(&s, 60 * BASE_NS_PER_S);
     drain();
-    KEDGE_ASSERT(status >= 200 && s.queries.count == 0 && LIST_EMPTY(&s.proxies));
+    BASE_ASSERT(status >= 200 && s.queries.count == 0 && LIST_EMPTY(&s.proxies));
     return 0;
 }

@@ -11,24 +11,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_text(const char *text, size_t size)
 {
-    KEDGE_ASSERT(memchr(text, '\0', size) != NULL);
+    BASE_ASSERT(memchr(text, '\0', size) != NULL);
 }
 
 static void check_pools(const struct agentd_settings *s)
 {
-    KEDGE_ASSERT(s->pools <= AGENTD_POOLS);
+    BASE_ASSERT(s->pools <= AGENTD_POOLS);
     for (uint32_t i = 0; i < s->pools; i++) {
         const struct agentd_pool *p = &s->pool[i];
         check_text(p->name, sizeof p->name);
         struct agentd_pool found = agentd_settings_pool(s, p->name);
-        KEDGE_ASSERT(strcmp(found.name, p->name) == 0 && found.numbers.number == p->numbers.number);
-        KEDGE_ASSERT(p->numbers.grace_ms == RESOURCE_UNSAID ||
-                     p->numbers.grace_ms < UINT64_MAX / 1000000);
-        KEDGE_ASSERT(resource_numbers_check(resource_table(RESOURCE_POOL), &p->numbers) == NULL);
+        BASE_ASSERT(strcmp(found.name, p->name) == 0 && found.numbers.number == p->numbers.number);
+        BASE_ASSERT(p->numbers.grace_ms == RESOURCE_UNSAID ||
+                    p->numbers.grace_ms < UINT64_MAX / 1000000);
+        BASE_ASSERT(resource_numbers_check(resource_table(RESOURCE_POOL), &p->numbers) == NULL);
         for (uint32_t k = 0; k < i; k++)
-            KEDGE_ASSERT(strcmp(s->pool[k].name, p->name) != 0 &&
-                         (p->numbers.number == RESOURCE_UNSAID ||
-                          s->pool[k].numbers.number != p->numbers.number));
+            BASE_ASSERT(strcmp(s->pool[k].name, p->name) != 0 &&
+                        (p->numbers.number == RESOURCE_UNSAID ||
+                         s->pool[k].numbers.number != p->numbers.number));
     }
 }
 
@@ -38,9 +38,9 @@ static void check_window(const struct agentd_window *w)
     check_text(w->tenant, sizeof w->tenant);
     check_text(w->node, sizeof w->node);
     check_text(w->pool, sizeof w->pool);
-    KEDGE_ASSERT(w->most.bytes != 0 || w->most.ops != 0);
-    KEDGE_ASSERT(w->gids <= AGENTD_WINDOW_GIDS && (w->one || w->gids == 0));
-    KEDGE_ASSERT(w->scope == AGENTD_DESTINATION || !w->one);
+    BASE_ASSERT(w->most.bytes != 0 || w->most.ops != 0);
+    BASE_ASSERT(w->gids <= AGENTD_WINDOW_GIDS && (w->one || w->gids == 0));
+    BASE_ASSERT(w->scope == AGENTD_DESTINATION || !w->one);
 }
 
 static void check_destinations(const struct agentd_settings *s)
@@ -48,48 +48,48 @@ static void check_destinations(const struct agentd_settings *s)
     static struct agentd_destination found[AGENTD_DESTINATIONS];
     uint32_t left;
     uint32_t count = agentd_settings_destinations(s->window, s->windows, "default", found, &left);
-    KEDGE_ASSERT(count <= AGENTD_DESTINATIONS && (left == 0 || count == AGENTD_DESTINATIONS));
+    BASE_ASSERT(count <= AGENTD_DESTINATIONS && (left == 0 || count == AGENTD_DESTINATIONS));
     for (uint32_t i = 0; i < count; i++) {
-        KEDGE_ASSERT(found[i].most.bytes != 0 || found[i].most.ops != 0);
+        BASE_ASSERT(found[i].most.bytes != 0 || found[i].most.ops != 0);
         for (uint32_t k = 0; k < i; k++)
-            KEDGE_ASSERT(memcmp(found[i].gid, found[k].gid, sizeof found[i].gid) != 0);
+            BASE_ASSERT(memcmp(found[i].gid, found[k].gid, sizeof found[i].gid) != 0);
     }
 }
 
 static void check(const struct agentd_settings *s)
 {
-    KEDGE_ASSERT(s->tenants <= AGENTD_TENANTS && s->windows <= AGENTD_WINDOWS);
+    BASE_ASSERT(s->tenants <= AGENTD_TENANTS && s->windows <= AGENTD_WINDOWS);
     for (uint32_t i = 0; i < s->tenants; i++) {
         const struct agentd_tenant_config *t = &s->tenant[i];
         check_text(t->name, sizeof t->name);
         check_text(t->pool, sizeof t->pool);
-        KEDGE_ASSERT(t->name[0] != '\0' && t->uid_ranges <= AGENTD_UID_RANGES);
+        BASE_ASSERT(t->name[0] != '\0' && t->uid_ranges <= AGENTD_UID_RANGES);
         for (uint32_t k = 0; k < t->uid_ranges; k++)
-            KEDGE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);
-        KEDGE_ASSERT(t->tokens <= AGENTD_TOKENS);
-        KEDGE_ASSERT(t->sessions > 0 && t->memory > 0);
+            BASE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);
+        BASE_ASSERT(t->tokens <= AGENTD_TOKENS);
+        BASE_ASSERT(t->sessions > 0 && t->memory > 0);
         (void)agentd_settings_window(s, AGENTD_TENANT, t->name);
     }
     for (uint32_t i = 0; i < s->windows; i++)
         check_window(&s->window[i]);
     check_destinations(s);
-    KEDGE_ASSERT(s->node.cordoned || !s->node.draining);
-    KEDGE_ASSERT(s->node.grace_ms < UINT64_MAX / 1000000);
+    BASE_ASSERT(s->node.cordoned || !s->node.draining);
+    BASE_ASSERT(s->node.grace_ms < UINT64_MAX / 1000000);
     check_text(s->node.reason, sizeof s->node.reason);
     for (const char *c = s->node.reason; *c != '\0'; c++)
-        KEDGE_ASSERT((unsigned char)*c >= ' ');
+        BASE_ASSERT((unsigned char)*c >= ' ');
     check_pools(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct agentd_settings *s = malloc(sizeof *s);
-    struct kedge_errbuf why = {.text = ""};
-    KEDGE_ASSERT(s != NULL);
+    struct base_errbuf why = {.text = ""};
+    BASE_ASSERT(s != NULL);
     if (agentd_settings_decode((const char *)data, size, s, &why) == 0)
         check(s);
     else
-        KEDGE_ASSERT(why.text[0] != '\0');
+        BASE_ASSERT(why.text[0] != '\0');
     free(s);
     return 0;
 }

@@ -18,14 +18,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Arenas of small and of odd sizes, far from each other; nothing is ever read there. */
 static void make_arenas(struct session *s, const uint8_t *data, size_t size)
 {
-    for (s->arenas = 0; s->arenas < KEDGE_SESSION_MAX_ARENAS && size >= BYTES_PER_ARENA;
+    for (s->arenas = 0; s->arenas < LANE_SESSION_MAX_ARENAS && size >= BYTES_PER_ARENA;
          s->arenas++, data += BYTES_PER_ARENA, size -= BYTES_PER_ARENA) {
         uint32_t n = s->arenas;
-        s->arena[n] = (struct kedge_lane_arena){
-            .iova = (n + 1ull) << 44,
-            .bytes = ((uint64_t)data[0] | (uint64_t)data[1] << 8) << (data[2] % 24),
-            .lkey = 100 + n,
-            .rkey = 200 + n};
+        s->arena[n] = (struct lane_arena){.iova = (n + 1ull) << 44,
+                                          .bytes = ((uint64_t)data[0] | (uint64_t)data[1] << 8)
+                                                   << (data[2] % 24),
+                                          .lkey = 100 + n,
+                                          .rkey = 200 + n};
     }
 }
 
@@ -33,55 +33,55 @@ static void make_arenas(struct session *s, const uint8_t *data, size_t size)
 static void is_inside(const struct session *s, uint64_t addr, uint64_t length, uint32_t key,
                       uint32_t first_key)
 {
-    KEDGE_ASSERT(key >= first_key && key - first_key < s->arenas);
-    const struct kedge_lane_arena *a = &s->arena[key - first_key];
+    BASE_ASSERT(key >= first_key && key - first_key < s->arenas);
+    const struct lane_arena *a = &s->arena[key - first_key];
     uint64_t begin = a->iova;
-    KEDGE_ASSERT(addr >= begin && addr - begin <= a->bytes && length <= a->bytes - (addr - begin));
+    BASE_ASSERT(addr >= begin && addr - begin <= a->bytes && length <= a->bytes - (addr - begin));
 }
 
-static void check_request(const struct session *s, const struct kedge_sq_desc *d,
+static void check_request(const struct session *s, const struct schema_sq_desc *d,
                           const uint8_t *extra, const struct wr *w)
 {
     uint64_t total = 0;
-    bool atomic = d->op == KEDGE_OP_CAS || d->op == KEDGE_OP_FAA;
-    KEDGE_ASSERT(w->fab.sg_list == w->sge && w->fab.num_sge >= 0 &&
-                 w->fab.num_sge <= KEDGE_MAX_SGE);
-    KEDGE_ASSERT((w->fab.send_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_INLINE)) == 0);
+    bool atomic = d->op == SCHEMA_OP_CAS || d->op == SCHEMA_OP_FAA;
+    BASE_ASSERT(w->fab.sg_list == w->sge && w->fab.num_sge >= 0 &&
+                w->fab.num_sge <= SCHEMA_MAX_SGE);
+    BASE_ASSERT((w->fab.send_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_INLINE)) == 0);
     for (int i = 0; i < w->fab.num_sge; i++)
         total += w->sge[i].length;
-    KEDGE_ASSERT(total == w->length);
-    if (d->flags & KEDGE_OP_INLINE) {
-        KEDGE_ASSERT(d->op == KEDGE_OP_WRITE && w->length <= KEDGE_MAX_INLINE);
-        KEDGE_ASSERT(w->fab.num_sge == 1 && (w->fab.send_flags & IBV_SEND_INLINE));
-        KEDGE_ASSERT(w->sge[0].addr == (uintptr_t)w->inline_data);
-        KEDGE_ASSERT(memcmp(w->inline_data, extra, w->length) == 0);
+    BASE_ASSERT(total == w->length);
+    if (d->flags & SCHEMA_OP_INLINE) {
+        BASE_ASSERT(d->op == SCHEMA_OP_WRITE && w->length <= SCHEMA_MAX_INLINE);
+        BASE_ASSERT(w->fab.num_sge == 1 && (w->fab.send_flags & IBV_SEND_INLINE));
+        BASE_ASSERT(w->sge[0].addr == (uintptr_t)w->inline_data);
+        BASE_ASSERT(memcmp(w->inline_data, extra, w->length) == 0);
         return;
     }
-    KEDGE_ASSERT((w->fab.send_flags & IBV_SEND_INLINE) == 0);
-    KEDGE_ASSERT(w->fab.num_sge <= (int)s->caps->max_sge || w->fab.num_sge == 1);
-    KEDGE_ASSERT(!atomic || s->caps->atomics);
+    BASE_ASSERT((w->fab.send_flags & IBV_SEND_INLINE) == 0);
+    BASE_ASSERT(w->fab.num_sge <= (int)s->caps->max_sge || w->fab.num_sge == 1);
+    BASE_ASSERT(!atomic || s->caps->atomics);
     for (int i = 0; i < w->fab.num_sge; i++)
         is_inside(s, w->sge[i].addr, w->sge[i].length, w->sge[i].lkey, 100);
     if (atomic)
-        KEDGE_ASSERT(w->fab.num_sge == 1 && total == 8 && d->post.remote_addr % 8 == 0);
+        BASE_ASSERT(w->fab.num_sge == 1 && total == 8 && d->post.remote_addr % 8 == 0);
 }
 
-static void fuzz_post(const struct session *s, const struct kedge_sq_desc *d, const uint8_t *ring)
+static void fuzz_post(const struct session *s, const struct schema_sq_desc *d, const uint8_t *ring)
 {
     uint32_t slots = check_slots(d);
-    KEDGE_ASSERT(slots <= SLOTS && (slots == 0 || slots == d->slots));
+    BASE_ASSERT(slots <= SLOTS && (slots == 0 || slots == d->slots));
     if (slots == 0)
         return;
     /* Of its exact size, so that a sanitizer sees a look at a slot too many. */
-    uint8_t *extra = malloc(slots > 1 ? (slots - 1) * KEDGE_LINE : 1);
+    uint8_t *extra = malloc(slots > 1 ? (slots - 1) * SCHEMA_LINE : 1);
     struct wr *w = calloc(1, sizeof *w);
-    KEDGE_ASSERT(extra != NULL && w != NULL);
-    memcpy(extra, ring + KEDGE_LINE, (slots - 1) * KEDGE_LINE);
+    BASE_ASSERT(extra != NULL && w != NULL);
+    memcpy(extra, ring + SCHEMA_LINE, (slots - 1) * SCHEMA_LINE);
     uint32_t reason = check_post(s, d, extra, w);
-    KEDGE_ASSERT(reason == KEDGE_REASON_NONE || reason == KEDGE_REASON_DESCRIPTOR ||
-                 reason == KEDGE_REASON_LOCAL_RANGE || reason == KEDGE_REASON_ATOMIC ||
-                 reason == KEDGE_REASON_DEVICE || reason == KEDGE_REASON_ATOMICS);
-    if (reason == KEDGE_REASON_NONE)
+    BASE_ASSERT(reason == SCHEMA_REASON_NONE || reason == SCHEMA_REASON_DESCRIPTOR ||
+                reason == SCHEMA_REASON_LOCAL_RANGE || reason == SCHEMA_REASON_ATOMIC ||
+                reason == SCHEMA_REASON_DEVICE || reason == SCHEMA_REASON_ATOMICS);
+    if (reason == SCHEMA_REASON_NONE)
         check_request(s, d, extra, w);
     free(extra);
     free(w);
@@ -95,74 +95,74 @@ static int fill(void *user, void *bytes, size_t n)
 }
 
 /* What the device is asked to register lies in the arena that it names. */
-static void fuzz_fenced(struct session *s, struct kedge_lane *l)
+static void fuzz_fenced(struct session *s, struct lane *l)
 {
-    struct kedge_lane_event e;
-    KEDGE_ASSERT(kedge_lane_event(l, &e) == 1 && e.kind == KEDGE_EVENT_WANT_MR);
-    KEDGE_ASSERT(e.want_mr.arena < s->arenas && e.want_mr.length > 0);
-    const struct kedge_lane_arena *a = &s->arena[e.want_mr.arena];
-    KEDGE_ASSERT(e.want_mr.offset <= a->bytes && e.want_mr.length <= a->bytes - e.want_mr.offset);
-    KEDGE_ASSERT(e.want_mr.access != 0 && (e.want_mr.access & KEDGE_REG_FENCED) == 0);
-    KEDGE_ASSERT(s->quota->mrs == 1);
+    struct lane_event e;
+    BASE_ASSERT(lane_event(l, &e) == 1 && e.kind == LANE_EVENT_WANT_MR);
+    BASE_ASSERT(e.want_mr.arena < s->arenas && e.want_mr.length > 0);
+    const struct lane_arena *a = &s->arena[e.want_mr.arena];
+    BASE_ASSERT(e.want_mr.offset <= a->bytes && e.want_mr.length <= a->bytes - e.want_mr.offset);
+    BASE_ASSERT(e.want_mr.access != 0 && (e.want_mr.access & SCHEMA_REG_FENCED) == 0);
+    BASE_ASSERT(s->quota->mrs == 1);
     fenced_forget(l, s);
-    KEDGE_ASSERT(s->quota->mrs == 0);
+    BASE_ASSERT(s->quota->mrs == 0);
 }
 
 /* A registration: what peers will believe must lie in one arena too. */
-static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
+static void fuzz_region(struct session *s, const struct schema_sq_desc *d)
 {
-    static struct kedge_lane lane;
-    struct kedge_table table;
-    static struct kedge_lane_memory *leases;
+    static struct lane lane;
+    struct schema_table table;
+    static struct lane_memory *leases;
     uint32_t vkey = 0;
     uint8_t secret[16], counter = 0;
-    struct kedge_mr_record found;
-    void *memory = calloc(1, kedge_table_bytes(TABLE_LOG2));
-    KEDGE_ASSERT(memory != NULL);
-    kedge_table_init(&table, KEDGE_TABLE_MRS, memory, TABLE_LOG2, 1, 1);
-    lane.config.mr_lease_ns = KEDGE_NS_PER_S;
+    struct schema_mr_record found;
+    void *memory = calloc(1, schema_table_bytes(TABLE_LOG2));
+    BASE_ASSERT(memory != NULL);
+    schema_table_init(&table, SCHEMA_TABLE_MRS, memory, TABLE_LOG2, 1, 1);
+    lane.config.mr_lease_ns = BASE_NS_PER_S;
     lane.res.mr_table = &table;
     lane.random_fill = fill;
     lane.random_user = &counter;
     if (leases == NULL)
-        leases = kedge_lane_memory_new(1, 1, 1, MAX_MRS);
-    KEDGE_ASSERT(leases != NULL);
+        leases = lane_memory_new(1, 1, 1, MAX_MRS);
+    BASE_ASSERT(leases != NULL);
     memset(leases->regions, 0, MAX_MRS * sizeof leases->regions[0]);
     s->regions = leases->regions;
     s->memory = leases;
     s->max_regions = MAX_MRS;
     if (lane.events == NULL)
-        KEDGE_ASSERT(kedge_spsc_new(2, sizeof(struct kedge_lane_event), &lane.events) == 0);
+        BASE_ASSERT(base_spsc_new(2, sizeof(struct lane_event), &lane.events) == 0);
     int status = region_add(&lane, s, d, &vkey, secret);
     if (status == -EINPROGRESS) {
         fuzz_fenced(s, &lane);
     } else if (status == 0) {
         const uint8_t *window =
-            table.slots + (size_t)kedge_mr_home(&table.desc, vkey) * KEDGE_RECORD_BYTES;
-        KEDGE_ASSERT(vkey != 0 && kedge_mr_find(&table.desc, window, vkey, &found) == 0);
-        KEDGE_ASSERT(found.length > 0 && found.vaddr + found.length > found.vaddr);
+            table.slots + (size_t)schema_mr_home(&table.desc, vkey) * SCHEMA_RECORD_BYTES;
+        BASE_ASSERT(vkey != 0 && schema_mr_find(&table.desc, window, vkey, &found) == 0);
+        BASE_ASSERT(found.length > 0 && found.vaddr + found.length > found.vaddr);
         is_inside(s, found.raddr, found.length, found.rkey, 200);
         struct region *region = &s->regions[0];
-        KEDGE_ASSERT(region->vkey == vkey && region->rkey == found.rkey);
+        BASE_ASSERT(region->vkey == vkey && region->rkey == found.rkey);
         region_remove(&lane, s, region, 0);
         region_free(s, region);
         s->memory->withdrawals[0] = (struct withdrawal){.left = 0};
     }
-    KEDGE_ASSERT(table.live == 0 && s->regions_used == 0);
+    BASE_ASSERT(table.live == 0 && s->regions_used == 0);
     free(memory);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t ring[SLOTS * KEDGE_LINE] = {0};
-    struct kedge_sq_desc d;
+    uint8_t ring[SLOTS * SCHEMA_LINE] = {0};
+    struct schema_sq_desc d;
     static struct session session;
     size_t head = size < sizeof ring ? size : sizeof ring;
-    struct kedge_lane_quota quota = {.max_vqps = UINT32_MAX, .max_mrs = UINT32_MAX};
+    struct lane_quota quota = {.max_vqps = UINT32_MAX, .max_mrs = UINT32_MAX};
     if (size == 0)
         return 0;
-    const struct kedge_fab_caps caps = {
-        .max_sge = 1 + data[0] % KEDGE_MAX_SGE, .max_inline = data[0], .atomics = data[0] < 128};
+    const struct fab_caps caps = {
+        .max_sge = 1 + data[0] % SCHEMA_MAX_SGE, .max_inline = data[0], .atomics = data[0] < 128};
     session = (struct session){.tenant = 1, .quota = &quota, .caps = &caps};
     memcpy(ring, data, head);
     memcpy(&d, ring, sizeof d);

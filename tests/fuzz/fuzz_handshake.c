@@ -15,13 +15,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { STEP = 8, MAX_STEPS = 64, INITIATORS = 2, RESPONDERS = 3, WANTED = 4, TAGS = 256 };
 
 struct bed {
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_cq *cq;
-    struct kedge_connector *c;
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_cq *cq;
+    struct connector *c;
     uint64_t now_ns, random;
     uint32_t wanted;
-    struct kedge_fab_qp *qp[WANTED * MAX_STEPS]; /* connections that the "lane" has */
+    struct fab_qp *qp[WANTED * MAX_STEPS]; /* connections that the "lane" has */
     uint32_t qps;
 };
 
@@ -35,10 +35,10 @@ static int fill(void *user, void *bytes, size_t n)
     return 0;
 }
 
-static void *call(struct bed *b, struct kedge_fab_ctl ctl)
+static void *call(struct bed *b, struct fab_ctl ctl)
 {
-    int status = kedge_fab_call(b->fab, &ctl);
-    KEDGE_ASSERT(status == 0);
+    int status = fab_call(b->fab, &ctl);
+    BASE_ASSERT(status == 0);
     return ctl.pd.x;
 }
 
@@ -54,64 +54,63 @@ static void remove_dir(void)
 
 static void bed_open(struct bed *b)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     if (dir[0] == '\0') {
         snprintf(dir, sizeof dir, "/dev/shm/kedge-fuzz-XXXXXX");
-        KEDGE_ASSERT(mkdtemp(dir) != NULL);
+        BASE_ASSERT(mkdtemp(dir) != NULL);
         atexit(remove_dir);
     }
-    struct kedge_fab_open_attr attr = {.device = dir, .gid = {0xfd, [15] = 1}};
+    struct fab_open_attr attr = {.device = dir, .gid = {0xfd, [15] = 1}};
     *b = (struct bed){.now_ns = 1000000000, .random = 1};
-    int status = kedge_fab_soft.open(&attr, &b->fab, &err);
-    KEDGE_ASSERT(status == 0);
-    b->pd = call(b, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD});
-    b->cq = call(b, (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 64}});
-    struct kedge_connector_config config = {.pool = 1,
-                                            .incarnation = 100,
-                                            .initiators = INITIATORS,
-                                            .responders = RESPONDERS,
-                                            .ahead = 2,
-                                            .wanted = WANTED,
-                                            .handshakes = 2,
-                                            .sq_depth = 4,
-                                            .sge = 1,
-                                            .timeout = 8,
-                                            .retry_cnt = 7,
-                                            .retry_ns = 5000000,
-                                            .silence_ns = 100000000,
-                                            .idle_ns = 200000000};
-    struct kedge_connector_resources r = {
-        .fab = b->fab, .pd = b->pd, .system_pd = b->pd, .cq = b->cq};
-    status = kedge_connector_new(&config, &r, fill, b, &b->c, &err);
-    KEDGE_ASSERT(status == 0);
+    int status = fab_soft.open(&attr, &b->fab, &err);
+    BASE_ASSERT(status == 0);
+    b->pd = call(b, (struct fab_ctl){.kind = FAB_ALLOC_PD});
+    b->cq = call(b, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 64}});
+    struct connector_config config = {.pool = 1,
+                                      .incarnation = 100,
+                                      .initiators = INITIATORS,
+                                      .responders = RESPONDERS,
+                                      .ahead = 2,
+                                      .wanted = WANTED,
+                                      .handshakes = 2,
+                                      .sq_depth = 4,
+                                      .sge = 1,
+                                      .timeout = 8,
+                                      .retry_cnt = 7,
+                                      .retry_ns = 5000000,
+                                      .silence_ns = 100000000,
+                                      .idle_ns = 200000000};
+    struct connector_resources r = {.fab = b->fab, .pd = b->pd, .system_pd = b->pd, .cq = b->cq};
+    status = connector_new(&config, &r, fill, b, &b->c, &err);
+    BASE_ASSERT(status == 0);
 }
 
 static void bed_close(struct bed *b)
 {
-    kedge_connector_free(b->c);
-    call(b, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = b->cq}});
-    call(b, (struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd = {.x = b->pd}});
-    int status = kedge_fab_close(b->fab);
-    KEDGE_ASSERT(status == 0); /* nothing was left behind */
+    connector_free(b->c);
+    call(b, (struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq = {.x = b->cq}});
+    call(b, (struct fab_ctl){.kind = FAB_FREE_PD, .pd = {.x = b->pd}});
+    int status = fab_close(b->fab);
+    BASE_ASSERT(status == 0); /* nothing was left behind */
 }
 
 static void check(const struct bed *b)
 {
-    struct kedge_connector_stats s;
-    kedge_connector_stats(b->c, &s);
-    KEDGE_ASSERT(s.outgoing == b->qps && s.outgoing <= INITIATORS);
-    KEDGE_ASSERT(s.incoming <= RESPONDERS && s.initiators <= INITIATORS);
-    KEDGE_ASSERT(s.responders <= RESPONDERS && s.responders_ready <= s.responders);
+    struct connector_stats s;
+    connector_stats(b->c, &s);
+    BASE_ASSERT(s.outgoing == b->qps && s.outgoing <= INITIATORS);
+    BASE_ASSERT(s.incoming <= RESPONDERS && s.initiators <= INITIATORS);
+    BASE_ASSERT(s.responders <= RESPONDERS && s.responders_ready <= s.responders);
 }
 
 static void step(struct bed *b, uint64_t ms)
 {
-    struct kedge_connector_event e;
+    struct connector_event e;
     b->now_ns += ms * 1000000;
-    (void)kedge_fab_run(b->fab);
-    (void)kedge_connector_step(b->c, b->now_ns);
-    while (kedge_connector_event(b->c, &e)) {
-        KEDGE_ASSERT(e.tag < TAGS && (e.qp == NULL) == (e.status != 0));
+    (void)fab_run(b->fab);
+    (void)connector_step(b->c, b->now_ns);
+    while (connector_event(b->c, &e)) {
+        BASE_ASSERT(e.tag < TAGS && (e.qp == NULL) == (e.status != 0));
         b->wanted--;
         if (e.qp != NULL)
             b->qp[b->qps++] = e.qp;
@@ -139,47 +138,47 @@ static uint64_t nonce_of(const struct bed *b, uint8_t choice)
 /* Eight bytes are a message; it goes through the same door as one from the wire. */
 static void say(struct bed *b, const uint8_t d[STEP])
 {
-    struct kedge_handshake h = {.magic = KEDGE_HANDSHAKE_MAGIC,
-                                .version = KEDGE_HANDSHAKE_VERSION,
-                                .kind = d[0] & 15,
-                                .reason = d[0] >> 4,
-                                .from_incarnation = 98u + d[2] % 5,
-                                .to_incarnation = d[2] & 128 ? 99 : 100,
-                                .nonce = nonce_of(b, d[3]),
-                                .pool = d[4] & 128 ? 2 : 1,
-                                .mtu = d[4] & 7,
-                                .rd_atomic = d[5],
-                                .qpn = d[6] * 77u,
-                                .psn = d[7] * 77777u,
-                                .ud_qpn = d[6] & 128 ? kedge_connector_ud_qpn(b->c) : 1u + d[6],
-                                .ud_qkey = kedge_connector_ud_qkey(b->c)};
-    struct kedge_handshake checked;
+    struct schema_handshake h = {.magic = SCHEMA_HANDSHAKE_MAGIC,
+                                 .version = SCHEMA_HANDSHAKE_VERSION,
+                                 .kind = d[0] & 15,
+                                 .reason = d[0] >> 4,
+                                 .from_incarnation = 98u + d[2] % 5,
+                                 .to_incarnation = d[2] & 128 ? 99 : 100,
+                                 .nonce = nonce_of(b, d[3]),
+                                 .pool = d[4] & 128 ? 2 : 1,
+                                 .mtu = d[4] & 7,
+                                 .rd_atomic = d[5],
+                                 .qpn = d[6] * 77u,
+                                 .psn = d[7] * 77777u,
+                                 .ud_qpn = d[6] & 128 ? connector_ud_qpn(b->c) : 1u + d[6],
+                                 .ud_qkey = connector_ud_qkey(b->c)};
+    struct schema_handshake checked;
     gid_of(b, d[1], h.from_gid);
     gid_of(b, d[1] & 128 ? 3 : 0, h.to_gid);
-    if (kedge_handshake_read(&h, sizeof h, &checked) == 0)
+    if (schema_handshake_read(&h, sizeof h, &checked) == 0)
         connector_message(b->c, &checked);
 }
 
 static void act(struct bed *b, const uint8_t d[STEP])
 {
-    struct kedge_connector_peer peer = {.incarnation = d[2] & 1 ? 100 : 99,
-                                        .ud_qpn = kedge_connector_ud_qpn(b->c),
-                                        .ud_qkey = kedge_connector_ud_qkey(b->c)};
+    struct connector_peer peer = {.incarnation = d[2] & 1 ? 100 : 99,
+                                  .ud_qpn = connector_ud_qpn(b->c),
+                                  .ud_qkey = connector_ud_qkey(b->c)};
     gid_of(b, d[1], peer.gid);
     if ((d[0] & 3) == 0 && b->wanted < WANTED) {
         b->wanted++;
-        kedge_connector_connect(b->c, &peer, d[3]);
+        connector_connect(b->c, &peer, d[3]);
     } else if ((d[0] & 3) == 1 && b->qps > 0) {
-        kedge_connector_drop(b->c, b->qp[--b->qps], b->now_ns);
+        connector_drop(b->c, b->qp[--b->qps], b->now_ns);
     }
     step(b, d[4]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct kedge_handshake h;
+    struct schema_handshake h;
     struct bed b;
-    (void)kedge_handshake_read(data, size, &h);
+    (void)schema_handshake_read(data, size, &h);
     bed_open(&b);
     for (uint32_t i = 0; i < MAX_STEPS && size >= STEP; i++, data += STEP, size -= STEP) {
         if (data[0] & 8 && data[0] & 4)

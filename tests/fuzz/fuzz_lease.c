@@ -17,15 +17,15 @@ static void fuzz_ids(const char *text)
     char out[AGENTD_ID_BYTES], place[AGENTD_CURSOR_BYTES];
     uint32_t number = 0;
     if (agentd_id_parse(text, &id, NULL)) {
-        KEDGE_ASSERT(agentd_id_parse(agentd_worker_id_format(&id, out), &again, NULL));
-        KEDGE_ASSERT(again.session == id.session && again.serial == id.serial);
-        KEDGE_ASSERT(!agentd_id_parse(text, &id, &number));
+        BASE_ASSERT(agentd_id_parse(agentd_worker_id_format(&id, out), &again, NULL));
+        BASE_ASSERT(again.session == id.session && again.serial == id.serial);
+        BASE_ASSERT(!agentd_id_parse(text, &id, &number));
     } else if (agentd_id_parse(text, &id, &number)) {
-        KEDGE_ASSERT(number != 0);
+        BASE_ASSERT(number != 0);
     }
     if (agentd_cursor_parse(text, &cursor)) {
-        KEDGE_ASSERT(agentd_cursor_parse(agentd_cursor_format(&cursor, place), &same));
-        KEDGE_ASSERT(same.session == cursor.session && same.place == cursor.place);
+        BASE_ASSERT(agentd_cursor_parse(agentd_cursor_format(&cursor, place), &same));
+        BASE_ASSERT(same.session == cursor.session && same.place == cursor.place);
     }
 }
 
@@ -33,12 +33,12 @@ static void check_page(const struct ctl_agent_item_kind *kind,
                        const struct ctl_agent_item_page *page)
 {
     for (size_t n = 0; n < page->count; n++) {
-        KEDGE_ASSERT(page->item[n].json != NULL);
+        BASE_ASSERT(page->item[n].json != NULL);
         for (size_t i = 0; i < kind->columns; i++) {
             const char *cell = page->item[n].cell[i];
-            KEDGE_ASSERT(memchr(cell, '\0', CTL_CELL_BYTES) != NULL);
+            BASE_ASSERT(memchr(cell, '\0', CTL_CELL_BYTES) != NULL);
             for (const char *c = cell; *c != '\0'; c++) /* nothing that a terminal would obey */
-                KEDGE_ASSERT((unsigned char)*c >= ' ' && *c != 127);
+                BASE_ASSERT((unsigned char)*c >= ' ' && *c != 127);
         }
     }
 }
@@ -46,7 +46,7 @@ static void check_page(const struct ctl_agent_item_kind *kind,
 static void fuzz_answers(const char *name, const char *text, size_t size)
 {
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(name);
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     struct ctl_agent_item_page page;
     struct ctl_agent_item one;
     struct ctl_revoked r;
@@ -65,7 +65,7 @@ static void fuzz_answers(const char *name, const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
-    KEDGE_ASSERT(text != NULL);
+    BASE_ASSERT(text != NULL);
     memcpy(text, data, size);
     text[size] = '\0';
     fuzz_ids(text);

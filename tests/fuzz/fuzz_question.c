@@ -10,20 +10,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_text(const char *text, size_t size)
 {
-    KEDGE_ASSERT(memchr(text, '\0', size) != NULL);
+    BASE_ASSERT(memchr(text, '\0', size) != NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct agentd_question q;
-    struct kedge_errbuf why = {.text = ""};
+    struct base_errbuf why = {.text = ""};
     const char *line = (const char *)data;
     (void)agentd_is_question(line, size);
     const int status = agentd_question_decode(line, size, &q, &why);
-    KEDGE_ASSERT(status == 0 || why.text[0] != '\0');
-    KEDGE_ASSERT(status != 0 || q.id[0] != '\0');
+    BASE_ASSERT(status == 0 || why.text[0] != '\0');
+    BASE_ASSERT(status != 0 || q.id[0] != '\0');
     check_text(q.id, sizeof q.id);
-    KEDGE_ASSERT(q.id[strspn(q.id, "0123456789abcdef")] == '\0');
+    BASE_ASSERT(q.id[strspn(q.id, "0123456789abcdef")] == '\0');
     check_text(q.item, sizeof q.item);
     check_text(q.worker, sizeof q.worker);
     check_text(q.cursor, sizeof q.cursor);

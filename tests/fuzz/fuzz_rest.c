@@ -18,36 +18,36 @@ static int answered;             /* later */
 static struct meta_watch *agent; /* the stream of n1's, that is asked */
 
 static void on_answer(void *token, const struct meta_service_answer *answer,
-                      const struct kedge_text *body)
+                      const struct base_text *body)
 {
-    KEDGE_ASSERT(token == &s && answer->status >= 200 && body->error == 0);
+    BASE_ASSERT(token == &s && answer->status >= 200 && body->error == 0);
     answered++;
 }
 
 static void on_wake(void *token)
 {
-    KEDGE_ASSERT(token != NULL);
+    BASE_ASSERT(token != NULL);
 }
 
 static void begin(void)
 {
-    const struct meta_directory_limits limits = {16, 16, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
-    size_t bytes = kedge_table_bytes(kedge_table_log2_slots(16));
+    const struct meta_directory_limits limits = {16, 16, BASE_NS_PER_S, BASE_NS_PER_S};
+    size_t bytes = schema_table_bytes(schema_table_log2_slots(16));
     void *memory = aligned_alloc(64, bytes);
-    KEDGE_ASSERT(memory != NULL);
+    BASE_ASSERT(memory != NULL);
     memset(memory, 0, bytes);
-    kedge_log_init("fuzz", KEDGE_LOG_ERROR);
+    base_log_init("fuzz", BASE_LOG_ERROR);
     s.directory = meta_directory_new(&limits, memory, 1, 2);
     s.resources = meta_resources_new(16);
     s.store = meta_store_memory(NULL);
-    s.node_lease_ns = KEDGE_NS_PER_S;
+    s.node_lease_ns = BASE_NS_PER_S;
     s.endpoint.dct_number = 1;
     s.max_watches = 2;
     s.wake = on_wake;
     s.answer = on_answer;
     s.liveness = meta_liveness_new(16, 2);
-    KEDGE_ASSERT(s.directory != NULL && s.resources != NULL && s.store != NULL &&
-                 s.liveness != NULL);
+    BASE_ASSERT(s.directory != NULL && s.resources != NULL && s.store != NULL &&
+                s.liveness != NULL);
 }
 
 /* The next line as a string; NULL if it is "-" or there is none. */
@@ -67,10 +67,10 @@ static const char *take_line(const uint8_t **data, size_t *size, char out[LINE_B
 static void wait_for_answer(void)
 {
     const int before = answered;
-    KEDGE_ASSERT(s.queries.count == 1);
+    BASE_ASSERT(s.queries.count == 1);
     for (int i = 0; i < 40 && answered == before; i++)
-        meta_service_advance(&s, (uint64_t)i * 40 * KEDGE_NS_PER_S);
-    KEDGE_ASSERT(answered == before + 1 && s.queries.count == 0);
+        meta_service_advance(&s, (uint64_t)i * 40 * BASE_NS_PER_S);
+    BASE_ASSERT(answered == before + 1 && s.queries.count == 0);
 }
 
 static void drain(struct meta_watch *watch)
@@ -80,7 +80,7 @@ static void drain(struct meta_watch *watch)
     bool whole = true; /* a document comes in two pieces */
     for (int i = 0; i < 4 && meta_watch_next(watch, 0, &bytes, &length) == 0 && length > 0; i++)
         whole = bytes[length - 1] == '\n';
-    KEDGE_ASSERT(whole);
+    BASE_ASSERT(whole);
     if (agent == NULL && meta_watch_of_agent(&s, "n1") == watch)
         agent = watch; /* stays */
     else
@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char line[LINES][LINE_BYTES];
     const char *text[LINES];
     struct meta_service_answer answer;
-    struct kedge_text body;
+    struct base_text body;
     if (s.directory == NULL)
         begin();
     for (int i = 0; i < LINES; i++)
@@ -111,21 +111,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < META_PARAMETERS; i++)
         request.parameter[i] = text[5 + i];
     uint64_t revision = meta_resources_revision(s.resources);
-    kedge_text_init(&body, 4 << 20);
+    base_text_init(&body, 4 << 20);
     meta_service_handle(&s, &request, 1, &body, &answer);
     if (answer.status == META_SERVICE_LATER) {
         wait_for_answer();
-        kedge_text_fini(&body);
+        base_text_fini(&body);
         return 0;
     }
-    KEDGE_ASSERT(answer.status >= 200 && answer.status < 600 && body.error == 0);
+    BASE_ASSERT(answer.status >= 200 && answer.status < 600 && body.error == 0);
     if (answer.status >= 400) {
-        KEDGE_ASSERT(strcmp(answer.content_type, "application/problem+json") == 0);
-        KEDGE_ASSERT(answer.watch == NULL && meta_resources_revision(s.resources) == revision);
+        BASE_ASSERT(strcmp(answer.content_type, "application/problem+json") == 0);
+        BASE_ASSERT(answer.watch == NULL && meta_resources_revision(s.resources) == revision);
     }
-    KEDGE_ASSERT(meta_resources_revision(s.resources) - revision <= 1);
+    BASE_ASSERT(meta_resources_revision(s.resources) - revision <= 1);
     if (answer.watch != NULL)
         drain(answer.watch);
-    kedge_text_fini(&body);
+    base_text_fini(&body);
     return 0;
 }

@@ -12,62 +12,62 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_tenant(const struct meta_tenant *t)
 {
-    KEDGE_ASSERT(t->uid_count <= META_TENANT_UIDS);
+    BASE_ASSERT(t->uid_count <= META_TENANT_UIDS);
     for (uint32_t i = 0; i < t->uid_count; i++)
-        KEDGE_ASSERT(t->uids[i].first <= t->uids[i].last && t->uids[i].last < UINT32_MAX);
-    KEDGE_ASSERT(resource_numbers_check(resource_table(RESOURCE_TENANT), &t->numbers) == NULL);
+        BASE_ASSERT(t->uids[i].first <= t->uids[i].last && t->uids[i].last < UINT32_MAX);
+    BASE_ASSERT(resource_numbers_check(resource_table(RESOURCE_TENANT), &t->numbers) == NULL);
 }
 
 static void check_window(const struct meta_window *w)
 {
     const bool node = w->node[0] != '\0', gid = meta_window_has_gid(w);
-    KEDGE_ASSERT((w->scope == META_WINDOW_TENANT) == (w->tenant[0] != '\0'));
-    KEDGE_ASSERT(w->scope == META_WINDOW_DESTINATION || (!node && !gid));
-    KEDGE_ASSERT(!(node && gid) && (node || gid || w->pool[0] == '\0'));
-    KEDGE_ASSERT(w->numbers.bytes <= RESOURCE_NUMBER_MAX && w->numbers.ops <= RESOURCE_NUMBER_MAX);
+    BASE_ASSERT((w->scope == META_WINDOW_TENANT) == (w->tenant[0] != '\0'));
+    BASE_ASSERT(w->scope == META_WINDOW_DESTINATION || (!node && !gid));
+    BASE_ASSERT(!(node && gid) && (node || gid || w->pool[0] == '\0'));
+    BASE_ASSERT(w->numbers.bytes <= RESOURCE_NUMBER_MAX && w->numbers.ops <= RESOURCE_NUMBER_MAX);
 }
 
 static void check_token(const struct meta_token *t)
 {
-    KEDGE_ASSERT(t->gid_count <= META_TOKEN_GIDS);
-    KEDGE_ASSERT((t->scope == META_SCOPE_AGENT) == (t->node[0] != '\0'));
-    KEDGE_ASSERT((t->scope == META_SCOPE_AGENT) == (t->gid_count > 0));
-    KEDGE_ASSERT((t->scope == META_SCOPE_WORKER) == (t->tenant[0] != '\0'));
+    BASE_ASSERT(t->gid_count <= META_TOKEN_GIDS);
+    BASE_ASSERT((t->scope == META_SCOPE_AGENT) == (t->node[0] != '\0'));
+    BASE_ASSERT((t->scope == META_SCOPE_AGENT) == (t->gid_count > 0));
+    BASE_ASSERT((t->scope == META_SCOPE_WORKER) == (t->tenant[0] != '\0'));
 }
 
 static void check_labels(const struct meta_labels *l)
 {
     struct meta_label one, before = {.key = ""};
     int count = 0;
-    KEDGE_ASSERT(memchr(l->text, '\0', sizeof l->text) != NULL);
+    BASE_ASSERT(memchr(l->text, '\0', sizeof l->text) != NULL);
     for (const char *at = l->text; meta_labels_next(at, &one); at = one.next, count++) {
-        KEDGE_ASSERT(meta_label_is_key(one.key) && meta_label_is_value(one.value));
-        KEDGE_ASSERT(strcmp(before.key, one.key) < 0);
+        BASE_ASSERT(meta_label_is_key(one.key) && meta_label_is_value(one.value));
+        BASE_ASSERT(strcmp(before.key, one.key) < 0);
         before = one;
     }
-    KEDGE_ASSERT(count <= META_LABELS_MAX && meta_labels_match(l, l));
+    BASE_ASSERT(count <= META_LABELS_MAX && meta_labels_match(l, l));
 }
 
 static void check_node(const struct meta_node_spec *n)
 {
     check_labels(&n->labels);
-    KEDGE_ASSERT(n->cordoned || (!n->draining && n->reason[0] == '\0'));
-    KEDGE_ASSERT(n->draining || n->grace_ms == 0);
+    BASE_ASSERT(n->cordoned || (!n->draining && n->reason[0] == '\0'));
+    BASE_ASSERT(n->draining || n->grace_ms == 0);
     for (const char *c = n->reason; *c != '\0'; c++)
-        KEDGE_ASSERT((unsigned char)*c >= ' ');
+        BASE_ASSERT((unsigned char)*c >= ' ');
 }
 
 static void check_pool(const struct meta_pool *p)
 {
     check_labels(&p->nodes);
-    KEDGE_ASSERT(p->numbers.dcis == RESOURCE_UNSAID ||
-                 (p->numbers.dcis >= 2 && p->numbers.dcis <= 32));
-    KEDGE_ASSERT(resource_numbers_check(resource_table(RESOURCE_POOL), &p->numbers) == NULL);
-    KEDGE_ASSERT(p->tenant_count <= META_POOL_TENANTS);
+    BASE_ASSERT(p->numbers.dcis == RESOURCE_UNSAID ||
+                (p->numbers.dcis >= 2 && p->numbers.dcis <= 32));
+    BASE_ASSERT(resource_numbers_check(resource_table(RESOURCE_POOL), &p->numbers) == NULL);
+    BASE_ASSERT(p->tenant_count <= META_POOL_TENANTS);
     for (uint32_t i = 0; i < p->tenant_count; i++) {
-        KEDGE_ASSERT(meta_resource_is_name(p->tenants[i], META_TENANT_NAME_MAX));
+        BASE_ASSERT(meta_resource_is_name(p->tenants[i], META_TENANT_NAME_MAX));
         for (uint32_t k = 0; k < i; k++)
-            KEDGE_ASSERT(strcmp(p->tenants[i], p->tenants[k]) != 0);
+            BASE_ASSERT(strcmp(p->tenants[i], p->tenants[k]) != 0);
     }
 }
 
@@ -90,10 +90,10 @@ static void check_kind(const struct meta_resource *s)
         check_pool(&s->pool);
         return;
     case META_LEASE:
-        KEDGE_ASSERT(meta_proxy_is_id(s->revocation.id));
+        BASE_ASSERT(meta_proxy_is_id(s->revocation.id));
         return;
     case META_RESTORE:
-        KEDGE_ASSERT(s->restore.revision <= RESOURCE_NUMBER_MAX);
+        BASE_ASSERT(s->restore.revision <= RESOURCE_NUMBER_MAX);
         return;
     case META_TRAIL_KINDS:
         return;
@@ -107,31 +107,31 @@ static void check_report(const uint8_t *data, size_t size)
     struct meta_violation fault = {.field = ""};
     uint32_t incarnation;
     if (meta_json_report(data, size, &incarnation, &r, &fault) == 0)
-        KEDGE_ASSERT(r.reported && memchr(r.why, '\0', sizeof r.why) != NULL);
+        BASE_ASSERT(r.reported && memchr(r.why, '\0', sizeof r.why) != NULL);
     else
-        KEDGE_ASSERT(fault.detail[0] != '\0');
+        BASE_ASSERT(fault.detail[0] != '\0');
 }
 
 static void check(enum meta_resource_kind kind, const uint8_t *data, size_t size)
 {
     struct meta_resource setting, again;
     struct meta_violation fault = {.field = ""};
-    struct kedge_text first, second;
+    struct base_text first, second;
     if (meta_json_resource(kind, "x", data, size, &setting, &fault) != 0) {
-        KEDGE_ASSERT(fault.detail[0] != '\0');
-        KEDGE_ASSERT(memchr(fault.field, '\0', sizeof fault.field) != NULL);
+        BASE_ASSERT(fault.detail[0] != '\0');
+        BASE_ASSERT(memchr(fault.field, '\0', sizeof fault.field) != NULL);
         return;
     }
-    KEDGE_ASSERT(setting.kind == kind && strcmp(setting.name, "x") == 0);
+    BASE_ASSERT(setting.kind == kind && strcmp(setting.name, "x") == 0);
     check_kind(&setting);
-    kedge_text_init(&first, 1 << 16);
-    kedge_text_init(&second, 1 << 16);
+    base_text_init(&first, 1 << 16);
+    base_text_init(&second, 1 << 16);
     meta_json_write_body(&first, &setting);
-    KEDGE_ASSERT(meta_json_resource(kind, "x", first.data, first.length, &again, &fault) == 0);
+    BASE_ASSERT(meta_json_resource(kind, "x", first.data, first.length, &again, &fault) == 0);
     meta_json_write_body(&second, &again);
-    KEDGE_ASSERT(strcmp(kedge_text_str(&first), kedge_text_str(&second)) == 0);
-    kedge_text_fini(&first);
-    kedge_text_fini(&second);
+    BASE_ASSERT(strcmp(base_text_str(&first), base_text_str(&second)) == 0);
+    base_text_fini(&first);
+    base_text_fini(&second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -13,9 +13,9 @@ static void register_all(struct raw *r, uint32_t vkey[REGIONS])
 {
     for (uint32_t i = 0; i < REGIONS; i++) {
         uint64_t value[2];
-        struct kedge_sq_desc d = {
-            .op = KEDGE_OP_REG_MR,
-            .reg_mr = {.offset = i * REGION, .length = REGION, .access = KEDGE_RECORD_READ}};
+        struct schema_sq_desc d = {
+            .op = SCHEMA_OP_REG_MR,
+            .reg_mr = {.offset = i * REGION, .length = REGION, .access = SCHEMA_RECORD_READ}};
         if (raw_ask(r, &d, value) != 0) /* a session may have fewer */
             return;
         vkey[i] = (uint32_t)value[0];
@@ -23,12 +23,12 @@ static void register_all(struct raw *r, uint32_t vkey[REGIONS])
 }
 
 /* What it asks for next: of nodes that do not exist, tokens that nobody gave, its own regions. */
-static struct kedge_sq_desc next_of(struct hostile *h, uint8_t op, const uint32_t vkey[REGIONS])
+static struct schema_sq_desc next_of(struct hostile *h, uint8_t op, const uint32_t vkey[REGIONS])
 {
-    struct kedge_sq_desc d = {.op = op, .slots = 1};
-    if (op == KEDGE_OP_CONNECT) {
+    struct schema_sq_desc d = {.op = op, .slots = 1};
+    if (op == SCHEMA_OP_CONNECT) {
         hostile_fill(h, d.connect.gid, sizeof d.connect.gid);
-    } else if (op == KEDGE_OP_IMPORT) {
+    } else if (op == SCHEMA_OP_IMPORT) {
         d.import.vkey = (uint32_t)hostile_random(h);
         hostile_fill(h, d.import.secret, sizeof d.import.secret);
     } else {
@@ -40,8 +40,8 @@ static struct kedge_sq_desc next_of(struct hostile *h, uint8_t op, const uint32_
 static void fill_ring(struct hostile *h, struct raw *r, uint8_t op, const uint32_t vkey[REGIONS])
 {
     while (r->tail - atomic_load(&r->ro->sq_head) < r->ro->sq_slots) {
-        struct kedge_sq_desc d = next_of(h, op, vkey);
-        if (op == KEDGE_OP_CONNECT)
+        struct schema_sq_desc d = next_of(h, op, vkey);
+        if (op == SCHEMA_OP_CONNECT)
             d.connect.pool = r->ro->pool;
         d.connect.tag = ++r->tag; /* in the same place for all of them */
         raw_put(r, &d, NULL, 0);
@@ -55,7 +55,7 @@ static void ask_on(struct hostile *h, uint8_t op)
     static uint32_t vkey[SESSIONS][REGIONS];
     for (int i = 0; i < SESSIONS; i++) {
         raw_open(h, &r[i]);
-        if (op == KEDGE_OP_MR_STATUS)
+        if (op == SCHEMA_OP_MR_STATUS)
             register_all(&r[i], vkey[i]);
     }
     while (!hostile_over(h))
@@ -70,15 +70,15 @@ static void ask_on(struct hostile *h, uint8_t op)
 
 void attack_connects(struct hostile *h)
 {
-    ask_on(h, KEDGE_OP_CONNECT);
+    ask_on(h, SCHEMA_OP_CONNECT);
 }
 
 void attack_imports(struct hostile *h)
 {
-    ask_on(h, KEDGE_OP_IMPORT);
+    ask_on(h, SCHEMA_OP_IMPORT);
 }
 
 void attack_statuses(struct hostile *h)
 {
-    ask_on(h, KEDGE_OP_MR_STATUS);
+    ask_on(h, SCHEMA_OP_MR_STATUS);
 }

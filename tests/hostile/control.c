@@ -16,16 +16,16 @@ enum { CUT_OFF_MS = 20000, CONNECTIONS = 3000 };
 static void count_answers(struct hostile *h, int socket)
 {
     union {
-        struct kedge_control_header h;
-        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        struct schema_control_header h;
+        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
     } got;
-    int fds[KEDGE_CONTROL_MAX_FDS];
+    int fds[SCHEMA_CONTROL_MAX_FDS];
     size_t bytes;
     unsigned count = 0;
     (void)fcntl(socket, F_SETFL, O_NONBLOCK);
-    while (kedge_fds_recv(socket, &got, sizeof got, &bytes, fds, KEDGE_CONTROL_MAX_FDS, &count) ==
+    while (base_fds_recv(socket, &got, sizeof got, &bytes, fds, SCHEMA_CONTROL_MAX_FDS, &count) ==
            0) {
-        h->errors += got.h.type == KEDGE_CONTROL_ERROR;
+        h->errors += got.h.type == SCHEMA_CONTROL_ERROR;
         for (unsigned i = 0; i < count; i++)
             close(fds[i]);
         count = 0;
@@ -40,13 +40,13 @@ void attack_flood(struct hostile *h)
         raw_open(h, &r);
         (void)fcntl(r.socket, F_SETFL, O_NONBLOCK);
         for (int i = 0; i < 100000 && !raw_ended(&r); i++) {
-            struct kedge_control_resolve name = {.name = "nobody"};
-            struct kedge_control_arena arena = {.bytes =
-                                                    hostile_random(h) >> hostile_random(h) % 64};
+            struct schema_control_resolve name = {.name = "nobody"};
+            struct schema_control_arena arena = {.bytes =
+                                                     hostile_random(h) >> hostile_random(h) % 64};
             int status =
                 i % 2 == 0
-                    ? raw_send(r.socket, &name, KEDGE_CONTROL_RESOLVE, sizeof name, (uint32_t)i)
-                    : raw_send(r.socket, &arena, KEDGE_CONTROL_ARENA, sizeof arena, (uint32_t)i);
+                    ? raw_send(r.socket, &name, SCHEMA_CONTROL_RESOLVE, sizeof name, (uint32_t)i)
+                    : raw_send(r.socket, &arena, SCHEMA_CONTROL_ARENA, sizeof arena, (uint32_t)i);
             h->did++;
             if (status != 0 && status != -EAGAIN)
                 break;
@@ -80,10 +80,10 @@ void attack_garbage(struct hostile *h)
             hostile_fail("connecting: %s", strerror(-fd));
         hostile_fill(h, packet, sizeof packet);
         if (hostile_random(h) % 2 == 0) { /* all right but for one byte of the header */
-            struct kedge_control_attach ask = {.pool = ""};
-            struct kedge_control_header *head = &ask.h;
-            *head = (struct kedge_control_header){KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION,
-                                                  KEDGE_CONTROL_ATTACH, 1, sizeof ask};
+            struct schema_control_attach ask = {.pool = ""};
+            struct schema_control_header *head = &ask.h;
+            *head = (struct schema_control_header){SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION,
+                                                   SCHEMA_CONTROL_ATTACH, 1, sizeof ask};
             memcpy(packet, &ask, sizeof ask);
             size_t at = hostile_random(h) % 4;
             packet[at] ^= (uint8_t)(1 + hostile_random(h) % 255);
@@ -92,13 +92,13 @@ void attack_garbage(struct hostile *h)
         if (send(fd, packet, bytes, MSG_NOSIGNAL) > 0)
             h->did++;
         union {
-            struct kedge_control_error error;
-            uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+            struct schema_control_error error;
+            uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
         } got;
         size_t came;
         unsigned count = 0;
-        if (kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &count) == 0) {
-            if (kedge_control_check(&got, came) != 0 || got.error.h.type != KEDGE_CONTROL_ERROR)
+        if (base_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &count) == 0) {
+            if (schema_control_check(&got, came) != 0 || got.error.h.type != SCHEMA_CONTROL_ERROR)
                 hostile_fail("garbage was answered with garbage");
             h->errors++;
         }
@@ -114,11 +114,11 @@ void attack_garbage(struct hostile *h)
 void attack_tokens(struct hostile *h)
 {
     while (!hostile_over(h)) {
-        struct kedge_control_attach ask = {
-            .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+        struct schema_control_attach ask = {.h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION,
+                                                  SCHEMA_CONTROL_ATTACH, 1, sizeof ask}};
         union {
-            struct kedge_control_error error;
-            uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+            struct schema_control_error error;
+            uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
         } got;
         size_t came, length = 1 + hostile_random(h) % (sizeof ask.token - 1);
         unsigned count = 0;
@@ -130,9 +130,9 @@ void attack_tokens(struct hostile *h)
         if (send(fd, &ask, sizeof ask, MSG_NOSIGNAL) > 0)
             h->did++;
         if (hostile_random(h) % 8 == 0) { /* else it hangs up at once */
-            int status = kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &count);
-            if (status == -EPROTO || (status == 0 && (kedge_control_check(&got, came) != 0 ||
-                                                      got.error.h.type != KEDGE_CONTROL_ERROR)))
+            int status = base_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &count);
+            if (status == -EPROTO || (status == 0 && (schema_control_check(&got, came) != 0 ||
+                                                      got.error.h.type != SCHEMA_CONTROL_ERROR)))
                 hostile_fail("a wrong token got more than an error");
             h->errors += status == 0;
         }
@@ -169,14 +169,14 @@ void attack_descriptors(struct hostile *h)
 {
     while (!hostile_over(h)) {
         int fd = raw_dial(h->socket), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        int many[KEDGE_CONTROL_MAX_FDS];
-        struct kedge_control_attach ask = {
-            .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+        int many[SCHEMA_CONTROL_MAX_FDS];
+        struct schema_control_attach ask = {.h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION,
+                                                  SCHEMA_CONTROL_ATTACH, 1, sizeof ask}};
         if (fd < 0 || null < 0)
             hostile_fail("connecting: %s", strerror(errno));
-        for (int i = 0; i < KEDGE_CONTROL_MAX_FDS; i++)
+        for (int i = 0; i < SCHEMA_CONTROL_MAX_FDS; i++)
             many[i] = null;
-        int status = kedge_fds_send(fd, &ask, sizeof ask, many, KEDGE_CONTROL_MAX_FDS);
+        int status = base_fds_send(fd, &ask, sizeof ask, many, SCHEMA_CONTROL_MAX_FDS);
         h->did++;
         if (status == -EPERM) /* the kernel refuses them for the agent */
             shutdown(fd, SHUT_RDWR);
@@ -217,15 +217,15 @@ enum { LINGERING = 4 };
 static int send_behind(int socket, const int fd[LINGERING])
 {
     enum { AHEAD = 150 };
-    struct kedge_control_resolve name = {.name = "nobody"};
-    struct kedge_control_attach ask = {
-        .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
-    (void)kedge_fds_send(socket, &ask, sizeof ask, NULL, 0);
+    struct schema_control_resolve name = {.name = "nobody"};
+    struct schema_control_attach ask = {
+        .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ATTACH, 1, sizeof ask}};
+    (void)base_fds_send(socket, &ask, sizeof ask, NULL, 0);
     (void)fcntl(socket, F_SETFL, O_NONBLOCK);
     for (int i = 0; i < AHEAD; i++)
-        (void)raw_send(socket, &name, KEDGE_CONTROL_RESOLVE, sizeof name, 2);
+        (void)raw_send(socket, &name, SCHEMA_CONTROL_RESOLVE, sizeof name, 2);
     (void)fcntl(socket, F_SETFL, 0);
-    return kedge_fds_send(socket, &ask, sizeof ask, fd, LINGERING);
+    return base_fds_send(socket, &ask, sizeof ask, fd, LINGERING);
 }
 
 /* A child sends them and ends at once: nothing lingers in a process that ends, if it was the last

@@ -41,10 +41,10 @@ void hostile_look_for_secret(const void *memory, size_t bytes);
 /* An attachment without libkedge: what came over the socket, mapped. */
 struct raw {
     int socket;
-    int fd[KEDGE_FD_COUNT];
-    struct kedge_session_rw *rw;
-    const struct kedge_session_ro *ro;
-    uint8_t *ring; /* slots of KEDGE_LINE bytes */
+    int fd[SCHEMA_FD_COUNT];
+    struct schema_session_rw *rw;
+    const struct schema_session_ro *ro;
+    uint8_t *ring; /* slots of SCHEMA_LINE bytes */
     uint8_t *arena;
     const void *peers;
     uint64_t rw_bytes, ro_bytes, arena_bytes, peers_bytes;
@@ -62,13 +62,13 @@ bool raw_ended(const struct raw *r);
 /* The same, waiting for it up to ms. */
 bool raw_ends_within(const struct raw *r, unsigned ms);
 /* Puts one descriptor (and `more` slots after it), publishes and rings. */
-void raw_put(struct raw *r, const struct kedge_sq_desc *d, const void *extra, uint32_t more);
+void raw_put(struct raw *r, const struct schema_sq_desc *d, const void *extra, uint32_t more);
 void raw_ring(const struct raw *r);
 /* A control request, waiting for its answer up to 5 s: its status, or -EPIPE when the session ended
  * instead. */
-int raw_ask(struct raw *r, struct kedge_sq_desc *d, uint64_t value[2]);
+int raw_ask(struct raw *r, struct schema_sq_desc *d, uint64_t value[2]);
 /* Polls up to ms for a completion: its status, or -ETIMEDOUT, or -EPIPE. */
-int raw_poll(struct raw *r, struct kedge_cqe *out, unsigned ms);
+int raw_poll(struct raw *r, struct schema_cqe *out, unsigned ms);
 /* VQP 0 connected to the agent's own node. */
 int raw_connect(struct raw *r);
 /* One message; 0 or -errno. */

@@ -13,12 +13,12 @@ enum { CUT_OFF_MS = 20000, BYTES = 4096 };
 /* One READ into the beginning of the arena; its status. */
 static int read_with(struct raw *r, uint32_t vkey, uint64_t address, uint32_t bytes)
 {
-    struct kedge_cqe e;
-    struct kedge_sq_desc d = {.op = KEDGE_OP_READ,
-                              .slots = 1,
-                              .num_sge = 1,
-                              .flags = KEDGE_OP_SIGNALED,
-                              .post = {.length = bytes, .remote_addr = address, .vkey = vkey}};
+    struct schema_cqe e;
+    struct schema_sq_desc d = {.op = SCHEMA_OP_READ,
+                               .slots = 1,
+                               .num_sge = 1,
+                               .flags = SCHEMA_OP_SIGNALED,
+                               .post = {.length = bytes, .remote_addr = address, .vkey = vkey}};
     raw_put(r, &d, NULL, 0);
     int status = raw_poll(r, &e, CUT_OFF_MS);
     if (status == 0 || memcmp(r->arena, HOSTILE_SECRET, 16) == 0)
@@ -48,10 +48,10 @@ static bool goes_on(const struct hostile *h)
 static void guess_behind(struct hostile *h, struct raw *r)
 {
     uint64_t value[2];
-    struct kedge_cqe e;
-    struct kedge_sq_desc reg = {.op = KEDGE_OP_REG_MR,
-                                .reg_mr = {.length = BYTES, .access = KEDGE_RECORD_READ}};
-    struct kedge_sq_desc d = {.op = KEDGE_OP_READ, .slots = 1, .num_sge = 1};
+    struct schema_cqe e;
+    struct schema_sq_desc reg = {.op = SCHEMA_OP_REG_MR,
+                                 .reg_mr = {.length = BYTES, .access = SCHEMA_RECORD_READ}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_READ, .slots = 1, .num_sge = 1};
     if (raw_ask(r, &reg, value) != 0)
         return;
     d.post.length = BYTES;
@@ -62,7 +62,7 @@ static void guess_behind(struct hostile *h, struct raw *r)
             d.post.vkey = (uint32_t)value[0];
             raw_put(r, &d, NULL, 0);
         }
-        d.flags = KEDGE_OP_SIGNALED;
+        d.flags = SCHEMA_OP_SIGNALED;
         d.post.vkey = (uint32_t)hostile_random(h); /* one that is known costs nothing */
         raw_put(r, &d, NULL, 0);
         h->errors += raw_poll(r, &e, CUT_OFF_MS) > 0;
@@ -88,21 +88,21 @@ void attack_keys(struct hostile *h)
  * secret is of use: neither in the victim's pool, which it cannot reach, nor in its own. */
 void attack_secrets(struct hostile *h)
 {
-    struct kedge_token t;
-    if (h->token == NULL || kedge_token_parse(h->token, &t) != 0)
+    struct schema_token t;
+    if (h->token == NULL || schema_token_parse(h->token, &t) != 0)
         hostile_fail("secrets needs the victim's --token");
     while (!hostile_over(h)) {
         struct raw r;
         raw_open(h, &r);
         const bool apart = r.ro->pool != t.pool;
-        struct kedge_sq_desc c = {.op = KEDGE_OP_CONNECT, .connect = {.pool = t.pool}};
+        struct schema_sq_desc c = {.op = SCHEMA_OP_CONNECT, .connect = {.pool = t.pool}};
         memcpy(c.connect.gid, t.gid, sizeof t.gid);
         if (apart && raw_ask(&r, &c, NULL) == 0)
             hostile_fail("an endpoint of another pool can be connected to");
         c.connect.pool = r.ro->pool;
         for (int i = 0; !raw_ended(&r) && goes_on(h); i++) {
             uint64_t value[2];
-            struct kedge_sq_desc import = {.op = KEDGE_OP_IMPORT, .import = {.vkey = t.vkey}};
+            struct schema_sq_desc import = {.op = SCHEMA_OP_IMPORT, .import = {.vkey = t.vkey}};
             hostile_fill(h, import.import.secret, sizeof import.import.secret);
             if (i % 2 == 0) {
                 memcpy(import.import.secret, t.secret, sizeof t.secret);
@@ -111,8 +111,8 @@ void attack_secrets(struct hostile *h)
             (void)raw_ask(&r, &import, NULL);
             if (raw_ask(&r, &c, value) != 0)
                 break;
-            struct kedge_sq_desc bind = {
-                .op = KEDGE_OP_BIND,
+            struct schema_sq_desc bind = {
+                .op = SCHEMA_OP_BIND,
                 .slots = 1,
                 .bind = {.peer_slot = (uint32_t)value[0], .peer_gen = (uint32_t)value[1]}};
             raw_put(&r, &bind, NULL, 0);
@@ -130,10 +130,10 @@ void attack_stale_keys(struct hostile *h)
     while (!hostile_over(h)) {
         struct raw owner, r;
         uint64_t value[2];
-        struct kedge_sq_desc reg = {
-            .op = KEDGE_OP_REG_MR,
+        struct schema_sq_desc reg = {
+            .op = SCHEMA_OP_REG_MR,
             .reg_mr = {.length = BYTES,
-                       .access = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC}};
+                       .access = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC}};
         raw_open(h, &owner);
         raw_open(h, &r);
         memset(owner.arena, HOSTILE_STAIN, owner.arena_bytes);
@@ -142,7 +142,7 @@ void attack_stale_keys(struct hostile *h)
             hostile_fail("registering own memory: %d", status);
         uint32_t vkey = (uint32_t)value[0];
         if (hostile_random(h) % 2 == 0) {
-            struct kedge_sq_desc dereg = {.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}};
+            struct schema_sq_desc dereg = {.op = SCHEMA_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}};
             status = raw_ask(&owner, &dereg, NULL);
             if (status != 0)
                 hostile_fail("withdrawing a region: %d", status);

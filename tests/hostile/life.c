@@ -17,7 +17,7 @@ enum { CHILD_MS = 300, MEMORY = 65536, ARENAS_KEPT = 32 /* more than arenas_ahea
 /* Keeps what it maps, scribbles, and looks for others' bytes. */
 static _Noreturn void stay_behind(struct hostile *h, struct raw *r)
 {
-    h->until_ns = kedge_clock_ns() + CHILD_MS * KEDGE_NS_PER_MS;
+    h->until_ns = base_clock_ns() + CHILD_MS * BASE_NS_PER_MS;
     for (h->did = 1; !hostile_over(h); h->did++) {
         hostile_fill(h, r->rw, sizeof *r->rw);
         hostile_fill(h, r->ring, 4096);

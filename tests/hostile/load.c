@@ -26,20 +26,20 @@ enum {
 /* One more arena of at least so many bytes: its number, or -errno. */
 static int more_memory(struct raw *r, uint64_t bytes)
 {
-    struct kedge_control_arena ask = {.bytes = bytes};
+    struct schema_control_arena ask = {.bytes = bytes};
     union {
-        struct kedge_control_arena_ok ok;
-        struct kedge_control_error error;
-        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        struct schema_control_arena_ok ok;
+        struct schema_control_error error;
+        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
     } got;
     size_t came;
     unsigned count = 0;
-    int fd, status = raw_send(r->socket, &ask, KEDGE_CONTROL_ARENA, sizeof ask, 9);
+    int fd, status = raw_send(r->socket, &ask, SCHEMA_CONTROL_ARENA, sizeof ask, 9);
     if (status == 0)
-        status = kedge_fds_recv(r->socket, &got, sizeof got, &came, &fd, 1, &count);
+        status = base_fds_recv(r->socket, &got, sizeof got, &came, &fd, 1, &count);
     if (status != 0)
         return status;
-    if (got.ok.h.type == KEDGE_CONTROL_ERROR)
+    if (got.ok.h.type == SCHEMA_CONTROL_ERROR)
         return got.error.status;
     if (count != 1 || got.ok.bytes < bytes)
         hostile_fail("the agent's arena makes no sense");
@@ -50,7 +50,7 @@ static int more_memory(struct raw *r, uint64_t bytes)
 /* A session whose one request after the other writes one half of its memory into the other. */
 struct writer {
     struct raw r;
-    struct kedge_sq_desc d;
+    struct schema_sq_desc d;
 };
 
 static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
@@ -61,20 +61,20 @@ static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
     if (arena < 0)
         hostile_fail("asking for memory: %s", strerror(-arena));
     all = bytes == 0 ? w->r.arena_bytes : bytes;
-    struct kedge_sq_desc reg = {
-        .op = KEDGE_OP_REG_MR,
-        .reg_mr = {.arena = (uint32_t)arena, .length = all / 2, .access = KEDGE_RECORD_WRITE}};
+    struct schema_sq_desc reg = {
+        .op = SCHEMA_OP_REG_MR,
+        .reg_mr = {.arena = (uint32_t)arena, .length = all / 2, .access = SCHEMA_RECORD_WRITE}};
     if (raw_connect(&w->r) != 0 || raw_ask(&w->r, &reg, value) != 0)
         hostile_fail("registering own memory failed");
-    w->d =
-        (struct kedge_sq_desc){.op = KEDGE_OP_WRITE,
-                               .slots = 1,
-                               .num_sge = 1,
-                               .flags = KEDGE_OP_SIGNALED,
-                               .post = {.vkey = (uint32_t)value[0],
-                                        .length = (uint32_t)(all / 2 < LONGEST ? all / 2 : LONGEST),
-                                        .offset = all / 2,
-                                        .arena = (uint32_t)arena}};
+    w->d = (struct schema_sq_desc){
+        .op = SCHEMA_OP_WRITE,
+        .slots = 1,
+        .num_sge = 1,
+        .flags = SCHEMA_OP_SIGNALED,
+        .post = {.vkey = (uint32_t)value[0],
+                 .length = (uint32_t)(all / 2 < LONGEST ? all / 2 : LONGEST),
+                 .offset = all / 2,
+                 .arena = (uint32_t)arena}};
 }
 
 /* The largest requests that there can be, as many as there can be at a time. */
@@ -86,7 +86,7 @@ void attack_greedy(struct hostile *h)
     while (!hostile_over(h))
         for (int i = 0; i < SESSIONS; i++) {
             struct raw *r = &w[i].r;
-            struct kedge_cqe e;
+            struct schema_cqe e;
             if (r->tail - atomic_load(&r->ro->sq_head) < r->ro->sq_slots)
                 raw_put(r, &w[i].d, NULL, 0);
             while (raw_poll(r, &e, 0) >= 0) {
@@ -125,7 +125,7 @@ void attack_sleepers(struct hostile *h)
     while (threads < SLEEPERS && pthread_create(&thread[threads], &attr, sleep_on, &w.r) == 0)
         threads++;
     while (!hostile_over(h)) {
-        struct kedge_cqe e;
+        struct schema_cqe e;
         if (w.r.tail - atomic_load(&w.r.ro->sq_head) < w.r.ro->sq_slots)
             raw_put(&w.r, &w.d, NULL, 0);
         while (raw_poll(&w.r, &e, 0) >= 0)
@@ -143,7 +143,7 @@ void attack_strangers(struct hostile *h)
     struct raw r;
     raw_open(h, &r);
     while (!hostile_over(h)) {
-        struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .connect = {.pool = r.ro->pool}};
+        struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT, .connect = {.pool = r.ro->pool}};
         hostile_fill(h, d.connect.gid, sizeof d.connect.gid);
         h->errors += raw_ask(&r, &d, NULL) != 0;
         h->did++;
@@ -174,9 +174,9 @@ void attack_ask_and_fault(struct hostile *h)
 {
     while (!hostile_over(h)) {
         struct raw r;
-        struct kedge_control_arena ask = {.bytes = hostile_random(h) % 2 ? 0 : 4 << 20};
+        struct schema_control_arena ask = {.bytes = hostile_random(h) % 2 ? 0 : 4 << 20};
         raw_open(h, &r);
-        if (raw_send(r.socket, &ask, KEDGE_CONTROL_ARENA, sizeof ask, 1) != 0)
+        if (raw_send(r.socket, &ask, SCHEMA_CONTROL_ARENA, sizeof ask, 1) != 0)
             hostile_fail("asking for memory");
         usleep((useconds_t)(hostile_random(h) % 300));
         atomic_store(&r.rw->sq_tail, UINT32_MAX);

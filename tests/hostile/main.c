@@ -74,7 +74,7 @@ void hostile_fill(struct hostile *h, void *memory, size_t bytes)
 
 bool hostile_over(const struct hostile *h)
 {
-    return h->did > 0 && kedge_clock_ns() >= h->until_ns;
+    return h->did > 0 && base_clock_ns() >= h->until_ns;
 }
 
 void hostile_fail(const char *format, ...)
@@ -112,7 +112,7 @@ static int run(const char *name, struct hostile *h)
         for (int again = 0; again < 20 && ((roles[i].cut_off && h->cut_off == 0) ||
                                            (roles[i].errors && h->errors == 0));
              again++) {
-            h->until_ns = kedge_clock_ns() + 1000 * KEDGE_NS_PER_MS;
+            h->until_ns = base_clock_ns() + 1000 * BASE_NS_PER_MS;
             roles[i].run(h);
         }
         printf("%s: did %llu, cut off %llu times, %llu errors\n", name, (unsigned long long)h->did,
@@ -167,6 +167,6 @@ int main(int argc, char **argv)
         }
     if (optind + 1 != argc || h.socket == NULL)
         return usage();
-    h.until_ns = kedge_clock_ns() + ms * KEDGE_NS_PER_MS;
+    h.until_ns = base_clock_ns() + ms * BASE_NS_PER_MS;
     return run(argv[optind], &h);
 }

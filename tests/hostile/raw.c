@@ -36,33 +36,33 @@ int raw_dial(const char *path)
 
 int raw_send(int socket, void *message, uint16_t type, uint32_t bytes, uint32_t tag)
 {
-    struct kedge_control_header *h = message;
-    *h = (struct kedge_control_header){.magic = KEDGE_CONTROL_MAGIC,
-                                       .version = KEDGE_CONTROL_VERSION,
-                                       .type = type,
-                                       .tag = tag,
-                                       .size = bytes};
-    return kedge_fds_send(socket, message, bytes, NULL, 0);
+    struct schema_control_header *h = message;
+    *h = (struct schema_control_header){.magic = SCHEMA_CONTROL_MAGIC,
+                                        .version = SCHEMA_CONTROL_VERSION,
+                                        .type = type,
+                                        .tag = tag,
+                                        .size = bytes};
+    return base_fds_send(socket, message, bytes, NULL, 0);
 }
 
-static int attach(struct raw *r, struct kedge_control_attached *out)
+static int attach(struct raw *r, struct schema_control_attached *out)
 {
-    struct kedge_control_attach ask = {.pool = ""};
+    struct schema_control_attach ask = {.pool = ""};
     union {
-        struct kedge_control_attached ok;
-        struct kedge_control_error error;
-        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        struct schema_control_attached ok;
+        struct schema_control_error error;
+        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
     } got;
     size_t bytes;
     unsigned count = 0;
-    int status = raw_send(r->socket, &ask, KEDGE_CONTROL_ATTACH, sizeof ask, 1);
+    int status = raw_send(r->socket, &ask, SCHEMA_CONTROL_ATTACH, sizeof ask, 1);
     if (status == 0)
-        status = kedge_fds_recv(r->socket, &got, sizeof got, &bytes, r->fd, KEDGE_FD_COUNT, &count);
+        status = base_fds_recv(r->socket, &got, sizeof got, &bytes, r->fd, SCHEMA_FD_COUNT, &count);
     if (status != 0)
         return status;
-    if (got.ok.h.type == KEDGE_CONTROL_ERROR)
+    if (got.ok.h.type == SCHEMA_CONTROL_ERROR)
         return got.error.status;
-    if (got.ok.h.type != KEDGE_CONTROL_ATTACHED || count != KEDGE_FD_COUNT)
+    if (got.ok.h.type != SCHEMA_CONTROL_ATTACHED || count != SCHEMA_FD_COUNT)
         hostile_fail("the agent's answer makes no sense");
     *out = got.ok;
     return 0;
@@ -71,7 +71,7 @@ static int attach(struct raw *r, struct kedge_control_attached *out)
 static void *map(int fd, uint64_t bytes, bool writable)
 {
     void *at;
-    int status = kedge_memfd_map(fd, bytes, writable, false, &at);
+    int status = base_memfd_map(fd, bytes, writable, false, &at);
     if (status != 0)
         hostile_fail("mapping failed: %s", strerror(-status));
     return at;
@@ -88,7 +88,7 @@ static void look_at_arena(const struct hostile *h, const struct raw *r)
 
 int raw_try(const char *path, struct raw *r)
 {
-    struct kedge_control_attached a = {.session = 0};
+    struct schema_control_attached a = {.session = 0};
     *r = (struct raw){.socket = raw_dial(path), .fd = {-1, -1, -1, -1, -1}};
     if (r->socket < 0)
         return r->socket;
@@ -101,20 +101,20 @@ int raw_try(const char *path, struct raw *r)
     r->ro_bytes = a.ro_bytes;
     r->peers_bytes = a.peers_bytes;
     r->arena_bytes = a.arena_bytes;
-    r->rw = map(r->fd[KEDGE_FD_RW], a.rw_bytes, true);
-    r->ro = map(r->fd[KEDGE_FD_RO], a.ro_bytes, false);
-    r->peers = map(r->fd[KEDGE_FD_PEERS], a.peers_bytes, false);
-    r->arena = map(r->fd[KEDGE_FD_ARENA], a.arena_bytes, true);
-    r->ring = (uint8_t *)r->rw + KEDGE_SQ_OFFSET;
+    r->rw = map(r->fd[SCHEMA_FD_RW], a.rw_bytes, true);
+    r->ro = map(r->fd[SCHEMA_FD_RO], a.ro_bytes, false);
+    r->peers = map(r->fd[SCHEMA_FD_PEERS], a.peers_bytes, false);
+    r->arena = map(r->fd[SCHEMA_FD_ARENA], a.arena_bytes, true);
+    r->ring = (uint8_t *)r->rw + SCHEMA_SQ_OFFSET;
     return 0;
 }
 
 int raw_open(struct hostile *h, struct raw *r)
 {
-    uint64_t give_up = kedge_clock_ns() + ANSWER_MS * KEDGE_NS_PER_MS;
+    uint64_t give_up = base_clock_ns() + ANSWER_MS * BASE_NS_PER_MS;
     int status;
     while ((status = raw_try(h->socket, r)) == -EAGAIN || status == -EDQUOT) {
-        if (kedge_clock_ns() > give_up)
+        if (base_clock_ns() > give_up)
             hostile_fail("the agent has had no session for %d s", ANSWER_MS / 1000);
         usleep(1000);
     }
@@ -130,7 +130,7 @@ void raw_close(struct raw *r)
     munmap((void *)(uintptr_t)r->ro, r->ro_bytes);
     munmap((void *)(uintptr_t)r->peers, r->peers_bytes);
     munmap(r->arena, r->arena_bytes);
-    for (int i = 0; i < KEDGE_FD_COUNT; i++)
+    for (int i = 0; i < SCHEMA_FD_COUNT; i++)
         close(r->fd[i]);
     close(r->socket);
 }
@@ -144,8 +144,8 @@ bool raw_ended(const struct raw *r)
 
 bool raw_ends_within(const struct raw *r, unsigned ms)
 {
-    for (uint64_t end = kedge_clock_ns() + ms * KEDGE_NS_PER_MS; !raw_ended(r); usleep(STEP_US))
-        if (kedge_clock_ns() > end)
+    for (uint64_t end = base_clock_ns() + ms * BASE_NS_PER_MS; !raw_ended(r); usleep(STEP_US))
+        if (base_clock_ns() > end)
             return false;
     return true;
 }
@@ -153,51 +153,51 @@ bool raw_ends_within(const struct raw *r, unsigned ms)
 void raw_ring(const struct raw *r)
 {
     uint64_t one = 1;
-    if (write(r->fd[KEDGE_FD_DOORBELL], &one, sizeof one) < 0 && errno != EAGAIN)
+    if (write(r->fd[SCHEMA_FD_DOORBELL], &one, sizeof one) < 0 && errno != EAGAIN)
         hostile_fail("ringing: %s", strerror(errno));
 }
 
-void raw_put(struct raw *r, const struct kedge_sq_desc *d, const void *extra, uint32_t more)
+void raw_put(struct raw *r, const struct schema_sq_desc *d, const void *extra, uint32_t more)
 {
     uint32_t mask = r->ro->sq_slots - 1;
-    memcpy(r->ring + (size_t)(r->tail & mask) * KEDGE_LINE, d, sizeof *d);
+    memcpy(r->ring + (size_t)(r->tail & mask) * SCHEMA_LINE, d, sizeof *d);
     for (uint32_t i = 0; i < more; i++)
-        memcpy(r->ring + (size_t)((r->tail + 1 + i) & mask) * KEDGE_LINE,
-               (const uint8_t *)extra + (size_t)i * KEDGE_LINE, KEDGE_LINE);
+        memcpy(r->ring + (size_t)((r->tail + 1 + i) & mask) * SCHEMA_LINE,
+               (const uint8_t *)extra + (size_t)i * SCHEMA_LINE, SCHEMA_LINE);
     r->tail += 1 + more;
     atomic_store(&r->rw->sq_tail, r->tail);
     if (atomic_load(&r->ro->doorbell) != 0)
         raw_ring(r);
 }
 
-int raw_ask(struct raw *r, struct kedge_sq_desc *d, uint64_t value[2])
+int raw_ask(struct raw *r, struct schema_sq_desc *d, uint64_t value[2])
 {
-    uint64_t end = kedge_clock_ns() + ANSWER_MS * KEDGE_NS_PER_MS;
+    uint64_t end = base_clock_ns() + ANSWER_MS * BASE_NS_PER_MS;
     d->slots = 1;
     d->connect.tag = ++r->tag;
     raw_put(r, d, NULL, 0);
-    while (atomic_load(&r->ro->reply[r->tag % KEDGE_REPLIES].tag) != r->tag) {
+    while (atomic_load(&r->ro->reply[r->tag % SCHEMA_REPLIES].tag) != r->tag) {
         if (raw_ended(r))
             return -EPIPE;
-        if (kedge_clock_ns() > end)
+        if (base_clock_ns() > end)
             hostile_fail("the lane has not answered for %d s", ANSWER_MS / 1000);
     }
     if (value != NULL)
-        memcpy(value, r->ro->reply[r->tag % KEDGE_REPLIES].value,
-               sizeof r->ro->reply[r->tag % KEDGE_REPLIES].value);
-    return r->ro->reply[r->tag % KEDGE_REPLIES].status;
+        memcpy(value, r->ro->reply[r->tag % SCHEMA_REPLIES].value,
+               sizeof r->ro->reply[r->tag % SCHEMA_REPLIES].value);
+    return r->ro->reply[r->tag % SCHEMA_REPLIES].status;
 }
 
-int raw_poll(struct raw *r, struct kedge_cqe *out, unsigned ms)
+int raw_poll(struct raw *r, struct schema_cqe *out, unsigned ms)
 {
-    const struct kedge_cqe *ring =
-        (const struct kedge_cqe *)(const void *)((const uint8_t *)r->ro + KEDGE_CQ_OFFSET);
+    const struct schema_cqe *ring =
+        (const struct schema_cqe *)(const void *)((const uint8_t *)r->ro + SCHEMA_CQ_OFFSET);
     uint32_t head = atomic_load(&r->rw->cq_head);
-    uint64_t end = kedge_clock_ns() + ms * KEDGE_NS_PER_MS;
+    uint64_t end = base_clock_ns() + ms * BASE_NS_PER_MS;
     while (atomic_load(&r->ro->cq_tail) == head) {
         if (raw_ended(r))
             return -EPIPE;
-        if (kedge_clock_ns() > end)
+        if (base_clock_ns() > end)
             return -ETIMEDOUT;
     }
     *out = ring[head & (r->ro->cq_slots - 1)];
@@ -207,14 +207,14 @@ int raw_poll(struct raw *r, struct kedge_cqe *out, unsigned ms)
 
 int raw_connect(struct raw *r)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .connect = {.pool = r->ro->pool}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT, .connect = {.pool = r->ro->pool}};
     uint64_t value[2];
     memcpy(d.connect.gid, r->ro->gid, sizeof d.connect.gid);
     int status = raw_ask(r, &d, value);
     if (status != 0)
         return status;
-    struct kedge_sq_desc bind = {
-        .op = KEDGE_OP_BIND,
+    struct schema_sq_desc bind = {
+        .op = SCHEMA_OP_BIND,
         .slots = 1,
         .bind = {.peer_slot = (uint32_t)value[0], .peer_gen = (uint32_t)value[1]}};
     raw_put(r, &bind, NULL, 0);

@@ -17,7 +17,7 @@ void attack_ring_random(struct hostile *h)
         struct raw r;
         raw_open(h, &r);
         uint32_t slots = r.ro->sq_slots;
-        hostile_fill(h, r.ring, r.rw_bytes - KEDGE_SQ_OFFSET);
+        hostile_fill(h, r.ring, r.rw_bytes - SCHEMA_SQ_OFFSET);
         for (int i = 0; i < 1000 && !raw_ended(&r); i++, h->did++) {
             hostile_fill(h, r.rw, sizeof *r.rw);
             if (i % 2 == 0) /* a tail that can be: its descriptors are read */
@@ -34,23 +34,23 @@ void attack_ring_random(struct hostile *h)
 }
 
 /* Any field random, but a descriptor that passes the first look. */
-static struct kedge_sq_desc formed(struct hostile *h, const struct raw *r)
+static struct schema_sq_desc formed(struct hostile *h, const struct raw *r)
 {
-    static const uint8_t ops[] = {KEDGE_OP_READ, KEDGE_OP_WRITE, KEDGE_OP_CAS,    KEDGE_OP_FAA,
-                                  KEDGE_OP_READ, KEDGE_OP_BIND,  KEDGE_OP_DESTROY};
-    struct kedge_sq_desc d;
+    static const uint8_t ops[] = {SCHEMA_OP_READ, SCHEMA_OP_WRITE, SCHEMA_OP_CAS,    SCHEMA_OP_FAA,
+                                  SCHEMA_OP_READ, SCHEMA_OP_BIND,  SCHEMA_OP_DESTROY};
+    struct schema_sq_desc d;
     hostile_fill(h, &d, sizeof d);
     d.op = ops[hostile_random(h) % sizeof ops];
-    d.flags = (uint8_t)(hostile_random(h) % 8) & (uint8_t)~KEDGE_OP_INLINE;
+    d.flags = (uint8_t)(hostile_random(h) % 8) & (uint8_t)~SCHEMA_OP_INLINE;
     d.slots = 1;
     d.num_sge = (uint8_t)(hostile_random(h) % 2);
     d.vqp = (uint16_t)(hostile_random(h) % 4);
     d.vqp_gen = (uint16_t)(hostile_random(h) % 2);
-    if (d.op <= KEDGE_OP_FAA && hostile_random(h) % 2 == 0) { /* often inside the arena */
+    if (d.op <= SCHEMA_OP_FAA && hostile_random(h) % 2 == 0) { /* often inside the arena */
         d.post.arena = 0;
         d.post.offset = hostile_random(h) % r->arena_bytes;
         d.post.length = (uint32_t)(hostile_random(h) % 4096);
-    } else if (d.op == KEDGE_OP_BIND) {
+    } else if (d.op == SCHEMA_OP_BIND) {
         d.bind.peer_slot = (uint32_t)(hostile_random(h) % 4);
         d.bind.peer_gen = (uint32_t)(hostile_random(h) % 3);
     }
@@ -59,7 +59,7 @@ static struct kedge_sq_desc formed(struct hostile *h, const struct raw *r)
 
 static void take_completions(struct hostile *h, struct raw *r)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     for (int status; (status = raw_poll(r, &e, 0)) >= 0;) {
         if (status != 0) {
             h->errors++;
@@ -76,7 +76,7 @@ void attack_ring_formed(struct hostile *h)
         raw_open(h, &r);
         (void)raw_connect(&r);
         while (!raw_ended(&r) && (h->errors == 0 || !hostile_over(h))) {
-            struct kedge_sq_desc d = formed(h, &r);
+            struct schema_sq_desc d = formed(h, &r);
             if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots) {
                 raw_put(&r, &d, NULL, 0);
                 h->did++;
@@ -99,7 +99,7 @@ static void *tear(void *arg)
     struct tearing *t = arg;
     struct hostile h = {.random = t->random};
     uint8_t *ring = t->r->ring;
-    size_t bytes = t->r->rw_bytes - KEDGE_SQ_OFFSET;
+    size_t bytes = t->r->rw_bytes - SCHEMA_SQ_OFFSET;
     while (!atomic_load_explicit(&t->stop, memory_order_relaxed))
         for (int i = 0; i < 256; i++)
             __atomic_store_n(&ring[hostile_random(&h) % bytes], (uint8_t)hostile_random(&h),
@@ -117,12 +117,12 @@ void attack_ring_torn(struct hostile *h)
         struct tearing t = {.r = &r, .random = hostile_random(h) | 1};
         if (pthread_create(&thread, NULL, tear, &t) != 0)
             hostile_fail("no thread");
-        uint64_t end = kedge_clock_ns() + CUT_OFF_MS * KEDGE_NS_PER_MS;
-        while (!raw_ended(&r) && kedge_clock_ns() < end) {
-            struct kedge_sq_desc d = formed(h, &r);
+        uint64_t end = base_clock_ns() + CUT_OFF_MS * BASE_NS_PER_MS;
+        while (!raw_ended(&r) && base_clock_ns() < end) {
+            struct schema_sq_desc d = formed(h, &r);
             if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots)
                 raw_put(&r, &d, NULL, 0);
-            struct kedge_cqe e;
+            struct schema_cqe e;
             while (raw_poll(&r, &e, 0) >= 0) {
             }
             h->did++;
@@ -148,7 +148,8 @@ void attack_indices(struct hostile *h)
         } else { /* completions that were never there are said to be polled */
             (void)raw_connect(&r);
             atomic_store(&r.rw->cq_head, jump);
-            struct kedge_sq_desc d = {.op = KEDGE_OP_READ, .slots = 1, .flags = KEDGE_OP_SIGNALED};
+            struct schema_sq_desc d = {
+                .op = SCHEMA_OP_READ, .slots = 1, .flags = SCHEMA_OP_SIGNALED};
             for (uint32_t i = 0; i < 8 * r.ro->cq_slots && !raw_ended(&r); i++) {
                 while (r.tail - atomic_load(&r.ro->sq_head) >= slots && !raw_ended(&r)) {
                 }
@@ -168,7 +169,7 @@ void attack_never_polls(struct hostile *h)
     struct raw r;
     raw_open(h, &r);
     (void)raw_connect(&r);
-    struct kedge_sq_desc d = {.op = KEDGE_OP_READ, .slots = 1, .flags = KEDGE_OP_SIGNALED};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_READ, .slots = 1, .flags = SCHEMA_OP_SIGNALED};
     while (!hostile_over(h) && !raw_ended(&r)) {
         if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots) {
             raw_put(&r, &d, NULL, 0);
@@ -182,7 +183,7 @@ void attack_never_polls(struct hostile *h)
     if (raw_ended(&r))
         hostile_fail("not polling is no crime");
     /* And when it polls at last, everything is there. */
-    struct kedge_cqe e;
+    struct schema_cqe e;
     for (uint64_t i = 0; i < h->did; i++)
         if (raw_poll(&r, &e, CUT_OFF_MS) < 0)
             hostile_fail("completion %llu of %llu never came", (unsigned long long)i,

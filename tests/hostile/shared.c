@@ -12,7 +12,7 @@
 #include "schema/record.h"
 
 enum { ANSWER_MS = 20000 };
-static const int MEMORIES[] = {KEDGE_FD_RW, KEDGE_FD_RO, KEDGE_FD_PEERS, KEDGE_FD_ARENA};
+static const int MEMORIES[] = {SCHEMA_FD_RW, SCHEMA_FD_RO, SCHEMA_FD_PEERS, SCHEMA_FD_ARENA};
 
 static void must_fail(struct hostile *h, int result, const char *what)
 {
@@ -40,14 +40,14 @@ void attack_resize(struct hostile *h)
     raw_close(&r);
 }
 
-static struct kedge_sq_desc write_of(struct hostile *h, const struct raw *r, uint32_t vkey)
+static struct schema_sq_desc write_of(struct hostile *h, const struct raw *r, uint32_t vkey)
 {
     uint32_t length = 1 + (uint32_t)(hostile_random(h) % 65536);
-    return (struct kedge_sq_desc){
-        .op = hostile_random(h) % 2 ? KEDGE_OP_READ : KEDGE_OP_WRITE,
+    return (struct schema_sq_desc){
+        .op = hostile_random(h) % 2 ? SCHEMA_OP_READ : SCHEMA_OP_WRITE,
         .slots = 1,
         .num_sge = 1,
-        .flags = KEDGE_OP_SIGNALED,
+        .flags = SCHEMA_OP_SIGNALED,
         .post = {.length = length,
                  .offset = hostile_random(h) % (r->arena_bytes / 2 - 65536),
                  .remote_addr = hostile_random(h) % (r->arena_bytes / 2 - 65536),
@@ -68,22 +68,22 @@ void attack_punch(struct hostile *h)
         struct raw r;
         uint64_t value[2];
         raw_open(h, &r);
-        struct kedge_sq_desc reg = {
-            .op = KEDGE_OP_REG_MR,
+        struct schema_sq_desc reg = {
+            .op = SCHEMA_OP_REG_MR,
             .reg_mr = {.offset = r.arena_bytes / 2,
                        .length = r.arena_bytes / 2,
-                       .access = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC}};
+                       .access = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC}};
         if (raw_connect(&r) != 0 || raw_ask(&r, &reg, value) != 0)
             hostile_fail("registering own memory failed");
         for (int i = 1; !hostile_over(h) && !raw_ended(&r); i++, h->did++) {
-            struct kedge_cqe e;
-            struct kedge_sq_desc d = write_of(h, &r, (uint32_t)value[0]);
+            struct schema_cqe e;
+            struct schema_sq_desc d = write_of(h, &r, (uint32_t)value[0]);
             if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots)
                 raw_put(&r, &d, NULL, 0);
             if (i % 16 == 0)
-                punch(&r, KEDGE_FD_ARENA, 0, r.arena_bytes);
+                punch(&r, SCHEMA_FD_ARENA, 0, r.arena_bytes);
             if (i % 1024 == 0) /* descriptors become zeros */
-                punch(&r, KEDGE_FD_RW, KEDGE_SQ_OFFSET, r.rw_bytes);
+                punch(&r, SCHEMA_FD_RW, SCHEMA_SQ_OFFSET, r.rw_bytes);
             while (raw_poll(&r, &e, 0) >= 0)
                 h->errors += e.status != 0;
         }
@@ -104,13 +104,13 @@ void attack_remap(struct hostile *h)
         if (raw_connect(&r) != 0)
             hostile_fail("the session does not work");
         void *moved =
-            mmap(NULL, r.rw_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd[KEDGE_FD_RW], 0);
+            mmap(NULL, r.rw_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd[SCHEMA_FD_RW], 0);
         if (moved == MAP_FAILED || munmap(old, r.rw_bytes) != 0 ||
             mmap(old, r.rw_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                 r.fd[KEDGE_FD_ARENA], 0) != old)
+                 r.fd[SCHEMA_FD_ARENA], 0) != old)
             hostile_fail("remapping own memory: %s", strerror(errno));
         r.rw = moved;
-        r.ring = (uint8_t *)moved + KEDGE_SQ_OFFSET;
+        r.ring = (uint8_t *)moved + SCHEMA_SQ_OFFSET;
         if (raw_connect(&r) != 0)
             hostile_fail("the session does not work from another address");
         hostile_fill(h, old, r.rw_bytes); /* now its arena */
@@ -121,7 +121,7 @@ void attack_remap(struct hostile *h)
             hostile_fail("mapping nothing: %s", strerror(errno));
         /* All of it goes while a tail that is wrong stands in the shared page. */
         uint32_t tail = r.tail + r.ro->sq_slots + 1;
-        if (pwrite(r.fd[KEDGE_FD_RW], &tail, sizeof tail, 0) != sizeof tail)
+        if (pwrite(r.fd[SCHEMA_FD_RW], &tail, sizeof tail, 0) != sizeof tail)
             hostile_fail("writing own memory: %s", strerror(errno));
         raw_ring(&r);
         if (!raw_ends_within(&r, ANSWER_MS))
@@ -163,8 +163,8 @@ void attack_write_read_only(struct hostile *h)
     struct raw r;
     raw_open(h, &r);
     do {
-        try_to_write(h, r.fd[KEDGE_FD_RO], r.ro_bytes, r.ro);
-        try_to_write(h, r.fd[KEDGE_FD_PEERS], r.peers_bytes, r.peers);
+        try_to_write(h, r.fd[SCHEMA_FD_RO], r.ro_bytes, r.ro);
+        try_to_write(h, r.fd[SCHEMA_FD_PEERS], r.peers_bytes, r.peers);
     } while (!hostile_over(h));
     if (raw_connect(&r) != 0)
         hostile_fail("the session does not work after that");
@@ -175,7 +175,7 @@ void attack_doorbell(struct hostile *h)
 {
     struct raw r;
     raw_open(h, &r);
-    int fd = r.fd[KEDGE_FD_DOORBELL];
+    int fd = r.fd[SCHEMA_FD_DOORBELL];
     uint64_t most = UINT64_MAX - 1;
     int flags = fcntl(fd, F_GETFL);
     if (write(fd, &most, sizeof most) != sizeof most && errno != EAGAIN)
@@ -189,9 +189,9 @@ void attack_doorbell(struct hostile *h)
         (void)!read(fd, &value, sizeof value);
         (void)!write(fd, &most, sizeof most);
         (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-        struct kedge_sq_desc d = {.op = KEDGE_OP_DESTROY, .slots = 1};
+        struct schema_sq_desc d = {.op = SCHEMA_OP_DESTROY, .slots = 1};
         atomic_store(&r.rw->sq_tail, r.tail); /* no bell of ours: it is full */
-        memcpy(r.ring + (size_t)(r.tail & (r.ro->sq_slots - 1)) * KEDGE_LINE, &d, sizeof d);
+        memcpy(r.ring + (size_t)(r.tail & (r.ro->sq_slots - 1)) * SCHEMA_LINE, &d, sizeof d);
         if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots)
             r.tail++;
         h->did++;

@@ -54,12 +54,12 @@ static void reopen(struct remote *r)
  * that the owners of some were killed. */
 static struct offer take_kept(struct remote *r)
 {
-    uint64_t now = kedge_clock_ns();
+    uint64_t now = base_clock_ns();
     if (now < r->keep_ns)
         return (struct offer){.generation = 0};
     struct offer *slot = &r->kept[r->keeps++ % KEPT], kept = *slot;
     *slot = r->old[stress_random(&r->random) % OLD];
-    r->keep_ns = now + KEPT_MS * KEDGE_NS_PER_MS / KEPT;
+    r->keep_ns = now + KEPT_MS * BASE_NS_PER_MS / KEPT;
     return kept;
 }
 
@@ -124,7 +124,7 @@ static bool is_gone(struct remote *r, uint64_t generation)
 {
     const struct region_facts *facts = &r->b->region[generation];
     uint64_t died = atomic_load(&facts->dead_ns);
-    bool dead = died != 0 && kedge_clock_ns() - died > DEAD_MS * KEDGE_NS_PER_MS;
+    bool dead = died != 0 && base_clock_ns() - died > DEAD_MS * BASE_NS_PER_MS;
     atomic_fetch_add(&r->b->dead, dead);
     atomic_fetch_add(&r->b->past_revoked, atomic_load(&facts->revoked));
     return dead || atomic_load(&facts->free);
@@ -161,7 +161,7 @@ static int collect(struct remote *r, struct failed_list *list, bool gone)
             stress_fail("no completion for %d s", WAIT_MS / 1000);
         if (n < 0)
             return n;
-        list->polled_ns = kedge_clock_ns();
+        list->polled_ns = base_clock_ns();
         for (int i = 0; i < n; i++) {
             count(r, &wc[i], list->generation, gone);
             if (failed && wc[i].status != IBV_WC_WR_FLUSH_ERR)
@@ -193,7 +193,7 @@ static void use_others(const struct stress *s, struct board *b, uint64_t random)
         for (int i = 0; i < 8 && status == 0; i++) {
             bool gone = is_gone(&r, offer.generation);
             struct failed_list list = {.generation = offer.generation,
-                                       .posted_ns = kedge_clock_ns()};
+                                       .posted_ns = base_clock_ns()};
             status = post(&r, q, &to, offer.generation);
             if (status == 0)
                 status = collect(&r, &list, gone);
@@ -253,7 +253,7 @@ static void report(const struct stress *s, const struct board *b)
 static void mark_dead(struct board *b, int owner)
 {
     for (int i = 0; i < REGIONS; i++)
-        atomic_store(&b->region[b->slot[owner][i].offer.generation].dead_ns, kedge_clock_ns());
+        atomic_store(&b->region[b->slot[owner][i].offer.generation].dead_ns, base_clock_ns());
 }
 
 void stress_leases(struct stress *s)

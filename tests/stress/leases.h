@@ -27,7 +27,7 @@ enum {
     LOGGED = 1 << 16,
 };
 
-/* Times are of kedge_clock_ns(), 0: never. */
+/* Times are of base_clock_ns(), 0: never. */
 struct region_facts {
     _Atomic bool free;           /* its owner was told so, or the operator that nobody reaches it */
     _Atomic bool revoked;        /* the operator was told */

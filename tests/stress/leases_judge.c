@@ -33,9 +33,9 @@ void leases_failed(const struct stress *s, struct board *b, const struct ibv_wc 
                    const struct failed_list *list)
 {
     struct region_facts *region = &b->region[list->generation];
-    if (wc->status == IBV_WC_REM_ACCESS_ERR && wc->vendor_err == KEDGE_REASON_VKEY) {
+    if (wc->status == IBV_WC_REM_ACCESS_ERR && wc->vendor_err == SCHEMA_REASON_VKEY) {
         leases_earlier(&region->refused_ns, list->polled_ns);
-    } else if (wc->status == IBV_WC_REM_ACCESS_ERR && wc->vendor_err == KEDGE_REASON_NONE) {
+    } else if (wc->status == IBV_WC_REM_ACCESS_ERR && wc->vendor_err == SCHEMA_REASON_NONE) {
         leases_earlier(&region->broke_ns, list->polled_ns);
         log_list(&b->culprits, list);
     } else if (wc->status == IBV_WC_WR_FLUSH_ERR && write) {

@@ -104,7 +104,7 @@ static void revoke_it(const struct stress *s, struct board *b, char *out, const 
         snprintf(what, sizeof what, "--worker=%s", seen->worker);
     else
         snprintf(what, sizeof what, "%s-%llu", seen->worker, (unsigned long long)seen->number);
-    const uint64_t begun_ns = kedge_clock_ns();
+    const uint64_t begun_ns = base_clock_ns();
     const int code = stress_ctl(s, out,
                                 (const char *const[STRESS_WORDS]){"-ojson", "lease", "revoke", what,
                                                                   force ? "--force" : NULL});

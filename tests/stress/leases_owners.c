@@ -112,7 +112,7 @@ static void look_after(struct owner *o, struct owned *r)
         stress_fail("the owner of region %llu does not hear that it is revoked",
                     (unsigned long long)r->generation);
     if (status == -EACCES && !r->heard) {
-        leases_earlier(&facts->refused_ns, kedge_clock_ns());
+        leases_earlier(&facts->refused_ns, base_clock_ns());
         atomic_store(&facts->heard, true);
         atomic_fetch_add(&o->b->heard, 1);
         r->heard = true;
@@ -133,8 +133,8 @@ static uint64_t most_ms(struct owner *o)
 static void lend(struct owner *o)
 {
     const uint64_t most = most_ms(o);
-    const uint64_t end = kedge_clock_ns() + stress_random(&o->random) % (most * KEDGE_NS_PER_MS);
-    while (kedge_clock_ns() < end && !atomic_load(&o->b->stop)) {
+    const uint64_t end = base_clock_ns() + stress_random(&o->random) % (most * BASE_NS_PER_MS);
+    while (base_clock_ns() < end && !atomic_load(&o->b->stop)) {
         for (struct owned *r = o->region; r < o->region + REGIONS; r++) {
             look_after(o, r);
             if (r->heard && stress_random(&o->random) % 256 == 0)
@@ -149,7 +149,7 @@ static void give_back(struct owner *o, struct owned *r)
 {
     struct region_facts *facts = &o->b->region[r->generation];
     int status;
-    leases_earlier(&facts->ending_ns, kedge_clock_ns());
+    leases_earlier(&facts->ending_ns, base_clock_ns());
     while ((status = kedge_dereg_mr(r->mr)) == -ETIMEDOUT)
         usleep(1000);
     if (status != 0)
@@ -171,11 +171,11 @@ static bool lend_and_use(struct owner *o, int more_access, bool last)
         return false;
     for (int i = 0; i < REGIONS; i++)
         give_back(o, &o->region[i]);
-    uint64_t end = kedge_clock_ns() + stress_random(&o->random) % (20 * KEDGE_NS_PER_MS);
+    uint64_t end = base_clock_ns() + stress_random(&o->random) % (20 * BASE_NS_PER_MS);
     do {
         usleep(500);
         watch(o);
-    } while (kedge_clock_ns() < end);
+    } while (base_clock_ns() < end);
     return true;
 }
 
@@ -211,7 +211,7 @@ void leases_own(const struct stress *s, struct board *b, int number, uint64_t ra
     while (!atomic_load(&b->stop) && lend_and_use(&o, s->fenced ? KEDGE_MR_FENCED : 0, times == 0))
         times--;
     for (int i = 0; i < REGIONS; i++)
-        leases_earlier(&b->region[o.region[i].generation].ending_ns, kedge_clock_ns());
+        leases_earlier(&b->region[o.region[i].generation].ending_ns, base_clock_ns());
     if (stress_random(&o.random) % 2 == 0)
         kill(getpid(), SIGKILL);
     kedge_close(o.s);

@@ -21,13 +21,13 @@ enum { PATIENCE_MS = 120000 };
 
 bool stress_over(const struct stress *s)
 {
-    return kedge_clock_ns() >= s->until_ns;
+    return base_clock_ns() >= s->until_ns;
 }
 
 bool stress_over_when(const struct stress *s, bool seen_all)
 {
-    const uint64_t now_ns = kedge_clock_ns();
-    return now_ns >= s->until_ns + (seen_all ? 0 : PATIENCE_MS * KEDGE_NS_PER_MS);
+    const uint64_t now_ns = base_clock_ns();
+    return now_ns >= s->until_ns + (seen_all ? 0 : PATIENCE_MS * BASE_NS_PER_MS);
 }
 
 void stress_fail(const char *format, ...)
@@ -140,6 +140,6 @@ int main(int argc, char **argv)
         return usage();
     if (s.peer == NULL)
         s.peer = s.socket;
-    s.until_ns = kedge_clock_ns() + ms * KEDGE_NS_PER_MS;
+    s.until_ns = base_clock_ns() + ms * BASE_NS_PER_MS;
     return run(argv[optind], &s);
 }

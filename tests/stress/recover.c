@@ -57,7 +57,7 @@ static void end(struct pair *p)
         for (int i = 0; i < PAST; i++)
             if (p->past[i].since_ns < oldest->since_ns)
                 oldest = &p->past[i];
-        *oldest = (struct past){.to = p->to, .since_ns = kedge_clock_ns(), .tries = PAST_TRIES};
+        *oldest = (struct past){.to = p->to, .since_ns = base_clock_ns(), .tries = PAST_TRIES};
     }
     p->to.rkey = 0;
     kedge_close(p->owner);
@@ -115,10 +115,10 @@ static int operate(struct pair *p, struct kedge_vqp *q, const struct kedge_remot
     int n, status = kedge_post_send(q, &wr, &bad);
     if (status != 0)
         return status;
-    uint64_t end = kedge_clock_ns() + PATIENCE_MS * KEDGE_NS_PER_MS;
+    uint64_t end = base_clock_ns() + PATIENCE_MS * BASE_NS_PER_MS;
     while ((n = kedge_poll(p->user, 1, &wc)) == 0) {
         (void)kedge_wait(p->user, WAIT_MS); /* what it has to say, the next poll says too */
-        if (kedge_clock_ns() > end)
+        if (base_clock_ns() > end)
             stress_fail("a request did not complete within %d s", PATIENCE_MS / 1000);
     }
     return n < 0 ? n : wc.status == IBV_WC_SUCCESS ? 0 : -EIO;
@@ -144,7 +144,7 @@ static void try_past(struct pair *p)
 {
     for (int i = 0; i < PAST; i++) {
         struct past *t = &p->past[i];
-        if (t->tries == 0 || kedge_clock_ns() - t->since_ns < PAST_MS * KEDGE_NS_PER_MS)
+        if (t->tries == 0 || base_clock_ns() - t->since_ns < PAST_MS * BASE_NS_PER_MS)
             continue;
         t->tries--;
         if (kedge_connect(p->past_q, t->to.gid) == 0 &&

@@ -28,18 +28,18 @@ enum {
 
 /* One end, as an agent of its own has it. */
 struct end {
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_cq *cq;
-    struct kedge_fab_qp *qp;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_cq *cq;
+    struct fab_qp *qp;
+    struct fab_mem mem;
+    struct fab_mr *mr;
     uint64_t events;
 };
 
-static void call(struct end *e, struct kedge_fab_ctl *ctl, const char *what)
+static void call(struct end *e, struct fab_ctl *ctl, const char *what)
 {
-    int status = kedge_fab_call(e->fab, ctl);
+    int status = fab_call(e->fab, ctl);
     if (status != 0)
         stress_fail("%s: %s", what, strerror(-status));
 }
@@ -49,45 +49,45 @@ static void call(struct end *e, struct kedge_fab_ctl *ctl, const char *what)
 
 static void open_end(const struct stress *s, const char *gid, struct end *e)
 {
-    struct kedge_errbuf err;
-    struct kedge_fab_open_attr attr = {.device = s->device};
-    const struct kedge_fab_provider *provider = kedge_fab_provider_find(s->provider, &err);
+    struct base_errbuf err;
+    struct fab_open_attr attr = {.device = s->device};
+    const struct fab_provider *provider = fab_provider_find(s->provider, &err);
     if (provider == NULL)
         stress_fail("%s", err.text);
-    if (gid == NULL || kedge_gid_parse(gid, attr.gid) != 0)
+    if (gid == NULL || base_gid_parse(gid, attr.gid) != 0)
         stress_fail("repair needs a GID for each end: --gid and --peer-gid");
     if (provider->open(&attr, &e->fab, &err) != 0)
         stress_fail("%s", err.text);
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
     call(e, &pd, "a protection domain");
     e->pd = pd.pd.x;
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 2 * SENDS}};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 2 * SENDS}};
     call(e, &cq, "a completion queue");
     e->cq = cq.cq.x;
-    struct kedge_fab_ctl qp = {
-        .kind = KEDGE_FAB_CREATE_QP,
+    struct fab_ctl qp = {
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = e->pd,
-               .type = KEDGE_FAB_QP_RC,
+               .type = FAB_QP_RC,
                .send_cq = e->cq,
                .recv_cq = e->cq,
                .cap = {.send_wr = SENDS, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
     call(e, &qp, "a queue pair");
     e->qp = qp.qp.x;
-    int status = kedge_fab_mem_alloc(BYTES, "kedge-repair", &e->mem);
+    int status = fab_mem_alloc(BYTES, "kedge-repair", &e->mem);
     if (status != 0)
         stress_fail("memory: %s", strerror(-status));
 }
 
 static void close_end(struct end *e)
 {
-    struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = e->qp}};
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = e->cq}};
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = e->pd}};
+    struct fab_ctl qp = {.kind = FAB_DESTROY_QP, .qp = {.x = e->qp}};
+    struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq = {.x = e->cq}};
+    struct fab_ctl pd = {.kind = FAB_FREE_PD, .pd = {.x = e->pd}};
     call(e, &qp, "destroying the queue pair");
     call(e, &cq, "destroying the completion queue");
     call(e, &pd, "freeing the protection domain");
-    kedge_fab_mem_free(&e->mem);
-    int status = kedge_fab_close(e->fab);
+    fab_mem_free(&e->mem);
+    int status = fab_close(e->fab);
     if (status != 0)
         stress_fail("closing the device: %s", strerror(-status));
 }
@@ -97,51 +97,48 @@ static void close_end(struct end *e)
 
 static void register_memory(struct end *e)
 {
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_REG_MR,
-        .mr = {.pd = e->pd, .mem = &e->mem, .length = BYTES, .access = ACCESS}};
+    struct fab_ctl c = {.kind = FAB_REG_MR,
+                        .mr = {.pd = e->pd, .mem = &e->mem, .length = BYTES, .access = ACCESS}};
     call(e, &c, "registering");
     e->mr = c.mr.x;
 }
 
 static void deregister(struct end *e)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = e->mr}};
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = e->mr}};
     call(e, &c, "deregistering");
     e->mr = NULL;
 }
 
 static void resolve(struct end *e, const struct end *to)
 {
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = e->pd,
-               .attr = kedge_fab_address(e->fab, to->fab->caps.gid, to->fab->caps.lid)}};
+    struct fab_ctl c = {
+        .kind = FAB_CREATE_AH,
+        .ah = {.pd = e->pd, .attr = fab_address(e->fab, to->fab->caps.gid, to->fab->caps.lid)}};
     call(e, &c, "an address handle");
-    struct kedge_fab_ctl d = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = c.ah.x}};
+    struct fab_ctl d = {.kind = FAB_DESTROY_AH, .ah = {.x = c.ah.x}};
     call(e, &d, "destroying an address handle");
 }
 
 static void move(struct end *e, struct ibv_qp_attr attr, int mask, const char *what)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
-                              .modify = {.x = e->qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
+    struct fab_ctl c = {.kind = FAB_MODIFY_QP,
+                        .modify = {.x = e->qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
     call(e, &c, what);
 }
 
 /* From whatever state to RTS, towards the other end. */
 static void repair(struct end *e, const struct end *to, uint32_t psn)
 {
-    const struct kedge_fab_caps *caps = &e->fab->caps;
+    const struct fab_caps *caps = &e->fab->caps;
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
                               .path_mtu = caps->mtu,
                               .dest_qp_num = to->qp->qpn,
                               .rq_psn = psn,
                               .max_dest_rd_atomic = 4,
                               .min_rnr_timer = 12,
-                              .ah_attr =
-                                  kedge_fab_address(e->fab, to->fab->caps.gid, to->fab->caps.lid)};
-    struct ibv_qp_attr init = kedge_fab_init_attr(e->fab);
+                              .ah_attr = fab_address(e->fab, to->fab->caps.gid, to->fab->caps.lid)};
+    struct ibv_qp_attr init = fab_init_attr(e->fab);
     init.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
     move(e, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0, "to RESET");
     move(e, init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "to INIT");
@@ -159,9 +156,8 @@ static void repair(struct end *e, const struct end *to, uint32_t psn)
          IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
              IBV_QP_MAX_QP_RD_ATOMIC,
          "to RTS");
-    if (kedge_fab_qp_state(e->qp) != IBV_QPS_RTS)
-        stress_fail("a queue pair that was moved to RTS is in state %d",
-                    (int)kedge_fab_qp_state(e->qp));
+    if (fab_qp_state(e->qp) != IBV_QPS_RTS)
+        stress_fail("a queue pair that was moved to RTS is in state %d", (int)fab_qp_state(e->qp));
 }
 
 /* ---- used and broken
@@ -170,27 +166,27 @@ static void repair(struct end *e, const struct end *to, uint32_t psn)
 static void post(struct end *e, uint64_t id, uint64_t addr, uint32_t rkey)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)e->mem.addr, .length = 64, .lkey = e->mr->lkey};
-    struct kedge_fab_wr *bad, wr = {.wr_id = id,
-                                    .sg_list = &sge,
-                                    .num_sge = 1,
-                                    .opcode = IBV_WR_RDMA_READ,
-                                    .send_flags = IBV_SEND_SIGNALED,
-                                    .key.rkey = rkey,
-                                    .remote_addr = addr};
-    int status = kedge_fab_post_send(e->qp, &wr, &bad);
+    struct fab_wr *bad, wr = {.wr_id = id,
+                              .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = IBV_WR_RDMA_READ,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .key.rkey = rkey,
+                              .remote_addr = addr};
+    int status = fab_post_send(e->qp, &wr, &bad);
     if (status != 0)
         stress_fail("posting: %s", strerror(-status));
 }
 
 static void expect(struct end *e, const struct end *to, uint64_t id, enum ibv_wc_status wanted)
 {
-    const uint64_t end = kedge_clock_ns() + PATIENCE_MS * KEDGE_NS_PER_MS;
+    const uint64_t end = base_clock_ns() + PATIENCE_MS * BASE_NS_PER_MS;
     struct ibv_wc wc;
     int n;
-    while ((n = kedge_fab_poll(e->cq, 1, &wc)) == 0) {
-        if (kedge_clock_ns() > end)
+    while ((n = fab_poll(e->cq, 1, &wc)) == 0) {
+        if (base_clock_ns() > end)
             stress_fail("request %llu did not complete", (unsigned long long)id);
-        if (kedge_fab_poll(to->cq, 1, &wc) != 0) /* a software device moves where it is polled */
+        if (fab_poll(to->cq, 1, &wc) != 0) /* a software device moves where it is polled */
             stress_fail("the responder has a completion of nothing");
     }
     if (n < 0 || wc.wr_id != id || wc.status != wanted)
@@ -201,14 +197,14 @@ static void expect(struct end *e, const struct end *to, uint64_t id, enum ibv_wc
 
 static void wait_for_error(const struct end *e, const char *which)
 {
-    const uint64_t end = kedge_clock_ns() + PATIENCE_MS * KEDGE_NS_PER_MS;
+    const uint64_t end = base_clock_ns() + PATIENCE_MS * BASE_NS_PER_MS;
     struct ibv_wc wc;
     for (;; (void)usleep(1000)) {
-        if (kedge_fab_poll(e->cq, 1, &wc) != 0) /* soft says there that it broke */
+        if (fab_poll(e->cq, 1, &wc) != 0) /* soft says there that it broke */
             stress_fail("the %s has a completion of nothing", which);
-        if (kedge_fab_qp_state(e->qp) == IBV_QPS_ERR)
+        if (fab_qp_state(e->qp) == IBV_QPS_ERR)
             return;
-        if (kedge_clock_ns() > end)
+        if (base_clock_ns() > end)
             stress_fail("the %s's queue pair did not break", which);
     }
 }
@@ -236,8 +232,8 @@ static void break_it(struct end *a, struct end *b, uint64_t number, uint32_t rke
 
 static void take_events(struct end *e)
 {
-    struct kedge_fab_event event;
-    while (kedge_fab_get_event(e->fab, &event))
+    struct fab_event event;
+    while (fab_get_event(e->fab, &event))
         e->events++;
 }
 

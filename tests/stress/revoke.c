@@ -235,11 +235,11 @@ static bool look_after(struct owner *o, struct board *b, int me, int i)
 {
     struct owned *r = &o->region[i];
     char token[KEDGE_TOKEN_MAX];
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     r->words[0] = now;
     if (r->told_ns != 0) {
         watch_words(r);
-        return now - r->told_ns < WATCH_MS * KEDGE_NS_PER_MS || give_back(o, b, me, i);
+        return now - r->told_ns < WATCH_MS * BASE_NS_PER_MS || give_back(o, b, me, i);
     }
     if (atomic_load(&b->revoked_ns[r->lease]) != 0) {
         for (int k = 0; k < WORDS; k++)
@@ -261,7 +261,7 @@ static void own(const struct stress *s, struct board *b, int me, uint64_t random
 {
     struct owner o = {.u = {.b = b, .random = random}, .life = atomic_fetch_add(&b->lives, 1)};
     o.gives_back = !s->forced;
-    uint64_t end = kedge_clock_ns() + (500 + stress_random(&o.u.random) % 6000) * KEDGE_NS_PER_MS;
+    uint64_t end = base_clock_ns() + (500 + stress_random(&o.u.random) % 6000) * BASE_NS_PER_MS;
     if (o.life >= LIVES)
         stress_fail("too many lives");
     atomic_store(&b->owner[me].pid_life, (uint64_t)getpid() << 32 | o.life);
@@ -271,7 +271,7 @@ static void own(const struct stress *s, struct board *b, int me, uint64_t random
         if (!offer_region(&o, b, me, i))
             stress_fail("registering: %s", kedge_last_error());
     }
-    while (!atomic_load(&b->stop) && kedge_clock_ns() < end && o.number < PER_LIFE - REGIONS - 1) {
+    while (!atomic_load(&b->stop) && base_clock_ns() < end && o.number < PER_LIFE - REGIONS - 1) {
         for (int i = 0; i < REGIONS; i++)
             if (!look_after(&o, b, me, i))
                 stress_fail("an owner's session has ended: %s", kedge_last_error());
@@ -391,7 +391,7 @@ static void mark(struct board *b, const char *answer, const char *worker, uint64
                  struct operator_counts *n)
 {
     char prefix[80];
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     snprintf(prefix, sizeof prefix, "{\"id\":\"%s-", worker);
     for (const char *at = answer; (at = strstr(at, prefix)) != NULL;) {
         at += strlen(prefix);

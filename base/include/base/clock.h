@@ -10,47 +10,47 @@
 #include <x86intrin.h>
 #endif
 
-#define KEDGE_NS_PER_US 1000ull
-#define KEDGE_NS_PER_MS 1000000ull
-#define KEDGE_NS_PER_S  1000000000ull
+#define BASE_NS_PER_US 1000ull
+#define BASE_NS_PER_MS 1000000ull
+#define BASE_NS_PER_S  1000000000ull
 
 /* Nanoseconds since boot, time asleep included (CLOCK_BOOTTIME): what leases are counted in. */
-static inline uint64_t kedge_clock_ns(void)
+static inline uint64_t base_clock_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_BOOTTIME, &t);
-    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 /* Seconds since 1970, for incarnations and logs. */
-static inline uint64_t kedge_clock_wall_s(void)
+static inline uint64_t base_clock_wall_s(void)
 {
     return (uint64_t)time(NULL);
 }
 
 /* Milliseconds since 1970, for what people read. */
-static inline uint64_t kedge_clock_wall_ms(void)
+static inline uint64_t base_clock_wall_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / KEDGE_NS_PER_MS;
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / BASE_NS_PER_MS;
 }
 
 /* A clock for measuring latencies inside one process, and for nothing else: it stands still while
  * the machine sleeps, and its zero is arbitrary. The counter of the processor where that is
  * invariant and two calibrations agree, else CLOCK_MONOTONIC. The caller's; read-only after init,
  * so that threads may share it. */
-struct kedge_clock_fast {
+struct base_clock_fast {
     bool counter;
     uint64_t base;        /* of the counter, at init */
     uint64_t ns_per_2_32; /* nanoseconds in 2^32 ticks */
 };
 
 /* Takes some 10 ms. Always works. */
-void kedge_clock_fast_init(struct kedge_clock_fast *clock);
+void base_clock_fast_init(struct base_clock_fast *clock);
 
 /* Nanoseconds since some moment. Within one thread it never runs backwards. */
-static inline uint64_t kedge_clock_fast_ns(const struct kedge_clock_fast *clock)
+static inline uint64_t base_clock_fast_ns(const struct base_clock_fast *clock)
 {
 #if defined(__x86_64__)
     if (clock->counter)
@@ -60,7 +60,7 @@ static inline uint64_t kedge_clock_fast_ns(const struct kedge_clock_fast *clock)
     (void)clock;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one table of errors: errno, HTTP status, rdmactl's exit code and a sentence. Any thread.
  *
- * An errno is the error's name everywhere: functions return it negated, kedge_error_of() finds its
+ * An errno is the error's name everywhere: functions return it negated, base_error_of() finds its
  * row. Where errno's own words are vague, this is what they mean here:
  *   EINVAL malformed, EACCES and EPERM not permitted, EKEYREJECTED no valid token, ENOENT unknown,
  *   ENOTSUP not that method, EEXIST conflict, ESTALE a lower incarnation than the known one,
@@ -15,16 +15,16 @@
 #include <stddef.h>
 
 /* A sentence for a person: what failed, why, and the way out. */
-struct kedge_errbuf {
+struct base_errbuf {
     char text[512];
 };
 
-/* Formats into err (NULL is allowed) and returns status, so that `return kedge_err(...)` reads
+/* Formats into err (NULL is allowed) and returns status, so that `return base_err(...)` reads
  * well. */
-int kedge_err(struct kedge_errbuf *err, int status, const char *format, ...)
+int base_err(struct base_errbuf *err, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-struct kedge_error {
+struct base_error {
     int errnum; /* positive */
     int http;
     int exit_code;     /* of rdmactl */
@@ -32,8 +32,8 @@ struct kedge_error {
 };
 
 /* The row of an errno (either sign); unknown ones get the row of EIO. Never NULL. */
-const struct kedge_error *kedge_error_of(int errnum);
+const struct base_error *base_error_of(int errnum);
 /* The row that an HTTP status (400..599) stands for; unknown ones get EIO's. Never NULL. */
-const struct kedge_error *kedge_error_of_http(int status);
+const struct base_error *base_error_of_http(int status);
 
 #endif

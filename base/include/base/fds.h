@@ -13,12 +13,12 @@
 
 #include "base/error.h"
 
-enum { KEDGE_FDS_MAX = 16 }; /* in one message */
+enum { BASE_FDS_MAX = 16 }; /* in one message */
 
-/* Sends one whole message with count (0 .. KEDGE_FDS_MAX) descriptors, which stay the caller's.
+/* Sends one whole message with count (0 .. BASE_FDS_MAX) descriptors, which stay the caller's.
  * bytes >= 1. 0; -EAGAIN when the socket is non-blocking and full; -EPIPE or -ECONNRESET when the
  * peer is gone; other -errno. Raises no SIGPIPE. */
-int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds, unsigned count);
+int base_fds_send(int socket, const void *message, size_t bytes, const int *fds, unsigned count);
 
 /* Receives one whole message of at most `capacity` bytes and at most max_fds descriptors.
  * 0 and *bytes, fds[0 .. *count). -EPIPE: the peer closed. -EAGAIN: nothing there (non-blocking).
@@ -26,58 +26,58 @@ int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds
  * -EMSGSIZE: the message was longer; -EPROTO: it held more descriptors (or the kernel dropped
  * some): then all that came were closed, and the message is lost. fds is written only on success.
  */
-int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
-                   unsigned max_fds, unsigned *count);
+int base_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
+                  unsigned max_fds, unsigned *count);
 
 /* Of a Unix socket that nobody shall send descriptors to; of one that listens, all that connect to
  * it from then on. Whoever tries gets EPERM. 0, or -errno: the kernel cannot (it can since 6.16),
  * and the next two are needed. */
-int kedge_fds_refuse(int socket);
+int base_fds_refuse(int socket);
 
 /* Whoever receives or closes the last reference to a descriptor that was sent pays for its end,
  * which may take seconds (a large memfd, a socket that lingers). So a receiver that wants none
  * looks before it receives: 0: the next message has no descriptors, or there is none (yet);
- * -EPROTO: it has some, and is left where it is. Other -errno: as kedge_fds_recv(). */
-int kedge_fds_look(int socket);
+ * -EPROTO: it has some, and is left where it is. Other -errno: as base_fds_recv(). */
+int base_fds_look(int socket);
 /* And before it closes a socket that it has shut down for reading: drops what was sent there. 0:
  * nothing is left; -EPROTO: descriptors are, or too many messages, and close() may take long. */
-int kedge_fds_drain(int socket);
+int base_fds_drain(int socket);
 
 /* Who is at the other end of a connected Unix socket: when it called connect(), for certain. */
-struct kedge_peer_process {
+struct base_peer_process {
     uid_t uid;
     gid_t gid;
     pid_t pid;
 };
 
 /* 0 or -errno. */
-int kedge_fds_peer(int socket, struct kedge_peer_process *out);
+int base_fds_peer(int socket, struct base_peer_process *out);
 
 /* So that the process may have `wanted` (>= 1) descriptors: raises its limit as far as that is
  * allowed, and makes the kernel's table of them as large. To be called before there are threads: a
  * table that grows beside several keeps each of them that opens one waiting until the kernel has
  * heard from all processors, some 20 ms. 0, or -EMFILE and a sentence that says what they are for
  * (so many of `things`) and which setting bounds those. */
-int kedge_fds_provide(uint64_t wanted, uint64_t count, const char *things, const char *setting,
-                      struct kedge_errbuf *err);
+int base_fds_provide(uint64_t wanted, uint64_t count, const char *things, const char *setting,
+                     struct base_errbuf *err);
 
 /* A descriptor of the process at the other end, which the caller closes, or -errno (-ESRCH: it is
  * gone). The kernel's own (SO_PEERPIDFD, since 6.5), else pidfd_open() of a pid, which can have
  * been used again. */
-int kedge_fds_peer_pidfd(int socket, pid_t pid);
+int base_fds_peer_pidfd(int socket, pid_t pid);
 
 /* A descriptor that becomes readable when the process ends, or -errno (-ESRCH: already gone). */
-int kedge_pidfd_open(pid_t pid);
+int base_pidfd_open(pid_t pid);
 
 /* Creates, sizes, maps (read and write) and seals shared memory, in this order. bytes is rounded up
  * to pages by the kernel's mapping; the file's size is exactly bytes. With read_only_for_others,
  * mappings made later cannot be writable; this one stays so. Nobody can change its size.
  * 0, *fd and *map (munmap it with bytes), both the caller's; or -errno with nothing left behind. */
-int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map);
+int base_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map);
 
 /* Maps what somebody else made: refuses with -EPROTO what is smaller than bytes or not sealed
  * against shrinking (its owner could otherwise kill the reader with SIGBUS). With `all` its pages
  * are mapped at once, and not each when it is touched first. 0 or -errno. */
-int kedge_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map);
+int base_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map);
 
 #endif

@@ -6,13 +6,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define KEDGE_FUTEX_FOREVER UINT64_MAX
+#define BASE_FUTEX_FOREVER UINT64_MAX
 
 /* Sleeps while *word == expected, timeout_ns at most (time asleep does not count). 0 when woken
  * (look again: it may be for nothing), -EAGAIN when *word differed, -ETIMEDOUT, -EINTR. */
-int kedge_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+int base_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 
 /* Wakes up to count sleepers. Returns how many, or -errno. Never blocks. */
-int kedge_futex_wake(_Atomic uint32_t *word, uint32_t count);
+int base_futex_wake(_Atomic uint32_t *word, uint32_t count);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Mixes 64 bits so that each input bit moves half of the output's. */
-static inline uint64_t kedge_hash_u64(uint64_t x, uint64_t seed)
+static inline uint64_t base_hash_u64(uint64_t x, uint64_t seed)
 {
     x += seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
     x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93ull;
@@ -16,12 +16,12 @@ static inline uint64_t kedge_hash_u64(uint64_t x, uint64_t seed)
 }
 
 /* A GID and a number. */
-static inline uint64_t kedge_hash_gid(const uint8_t gid[16], uint64_t number, uint64_t seed)
+static inline uint64_t base_hash_gid(const uint8_t gid[16], uint64_t number, uint64_t seed)
 {
     uint64_t a, b;
     memcpy(&a, gid, 8);
     memcpy(&b, gid + 8, 8);
-    return kedge_hash_u64(kedge_hash_u64(a ^ (number << 40), seed) ^ b, seed);
+    return base_hash_u64(base_hash_u64(a ^ (number << 40), seed) ^ b, seed);
 }
 
 #endif

@@ -9,33 +9,33 @@
 #include <stdint.h>
 
 enum {
-    KEDGE_HIST_STEP_BITS = 6,
-    KEDGE_HIST_STEPS = (64 - KEDGE_HIST_STEP_BITS + 1) << KEDGE_HIST_STEP_BITS,
+    BASE_HIST_STEP_BITS = 6,
+    BASE_HIST_STEPS = (64 - BASE_HIST_STEP_BITS + 1) << BASE_HIST_STEP_BITS,
 };
 
-struct kedge_hist {
+struct base_hist {
     uint64_t count;
     uint64_t min; /* UINT64_MAX while count is 0 */
     uint64_t max;
     uint64_t sum; /* stops at UINT64_MAX */
-    uint64_t steps[KEDGE_HIST_STEPS];
+    uint64_t steps[BASE_HIST_STEPS];
 };
 
 /* Empties it; also how one begins. */
-void kedge_hist_reset(struct kedge_hist *h);
+void base_hist_reset(struct base_hist *h);
 
 /* The step that a value falls in; steps grow with values. */
-static inline uint32_t kedge_hist_step(uint64_t value)
+static inline uint32_t base_hist_step(uint64_t value)
 {
     uint32_t top = 63u - (uint32_t)__builtin_clzll(value | 1);
-    uint32_t shift = top > KEDGE_HIST_STEP_BITS ? top - KEDGE_HIST_STEP_BITS : 0;
-    return (shift << KEDGE_HIST_STEP_BITS) + (uint32_t)(value >> shift);
+    uint32_t shift = top > BASE_HIST_STEP_BITS ? top - BASE_HIST_STEP_BITS : 0;
+    return (shift << BASE_HIST_STEP_BITS) + (uint32_t)(value >> shift);
 }
 
 /* Adds one value (nanoseconds, usually). A few instructions. */
-static inline void kedge_hist_record(struct kedge_hist *h, uint64_t value)
+static inline void base_hist_record(struct base_hist *h, uint64_t value)
 {
-    h->steps[kedge_hist_step(value)]++;
+    h->steps[base_hist_step(value)]++;
     h->count++;
     h->sum = h->sum + value < value ? UINT64_MAX : h->sum + value;
     h->min = value < h->min ? value : h->min;
@@ -43,13 +43,13 @@ static inline void kedge_hist_record(struct kedge_hist *h, uint64_t value)
 }
 
 /* Adds all of `from` to `to`. */
-void kedge_hist_merge(struct kedge_hist *to, const struct kedge_hist *from);
+void base_hist_merge(struct base_hist *to, const struct base_hist *from);
 
 /* The smallest value that at least percent (0 .. 100) of all values do not exceed; within 0.8 %,
  * and never outside min .. max. 0 when empty. */
-uint64_t kedge_hist_percentile(const struct kedge_hist *h, double percent);
+uint64_t base_hist_percentile(const struct base_hist *h, double percent);
 
 /* The mean, exact while sum has not stopped; 0 when empty. */
-double kedge_hist_mean(const struct kedge_hist *h);
+double base_hist_mean(const struct base_hist *h);
 
 #endif

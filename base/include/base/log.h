@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line a message on stderr: time, level, component, event, then key=value pairs.
  *
- * Any thread. A line is one write of at most KEDGE_LOG_LINE bytes; when stderr takes nothing for
- * KEDGE_LOG_WAIT_MS the line is dropped and counted, so that a full pipe never stops a daemon.
+ * Any thread. A line is one write of at most BASE_LOG_LINE bytes; when stderr takes nothing for
+ * BASE_LOG_WAIT_MS the line is dropped and counted, so that a full pipe never stops a daemon.
  * Control characters become '?' and the values' own quotes apostrophes, so that no value can forge
  * a line, nor a pair if the format has it in quotes. Level and component, which main() sets once,
  * and the count of lines that were dropped are the only state. */
@@ -12,33 +12,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum kedge_log_level { KEDGE_LOG_ERROR, KEDGE_LOG_WARN, KEDGE_LOG_INFO, KEDGE_LOG_DEBUG };
+enum base_log_level { BASE_LOG_ERROR, BASE_LOG_WARN, BASE_LOG_INFO, BASE_LOG_DEBUG };
 
 enum {
-    KEDGE_LOG_LINE = 1024,  /* bytes; what is longer is cut */
-    KEDGE_LOG_WAIT_MS = 50, /* for a stderr that is full */
+    BASE_LOG_LINE = 1024,  /* bytes; what is longer is cut */
+    BASE_LOG_WAIT_MS = 50, /* for a stderr that is full */
 };
 
 /* Names the program in each line (borrowed for ever: a literal) and sets the most detailed level
  * that is written. Before it: "kedge" and INFO. Call before other threads start. */
-void kedge_log_init(const char *component, enum kedge_log_level level);
+void base_log_init(const char *component, enum base_log_level level);
 
-bool kedge_log_enabled(enum kedge_log_level level);
+bool base_log_enabled(enum base_log_level level);
 
 /* "error", "warn", "info", "debug" -> level. 0, or -EINVAL. */
-int kedge_log_parse_level(const char *text, enum kedge_log_level *level);
+int base_log_parse_level(const char *text, enum base_log_level *level);
 
 /* event: a few words, without '='. format: shorter than a line, "key=%d other=\"%s\""; quote values
  * that may hold spaces. */
-void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
+void base_log(enum base_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Lines that were dropped since the program started. */
-uint64_t kedge_log_dropped(void);
+uint64_t base_log_dropped(void);
 
 /* At most `burst` messages in each `period_ns`; the state is the caller's, zeroed to begin, and of
  * one thread. */
-struct kedge_log_limit {
+struct base_log_limit {
     uint64_t since_ns;
     uint32_t used;
     uint32_t suppressed;
@@ -46,7 +46,7 @@ struct kedge_log_limit {
 
 /* Whether to log now. When it says yes, *suppressed (may be NULL) is how many were held back since
  * the last yes: log it as suppressed=%u. */
-bool kedge_log_allow(struct kedge_log_limit *limit, uint64_t now_ns, uint64_t period_ns,
-                     uint32_t burst, uint32_t *suppressed);
+bool base_log_allow(struct base_log_limit *limit, uint64_t now_ns, uint64_t period_ns,
+                    uint32_t burst, uint32_t *suppressed);
 
 #endif

@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes: the least of the machine's memory and what kedge_memory_group() finds for this process.
+/* Bytes: the least of the machine's memory and what base_memory_group() finds for this process.
  * UINT64_MAX: nothing is known. *of_group says whether it is a group that bounds it. What
  * memory.max says may change at any time, and is read each time. */
-uint64_t kedge_memory_most(bool *of_group);
+uint64_t base_memory_most(bool *of_group);
 
 /* Bytes: the least memory.max of a process' control group and of all above it. `membership` is a
  * file like /proc/self/cgroup, `root` a directory like /sys/fs/cgroup (without a slash at its end).
  * UINT64_MAX: no bound. A group whose memory.max is not there, or makes no sense, is none. */
-uint64_t kedge_memory_group(const char *membership, const char *root);
+uint64_t base_memory_group(const char *membership, const char *root);
 
 #endif

@@ -12,26 +12,26 @@
 #include "base/text.h"
 
 /* The Content-Type of such a text. */
-#define KEDGE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define BASE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-enum kedge_metric_type { KEDGE_METRIC_COUNTER, KEDGE_METRIC_GAUGE };
+enum base_metric_type { BASE_METRIC_COUNTER, BASE_METRIC_GAUGE };
 
-struct kedge_metric_label {
+struct base_metric_label {
     const char *name;
     const char *value;
 };
 
 /* # HELP and # TYPE. */
-void kedge_metric_head(struct kedge_text *t, const char *name, enum kedge_metric_type type,
-                       const char *help);
+void base_metric_head(struct base_text *t, const char *name, enum base_metric_type type,
+                      const char *help);
 /* Head and one sample without labels. */
-void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_type type,
-                      const char *help, uint64_t value);
+void base_metric_one(struct base_text *t, const char *name, enum base_metric_type type,
+                     const char *help, uint64_t value);
 /* A gauge of 1 whose label says which version of Kedge this is, as Prometheus wants to join it. */
-void kedge_metric_build_info(struct kedge_text *t, const char *name);
+void base_metric_build_info(struct base_text *t, const char *name);
 /* One sample; labels may be NULL when count is 0. */
-void kedge_metric_u64(struct kedge_text *t, const char *name,
-                      const struct kedge_metric_label *labels, size_t count, uint64_t value);
-void kedge_metric_double(struct kedge_text *t, const char *name,
-                         const struct kedge_metric_label *labels, size_t count, double value);
+void base_metric_u64(struct base_text *t, const char *name, const struct base_metric_label *labels,
+                     size_t count, uint64_t value);
+void base_metric_double(struct base_text *t, const char *name,
+                        const struct base_metric_label *labels, size_t count, double value);
 #endif

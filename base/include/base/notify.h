@@ -4,35 +4,35 @@
  *
  * One per process, as the environment is; one thread, the control thread. Nothing here blocks or
  * fails: without a supervisor nothing is sent, and what it did not take is sent again by
- * kedge_notify_tick, unless something newer was said since. */
+ * base_notify_tick, unless something newer was said since. */
 #ifndef BASE_NOTIFY_H
 #define BASE_NOTIFY_H
 
 #include <stdint.h>
 
-#define KEDGE_NOTIFY_TEXT 256 /* bytes of a datagram; a longer status is cut */
+#define BASE_NOTIFY_TEXT 256 /* bytes of a datagram; a longer status is cut */
 
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them from the environment, so
  * that no child speaks for the daemon. Before other threads are made. */
-void kedge_notify_init(void);
+void base_notify_init(void);
 
 /* It serves. status, one line for people, is copied. */
-void kedge_notify_ready(const char *status);
+void base_notify_ready(const char *status);
 
-/* It reads its settings again; kedge_notify_ready follows. */
-void kedge_notify_reloading(void);
+/* It reads its settings again; base_notify_ready follows. */
+void base_notify_reloading(void);
 
-/* It serves nobody for a while, and kedge_notify_ready will follow. */
-void kedge_notify_status(const char *status);
+/* It serves nobody for a while, and base_notify_ready will follow. */
+void base_notify_status(const char *status);
 
 /* It ends. */
-void kedge_notify_stopping(void);
+void base_notify_stopping(void);
 
 /* From the control loop, several times a second; now_ns is any clock that counts nanoseconds. Says
  * that the loop still turns, twice in the time after which the supervisor would lose patience. */
-void kedge_notify_tick(uint64_t now_ns);
+void base_notify_tick(uint64_t now_ns);
 
 /* Closes the socket; nothing is said afterwards. */
-void kedge_notify_fini(void);
+void base_notify_fini(void);
 
 #endif

@@ -7,19 +7,19 @@
 #include <stdint.h>
 
 /* Fills buffer from getrandom(). 0 or -errno. Any thread. */
-int kedge_random_bytes(void *buffer, size_t bytes);
+int base_random_bytes(void *buffer, size_t bytes);
 
 /* splitmix64: the state is the caller's; the same seed gives the same numbers. */
-struct kedge_prng {
+struct base_prng {
     uint64_t state;
 };
 
-static inline void kedge_prng_seed(struct kedge_prng *p, uint64_t seed)
+static inline void base_prng_seed(struct base_prng *p, uint64_t seed)
 {
     p->state = seed;
 }
 
-static inline uint64_t kedge_prng_next(struct kedge_prng *p)
+static inline uint64_t base_prng_next(struct base_prng *p)
 {
     uint64_t z = p->state += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -28,9 +28,9 @@ static inline uint64_t kedge_prng_next(struct kedge_prng *p)
 }
 
 /* 0 .. bound - 1 (bound > 0; the bias is below bound / 2^64). */
-static inline uint64_t kedge_prng_below(struct kedge_prng *p, uint64_t bound)
+static inline uint64_t base_prng_below(struct base_prng *p, uint64_t bound)
 {
-    return (uint64_t)(((unsigned __int128)kedge_prng_next(p) * bound) >> 64);
+    return (uint64_t)(((unsigned __int128)base_prng_next(p) * bound) >> 64);
 }
 
 #endif

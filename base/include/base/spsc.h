@@ -10,22 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct kedge_spsc;
+struct base_spsc;
 
 /* capacity: elements, rounded up to a power of two, 1 .. 2^24. element_bytes: 1 .. 4096.
  * 0 and *out (owned by the caller), or -EINVAL, -ENOMEM. */
-int kedge_spsc_new(uint32_t capacity, uint32_t element_bytes, struct kedge_spsc **out);
+int base_spsc_new(uint32_t capacity, uint32_t element_bytes, struct base_spsc **out);
 
 /* After both threads have stopped using it. NULL is allowed. What is still inside is forgotten. */
-void kedge_spsc_free(struct kedge_spsc *ring);
+void base_spsc_free(struct base_spsc *ring);
 
 /* Producer: copies one element in. 0, or -EAGAIN when full. */
-int kedge_spsc_push(struct kedge_spsc *ring, const void *element);
+int base_spsc_push(struct base_spsc *ring, const void *element);
 
 /* Consumer: copies the oldest element out. 0, or -EAGAIN when empty. */
-int kedge_spsc_pop(struct kedge_spsc *ring, void *element);
+int base_spsc_pop(struct base_spsc *ring, void *element);
 
 /* Elements inside, as seen by either side or by a third thread (then a snapshot, 0 .. capacity). */
-uint32_t kedge_spsc_count(const struct kedge_spsc *ring);
+uint32_t base_spsc_count(const struct base_spsc *ring);
 
 #endif

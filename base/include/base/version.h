@@ -5,8 +5,8 @@
 
 /* "0.1.0 (1c2d3e4f5a6b)": the version, and the commit that it was built from; "-changed" behind
  * that where files differed from it, and no commit where the sources were not a repository. */
-const char *kedge_version_text(void);
+const char *base_version_text(void);
 /* The commit alone; empty where it is not known. */
-const char *kedge_version_commit(void);
+const char *base_version_commit(void);
 
 #endif

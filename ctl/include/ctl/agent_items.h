@@ -54,9 +54,9 @@ struct ctl_agent_item_page {
 
 /* 0, or -EBADMSG, -ENOMEM and nothing to fini. */
 int ctl_decode_agent_items(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
-                           struct ctl_agent_item_page *out, struct kedge_errbuf *err);
+                           struct ctl_agent_item_page *out, struct base_errbuf *err);
 int ctl_decode_agent_item(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
-                          struct ctl_agent_item *out, struct kedge_errbuf *err);
+                          struct ctl_agent_item *out, struct base_errbuf *err);
 void ctl_agent_item_page_fini(struct ctl_agent_item_page *page);
 void ctl_agent_item_fini(struct ctl_agent_item *item);
 
@@ -67,6 +67,6 @@ struct ctl_revoked {
     char breaks[600];
 };
 int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
-                       struct kedge_errbuf *err);
+                       struct base_errbuf *err);
 
 #endif

@@ -5,40 +5,40 @@
 
 #include "ctl/options.h"
 
-int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_status(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_node_list(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_node_get(const struct ctl_options *o, struct base_errbuf *err);
 /* label, cordon, uncordon, drain. -ECONNRESET: it waits, and the agent is heard of no more. */
-int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_node_change(const struct ctl_options *o, struct base_errbuf *err);
 /* -EBUSY: its agent is alive, or may be. */
-int ctl_node_delete(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_node_delete(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_agent_status(const struct ctl_options *o, struct base_errbuf *err);
 /* Of o->kind. */
-int ctl_resource_list(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_resource_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_resource_list(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_resource_get(const struct ctl_options *o, struct base_errbuf *err);
 /* -EEXIST: it is there already. */
-int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_resource_set(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_resource_delete(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_event_list(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_resource_create(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_resource_set(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_resource_delete(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_event_list(const struct ctl_options *o, struct base_errbuf *err);
 /* Returns only when the stream has ended: never 0. */
-int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_event_watch(const struct ctl_options *o, struct base_errbuf *err);
 /* -EINVAL also when the file cannot be read. What stands before the object that failed is applied.
  */
-int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_apply(const struct ctl_options *o, struct base_errbuf *err);
 /* Of o->kind, asked of the local agent. */
-int ctl_agent_item_list(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_agent_item_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_agent_item_list(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_agent_item_get(const struct ctl_options *o, struct base_errbuf *err);
 /* Waits until they are over. -ETIMEDOUT: they are withdrawn, and not over yet. Of all workers: what
  * became of the first that failed. */
-int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_lease_revoke(const struct ctl_options *o, struct base_errbuf *err);
 /* These ask nobody. -ENOENT: there is none of that name. */
-int ctl_context_list(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_context_get(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_context_use(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_context_change(const struct ctl_options *o, struct kedge_errbuf *err); /* `set` */
-int ctl_context_delete(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_context_list(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_context_get(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_context_use(const struct ctl_options *o, struct base_errbuf *err);
+int ctl_context_change(const struct ctl_options *o, struct base_errbuf *err); /* `set` */
+int ctl_context_delete(const struct ctl_options *o, struct base_errbuf *err);
 /* -EIO when something that the soft provider needs is broken. */
-int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_doctor(const struct ctl_options *o, struct base_errbuf *err);
 
 #endif

@@ -44,9 +44,9 @@ extern const char *const ctl_context_keys[CTL_CONTEXT_KEYS];
 const char *ctl_context_value(const struct ctl_context *context, size_t key);
 /* Sets one ("": takes it away). 0; or -EINVAL and what it has to be. */
 int ctl_context_set(struct ctl_context *context, const char *key, const char *value,
-                    struct kedge_errbuf *err);
+                    struct base_errbuf *err);
 /* 0; or -EINVAL and what a name is. */
-int ctl_context_name_check(const char *name, struct kedge_errbuf *err);
+int ctl_context_name_check(const char *name, struct base_errbuf *err);
 
 /* Borrowed; NULL: there is none of that name. */
 struct ctl_context *ctl_contexts_find(struct ctl_contexts *contexts, const char *name);
@@ -54,17 +54,17 @@ struct ctl_context *ctl_contexts_find(struct ctl_contexts *contexts, const char 
 /* What an open file says. path is copied. 0, or -EINVAL and a sentence with the file and the line.
  */
 int ctl_contexts_parse(FILE *file, const char *path, struct ctl_contexts *out,
-                       struct kedge_errbuf *err);
+                       struct base_errbuf *err);
 /* In the form that parse reads. 0 or -errno. */
 int ctl_contexts_print(const struct ctl_contexts *contexts, FILE *file);
 
 /* The user's file: none is as an empty one. 0; -EACCES: others could have written it; -EINVAL and
  * further ones of the file. */
-int ctl_contexts_read(struct ctl_contexts *out, struct kedge_errbuf *err);
+int ctl_contexts_read(struct ctl_contexts *out, struct base_errbuf *err);
 /* Reads it, has it edited, and writes it, with the directories that are missing; two at a time come
  * one after the other. What edit() returns if that is not 0, with nothing written; -errno. */
 int ctl_contexts_change(int (*edit)(void *user, struct ctl_contexts *contexts,
-                                    struct kedge_errbuf *err),
-                        void *user, struct kedge_errbuf *err);
+                                    struct base_errbuf *err),
+                        void *user, struct base_errbuf *err);
 
 #endif

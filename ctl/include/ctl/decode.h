@@ -71,10 +71,10 @@ struct ctl_nodes {
 /* One page: appends to *nodes; next (size bytes) is the next page's cursor, "" at the end. 0, or
  * -EBADMSG, -ENOMEM; then *nodes is as it was. */
 int ctl_decode_nodes(const char *body, size_t bytes, struct ctl_nodes *nodes, char *next,
-                     size_t size, struct kedge_errbuf *err);
+                     size_t size, struct base_errbuf *err);
 void ctl_nodes_fini(struct ctl_nodes *nodes);
 /* One node. 0 or -EBADMSG. */
-int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct kedge_errbuf *err);
+int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct base_errbuf *err);
 
 /* Any document as a list of paths and values: "pools[0].vqps" = "3". */
 struct ctl_pair {
@@ -86,7 +86,7 @@ struct ctl_pairs {
     size_t count;
 };
 int ctl_decode_pairs(const char *body, size_t bytes, struct ctl_pairs *out,
-                     struct kedge_errbuf *err);
+                     struct base_errbuf *err);
 void ctl_pairs_fini(struct ctl_pairs *pairs);
 /* The value at a path, or NULL. Borrowed. */
 const char *ctl_pairs_find(const struct ctl_pairs *pairs, const char *path);

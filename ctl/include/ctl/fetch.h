@@ -8,8 +8,8 @@
 
 /* From the metaserver. 0 and a 2xx answer in *out (fini it), or -errno with a sentence that says
  * what to do; an HTTP error becomes the errno of its row. */
-int ctl_fetch_server(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
-                     struct kedge_errbuf *err);
+int ctl_fetch_server(const struct ctl_options *o, const char *path, struct http_result *out,
+                     struct base_errbuf *err);
 enum { CTL_URL_BYTES = 1024 };
 
 /* Borrowed. */
@@ -21,40 +21,40 @@ struct ctl_request {
 };
 /* Any request to the metaserver, otherwise as above. */
 int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
-                    struct kedge_http_result *out, struct kedge_errbuf *err);
-/* Where a call to the metaserver goes, and what it shows; all that a kedge_http_call borrows. */
+                    struct http_result *out, struct base_errbuf *err);
+/* Where a call to the metaserver goes, and what it shows; all that a http_call borrows. */
 struct ctl_target {
     char url[CTL_URL_BYTES];
-    const char *unix_path;              /* or NULL */
-    char token[KEDGE_HTTP_TOKEN_BYTES]; /* ""; none */
+    const char *unix_path;        /* or NULL */
+    char token[HTTP_TOKEN_BYTES]; /* ""; none */
 };
 /* Of a path there. 0, or -EINVAL, -EACCES, ... and a sentence: the server's name, or the token. */
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
-                  struct kedge_errbuf *err);
+                  struct base_errbuf *err);
 /* Puts it into a call. */
-void ctl_aim(struct kedge_http_call *call, const struct ctl_target *target);
+void ctl_aim(struct http_call *call, const struct ctl_target *target);
 /* 0 for a 2xx; else the errno of the HTTP status' row, and a sentence with what the body says. */
-int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct kedge_errbuf *err);
+int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct base_errbuf *err);
 
 /* The same from the agent's admin socket. */
-int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
-                    struct kedge_errbuf *err);
+int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct http_result *out,
+                    struct base_errbuf *err);
 
 /* DELETE of a path there, which takes effect before it is answered: waits timeout_ms. */
 int ctl_delete_agent(const struct ctl_options *o, const char *path, unsigned timeout_ms,
-                     struct kedge_http_result *out, struct kedge_errbuf *err);
+                     struct http_result *out, struct base_errbuf *err);
 
 /* text as a part of a URL's path or query. -EMSGSIZE when it does not fit. */
 int ctl_percent_encode(const char *text, char *out, size_t size);
 /* A token, or another secret, from a file. 0; -EACCES: others may read or write it; -EINVAL: it
  * cannot be read, or holds none. */
-int ctl_read_token(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES], struct kedge_errbuf *err);
+int ctl_read_token(const char *path, char out[HTTP_TOKEN_BYTES], struct base_errbuf *err);
 
 /* Append "name=value" to a path of size bytes, with what it takes before; NULL: nothing. 0 or
  * -EINVAL: it does not fit. */
 int ctl_add_query(char *path, size_t size, const char *name, const char *value,
-                  struct kedge_errbuf *err);
+                  struct base_errbuf *err);
 int ctl_add_encoded(char *path, size_t size, const char *name, const char *encoded,
-                    struct kedge_errbuf *err);
+                    struct base_errbuf *err);
 
 #endif

@@ -11,12 +11,12 @@
 
 /* Prints an object that a server has said, with CTL_FORMAT in it, and the end of the line. 0; or
  * -EBADMSG: it is no object. */
-int ctl_json_print(const char *object, struct kedge_errbuf *err);
+int ctl_json_print(const char *object, struct base_errbuf *err);
 /* Likewise, and says what it is, so that `apply` takes it back. */
-int ctl_json_print_of(const char *kind, const char *object, struct kedge_errbuf *err);
+int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *err);
 /* Prints a text that is whole, and the end of the line; frees it. 0 or -errno. */
-int ctl_json_finish(struct kedge_text *t, struct kedge_errbuf *err);
+int ctl_json_finish(struct base_text *t, struct base_errbuf *err);
 /* Prints that something of that name is there no longer. */
-int ctl_json_deleted(const char *kind, const char *name, struct kedge_errbuf *err);
+int ctl_json_deleted(const char *kind, const char *name, struct base_errbuf *err);
 
 #endif

@@ -27,7 +27,7 @@ struct ctl_manifest {
  * what `get` and `list` print of the kinds that can be set. 0; -EINVAL: the text is no such, or has
  * something twice; -ENOMEM. Then what was before that stays in *m. */
 int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
-                      struct kedge_errbuf *err);
+                      struct base_errbuf *err);
 void ctl_manifest_fini(struct ctl_manifest *m);
 
 #endif

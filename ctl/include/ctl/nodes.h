@@ -7,10 +7,10 @@
 #include "ctl/options.h"
 
 /* All pages. The caller's to fini. 0 or -errno. */
-int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct kedge_errbuf *err);
+int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct base_errbuf *err);
 enum { CTL_REASON_BYTES = 128, CTL_NODE_PATH_BYTES = 3 * CTL_ID_BYTES + 32 };
 /* "/v1/nodes/ID". 0, or -EINVAL: that is no id. */
-int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct kedge_errbuf *err);
+int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct base_errbuf *err);
 
 /* What an operator wants to say of a node. */
 struct ctl_node_edit {
@@ -25,8 +25,7 @@ struct ctl_node_edit {
  * *revision is that of body, 0 without; *drains: whether the node drains by it, which CORDON leaves
  * as it is. 0; -EINVAL: a word is no label; -EBADMSG; -ENOMEM. */
 int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *edit,
-                  struct kedge_text *out, uint64_t *revision, bool *drains,
-                  struct kedge_errbuf *err);
+                  struct base_text *out, uint64_t *revision, bool *drains, struct base_errbuf *err);
 
 /* Whether an agent has done what a revision of the resources says of its node. */
 enum ctl_force {
@@ -41,20 +40,20 @@ enum ctl_force ctl_node_force(const struct ctl_node *node, uint64_t revision);
 /* Waits 2 s at most until it is in force, and says on standard error why it is not. path:
  * ctl_node_path()'s of o->id. 0 and *out, or -errno. */
 int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revision,
-                    enum ctl_force *out, struct kedge_errbuf *err);
+                    enum ctl_force *out, struct base_errbuf *err);
 /* Until the agent says that it drains, and has no worker any more; says how many are left.
  * -ECONNRESET: it is heard of no more; -EREMCHG: it drains no more; -ECANCELED: it says that it
  * cannot. */
 int ctl_node_wait_until_empty(const struct ctl_options *o, const char *path, uint64_t revision,
-                              struct kedge_errbuf *err);
+                              struct base_errbuf *err);
 
 /* "failing towards 2 of 9", or "-"; all: also whom, and for how long. Returns out. */
 enum { CTL_FABRIC_TEXT = 1600 };
 const char *ctl_fabric_text(const struct ctl_fabric *fabric, bool all, char out[CTL_FABRIC_TEXT]);
 /* Appends the member of a node's object, with a comma before; nothing where nothing is said. */
-void ctl_fabric_json(struct kedge_text *t, const struct ctl_fabric *fabric);
+void ctl_fabric_json(struct base_text *t, const struct ctl_fabric *fabric);
 
 /* Appends a node as a JSON object, with the REST interface's names. */
-void ctl_node_json(struct kedge_text *t, const struct ctl_node *node);
+void ctl_node_json(struct base_text *t, const struct ctl_node *node);
 
 #endif

@@ -112,20 +112,20 @@ struct ctl_options {
 
 /* Options may stand before, between and after the command's words. What they do not say of server,
  * token, agent_socket and output is NULL. 0, or -EINVAL. */
-int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err);
+int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct base_errbuf *err);
 /* Fills that in: from the environment, the context that is chosen, or built-in. With --context the
  * environment says nothing. contexts is borrowed as long as *o is used. 0; -ENOENT: there is no
  * such context; -EINVAL. */
 int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
-                        struct kedge_errbuf *err);
+                        struct base_errbuf *err);
 /* The name of the context that --context, the environment or the file chooses; NULL: none. */
 const char *ctl_context_chosen(const struct ctl_options *o, const struct ctl_contexts *contexts);
 /* Whether --context or the environment says that there is none: then no file need be read. */
 bool ctl_context_none(const struct ctl_options *o);
 void ctl_options_output(struct ctl_options *o, const char *output);
 /* 0; or -EINVAL and a sentence that begins with what the value is of. */
-int ctl_server_check(const char *of, const char *server, struct kedge_errbuf *err);
-int ctl_output_check(const char *of, const char *output, struct kedge_errbuf *err);
+int ctl_server_check(const char *of, const char *server, struct base_errbuf *err);
+int ctl_output_check(const char *of, const char *output, struct base_errbuf *err);
 
 /* What the options say of a pool, as words. */
 struct ctl_pool_words {
@@ -137,17 +137,17 @@ bool ctl_pool_edited(const struct ctl_options *o); /* whether the command makes 
 bool ctl_pool_said(const struct ctl_options *o);   /* whether there are any such options */
 /* 0 and *out, whose words are its own; -EINVAL: there is no room for them. */
 int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out,
-                   struct kedge_errbuf *err);
+                   struct base_errbuf *err);
 
 /* 0; or -EINVAL: two of the words have the same key. */
-int ctl_words_check(const char *const *words, size_t count, struct kedge_errbuf *err);
+int ctl_words_check(const char *const *words, size_t count, struct base_errbuf *err);
 /* Likewise of labels with commas between them; `of`: what the sentence begins with. */
-int ctl_list_check(const char *of, const char *list, struct kedge_errbuf *err);
+int ctl_list_check(const char *of, const char *list, struct base_errbuf *err);
 
 extern const char ctl_help[];
 /* Of that, what one word is about, such as "pool": its commands, what can be set, the options that
  * are for it and not for all; all of it when it is NULL. 0, or -EINVAL: no command begins so. */
-int ctl_help_print(const char *word, FILE *to, struct kedge_errbuf *err);
+int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err);
 /* The keys of a kind that operators set, with commas; "" if it is none. */
 void ctl_keys_of(const char *kind, char *out, size_t size);
 

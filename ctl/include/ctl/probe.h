@@ -30,12 +30,12 @@ struct ctl_probe {
 /* Runs the program that is found beside this one, in ../sbin, or in PATH; waits minutes at most.
  * 0 and *out (fini it), also when the device cannot be used; -ENOENT: there is no such program;
  * -EBADMSG, -ETIMEDOUT, -EINVAL (the program's own words in err). */
-int ctl_probe_run(const struct ctl_options *o, struct ctl_probe *out, struct kedge_errbuf *err);
+int ctl_probe_run(const struct ctl_options *o, struct ctl_probe *out, struct base_errbuf *err);
 /* Becomes that program, for `doctor --serve`. -errno and a sentence, or does not return. */
-int ctl_probe_serve(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_probe_serve(const struct ctl_options *o, struct base_errbuf *err);
 /* The report's text to its struct. 0, or -EBADMSG and *out is empty. */
 int ctl_probe_decode(const char *body, size_t bytes, struct ctl_probe *out,
-                     struct kedge_errbuf *err);
+                     struct base_errbuf *err);
 void ctl_probe_fini(struct ctl_probe *probe);
 
 #endif

@@ -22,7 +22,7 @@ enum {
 enum { CTL_RESOURCE_PATH_BYTES = 512 };
 /* "/v1/tenants/NAME". 0, or -EINVAL: that is no name. */
 int ctl_resource_path(const struct resource_table *kind, const char *name,
-                      char out[CTL_RESOURCE_PATH_BYTES], struct kedge_errbuf *err);
+                      char out[CTL_RESOURCE_PATH_BYTES], struct base_errbuf *err);
 
 struct ctl_resource {
     char name[CTL_ID_BYTES];
@@ -42,24 +42,24 @@ struct ctl_resources {
 /* One page: appends; next is the next page's cursor, "" at the end. 0, or -EBADMSG, -ENOMEM. */
 int ctl_decode_resources(const struct resource_table *kind, const char *body, size_t bytes,
                          struct ctl_resources *all, char *next, size_t size,
-                         struct kedge_errbuf *err);
+                         struct base_errbuf *err);
 void ctl_resources_fini(struct ctl_resources *all);
 /* One, the caller's to ctl_resource_fini(). */
 int ctl_decode_resource(const struct resource_table *kind, const char *body, size_t bytes,
-                        struct ctl_resource *out, struct kedge_errbuf *err);
+                        struct ctl_resource *out, struct base_errbuf *err);
 void ctl_resource_fini(struct ctl_resource *resource);
 
 /* What to PUT for `key=value` words: the resource of `body` (NULL: there is none yet) with those
  * changed; what else it has stays. *revision is that of body, 0 without. 0; -EINVAL: a word that is
  * no key of this kind, or a value that is no such; -EBADMSG; -ENOMEM. */
 int ctl_edit_resource(const struct resource_table *kind, const char *body, size_t bytes,
-                      const char *const *words, size_t count, struct kedge_text *out,
-                      uint64_t *revision, struct kedge_errbuf *err);
+                      const char *const *words, size_t count, struct base_text *out,
+                      uint64_t *revision, struct base_errbuf *err);
 
 /* Puts a secret into what ctl_edit_resource() has made. 0 or -ENOMEM. */
-int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_errbuf *err);
+int ctl_add_secret(struct base_text *body, const char *secret, struct base_errbuf *err);
 /* Takes it out of what is shown of a token that was just made. 0 or -ENOMEM. */
-int ctl_hide_secret(struct ctl_resource *resource, struct kedge_errbuf *err);
+int ctl_hide_secret(struct ctl_resource *resource, struct base_errbuf *err);
 
 /* One entry of the trail. */
 struct ctl_event {
@@ -71,15 +71,15 @@ struct ctl_event {
 };
 
 int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
-                     struct kedge_errbuf *err);
+                     struct base_errbuf *err);
 void ctl_event_fini(struct ctl_event *event);
 /* The newest revision, which a page of the trail says beside its events, and the newest position
  * ("": it says none). 0 or -EBADMSG. */
 int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
-                        char position[CTL_WORD_BYTES], struct kedge_errbuf *err);
+                        char position[CTL_WORD_BYTES], struct base_errbuf *err);
 /* One page, as ctl_decode_resources(): `each` is called with every event, borrowed. */
 int ctl_decode_events(const char *body, size_t bytes,
                       void (*each)(void *user, const struct ctl_event *event), void *user,
-                      char *next, size_t size, struct kedge_errbuf *err);
+                      char *next, size_t size, struct base_errbuf *err);
 
 #endif

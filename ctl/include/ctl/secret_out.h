@@ -17,10 +17,10 @@ struct ctl_secret_out {
 /* Makes the file under another name beside it, so that what would fail fails before there is a
  * token. 0, and *out is to be closed; -EEXIST: there is something at path; -EACCES, -EPERM;
  * -EINVAL: it cannot be made. Closing is harmless after an error too. */
-int ctl_secret_out_open(struct ctl_secret_out *out, const char *path, struct kedge_errbuf *err);
+int ctl_secret_out_open(struct ctl_secret_out *out, const char *path, struct base_errbuf *err);
 /* Gives it the secret, and then its name. 0; -EEXIST: something has come there meanwhile; -errno.
  */
-int ctl_secret_out_keep(struct ctl_secret_out *out, const char *secret, struct kedge_errbuf *err);
+int ctl_secret_out_keep(struct ctl_secret_out *out, const char *secret, struct base_errbuf *err);
 /* Takes the other name away. */
 void ctl_secret_out_close(struct ctl_secret_out *out);
 

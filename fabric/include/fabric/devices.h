@@ -11,7 +11,7 @@
 
 /* One GID; or a port without any (gid_index -1); or a device none of whose ports was looked at
  * (port 0). */
-struct kedge_fab_candidate {
+struct fab_candidate {
     char device[64];
     char driver[32];   /* the kernel's; "" if it does not say */
     char firmware[64]; /* "" if the device was not opened, or does not say */
@@ -28,16 +28,16 @@ struct kedge_fab_candidate {
     char why[200]; /* a sentence without a full stop: why it was chosen, or was not */
 };
 
-struct kedge_fab_devices {
-    struct kedge_fab_candidate *item; /* owned: kedge_fab_devices_fini() */
+struct fab_devices {
+    struct fab_candidate *item; /* owned: fab_devices_fini() */
     uint32_t count;
     bool incomplete; /* memory ran out; the choice is right all the same */
 };
 
 /* Opens every device in turn and closes it again. 0, and one of the list is chosen; or what opening
  * would fail with, and its sentence. *out is filled in either case. Any thread; blocks. */
-int kedge_fab_devices_list(const struct kedge_fab_open_attr *attr, struct kedge_fab_devices *out,
-                           struct kedge_errbuf *err);
-void kedge_fab_devices_fini(struct kedge_fab_devices *devices);
+int fab_devices_list(const struct fab_open_attr *attr, struct fab_devices *out,
+                     struct base_errbuf *err);
+void fab_devices_fini(struct fab_devices *devices);
 
 #endif

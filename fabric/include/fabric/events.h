@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A provider's asynchronous events, until the control thread takes them. For providers; callers see
- * kedge_fab_event_fd() and kedge_fab_get_event().
+ * fab_event_fd() and fab_get_event().
  *
  * Any thread may call any function but init and fini. Bounded: what has no room is dropped, as it
  * is without memory; the completions say it too. */
@@ -12,33 +12,33 @@
 #include "fabric/fabric.h"
 
 enum {
-    KEDGE_FAB_EVENTS = 4096,     /* that wait to be taken, of objects */
-    KEDGE_FAB_EVENTS_SPARE = 64, /* more places, for the port's and the device's */
+    FAB_EVENTS = 4096,     /* that wait to be taken, of objects */
+    FAB_EVENTS_SPARE = 64, /* more places, for the port's and the device's */
 };
 
 /* Whether such an event is of the device or of its port, and of no object: those must not be lost,
  * however many the objects have. Any thread. */
-bool kedge_fab_event_is_of_device(enum ibv_event_type type);
+bool fab_event_is_of_device(enum ibv_event_type type);
 
-struct kedge_fab_queued_event;
+struct fab_queued_event;
 
-struct kedge_fab_events {
+struct fab_events {
     pthread_mutex_t lock; /* what follows, but for efd */
-    struct kedge_fab_queued_event *first, **tail;
+    struct fab_queued_event *first, **tail;
     uint32_t count;
     int efd; /* readable while there are events; -1: init failed */
 };
 
 /* 0 or -errno; to be ended in either case. */
-int kedge_fab_events_init(struct kedge_fab_events *q);
+int fab_events_init(struct fab_events *q);
 /* What was not taken is lost. */
-void kedge_fab_events_fini(struct kedge_fab_events *q);
+void fab_events_fini(struct fab_events *q);
 /* object: the public struct of the queue pair, CQ or SRQ; NULL for the port's, the device's and a
  * DC target's. */
-void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type, void *object);
+void fab_events_push(struct fab_events *q, enum ibv_event_type type, void *object);
 /* Forgets the events of an object that goes. */
-void kedge_fab_events_purge(struct kedge_fab_events *q, const void *object);
+void fab_events_purge(struct fab_events *q, const void *object);
 /* 1 and the oldest event, or 0. */
-int kedge_fab_events_pop(struct kedge_fab_events *q, struct kedge_fab_event *out);
+int fab_events_pop(struct fab_events *q, struct fab_event *out);
 
 #endif

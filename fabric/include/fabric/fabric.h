@@ -7,8 +7,8 @@
  *
  * Two halves, because hardware has two:
  *   - control operations (create, modify, destroy, register, resolve) may block on hardware. They
- * are submitted from any thread, executed by the provider (in kedge_fab_run(), or on threads of its
- * own), and completed by a callback in kedge_fab_run(), on the control thread.
+ * are submitted from any thread, executed by the provider (in fab_run(), or on threads of its
+ * own), and completed by a callback in fab_run(), on the control thread.
  *   - posting and polling never block, allocate or lock, and belong to the thread that owns the
  * queue (a lane). A queue pair with a control operation under way is not touched by its lane.
  *
@@ -24,33 +24,33 @@
 
 #include <infiniband/verbs.h>
 
-struct kedge_errbuf;
-struct kedge_fab_ops;
+struct base_errbuf;
+struct fab_ops;
 
-enum kedge_fab_transport {
-    KEDGE_FAB_RC = 1 << 0,
-    KEDGE_FAB_UD = 1 << 1,
-    KEDGE_FAB_DC = 1 << 2, /* DCIs and DC targets */
+enum fab_transport {
+    FAB_RC = 1 << 0,
+    FAB_UD = 1 << 1,
+    FAB_DC = 1 << 2, /* DCIs and DC targets */
 };
 
 /* How the fabric is to treat what we send: part of every address of ours, and of every queue pair
  * and DC target. The same on all nodes that reach each other, but for the flow label. */
-struct kedge_fab_service {
+struct fab_service {
     uint8_t service_level; /* 0..15; on Ethernet the priority, 0..7 */
     uint8_t traffic_class; /* 0..255; of RoCE v2 the DSCP << 2, and the two bits of ECN */
     uint32_t flow_label;   /* 20 bits. RoCE v2: the UDP source port follows from it
-                            * (kedge_fab_flow_label). 0: chosen for each connection and handle, so
+                            * (fab_flow_label). 0: chosen for each connection and handle, so
                             * that equal paths through the network share the load */
     uint16_t pkey_index;   /* of the port's table: the partition, on InfiniBand */
     enum ibv_mtu mtu;      /* the most, where the port has more; 0: what the port has */
 };
 
 /* The flow label from which drivers make that UDP source port, 49152..65535, on RoCE v2. */
-uint32_t kedge_fab_flow_label(uint16_t udp_source_port);
+uint32_t fab_flow_label(uint16_t udp_source_port);
 
 /* What the open device can do. Fixed while it is open. */
-struct kedge_fab_caps {
-    uint32_t transports; /* of enum kedge_fab_transport */
+struct fab_caps {
+    uint32_t transports; /* of enum fab_transport */
     uint32_t max_qp;
     uint32_t max_qp_wr;  /* send or receive slots of one queue pair */
     uint32_t max_sge;    /* SGEs of one work request */
@@ -66,7 +66,7 @@ struct kedge_fab_caps {
     uint8_t sgid_index;
     uint8_t port_num;
     uint16_t lid;         /* 0 on Ethernet */
-    enum ibv_mtu mtu;     /* when it was opened: KEDGE_FAB_QUERY_PORT says what it is now */
+    enum ibv_mtu mtu;     /* when it was opened: FAB_QUERY_PORT says what it is now */
     bool is_ethernet;     /* address handles need a GRH */
     bool dci_streams;     /* one DCI serves several targets at a time, each in order. After an error
                            * to one of them others go on for a while, and completions of one target
@@ -89,28 +89,28 @@ struct kedge_fab_caps {
                             * packet and the delay of an acknowledgement (IBTA 12.9.8.5.2,
                             * TimeWait). 0: nothing outlives a queue pair */
     uint64_t slack_ns;     /* longest pause between ringing a doorbell and the device seeing it */
-    struct kedge_fab_service service; /* as it was opened with */
+    struct fab_service service; /* as it was opened with */
     int numa_node; /* of the host, at which the device is; -1: it has none, or nobody says */
     uint32_t comp_vectors; /* 1 or more: interrupts that completion queues are spread over */
-    char dc_why[128]; /* why there is no KEDGE_FAB_DC, as a sentence; empty when there is, or when
-                       * the provider has no such notion */
+    char dc_why[128];      /* why there is no FAB_DC, as a sentence; empty when there is, or when
+                            * the provider has no such notion */
 };
 
 /* An open device: one endpoint (port and GID). Base of every provider's own struct. */
-struct kedge_fab {
-    const struct kedge_fab_ops *ops;
-    struct kedge_fab_caps caps;
+struct fab {
+    const struct fab_ops *ops;
+    struct fab_caps caps;
     bool resets_are_final; /* as reuse.h has found: a queue pair has one life. Control thread */
 };
 
 /* Objects. Public fields are set at creation and read-only. */
-struct kedge_fab_pd {
-    struct kedge_fab *fab;
-    struct kedge_fab_service service; /* of what is made in it */
+struct fab_pd {
+    struct fab *fab;
+    struct fab_service service; /* of what is made in it */
 };
 
-struct kedge_fab_mr {
-    struct kedge_fab_pd *pd;
+struct fab_mr {
+    struct fab_pd *pd;
     uint32_t lkey, rkey;
     uint64_t addr; /* what peers and SGEs call its first byte: the I/O virtual address */
     uint64_t length;
@@ -118,55 +118,55 @@ struct kedge_fab_mr {
 
 /* A completion channel: a file descriptor that becomes readable after an armed CQ got a completion.
  */
-struct kedge_fab_chan {
-    struct kedge_fab *fab;
+struct fab_chan {
+    struct fab *fab;
     int fd; /* for epoll, borrowed, valid while the channel lives; never read it */
 };
 
-struct kedge_fab_cq {
-    struct kedge_fab *fab;
+struct fab_cq {
+    struct fab *fab;
     uint32_t cqe; /* room: every send slot and every receive slot that completes here */
     void *user;   /* the creator's */
 };
 
-struct kedge_fab_srq {
-    struct kedge_fab_pd *pd;
+struct fab_srq {
+    struct fab_pd *pd;
     uint32_t max_wr;
 };
 
-enum kedge_fab_qp_type { KEDGE_FAB_QP_RC = 1, KEDGE_FAB_QP_UD, KEDGE_FAB_QP_DCI };
+enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_UD, FAB_QP_DCI };
 
-struct kedge_fab_qp_cap {
+struct fab_qp_cap {
     uint32_t send_wr, recv_wr; /* recv_wr 0 with an SRQ and on a DCI */
     uint32_t send_sge, recv_sge;
     uint32_t inline_bytes;
 };
 
-struct kedge_fab_qp {
-    struct kedge_fab_pd *pd;
-    enum kedge_fab_qp_type type;
+struct fab_qp {
+    struct fab_pd *pd;
+    enum fab_qp_type type;
     uint32_t qpn; /* 24 bits */
-    struct kedge_fab_cq *send_cq, *recv_cq;
-    struct kedge_fab_srq *srq; /* or NULL */
-    struct kedge_fab_qp_cap cap;
+    struct fab_cq *send_cq, *recv_cq;
+    struct fab_srq *srq; /* or NULL */
+    struct fab_qp_cap cap;
     void *user;
 };
 
 /* A DC target: usable as soon as it is created (its number exists only then). */
-struct kedge_fab_dct {
-    struct kedge_fab_pd *pd;
+struct fab_dct {
+    struct fab_pd *pd;
     uint32_t dctn; /* 24 bits */
     uint64_t dc_key;
 };
 
-struct kedge_fab_ah {
-    struct kedge_fab_pd *pd;
+struct fab_ah {
+    struct fab_pd *pd;
     uint8_t dgid[16];
 };
 
 /* Registered memory is always a sealed memfd: workers may map it, and `soft` reaches it across
  * processes. */
-struct kedge_fab_mem {
+struct fab_mem {
     void *addr;  /* page-aligned, mapped shared and writable here */
     size_t size; /* multiple of the page size */
     int fd;      /* memfd, SHRINK|GROW|SEAL sealed */
@@ -174,17 +174,17 @@ struct kedge_fab_mem {
 };
 
 /* Makes size bytes (rounded up to pages) of zeroed memory. -ENOMEM, -EMFILE. Any thread. Blocks. */
-int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out);
+int fab_mem_alloc(size_t size, const char *name, struct fab_mem *out);
 /* The same of huge pages (2 MiB), where size is a multiple of theirs and the host has some to
  * spare; else as above. A device needs fewer entries for them. Only for memory that no CPU of ours
  * touches once others map it: who punches holes in it and takes the pages makes touching it fatal.
  */
-int kedge_fab_mem_alloc_huge(size_t size, const char *name, struct kedge_fab_mem *out);
+int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out);
 /* Zeroes all of it without touching it, when nothing is registered in it. 0, or -ENOMEM: it is of
  * no more use than to be freed. Any thread. Blocks. */
-int kedge_fab_mem_zero(const struct kedge_fab_mem *mem);
+int fab_mem_zero(const struct fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
-void kedge_fab_mem_free(struct kedge_fab_mem *mem);
+void fab_mem_free(struct fab_mem *mem);
 
 /* ---- opening ------------------------------------------------------------------------------------
  */
@@ -196,79 +196,76 @@ void kedge_fab_mem_free(struct kedge_fab_mem *mem);
  * as a responder may take: half of the READs and atomics are held back for a moment, and WRITEs,
  * SENDs and atomics without a fence that come behind them are executed first. late-writes:SEED: so
  * are WRITEs behind a WRITE, and caps.writes_in_order says so. */
-struct kedge_fab_open_attr {
+struct fab_open_attr {
     const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
     uint8_t port;       /* 0: the first one that is up */
     uint8_t gid[16];    /* soft: the GID to take; verbs: which of the port's; zero: choose */
-    struct kedge_fab_service service;
+    struct fab_service service;
     uint8_t dci_streams; /* verbs: streams of a DCI, at most, where the device has them; 0: none */
 };
 
-struct kedge_fab_provider {
+struct fab_provider {
     const char *name; /* "soft" */
     /* Opens the device. -errno with a sentence in err. */
-    int (*open)(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
-                struct kedge_errbuf *err);
+    int (*open)(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err);
     /* Whether looking at the device (NULL: the provider's own) tells already that it cannot be
      * opened; changes nothing. 0, or what open() would say. Or NULL: only opening it tells. */
-    int (*check)(const char *device, struct kedge_errbuf *err);
+    int (*check)(const char *device, struct base_errbuf *err);
 };
 
-extern const struct kedge_fab_provider kedge_fab_soft;
+extern const struct fab_provider fab_soft;
 /* libibverbs: RC, UD, and DC where mlx5 offers it. In a library of its own, kedge_fabric_verbs.
  * Asking for a queue pair's state is a system call there, and so is arming on some devices. */
-extern const struct kedge_fab_provider kedge_fab_verbs;
+extern const struct fab_provider fab_verbs;
 
 /* Closes; every object must have been freed before (-EBUSY otherwise, and nothing happens). Pending
  * control operations complete with -ECANCELED first. */
-int kedge_fab_close(struct kedge_fab *fab);
+int fab_close(struct fab *fab);
 
 /* Where to, as an address handle or a connected queue pair says it: the port and GID that we send
  * from, and the service, are the open device's. lid: the peer's, 0 on Ethernet. */
-struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
-                                     uint16_t lid);
+struct ibv_ah_attr fab_address(const struct fab *fab, const uint8_t gid[16], uint16_t lid);
 /* The same with the service of that domain, in which the handle or queue pair is. */
-struct ibv_ah_attr kedge_fab_pd_address(const struct kedge_fab_pd *pd, const uint8_t gid[16],
-                                        uint16_t lid);
+struct ibv_ah_attr fab_pd_address(const struct fab_pd *pd, const uint8_t gid[16], uint16_t lid);
 /* The largest MTU of what is made in it. */
-enum ibv_mtu kedge_fab_pd_mtu(const struct kedge_fab_pd *pd);
+enum ibv_mtu fab_pd_mtu(const struct fab_pd *pd);
 /* What peers may be let do at most (enum ibv_access_flags), by a queue pair, a DC target or a
  * region: some devices take none of them with REMOTE_ATOMIC where they have no atomics. */
-unsigned kedge_fab_remote_access(const struct kedge_fab *fab);
+unsigned fab_remote_access(const struct fab *fab);
 /* What every queue pair is given in INIT: state, port and P_Key index; add what its type needs. */
-struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab);
-struct ibv_qp_attr kedge_fab_pd_init_attr(const struct kedge_fab_pd *pd);
+struct ibv_qp_attr fab_init_attr(const struct fab *fab);
+struct ibv_qp_attr fab_pd_init_attr(const struct fab_pd *pd);
 
 /* ---- control operations
  * -------------------------------------------------------------------------- */
 
-enum kedge_fab_ctl_kind {
-    KEDGE_FAB_ALLOC_PD = 1,
-    KEDGE_FAB_FREE_PD,
-    KEDGE_FAB_REG_MR,
-    KEDGE_FAB_DEREG_MR,
-    KEDGE_FAB_CREATE_CHAN,
-    KEDGE_FAB_DESTROY_CHAN,
-    KEDGE_FAB_CREATE_CQ,
-    KEDGE_FAB_DESTROY_CQ,
-    KEDGE_FAB_CREATE_SRQ,
-    KEDGE_FAB_DESTROY_SRQ,
-    KEDGE_FAB_CREATE_QP,
-    KEDGE_FAB_MODIFY_QP,
-    KEDGE_FAB_DESTROY_QP,
-    KEDGE_FAB_CREATE_DCT,
-    KEDGE_FAB_DESTROY_DCT,
-    KEDGE_FAB_CREATE_AH,
-    KEDGE_FAB_DESTROY_AH,
-    KEDGE_FAB_FENCE_MR,
-    KEDGE_FAB_QUERY_PORT,
-    KEDGE_FAB_QUERY_ADDRESS,
-    KEDGE_FAB_QUERY_CLOCK,
+enum fab_ctl_kind {
+    FAB_ALLOC_PD = 1,
+    FAB_FREE_PD,
+    FAB_REG_MR,
+    FAB_DEREG_MR,
+    FAB_CREATE_CHAN,
+    FAB_DESTROY_CHAN,
+    FAB_CREATE_CQ,
+    FAB_DESTROY_CQ,
+    FAB_CREATE_SRQ,
+    FAB_DESTROY_SRQ,
+    FAB_CREATE_QP,
+    FAB_MODIFY_QP,
+    FAB_DESTROY_QP,
+    FAB_CREATE_DCT,
+    FAB_DESTROY_DCT,
+    FAB_CREATE_AH,
+    FAB_DESTROY_AH,
+    FAB_FENCE_MR,
+    FAB_QUERY_PORT,
+    FAB_QUERY_ADDRESS,
+    FAB_QUERY_CLOCK,
 };
 
 /* How peers would name and reach this device now, at the port that it was opened with: an address
  * that comes and goes, a cable or a subnet manager changes that under an open device. */
-struct kedge_fab_own_address {
+struct fab_own_address {
     bool active;        /* requests can leave it */
     bool has_gid;       /* the GID that was asked for is there, and can be used: */
     uint8_t sgid_index; /* under this index */
@@ -281,8 +278,8 @@ struct kedge_fab_own_address {
 /* The device's free-running clock at one moment, which lies between two of the host's: far apart
  * when whoever read it stood still meanwhile. It counts from anywhere, begins anew when the device
  * does, and goes on while the host's clock is stopped or steered. */
-struct kedge_fab_clock {
-    uint64_t before_ns, after_ns; /* of kedge_clock_ns() */
+struct fab_clock {
+    uint64_t before_ns, after_ns; /* of base_clock_ns() */
     uint64_t ticks;               /* of it, modulo 2^bits */
     uint64_t hz;                  /* as the device says, which a crystal keeps to 1 in 10,000 */
     uint8_t bits;                 /* 1..64 */
@@ -291,23 +288,22 @@ struct kedge_fab_clock {
 /* One control operation: the caller's memory, untouched by it from submission until done() is
  * called. A creation fills the object's pointer (also named here: `x` goes in for a free, comes out
  * of a create). */
-struct kedge_fab_ctl {
-    enum kedge_fab_ctl_kind kind;
-    int status; /* 0 or -errno, valid in done() */
-    void (*done)(
-        struct kedge_fab_ctl *ctl); /* on the thread in kedge_fab_run(); may submit, may free ctl */
+struct fab_ctl {
+    enum fab_ctl_kind kind;
+    int status;                        /* 0 or -errno, valid in done() */
+    void (*done)(struct fab_ctl *ctl); /* on the thread in fab_run(); may submit, may free ctl */
     void *user;
     union {
         struct {
-            struct kedge_fab_pd *x;
-            const struct kedge_fab_service *service; /* ALLOC: NULL: the device's. Borrowed */
+            struct fab_pd *x;
+            const struct fab_service *service; /* ALLOC: NULL: the device's. Borrowed */
         } pd;
         struct {
-            struct kedge_fab_mr *x;
-            struct kedge_fab_pd *pd;
-            const struct kedge_fab_mem *mem; /* borrowed until the region is deregistered */
-            uint64_t offset, length;         /* inside mem; any alignment, length > 0 */
-            unsigned access;                 /* of enum ibv_access_flags */
+            struct fab_mr *x;
+            struct fab_pd *pd;
+            const struct fab_mem *mem; /* borrowed until the region is deregistered */
+            uint64_t offset, length;   /* inside mem; any alignment, length > 0 */
+            unsigned access;           /* of enum ibv_access_flags */
             uint64_t iova; /* where peers and SGEs find its first byte (iova.h); 0: its address in
                             * this process. As far from the beginning of a page as that: -EINVAL */
         } mr; /* Its keys may be those of a region that is gone, as they may come back from it; with
@@ -326,85 +322,83 @@ struct kedge_fab_ctl {
                                   * the service */
         } port;                  /* QUERY_PORT fills it in: devices tell of a change by no event */
         struct {
-            uint8_t gid[16];                  /* the one to look for */
-            struct kedge_fab_own_address now; /* filled in */
+            uint8_t gid[16];            /* the one to look for */
+            struct fab_own_address now; /* filled in */
         } address;
-        struct kedge_fab_clock
-            clock; /* QUERY_CLOCK fills it in; -EOPNOTSUPP: the device has none */
+        struct fab_clock clock; /* QUERY_CLOCK fills it in; -EOPNOTSUPP: the device has none */
         struct {
-            struct kedge_fab_chan *x;
+            struct fab_chan *x;
         } chan;
         struct {
-            struct kedge_fab_cq *x;
+            struct fab_cq *x;
             uint32_t cqe;
-            struct kedge_fab_chan *chan; /* or NULL: never armed */
-            uint32_t comp_vector;        /* below comp_vectors */
+            struct fab_chan *chan; /* or NULL: never armed */
+            uint32_t comp_vector;  /* below comp_vectors */
             void *user;
         } cq;
         struct {
-            struct kedge_fab_srq *x;
-            struct kedge_fab_pd *pd;
+            struct fab_srq *x;
+            struct fab_pd *pd;
             uint32_t max_wr, max_sge;
         } srq;
         struct {
-            struct kedge_fab_qp *x;
-            struct kedge_fab_pd *pd;
-            enum kedge_fab_qp_type type;
-            struct kedge_fab_cq *send_cq, *recv_cq;
-            struct kedge_fab_srq *srq;
-            struct kedge_fab_qp_cap cap; /* the created queue pair has at least this */
+            struct fab_qp *x;
+            struct fab_pd *pd;
+            enum fab_qp_type type;
+            struct fab_cq *send_cq, *recv_cq;
+            struct fab_srq *srq;
+            struct fab_qp_cap cap; /* the created queue pair has at least this */
             void *user;
         } qp; /* a new queue pair is in RESET */
         struct {
-            struct kedge_fab_qp *x;
-            struct ibv_qp_attr attr; /* ah_attr of kedge_fab_address(): on InfiniBand (not
+            struct fab_qp *x;
+            struct ibv_qp_attr attr; /* ah_attr of fab_address(): on InfiniBand (not
                                       * is_ethernet) with a dlid that is never 0; INIT of
-                                      * kedge_fab_init_attr(); masks as for verbs */
+                                      * fab_init_attr(); masks as for verbs */
             int mask;                /* of enum ibv_qp_attr_mask; -EINVAL where verbs refuses it */
         } modify;                    /* to RESET: drops what is queued, without completions */
         struct {
-            struct kedge_fab_dct *x;
-            struct kedge_fab_pd *pd;
-            struct kedge_fab_cq *cq;
-            struct kedge_fab_srq *srq;
+            struct fab_dct *x;
+            struct fab_pd *pd;
+            struct fab_cq *cq;
+            struct fab_srq *srq;
             uint64_t dc_key;
             unsigned access;
         } dct;
         struct {
-            struct kedge_fab_ah *x;
-            struct kedge_fab_pd *pd;
+            struct fab_ah *x;
+            struct fab_pd *pd;
             struct ibv_ah_attr attr; /* likewise */
         } ah;
     };
-    struct kedge_fab_ctl *next; /* the provider's while submitted */
+    struct fab_ctl *next; /* the provider's while submitted */
 };
 
 /* Queues ctl. Any thread; never blocks. ctl->status and done() tell how it went. Operations that
  * need one object, one of them to change or free it, are executed in the order of submission;
  * others in any order, or at once. */
-void kedge_fab_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
+void fab_submit(struct fab *fab, struct fab_ctl *ctl);
 /* Executes what was submitted and calls done() for what is over; one thread at a time, the control
  * thread. Returns how many completed. Some (a deregistration with a process inside the region) stay
  * pending without blocking the others. */
-int kedge_fab_run(struct kedge_fab *fab);
-/* Readable (EPOLLIN) when kedge_fab_run() has something to do. Borrowed; never read it. */
-int kedge_fab_ctl_fd(const struct kedge_fab *fab);
+int fab_run(struct fab *fab);
+/* Readable (EPOLLIN) when fab_run() has something to do. Borrowed; never read it. */
+int fab_ctl_fd(const struct fab *fab);
 /* Submits and runs until this one is done: for start-up, tools and tests, on the control thread. */
-int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
+int fab_call(struct fab *fab, struct fab_ctl *ctl);
 
 /* What a port's query has told holds from now on: for the caps, and so for whatever is created or
  * connected later. What there is keeps the address that it was made with. On the control thread,
  * with no operation under way that names an address. */
-void kedge_fab_set_address(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
-                           uint16_t lid);
+void fab_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid);
 
 /* ---- data path: the thread that owns the queue
  * ---------------------------------------------------- */
 
 /* What a request may reach, and until when: side by side, since who keeps both copies them as one.
  */
-struct kedge_fab_key {
-    uint64_t not_after_ns; /* of kedge_clock_ns(); 0: none. One-sided, on a device with `deadlines`:
+struct fab_key {
+    uint64_t not_after_ns; /* of base_clock_ns(); 0: none. One-sided, on a device with `deadlines`:
                             * not begun later, also when our thread stands still between posting
                             * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, and neither it
                             * nor what is behind it was executed. With `posts_in_time`: not posted
@@ -412,9 +406,9 @@ struct kedge_fab_key {
     uint32_t rkey;
 };
 
-struct kedge_fab_wr {
+struct fab_wr {
     uint64_t wr_id;
-    struct kedge_fab_wr *next;
+    struct fab_wr *next;
     const struct ibv_sge *sg_list; /* borrowed until posted; addr is in the region's own address
                                     * space, and with IBV_SEND_INLINE in this process's */
     int num_sge;
@@ -422,12 +416,12 @@ struct kedge_fab_wr {
                                 * ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD */
     unsigned send_flags;       /* SIGNALED, INLINE, FENCE, SOLICITED */
     uint32_t imm_data;         /* network order */
-    struct kedge_fab_key key;
+    struct fab_key key;
     uint64_t remote_addr; /* atomics: 8-byte aligned. Where it overlaps the SGEs, the destination
                            * holds whatever the source held meanwhile; nothing else is touched */
     uint64_t compare_add, swap;
     /* UD and DCI: where to. */
-    struct kedge_fab_ah *ah;
+    struct fab_ah *ah;
     uint32_t dest_qpn; /* UD queue pair or DC target */
     union {
         uint32_t qkey;
@@ -440,53 +434,50 @@ struct kedge_fab_wr {
  * one or one behind it comes too late (posts_in_time). In ERR, requests are accepted
  * and flushed. Unsignalled requests hold their slot until a later signalled one is polled, as with
  * verbs. */
-int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
-                        struct kedge_fab_wr **bad);
+int fab_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
 
-struct kedge_fab_recv_wr {
+struct fab_recv_wr {
     uint64_t wr_id;
-    struct kedge_fab_recv_wr *next;
+    struct fab_recv_wr *next;
     const struct ibv_sge *sg_list;
     int num_sge;
 };
-int kedge_fab_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                        struct kedge_fab_recv_wr **bad);
-int kedge_fab_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                            struct kedge_fab_recv_wr **bad);
+int fab_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+int fab_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
 
 /* Up to n completions into wc. Returns how many, or -EIO once the CQ has overflowed (it is then
  * dead). Also what drives a software provider: call it while anything is outstanding. Of a
  * completion with an error only wr_id, status, vendor_err and qp_num are valid. */
-int kedge_fab_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
+int fab_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
 
 /* Asks for the channel's fd to become readable at the next completion. After arming, poll once
  * more: what came before arming raises nothing. */
-int kedge_fab_arm(struct kedge_fab_cq *cq, bool solicited_only);
+int fab_arm(struct fab_cq *cq, bool solicited_only);
 /* Whether the next poll will go on with what an earlier one began (a software provider, with long
  * requests): whoever sleeps now is woken at once. */
-bool kedge_fab_is_busy(const struct kedge_fab_cq *cq);
+bool fab_is_busy(const struct fab_cq *cq);
 /* Consumes the channel's pending events, so that its fd is no longer readable. Never blocks. */
-void kedge_fab_chan_drain(struct kedge_fab_chan *chan);
+void fab_chan_drain(struct fab_chan *chan);
 
 /* The state as the device sees it now (a peer's access error moves it to ERR). Any thread. */
-enum ibv_qp_state kedge_fab_qp_state(const struct kedge_fab_qp *qp);
+enum ibv_qp_state fab_qp_state(const struct fab_qp *qp);
 
 /* ---- asynchronous events: the control thread
  * ------------------------------------------------------ */
 
 /* Of a queue pair: after its RESET none of its former life is handed out, but one that the device
- * had sent and that was not taken yet may be: ask kedge_fab_qp_state(). */
-struct kedge_fab_event {
+ * had sent and that was not taken yet may be: ask fab_qp_state(). */
+struct fab_event {
     enum ibv_event_type type; /* QP_FATAL, QP_ACCESS_ERR, CQ_ERR, PORT_ERR, DEVICE_FATAL, ... */
     union {
-        struct kedge_fab_qp *qp; /* NULL: it is a DC target's */
-        struct kedge_fab_cq *cq;
-        struct kedge_fab_srq *srq;
+        struct fab_qp *qp; /* NULL: it is a DC target's */
+        struct fab_cq *cq;
+        struct fab_srq *srq;
     };
 };
-int kedge_fab_event_fd(const struct kedge_fab *fab);
+int fab_event_fd(const struct fab *fab);
 /* 1 and an event, or 0. Never blocks. */
-int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
+int fab_get_event(struct fab *fab, struct fab_event *out);
 
 /* ---- times
  * ---------------------------------------------------------------------------------------- */
@@ -495,8 +486,8 @@ int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
  * attributes: 4.096 us x 2^timeout x (retry_cnt + 1) (IBTA 9.7.6.1.3) as far as the device
  * stretches it, plus the same for what may stand before it. The `bound` of the lease rule. timeout
  * 0 means for ever: UINT64_MAX. */
-uint64_t kedge_fab_bound_ns(const struct kedge_fab_caps *caps, uint8_t timeout, uint8_t retry_cnt);
+uint64_t fab_bound_ns(const struct fab_caps *caps, uint8_t timeout, uint8_t retry_cnt);
 /* The longest until the device sends again what was not acknowledged: the same of one try. */
-uint64_t kedge_fab_timeout_ns(const struct kedge_fab_caps *caps, uint8_t timeout);
+uint64_t fab_timeout_ns(const struct fab_caps *caps, uint8_t timeout);
 
 #endif

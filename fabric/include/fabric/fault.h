@@ -10,9 +10,9 @@
 
 #include "fabric/fabric.h"
 
-enum { KEDGE_FAULT_PATH = 64 };
+enum { FAULT_PATH = 64 };
 
-struct kedge_fault_plan {
+struct fault_plan {
     uint64_t seed;
     uint32_t post_error_ppm;       /* post_send fails with -ENOMEM before anything is posted */
     uint32_t completion_error_ppm; /* a request completes with `status` and its queue pair goes to
@@ -36,7 +36,7 @@ struct kedge_fault_plan {
      * named. */
     bool cuts;
     uint8_t cut[16];
-    char cut_while[KEDGE_FAULT_PATH];
+    char cut_while[FAULT_PATH];
     uint32_t refuse_ppm; /* post_send refuses a request for itself (-EINVAL), once */
     /* The device's clock beside the host's: it gains so many millionths (a host's clock that is
      * slow), or loses them; and once, so long after the layer was opened, it goes so far ahead, as
@@ -51,7 +51,7 @@ struct kedge_fault_plan {
      * acknowledgement whose number falls in the present life completes a request that was not
      * executed. Of the plan that the layer is opened with: caps.time_wait_ns says it. */
     uint64_t packet_life_ns;
-    const uint64_t *now_ns; /* the time for that, borrowed; NULL: kedge_clock_ns() */
+    const uint64_t *now_ns; /* the time for that, borrowed; NULL: base_clock_ns() */
     uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
     /* What the device does not have. Of the plan that the layer is opened with. */
     bool no_deadlines, no_atomics, no_fences;
@@ -72,16 +72,14 @@ struct kedge_fault_plan {
  * reset=final, inline=BYTES, sge=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS,
  * register=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS.
  * 0, or -EINVAL and what it must be. */
-int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
-                           struct kedge_errbuf *must);
+int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);
 
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.
  * -ENOMEM. */
-int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *plan,
-                     struct kedge_fab **out);
+int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **out);
 /* Replaces the plan, its seed included. On the thread of the data path. */
-void kedge_fault_set_plan(struct kedge_fab *fab, const struct kedge_fault_plan *plan);
+void fault_set_plan(struct fab *fab, const struct fault_plan *plan);
 /* How many faults of all kinds were injected so far. */
-uint64_t kedge_fault_count(const struct kedge_fab *fab);
+uint64_t fault_count(const struct fab *fab);
 
 #endif

@@ -13,22 +13,21 @@
 
 #include "fabric/fabric.h"
 
-struct kedge_iova {
+struct fab_iova {
     uint64_t next_table, next_region; /* nothing at or above was given yet */
 };
 
-enum kedge_iova_kind {
-    KEDGE_IOVA_REGION,
-    KEDGE_IOVA_TABLE, /* below 2^48: records of endpoints keep so many bits */
+enum fab_iova_kind {
+    FAB_IOVA_REGION,
+    FAB_IOVA_TABLE, /* below 2^48: records of endpoints keep so many bits */
 };
 
 /* random: 64 bits that nobody guesses twice (base/random.h). */
-void kedge_iova_init(struct kedge_iova *v, uint64_t random);
+void fab_iova_init(struct fab_iova *v, uint64_t random);
 /* An address for `length` bytes at offset of mem: congruent to theirs modulo the pages that mem is
  * of, and of 2 MiB where there are so many, since a device needs one entry for them then and not
  * 512. 0, or -ENOSPC: all were given, and none is given twice. */
-int kedge_iova_take(struct kedge_iova *v, enum kedge_iova_kind kind,
-                    const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
-                    uint64_t *out);
+int fab_iova_take(struct fab_iova *v, enum fab_iova_kind kind, const struct fab_mem *mem,
+                  uint64_t offset, uint64_t length, uint64_t *out);
 
 #endif

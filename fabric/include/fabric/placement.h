@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KEDGE_FAB_ANY_CPU UINT64_MAX
+#define FAB_ANY_CPU UINT64_MAX
 
-struct kedge_fab_placement {
+struct fab_placement {
     bool bound;     /* to these alone: */
     cpu_set_t cpus; /* never empty when bound */
     bool beside;    /* they are the device's node's */
@@ -22,14 +22,14 @@ struct kedge_fab_placement {
 };
 
 /* The choice. allowed: where the process may run; beside: the CPUs of the device's node, empty when
- * nobody knows them. cpu: asked for by the operator, or KEDGE_FAB_ANY_CPU. Lanes of one device,
+ * nobody knows them. cpu: asked for by the operator, or FAB_ANY_CPU. Lanes of one device,
  * numbered from 0, take its completion vectors (1 or more) in turns. Pure. */
-struct kedge_fab_placement kedge_fab_place(const cpu_set_t *allowed, const cpu_set_t *beside,
-                                           uint64_t cpu, uint32_t lane, uint32_t comp_vectors);
+struct fab_placement fab_place(const cpu_set_t *allowed, const cpu_set_t *beside, uint64_t cpu,
+                               uint32_t lane, uint32_t comp_vectors);
 
 /* "0-3,8" as the kernel writes it. 0, or -EINVAL. Pure. */
-int kedge_fab_parse_cpus(const char *text, cpu_set_t *out);
+int fab_parse_cpus(const char *text, cpu_set_t *out);
 /* The CPUs of a NUMA node of this host; empty for -1, and if it cannot be told. */
-void kedge_fab_cpus_of_node(int node, cpu_set_t *out);
+void fab_cpus_of_node(int node, cpu_set_t *out);
 
 #endif

@@ -6,23 +6,23 @@
 
 #include "fabric/fabric.h"
 
-struct kedge_fab_port_watch {
-    struct kedge_fab *fab;
-    struct kedge_fab_ctl ctl;
+struct fab_port_watch {
+    struct fab *fab;
+    struct fab_ctl ctl;
     bool asking; /* ctl is the fabric's: the struct must outlive it */
     uint64_t next_ns;
     enum ibv_mtu active; /* that the port takes now */
     enum ibv_mtu mtu;    /* that connections can be made with */
     /* It is another one than before. */
-    void (*changed)(struct kedge_fab_port_watch *w, enum ibv_mtu before);
+    void (*changed)(struct fab_port_watch *w, enum ibv_mtu before);
     void *user;
 };
 
 /* What the device had when it was opened, for a start. */
-void kedge_fab_port_watch_init(struct kedge_fab_port_watch *w, struct kedge_fab *fab,
-                               void (*changed)(struct kedge_fab_port_watch *w, enum ibv_mtu before),
-                               void *user);
+void fab_port_watch_init(struct fab_port_watch *w, struct fab *fab,
+                         void (*changed)(struct fab_port_watch *w, enum ibv_mtu before),
+                         void *user);
 /* Asks, once a second at most, unless it is being asked. */
-void kedge_fab_port_watch_tick(struct kedge_fab_port_watch *w, uint64_t now_ns);
+void fab_port_watch_tick(struct fab_port_watch *w, uint64_t now_ns);
 
 #endif

@@ -9,27 +9,24 @@
 
 #include "fabric/fabric.h"
 
-struct kedge_fab_ops {
+struct fab_ops {
     const char *name;
-    int (*close)(struct kedge_fab *fab);
-    void (*submit)(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
-    int (*run)(struct kedge_fab *fab);
-    int (*ctl_fd)(const struct kedge_fab *fab);
-    int (*post_send)(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
-    int (*post_recv)(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
-                     struct kedge_fab_recv_wr **bad);
-    int (*post_srq_recv)(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
-                         struct kedge_fab_recv_wr **bad);
-    int (*poll)(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
-    int (*arm)(struct kedge_fab_cq *cq, bool solicited_only);
-    bool (*is_busy)(const struct kedge_fab_cq *cq); /* or NULL: it never is */
-    void (*chan_drain)(struct kedge_fab_chan *chan);
-    enum ibv_qp_state (*qp_state)(const struct kedge_fab_qp *qp);
-    int (*event_fd)(const struct kedge_fab *fab);
-    int (*get_event)(struct kedge_fab *fab, struct kedge_fab_event *out);
+    int (*close)(struct fab *fab);
+    void (*submit)(struct fab *fab, struct fab_ctl *ctl);
+    int (*run)(struct fab *fab);
+    int (*ctl_fd)(const struct fab *fab);
+    int (*post_send)(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
+    int (*post_recv)(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+    int (*post_srq_recv)(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+    int (*poll)(struct fab_cq *cq, int n, struct ibv_wc *wc);
+    int (*arm)(struct fab_cq *cq, bool solicited_only);
+    bool (*is_busy)(const struct fab_cq *cq); /* or NULL: it never is */
+    void (*chan_drain)(struct fab_chan *chan);
+    enum ibv_qp_state (*qp_state)(const struct fab_qp *qp);
+    int (*event_fd)(const struct fab *fab);
+    int (*get_event)(struct fab *fab, struct fab_event *out);
     /* Or NULL: the caps, which are changed already, are all. */
-    void (*set_address)(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
-                        uint16_t lid);
+    void (*set_address)(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid);
 };
 
 #endif

@@ -7,7 +7,6 @@
 #include "fabric/fabric.h"
 
 /* NULL, and a sentence that names those there are. Any thread. */
-const struct kedge_fab_provider *kedge_fab_provider_find(const char *name,
-                                                         struct kedge_errbuf *err);
+const struct fab_provider *fab_provider_find(const char *name, struct base_errbuf *err);
 
 #endif

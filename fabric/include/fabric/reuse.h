@@ -10,13 +10,13 @@
 
 #include "fabric/fabric.h"
 
-struct kedge_fab_reuse {
-    struct kedge_fab *fab;
-    struct kedge_fab_qp *qp;   /* in: which, or NULL: there is none, and one is made. After each
-                                * operation: the one that there is, or NULL */
-    bool in_reset;             /* in: it is new, and so in RESET already */
-    struct kedge_fab_ctl make; /* in: KEDGE_FAB_CREATE_QP, as the first one was made */
-    struct ibv_qp_attr init;   /* in: what it is given in INIT, and the mask of that */
+struct fab_reuse {
+    struct fab *fab;
+    struct fab_qp *qp;       /* in: which, or NULL: there is none, and one is made. After each
+                              * operation: the one that there is, or NULL */
+    bool in_reset;           /* in: it is new, and so in RESET already */
+    struct fab_ctl make;     /* in: FAB_CREATE_QP, as the first one was made */
+    struct ibv_qp_attr init; /* in: what it is given in INIT, and the mask of that */
     int mask;
     bool anew;  /* out: qp is another one */
     int status; /* out: 0, and qp is in INIT; or of what failed */
@@ -25,8 +25,8 @@ struct kedge_fab_reuse {
 };
 
 /* Puts the first operation into ctl: its kind and its arguments. */
-void kedge_fab_reuse_begin(struct kedge_fab_reuse *r, struct kedge_fab_ctl *ctl);
+void fab_reuse_begin(struct fab_reuse *r, struct fab_ctl *ctl);
 /* That operation is over. True: the next one is in ctl. False: that was all, see status. */
-bool kedge_fab_reuse_next(struct kedge_fab_reuse *r, struct kedge_fab_ctl *ctl);
+bool fab_reuse_next(struct fab_reuse *r, struct fab_ctl *ctl);
 
 #endif

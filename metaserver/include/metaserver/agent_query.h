@@ -85,7 +85,7 @@ void meta_queries_expire(struct meta_service *s, uint64_t now);
 void meta_queries_stop(struct meta_service *s);
 
 /* Of watch.c. Appends the next line for that stream; false: there is none. */
-bool meta_queries_next(struct meta_service *s, const struct meta_watch *w, struct kedge_text *out);
+bool meta_queries_next(struct meta_service *s, const struct meta_watch *w, struct base_text *out);
 /* The stream is over. */
 void meta_queries_lose(struct meta_service *s, const struct meta_watch *w);
 

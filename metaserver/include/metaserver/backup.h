@@ -19,8 +19,8 @@ struct meta_backup_counts {
 };
 
 /* Appends all that is in the store. -errno and a sentence. */
-int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct kedge_text *out,
-                      struct meta_backup_counts *counts, struct kedge_errbuf *err);
+int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct base_text *out,
+                      struct meta_backup_counts *counts, struct base_errbuf *err);
 /* Who restores, and beyond what. */
 struct meta_backup_restorer {
     const char *who;   /* for the trail */
@@ -34,6 +34,6 @@ struct meta_backup_restorer {
  * changed. */
 int meta_backup_restore(struct meta_store *store, const char *text, size_t length,
                         struct meta_backup_restorer *by, struct meta_backup_counts *counts,
-                        struct kedge_errbuf *err);
+                        struct base_errbuf *err);
 
 #endif

@@ -30,12 +30,12 @@ struct meta_config {
     char device[META_CONFIG_TEXT_BYTES];
     uint64_t port;   /* 0: the first that is up */
     uint8_t gid[16]; /* zero: the provider chooses */
-    struct kedge_fab_service service;
+    struct fab_service service;
 };
 
 /* The defaults, then what the file says (path NULL: no file). -errno and a sentence that names the
  * line. */
-int meta_config_read(const char *path, struct meta_config *out, struct kedge_errbuf *err);
+int meta_config_read(const char *path, struct meta_config *out, struct base_errbuf *err);
 
 /* The table, for --help. */
 void meta_config_print_help(FILE *out);

@@ -51,7 +51,7 @@ struct meta_registration {
     char id[META_STORE_ID_BYTES];
     uint32_t incarnation;    /* > 0 */
     uint32_t endpoint_count; /* 1..META_STORE_NODE_ENDPOINTS, keys distinct */
-    struct kedge_endpoint_record endpoint[META_STORE_NODE_ENDPOINTS];
+    struct schema_endpoint_record endpoint[META_STORE_NODE_ENDPOINTS];
 };
 
 /* What meta_directory_check() found out. */
@@ -88,7 +88,7 @@ struct meta_node_view {
     struct {
         uint8_t gid[16];
         uint16_t pool;
-        uint16_t flags; /* enum kedge_record_flag; 0 while waiting */
+        uint16_t flags; /* enum schema_record_flag; 0 while waiting */
         uint16_t mtu;   /* bytes; 0 while waiting */
     } endpoint[META_STORE_NODE_ENDPOINTS];
 };
@@ -101,14 +101,14 @@ struct meta_directory_counts {
 
 struct meta_directory;
 
-/* memory: zeroed, kedge_table_bytes(kedge_table_log2_slots(max_endpoints)), borrowed until free.
+/* memory: zeroed, schema_table_bytes(schema_table_log2_slots(max_endpoints)), borrowed until free.
  * NULL: no memory. */
 struct meta_directory *meta_directory_new(const struct meta_directory_limits *limits, void *memory,
                                           uint64_t seed, uint64_t generation);
 void meta_directory_free(struct meta_directory *m);
 
 /* The table's description, with the address that it has here and no rkey. Borrowed. */
-const struct kedge_table_desc *meta_directory_table(const struct meta_directory *m);
+const struct schema_table_desc *meta_directory_table(const struct meta_directory *m);
 struct meta_directory_counts meta_directory_count(const struct meta_directory *m);
 
 /* At start: what the store knows. A node that was registered waits for its agent for one lease.

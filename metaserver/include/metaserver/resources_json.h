@@ -21,27 +21,27 @@ int meta_json_resource_stored(enum meta_resource_kind kind, const char *name, co
                               struct meta_resource *out, struct meta_violation *violation);
 
 /* Appends such a body; what meta_json_resource() makes of it is the same resource. */
-void meta_json_write_body(struct kedge_text *out, const struct meta_resource *resource);
+void meta_json_write_body(struct base_text *out, const struct meta_resource *resource);
 /* Appends what the store keeps of it: a token with its hash. Never to be shown. */
-void meta_json_write_stored(struct kedge_text *out, const struct meta_resource *resource);
+void meta_json_write_stored(struct base_text *out, const struct meta_resource *resource);
 /* Appends a resource as it is shown at that time (since 1970): with name and revision, and of a
  * token whether it has expired, without its hash. */
-void meta_json_write_resource(struct kedge_text *out, const struct meta_resource *resource,
+void meta_json_write_resource(struct base_text *out, const struct meta_resource *resource,
                               uint64_t wall_ms);
 /* Appends a token that was just made, with its secret. */
-void meta_json_write_new_token(struct kedge_text *out, const struct meta_resource *token,
+void meta_json_write_new_token(struct base_text *out, const struct meta_resource *token,
                                const char *secret);
 /* A time since 1970, such as 2026-11-21T16:33:37.554Z. Returns out. */
 enum { META_JSON_TIME_BYTES = 48 };
 const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES]);
 /* Appends an entry of the trail. */
-void meta_json_write_change(struct kedge_text *out, const struct meta_resource_change *change);
+void meta_json_write_change(struct base_text *out, const struct meta_resource_change *change);
 /* Appends what an agent is told: first what is the same for all, then what is said of its node and
  * the pools that are for it. Of tokens only the hashes of workers'. Windows that name a node have
  * its GIDs, as far as it is registered in m. */
-void meta_json_write_document(struct kedge_text *out, const struct meta_resources *s,
+void meta_json_write_document(struct base_text *out, const struct meta_resources *s,
                               const struct meta_directory *m);
-void meta_json_write_document_end(struct kedge_text *out, const struct meta_resources *s,
+void meta_json_write_document_end(struct base_text *out, const struct meta_resources *s,
                                   const char *node);
 
 #endif

@@ -61,7 +61,7 @@ struct meta_service {
     /* Says what a request with that token, which was to be answered later, is answered. The answer
      * and its body are borrowed for the call. Called by meta_service_advance(). */
     void (*answer)(void *token, const struct meta_service_answer *answer,
-                   const struct kedge_text *body);
+                   const struct base_text *body);
     bool (*gone)(void *token); /* nobody waits for that answer; NULL: somebody does */
     /* The watch with that token may have more: meta_watch_next() will be called soon, but not
      * inside this. Needed as soon as there is a watch. */
@@ -79,11 +79,11 @@ struct meta_service {
     uint64_t node_lease_ns;
     struct meta_service_counters count;
     uint64_t store_retry_at; /* after an error of its own writes, not of a client's */
-    struct kedge_log_limit store_log, reader_log, access_log;
+    struct base_log_limit store_log, reader_log, access_log;
 };
 
 /* Fills the cores from the store. -errno and a sentence. */
-int meta_service_load(struct meta_service *s, uint64_t now, struct kedge_errbuf *err);
+int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *err);
 
 /* What has to happen with time: leases end, the store and those who watch are told, old nodes are
  * forgotten. Call it every 100 ms or so; does a bounded amount of work. wall_ms: now, since 1970.
@@ -148,13 +148,13 @@ struct meta_service_answer {
 
 /* Answers; body is initialised by the caller and is appended to. */
 void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,
-                         uint64_t now, struct kedge_text *body, struct meta_service_answer *answer);
+                         uint64_t now, struct base_text *body, struct meta_service_answer *answer);
 
 /* Answers what was left for later and can be answered now. Call it after meta_service_handle() and
- * after kedge_fab_run(); and after meta_responders_stop(), when everything is answered. */
+ * after fab_run(); and after meta_responders_stop(), when everything is answered. */
 void meta_service_advance(struct meta_service *s, uint64_t now);
 
 /* The counters and gauges, as Prometheus wants them. */
-void meta_service_metrics(const struct meta_service *s, struct kedge_text *out);
+void meta_service_metrics(const struct meta_service *s, struct base_text *out);
 
 #endif

@@ -78,7 +78,7 @@ struct meta_store_item {
     struct meta_store_change change; /* `resource` and `forget` are not looked at */
 };
 /* 1 and the next one; 0: there is no more; or -errno, with a sentence. */
-typedef int meta_store_next(void *user, struct meta_store_item *item, struct kedge_errbuf *err);
+typedef int meta_store_next(void *user, struct meta_store_item *item, struct base_errbuf *err);
 
 /* Called for each node in the order of their ids; node is borrowed. Not 0: stop, and return that.
  */
@@ -88,59 +88,59 @@ struct meta_store_ops {
     const char *name;
     void (*close)(struct meta_store *store);
     int (*load)(struct meta_store *store, meta_store_visit *visit, void *user,
-                struct kedge_errbuf *err);
+                struct base_errbuf *err);
     int (*put)(struct meta_store *store, const struct meta_store_node *node,
-               struct kedge_errbuf *err);
+               struct base_errbuf *err);
     int (*expire)(struct meta_store *store, const char *const *ids, uint32_t n,
-                  struct kedge_errbuf *err);
-    int (*remove)(struct meta_store *store, const char *id, struct kedge_errbuf *err);
-    int (*check)(struct meta_store *store, struct kedge_errbuf *err);
+                  struct base_errbuf *err);
+    int (*remove)(struct meta_store *store, const char *id, struct base_errbuf *err);
+    int (*check)(struct meta_store *store, struct base_errbuf *err);
     int (*change)(struct meta_store *store, const struct meta_store_change *change,
-                  struct kedge_errbuf *err);
+                  struct base_errbuf *err);
     int (*load_settings)(struct meta_store *store, const struct meta_store_visitor *visitor,
-                         struct kedge_errbuf *err);
+                         struct base_errbuf *err);
     int (*replace)(struct meta_store *store, meta_store_next *next, void *user,
-                   struct kedge_errbuf *err);
+                   struct base_errbuf *err);
 };
 
 /* Frees; NULL is allowed. */
 void meta_store_close(struct meta_store *store);
 /* Visits every node. 0, -errno, or what visit returned. */
 int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *user,
-                    struct kedge_errbuf *err);
+                    struct base_errbuf *err);
 /* Writes a node and its endpoints, which it takes from whoever had them. -ESTALE: a newer
  * incarnation of it is stored; -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO with a sentence in
  * err. */
 int meta_store_put(struct meta_store *store, const struct meta_store_node *node,
-                   struct kedge_errbuf *err);
+                   struct base_errbuf *err);
 /* Marks n nodes as expired and forgets their endpoints, all or none; unknown ids are passed over.
  */
 int meta_store_expire(struct meta_store *store, const char *const *ids, uint32_t n,
-                      struct kedge_errbuf *err);
+                      struct base_errbuf *err);
 /* Forgets a node. 0 or -ENOENT, or as put. */
-int meta_store_remove(struct meta_store *store, const char *id, struct kedge_errbuf *err);
+int meta_store_remove(struct meta_store *store, const char *id, struct base_errbuf *err);
 /* 0: it can be read (for /readyz). */
-int meta_store_check(struct meta_store *store, struct kedge_errbuf *err);
+int meta_store_check(struct meta_store *store, struct base_errbuf *err);
 
 /* Sets or removes a resource and adds to the trail, both or neither. Errors as put. */
 int meta_store_change(struct meta_store *store, const struct meta_store_change *change,
-                      struct kedge_errbuf *err);
+                      struct base_errbuf *err);
 /* Visits every resource and the trail. 0, -errno, or what a visit returned. */
 int meta_store_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
-                              struct kedge_errbuf *err);
+                              struct base_errbuf *err);
 
 /* Forgets everything and keeps what next() brings instead, all of it or nothing. Errors as put, or
  * next()'s. */
 int meta_store_replace(struct meta_store *store, meta_store_next *next, void *user,
-                       struct kedge_errbuf *err);
+                       struct base_errbuf *err);
 
 /* In memory, for tests. While *fail is not 0, writes and checks fail with that errno; borrowed, may
  * be NULL. */
 struct meta_store *meta_store_memory(const int *fail);
 /* A file, made if it is not there, locked while open. -errno and a sentence. */
-int meta_store_sqlite(const char *path, struct meta_store **out, struct kedge_errbuf *err);
+int meta_store_sqlite(const char *path, struct meta_store **out, struct base_errbuf *err);
 /* The same to read what is there now, as of one moment, whoever writes to it meanwhile: nothing is
  * made, locked or changed, and what would write fails. */
-int meta_store_sqlite_reader(const char *path, struct meta_store **out, struct kedge_errbuf *err);
+int meta_store_sqlite_reader(const char *path, struct meta_store **out, struct base_errbuf *err);
 
 #endif

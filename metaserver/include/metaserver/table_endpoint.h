@@ -11,20 +11,20 @@
 #include "metaserver/service.h"
 
 struct meta_table_endpoint {
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_mem mem; /* the table */
-    struct kedge_fab_mr *mr;
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_mem mem; /* the table */
+    struct fab_mr *mr;
     /* NULL without DC: */
-    struct kedge_fab_cq *cq; /* nothing is ever received, but a target wants one */
-    struct kedge_fab_srq *srq;
-    struct kedge_fab_dct *dct;
+    struct fab_cq *cq; /* nothing is ever received, but a target wants one */
+    struct fab_srq *srq;
+    struct fab_dct *dct;
 };
 
 /* Opens the device and registers zeroed memory for a table of bytes, for remote reading alone. out
  * is zeroed to begin. -errno and a sentence; meta_table_endpoint_fini() also after a failure. */
 int meta_table_endpoint_init(struct meta_table_endpoint *out, const struct meta_config *config,
-                             size_t bytes, struct kedge_errbuf *err);
+                             size_t bytes, struct base_errbuf *err);
 void meta_table_endpoint_fini(struct meta_table_endpoint *e);
 
 /* What agents are told. */

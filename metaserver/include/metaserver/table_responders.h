@@ -45,11 +45,11 @@ struct meta_responder_request {
     bool (*wanted)(const struct meta_responder_request *request);
 
     /* From meta_responders_next() on: */
-    int status;              /* 0; -ENOSPC, -ECANCELED, or the device's -errno */
-    uint32_t qpn, psn;       /* with status 0: our end, and what the agent expects as our first */
-    enum ibv_mtu mtu;        /* the path's: the smaller one of both ends' */
-    uint8_t reads;           /* that it may have out at a time */
-    struct kedge_errbuf err; /* with another one: a sentence */
+    int status;             /* 0; -ENOSPC, -ECANCELED, or the device's -errno */
+    uint32_t qpn, psn;      /* with status 0: our end, and what the agent expects as our first */
+    enum ibv_mtu mtu;       /* the path's: the smaller one of both ends' */
+    uint8_t reads;          /* that it may have out at a time */
+    struct base_errbuf err; /* with another one: a sentence */
 
     TAILQ_ENTRY(meta_responder_request) link; /* of the responders */
     uint64_t number;
@@ -71,8 +71,8 @@ struct meta_responders;
 
 /* For up to max_pools pools of all nodes together, and no more than the device has. ahead: make the
  * spare ones now, not when somebody has asked. pd is borrowed until free. -errno and a sentence. */
-int meta_responders_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
-                        struct meta_responders **out, struct kedge_errbuf *err);
+int meta_responders_new(struct fab_pd *pd, uint32_t max_pools, bool ahead,
+                        struct meta_responders **out, struct base_errbuf *err);
 /* Gives up what waits (meta_responders_next() says so, with -ECANCELED) and destroys every queue
  * pair; blocks on the device. Asking is answered with -ECANCELED afterwards. */
 void meta_responders_stop(struct meta_responders *r);

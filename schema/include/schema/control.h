@@ -9,51 +9,51 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define KEDGE_CONTROL_MAGIC   0x4b43544cu /* "KCTL" */
-#define KEDGE_CONTROL_VERSION 3
-#define KEDGE_CONTROL_MAX_FDS 8
+#define SCHEMA_CONTROL_MAGIC   0x4b43544cu /* "KCTL" */
+#define SCHEMA_CONTROL_VERSION 3
+#define SCHEMA_CONTROL_MAX_FDS 8
 /* With the agent's version and the library's. */
-#define KEDGE_CONTROL_VERSIONS                                                                     \
+#define SCHEMA_CONTROL_VERSIONS                                                                    \
     "the agent speaks protocol %u, this library %u: run the worker with the libkedge of its "      \
     "host's "                                                                                      \
     "Kedge"
 
-enum kedge_control_type {
-    KEDGE_CONTROL_ATTACH = 1,
-    KEDGE_CONTROL_ATTACHED = 2, /* fds: RW, RO, eventfd, peers, arena 0 */
-    KEDGE_CONTROL_ARENA = 3,    /* asks for one more arena */
-    KEDGE_CONTROL_ARENA_OK = 4, /* fds: the arena */
-    KEDGE_CONTROL_RESOLVE = 5,  /* a node's name */
-    KEDGE_CONTROL_RESOLVED = 6,
-    KEDGE_CONTROL_ERROR = 7,
+enum schema_control_type {
+    SCHEMA_CONTROL_ATTACH = 1,
+    SCHEMA_CONTROL_ATTACHED = 2, /* fds: RW, RO, eventfd, peers, arena 0 */
+    SCHEMA_CONTROL_ARENA = 3,    /* asks for one more arena */
+    SCHEMA_CONTROL_ARENA_OK = 4, /* fds: the arena */
+    SCHEMA_CONTROL_RESOLVE = 5,  /* a node's name */
+    SCHEMA_CONTROL_RESOLVED = 6,
+    SCHEMA_CONTROL_ERROR = 7,
 };
 
-enum kedge_attached_fd {
-    KEDGE_FD_RW,
-    KEDGE_FD_RO,
-    KEDGE_FD_DOORBELL,
-    KEDGE_FD_PEERS,
-    KEDGE_FD_ARENA,
-    KEDGE_FD_COUNT
+enum schema_attached_fd {
+    SCHEMA_FD_RW,
+    SCHEMA_FD_RO,
+    SCHEMA_FD_DOORBELL,
+    SCHEMA_FD_PEERS,
+    SCHEMA_FD_ARENA,
+    SCHEMA_FD_COUNT
 };
 
-struct kedge_control_header {
+struct schema_control_header {
     uint32_t magic;
     uint16_t version;
-    uint16_t type; /* enum kedge_control_type */
+    uint16_t type; /* enum schema_control_type */
     uint32_t tag;  /* the answer has the question's; questions' are not 0, an ERROR with 0 is about
                       the connection and its last message */
     uint32_t size; /* of the whole message, header included */
 };
 
-struct kedge_control_attach {
-    struct kedge_control_header h;
+struct schema_control_attach {
+    struct schema_control_header h;
     char pool[32];   /* NUL-padded; empty: the tenant's */
     char token[128]; /* likewise; empty: by the socket, else by uid */
 };
 
-struct kedge_control_attached {
-    struct kedge_control_header h;
+struct schema_control_attached {
+    struct schema_control_header h;
     uint64_t rw_bytes, ro_bytes, peers_bytes, arena_bytes;
     uint32_t session; /* for logs */
     uint32_t tenant;
@@ -61,51 +61,51 @@ struct kedge_control_attached {
     uint32_t reserved;
 };
 
-struct kedge_control_arena {
-    struct kedge_control_header h;
+struct schema_control_arena {
+    struct schema_control_header h;
     uint64_t bytes; /* wanted, rounded up by the agent; 0: the usual */
 };
 
-struct kedge_control_arena_ok {
-    struct kedge_control_header h;
+struct schema_control_arena_ok {
+    struct schema_control_header h;
     uint64_t bytes;
     uint32_t arena;
     uint32_t reserved;
 };
 
-struct kedge_control_resolve {
-    struct kedge_control_header h;
+struct schema_control_resolve {
+    struct schema_control_header h;
     char name[64]; /* NUL-padded */
 };
 
-struct kedge_control_resolved {
-    struct kedge_control_header h;
+struct schema_control_resolved {
+    struct schema_control_header h;
     uint8_t gid[16];
     uint16_t pool;
     uint16_t reserved[3];
 };
 
-struct kedge_control_error {
-    struct kedge_control_header h;
+struct schema_control_error {
+    struct schema_control_header h;
     int32_t status;    /* -errno */
     uint32_t retry_ms; /* -EAGAIN of an ATTACH: ask again after so long; 0: not known */
     char text[240];    /* a sentence, NUL-terminated */
 };
 
-static_assert(sizeof(struct kedge_control_header) == 16, "layout");
-static_assert(sizeof(struct kedge_control_attach) == 176, "layout");
-static_assert(sizeof(struct kedge_control_attached) == 64, "layout");
-static_assert(sizeof(struct kedge_control_arena) == 24, "layout");
-static_assert(sizeof(struct kedge_control_arena_ok) == 32, "layout");
-static_assert(sizeof(struct kedge_control_resolve) == 80, "layout");
-static_assert(sizeof(struct kedge_control_resolved) == 40, "layout");
-static_assert(sizeof(struct kedge_control_error) == 264, "layout");
+static_assert(sizeof(struct schema_control_header) == 16, "layout");
+static_assert(sizeof(struct schema_control_attach) == 176, "layout");
+static_assert(sizeof(struct schema_control_attached) == 64, "layout");
+static_assert(sizeof(struct schema_control_arena) == 24, "layout");
+static_assert(sizeof(struct schema_control_arena_ok) == 32, "layout");
+static_assert(sizeof(struct schema_control_resolve) == 80, "layout");
+static_assert(sizeof(struct schema_control_resolved) == 40, "layout");
+static_assert(sizeof(struct schema_control_error) == 264, "layout");
 
-#define KEDGE_CONTROL_MAX_BYTES 264
+#define SCHEMA_CONTROL_MAX_BYTES 264
 
 /* Checks a packet that came from outside: magic, version, a known type, the size that this type has
  * (both the packet's and the header's), strings terminated. 0, -EPROTO, -EPROTONOSUPPORT (version).
  */
-int kedge_control_check(const void *packet, uint64_t bytes);
+int schema_control_check(const void *packet, uint64_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two agents say to each other over UD to make and end an RC connection. One message is one
- * datagram of KEDGE_HANDSHAKE_BYTES, little-endian.
+ * datagram of SCHEMA_HANDSHAKE_BYTES, little-endian.
  *
  * A connection carries requests in one direction: from its initiator to its responder, and is named
  * by (initiator's GID, its incarnation, nonce).
@@ -24,33 +24,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEDGE_HANDSHAKE_BYTES   96
-#define KEDGE_HANDSHAKE_MAGIC   0x4748444bu /* "KDHG" */
-#define KEDGE_HANDSHAKE_VERSION 1
+#define SCHEMA_HANDSHAKE_BYTES   96
+#define SCHEMA_HANDSHAKE_MAGIC   0x4748444bu /* "KDHG" */
+#define SCHEMA_HANDSHAKE_VERSION 1
 
-enum kedge_handshake_kind {
-    KEDGE_HANDSHAKE_REQUEST = 1,
-    KEDGE_HANDSHAKE_WAIT,
-    KEDGE_HANDSHAKE_ACCEPT,
-    KEDGE_HANDSHAKE_REFUSE,
-    KEDGE_HANDSHAKE_BYE,
-    KEDGE_HANDSHAKE_GONE,
-    KEDGE_HANDSHAKE_ASK_USED,
-    KEDGE_HANDSHAKE_USED,
+enum schema_handshake_kind {
+    SCHEMA_HANDSHAKE_REQUEST = 1,
+    SCHEMA_HANDSHAKE_WAIT,
+    SCHEMA_HANDSHAKE_ACCEPT,
+    SCHEMA_HANDSHAKE_REFUSE,
+    SCHEMA_HANDSHAKE_BYE,
+    SCHEMA_HANDSHAKE_GONE,
+    SCHEMA_HANDSHAKE_ASK_USED,
+    SCHEMA_HANDSHAKE_USED,
 };
 
 /* Why a REQUEST is refused. */
-enum kedge_handshake_reason {
-    KEDGE_HANDSHAKE_STALE = 1, /* for another incarnation than from_incarnation, which I am */
-    KEDGE_HANDSHAKE_FULL,      /* no queue pair is left, now */
-    KEDGE_HANDSHAKE_FAILED,    /* the device refused; the sender's log says more */
+enum schema_handshake_reason {
+    SCHEMA_HANDSHAKE_STALE = 1, /* for another incarnation than from_incarnation, which I am */
+    SCHEMA_HANDSHAKE_FULL,      /* no queue pair is left, now */
+    SCHEMA_HANDSHAKE_FAILED,    /* the device refused; the sender's log says more */
 };
 
-struct kedge_handshake {
+struct schema_handshake {
     uint32_t magic;
     uint16_t version;
-    uint8_t kind;   /* enum kedge_handshake_kind */
-    uint8_t reason; /* enum kedge_handshake_reason of REFUSE, else 0 */
+    uint8_t kind;   /* enum schema_handshake_kind */
+    uint8_t reason; /* enum schema_handshake_reason of REFUSE, else 0 */
     uint8_t from_gid[16], to_gid[16];
     uint32_t from_incarnation, to_incarnation;
     uint64_t nonce; /* the initiator's, never 0 */
@@ -64,13 +64,13 @@ struct kedge_handshake {
     uint32_t ud_qpn, ud_qkey; /* where it hears the answer */
     uint8_t rest[16];         /* 0; later versions' */
 };
-static_assert(sizeof(struct kedge_handshake) == KEDGE_HANDSHAKE_BYTES, "one datagram");
-static_assert(offsetof(struct kedge_handshake, nonce) == 48, "layout");
-static_assert(offsetof(struct kedge_handshake, ud_qpn) == 72, "layout");
+static_assert(sizeof(struct schema_handshake) == SCHEMA_HANDSHAKE_BYTES, "one datagram");
+static_assert(offsetof(struct schema_handshake, nonce) == 48, "layout");
+static_assert(offsetof(struct schema_handshake, ud_qpn) == 72, "layout");
 
 /* Copies a datagram's payload out and says whether it is a handshake at all, with every field in
  * its range: 0, -EPROTO, or -EPROTONOSUPPORT for another version's. What it says may still be
  * wrong. Pure. */
-int kedge_handshake_read(const void *payload, size_t bytes, struct kedge_handshake *out);
+int schema_handshake_read(const void *payload, size_t bytes, struct schema_handshake *out);
 
 #endif

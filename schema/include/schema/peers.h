@@ -12,11 +12,11 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define KEDGE_PEERS_MAGIC   0x4b504552u /* "KPER" */
-#define KEDGE_PEERS_VERSION 1
-#define KEDGE_PEERS_PROBES  32 /* index entries from home that a key can be in */
+#define SCHEMA_PEERS_MAGIC   0x4b504552u /* "KPER" */
+#define SCHEMA_PEERS_VERSION 1
+#define SCHEMA_PEERS_PROBES  32 /* index entries from home that a key can be in */
 
-struct kedge_peer {
+struct schema_peer {
     _Atomic uint32_t seq;
     uint32_t gen; /* of this slot; 0: never used */
     uint32_t incarnation;
@@ -24,9 +24,9 @@ struct kedge_peer {
     uint16_t valid; /* 0: forgotten */
     uint8_t gid[16];
 };
-static_assert(sizeof(struct kedge_peer) == 32, "two in a cache line");
+static_assert(sizeof(struct schema_peer) == 32, "two in a cache line");
 
-struct kedge_peers_header {
+struct schema_peers_header {
     uint32_t magic;
     uint16_t version;
     uint16_t reserved;
@@ -42,28 +42,28 @@ struct kedge_peers_header {
 };
 
 /* What the mapping takes for max_peers (1..2^24). */
-uint64_t kedge_peers_bytes(uint32_t max_peers);
+uint64_t schema_peers_bytes(uint32_t max_peers);
 /* Lays out zeroed memory. Writer. */
-void kedge_peers_format(void *memory, uint32_t max_peers, uint64_t seed);
+void schema_peers_format(void *memory, uint32_t max_peers, uint64_t seed);
 /* Checks a header that came from elsewhere against the mapping's size. 0 or -EPROTO. */
-int kedge_peers_check(const void *memory, uint64_t bytes);
+int schema_peers_check(const void *memory, uint64_t bytes);
 /* Finds (gid, pool): 0, *slot and *gen; or -ENOENT. Any thread of any process; never blocks: a peer
  * that is being written counts as unknown. No system call. */
-int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
-                     uint32_t *gen);
+int schema_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
+                      uint32_t *gen);
 
 /* The lane's sign of life as it is now: one that stays the same is no life. Any thread of any
  * process. */
-uint32_t kedge_peers_beat(const void *memory);
+uint32_t schema_peers_beat(const void *memory);
 
 /* Writer (one thread). Shows that it lives. */
-void kedge_peers_live(void *memory);
+void schema_peers_live(void *memory);
 /* Writer. Adds or updates (gid, pool), returning its slot; the generation changes when
  * the slot gets another key or a newer incarnation. -ENOSPC: no slot or no index entry within
  * PROBES. */
-int64_t kedge_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16], uint16_t pool,
-                        uint32_t incarnation);
+int64_t schema_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16], uint16_t pool,
+                         uint32_t incarnation);
 /* Forgets a slot. */
-void kedge_peers_remove(void *memory, uint32_t slot);
+void schema_peers_remove(void *memory, uint32_t slot);
 
 #endif

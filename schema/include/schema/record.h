@@ -13,22 +13,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEDGE_RECORD_BYTES   64
-#define KEDGE_RECORD_VERSION 1 /* in the descriptor of the table; agents read no other */
+#define SCHEMA_RECORD_BYTES   64
+#define SCHEMA_RECORD_VERSION 1 /* in the descriptor of the table; agents read no other */
 
-enum kedge_record_flag {
-    KEDGE_RECORD_LIVE = 1 << 0, /* without it: empty, removed */
-    KEDGE_RECORD_DC = 1 << 1,   /* endpoint: has a DC target */
-    KEDGE_RECORD_RC = 1 << 2,   /* endpoint: answers RC handshakes over UD */
-    KEDGE_RECORD_READ = 1 << 3, /* MR: what remote nodes may do */
-    KEDGE_RECORD_WRITE = 1 << 4,
-    KEDGE_RECORD_ATOMIC = 1 << 5,
-    KEDGE_RECORD_BACKED = 1 << 1, /* MR: hardware refuses what comes after the region's end,
-                                   * whatever anybody's clock says. Without it nobody has said so */
+enum schema_record_flag {
+    SCHEMA_RECORD_LIVE = 1 << 0, /* without it: empty, removed */
+    SCHEMA_RECORD_DC = 1 << 1,   /* endpoint: has a DC target */
+    SCHEMA_RECORD_RC = 1 << 2,   /* endpoint: answers RC handshakes over UD */
+    SCHEMA_RECORD_READ = 1 << 3, /* MR: what remote nodes may do */
+    SCHEMA_RECORD_WRITE = 1 << 4,
+    SCHEMA_RECORD_ATOMIC = 1 << 5,
+    SCHEMA_RECORD_BACKED =
+        1 << 1, /* MR: hardware refuses what comes after the region's end,
+                 * whatever anybody's clock says. Without it nobody has said so */
 };
 
 /* What a node must know to reach an endpoint. Key: (gid, pool). */
-struct kedge_endpoint_record {
+struct schema_endpoint_record {
     uint32_t seq;
     uint32_t crc;
     uint8_t gid[16];
@@ -45,14 +46,14 @@ struct kedge_endpoint_record {
     uint32_t mr_table_addr_lo;
     uint32_t mr_table_rkey;
 };
-static_assert(sizeof(struct kedge_endpoint_record) == KEDGE_RECORD_BYTES, "one cache line");
-static_assert(offsetof(struct kedge_endpoint_record, gid) == 8, "layout");
-static_assert(offsetof(struct kedge_endpoint_record, dc_key) == 40, "layout");
-static_assert(offsetof(struct kedge_endpoint_record, mr_table_rkey) == 60, "layout");
+static_assert(sizeof(struct schema_endpoint_record) == SCHEMA_RECORD_BYTES, "one cache line");
+static_assert(offsetof(struct schema_endpoint_record, gid) == 8, "layout");
+static_assert(offsetof(struct schema_endpoint_record, dc_key) == 40, "layout");
+static_assert(offsetof(struct schema_endpoint_record, mr_table_rkey) == 60, "layout");
 
 /* A memory region that remote nodes may use. Key: vkey. Real keys and addresses never reach
  * workers. */
-struct kedge_mr_record {
+struct schema_mr_record {
     uint32_t seq;
     uint32_t crc;
     uint32_t vkey; /* the virtual rkey: random, never 0 */
@@ -62,20 +63,20 @@ struct kedge_mr_record {
     uint64_t length; /* bytes */
     uint32_t rkey;   /* real */
     uint16_t pool;
-    uint16_t flags;     /* and the lease's period: kedge_record_lease_ns() */
+    uint16_t flags;     /* and the lease's period: schema_record_lease_ns() */
     uint8_t secret[16]; /* who shows it may cross tenants */
 };
-static_assert(sizeof(struct kedge_mr_record) == KEDGE_RECORD_BYTES, "one cache line");
-static_assert(offsetof(struct kedge_mr_record, vaddr) == 16, "layout");
-static_assert(offsetof(struct kedge_mr_record, rkey) == 40, "layout");
-static_assert(offsetof(struct kedge_mr_record, secret) == 48, "layout");
+static_assert(sizeof(struct schema_mr_record) == SCHEMA_RECORD_BYTES, "one cache line");
+static_assert(offsetof(struct schema_mr_record, vaddr) == 16, "layout");
+static_assert(offsetof(struct schema_mr_record, rkey) == 40, "layout");
+static_assert(offsetof(struct schema_mr_record, secret) == 48, "layout");
 
 /* How long the owner of a region lets others believe its record, in the upper 10 bits of the flags:
  * milliseconds, 6 bits shifted left by the other 4, so that what is read is never more than what
  * was written: of periods above 2064 s, which a pool may have, it is that. period_ns 1 ms or more.
  */
-uint16_t kedge_record_lease_flags(uint64_t period_ns);
+uint16_t schema_record_lease_flags(uint64_t period_ns);
 /* Nanoseconds. */
-uint64_t kedge_record_lease_ns(uint16_t flags);
+uint64_t schema_record_lease_ns(uint16_t flags);
 
 #endif

@@ -91,7 +91,7 @@ const char *resource_number_must(const struct resource_field *f, char out[RESOUR
 const struct resource_field *resource_numbers_check(const struct resource_table *t,
                                                     const void *numbers);
 /* Appends ,"name":value for each number but for a FIELD_COUNT that is left out. */
-void resource_numbers_write(struct kedge_text *out, const struct resource_table *t,
+void resource_numbers_write(struct base_text *out, const struct resource_table *t,
                             const void *numbers);
 
 /* Rows: NUMBER(name, type, min, max, heading, column, help) is a member of the kind's struct of

@@ -10,7 +10,7 @@
  *
  * Everything that a worker asks for goes through the submission ring, in order: posts, and the few
  * control requests (connect, register, ...). Each of these carries a tag of the worker's choice,
- * not 0, and is answered in reply[tag % KEDGE_REPLIES], so that several can be under way: a worker
+ * not 0, and is answered in reply[tag % SCHEMA_REPLIES], so that several can be under way: a worker
  * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT and
  * MR_STATUS is taken before they are answered; DEREG_MR holds nothing up.
  *
@@ -26,44 +26,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEDGE_SESSION_MAGIC   0x4b454447u /* "KEDG" */
-#define KEDGE_SESSION_VERSION 2
-#define KEDGE_LINE            64
+#define SCHEMA_SESSION_MAGIC   0x4b454447u /* "KEDG" */
+#define SCHEMA_SESSION_VERSION 2
+#define SCHEMA_LINE            64
 
 /* ---- submission ---------------------------------------------------------------------------- */
 
-enum kedge_op {
+enum schema_op {
     /* posts: complete in the completion ring */
-    KEDGE_OP_READ = 1,
-    KEDGE_OP_WRITE = 2,
-    KEDGE_OP_CAS = 3,
-    KEDGE_OP_FAA = 4,
+    SCHEMA_OP_READ = 1,
+    SCHEMA_OP_WRITE = 2,
+    SCHEMA_OP_CAS = 3,
+    SCHEMA_OP_FAA = 4,
     /* on a VQP, without an answer: an error shows at the VQP's first post */
-    KEDGE_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
-    KEDGE_OP_DESTROY =
+    SCHEMA_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
+    SCHEMA_OP_DESTROY =
         17, /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
     /* control: answered with the same tag */
-    KEDGE_OP_CONNECT = 32,   /* gid, pool: resolve; values: peer_slot, peer_gen */
-    KEDGE_OP_REG_MR = 33,    /* arena, offset, length, access, vaddr; values: vkey, secret */
-    KEDGE_OP_DEREG_MR = 34,  /* some regions; answered when the lease of all of them is over, and
-                              * the registrations of those with one of their own are gone: their
-                              * memory is free then. -ENOENT: one of them was none, or is being
-                              * withdrawn already; the others are gone all the same */
-    KEDGE_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
-    KEDGE_OP_MR_STATUS = 36, /* dereg_mr.vkey: -EACCES: the operator has revoked it */
+    SCHEMA_OP_CONNECT = 32,   /* gid, pool: resolve; values: peer_slot, peer_gen */
+    SCHEMA_OP_REG_MR = 33,    /* arena, offset, length, access, vaddr; values: vkey, secret */
+    SCHEMA_OP_DEREG_MR = 34,  /* some regions; answered when the lease of all of them is over, and
+                               * the registrations of those with one of their own are gone: their
+                               * memory is free then. -ENOENT: one of them was none, or is being
+                               * withdrawn already; the others are gone all the same */
+    SCHEMA_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
+    SCHEMA_OP_MR_STATUS = 36, /* dereg_mr.vkey: -EACCES: the operator has revoked it */
 };
 
-enum kedge_op_flag {
-    KEDGE_OP_SIGNALED = 1 << 0,
-    KEDGE_OP_INLINE =
-        1 << 1, /* payload follows in whole slots; `length` bytes, at most KEDGE_MAX_INLINE */
-    KEDGE_OP_FENCE = 1 << 2,
+enum schema_op_flag {
+    SCHEMA_OP_SIGNALED = 1 << 0,
+    SCHEMA_OP_INLINE =
+        1 << 1, /* payload follows in whole slots; `length` bytes, at most SCHEMA_MAX_INLINE */
+    SCHEMA_OP_FENCE = 1 << 2,
 };
 
-#define KEDGE_MAX_SGE    4   /* more than one: in the next slot, as struct kedge_sq_sges */
-#define KEDGE_MAX_INLINE 128 /* bytes: two slots */
+#define SCHEMA_MAX_SGE    4   /* more than one: in the next slot, as struct schema_sq_sges */
+#define SCHEMA_MAX_INLINE 128 /* bytes: two slots */
 
-struct kedge_sge {
+struct schema_sge {
     uint64_t offset; /* into the arena */
     uint32_t length;
     uint32_t arena; /* its number: libkedge calls number + 1 an lkey, so that 0 is none */
@@ -71,21 +71,21 @@ struct kedge_sge {
 
 /* In REG_MR's access: the region gets a registration of its own. An agent that does not know the
  * bit refuses it (-EINVAL): it is nothing that a worker may go without and not notice. */
-#define KEDGE_REG_FENCED (1u << 16)
+#define SCHEMA_REG_FENCED (1u << 16)
 /* The region has none, also where the device keeps no deadlines and every other one has: who still
  * believes in it is kept out by time alone. Likewise refused by who does not know it. */
-#define KEDGE_REG_LEASE_ONLY (1u << 17)
+#define SCHEMA_REG_LEASE_ONLY (1u << 17)
 
 enum {
-    KEDGE_SESSION_IMPORTS = 256, /* IMPORTs that every session has room for */
-    KEDGE_REPLIES = 32,          /* places for answers: control requests under way at a time */
-    KEDGE_DEREG_MORE = 11,       /* regions that one DEREG_MR names, beside the first */
+    SCHEMA_SESSION_IMPORTS = 256, /* IMPORTs that every session has room for */
+    SCHEMA_REPLIES = 32,          /* places for answers: control requests under way at a time */
+    SCHEMA_DEREG_MORE = 11,       /* regions that one DEREG_MR names, beside the first */
 };
 
 /* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
-struct kedge_sq_desc {
-    uint8_t op;    /* enum kedge_op */
-    uint8_t flags; /* enum kedge_op_flag */
+struct schema_sq_desc {
+    uint8_t op;    /* enum schema_op */
+    uint8_t flags; /* enum schema_op_flag */
     uint8_t num_sge;
     uint8_t slots;    /* 1 + those of the payload or the SGEs */
     uint16_t vqp;     /* index below max_vqps */
@@ -114,14 +114,15 @@ struct kedge_sq_desc {
             uint32_t tag;
             uint32_t arena;
             uint64_t offset, length;
-            uint64_t vaddr;  /* the name of its first byte for peers */
-            uint32_t access; /* enum kedge_record_flag: READ, WRITE, ATOMIC; and KEDGE_REG_FENCED */
+            uint64_t vaddr; /* the name of its first byte for peers */
+            uint32_t
+                access; /* enum schema_record_flag: READ, WRITE, ATOMIC; and SCHEMA_REG_FENCED */
         } reg_mr;
         struct {
             uint32_t tag;
             uint32_t vkey;
             uint32_t more; /* how many of the following; MR_STATUS: 0 */
-            uint32_t vkeys[KEDGE_DEREG_MORE];
+            uint32_t vkeys[SCHEMA_DEREG_MORE];
         } dereg_mr;
         struct {
             uint32_t tag;
@@ -131,97 +132,97 @@ struct kedge_sq_desc {
         uint8_t bytes[56];
     };
 };
-static_assert(sizeof(struct kedge_sq_desc) == KEDGE_LINE, "one cache line");
-static_assert(offsetof(struct kedge_sq_desc, post.compare_add) == 48, "layout");
+static_assert(sizeof(struct schema_sq_desc) == SCHEMA_LINE, "one cache line");
+static_assert(offsetof(struct schema_sq_desc, post.compare_add) == 48, "layout");
 
-struct kedge_sq_sges {
-    struct kedge_sge sge[KEDGE_MAX_SGE];
+struct schema_sq_sges {
+    struct schema_sge sge[SCHEMA_MAX_SGE];
 };
-static_assert(sizeof(struct kedge_sq_sges) == KEDGE_LINE, "one cache line");
+static_assert(sizeof(struct schema_sq_sges) == SCHEMA_LINE, "one cache line");
 
 /* ---- completion ---------------------------------------------------------------------------- */
 
-struct kedge_cqe {
+struct schema_cqe {
     uint64_t wr_id;
     uint32_t byte_len;
     uint16_t vqp, vqp_gen;
     uint8_t status; /* enum ibv_wc_status */
     uint8_t opcode; /* enum ibv_wc_opcode */
     uint16_t reserved;
-    uint32_t vendor_err; /* enum kedge_reason of a refusal by the agent, else 0 */
+    uint32_t vendor_err; /* enum schema_reason of a refusal by the agent, else 0 */
     uint64_t reserved2;
 };
-static_assert(sizeof(struct kedge_cqe) == 32, "two in a cache line");
+static_assert(sizeof(struct schema_cqe) == 32, "two in a cache line");
 
 /* Why the agent itself refused or ended something; in vendor_err and in `ended`. Stable numbers. */
-enum kedge_reason {
-    KEDGE_REASON_NONE = 0,
-    KEDGE_REASON_DESCRIPTOR = 1,  /* malformed: op, flags, slots, SGE count */
-    KEDGE_REASON_RING = 2,        /* the ring's indices make no sense: the session ends */
-    KEDGE_REASON_LOCAL_RANGE = 3, /* outside of an arena; or more than the device can */
-    KEDGE_REASON_REMOTE_RANGE = 4,
-    KEDGE_REASON_VKEY = 5, /* unknown, withdrawn, or another tenant's */
-    KEDGE_REASON_ACCESS = 6,
-    KEDGE_REASON_ALIGNMENT = 7, /* a region's name and its memory differ by no multiple of 8 */
-    KEDGE_REASON_ATOMIC = 34,   /* an atomic's remote address is no multiple of 8 */
-    KEDGE_REASON_DEVICE = 31,   /* this node's device does not take the request as it is */
-    KEDGE_REASON_ATOMICS = 32,  /* this node's device has no atomics */
-    KEDGE_REASON_NOT_CONNECTED = 8,
-    KEDGE_REASON_STALE_PEER = 9, /* the peer table's slot was used again, or the node restarted */
-    KEDGE_REASON_QUOTA = 10,   /* the session's own; a tenant's: from KEDGE_REASON_QUOTA_VQPS on */
-    KEDGE_REASON_GUESSES = 11, /* too many wrong keys: the session ends */
-    KEDGE_REASON_PEER_DOWN = 12,
-    KEDGE_REASON_LOOKUP = 13,       /* no metaserver answered */
-    KEDGE_REASON_DRAIN = 14,        /* the agent is stopping */
-    KEDGE_REASON_CLOSED = 15,       /* the worker closed its session or died */
-    KEDGE_REASON_SUSPECT_FULL = 16, /* too much is waiting for a peer that does not answer */
-    KEDGE_REASON_RESTARTED = 17,    /* the agent begins anew, as a later incarnation of its node */
-    KEDGE_REASON_TENANT = 18,       /* its tenant was taken away */
-    KEDGE_REASON_REVOKED = 19,      /* the operator has revoked the region */
-    KEDGE_REASON_NODE_DRAINED = 20, /* the node drains, and its grace period is over */
-    KEDGE_REASON_LEASE = 21, /* the owner's leases are shorter than a request may take here */
-    KEDGE_REASON_CLOCK =
+enum schema_reason {
+    SCHEMA_REASON_NONE = 0,
+    SCHEMA_REASON_DESCRIPTOR = 1,  /* malformed: op, flags, slots, SGE count */
+    SCHEMA_REASON_RING = 2,        /* the ring's indices make no sense: the session ends */
+    SCHEMA_REASON_LOCAL_RANGE = 3, /* outside of an arena; or more than the device can */
+    SCHEMA_REASON_REMOTE_RANGE = 4,
+    SCHEMA_REASON_VKEY = 5, /* unknown, withdrawn, or another tenant's */
+    SCHEMA_REASON_ACCESS = 6,
+    SCHEMA_REASON_ALIGNMENT = 7, /* a region's name and its memory differ by no multiple of 8 */
+    SCHEMA_REASON_ATOMIC = 34,   /* an atomic's remote address is no multiple of 8 */
+    SCHEMA_REASON_DEVICE = 31,   /* this node's device does not take the request as it is */
+    SCHEMA_REASON_ATOMICS = 32,  /* this node's device has no atomics */
+    SCHEMA_REASON_NOT_CONNECTED = 8,
+    SCHEMA_REASON_STALE_PEER = 9, /* the peer table's slot was used again, or the node restarted */
+    SCHEMA_REASON_QUOTA = 10, /* the session's own; a tenant's: from SCHEMA_REASON_QUOTA_VQPS on */
+    SCHEMA_REASON_GUESSES = 11, /* too many wrong keys: the session ends */
+    SCHEMA_REASON_PEER_DOWN = 12,
+    SCHEMA_REASON_LOOKUP = 13,       /* no metaserver answered */
+    SCHEMA_REASON_DRAIN = 14,        /* the agent is stopping */
+    SCHEMA_REASON_CLOSED = 15,       /* the worker closed its session or died */
+    SCHEMA_REASON_SUSPECT_FULL = 16, /* too much is waiting for a peer that does not answer */
+    SCHEMA_REASON_RESTARTED = 17,    /* the agent begins anew, as a later incarnation of its node */
+    SCHEMA_REASON_TENANT = 18,       /* its tenant was taken away */
+    SCHEMA_REASON_REVOKED = 19,      /* the operator has revoked the region */
+    SCHEMA_REASON_NODE_DRAINED = 20, /* the node drains, and its grace period is over */
+    SCHEMA_REASON_LEASE = 21, /* the owner's leases are shorter than a request may take here */
+    SCHEMA_REASON_CLOCK =
         35, /* this host's clock cannot be trusted, and only time guards the region */
-    KEDGE_REASON_QUOTA_VQPS = 22,
-    KEDGE_REASON_QUOTA_MRS = 23,
-    KEDGE_REASON_QUOTA_CONTROL_OPS = 24,
-    KEDGE_REASON_POOL = 25, /* the pool is taken from the node, and its grace period is over */
-    KEDGE_REASON_FENCED_REGIONS = 26, /* the agent has as many regions with registrations of their
-                                       * own as it may */
-    KEDGE_REASON_REGISTER = 27,       /* the device took no further registration */
-    KEDGE_REASON_UNDER_WAY = 28, /* flushed when its physical queue pair broke: it may have been
-                                  * executed */
-    KEDGE_REASON_BEHIND = 29,    /* flushed because its queue pair is in error: never posted */
-    KEDGE_REASON_ENDPOINTS = 30, /* no room for one more endpoint with requests out or waiting */
-    KEDGE_REASON_FORCED = 36,    /* the operator has what peers reach in this arena registered anew,
-                                  * which is not done yet */
-    KEDGE_REASON_MRS = 33,       /* the pool has as many regions as it may, or as are not reserved
-                                  * for other tenants */
+    SCHEMA_REASON_QUOTA_VQPS = 22,
+    SCHEMA_REASON_QUOTA_MRS = 23,
+    SCHEMA_REASON_QUOTA_CONTROL_OPS = 24,
+    SCHEMA_REASON_POOL = 25, /* the pool is taken from the node, and its grace period is over */
+    SCHEMA_REASON_FENCED_REGIONS = 26, /* the agent has as many regions with registrations of their
+                                        * own as it may */
+    SCHEMA_REASON_REGISTER = 27,       /* the device took no further registration */
+    SCHEMA_REASON_UNDER_WAY = 28, /* flushed when its physical queue pair broke: it may have been
+                                   * executed */
+    SCHEMA_REASON_BEHIND = 29,    /* flushed because its queue pair is in error: never posted */
+    SCHEMA_REASON_ENDPOINTS = 30, /* no room for one more endpoint with requests out or waiting */
+    SCHEMA_REASON_FORCED = 36, /* the operator has what peers reach in this arena registered anew,
+                                * which is not done yet */
+    SCHEMA_REASON_MRS = 33,    /* the pool has as many regions as it may, or as are not reserved
+                                * for other tenants */
 };
 
 /* ---- the two mappings ---------------------------------------------------------------------- */
 
-/* RW: page 0 has the worker's words; the submission ring begins at KEDGE_SQ_OFFSET. */
-struct kedge_session_rw {
-    _Alignas(KEDGE_LINE) _Atomic uint32_t sq_tail;   /* worker writes */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t cq_head;   /* worker writes */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t want_wake; /* worker writes */
+/* RW: page 0 has the worker's words; the submission ring begins at SCHEMA_SQ_OFFSET. */
+struct schema_session_rw {
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_tail;   /* worker writes */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_head;   /* worker writes */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t want_wake; /* worker writes */
 };
-#define KEDGE_SQ_OFFSET 4096
-#define KEDGE_SESSION_RW_BYTES(sq_slots)                                                           \
-    (KEDGE_SQ_OFFSET + (size_t)(sq_slots) * sizeof(struct kedge_sq_desc))
+#define SCHEMA_SQ_OFFSET 4096
+#define SCHEMA_SESSION_RW_BYTES(sq_slots)                                                          \
+    (SCHEMA_SQ_OFFSET + (size_t)(sq_slots) * sizeof(struct schema_sq_desc))
 
-struct kedge_reply {
-    _Alignas(KEDGE_LINE) _Atomic uint32_t tag; /* written last, with release */
-    int32_t status;                            /* 0 or -errno */
-    uint32_t reason;                           /* enum kedge_reason */
+struct schema_reply {
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t tag; /* written last, with release */
+    int32_t status;                             /* 0 or -errno */
+    uint32_t reason;                            /* enum schema_reason */
     uint32_t reserved;
     uint64_t value[2];
     uint8_t secret[16];
 };
 
-/* RO: page 0 has the agent's words; the completion ring begins at KEDGE_CQ_OFFSET. */
-struct kedge_session_ro {
+/* RO: page 0 has the agent's words; the completion ring begins at SCHEMA_CQ_OFFSET. */
+struct schema_session_ro {
     /* constant while the session lives */
     uint32_t magic;
     uint16_t version;
@@ -233,24 +234,24 @@ struct kedge_session_ro {
     uint16_t pool, reserved;
     uint8_t gid[16]; /* this host's endpoint */
     _Alignas(
-        KEDGE_LINE) _Atomic uint32_t sq_head; /* agent writes, in batches: slots it has taken */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t cq_tail; /* agent writes, in batches */
+        SCHEMA_LINE) _Atomic uint32_t sq_head; /* agent writes, in batches: slots it has taken */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_tail; /* agent writes, in batches */
     _Alignas(
-        KEDGE_LINE) _Atomic uint32_t doorbell;  /* 1: the lane does not poll this session: ring */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t wake; /* futex */
-    _Atomic uint32_t ended;                     /* enum kedge_reason, 0 while it lives */
+        SCHEMA_LINE) _Atomic uint32_t doorbell;  /* 1: the lane does not poll this session: ring */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t wake; /* futex */
+    _Atomic uint32_t ended;                      /* enum schema_reason, 0 while it lives */
     _Atomic uint32_t drains;  /* agent writes: 1 while the operator wants its worker to go */
     _Atomic uint32_t revoked; /* agent adds 1: a region of it was revoked (MR_STATUS) */
-    _Alignas(KEDGE_LINE) struct kedge_reply reply[KEDGE_REPLIES]; /* by tag */
+    _Alignas(SCHEMA_LINE) struct schema_reply reply[SCHEMA_REPLIES]; /* by tag */
     /* This host's endpoint, when it has become another one: so many times (0: gid above holds), and
      * as it is in memory, the latest one in present_gid[changes % 2]. */
     _Atomic uint32_t changes;
     _Atomic uint64_t present_gid[2][2];
 };
-#define KEDGE_CQ_OFFSET 4096
-#define KEDGE_SESSION_RO_BYTES(cq_slots)                                                           \
-    (KEDGE_CQ_OFFSET + (size_t)(cq_slots) * sizeof(struct kedge_cqe))
-static_assert(sizeof(struct kedge_session_rw) <= KEDGE_SQ_OFFSET, "page 0");
-static_assert(sizeof(struct kedge_session_ro) <= KEDGE_CQ_OFFSET, "page 0");
+#define SCHEMA_CQ_OFFSET 4096
+#define SCHEMA_SESSION_RO_BYTES(cq_slots)                                                          \
+    (SCHEMA_CQ_OFFSET + (size_t)(cq_slots) * sizeof(struct schema_cqe))
+static_assert(sizeof(struct schema_session_rw) <= SCHEMA_SQ_OFFSET, "page 0");
+static_assert(sizeof(struct schema_session_ro) <= SCHEMA_CQ_OFFSET, "page 0");
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef SCHEMA_SQL_H
 #define SCHEMA_SQL_H
 
-extern const char *const kedge_sql_migrations[];
-extern const unsigned kedge_sql_migration_count;
+extern const char *const schema_sql_migrations[];
+extern const unsigned schema_sql_migration_count;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table of 64-byte records that remote nodes look up with ONE READ and no CPU of the owner.
  *
- * A key's seeded hash gives its home; its record lives within KEDGE_TABLE_SPAN slots from there,
+ * A key's seeded hash gives its home; its record lives within SCHEMA_TABLE_SPAN slots from there,
  * so one READ of 1 KiB always suffices (the array has SPAN - 1 slots more than homes, and no
  * span wraps). Records never move and the table never grows while the process lives. Capacity is
  * in entries; there are eight slots for each, because a span first overflows at a quarter full or
@@ -19,65 +19,65 @@
 
 #include "schema/record.h"
 
-#define KEDGE_TABLE_SPAN            16
-#define KEDGE_TABLE_SPAN_BYTES      (KEDGE_TABLE_SPAN * KEDGE_RECORD_BYTES)
-#define KEDGE_TABLE_SLOTS_PER_ENTRY 8
+#define SCHEMA_TABLE_SPAN            16
+#define SCHEMA_TABLE_SPAN_BYTES      (SCHEMA_TABLE_SPAN * SCHEMA_RECORD_BYTES)
+#define SCHEMA_TABLE_SLOTS_PER_ENTRY 8
 
-enum kedge_table_kind { KEDGE_TABLE_ENDPOINTS = 1, KEDGE_TABLE_MRS = 2 };
+enum schema_table_kind { SCHEMA_TABLE_ENDPOINTS = 1, SCHEMA_TABLE_MRS = 2 };
 
 /* What a reader must know: given at registration (endpoint table), or made from the endpoint record
- * (MR table: kedge_mr_table_desc()). */
-struct kedge_table_desc {
+ * (MR table: schema_mr_table_desc()). */
+struct schema_table_desc {
     uint64_t addr; /* of slot 0, as the owner registered it */
     uint32_t rkey;
     uint32_t log2_slots; /* homes; 1..30 */
     uint64_t seed;
     uint64_t generation; /* a restarted owner has another one */
-    uint16_t version;    /* KEDGE_RECORD_VERSION */
-    uint16_t kind;       /* enum kedge_table_kind */
+    uint16_t version;    /* SCHEMA_RECORD_VERSION */
+    uint16_t kind;       /* enum schema_table_kind */
 };
 
 /* Bytes that a table for `entries` entries takes, and log2 of its homes. entries 1..2^27. */
-size_t kedge_table_bytes(uint32_t log2_slots);
-uint32_t kedge_table_log2_slots(uint32_t entries);
+size_t schema_table_bytes(uint32_t log2_slots);
+uint32_t schema_table_log2_slots(uint32_t entries);
 
 /* The home slot of a key. */
-uint32_t kedge_endpoint_home(const struct kedge_table_desc *d, const uint8_t gid[16],
-                             uint16_t pool);
-uint32_t kedge_mr_home(const struct kedge_table_desc *d, uint32_t vkey);
+uint32_t schema_endpoint_home(const struct schema_table_desc *d, const uint8_t gid[16],
+                              uint16_t pool);
+uint32_t schema_mr_home(const struct schema_table_desc *d, uint32_t vkey);
 
 /* Of a span (SPAN records, a copy made by READ): the record of the key.
  * 0 and *out a whole, believed copy; -ENOENT: no such key; -EAGAIN: a torn record in the span may
  * be it: READ again. Never reads outside the span, whatever it contains. */
-int kedge_endpoint_find(const struct kedge_table_desc *d, const void *span, const uint8_t gid[16],
-                        uint16_t pool, struct kedge_endpoint_record *out);
-int kedge_mr_find(const struct kedge_table_desc *d, const void *span, uint32_t vkey,
-                  struct kedge_mr_record *out);
+int schema_endpoint_find(const struct schema_table_desc *d, const void *span, const uint8_t gid[16],
+                         uint16_t pool, struct schema_endpoint_record *out);
+int schema_mr_find(const struct schema_table_desc *d, const void *span, uint32_t vkey,
+                   struct schema_mr_record *out);
 
 /* The MR table's descriptor as its endpoint's record implies it. */
-struct kedge_table_desc kedge_mr_table_desc(const struct kedge_endpoint_record *r);
+struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_record *r);
 
 /* ---- writer -------------------------------------------------------------------------------------
  */
 
-struct kedge_table {
-    struct kedge_table_desc desc;
-    uint8_t *slots; /* kedge_table_bytes(), borrowed from the caller */
+struct schema_table {
+    struct schema_table_desc desc;
+    uint8_t *slots; /* schema_table_bytes(), borrowed from the caller */
     uint32_t live;  /* records that are LIVE */
 };
 
 /* Zeroed memory, borrowed until the table is no longer used. */
-void kedge_table_init(struct kedge_table *t, enum kedge_table_kind kind, void *memory,
-                      uint32_t log2_slots, uint64_t seed, uint64_t generation);
+void schema_table_init(struct schema_table *t, enum schema_table_kind kind, void *memory,
+                       uint32_t log2_slots, uint64_t seed, uint64_t generation);
 /* Puts the record under its key: replaces the one with the same key, else takes a free slot of the
  * span. seq and crc are set here. Returns the slot, or -ENOSPC: the span is full. */
-int64_t kedge_table_put(struct kedge_table *t, const void *record);
+int64_t schema_table_put(struct schema_table *t, const void *record);
 /* Removes by key (a record with the key's fields set). The slot, or -ENOENT. After it returns, a
  * reader that begins finds nothing; the caller has a full barrier before it relies on that. */
-int64_t kedge_table_remove(struct kedge_table *t, const void *record);
+int64_t schema_table_remove(struct schema_table *t, const void *record);
 /* The two halves of put, so that a test can stop a writer in the middle: writes an odd sequence,
  * then all the rest. */
-int64_t kedge_table_begin(struct kedge_table *t, const void *record);
-void kedge_table_commit(struct kedge_table *t, int64_t slot, const void *record);
+int64_t schema_table_begin(struct schema_table *t, const void *record);
+void schema_table_commit(struct schema_table *t, int64_t slot, const void *record);
 
 #endif

@@ -7,19 +7,19 @@
 
 #include <stdint.h>
 
-#define KEDGE_TOKEN_TEXT 96 /* bytes, the NUL included */
+#define SCHEMA_TOKEN_TEXT 96 /* bytes, the NUL included */
 
-struct kedge_token {
+struct schema_token {
     uint8_t gid[16]; /* the owner's endpoint */
     uint16_t pool;
-    uint16_t access; /* enum kedge_record_flag */
+    uint16_t access; /* enum schema_record_flag */
     uint32_t vkey;
     uint64_t addr, length;
     uint8_t secret[16];
 };
 
-void kedge_token_format(const struct kedge_token *t, char text[KEDGE_TOKEN_TEXT]);
+void schema_token_format(const struct schema_token *t, char text[SCHEMA_TOKEN_TEXT]);
 /* 0 or -EINVAL (not a token, damaged, too long). */
-int kedge_token_parse(const char *text, struct kedge_token *out);
+int schema_token_parse(const char *text, struct schema_token *out);
 
 #endif

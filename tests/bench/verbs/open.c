@@ -44,7 +44,7 @@ static int find_gid(const struct ibv_gid_entry *entries, int count, bool etherne
 
 /* The program takes the first GID that does, its peer the next, or the same where there is one. */
 static int choose_gid(struct bench_program *p, const struct bench_choice *c, bool peer,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     struct ibv_gid_entry entries[MAX_GIDS];
     bool ethernet = p->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -61,15 +61,15 @@ static int choose_gid(struct bench_program *p, const struct bench_choice *c, boo
         index = other >= 0 || memcmp(c->peer_gid, zero, 16) != 0 ? other : index;
     }
     if (index < 0)
-        return kedge_err(err, -ENOENT,
-                         "%s has no such GID (`ip addr add` makes one; `rdma link` lists ports)",
-                         ibv_get_device_name(p->context->device));
+        return base_err(err, -ENOENT,
+                        "%s has no such GID (`ip addr add` makes one; `rdma link` lists ports)",
+                        ibv_get_device_name(p->context->device));
     p->gid_index = (uint8_t)entries[index].gid_index;
     memcpy(p->gid, entries[index].gid.raw, 16);
     return 0;
 }
 
-static int choose_port(struct bench_program *p, struct kedge_errbuf *err)
+static int choose_port(struct bench_program *p, struct base_errbuf *err)
 {
     struct ibv_device_attr device;
     int status = ibv_query_device(p->context, &device);
@@ -80,11 +80,11 @@ static int choose_port(struct bench_program *p, struct kedge_errbuf *err)
         p->port = port;
         return 0;
     }
-    return kedge_err(err, -ENETDOWN, "no port of %s is active (is its network interface up?)",
-                     ibv_get_device_name(p->context->device));
+    return base_err(err, -ENETDOWN, "no port of %s is active (is its network interface up?)",
+                    ibv_get_device_name(p->context->device));
 }
 
-static int open_device(struct bench_program *p, const char *name, struct kedge_errbuf *err)
+static int open_device(struct bench_program *p, const char *name, struct base_errbuf *err)
 {
     int count = 0;
     struct ibv_device **devices = ibv_get_device_list(&count), *device = NULL;
@@ -100,43 +100,43 @@ static int open_device(struct bench_program *p, const char *name, struct kedge_e
     if (p->context != NULL)
         return 0;
     if (device != NULL)
-        return kedge_err(err, status, "the RDMA device cannot be opened: %s", strerror(-status));
+        return base_err(err, status, "the RDMA device cannot be opened: %s", strerror(-status));
     if (count > 0)
-        return kedge_err(err, -ENODEV, "there is no RDMA device %.60s (`rdma link` lists them)",
-                         name);
-    return kedge_err(err, -ENODEV,
-                     "there is no RDMA device on this host, so there is nothing to measure (load "
-                     "its driver; without an RNIC, SoftRoCE: `modprobe rdma_rxe; rdma link add "
-                     "rxe0 type rxe netdev NIC`)");
+        return base_err(err, -ENODEV, "there is no RDMA device %.60s (`rdma link` lists them)",
+                        name);
+    return base_err(err, -ENODEV,
+                    "there is no RDMA device on this host, so there is nothing to measure (load "
+                    "its driver; without an RNIC, SoftRoCE: `modprobe rdma_rxe; rdma link add "
+                    "rxe0 type rxe netdev NIC`)");
 }
 
 int bench_program_open(const struct bench_choice *c, bool peer, uint64_t *step_ns,
-                       struct bench_program **out, struct kedge_errbuf *err)
+                       struct bench_program **out, struct base_errbuf *err)
 {
     uint64_t unused[BENCH_STEPS];
     struct bench_program *p = calloc(1, sizeof *p);
     if (p == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     if (step_ns == NULL)
         step_ns = unused;
-    kedge_clock_fast_init(&p->clock);
+    base_clock_fast_init(&p->clock);
     p->buffer = mmap(NULL, BENCH_BUFFER_BYTES, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (p->buffer == MAP_FAILED) {
         free(p);
-        return kedge_err(err, -ENOMEM, "out of memory");
+        return base_err(err, -ENOMEM, "out of memory");
     }
-    uint64_t begin = kedge_clock_fast_ns(&p->clock);
+    uint64_t begin = base_clock_fast_ns(&p->clock);
     int status = open_device(p, c->device, err);
     if (status == 0)
         status = choose_port(p, err);
     if (status == 0)
         status = choose_gid(p, c, peer, err);
-    uint64_t opened = kedge_clock_fast_ns(&p->clock);
+    uint64_t opened = base_clock_fast_ns(&p->clock);
     if (status == 0 && (p->pd = ibv_alloc_pd(p->context)) == NULL)
-        status = kedge_err(err, -errno, "no protection domain: %s", strerror(errno));
+        status = base_err(err, -errno, "no protection domain: %s", strerror(errno));
     step_ns[BENCH_DEVICE] = opened - begin;
-    step_ns[BENCH_PD] = kedge_clock_fast_ns(&p->clock) - opened;
+    step_ns[BENCH_PD] = base_clock_fast_ns(&p->clock) - opened;
     if (status != 0) {
         bench_program_close(p);
         return status;

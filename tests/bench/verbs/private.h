@@ -9,7 +9,7 @@
 #include "program.h"
 
 struct bench_program {
-    struct kedge_clock_fast clock;
+    struct base_clock_fast clock;
     struct ibv_context *context;
     struct ibv_pd *pd;
     struct ibv_port_attr port_attr;

@@ -54,10 +54,10 @@ struct objects {
     int socket;
 };
 
-static int failed(struct kedge_errbuf *err, const char *what, int errnum)
+static int failed(struct base_errbuf *err, const char *what, int errnum)
 {
-    return kedge_err(err, errnum > 0 ? -errnum : -EIO, "%s failed: %s%s", what, strerror(errnum),
-                     errnum == ENOMEM ? " (raise LimitMEMLOCK?)" : "");
+    return base_err(err, errnum > 0 ? -errnum : -EIO, "%s failed: %s%s", what, strerror(errnum),
+                    errnum == ENOMEM ? " (raise LimitMEMLOCK?)" : "");
 }
 
 static int transfer(int socket, void *bytes, size_t length, bool out)
@@ -86,14 +86,14 @@ static void describe(const struct bench_program *p, const struct objects *o, str
     memcpy(&out->word, p->buffer, sizeof out->word);
 }
 
-static int make_cq(struct bench_program *p, struct objects *o, struct kedge_errbuf *err)
+static int make_cq(struct bench_program *p, struct objects *o, struct base_errbuf *err)
 {
     errno = 0;
     o->cq = ibv_create_cq(p->context, CQ_ENTRIES, NULL, NULL, 0);
     return o->cq != NULL ? 0 : failed(err, "creating a completion queue", errno);
 }
 
-static int make_mr(struct bench_program *p, struct objects *o, struct kedge_errbuf *err)
+static int make_mr(struct bench_program *p, struct objects *o, struct base_errbuf *err)
 {
     errno = 0;
     o->mr = ibv_reg_mr(p->pd, p->buffer, BENCH_BUFFER_BYTES,
@@ -101,7 +101,7 @@ static int make_mr(struct bench_program *p, struct objects *o, struct kedge_errb
     return o->mr != NULL ? 0 : failed(err, "registering memory", errno);
 }
 
-static int make_qp(struct bench_program *p, struct objects *o, struct kedge_errbuf *err)
+static int make_qp(struct bench_program *p, struct objects *o, struct base_errbuf *err)
 {
     struct ibv_qp_init_attr attr = {
         .send_cq = o->cq,
@@ -112,12 +112,12 @@ static int make_qp(struct bench_program *p, struct objects *o, struct kedge_errb
     o->qp = ibv_create_qp(p->pd, &attr);
     if (o->qp == NULL)
         return failed(err, "creating a queue pair", errno);
-    int status = kedge_random_bytes(&o->psn, sizeof o->psn);
+    int status = base_random_bytes(&o->psn, sizeof o->psn);
     o->psn &= PSN_MASK;
     return status == 0 ? 0 : failed(err, "drawing a random number", -status);
 }
 
-static int to_init(struct bench_program *p, struct objects *o, struct kedge_errbuf *err)
+static int to_init(struct bench_program *p, struct objects *o, struct base_errbuf *err)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT, .port_num = p->port, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
@@ -127,7 +127,7 @@ static int to_init(struct bench_program *p, struct objects *o, struct kedge_errb
 }
 
 static int to_rtr(struct bench_program *p, struct objects *o, const struct address *peer,
-                  struct kedge_errbuf *err)
+                  struct base_errbuf *err)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
                                .path_mtu = p->port_attr.active_mtu,
@@ -147,7 +147,7 @@ static int to_rtr(struct bench_program *p, struct objects *o, const struct addre
     return status == 0 ? 0 : failed(err, "the change to RTR", status);
 }
 
-static int to_rts(struct objects *o, struct kedge_errbuf *err)
+static int to_rts(struct objects *o, struct base_errbuf *err)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
                                .timeout = 14,
@@ -162,7 +162,7 @@ static int to_rts(struct objects *o, struct kedge_errbuf *err)
 }
 
 static int exchange(struct bench_program *p, struct objects *o, uint16_t port, struct address *peer,
-                    struct kedge_errbuf *err)
+                    struct base_errbuf *err)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons(port),
@@ -180,7 +180,7 @@ static int exchange(struct bench_program *p, struct objects *o, uint16_t port, s
     return status == 0 ? 0 : failed(err, "the exchange with the peer", -status);
 }
 
-static int wait_ready(struct objects *o, struct kedge_errbuf *err)
+static int wait_ready(struct objects *o, struct base_errbuf *err)
 {
     char ready;
     int status = transfer(o->socket, &ready, 1, false);
@@ -188,7 +188,7 @@ static int wait_ready(struct objects *o, struct kedge_errbuf *err)
 }
 
 static int first_read(struct bench_program *p, struct objects *o, const struct address *peer,
-                      struct kedge_errbuf *err)
+                      struct base_errbuf *err)
 {
     struct ibv_sge sge = {
         .addr = (uintptr_t)p->buffer, .length = sizeof peer->word, .lkey = o->mr->lkey};
@@ -205,10 +205,10 @@ static int first_read(struct bench_program *p, struct objects *o, const struct a
     while (n == 0)
         n = ibv_poll_cq(o->cq, 1, &wc);
     if (n < 0 || wc.status != IBV_WC_SUCCESS)
-        return kedge_err(err, -EIO, "the READ failed: %s",
-                         n < 0 ? "the queue cannot be polled" : ibv_wc_status_str(wc.status));
+        return base_err(err, -EIO, "the READ failed: %s",
+                        n < 0 ? "the queue cannot be polled" : ibv_wc_status_str(wc.status));
     if (memcmp(p->buffer, &peer->word, sizeof peer->word) != 0)
-        return kedge_err(err, -EIO, "the READ brought other bytes than the peer's");
+        return base_err(err, -EIO, "the READ brought other bytes than the peer's");
     return 0;
 }
 
@@ -225,7 +225,7 @@ static void give_back(struct objects *o)
 }
 
 static int do_step(struct bench_program *p, struct objects *o, enum bench_step step, uint16_t port,
-                   struct address *peer, struct kedge_errbuf *err)
+                   struct address *peer, struct base_errbuf *err)
 {
     switch (step) {
     case BENCH_CQ:
@@ -252,16 +252,16 @@ static int do_step(struct bench_program *p, struct objects *o, enum bench_step s
 }
 
 int bench_program_connect(struct bench_program *p, uint16_t port, uint64_t step_ns[BENCH_STEPS],
-                          uint8_t peer_gid[16], struct kedge_errbuf *err)
+                          uint8_t peer_gid[16], struct base_errbuf *err)
 {
     struct objects o = {.socket = -1};
     struct address peer = {.qpn = 0};
     int status = 0;
     memset(p->buffer, 0, sizeof peer.word);
-    uint64_t begin = kedge_clock_fast_ns(&p->clock);
+    uint64_t begin = base_clock_fast_ns(&p->clock);
     for (int step = BENCH_CQ; status == 0 && step < BENCH_STEPS; step++) {
         status = do_step(p, &o, (enum bench_step)step, port, &peer, err);
-        uint64_t now = kedge_clock_fast_ns(&p->clock);
+        uint64_t now = base_clock_fast_ns(&p->clock);
         step_ns[step] = now - begin;
         begin = now;
     }
@@ -272,7 +272,7 @@ int bench_program_connect(struct bench_program *p, uint16_t port, uint64_t step_
 
 /* One program, with a queue pair that is in INIT already; gone when it closes. */
 static int serve_one(struct bench_program *p, struct objects *o, int listen_fd,
-                     struct kedge_errbuf *err)
+                     struct base_errbuf *err)
 {
     struct address own, other;
     int one = 1;
@@ -296,11 +296,11 @@ static int serve_one(struct bench_program *p, struct objects *o, int listen_fd,
 }
 
 int bench_program_serve(struct bench_program *p, int listen_fd, int told_fd,
-                        struct kedge_errbuf *err)
+                        struct base_errbuf *err)
 {
     static const char prepared[] = "prepared\n";
     struct objects o = {.socket = -1};
-    int status = kedge_random_bytes(p->buffer, sizeof(uint64_t));
+    int status = base_random_bytes(p->buffer, sizeof(uint64_t));
     if (status != 0)
         return failed(err, "drawing a random number", -status);
     status = make_cq(p, &o, err);

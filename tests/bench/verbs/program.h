@@ -49,7 +49,7 @@ struct bench_program;
 /* Opens it for the program, or, with `peer`, for its peer. Sets step_ns[BENCH_DEVICE], [BENCH_PD]
  * (NULL is allowed). *out is the caller's. -ENODEV: there is no such device. */
 int bench_program_open(const struct bench_choice *c, bool peer, uint64_t *step_ns,
-                       struct bench_program **out, struct kedge_errbuf *err);
+                       struct bench_program **out, struct base_errbuf *err);
 /* NULL is allowed. */
 void bench_program_close(struct bench_program *p);
 /* Borrowed until closed. */
@@ -60,10 +60,10 @@ const uint8_t *bench_program_gid(const struct bench_program *p);
  * on this TCP port of 127.0.0.1; sets the other steps' times, and the peer's GID. Gives back all
  * that it made, untimed. */
 int bench_program_connect(struct bench_program *p, uint16_t port, uint64_t step_ns[BENCH_STEPS],
-                          uint8_t peer_gid[16], struct kedge_errbuf *err);
+                          uint8_t peer_gid[16], struct base_errbuf *err);
 /* The peer: serves one program after the other, which connect to listen_fd, and writes a line to
  * told_fd each time that it is prepared for the next. Returns only with a failure. */
 int bench_program_serve(struct bench_program *p, int listen_fd, int told_fd,
-                        struct kedge_errbuf *err);
+                        struct base_errbuf *err);
 
 #endif

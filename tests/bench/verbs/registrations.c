@@ -22,7 +22,7 @@ struct pair {
 
 static uint64_t now_ns(void)
 {
-    return kedge_clock_ns();
+    return base_clock_ns();
 }
 
 static int compare(const void *a, const void *b)
@@ -172,7 +172,7 @@ static int by_windows(struct bench_program *p)
 
 int main(int argc, char **argv)
 {
-    struct kedge_errbuf err = {.text = ""};
+    struct base_errbuf err = {.text = ""};
     const struct bench_choice choice = {.device = argc > 1 ? argv[1] : NULL};
     struct bench_program *p;
     int status = bench_program_open(&choice, false, NULL, &p, &err);

@@ -106,7 +106,7 @@ static void begin(struct attacker *a, uint64_t port, uint64_t connections)
 static void hold(struct attacker *a, uint64_t end_ns)
 {
     uint64_t half = 0;
-    while (kedge_clock_ns() < end_ns) {
+    while (base_clock_ns() < end_ns) {
         look(a, STEP_MS);
         for (uint32_t i = 0; i < a->connections; i += 3, half++)
             if (half % 64 == 0 && a->fd[i] >= 0)
@@ -117,11 +117,11 @@ static void hold(struct attacker *a, uint64_t end_ns)
 static void flood(struct attacker *a, uint64_t rate, uint64_t end_ns)
 {
     char burst[(sizeof get - 1) * PIPELINED];
-    const uint64_t begin_ns = kedge_clock_ns();
+    const uint64_t begin_ns = base_clock_ns();
     for (int i = 0; i < PIPELINED; i++)
         memcpy(burst + (size_t)i * (sizeof get - 1), get, sizeof get - 1);
     uint32_t at = 0;
-    for (uint64_t now; (now = kedge_clock_ns()) < end_ns;) {
+    for (uint64_t now; (now = base_clock_ns()) < end_ns;) {
         const uint64_t due = (now - begin_ns) / 1000 * rate / 1000000;
         for (uint32_t tries = 0; a->sent < due && tries < a->connections; tries++) {
             at = (at + 1) % a->connections;
@@ -179,9 +179,9 @@ static int ask(uint16_t port, uint64_t requests, const char *path)
              token);
     int fd = dial(port, 0, true);
     for (uint64_t i = 0; i < requests; i++) {
-        const uint64_t then = kedge_clock_ns();
+        const uint64_t then = base_clock_ns();
         const int status = fd < 0 ? 0 : exchange(fd, request);
-        ns[i] = kedge_clock_ns() - then;
+        ns[i] = base_clock_ns() - then;
         failed += status != 200;
         if (status == 0) {
             close(fd);
@@ -203,17 +203,17 @@ int main(int argc, char **argv)
 {
     uint64_t n[5] = {0};
     for (int i = 2; i < argc && i < 6; i++)
-        (void)kedge_parse_u64(argv[i], 0, UINT32_MAX, &n[i - 2]);
+        (void)base_parse_u64(argv[i], 0, UINT32_MAX, &n[i - 2]);
     if (argc == 5 && strcmp(argv[1], "ask") == 0)
         return ask((uint16_t)n[0], n[1], argv[4]);
     if (argc < 5 || n[1] > CONNECTIONS_MAX)
         return 2;
     begin(&attacker, n[0], n[1]);
-    const uint64_t now = kedge_clock_ns();
+    const uint64_t now = base_clock_ns();
     if (strcmp(argv[1], "hold") == 0)
-        hold(&attacker, now + n[2] * KEDGE_NS_PER_S);
+        hold(&attacker, now + n[2] * BASE_NS_PER_S);
     else if (argc == 6 && strcmp(argv[1], "flood") == 0)
-        flood(&attacker, n[2], now + n[3] * KEDGE_NS_PER_S);
+        flood(&attacker, n[2], now + n[3] * BASE_NS_PER_S);
     else
         return 2;
     printf("sent %llu opened %u closed %llu\n", (unsigned long long)attacker.sent, attacker.opened,

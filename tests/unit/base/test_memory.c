@@ -41,7 +41,7 @@ static void group(const char *path, const char *max)
 
 static uint64_t found(void)
 {
-    return kedge_memory_group(membership, root);
+    return base_memory_group(membership, root);
 }
 
 static void end(void)
@@ -120,7 +120,7 @@ START_TEST(what_is_missing_or_makes_no_sense_is_no_bound)
     group("/a", "");
     group("/a/b", "4096 bytes\n");
     ck_assert_uint_eq(found(), UINT64_MAX);
-    ck_assert_uint_eq(kedge_memory_group("/nowhere/cgroup", root), UINT64_MAX);
+    ck_assert_uint_eq(base_memory_group("/nowhere/cgroup", root), UINT64_MAX);
     end();
 }
 END_TEST
@@ -130,7 +130,7 @@ START_TEST(this_process_has_no_more_than_the_machine)
     struct sysinfo host;
     bool of_group;
     ck_assert_int_eq(sysinfo(&host), 0);
-    const uint64_t most = kedge_memory_most(&of_group),
+    const uint64_t most = base_memory_most(&of_group),
                    all = (uint64_t)host.totalram * host.mem_unit;
     ck_assert_uint_gt(most, 0);
     ck_assert(of_group ? most < all : most == all);

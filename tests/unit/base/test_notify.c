@@ -32,13 +32,13 @@ static int supervise(char first, const char *watchdog_usec)
     ck_assert_int_eq(setenv("NOTIFY_SOCKET", name, 1), 0);
     if (watchdog_usec != NULL)
         ck_assert_int_eq(setenv("WATCHDOG_USEC", watchdog_usec, 1), 0);
-    kedge_notify_init();
+    base_notify_init();
     return fd;
 }
 
 static void part(int fd)
 {
-    kedge_notify_fini();
+    base_notify_fini();
     close(fd);
     if (name[0] == '/')
         (void)unlink(name);
@@ -57,11 +57,11 @@ START_TEST(what_the_daemon_says_reaches_the_supervisor_at_a_path_and_at_an_abstr
 {
     for (int i = 0; i < 2; i++) {
         int fd = supervise("/@"[i], NULL);
-        kedge_notify_ready("node a");
+        base_notify_ready("node a");
         ck_assert_str_eq(heard(fd), "READY=1\nSTATUS=node a");
-        kedge_notify_status("beginning anew");
+        base_notify_status("beginning anew");
         ck_assert_str_eq(heard(fd), "STATUS=beginning anew");
-        kedge_notify_stopping();
+        base_notify_stopping();
         ck_assert_str_eq(heard(fd), "STOPPING=1\nSTATUS=stopping");
         ck_assert_str_eq(heard(fd), "");
         part(fd);
@@ -76,7 +76,7 @@ START_TEST(a_reload_carries_the_monotonic_time)
     int fd = supervise('/', NULL);
     clock_gettime(CLOCK_MONOTONIC, &t);
     before = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-    kedge_notify_reloading();
+    base_notify_reloading();
     ck_assert_int_eq(sscanf(heard(fd), "RELOADING=1\nMONOTONIC_USEC=%" SCNu64, &usec), 1);
     ck_assert_uint_ge(usec, before);
     ck_assert_uint_lt(usec, before + 60 * 1000000ull);
@@ -97,7 +97,7 @@ START_TEST(a_sign_of_life_is_given_twice_in_the_supervisors_patience_and_not_at_
 {
     int fd = supervise('/', "1000000"), signs = 0;
     for (uint64_t ms = 0; ms < 2000; ms += 100) {
-        kedge_notify_tick(5000000000ull + ms * 1000000);
+        base_notify_tick(5000000000ull + ms * 1000000);
         const char *text = heard(fd);
         ck_assert(text[0] == '\0' || strcmp(text, "WATCHDOG=1") == 0);
         signs += text[0] != '\0';
@@ -112,13 +112,13 @@ START_TEST(no_sign_of_life_is_given_when_nobody_waits_for_one_of_this_process)
     static const char *const nonsense[] = {"", "-1", "1s", "99999999999999999999", "0"};
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
         int fd = supervise('/', nonsense[i]);
-        kedge_notify_tick(1);
+        base_notify_tick(1);
         ck_assert_str_eq(heard(fd), "");
         part(fd);
     }
     ck_assert_int_eq(setenv("WATCHDOG_PID", "1", 1), 0);
     int fd = supervise('/', "1000000");
-    kedge_notify_tick(1);
+    base_notify_tick(1);
     ck_assert_str_eq(heard(fd), "");
     part(fd);
 }
@@ -129,15 +129,15 @@ START_TEST(a_supervisor_without_room_costs_no_time_and_hears_the_newest_word_lat
     char last[1024] = "";
     int fd = supervise('/', NULL), taken = 0;
     for (int i = 0; i < 100000; i++) /* more than any queue holds; nobody reads meanwhile */
-        kedge_notify_status("much is said");
-    kedge_notify_ready("at last");
+        base_notify_status("much is said");
+    base_notify_ready("at last");
     for (const char *text; (text = heard(fd))[0] != '\0'; taken++)
         ck_assert_str_eq(text, "STATUS=much is said");
     ck_assert_int_lt(taken, 100000);
-    kedge_notify_tick(1);
+    base_notify_tick(1);
     snprintf(last, sizeof last, "%s", heard(fd));
     ck_assert_str_eq(last, "READY=1\nSTATUS=at last");
-    kedge_notify_tick(2);
+    base_notify_tick(2);
     ck_assert_str_eq(heard(fd), "");
     part(fd);
 }
@@ -145,12 +145,12 @@ END_TEST
 
 START_TEST(a_long_status_is_cut_and_nothing_else)
 {
-    char status[2 * KEDGE_NOTIFY_TEXT];
+    char status[2 * BASE_NOTIFY_TEXT];
     memset(status, 'x', sizeof status - 1);
     status[sizeof status - 1] = '\0';
     int fd = supervise('/', NULL);
-    kedge_notify_ready(status);
-    ck_assert_uint_eq(strlen(heard(fd)), KEDGE_NOTIFY_TEXT - 1);
+    base_notify_ready(status);
+    ck_assert_uint_eq(strlen(heard(fd)), BASE_NOTIFY_TEXT - 1);
     part(fd);
 }
 END_TEST
@@ -166,14 +166,14 @@ START_TEST(without_a_supervisor_nothing_happens)
         if (addresses[i] != NULL)
             ck_assert_int_eq(setenv("NOTIFY_SOCKET", addresses[i], 1), 0);
         ck_assert_int_eq(setenv("WATCHDOG_USEC", "1000000", 1), 0);
-        kedge_notify_init();
+        base_notify_init();
         ck_assert_ptr_null(getenv("NOTIFY_SOCKET"));
         ck_assert_ptr_null(getenv("WATCHDOG_USEC"));
-        kedge_notify_ready("nobody hears");
-        kedge_notify_reloading();
-        kedge_notify_tick(1);
-        kedge_notify_stopping();
-        kedge_notify_fini();
+        base_notify_ready("nobody hears");
+        base_notify_reloading();
+        base_notify_tick(1);
+        base_notify_stopping();
+        base_notify_fini();
     }
 }
 END_TEST

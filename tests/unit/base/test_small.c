@@ -10,23 +10,23 @@
 
 START_TEST(crc32c_of_the_standard_check_string_is_known)
 {
-    ck_assert_uint_eq(kedge_crc32c(0, "123456789", 9), 0xe3069283);
-    ck_assert_uint_eq(kedge_crc32c_portable(0, "123456789", 9), 0xe3069283);
+    ck_assert_uint_eq(base_crc32c(0, "123456789", 9), 0xe3069283);
+    ck_assert_uint_eq(base_crc32c_portable(0, "123456789", 9), 0xe3069283);
 }
 END_TEST
 
 START_TEST(crc32c_by_instruction_and_by_table_agree_at_every_length_and_in_parts)
 {
     uint8_t bytes[257];
-    struct kedge_prng prng;
-    kedge_prng_seed(&prng, 1);
+    struct base_prng prng;
+    base_prng_seed(&prng, 1);
     for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (uint8_t)kedge_prng_next(&prng);
+        bytes[i] = (uint8_t)base_prng_next(&prng);
     for (size_t n = 0; n <= sizeof bytes; n++) {
-        uint32_t whole = kedge_crc32c(0, bytes, n);
-        ck_assert_uint_eq(whole, kedge_crc32c_portable(0, bytes, n));
+        uint32_t whole = base_crc32c(0, bytes, n);
+        ck_assert_uint_eq(whole, base_crc32c_portable(0, bytes, n));
         ck_assert_uint_eq(whole,
-                          kedge_crc32c(kedge_crc32c(0, bytes, n / 3), bytes + n / 3, n - n / 3));
+                          base_crc32c(base_crc32c(0, bytes, n / 3), bytes + n / 3, n - n / 3));
     }
 }
 END_TEST
@@ -38,7 +38,7 @@ START_TEST(hashes_of_sequential_keys_spread_evenly_over_buckets)
     uint8_t gid[16] = {0xfd};
     for (uint32_t i = 0; i < KEYS; i++) {
         memcpy(gid + 12, &i, sizeof i);
-        count[kedge_hash_gid(gid, 1, 42) % BUCKETS]++;
+        count[base_hash_gid(gid, 1, 42) % BUCKETS]++;
     }
     double chi2 = 0;
     for (int i = 0; i < BUCKETS; i++)
@@ -53,52 +53,52 @@ START_TEST(another_seed_gives_another_order)
 {
     unsigned same = 0;
     for (uint64_t i = 0; i < 1000; i++)
-        same += (kedge_hash_u64(i, 1) & 63) == (kedge_hash_u64(i, 2) & 63);
+        same += (base_hash_u64(i, 1) & 63) == (base_hash_u64(i, 2) & 63);
     ck_assert_uint_lt(same, 50);
 }
 END_TEST
 
 START_TEST(an_errno_and_its_http_status_lead_to_one_row)
 {
-    ck_assert_int_eq(kedge_error_of(-ENOENT)->http, 404);
-    ck_assert_int_eq(kedge_error_of_http(404)->errnum, ENOENT);
-    ck_assert_int_eq(kedge_error_of(ENOSPC)->http, 507);
-    ck_assert_int_eq(kedge_error_of(12345)->http, 500);
-    ck_assert_int_ne(kedge_error_of_http(599)->exit_code, 0);
-    ck_assert_int_eq(kedge_error_of(ESTALE)->http, 409);
-    ck_assert_int_eq(kedge_error_of(EREMCHG)->http, 412);
-    ck_assert_int_eq(kedge_error_of_http(401)->errnum, EKEYREJECTED);
-    ck_assert_int_eq(kedge_error_of_http(412)->errnum, EREMCHG);
-    ck_assert_int_eq(kedge_error_of_http(503)->errnum, EHOSTUNREACH);
-    ck_assert_int_eq(kedge_error_of_http(504)->errnum, ETIMEDOUT);
+    ck_assert_int_eq(base_error_of(-ENOENT)->http, 404);
+    ck_assert_int_eq(base_error_of_http(404)->errnum, ENOENT);
+    ck_assert_int_eq(base_error_of(ENOSPC)->http, 507);
+    ck_assert_int_eq(base_error_of(12345)->http, 500);
+    ck_assert_int_ne(base_error_of_http(599)->exit_code, 0);
+    ck_assert_int_eq(base_error_of(ESTALE)->http, 409);
+    ck_assert_int_eq(base_error_of(EREMCHG)->http, 412);
+    ck_assert_int_eq(base_error_of_http(401)->errnum, EKEYREJECTED);
+    ck_assert_int_eq(base_error_of_http(412)->errnum, EREMCHG);
+    ck_assert_int_eq(base_error_of_http(503)->errnum, EHOSTUNREACH);
+    ck_assert_int_eq(base_error_of_http(504)->errnum, ETIMEDOUT);
 }
 END_TEST
 
 START_TEST(a_sentence_that_is_too_long_is_cut_not_overrun)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     char longer[2000];
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
-    ck_assert_int_eq(kedge_err(&err, -EIO, "%s", longer), -EIO);
+    ck_assert_int_eq(base_err(&err, -EIO, "%s", longer), -EIO);
     ck_assert_uint_eq(strlen(err.text), sizeof err.text - 1);
-    ck_assert_int_eq(kedge_err(NULL, -EIO, "nobody reads this"), -EIO);
+    ck_assert_int_eq(base_err(NULL, -EIO, "nobody reads this"), -EIO);
 }
 END_TEST
 
 START_TEST(the_same_seed_gives_the_same_numbers_and_the_kernel_gives_others)
 {
-    struct kedge_prng a, b;
+    struct base_prng a, b;
     uint64_t x = 0, y = 0;
-    kedge_prng_seed(&a, 7);
-    kedge_prng_seed(&b, 7);
+    base_prng_seed(&a, 7);
+    base_prng_seed(&b, 7);
     for (int i = 0; i < 100; i++) {
-        ck_assert_uint_eq(kedge_prng_next(&a), kedge_prng_next(&b));
-        ck_assert_uint_lt(kedge_prng_below(&a, 10), 10);
-        kedge_prng_next(&b);
+        ck_assert_uint_eq(base_prng_next(&a), base_prng_next(&b));
+        ck_assert_uint_lt(base_prng_below(&a, 10), 10);
+        base_prng_next(&b);
     }
-    ck_assert_int_eq(kedge_random_bytes(&x, sizeof x), 0);
-    ck_assert_int_eq(kedge_random_bytes(&y, sizeof y), 0);
+    ck_assert_int_eq(base_random_bytes(&x, sizeof x), 0);
+    ck_assert_int_eq(base_random_bytes(&y, sizeof y), 0);
     ck_assert_uint_ne(x, y);
 }
 END_TEST

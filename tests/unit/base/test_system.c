@@ -21,16 +21,16 @@
 
 START_TEST(the_fast_clock_never_runs_backwards_and_keeps_the_kernels_pace)
 {
-    struct kedge_clock_fast fast;
-    kedge_clock_fast_init(&fast);
-    uint64_t begin = kedge_clock_ns(), fast_begin = kedge_clock_fast_ns(&fast), last = fast_begin;
-    while (kedge_clock_ns() - begin < 50 * KEDGE_NS_PER_MS) {
-        uint64_t now = kedge_clock_fast_ns(&fast);
+    struct base_clock_fast fast;
+    base_clock_fast_init(&fast);
+    uint64_t begin = base_clock_ns(), fast_begin = base_clock_fast_ns(&fast), last = fast_begin;
+    while (base_clock_ns() - begin < 50 * BASE_NS_PER_MS) {
+        uint64_t now = base_clock_fast_ns(&fast);
         ck_assert_uint_ge(now, last);
         last = now;
     }
-    uint64_t slow_took = kedge_clock_ns() - begin;
-    uint64_t fast_took = kedge_clock_fast_ns(&fast) - fast_begin;
+    uint64_t slow_took = base_clock_ns() - begin;
+    uint64_t fast_took = base_clock_fast_ns(&fast) - fast_begin;
     ck_assert_double_eq_tol((double)fast_took / (double)slow_took, 1.0, 0.02);
 }
 END_TEST
@@ -56,11 +56,11 @@ static void restore_stderr(int saved)
 
 START_TEST(a_log_line_is_one_line_whatever_its_values_hold)
 {
-    char line[2 * KEDGE_LOG_LINE] = {0}, longer[2 * KEDGE_LOG_LINE];
+    char line[2 * BASE_LOG_LINE] = {0}, longer[2 * BASE_LOG_LINE];
     int saved, from = capture_stderr(&saved);
-    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
-    kedge_log(KEDGE_LOG_DEBUG, "not written", "a=%d", 1);
-    kedge_log(KEDGE_LOG_WARN, "worker died", "pid=%d name=\"%s\"", 7, "x\nerror forged: \x1b[1m");
+    base_log_init("kedge-test", BASE_LOG_INFO);
+    base_log(BASE_LOG_DEBUG, "not written", "a=%d", 1);
+    base_log(BASE_LOG_WARN, "worker died", "pid=%d name=\"%s\"", 7, "x\nerror forged: \x1b[1m");
     ssize_t n = read(from, line, sizeof line - 1);
     ck_assert_int_gt(n, 0);
     ck_assert_ptr_nonnull(
@@ -68,9 +68,9 @@ START_TEST(a_log_line_is_one_line_whatever_its_values_hold)
     ck_assert_ptr_eq(strchr(line, '\n'), line + n - 1);
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
-    kedge_log(KEDGE_LOG_ERROR, "long", "%s", longer);
+    base_log(BASE_LOG_ERROR, "long", "%s", longer);
     n = read(from, line, sizeof line - 1);
-    ck_assert_int_le(n, KEDGE_LOG_LINE);
+    ck_assert_int_le(n, BASE_LOG_LINE);
     ck_assert_int_eq(line[n - 1], '\n');
     restore_stderr(saved);
     close(from);
@@ -79,11 +79,11 @@ END_TEST
 
 START_TEST(a_value_of_a_log_line_ends_where_its_quote_is)
 {
-    char line[2 * KEDGE_LOG_LINE] = {0};
+    char line[2 * BASE_LOG_LINE] = {0};
     int saved, from = capture_stderr(&saved);
-    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
-    kedge_log(KEDGE_LOG_WARN, "refused", "error=\"%s\" who=\"%s\" n=%d", "cannot listen on \"x y\"",
-              "\"quoted\"", 7);
+    base_log_init("kedge-test", BASE_LOG_INFO);
+    base_log(BASE_LOG_WARN, "refused", "error=\"%s\" who=\"%s\" n=%d", "cannot listen on \"x y\"",
+             "\"quoted\"", 7);
     ssize_t n = read(from, line, sizeof line - 1);
     ck_assert_int_gt(n, 0);
     ck_assert_ptr_nonnull(
@@ -96,21 +96,21 @@ END_TEST
 START_TEST(no_value_of_a_log_line_makes_a_pair_of_its_own)
 {
     static const char forged[] = "none\" admin=\"1\" why=\"";
-    char line[2 * KEDGE_LOG_LINE] = {0}, longer[2 * KEDGE_LOG_LINE];
+    char line[2 * BASE_LOG_LINE] = {0}, longer[2 * BASE_LOG_LINE];
     int saved, from = capture_stderr(&saved);
-    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
-    kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\" n=%d", forged, 7);
+    base_log_init("kedge-test", BASE_LOG_INFO);
+    base_log(BASE_LOG_WARN, "refused", "who=\"%s\" n=%d", forged, 7);
     ck_assert_int_gt(read(from, line, sizeof line - 1), 0);
     ck_assert_ptr_nonnull(strstr(line, ": refused who=\"none' admin='1' why='\" n=7\n"));
     memset(line, 0, sizeof line);
-    kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\"", "\x01 admin=\x02 x");
+    base_log(BASE_LOG_WARN, "refused", "who=\"%s\"", "\x01 admin=\x02 x");
     ck_assert_int_gt(read(from, line, sizeof line - 1), 0);
     ck_assert_ptr_nonnull(strstr(line, ": refused who=\"? admin=? x\"\n"));
     memset(line, 0, sizeof line);
     memset(longer, 'x', sizeof longer);
     longer[sizeof longer - 1] = '\0';
-    kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\" n=%d", longer, 7);
-    ck_assert_int_eq(read(from, line, sizeof line - 1), KEDGE_LOG_LINE - 1);
+    base_log(BASE_LOG_WARN, "refused", "who=\"%s\" n=%d", longer, 7);
+    ck_assert_int_eq(read(from, line, sizeof line - 1), BASE_LOG_LINE - 1);
     ck_assert_ptr_nonnull(strstr(line, "xxx\"\n"));
     restore_stderr(saved);
     close(from);
@@ -121,17 +121,17 @@ END_TEST
 START_TEST(a_log_line_that_is_cut_has_no_quote_without_its_fellow)
 {
     enum { AROUND = 100 };
-    char line[2 * KEDGE_LOG_LINE], value[KEDGE_LOG_LINE + 1];
+    char line[2 * BASE_LOG_LINE], value[BASE_LOG_LINE + 1];
     int saved, from = capture_stderr(&saved);
-    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
-    for (size_t length = KEDGE_LOG_LINE - AROUND; length <= KEDGE_LOG_LINE; length++) {
+    base_log_init("kedge-test", BASE_LOG_INFO);
+    for (size_t length = BASE_LOG_LINE - AROUND; length <= BASE_LOG_LINE; length++) {
         int quotes = 0;
         memset(value, 'x', length);
         value[length] = '\0';
-        kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\" why=\"%s\" n=\"%d\"", value, "no", 7);
+        base_log(BASE_LOG_WARN, "refused", "who=\"%s\" why=\"%s\" n=\"%d\"", value, "no", 7);
         const ssize_t n = read(from, line, sizeof line);
         ck_assert_int_gt(n, 0);
-        ck_assert_int_le(n, KEDGE_LOG_LINE);
+        ck_assert_int_le(n, BASE_LOG_LINE);
         for (ssize_t i = 0; i < n; i++)
             quotes += line[i] == '"';
         ck_assert_int_eq(quotes % 2, 0);
@@ -147,10 +147,10 @@ START_TEST(a_full_stderr_costs_lines_and_not_the_program)
     int saved, from = capture_stderr(&saved);
     memset(scrap, 'x', sizeof scrap);
     ck_assert_int_eq(write(STDERR_FILENO, scrap, sizeof scrap), sizeof scrap);
-    uint64_t begin = kedge_clock_ns(), before = kedge_log_dropped();
-    kedge_log(KEDGE_LOG_ERROR, "lost", "n=%d", 1);
-    ck_assert_uint_eq(kedge_log_dropped(), before + 1);
-    ck_assert_uint_lt(kedge_clock_ns() - begin, 5 * KEDGE_NS_PER_S);
+    uint64_t begin = base_clock_ns(), before = base_log_dropped();
+    base_log(BASE_LOG_ERROR, "lost", "n=%d", 1);
+    ck_assert_uint_eq(base_log_dropped(), before + 1);
+    ck_assert_uint_lt(base_clock_ns() - begin, 5 * BASE_NS_PER_S);
     restore_stderr(saved);
     close(from);
 }
@@ -158,39 +158,39 @@ END_TEST
 
 START_TEST(a_limit_lets_a_burst_through_and_counts_what_it_held_back)
 {
-    struct kedge_log_limit limit = {0};
+    struct base_log_limit limit = {0};
     uint32_t suppressed = 77;
     unsigned allowed = 0;
     for (uint64_t now = 1000; now < 1010; now++)
-        allowed += kedge_log_allow(&limit, now, 1000, 3, &suppressed);
+        allowed += base_log_allow(&limit, now, 1000, 3, &suppressed);
     ck_assert_uint_eq(allowed, 3);
     ck_assert_uint_eq(suppressed, 0);
-    ck_assert(kedge_log_allow(&limit, 2000, 1000, 3, &suppressed));
+    ck_assert(base_log_allow(&limit, 2000, 1000, 3, &suppressed));
     ck_assert_uint_eq(suppressed, 7);
-    ck_assert(kedge_log_allow(&limit, 2001, 1000, 3, &suppressed));
+    ck_assert(base_log_allow(&limit, 2001, 1000, 3, &suppressed));
     ck_assert_uint_eq(suppressed, 0);
 }
 END_TEST
 
 START_TEST(log_levels_have_names)
 {
-    enum kedge_log_level level = KEDGE_LOG_INFO;
-    ck_assert_int_eq(kedge_log_parse_level("debug", &level), 0);
-    ck_assert_int_eq(level, KEDGE_LOG_DEBUG);
-    ck_assert_int_eq(kedge_log_parse_level("Debug", &level), -EINVAL);
-    ck_assert_int_eq(kedge_log_parse_level("", &level), -EINVAL);
-    ck_assert_int_eq(level, KEDGE_LOG_DEBUG);
+    enum base_log_level level = BASE_LOG_INFO;
+    ck_assert_int_eq(base_log_parse_level("debug", &level), 0);
+    ck_assert_int_eq(level, BASE_LOG_DEBUG);
+    ck_assert_int_eq(base_log_parse_level("Debug", &level), -EINVAL);
+    ck_assert_int_eq(base_log_parse_level("", &level), -EINVAL);
+    ck_assert_int_eq(level, BASE_LOG_DEBUG);
 }
 END_TEST
 
 START_TEST(a_futex_wait_ends_at_once_on_another_value_and_in_time_on_the_same)
 {
     _Atomic uint32_t word = 5;
-    ck_assert_int_eq(kedge_futex_wait(&word, 4, KEDGE_FUTEX_FOREVER), -EAGAIN);
-    uint64_t begin = kedge_clock_ns();
-    ck_assert_int_eq(kedge_futex_wait(&word, 5, 20 * KEDGE_NS_PER_MS), -ETIMEDOUT);
-    ck_assert_uint_ge(kedge_clock_ns() - begin, 19 * KEDGE_NS_PER_MS);
-    ck_assert_int_eq(kedge_futex_wake(&word, 1), 0);
+    ck_assert_int_eq(base_futex_wait(&word, 4, BASE_FUTEX_FOREVER), -EAGAIN);
+    uint64_t begin = base_clock_ns();
+    ck_assert_int_eq(base_futex_wait(&word, 5, 20 * BASE_NS_PER_MS), -ETIMEDOUT);
+    ck_assert_uint_ge(base_clock_ns() - begin, 19 * BASE_NS_PER_MS);
+    ck_assert_int_eq(base_futex_wake(&word, 1), 0);
 }
 END_TEST
 
@@ -203,12 +203,12 @@ START_TEST(a_futex_in_shared_memory_wakes_another_process)
     ck_assert_int_ge(child, 0);
     if (child == 0) {
         while (atomic_load(word) == 0)
-            kedge_futex_wait(word, 0, 10 * KEDGE_NS_PER_S);
+            base_futex_wait(word, 0, 10 * BASE_NS_PER_S);
         _exit(atomic_load(word) == 1 ? 0 : 1);
     }
     usleep(20000);
     atomic_store(word, 1);
-    ck_assert_int_ge(kedge_futex_wake(word, UINT32_MAX), 0);
+    ck_assert_int_ge(base_futex_wake(word, UINT32_MAX), 0);
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
@@ -226,16 +226,16 @@ static unsigned open_descriptors(void)
 
 START_TEST(descriptors_arrive_with_their_message_and_close_on_exec)
 {
-    int pair[2], sent[3], got[KEDGE_FDS_MAX];
+    int pair[2], sent[3], got[BASE_FDS_MAX];
     char text[16];
     size_t bytes;
     unsigned count;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
     for (int i = 0; i < 3; i++)
         sent[i] = memfd_create("sent", 0);
-    ck_assert_int_eq(kedge_fds_send(pair[0], "hello", 5, sent, 3), 0);
-    ck_assert_int_eq(kedge_fds_send(pair[0], "bare", 4, NULL, 0), 0);
-    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 3, &count), 0);
+    ck_assert_int_eq(base_fds_send(pair[0], "hello", 5, sent, 3), 0);
+    ck_assert_int_eq(base_fds_send(pair[0], "bare", 4, NULL, 0), 0);
+    ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, got, 3, &count), 0);
     ck_assert_uint_eq(bytes, 5);
     ck_assert_mem_eq(text, "hello", 5);
     ck_assert_uint_eq(count, 3);
@@ -248,16 +248,16 @@ START_TEST(descriptors_arrive_with_their_message_and_close_on_exec)
         close(got[i]);
         close(sent[i]);
     }
-    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), 0);
+    ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), 0);
     ck_assert_uint_eq(count, 0);
     close(pair[0]);
-    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), -EPIPE);
-    ck_assert_int_eq(kedge_fds_send(pair[1], "x", 1, NULL, 0), -EPIPE);
+    ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), -EPIPE);
+    ck_assert_int_eq(base_fds_send(pair[1], "x", 1, NULL, 0), -EPIPE);
     close(pair[1]);
 }
 END_TEST
 
-/* What a hostile peer sends: more descriptors than KEDGE_FDS_MAX. */
+/* What a hostile peer sends: more descriptors than BASE_FDS_MAX. */
 static void send_many(int socket, unsigned count)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * 200)] = {0};
@@ -277,7 +277,7 @@ static void send_many(int socket, unsigned count)
 
 START_TEST(too_many_descriptors_or_too_long_a_message_leave_none_open)
 {
-    int pair[2], got[KEDGE_FDS_MAX];
+    int pair[2], got[BASE_FDS_MAX];
     char text[4];
     size_t bytes;
     unsigned count;
@@ -286,17 +286,17 @@ START_TEST(too_many_descriptors_or_too_long_a_message_leave_none_open)
     static const unsigned many[] = {2, 16, 17, 18, 100, 200};
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
         send_many(pair[0], many[i]);
-        ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 1, &count),
+        ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, got, 1, &count),
                          -EPROTO);
         ck_assert_uint_eq(open_descriptors(), before);
     }
     send_many(pair[0], 200);
-    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 16, &count), -EPROTO);
-    ck_assert_int_eq(kedge_fds_send(pair[0], "too long", 8, pair, 2), 0);
-    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 2, &count), -EMSGSIZE);
+    ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, got, 16, &count), -EPROTO);
+    ck_assert_int_eq(base_fds_send(pair[0], "too long", 8, pair, 2), 0);
+    ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, got, 2, &count), -EMSGSIZE);
     ck_assert_uint_eq(open_descriptors(), before);
     int seventeen[17] = {0};
-    ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, seventeen, 17), -EINVAL);
+    ck_assert_int_eq(base_fds_send(pair[0], "x", 1, seventeen, 17), -EINVAL);
     close(pair[0]);
     close(pair[1]);
 }
@@ -309,15 +309,15 @@ START_TEST(a_look_finds_descriptors_and_leaves_them_where_they_are)
     size_t bytes;
     unsigned count;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    ck_assert_int_eq(kedge_fds_look(pair[1]), -EAGAIN);
-    ck_assert_int_eq(kedge_fds_send(pair[0], "bare", 4, NULL, 0), 0);
-    ck_assert_int_eq(kedge_fds_send(pair[0], "two", 3, pair, 2), 0);
-    ck_assert_int_eq(kedge_fds_look(pair[1]), 0);
-    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), 0);
+    ck_assert_int_eq(base_fds_look(pair[1]), -EAGAIN);
+    ck_assert_int_eq(base_fds_send(pair[0], "bare", 4, NULL, 0), 0);
+    ck_assert_int_eq(base_fds_send(pair[0], "two", 3, pair, 2), 0);
+    ck_assert_int_eq(base_fds_look(pair[1]), 0);
+    ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), 0);
     ck_assert_uint_eq(bytes, 4);
     const int before = open_descriptors();
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(kedge_fds_look(pair[1]), -EPROTO);
+        ck_assert_int_eq(base_fds_look(pair[1]), -EPROTO);
     ck_assert_int_eq(open_descriptors(), before);
     close(pair[0]);
     close(pair[1]);
@@ -333,10 +333,10 @@ static int drain_after(int messages, bool empty, bool descriptors)
     for (int i = 0; i < messages; i++)
         ck_assert_int_ge(empty ? sendmsg(pair[0], &none, 0) : send(pair[0], "bytes", 5, 0), 0);
     if (descriptors)
-        ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, pair, 1), 0);
+        ck_assert_int_eq(base_fds_send(pair[0], "x", 1, pair, 1), 0);
     ck_assert_int_eq(shutdown(pair[1], SHUT_RDWR), 0);
-    ck_assert_int_eq(kedge_fds_send(pair[0], "late", 4, pair, 1), -EPIPE);
-    int status = kedge_fds_drain(pair[1]);
+    ck_assert_int_eq(base_fds_send(pair[0], "late", 4, pair, 1), -EPIPE);
+    int status = base_fds_drain(pair[1]);
     close(pair[0]);
     close(pair[1]);
     return status;
@@ -357,9 +357,9 @@ START_TEST(a_socket_that_refuses_descriptors_gets_none_where_the_kernel_can)
 {
     int pair[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    if (kedge_fds_refuse(pair[1]) == 0) {
-        ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, pair, 1), -EPERM);
-        ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, NULL, 0), 0);
+    if (base_fds_refuse(pair[1]) == 0) {
+        ck_assert_int_eq(base_fds_send(pair[0], "x", 1, pair, 1), -EPERM);
+        ck_assert_int_eq(base_fds_send(pair[0], "x", 1, NULL, 0), 0);
     } else {
         puts("skip: this kernel has no SO_PASSRIGHTS (it came with 6.16)");
     }
@@ -372,11 +372,11 @@ START_TEST(a_pidfd_tells_when_its_process_ends)
 {
     int pair[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-    struct kedge_peer_process peer;
-    ck_assert_int_eq(kedge_fds_peer(pair[0], &peer), 0);
+    struct base_peer_process peer;
+    ck_assert_int_eq(base_fds_peer(pair[0], &peer), 0);
     ck_assert_uint_eq(peer.uid, getuid());
     ck_assert_int_eq(peer.pid, getpid());
-    int own = kedge_fds_peer_pidfd(pair[0], peer.pid);
+    int own = base_fds_peer_pidfd(pair[0], peer.pid);
     ck_assert_int_ge(own, 0);
     close(own);
     close(pair[0]);
@@ -386,7 +386,7 @@ START_TEST(a_pidfd_tells_when_its_process_ends)
         pause();
         _exit(0);
     }
-    int pidfd = kedge_pidfd_open(child);
+    int pidfd = base_pidfd_open(child);
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
     ck_assert_int_ge(pidfd, 0);
     ck_assert_int_eq(poll(&p, 1, 0), 0);
@@ -394,7 +394,7 @@ START_TEST(a_pidfd_tells_when_its_process_ends)
     ck_assert_int_eq(poll(&p, 1, 10000), 1);
     waitpid(child, NULL, 0);
     close(pidfd);
-    ck_assert_int_eq(kedge_pidfd_open(child), -ESRCH);
+    ck_assert_int_eq(base_pidfd_open(child), -ESRCH);
 }
 END_TEST
 
@@ -402,20 +402,20 @@ START_TEST(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)
 {
     int fd;
     void *map, *other;
-    ck_assert_int_eq(kedge_memfd_new("kedge-test", 8192, true, &fd, &map), 0);
+    ck_assert_int_eq(base_memfd_new("kedge-test", 8192, true, &fd, &map), 0);
     memcpy(map, "ours", 4);
     ck_assert_int_ne(ftruncate(fd, 0), 0);
     ck_assert_int_ne(ftruncate(fd, 1 << 20), 0);
     ck_assert_int_ne(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-    ck_assert_int_eq(kedge_memfd_map(fd, 8192, true, false, &other), -EPERM);
-    ck_assert_int_eq(kedge_memfd_map(fd, 8193, false, false, &other), -EPROTO);
-    ck_assert_int_eq(kedge_memfd_map(fd, 8192, false, false, &other), 0);
+    ck_assert_int_eq(base_memfd_map(fd, 8192, true, false, &other), -EPERM);
+    ck_assert_int_eq(base_memfd_map(fd, 8193, false, false, &other), -EPROTO);
+    ck_assert_int_eq(base_memfd_map(fd, 8192, false, false, &other), 0);
     ck_assert_mem_eq(other, "ours", 4);
     ck_assert_int_ne(mprotect(other, 8192, PROT_READ | PROT_WRITE), 0);
     munmap(other, 8192);
     munmap(map, 8192);
     close(fd);
-    ck_assert_int_eq(kedge_memfd_new("kedge-test", 0, true, &fd, &map), -EINVAL);
+    ck_assert_int_eq(base_memfd_new("kedge-test", 0, true, &fd, &map), -EINVAL);
 }
 END_TEST
 
@@ -424,10 +424,10 @@ START_TEST(memory_that_its_owner_could_shrink_is_not_mapped)
     void *map;
     int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_eq(ftruncate(fd, 4096), 0);
-    ck_assert_int_eq(kedge_memfd_map(fd, 4096, false, false, &map), -EPROTO);
+    ck_assert_int_eq(base_memfd_map(fd, 4096, false, false, &map), -EPROTO);
     close(fd);
     int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
-    ck_assert_int_eq(kedge_memfd_map(zero, 4096, false, false, &map), -EPROTO);
+    ck_assert_int_eq(base_memfd_map(zero, 4096, false, false, &map), -EPROTO);
     close(zero);
 }
 END_TEST
@@ -447,12 +447,12 @@ static int table_size(void)
 START_TEST(descriptors_that_are_provided_for_have_their_places_at_once)
 {
     enum { WANTED = 900 };
-    struct kedge_errbuf err = {""};
+    struct base_errbuf err = {""};
     ck_assert_int_lt(table_size(), WANTED);
-    ck_assert_msg(kedge_fds_provide(WANTED, 1, "things", "setting", &err) == 0, "%s", err.text);
+    ck_assert_msg(base_fds_provide(WANTED, 1, "things", "setting", &err) == 0, "%s", err.text);
     ck_assert_int_ge(table_size(), WANTED);
     ck_assert_int_eq(fcntl(WANTED - 1, F_GETFD), -1); /* none is left open */
-    ck_assert_int_eq(kedge_fds_provide(UINT32_MAX, 7, "things", "setting", &err), -EMFILE);
+    ck_assert_int_eq(base_fds_provide(UINT32_MAX, 7, "things", "setting", &err), -EMFILE);
     ck_assert_ptr_nonnull(strstr(err.text, "lower setting"));
 }
 END_TEST

@@ -8,7 +8,7 @@
 
 #include "ctl/agent_items.h"
 
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 
 #define LEASE                                                                                      \
     "{\"id\":\"3-0000beef-2\",\"worker\":\"3-0000beef\",\"node\":\"a\",\"tenant\":\"we\\u001bb\"," \

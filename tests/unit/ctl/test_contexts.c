@@ -11,7 +11,7 @@
 #include "ctl/contexts.h"
 #include "ctl/options.h"
 
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 static struct ctl_contexts all;
 
 static int parse(const char *text)
@@ -127,7 +127,7 @@ static const char *own_directory(void)
     return directory;
 }
 
-static int add(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *why)
+static int add(void *user, struct ctl_contexts *contexts, struct base_errbuf *why)
 {
     struct ctl_context *c = &contexts->item[contexts->count++];
     *c = (struct ctl_context){.name = ""};
@@ -135,11 +135,11 @@ static int add(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *w
     return ctl_context_set(c, "server", "http://a", why);
 }
 
-static int refuse(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *why)
+static int refuse(void *user, struct ctl_contexts *contexts, struct base_errbuf *why)
 {
     (void)user;
     contexts->count = 0;
-    return kedge_err(why, -ENOSPC, "no");
+    return base_err(why, -ENOSPC, "no");
 }
 
 static mode_t mode_of(const char *path)

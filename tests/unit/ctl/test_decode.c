@@ -11,7 +11,7 @@
 #include "ctl/fetch.h"
 #include "ctl/nodes.h"
 
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 static const char one[] =
     "{\"id\":\"a\",\"incarnation\":7,\"state\":\"live\",\"expires_in_ms\":5,"
     "\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
@@ -23,16 +23,16 @@ static const char one[] =
 START_TEST(a_node_goes_through_json_and_back)
 {
     struct ctl_node n;
-    struct kedge_text t;
+    struct base_text t;
     ck_assert_int_eq(ctl_decode_node(one, strlen(one), &n, &err), 0);
     ck_assert_str_eq(n.endpoint[0].transports, "dc,rc");
     ck_assert_str_eq(n.labels, "arch=x,zone=");
-    kedge_text_init(&t, 4096);
+    base_text_init(&t, 4096);
     ctl_node_json(&t, &n);
     const char *const kind = "{\"kind\":\"node\","; /* for `apply`; the rest is as it was */
-    ck_assert_int_eq(strncmp(kedge_text_str(&t), kind, strlen(kind)), 0);
-    ck_assert_str_eq(kedge_text_str(&t) + strlen(kind), one + 1);
-    kedge_text_fini(&t);
+    ck_assert_int_eq(strncmp(base_text_str(&t), kind, strlen(kind)), 0);
+    ck_assert_str_eq(base_text_str(&t) + strlen(kind), one + 1);
+    base_text_fini(&t);
 }
 END_TEST
 
@@ -95,17 +95,17 @@ END_TEST
 START_TEST(a_status_without_bound_is_refused)
 {
     struct ctl_pairs pairs;
-    struct kedge_text t;
-    kedge_text_init(&t, 1 << 20);
-    kedge_text_printf(&t, "{\"a\":[0");
+    struct base_text t;
+    base_text_init(&t, 1 << 20);
+    base_text_printf(&t, "{\"a\":[0");
     for (int i = 0; i < CTL_MAX_PAIRS; i++)
-        kedge_text_printf(&t, ",0");
-    kedge_text_printf(&t, "]}");
-    ck_assert_int_eq(ctl_decode_pairs(kedge_text_str(&t), t.length, &pairs, &err), -EBADMSG);
-    kedge_text_reset(&t);
-    kedge_text_printf(&t, "{\"a\":[[[[[[[[[[[[0]]]]]]]]]]]]}");
-    ck_assert_int_eq(ctl_decode_pairs(kedge_text_str(&t), t.length, &pairs, &err), -EBADMSG);
-    kedge_text_fini(&t);
+        base_text_printf(&t, ",0");
+    base_text_printf(&t, "]}");
+    ck_assert_int_eq(ctl_decode_pairs(base_text_str(&t), t.length, &pairs, &err), -EBADMSG);
+    base_text_reset(&t);
+    base_text_printf(&t, "{\"a\":[[[[[[[[[[[[0]]]]]]]]]]]]}");
+    ck_assert_int_eq(ctl_decode_pairs(base_text_str(&t), t.length, &pairs, &err), -EBADMSG);
+    base_text_fini(&t);
 }
 END_TEST
 

@@ -8,8 +8,8 @@
 #include "ctl/nodes.h"
 #include "ctl/resources.h"
 
-static struct kedge_errbuf err;
-static struct kedge_text out;
+static struct base_errbuf err;
+static struct base_text out;
 static uint64_t revision;
 static bool drains;
 
@@ -19,7 +19,7 @@ static bool drains;
 
 static int edit(const char *body, const struct ctl_node_edit *what)
 {
-    kedge_text_reset(&out);
+    base_text_reset(&out);
     return ctl_edit_node(body, body != NULL ? strlen(body) : 0, what, &out, &revision, &drains,
                          &err);
 }
@@ -34,76 +34,76 @@ static int label(const char *body, const char *one, const char *other)
 
 START_TEST(labels_are_set_and_taken_away_beside_what_else_is_set)
 {
-    kedge_text_init(&out, CTL_BODY_BYTES);
+    base_text_init(&out, CTL_BODY_BYTES);
     ck_assert_int_eq(label(NODE, "rack=7", "zone-"), 0);
     ck_assert_uint_eq(revision, 7);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"labels\":{\"rack\":\"7\"},\"cordoned\":true,"
-                                           "\"draining\":true,\"grace_ms\":5,\"reason\":\"r\"}");
+    ck_assert_str_eq(base_text_str(&out), "{\"labels\":{\"rack\":\"7\"},\"cordoned\":true,"
+                                          "\"draining\":true,\"grace_ms\":5,\"reason\":\"r\"}");
     ck_assert_int_eq(label(NULL, "a=b=c", "none-"), 0); /* the server knows what a value may be */
     ck_assert_uint_eq(revision, 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"labels\":{\"a\":\"b=c\"}}");
+    ck_assert_str_eq(base_text_str(&out), "{\"labels\":{\"a\":\"b=c\"}}");
     ck_assert_int_eq(label(NODE, "my-key=", NULL), 0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"my-key\":\"\""));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"my-key\":\"\""));
     static const char *const wrong[] = {"", "-", "=", "=x", "zone", "\xff=a", "a=\xff"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_msg(label(NODE, wrong[i], NULL) == -EINVAL, "%s", wrong[i]);
     ck_assert_int_eq(label("{\"name\":\"n\"}", "a=b", NULL), -EBADMSG);
     ck_assert_int_eq(label("[]", "a=b", NULL), -EBADMSG);
-    kedge_text_fini(&out);
+    base_text_fini(&out);
 }
 END_TEST
 
 START_TEST(cordon_drain_and_uncordon_say_all_of_a_nodes_state)
 {
-    kedge_text_init(&out, CTL_BODY_BYTES);
+    base_text_init(&out, CTL_BODY_BYTES);
     ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_UNCORDON}), 0);
-    ck_assert_str_eq(kedge_text_str(&out),
+    ck_assert_str_eq(base_text_str(&out),
                      "{\"labels\":{\"zone\":\"a\"},\"cordoned\":false,\"draining\":false}");
     ck_assert_int_eq(edit(NULL, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
                                                         .reason = "because",
                                                         .grace_ms = 30000}),
                      0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"cordoned\":true,\"draining\":true,"
-                                           "\"reason\":\"because\",\"grace_ms\":30000}");
+    ck_assert_str_eq(base_text_str(&out), "{\"cordoned\":true,\"draining\":true,"
+                                          "\"reason\":\"because\",\"grace_ms\":30000}");
     static const char cordoned[] = "{\"name\":\"n\",\"revision\":3,\"cordoned\":true,"
                                    "\"reason\":\"a disk\"}";
     ck_assert_int_eq(
         edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_CORDON, .reason = "by me"}), 0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"a disk\""));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"reason\":\"a disk\""));
     ck_assert_int_eq(
         edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "by me"}), 0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"a disk\""));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"reason\":\"a disk\""));
     ck_assert_int_eq(edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_CORDON,
                                                             .reason = "a fan",
                                                             .reason_said = true}),
                      0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"a fan\""));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"reason\":\"a fan\""));
     ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
                                                         .reason = "\xff",
                                                         .reason_said = true}),
                      -EINVAL);
-    kedge_text_fini(&out);
+    base_text_fini(&out);
 }
 END_TEST
 
 START_TEST(what_is_not_said_of_a_drain_that_goes_on_stays)
 {
-    kedge_text_init(&out, CTL_BODY_BYTES);
+    base_text_init(&out, CTL_BODY_BYTES);
     ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "by me"}),
                      0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"grace_ms\":5"));
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"r\""));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"grace_ms\":5"));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"reason\":\"r\""));
     ck_assert_int_eq(
         edit(NODE,
              &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "by me", .grace_ms = 9}),
         0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"grace_ms\":9"));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"grace_ms\":9"));
     ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_CORDON,
                                                         .reason = "because",
                                                         .reason_said = true}),
                      0);
     ck_assert(drains);
-    ck_assert_str_eq(kedge_text_str(&out),
+    ck_assert_str_eq(base_text_str(&out),
                      "{\"labels\":{\"zone\":\"a\"},\"cordoned\":true,"
                      "\"draining\":true,\"grace_ms\":5,\"reason\":\"because\"}");
     /* A cordon that is no drain has no grace for one that comes later. */
@@ -112,14 +112,14 @@ START_TEST(what_is_not_said_of_a_drain_that_goes_on_stays)
     ck_assert_int_eq(
         edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_CORDON, .reason = "by me"}), 0);
     ck_assert(!drains);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"draining\":false"));
-    kedge_text_fini(&out);
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"draining\":false"));
+    base_text_fini(&out);
 }
 END_TEST
 
 static int set(const char *kind, const char *body, const char *word)
 {
-    kedge_text_reset(&out);
+    base_text_reset(&out);
     return ctl_edit_resource(resource_table_find(kind), body, body != NULL ? strlen(body) : 0,
                              &word, 1, &out, &revision, &err);
 }
@@ -129,19 +129,19 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     static const char pool[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{\"zone\":\"a\"},"
                                "\"spares\":0}";
     struct ctl_resource s;
-    kedge_text_init(&out, CTL_BODY_BYTES);
+    base_text_init(&out, CTL_BODY_BYTES);
     ck_assert_int_eq(set("pool", pool, "spares="), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{\"zone\":\"a\"}}");
+    ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{\"zone\":\"a\"}}");
     ck_assert_int_eq(set("pool", pool, "nodes=zone=b,rack=7"), 0);
-    ck_assert_str_eq(kedge_text_str(&out),
+    ck_assert_str_eq(base_text_str(&out),
                      "{\"nodes\":{\"zone\":\"b\",\"rack\":\"7\"},\"spares\":0}");
     ck_assert_int_eq(set("pool", pool, "nodes=all"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{},\"spares\":0}");
+    ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"spares\":0}");
     static const char all[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{}}";
     ck_assert_int_eq(set("pool", all, "tenants=web,batch"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{},\"tenants\":[\"web\",\"batch\"]}");
+    ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"tenants\":[\"web\",\"batch\"]}");
     ck_assert_int_eq(set("pool", all, "grace_ms=0"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{},\"grace_ms\":0}");
+    ck_assert_str_eq(base_text_str(&out), "{\"nodes\":{},\"grace_ms\":0}");
     static const char *const wrong[] = {"nodes=zone", "nodes=zone=a,zone=b", "nodes=a=b,",
                                         "nodes=,a=b", "spares=many",         "mr_lease=5",
                                         "nodes=",     "nodes=all,a=b"};
@@ -166,22 +166,22 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     ck_assert_str_eq(s.value[11], "50");
     ck_assert_str_eq(s.value[12], "-");
     ctl_resource_fini(&s);
-    kedge_text_fini(&out);
+    base_text_fini(&out);
 }
 END_TEST
 
 START_TEST(labels_that_no_server_says_are_not_shown)
 {
     struct ctl_node n;
-    struct kedge_text t;
+    struct base_text t;
     static const char odd[] = "{\"id\":\"a\",\"state\":\"live\",\"labels\":{\"a,b\":\"c\","
                               "\"d\":\"e,f\",\"g\":1,\"h=\":\"i\",\"k\":\"\\u001b\"}}";
     ck_assert_int_eq(ctl_decode_node(odd, strlen(odd), &n, &err), 0);
     ck_assert_str_eq(n.labels, "k=?");
-    kedge_text_init(&t, 4096);
+    base_text_init(&t, 4096);
     ctl_node_json(&t, &n);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&t), "\"labels\":{\"k\":\"?\"}"));
-    kedge_text_fini(&t);
+    ck_assert_ptr_nonnull(strstr(base_text_str(&t), "\"labels\":{\"k\":\"?\"}"));
+    base_text_fini(&t);
 }
 END_TEST
 

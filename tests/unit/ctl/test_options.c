@@ -6,7 +6,7 @@
 
 #include "ctl/options.h"
 
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 
 /* Parses up to six words. */
 static int parse(struct ctl_options *o, const char *const words[6])

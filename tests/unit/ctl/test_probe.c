@@ -8,7 +8,7 @@
 #include "ctl/probe.h"
 
 static struct ctl_probe probe;
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 
 static int decode(const char *text)
 {

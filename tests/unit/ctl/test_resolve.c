@@ -6,7 +6,7 @@
 
 #include "ctl/options.h"
 
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 static struct ctl_contexts contexts = {
     .path = "/c",
     .count = 2,

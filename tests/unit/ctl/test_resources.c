@@ -10,8 +10,8 @@
 #include "ctl/nodes.h"
 #include "ctl/resources.h"
 
-static struct kedge_errbuf err;
-static struct kedge_text out;
+static struct base_errbuf err;
+static struct base_text out;
 static uint64_t revision;
 
 #define TENANT                                                                                     \
@@ -77,7 +77,7 @@ static int edit(const char *kind, const char *body, const char *const words[4])
     size_t count = 0;
     while (count < 4 && words[count] != NULL)
         count++;
-    kedge_text_reset(&out);
+    base_text_reset(&out);
     return ctl_edit_resource(resource_table_find(kind), body, body != NULL ? strlen(body) : 0,
                              words, count, &out, &revision, &err);
 }
@@ -85,38 +85,38 @@ static int edit(const char *kind, const char *body, const char *const words[4])
 
 START_TEST(set_changes_what_is_named_and_keeps_the_rest)
 {
-    kedge_text_init(&out, CTL_BODY_BYTES);
+    base_text_init(&out, CTL_BODY_BYTES);
     ck_assert_int_eq(EDIT("tenant", TENANT, "sessions=64", "memory_bytes=2MiB"), 0);
     ck_assert_uint_eq(revision, 7);
-    ck_assert_str_eq(kedge_text_str(&out),
+    ck_assert_str_eq(base_text_str(&out),
                      "{\"uids\":[5,\"10-12\"],\"sessions\":64,\"vqps\":0,\"memory_bytes\":2097152,"
                      "\"window_bytes\":1000,\"colour\":{\"red\":1}}");
     ck_assert_int_eq(EDIT("tenant", NULL, "vqps=9"), 0);
     ck_assert_uint_eq(revision, 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"uids\":[],\"vqps\":9}");
+    ck_assert_str_eq(base_text_str(&out), "{\"uids\":[],\"vqps\":9}");
     ck_assert_int_eq(EDIT("tenant", NULL, "uids=1,20-30,5"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"uids\":[1,\"20-30\",5]}");
+    ck_assert_str_eq(base_text_str(&out), "{\"uids\":[1,\"20-30\",5]}");
     ck_assert_int_eq(EDIT("tenant", TENANT, "uids="), 0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"uids\":[]"));
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "\"uids\":[]"));
     ck_assert_int_eq(EDIT("window", NULL, "scope=tenant", "tenant=web", "bytes=0"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"scope\":\"tenant\",\"tenant\":\"web\",\"bytes\":0}");
+    ck_assert_str_eq(base_text_str(&out), "{\"scope\":\"tenant\",\"tenant\":\"web\",\"bytes\":0}");
     ck_assert_int_eq(EDIT("window", "{\"revision\":1,\"scope\":\"tenant\",\"tenant\":\"web\"}",
                           "scope=device", "tenant="),
                      0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"scope\":\"device\"}");
+    ck_assert_str_eq(base_text_str(&out), "{\"scope\":\"device\"}");
     ck_assert_int_eq(EDIT("token", NULL, "scope=agent", "node=n1", "gids=fd00::1,10.0.0.1",
                           "expires=2027-01-31T00:00:00Z"),
                      0);
-    ck_assert_str_eq(kedge_text_str(&out),
+    ck_assert_str_eq(base_text_str(&out),
                      "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::1\",\"10.0.0.1\"],"
                      "\"expires\":\"2027-01-31T00:00:00Z\"}");
     ck_assert_int_eq(EDIT("token", "{\"revision\":1,\"expires\":\"x\"}", "expires=", "gids=7"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"gids\":[\"7\"]}");
+    ck_assert_str_eq(base_text_str(&out), "{\"gids\":[\"7\"]}");
     ck_assert_int_eq(EDIT("token", NULL, "expires=30d"), 0);
-    ck_assert_uint_eq(strlen(kedge_text_str(&out)),
+    ck_assert_uint_eq(strlen(base_text_str(&out)),
                       strlen("{\"expires\":\"2027-01-31T00:00:00Z\"}"));
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "{\"expires\":\"20"));
-    kedge_text_fini(&out);
+    ck_assert_ptr_nonnull(strstr(base_text_str(&out), "{\"expires\":\"20"));
+    base_text_fini(&out);
 }
 END_TEST
 
@@ -135,14 +135,14 @@ START_TEST(what_cannot_be_set_says_what_can)
         {"uids=5,", "uids and ranges such as"},
         {"uids=,5", "uids and ranges such as"},
     };
-    kedge_text_init(&out, CTL_BODY_BYTES);
+    base_text_init(&out, CTL_BODY_BYTES);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_int_eq(EDIT("tenant", NULL, wrong[i].word), -EINVAL);
         ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "\"%s\" lacks \"%s\"", err.text,
                       wrong[i].says);
     }
     ck_assert_int_eq(EDIT("tenant", "{\"name\":\"web\"}", "sessions=1"), -EBADMSG);
-    kedge_text_fini(&out);
+    base_text_fini(&out);
 }
 END_TEST
 
@@ -267,18 +267,18 @@ START_TEST(a_manifest_takes_all_that_is_printed_of_a_node)
         "[{\"node\":\"m\",\"error\":\"RETRY_EXC_ERR\",\"for_ms\":4}],\"tried_by\":1,"
         "\"failed_by\":0}}";
     struct ctl_node node;
-    struct kedge_text printed;
+    struct base_text printed;
     char read[512];
     ck_assert_msg(ctl_decode_node(answer, sizeof answer - 1, &node, &err) == 0, "%s", err.text);
     node.set_revision = 9; /* which is asked for apart */
-    kedge_text_init(&printed, CTL_BODY_BYTES);
+    base_text_init(&printed, CTL_BODY_BYTES);
     ctl_node_json(&printed, &node);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&printed), "\"fabric\":{\"state\":\"failing\""));
-    ck_assert_msg(manifest(kedge_text_str(&printed), read) == 0, "%s: %s", kedge_text_str(&printed),
+    ck_assert_ptr_nonnull(strstr(base_text_str(&printed), "\"fabric\":{\"state\":\"failing\""));
+    ck_assert_msg(manifest(base_text_str(&printed), read) == 0, "%s: %s", base_text_str(&printed),
                   err.text);
     ck_assert_str_eq(read, "node/n@9{\"labels\":{\"a\":\"b\"},\"cordoned\":true,\"draining\":true,"
                            "\"grace_ms\":7,\"reason\":\"r\"} ");
-    kedge_text_fini(&printed);
+    base_text_fini(&printed);
 }
 END_TEST
 

@@ -33,20 +33,20 @@ struct bed_card {
 };
 
 struct bed_node {
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_chan *chan;
-    struct kedge_fab_cq *cq;
-    struct kedge_fab_srq *srq;
-    struct kedge_fab_dct *dct;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_chan *chan;
+    struct fab_cq *cq;
+    struct fab_srq *srq;
+    struct fab_dct *dct;
+    struct fab_mem mem;
+    struct fab_mr *mr;
 };
 
 static inline void bed_dir_make(char dir[64])
 {
     snprintf(dir, 64, "/dev/shm/kedge-test-XXXXXX");
-    KEDGE_ASSERT(mkdtemp(dir) != NULL);
+    BASE_ASSERT(mkdtemp(dir) != NULL);
 }
 
 /* How many files of the device directory have names that begin so. */
@@ -54,7 +54,7 @@ static inline int bed_dir_count(const char *dir, const char *prefix)
 {
     int n = 0;
     DIR *d = opendir(dir);
-    KEDGE_ASSERT(d != NULL);
+    BASE_ASSERT(d != NULL);
     for (struct dirent *e; (e = readdir(d)) != NULL;)
         n += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
     closedir(d);
@@ -73,34 +73,34 @@ static inline void bed_dir_remove(const char *dir)
 }
 
 /* Runs a control operation that must succeed. */
-static inline void bed_do(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static inline void bed_do(struct fab *fab, struct fab_ctl *ctl)
 {
-    int status = kedge_fab_call(fab, ctl);
+    int status = fab_call(fab, ctl);
     if (status != 0)
         fprintf(stderr, "control operation %d: %s\n", ctl->kind, strerror(-status));
-    KEDGE_ASSERT(status == 0);
+    BASE_ASSERT(status == 0);
 }
 
-static inline struct kedge_fab_mr *bed_reg(struct bed_node *n, const struct kedge_fab_mem *mem,
-                                           uint64_t offset, uint64_t length, unsigned access)
+static inline struct fab_mr *bed_reg(struct bed_node *n, const struct fab_mem *mem, uint64_t offset,
+                                     uint64_t length, unsigned access)
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_REG_MR,
+    struct fab_ctl ctl = {
+        .kind = FAB_REG_MR,
         .mr = {.pd = n->pd, .mem = mem, .offset = offset, .length = length, .access = access}};
     bed_do(n->fab, &ctl);
     return ctl.mr.x;
 }
 
-static inline int bed_dereg(struct bed_node *n, struct kedge_fab_mr *mr)
+static inline int bed_dereg(struct bed_node *n, struct fab_mr *mr)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = mr}};
-    return kedge_fab_call(n->fab, &ctl);
+    struct fab_ctl ctl = {.kind = FAB_DEREG_MR, .mr = {.x = mr}};
+    return fab_call(n->fab, &ctl);
 }
 
 /* A CQ of cqe entries on the node's channel. */
-static inline struct kedge_fab_cq *bed_cq(struct bed_node *n, uint32_t cqe)
+static inline struct fab_cq *bed_cq(struct bed_node *n, uint32_t cqe)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = cqe, .chan = n->chan}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_CQ, .cq = {.cqe = cqe, .chan = n->chan}};
     bed_do(n->fab, &ctl);
     return ctl.cq.x;
 }
@@ -108,33 +108,32 @@ static inline struct kedge_fab_cq *bed_cq(struct bed_node *n, uint32_t cqe)
 /* Opens a node with a PD, a channel, a CQ, an SRQ, a DC target, and a registered MiB. */
 static inline void bed_open(struct bed_node *n, const char *dir)
 {
-    struct kedge_errbuf err = {.text = ""};
-    int status = kedge_fab_soft.open(&(struct kedge_fab_open_attr){.device = dir}, &n->fab, &err);
+    struct base_errbuf err = {.text = ""};
+    int status = fab_soft.open(&(struct fab_open_attr){.device = dir}, &n->fab, &err);
     if (status != 0)
         fprintf(stderr, "%s\n", err.text);
-    KEDGE_ASSERT(status == 0);
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    BASE_ASSERT(status == 0);
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
     bed_do(n->fab, &pd);
     n->pd = pd.pd.x;
-    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
     bed_do(n->fab, &chan);
     n->chan = chan.chan.x;
     n->cq = bed_cq(n, 1024);
-    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
-                                .srq = {.pd = n->pd, .max_wr = 64, .max_sge = 4}};
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ, .srq = {.pd = n->pd, .max_wr = 64, .max_sge = 4}};
     bed_do(n->fab, &srq);
     n->srq = srq.srq.x;
-    struct kedge_fab_ctl dct = {
-        .kind = KEDGE_FAB_CREATE_DCT,
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
         .dct = {
             .pd = n->pd, .cq = n->cq, .srq = n->srq, .dc_key = BED_KEY, .access = BED_ALL_ACCESS}};
     bed_do(n->fab, &dct);
     n->dct = dct.dct.x;
-    KEDGE_ASSERT(kedge_fab_mem_alloc(BED_MEM, "bed", &n->mem) == 0);
+    BASE_ASSERT(fab_mem_alloc(BED_MEM, "bed", &n->mem) == 0);
     n->mr = bed_reg(n, &n->mem, 0, BED_MEM, BED_ALL_ACCESS);
 }
 
-static inline struct bed_card bed_card(const struct bed_node *n, const struct kedge_fab_qp *qp)
+static inline struct bed_card bed_card(const struct bed_node *n, const struct fab_qp *qp)
 {
     struct bed_card card = {.dctn = n->dct->dctn,
                             .qpn = qp != NULL ? qp->qpn : 0,
@@ -146,39 +145,39 @@ static inline struct bed_card bed_card(const struct bed_node *n, const struct ke
 
 static inline void bed_close(struct bed_node *n)
 {
-    KEDGE_ASSERT(bed_dereg(n, n->mr) == 0);
-    struct kedge_fab_ctl ops[] = {{.kind = KEDGE_FAB_DESTROY_DCT, .dct = {.x = n->dct}},
-                                  {.kind = KEDGE_FAB_DESTROY_SRQ, .srq = {.x = n->srq}},
-                                  {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = n->cq}},
-                                  {.kind = KEDGE_FAB_DESTROY_CHAN, .chan = {.x = n->chan}},
-                                  {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = n->pd}}};
+    BASE_ASSERT(bed_dereg(n, n->mr) == 0);
+    struct fab_ctl ops[] = {{.kind = FAB_DESTROY_DCT, .dct = {.x = n->dct}},
+                            {.kind = FAB_DESTROY_SRQ, .srq = {.x = n->srq}},
+                            {.kind = FAB_DESTROY_CQ, .cq = {.x = n->cq}},
+                            {.kind = FAB_DESTROY_CHAN, .chan = {.x = n->chan}},
+                            {.kind = FAB_FREE_PD, .pd = {.x = n->pd}}};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         bed_do(n->fab, &ops[i]);
-    KEDGE_ASSERT(kedge_fab_close(n->fab) == 0);
-    kedge_fab_mem_free(&n->mem);
+    BASE_ASSERT(fab_close(n->fab) == 0);
+    fab_mem_free(&n->mem);
 }
 
-static inline struct kedge_fab_qp *bed_qp_new(struct bed_node *n, enum kedge_fab_qp_type type,
-                                              struct kedge_fab_cq *cq)
+static inline struct fab_qp *bed_qp_new(struct bed_node *n, enum fab_qp_type type,
+                                        struct fab_cq *cq)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_QP,
-                                .qp = {.pd = n->pd,
-                                       .type = type,
-                                       .send_cq = cq,
-                                       .recv_cq = cq,
-                                       .cap = {.send_wr = 128,
-                                               .recv_wr = type == KEDGE_FAB_QP_DCI ? 0 : 16,
-                                               .send_sge = 4,
-                                               .recv_sge = type == KEDGE_FAB_QP_DCI ? 0 : 4,
-                                               .inline_bytes = 64}}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_QP,
+                          .qp = {.pd = n->pd,
+                                 .type = type,
+                                 .send_cq = cq,
+                                 .recv_cq = cq,
+                                 .cap = {.send_wr = 128,
+                                         .recv_wr = type == FAB_QP_DCI ? 0 : 16,
+                                         .send_sge = 4,
+                                         .recv_sge = type == FAB_QP_DCI ? 0 : 4,
+                                         .inline_bytes = 64}}};
     bed_do(n->fab, &ctl);
     return ctl.qp.x;
 }
 
-static inline void bed_modify(struct kedge_fab_qp *qp, struct ibv_qp_attr attr, int mask)
+static inline void bed_modify(struct fab_qp *qp, struct ibv_qp_attr attr, int mask)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP,
-                                .modify = {.x = qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
+    struct fab_ctl ctl = {.kind = FAB_MODIFY_QP,
+                          .modify = {.x = qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
     bed_do(qp->pd->fab, &ctl);
 }
 
@@ -192,10 +191,10 @@ static const struct bed_patience bed_hasty = {
     .timeout = 8, .retry_cnt = 1, .rnr_retry = 1, .min_rnr_timer = 1};
 
 /* From RESET to RTS; peer is for RC alone. */
-static inline void bed_connect(struct kedge_fab_qp *qp, const struct bed_card *peer,
+static inline void bed_connect(struct fab_qp *qp, const struct bed_card *peer,
                                struct bed_patience p)
 {
-    bool rc = qp->type == KEDGE_FAB_QP_RC, ud = qp->type == KEDGE_FAB_QP_UD;
+    bool rc = qp->type == FAB_QP_RC, ud = qp->type == FAB_QP_UD;
     struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
                             .port_num = qp->pd->fab->caps.port_num,
                             .qkey = BED_QKEY,
@@ -228,121 +227,120 @@ static inline void bed_connect(struct kedge_fab_qp *qp, const struct bed_card *p
                         IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-static inline struct kedge_fab_qp *bed_qp(struct bed_node *n, enum kedge_fab_qp_type type,
-                                          struct bed_patience p)
+static inline struct fab_qp *bed_qp(struct bed_node *n, enum fab_qp_type type,
+                                    struct bed_patience p)
 {
-    struct kedge_fab_qp *qp = bed_qp_new(n, type, n->cq);
+    struct fab_qp *qp = bed_qp_new(n, type, n->cq);
     bed_connect(qp, NULL, p);
     return qp;
 }
 
 /* A connected pair of RC queue pairs. */
 static inline void bed_rc_pair(struct bed_node *a, struct bed_node *b, struct bed_patience p,
-                               struct kedge_fab_qp *qp[2])
+                               struct fab_qp *qp[2])
 {
-    qp[0] = bed_qp_new(a, KEDGE_FAB_QP_RC, a->cq);
-    qp[1] = bed_qp_new(b, KEDGE_FAB_QP_RC, b->cq);
+    qp[0] = bed_qp_new(a, FAB_QP_RC, a->cq);
+    qp[1] = bed_qp_new(b, FAB_QP_RC, b->cq);
     struct bed_card card[2] = {bed_card(a, qp[0]), bed_card(b, qp[1])};
     bed_connect(qp[0], &card[1], p);
     bed_connect(qp[1], &card[0], p);
 }
 
-static inline void bed_qp_free(struct kedge_fab_qp *qp)
+static inline void bed_qp_free(struct fab_qp *qp)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
     bed_do(qp->pd->fab, &ctl);
 }
 
-static inline struct kedge_fab_ah *bed_ah(struct bed_node *n, const uint8_t gid[16])
+static inline struct fab_ah *bed_ah(struct bed_node *n, const uint8_t gid[16])
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_AH,
+    struct fab_ctl ctl = {
+        .kind = FAB_CREATE_AH,
         .ah = {.pd = n->pd, .attr = {.is_global = 1, .port_num = n->fab->caps.port_num}}};
     memcpy(ctl.ah.attr.grh.dgid.raw, gid, 16);
     bed_do(n->fab, &ctl);
     return ctl.ah.x;
 }
 
-static inline void bed_ah_free(struct kedge_fab_ah *ah)
+static inline void bed_ah_free(struct fab_ah *ah)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
     bed_do(ah->pd->fab, &ctl);
 }
 
 /* A request from `local` (an offset in n's memory) to `remote` (an offset in the peer's). */
 struct bed_wr {
-    struct kedge_fab_wr wr;
+    struct fab_wr wr;
     struct ibv_sge sge;
 };
 
 static inline void bed_fill(struct bed_wr *b, const struct bed_node *n, const struct bed_card *to,
-                            struct kedge_fab_ah *ah, enum ibv_wr_opcode opcode, uint64_t local,
+                            struct fab_ah *ah, enum ibv_wr_opcode opcode, uint64_t local,
                             uint64_t remote, uint32_t length)
 {
     b->sge = (struct ibv_sge){.addr = n->mr->addr + local, .length = length, .lkey = n->mr->lkey};
-    b->wr = (struct kedge_fab_wr){.wr_id = 1,
-                                  .sg_list = &b->sge,
-                                  .num_sge = 1,
-                                  .opcode = opcode,
-                                  .send_flags = IBV_SEND_SIGNALED,
-                                  .key.rkey = to->rkey,
-                                  .remote_addr = to->addr + remote,
-                                  .ah = ah,
-                                  .dest_qpn = to->dctn};
+    b->wr = (struct fab_wr){.wr_id = 1,
+                            .sg_list = &b->sge,
+                            .num_sge = 1,
+                            .opcode = opcode,
+                            .send_flags = IBV_SEND_SIGNALED,
+                            .key.rkey = to->rkey,
+                            .remote_addr = to->addr + remote,
+                            .ah = ah,
+                            .dest_qpn = to->dctn};
     b->wr.dc_key = BED_KEY;
 }
 
-static inline void bed_post(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr)
+static inline void bed_post(struct fab_qp *qp, struct fab_wr *wr)
 {
-    struct kedge_fab_wr *bad;
-    int status = kedge_fab_post_send(qp, wr, &bad);
+    struct fab_wr *bad;
+    int status = fab_post_send(qp, wr, &bad);
     if (status != 0)
         fprintf(stderr, "post_send: %s\n", strerror(-status));
-    KEDGE_ASSERT(status == 0);
+    BASE_ASSERT(status == 0);
 }
 
 /* Waits for one completion, ten seconds at most. */
-static inline struct ibv_wc bed_wait(struct kedge_fab_cq *cq)
+static inline struct ibv_wc bed_wait(struct fab_cq *cq)
 {
     struct ibv_wc wc;
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     for (;;) {
-        int n = kedge_fab_poll(cq, 1, &wc);
-        KEDGE_ASSERT(n >= 0);
+        int n = fab_poll(cq, 1, &wc);
+        BASE_ASSERT(n >= 0);
         if (n == 1)
             return wc;
-        KEDGE_ASSERT(kedge_clock_ns() - start < 10 * KEDGE_NS_PER_S);
+        BASE_ASSERT(base_clock_ns() - start < 10 * BASE_NS_PER_S);
     }
 }
 
-static inline enum ibv_wc_status bed_post_wait(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr)
+static inline enum ibv_wc_status bed_post_wait(struct fab_qp *qp, struct fab_wr *wr)
 {
     bed_post(qp, wr);
     return bed_wait(qp->send_cq).status;
 }
 
 /* A receive of length bytes at an offset of the node's memory. */
-static inline int bed_recv(struct bed_node *n, struct kedge_fab_qp *qp, uint64_t wr_id,
-                           uint64_t offset, uint32_t length)
+static inline int bed_recv(struct bed_node *n, struct fab_qp *qp, uint64_t wr_id, uint64_t offset,
+                           uint32_t length)
 {
     struct ibv_sge sge = {.addr = n->mr->addr + offset, .length = length, .lkey = n->mr->lkey};
-    struct kedge_fab_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
-    return qp != NULL ? kedge_fab_post_recv(qp, &wr, &bad)
-                      : kedge_fab_post_srq_recv(n->srq, &wr, &bad);
+    struct fab_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+    return qp != NULL ? fab_post_recv(qp, &wr, &bad) : fab_post_srq_recv(n->srq, &wr, &bad);
 }
 
 static inline void bed_read_full(int fd, void *buffer, size_t n)
 {
     for (size_t done = 0; done < n;) {
         ssize_t r = read(fd, (char *)buffer + done, n - done);
-        KEDGE_ASSERT(r > 0);
+        BASE_ASSERT(r > 0);
         done += (size_t)r;
     }
 }
 
 static inline void bed_write_full(int fd, const void *buffer, size_t n)
 {
-    KEDGE_ASSERT(write(fd, buffer, n) == (ssize_t)n);
+    BASE_ASSERT(write(fd, buffer, n) == (ssize_t)n);
 }
 
 #endif

@@ -9,15 +9,14 @@ enum { ROUNDS = 1 << 20, BATCH = 64 };
 struct subject {
     const char *name;
     struct bed_node *node;
-    struct kedge_fab_qp *qp;
+    struct fab_qp *qp;
     struct bed_card to;
-    struct kedge_fab_ah *ah;
+    struct fab_ah *ah;
 };
 
 static void report(const char *name, const char *what, uint64_t start, uint64_t ops)
 {
-    printf("%-4s %-28s %7.1f ns/op\n", name, what,
-           (double)(kedge_clock_ns() - start) / (double)ops);
+    printf("%-4s %-28s %7.1f ns/op\n", name, what, (double)(base_clock_ns() - start) / (double)ops);
 }
 
 static void one_by_one(const struct subject *s, enum ibv_wr_opcode opcode, uint32_t length,
@@ -26,10 +25,10 @@ static void one_by_one(const struct subject *s, enum ibv_wr_opcode opcode, uint3
     struct bed_wr b;
     struct ibv_wc wc;
     bed_fill(&b, s->node, &s->to, s->ah, opcode, 4096, 64, length);
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     for (int i = 0; i < ROUNDS; i++) {
         bed_post(s->qp, &b.wr);
-        while (kedge_fab_poll(s->node->cq, 1, &wc) == 0)
+        while (fab_poll(s->node->cq, 1, &wc) == 0)
             ;
     }
     report(s->name, what, start, ROUNDS);
@@ -46,11 +45,11 @@ static void batches(const struct subject *s, bool all_signalled, const char *wha
         if (!all_signalled && i + 1 < BATCH)
             b[i].wr.send_flags = 0;
     }
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     for (int i = 0; i < ROUNDS / BATCH; i++) {
         bed_post(s->qp, &b[0].wr);
         for (int left = all_signalled ? BATCH : 1; left > 0;)
-            left -= kedge_fab_poll(s->node->cq, BATCH, wc);
+            left -= fab_poll(s->node->cq, BATCH, wc);
     }
     report(s->name, what, start, ROUNDS);
 }
@@ -58,9 +57,9 @@ static void batches(const struct subject *s, bool all_signalled, const char *wha
 static void idle_poll(const struct subject *s)
 {
     struct ibv_wc wc;
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     for (int i = 0; i < ROUNDS; i++)
-        (void)kedge_fab_poll(s->node->cq, 1, &wc);
+        (void)fab_poll(s->node->cq, 1, &wc);
     report(s->name, "idle poll", start, ROUNDS);
 }
 
@@ -89,7 +88,7 @@ static struct bed_card start_peer(const char *dir, bool process, struct bed_node
         bed_open(peer, dir);
         return bed_card(peer, NULL);
     }
-    KEDGE_ASSERT(pipe(out) == 0 && pipe(in) == 0);
+    BASE_ASSERT(pipe(out) == 0 && pipe(in) == 0);
     if (fork() == 0) {
         close(in[1]);
         bed_open(peer, dir);
@@ -114,12 +113,12 @@ int main(int argc, char **argv)
     bed_open(&node, dir);
     struct subject dci = {.name = "DCI",
                           .node = &node,
-                          .qp = bed_qp(&node, KEDGE_FAB_QP_DCI, bed_patient),
+                          .qp = bed_qp(&node, FAB_QP_DCI, bed_patient),
                           .to = card,
                           .ah = bed_ah(&node, card.gid)};
     measure(&dci);
     if (!process) {
-        struct kedge_fab_qp *pair[2];
+        struct fab_qp *pair[2];
         bed_rc_pair(&node, &peer, bed_patient, pair);
         struct subject rc = {.name = "RC", .node = &node, .qp = pair[0], .to = card};
         measure(&rc);

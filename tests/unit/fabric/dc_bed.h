@@ -16,10 +16,10 @@ struct dc_bed {
     struct verbs_srq vsrq;
 };
 
-static const struct kedge_fab_ops dc_ops = {.name = "verbs on the stand-in",
-                                            .post_send = verbs_post_send,
-                                            .poll = verbs_poll,
-                                            .qp_state = verbs_qp_state};
+static const struct fab_ops dc_ops = {.name = "verbs on the stand-in",
+                                      .post_send = verbs_post_send,
+                                      .poll = verbs_poll,
+                                      .qp_state = verbs_qp_state};
 
 /* A device that offers everything, but for streams. */
 static inline void dc_bed_open(struct dc_bed *b)
@@ -38,18 +38,18 @@ static inline void dc_bed_open(struct dc_bed *b)
     b->f->dc.calls = fake_calls;
     b->f->dc.dci_av = true; /* a kernel of today; the probe finds out */
     b->f->base.ops = &dc_ops;
-    b->f->base.caps = (struct kedge_fab_caps){.transports = KEDGE_FAB_RC | KEDGE_FAB_UD,
-                                              .max_qp_wr = 64,
-                                              .max_sge = 30,
-                                              .max_inline = 512,
-                                              .max_cqe = 1024,
-                                              .max_rd_atomic = 16,
-                                              .gid = {0xfd, [15] = 0x17},
-                                              .sgid_index = 3,
-                                              .port_num = 2,
-                                              .mtu = IBV_MTU_4096,
-                                              .is_ethernet = true};
-    ck_assert_int_eq(kedge_fab_events_init(&b->f->events), 0);
+    b->f->base.caps = (struct fab_caps){.transports = FAB_RC | FAB_UD,
+                                        .max_qp_wr = 64,
+                                        .max_sge = 30,
+                                        .max_inline = 512,
+                                        .max_cqe = 1024,
+                                        .max_rd_atomic = 16,
+                                        .gid = {0xfd, [15] = 0x17},
+                                        .sgid_index = 3,
+                                        .port_num = 2,
+                                        .mtu = IBV_MTU_4096,
+                                        .is_ethernet = true};
+    ck_assert_int_eq(fab_events_init(&b->f->events), 0);
     b->vpd = (struct verbs_pd){.base.fab = &b->f->base, .pd = &b->pd};
     b->vcq =
         (struct verbs_cq){.base = {.fab = &b->f->base, .cqe = 1024}, .cq = &b->cq, .fab = b->f};
@@ -62,40 +62,39 @@ static inline void dc_bed_close(struct dc_bed *b)
     ck_assert_uint_eq(atomic_load(&b->vpd.users), 0);
     ck_assert_uint_eq(atomic_load(&b->vcq.users), 0);
     ck_assert_uint_eq(atomic_load(&b->vsrq.users), 0);
-    kedge_fab_events_fini(&b->f->events);
+    fab_events_fini(&b->f->events);
     for (int i = 0; i < VERBS_QPN_PAGE; i++)
         free(atomic_load(&b->f->qpn_page[i]));
     free(b->f);
 }
 
-static inline struct kedge_fab_qp *dc_bed_dci(struct dc_bed *b, uint32_t send_wr)
+static inline struct fab_qp *dc_bed_dci(struct dc_bed *b, uint32_t send_wr)
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_QP,
-        .qp = {.pd = &b->vpd.base,
-               .type = KEDGE_FAB_QP_DCI,
-               .send_cq = &b->vcq.base,
-               .recv_cq = &b->vcq.base,
-               .cap = {.send_wr = send_wr, .send_sge = 4, .inline_bytes = 64}}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_QP,
+                          .qp = {.pd = &b->vpd.base,
+                                 .type = FAB_QP_DCI,
+                                 .send_cq = &b->vcq.base,
+                                 .recv_cq = &b->vcq.base,
+                                 .cap = {.send_wr = send_wr, .send_sge = 4, .inline_bytes = 64}}};
     ck_assert_int_eq(verbs_qp_create(b->f, &ctl), 0);
     return ctl.qp.x;
 }
 
-static inline int dc_bed_move(struct dc_bed *b, struct kedge_fab_qp *qp, struct ibv_qp_attr attr,
+static inline int dc_bed_move(struct dc_bed *b, struct fab_qp *qp, struct ibv_qp_attr attr,
                               int mask)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP,
-                                .modify = {.x = qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
+    struct fab_ctl ctl = {.kind = FAB_MODIFY_QP,
+                          .modify = {.x = qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
     return verbs_qp_modify(b->f, &ctl);
 }
 
 /* As the agent and the conformance suite do. */
-static inline void dc_bed_bring_up(struct dc_bed *b, struct kedge_fab_qp *qp)
+static inline void dc_bed_bring_up(struct dc_bed *b, struct fab_qp *qp)
 {
-    const struct kedge_fab_caps *caps = &b->f->base.caps;
+    const struct fab_caps *caps = &b->f->base.caps;
     ck_assert_int_eq(dc_bed_move(b, qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0), 0);
     ck_assert_int_eq(
-        dc_bed_move(b, qp, kedge_fab_init_attr(&b->f->base), IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
+        dc_bed_move(b, qp, fab_init_attr(&b->f->base), IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
     ck_assert_int_eq(
         dc_bed_move(b, qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = caps->mtu},
                     IBV_QP_PATH_MTU),
@@ -111,28 +110,28 @@ static inline void dc_bed_bring_up(struct dc_bed *b, struct kedge_fab_qp *qp)
                      0);
 }
 
-static inline void dc_bed_free_dci(struct dc_bed *b, struct kedge_fab_qp *qp)
+static inline void dc_bed_free_dci(struct dc_bed *b, struct fab_qp *qp)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
     ck_assert_int_eq(verbs_qp_destroy(b->f, &ctl), 0);
     free(qp); /* the pool's, otherwise */
 }
 
-static inline struct kedge_fab_ah *dc_bed_ah(struct dc_bed *b, uint8_t last_byte)
+static inline struct fab_ah *dc_bed_ah(struct dc_bed *b, uint8_t last_byte)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_AH,
-                                .ah = {.pd = &b->vpd.base,
-                                       .attr = {.is_global = 1,
-                                                .dlid = 7,
-                                                .port_num = 2,
-                                                .grh.dgid.raw = {0xfd, [15] = last_byte}}}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_AH,
+                          .ah = {.pd = &b->vpd.base,
+                                 .attr = {.is_global = 1,
+                                          .dlid = 7,
+                                          .port_num = 2,
+                                          .grh.dgid.raw = {0xfd, [15] = last_byte}}}};
     ck_assert_int_eq(verbs_ah_create(b->f, &ctl), 0);
     return ctl.ah.x;
 }
 
-static inline void dc_bed_free_ah(struct dc_bed *b, struct kedge_fab_ah *ah)
+static inline void dc_bed_free_ah(struct dc_bed *b, struct fab_ah *ah)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
     ck_assert_int_eq(verbs_ah_destroy(b->f, &ctl), 0);
     free(ah);
 }

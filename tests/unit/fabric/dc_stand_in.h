@@ -52,7 +52,7 @@ struct fake_qp {
     } wr[FAKE_WRS];
     uint32_t polls_to_err; /* a stream has failed: so many polls until the DCI is in ERR */
     uint16_t failed_stream;
-    struct kedge_prng prng;
+    struct base_prng prng;
 };
 
 /* The device. */

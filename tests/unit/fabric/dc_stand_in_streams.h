@@ -15,7 +15,7 @@ static void fake_end(struct fake_qp *q, uint32_t i, enum ibv_wc_status status)
 
 static void fake_goes_on(struct fake_qp *q)
 {
-    for (uint32_t i = q->tail; i != q->head && kedge_prng_below(&q->prng, 3) != 0; i++) {
+    for (uint32_t i = q->tail; i != q->head && base_prng_below(&q->prng, 3) != 0; i++) {
         uint32_t before = q->tail;
         while (before != i && (q->wr[before % FAKE_WRS].over ||
                                q->wr[before % FAKE_WRS].stream != q->wr[i % FAKE_WRS].stream))
@@ -42,8 +42,8 @@ static inline void fake_stream_fails(struct ibv_qp *qp, uint32_t i, enum ibv_wc_
                                      uint64_t seed)
 {
     struct fake_qp *q = (struct fake_qp *)qp;
-    kedge_prng_seed(&q->prng, seed);
-    q->polls_to_err = 1 + (uint32_t)kedge_prng_below(&q->prng, 8);
+    base_prng_seed(&q->prng, seed);
+    q->polls_to_err = 1 + (uint32_t)base_prng_below(&q->prng, 8);
     q->failed_stream = q->wr[(q->tail + i) % FAKE_WRS].stream;
     fake_end(q, q->tail + i, status);
     fake.failing = q;

@@ -17,25 +17,24 @@ enum { BYTES = 65536, ALL = 0xf, WRITES = 400, MILLION = 1000000 };
  * the test chooses. */
 struct rig {
     char dir[64];
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_cq *cq, *far_cq;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
-    struct kedge_fab_qp *qp, *far;
-    struct kedge_fab_ah *ah;
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_cq *cq, *far_cq;
+    struct fab_mem mem;
+    struct fab_mr *mr;
+    struct fab_qp *qp, *far;
+    struct fab_ah *ah;
 };
 
-static int call(struct rig *r, struct kedge_fab_ctl *ctl)
+static int call(struct rig *r, struct fab_ctl *ctl)
 {
-    return kedge_fab_call(r->fab, ctl);
+    return fab_call(r->fab, ctl);
 }
 
-static struct kedge_fab_qp *make_qp(struct rig *r, enum kedge_fab_qp_type type,
-                                    struct kedge_fab_cq *cq)
+static struct fab_qp *make_qp(struct rig *r, enum fab_qp_type type, struct fab_cq *cq)
 {
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_QP,
+    struct fab_ctl ctl = {
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = r->pd,
                .type = type,
                .send_cq = cq,
@@ -45,21 +44,21 @@ static struct kedge_fab_qp *make_qp(struct rig *r, enum kedge_fab_qp_type type,
     return ctl.qp.x;
 }
 
-static int move(struct rig *r, struct kedge_fab_qp *qp, enum ibv_qp_state to, uint32_t peer)
+static int move(struct rig *r, struct fab_qp *qp, enum ibv_qp_state to, uint32_t peer)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP,
-                                .modify = {.x = qp,
-                                           .attr = {.qp_state = to,
-                                                    .port_num = r->fab->caps.port_num,
-                                                    .qp_access_flags = ALL,
-                                                    .qkey = 7,
-                                                    .path_mtu = IBV_MTU_1024,
-                                                    .dest_qp_num = peer,
-                                                    .timeout = 14,
-                                                    .retry_cnt = 7,
-                                                    .rnr_retry = 7,
-                                                    .ah_attr = {.is_global = 1}}}};
-    bool ud = qp->type == KEDGE_FAB_QP_UD;
+    struct fab_ctl ctl = {.kind = FAB_MODIFY_QP,
+                          .modify = {.x = qp,
+                                     .attr = {.qp_state = to,
+                                              .port_num = r->fab->caps.port_num,
+                                              .qp_access_flags = ALL,
+                                              .qkey = 7,
+                                              .path_mtu = IBV_MTU_1024,
+                                              .dest_qp_num = peer,
+                                              .timeout = 14,
+                                              .retry_cnt = 7,
+                                              .rnr_retry = 7,
+                                              .ah_attr = {.is_global = 1}}}};
+    bool ud = qp->type == FAB_QP_UD;
     memcpy(ctl.modify.attr.ah_attr.grh.dgid.raw, r->fab->caps.gid, 16);
     ctl.modify.mask = IBV_QP_STATE;
     if (to == IBV_QPS_INIT)
@@ -84,35 +83,33 @@ static void connect_both(struct rig *r)
     }
 }
 
-static struct kedge_fab_cq *make_cq(struct rig *r)
+static struct fab_cq *make_cq(struct rig *r)
 {
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 256}};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 256}};
     ck_assert_int_eq(call(r, &ctl), 0);
     return ctl.cq.x;
 }
 
-static void rig_open_with(struct rig *r, enum kedge_fab_qp_type type,
-                          const struct kedge_fault_plan *plan)
+static void rig_open_with(struct rig *r, enum fab_qp_type type, const struct fault_plan *plan)
 {
-    struct kedge_errbuf err = {.text = ""};
-    struct kedge_fab *inner;
+    struct base_errbuf err = {.text = ""};
+    struct fab *inner;
     *r = (struct rig){.dir = "/dev/shm/kedge-fault-XXXXXX"};
     ck_assert_ptr_nonnull(mkdtemp(r->dir));
-    struct kedge_fab_open_attr attr = {.device = r->dir};
-    ck_assert_msg(kedge_fab_soft.open(&attr, &inner, &err) == 0, "%s", err.text);
-    ck_assert_int_eq(kedge_fault_open(inner, plan, &r->fab), 0);
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct fab_open_attr attr = {.device = r->dir};
+    ck_assert_msg(fab_soft.open(&attr, &inner, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(fault_open(inner, plan, &r->fab), 0);
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
     ck_assert_int_eq(call(r, &pd), 0);
     r->pd = pd.pd.x;
     r->cq = make_cq(r);
     r->far_cq = make_cq(r);
-    ck_assert_int_eq(kedge_fab_mem_alloc(BYTES, "fault", &r->mem), 0);
-    struct kedge_fab_ctl mr = {.kind = KEDGE_FAB_REG_MR,
-                               .mr = {.pd = r->pd, .mem = &r->mem, .length = BYTES, .access = ALL}};
+    ck_assert_int_eq(fab_mem_alloc(BYTES, "fault", &r->mem), 0);
+    struct fab_ctl mr = {.kind = FAB_REG_MR,
+                         .mr = {.pd = r->pd, .mem = &r->mem, .length = BYTES, .access = ALL}};
     ck_assert_int_eq(call(r, &mr), 0);
     r->mr = mr.mr.x;
-    struct kedge_fab_ctl ah = {.kind = KEDGE_FAB_CREATE_AH,
-                               .ah = {.pd = r->pd, .attr = {.is_global = 1}}};
+    struct fab_ctl ah = {.kind = FAB_CREATE_AH, .ah = {.pd = r->pd, .attr = {.is_global = 1}}};
     memcpy(ah.ah.attr.grh.dgid.raw, r->fab->caps.gid, 16);
     ck_assert_int_eq(call(r, &ah), 0);
     r->ah = ah.ah.x;
@@ -121,30 +118,30 @@ static void rig_open_with(struct rig *r, enum kedge_fab_qp_type type,
     connect_both(r);
 }
 
-static void rig_open(struct rig *r, enum kedge_fab_qp_type type)
+static void rig_open(struct rig *r, enum fab_qp_type type)
 {
-    static const struct kedge_fault_plan nothing = {.seed = 1};
+    static const struct fault_plan nothing = {.seed = 1};
     rig_open_with(r, type, &nothing);
 }
 
 static void rig_close(struct rig *r)
 {
-    static const struct kedge_fault_plan nothing = {.seed = 1};
-    struct kedge_fab_ctl ctl[] = {
-        {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = r->qp}},
-        {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = r->far}},
-        {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = r->ah}},
-        {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = r->mr}},
-        {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = r->cq}},
-        {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = r->far_cq}},
-        {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = r->pd}},
+    static const struct fault_plan nothing = {.seed = 1};
+    struct fab_ctl ctl[] = {
+        {.kind = FAB_DESTROY_QP, .qp = {.x = r->qp}},
+        {.kind = FAB_DESTROY_QP, .qp = {.x = r->far}},
+        {.kind = FAB_DESTROY_AH, .ah = {.x = r->ah}},
+        {.kind = FAB_DEREG_MR, .mr = {.x = r->mr}},
+        {.kind = FAB_DESTROY_CQ, .cq = {.x = r->cq}},
+        {.kind = FAB_DESTROY_CQ, .cq = {.x = r->far_cq}},
+        {.kind = FAB_FREE_PD, .pd = {.x = r->pd}},
     };
     char path[96];
-    kedge_fault_set_plan(r->fab, &nothing);
+    fault_set_plan(r->fab, &nothing);
     for (size_t i = 0; i < sizeof ctl / sizeof ctl[0]; i++)
         ck_assert_int_eq(call(r, &ctl[i]), 0);
-    ck_assert_int_eq(kedge_fab_close(r->fab), 0);
-    kedge_fab_mem_free(&r->mem);
+    ck_assert_int_eq(fab_close(r->fab), 0);
+    fab_mem_free(&r->mem);
     snprintf(path, sizeof path, "%s/device", r->dir);
     (void)unlink(path);
     (void)rmdir(r->dir);
@@ -160,25 +157,25 @@ static struct ibv_sge sge_at(const struct rig *r, size_t offset)
 static int write_to(struct rig *r, uint64_t wr_id, size_t offset)
 {
     struct ibv_sge sge = sge_at(r, 0);
-    struct kedge_fab_wr wr = {.wr_id = wr_id,
-                              .sg_list = &sge,
-                              .num_sge = 1,
-                              .opcode = IBV_WR_RDMA_WRITE,
-                              .send_flags = IBV_SEND_SIGNALED,
-                              .key.rkey = r->mr->rkey,
-                              .remote_addr = r->mr->addr + offset};
-    struct kedge_fab_wr *bad = NULL;
-    int status = kedge_fab_post_send(r->qp, &wr, &bad);
+    struct fab_wr wr = {.wr_id = wr_id,
+                        .sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = IBV_WR_RDMA_WRITE,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .key.rkey = r->mr->rkey,
+                        .remote_addr = r->mr->addr + offset};
+    struct fab_wr *bad = NULL;
+    int status = fab_post_send(r->qp, &wr, &bad);
     ck_assert(status == 0 || bad == &wr);
     return status;
 }
 
-static struct ibv_wc next_wc(struct kedge_fab_cq *cq)
+static struct ibv_wc next_wc(struct fab_cq *cq)
 {
     struct ibv_wc wc;
     int n = 0;
     for (long tries = 0; n == 0; tries++) {
-        n = kedge_fab_poll(cq, 1, &wc);
+        n = fab_poll(cq, 1, &wc);
         ck_assert_int_lt(tries, 100000000L);
     }
     ck_assert_int_eq(n, 1);

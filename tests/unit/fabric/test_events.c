@@ -5,7 +5,7 @@
 #include "../check_main.h"
 #include "fabric/events.h"
 
-static bool is_readable(const struct kedge_fab_events *q)
+static bool is_readable(const struct fab_events *q)
 {
     struct pollfd fd = {.fd = q->efd, .events = POLLIN};
     return poll(&fd, 1, 0) == 1;
@@ -13,73 +13,73 @@ static bool is_readable(const struct kedge_fab_events *q)
 
 START_TEST(events_come_out_in_order_and_the_fd_is_readable_while_there_are_any)
 {
-    struct kedge_fab_events q;
-    struct kedge_fab_event e;
-    struct kedge_fab_qp qp;
-    ck_assert_int_eq(kedge_fab_events_init(&q), 0);
+    struct fab_events q;
+    struct fab_event e;
+    struct fab_qp qp;
+    ck_assert_int_eq(fab_events_init(&q), 0);
     ck_assert(!is_readable(&q));
-    kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp);
-    kedge_fab_events_push(&q, IBV_EVENT_PORT_ERR, NULL);
+    fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp);
+    fab_events_push(&q, IBV_EVENT_PORT_ERR, NULL);
     ck_assert(is_readable(&q));
-    ck_assert_int_eq(kedge_fab_events_pop(&q, &e), 1);
+    ck_assert_int_eq(fab_events_pop(&q, &e), 1);
     ck_assert_int_eq(e.type, IBV_EVENT_QP_FATAL);
     ck_assert_ptr_eq(e.qp, &qp);
     ck_assert(is_readable(&q));
-    ck_assert_int_eq(kedge_fab_events_pop(&q, &e), 1);
+    ck_assert_int_eq(fab_events_pop(&q, &e), 1);
     ck_assert_int_eq(e.type, IBV_EVENT_PORT_ERR);
     ck_assert_ptr_null(e.qp);
     ck_assert(!is_readable(&q));
-    ck_assert_int_eq(kedge_fab_events_pop(&q, &e), 0);
-    kedge_fab_events_fini(&q);
+    ck_assert_int_eq(fab_events_pop(&q, &e), 0);
+    fab_events_fini(&q);
 }
 END_TEST
 
 START_TEST(an_object_that_goes_takes_its_events_along)
 {
-    struct kedge_fab_events q;
-    struct kedge_fab_event e;
-    struct kedge_fab_qp gone, stays;
-    ck_assert_int_eq(kedge_fab_events_init(&q), 0);
+    struct fab_events q;
+    struct fab_event e;
+    struct fab_qp gone, stays;
+    ck_assert_int_eq(fab_events_init(&q), 0);
     for (int i = 0; i < 3; i++) {
-        kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &gone);
-        kedge_fab_events_push(&q, IBV_EVENT_QP_ACCESS_ERR, &stays);
+        fab_events_push(&q, IBV_EVENT_QP_FATAL, &gone);
+        fab_events_push(&q, IBV_EVENT_QP_ACCESS_ERR, &stays);
     }
-    kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &gone);
-    kedge_fab_events_purge(&q, &gone);
-    kedge_fab_events_push(&q, IBV_EVENT_QP_REQ_ERR, &stays); /* behind the others, still */
+    fab_events_push(&q, IBV_EVENT_QP_FATAL, &gone);
+    fab_events_purge(&q, &gone);
+    fab_events_push(&q, IBV_EVENT_QP_REQ_ERR, &stays); /* behind the others, still */
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(kedge_fab_events_pop(&q, &e), 1);
+        ck_assert_int_eq(fab_events_pop(&q, &e), 1);
         ck_assert_ptr_eq(e.qp, &stays);
         ck_assert_int_eq(e.type, i < 3 ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
     }
-    kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &gone);
-    kedge_fab_events_purge(&q, &gone);
+    fab_events_push(&q, IBV_EVENT_QP_FATAL, &gone);
+    fab_events_purge(&q, &gone);
     ck_assert(!is_readable(&q));
-    ck_assert_int_eq(kedge_fab_events_pop(&q, &e), 0);
-    kedge_fab_events_fini(&q);
+    ck_assert_int_eq(fab_events_pop(&q, &e), 0);
+    fab_events_fini(&q);
 }
 END_TEST
 
 START_TEST(queue_pairs_do_not_crowd_out_the_devices_own_events)
 {
-    struct kedge_fab_events q;
-    struct kedge_fab_event e;
-    struct kedge_fab_qp qp;
+    struct fab_events q;
+    struct fab_event e;
+    struct fab_qp qp;
     int left = 0;
-    ck_assert_int_eq(kedge_fab_events_init(&q), 0);
-    for (int i = 0; i < KEDGE_FAB_EVENTS + 100; i++)
-        kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp);
-    kedge_fab_events_push(&q, IBV_EVENT_QP_ACCESS_ERR, NULL); /* of a DC target: no more room */
-    for (int i = 0; i < KEDGE_FAB_EVENTS_SPARE + 100; i++)
-        kedge_fab_events_push(&q, IBV_EVENT_DEVICE_FATAL, NULL);
-    while (kedge_fab_events_pop(&q, &e) == 1)
+    ck_assert_int_eq(fab_events_init(&q), 0);
+    for (int i = 0; i < FAB_EVENTS + 100; i++)
+        fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp);
+    fab_events_push(&q, IBV_EVENT_QP_ACCESS_ERR, NULL); /* of a DC target: no more room */
+    for (int i = 0; i < FAB_EVENTS_SPARE + 100; i++)
+        fab_events_push(&q, IBV_EVENT_DEVICE_FATAL, NULL);
+    while (fab_events_pop(&q, &e) == 1)
         left++;
     ck_assert_int_eq(e.type, IBV_EVENT_DEVICE_FATAL);
-    ck_assert_int_eq(left, KEDGE_FAB_EVENTS + KEDGE_FAB_EVENTS_SPARE);
-    kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp); /* there is room again */
-    ck_assert_int_eq(kedge_fab_events_pop(&q, &e), 1);
-    kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp); /* what is left is freed */
-    kedge_fab_events_fini(&q);
+    ck_assert_int_eq(left, FAB_EVENTS + FAB_EVENTS_SPARE);
+    fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp); /* there is room again */
+    ck_assert_int_eq(fab_events_pop(&q, &e), 1);
+    fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp); /* what is left is freed */
+    fab_events_fini(&q);
 }
 END_TEST
 

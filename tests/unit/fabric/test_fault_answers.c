@@ -6,10 +6,10 @@ enum { REQUESTS = 12, ROUNDS = 64, TO = 1000 /* the first one's byte */ };
 
 static void rig_cut(struct rig *r, uint64_t seed, bool errors_first)
 {
-    struct kedge_fault_plan plan = {.seed = seed, .cuts = true, .errors_first = errors_first};
-    rig_open_with(r, KEDGE_FAB_QP_RC, &plan);
+    struct fault_plan plan = {.seed = seed, .cuts = true, .errors_first = errors_first};
+    rig_open_with(r, FAB_QP_RC, &plan);
     memcpy(plan.cut, r->fab->caps.gid, sizeof plan.cut);
-    kedge_fault_set_plan(r->fab, &plan);
+    fault_set_plan(r->fab, &plan);
 }
 
 /* Whether each of so many WRITEs was executed, which all fail. */
@@ -25,12 +25,12 @@ static unsigned run_cut(uint64_t seed, uint8_t executed[WRITES])
         const struct ibv_wc wc = next_wc(r.cq);
         ck_assert_uint_eq(wc.wr_id, i);
         ck_assert_int_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
-        ck_assert_int_eq(kedge_fab_qp_state(r.qp), IBV_QPS_ERR);
+        ck_assert_int_eq(fab_qp_state(r.qp), IBV_QPS_ERR);
         executed[i] = bytes[TO + i] == 0xaa;
         n += executed[i];
         connect_both(&r);
     }
-    ck_assert_uint_eq(kedge_fault_count(r.fab), WRITES);
+    ck_assert_uint_eq(fault_count(r.fab), WRITES);
     rig_close(&r);
     return n;
 }
@@ -51,18 +51,18 @@ END_TEST
 /* A list of WRITEs, of which every third one is signaled. */
 static void post_list(struct rig *r, uint64_t n)
 {
-    struct kedge_fab_wr wr[64], *bad;
+    struct fab_wr wr[64], *bad;
     struct ibv_sge sge = sge_at(r, 0);
     for (uint64_t i = 0; i < n; i++)
-        wr[i] = (struct kedge_fab_wr){.wr_id = i,
-                                      .next = i + 1 < n ? &wr[i + 1] : NULL,
-                                      .sg_list = &sge,
-                                      .num_sge = 1,
-                                      .opcode = IBV_WR_RDMA_WRITE,
-                                      .send_flags = i % 3 == 0 ? IBV_SEND_SIGNALED : 0,
-                                      .key.rkey = r->mr->rkey,
-                                      .remote_addr = r->mr->addr + TO + i};
-    ck_assert_int_eq(kedge_fab_post_send(r->qp, wr, &bad), 0);
+        wr[i] = (struct fab_wr){.wr_id = i,
+                                .next = i + 1 < n ? &wr[i + 1] : NULL,
+                                .sg_list = &sge,
+                                .num_sge = 1,
+                                .opcode = IBV_WR_RDMA_WRITE,
+                                .send_flags = i % 3 == 0 ? IBV_SEND_SIGNALED : 0,
+                                .key.rkey = r->mr->rkey,
+                                .remote_addr = r->mr->addr + TO + i};
+    ck_assert_int_eq(fab_post_send(r->qp, wr, &bad), 0);
 }
 
 /* The first fails, all others are flushed, each once and in order. How many were executed, which
@@ -78,7 +78,7 @@ static uint64_t take_list(struct rig *r, uint64_t n)
         ck_assert_int_eq(wc.status, i == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
     }
     for (int i = 0; i < 16; i++)
-        ck_assert_int_eq(kedge_fab_poll(r->cq, 1, &wc), 0);
+        ck_assert_int_eq(fab_poll(r->cq, 1, &wc), 0);
     while (executed < n && bytes[TO + executed] == 0xbb)
         executed++;
     for (uint64_t i = executed; i < n; i++)
@@ -137,10 +137,10 @@ END_TEST
 /* Of requests that end well nothing is different, in order, also between those that do not. */
 START_TEST(answers_are_lost_at_their_rate)
 {
-    const struct kedge_fault_plan plan = {.seed = 5, .answer_loss_ppm = 100000};
+    const struct fault_plan plan = {.seed = 5, .answer_loss_ppm = 100000};
     unsigned failed = 0;
     struct rig r;
-    rig_open_with(&r, KEDGE_FAB_QP_RC, &plan);
+    rig_open_with(&r, FAB_QP_RC, &plan);
     uint8_t *bytes = r.mem.addr;
     bytes[0] = 0xcc;
     for (size_t i = 0; i < WRITES; i++) {
@@ -156,7 +156,7 @@ START_TEST(answers_are_lost_at_their_rate)
     }
     ck_assert_uint_gt(failed, WRITES / 20);
     ck_assert_uint_lt(failed, WRITES / 5);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), failed);
+    ck_assert_uint_eq(fault_count(r.fab), failed);
     rig_close(&r);
 }
 END_TEST
@@ -164,13 +164,13 @@ END_TEST
 /* Queue pairs have no room for it then. */
 START_TEST(a_layer_that_was_opened_without_a_cut_executes_nothing_that_is_cut_later)
 {
-    struct kedge_fault_plan plan = {.seed = 3, .cuts = true};
+    struct fault_plan plan = {.seed = 3, .cuts = true};
     struct rig r;
-    rig_open(&r, KEDGE_FAB_QP_RC);
+    rig_open(&r, FAB_QP_RC);
     uint8_t *bytes = r.mem.addr;
     bytes[0] = 0xaa;
     memcpy(plan.cut, r.fab->caps.gid, sizeof plan.cut);
-    kedge_fault_set_plan(r.fab, &plan);
+    fault_set_plan(r.fab, &plan);
     for (size_t i = 0; i < ROUNDS; i++) {
         ck_assert_int_eq(write_to(&r, i, TO), 0);
         ck_assert_int_eq(next_wc(r.cq).status, IBV_WC_RETRY_EXC_ERR);

@@ -6,10 +6,10 @@
  * -------------------------------------------------------------------------------------- */
 
 /* Which of so many WRITEs fail under a plan. Whatever fails must not have been executed. */
-static void run_writes(struct rig *r, const struct kedge_fault_plan *plan, uint8_t failed[WRITES])
+static void run_writes(struct rig *r, const struct fault_plan *plan, uint8_t failed[WRITES])
 {
     uint8_t *bytes = r->mem.addr;
-    kedge_fault_set_plan(r->fab, plan);
+    fault_set_plan(r->fab, plan);
     memset(bytes, 0, BYTES);
     bytes[0] = 0xaa;
     for (size_t i = 0; i < WRITES; i++) {
@@ -23,18 +23,18 @@ static void run_writes(struct rig *r, const struct kedge_fault_plan *plan, uint8
             continue;
         ck_assert_int_eq(wc.status,
                          plan->status != IBV_WC_SUCCESS ? plan->status : IBV_WC_RETRY_EXC_ERR);
-        ck_assert_int_eq(kedge_fab_qp_state(r->qp), IBV_QPS_ERR);
-        ck_assert_int_eq(kedge_fab_qp_state(r->far), IBV_QPS_RTS);
+        ck_assert_int_eq(fab_qp_state(r->qp), IBV_QPS_ERR);
+        ck_assert_int_eq(fab_qp_state(r->far), IBV_QPS_RTS);
         connect_both(r);
     }
 }
 
 START_TEST(the_same_seed_gives_the_same_faults_and_another_one_others)
 {
-    struct kedge_fault_plan plan = {.seed = 42, .completion_error_ppm = 100000};
+    struct fault_plan plan = {.seed = 42, .completion_error_ppm = 100000};
     uint8_t first[WRITES], again[WRITES], other[WRITES];
     struct rig r;
-    rig_open(&r, KEDGE_FAB_QP_RC);
+    rig_open(&r, FAB_QP_RC);
     run_writes(&r, &plan, first);
     run_writes(&r, &plan, again);
     plan.seed = 43;
@@ -44,7 +44,7 @@ START_TEST(the_same_seed_gives_the_same_faults_and_another_one_others)
     rig_close(&r);
 
     plan.seed = 42; /* and so in another process's life */
-    rig_open(&r, KEDGE_FAB_QP_RC);
+    rig_open(&r, FAB_QP_RC);
     run_writes(&r, &plan, again);
     ck_assert_mem_eq(first, again, WRITES);
     rig_close(&r);
@@ -53,19 +53,19 @@ END_TEST
 
 START_TEST(faults_come_at_their_rate_and_are_counted)
 {
-    const struct kedge_fault_plan plan = {
+    const struct fault_plan plan = {
         .seed = 3, .completion_error_ppm = 250000, .status = IBV_WC_REM_OP_ERR};
     uint8_t failed[WRITES];
     unsigned n = 0;
     struct rig r;
-    rig_open(&r, KEDGE_FAB_QP_RC);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), 0);
+    rig_open(&r, FAB_QP_RC);
+    ck_assert_uint_eq(fault_count(r.fab), 0);
     run_writes(&r, &plan, failed);
     for (int i = 0; i < WRITES; i++)
         n += failed[i];
     ck_assert_uint_gt(n, WRITES / 8);
     ck_assert_uint_lt(n, WRITES / 2);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), n);
+    ck_assert_uint_eq(fault_count(r.fab), n);
     rig_close(&r);
 }
 END_TEST
@@ -73,29 +73,29 @@ END_TEST
 START_TEST(what_is_behind_an_injected_error_flushes_in_order_and_is_not_executed)
 {
     enum { N = 10 };
-    const struct kedge_fault_plan plan = {.seed = 5, .completion_error_ppm = 300000};
+    const struct fault_plan plan = {.seed = 5, .completion_error_ppm = 300000};
     struct rig r;
     int whole = 0;
-    rig_open(&r, KEDGE_FAB_QP_RC);
-    kedge_fault_set_plan(r.fab, &plan);
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &plan);
     for (int round = 0; round < 50; round++) {
         uint8_t *bytes = r.mem.addr;
         struct ibv_sge sge = sge_at(&r, 0);
-        struct kedge_fab_wr wr[N], *bad;
+        struct fab_wr wr[N], *bad;
         bool broken = false;
         memset(bytes, 0, 4096);
         bytes[0] = 0xbb;
         for (uint64_t i = 0; i < N; i++) {
-            wr[i] = (struct kedge_fab_wr){.wr_id = i,
-                                          .next = i + 1 < N ? &wr[i + 1] : NULL,
-                                          .sg_list = &sge,
-                                          .num_sge = 1,
-                                          .opcode = IBV_WR_RDMA_WRITE,
-                                          .send_flags = i + 1 < N ? 0 : IBV_SEND_SIGNALED,
-                                          .key.rkey = r.mr->rkey,
-                                          .remote_addr = r.mr->addr + 1000 + i};
+            wr[i] = (struct fab_wr){.wr_id = i,
+                                    .next = i + 1 < N ? &wr[i + 1] : NULL,
+                                    .sg_list = &sge,
+                                    .num_sge = 1,
+                                    .opcode = IBV_WR_RDMA_WRITE,
+                                    .send_flags = i + 1 < N ? 0 : IBV_SEND_SIGNALED,
+                                    .key.rkey = r.mr->rkey,
+                                    .remote_addr = r.mr->addr + 1000 + i};
         }
-        ck_assert_int_eq(kedge_fab_post_send(r.qp, wr, &bad), 0);
+        ck_assert_int_eq(fab_post_send(r.qp, wr, &bad), 0);
         struct ibv_wc wc = next_wc(r.cq);
         broken = wc.status != IBV_WC_SUCCESS;
         whole += !broken;
@@ -123,23 +123,23 @@ START_TEST(every_opcode_can_be_made_to_fail_without_being_executed)
         IBV_WR_RDMA_READ,           IBV_WR_RDMA_WRITE,          IBV_WR_SEND,
         IBV_WR_SEND_WITH_IMM,       IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
         IBV_WR_ATOMIC_FETCH_AND_ADD};
-    const struct kedge_fault_plan plan = {
+    const struct fault_plan plan = {
         .seed = 1, .completion_error_ppm = MILLION, .status = IBV_WC_REM_ACCESS_ERR};
     struct rig r;
-    rig_open(&r, KEDGE_FAB_QP_RC);
+    rig_open(&r, FAB_QP_RC);
     uint8_t *bytes = r.mem.addr;
-    kedge_fault_set_plan(r.fab, &plan);
+    fault_set_plan(r.fab, &plan);
     for (size_t i = 0; i < sizeof opcodes / sizeof opcodes[0]; i++) {
         struct ibv_sge in = sge_at(&r, 64), sge = sge_at(&r, 0);
-        struct kedge_fab_recv_wr recv = {.wr_id = 5, .sg_list = &in, .num_sge = 1}, *bad_recv;
-        struct kedge_fab_wr wr = {.wr_id = 100 + i,
-                                  .sg_list = &sge,
-                                  .num_sge = 1,
-                                  .opcode = opcodes[i],
-                                  .key.rkey = r.mr->rkey,
-                                  .remote_addr = r.mr->addr + 128,
-                                  .swap = 1};
-        struct kedge_fab_wr *bad;
+        struct fab_recv_wr recv = {.wr_id = 5, .sg_list = &in, .num_sge = 1}, *bad_recv;
+        struct fab_wr wr = {.wr_id = 100 + i,
+                            .sg_list = &sge,
+                            .num_sge = 1,
+                            .opcode = opcodes[i],
+                            .key.rkey = r.mr->rkey,
+                            .remote_addr = r.mr->addr + 128,
+                            .swap = 1};
+        struct fab_wr *bad;
         struct ibv_wc wc;
         sge.length =
             opcodes[i] >= IBV_WR_ATOMIC_CMP_AND_SWP && opcodes[i] <= IBV_WR_ATOMIC_FETCH_AND_ADD
@@ -147,12 +147,12 @@ START_TEST(every_opcode_can_be_made_to_fail_without_being_executed)
                 : 1;
         memset(bytes, 0, 256);
         bytes[0] = 1;
-        ck_assert_int_eq(kedge_fab_post_recv(r.far, &recv, &bad_recv), 0);
-        ck_assert_int_eq(kedge_fab_post_send(r.qp, &wr, &bad), 0);
+        ck_assert_int_eq(fab_post_recv(r.far, &recv, &bad_recv), 0);
+        ck_assert_int_eq(fab_post_send(r.qp, &wr, &bad), 0);
         wc = next_wc(r.cq);
         ck_assert_uint_eq(wc.wr_id, 100 + i);
         ck_assert_int_eq(wc.status, IBV_WC_REM_ACCESS_ERR);
-        ck_assert_int_eq(kedge_fab_poll(r.far_cq, 1, &wc), 0);
+        ck_assert_int_eq(fab_poll(r.far_cq, 1, &wc), 0);
         ck_assert_uint_eq(bytes[0], 1);
         for (int k = 1; k < 256; k++)
             ck_assert_uint_eq(bytes[k], 0);
@@ -164,10 +164,10 @@ END_TEST
 
 START_TEST(an_error_of_the_device_keeps_its_own_status)
 {
-    const struct kedge_fault_plan never = {.seed = 1, .completion_error_ppm = 1};
+    const struct fault_plan never = {.seed = 1, .completion_error_ppm = 1};
     struct rig r;
-    rig_open(&r, KEDGE_FAB_QP_RC);
-    kedge_fault_set_plan(r.fab, &never);
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &never);
     r.mr->lkey ^= 0x5a5a00;
     ck_assert_int_eq(write_to(&r, 7, 64), 0);
     r.mr->lkey ^= 0x5a5a00;
@@ -180,12 +180,12 @@ END_TEST
 
 START_TEST(a_refused_post_leaves_nothing_posted)
 {
-    const struct kedge_fault_plan plan = {.seed = 9, .post_error_ppm = 500000};
+    const struct fault_plan plan = {.seed = 9, .post_error_ppm = 500000};
     struct rig r;
     unsigned refused = 0;
-    rig_open(&r, KEDGE_FAB_QP_RC);
+    rig_open(&r, FAB_QP_RC);
     uint8_t *bytes = r.mem.addr;
-    kedge_fault_set_plan(r.fab, &plan);
+    fault_set_plan(r.fab, &plan);
     bytes[0] = 0xcc;
     for (size_t i = 0; i < WRITES; i++) {
         struct ibv_wc wc;
@@ -195,41 +195,41 @@ START_TEST(a_refused_post_leaves_nothing_posted)
             ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
         } else {
             ck_assert_int_eq(status, -ENOMEM);
-            ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 0);
+            ck_assert_int_eq(fab_poll(r.cq, 1, &wc), 0);
             ck_assert_uint_eq(bytes[1000 + i], 0);
             refused++;
         }
     }
-    ck_assert_int_eq(kedge_fab_qp_state(r.qp), IBV_QPS_RTS);
+    ck_assert_int_eq(fab_qp_state(r.qp), IBV_QPS_RTS);
     ck_assert_uint_gt(refused, WRITES / 4);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), refused);
+    ck_assert_uint_eq(fault_count(r.fab), refused);
     rig_close(&r);
 }
 END_TEST
 
 START_TEST(a_control_operation_can_fail_and_then_has_done_nothing)
 {
-    const struct kedge_fault_plan plan = {.seed = 2, .control_error_ppm = 500000};
+    const struct fault_plan plan = {.seed = 2, .control_error_ppm = 500000};
     struct rig r;
     unsigned failed = 0;
-    rig_open(&r, KEDGE_FAB_QP_RC);
-    kedge_fault_set_plan(r.fab, &plan);
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &plan);
     for (int i = 0; i < 200; i++) {
-        struct kedge_fab_ctl make = {.kind = KEDGE_FAB_ALLOC_PD};
+        struct fab_ctl make = {.kind = FAB_ALLOC_PD};
         int status = call(&r, &make);
         if (status != 0) {
             ck_assert_int_eq(status, -EIO);
             failed++;
             continue;
         }
-        struct kedge_fab_ctl undo = {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = make.pd.x}};
+        struct fab_ctl undo = {.kind = FAB_FREE_PD, .pd = {.x = make.pd.x}};
         while ((status = call(&r, &undo)) != 0) { /* it is still there, and can be freed again */
             ck_assert_int_eq(status, -EIO);
             failed++;
         }
     }
     ck_assert_uint_gt(failed, 50);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), failed);
+    ck_assert_uint_eq(fault_count(r.fab), failed);
     rig_close(&r); /* would find a PD that was left */
 }
 END_TEST
@@ -237,17 +237,17 @@ END_TEST
 /* A fence, which soft would hold up for who is inside, has nothing to wait for then. */
 START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
 {
-    const struct kedge_fault_plan plan = {.seed = 1, .no_deadlines = true};
-    struct kedge_fab_ctl fence = {.kind = KEDGE_FAB_FENCE_MR, .fence = {.rkey = 12345}};
+    const struct fault_plan plan = {.seed = 1, .no_deadlines = true};
+    struct fab_ctl fence = {.kind = FAB_FENCE_MR, .fence = {.rkey = 12345}};
     struct rig r;
-    rig_open(&r, KEDGE_FAB_QP_RC);
+    rig_open(&r, FAB_QP_RC);
     ck_assert(r.fab->caps.deadlines);
     rig_close(&r);
-    rig_open_with(&r, KEDGE_FAB_QP_RC, &plan);
+    rig_open_with(&r, FAB_QP_RC, &plan);
     ck_assert(!r.fab->caps.deadlines);
     ck_assert_int_eq(call(&r, &fence), 0);
     ck_assert_ptr_null(fence.fence.progress);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), 0);
+    ck_assert_uint_eq(fault_count(r.fab), 0);
     rig_close(&r);
 }
 END_TEST
@@ -257,55 +257,55 @@ END_TEST
 
 START_TEST(delays_keep_the_order_of_completions)
 {
-    const struct kedge_fault_plan plan = {.seed = 4, .delay_ppm = 300000, .delay_polls = 7};
+    const struct fault_plan plan = {.seed = 4, .delay_ppm = 300000, .delay_polls = 7};
     struct rig r;
     uint64_t posted = 0, done = 0;
     unsigned empty = 0;
-    rig_open(&r, KEDGE_FAB_QP_RC);
-    kedge_fault_set_plan(r.fab, &plan);
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &plan);
     while (done < 2000) {
         struct ibv_wc wc[5];
         while (posted < 2000 && posted - done < 40)
             ck_assert_int_eq(write_to(&r, posted++, 64), 0);
-        int n = kedge_fab_poll(r.cq, 5, wc);
+        int n = fab_poll(r.cq, 5, wc);
         empty += n == 0;
         for (int i = 0; i < n; i++)
             ck_assert_uint_eq(wc[i].wr_id, done++);
     }
     ck_assert_uint_gt(empty, 0);
-    ck_assert_uint_gt(kedge_fault_count(r.fab), 300);
+    ck_assert_uint_gt(fault_count(r.fab), 300);
     rig_close(&r);
 }
 END_TEST
 
 START_TEST(a_delayed_completion_is_withheld_for_so_many_polls)
 {
-    const struct kedge_fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 10};
+    const struct fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 10};
     struct rig r;
     struct ibv_wc wc;
-    rig_open(&r, KEDGE_FAB_QP_RC);
-    kedge_fault_set_plan(r.fab, &plan);
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &plan);
     ck_assert_int_eq(write_to(&r, 1, 64), 0);
     for (int i = 0; i < 10; i++)
-        ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 0);
-    ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 1);
+        ck_assert_int_eq(fab_poll(r.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_poll(r.cq, 1, &wc), 1);
     ck_assert_uint_eq(wc.wr_id, 1);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), 1);
+    ck_assert_uint_eq(fault_count(r.fab), 1);
     rig_close(&r);
 }
 END_TEST
 
 START_TEST(a_plan_that_ends_lets_withheld_completions_go_in_order)
 {
-    const struct kedge_fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 3};
-    const struct kedge_fault_plan nothing = {.seed = 4};
+    const struct fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 3};
+    const struct fault_plan nothing = {.seed = 4};
     struct rig r;
     struct ibv_wc wc;
-    rig_open(&r, KEDGE_FAB_QP_RC);
-    kedge_fault_set_plan(r.fab, &plan);
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &plan);
     ck_assert_int_eq(write_to(&r, 1, 64), 0);
-    ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 0);
-    kedge_fault_set_plan(r.fab, &nothing);
+    ck_assert_int_eq(fab_poll(r.cq, 1, &wc), 0);
+    fault_set_plan(r.fab, &nothing);
     ck_assert_int_eq(write_to(&r, 2, 64), 0);
     ck_assert_uint_eq(next_wc(r.cq).wr_id, 1);
     ck_assert_uint_eq(next_wc(r.cq).wr_id, 2);
@@ -319,59 +319,59 @@ END_TEST
 START_TEST(datagrams_are_lost_while_their_sender_sees_success)
 {
     enum { N = 300 };
-    const struct kedge_fault_plan plan = {.seed = 6, .loss_ppm = 400000};
+    const struct fault_plan plan = {.seed = 6, .loss_ppm = 400000};
     struct rig r;
     unsigned arrived = 0;
-    rig_open(&r, KEDGE_FAB_QP_UD);
-    kedge_fault_set_plan(r.fab, &plan);
+    rig_open(&r, FAB_QP_UD);
+    fault_set_plan(r.fab, &plan);
     for (uint64_t i = 0; i < N; i++) {
         struct ibv_sge in = sge_at(&r, 1024), out = sge_at(&r, 0);
-        struct kedge_fab_recv_wr recv = {.wr_id = i, .sg_list = &in, .num_sge = 1}, *bad_recv;
-        struct kedge_fab_wr wr = {.wr_id = i,
-                                  .sg_list = &out,
-                                  .num_sge = 1,
-                                  .opcode = IBV_WR_SEND,
-                                  .send_flags = IBV_SEND_SIGNALED,
-                                  .ah = r.ah,
-                                  .dest_qpn = r.far->qpn,
-                                  .qkey = 7};
-        struct kedge_fab_wr *bad;
+        struct fab_recv_wr recv = {.wr_id = i, .sg_list = &in, .num_sge = 1}, *bad_recv;
+        struct fab_wr wr = {.wr_id = i,
+                            .sg_list = &out,
+                            .num_sge = 1,
+                            .opcode = IBV_WR_SEND,
+                            .send_flags = IBV_SEND_SIGNALED,
+                            .ah = r.ah,
+                            .dest_qpn = r.far->qpn,
+                            .qkey = 7};
+        struct fab_wr *bad;
         struct ibv_wc wc;
         in.length = 64;
         if (i == arrived) /* one receive is always there */
-            ck_assert_int_eq(kedge_fab_post_recv(r.far, &recv, &bad_recv), 0);
-        ck_assert_int_eq(kedge_fab_post_send(r.qp, &wr, &bad), 0);
+            ck_assert_int_eq(fab_post_recv(r.far, &recv, &bad_recv), 0);
+        ck_assert_int_eq(fab_post_send(r.qp, &wr, &bad), 0);
         wc = next_wc(r.cq);
         ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
         ck_assert_uint_eq(wc.wr_id, i);
-        if (kedge_fab_poll(r.far_cq, 1, &wc) == 0)
+        if (fab_poll(r.far_cq, 1, &wc) == 0)
             continue;
         arrived++;
         recv.wr_id = i + 1;
         if (arrived != i + 1)
-            ck_assert_int_eq(kedge_fab_post_recv(r.far, &recv, &bad_recv), 0);
+            ck_assert_int_eq(fab_post_recv(r.far, &recv, &bad_recv), 0);
     }
     ck_assert_uint_gt(arrived, N / 3);
     ck_assert_uint_lt(arrived, N);
-    ck_assert_uint_eq(kedge_fault_count(r.fab), N - arrived);
+    ck_assert_uint_eq(fault_count(r.fab), N - arrived);
     rig_close(&r);
 }
 END_TEST
 
 START_TEST(only_datagrams_are_lost)
 {
-    const struct kedge_fault_plan plan = {.seed = 6, .loss_ppm = MILLION};
+    const struct fault_plan plan = {.seed = 6, .loss_ppm = MILLION};
     struct rig r;
-    rig_open(&r, KEDGE_FAB_QP_RC);
+    rig_open(&r, FAB_QP_RC);
     uint8_t *bytes = r.mem.addr;
-    kedge_fault_set_plan(r.fab, &plan);
+    fault_set_plan(r.fab, &plan);
     bytes[0] = 0xdd;
     for (size_t i = 0; i < 100; i++) {
         ck_assert_int_eq(write_to(&r, i, 1000 + i), 0);
         ck_assert_int_eq(next_wc(r.cq).status, IBV_WC_SUCCESS);
         ck_assert_uint_eq(bytes[1000 + i], 0xdd);
     }
-    ck_assert_uint_eq(kedge_fault_count(r.fab), 0);
+    ck_assert_uint_eq(fault_count(r.fab), 0);
     rig_close(&r);
 }
 END_TEST
@@ -392,9 +392,9 @@ static uint32_t write_in_vain(struct rig *r, uint32_t count, size_t offset)
 
 START_TEST(packets_of_every_former_life_come_late)
 {
-    const struct kedge_fault_plan plan = {.seed = 1, .packet_life_ns = 3600000000000ull};
+    const struct fault_plan plan = {.seed = 1, .packet_life_ns = 3600000000000ull};
     struct rig r;
-    rig_open_with(&r, KEDGE_FAB_QP_RC, &plan);
+    rig_open_with(&r, FAB_QP_RC, &plan);
     ck_assert_uint_eq(write_in_vain(&r, 5, 1000), 0);
     connect_both(&r);
     ck_assert_uint_eq(write_in_vain(&r, 2, 2000), 2);
@@ -409,22 +409,22 @@ START_TEST(a_plan_is_read_as_an_operator_writes_it)
     static const char *const wrong[] = {"loss",      "loss=5",    "loss=101%",    "loss=-1%",
                                         "lost=5%",   "seed=x",    "loss=5%%",     "=",
                                         "loss=nan%", "deadlines", "deadlines=on", "reset=on"};
-    struct kedge_errbuf must = {""};
-    struct kedge_fault_plan plan;
+    struct base_errbuf must = {""};
+    struct fault_plan plan;
     const char *right = "loss=5%, seed=7,completion_error = 0.01%";
-    ck_assert_int_eq(kedge_fault_plan_parse(right, &plan, &must), 0);
+    ck_assert_int_eq(fault_plan_parse(right, &plan, &must), 0);
     ck_assert_uint_eq(plan.loss_ppm, 50000);
     ck_assert_uint_eq(plan.completion_error_ppm, 100);
     ck_assert_uint_eq(plan.seed, 7);
     ck_assert_uint_eq(plan.post_error_ppm + plan.control_error_ppm, 0);
     ck_assert(!plan.no_deadlines);
-    ck_assert_int_eq(kedge_fault_plan_parse("seed=7, deadlines = off", &plan, &must), 0);
+    ck_assert_int_eq(fault_plan_parse("seed=7, deadlines = off", &plan, &must), 0);
     ck_assert(plan.no_deadlines);
     ck_assert(!plan.resets_are_final);
-    ck_assert_int_eq(kedge_fault_plan_parse("reset=final, timeout=9", &plan, &must), 0);
+    ck_assert_int_eq(fault_plan_parse("reset=final, timeout=9", &plan, &must), 0);
     ck_assert(plan.resets_are_final && plan.timeout == 9);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        ck_assert_int_eq(kedge_fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
+        ck_assert_int_eq(fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 
 static const size_t HUGE_PAGE = 2u << 20;
 
-static bool is_zero(const struct kedge_fab_mem *m)
+static bool is_zero(const struct fab_mem *m)
 {
     const uint8_t *at = m->addr;
     return at[0] == 0 && memcmp(at, at + 1, m->size - 1) == 0;
@@ -19,51 +19,51 @@ static bool is_zero(const struct kedge_fab_mem *m)
 
 START_TEST(memory_is_zeroed_sealed_and_of_whole_pages)
 {
-    struct kedge_fab_mem m;
-    ck_assert_int_eq(kedge_fab_mem_alloc(5000, "mem", &m), 0);
+    struct fab_mem m;
+    ck_assert_int_eq(fab_mem_alloc(5000, "mem", &m), 0);
     ck_assert_uint_eq(m.size, 8192);
     ck_assert(is_zero(&m));
     ck_assert(!m.huge);
     ck_assert_int_ne(ftruncate(m.fd, 0), 0);
     ck_assert_int_eq(errno, EPERM);
-    kedge_fab_mem_free(&m);
-    ck_assert_int_eq(kedge_fab_mem_alloc(0, "mem", &m), -EINVAL);
+    fab_mem_free(&m);
+    ck_assert_int_eq(fab_mem_alloc(0, "mem", &m), -EINVAL);
 }
 END_TEST
 
 START_TEST(zeroing_leaves_nothing_and_goes_round_every_mapping)
 {
-    struct kedge_fab_mem m;
-    ck_assert_int_eq(kedge_fab_mem_alloc(HUGE_PAGE, "mem", &m), 0);
+    struct fab_mem m;
+    ck_assert_int_eq(fab_mem_alloc(HUGE_PAGE, "mem", &m), 0);
     void *other = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
     ck_assert_ptr_ne(other, MAP_FAILED);
     memset(other, 0x5a, m.size);
-    ck_assert_int_eq(kedge_fab_mem_zero(&m), 0);
+    ck_assert_int_eq(fab_mem_zero(&m), 0);
     ck_assert(is_zero(&m));
     ck_assert_int_eq(((uint8_t *)other)[77], 0);
     munmap(other, m.size);
-    kedge_fab_mem_free(&m);
+    fab_mem_free(&m);
 }
 END_TEST
 
 START_TEST(huge_pages_are_used_where_there_are_some_and_missed_by_nobody_where_not)
 {
-    struct kedge_fab_mem m;
-    ck_assert_int_eq(kedge_fab_mem_alloc_huge(HUGE_PAGE, "mem", &m), 0);
+    struct fab_mem m;
+    ck_assert_int_eq(fab_mem_alloc_huge(HUGE_PAGE, "mem", &m), 0);
     if (!m.huge)
         printf("skip: no huge page is free here (/proc/sys/vm/nr_hugepages): only the fallback "
                "was seen\n");
     ck_assert_uint_eq(m.size, HUGE_PAGE);
     ck_assert(is_zero(&m));
     memset(m.addr, 0x5a, m.size);
-    ck_assert_int_eq(kedge_fab_mem_zero(&m), 0);
+    ck_assert_int_eq(fab_mem_zero(&m), 0);
     ck_assert(is_zero(&m));
     ck_assert_int_ne(ftruncate(m.fd, 0), 0);
-    kedge_fab_mem_free(&m);
-    ck_assert_int_eq(kedge_fab_mem_alloc_huge(4096, "mem", &m), 0);
+    fab_mem_free(&m);
+    ck_assert_int_eq(fab_mem_alloc_huge(4096, "mem", &m), 0);
     ck_assert(!m.huge);
     ck_assert_uint_eq(m.size, 4096);
-    kedge_fab_mem_free(&m);
+    fab_mem_free(&m);
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 struct duo {
     char dir[64];
     struct bed_node a, b;
-    struct kedge_fab_qp *rc[2];
+    struct fab_qp *rc[2];
 };
 
 static void duo_open(struct duo *d)
@@ -36,7 +36,7 @@ static bool is_readable(int fd, int timeout_ms)
     return poll(&p, 1, timeout_ms) == 1;
 }
 
-static void send_one(struct duo *d, struct kedge_fab_qp *qp, unsigned flags)
+static void send_one(struct duo *d, struct fab_qp *qp, unsigned flags)
 {
     struct bed_wr w;
     struct bed_card to = bed_card(&d->b, NULL);
@@ -49,26 +49,26 @@ START_TEST(a_queue_that_overflows_is_dead_and_breaks_its_queue_pairs)
 {
     struct duo d;
     struct ibv_wc wc;
-    struct kedge_fab_event event;
+    struct fab_event event;
     duo_open(&d);
-    struct kedge_fab_cq *small = bed_cq(&d.a, 2);
-    struct kedge_fab_qp *qp = bed_qp_new(&d.a, KEDGE_FAB_QP_DCI, small);
+    struct fab_cq *small = bed_cq(&d.a, 2);
+    struct fab_qp *qp = bed_qp_new(&d.a, FAB_QP_DCI, small);
     bed_connect(qp, NULL, bed_patient);
     struct bed_card to = bed_card(&d.b, NULL);
-    struct kedge_fab_ah *ah = bed_ah(&d.a, to.gid);
+    struct fab_ah *ah = bed_ah(&d.a, to.gid);
     struct bed_wr w;
     bed_fill(&w, &d.a, &to, ah, IBV_WR_RDMA_READ, 0, 0, 8);
     for (int i = 0; i < 3; i++)
         bed_post(qp, &w.wr);
-    ck_assert_int_eq(kedge_fab_poll(small, 1, &wc), -EIO);
-    ck_assert_int_eq(kedge_fab_poll(small, 1, &wc), -EIO);
-    ck_assert_int_eq(kedge_fab_qp_state(qp), IBV_QPS_ERR);
-    ck_assert_int_eq(kedge_fab_get_event(d.a.fab, &event), 1);
+    ck_assert_int_eq(fab_poll(small, 1, &wc), -EIO);
+    ck_assert_int_eq(fab_poll(small, 1, &wc), -EIO);
+    ck_assert_int_eq(fab_qp_state(qp), IBV_QPS_ERR);
+    ck_assert_int_eq(fab_get_event(d.a.fab, &event), 1);
     ck_assert_int_eq(event.type, IBV_EVENT_CQ_ERR);
     ck_assert_ptr_eq(event.cq, small);
     bed_qp_free(qp); /* and its event with it */
-    ck_assert_int_eq(kedge_fab_get_event(d.a.fab, &event), 0);
-    bed_do(d.a.fab, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = small}});
+    ck_assert_int_eq(fab_get_event(d.a.fab, &event), 0);
+    bed_do(d.a.fab, &(struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq = {.x = small}});
     bed_ah_free(ah);
     duo_close(&d);
 }
@@ -79,9 +79,9 @@ START_TEST(receives_overflow_a_queue_as_sends_do)
     struct duo d;
     struct ibv_wc wc;
     duo_open(&d);
-    struct kedge_fab_cq *small = bed_cq(&d.b, 3);
-    struct kedge_fab_qp *from = bed_qp_new(&d.a, KEDGE_FAB_QP_RC, d.a.cq);
-    struct kedge_fab_qp *to = bed_qp_new(&d.b, KEDGE_FAB_QP_RC, small);
+    struct fab_cq *small = bed_cq(&d.b, 3);
+    struct fab_qp *from = bed_qp_new(&d.a, FAB_QP_RC, d.a.cq);
+    struct fab_qp *to = bed_qp_new(&d.b, FAB_QP_RC, small);
     struct bed_card card[2] = {bed_card(&d.a, from), bed_card(&d.b, to)};
     bed_connect(from, &card[1], bed_hasty);
     bed_connect(to, &card[0], bed_hasty);
@@ -89,14 +89,14 @@ START_TEST(receives_overflow_a_queue_as_sends_do)
         ck_assert_int_eq(bed_recv(&d.b, to, i, 0, 8), 0);
     for (int i = 0; i < 4; i++)
         send_one(&d, from, IBV_SEND_SIGNALED);
-    ck_assert_int_eq(kedge_fab_poll(small, 1, &wc), -EIO);
-    ck_assert_int_eq(kedge_fab_qp_state(to), IBV_QPS_ERR);
+    ck_assert_int_eq(fab_poll(small, 1, &wc), -EIO);
+    ck_assert_int_eq(fab_qp_state(to), IBV_QPS_ERR);
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(bed_wait(d.a.cq).status, IBV_WC_SUCCESS);
     ck_assert_int_eq(bed_wait(d.a.cq).status, IBV_WC_RETRY_EXC_ERR);
     bed_qp_free(from);
     bed_qp_free(to);
-    bed_do(d.b.fab, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = small}});
+    bed_do(d.b.fab, &(struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq = {.x = small}});
     duo_close(&d);
 }
 END_TEST
@@ -106,12 +106,12 @@ START_TEST(a_queue_has_all_the_room_that_was_asked_for)
     enum { QPS = 320, EACH = 16 };
     struct duo d;
     struct ibv_wc wc[64];
-    static struct kedge_fab_qp *qp[QPS][2];
+    static struct fab_qp *qp[QPS][2];
     duo_open(&d);
-    struct kedge_fab_cq *large = bed_cq(&d.b, QPS * EACH); /* more than fits in 4096 */
+    struct fab_cq *large = bed_cq(&d.b, QPS * EACH); /* more than fits in 4096 */
     for (int i = 0; i < QPS; i++) {
-        qp[i][0] = bed_qp_new(&d.a, KEDGE_FAB_QP_RC, d.a.cq);
-        qp[i][1] = bed_qp_new(&d.b, KEDGE_FAB_QP_RC, large);
+        qp[i][0] = bed_qp_new(&d.a, FAB_QP_RC, d.a.cq);
+        qp[i][1] = bed_qp_new(&d.b, FAB_QP_RC, large);
         struct bed_card card[2] = {bed_card(&d.a, qp[i][0]), bed_card(&d.b, qp[i][1])};
         bed_connect(qp[i][0], &card[1], bed_patient);
         bed_connect(qp[i][1], &card[0], bed_patient);
@@ -121,14 +121,14 @@ START_TEST(a_queue_has_all_the_room_that_was_asked_for)
         }
     }
     int got = 0;
-    for (int n; (n = kedge_fab_poll(large, 64, wc)) != 0; got += n)
+    for (int n; (n = fab_poll(large, 64, wc)) != 0; got += n)
         ck_assert_int_gt(n, 0);
     ck_assert_int_eq(got, QPS * EACH);
     for (int i = 0; i < QPS; i++) {
         bed_qp_free(qp[i][0]);
         bed_qp_free(qp[i][1]);
     }
-    bed_do(d.b.fab, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = large}});
+    bed_do(d.b.fab, &(struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq = {.x = large}});
     duo_close(&d);
 }
 END_TEST
@@ -143,16 +143,16 @@ START_TEST(an_armed_queue_wakes_once)
         ck_assert_int_eq(bed_recv(&d.b, d.rc[1], i, 0, 8), 0);
     send_one(&d, d.rc[0], 0);
     ck_assert(!is_readable(fd, 0)); /* not armed */
-    ck_assert_int_eq(kedge_fab_arm(d.b.cq, false), 0);
+    ck_assert_int_eq(fab_arm(d.b.cq, false), 0);
     ck_assert(!is_readable(fd, 0)); /* what came before raises nothing */
-    ck_assert_int_eq(kedge_fab_poll(d.b.cq, 1, &wc), 1);
+    ck_assert_int_eq(fab_poll(d.b.cq, 1, &wc), 1);
     send_one(&d, d.rc[0], 0);
     ck_assert(is_readable(fd, 0));
-    kedge_fab_chan_drain(d.b.chan);
+    fab_chan_drain(d.b.chan);
     ck_assert(!is_readable(fd, 0));
     send_one(&d, d.rc[0], 0);
     ck_assert(!is_readable(fd, 0)); /* armed for one */
-    ck_assert_int_eq(kedge_fab_arm(d.b.cq, true), 0);
+    ck_assert_int_eq(fab_arm(d.b.cq, true), 0);
     send_one(&d, d.rc[0], 0);
     ck_assert(!is_readable(fd, 0));
     ck_assert_int_eq(bed_recv(&d.b, d.rc[1], 9, 0, 8), 0);
@@ -169,7 +169,7 @@ START_TEST(an_own_completion_wakes_too)
     duo_open(&d);
     struct bed_card to = bed_card(&d.b, NULL);
     bed_fill(&w, &d.a, &to, NULL, IBV_WR_RDMA_READ, 0, 0, 8);
-    ck_assert_int_eq(kedge_fab_arm(d.a.cq, false), 0);
+    ck_assert_int_eq(fab_arm(d.a.cq, false), 0);
     bed_post(d.rc[0], &w.wr);
     ck_assert(is_readable(d.a.chan->fd, 0));
     duo_close(&d);
@@ -181,11 +181,11 @@ static struct ibv_wc sleep_for_one(struct bed_node *n)
 {
     struct ibv_wc wc;
     for (int wakes = 0; wakes < 1000; wakes++) {
-        kedge_fab_chan_drain(n->chan);
-        if (kedge_fab_poll(n->cq, 1, &wc) == 1)
+        fab_chan_drain(n->chan);
+        if (fab_poll(n->cq, 1, &wc) == 1)
             return wc;
-        ck_assert_int_eq(kedge_fab_arm(n->cq, false), 0);
-        if (kedge_fab_poll(n->cq, 1, &wc) == 1)
+        ck_assert_int_eq(fab_arm(n->cq, false), 0);
+        if (fab_poll(n->cq, 1, &wc) == 1)
             return wc;
         ck_assert(is_readable(n->chan->fd, 5000));
     }
@@ -198,8 +198,8 @@ START_TEST(time_outs_wake_a_sleeper)
     struct bed_wr w;
     duo_open(&d);
     struct bed_card to = bed_card(&d.b, NULL);
-    struct kedge_fab_qp *qp = bed_qp(&d.a, KEDGE_FAB_QP_DCI, bed_hasty);
-    struct kedge_fab_ah *ah = bed_ah(&d.a, to.gid);
+    struct fab_qp *qp = bed_qp(&d.a, FAB_QP_DCI, bed_hasty);
+    struct fab_ah *ah = bed_ah(&d.a, to.gid);
     bed_fill(&w, &d.a, &to, ah, IBV_WR_RDMA_READ, 0, 0, 8);
     w.wr.dc_key++;
     bed_post(qp, &w.wr);
@@ -230,8 +230,8 @@ static void expect_wakes_a_sleeper(void (*break_it)(struct duo *d))
     struct ibv_wc wc;
     duo_open(&d);
     ck_assert_int_eq(bed_recv(&d.b, d.rc[1], 6, 0, 8), 0);
-    ck_assert_int_eq(kedge_fab_arm(d.b.cq, false), 0);
-    ck_assert_int_eq(kedge_fab_poll(d.b.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_arm(d.b.cq, false), 0);
+    ck_assert_int_eq(fab_poll(d.b.cq, 1, &wc), 0);
     break_it(&d);
     ck_assert(is_readable(d.b.chan->fd, 0));
     ck_assert_int_eq(bed_wait(d.b.cq).status, IBV_WC_WR_FLUSH_ERR);
@@ -256,8 +256,8 @@ static void fall_asleep_beside_another(const struct bed_node *n)
     struct soft_cq *cq = (struct soft_cq *)n->cq;
     struct ibv_wc wc;
     pthread_mutex_lock(&cq->qps_lock);
-    ck_assert_int_eq(kedge_fab_arm(n->cq, false), 0);
-    ck_assert_int_eq(kedge_fab_poll(n->cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_arm(n->cq, false), 0);
+    ck_assert_int_eq(fab_poll(n->cq, 1, &wc), 0);
     pthread_mutex_unlock(&cq->qps_lock);
 }
 

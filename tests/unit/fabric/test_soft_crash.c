@@ -38,7 +38,7 @@ static void child_start(struct child *c, const char *dir,
         close(down[1]);
         bed_open(&n, dir);
         for (uint64_t i = 0; i < 4; i++)
-            KEDGE_ASSERT(bed_recv(&n, NULL, i, 64 * i, 64) == 0);
+            BASE_ASSERT(bed_recv(&n, NULL, i, 64 * i, 64) == 0);
         memset(n.mem.addr, 0x5a, 4096);
         struct bed_card card = bed_card(&n, NULL);
         bed_write_full(up[1], &card, sizeof card);
@@ -87,8 +87,8 @@ START_TEST(a_stopped_process_is_read_also_the_first_time)
     child_start(&c, dir, idle);
     child_stop(&c);
     bed_open(&n, dir);
-    struct kedge_fab_qp *qp = bed_qp(&n, KEDGE_FAB_QP_DCI, bed_hasty);
-    struct kedge_fab_ah *ah = bed_ah(&n, c.card.gid);
+    struct fab_qp *qp = bed_qp(&n, FAB_QP_DCI, bed_hasty);
+    struct fab_ah *ah = bed_ah(&n, c.card.gid);
     bed_fill(&w, &n, &c.card, ah, IBV_WR_RDMA_READ, 0, 8, 8);
     ck_assert_int_eq(bed_post_wait(qp, &w.wr), IBV_WC_SUCCESS);
     ck_assert_uint_eq(*(uint64_t *)n.mem.addr, 0x5a5a5a5a5a5a5a5aull);
@@ -108,7 +108,7 @@ START_TEST(a_stopped_process_is_read_also_the_first_time)
 END_TEST
 
 /* Reads until the dead peer is noticed; says how many reads that took. */
-static int reads_until_error(struct bed_node *n, struct kedge_fab_qp *qp, struct bed_wr *w)
+static int reads_until_error(struct bed_node *n, struct fab_qp *qp, struct bed_wr *w)
 {
     for (int i = 0;; i++) {
         enum ibv_wc_status status = bed_post_wait(qp, &w->wr);
@@ -134,8 +134,8 @@ START_TEST(a_killed_process_answers_no_more)
     child_start(&known, dir, idle);
     child_start(&unknown, dir, idle);
     bed_open(&n, dir);
-    struct kedge_fab_qp *qp = bed_qp(&n, KEDGE_FAB_QP_DCI, bed_hasty);
-    struct kedge_fab_ah *ah = bed_ah(&n, known.card.gid), *ah2 = bed_ah(&n, unknown.card.gid);
+    struct fab_qp *qp = bed_qp(&n, FAB_QP_DCI, bed_hasty);
+    struct fab_ah *ah = bed_ah(&n, known.card.gid), *ah2 = bed_ah(&n, unknown.card.gid);
     bed_fill(&w, &n, &known.card, ah, IBV_WR_RDMA_READ, 0, 8, 8);
     ck_assert_int_eq(bed_post_wait(qp, &w.wr), IBV_WC_SUCCESS);
     child_kill(&known);
@@ -160,14 +160,14 @@ START_TEST(a_forked_child_does_not_keep_a_dead_context)
     uint8_t gid[16] = {0xfd, [15] = 9};
     int up[2], hold[2];
     char byte;
-    struct kedge_fab *fab;
-    struct kedge_fab_open_attr attr = {.device = dir};
+    struct fab *fab;
+    struct fab_open_attr attr = {.device = dir};
     memcpy(attr.gid, gid, 16);
     bed_dir_make(dir);
     ck_assert(pipe(up) == 0 && pipe(hold) == 0);
     pid_t pid = fork();
     if (pid == 0) {
-        KEDGE_ASSERT(kedge_fab_soft.open(&attr, &fab, NULL) == 0);
+        BASE_ASSERT(fab_soft.open(&attr, &fab, NULL) == 0);
         if (fork() == 0) { /* inherits the descriptor that holds the lock */
             close(hold[1]);
             (void)!read(hold[0], &byte, 1);
@@ -177,11 +177,11 @@ START_TEST(a_forked_child_does_not_keep_a_dead_context)
         pause();
     }
     bed_read_full(up[0], &byte, 1);
-    ck_assert_int_eq(kedge_fab_soft.open(&attr, &fab, NULL), -EADDRINUSE);
+    ck_assert_int_eq(fab_soft.open(&attr, &fab, NULL), -EADDRINUSE);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-    ck_assert_int_eq(kedge_fab_soft.open(&attr, &fab, NULL), 0);
-    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    ck_assert_int_eq(fab_soft.open(&attr, &fab, NULL), 0);
+    ck_assert_int_eq(fab_close(fab), 0);
     close(hold[1]);
     bed_dir_remove(dir);
 }
@@ -205,8 +205,8 @@ static void read_for_ever(struct bed_node *n, int from, int to)
     struct ibv_wc wc;
     (void)from;
     (void)to;
-    struct kedge_fab_ah *ah = bed_ah(n, fence->target.gid);
-    struct kedge_fab_qp *qp = bed_qp(n, KEDGE_FAB_QP_DCI, bed_hasty);
+    struct fab_ah *ah = bed_ah(n, fence->target.gid);
+    struct fab_qp *qp = bed_qp(n, FAB_QP_DCI, bed_hasty);
     for (;;) {
         struct bed_card target = fence->target;
         target.rkey = atomic_load(&fence->rkey);
@@ -226,7 +226,7 @@ static void read_for_ever(struct bed_node *n, int from, int to)
     }
 }
 
-static void set_flag(struct kedge_fab_ctl *ctl)
+static void set_flag(struct fab_ctl *ctl)
 {
     *(bool *)ctl->user = true;
 }
@@ -234,8 +234,8 @@ static void set_flag(struct kedge_fab_ctl *ctl)
 /* Runs control operations for so long; whether *flag came true. */
 static bool run_for(struct bed_node *n, uint64_t ms, const bool *flag)
 {
-    for (uint64_t start = kedge_clock_ns(); kedge_clock_ns() - start < ms * KEDGE_NS_PER_MS;) {
-        kedge_fab_run(n->fab);
+    for (uint64_t start = base_clock_ns(); base_clock_ns() - start < ms * BASE_NS_PER_MS;) {
+        fab_run(n->fab);
         if (*flag)
             return true;
         usleep(500);
@@ -244,17 +244,16 @@ static bool run_for(struct bed_node *n, uint64_t ms, const bool *flag)
 }
 
 /* Deregisters n's region with the child stopped inside it, ctl pending. */
-static void get_stuck(struct bed_node *n, const struct child *c, struct kedge_fab_ctl *ctl,
-                      bool *done)
+static void get_stuck(struct bed_node *n, const struct child *c, struct fab_ctl *ctl, bool *done)
 {
     for (int tries = 0; tries < 100; tries++) {
         atomic_store(&fence->rkey, n->mr->rkey);
         usleep(3000);
         child_stop(c);
         *done = false;
-        *ctl = (struct kedge_fab_ctl){
-            .kind = KEDGE_FAB_DEREG_MR, .done = set_flag, .user = done, .mr = {.x = n->mr}};
-        kedge_fab_submit(n->fab, ctl);
+        *ctl = (struct fab_ctl){
+            .kind = FAB_DEREG_MR, .done = set_flag, .user = done, .mr = {.x = n->mr}};
+        fab_submit(n->fab, ctl);
         atomic_store(&fence->rkey, 0);
         if (!run_for(n, 20, done))
             return;
@@ -287,14 +286,14 @@ START_TEST(deregistering_waits_for_who_is_stopped_inside_and_blocks_nobody)
     char dir[64];
     struct bed_node n;
     struct child c;
-    struct kedge_fab_ctl ctl;
+    struct fab_ctl ctl;
     bool done;
     fence_open(dir, &n, &c);
     get_stuck(&n, &c, &ctl, &done);
-    struct kedge_fab_mr *other = bed_reg(&n, &n.mem, 0, 64, BED_ALL_ACCESS);
+    struct fab_mr *other = bed_reg(&n, &n.mem, 0, 64, BED_ALL_ACCESS);
     ck_assert_int_eq(bed_dereg(&n, other), 0);
     ck_assert(!run_for(&n, 50, &done));
-    ck_assert_int_eq(kedge_fab_close(n.fab), -EBUSY);
+    ck_assert_int_eq(fab_close(n.fab), -EBUSY);
     ck_assert_int_eq(kill(c.pid, SIGCONT), 0);
     ck_assert(run_for(&n, 5000, &done));
     ck_assert_int_eq(ctl.status, 0);
@@ -308,7 +307,7 @@ START_TEST(who_died_inside_is_not_waited_for)
     char dir[64];
     struct bed_node n;
     struct child c;
-    struct kedge_fab_ctl ctl;
+    struct fab_ctl ctl;
     bool done;
     fence_open(dir, &n, &c);
     get_stuck(&n, &c, &ctl, &done);
@@ -355,16 +354,16 @@ static void live_busily(const char *dir)
         struct bed_wr w;
         bed_open(&n, dir);
         struct bed_card me = bed_card(&n, NULL);
-        struct kedge_fab_qp *qp = bed_qp(&n, KEDGE_FAB_QP_DCI, bed_patient);
-        struct kedge_fab_ah *ah = bed_ah(&n, me.gid);
+        struct fab_qp *qp = bed_qp(&n, FAB_QP_DCI, bed_patient);
+        struct fab_ah *ah = bed_ah(&n, me.gid);
         for (int i = 0; i < 20; i++) {
             bed_fill(&w, &n, &me, ah, IBV_WR_RDMA_READ, 0, 4096, 4096);
-            KEDGE_ASSERT(bed_post_wait(qp, &w.wr) == IBV_WC_SUCCESS);
-            KEDGE_ASSERT(bed_recv(&n, NULL, 1, 0, 64) == 0);
+            BASE_ASSERT(bed_post_wait(qp, &w.wr) == IBV_WC_SUCCESS);
+            BASE_ASSERT(bed_recv(&n, NULL, 1, 0, 64) == 0);
             bed_fill(&w, &n, &me, ah, IBV_WR_SEND, 64, 0, 64);
             bed_post(qp, &w.wr);
-            KEDGE_ASSERT(bed_wait(n.cq).status == IBV_WC_SUCCESS);
-            KEDGE_ASSERT(bed_wait(n.cq).status == IBV_WC_SUCCESS);
+            BASE_ASSERT(bed_wait(n.cq).status == IBV_WC_SUCCESS);
+            BASE_ASSERT(bed_wait(n.cq).status == IBV_WC_SUCCESS);
         }
         bed_qp_free(qp);
         bed_ah_free(ah);
@@ -419,14 +418,14 @@ static void send_for_ever(struct bed_node *n, int from, int to)
     (void)to;
     bed_read_full(from, &target, sizeof target);
     p.rnr_retry = 7;
-    struct kedge_fab_ah *ah = bed_ah(n, target.gid);
-    struct kedge_fab_qp *qp = bed_qp(n, KEDGE_FAB_QP_DCI, p);
+    struct fab_ah *ah = bed_ah(n, target.gid);
+    struct fab_qp *qp = bed_qp(n, FAB_QP_DCI, p);
     for (;;) {
         bed_fill(&w, n, &target, ah, IBV_WR_SEND, 0, 0, 512);
         bed_post(qp, &w.wr);
-        while (kedge_fab_poll(n->cq, 1, &wc) == 0)
+        while (fab_poll(n->cq, 1, &wc) == 0)
             ;
-        KEDGE_ASSERT(wc.status == IBV_WC_SUCCESS);
+        BASE_ASSERT(wc.status == IBV_WC_SUCCESS);
     }
 }
 
@@ -435,7 +434,7 @@ static int take_and_repost(struct bed_node *n, bool posted[POSTED], bool again)
 {
     struct ibv_wc wc;
     int taken = 0;
-    for (; kedge_fab_poll(n->cq, 1, &wc) == 1; taken++) {
+    for (; fab_poll(n->cq, 1, &wc) == 1; taken++) {
         ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
         ck_assert_uint_lt(wc.wr_id, POSTED);
         ck_assert(posted[wc.wr_id]); /* not twice */
@@ -464,8 +463,8 @@ START_TEST(no_receive_is_lost_or_given_twice_when_senders_die)
             child_start(&c[i], dir, send_for_ever);
             bed_write_full(c[i].to, &card, sizeof card);
         }
-        uint64_t start = kedge_clock_ns(), life = (uint64_t)(round * 7919 % 4000) * KEDGE_NS_PER_US;
-        while (kedge_clock_ns() - start < KEDGE_NS_PER_MS + life)
+        uint64_t start = base_clock_ns(), life = (uint64_t)(round * 7919 % 4000) * BASE_NS_PER_US;
+        while (base_clock_ns() - start < BASE_NS_PER_MS + life)
             (void)take_and_repost(&n, posted, true);
         for (int i = 0; i < 2; i++)
             child_kill(&c[i]);
@@ -473,7 +472,7 @@ START_TEST(no_receive_is_lost_or_given_twice_when_senders_die)
     (void)take_and_repost(&n, posted, false);
     child_start(&c[0], dir, send_for_ever); /* uses up what is left */
     bed_write_full(c[0].to, &card, sizeof card);
-    for (uint64_t start = kedge_clock_ns(); kedge_clock_ns() - start < 300 * KEDGE_NS_PER_MS;)
+    for (uint64_t start = base_clock_ns(); base_clock_ns() - start < 300 * BASE_NS_PER_MS;)
         (void)take_and_repost(&n, posted, false);
     for (int i = 0; i < POSTED; i++)
         ck_assert_msg(!posted[i], "receive %d was lost", i);
@@ -491,11 +490,11 @@ static void die_delivering(const char *dir, uint32_t dctn, int stores)
     snprintf(path, sizeof path, "%s/device", dir);
     int fd = open(path, O_RDWR);
     struct soft_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    KEDGE_ASSERT(s != MAP_FAILED);
+    BASE_ASSERT(s != MAP_FAILED);
     struct soft_rq_shared *rq = &s->rq[0];
     struct soft_cq_shared *cq = &s->cq[0];
-    KEDGE_ASSERT(atomic_load(&rq->owner) != 0 && atomic_load(&cq->owner) != 0);
-    KEDGE_ASSERT(pthread_mutex_trylock(&rq->lock) == 0 && pthread_mutex_trylock(&cq->lock) == 0);
+    BASE_ASSERT(atomic_load(&rq->owner) != 0 && atomic_load(&cq->owner) != 0);
+    BASE_ASSERT(pthread_mutex_trylock(&rq->lock) == 0 && pthread_mutex_trylock(&cq->lock) == 0);
     uint32_t head = atomic_load(&rq->head), tail = atomic_load(&cq->tail);
     if (stores >= 1) {
         rq->taking_head = head;
@@ -534,8 +533,8 @@ START_TEST(a_delivery_is_finished_wherever_its_sender_died)
     bed_dir_make(dir);
     bed_open(&n, dir);
     struct bed_card me = bed_card(&n, NULL);
-    struct kedge_fab_qp *qp = bed_qp(&n, KEDGE_FAB_QP_DCI, bed_patient);
-    struct kedge_fab_ah *ah = bed_ah(&n, me.gid);
+    struct fab_qp *qp = bed_qp(&n, FAB_QP_DCI, bed_patient);
+    struct fab_ah *ah = bed_ah(&n, me.gid);
     for (uint64_t i = 0; i < 8; i++)
         ck_assert_int_eq(bed_recv(&n, NULL, i, 64 * i, 64), 0);
     uint64_t next = 0;

@@ -8,8 +8,8 @@ struct pair {
     char dir[64];
     struct bed_node a, b;
     struct bed_card to;
-    struct kedge_fab_ah *ah;
-    struct kedge_fab_qp *dci, *rc[2];
+    struct fab_ah *ah;
+    struct fab_qp *dci, *rc[2];
 };
 
 static void pair_open(struct pair *p, struct bed_patience patience)
@@ -19,7 +19,7 @@ static void pair_open(struct pair *p, struct bed_patience patience)
     bed_open(&p->b, p->dir);
     p->to = bed_card(&p->b, NULL);
     p->ah = bed_ah(&p->a, p->to.gid);
-    p->dci = bed_qp(&p->a, KEDGE_FAB_QP_DCI, patience);
+    p->dci = bed_qp(&p->a, FAB_QP_DCI, patience);
     bed_rc_pair(&p->a, &p->b, patience, p->rc);
 }
 
@@ -40,7 +40,7 @@ static void fill(struct pair *p, struct bed_wr *w, enum ibv_wr_opcode opcode, ui
     bed_fill(w, &p->a, &p->to, p->ah, opcode, local, remote, length);
 }
 
-static struct kedge_fab_qp *initiator(struct pair *p, int i)
+static struct fab_qp *initiator(struct pair *p, int i)
 {
     return i == 0 ? p->dci : p->rc[0];
 }
@@ -90,7 +90,7 @@ START_TEST(reads_writes_and_atomics_move_what_they_should)
 END_TEST
 
 /* Posts one bad request and one good one behind it: the first fails so, the second is flushed. */
-static void fails_and_flushes(struct pair *p, struct kedge_fab_qp *qp, struct bed_wr *w,
+static void fails_and_flushes(struct pair *p, struct fab_qp *qp, struct bed_wr *w,
                               enum ibv_wc_status status)
 {
     struct bed_wr behind;
@@ -105,7 +105,7 @@ static void fails_and_flushes(struct pair *p, struct kedge_fab_qp *qp, struct be
     wc = bed_wait(p->a.cq);
     ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
     ck_assert_uint_eq(wc.wr_id, 2);
-    ck_assert_int_eq(kedge_fab_qp_state(qp), IBV_QPS_ERR);
+    ck_assert_int_eq(fab_qp_state(qp), IBV_QPS_ERR);
 }
 
 static void reset_dci(struct pair *p)
@@ -119,7 +119,7 @@ START_TEST(a_dc_target_refuses_and_lives_on)
     struct pair p;
     struct bed_wr w;
     pair_open(&p, bed_hasty);
-    struct kedge_fab_mr *readable = bed_reg(&p.b, &p.b.mem, 0, 4096, IBV_ACCESS_REMOTE_READ);
+    struct fab_mr *readable = bed_reg(&p.b, &p.b.mem, 0, 4096, IBV_ACCESS_REMOTE_READ);
     fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
     w.wr.key.rkey = readable->rkey;
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
@@ -158,16 +158,16 @@ START_TEST(a_region_of_another_domain_is_refused)
     struct pair p;
     struct bed_wr w;
     pair_open(&p, bed_hasty);
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD};
     bed_do(p.b.fab, &pd);
     struct bed_node other = p.b;
     other.pd = pd.pd.x;
-    struct kedge_fab_mr *mr = bed_reg(&other, &p.b.mem, 0, 4096, BED_ALL_ACCESS);
+    struct fab_mr *mr = bed_reg(&other, &p.b.mem, 0, 4096, BED_ALL_ACCESS);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
     w.wr.key.rkey = mr->rkey;
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
     ck_assert_int_eq(bed_dereg(&other, mr), 0);
-    bed_do(p.b.fab, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd = {.x = other.pd}});
+    bed_do(p.b.fab, &(struct fab_ctl){.kind = FAB_FREE_PD, .pd = {.x = other.pd}});
     pair_close(&p);
 }
 END_TEST
@@ -182,7 +182,7 @@ START_TEST(a_local_fault_is_a_protection_error)
     fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
     w.sge.lkey = p.b.mr->lkey; /* of another node */
     fails_and_flushes(&p, p.rc[0], &w, IBV_WC_LOC_PROT_ERR);
-    ck_assert_int_eq(kedge_fab_qp_state(p.rc[1]), IBV_QPS_RTS);
+    ck_assert_int_eq(fab_qp_state(p.rc[1]), IBV_QPS_RTS);
     pair_close(&p);
 }
 END_TEST
@@ -191,20 +191,20 @@ START_TEST(an_access_error_breaks_both_ends_of_rc)
 {
     struct pair p;
     struct bed_wr w;
-    struct kedge_fab_event event;
+    struct fab_event event;
     pair_open(&p, bed_hasty);
     ck_assert_int_eq(bed_recv(&p.b, p.rc[1], 77, 0, 64), 0);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, BED_MEM, 8);
     fails_and_flushes(&p, p.rc[0], &w, IBV_WC_REM_ACCESS_ERR);
-    ck_assert_int_eq(kedge_fab_qp_state(p.rc[1]), IBV_QPS_ERR);
+    ck_assert_int_eq(fab_qp_state(p.rc[1]), IBV_QPS_ERR);
     struct ibv_wc wc = bed_wait(p.b.cq);
     ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
     ck_assert_uint_eq(wc.wr_id, 77);
-    ck_assert_int_eq(kedge_fab_get_event(p.b.fab, &event), 1);
+    ck_assert_int_eq(fab_get_event(p.b.fab, &event), 1);
     ck_assert_int_eq(event.type, IBV_EVENT_QP_ACCESS_ERR);
     ck_assert_ptr_eq(event.qp, p.rc[1]);
-    ck_assert_int_eq(kedge_fab_get_event(p.b.fab, &event), 0);
-    ck_assert_int_eq(kedge_fab_get_event(p.a.fab, &event), 0);
+    ck_assert_int_eq(fab_get_event(p.b.fab, &event), 0);
+    ck_assert_int_eq(fab_get_event(p.a.fab, &event), 0);
     pair_close(&p);
 }
 END_TEST
@@ -214,11 +214,11 @@ START_TEST(a_wrong_dc_key_is_met_with_silence)
     struct pair p;
     struct bed_wr w;
     pair_open(&p, bed_hasty);
-    uint64_t start = kedge_clock_ns();
+    uint64_t start = base_clock_ns();
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
     w.wr.dc_key = BED_KEY + 1;
     fails_and_flushes(&p, p.dci, &w, IBV_WC_RETRY_EXC_ERR);
-    ck_assert_uint_ge(kedge_clock_ns() - start, (4096ull << bed_hasty.timeout) * 2);
+    ck_assert_uint_ge(base_clock_ns() - start, (4096ull << bed_hasty.timeout) * 2);
     reset_dci(&p);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
     w.wr.dest_qpn ^= 1u << 20;
@@ -234,19 +234,18 @@ START_TEST(what_waited_too_long_is_never_executed)
     struct ibv_wc wc;
     pair_open(&p, bed_hasty);
     uint64_t *theirs = p.b.mem.addr, *mine = p.a.mem.addr;
-    struct kedge_fab_qp *late = bed_qp_new(&p.b, KEDGE_FAB_QP_RC, p.b.cq);
-    struct kedge_fab_qp *qp = bed_qp_new(&p.a, KEDGE_FAB_QP_RC, p.a.cq);
+    struct fab_qp *late = bed_qp_new(&p.b, FAB_QP_RC, p.b.cq);
+    struct fab_qp *qp = bed_qp_new(&p.a, FAB_QP_RC, p.a.cq);
     struct bed_card to_late = bed_card(&p.b, late), to_qp = bed_card(&p.a, qp);
     bed_connect(qp, &to_late, bed_hasty);
     *mine = 1;
     *theirs = 0;
     fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
     bed_post(qp, &w.wr); /* the peer is in RESET */
-    usleep((unsigned)(kedge_fab_bound_ns(&p.a.fab->caps, bed_hasty.timeout, bed_hasty.retry_cnt) /
-                      1000) +
+    usleep((unsigned)(fab_bound_ns(&p.a.fab->caps, bed_hasty.timeout, bed_hasty.retry_cnt) / 1000) +
            1000);
     bed_connect(late, &to_qp, bed_hasty);
-    while (kedge_fab_poll(p.a.cq, 1, &wc) == 0)
+    while (fab_poll(p.a.cq, 1, &wc) == 0)
         ;
     ck_assert_int_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_eq(*theirs, 0);
@@ -263,8 +262,8 @@ START_TEST(a_peer_that_comes_in_time_is_reached)
     struct ibv_wc wc;
     pair_open(&p, bed_patient);
     uint64_t *theirs = p.b.mem.addr, *mine = p.a.mem.addr;
-    struct kedge_fab_qp *late = bed_qp_new(&p.b, KEDGE_FAB_QP_RC, p.b.cq);
-    struct kedge_fab_qp *qp = bed_qp_new(&p.a, KEDGE_FAB_QP_RC, p.a.cq);
+    struct fab_qp *late = bed_qp_new(&p.b, FAB_QP_RC, p.b.cq);
+    struct fab_qp *qp = bed_qp_new(&p.a, FAB_QP_RC, p.a.cq);
     struct bed_card to_late = bed_card(&p.b, late), to_qp = bed_card(&p.a, qp);
     bed_connect(qp, &to_late, bed_patient);
     for (unsigned i = 0; i < 2; i++) {
@@ -273,7 +272,7 @@ START_TEST(a_peer_that_comes_in_time_is_reached)
         w[i].wr.wr_id = i;
         bed_post(qp, &w[i].wr);
     }
-    ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
     bed_connect(late, &to_qp, bed_patient);
     for (unsigned i = 0; i < 2; i++) {
         wc = bed_wait(p.a.cq);
@@ -335,12 +334,12 @@ START_TEST(a_send_waits_for_a_receive_or_gives_up)
     fails_and_flushes(&p, p.dci, &w, IBV_WC_RNR_RETRY_EXC_ERR);
     struct bed_patience for_ever = bed_hasty;
     for_ever.rnr_retry = 7;
-    struct kedge_fab_qp *rc[2];
+    struct fab_qp *rc[2];
     bed_rc_pair(&p.a, &p.b, for_ever, rc);
     fill(&p, &w, IBV_WR_SEND, 0, 0, 8);
     bed_post(rc[0], &w.wr);
-    for (uint64_t start = kedge_clock_ns(); kedge_clock_ns() - start < 20 * KEDGE_NS_PER_MS;)
-        ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 0);
+    for (uint64_t start = base_clock_ns(); base_clock_ns() - start < 20 * BASE_NS_PER_MS;)
+        ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
     ck_assert_int_eq(bed_recv(&p.b, rc[1], 5, 0, 8), 0);
     ck_assert_int_eq(bed_wait(p.a.cq).status, IBV_WC_SUCCESS);
     ck_assert_int_eq(bed_wait(p.b.cq).status, IBV_WC_SUCCESS);
@@ -349,7 +348,7 @@ START_TEST(a_send_waits_for_a_receive_or_gives_up)
     bed_modify(p.dci, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
     bed_connect(p.dci, NULL, never);
     bed_post(p.dci, &w.wr);
-    ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 1); /* at once */
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 1); /* at once */
     ck_assert_int_eq(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
     bed_qp_free(rc[0]);
     bed_qp_free(rc[1]);
@@ -369,10 +368,10 @@ START_TEST(a_write_with_immediate_writes_when_there_is_a_receive)
     fill(&p, &w, IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 8);
     w.wr.imm_data = 11;
     bed_post(p.dci, &w.wr);
-    ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
     ck_assert_uint_eq(*theirs, 0);
-    struct kedge_fab_recv_wr recv = {.wr_id = 3}, *bad;
-    ck_assert_int_eq(kedge_fab_post_srq_recv(p.b.srq, &recv, &bad), 0);
+    struct fab_recv_wr recv = {.wr_id = 3}, *bad;
+    ck_assert_int_eq(fab_post_srq_recv(p.b.srq, &recv, &bad), 0);
     ck_assert_int_eq(bed_wait(p.a.cq).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(*theirs, 9);
     wc = bed_wait(p.b.cq);
@@ -393,7 +392,7 @@ START_TEST(a_receive_that_is_too_short_is_the_senders_error_too)
     fails_and_flushes(&p, p.rc[0], &w, IBV_WC_REM_INV_REQ_ERR);
     struct ibv_wc wc = bed_wait(p.b.cq);
     ck_assert_int_eq(wc.status, IBV_WC_LOC_LEN_ERR);
-    ck_assert_int_eq(kedge_fab_qp_state(p.rc[1]), IBV_QPS_ERR);
+    ck_assert_int_eq(fab_qp_state(p.rc[1]), IBV_QPS_ERR);
     pair_close(&p);
 }
 END_TEST
@@ -404,8 +403,8 @@ START_TEST(datagrams_bring_their_header_or_are_lost)
     struct bed_wr w;
     struct ibv_wc wc;
     pair_open(&p, bed_patient);
-    struct kedge_fab_qp *from = bed_qp(&p.a, KEDGE_FAB_QP_UD, bed_patient);
-    struct kedge_fab_qp *to = bed_qp(&p.b, KEDGE_FAB_QP_UD, bed_patient);
+    struct fab_qp *from = bed_qp(&p.a, FAB_QP_UD, bed_patient);
+    struct fab_qp *to = bed_qp(&p.b, FAB_QP_UD, bed_patient);
     uint8_t *theirs = p.b.mem.addr;
     memset(p.a.mem.addr, 'z', 64);
     fill(&p, &w, IBV_WR_SEND, 0, 0, 64);
@@ -425,7 +424,7 @@ START_TEST(datagrams_bring_their_header_or_are_lost)
     ck_assert_mem_eq(theirs + 8, p.a.fab->caps.gid, 16);
     ck_assert_mem_eq(theirs + 24, p.b.fab->caps.gid, 16);
     ck_assert_uint_eq(theirs[40], 'z');
-    ck_assert_int_eq(kedge_fab_poll(p.b.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_poll(p.b.cq, 1, &wc), 0);
     fill(&p, &w, IBV_WR_SEND, 0, 0, p.a.fab->caps.ud_payload + 1);
     w.wr.dest_qpn = to->qpn;
     ck_assert_int_eq(bed_post_wait(from, &w.wr), IBV_WC_LOC_LEN_ERR);
@@ -449,8 +448,8 @@ START_TEST(resetting_drops_what_is_queued_and_completed)
     reset_dci(&p);
     bed_modify(p.rc[0], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
     bed_modify(p.rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
-    ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 0);
-    ck_assert_int_eq(kedge_fab_poll(p.b.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_poll(p.b.cq, 1, &wc), 0);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
     for (int i = 0; i < 1000; i++)
         ck_assert_int_eq(bed_post_wait(p.dci, &w.wr), IBV_WC_SUCCESS);
@@ -464,20 +463,20 @@ START_TEST(resetting_drops_the_events_of_the_life_before)
     struct pair p;
     struct bed_wr w;
     struct ibv_wc wc;
-    struct kedge_fab_event e;
+    struct fab_event e;
     for (int polled = 0; polled < 2; polled++) {
         pair_open(&p, bed_patient);
         fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
         w.wr.key.rkey ^= 0xff00;
         ck_assert_int_eq(bed_post_wait(p.rc[0], &w.wr), IBV_WC_REM_ACCESS_ERR);
         if (polled) {
-            (void)kedge_fab_poll(p.b.cq, 1, &wc);
+            (void)fab_poll(p.b.cq, 1, &wc);
             bed_modify(p.rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
         } else {
             bed_modify(p.rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
-            (void)kedge_fab_poll(p.b.cq, 1, &wc);
+            (void)fab_poll(p.b.cq, 1, &wc);
         }
-        ck_assert_int_eq(kedge_fab_get_event(p.b.fab, &e), 0);
+        ck_assert_int_eq(fab_get_event(p.b.fab, &e), 0);
         pair_close(&p);
     }
 }
@@ -487,7 +486,7 @@ START_TEST(a_send_queue_has_the_room_it_was_given)
 {
     struct pair p;
     struct bed_wr w;
-    struct kedge_fab_wr *bad;
+    struct fab_wr *bad;
     pair_open(&p, bed_patient);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
     w.wr.send_flags = 0;
@@ -495,12 +494,12 @@ START_TEST(a_send_queue_has_the_room_it_was_given)
         bed_post(p.dci, &w.wr);
     w.wr.send_flags = IBV_SEND_SIGNALED;
     bed_post(p.dci, &w.wr);
-    ck_assert_int_eq(kedge_fab_post_send(p.dci, &w.wr, &bad), -ENOMEM);
+    ck_assert_int_eq(fab_post_send(p.dci, &w.wr, &bad), -ENOMEM);
     ck_assert_ptr_eq(bad, &w.wr);
     ck_assert_int_eq(bed_wait(p.a.cq).status, IBV_WC_SUCCESS); /* gives all slots back */
     for (uint32_t i = 0; i < p.dci->cap.send_wr; i++)
         bed_post(p.dci, &w.wr);
-    ck_assert_int_eq(kedge_fab_post_send(p.dci, &w.wr, &bad), -ENOMEM);
+    ck_assert_int_eq(fab_post_send(p.dci, &w.wr, &bad), -ENOMEM);
     pair_close(&p);
 }
 END_TEST
@@ -515,8 +514,8 @@ static uint64_t count_of(const uint8_t *at, uint64_t n, uint8_t what)
 }
 
 /* A READ of a's own memory onto itself, or a WRITE. */
-static void overlap(struct pair *p, struct kedge_fab_ah *ah, enum ibv_wr_opcode opcode,
-                    uint64_t local, uint64_t remote, uint32_t length)
+static void overlap(struct pair *p, struct fab_ah *ah, enum ibv_wr_opcode opcode, uint64_t local,
+                    uint64_t remote, uint32_t length)
 {
     struct bed_card self = bed_card(&p->a, NULL);
     struct bed_wr w;
@@ -543,7 +542,7 @@ START_TEST(overlapping_ranges_of_ones_own_memory_harm_nothing_else)
     static const uint32_t lengths[] = {8, 9, 64, 100, 5000}, shifts[] = {0, 1, 7, 8, 63, 4096};
     struct pair p;
     pair_open(&p, bed_patient);
-    struct kedge_fab_ah *ah = bed_ah(&p.a, p.a.fab->caps.gid);
+    struct fab_ah *ah = bed_ah(&p.a, p.a.fab->caps.gid);
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
         for (size_t s = 0; s < sizeof shifts / sizeof *shifts; s++) {
             overlap(&p, ah, IBV_WR_RDMA_READ, 64, 64 + shifts[s], lengths[l]);

@@ -5,13 +5,13 @@
 #include "../check_main.h"
 #include "bed.h"
 
-static int try_open(const char *dir, const uint8_t gid[16], struct kedge_fab **out, char text[512])
+static int try_open(const char *dir, const uint8_t gid[16], struct fab **out, char text[512])
 {
-    struct kedge_fab_open_attr attr = {.device = dir};
-    struct kedge_errbuf err = {.text = ""};
+    struct fab_open_attr attr = {.device = dir};
+    struct base_errbuf err = {.text = ""};
     if (gid != NULL)
         memcpy(attr.gid, gid, 16);
-    int status = kedge_fab_soft.open(&attr, out, &err);
+    int status = fab_soft.open(&attr, out, &err);
     memcpy(text, err.text, sizeof err.text);
     return status;
 }
@@ -19,15 +19,15 @@ static int try_open(const char *dir, const uint8_t gid[16], struct kedge_fab **o
 START_TEST(a_gid_is_taken_once_at_a_time)
 {
     char dir[64], text[512];
-    struct kedge_fab *a, *b;
+    struct fab *a, *b;
     const uint8_t gid[16] = {0xfd, 1, [15] = 7};
     bed_dir_make(dir);
     ck_assert_int_eq(try_open(dir, gid, &a, text), 0);
     ck_assert_int_eq(try_open(dir, gid, &b, text), -EADDRINUSE);
     ck_assert_ptr_nonnull(strstr(text, "has this GID already"));
-    ck_assert_int_eq(kedge_fab_close(a), 0);
+    ck_assert_int_eq(fab_close(a), 0);
     ck_assert_int_eq(try_open(dir, gid, &a, text), 0);
-    ck_assert_int_eq(kedge_fab_close(a), 0);
+    ck_assert_int_eq(fab_close(a), 0);
     bed_dir_remove(dir);
 }
 END_TEST
@@ -35,14 +35,14 @@ END_TEST
 START_TEST(a_zero_gid_is_chosen_at_random)
 {
     char dir[64], text[512];
-    struct kedge_fab *a, *b;
+    struct fab *a, *b;
     bed_dir_make(dir);
     ck_assert_int_eq(try_open(dir, NULL, &a, text), 0);
     ck_assert_int_eq(try_open(dir, NULL, &b, text), 0);
     ck_assert_uint_eq(a->caps.gid[0], 0xfd);
     ck_assert_mem_ne(a->caps.gid, b->caps.gid, 16);
-    ck_assert_int_eq(kedge_fab_close(a), 0);
-    ck_assert_int_eq(kedge_fab_close(b), 0);
+    ck_assert_int_eq(fab_close(a), 0);
+    ck_assert_int_eq(fab_close(b), 0);
     bed_dir_remove(dir);
 }
 END_TEST
@@ -50,7 +50,7 @@ END_TEST
 START_TEST(a_directory_that_others_may_enter_is_refused)
 {
     char dir[64], text[512];
-    struct kedge_fab *fab;
+    struct fab *fab;
     bed_dir_make(dir);
     ck_assert_int_eq(chmod(dir, 0750), 0);
     ck_assert_int_eq(try_open(dir, NULL, &fab, text), -EACCES);
@@ -62,7 +62,7 @@ END_TEST
 START_TEST(a_directory_whose_parent_is_missing_is_named)
 {
     char text[512];
-    struct kedge_fab *fab;
+    struct fab *fab;
     ck_assert_int_eq(try_open("/dev/shm/kedge-none/device", NULL, &fab, text), -ENOENT);
     ck_assert_ptr_nonnull(strstr(text, "cannot make /dev/shm/kedge-none/device"));
 }
@@ -71,7 +71,7 @@ END_TEST
 START_TEST(a_file_of_another_version_is_left_alone)
 {
     char dir[64], path[80], text[512];
-    struct kedge_fab *fab;
+    struct fab *fab;
     bed_dir_make(dir);
     snprintf(path, sizeof path, "%s/device", dir);
     int fd = open(path, O_CREAT | O_RDWR, 0600);
@@ -89,7 +89,7 @@ START_TEST(closing_refuses_while_objects_are_left)
     struct bed_node n;
     bed_dir_make(dir);
     bed_open(&n, dir);
-    ck_assert_int_eq(kedge_fab_close(n.fab), -EBUSY);
+    ck_assert_int_eq(fab_close(n.fab), -EBUSY);
     bed_close(&n);
     ck_assert_int_eq(bed_dir_count(dir, "chan."), 0);
     bed_dir_remove(dir);
@@ -102,18 +102,18 @@ START_TEST(what_is_in_use_is_busy)
     struct bed_node n;
     bed_dir_make(dir);
     bed_open(&n, dir);
-    struct kedge_fab_ctl ops[] = {{.kind = KEDGE_FAB_DESTROY_SRQ, .srq = {.x = n.srq}},
-                                  {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = n.cq}},
-                                  {.kind = KEDGE_FAB_DESTROY_CHAN, .chan = {.x = n.chan}},
-                                  {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = n.pd}}};
+    struct fab_ctl ops[] = {{.kind = FAB_DESTROY_SRQ, .srq = {.x = n.srq}},
+                            {.kind = FAB_DESTROY_CQ, .cq = {.x = n.cq}},
+                            {.kind = FAB_DESTROY_CHAN, .chan = {.x = n.chan}},
+                            {.kind = FAB_FREE_PD, .pd = {.x = n.pd}}};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        ck_assert_int_eq(kedge_fab_call(n.fab, &ops[i]), -EBUSY);
+        ck_assert_int_eq(fab_call(n.fab, &ops[i]), -EBUSY);
     bed_close(&n);
     bed_dir_remove(dir);
 }
 END_TEST
 
-static void count_cancelled(struct kedge_fab_ctl *ctl)
+static void count_cancelled(struct fab_ctl *ctl)
 {
     if (ctl->status == -ECANCELED)
         ++*(int *)ctl->user;
@@ -122,14 +122,13 @@ static void count_cancelled(struct kedge_fab_ctl *ctl)
 START_TEST(closing_cancels_what_was_only_submitted)
 {
     char dir[64], text[512];
-    struct kedge_fab *fab;
+    struct fab *fab;
     int cancelled = 0;
     bed_dir_make(dir);
     ck_assert_int_eq(try_open(dir, NULL, &fab, text), 0);
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_ALLOC_PD, .done = count_cancelled, .user = &cancelled};
-    kedge_fab_submit(fab, &ctl);
-    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    struct fab_ctl ctl = {.kind = FAB_ALLOC_PD, .done = count_cancelled, .user = &cancelled};
+    fab_submit(fab, &ctl);
+    ck_assert_int_eq(fab_close(fab), 0);
     ck_assert_int_eq(cancelled, 1);
     bed_dir_remove(dir);
 }

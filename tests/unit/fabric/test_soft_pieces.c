@@ -20,8 +20,8 @@ struct pair {
     char dir[64];
     struct bed_node a, b;
     struct bed_card to;
-    struct kedge_fab_ah *ah;
-    struct kedge_fab_qp *dci[2];
+    struct fab_ah *ah;
+    struct fab_qp *dci[2];
 };
 
 static struct pair p;
@@ -30,8 +30,8 @@ static void open_large(struct bed_node *n)
 {
     bed_open(n, p.dir);
     ck_assert_int_eq(bed_dereg(n, n->mr), 0);
-    kedge_fab_mem_free(&n->mem);
-    ck_assert_int_eq(kedge_fab_mem_alloc(MEM, "large", &n->mem), 0);
+    fab_mem_free(&n->mem);
+    ck_assert_int_eq(fab_mem_alloc(MEM, "large", &n->mem), 0);
     n->mr = bed_reg(n, &n->mem, 0, MEM, BED_ALL_ACCESS);
 }
 
@@ -43,7 +43,7 @@ static void pair_open(void)
     p.to = bed_card(&p.b, NULL);
     p.ah = bed_ah(&p.a, p.to.gid);
     for (int i = 0; i < 2; i++)
-        p.dci[i] = bed_qp(&p.a, KEDGE_FAB_QP_DCI, bed_patient);
+        p.dci[i] = bed_qp(&p.a, FAB_QP_DCI, bed_patient);
 }
 
 static void pair_close(void)
@@ -105,7 +105,7 @@ static int polls_until(uint64_t id, enum ibv_wc_status status)
 {
     struct ibv_wc wc;
     for (int polls = 1; polls < GIVE_UP; polls++)
-        if (kedge_fab_poll(p.a.cq, 1, &wc) == 1 && wc.wr_id == id) {
+        if (fab_poll(p.a.cq, 1, &wc) == 1 && wc.wr_id == id) {
             ck_assert_int_eq(wc.status, status);
             return polls;
         }
@@ -119,7 +119,7 @@ static void begin(struct bed_wr *w)
     struct ibv_wc wc;
     bed_post(p.dci[0], &w->wr);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 0);
+        ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
 }
 
 START_TEST(long_requests_arrive_whole_also_over_many_sges)
@@ -164,7 +164,7 @@ START_TEST(a_short_request_is_done_while_a_long_one_of_another_queue_pair_is_mov
     for (uint64_t i = 0; i < 3; i++) {
         fill(&small, 100 + i, IBV_WR_RDMA_READ, HALF, 0, 8);
         bed_post(p.dci[1], &small.wr);
-        ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 1);
+        ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 1);
         ck_assert_uint_eq(wc.wr_id, 100 + i);
         const uint64_t now = samples_in(mine(0), LONG);
         ck_assert_uint_le(now - moved, BESIDE);
@@ -188,10 +188,10 @@ START_TEST(a_long_request_goes_on_beside_short_ones_without_end)
     bed_post(p.dci[0], &big.wr);
     do {
         bed_post(p.dci[1], &small.wr);
-        ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 1);
+        ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 1);
         ck_assert_int_lt(polls++, 10000);
     } while (wc.wr_id == 2);
-    while (kedge_fab_poll(p.a.cq, 1, &wc) == 1)
+    while (fab_poll(p.a.cq, 1, &wc) == 1)
         ;
     pair_close();
 }
@@ -208,7 +208,7 @@ START_TEST(long_requests_of_two_queue_pairs_take_turns)
         bed_post(p.dci[i], &w[i].wr);
     }
     for (int i = 0; i < 6; i++)
-        ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 0);
+        ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
     const uint64_t one = samples_in(mine(0), LONG), other = samples_in(mine(HALF), LONG);
     ck_assert_uint_gt(one, 0);
     ck_assert_uint_gt(other, 0);
@@ -223,12 +223,12 @@ END_TEST
 START_TEST(polls_look_at_those_that_wait_and_at_no_others)
 {
     enum { MANY = 32, POLLS = 50 };
-    struct kedge_fab_qp *many[2 * MANY];
+    struct fab_qp *many[2 * MANY];
     struct bed_wr w[2];
     struct ibv_wc wc;
     pair_open();
     for (int i = 0; i < 2 * MANY; i++)
-        many[i] = bed_qp(&p.a, KEDGE_FAB_QP_DCI, bed_patient);
+        many[i] = bed_qp(&p.a, FAB_QP_DCI, bed_patient);
     for (uint64_t i = 0; i < 2; i++) {
         fill(&w[i], 1 + i, IBV_WR_RDMA_READ, i * HALF, 0, LONG);
         bed_post(i == 0 ? p.dci[0] : many[MANY], &w[i].wr);
@@ -237,7 +237,7 @@ START_TEST(polls_look_at_those_that_wait_and_at_no_others)
         struct bed_wr small;
         fill(&small, 3, IBV_WR_RDMA_READ, 2 * HALF - 8, 0, 8);
         bed_post(p.dci[1], &small.wr);
-        ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 1);
+        ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 1);
     }
     const struct soft_cq *cq = (const struct soft_cq *)p.a.cq;
     ck_assert_uint_ge(cq->looked, POLLS / 2);
@@ -256,16 +256,16 @@ START_TEST(who_sleeps_while_a_long_request_is_moved_is_woken_at_once)
     struct ibv_wc wc;
     pair_open();
     fill(&w, 1, IBV_WR_RDMA_READ, 0, 0, LONG);
-    ck_assert(!kedge_fab_is_busy(p.a.cq));
+    ck_assert(!fab_is_busy(p.a.cq));
     bed_post(p.dci[0], &w.wr);
     do {
-        ck_assert(kedge_fab_is_busy(p.a.cq));
-        ck_assert_int_eq(kedge_fab_arm(p.a.cq, false), 0);
+        ck_assert(fab_is_busy(p.a.cq));
+        ck_assert_int_eq(fab_arm(p.a.cq, false), 0);
         struct pollfd channel = {.fd = p.a.chan->fd, .events = POLLIN};
         ck_assert_int_eq(poll(&channel, 1, 60000), 1);
-        kedge_fab_chan_drain(p.a.chan);
-    } while (kedge_fab_poll(p.a.cq, 1, &wc) == 0);
-    ck_assert(!kedge_fab_is_busy(p.a.cq));
+        fab_chan_drain(p.a.chan);
+    } while (fab_poll(p.a.cq, 1, &wc) == 0);
+    ck_assert(!fab_is_busy(p.a.cq));
     pair_close();
 }
 END_TEST
@@ -277,14 +277,14 @@ START_TEST(who_waits_for_a_turn_is_not_given_up)
     enum { MANY = 6 };
     struct bed_wr w[MANY];
     pair_open();
-    struct kedge_fab_qp *hasty = bed_qp(&p.a, KEDGE_FAB_QP_DCI, bed_hasty); /* 2 ms */
+    struct fab_qp *hasty = bed_qp(&p.a, FAB_QP_DCI, bed_hasty); /* 2 ms */
     for (uint64_t i = 0; i < MANY; i++) {
         fill(&w[i], 1 + i, IBV_WR_RDMA_READ, 0, 0, i % 3 == 2 ? 8 : LONG);
         bed_post(hasty, &w[i].wr);
     }
     for (uint64_t i = 0; i < MANY; i++) {
-        const uint64_t until = kedge_clock_ns() + 20 * KEDGE_NS_PER_MS;
-        while (kedge_clock_ns() < until)
+        const uint64_t until = base_clock_ns() + 20 * BASE_NS_PER_MS;
+        while (base_clock_ns() < until)
             ;
         (void)polls_until(1 + i, IBV_WC_SUCCESS);
     }
@@ -300,7 +300,7 @@ START_TEST(who_stands_behind_long_ones_is_not_given_up_either)
     static const struct bed_patience none = {.timeout = 1, .min_rnr_timer = 1};
     struct bed_wr w;
     pair_open();
-    struct kedge_fab_qp *hasty = bed_qp(&p.a, KEDGE_FAB_QP_DCI, none);
+    struct fab_qp *hasty = bed_qp(&p.a, FAB_QP_DCI, none);
     for (int round = 0; round < ROUNDS; round++) {
         for (uint64_t i = 0; i < MANY; i++) {
             fill(&w, i, IBV_WR_RDMA_READ, i * 16000, i * 16000, 16000);
@@ -322,11 +322,11 @@ START_TEST(a_region_that_is_deregistered_in_the_middle_ends_the_request_there)
 {
     struct bed_wr w;
     pair_open();
-    struct kedge_fab_mr *mr = bed_reg(&p.b, &p.b.mem, HALF, LONG, BED_ALL_ACCESS);
+    struct fab_mr *mr = bed_reg(&p.b, &p.b.mem, HALF, LONG, BED_ALL_ACCESS);
     memset(mine(0), 'n', LONG);
     fill(&w, 1, IBV_WR_RDMA_WRITE, 0, 0, LONG);
-    w.wr.key = (struct kedge_fab_key){.rkey = mr->rkey,
-                                      .not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S};
+    w.wr.key =
+        (struct fab_key){.rkey = mr->rkey, .not_after_ns = base_clock_ns() + 3600 * BASE_NS_PER_S};
     w.wr.remote_addr = mr->addr;
     begin(&w);
     ck_assert_uint_eq(*theirs(HALF), 'n');
@@ -338,23 +338,21 @@ START_TEST(a_region_that_is_deregistered_in_the_middle_ends_the_request_there)
 }
 END_TEST
 
-static void note_done(struct kedge_fab_ctl *ctl)
+static void note_done(struct fab_ctl *ctl)
 {
     *(bool *)ctl->user = true;
 }
 
-static struct kedge_fab_ctl fence_ctl;
+static struct fab_ctl fence_ctl;
 static bool fence_done;
 
 static void begin_fence(struct bed_node *n, uint32_t rkey)
 {
     fence_done = false;
-    fence_ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_FENCE_MR,
-                                       .fence = {.rkey = rkey},
-                                       .done = note_done,
-                                       .user = &fence_done};
-    kedge_fab_submit(n->fab, &fence_ctl);
-    (void)kedge_fab_run(n->fab);
+    fence_ctl = (struct fab_ctl){
+        .kind = FAB_FENCE_MR, .fence = {.rkey = rkey}, .done = note_done, .user = &fence_done};
+    fab_submit(n->fab, &fence_ctl);
+    (void)fab_run(n->fab);
 }
 
 /* Its time ends in the middle, and nobody polls meanwhile: the fence waits as long, and then it
@@ -365,12 +363,12 @@ static void is_fenced_until_late(enum ibv_wr_opcode opcode, enum ibv_wc_status s
     pair_open();
     memset(mine(0), 'n', LONG);
     fill(&w, 1, opcode, 0, 0, LONG);
-    w.wr.key.not_after_ns = kedge_clock_ns() + 100 * KEDGE_NS_PER_MS;
+    w.wr.key.not_after_ns = base_clock_ns() + 100 * BASE_NS_PER_MS;
     begin(&w);
     begin_fence(&p.b, p.b.mr->rkey);
     while (!fence_done)
-        (void)kedge_fab_run(p.b.fab);
-    ck_assert_uint_gt(kedge_clock_ns(), w.wr.key.not_after_ns);
+        (void)fab_run(p.b.fab);
+    ck_assert_uint_gt(base_clock_ns(), w.wr.key.not_after_ns);
     memset(theirs(0), 'o', LONG);
     (void)polls_until(1, status);
     if (opcode == IBV_WR_RDMA_WRITE)
@@ -403,7 +401,7 @@ static void is_seen_out(struct bed_node *fencing, uint64_t not_after_ns)
     (void)polls_until(1, IBV_WC_SUCCESS);
     ck_assert_uint_eq(count_of(theirs(0), LONG, 'n'), LONG);
     begin(&w); /* a later one is none of its business */
-    (void)kedge_fab_run(fencing->fab);
+    (void)fab_run(fencing->fab);
     ck_assert(fence_done);
     (void)polls_until(1, IBV_WC_SUCCESS);
 }
@@ -412,7 +410,7 @@ START_TEST(a_fence_sees_out_a_request_that_has_time_or_needs_none)
 {
     pair_open();
     is_seen_out(&p.b, 0);
-    is_seen_out(&p.b, kedge_clock_ns() + 3600 * KEDGE_NS_PER_S);
+    is_seen_out(&p.b, base_clock_ns() + 3600 * BASE_NS_PER_S);
     pair_close();
 }
 END_TEST
@@ -421,12 +419,12 @@ START_TEST(a_fence_of_the_initiators_own_memory_sees_it_out_too)
 {
     pair_open();
     is_seen_out(&p.a, 0);
-    is_seen_out(&p.a, kedge_clock_ns() + 3600 * KEDGE_NS_PER_S);
+    is_seen_out(&p.a, base_clock_ns() + 3600 * BASE_NS_PER_S);
     pair_close();
 }
 END_TEST
 
-static void to_state(struct kedge_fab_qp *qp, enum ibv_qp_state state)
+static void to_state(struct fab_qp *qp, enum ibv_qp_state state)
 {
     bed_modify(qp, (struct ibv_qp_attr){.qp_state = state}, 0);
 }
@@ -447,10 +445,10 @@ START_TEST(a_queue_pair_that_is_reset_or_destroyed_in_the_middle_is_out_of_the_r
         } else {
             bed_qp_free(p.dci[0]);
         }
-        (void)kedge_fab_run(p.b.fab);
+        (void)fab_run(p.b.fab);
         ck_assert(fence_done);
     }
-    p.dci[0] = bed_qp(&p.a, KEDGE_FAB_QP_DCI, bed_patient);
+    p.dci[0] = bed_qp(&p.a, FAB_QP_DCI, bed_patient);
     begin(&w);
     (void)polls_until(1, IBV_WC_SUCCESS);
     pair_close();
@@ -496,7 +494,7 @@ static void overlaps(enum ibv_wr_opcode opcode, uint64_t local, uint64_t remote,
     }
     for (uint64_t i = 0; i < length; i++)
         seen[*mine(local + i)] = seen[*mine(remote + i)] = 1;
-    struct kedge_fab_ah *ah = bed_ah(&p.a, self.gid);
+    struct fab_ah *ah = bed_ah(&p.a, self.gid);
     bed_fill(&w, &p.a, &self, ah, opcode, local, remote, length);
     bed_post(p.dci[0], &w.wr);
     (void)polls_until(1, IBV_WC_SUCCESS);

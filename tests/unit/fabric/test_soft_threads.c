@@ -20,8 +20,8 @@ struct lane {
     pthread_t thread;
     struct bed_node node;
     struct bed_card target;
-    struct kedge_fab_qp *qp;
-    struct kedge_fab_ah *ah;
+    struct fab_qp *qp;
+    struct fab_ah *ah;
     _Atomic uint64_t *region; /* rkey << 32 | offset in the target's memory; shared by all */
     _Atomic bool *stop;
     uint64_t done, refused;
@@ -31,7 +31,7 @@ static void lane_open(struct lane *l, const char *dir, const struct bed_node *ta
 {
     bed_open(&l->node, dir);
     l->target = bed_card(target, NULL);
-    l->qp = bed_qp(&l->node, KEDGE_FAB_QP_DCI, bed_patient);
+    l->qp = bed_qp(&l->node, FAB_QP_DCI, bed_patient);
     l->ah = bed_ah(&l->node, l->target.gid);
 }
 
@@ -56,7 +56,7 @@ static void *write_while_it_lasts(void *arg)
         l->done++;
         if (status == IBV_WC_SUCCESS)
             continue;
-        KEDGE_ASSERT(status == IBV_WC_REM_ACCESS_ERR);
+        BASE_ASSERT(status == IBV_WC_REM_ACCESS_ERR);
         l->refused++;
         bed_modify(l->qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
         bed_connect(l->qp, NULL, bed_patient);
@@ -82,14 +82,14 @@ START_TEST(memory_that_was_deregistered_is_touched_no_more)
                          0);
     }
     for (int round = 0; round < ROUNDS; round++) {
-        struct kedge_fab_mem mem;
-        ck_assert_int_eq(kedge_fab_mem_alloc(REGION, "region", &mem), 0);
-        struct kedge_fab_mr *mr = bed_reg(&owner, &mem, 0, REGION, BED_ALL_ACCESS);
+        struct fab_mem mem;
+        ck_assert_int_eq(fab_mem_alloc(REGION, "region", &mem), 0);
+        struct fab_mr *mr = bed_reg(&owner, &mem, 0, REGION, BED_ALL_ACCESS);
         atomic_store(&region[1], mr->addr);
         atomic_store(&region[0], (uint64_t)mr->rkey << 32);
         usleep(200);
         ck_assert_int_eq(bed_dereg(&owner, mr), 0);
-        kedge_fab_mem_free(&mem);
+        fab_mem_free(&mem);
     }
     atomic_store(&stop, true);
     uint64_t done = 0, refused = 0;
@@ -112,23 +112,23 @@ START_TEST(local_memory_that_was_deregistered_is_touched_no_more)
     char dir[64];
     static struct lane lane;
     struct bed_node owner;
-    struct kedge_fab_wr *bad;
+    struct fab_wr *bad;
     struct ibv_wc wc;
     bed_dir_make(dir);
     bed_open(&owner, dir);
     lane_open(&lane, dir, &owner);
     for (int round = 0; round < 50; round++) {
-        struct kedge_fab_mem mem;
+        struct fab_mem mem;
         struct bed_wr w;
-        ck_assert_int_eq(kedge_fab_mem_alloc(REGION, "region", &mem), 0);
-        struct kedge_fab_mr *mr = bed_reg(&lane.node, &mem, 0, REGION, BED_ALL_ACCESS);
+        ck_assert_int_eq(fab_mem_alloc(REGION, "region", &mem), 0);
+        struct fab_mr *mr = bed_reg(&lane.node, &mem, 0, REGION, BED_ALL_ACCESS);
         bed_fill(&w, &lane.node, &lane.target, lane.ah, IBV_WR_RDMA_READ, 0, 0, WHOLE);
         w.sge = (struct ibv_sge){.addr = mr->addr, .length = WHOLE, .lkey = mr->lkey};
         w.wr.dc_key ^= round & 1; /* every other one has to wait */
-        ck_assert_int_eq(kedge_fab_post_send(lane.qp, &w.wr, &bad), 0);
+        ck_assert_int_eq(fab_post_send(lane.qp, &w.wr, &bad), 0);
         ck_assert_int_eq(bed_dereg(&lane.node, mr), 0);
-        kedge_fab_mem_free(&mem);
-        int n = kedge_fab_poll(lane.node.cq, 1, &wc);
+        fab_mem_free(&mem);
+        int n = fab_poll(lane.node.cq, 1, &wc);
         ck_assert_int_eq(n, 1);
         ck_assert_int_eq(wc.status, round & 1 ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
         if (round & 1) {
@@ -149,7 +149,7 @@ static void *add_ones(void *arg)
     for (int i = 0; i < ADDS; i++) {
         bed_fill(&w, &l->node, &l->target, l->ah, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8);
         w.wr.compare_add = 1;
-        KEDGE_ASSERT(bed_post_wait(l->qp, &w.wr) == IBV_WC_SUCCESS);
+        BASE_ASSERT(bed_post_wait(l->qp, &w.wr) == IBV_WC_SUCCESS);
     }
     return NULL;
 }
@@ -182,7 +182,7 @@ static void *send_numbers(void *arg)
     for (uint32_t i = 0; i < SENDS; i++) {
         bed_fill(&w, &l->node, &l->target, l->ah, IBV_WR_SEND_WITH_IMM, 0, 0, 64);
         w.wr.imm_data = i;
-        KEDGE_ASSERT(bed_post_wait(l->qp, &w.wr) == IBV_WC_SUCCESS);
+        BASE_ASSERT(bed_post_wait(l->qp, &w.wr) == IBV_WC_SUCCESS);
     }
     return NULL;
 }

@@ -36,9 +36,9 @@ static int query_device(struct ibv_context *context, const struct ibv_query_devi
     return device.description;
 }
 
-static struct kedge_fab_ctl ask(int status)
+static struct fab_ctl ask(int status)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_QUERY_CLOCK};
+    struct fab_ctl c = {.kind = FAB_QUERY_CLOCK};
     ck_assert_int_eq(verbs_clock_query(&device.fab, &c), status);
     return c;
 }
@@ -68,7 +68,7 @@ static uint8_t bits_with(uint64_t mask)
 START_TEST(the_counter_is_told_with_its_rate_and_its_width)
 {
     open_device();
-    struct kedge_fab_ctl c = ask(0);
+    struct fab_ctl c = ask(0);
     ck_assert_uint_eq(c.clock.ticks, 1ull << 40);
     ck_assert_uint_eq(c.clock.hz, 156250000);
     ck_assert(c.clock.before_ns != 0 && c.clock.before_ns <= c.clock.after_ns);

@@ -26,7 +26,7 @@ START_TEST(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)
                  "dci RTS timeout=14 retry=7 rnr=7 reads=16\n"
                  "create dct key=1\n" DCT_UP("6") "destroy dct\n"
                                                   "destroy dci\n");
-    ck_assert_uint_eq(b.f->base.caps.transports, KEDGE_FAB_RC | KEDGE_FAB_UD | KEDGE_FAB_DC);
+    ck_assert_uint_eq(b.f->base.caps.transports, FAB_RC | FAB_UD | FAB_DC);
     ck_assert_uint_eq(b.f->base.caps.max_inline, 256); /* what RC and DC both can */
     ck_assert_uint_eq(b.f->base.caps.max_rd_atomic, 16);
     ck_assert(!b.f->base.caps.dci_streams);
@@ -74,7 +74,7 @@ START_TEST(streams_that_are_offered_but_refused_are_done_without)
     fake.refused_errno = EOPNOTSUPP;
     verbs_dc_probe(b.f);
     ck_assert_ptr_nonnull(strstr(fake.trace, "inline=0 streams=0/0\ndci INIT"));
-    ck_assert(b.f->base.caps.transports & KEDGE_FAB_DC);
+    ck_assert(b.f->base.caps.transports & FAB_DC);
     ck_assert(!b.f->base.caps.dci_streams);
     dc_bed_close(&b);
 }
@@ -104,7 +104,7 @@ START_TEST(a_target_allows_the_atomics_that_there_are)
         verbs_dc_probe(b.f);
         ck_assert_ptr_nonnull(strstr(fake.trace, i == 0 ? "dct INIT port=2 pkey=0 access=6\n"
                                                         : "dct INIT port=2 pkey=0 access=e\n"));
-        ck_assert_int_eq((b.f->base.caps.transports & KEDGE_FAB_DC) != 0, i != 2);
+        ck_assert_int_eq((b.f->base.caps.transports & FAB_DC) != 0, i != 2);
         ck_assert_int_eq(strstr(b.f->base.caps.dc_why, "DCT") != NULL, i == 2);
         ck_assert_int_eq(fake.wrong, 0);
         dc_bed_close(&b);
@@ -116,21 +116,20 @@ START_TEST(the_service_is_in_every_address_and_queue_pair_and_in_the_target)
 {
     struct dc_bed b;
     struct fake_qp rc = {.ex.qp_base.state = IBV_QPS_INIT};
-    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = KEDGE_FAB_QP_RC, .qpn = 0x1234},
+    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = FAB_QP_RC, .qpn = 0x1234},
                          .qp = &rc.ex.qp_base};
     const uint8_t gid[16] = {0xfd, [15] = 1};
     dc_bed_open(&b);
-    b.f->base.caps.service = (struct kedge_fab_service){
+    b.f->base.caps.service = (struct fab_service){
         .service_level = 3, .traffic_class = 104, .flow_label = 77, .pkey_index = 2};
     verbs_dc_probe(b.f);
-    ck_assert(b.f->base.caps.transports & KEDGE_FAB_DC);
+    ck_assert(b.f->base.caps.transports & FAB_DC);
     ck_assert_ptr_nonnull(strstr(fake.trace, "dci INIT port=2 pkey=2 access=0\n"
                                              "dci RTR mtu=5 sl=3 tclass=104 label=77\n"));
     ck_assert_ptr_nonnull(strstr(fake.trace, "dct INIT port=2 pkey=2 access=6\n"));
     ck_assert_ptr_nonnull(strstr(fake.trace, "dgid=fd..17 sl=3 tclass=104 label=77\n"));
-    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                              .dest_qp_num = 0x4321,
-                              .ah_attr = kedge_fab_address(&b.f->base, gid, 0)};
+    struct ibv_qp_attr rtr = {
+        .qp_state = IBV_QPS_RTR, .dest_qp_num = 0x4321, .ah_attr = fab_address(&b.f->base, gid, 0)};
     ck_assert_int_eq(dc_bed_move(&b, &q.base, rtr, IBV_QP_AV | IBV_QP_DEST_QPN), 0);
     ck_assert_uint_eq(fake.last.ah_attr.sl, 3);
     ck_assert_uint_eq(fake.last.ah_attr.grh.traffic_class, 104);
@@ -144,13 +143,12 @@ START_TEST(connections_without_a_flow_label_get_one_each_on_ethernet_alone)
 {
     struct dc_bed b;
     struct fake_qp rc = {.ex.qp_base.state = IBV_QPS_INIT};
-    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = KEDGE_FAB_QP_RC, .qpn = 0x1234},
+    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = FAB_QP_RC, .qpn = 0x1234},
                          .qp = &rc.ex.qp_base};
     const uint8_t gid[16] = {0xfd, [15] = 1};
     dc_bed_open(&b);
-    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                              .dest_qp_num = 0x4321,
-                              .ah_attr = kedge_fab_address(&b.f->base, gid, 9)};
+    struct ibv_qp_attr rtr = {
+        .qp_state = IBV_QPS_RTR, .dest_qp_num = 0x4321, .ah_attr = fab_address(&b.f->base, gid, 9)};
     ck_assert_int_eq(dc_bed_move(&b, &q.base, rtr, IBV_QP_AV | IBV_QP_DEST_QPN), 0);
     uint32_t first = fake.last.ah_attr.grh.flow_label;
     ck_assert(first != 0 && first <= 0xfffff);
@@ -170,14 +168,14 @@ START_TEST(an_old_kernel_takes_no_address_of_a_dci_which_has_no_service_level_th
     dc_bed_open(&b);
     fake.old_kernel = true;
     verbs_dc_probe(b.f);
-    ck_assert(b.f->base.caps.transports & KEDGE_FAB_DC);
+    ck_assert(b.f->base.caps.transports & FAB_DC);
     ck_assert_ptr_nonnull(strstr(fake.trace, "dci RTR mtu=5\n"));
-    struct kedge_fab_qp *qp = dc_bed_dci(&b, 4);
+    struct fab_qp *qp = dc_bed_dci(&b, 4);
     dc_bed_bring_up(&b, qp);
     b.vpd.base.service.service_level = 3; /* a pool's own: refused as any that a device lacks */
     ck_assert_int_eq(dc_bed_move(&b, qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0), 0);
     ck_assert_int_eq(
-        dc_bed_move(&b, qp, kedge_fab_init_attr(&b.f->base), IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
+        dc_bed_move(&b, qp, fab_init_attr(&b.f->base), IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
     ck_assert_int_eq(
         dc_bed_move(&b, qp,
                     (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = b.f->base.caps.mtu},
@@ -189,7 +187,7 @@ START_TEST(an_old_kernel_takes_no_address_of_a_dci_which_has_no_service_level_th
     fake.old_kernel = true;
     b.f->base.caps.service.service_level = 3;
     verbs_dc_probe(b.f);
-    ck_assert(!(b.f->base.caps.transports & KEDGE_FAB_DC));
+    ck_assert(!(b.f->base.caps.transports & FAB_DC));
     ck_assert_str_eq(b.f->base.caps.dc_why, "the device refuses to move a DCI to RTR with a "
                                             "service level: Invalid argument");
     dc_bed_close(&b);
@@ -199,7 +197,7 @@ END_TEST
 START_TEST(a_flow_label_leads_to_the_udp_port_that_was_asked_for)
 {
     for (uint32_t port = 0xc000; port <= 0xffff; port++) {
-        uint32_t label = kedge_fab_flow_label((uint16_t)port);
+        uint32_t label = fab_flow_label((uint16_t)port);
         ck_assert(label != 0 && label <= 0xfffff);
         /* As rdma-core's and the kernel's rdma_flow_label_to_udp_sport() make it. */
         ck_assert_uint_eq(0xc000 | ((label & 0x3fff) ^ (label >> 14)), port);
@@ -214,7 +212,7 @@ START_TEST(a_device_that_is_no_mlx5_has_no_dc_and_says_so)
     fake.mlx5 = false;
     verbs_dc_probe(b.f);
     expect_trace("");
-    ck_assert(!(b.f->base.caps.transports & KEDGE_FAB_DC));
+    ck_assert(!(b.f->base.caps.transports & FAB_DC));
     ck_assert_ptr_nonnull(strstr(b.f->base.caps.dc_why, "no mlx5 device"));
     ck_assert_uint_eq(b.f->base.caps.max_inline, 512);
     dc_bed_close(&b);
@@ -248,7 +246,7 @@ START_TEST(whatever_step_is_refused_there_is_no_dc_and_the_step_is_named)
         b.f->dc.wanted_streams = 16;
         verbs_dc_probe(b.f);
         ck_assert_str_eq(b.f->base.caps.dc_why, steps[i].why);
-        ck_assert_uint_eq(b.f->base.caps.transports, KEDGE_FAB_RC | KEDGE_FAB_UD);
+        ck_assert_uint_eq(b.f->base.caps.transports, FAB_RC | FAB_UD);
         ck_assert(!b.f->base.caps.dci_streams);
         ck_assert_int_eq(fake.wrong, 0);
         dc_bed_close(&b); /* which sees that nothing is left */
@@ -260,8 +258,8 @@ START_TEST(without_dc_neither_a_dci_nor_a_dct_is_made)
 {
     struct dc_bed b;
     dc_bed_open(&b);
-    struct kedge_fab_ctl dci = {.kind = KEDGE_FAB_CREATE_QP, .qp = {.type = KEDGE_FAB_QP_DCI}};
-    struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_CREATE_DCT};
+    struct fab_ctl dci = {.kind = FAB_CREATE_QP, .qp = {.type = FAB_QP_DCI}};
+    struct fab_ctl dct = {.kind = FAB_CREATE_DCT};
     ck_assert_int_eq(verbs_qp_create(b.f, &dci), -EOPNOTSUPP);
     ck_assert_int_eq(verbs_dct_create(b.f, &dct), -EOPNOTSUPP);
     expect_trace("");
@@ -295,8 +293,8 @@ START_TEST(a_dci_is_made_brought_up_and_freed)
 {
     struct dc_bed b;
     dc_bed_open(&b);
-    b.f->base.caps.transports |= KEDGE_FAB_DC;
-    struct kedge_fab_qp *qp = dc_bed_dci(&b, 16);
+    b.f->base.caps.transports |= FAB_DC;
+    struct fab_qp *qp = dc_bed_dci(&b, 16);
     ck_assert_uint_eq(qp->qpn, 101);
     ck_assert_uint_eq(qp->cap.send_wr, 16);
     ck_assert_int_eq(verbs_qp_state(qp), IBV_QPS_RESET);
@@ -316,24 +314,23 @@ START_TEST(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)
 {
     struct dc_bed b;
     dc_bed_open(&b);
-    b.f->base.caps.transports |= KEDGE_FAB_DC;
-    struct kedge_fab_ctl ctl = {
-        .kind = KEDGE_FAB_CREATE_DCT,
-        .dct = {.pd = &b.vpd.base,
-                .cq = &b.vcq.base,
-                .srq = &b.vsrq.base,
-                .dc_key = 0x1122334455667788,
-                .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE}};
+    b.f->base.caps.transports |= FAB_DC;
+    struct fab_ctl ctl = {.kind = FAB_CREATE_DCT,
+                          .dct = {.pd = &b.vpd.base,
+                                  .cq = &b.vcq.base,
+                                  .srq = &b.vsrq.base,
+                                  .dc_key = 0x1122334455667788,
+                                  .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE}};
     ck_assert_int_eq(verbs_dct_create(b.f, &ctl), 0);
     ck_assert_uint_eq(ctl.dct.x->dctn, 101);
     ck_assert_uint_eq(ctl.dct.x->dc_key, 0x1122334455667788);
-    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_DESTROY_SRQ, .srq = {.x = &b.vsrq.base}};
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = &b.vcq.base}};
-    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = &b.vpd.base}};
+    struct fab_ctl srq = {.kind = FAB_DESTROY_SRQ, .srq = {.x = &b.vsrq.base}};
+    struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq = {.x = &b.vcq.base}};
+    struct fab_ctl pd = {.kind = FAB_FREE_PD, .pd = {.x = &b.vpd.base}};
     ck_assert_int_eq(verbs_srq_destroy(b.f, &srq), -EBUSY);
     ck_assert_int_eq(verbs_cq_destroy(b.f, &cq), -EBUSY);
     ck_assert_int_eq(verbs_pd_free(&pd), -EBUSY);
-    ctl.kind = KEDGE_FAB_DESTROY_DCT;
+    ctl.kind = FAB_DESTROY_DCT;
     ck_assert_int_eq(verbs_dct_destroy(b.f, &ctl), 0);
     free(ctl.dct.x);
     expect_trace("create dct key=1122334455667788\n" DCT_UP("6") "destroy dct\n");
@@ -345,9 +342,8 @@ START_TEST(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)
 {
     struct dc_bed b;
     dc_bed_open(&b);
-    b.f->base.caps.transports |= KEDGE_FAB_DC;
-    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_DCT,
-                                .dct = {.pd = &b.vpd.base, .cq = &b.vcq.base}};
+    b.f->base.caps.transports |= FAB_DC;
+    struct fab_ctl ctl = {.kind = FAB_CREATE_DCT, .dct = {.pd = &b.vpd.base, .cq = &b.vcq.base}};
     ck_assert_int_eq(verbs_dct_create(b.f, &ctl), -EINVAL);
     expect_trace("");
     ctl.dct.srq = &b.vsrq.base;
@@ -365,11 +361,10 @@ START_TEST(on_infiniband_the_lid_goes_along_and_must_be_there)
 {
     struct dc_bed b;
     struct fake_qp rc = {.ex.qp_base.state = IBV_QPS_INIT};
-    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = KEDGE_FAB_QP_RC},
-                         .qp = &rc.ex.qp_base};
+    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = FAB_QP_RC}, .qp = &rc.ex.qp_base};
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .ah_attr = {.dlid = 0x1234, .port_num = 2}};
-    struct kedge_fab_ctl none = {.kind = KEDGE_FAB_CREATE_AH,
-                                 .ah = {.pd = &b.vpd.base, .attr = {.is_global = 1}}};
+    struct fab_ctl none = {.kind = FAB_CREATE_AH,
+                           .ah = {.pd = &b.vpd.base, .attr = {.is_global = 1}}};
     dc_bed_open(&b);
     b.f->base.caps.is_ethernet = false;
     b.f->base.caps.lid = 9;
@@ -394,7 +389,7 @@ START_TEST(a_dct_on_infiniband_answers_from_its_lid)
     dc_bed_open(&b);
     b.f->base.caps.is_ethernet = false;
     b.f->base.caps.lid = 9;
-    const struct kedge_fab_pd in = {.fab = &b.f->base, .service = b.f->base.caps.service};
+    const struct fab_pd in = {.fab = &b.f->base, .service = b.f->base.caps.service};
     struct ibv_qp *dct = verbs_dct_make(b.f, &in, &b.pd, &b.cq, &b.srq, 5, 0);
     ck_assert_ptr_nonnull(dct);
     ck_assert_ptr_nonnull(strstr(fake.trace, "dlid=9 sgid=3"));
@@ -404,10 +399,10 @@ START_TEST(a_dct_on_infiniband_answers_from_its_lid)
 END_TEST
 
 /* Gives an event to the provider and takes one out: 1, or 0 when there is none. */
-static int pass(struct dc_bed *b, struct ibv_async_event in, struct kedge_fab_event *out)
+static int pass(struct dc_bed *b, struct ibv_async_event in, struct fab_event *out)
 {
     verbs_events_handle(b->f, &in);
-    return kedge_fab_events_pop(&b->f->events, out);
+    return fab_events_pop(&b->f->events, out);
 }
 
 START_TEST(the_devices_events_reach_the_control_thread)
@@ -419,7 +414,7 @@ START_TEST(the_devices_events_reach_the_control_thread)
     static const enum ibv_event_type of_qp[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_ACCESS_ERR,
                                                 IBV_EVENT_QP_REQ_ERR};
     struct dc_bed b;
-    struct kedge_fab_event e;
+    struct fab_event e;
     struct verbs_qp q;
     struct ibv_qp qp = {.qp_context = &q}, dct = {.qp_context = NULL};
     struct ibv_cq cq = {.cq_context = &b.vcq};
@@ -458,15 +453,15 @@ END_TEST
 START_TEST(a_reset_forgets_what_was_said_of_the_life_before)
 {
     struct dc_bed b;
-    struct kedge_fab_event e;
+    struct fab_event e;
     dc_bed_open(&b);
     verbs_dc_probe(b.f);
-    struct kedge_fab_qp *qp = dc_bed_dci(&b, 1);
+    struct fab_qp *qp = dc_bed_dci(&b, 1);
     struct ibv_async_event in = {.event_type = IBV_EVENT_QP_FATAL,
                                  .element.qp = ((struct verbs_qp *)qp)->qp};
     verbs_events_handle(b.f, &in);
     ck_assert_int_eq(dc_bed_move(&b, qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0), 0);
-    ck_assert_int_eq(kedge_fab_events_pop(&b.f->events, &e), 0);
+    ck_assert_int_eq(fab_events_pop(&b.f->events, &e), 0);
     dc_bed_free_dci(&b, qp);
     dc_bed_close(&b);
 }
@@ -487,8 +482,8 @@ START_TEST(the_stand_in_refuses_moves_with_other_masks_or_in_another_order)
     };
     struct dc_bed b;
     dc_bed_open(&b);
-    b.f->base.caps.transports |= KEDGE_FAB_DC;
-    struct kedge_fab_qp *qp = dc_bed_dci(&b, 4);
+    b.f->base.caps.transports |= FAB_DC;
+    struct fab_qp *qp = dc_bed_dci(&b, 4);
     for (int i = 0; i < 4; i++) {
         struct ibv_qp_attr attr = {.qp_state = moves[i].to, .port_num = 2};
         ck_assert_int_eq(dc_bed_move(&b, qp, attr, moves[i].mask), -EINVAL);

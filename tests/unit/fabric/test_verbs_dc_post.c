@@ -9,8 +9,8 @@
 /* A DCI that can send, and addresses. */
 struct bed {
     struct dc_bed b;
-    struct kedge_fab_qp *qp;
-    struct kedge_fab_ah *ah;
+    struct fab_qp *qp;
+    struct fab_ah *ah;
 };
 
 static void open_bed(struct bed *x, uint32_t send_wr, uint8_t log_streams)
@@ -18,7 +18,7 @@ static void open_bed(struct bed *x, uint32_t send_wr, uint8_t log_streams)
     dc_bed_open(&x->b);
     fake.log_streams = log_streams;
     x->b.f->dc.log_streams = log_streams;
-    x->b.f->base.caps.transports |= KEDGE_FAB_DC;
+    x->b.f->base.caps.transports |= FAB_DC;
     x->qp = dc_bed_dci(&x->b, send_wr);
     x->ah = dc_bed_ah(&x->b, 1);
     dc_bed_bring_up(&x->b, x->qp);
@@ -34,22 +34,22 @@ static void close_bed(struct bed *x)
 
 static const struct ibv_sge one_sge = {.addr = 4096, .length = 8, .lkey = 77};
 
-static struct kedge_fab_wr make_wr(const struct bed *x, uint64_t id, enum ibv_wr_opcode opcode)
+static struct fab_wr make_wr(const struct bed *x, uint64_t id, enum ibv_wr_opcode opcode)
 {
-    return (struct kedge_fab_wr){.wr_id = id,
-                                 .sg_list = &one_sge,
-                                 .num_sge = 1,
-                                 .opcode = opcode,
-                                 .send_flags = IBV_SEND_SIGNALED,
-                                 .key.rkey = 55,
-                                 .remote_addr = 8192,
-                                 .ah = x->ah,
-                                 .dest_qpn = 300,
-                                 .dc_key = 0xabcdef0123456789};
+    return (struct fab_wr){.wr_id = id,
+                           .sg_list = &one_sge,
+                           .num_sge = 1,
+                           .opcode = opcode,
+                           .send_flags = IBV_SEND_SIGNALED,
+                           .key.rkey = 55,
+                           .remote_addr = 8192,
+                           .ah = x->ah,
+                           .dest_qpn = 300,
+                           .dc_key = 0xabcdef0123456789};
 }
 
 /* A list of n writes. */
-static struct kedge_fab_wr *make_list(const struct bed *x, struct kedge_fab_wr *wr, int n)
+static struct fab_wr *make_list(const struct bed *x, struct fab_wr *wr, int n)
 {
     for (int i = 0; i < n; i++) {
         wr[i] = make_wr(x, (uint64_t)i, IBV_WR_RDMA_WRITE);
@@ -72,12 +72,12 @@ static int count_lines(const char *line)
 START_TEST(every_operation_is_built_addressed_and_filled)
 {
     struct bed x;
-    struct kedge_fab_wr *bad = NULL;
+    struct fab_wr *bad = NULL;
     static const enum ibv_wr_opcode opcodes[] = {
         IBV_WR_RDMA_WRITE,    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,           IBV_WR_SEND,
         IBV_WR_SEND_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,  IBV_WR_ATOMIC_FETCH_AND_ADD};
     enum { N = sizeof opcodes / sizeof opcodes[0] };
-    struct kedge_fab_wr wr[N];
+    struct fab_wr wr[N];
     open_bed(&x, 16, 0);
     for (int i = 0; i < N; i++) {
         wr[i] = make_wr(&x, (uint64_t)(i + 1), opcodes[i]);
@@ -89,7 +89,7 @@ START_TEST(every_operation_is_built_addressed_and_filled)
     wr[0].send_flags = 0;
     wr[2].send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
     wr[3].send_flags = IBV_SEND_SOLICITED;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0);
     expect_trace("start\n"
                  "write id=1 flags=0 rkey=55 at=8192\n" TO SGE
                  "write_imm id=2 flags=2 rkey=55 at=8192 imm=01020304\n" TO SGE
@@ -105,7 +105,7 @@ START_TEST(inline_data_lists_of_sges_and_nothing_at_all_each_have_their_setter)
 {
     static const char text[] = "abcdefgh";
     struct bed x;
-    struct kedge_fab_wr wr[3], *bad = NULL;
+    struct fab_wr wr[3], *bad = NULL;
     struct ibv_sge sge[3] = {{4096, 8, 77}, {8192, 16, 78}, {0, 0, 79}};
     struct ibv_sge parts[2] = {{(uintptr_t)text, 3, 0}, {(uintptr_t)text + 3, 5, 0}};
     open_bed(&x, 16, 0);
@@ -116,7 +116,7 @@ START_TEST(inline_data_lists_of_sges_and_nothing_at_all_each_have_their_setter)
     wr[1].sg_list = sge;
     wr[1].num_sge = 3;
     wr[2].num_sge = 0;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0);
     expect_trace("start\n"
                  "write id=0 flags=2 rkey=55 at=8192\n" TO " inline 2\n  'abc'\n  'defgh'\n"
                  "write id=1 flags=2 rkey=55 at=8192\n" TO
@@ -130,10 +130,10 @@ END_TEST
 START_TEST(a_list_is_one_doorbell_for_each_chunk)
 {
     struct bed x;
-    struct kedge_fab_wr wr[VERBS_CHUNK + 3], *bad = NULL;
+    struct fab_wr wr[VERBS_CHUNK + 3], *bad = NULL;
     open_bed(&x, 64, 0);
     make_list(&x, wr, VERBS_CHUNK + 3);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0);
     ck_assert_int_eq(count_lines("start"), 2);
     ck_assert_int_eq(count_lines("complete"), 2);
     ck_assert_int_eq(count_lines("write "), VERBS_CHUNK + 3);
@@ -145,22 +145,22 @@ END_TEST
 START_TEST(a_full_queue_takes_what_fits_and_names_the_first_that_does_not)
 {
     struct bed x;
-    struct kedge_fab_wr wr[8], *bad = NULL;
+    struct fab_wr wr[8], *bad = NULL;
     struct ibv_wc wc[8];
     open_bed(&x, 4, 0);
     make_list(&x, wr, 8);
     wr[0].send_flags = wr[1].send_flags = 0;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ENOMEM);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), -ENOMEM);
     ck_assert_ptr_eq(bad, &wr[4]);
     ck_assert_int_eq(count_lines("write "), 4);
     fake_completes(((struct verbs_qp *)x.qp)->qp, 2, IBV_WC_SUCCESS);
-    ck_assert_int_eq(kedge_fab_poll(&x.b.vcq.base, 8, wc), 0);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr[4], &bad), -ENOMEM); /* both unsignalled */
+    ck_assert_int_eq(fab_poll(&x.b.vcq.base, 8, wc), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, &wr[4], &bad), -ENOMEM); /* both unsignalled */
     ck_assert_ptr_eq(bad, &wr[4]);
     fake_completes(((struct verbs_qp *)x.qp)->qp, 1, IBV_WC_SUCCESS);
-    ck_assert_int_eq(kedge_fab_poll(&x.b.vcq.base, 8, wc), 1);
+    ck_assert_int_eq(fab_poll(&x.b.vcq.base, 8, wc), 1);
     ck_assert_uint_eq(wc[0].wr_id, 2);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr[4], &bad), -ENOMEM); /* room for three */
+    ck_assert_int_eq(fab_post_send(x.qp, &wr[4], &bad), -ENOMEM); /* room for three */
     ck_assert_ptr_eq(bad, &wr[7]);
     ck_assert_int_eq(count_lines("complete"), 2);
     ck_assert_int_eq(fake.wrong, 0);
@@ -171,15 +171,15 @@ END_TEST
 START_TEST(what_the_device_refuses_is_refused_as_a_whole_and_not_counted)
 {
     struct bed x;
-    struct kedge_fab_wr wr[4], *bad = NULL;
+    struct fab_wr wr[4], *bad = NULL;
     open_bed(&x, 4, 0);
     make_list(&x, wr, 4);
     fake.refused = "complete";
     fake.refused_errno = EFAULT;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -EFAULT);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), -EFAULT);
     ck_assert_ptr_eq(bad, &wr[0]);
     fake.refused = NULL;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0); /* the four slots are there still */
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0); /* the four slots are there still */
     ck_assert_int_eq(fake.wrong, 0);
     close_bed(&x);
 }
@@ -189,17 +189,17 @@ END_TEST
 START_TEST(of_a_list_with_one_that_the_device_refuses_those_before_it_are_posted)
 {
     struct bed x;
-    struct kedge_fab_wr wr[6], *bad = NULL;
+    struct fab_wr wr[6], *bad = NULL;
     open_bed(&x, 6, 0);
     make_list(&x, wr, 6);
     fake.disliked = 3;
     fake.refused_errno = EINVAL;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -EINVAL);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), -EINVAL);
     ck_assert_ptr_eq(bad, &wr[3]);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr[3], &bad), -EINVAL);
+    ck_assert_int_eq(fab_post_send(x.qp, &wr[3], &bad), -EINVAL);
     ck_assert_ptr_eq(bad, &wr[3]);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr[4], &bad), 0);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr[4], &bad), -ENOMEM); /* one slot is left */
+    ck_assert_int_eq(fab_post_send(x.qp, &wr[4], &bad), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, &wr[4], &bad), -ENOMEM); /* one slot is left */
     ck_assert_ptr_eq(bad, &wr[5]);
     ck_assert_int_eq(fake.wrong, 0);
     fake.disliked = 0;
@@ -210,19 +210,19 @@ END_TEST
 START_TEST(one_that_comes_too_late_aborts_the_doorbell)
 {
     struct bed x;
-    struct kedge_fab_wr wr[2], *bad = NULL;
+    struct fab_wr wr[2], *bad = NULL;
     open_bed(&x, 4, 0);
     make_list(&x, wr, 2);
-    wr[0].key.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    wr[0].key.not_after_ns = base_clock_ns() + 3600 * BASE_NS_PER_S;
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0);
     fake.trace[0] = '\0';
-    wr[1].key.not_after_ns = kedge_clock_ns() - 1;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
+    wr[1].key.not_after_ns = base_clock_ns() - 1;
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), -ETIME);
     ck_assert_ptr_eq(bad, &wr[0]);
     expect_trace("start\nwrite id=0 flags=2 rkey=55 at=8192\n" TO SGE
                  "write id=1 flags=2 rkey=55 at=8192\n" TO SGE "abort\n");
     wr[1].key.not_after_ns = 0;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0); /* two slots are left */
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0); /* two slots are left */
     ck_assert_int_eq(fake.wrong, 0);
     close_bed(&x);
 }
@@ -231,23 +231,23 @@ END_TEST
 START_TEST(of_a_long_list_all_is_posted_in_time_or_nothing)
 {
     struct bed x;
-    struct kedge_fab_wr wr[VERBS_CHUNK + 8], *bad = NULL;
+    struct fab_wr wr[VERBS_CHUNK + 8], *bad = NULL;
     open_bed(&x, 64, 0);
     make_list(&x, wr, VERBS_CHUNK + 8);
-    wr[VERBS_CHUNK + 7].key.not_after_ns = kedge_clock_ns() - 1;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
+    wr[VERBS_CHUNK + 7].key.not_after_ns = base_clock_ns() - 1;
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), -ETIME);
     ck_assert_ptr_eq(bad, &wr[0]);
     ck_assert_int_eq(count_lines("complete\n"), 0);
     fake.trace[0] = '\0';
     wr[VERBS_CHUNK + 7].key.not_after_ns = 0;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0);
     ck_assert_int_eq(count_lines("complete\n"), 2);
     ck_assert_int_eq(fake.wrong, 0);
     close_bed(&x);
 }
 END_TEST
 
-static struct kedge_fab_wr *runs_out;
+static struct fab_wr *runs_out;
 
 static void time_goes_by(void)
 {
@@ -257,13 +257,13 @@ static void time_goes_by(void)
 START_TEST(what_has_become_late_behind_the_first_doorbell_is_not_posted)
 {
     struct bed x;
-    struct kedge_fab_wr wr[VERBS_CHUNK + 8], *bad = NULL;
+    struct fab_wr wr[VERBS_CHUNK + 8], *bad = NULL;
     open_bed(&x, 64, 0);
     make_list(&x, wr, VERBS_CHUNK + 8);
     runs_out = &wr[VERBS_CHUNK + 3];
-    runs_out->key.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
+    runs_out->key.not_after_ns = base_clock_ns() + 3600 * BASE_NS_PER_S;
     fake.rung = time_goes_by;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), -ETIME);
     ck_assert_ptr_eq(bad, &wr[VERBS_CHUNK]);
     ck_assert_int_eq(count_lines("complete\n"), 1);
     ck_assert_int_eq(fake.wrong, 0);
@@ -274,7 +274,7 @@ END_TEST
 START_TEST(an_operation_that_is_not_known_aborts_the_doorbell)
 {
     struct bed x;
-    struct kedge_fab_wr wr[2], *bad = NULL;
+    struct fab_wr wr[2], *bad = NULL;
     open_bed(&x, 4, 0);
     make_list(&x, wr, 2);
     wr[1].opcode = IBV_WR_BIND_MW;
@@ -291,13 +291,13 @@ END_TEST
 START_TEST(a_dci_that_is_not_up_takes_nothing)
 {
     struct bed x;
-    struct kedge_fab_wr wr, *bad = NULL;
+    struct fab_wr wr, *bad = NULL;
     open_bed(&x, 4, 0);
     make_list(&x, &wr, 1);
     ck_assert_int_eq(dc_bed_move(&x.b, x.qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0),
                      0);
     fake.trace[0] = '\0';
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr, &bad), -EINVAL);
+    ck_assert_int_eq(fab_post_send(x.qp, &wr, &bad), -EINVAL);
     ck_assert_ptr_eq(bad, &wr);
     expect_trace("");
     close_bed(&x);
@@ -307,26 +307,26 @@ END_TEST
 START_TEST(an_error_breaks_the_dci_and_a_repair_empties_it)
 {
     struct bed x;
-    struct kedge_fab_wr wr[4], *bad = NULL;
+    struct fab_wr wr[4], *bad = NULL;
     struct ibv_wc wc[4];
     open_bed(&x, 4, 0);
     make_list(&x, wr, 4);
     for (int round = 0; round < 3; round++) {
-        ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+        ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0);
         fake_completes(((struct verbs_qp *)x.qp)->qp, 2, IBV_WC_REM_ACCESS_ERR);
-        ck_assert_int_eq(kedge_fab_poll(&x.b.vcq.base, 4, wc), 2);
+        ck_assert_int_eq(fab_poll(&x.b.vcq.base, 4, wc), 2);
         ck_assert_int_eq(wc[0].status, IBV_WC_SUCCESS);
         ck_assert_int_eq(wc[1].status, IBV_WC_REM_ACCESS_ERR);
-        ck_assert_int_eq(kedge_fab_qp_state(x.qp), IBV_QPS_ERR);
+        ck_assert_int_eq(fab_qp_state(x.qp), IBV_QPS_ERR);
         fake.trace[0] = '\0';
         dc_bed_bring_up(&x.b, x.qp);
         expect_trace("dci RESET\n"
                      "dci INIT port=2 pkey=0 access=0\n"
                      "dci RTR mtu=5 sl=0 tclass=0 label=0\n"
                      "dci RTS timeout=14 retry=7 rnr=7 reads=8\n");
-        ck_assert_int_eq(kedge_fab_qp_state(x.qp), IBV_QPS_RTS);
+        ck_assert_int_eq(fab_qp_state(x.qp), IBV_QPS_RTS);
     }
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0); /* all four slots */
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0); /* all four slots */
     close_bed(&x);
 }
 END_TEST
@@ -334,15 +334,15 @@ END_TEST
 START_TEST(in_err_requests_go_one_by_one_so_that_the_first_refused_is_known)
 {
     struct bed x;
-    struct kedge_fab_wr wr[6], *bad = NULL;
+    struct fab_wr wr[6], *bad = NULL;
     struct ibv_wc wc[4];
     open_bed(&x, 4, 0);
     make_list(&x, wr, 6);
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr[5], &bad), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, &wr[5], &bad), 0);
     fake_completes(((struct verbs_qp *)x.qp)->qp, 1, IBV_WC_RETRY_EXC_ERR);
-    ck_assert_int_eq(kedge_fab_poll(&x.b.vcq.base, 4, wc), 1);
+    ck_assert_int_eq(fab_poll(&x.b.vcq.base, 4, wc), 1);
     fake.trace[0] = '\0';
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ENOMEM);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), -ENOMEM);
     ck_assert_ptr_eq(bad, &wr[4]); /* the device itself has four */
     ck_assert_int_eq(count_lines("start"), 5);
     ck_assert_int_eq(count_lines("complete"), 5);
@@ -355,7 +355,7 @@ START_TEST(a_target_has_one_stream_and_targets_spread_over_all)
 {
     enum { LOG = 2, TARGETS = 40 };
     struct bed x;
-    struct kedge_fab_wr wr, *bad = NULL;
+    struct fab_wr wr, *bad = NULL;
     int used[(1 << LOG) + 1] = {0};
     open_bed(&x, 64, LOG);
     for (uint32_t t = 0; t < TARGETS; t++) {
@@ -364,9 +364,9 @@ START_TEST(a_target_has_one_stream_and_targets_spread_over_all)
             wr = make_wr(&x, 1, i == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND);
             wr.dest_qpn = 1000 + t;
             fake.trace[0] = '\0';
-            ck_assert_int_eq(kedge_fab_post_send(x.qp, &wr, &bad), 0);
+            ck_assert_int_eq(fab_post_send(x.qp, &wr, &bad), 0);
             fake_completes(((struct verbs_qp *)x.qp)->qp, 1, IBV_WC_SUCCESS);
-            ck_assert_int_eq(kedge_fab_poll(&x.b.vcq.base, 1, &(struct ibv_wc){0}), 1);
+            ck_assert_int_eq(fab_poll(&x.b.vcq.base, 1, &(struct ibv_wc){0}), 1);
             const char *at = strstr(fake.trace, " stream=");
             ck_assert_ptr_nonnull(at);
             stream[i] = (unsigned)strtoul(at + strlen(" stream="), NULL, 10);
@@ -389,7 +389,7 @@ static void an_error_in_a_stream(uint64_t seed)
 {
     enum { LOG = 2, REQUESTS = 12, TARGETS = 4 };
     struct bed x;
-    struct kedge_fab_wr wr[REQUESTS], *bad = NULL;
+    struct fab_wr wr[REQUESTS], *bad = NULL;
     struct ibv_wc wc[REQUESTS];
     bool over[REQUESTS] = {false};
     uint64_t last_of[TARGETS] = {0};
@@ -398,12 +398,12 @@ static void an_error_in_a_stream(uint64_t seed)
     make_list(&x, wr, REQUESTS);
     for (uint32_t i = 0; i < REQUESTS; i++)
         wr[i].dest_qpn = 1000 + i % TARGETS;
-    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(x.qp, wr, &bad), 0);
     struct ibv_qp *device = ((struct verbs_qp *)x.qp)->qp;
     fake_stream_fails(device, (uint32_t)(seed % REQUESTS), IBV_WC_REM_ACCESS_ERR, seed);
     for (int polls = 0; flushed + good < REQUESTS - 1; polls++) {
         ck_assert_int_lt(polls, 100);
-        int n = kedge_fab_poll(&x.b.vcq.base, REQUESTS, wc);
+        int n = fab_poll(&x.b.vcq.base, REQUESTS, wc);
         for (int i = 0; i < n; i++) {
             ck_assert(!over[wc[i].wr_id]);
             over[wc[i].wr_id] = true;
@@ -414,9 +414,9 @@ static void an_error_in_a_stream(uint64_t seed)
                 last_of[wc[i].wr_id % TARGETS] = wc[i].wr_id;
             }
         }
-        ck_assert_int_eq(kedge_fab_qp_state(x.qp), device->state);
+        ck_assert_int_eq(fab_qp_state(x.qp), device->state);
     }
-    ck_assert_int_eq(kedge_fab_qp_state(x.qp), IBV_QPS_ERR);
+    ck_assert_int_eq(fab_qp_state(x.qp), IBV_QPS_ERR);
     close_bed(&x);
 }
 

@@ -12,8 +12,8 @@ enum { ROOM = 4, ROUNDS = 3000 };
 
 struct bed {
     struct dc_bed b;
-    struct kedge_fab_qp *qp;
-    struct kedge_fab_ah *ah;
+    struct fab_qp *qp;
+    struct fab_ah *ah;
 };
 
 static struct bed x;
@@ -21,7 +21,7 @@ static struct bed x;
 static void open_bed(void)
 {
     dc_bed_open(&x.b);
-    x.b.f->base.caps.transports |= KEDGE_FAB_DC;
+    x.b.f->base.caps.transports |= FAB_DC;
     x.qp = dc_bed_dci(&x.b, ROOM);
     x.ah = dc_bed_ah(&x.b, 1);
     dc_bed_bring_up(&x.b, x.qp);
@@ -37,14 +37,14 @@ static void close_bed(void)
 static int post_one(uint64_t id)
 {
     static const struct ibv_sge sge = {.addr = 4096, .length = 8, .lkey = 77};
-    struct kedge_fab_wr *bad, wr = {.wr_id = id,
-                                    .sg_list = &sge,
-                                    .num_sge = 1,
-                                    .opcode = IBV_WR_RDMA_WRITE,
-                                    .send_flags = IBV_SEND_SIGNALED,
-                                    .ah = x.ah,
-                                    .dest_qpn = 300};
-    return kedge_fab_post_send(x.qp, &wr, &bad);
+    struct fab_wr *bad, wr = {.wr_id = id,
+                              .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = IBV_WR_RDMA_WRITE,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .ah = x.ah,
+                              .dest_qpn = 300};
+    return fab_post_send(x.qp, &wr, &bad);
 }
 
 static void completes(uint32_t n, enum ibv_wc_status status)
@@ -54,7 +54,7 @@ static void completes(uint32_t n, enum ibv_wc_status status)
 
 static int poll(struct ibv_wc *wc)
 {
-    return kedge_fab_poll(&x.b.vcq.base, ROOM, wc);
+    return fab_poll(&x.b.vcq.base, ROOM, wc);
 }
 
 /* The worker comes in between: after the lane took completions from the device, and before it has
@@ -74,7 +74,7 @@ static void begins_empty(void)
     ck_assert_int_eq(post_one(10), -ENOMEM);
     completes(ROOM, IBV_WC_SUCCESS);
     ck_assert_int_eq(poll(wc), ROOM);
-    ck_assert_int_eq(kedge_fab_qp_state(x.qp), IBV_QPS_RTS);
+    ck_assert_int_eq(fab_qp_state(x.qp), IBV_QPS_RTS);
 }
 
 /* Of n requests of the former life, the last of which ends so. */
@@ -127,11 +127,11 @@ static _Atomic uint32_t polling, reset_done; /* rounds */
 
 static int poll_in_company(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-    static struct kedge_prng prng = {.state = 5};
+    static struct base_prng prng = {.state = 5};
     int got = fake_poll(cq, n, wc);
     const uint32_t round = atomic_fetch_add(&polling, 1) + 1; /* from now on the worker may come */
-    const uint64_t until = kedge_prng_below(&prng, 3);
-    for (uint64_t i = kedge_prng_below(&prng, 400); until == 1 && i > 0; i--)
+    const uint64_t until = base_prng_below(&prng, 3);
+    for (uint64_t i = base_prng_below(&prng, 400); until == 1 && i > 0; i--)
         atomic_signal_fence(memory_order_seq_cst);
     while (until == 2 && atomic_load(&reset_done) < round)
         sched_yield();

@@ -14,14 +14,14 @@ static struct {
     struct verbs_pool pool;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    struct kedge_fab_ctl *begun[MAX_OPS], *ended[MAX_OPS]; /* by one clock: */
+    struct fab_ctl *begun[MAX_OPS], *ended[MAX_OPS]; /* by one clock: */
     int ticks, begins, ends;
     bool closed; /* operations of a kind that has to wait do, until it opens */
-    enum kedge_fab_ctl_kind waits;
+    enum fab_ctl_kind waits;
     int done[2]; /* called back: with 0, with an error */
 } bed;
 
-static int fake(void *of, struct kedge_fab_ctl *ctl)
+static int fake(void *of, struct fab_ctl *ctl)
 {
     (void)of;
     pthread_mutex_lock(&bed.lock);
@@ -48,7 +48,7 @@ static void bed_open(void)
     ck_assert_int_eq(verbs_pool_start(&bed.pool), 0);
 }
 
-static void shut(enum kedge_fab_ctl_kind kind)
+static void shut(enum fab_ctl_kind kind)
 {
     bed.waits = kind;
     bed.closed = true;
@@ -84,12 +84,12 @@ static void await_ends(int n)
     pthread_mutex_unlock(&bed.lock);
 }
 
-static void count_done(struct kedge_fab_ctl *ctl)
+static void count_done(struct fab_ctl *ctl)
 {
     bed.done[ctl->status != 0]++;
 }
 
-static void submit(struct kedge_fab_ctl *ctl)
+static void submit(struct fab_ctl *ctl)
 {
     ctl->done = count_done;
     verbs_pool_submit(&bed.pool, ctl);
@@ -115,7 +115,7 @@ static void bed_close(void)
 }
 
 /* When an operation began or ended, as a place in the record. */
-static int place(struct kedge_fab_ctl *const record[], const struct kedge_fab_ctl *ctl)
+static int place(struct fab_ctl *const record[], const struct fab_ctl *ctl)
 {
     for (int i = 0; i < MAX_OPS; i++)
         if (record[i] == ctl)
@@ -127,7 +127,7 @@ static int place(struct kedge_fab_ctl *const record[], const struct kedge_fab_ct
 static struct verbs_pd pd;
 static struct verbs_cq cq;
 
-static struct kedge_fab_qp *new_qp(void)
+static struct fab_qp *new_qp(void)
 {
     struct verbs_qp *q = calloc(1, sizeof *q);
     ck_assert_ptr_nonnull(q);
@@ -139,14 +139,14 @@ static struct kedge_fab_qp *new_qp(void)
 START_TEST(operations_on_one_queue_pair_run_in_the_order_of_submission)
 {
     enum { QPS = 12, MOVES = 5 };
-    struct kedge_fab_ctl ops[MOVES][QPS] = {0};
+    struct fab_ctl ops[MOVES][QPS] = {0};
     bed_open();
-    struct kedge_fab_qp *qp[QPS];
+    struct fab_qp *qp[QPS];
     for (int i = 0; i < QPS; i++)
         qp[i] = new_qp();
     for (int m = 0; m < MOVES; m++)
         for (int i = 0; i < QPS; i++) {
-            ops[m][i].kind = m + 1 < MOVES ? KEDGE_FAB_MODIFY_QP : KEDGE_FAB_DESTROY_QP;
+            ops[m][i].kind = m + 1 < MOVES ? FAB_MODIFY_QP : FAB_DESTROY_QP;
             ops[m][i].modify.x = qp[i]; /* or qp.x: one union */
             ops[m][i].modify.mask = m == 2 && i % 2 == 0 ? IBV_QP_AV : 0;
             submit(&ops[m][i]);
@@ -163,18 +163,18 @@ START_TEST(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_mo
 {
     struct verbs_pd *domain = calloc(1, sizeof *domain);
     struct verbs_cq *c = calloc(1, sizeof *c);
-    struct kedge_fab_qp *qp = new_qp();
+    struct fab_qp *qp = new_qp();
     ck_assert(domain != NULL && c != NULL);
     qp->pd = &domain->base;
     qp->send_cq = qp->recv_cq = &c->base;
-    struct kedge_fab_ctl ops[] = {
-        {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}},
-        {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = &c->base}},
-        {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = &domain->base}},
-        {.kind = KEDGE_FAB_ALLOC_PD},
+    struct fab_ctl ops[] = {
+        {.kind = FAB_DESTROY_QP, .qp = {.x = qp}},
+        {.kind = FAB_DESTROY_CQ, .cq = {.x = &c->base}},
+        {.kind = FAB_FREE_PD, .pd = {.x = &domain->base}},
+        {.kind = FAB_ALLOC_PD},
     };
     bed_open();
-    shut(KEDGE_FAB_DESTROY_QP);
+    shut(FAB_DESTROY_QP);
     for (int i = 0; i < 4; i++)
         submit(&ops[i]);
     await_ends(1);
@@ -191,11 +191,11 @@ END_TEST
 
 START_TEST(operations_that_share_an_object_run_side_by_side)
 {
-    struct kedge_fab_ctl ops[VERBS_WORKERS] = {0};
+    struct fab_ctl ops[VERBS_WORKERS] = {0};
     bed_open();
-    shut(KEDGE_FAB_REG_MR);
+    shut(FAB_REG_MR);
     for (int i = 0; i < VERBS_WORKERS; i++) {
-        ops[i].kind = KEDGE_FAB_REG_MR;
+        ops[i].kind = FAB_REG_MR;
         ops[i].mr.pd = &pd.base;
         submit(&ops[i]);
     }
@@ -210,16 +210,16 @@ END_TEST
 START_TEST(neighbours_that_do_not_answer_leave_a_worker_to_the_others)
 {
     enum { HANDLES = 3 * VERBS_LOOKAHEAD, OTHERS = 20 };
-    struct kedge_fab_ctl ah[HANDLES] = {0}, other[OTHERS] = {0};
+    struct fab_ctl ah[HANDLES] = {0}, other[OTHERS] = {0};
     bed_open();
-    shut(KEDGE_FAB_CREATE_AH);
+    shut(FAB_CREATE_AH);
     for (int i = 0; i < HANDLES; i++) {
-        ah[i].kind = KEDGE_FAB_CREATE_AH;
+        ah[i].kind = FAB_CREATE_AH;
         ah[i].ah.pd = &pd.base;
         submit(&ah[i]);
     }
     for (int i = 0; i < OTHERS; i++) {
-        other[i].kind = KEDGE_FAB_ALLOC_PD;
+        other[i].kind = FAB_ALLOC_PD;
         submit(&other[i]);
     }
     run_until(OTHERS);
@@ -233,13 +233,13 @@ END_TEST
 
 START_TEST(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)
 {
-    struct kedge_fab_ctl ah[VERBS_WORKERS - 1] = {0}, other = {.kind = KEDGE_FAB_ALLOC_PD};
-    struct kedge_fab_ctl rtr = {.kind = KEDGE_FAB_MODIFY_QP}, rts = {.kind = KEDGE_FAB_MODIFY_QP};
-    struct kedge_fab_qp *qp = new_qp();
+    struct fab_ctl ah[VERBS_WORKERS - 1] = {0}, other = {.kind = FAB_ALLOC_PD};
+    struct fab_ctl rtr = {.kind = FAB_MODIFY_QP}, rts = {.kind = FAB_MODIFY_QP};
+    struct fab_qp *qp = new_qp();
     bed_open();
-    shut(KEDGE_FAB_CREATE_AH);
+    shut(FAB_CREATE_AH);
     for (int i = 0; i < VERBS_WORKERS - 1; i++) {
-        ah[i].kind = KEDGE_FAB_CREATE_AH;
+        ah[i].kind = FAB_CREATE_AH;
         ah[i].ah.pd = &pd.base;
         submit(&ah[i]);
     }
@@ -262,8 +262,8 @@ END_TEST
 
 START_TEST(a_pool_with_objects_is_not_stopped_and_goes_on)
 {
-    struct kedge_fab_ctl make = {.kind = KEDGE_FAB_CREATE_QP};
-    struct kedge_fab_ctl move = {.kind = KEDGE_FAB_MODIFY_QP};
+    struct fab_ctl make = {.kind = FAB_CREATE_QP};
+    struct fab_ctl move = {.kind = FAB_MODIFY_QP};
     bed_open();
     submit(&make);
     run_until(1);
@@ -278,13 +278,12 @@ END_TEST
 
 START_TEST(stopping_waits_for_what_runs_and_cancels_what_does_not)
 {
-    struct kedge_fab_ctl ops[3] = {{.kind = KEDGE_FAB_MODIFY_QP},
-                                   {.kind = KEDGE_FAB_MODIFY_QP},
-                                   {.kind = KEDGE_FAB_MODIFY_QP}};
-    struct kedge_fab_qp *qp = new_qp();
+    struct fab_ctl ops[3] = {
+        {.kind = FAB_MODIFY_QP}, {.kind = FAB_MODIFY_QP}, {.kind = FAB_MODIFY_QP}};
+    struct fab_qp *qp = new_qp();
     pthread_t opener;
     bed_open();
-    shut(KEDGE_FAB_MODIFY_QP);
+    shut(FAB_MODIFY_QP);
     for (int i = 0; i < 3; i++) {
         ops[i].modify.x = qp;
         submit(&ops[i]);

@@ -28,17 +28,17 @@ enum { SQ_SLOTS = 16, CQ_SLOTS = 8, MAX_VQPS = 4, MAX_PEERS = 8, ARENA_BYTES = 1
 
 struct agent {
     char dir[64], path[96];
-    int listener, connection, fds[KEDGE_FD_COUNT];
-    struct kedge_session_rw *rw;
-    struct kedge_session_ro *ro;
+    int listener, connection, fds[SCHEMA_FD_COUNT];
+    struct schema_session_rw *rw;
+    struct schema_session_ro *ro;
     void *peers;
     uint8_t *arena;
-    struct kedge_control_attached attached; /* what is answered to ATTACH; a test may spoil it */
+    struct schema_control_attached attached; /* what is answered to ATTACH; a test may spoil it */
     unsigned send_fds;
-    struct kedge_control_error error; /* answered instead, if its status is set */
+    struct schema_control_error error; /* answered instead, if its status is set */
     pthread_t thread;
-    struct kedge_sq_desc asked; /* by agent_answer(): the request */
-    struct kedge_reply reply;   /* and its answer */
+    struct schema_sq_desc asked; /* by agent_answer(): the request */
+    struct schema_reply reply;   /* and its answer */
     int delay_us;
     int timeout_ms;   /* agent_timeout_ms of who opens a session */
     unsigned refused; /* attaches */
@@ -48,7 +48,8 @@ static inline void agent_start(struct agent *a)
 {
     struct sockaddr_un u = {.sun_family = AF_UNIX};
     void *rw, *ro, *arena;
-    size_t rw_bytes = KEDGE_SESSION_RW_BYTES(SQ_SLOTS), ro_bytes = KEDGE_SESSION_RO_BYTES(CQ_SLOTS);
+    size_t rw_bytes = SCHEMA_SESSION_RW_BYTES(SQ_SLOTS),
+           ro_bytes = SCHEMA_SESSION_RO_BYTES(CQ_SLOTS);
     memset(a, 0, sizeof *a);
     snprintf(a->dir, sizeof a->dir, "/tmp/kedge-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(a->dir));
@@ -57,20 +58,20 @@ static inline void agent_start(struct agent *a)
     memcpy(u.sun_path, a->path, strlen(a->path));
     ck_assert_int_eq(bind(a->listener, (struct sockaddr *)&u, sizeof u), 0);
     ck_assert_int_eq(listen(a->listener, 4), 0);
-    ck_assert_int_eq(kedge_memfd_new("rw", rw_bytes, false, &a->fds[KEDGE_FD_RW], &rw), 0);
-    ck_assert_int_eq(kedge_memfd_new("ro", ro_bytes, true, &a->fds[KEDGE_FD_RO], &ro), 0);
-    ck_assert_int_eq(kedge_memfd_new("peers", kedge_peers_bytes(MAX_PEERS), true,
-                                     &a->fds[KEDGE_FD_PEERS], &a->peers),
+    ck_assert_int_eq(base_memfd_new("rw", rw_bytes, false, &a->fds[SCHEMA_FD_RW], &rw), 0);
+    ck_assert_int_eq(base_memfd_new("ro", ro_bytes, true, &a->fds[SCHEMA_FD_RO], &ro), 0);
+    ck_assert_int_eq(base_memfd_new("peers", schema_peers_bytes(MAX_PEERS), true,
+                                    &a->fds[SCHEMA_FD_PEERS], &a->peers),
                      0);
-    ck_assert_int_eq(kedge_memfd_new("arena", ARENA_BYTES, false, &a->fds[KEDGE_FD_ARENA], &arena),
+    ck_assert_int_eq(base_memfd_new("arena", ARENA_BYTES, false, &a->fds[SCHEMA_FD_ARENA], &arena),
                      0);
-    a->fds[KEDGE_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    a->fds[SCHEMA_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     a->rw = rw;
     a->ro = ro;
     a->arena = arena;
-    kedge_peers_format(a->peers, MAX_PEERS, 1);
-    a->ro->magic = KEDGE_SESSION_MAGIC;
-    a->ro->version = KEDGE_SESSION_VERSION;
+    schema_peers_format(a->peers, MAX_PEERS, 1);
+    a->ro->magic = SCHEMA_SESSION_MAGIC;
+    a->ro->version = SCHEMA_SESSION_VERSION;
     a->ro->sq_slots = SQ_SLOTS;
     a->ro->cq_slots = CQ_SLOTS;
     a->ro->max_vqps = MAX_VQPS;
@@ -79,41 +80,41 @@ static inline void agent_start(struct agent *a)
     a->ro->gid[0] = 0xfd;
     /* So that all tests wrap. */
     a->ro->sq_head = a->ro->cq_tail = a->rw->sq_tail = a->rw->cq_head = UINT32_MAX - 2;
-    a->attached = (struct kedge_control_attached){.rw_bytes = rw_bytes,
-                                                  .ro_bytes = ro_bytes,
-                                                  .peers_bytes = kedge_peers_bytes(MAX_PEERS),
-                                                  .arena_bytes = ARENA_BYTES,
-                                                  .session = 77,
-                                                  .tenant = 5};
-    a->send_fds = KEDGE_FD_COUNT;
+    a->attached = (struct schema_control_attached){.rw_bytes = rw_bytes,
+                                                   .ro_bytes = ro_bytes,
+                                                   .peers_bytes = schema_peers_bytes(MAX_PEERS),
+                                                   .arena_bytes = ARENA_BYTES,
+                                                   .session = 77,
+                                                   .tenant = 5};
+    a->send_fds = SCHEMA_FD_COUNT;
 }
 
 /* Answers one message; header fields are the question's. */
-static inline void agent_send(int socket, struct kedge_control_header *h, uint32_t tag,
+static inline void agent_send(int socket, struct schema_control_header *h, uint32_t tag,
                               uint16_t type, uint32_t size, const int *fds, unsigned count)
 {
-    *h = (struct kedge_control_header){.magic = KEDGE_CONTROL_MAGIC,
-                                       .version = KEDGE_CONTROL_VERSION,
-                                       .type = type,
-                                       .tag = tag,
-                                       .size = size};
-    ck_assert_int_eq(kedge_fds_send(socket, h, size, fds, count), 0);
+    *h = (struct schema_control_header){.magic = SCHEMA_CONTROL_MAGIC,
+                                        .version = SCHEMA_CONTROL_VERSION,
+                                        .type = type,
+                                        .tag = tag,
+                                        .size = size};
+    ck_assert_int_eq(base_fds_send(socket, h, size, fds, count), 0);
 }
 
 static inline void *agent_serve_attach(void *argument)
 {
     struct agent *a = argument;
-    struct kedge_control_attach m;
+    struct schema_control_attach m;
     size_t bytes;
     unsigned count;
     a->connection = accept(a->listener, NULL, NULL);
-    ck_assert_int_eq(kedge_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
-    ck_assert_int_eq(kedge_control_check(&m, bytes), 0);
+    ck_assert_int_eq(base_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
+    ck_assert_int_eq(schema_control_check(&m, bytes), 0);
     if (a->error.status != 0)
-        agent_send(a->connection, &a->error.h, m.h.tag, KEDGE_CONTROL_ERROR, sizeof a->error, NULL,
+        agent_send(a->connection, &a->error.h, m.h.tag, SCHEMA_CONTROL_ERROR, sizeof a->error, NULL,
                    0);
     else
-        agent_send(a->connection, &a->attached.h, m.h.tag, KEDGE_CONTROL_ATTACHED,
+        agent_send(a->connection, &a->attached.h, m.h.tag, SCHEMA_CONTROL_ATTACHED,
                    sizeof a->attached, a->fds, a->send_fds);
     return NULL;
 }
@@ -137,15 +138,15 @@ static inline struct kedge_session *agent_open(struct agent *a)
 
 static inline void agent_stop(struct agent *a)
 {
-    for (int i = 0; i < KEDGE_FD_COUNT; i++)
+    for (int i = 0; i < SCHEMA_FD_COUNT; i++)
         close(a->fds[i]);
     close(a->connection);
     close(a->listener);
     unlink(a->path);
     rmdir(a->dir);
-    munmap(a->rw, KEDGE_SESSION_RW_BYTES(SQ_SLOTS));
-    munmap(a->ro, KEDGE_SESSION_RO_BYTES(CQ_SLOTS));
-    munmap(a->peers, kedge_peers_bytes(MAX_PEERS));
+    munmap(a->rw, SCHEMA_SESSION_RW_BYTES(SQ_SLOTS));
+    munmap(a->ro, SCHEMA_SESSION_RO_BYTES(CQ_SLOTS));
+    munmap(a->peers, schema_peers_bytes(MAX_PEERS));
     munmap(a->arena, ARENA_BYTES);
 }
 
@@ -157,9 +158,9 @@ static inline uint32_t lane_waiting(struct agent *a)
 }
 
 /* The slot that is `n` after the first not taken. */
-static inline struct kedge_sq_desc *lane_slot(struct agent *a, uint32_t n)
+static inline struct schema_sq_desc *lane_slot(struct agent *a, uint32_t n)
 {
-    struct kedge_sq_desc *ring = (struct kedge_sq_desc *)((uint8_t *)a->rw + KEDGE_SQ_OFFSET);
+    struct schema_sq_desc *ring = (struct schema_sq_desc *)((uint8_t *)a->rw + SCHEMA_SQ_OFFSET);
     return &ring[(atomic_load(&a->ro->sq_head) + n) % SQ_SLOTS];
 }
 
@@ -173,20 +174,20 @@ static inline void lane_wake(struct agent *a)
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&a->rw->want_wake) != 0) {
         atomic_fetch_add(&a->ro->wake, 1);
-        kedge_futex_wake(&a->ro->wake, 1);
+        base_futex_wake(&a->ro->wake, 1);
     }
 }
 
 static inline void lane_complete(struct agent *a, uint32_t qp_num, uint64_t wr_id, uint8_t status)
 {
-    struct kedge_cqe *ring = (struct kedge_cqe *)((uint8_t *)a->ro + KEDGE_CQ_OFFSET);
+    struct schema_cqe *ring = (struct schema_cqe *)((uint8_t *)a->ro + SCHEMA_CQ_OFFSET);
     uint32_t tail = atomic_load(&a->ro->cq_tail);
-    ring[tail % CQ_SLOTS] = (struct kedge_cqe){.wr_id = wr_id,
-                                               .byte_len = 8,
-                                               .vqp = (uint16_t)qp_num,
-                                               .vqp_gen = (uint16_t)(qp_num >> 16),
-                                               .status = status,
-                                               .opcode = IBV_WC_RDMA_READ};
+    ring[tail % CQ_SLOTS] = (struct schema_cqe){.wr_id = wr_id,
+                                                .byte_len = 8,
+                                                .vqp = (uint16_t)qp_num,
+                                                .vqp_gen = (uint16_t)(qp_num >> 16),
+                                                .status = status,
+                                                .opcode = IBV_WC_RDMA_READ};
     atomic_store_explicit(&a->ro->cq_tail, tail + 1, memory_order_release);
     lane_wake(a);
 }
@@ -199,7 +200,7 @@ static inline void *lane_answer_one(void *argument)
     a->asked = *lane_slot(a, 0);
     lane_take(a, 1);
     usleep((useconds_t)a->delay_us);
-    struct kedge_reply *r = &a->ro->reply[a->asked.connect.tag % KEDGE_REPLIES];
+    struct schema_reply *r = &a->ro->reply[a->asked.connect.tag % SCHEMA_REPLIES];
     r->status = a->reply.status;
     r->reason = a->reply.reason;
     memcpy(r->value, a->reply.value, sizeof r->value);
@@ -215,7 +216,7 @@ static inline void agent_answer(struct agent *a)
     ck_assert_int_eq(pthread_create(&a->thread, NULL, lane_answer_one, a), 0);
 }
 
-static inline const struct kedge_sq_desc *agent_asked(struct agent *a)
+static inline const struct schema_sq_desc *agent_asked(struct agent *a)
 {
     pthread_join(a->thread, NULL);
     return &a->asked;

@@ -11,14 +11,14 @@ enum { GRANULES = 256, BYTES = GRANULES * CLIENT_HEAP_GRANULE };
 START_TEST(random_allocations_agree_with_a_model)
 {
     struct client_heap h;
-    struct kedge_prng prng;
+    struct base_prng prng;
     uint16_t owner[GRANULES] = {0}; /* by granule; 0: free */
     int64_t offsets[GRANULES + 1];
     memset(offsets, -1, sizeof offsets);
-    kedge_prng_seed(&prng, 42);
+    base_prng_seed(&prng, 42);
     ck_assert_int_eq(client_heap_init(&h, BYTES), 0);
     for (int step = 0; step < 200000; step++) {
-        uint32_t id = 1 + (uint32_t)kedge_prng_below(&prng, GRANULES);
+        uint32_t id = 1 + (uint32_t)base_prng_below(&prng, GRANULES);
         if (offsets[id] >= 0) {
             ck_assert_int_eq(client_heap_free(&h, (uint64_t)offsets[id]), 0);
             ck_assert_int_eq(client_heap_free(&h, (uint64_t)offsets[id]), -EINVAL);
@@ -27,7 +27,7 @@ START_TEST(random_allocations_agree_with_a_model)
             offsets[id] = -1;
             continue;
         }
-        uint64_t size = 1 + kedge_prng_below(&prng, 1ull << (2 + kedge_prng_below(&prng, 12)));
+        uint64_t size = 1 + base_prng_below(&prng, 1ull << (2 + base_prng_below(&prng, 12)));
         uint32_t wanted = (uint32_t)((size + 63) / 64), run = 0, longest = 0;
         for (uint32_t g = 0; g < GRANULES; g++) {
             run = owner[g] == 0 ? run + 1 : 0;

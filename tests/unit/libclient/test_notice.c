@@ -30,8 +30,8 @@ static void answer_one(void)
 {
     const uint32_t tag = lane_slot(&a, 0)->dereg_mr.tag;
     lane_take(&a, 1);
-    a.ro->reply[tag % KEDGE_REPLIES].status = 0;
-    atomic_store(&a.ro->reply[tag % KEDGE_REPLIES].tag, tag);
+    a.ro->reply[tag % SCHEMA_REPLIES].status = 0;
+    atomic_store(&a.ro->reply[tag % SCHEMA_REPLIES].tag, tag);
 }
 
 static void *tell(void *say)
@@ -67,7 +67,7 @@ START_TEST(who_sleeps_hears_once_that_the_node_drains_and_again_when_it_does_so_
     atomic_store(&a.ro->drains, 0);
     ck_assert_int_eq(kedge_session_notices(s), 0);
     hears(s, begin_drain, KEDGE_NOTICE_DRAIN);
-    atomic_store(&a.ro->ended, KEDGE_REASON_NODE_DRAINED);
+    atomic_store(&a.ro->ended, SCHEMA_REASON_NODE_DRAINED);
     ck_assert_int_eq(kedge_session_notices(s), -EPIPE);
     kedge_close(s);
     agent_stop(&a);
@@ -97,7 +97,7 @@ START_TEST(who_sleeps_hears_when_all_that_it_gives_back_is_gone)
     struct kedge_session *s = agent_open(&a);
     ck_assert_int_eq(kedge_alloc(s, 64, &memory, &lkey), 0);
     for (uint32_t i = 0; i < 2; i++) {
-        a.reply = (struct kedge_reply){.value = {100 + i}};
+        a.reply = (struct schema_reply){.value = {100 + i}};
         agent_answer(&a);
         ck_assert_int_eq(kedge_reg_mr(s, memory, 64, IBV_ACCESS_REMOTE_READ, &mrs[i]), 0);
         agent_asked(&a);

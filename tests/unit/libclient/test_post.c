@@ -16,7 +16,7 @@ static void setup(struct fixture *f)
 {
     void *memory;
     agent_start(&f->a);
-    ck_assert_int_eq(kedge_peers_put(f->a.peers, 3, peer_gid, 1, 1), 3);
+    ck_assert_int_eq(schema_peers_put(f->a.peers, 3, peer_gid, 1, 1), 3);
     f->s = agent_open(&f->a);
     ck_assert_int_eq(kedge_vqp_create(f->s, f, &f->q), 0);
     ck_assert_int_eq(kedge_connect(f->q, peer_gid), 0);
@@ -63,19 +63,19 @@ START_TEST(a_known_peer_connects_without_a_descriptor_and_binds_once_at_the_firs
     ck_assert_uint_eq(lane_waiting(&f.a), 0);
     ck_assert_int_eq(post(&f, &wr), 0);
     ck_assert_uint_eq(lane_waiting(&f.a), 2);
-    const struct kedge_sq_desc *d = lane_slot(&f.a, 0);
-    ck_assert_uint_eq(d->op, KEDGE_OP_BIND);
+    const struct schema_sq_desc *d = lane_slot(&f.a, 0);
+    ck_assert_uint_eq(d->op, SCHEMA_OP_BIND);
     ck_assert_uint_eq(d->slots, 1);
     ck_assert_uint_eq(d->bind.peer_slot, 3);
     ck_assert_uint_eq(d->bind.peer_gen, 1);
-    ck_assert_uint_eq(lane_slot(&f.a, 1)->op, KEDGE_OP_READ);
+    ck_assert_uint_eq(lane_slot(&f.a, 1)->op, SCHEMA_OP_READ);
     ck_assert_int_eq(post(&f, &wr), 0);
     ck_assert_uint_eq(lane_waiting(&f.a), 3);
-    ck_assert_uint_eq(lane_slot(&f.a, 2)->op, KEDGE_OP_READ);
+    ck_assert_uint_eq(lane_slot(&f.a, 2)->op, SCHEMA_OP_READ);
     ck_assert_int_eq(kedge_connect(f.q, peer_gid), 0);
     ck_assert_uint_eq(lane_waiting(&f.a), 3);
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_uint_eq(lane_slot(&f.a, 3)->op, KEDGE_OP_BIND);
+    ck_assert_uint_eq(lane_slot(&f.a, 3)->op, SCHEMA_OP_BIND);
     teardown(&f);
 }
 END_TEST
@@ -88,15 +88,15 @@ START_TEST(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)
     struct ibv_send_wr wr = wr_of(&sge, 1);
     wr.send_flags |= IBV_SEND_FENCE;
     ck_assert_int_eq(post(&f, &wr), 0);
-    struct kedge_sq_desc want = {.op = KEDGE_OP_READ,
-                                 .flags = KEDGE_OP_SIGNALED | KEDGE_OP_FENCE,
-                                 .num_sge = 1,
-                                 .slots = 1,
-                                 .post = {.wr_id = 0x1122334455667788,
-                                          .remote_addr = 0x7f0000001000,
-                                          .vkey = 0xabcd,
-                                          .length = 100,
-                                          .offset = 64}};
+    struct schema_sq_desc want = {.op = SCHEMA_OP_READ,
+                                  .flags = SCHEMA_OP_SIGNALED | SCHEMA_OP_FENCE,
+                                  .num_sge = 1,
+                                  .slots = 1,
+                                  .post = {.wr_id = 0x1122334455667788,
+                                           .remote_addr = 0x7f0000001000,
+                                           .vkey = 0xabcd,
+                                           .length = 100,
+                                           .offset = 64}};
     ck_assert_mem_eq(lane_slot(&f.a, 1), &want, sizeof want);
     ck_assert_uint_eq(f.lkey, 1); /* arena 0 */
     sge.length = 8;
@@ -108,8 +108,8 @@ START_TEST(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)
     wr.wr.atomic.swap = 6;
     wr.wr.atomic.rkey = 9;
     ck_assert_int_eq(post(&f, &wr), 0);
-    const struct kedge_sq_desc *d = lane_slot(&f.a, 2);
-    ck_assert_uint_eq(d->op, KEDGE_OP_CAS);
+    const struct schema_sq_desc *d = lane_slot(&f.a, 2);
+    ck_assert_uint_eq(d->op, SCHEMA_OP_CAS);
     ck_assert_uint_eq(d->flags, 0);
     ck_assert_uint_eq(d->post.compare_add, 5);
     ck_assert_uint_eq(d->post.swap, 6);
@@ -133,7 +133,7 @@ START_TEST(several_sges_go_into_the_next_slot_and_inline_data_into_the_following
     ck_assert_uint_eq(lane_waiting(&f.a), 3);
     ck_assert_uint_eq(lane_slot(&f.a, 1)->num_sge, 4);
     ck_assert_uint_eq(lane_slot(&f.a, 1)->slots, 2);
-    const struct kedge_sq_sges *sges = (const void *)lane_slot(&f.a, 2);
+    const struct schema_sq_sges *sges = (const void *)lane_slot(&f.a, 2);
     for (uint32_t i = 0; i < 4; i++) {
         ck_assert_uint_eq(sges->sge[i].offset, 128 * i);
         ck_assert_uint_eq(sges->sge[i].length, i + 1);
@@ -152,7 +152,7 @@ START_TEST(several_sges_go_into_the_next_slot_and_inline_data_into_the_following
     wr.send_flags = IBV_SEND_INLINE;
     ck_assert_int_eq(post(&f, &wr), 0);
     ck_assert_uint_eq(lane_waiting(&f.a), 3);
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->flags, KEDGE_OP_INLINE);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->flags, SCHEMA_OP_INLINE);
     ck_assert_uint_eq(lane_slot(&f.a, 0)->slots, 3);
     ck_assert_uint_eq(lane_slot(&f.a, 0)->post.length, 70);
     ck_assert_mem_eq(lane_slot(&f.a, 1), bytes, 64);
@@ -236,10 +236,10 @@ START_TEST(the_doorbell_is_rung_only_if_the_lane_sleeps)
     struct ibv_send_wr wr = wr_of(&sge, 1);
     uint64_t rung;
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_int_eq(read(f.a.fds[KEDGE_FD_DOORBELL], &rung, sizeof rung), -1);
+    ck_assert_int_eq(read(f.a.fds[SCHEMA_FD_DOORBELL], &rung, sizeof rung), -1);
     atomic_store(&f.a.ro->doorbell, 1);
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_int_eq(read(f.a.fds[KEDGE_FD_DOORBELL], &rung, sizeof rung), sizeof rung);
+    ck_assert_int_eq(read(f.a.fds[SCHEMA_FD_DOORBELL], &rung, sizeof rung), sizeof rung);
     ck_assert_uint_eq(rung, 1);
     teardown(&f);
 }
@@ -281,7 +281,7 @@ START_TEST(completions_of_a_destroyed_queue_pair_are_dropped_and_its_number_chan
     lane_take(&f.a, 2);
     kedge_vqp_destroy(f.q);
     ck_assert_ptr_null(kedge_vqp_find(f.s, old));
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, KEDGE_OP_DESTROY);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, SCHEMA_OP_DESTROY);
     ck_assert_uint_eq(lane_slot(&f.a, 0)->vqp_gen, old >> 16);
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &f.q), 0);
     ck_assert_uint_eq(kedge_vqp_num(f.q), old + (1u << 16));
@@ -315,7 +315,7 @@ START_TEST(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q[3]), 0);
     ck_assert_uint_eq(kedge_vqp_num(q[3]), old + (1u << 16));
     ck_assert_uint_eq(lane_waiting(&f.a), 1);
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, KEDGE_OP_DESTROY);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, SCHEMA_OP_DESTROY);
     teardown(&f);
 }
 END_TEST

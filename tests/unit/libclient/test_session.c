@@ -85,12 +85,12 @@ START_TEST(who_says_for_how_long_asks_again_when_the_agent_says_so)
     pthread_join(thread, NULL);
     close(a.connection);
     attr.wait_ms = 60000;
-    const uint64_t before = kedge_clock_ns();
+    const uint64_t before = base_clock_ns();
     ck_assert_int_eq(pthread_create(&thread, NULL, refuse_twice, &a), 0);
     ck_assert_int_eq(kedge_open(&attr, &s), 0);
     pthread_join(thread, NULL);
     ck_assert_uint_eq(a.refused, 2);
-    ck_assert_uint_ge(kedge_clock_ns() - before, 2 * 30 * KEDGE_NS_PER_MS);
+    ck_assert_uint_ge(base_clock_ns() - before, 2 * 30 * BASE_NS_PER_MS);
     kedge_close(s);
     agent_stop(&a);
 }
@@ -108,7 +108,7 @@ START_TEST(impossible_geometry_sizes_or_descriptors_from_the_agent_are_refused)
         field = good;                                                                              \
     } while (0)
     REFUSED(a.ro->magic, 0, -EPROTO);
-    REFUSED(a.ro->version, KEDGE_SESSION_VERSION - 1, -EPROTONOSUPPORT);
+    REFUSED(a.ro->version, SCHEMA_SESSION_VERSION - 1, -EPROTONOSUPPORT);
     REFUSED(a.ro->sq_slots, SQ_SLOTS - 1, -EPROTO);
     REFUSED(a.ro->sq_slots, 2 * SQ_SLOTS, -EPROTO); /* more than the mapping */
     REFUSED(a.ro->sq_slots, 2, -EPROTO);
@@ -122,10 +122,10 @@ START_TEST(impossible_geometry_sizes_or_descriptors_from_the_agent_are_refused)
     REFUSED(a.attached.peers_bytes, 64, -EPROTO);
     REFUSED(a.attached.arena_bytes, 1ull << 40, -EPROTO);
     REFUSED(a.attached.arena, 64, -EPROTO);
-    REFUSED(a.send_fds, KEDGE_FD_COUNT - 1, -EPROTO);
+    REFUSED(a.send_fds, SCHEMA_FD_COUNT - 1, -EPROTO);
     int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
     ck_assert_int_eq(ftruncate(unsealed, ARENA_BYTES), 0);
-    REFUSED(a.fds[KEDGE_FD_ARENA], unsealed, -EPROTO);
+    REFUSED(a.fds[SCHEMA_FD_ARENA], unsealed, -EPROTO);
 #undef REFUSED
     close(unsealed);
     struct kedge_session *s = agent_open(&a);
@@ -141,12 +141,12 @@ START_TEST(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_la
     agent_start(&a);
     struct kedge_session *s = agent_open(&a);
     ck_assert_int_eq(kedge_vqp_create(s, NULL, &q), 0);
-    a.reply = (struct kedge_reply){.value = {6, 11}};
+    a.reply = (struct schema_reply){.value = {6, 11}};
     for (a.delay_us = 0; a.delay_us < 100000; a.delay_us += 30000) { /* spinning and sleeping */
         agent_answer(&a);
         ck_assert_int_eq(kedge_connect(q, stranger), 0);
-        const struct kedge_sq_desc *d = agent_asked(&a);
-        ck_assert_uint_eq(d->op, KEDGE_OP_CONNECT);
+        const struct schema_sq_desc *d = agent_asked(&a);
+        ck_assert_uint_eq(d->op, SCHEMA_OP_CONNECT);
         ck_assert_uint_eq(d->connect.pool, 1);
         ck_assert_mem_eq(d->connect.gid, stranger, 16);
     }
@@ -155,19 +155,19 @@ START_TEST(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_la
     ck_assert_uint_eq(lane_slot(&a, 0)->bind.peer_slot, 6);
     ck_assert_uint_eq(lane_slot(&a, 0)->bind.peer_gen, 11);
     lane_take(&a, 2);
-    a.reply = (struct kedge_reply){.status = -EHOSTUNREACH, .reason = KEDGE_REASON_LOOKUP};
+    a.reply = (struct schema_reply){.status = -EHOSTUNREACH, .reason = SCHEMA_REASON_LOOKUP};
     agent_answer(&a);
     ck_assert_int_eq(kedge_connect(q, stranger), -EHOSTUNREACH);
     agent_asked(&a);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "no metaserver answered"));
-    a.reply = (struct kedge_reply){.status = -ENOENT};
+    a.reply = (struct schema_reply){.status = -ENOENT};
     agent_answer(&a);
     ck_assert_int_eq(kedge_connect(q, stranger), -ENOENT);
     agent_asked(&a);
     ck_assert_str_eq(kedge_last_error(),
                      "no node has the GID fd09:: in this session's pool: it is not registered, or "
                      "no longer (rdmactl node list)");
-    a.reply = (struct kedge_reply){.status = -ESTALE};
+    a.reply = (struct schema_reply){.status = -ESTALE};
     agent_answer(&a);
     ck_assert_int_eq(kedge_connect(q, stranger), -ESTALE);
     agent_asked(&a);
@@ -186,7 +186,7 @@ START_TEST(a_withdrawal_that_times_out_is_not_asked_for_again_and_its_late_answe
     agent_start(&a);
     struct kedge_session *s = agent_open(&a);
     ck_assert_int_eq(kedge_alloc(s, 64, &memory, &lkey), 0);
-    a.reply = (struct kedge_reply){.value = {5}};
+    a.reply = (struct schema_reply){.value = {5}};
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 64, IBV_ACCESS_REMOTE_READ, &mr), 0);
     agent_asked(&a);
@@ -194,7 +194,7 @@ START_TEST(a_withdrawal_that_times_out_is_not_asked_for_again_and_its_late_answe
     ck_assert_uint_eq(lane_waiting(&a), 1);
     agent_answer(&a);
     ck_assert_int_eq(kedge_dereg_mr(mr), 0);
-    ck_assert_uint_eq(agent_asked(&a)->op, KEDGE_OP_DEREG_MR);
+    ck_assert_uint_eq(agent_asked(&a)->op, SCHEMA_OP_DEREG_MR);
     ck_assert_uint_eq(lane_waiting(&a), 0); /* it was not asked twice */
     kedge_close(s);
     agent_stop(&a);
@@ -219,34 +219,34 @@ START_TEST(a_region_is_registered_exported_imported_and_withdrawn)
     ck_assert_int_eq(kedge_reg_mr(s, memory, 8, 0, &local), 0); /* no message */
     ck_assert_uint_eq(kedge_mr_rkey(local), 0);
     ck_assert_int_eq(kedge_mr_export(local, token, sizeof token), -EINVAL);
-    a.reply = (struct kedge_reply){.value = {0xbeef}, .secret = {1, 2, 3}};
+    a.reply = (struct schema_reply){.value = {0xbeef}, .secret = {1, 2, 3}};
     agent_answer(&a);
     int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     ck_assert_int_eq(kedge_reg_mr(s, memory, 4096, access, &mr), 0);
-    const struct kedge_sq_desc *d = agent_asked(&a);
-    ck_assert_uint_eq(d->op, KEDGE_OP_REG_MR);
+    const struct schema_sq_desc *d = agent_asked(&a);
+    ck_assert_uint_eq(d->op, SCHEMA_OP_REG_MR);
     ck_assert_uint_eq(d->reg_mr.arena, 0);
     ck_assert_uint_eq(d->reg_mr.offset, 128);
     ck_assert_uint_eq(d->reg_mr.length, 4096);
     ck_assert_uint_eq(d->reg_mr.vaddr, (uintptr_t)memory);
-    ck_assert_uint_eq(d->reg_mr.access, KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC);
+    ck_assert_uint_eq(d->reg_mr.access, SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC);
     ck_assert_uint_eq(kedge_mr_rkey(mr), 0xbeef);
     ck_assert_uint_eq(kedge_mr_lkey(mr), lkey);
     ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token - 1), -ENOSPC);
     ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token), 0);
     ck_assert_int_eq(kedge_import(s, "kedge1.rubbish", &remote), -EINVAL);
-    struct kedge_token other;
+    struct schema_token other;
     char apart[KEDGE_TOKEN_MAX];
-    ck_assert_int_eq(kedge_token_parse(token, &other), 0);
+    ck_assert_int_eq(schema_token_parse(token, &other), 0);
     other.pool++;
-    kedge_token_format(&other, apart);
+    schema_token_format(&other, apart);
     ck_assert_int_eq(kedge_import(s, apart, &remote), -EXDEV);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "kept apart"));
     ck_assert_int_eq(kedge_import(s, token, &remote), 0); /* nobody has answered */
     ck_assert_uint_eq(lane_waiting(&a), 1);
     agent_answer(&a);
     d = agent_asked(&a);
-    ck_assert_uint_eq(d->op, KEDGE_OP_IMPORT);
+    ck_assert_uint_eq(d->op, SCHEMA_OP_IMPORT);
     ck_assert_uint_eq(d->import.vkey, 0xbeef);
     ck_assert_uint_eq(d->import.secret[2], 3);
     ck_assert_mem_eq(remote.gid, a.ro->gid, 16);
@@ -278,12 +278,12 @@ START_TEST(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)
     ck_assert_int_eq(kedge_reg_mr(s, memory, 8, KEDGE_MR_FENCED | IBV_ACCESS_LOCAL_WRITE, &mr),
                      -EINVAL);
     ck_assert_uint_eq(lane_waiting(&a), 0);
-    a.reply = (struct kedge_reply){.status = -EDQUOT, .reason = KEDGE_REASON_FENCED_REGIONS};
+    a.reply = (struct schema_reply){.status = -EDQUOT, .reason = SCHEMA_REASON_FENCED_REGIONS};
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), -EDQUOT);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "fenced_regions in [pool]"));
-    ck_assert_uint_eq(agent_asked(&a)->reg_mr.access, KEDGE_RECORD_WRITE | KEDGE_REG_FENCED);
-    a.reply = (struct kedge_reply){.value = {0xbeef}};
+    ck_assert_uint_eq(agent_asked(&a)->reg_mr.access, SCHEMA_RECORD_WRITE | SCHEMA_REG_FENCED);
+    a.reply = (struct schema_reply){.value = {0xbeef}};
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), 0);
     (void)agent_asked(&a);
@@ -308,29 +308,29 @@ START_TEST(a_revoked_region_is_heard_of_when_its_worker_looks)
     struct kedge_session *s = agent_open(&a);
     ck_assert_int_eq(kedge_alloc(s, 4096, &memory, &lkey), 0);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 8, 0, &local), 0);
-    a.reply = (struct kedge_reply){.value = {0xbeef}};
+    a.reply = (struct schema_reply){.value = {0xbeef}};
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 8, IBV_ACCESS_REMOTE_READ, &mr), 0);
     (void)agent_asked(&a);
     ck_assert_int_eq(kedge_mr_status(mr), 0); /* nobody is asked: nobody answers */
     atomic_store(&a.ro->revoked, 1);
     ck_assert_int_eq(kedge_mr_status(local), 0);
-    a.reply = (struct kedge_reply){.value = {0xcafe}};
+    a.reply = (struct schema_reply){.value = {0xcafe}};
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 8, IBV_ACCESS_REMOTE_READ, &other), 0);
     (void)agent_asked(&a);
     ck_assert_int_eq(kedge_mr_status(other), 0); /* it is younger than that */
-    a.reply = (struct kedge_reply){.status = -EACCES, .reason = KEDGE_REASON_REVOKED};
+    a.reply = (struct schema_reply){.status = -EACCES, .reason = SCHEMA_REASON_REVOKED};
     agent_answer(&a);
     ck_assert_int_eq(kedge_mr_status(mr), -EACCES);
-    const struct kedge_sq_desc *d = agent_asked(&a);
-    ck_assert_uint_eq(d->op, KEDGE_OP_MR_STATUS);
+    const struct schema_sq_desc *d = agent_asked(&a);
+    ck_assert_uint_eq(d->op, SCHEMA_OP_MR_STATUS);
     ck_assert_uint_eq(d->dereg_mr.vkey, 0xbeef);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "revoked"));
     ck_assert_int_eq(kedge_mr_status(mr), -EACCES); /* once is enough */
     ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token), -EACCES);
     atomic_store(&a.ro->revoked, 2);
-    a.reply = (struct kedge_reply){.status = 0};
+    a.reply = (struct schema_reply){.status = 0};
     agent_answer(&a);
     ck_assert_int_eq(kedge_mr_status(other), 0); /* it was another one */
     (void)agent_asked(&a);
@@ -349,26 +349,26 @@ static void *serve_messages(void *argument)
 {
     struct agent *a = argument;
     union {
-        struct kedge_control_header h;
-        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        struct schema_control_header h;
+        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
     } m;
     size_t bytes;
     unsigned count;
     void *map;
     int fd;
-    ck_assert_int_eq(kedge_memfd_new("more", ARENA_BYTES, false, &fd, &map), 0);
-    ck_assert_int_eq(kedge_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
-    ck_assert_uint_eq(m.h.type, KEDGE_CONTROL_ARENA);
-    struct kedge_control_arena_ok ok = {.bytes = ARENA_BYTES, .arena = 2};
-    agent_send(a->connection, &ok.h, m.h.tag - 1, KEDGE_CONTROL_ARENA_OK, sizeof ok, &fd, 1);
-    agent_send(a->connection, &ok.h, m.h.tag, KEDGE_CONTROL_ARENA_OK, sizeof ok, &fd, 1);
+    ck_assert_int_eq(base_memfd_new("more", ARENA_BYTES, false, &fd, &map), 0);
+    ck_assert_int_eq(base_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
+    ck_assert_uint_eq(m.h.type, SCHEMA_CONTROL_ARENA);
+    struct schema_control_arena_ok ok = {.bytes = ARENA_BYTES, .arena = 2};
+    agent_send(a->connection, &ok.h, m.h.tag - 1, SCHEMA_CONTROL_ARENA_OK, sizeof ok, &fd, 1);
+    agent_send(a->connection, &ok.h, m.h.tag, SCHEMA_CONTROL_ARENA_OK, sizeof ok, &fd, 1);
     munmap(map, ARENA_BYTES);
     close(fd);
-    ck_assert_int_eq(kedge_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
-    ck_assert_str_eq(((struct kedge_control_resolve *)&m)->name, "node7");
-    struct kedge_control_resolved resolved = {.pool = 1};
+    ck_assert_int_eq(base_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
+    ck_assert_str_eq(((struct schema_control_resolve *)&m)->name, "node7");
+    struct schema_control_resolved resolved = {.pool = 1};
     memcpy(resolved.gid, stranger, 16);
-    agent_send(a->connection, &resolved.h, m.h.tag, KEDGE_CONTROL_RESOLVED, sizeof resolved, NULL,
+    agent_send(a->connection, &resolved.h, m.h.tag, SCHEMA_CONTROL_RESOLVED, sizeof resolved, NULL,
                0);
     return NULL;
 }
@@ -381,7 +381,7 @@ START_TEST(another_arena_and_a_nodes_name_are_asked_over_the_socket)
     void *one, *two, *again;
     uint32_t lkey;
     agent_start(&a);
-    ck_assert_int_ge(kedge_peers_put(a.peers, 0, stranger, 1, 1), 0);
+    ck_assert_int_ge(schema_peers_put(a.peers, 0, stranger, 1, 1), 0);
     struct kedge_session *s = agent_open(&a);
     pthread_create(&server, NULL, serve_messages, &a);
     ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &one, &lkey), 0);
@@ -409,9 +409,9 @@ START_TEST(an_ended_session_gives_its_completions_and_then_the_reason)
     static const struct {
         uint32_t reason;
         int status;
-    } ends[] = {{KEDGE_REASON_RING, -EPROTO},
-                {KEDGE_REASON_GUESSES, -EACCES},
-                {KEDGE_REASON_DRAIN, -EPIPE},
+    } ends[] = {{SCHEMA_REASON_RING, -EPROTO},
+                {SCHEMA_REASON_GUESSES, -EACCES},
+                {SCHEMA_REASON_DRAIN, -EPIPE},
                 {999, -EPIPE}};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct agent a;
@@ -445,15 +445,15 @@ START_TEST(of_a_failed_request_it_is_known_whether_it_was_never_sent)
 {
     struct ibv_wc wc = {.status = IBV_WC_RETRY_EXC_ERR};
     ck_assert_int_eq(kedge_never_sent(&wc), 0);
-    for (wc.vendor_err = KEDGE_REASON_DESCRIPTOR; wc.vendor_err <= KEDGE_REASON_FORCED;
+    for (wc.vendor_err = SCHEMA_REASON_DESCRIPTOR; wc.vendor_err <= SCHEMA_REASON_FORCED;
          wc.vendor_err++)
-        ck_assert_int_eq(kedge_never_sent(&wc), wc.vendor_err != KEDGE_REASON_UNDER_WAY);
+        ck_assert_int_eq(kedge_never_sent(&wc), wc.vendor_err != SCHEMA_REASON_UNDER_WAY);
     ck_assert_int_eq(kedge_never_sent(&wc), 0); /* a reason that this library does not know */
-    wc = (struct ibv_wc){.status = IBV_WC_SUCCESS, .vendor_err = KEDGE_REASON_PEER_DOWN};
+    wc = (struct ibv_wc){.status = IBV_WC_SUCCESS, .vendor_err = SCHEMA_REASON_PEER_DOWN};
     ck_assert_int_eq(kedge_never_sent(&wc), 0);
     /* With these statuses nothing else tells, and the words say it too. */
-    static const uint32_t never[] = {KEDGE_REASON_PEER_DOWN, KEDGE_REASON_STALE_PEER,
-                                     KEDGE_REASON_BEHIND, KEDGE_REASON_LEASE};
+    static const uint32_t never[] = {SCHEMA_REASON_PEER_DOWN, SCHEMA_REASON_STALE_PEER,
+                                     SCHEMA_REASON_BEHIND, SCHEMA_REASON_LEASE};
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
         ck_assert_int_eq(strncmp(kedge_reason_str(never[i]), "never sent: ", 12), 0);
     ck_assert_ptr_nonnull(strstr(kedge_wc_status_str(IBV_WC_RETRY_EXC_ERR), "unless the reason"));

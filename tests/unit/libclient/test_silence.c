@@ -30,7 +30,7 @@ START_TEST(a_wait_without_a_limit_ends_when_the_agent_stands_still_and_goes_on_w
     says_that_it_stands_still(kedge_session_status(s));
     says_that_it_stands_still(kedge_wait(s, -1));
     says_that_it_stands_still(kedge_wait(s, 0));
-    kedge_peers_live(a.peers);
+    schema_peers_live(a.peers);
     ck_assert_int_eq(kedge_wait(s, 0), 0);
     ck_assert_int_eq(kedge_session_status(s), 0);
     kedge_close(s);
@@ -43,9 +43,9 @@ START_TEST(short_waits_add_up_to_that_time)
     struct agent a;
     int status = 0;
     struct kedge_session *s = open_at_a_stopped_agent(&a);
-    uint64_t end = kedge_clock_ns() + LONG_S * KEDGE_NS_PER_S;
+    uint64_t end = base_clock_ns() + LONG_S * BASE_NS_PER_S;
     while ((status = kedge_wait(s, 1)) == 0)
-        ck_assert_uint_lt(kedge_clock_ns(), end);
+        ck_assert_uint_lt(base_clock_ns(), end);
     says_that_it_stands_still(status);
     kedge_close(s);
     agent_stop(&a);
@@ -58,11 +58,11 @@ START_TEST(a_worker_that_polls_is_told_too)
     struct ibv_wc wc;
     int status = 0;
     struct kedge_session *s = open_at_a_stopped_agent(&a);
-    uint64_t end = kedge_clock_ns() + LONG_S * KEDGE_NS_PER_S;
+    uint64_t end = base_clock_ns() + LONG_S * BASE_NS_PER_S;
     while ((status = kedge_poll(s, 1, &wc)) == 0)
-        ck_assert_uint_lt(kedge_clock_ns(), end);
+        ck_assert_uint_lt(base_clock_ns(), end);
     says_that_it_stands_still(status);
-    kedge_peers_live(a.peers);
+    schema_peers_live(a.peers);
     for (int i = 0; i < 64; i++)
         status = kedge_poll(s, 1, &wc);
     ck_assert_int_eq(status, 0);
@@ -113,12 +113,12 @@ static void *sleep_until_rung(void *argument)
     struct sleeper *l = argument;
     while (!atomic_load(&l->stop)) {
         uint64_t count;
-        struct pollfd p = {.fd = l->a->fds[KEDGE_FD_DOORBELL], .events = POLLIN};
+        struct pollfd p = {.fd = l->a->fds[SCHEMA_FD_DOORBELL], .events = POLLIN};
         if (poll(&p, 1, 10) != 1)
             continue;
         ck_assert_int_eq(read(p.fd, &count, sizeof count), sizeof count);
         l->rings += (unsigned)count;
-        kedge_peers_live(l->a->peers);
+        schema_peers_live(l->a->peers);
     }
     return NULL;
 }
@@ -130,9 +130,9 @@ START_TEST(a_lane_that_sleeps_is_rung_once_in_half_that_time_and_not_taken_for_a
     struct kedge_session *s = open_at_a_stopped_agent(&a);
     struct sleeper lane = {.a = &a};
     ck_assert_int_eq(pthread_create(&thread, NULL, sleep_until_rung, &lane), 0);
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     ck_assert_int_eq(kedge_wait(s, 5 * TIMEOUT_MS), 0);
-    uint64_t ms = (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
+    uint64_t ms = (base_clock_ns() - begin) / BASE_NS_PER_MS;
     atomic_store(&lane.stop, true);
     pthread_join(thread, NULL);
     ck_assert_uint_ge(lane.rings, 1);

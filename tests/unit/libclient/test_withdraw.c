@@ -13,7 +13,7 @@ static void register_some(struct agent *a, struct kedge_session *s, struct kedge
     uint32_t lkey;
     ck_assert_int_eq(kedge_alloc(s, 64, &memory, &lkey), 0);
     for (uint32_t i = 0; i < n; i++) {
-        a->reply = (struct kedge_reply){.value = {100 + i}};
+        a->reply = (struct schema_reply){.value = {100 + i}};
         agent_answer(a);
         ck_assert_int_eq(kedge_reg_mr(s, memory, 64, IBV_ACCESS_REMOTE_READ, &mrs[i]), 0);
         agent_asked(a);
@@ -31,11 +31,11 @@ START_TEST(a_list_of_regions_is_one_request_and_all_its_handles_end_with_it)
     uint32_t lkey;
     ck_assert_int_eq(kedge_alloc(s, 64, &memory, &lkey), 0);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 64, 0, &mrs[3]), 0); /* local alone */
-    a.reply = (struct kedge_reply){.status = 0};
+    a.reply = (struct schema_reply){.status = 0};
     agent_answer(&a);
     ck_assert_int_eq(kedge_dereg_mrs(mrs, 4), 0);
-    const struct kedge_sq_desc *d = agent_asked(&a);
-    ck_assert_uint_eq(d->op, KEDGE_OP_DEREG_MR);
+    const struct schema_sq_desc *d = agent_asked(&a);
+    ck_assert_uint_eq(d->op, SCHEMA_OP_DEREG_MR);
     ck_assert_uint_eq(d->dereg_mr.vkey, 100);
     ck_assert_uint_eq(d->dereg_mr.more, 2);
     ck_assert_uint_eq(d->dereg_mr.vkeys[0], 101);
@@ -61,7 +61,7 @@ START_TEST(what_is_given_back_in_two_steps_is_awaited_once_and_other_requests_go
     ck_assert_int_eq(kedge_mr_status(mrs[0]), -EINVAL);
     ck_assert_int_eq(kedge_dereg_mrs_wait(s, 0), 14);
     ck_assert_int_eq(kedge_dereg_mrs_wait(s, 10), 14);
-    a.reply = (struct kedge_reply){.status = 0};
+    a.reply = (struct schema_reply){.status = 0};
     agent_answer(&a);
     agent_asked(&a);
     ck_assert_int_eq(kedge_dereg_mrs_wait(s, 0), 2); /* the handles are all there */
@@ -71,11 +71,11 @@ START_TEST(what_is_given_back_in_two_steps_is_awaited_once_and_other_requests_go
     agent_asked(&a);
     ck_assert_int_eq(kedge_dereg_mrs_wait(s, 0), 1);
     ck_assert_int_eq(kedge_vqp_create(s, NULL, &q), 0);
-    a.reply = (struct kedge_reply){.value = {6, 11}};
+    a.reply = (struct schema_reply){.value = {6, 11}};
     agent_answer(&a);
     ck_assert_int_eq(kedge_connect(q, stranger), 0);
     agent_asked(&a);
-    struct kedge_reply *r = &a.ro->reply[late % KEDGE_REPLIES];
+    struct schema_reply *r = &a.ro->reply[late % SCHEMA_REPLIES];
     r->status = 0;
     atomic_store(&r->tag, late);
     ck_assert_int_eq(kedge_dereg_mrs_wait(s, -1), 0);
@@ -94,7 +94,7 @@ static uint32_t take_request(struct agent *a)
 
 static void answer(struct agent *a, uint32_t tag)
 {
-    struct kedge_reply *r = &a->ro->reply[tag % KEDGE_REPLIES];
+    struct schema_reply *r = &a->ro->reply[tag % SCHEMA_REPLIES];
     r->status = 0;
     atomic_store(&r->tag, tag);
 }
@@ -126,25 +126,25 @@ END_TEST
 START_TEST(regions_that_are_given_back_one_by_one_leave_a_place_for_other_requests)
 {
     struct agent a;
-    struct kedge_mr *mrs[KEDGE_REPLIES];
-    struct kedge_token t = {.pool = 1, .vkey = 5, .length = 8};
+    struct kedge_mr *mrs[SCHEMA_REPLIES];
+    struct schema_token t = {.pool = 1, .vkey = 5, .length = 8};
     struct kedge_remote remote;
     char token[KEDGE_TOKEN_MAX];
     uint32_t first = 0;
     agent_start(&a);
     struct kedge_session *s = agent_open(&a);
-    register_some(&a, s, mrs, KEDGE_REPLIES);
-    for (uint32_t i = 0; i < KEDGE_REPLIES - 1; i++) {
+    register_some(&a, s, mrs, SCHEMA_REPLIES);
+    for (uint32_t i = 0; i < SCHEMA_REPLIES - 1; i++) {
         ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[i], 1), 0);
         const uint32_t tag = take_request(&a);
         first = i == 0 ? tag : first;
     }
-    ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[KEDGE_REPLIES - 1], 1), -ETIMEDOUT);
-    kedge_token_format(&t, token);
+    ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[SCHEMA_REPLIES - 1], 1), -ETIMEDOUT);
+    schema_token_format(&t, token);
     ck_assert_int_eq(kedge_import(s, token, &remote), 0);
     answer(&a, take_request(&a));
     answer(&a, first);
-    ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[KEDGE_REPLIES - 1], 1), 0);
+    ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[SCHEMA_REPLIES - 1], 1), 0);
     ck_assert_uint_eq(lane_waiting(&a), 1);
     kedge_close(s);
     agent_stop(&a);
@@ -154,22 +154,22 @@ END_TEST
 START_TEST(more_requests_than_there_are_places_for_answers_wait_for_one)
 {
     struct agent a;
-    struct kedge_token t = {.pool = 1, .vkey = 5, .length = 8};
+    struct schema_token t = {.pool = 1, .vkey = 5, .length = 8};
     struct kedge_remote remote;
     char token[KEDGE_TOKEN_MAX];
     agent_start(&a);
     struct kedge_session *s = agent_open(&a);
-    for (uint32_t i = 0; i < KEDGE_REPLIES; i++) {
+    for (uint32_t i = 0; i < SCHEMA_REPLIES; i++) {
         t.vkey = 5 + i;
-        kedge_token_format(&t, token);
+        schema_token_format(&t, token);
         ck_assert_int_eq(kedge_import(s, token, &remote), 0); /* nobody has answered */
         if (i == 0)
             a.asked = *lane_slot(&a, 0);
         lane_take(&a, 1);
     }
-    kedge_token_format(&t, token);
+    schema_token_format(&t, token);
     ck_assert_int_eq(kedge_import(s, token, &remote), -ETIMEDOUT);
-    atomic_store(&a.ro->reply[a.asked.import.tag % KEDGE_REPLIES].tag, a.asked.import.tag);
+    atomic_store(&a.ro->reply[a.asked.import.tag % SCHEMA_REPLIES].tag, a.asked.import.tag);
     ck_assert_int_eq(kedge_import(s, token, &remote), 0);
     ck_assert_uint_eq(lane_waiting(&a), 1);
     kedge_close(s);

@@ -11,7 +11,7 @@ enum { MOST_REPLIES = 64 };
 #define LEASE(id, worker)                                                                          \
     "{\"id\":\"" id "\",\"worker\":\"" worker "\",\"node\":\"another\",\"state\":\"live\"}"
 #define WORKER(id) "{\"id\":\"" id "\",\"node\":\"another\",\"leases\":2}"
-#define MS         (KEDGE_NS_PER_S / 1000)
+#define MS         (BASE_NS_PER_S / 1000)
 
 /* What clients were told later, in that order. */
 static struct {
@@ -22,7 +22,7 @@ static int replies;
 static bool client_gone;
 
 static inline void on_answer(void *token, const struct meta_service_answer *a,
-                             const struct kedge_text *text)
+                             const struct base_text *text)
 {
     ck_assert_ptr_eq(token, &request);
     ck_assert_int_lt(replies, MOST_REPLIES);
@@ -31,7 +31,7 @@ static inline void on_answer(void *token, const struct meta_service_answer *a,
         ck_assert_str_eq(a->content_type, "application/problem+json");
     reply[replies].status = a->status;
     ck_assert_uint_lt(text->length, sizeof reply[0].text);
-    memcpy(reply[replies++].text, kedge_text_str(text), text->length + 1);
+    memcpy(reply[replies++].text, base_text_str(text), text->length + 1);
 }
 
 static inline bool is_gone(void *token)

@@ -22,7 +22,7 @@ static uint64_t now;
 static uint64_t wall_ms; /* 2025-11-21T15:43:28.123Z to begin */
 static int fail;         /* the store's */
 static int woken;
-static struct kedge_text body;
+static struct base_text body;
 static struct meta_service_answer answer;
 static struct meta_service_request request; /* what ask() adds to: conditions, query */
 
@@ -34,9 +34,9 @@ static inline void on_wake(void *token)
 
 static inline void open_service(struct meta_store *store)
 {
-    struct meta_directory_limits limits = {16, 16, 1000 * KEDGE_NS_PER_S, 1000 * KEDGE_NS_PER_S};
-    struct kedge_errbuf err;
-    memset(memory, 0, kedge_table_bytes(kedge_table_log2_slots(16)));
+    struct meta_directory_limits limits = {16, 16, 1000 * BASE_NS_PER_S, 1000 * BASE_NS_PER_S};
+    struct base_errbuf err;
+    memset(memory, 0, schema_table_bytes(schema_table_log2_slots(16)));
     memset(&s, 0, sizeof s);
     s.directory = meta_directory_new(&limits, memory, 0x5eed, 0x77);
     s.resources = meta_resources_new(TRAIL);
@@ -49,11 +49,11 @@ static inline void open_service(struct meta_store *store)
 
 static inline void setup(void)
 {
-    memory = aligned_alloc(64, kedge_table_bytes(kedge_table_log2_slots(16)));
-    now = KEDGE_NS_PER_S;
+    memory = aligned_alloc(64, schema_table_bytes(schema_table_log2_slots(16)));
+    now = BASE_NS_PER_S;
     wall_ms = UINT64_C(1763739808123);
     fail = woken = 0;
-    kedge_text_init(&body, 4 << 20);
+    base_text_init(&body, 4 << 20);
     open_service(meta_store_memory(&fail));
 }
 
@@ -69,7 +69,7 @@ static inline void teardown(void)
 {
     close_service();
     meta_store_close(s.store);
-    kedge_text_fini(&body);
+    base_text_fini(&body);
     free(memory);
 }
 
@@ -84,7 +84,7 @@ static inline int ask(const char *method, const char *path, const char *json)
     request.token = &request;
     request.who = "uid 7";
     request.wall_ms = wall_ms;
-    kedge_text_reset(&body);
+    base_text_reset(&body);
     meta_service_handle(&s, &request, now, &body, &answer);
     ck_assert_int_eq(body.error, 0);
     if (answer.status >= 400)
@@ -95,7 +95,7 @@ static inline int ask(const char *method, const char *path, const char *json)
 
 static inline bool says(const char *text)
 {
-    return strstr(kedge_text_str(&body), text) != NULL;
+    return strstr(base_text_str(&body), text) != NULL;
 }
 
 static inline void query(enum meta_service_parameter which, const char *value)

@@ -31,8 +31,8 @@ static void make(const char *name, const char *json)
 {
     char path[96];
     snprintf(path, sizeof path, "/v1/tokens/%s", name);
-    ck_assert_msg(ask_local("PUT", path, json) == 201, "%s", kedge_text_str(&body));
-    const char *secret = strstr(kedge_text_str(&body), "\"secret\":\"");
+    ck_assert_msg(ask_local("PUT", path, json) == 201, "%s", base_text_str(&body));
+    const char *secret = strstr(base_text_str(&body), "\"secret\":\"");
     ck_assert_ptr_nonnull(secret);
     secret += 10;
     snprintf(bearer, sizeof bearer, "Bearer %.*s", (int)strcspn(secret, "\""), secret);
@@ -120,7 +120,7 @@ START_TEST(a_secret_is_shown_once_and_no_hash_ever)
             ck_assert_msg(status == 200, "%s: %d", paths[i], status);
             ck_assert_msg(!says("secret") && !says("sha256") && !says("hash") &&
                               !says(bearer + strlen("Bearer kedge_ci_")),
-                          "%s: %s", paths[i], kedge_text_str(&body));
+                          "%s: %s", paths[i], base_text_str(&body));
         }
         ck_assert_int_eq(ask_as("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 200 + !restarted);
         struct meta_store *store = s.store;
@@ -260,7 +260,7 @@ START_TEST(an_agents_token_is_bound_to_its_node_and_gids)
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         int status = ask_as(asked[i].method, asked[i].path, asked[i].json);
         ck_assert_msg(status == asked[i].status, "%s %s: %d %s", asked[i].method, asked[i].path,
-                      status, kedge_text_str(&body));
+                      status, base_text_str(&body));
         ck_assert(status != 403 || strstr(answer.authenticate, "insufficient_scope") != NULL);
     }
     ck_assert_int_eq(ask_local("PUT", "/v1/tokens/a1",
@@ -322,14 +322,14 @@ START_TEST(a_stream_ends_with_its_token)
         ck_assert_int_eq(ask_local("PUT", "/v1/tokens/else", "{\"scope\":\"reader\"}"),
                          i == 0 ? 201 : 200);
         ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
-        uint64_t later = now + 9 * KEDGE_NS_PER_S;
+        uint64_t later = now + 9 * BASE_NS_PER_S;
         ck_assert_int_eq(meta_watch_next(w, later, &bytes, &length), 0);
         if (i == 0)
             ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/a1", ""), 204);
         else if (i == 1)
             ck_assert_int_eq(ask_local("PUT", "/v1/tokens/a1", AGENT), 200);
         else
-            later = now + 10 * KEDGE_NS_PER_S;
+            later = now + 10 * BASE_NS_PER_S;
         ck_assert_int_eq(meta_watch_next(w, later, &bytes, &length), -ECANCELED);
         meta_watch_free(w);
         if (i != 0)
@@ -414,9 +414,9 @@ START_TEST(malformed_tokens_are_named_by_their_field)
     setup();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_msg(ask_local("PUT", "/v1/tokens/t", wrong[i].json) == 400, "%s: %s",
-                      wrong[i].json, kedge_text_str(&body));
+                      wrong[i].json, base_text_str(&body));
         snprintf(field, sizeof field, "\"field\":\"%s\"", wrong[i].field);
-        ck_assert_msg(says(field), "%s: %s", wrong[i].json, kedge_text_str(&body));
+        ck_assert_msg(says(field), "%s: %s", wrong[i].json, base_text_str(&body));
     }
     ck_assert_uint_eq(meta_resources_revision(s.resources), 0);
     teardown();

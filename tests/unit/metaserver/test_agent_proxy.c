@@ -79,7 +79,7 @@ START_TEST(whom_nobody_can_ask_is_said_at_once)
     ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-1", ""), 503);
     ck_assert_uint_eq(meta_resources_revision(s.resources), 0);
     meta_watch_free(w);
-    now += 1001 * KEDGE_NS_PER_S;
+    now += 1001 * BASE_NS_PER_S;
     query(META_PARAMETER_NODE, "n1");
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), 503);
     ck_assert(says("agent-unreachable") && says("is not registered here now"));
@@ -160,7 +160,7 @@ START_TEST(questions_are_few_at_a_time)
     }
     ck_assert_uint_eq(s.queries.count, META_QUERIES_MAX);
     ck_assert_uint_eq(s.queries.n.refused, 9);
-    now += 5 * KEDGE_NS_PER_S;
+    now += 5 * BASE_NS_PER_S;
     meta_service_advance(&s, now);
     ck_assert_int_eq(replies, META_QUERIES_MAX);
     ck_assert_int_eq(ask("GET", "/v1/workers/n8:1-00000001", ""), META_SERVICE_LATER);
@@ -381,14 +381,14 @@ START_TEST(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
         "\n{\"revision\":3,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
         "\"kind\":\"lease\",\"name\":\"n1\",\"from\":{\"worker\":\"1-00000001\",\"force\":false,"
         "\"failed\":\"senseless-answer\"},\"to\":null}]}\n";
-    ck_assert_str_eq(kedge_text_str(&body), trail);
+    ck_assert_str_eq(base_text_str(&body), trail);
     meta_watch_free(w);
     struct meta_store *store = s.store;
     close_service();
     open_service(store); /* and again */
     query(META_PARAMETER_KIND, "lease");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body), trail);
+    ck_assert_str_eq(base_text_str(&body), trail);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
     ck_assert(says("\"revision\":4"));
     end();
@@ -404,7 +404,7 @@ START_TEST(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)
     struct meta_watch *w = follow(1);
     ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:0-1-1", ""), META_SERVICE_LATER);
     (void)question(w);
-    now += 2000 * KEDGE_NS_PER_MS;
+    now += 2000 * BASE_NS_PER_MS;
     ck_assert_int_eq(answers(1, 400, "{\"detail\":\"that is no lease's id\"}"), 204);
     ck_assert_int_eq(reply[0].status, 400);
     query(META_PARAMETER_FORCE, "1");
@@ -430,13 +430,13 @@ START_TEST(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)
         "\n{\"revision\":4,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
         "\"kind\":\"lease\",\"name\":\"n1\",\"from\":{\"worker\":\"1-00000001\",\"force\":true,"
         "\"failed\":\"agent-unreachable\"},\"to\":null}]}\n";
-    ck_assert_str_eq(kedge_text_str(&body), trail);
+    ck_assert_str_eq(base_text_str(&body), trail);
     struct meta_store *store = s.store;
     close_service();
     open_service(store); /* and again */
     query(META_PARAMETER_KIND, "lease");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body), trail);
+    ck_assert_str_eq(base_text_str(&body), trail);
     end();
 }
 END_TEST

@@ -99,7 +99,7 @@ START_TEST(all_nodes_are_asked_one_after_the_other)
     ck_assert_str_eq(reply[1].text, "{\"workers\":[],\"unreachable\":[]}\n");
     /* One that does not answer ends the page, and the next one goes on behind it. */
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
-    now += 5 * KEDGE_NS_PER_S;
+    now += 5 * BASE_NS_PER_S;
     meta_service_advance(&s, now);
     ck_assert_ptr_nonnull(strstr(reply[2].text, "n1 has not answered within 5 s"));
     ck_assert_ptr_nonnull(strstr(reply[2].text, "\"next_cursor\":\"bjE\""));
@@ -122,7 +122,7 @@ START_TEST(a_page_of_nobody_ends_too)
 {
     begin();
     ck_assert_int_eq(ask("GET", "/v1/leases", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body), "{\"leases\":[],\"unreachable\":[]}\n");
+    ck_assert_str_eq(base_text_str(&body), "{\"leases\":[],\"unreachable\":[]}\n");
     register_node(1);
     ck_assert_int_eq(ask("GET", "/v1/leases", ""), 200);
     ck_assert(says("\"leases\":[],\"unreachable\":[{\"node\":\"n1\""));

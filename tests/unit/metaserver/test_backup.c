@@ -7,7 +7,7 @@
 #include "../check_main.h"
 #include "metaserver/backup.h"
 
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 static struct meta_backup_counts n;
 static struct meta_backup_restorer by;
 
@@ -42,16 +42,16 @@ static struct meta_store *make_store(void)
     return s;
 }
 
-static void write_out(struct meta_store *s, struct kedge_text *out)
+static void write_out(struct meta_store *s, struct base_text *out)
 {
-    kedge_text_init(out, 1 << 20);
+    base_text_init(out, 1 << 20);
     ck_assert_msg(meta_backup_write(s, 1234567, out, &n, &err) == 0, "%s", err.text);
 }
 
 START_TEST(what_is_restored_is_what_was_backed_up)
 {
     struct meta_store *from = make_store(), *to = meta_store_memory(NULL);
-    struct kedge_text text, again;
+    struct base_text text, again;
     write_out(from, &text);
     ck_assert_uint_eq(n.nodes, 2);
     ck_assert_uint_eq(n.resources, 1);
@@ -66,16 +66,16 @@ START_TEST(what_is_restored_is_what_was_backed_up)
     ck_assert_uint_eq(n.tokens, 1);
     ck_assert_uint_eq(n.time_ms, 1234567);
     write_out(to, &again);
-    const char *own = strstr(kedge_text_str(&again), "{\"change\":1000003,");
-    const char *last = strstr(kedge_text_str(&text), "{\"lines\":");
+    const char *own = strstr(base_text_str(&again), "{\"change\":1000003,");
+    const char *last = strstr(base_text_str(&text), "{\"lines\":");
     ck_assert_ptr_nonnull(own); /* follows what there was, and nothing else but the sum does */
     ck_assert_int_eq(own - again.data, last - text.data);
     ck_assert_int_eq(memcmp(again.data, text.data, (size_t)(own - again.data)), 0);
     ck_assert_ptr_nonnull(strstr(own, "\"time_ms\":1234568,\"who\":\"uid 5\",\"kind\":\"restore\","
                                       "\"name\":\"store\",\"before\":null,"
                                       "\"after\":\"{\\\"revision\\\":2}\"}\n{\"lines\""));
-    kedge_text_fini(&text);
-    kedge_text_fini(&again);
+    base_text_fini(&text);
+    base_text_fini(&again);
     meta_store_close(from);
     meta_store_close(to);
 }
@@ -91,7 +91,7 @@ START_TEST(a_restores_revision_is_above_all_that_can_have_been_used)
         {1234567, 1000001, 1000002}, {1234567, 1000002, 1000003}, {1234567, 7000000, 7000001},
     };
     struct meta_store *from = make_store();
-    struct kedge_text text;
+    struct base_text text;
     write_out(from, &text);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct meta_store *to = meta_store_memory(NULL);
@@ -105,7 +105,7 @@ START_TEST(a_restores_revision_is_above_all_that_can_have_been_used)
     struct meta_store *to = meta_store_memory(NULL);
     ck_assert_int_eq(meta_backup_restore(to, text.data, text.length, &by, &n, &err), -ERANGE);
     meta_store_close(to);
-    kedge_text_fini(&text);
+    base_text_fini(&text);
     meta_store_close(from);
 }
 END_TEST
@@ -113,7 +113,7 @@ END_TEST
 START_TEST(what_is_not_whole_or_was_changed_is_refused_and_nothing_is_replaced)
 {
     struct meta_store *from = make_store(), *to = meta_store_memory(NULL);
-    struct kedge_text text, empty, after;
+    struct base_text text, empty, after;
     write_out(from, &text);
     write_out(to, &empty);
     for (size_t length = 0; length < text.length; length++) {
@@ -128,10 +128,10 @@ START_TEST(what_is_not_whole_or_was_changed_is_refused_and_nothing_is_replaced)
         free(changed);
     }
     write_out(to, &after);
-    ck_assert_str_eq(kedge_text_str(&after), kedge_text_str(&empty));
-    kedge_text_fini(&text);
-    kedge_text_fini(&empty);
-    kedge_text_fini(&after);
+    ck_assert_str_eq(base_text_str(&after), base_text_str(&empty));
+    base_text_fini(&text);
+    base_text_fini(&empty);
+    base_text_fini(&after);
     meta_store_close(from);
     meta_store_close(to);
 }

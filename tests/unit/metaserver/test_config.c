@@ -7,7 +7,7 @@
 #include "../check_main.h"
 #include "metaserver/config.h"
 
-static int configure(const char *text, struct meta_config *out, struct kedge_errbuf *err)
+static int configure(const char *text, struct meta_config *out, struct base_errbuf *err)
 {
     char path[] = "/tmp/kedge-config-XXXXXX";
     int fd = mkstemp(path);
@@ -23,7 +23,7 @@ static int configure(const char *text, struct meta_config *out, struct kedge_err
 START_TEST(settings_have_defaults_and_are_read)
 {
     struct meta_config c;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_int_eq(meta_config_read(NULL, &c, &err), 0);
     ck_assert_str_eq(c.listen, "127.0.0.1:7480");
     ck_assert_uint_eq(c.max_endpoints, 16384);
@@ -68,7 +68,7 @@ START_TEST(what_is_wrong_is_named_with_its_line)
          "reaches the port may do everything), not \"auto\""},
     };
     struct meta_config c;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ck_assert_msg(configure(cases[i].text, &c, &err) == -EINVAL, "%s", cases[i].text);
         ck_assert_msg(strstr(err.text, cases[i].says) != NULL, "%s: %s", cases[i].text, err.text);
@@ -97,7 +97,7 @@ START_TEST(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)
                  {"[metaserver]\naccess = tokens\nlisten = 10.0.0.7:7480\n", true},
                  {"[metaserver]\naccess = open\nlisten = 10.0.0.7:7480\n", false}};
     struct meta_config c;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ck_assert_msg(configure(cases[i].text, &c, &err) == 0, "%s: %s", cases[i].text, err.text);
         ck_assert_msg(c.tokens_needed == cases[i].tokens_needed, "%s", cases[i].text);
@@ -108,7 +108,7 @@ END_TEST
 START_TEST(a_setting_may_be_as_long_as_it_can_be)
 {
     struct meta_config c;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     char text[8192] = "[metaserver]\ndata_dir = /";
     size_t begin = strlen(text), length = META_CONFIG_TEXT_BYTES - 2;
     memset(text + begin, 'd', length);

@@ -20,8 +20,8 @@ struct fixture {
 static void setup(struct fixture *f, uint32_t max_nodes, uint32_t max_endpoints)
 {
     struct meta_directory_limits limits = {max_nodes, max_endpoints, LEASE, FORGET};
-    f->memory = aligned_alloc(64, kedge_table_bytes(kedge_table_log2_slots(max_endpoints)));
-    memset(f->memory, 0, kedge_table_bytes(kedge_table_log2_slots(max_endpoints)));
+    f->memory = aligned_alloc(64, schema_table_bytes(schema_table_log2_slots(max_endpoints)));
+    memset(f->memory, 0, schema_table_bytes(schema_table_log2_slots(max_endpoints)));
     f->directory = meta_directory_new(&limits, f->memory, 0x5eed, 77);
     f->now = 5000;
     ck_assert_ptr_nonnull(f->directory);
@@ -41,11 +41,12 @@ static struct meta_registration registration(const char *id, uint32_t incarnatio
     snprintf(r.id, sizeof r.id, "%s", id);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = first + i;
-        r.endpoint[i] = (struct kedge_endpoint_record){.pool = 1,
-                                                       .flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_DC,
-                                                       .incarnation = incarnation,
-                                                       .dctn_mtu = 5u << 24 | 0x100,
-                                                       .dc_key = process};
+        r.endpoint[i] =
+            (struct schema_endpoint_record){.pool = 1,
+                                            .flags = SCHEMA_RECORD_LIVE | SCHEMA_RECORD_DC,
+                                            .incarnation = incarnation,
+                                            .dctn_mtu = 5u << 24 | 0x100,
+                                            .dc_key = process};
         r.endpoint[i].gid[0] = 0xfd;
         memcpy(r.endpoint[i].gid + 12, &number, sizeof number);
     }
@@ -64,21 +65,21 @@ static int do_register(struct fixture *f, struct meta_registration r, struct met
 }
 
 /* What an agent finds that READs the table. */
-static int lookup(const struct fixture *f, uint32_t number, struct kedge_endpoint_record *out)
+static int lookup(const struct fixture *f, uint32_t number, struct schema_endpoint_record *out)
 {
-    const struct kedge_table_desc *d = meta_directory_table(f->directory);
+    const struct schema_table_desc *d = meta_directory_table(f->directory);
     uint8_t gid[16] = {0xfd};
     memcpy(gid + 12, &number, sizeof number);
-    size_t home = kedge_endpoint_home(d, gid, 1);
-    return kedge_endpoint_find(d, (const uint8_t *)f->memory + home * KEDGE_RECORD_BYTES, gid, 1,
-                               out);
+    size_t home = schema_endpoint_home(d, gid, 1);
+    return schema_endpoint_find(d, (const uint8_t *)f->memory + home * SCHEMA_RECORD_BYTES, gid, 1,
+                                out);
 }
 
 START_TEST(a_registered_node_is_found_in_the_table_until_its_lease_ends)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     const char *ids[4];
     setup(&f, 8, 8);
     ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
@@ -107,7 +108,7 @@ START_TEST(renewing_prolongs_the_lease_of_that_node_alone)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     uint32_t known;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
@@ -129,7 +130,7 @@ START_TEST(an_older_incarnation_and_the_same_one_of_another_process_are_refused)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 2), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("a", 9, 1, 1, 2), &v), -ESTALE);
@@ -151,7 +152,7 @@ START_TEST(a_process_may_repeat_itself_and_change_its_endpoints)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 2), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 2), &v), 0);
@@ -179,7 +180,7 @@ START_TEST(of_the_same_incarnation_one_endpoint_is_what_it_was)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     setup(&f, 8, 16);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 3), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 2, 1, 3), &v), -ESTALE);
@@ -207,8 +208,8 @@ START_TEST(pools_of_one_gid_come_and_go)
     struct fixture f;
     struct meta_verdict v;
     struct meta_registration r = registration("a", 10, 1, 1, 1);
-    const struct kedge_table_desc *d;
-    struct kedge_endpoint_record out;
+    const struct schema_table_desc *d;
+    struct schema_endpoint_record out;
     setup(&f, 8, 8);
     d = meta_directory_table(f.directory);
     ck_assert_int_eq(do_register(&f, r, &v), 0);
@@ -219,13 +220,13 @@ START_TEST(pools_of_one_gid_come_and_go)
     ck_assert_int_eq(do_register(&f, r, &v), 0);
     ck_assert(v.write && !v.created);
     const uint8_t *home = (const uint8_t *)f.memory +
-                          kedge_endpoint_home(d, r.endpoint[0].gid, 513) * KEDGE_RECORD_BYTES;
-    ck_assert_int_eq(kedge_endpoint_find(d, home, r.endpoint[0].gid, 513, &out), 0);
+                          schema_endpoint_home(d, r.endpoint[0].gid, 513) * SCHEMA_RECORD_BYTES;
+    ck_assert_int_eq(schema_endpoint_find(d, home, r.endpoint[0].gid, 513, &out), 0);
     ck_assert_uint_eq(out.dc_key, 77);
     r.endpoint_count = 1;
     ck_assert_int_eq(do_register(&f, r, &v), 0);
     ck_assert(v.write);
-    ck_assert_int_eq(kedge_endpoint_find(d, home, r.endpoint[0].gid, 513, &out), -ENOENT);
+    ck_assert_int_eq(schema_endpoint_find(d, home, r.endpoint[0].gid, 513, &out), -ENOENT);
     ck_assert_int_eq(lookup(&f, 1, &out), 0);
     teardown(&f);
 }
@@ -280,7 +281,7 @@ START_TEST(a_node_that_lapsed_comes_back_with_the_same_incarnation)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
     f.now += LEASE;
@@ -297,7 +298,7 @@ START_TEST(an_endpoint_belongs_to_one_node)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 5, 1), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("b", 10, 2, 4, 2), &v), -EEXIST);
@@ -318,7 +319,7 @@ START_TEST(a_restored_node_waits_and_comes_back_without_a_write)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     struct meta_node_view view;
     struct meta_store_node stored, clash;
     uint32_t known;
@@ -366,7 +367,7 @@ START_TEST(full_tables_refuse_the_next_one_and_change_nothing)
 {
     struct fixture f;
     struct meta_verdict v;
-    struct kedge_endpoint_record out;
+    struct schema_endpoint_record out;
     setup(&f, 4, 4);
     ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 3), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("b", 1, 1, 4, 2), &v), -ENOSPC);
@@ -382,15 +383,15 @@ START_TEST(a_full_span_refuses_and_counts_the_endpoints_of_one_request_together)
 {
     struct fixture f;
     struct meta_verdict v;
-    uint32_t numbers[20], count = 0, last = KEDGE_TABLE_SPAN + 3;
+    uint32_t numbers[20], count = 0, last = SCHEMA_TABLE_SPAN + 3;
     setup(&f, 64, 64);
-    const struct kedge_table_desc *d = meta_directory_table(f.directory);
+    const struct schema_table_desc *d = meta_directory_table(f.directory);
     for (uint32_t n = 1; count < last + 1; n++) {
         struct meta_registration r = registration("x", 1, 1, n, 1);
-        if (kedge_endpoint_home(d, r.endpoint[0].gid, 1) == 33)
+        if (schema_endpoint_home(d, r.endpoint[0].gid, 1) == 33)
             numbers[count++] = n;
     }
-    for (uint32_t i = 0; i < KEDGE_TABLE_SPAN - 1; i++) {
+    for (uint32_t i = 0; i < SCHEMA_TABLE_SPAN - 1; i++) {
         char id[16];
         snprintf(id, sizeof id, "n%u", i);
         ck_assert_int_eq(do_register(&f, registration(id, 1, 1, numbers[i], 1), &v), 0);
@@ -476,21 +477,21 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
         uint64_t end; /* 0: not live */
     } model[NODES] = {{0, 0}};
     struct fixture f;
-    struct kedge_prng prng;
+    struct base_prng prng;
     struct meta_verdict v;
     const char *ids[NODES];
     setup(&f, NODES, NODES);
-    kedge_prng_seed(&prng, 11);
+    base_prng_seed(&prng, 11);
     for (int step = 0; step < 20000; step++) {
-        uint32_t n = (uint32_t)kedge_prng_below(&prng, NODES), known;
+        uint32_t n = (uint32_t)base_prng_below(&prng, NODES), known;
         char id[8];
         snprintf(id, sizeof id, "n%u", n);
-        f.now += kedge_prng_below(&prng, 120);
+        f.now += base_prng_below(&prng, 120);
         meta_directory_lapse(f.directory, f.now, NULL, NULL);
         for (uint32_t i = 0; i < NODES; i++)
             if (model[i].end <= f.now)
                 model[i].end = 0;
-        switch (kedge_prng_below(&prng, 5)) {
+        switch (base_prng_below(&prng, 5)) {
         case 0:
             model[n].incarnation++;
             /* fall through */
@@ -514,11 +515,11 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
                                   f.now);
             break;
         default:
-            if (kedge_prng_below(&prng, 8) == 0 && meta_directory_remove(f.directory, id) == 0)
+            if (base_prng_below(&prng, 8) == 0 && meta_directory_remove(f.directory, id) == 0)
                 model[n].end = 0;
         }
         for (uint32_t i = 0; i < NODES; i++) {
-            struct kedge_endpoint_record out;
+            struct schema_endpoint_record out;
             ck_assert_int_eq(lookup(&f, i, &out), model[i].end != 0 ? 0 : -ENOENT);
         }
     }

@@ -11,7 +11,7 @@
 #include "metaserver/json.h"
 #include "metaserver/service.h"
 
-#define LEASE (2 * KEDGE_NS_PER_S)
+#define LEASE (2 * BASE_NS_PER_S)
 #define JSON  "application/json"
 
 struct fixture {
@@ -19,14 +19,14 @@ struct fixture {
     void *memory;
     uint64_t now;
     int fail; /* the store's */
-    struct kedge_text body;
+    struct base_text body;
     struct meta_service_answer answer;
 };
 
 static void setup(struct fixture *f)
 {
-    struct meta_directory_limits limits = {64, 64, LEASE, 100 * KEDGE_NS_PER_S};
-    size_t bytes = kedge_table_bytes(kedge_table_log2_slots(64));
+    struct meta_directory_limits limits = {64, 64, LEASE, 100 * BASE_NS_PER_S};
+    size_t bytes = schema_table_bytes(schema_table_log2_slots(64));
     memset(f, 0, sizeof *f);
     f->memory = aligned_alloc(64, bytes);
     memset(f->memory, 0, bytes);
@@ -37,8 +37,8 @@ static void setup(struct fixture *f)
     f->s.endpoint.dct_number = 9;
     f->s.endpoint.gid[0] = 0xfd;
     f->s.endpoint.table_rkey = 5;
-    f->now = KEDGE_NS_PER_S;
-    kedge_text_init(&f->body, 1 << 20);
+    f->now = BASE_NS_PER_S;
+    base_text_init(&f->body, 1 << 20);
 }
 
 static void teardown(struct fixture *f)
@@ -46,7 +46,7 @@ static void teardown(struct fixture *f)
     meta_directory_free(f->s.directory);
     meta_resources_free(f->s.resources);
     meta_store_close(f->s.store);
-    kedge_text_fini(&f->body);
+    base_text_fini(&f->body);
     free(f->memory);
 }
 
@@ -56,7 +56,7 @@ static int ask_as(struct fixture *f, const char *method, const char *path, const
 {
     struct meta_service_request request = {
         .method = method, .path = path, .content_type = type, .body = body, .body_bytes = bytes};
-    kedge_text_reset(&f->body);
+    base_text_reset(&f->body);
     meta_service_handle(&f->s, &request, f->now, &f->body, &f->answer);
     ck_assert_int_eq(f->body.error, 0);
     return f->answer.status;
@@ -69,7 +69,7 @@ static int ask(struct fixture *f, const char *method, const char *path, const ch
 
 static bool says(const struct fixture *f, const char *text)
 {
-    return strstr(kedge_text_str(&f->body), text) != NULL;
+    return strstr(base_text_str(&f->body), text) != NULL;
 }
 
 #define ENDPOINT(gid, key)                                                                         \
@@ -169,9 +169,9 @@ START_TEST(an_expiry_that_the_store_refuses_is_written_later)
     meta_service_tick(&f.s, f.now + 1, 0);
     ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, ids, 2),
                       1); /* not tried again at once */
-    meta_service_tick(&f.s, f.now + 6 * KEDGE_NS_PER_S, 0);
+    meta_service_tick(&f.s, f.now + 6 * BASE_NS_PER_S, 0);
     ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, ids, 2), 0);
-    meta_service_tick(&f.s, f.now + 200 * KEDGE_NS_PER_S, 0);
+    meta_service_tick(&f.s, f.now + 200 * BASE_NS_PER_S, 0);
     ck_assert_uint_eq(meta_directory_count(f.s.directory).nodes, 0); /* forgotten */
     teardown(&f);
 }
@@ -180,7 +180,7 @@ END_TEST
 START_TEST(after_a_restart_nodes_are_listed_and_have_to_register_again)
 {
     struct fixture f, g;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     setup(&f);
     setup(&g);
     ck_assert_int_eq(ask(&f, "PUT", "/v1/nodes/n1", NODE("5", "fd00::1", KEY_A)), 201);
@@ -331,7 +331,7 @@ START_TEST(bodies_that_are_wrong_are_refused_with_the_field)
         ck_assert_msg(status == 400, "%s: %d", wrong_bodies[i].body, status);
         snprintf(field, sizeof field, "\"field\":\"%s\"}", wrong_bodies[i].field);
         ck_assert_msg(wrong_bodies[i].field == NULL ? !says(&f, "\"field\"") : says(&f, field),
-                      "%s: %s", wrong_bodies[i].body, kedge_text_str(&f.body));
+                      "%s: %s", wrong_bodies[i].body, base_text_str(&f.body));
     }
     ck_assert_int_eq(ask_as(&f, "PUT", "/v1/nodes/n", JSON, "{}\0{}", 5), 400);
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n/renew", "{\"incarnation\":1,\"x\":2}"), 400);
@@ -391,12 +391,12 @@ START_TEST(a_list_is_read_page_by_page)
                                                .parameter[META_PARAMETER_LIMIT] = "2",
                                                .parameter[META_PARAMETER_CURSOR] =
                                                    page == 0 ? NULL : cursor};
-        kedge_text_reset(&f.body);
+        base_text_reset(&f.body);
         meta_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
         ck_assert_int_eq(f.answer.status, 200);
-        for (const char *at = kedge_text_str(&f.body); (at = strstr(at, "\"id\":\"")) != NULL; at++)
+        for (const char *at = base_text_str(&f.body); (at = strstr(at, "\"id\":\"")) != NULL; at++)
             memcpy(seen + strlen(seen), at + 6, 2);
-        const char *next = strstr(kedge_text_str(&f.body), "\"next_cursor\":\"");
+        const char *next = strstr(base_text_str(&f.body), "\"next_cursor\":\"");
         ck_assert_int_eq(next != NULL, page < 2);
         if (next != NULL)
             ck_assert_int_eq(sscanf(next + 15, "%100[^\"]", cursor), 1);
@@ -411,7 +411,7 @@ START_TEST(a_list_is_read_page_by_page)
                                                .path = "/v1/nodes",
                                                .parameter[META_PARAMETER_LIMIT] = wrong[i].limit,
                                                .parameter[META_PARAMETER_CURSOR] = wrong[i].cursor};
-        kedge_text_reset(&f.body);
+        base_text_reset(&f.body);
         meta_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
         ck_assert_msg(f.answer.status == 400, "case %zu", i);
     }

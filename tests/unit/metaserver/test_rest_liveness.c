@@ -4,7 +4,7 @@
 
 #include "resources_world.h"
 
-#define LEASE (1000 * KEDGE_NS_PER_S) /* of resources_world.h */
+#define LEASE (1000 * BASE_NS_PER_S) /* of resources_world.h */
 
 static void begin(void)
 {
@@ -31,7 +31,7 @@ static void restart_metaserver(uint64_t generation)
 static void pass(uint64_t ns)
 {
     now += ns;
-    wall_ms += ns / KEDGE_NS_PER_MS;
+    wall_ms += ns / BASE_NS_PER_MS;
     meta_service_tick(&s, now, wall_ms);
 }
 
@@ -94,7 +94,7 @@ START_TEST(a_node_that_comes_and_expires_is_told_once_with_times)
     ck_assert_str_eq(piece(w), "\n"); /* a heartbeat */
     now++;
     pass(0);
-    pass(KEDGE_NS_PER_S);
+    pass(BASE_NS_PER_S);
     ck_assert_str_eq(
         piece(w), "{\"revision\":0,\"time\":\"2025-11-21T16:00:08.122Z\",\"who\":\"kedge-metad\","
                   "\"kind\":\"liveness\",\"name\":\"n1\",\"id\":\"n1/5/expired\","
@@ -158,7 +158,7 @@ START_TEST(pages_have_changes_and_nodes_in_one_order)
             query(META_PARAMETER_CURSOR, cursor);
         ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
         ck_assert(says("{\"revision\":2,\"position\":\"0000000000000077-3\",\"events\":["));
-        const char *name = strstr(kedge_text_str(&body), "\"name\":\"");
+        const char *name = strstr(base_text_str(&body), "\"name\":\"");
         strncat(seen, name + 8, 3);
         const char *next = strstr(name, "\"next_cursor\":\"");
         ck_assert_int_eq(next != NULL, page < 4);

@@ -23,13 +23,13 @@ START_TEST(a_node_is_labelled_and_cordoned_whether_it_is_registered_or_not)
                          "{\"labels\":{\"zone\":\"a\",\"arch\":\"x\"},\"cordoned\":true,"
                          "\"reason\":\"a \\\"disk\\\"\"}"),
                      201);
-    ck_assert_str_eq(kedge_text_str(&body),
+    ck_assert_str_eq(base_text_str(&body),
                      "{\"name\":\"n1\",\"revision\":1,\"labels\":{\"arch\":\"x\",\"zone\":\"a\"},"
                      "\"cordoned\":true,\"draining\":false,\"reason\":\"a \\\"disk\\\"\"}\n");
     ck_assert_uint_eq(answer.revision, 1);
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     ck_assert_str_eq(
-        kedge_text_str(&body),
+        base_text_str(&body),
         "{\"id\":\"n1\",\"state\":\"absent\",\"expires_in_ms\":0,\"endpoints\":[],"
         "\"labels\":{\"arch\":\"x\",\"zone\":\"a\"},\"cordoned\":true,\"draining\":false,"
         "\"reason\":\"a \\\"disk\\\"\"}\n");
@@ -74,7 +74,7 @@ START_TEST(what_makes_no_sense_of_a_node_is_refused_by_field)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(field, sizeof field, "\"field\":\"%s\"", cases[i].field);
         ck_assert_msg(ask("PUT", "/v1/nodes/n1/settings", cases[i].json) == 400 && says(field),
-                      "%s: %s", cases[i].json, kedge_text_str(&body));
+                      "%s: %s", cases[i].json, base_text_str(&body));
     }
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings",
                          "{\"cordoned\":true,\"draining\":true,\"grace_ms\":30000}"),
@@ -127,8 +127,8 @@ START_TEST(nodes_that_are_not_registered_are_listed_among_the_others_if_somethin
         const bool here = strcmp(all[i], "n1") == 0 || strcmp(all[i], "n3") == 0;
         snprintf(wanted, sizeof wanted, "\"nodes\":[\n{\"id\":\"%s\",%s\"state\":\"%s\"", all[i],
                  here ? "\"incarnation\":5," : "", here ? "live" : "absent");
-        ck_assert_msg(says(wanted), "%s", kedge_text_str(&body));
-        const char *next = strstr(kedge_text_str(&body), "\"next_cursor\":\"");
+        ck_assert_msg(says(wanted), "%s", base_text_str(&body));
+        const char *next = strstr(base_text_str(&body), "\"next_cursor\":\"");
         ck_assert(i == 4 ? next == NULL
                          : next != NULL && sscanf(next + 15, "%30[^\"]", cursor) == 1);
     }
@@ -195,16 +195,16 @@ START_TEST(agents_say_whom_they_reach_and_hear_whom_to_try)
     register_node("n2", "fd00::2", 5);
     register_node("n3", "fd00::3", 5);
     ck_assert_int_eq(ask("PUT", path, fails), 200);
-    ck_assert_str_eq(kedge_text_str(&body), "{\"prove\":[{\"node\":\"n2\",\"gid\":\"fd00::2\"},"
-                                            "{\"node\":\"n3\",\"gid\":\"fd00::3\"}]}\n");
+    ck_assert_str_eq(base_text_str(&body), "{\"prove\":[{\"node\":\"n2\",\"gid\":\"fd00::2\"},"
+                                           "{\"node\":\"n3\",\"gid\":\"fd00::3\"}]}\n");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     /* It is no live node that has the other GID. */
     ck_assert(says(",\"fabric\":{\"state\":\"failing\",\"for_ms\":7,\"tried\":2,\"failing\":["
                    "{\"node\":\"n3\",\"error\":\"timeout\",\"for_ms\":7}],\"tried_by\":0,"
                    "\"failed_by\":0}"));
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n2/reach", fails), 200);
-    ck_assert_str_eq(kedge_text_str(&body), "{\"prove\":[{\"node\":\"n3\",\"gid\":\"fd00::3\"},"
-                                            "{\"node\":\"n1\",\"gid\":\"fd00::1\"}]}\n");
+    ck_assert_str_eq(base_text_str(&body), "{\"prove\":[{\"node\":\"n3\",\"gid\":\"fd00::3\"},"
+                                           "{\"node\":\"n1\",\"gid\":\"fd00::1\"}]}\n");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     ck_assert(says(",\"fabric\":{\"state\":\"ok\",\"tried\":2,\"failing\":[],"));
     ck_assert_int_eq(ask("GET", "/v1/nodes/n3", ""), 200);
@@ -248,7 +248,7 @@ START_TEST(what_makes_no_sense_of_whom_an_agent_reaches_is_refused_by_field)
         char field[64];
         ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/reach", cases[i].json), 400);
         snprintf(field, sizeof field, "\"field\":\"%s", cases[i].field);
-        ck_assert_msg(says(field), "%s: %s", cases[i].json, kedge_text_str(&body));
+        ck_assert_msg(says(field), "%s: %s", cases[i].json, base_text_str(&body));
     }
     for (int i = 0; i < 17; i++)
         snprintf(many + strlen(many), sizeof many - strlen(many), "{\"gid\":\"fd00::%x\"}%s", i + 1,
@@ -267,7 +267,7 @@ START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
     ck_assert_int_eq(
         ask("PUT", "/v1/pools/all", "{\"nodes\":{},\"sessions_ahead\":4,\"ahead_max\":9}"), 201);
-    ck_assert_str_eq(kedge_text_str(&body),
+    ck_assert_str_eq(base_text_str(&body),
                      "{\"name\":\"all\",\"revision\":2,\"nodes\":{},"
                      "\"number\":51747,\"sessions_ahead\":4,\"ahead_max\":9}\n");
     ck_assert_int_eq(ask("PUT", "/v1/pools/zone-a", "{\"nodes\":{\"zone\":\"a\"},\"spares\":0}"),
@@ -322,11 +322,11 @@ START_TEST(a_restart_finds_nodes_and_pools)
     close_service();
     open_service(store);
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/settings", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body),
+    ck_assert_str_eq(base_text_str(&body),
                      "{\"name\":\"n1\",\"revision\":1,\"labels\":{\"zone\":\"a\"},"
                      "\"cordoned\":true,\"draining\":true,\"grace_ms\":7,\"reason\":\"r\"}\n");
     ck_assert_int_eq(ask("GET", "/v1/pools/p", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body),
+    ck_assert_str_eq(base_text_str(&body),
                      "{\"name\":\"p\",\"revision\":2,"
                      "\"nodes\":{\"zone\":\"a\"},\"number\":20264,\"spares\":0}\n");
     teardown();

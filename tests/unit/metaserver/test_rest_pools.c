@@ -5,7 +5,7 @@
 static void shows(const char *path, const char *text)
 {
     ck_assert_int_eq(ask("GET", path, ""), 200);
-    ck_assert_msg(says(text), "%s has no %s: %s", path, text, kedge_text_str(&body));
+    ck_assert_msg(says(text), "%s has no %s: %s", path, text, base_text_str(&body));
 }
 
 static void refused(int status, const char *path, const char *json, const char *field,
@@ -13,9 +13,9 @@ static void refused(int status, const char *path, const char *json, const char *
 {
     char text[128];
     uint64_t revision = meta_resources_revision(s.resources);
-    ck_assert_msg(ask("PUT", path, json) == status, "%s %s: %s", path, json, kedge_text_str(&body));
+    ck_assert_msg(ask("PUT", path, json) == status, "%s %s: %s", path, json, base_text_str(&body));
     snprintf(text, sizeof text, "\"field\":\"%s\"", field);
-    ck_assert_msg(says(text) && says(sentence), "%s", kedge_text_str(&body));
+    ck_assert_msg(says(text) && says(sentence), "%s", base_text_str(&body));
     ck_assert_uint_eq(meta_resources_revision(s.resources), revision);
 }
 
@@ -23,7 +23,7 @@ START_TEST(a_pool_has_a_number_that_is_said_or_follows_from_its_name)
 {
     setup();
     ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"number\":513}"), 201);
-    ck_assert_str_eq(kedge_text_str(&body),
+    ck_assert_str_eq(base_text_str(&body),
                      "{\"name\":\"gold\",\"revision\":1,\"nodes\":{},\"number\":513}\n");
     ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{\"nodes\":{}}"), 201);
     ck_assert(says("\"number\":58624"));
@@ -136,7 +136,7 @@ START_TEST(values_of_a_pool_have_bounds)
     ck_assert_int_eq(ask("PUT", "/v1/pools/p",
                          "{\"nodes\":{},\"number\":1,\"mr_lease_ms\":3600000,\"grace_ms\":0}"),
                      200);
-    ck_assert_str_eq(kedge_text_str(&body),
+    ck_assert_str_eq(base_text_str(&body),
                      "{\"name\":\"p\",\"revision\":2,\"nodes\":{},\"number\":1,"
                      "\"mr_lease_ms\":3600000,\"grace_ms\":0}\n");
     teardown();
@@ -177,7 +177,7 @@ static void store_older(struct meta_store *store, uint64_t revision, const char 
                                             .kind = "pool",
                                             .name = pool,
                                             .after = "{\"spares\":1}"};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_int_eq(meta_store_change(store, &older, &err), 0);
 }
 

@@ -80,10 +80,10 @@ START_TEST(what_is_malformed_is_named_by_its_path)
     setup();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_msg(ask("PUT", wrong[i].path, wrong[i].json) == 400, "%s: %s", wrong[i].json,
-                      kedge_text_str(&body));
+                      base_text_str(&body));
         snprintf(field, sizeof field, "\"field\":\"%s\"", wrong[i].field);
         ck_assert_msg(wrong[i].field == NULL ? !says("\"field\"") : says(field), "%s: %s",
-                      wrong[i].json, kedge_text_str(&body));
+                      wrong[i].json, base_text_str(&body));
     }
     ck_assert_uint_eq(meta_resources_revision(s.resources), 0);
     teardown();
@@ -219,7 +219,7 @@ START_TEST(lists_are_filtered_and_paged)
         query(META_PARAMETER_CURSOR, cursor[0] != '\0' ? cursor : NULL);
         ck_assert_int_eq(ask("GET", "/v1/windows", ""), 200);
         ck_assert(says(pages == 0 ? "\"x\"" : "\"z\""));
-        next = strstr(kedge_text_str(&body), "\"next_cursor\":\"");
+        next = strstr(base_text_str(&body), "\"next_cursor\":\"");
         if (next != NULL)
             ck_assert_int_eq(sscanf(next + 15, "%100[^\"]", cursor), 1);
     }
@@ -254,7 +254,7 @@ START_TEST(a_bad_name_in_a_path_is_named_as_the_document_does)
         snprintf(field, sizeof field, "\"field\":\"%s\"", bad[i].field);
         ck_assert_msg(ask(bad[i].method, bad[i].path, "{}") == 400 && says(field) &&
                           says(bad[i].detail),
-                      "%s: %s", bad[i].path, kedge_text_str(&body));
+                      "%s: %s", bad[i].path, base_text_str(&body));
     }
     teardown();
 }
@@ -332,12 +332,12 @@ START_TEST(a_restart_finds_everything_with_its_revisions)
     ck_assert_int_eq(ask("DELETE", "/v1/windows/w0", ""), 204);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(ask("GET", lists[i], ""), 200);
-        snprintf(before, sizeof before, "%s", kedge_text_str(&body));
+        snprintf(before, sizeof before, "%s", base_text_str(&body));
         struct meta_store *store = s.store;
         close_service();
         open_service(store);
         ck_assert_int_eq(ask("GET", lists[i], ""), 200);
-        ck_assert_str_eq(kedge_text_str(&body), before);
+        ck_assert_str_eq(base_text_str(&body), before);
     }
     ck_assert(says("{\"revision\":21,\"events\":[\n{\"revision\":6,"));
     ck_assert_int_eq(ask("DELETE", "/v1/windows/w1", ""), 204);
@@ -375,7 +375,7 @@ START_TEST(a_store_that_contradicts_itself_is_not_believed)
         char text[256];
         const struct meta_store_visitor visitor = {visit_setting, visit_change, text};
         struct meta_store_change change = bad[i];
-        struct kedge_errbuf err;
+        struct base_errbuf err;
         setup();
         ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
         ck_assert_int_eq(meta_store_load_resources(s.store, &visitor, &err), 0);

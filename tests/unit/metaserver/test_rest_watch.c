@@ -16,7 +16,7 @@ START_TEST(the_trail_says_who_changed_what)
     query(META_PARAMETER_KIND, "window");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert_str_eq(
-        kedge_text_str(&body),
+        base_text_str(&body),
         "{\"revision\":4,\"events\":[\n"
         "{\"revision\":1,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
         "\"kind\":\"window\",\"name\":\"w\",\"from\":null,"
@@ -85,7 +85,7 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 404);
     register_node();
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body), EMPTY);
+    ck_assert_str_eq(base_text_str(&body), EMPTY);
     struct meta_watch *fresh = watch("/v1/nodes/n1/configuration", NULL);
     struct meta_watch *knows = watch("/v1/nodes/n1/configuration", "0");
     struct meta_watch *strays = watch("/v1/nodes/n1/configuration", "7");
@@ -355,10 +355,10 @@ START_TEST(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
             query(META_PARAMETER_CURSOR, cursor);
         ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
         ck_assert_uint_lt(body.length, 80000); /* of twice as much */
-        for (const char *at = kedge_text_str(&body); (at = strstr(at, "{\"revision\":")) != NULL;
+        for (const char *at = base_text_str(&body); (at = strstr(at, "{\"revision\":")) != NULL;
              at++)
-            seen += at != kedge_text_str(&body);
-        next = strstr(kedge_text_str(&body), "\"next_cursor\":\"");
+            seen += at != base_text_str(&body);
+        next = strstr(base_text_str(&body), "\"next_cursor\":\"");
         if (next != NULL)
             snprintf(cursor, sizeof cursor, "%.*s", (int)strcspn(next + 15, "\""), next + 15);
     }

@@ -21,7 +21,7 @@ struct fixture {
 static struct meta_store *open_sqlite(const char *path)
 {
     struct meta_store *store = NULL;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_msg(meta_store_sqlite(path, &store, &err) == 0, "%s", err.text);
     return store;
 }
@@ -86,14 +86,14 @@ static int list_one(void *user, const struct meta_store_node *n)
 static void expect(struct meta_store *store, const char *text)
 {
     struct listing l = {.text = ""};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_int_eq(meta_store_load(store, list_one, &l, &err), 0);
     ck_assert_str_eq(l.text, text);
 }
 
 static void put(struct meta_store *store, struct meta_store_node n)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_msg(meta_store_put(store, &n, &err) == 0, "%s", err.text);
 }
 
@@ -109,7 +109,7 @@ static int find_process(void *user, const struct meta_store_node *n)
 static struct meta_store_fingerprint meta_fingerprint_of(struct meta_store *store, const char *id)
 {
     struct meta_store_node n = node(id, 1, 0, 0);
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     n.fingerprint.identity = 0;
     ck_assert_int_eq(meta_store_load(store, find_process, &n, &err), 0);
     return n.fingerprint;
@@ -135,7 +135,7 @@ static void replaces_a_node_and_its_endpoints(struct meta_store *s)
 static void refuses_an_older_incarnation_and_changes_nothing(struct meta_store *s)
 {
     struct meta_store_node old = node("n", 4, 2, 5);
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     put(s, node("n", 5, 1, 1));
     ck_assert_int_eq(meta_store_put(s, &old, &err), -ESTALE);
     expect(s, "n:5:fedcba98:fd.01/7 ");
@@ -153,7 +153,7 @@ static void moves_an_endpoint_to_who_has_it_last(struct meta_store *s)
 static void expires_several_and_keeps_their_incarnations(struct meta_store *s)
 {
     const char *ids[] = {"a", "unknown", "c"};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     put(s, node("a", 1, 1, 1));
     put(s, node("b", 2, 1, 2));
     put(s, node("c", 3, 1, 3));
@@ -166,7 +166,7 @@ static void expires_several_and_keeps_their_incarnations(struct meta_store *s)
 static void keeps_what_tells_processes_apart_when_a_node_expires(struct meta_store *s)
 {
     const char *ids[] = {"a"};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     put(s, node("a", 7, 0, 0));
     ck_assert_uint_eq(meta_fingerprint_of(s, "a").count, 0);
     put(s, node("a", 7, META_STORE_NODE_ENDPOINTS, 1));
@@ -183,7 +183,7 @@ static void keeps_what_tells_processes_apart_when_a_node_expires(struct meta_sto
 
 static void removes_a_node_with_its_endpoints(struct meta_store *s)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     put(s, node("a", 1, 2, 1));
     put(s, node("b", 1, 0, 0));
     ck_assert_int_eq(meta_store_remove(s, "a", &err), 0);
@@ -199,7 +199,7 @@ static void holds_the_longest_names_and_most_endpoints(struct meta_store *s)
     memset(n.id, 'x', META_STORE_ID_BYTES - 1);
     put(s, n);
     struct listing l = {.text = ""};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_int_eq(meta_store_load(s, list_one, &l, &err), 0);
     ck_assert_int_eq(strncmp(l.text, n.id, 63), 0);
     ck_assert_ptr_nonnull(strstr(l.text, "fd.10/7 "));
@@ -217,7 +217,7 @@ static int stop_at_once(void *user, const struct meta_store_node *n)
 static void stops_loading_when_told(struct meta_store *s)
 {
     int visits = 0;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     put(s, node("a", 1, 1, 1));
     put(s, node("b", 1, 1, 2));
     ck_assert_int_eq(meta_store_load(s, stop_at_once, &visits, &err), -ENOSPC);
@@ -247,7 +247,7 @@ static int list_change(void *user, const struct meta_store_change *x)
 static int list_settings(struct meta_store *store, struct listing *l)
 {
     const struct meta_store_visitor visitor = {list_setting, list_change, l};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     *l = (struct listing){.text = ""};
     return meta_store_load_resources(store, &visitor, &err);
 }
@@ -262,7 +262,7 @@ static void expect_settings(struct meta_store *store, const char *text)
 static int change(struct meta_store *store, uint64_t revision, const char *kind, const char *name,
                   const char *before, const char *after, uint64_t forget)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     const struct meta_store_change c = {.revision = revision,
                                         .time_ms = revision * 10,
                                         .who = "me",
@@ -297,12 +297,12 @@ struct items {
     unsigned at, fails_at;
 };
 
-static int next_item(void *user, struct meta_store_item *item, struct kedge_errbuf *err)
+static int next_item(void *user, struct meta_store_item *item, struct base_errbuf *err)
 {
     struct items *i = user;
     switch (++i->at == i->fails_at ? 0 : i->at) {
     case 0:
-        return kedge_err(err, -EBADMSG, "there is no more");
+        return base_err(err, -EBADMSG, "there is no more");
     case 1:
         *item = (struct meta_store_item){.kind = META_STORE_NODE, .node = node("n", 3, 1, 9)};
         return 1;
@@ -326,7 +326,7 @@ static int next_item(void *user, struct meta_store_item *item, struct kedge_errb
 
 static void is_replaced_as_a_whole_or_not_at_all(struct meta_store *s)
 {
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     put(s, node("a", 1, 1, 1));
     ck_assert_int_eq(change(s, 1, "tenant", "t", NULL, "{1}", 0), 0);
     for (unsigned at = 1; at <= 4; at++) {
@@ -378,7 +378,7 @@ START_TEST(sqlite_keeps_everything_over_closing_and_killing)
     meta_store_close(f.store);
     pid_t child = fork();
     if (child == 0) {
-        struct kedge_errbuf err;
+        struct base_errbuf err;
         struct meta_store *store = NULL;
         struct meta_store_node n = node("b", 2, 1, 2);
         int bad = meta_store_sqlite(f.path, &store, &err) != 0 ||
@@ -400,7 +400,7 @@ START_TEST(sqlite_keeps_a_second_metaserver_out)
 {
     struct fixture f;
     struct meta_store *second = NULL;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     setup(&f, SQLITE);
     ck_assert_int_eq(meta_store_sqlite(f.path, &second, &err), -EBUSY);
     ck_assert_ptr_nonnull(strstr(err.text, "in use by another metaserver"));
@@ -414,7 +414,7 @@ END_TEST
 START_TEST(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)
 {
     struct fixture f;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     struct meta_store_node n = node("b", 1, 1, 2);
     char shm[128], byte;
     int ready[2], done[2], status;
@@ -476,7 +476,7 @@ START_TEST(a_copy_of_the_file_alone_brings_back_nothing_that_was_deleted)
 {
     struct fixture f, copied;
     struct meta_store *reader = NULL;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     setup(&f, SQLITE);
     setup(&copied, SQLITE);
     meta_store_close(copied.store);
@@ -508,7 +508,7 @@ START_TEST(a_reader_needs_a_store_and_changes_nothing)
 {
     struct fixture f;
     struct meta_store *reader = NULL;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_int_eq(meta_store_sqlite_reader("/tmp/no-such-directory/metad.db", &reader, &err),
                      -ENOENT);
     ck_assert_ptr_nonnull(strstr(err.text, "set data_dir"));
@@ -545,7 +545,7 @@ START_TEST(sqlite_says_what_is_wrong_with_its_file)
     static const char rubbish[8192] = "this is no database, but it is long enough to look at";
     struct fixture f;
     struct meta_store *store = NULL;
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     ck_assert_int_eq(meta_store_sqlite("/nonexistent/metad.db", &store, &err), -ENOENT);
     ck_assert_ptr_nonnull(strstr(err.text, "is missing: make it"));
     setup(&f, SQLITE);

@@ -137,12 +137,12 @@ static void remove_files(void)
 static void begin(void)
 {
     disk.kind = NONE;
-    kedge_log_init("test", KEDGE_LOG_ERROR);
+    base_log_init("test", BASE_LOG_ERROR);
     snprintf(directory, sizeof directory, "/dev/shm/kedge-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/metad.db", directory);
-    memory = aligned_alloc(64, kedge_table_bytes(kedge_table_log2_slots(16)));
-    kedge_text_init(&body, 4 << 20);
+    memory = aligned_alloc(64, schema_table_bytes(schema_table_log2_slots(16)));
+    base_text_init(&body, 4 << 20);
 }
 
 static void end(void)
@@ -150,7 +150,7 @@ static void end(void)
     disk.kind = NONE;
     remove_files();
     ck_assert_int_eq(rmdir(directory), 0);
-    kedge_text_fini(&body);
+    base_text_fini(&body);
     free(memory);
 }
 
@@ -159,8 +159,8 @@ static void end(void)
 static bool open_all(void)
 {
     struct meta_store *store = NULL;
-    struct kedge_errbuf err;
-    now = KEDGE_NS_PER_S;
+    struct base_errbuf err;
+    now = BASE_NS_PER_S;
     if (meta_store_sqlite(path, &store, &err) != 0) {
         ck_assert_msg(disk.kind == FULL && strstr(err.text, "is full") != NULL, "write %llu: %s",
                       (unsigned long long)disk.at, err.text);
@@ -185,16 +185,16 @@ static bool take(const struct step *step)
     }
     if (strcmp(step->method, TICK) == 0) {
         uint64_t errors = s.count.store_errors;
-        now += 1001 * KEDGE_NS_PER_S;
+        now += 1001 * BASE_NS_PER_S;
         meta_service_tick(&s, now, 0);
         return s.count.store_errors == errors;
     }
     request.local = true;
     int status = ask(step->method, step->path, step->json);
     ck_assert_msg(status == step->status || (status == 503 && disk.kind == FULL), "%s %s: %d %s",
-                  step->method, step->path, status, kedge_text_str(&body));
+                  step->method, step->path, status, base_text_str(&body));
     ck_assert_msg(status != 503 || says("is full: make room"), "write %llu: %s",
-                  (unsigned long long)disk.at, kedge_text_str(&body));
+                  (unsigned long long)disk.at, base_text_str(&body));
     return status == step->status;
 }
 
@@ -232,7 +232,7 @@ static int list_change(void *user, const struct meta_store_change *x)
 static void list(struct meta_store *store, char text[TEXT])
 {
     const struct meta_store_visitor visitor = {list_setting, list_change, text};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     text[0] = '\0';
     ck_assert_int_eq(meta_store_load(store, list_node, text, &err), 0);
     ck_assert_int_eq(meta_store_load_resources(store, &visitor, &err), 0);
@@ -248,7 +248,7 @@ static void show(char text[2 * TEXT])
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         request.local = true;
         ck_assert_int_eq(ask("GET", paths[i], ""), 200);
-        snprintf(strchr(text, '\0'), 2 * TEXT - strlen(text), "%s", kedge_text_str(&body));
+        snprintf(strchr(text, '\0'), 2 * TEXT - strlen(text), "%s", base_text_str(&body));
     }
     ck_assert_uint_lt(strlen(text), 2 * TEXT - 1);
 }

@@ -197,7 +197,7 @@ START_TEST(a_refused_registration_changes_no_queue_pair)
     reader_put(&w, &stale, 4, &reply);
     ck_assert_int_eq(reply.status, 409); /* at once */
     ck_assert(says(&reply, "\"known_incarnation\":5"));
-    ck_assert_int_eq(kedge_fab_run(w.fab), 0);
+    ck_assert_int_eq(fab_run(w.fab), 0);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
     reader_close(&stale);
@@ -312,7 +312,7 @@ START_TEST(stopping_answers_what_waits_and_leaves_no_queue_pair)
     world_settle(&w);
     ck_assert_int_eq(kept.status, 201);
     reader_put(&w, &a, 5, &ready);
-    while (kedge_fab_run(w.fab) > 0) /* ready, but nobody has taken it */
+    while (fab_run(w.fab) > 0) /* ready, but nobody has taken it */
         ;
     for (int i = 0; i < 2 * META_RESPONDERS_SPARES; i++)
         reader_put(&w, &a, 5, &waiting[i]); /* some on their way, some without a queue pair */
@@ -338,17 +338,16 @@ START_TEST(a_device_that_makes_no_queue_pair_is_told_and_asked_again)
     struct reader a;
     struct reply reply;
     world_open(&w, 16);
-    const struct kedge_fault_plan all = {.seed = 1, .control_error_ppm = 1000000},
-                                  none = {.seed = 1};
+    const struct fault_plan all = {.seed = 1, .control_error_ppm = 1000000}, none = {.seed = 1};
     reader_open(&a, &w, 1);
-    kedge_fault_set_plan(w.fab, &all);
+    fault_set_plan(w.fab, &all);
     reader_put(&w, &a, 5, &reply);
     world_settle(&w); /* and it ends: what fails is not tried for ever */
     ck_assert_int_eq(reply.status, 503);
     ck_assert(says(&reply, "makes no more queue pairs (Input/output error)"));
     ck_assert_uint_eq(meta_directory_count(w.s.directory).nodes, 0);
     ck_assert(world_readers(&w).failed == 1 && world_readers(&w).all == 0);
-    kedge_fault_set_plan(w.fab, &none);
+    fault_set_plan(w.fab, &none);
     reader_join(&w, &a, 5, 201);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
@@ -362,15 +361,14 @@ START_TEST(a_queue_pair_that_cannot_be_connected_is_told_and_goes)
     struct reader a;
     struct reply reply;
     world_open(&w, 16);
-    const struct kedge_fault_plan all = {.seed = 1, .control_error_ppm = 1000000},
-                                  none = {.seed = 1};
+    const struct fault_plan all = {.seed = 1, .control_error_ppm = 1000000}, none = {.seed = 1};
     world_settle(&w); /* the spare ones are ready */
     reader_open(&a, &w, 1);
     reader_put(&w, &a, 5, &reply);
-    kedge_fault_set_plan(w.fab, &all);
-    while (kedge_fab_run(w.fab) == 0)
+    fault_set_plan(w.fab, &all);
+    while (fab_run(w.fab) == 0)
         ;
-    kedge_fault_set_plan(w.fab, &none);
+    fault_set_plan(w.fab, &none);
     world_settle(&w);
     ck_assert_int_eq(reply.status, 503);
     ck_assert(says(&reply, "cannot be made ready (Input/output error)"));
@@ -438,18 +436,18 @@ START_TEST(metrics_show_the_readers)
 {
     struct world w;
     struct reader a;
-    struct kedge_text text;
+    struct base_text text;
     world_open(&w, 16);
     reader_open(&a, &w, 1);
     reader_join(&w, &a, 5, 201);
-    kedge_text_init(&text, 1 << 20);
+    base_text_init(&text, 1 << 20);
     meta_service_metrics(&w.s, &text);
     ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers 1\n"));
     ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers_spare 8\n"));
     ck_assert_ptr_nonnull(
         strstr(text.data, "\nkedge_metad_reader_failures_total{why=\"full\"} 0\n"));
     ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_refused_total{why=\"reader\"} 0\n"));
-    kedge_text_fini(&text);
+    base_text_fini(&text);
     reader_close(&a);
     world_close(&w);
 }

@@ -13,9 +13,9 @@
 #define NODES      16
 #define METASERVER 0xff /* its number */
 
-static struct kedge_fab_ctl call(struct kedge_fab *fab, struct kedge_fab_ctl ctl)
+static struct fab_ctl call(struct fab *fab, struct fab_ctl ctl)
 {
-    ck_assert_int_eq(kedge_fab_call(fab, &ctl), 0);
+    ck_assert_int_eq(fab_call(fab, &ctl), 0);
     return ctl;
 }
 
@@ -37,17 +37,16 @@ static void device_gid(uint8_t gid[16], uint8_t number)
         number_gid(gid, number);
 }
 
-static struct kedge_fab *open_device(const char *directory, uint8_t number)
+static struct fab *open_device(const char *directory, uint8_t number)
 {
     const char *rxe = getenv("KEDGE_TEST_RXE");
-    struct kedge_fab_open_attr attr = {.device = rxe != NULL ? rxe : directory};
-    struct kedge_errbuf err;
-    struct kedge_fab *fab;
-    const struct kedge_fab_provider *provider =
-        kedge_fab_provider_find(rxe != NULL ? "verbs" : "soft", &err);
+    struct fab_open_attr attr = {.device = rxe != NULL ? rxe : directory};
+    struct base_errbuf err;
+    struct fab *fab;
+    const struct fab_provider *provider = fab_provider_find(rxe != NULL ? "verbs" : "soft", &err);
     device_gid(attr.gid, number);
     if (rxe == NULL) /* soft takes no address and no queue pair without it */
-        attr.service = (struct kedge_fab_service){
+        attr.service = (struct fab_service){
             .service_level = 3, .traffic_class = 104, .flow_label = 0x12345, .pkey_index = 2};
     ck_assert_msg(provider != NULL && provider->open(&attr, &fab, &err) == 0, "%s", err.text);
     return fab;
@@ -56,13 +55,13 @@ static struct kedge_fab *open_device(const char *directory, uint8_t number)
 /* ---- the metaserver ------------------------------------------------------------------------- */
 
 static void on_answer(void *token, const struct meta_service_answer *answer,
-                      const struct kedge_text *body)
+                      const struct base_text *body)
 {
     struct reply *reply = token;
     ck_assert_int_eq(reply->status, META_SERVICE_LATER);
     ck_assert_int_eq(body->error, 0);
     reply->status = answer->status;
-    snprintf(reply->body, sizeof reply->body, "%s", kedge_text_str(body));
+    snprintf(reply->body, sizeof reply->body, "%s", base_text_str(body));
     if (answer->status >= 400)
         ck_assert_str_eq(answer->content_type, "application/problem+json");
 }
@@ -74,21 +73,21 @@ static bool is_gone(void *token)
 
 void world_open(struct world *w, uint32_t max_readers)
 {
-    struct meta_directory_limits limits = {NODES, NODES, WORLD_LEASE, 100 * KEDGE_NS_PER_S};
-    const struct kedge_fault_plan none = {.seed = 1};
-    size_t bytes = kedge_table_bytes(kedge_table_log2_slots(NODES));
-    struct kedge_errbuf err;
+    struct meta_directory_limits limits = {NODES, NODES, WORLD_LEASE, 100 * BASE_NS_PER_S};
+    const struct fault_plan none = {.seed = 1};
+    size_t bytes = schema_table_bytes(schema_table_log2_slots(NODES));
+    struct base_errbuf err;
     memset(w, 0, sizeof *w);
     snprintf(w->device, sizeof w->device, "/dev/shm/kedge-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(w->device));
-    ck_assert_int_eq(kedge_fault_open(open_device(w->device, METASERVER), &none, &w->fab), 0);
-    ck_assert_int_eq(kedge_fab_mem_alloc(bytes, "table", &w->mem), 0);
-    w->pd = call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
-    w->mr = call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
-                                                .mr = {.pd = w->pd,
-                                                       .mem = &w->mem,
-                                                       .length = bytes,
-                                                       .access = IBV_ACCESS_REMOTE_READ}})
+    ck_assert_int_eq(fault_open(open_device(w->device, METASERVER), &none, &w->fab), 0);
+    ck_assert_int_eq(fab_mem_alloc(bytes, "table", &w->mem), 0);
+    w->pd = call(w->fab, (struct fab_ctl){.kind = FAB_ALLOC_PD}).pd.x;
+    w->mr = call(w->fab, (struct fab_ctl){.kind = FAB_REG_MR,
+                                          .mr = {.pd = w->pd,
+                                                 .mem = &w->mem,
+                                                 .length = bytes,
+                                                 .access = IBV_ACCESS_REMOTE_READ}})
                 .mr.x;
     w->s.directory = meta_directory_new(&limits, w->mem.addr, 0x5eed, 0x77);
     w->s.store = meta_store_memory(NULL);
@@ -98,7 +97,7 @@ void world_open(struct world *w, uint32_t max_readers)
     device_gid(w->s.endpoint.gid, METASERVER);
     w->s.answer = on_answer;
     w->s.gone = is_gone;
-    w->now = KEDGE_NS_PER_S;
+    w->now = BASE_NS_PER_S;
     ck_assert_msg(meta_responders_new(w->pd, max_readers, true, &w->s.responders, &err) == 0, "%s",
                   err.text);
 }
@@ -110,10 +109,10 @@ void world_close(struct world *w)
     meta_responders_free(w->s.responders);
     meta_directory_free(w->s.directory);
     meta_store_close(w->s.store);
-    call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = w->mr});
-    call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = w->pd});
-    kedge_fab_mem_free(&w->mem);
-    ck_assert_int_eq(kedge_fab_close(w->fab), 0);
+    call(w->fab, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = w->mr});
+    call(w->fab, (struct fab_ctl){.kind = FAB_FREE_PD, .pd.x = w->pd});
+    fab_mem_free(&w->mem);
+    ck_assert_int_eq(fab_close(w->fab), 0);
     snprintf(path, sizeof path, "%s/device", w->device);
     (void)unlink(path);
     ck_assert_int_eq(rmdir(w->device), 0);
@@ -123,8 +122,8 @@ void world_settle(struct world *w)
 {
     struct meta_responders_counts c;
     do {
-        struct pollfd fd = {.fd = kedge_fab_ctl_fd(w->fab), .events = POLLIN};
-        if (kedge_fab_run(w->fab) == 0)
+        struct pollfd fd = {.fd = fab_ctl_fd(w->fab), .events = POLLIN};
+        if (fab_run(w->fab) == 0)
             (void)poll(&fd, 1, 10);
         meta_service_advance(&w->s, w->now);
         c = meta_responders_count(w->s.responders);
@@ -141,13 +140,13 @@ void world_ask(struct world *w, const char *method, const char *path, const char
                                            .body_bytes = strlen(body),
                                            .token = out};
     struct meta_service_answer answer;
-    struct kedge_text text;
+    struct base_text text;
     *out = (struct reply){.status = META_SERVICE_LATER};
-    kedge_text_init(&text, sizeof out->body * 8);
+    base_text_init(&text, sizeof out->body * 8);
     meta_service_handle(&w->s, &request, w->now, &text, &answer);
     if (answer.status != META_SERVICE_LATER)
         on_answer(out, &answer, &text);
-    kedge_text_fini(&text);
+    base_text_fini(&text);
 }
 
 bool says(const struct reply *reply, const char *text)
@@ -160,76 +159,75 @@ bool says(const struct reply *reply, const char *text)
 static void modify(const struct reader *a, struct ibv_qp_attr attr, int mask)
 {
     call(a->fab,
-         (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                .modify = {.x = a->qp, .attr = attr, .mask = mask | IBV_QP_STATE}});
+         (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                          .modify = {.x = a->qp, .attr = attr, .mask = mask | IBV_QP_STATE}});
 }
 
 static void make_qp(struct reader *a)
 {
-    a->qp = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
-                                                .qp = {.pd = a->pd,
-                                                       .type = KEDGE_FAB_QP_RC,
-                                                       .send_cq = a->cq,
-                                                       .recv_cq = a->cq,
-                                                       .cap = {.send_wr = 4, .send_sge = 1}}})
+    a->qp = call(a->fab, (struct fab_ctl){.kind = FAB_CREATE_QP,
+                                          .qp = {.pd = a->pd,
+                                                 .type = FAB_QP_RC,
+                                                 .send_cq = a->cq,
+                                                 .recv_cq = a->cq,
+                                                 .cap = {.send_wr = 4, .send_sge = 1}}})
                 .qp.x;
     a->psn = a->qp->qpn & 0xffff;
-    modify(a, kedge_fab_init_attr(a->fab), IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    modify(a, fab_init_attr(a->fab), IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 void reader_open(struct reader *a, const struct world *w, uint8_t number)
 {
     *a = (struct reader){.fab = open_device(w->device, number), .number = number, .node = number};
-    ck_assert_int_eq(kedge_fab_mem_alloc(4096, "span", &a->mem), 0);
-    a->pd = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
-    a->mr = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
-                                                .mr = {.pd = a->pd,
-                                                       .mem = &a->mem,
-                                                       .length = 4096,
-                                                       .access = IBV_ACCESS_LOCAL_WRITE}})
+    ck_assert_int_eq(fab_mem_alloc(4096, "span", &a->mem), 0);
+    a->pd = call(a->fab, (struct fab_ctl){.kind = FAB_ALLOC_PD}).pd.x;
+    a->mr = call(a->fab, (struct fab_ctl){.kind = FAB_REG_MR,
+                                          .mr = {.pd = a->pd,
+                                                 .mem = &a->mem,
+                                                 .length = 4096,
+                                                 .access = IBV_ACCESS_LOCAL_WRITE}})
                 .mr.x;
-    a->cq =
-        call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 8}}).cq.x;
+    a->cq = call(a->fab, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 8}}).cq.x;
     make_qp(a);
 }
 
 void reader_renew(struct reader *a)
 {
-    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = a->qp});
+    call(a->fab, (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp.x = a->qp});
     make_qp(a);
 }
 
 void reader_close(struct reader *a)
 {
-    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = a->qp});
-    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = a->cq});
-    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = a->mr});
-    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = a->pd});
-    kedge_fab_mem_free(&a->mem);
-    ck_assert_int_eq(kedge_fab_close(a->fab), 0);
+    call(a->fab, (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp.x = a->qp});
+    call(a->fab, (struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = a->cq});
+    call(a->fab, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = a->mr});
+    call(a->fab, (struct fab_ctl){.kind = FAB_FREE_PD, .pd.x = a->pd});
+    fab_mem_free(&a->mem);
+    ck_assert_int_eq(fab_close(a->fab), 0);
 }
 
 void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, struct reply *out)
 {
-    char path[32], text[KEDGE_GID_TEXT];
+    char path[32], text[BASE_GID_TEXT];
     uint8_t gid[16];
-    struct kedge_text body;
-    kedge_text_init(&body, 4096);
+    struct base_text body;
+    base_text_init(&body, 4096);
     device_gid(gid, a->number);
     snprintf(path, sizeof path, "/v1/nodes/n%u", a->node);
-    kedge_text_printf(&body, "{\"incarnation\":%u,\"endpoints\":[", incarnation);
+    base_text_printf(&body, "{\"incarnation\":%u,\"endpoints\":[", incarnation);
     for (unsigned pool = 0; pool == 0 || pool < a->pools; pool++)
-        kedge_text_printf(&body,
-                          "%s{\"gid\":\"fd00::%x\",\"pool\":%u,\"transports\":[\"rc\"],"
-                          "\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}",
-                          pool > 0 ? "," : "", a->node, pool);
-    kedge_text_printf(&body, "],\"reader\":{\"gid\":\"%s\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024",
-                      kedge_gid_format(gid, text), a->qp->qpn, a->psn);
+        base_text_printf(&body,
+                         "%s{\"gid\":\"fd00::%x\",\"pool\":%u,\"transports\":[\"rc\"],"
+                         "\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}",
+                         pool > 0 ? "," : "", a->node, pool);
+    base_text_printf(&body, "],\"reader\":{\"gid\":\"%s\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024",
+                     base_gid_format(gid, text), a->qp->qpn, a->psn);
     if (a->pools > 0)
-        kedge_text_printf(&body, ",\"pool\":%u", a->pool);
-    kedge_text_printf(&body, "}}");
-    world_ask(w, "PUT", path, kedge_text_str(&body), out);
-    kedge_text_fini(&body);
+        base_text_printf(&body, ",\"pool\":%u", a->pool);
+    base_text_printf(&body, "}}");
+    world_ask(w, "PUT", path, base_text_str(&body), out);
+    base_text_fini(&body);
 }
 
 void reader_connect(struct reader *a, const struct reply *reply)
@@ -239,7 +237,7 @@ void reader_connect(struct reader *a, const struct reply *reply)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
                                .path_mtu = IBV_MTU_1024,
                                .min_rnr_timer = 12,
-                               .ah_attr = kedge_fab_address(a->fab, gid, 0)};
+                               .ah_attr = fab_address(a->fab, gid, 0)};
     const char *rc = strstr(reply->body, "\"rc\":{");
     ck_assert_msg(rc != NULL, "%s", reply->body);
     ck_assert_int_eq(sscanf(rc, "\"rc\":{\"qpn\":%u,\"psn\":%u}", &attr.dest_qp_num, &attr.rq_psn),
@@ -261,35 +259,35 @@ void reader_connect(struct reader *a, const struct reply *reply)
 enum ibv_wc_status reader_try(struct reader *a, const struct world *w, enum ibv_wr_opcode opcode,
                               uint8_t number)
 {
-    const struct kedge_table_desc *desc = meta_directory_table(w->s.directory);
+    const struct schema_table_desc *desc = meta_directory_table(w->s.directory);
     uint8_t gid[16];
     number_gid(gid, number);
-    uint64_t home = kedge_endpoint_home(desc, gid, 0);
-    struct ibv_sge sge = {(uintptr_t)a->mem.addr, KEDGE_TABLE_SPAN_BYTES, a->mr->lkey};
-    struct kedge_fab_wr wr = {.sg_list = &sge,
-                              .num_sge = 1,
-                              .opcode = opcode,
-                              .send_flags = IBV_SEND_SIGNALED,
-                              .key.rkey = w->s.endpoint.table_rkey,
-                              .remote_addr = w->s.endpoint.table_addr + home * KEDGE_RECORD_BYTES};
-    struct kedge_fab_wr *bad;
+    uint64_t home = schema_endpoint_home(desc, gid, 0);
+    struct ibv_sge sge = {(uintptr_t)a->mem.addr, SCHEMA_TABLE_SPAN_BYTES, a->mr->lkey};
+    struct fab_wr wr = {.sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = opcode,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .key.rkey = w->s.endpoint.table_rkey,
+                        .remote_addr = w->s.endpoint.table_addr + home * SCHEMA_RECORD_BYTES};
+    struct fab_wr *bad;
     struct ibv_wc wc;
     int n = 0;
-    ck_assert_int_eq(kedge_fab_post_send(a->qp, &wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(a->qp, &wr, &bad), 0);
     while (n == 0)
-        n = kedge_fab_poll(a->cq, 1, &wc);
+        n = fab_poll(a->cq, 1, &wc);
     ck_assert_int_eq(n, 1);
     return wc.status;
 }
 
 bool reader_finds(struct reader *a, const struct world *w, uint8_t number)
 {
-    struct kedge_endpoint_record record;
+    struct schema_endpoint_record record;
     uint8_t gid[16];
     number_gid(gid, number);
     ck_assert_int_eq(reader_try(a, w, IBV_WR_RDMA_READ, number), IBV_WC_SUCCESS);
-    return kedge_endpoint_find(meta_directory_table(w->s.directory), a->mem.addr, gid, 0,
-                               &record) == 0;
+    return schema_endpoint_find(meta_directory_table(w->s.directory), a->mem.addr, gid, 0,
+                                &record) == 0;
 }
 
 void reader_join(struct world *w, struct reader *a, uint32_t incarnation, int status)
@@ -309,14 +307,14 @@ struct meta_responders_counts world_readers(const struct world *w)
 
 /* ---- a queue pair that is held back */
 
-static struct kedge_fab_ops device_ops;
-static const struct kedge_fab_ops *real_ops;
-static struct kedge_fab_ctl *held;
+static struct fab_ops device_ops;
+static const struct fab_ops *real_ops;
+static struct fab_ctl *held;
 static bool holds;
 
-static void submit_or_hold(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void submit_or_hold(struct fab *fab, struct fab_ctl *ctl)
 {
-    bool connects = ctl->kind == KEDGE_FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RTR;
+    bool connects = ctl->kind == FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RTR;
     if (!holds || !connects) {
         real_ops->submit(fab, ctl);
         return;
@@ -338,7 +336,7 @@ void world_hold(struct world *w)
 void world_wait_held(struct world *w)
 {
     for (int after = 0; held == NULL || after < 200; after += held != NULL) { /* ms */
-        (void)kedge_fab_run(w->fab);
+        (void)fab_run(w->fab);
         meta_service_advance(&w->s, w->now);
         usleep(1000);
     }

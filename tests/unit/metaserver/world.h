@@ -13,14 +13,14 @@
 #include "metaserver/service.h"
 #include "metaserver/table_responders.h"
 
-#define WORLD_LEASE (2 * KEDGE_NS_PER_S)
+#define WORLD_LEASE (2 * BASE_NS_PER_S)
 
 struct world {
     char device[64];
-    struct kedge_fab *fab; /* a fault layer without faults, over soft */
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
+    struct fab *fab; /* a fault layer without faults, over soft */
+    struct fab_pd *pd;
+    struct fab_mem mem;
+    struct fab_mr *mr;
     struct meta_service s;
     uint64_t now;
 };
@@ -56,16 +56,16 @@ void world_ask(struct world *w, const char *method, const char *path, const char
 bool says(const struct reply *reply, const char *text);
 
 struct reader {
-    struct kedge_fab *fab;
+    struct fab *fab;
     uint8_t number; /* its GID is fd00::number (on rxe one of three) */
     uint8_t node;   /* registers as this one, with the endpoint fd00::node; its number to begin */
     uint8_t pools;  /* in the pools 0 .. pools - 1; 0: as 1, and the reader says no pool */
     uint8_t pool;   /* that it reads for */
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
-    struct kedge_fab_cq *cq;
-    struct kedge_fab_qp *qp; /* in INIT until reader_connect() */
+    struct fab_pd *pd;
+    struct fab_mem mem;
+    struct fab_mr *mr;
+    struct fab_cq *cq;
+    struct fab_qp *qp; /* in INIT until reader_connect() */
     uint32_t psn;
 };
 void reader_open(struct reader *a, const struct world *w, uint8_t number);

@@ -10,10 +10,10 @@
 
 static void *table(uint32_t max_peers)
 {
-    uint64_t bytes = (kedge_peers_bytes(max_peers) + 63) / 64 * 64;
+    uint64_t bytes = (schema_peers_bytes(max_peers) + 63) / 64 * 64;
     void *memory = aligned_alloc(64, bytes);
     memset(memory, 0, bytes);
-    kedge_peers_format(memory, max_peers, 0x5eed);
+    schema_peers_format(memory, max_peers, 0x5eed);
     return memory;
 }
 
@@ -30,12 +30,12 @@ static struct gid gid_of(uint32_t n)
 
 static int find(const void *memory, uint32_t n, uint16_t pool, uint32_t *slot, uint32_t *gen)
 {
-    return kedge_peers_find(memory, gid_of(n).bytes, pool, slot, gen);
+    return schema_peers_find(memory, gid_of(n).bytes, pool, slot, gen);
 }
 
 static int64_t put(void *memory, uint32_t n, uint32_t incarnation)
 {
-    return kedge_peers_put(memory, 0, gid_of(n).bytes, 1, incarnation);
+    return schema_peers_put(memory, 0, gid_of(n).bytes, 1, incarnation);
 }
 
 START_TEST(what_was_put_is_found_by_gid_and_pool)
@@ -44,7 +44,7 @@ START_TEST(what_was_put_is_found_by_gid_and_pool)
     uint32_t slot = 99, gen = 99;
     ck_assert_int_eq(find(t, 1, 1, &slot, &gen), -ENOENT);
     ck_assert_uint_eq(slot, 99);
-    ck_assert_int_eq(kedge_peers_put(t, 5, gid_of(1).bytes, 1, 10), 5);
+    ck_assert_int_eq(schema_peers_put(t, 5, gid_of(1).bytes, 1, 10), 5);
     ck_assert_int_eq(find(t, 1, 1, &slot, &gen), 0);
     ck_assert_uint_eq(slot, 5);
     ck_assert_uint_eq(gen, 1);
@@ -67,8 +67,8 @@ START_TEST(the_generation_changes_with_the_incarnation_and_with_the_key)
     ck_assert_int_eq(find(t, 1, 1, &slot, &gen), 0);
     ck_assert_uint_eq(gen, 2);
     ck_assert_int_eq(put(t, 2, 1), -ENOSPC);
-    kedge_peers_remove(t, 0);
-    kedge_peers_remove(t, 0);
+    schema_peers_remove(t, 0);
+    schema_peers_remove(t, 0);
     ck_assert_int_eq(find(t, 1, 1, &slot, &gen), -ENOENT);
     ck_assert_int_eq(put(t, 2, 1), 0);
     ck_assert_int_eq(find(t, 2, 1, &slot, &gen), 0);
@@ -87,7 +87,7 @@ START_TEST(a_full_table_finds_all_and_forgets_what_was_removed)
     ck_assert_int_eq(put(t, MAX, 1), -ENOSPC);
     for (uint32_t n = 0; n < MAX; n += 2) {
         ck_assert_int_eq(find(t, n, 1, &slot, &gen), 0);
-        kedge_peers_remove(t, slot);
+        schema_peers_remove(t, slot);
     }
     for (uint32_t n = 0; n < MAX; n++)
         ck_assert_int_eq(find(t, n, 1, &slot, &gen), n % 2 == 0 ? -ENOENT : 0);
@@ -101,10 +101,10 @@ END_TEST
 START_TEST(a_peer_that_is_being_written_counts_as_unknown)
 {
     void *t = table(4);
-    const struct kedge_peers_header *h = t;
+    const struct schema_peers_header *h = t;
     uint32_t slot, gen;
     ck_assert_int_eq(put(t, 1, 1), 0);
-    struct kedge_peer *p = (struct kedge_peer *)((uint8_t *)t + h->peers_offset);
+    struct schema_peer *p = (struct schema_peer *)((uint8_t *)t + h->peers_offset);
     atomic_fetch_add(&p->seq, 1);
     ck_assert_int_eq(find(t, 1, 1, &slot, &gen), -ENOENT);
     atomic_fetch_add(&p->seq, 1);
@@ -115,17 +115,17 @@ END_TEST
 
 START_TEST(a_header_that_leads_outside_is_refused)
 {
-    uint64_t bytes = kedge_peers_bytes(100);
+    uint64_t bytes = schema_peers_bytes(100);
     void *t = table(100);
-    struct kedge_peers_header *h = t, good = *h;
-    ck_assert_int_eq(kedge_peers_check(t, bytes), 0);
-    ck_assert_int_eq(kedge_peers_check(t, bytes + 4096), 0);
-    ck_assert_int_eq(kedge_peers_check(t, bytes - 1), -EPROTO);
-    ck_assert_int_eq(kedge_peers_check(t, 3), -EPROTO);
+    struct schema_peers_header *h = t, good = *h;
+    ck_assert_int_eq(schema_peers_check(t, bytes), 0);
+    ck_assert_int_eq(schema_peers_check(t, bytes + 4096), 0);
+    ck_assert_int_eq(schema_peers_check(t, bytes - 1), -EPROTO);
+    ck_assert_int_eq(schema_peers_check(t, 3), -EPROTO);
 #define REFUSED(change)                                                                            \
     do {                                                                                           \
         change;                                                                                    \
-        ck_assert_int_eq(kedge_peers_check(t, bytes), -EPROTO);                                    \
+        ck_assert_int_eq(schema_peers_check(t, bytes), -EPROTO);                                   \
         *h = good;                                                                                 \
     } while (0)
     REFUSED(h->magic++);
@@ -180,7 +180,7 @@ START_TEST(readers_never_believe_a_torn_peer)
     for (int i = 0; i < 200000; i++) {
         ck_assert_int_eq(put(r.table, i % 2 == 0 ? 1 : 2, 1), 0);
         if (i != 199999)
-            kedge_peers_remove(r.table, 0);
+            schema_peers_remove(r.table, 0);
     }
     atomic_store(&r.stop, 1);
     pthread_join(reader, &result);

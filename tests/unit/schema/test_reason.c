@@ -7,16 +7,16 @@
 
 START_TEST(each_reason_has_a_name_of_its_own)
 {
-    const uint32_t last = KEDGE_REASON_CLOCK;
-    ck_assert_str_eq(kedge_reason_name(KEDGE_REASON_GUESSES), "too_many_wrong_keys");
+    const uint32_t last = SCHEMA_REASON_CLOCK;
+    ck_assert_str_eq(schema_reason_name(SCHEMA_REASON_GUESSES), "too_many_wrong_keys");
     for (uint32_t i = 0; i <= last; i++) {
-        ck_assert_str_ne(kedge_reason_name(i), "unknown");
-        ck_assert_uint_eq(strspn(kedge_reason_name(i), "abcdefghijklmnopqrstuvwxyz_"),
-                          strlen(kedge_reason_name(i))); /* one word of a log's line */
+        ck_assert_str_ne(schema_reason_name(i), "unknown");
+        ck_assert_uint_eq(strspn(schema_reason_name(i), "abcdefghijklmnopqrstuvwxyz_"),
+                          strlen(schema_reason_name(i))); /* one word of a log's line */
         for (uint32_t k = 0; k < i; k++)
-            ck_assert_str_ne(kedge_reason_name(i), kedge_reason_name(k));
+            ck_assert_str_ne(schema_reason_name(i), schema_reason_name(k));
     }
-    ck_assert_str_eq(kedge_reason_name(UINT32_MAX), "unknown");
+    ck_assert_str_eq(schema_reason_name(UINT32_MAX), "unknown");
 }
 END_TEST
 

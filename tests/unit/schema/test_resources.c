@@ -186,20 +186,20 @@ START_TEST(what_is_left_out_is_not_written)
 {
     const struct resource_table *t = resource_table(RESOURCE_POOL);
     struct pool_numbers n;
-    struct kedge_text text;
-    kedge_text_init(&text, 4096);
+    struct base_text text;
+    base_text_init(&text, 4096);
     resource_numbers_clear(t, &n);
     resource_numbers_write(&text, t, &n);
-    ck_assert_str_eq(kedge_text_str(&text), "");
+    ck_assert_str_eq(base_text_str(&text), "");
     n.spares = 0;
     n.grace_ms = 7;
     resource_numbers_write(&text, t, &n);
-    ck_assert_str_eq(kedge_text_str(&text), ",\"spares\":0,\"grace_ms\":7");
+    ck_assert_str_eq(base_text_str(&text), ",\"spares\":0,\"grace_ms\":7");
     const struct window_numbers w = {.bytes = 0, .ops = 3};
-    kedge_text_reset(&text);
+    base_text_reset(&text);
     resource_numbers_write(&text, resource_table(RESOURCE_WINDOW), &w);
-    ck_assert_str_eq(kedge_text_str(&text), ",\"bytes\":0,\"ops\":3"); /* bounds always are */
-    kedge_text_fini(&text);
+    ck_assert_str_eq(base_text_str(&text), ",\"bytes\":0,\"ops\":3"); /* bounds always are */
+    base_text_fini(&text);
 }
 END_TEST
 

@@ -6,9 +6,9 @@
 #include "base/random.h"
 #include "schema/token.h"
 
-static struct kedge_token example(void)
+static struct schema_token example(void)
 {
-    struct kedge_token t = {
+    struct schema_token t = {
         .pool = 3, .access = 24, .vkey = 0xabcdef01, .addr = 0x7fff00001000, .length = 4096};
     for (uint8_t i = 0; i < 16; i++) {
         t.gid[i] = i;
@@ -19,16 +19,16 @@ static struct kedge_token example(void)
 
 START_TEST(what_was_formatted_is_parsed_again)
 {
-    struct kedge_prng prng;
-    kedge_prng_seed(&prng, 1);
+    struct base_prng prng;
+    base_prng_seed(&prng, 1);
     for (int i = 0; i < 1000; i++) {
-        struct kedge_token t, got;
+        struct schema_token t, got;
         for (size_t at = 0; at < sizeof t; at++)
-            ((uint8_t *)&t)[at] = (uint8_t)kedge_prng_next(&prng);
-        char text[KEDGE_TOKEN_TEXT];
-        kedge_token_format(&t, text);
-        ck_assert_uint_lt(strlen(text), KEDGE_TOKEN_TEXT);
-        ck_assert_int_eq(kedge_token_parse(text, &got), 0);
+            ((uint8_t *)&t)[at] = (uint8_t)base_prng_next(&prng);
+        char text[SCHEMA_TOKEN_TEXT];
+        schema_token_format(&t, text);
+        ck_assert_uint_lt(strlen(text), SCHEMA_TOKEN_TEXT);
+        ck_assert_int_eq(schema_token_parse(text, &got), 0);
         ck_assert_mem_eq(&t, &got, sizeof t);
     }
 }
@@ -36,9 +36,9 @@ END_TEST
 
 START_TEST(the_text_of_a_token_is_pinned)
 {
-    struct kedge_token t = example();
-    char text[KEDGE_TOKEN_TEXT];
-    kedge_token_format(&t, text);
+    struct schema_token t = example();
+    char text[SCHEMA_TOKEN_TEXT];
+    schema_token_format(&t, text);
     ck_assert_str_eq(text, "kedge1.AAECAwQFBgcICQoLDA0ODwMAGAAB782rABAAAP9_"
                            "AAAAEAAAAAAAAPDx8vP09fb3-Pn6-_z9_v8olBRp");
     ck_assert_uint_eq(strlen(text), 87);
@@ -47,16 +47,16 @@ END_TEST
 
 START_TEST(any_changed_character_is_refused)
 {
-    struct kedge_token t = example(), untouched = t, got = t;
-    char text[KEDGE_TOKEN_TEXT];
-    kedge_token_format(&t, text);
+    struct schema_token t = example(), untouched = t, got = t;
+    char text[SCHEMA_TOKEN_TEXT];
+    schema_token_format(&t, text);
     size_t length = strlen(text);
     for (size_t at = 0; at < length; at++) {
         char good = text[at];
         for (int c = 0; c < 256; c++) {
             text[at] = (char)c;
             if (text[at] != good)
-                ck_assert_int_eq(kedge_token_parse(text, &got), -EINVAL);
+                ck_assert_int_eq(schema_token_parse(text, &got), -EINVAL);
         }
         text[at] = good;
     }
@@ -66,18 +66,18 @@ END_TEST
 
 START_TEST(texts_that_are_no_token_are_refused)
 {
-    struct kedge_token got, t = example();
-    char text[2 * KEDGE_TOKEN_TEXT];
-    ck_assert_int_eq(kedge_token_parse("", &got), -EINVAL);
-    ck_assert_int_eq(kedge_token_parse("kedge1.", &got), -EINVAL);
-    ck_assert_int_eq(kedge_token_parse("kedge1.AAAA", &got), -EINVAL);
-    kedge_token_format(&t, text);
+    struct schema_token got, t = example();
+    char text[2 * SCHEMA_TOKEN_TEXT];
+    ck_assert_int_eq(schema_token_parse("", &got), -EINVAL);
+    ck_assert_int_eq(schema_token_parse("kedge1.", &got), -EINVAL);
+    ck_assert_int_eq(schema_token_parse("kedge1.AAAA", &got), -EINVAL);
+    schema_token_format(&t, text);
     size_t length = strlen(text);
     memcpy(text + length, "A", 2);
-    ck_assert_int_eq(kedge_token_parse(text, &got), -EINVAL);
-    memset(text + length, 'A', KEDGE_TOKEN_TEXT);
-    text[length + KEDGE_TOKEN_TEXT] = '\0';
-    ck_assert_int_eq(kedge_token_parse(text, &got), -EINVAL);
+    ck_assert_int_eq(schema_token_parse(text, &got), -EINVAL);
+    memset(text + length, 'A', SCHEMA_TOKEN_TEXT);
+    text[length + SCHEMA_TOKEN_TEXT] = '\0';
+    ck_assert_int_eq(schema_token_parse(text, &got), -EINVAL);
 }
 END_TEST
 

@@ -71,10 +71,10 @@ struct clock_check {
 /* lease_ns: 1 ms or more; it may be set anew at any time. */
 void clock_check_init(struct clock_check *c, uint64_t lease_ns);
 /* The device has said its time. */
-void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *seen);
+void clock_check_device(struct clock_check *c, const struct fab_clock *seen);
 /* It was asked, and cannot. */
 void clock_check_gone(struct clock_check *c, uint64_t now_ns);
-/* CLOCK_MONOTONIC before and after CLOCK_MONOTONIC_RAW was read; now_ns: of kedge_clock_ns(). */
+/* CLOCK_MONOTONIC before and after CLOCK_MONOTONIC_RAW was read; now_ns: of base_clock_ns(). */
 void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns);
 /* Time goes by. */
 void clock_check_step(struct clock_check *c, uint64_t now_ns);

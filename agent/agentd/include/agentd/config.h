@@ -13,12 +13,12 @@
 #include "base/error.h"
 #include "fabric/service.h"
 
-#define AGENTD_ANY_CPU UINT64_MAX /* KEDGE_FAB_ANY_CPU */
+#define AGENTD_ANY_CPU UINT64_MAX /* FAB_ANY_CPU */
 
 enum {
     AGENTD_TEXT = 256,       /* bytes of a text setting, with the NUL */
     AGENTD_NAME = 32,        /* of a tenant or pool */
-    AGENTD_METASERVERS = 8,  /* KEDGE_LANE_MAX_METASERVERS */
+    AGENTD_METASERVERS = 8,  /* LANE_MAX_METASERVERS */
     AGENTD_TENANTS = 64,     /* sections; and as many are said by metaservers */
     AGENTD_UID_RANGES = 32,  /* of one tenant */
     AGENTD_TOKENS = 16,      /* of one tenant */
@@ -40,7 +40,7 @@ struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limit
 
 /* What a worker may show instead of its uid: the hash of it alone is known. */
 struct agentd_token {
-    uint8_t sha256[KEDGE_DIGEST_BYTES];
+    uint8_t sha256[BASE_DIGEST_BYTES];
     uint64_t expires_ms; /* since 1970; 0: never */
 };
 
@@ -83,9 +83,9 @@ struct agentd_config {
     char provider[AGENTD_TEXT], device[AGENTD_TEXT];
     uint64_t port;   /* 0: the first that is up */
     uint8_t gid[16]; /* zero: the provider chooses */
-    struct kedge_fab_service service;
+    struct fab_service service;
     char transport[AGENTD_TEXT]; /* auto, dc or rc */
-    char fault[AGENTD_TEXT];     /* a kedge_fault_plan's text; empty: none */
+    char fault[AGENTD_TEXT];     /* a fault_plan's text; empty: none */
     uint64_t dci_streams;
     uint64_t ack_timeout; /* as verbs count it */
     /* [pool] */
@@ -104,7 +104,7 @@ struct agentd_config {
 
 /* The defaults, then what the file says (path NULL: no file). Without a tenant there is one,
  * "default", with the uid that runs this. -errno and a sentence that names the line. */
-int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err);
+int agentd_configure(const char *path, struct agentd_config *out, struct base_errbuf *err);
 
 /* Takes what may change while the agent runs, the windows and tenants' tokens, from another
  * configuration; a tenant's from that of the same name. Returns whether anything else differs. */

@@ -33,6 +33,6 @@ bool agentd_is_question(const char *line, size_t length);
 /* 0 and *out. -EINVAL and a sentence: it makes no sense, or asks for more than this agent knows of,
  * which might be to revoke less; out->id is "" if there is nobody to tell. */
 int agentd_question_decode(const char *line, size_t length, struct agentd_question *out,
-                           struct kedge_errbuf *why);
+                           struct base_errbuf *why);
 
 #endif

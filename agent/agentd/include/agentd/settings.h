@@ -14,8 +14,8 @@
 enum {
     AGENTD_WINDOWS = 256 + AGENTD_TENANTS, /* as metaservers have; and each tenant's own numbers */
     AGENTD_WINDOW_GIDS = 16,               /* as many endpoints as a node has */
-    AGENTD_DESTINATIONS = 256, /* with windows of their own: KEDGE_LANE_MAX_DESTINATIONS */
-    AGENTD_ID = 64,            /* of a node or a window, with the NUL */
+    AGENTD_DESTINATIONS = 256,             /* with windows of their own: LANE_MAX_DESTINATIONS */
+    AGENTD_ID = 64,                        /* of a node or a window, with the NUL */
     AGENTD_POOLS = 64,
     AGENTD_REASON = 128,            /* with the NUL; more is cut off */
     AGENTD_SETTINGS_BYTES = 1 << 20 /* of a document */
@@ -71,7 +71,7 @@ struct agentd_settings {
  * over: a newer metaserver may say more. A bound of 0 becomes the largest number. No two pools have
  * one name or one id. A tenant's pool need not be among them. */
 int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
-                           struct kedge_errbuf *why);
+                           struct base_errbuf *why);
 
 /* What is said of the pool of that name: all unsaid if nothing is. */
 struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const char *name);

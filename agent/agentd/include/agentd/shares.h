@@ -35,7 +35,7 @@ struct agentd_share {
  * be told, so that all come nearer to what they should have, which takes several calls while it
  * changes: in `told` of those that the answer has a bit for, from bit 0 for at[0]. count: 1 to 64.
  */
-uint64_t agentd_shares_turn(struct agentd_share *const at[], const struct kedge_lane_window now[],
+uint64_t agentd_shares_turn(struct agentd_share *const at[], const struct lane_window now[],
                             uint32_t count, struct agentd_limits all);
 
 #endif

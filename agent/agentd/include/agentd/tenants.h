@@ -50,7 +50,7 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
 /* That of a token, at a time (ms since 1970): likewise. Takes as long whichever it is, and whether
  * it is one. */
 int agentd_tenants_find_token(const struct agentd_tenants *t,
-                              const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms);
+                              const uint8_t sha256[BASE_DIGEST_BYTES], uint64_t wall_ms);
 
 /* Whether any tenant has a token, be it one that has expired. */
 bool agentd_tenants_have_tokens(const struct agentd_tenants *t);
@@ -66,7 +66,7 @@ bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_con
  * says now, and in force unless the metaservers say others. All of that; or -EEXIST and a sentence,
  * and nothing: a token that is new in it is that of another tenant there. */
 int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
-                          struct kedge_errbuf *why);
+                          struct base_errbuf *why);
 
 /* Nothing is left of it but what `arenas` counts: its place is free once that is 0. */
 void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index);

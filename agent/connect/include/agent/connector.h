@@ -5,9 +5,9 @@
  * A connection carries requests in one direction, since an access error breaks its responder's
  * queue pair too. All VQPs to one endpoint share the lane's connection to it.
  *
- * One thread, the control thread: the one that calls kedge_fab_run(). No clock, no randomness, no
+ * One thread, the control thread: the one that calls fab_run(). No clock, no randomness, no
  * thread of its own: stepped with the time, it reaches the network through the fabric alone, and
- * nothing here blocks after kedge_connector_new(). Nothing grows: all memory is taken there.
+ * nothing here blocks after connector_new(). Nothing grows: all memory is taken there.
  *
  * Invariant: a queue pair is in exactly one of: kept ready (INIT), a connection, being cleaned,
  * resting (INIT) until no packet of its former life can come in any more. */
@@ -19,21 +19,21 @@
 
 #include "fabric/fabric.h"
 
-struct kedge_connector;
-struct kedge_errbuf;
+struct connector;
+struct base_errbuf;
 
 enum {
-    KEDGE_CONNECTOR_SENDS = 256, /* datagrams out at a time; more are lost, as the wire may do */
-    KEDGE_CONNECTOR_RECVS = 512, /* that may arrive between two steps */
+    CONNECTOR_SENDS = 256, /* datagrams out at a time; more are lost, as the wire may do */
+    CONNECTOR_RECVS = 512, /* that may arrive between two steps */
 };
 
-struct kedge_connector_config {
+struct connector_config {
     uint16_t pool;
     uint32_t incarnation;
     uint32_t initiators;        /* queue pairs for requests to other nodes, 1.. */
     uint32_t responders;        /* for requests of other nodes, 1.. */
     uint32_t ahead;             /* of each kind, kept ready; more are made when they are used */
-    uint32_t first;             /* so many of them before kedge_connector_new returns; 0: all */
+    uint32_t first;             /* so many of them before connector_new returns; 0: all */
     uint32_t wanted;            /* connections that may be asked for at a time (the lane's flows) */
     uint32_t handshakes;        /* that may be under way at a time; more wait their turn */
     uint32_t sq_depth;          /* of an initiator */
@@ -48,33 +48,33 @@ struct kedge_connector_config {
     uint64_t idle_ns;    /* a responder not heard of for so long is asked about */
 };
 
-struct kedge_connector_resources {
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd;        /* the pool's: of the RC queue pairs */
-    struct kedge_fab_pd *system_pd; /* of the UD queue pair */
-    struct kedge_fab_cq *cq;        /* the lane's: where initiators complete; has room for all */
+struct connector_resources {
+    struct fab *fab;
+    struct fab_pd *pd;        /* the pool's: of the RC queue pairs */
+    struct fab_pd *system_pd; /* of the UD queue pair */
+    struct fab_cq *cq;        /* the lane's: where initiators complete; has room for all */
 };
 
 /* Makes the UD queue pair and the `first` of each kind. Blocks. -errno with a sentence. */
-int kedge_connector_new(const struct kedge_connector_config *config,
-                        const struct kedge_connector_resources *resources,
-                        int (*fill)(void *user, void *bytes, size_t n), void *user,
-                        struct kedge_connector **out, struct kedge_errbuf *err);
+int connector_new(const struct connector_config *config,
+                  const struct connector_resources *resources,
+                  int (*fill)(void *user, void *bytes, size_t n), void *user,
+                  struct connector **out, struct base_errbuf *err);
 /* Destroys all of its queue pairs, the lane's too: the lane must not run any more. Blocks. */
-void kedge_connector_free(struct kedge_connector *c);
+void connector_free(struct connector *c);
 
 /* The port's largest MTU from now on: connections that are made then have it, or the peer's where
  * that is less. */
-void kedge_connector_set_mtu(struct kedge_connector *c, enum ibv_mtu mtu);
+void connector_set_mtu(struct connector *c, enum ibv_mtu mtu);
 
 /* What peers must know to reach it. */
-uint32_t kedge_connector_ud_qpn(const struct kedge_connector *c);
-uint32_t kedge_connector_ud_qkey(const struct kedge_connector *c);
+uint32_t connector_ud_qpn(const struct connector *c);
+uint32_t connector_ud_qkey(const struct connector *c);
 /* Readable when a message came: step. Borrowed; never read it. */
-int kedge_connector_fd(const struct kedge_connector *c);
+int connector_fd(const struct connector *c);
 
 /* Whom to connect to, as its endpoint record says. */
-struct kedge_connector_peer {
+struct connector_peer {
     uint8_t gid[16];
     uint32_t incarnation;
     uint32_t ud_qpn, ud_qkey;
@@ -83,41 +83,40 @@ struct kedge_connector_peer {
 
 /* A connection is wanted: an event with the same tag follows. At most `wanted` are asked for at a
  * time, asserted. */
-void kedge_connector_connect(struct kedge_connector *c, const struct kedge_connector_peer *peer,
-                             uint32_t tag);
+void connector_connect(struct connector *c, const struct connector_peer *peer, uint32_t tag);
 /* The lane is done with a connection's queue pair, or it broke: the peer is told, and the queue
  * pair is made ready again. Nothing is posted on it any more. */
-void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp, uint64_t now_ns);
+void connector_drop(struct connector *c, struct fab_qp *qp, uint64_t now_ns);
 
 /* This node's address is another, as the device's caps say: whatever leads to peers is resolved
  * anew. With another incarnation peers know it by another name, and what they have connected to is
  * over. The lane drops its connections. */
-void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation, uint64_t now_ns);
+void connector_readdress(struct connector *c, uint32_t incarnation, uint64_t now_ns);
 
 /* How many of each kind are kept ready from now on, as far as there may be so many; those that are
  * ready beyond it are used before others are made. */
-void kedge_connector_set_ahead(struct kedge_connector *c, uint32_t ahead);
+void connector_set_ahead(struct connector *c, uint32_t ahead);
 
 /* Before the end: tells the peers of all connections that they are over, once, as far as that can
  * be sent at once. Who misses it finds out later. Nothing is posted any more. */
-void kedge_connector_leave(struct kedge_connector *c);
+void connector_leave(struct connector *c);
 
 /* Takes messages, repeats what has not been answered, refills. Returns when it wants to be called
  * again, if nothing comes before. now_ns never goes back. */
-uint64_t kedge_connector_step(struct kedge_connector *c, uint64_t now_ns);
+uint64_t connector_step(struct connector *c, uint64_t now_ns);
 
-struct kedge_connector_event {
+struct connector_event {
     uint32_t tag;
-    struct kedge_fab_qp *qp; /* in RTS, the caller's until it is dropped; NULL: it failed */
-    int status;              /* 0; -ETIMEDOUT: no answer; -ESTALE: it is another incarnation;
-                              * -EHOSTUNREACH: its address cannot be resolved; -EBUSY: it has no
-                              * queue pair left; -EIO: the device refused, here or there */
+    struct fab_qp *qp; /* in RTS, the caller's until it is dropped; NULL: it failed */
+    int status;        /* 0; -ETIMEDOUT: no answer; -ESTALE: it is another incarnation;
+                        * -EHOSTUNREACH: its address cannot be resolved; -EBUSY: it has no
+                        * queue pair left; -EIO: the device refused, here or there */
 };
 /* 1 and an event, or 0. */
-int kedge_connector_event(struct kedge_connector *c, struct kedge_connector_event *out);
+int connector_event(struct connector *c, struct connector_event *out);
 
 /* Monotonic, unless said otherwise. */
-struct kedge_connector_stats {
+struct connector_stats {
     uint64_t requests;  /* sent, repeated ones included */
     uint64_t connected; /* as an initiator */
     uint64_t accepted;  /* as a responder */
@@ -131,6 +130,6 @@ struct kedge_connector_stats {
     uint64_t outgoing, incoming; /* gauges */
     uint64_t addresses;          /* gauge: handles */
 };
-void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connector_stats *out);
+void connector_stats(const struct connector *c, struct connector_stats *out);
 
 #endif

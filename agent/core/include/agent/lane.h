@@ -4,7 +4,7 @@
  * stepped with the time, it reaches the network through the fabric alone, and sim or daemon own it.
  *
  * One thread steps a lane. The control side talks to it through two bounded rings: commands in,
- * events out; these two calls (kedge_lane_command, kedge_lane_event) are the control thread's,
+ * events out; these two calls (lane_command, lane_event) are the control thread's,
  * everything else is the lane thread's. Ownership of what a command carries passes to the lane
  * until the event that answers it.
  *
@@ -21,28 +21,28 @@
 #include "schema/session.h"
 #include "schema/table.h"
 
-struct kedge_lane;
+struct lane;
 
 enum {
-    KEDGE_LANE_MAX_DCIS = 32,
-    KEDGE_LANE_MAX_METASERVERS = 8,
-    KEDGE_SESSION_MAX_ARENAS = 16,
-    KEDGE_LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
-    KEDGE_LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
+    LANE_MAX_DCIS = 32,
+    LANE_MAX_METASERVERS = 8,
+    LANE_SESSION_MAX_ARENAS = 16,
+    LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
+    LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
 };
 
-struct kedge_lane_quota;
+struct lane_quota;
 
-struct kedge_lane_config {
+struct lane_config {
     uint32_t max_sessions;
-    uint32_t max_peers;                    /* known endpoints */
-    uint32_t max_flows;                    /* endpoints with requests out or waiting at one time */
-    uint32_t max_tenants;                  /* of all sessions */
-    uint32_t max_mrs;                      /* regions of all sessions */
-    const struct kedge_lane_quota *quotas; /* of all max_tenants tenants, borrowed, for max_mrs;
-                                            * NULL: no tenant has a reserve of those */
-    uint32_t mr_cache;                     /* remote regions known at one time, a power of two */
-    uint32_t sq_depth;                     /* of each DCI */
+    uint32_t max_peers;              /* known endpoints */
+    uint32_t max_flows;              /* endpoints with requests out or waiting at one time */
+    uint32_t max_tenants;            /* of all sessions */
+    uint32_t max_mrs;                /* regions of all sessions */
+    const struct lane_quota *quotas; /* of all max_tenants tenants, borrowed, for max_mrs;
+                                      * NULL: no tenant has a reserve of those */
+    uint32_t mr_cache;               /* remote regions known at one time, a power of two */
+    uint32_t sq_depth;               /* of each DCI */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
     uint32_t max_grants;   /* imports of one session */
     uint64_t spin_ns;      /* how long a silent session is polled before it goes to sleep: about
@@ -86,190 +86,188 @@ struct kedge_lane_config {
  * DCIs are in RTS, complete on `cq`, and have room for sq_depth; the system DCI (metaserver READs)
  * completes on cq too. With rc there are none: connections come with PATH_READY, and one for each
  * metaserver with METASERVERS; they complete on cq and have room for sq_depth too. */
-struct kedge_lane_resources {
-    struct kedge_fab *fab;
-    struct kedge_fab_cq *cq; /* room for every send slot of every queue pair below */
-    struct kedge_fab_pd *pd;
-    struct kedge_fab_qp *dci[KEDGE_LANE_MAX_DCIS];
+struct lane_resources {
+    struct fab *fab;
+    struct fab_cq *cq; /* room for every send slot of every queue pair below */
+    struct fab_pd *pd;
+    struct fab_qp *dci[LANE_MAX_DCIS];
     uint32_t dcis; /* in use; the last is the probing one, for suspect endpoints */
-    struct kedge_fab_qp *spare[KEDGE_LANE_MAX_DCIS];
+    struct fab_qp *spare[LANE_MAX_DCIS];
     uint32_t spares;
-    uint32_t max_spares;             /* that there may be at a time: more come with QP_READY */
-    struct kedge_fab_qp *system_dci; /* in the system PD; NULL with rc */
-    struct kedge_fab_mem scratch;    /* for what the lane itself READs */
-    uint32_t scratch_lkey;           /* in pd */
-    uint32_t scratch_system_lkey;    /* in the system PD */
-    /* For inline data beyond the device's max_inline, where that is less than KEDGE_MAX_INLINE:
+    uint32_t max_spares;          /* that there may be at a time: more come with QP_READY */
+    struct fab_qp *system_dci;    /* in the system PD; NULL with rc */
+    struct fab_mem scratch;       /* for what the lane itself READs */
+    uint32_t scratch_lkey;        /* in pd */
+    uint32_t scratch_system_lkey; /* in the system PD */
+    /* For inline data beyond the device's max_inline, where that is less than SCHEMA_MAX_INLINE:
      * places of so many bytes, and how pd's queue pairs name the first. */
-    struct kedge_fab_mem small;
+    struct fab_mem small;
     uint64_t small_iova;
     uint32_t small_lkey;
     void *peers; /* formatted: schema/peers.h; max_peers slots */
-    struct kedge_table
+    struct schema_table
         *mr_table; /* this node's, registered for remote READ; the lane is its writer */
 };
 
 /* 0, or -ENOMEM/-EINVAL. config is copied. seed: for virtual keys' draws in simulation; the daemon
- * gives random() a source of its own through kedge_lane_set_random(). */
-int kedge_lane_new(const struct kedge_lane_config *config,
-                   const struct kedge_lane_resources *resources, struct kedge_lane **out);
-void kedge_lane_free(struct kedge_lane *lane);
+ * gives random() a source of its own through lane_set_random(). */
+int lane_new(const struct lane_config *config, const struct lane_resources *resources,
+             struct lane **out);
+void lane_free(struct lane *lane);
 /* At the end, when no thread steps it any more: one of the address handles that it still holds, for
  * the control side to destroy, or NULL. */
-struct kedge_fab_ah *kedge_lane_take_ah(struct kedge_lane *lane);
+struct fab_ah *lane_take_ah(struct lane *lane);
 /* Where virtual keys and secrets come from: fills bytes; 0 or -errno. Must be set before the first
  * step. */
-void kedge_lane_set_random(struct kedge_lane *lane, int (*fill)(void *user, void *bytes, size_t n),
-                           void *user);
+void lane_set_random(struct lane *lane, int (*fill)(void *user, void *bytes, size_t n), void *user);
 
 /* One pass: commands, completions, rings, posts. now_ns grows. Returns how much it did (0:
  * nothing). Makes no call that can block; of system calls only futex wakes, and those through
  * wake(). */
-uint32_t kedge_lane_step(struct kedge_lane *lane, uint64_t now_ns);
+uint32_t lane_step(struct lane *lane, uint64_t now_ns);
 /* Called by the lane to wake a worker that sleeps on its session's `wake` word. */
-void kedge_lane_set_wake(struct kedge_lane *lane, void (*wake)(void *user, _Atomic uint32_t *word),
-                         void *user);
+void lane_set_wake(struct lane *lane, void (*wake)(void *user, _Atomic uint32_t *word), void *user);
 /* Before sleeping: sets every session's doorbell flag, fences, arms the CQ, looks once more at all.
  * UINT64_MAX or the time (of now_ns's clock) of the next thing that is due; 0: there is work, do
  * not sleep. */
-uint64_t kedge_lane_prepare_sleep(struct kedge_lane *lane, uint64_t now_ns);
+uint64_t lane_prepare_sleep(struct lane *lane, uint64_t now_ns);
 /* The doorbell of a session was rung: it is polled again. */
-void kedge_lane_doorbell(struct kedge_lane *lane, uint32_t session);
+void lane_doorbell(struct lane *lane, uint32_t session);
 
 /* ---- control side
  * ---------------------------------------------------------------------------------- */
 
 /* Registered memory that a worker may use. */
-struct kedge_lane_arena {
+struct lane_arena {
     uint64_t iova; /* where its registration has its first byte; the lane touches none of them */
     uint64_t bytes;
     uint32_t lkey, rkey; /* real */
 };
 
 /* A tenant's quotas; sessions and memory are the control side's to bound. */
-enum kedge_quota {
-    KEDGE_QUOTA_SESSIONS,
-    KEDGE_QUOTA_MEMORY,
-    KEDGE_QUOTA_VQPS,
-    KEDGE_QUOTA_MRS,
-    KEDGE_QUOTA_CONTROL_OPS,
-    KEDGE_QUOTAS
+enum lane_quota_kind {
+    LANE_QUOTA_SESSIONS,
+    LANE_QUOTA_MEMORY,
+    LANE_QUOTA_VQPS,
+    LANE_QUOTA_MRS,
+    LANE_QUOTA_CONTROL_OPS,
+    LANE_QUOTAS
 };
 
 /* What a tenant has of what lanes give out, and may have at most; shared by the sessions and lanes
  * that it has. The control side's memory, while any of its sessions lives. */
-struct kedge_lane_quota {
+struct lane_quota {
     _Atomic uint32_t vqps, mrs;
-    _Atomic uint64_t refused[KEDGE_QUOTAS]; /* what was asked for beyond them */
-    _Atomic uint32_t max_vqps, max_mrs;     /* UINT32_MAX: no bound; of what is asked from now on */
-    _Atomic uint32_t reserved_mrs;          /* of the lane's max_mrs: agent/reserve.h */
-    _Atomic uint64_t control_ops;           /* so far */
-    _Atomic uint32_t control_ops_per_s;     /* 0: no bound; as many at once as in a second */
-    _Atomic uint64_t control_due_ns;        /* quota.c's alone */
+    _Atomic uint64_t refused[LANE_QUOTAS]; /* what was asked for beyond them */
+    _Atomic uint32_t max_vqps, max_mrs;    /* UINT32_MAX: no bound; of what is asked from now on */
+    _Atomic uint32_t reserved_mrs;         /* of the lane's max_mrs: agent/reserve.h */
+    _Atomic uint64_t control_ops;          /* so far */
+    _Atomic uint32_t control_ops_per_s;    /* 0: no bound; as many at once as in a second */
+    _Atomic uint64_t control_due_ns;       /* quota.c's alone */
 };
 
 /* A control operation: whatever a worker asks for beside data operations, be it of a lane (to look
  * up an endpoint; to connect a queue pair; to register, deregister or import a region, or to ask
  * whether it was revoked) or of the control side. All of a tenant's share one budget. False: it is
- * used up, which is counted as refused; try again later. now_ns: of kedge_lane_step()'s clock. Any
+ * used up, which is counted as refused; try again later. now_ns: of lane_step()'s clock. Any
  * thread. */
-bool kedge_quota_ask(struct kedge_lane_quota *quota, uint64_t now_ns);
+bool lane_quota_ask(struct lane_quota *quota, uint64_t now_ns);
 
 /* What a lane keeps for one session. The control side makes it, off the lane's thread since that
  * takes system calls and page faults; it is the lane's from SESSION_ADD to SESSION_OVER. NULL: no
  * memory. Any thread. */
-struct kedge_lane_memory;
-struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t max_inflight,
-                                                uint32_t max_vqps, uint32_t max_mrs);
-void kedge_lane_memory_free(struct kedge_lane_memory *memory);
+struct lane_memory;
+struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, uint32_t max_vqps,
+                                    uint32_t max_mrs);
+void lane_memory_free(struct lane_memory *memory);
 
 /* How to reach an endpoint: an address handle with DC, a connection with rc. */
-struct kedge_lane_path {
-    struct kedge_fab_ah *ah;
-    struct kedge_fab_qp *qp;
+struct lane_path {
+    struct fab_ah *ah;
+    struct fab_qp *qp;
 };
 
-/* A session as the lane sees it. Mappings are the control side's until KEDGE_EVENT_SESSION_OVER. */
-struct kedge_lane_session {
+/* A session as the lane sees it. Mappings are the control side's until LANE_EVENT_SESSION_OVER. */
+struct lane_session {
     uint32_t id; /* below max_sessions, not in use; names it in commands and events */
-    struct kedge_session_rw *rw;
-    struct kedge_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
+    struct schema_session_rw *rw;
+    struct schema_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
     uint32_t tenant;
     uint32_t tenant_slot; /* below max_tenants: which window and whose turn it is */
     uint32_t max_vqps, max_inflight, max_mrs;
-    struct kedge_lane_quota *quota;   /* the tenant's, borrowed */
-    struct kedge_lane_memory *memory; /* for these numbers and the lane's max_grants */
-    struct kedge_lane_arena arena;    /* number 0 */
+    struct lane_quota *quota;   /* the tenant's, borrowed */
+    struct lane_memory *memory; /* for these numbers and the lane's max_grants */
+    struct lane_arena arena;    /* number 0 */
 };
 
-enum kedge_command_kind {
-    KEDGE_COMMAND_SESSION_ADD = 1,
-    KEDGE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
-    KEDGE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
-    KEDGE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
-    KEDGE_COMMAND_QP_READY,   /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them
+enum lane_command_kind {
+    LANE_COMMAND_SESSION_ADD = 1,
+    LANE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
+    LANE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
+    LANE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
+    LANE_COMMAND_QP_READY,    /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them
                                */
-    KEDGE_COMMAND_SPARE_DROP, /* one spare less -> SPARE_DROPPED */
-    KEDGE_COMMAND_QP_FATAL,   /* this queue pair was found in ERR after everything that the control
+    LANE_COMMAND_SPARE_DROP,  /* one spare less -> SPARE_DROPPED */
+    LANE_COMMAND_QP_FATAL,    /* this queue pair was found in ERR after everything that the control
                                * side has told of it before: so said of its present life. One that
                                * the lane does not have, or has given back, is left alone */
-    KEDGE_COMMAND_QP_RENEW,   /* this DCI is to be brought up anew: nothing more is posted on it,
+    LANE_COMMAND_QP_RENEW,    /* this DCI is to be brought up anew: nothing more is posted on it,
                                * and QP_BROKEN follows when what is out has come back. One that the
                                * lane does not have is left alone */
-    KEDGE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
-    KEDGE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
-    KEDGE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
-    KEDGE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
-                                * another registration is refused; the next one waits again */
-    KEDGE_COMMAND_FORCE_OVER,  /* after a REVOKE by force: none of its arenas gets another
-                                * registration any more */
-    KEDGE_COMMAND_MR_READY,    /* answers WANT_MR: status, and why not: reason */
-    KEDGE_COMMAND_MR_GONE,     /* answers WANT_DEREG: no device reaches it any more. Neither is said
-                                * of a session whose SESSION_OVER was taken */
-    KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
-    KEDGE_COMMAND_READDRESS,   /* this node's address is another: whatever was made with the former
-                                * is given back, and asked for anew -> READDRESSED */
-    KEDGE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
-    KEDGE_COMMAND_PROVE,  /* one READ, to see whether an endpoint or a metaserver is reached ->
-                           * PROVED; one at a time */
+    LANE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
+    LANE_COMMAND_REVOKE,      /* the operator withdraws a session's regions -> REVOKED */
+    LANE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
+    LANE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
+                               * another registration is refused; the next one waits again */
+    LANE_COMMAND_FORCE_OVER,  /* after a REVOKE by force: none of its arenas gets another
+                               * registration any more */
+    LANE_COMMAND_MR_READY,    /* answers WANT_MR: status, and why not: reason */
+    LANE_COMMAND_MR_GONE,     /* answers WANT_DEREG: no device reaches it any more. Neither is said
+                               * of a session whose SESSION_OVER was taken */
+    LANE_COMMAND_METASERVERS, /* replaces the list, nearest first */
+    LANE_COMMAND_READDRESS,   /* this node's address is another: whatever was made with the former
+                               * is given back, and asked for anew -> READDRESSED */
+    LANE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
+    LANE_COMMAND_PROVE,  /* one READ, to see whether an endpoint or a metaserver is reached ->
+                          * PROVED; one at a time */
 };
 
 /* What a window is of; each request is in one of each. */
-enum kedge_window_scope {
-    KEDGE_WINDOW_DEVICE,
-    KEDGE_WINDOW_DESTINATION, /* an endpoint */
-    KEDGE_WINDOW_TENANT,
+enum lane_window_scope {
+    LANE_WINDOW_DEVICE,
+    LANE_WINDOW_DESTINATION, /* an endpoint */
+    LANE_WINDOW_TENANT,
 };
-enum { KEDGE_WINDOW_SCOPES = 3 };
+enum { LANE_WINDOW_SCOPES = 3 };
 
 /* How to READ a metaserver's endpoint table. */
-struct kedge_lane_metaserver {
-    struct kedge_fab_ah
+struct lane_metaserver {
+    struct fab_ah
         *ah; /* in the system PD; the control side keeps it until the lane got another list */
     uint32_t dctn;
     uint64_t dc_key;
-    struct kedge_fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until
-                              * QP_BROKEN, which also follows when a list comes without it */
-    struct kedge_table_desc table;
+    struct fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until
+                        * QP_BROKEN, which also follows when a list comes without it */
+    struct schema_table_desc table;
     uint32_t number; /* the control side's, of this metaserver */
 };
 
 /* PROVE of an endpoint, and not of a metaserver. */
-#define KEDGE_PROVE_ENDPOINT UINT32_MAX
+#define LANE_PROVE_ENDPOINT UINT32_MAX
 
-struct kedge_command {
-    enum kedge_command_kind kind;
+struct lane_command {
+    enum lane_command_kind kind;
     uint32_t session;
     union {
-        struct kedge_lane_session add;
-        uint32_t reason; /* SESSION_END: enum kedge_reason */
-        struct kedge_lane_arena arena;
+        struct lane_session add;
+        uint32_t reason; /* SESSION_END: enum schema_reason */
+        struct lane_arena arena;
         struct {
             uint32_t flow;
-            struct kedge_lane_path path;
+            struct lane_path path;
             int status;
         } path;
-        struct kedge_fab_qp *qp;
+        struct fab_qp *qp;
         uint32_t tag;
         struct {
             uint32_t tag;    /* in the answer again */
@@ -284,7 +282,7 @@ struct kedge_command {
             uint32_t tag; /* of the event */
             uint32_t rkey;
             uint64_t iova;   /* of the region's first byte */
-            uint32_t reason; /* enum kedge_reason, with status */
+            uint32_t reason; /* enum schema_reason, with status */
             int status;
         } mr;
         struct {
@@ -293,10 +291,10 @@ struct kedge_command {
             uint64_t iova;
         } renew;
         struct {
-            enum kedge_window_scope scope;
+            enum lane_window_scope scope;
             uint32_t tenant; /* TENANT: its slot */
             uint8_t gid[16]; /* DESTINATION: this one's own, beside the one of each, the narrower
-                              * of both holds; at most KEDGE_LANE_MAX_DESTINATIONS at a time.
+                              * of both holds; at most LANE_MAX_DESTINATIONS at a time.
                               * All zero: the one of each */
             uint64_t bytes, ops; /* 0: no limit */
             bool anew; /* TENANT: the slot is for another one now; nothing is in flight of it */
@@ -307,58 +305,58 @@ struct kedge_command {
             /* NULL: peers know the node by the same name. Else that is another one, which tells
              * another place for the MR table: this one, empty, registered and borrowed as the
              * first; regions go over to it with their keys. */
-            struct kedge_table *mr_table;
+            struct schema_table *mr_table;
         } readdress;
         struct {
             uint32_t count;
-            struct kedge_lane_metaserver at[KEDGE_LANE_MAX_METASERVERS];
+            struct lane_metaserver at[LANE_MAX_METASERVERS];
         } metaservers;
         struct {
             uint32_t tag;        /* in the answer again */
-            uint32_t metaserver; /* its number, or KEDGE_PROVE_ENDPOINT: */
+            uint32_t metaserver; /* its number, or LANE_PROVE_ENDPOINT: */
             uint8_t gid[16];     /* of the lane's pool */
             uint64_t fresh_ns;   /* what has answered to others' requests within that is proven */
         } prove;
     };
 };
 
-enum kedge_event_kind {
-    KEDGE_EVENT_SESSION_OVER = 1, /* session: nothing of it is in flight or believed any more;
-                                   * exported tells whether peers ever had a key to its arenas */
-    KEDGE_EVENT_SESSION_FAULT,    /* the lane has ended it (reason); the control side closes the
-                                   * socket; SESSION_OVER    follows without a command */
-    KEDGE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
-    KEDGE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
-    KEDGE_EVENT_DROP_PATH,        /* path: no longer used: destroy it, disconnect it */
-    KEDGE_EVENT_WANT_FENCE,       /* fence the registration with that rkey, answer FENCED */
-    KEDGE_EVENT_REVOKED,          /* no peer finds those regions any more; what believes them ends
-                                   * with the lease. -ENOENT: there is no such session or lease */
-    KEDGE_EVENT_ARENA_RENEWED,    /* nothing here uses the former registration any more: deregister
-                                   * it, answer FENCED with fence_tag. -ENOENT: the session is
-                                   * gone; -EBUSY: one of an arena at a time */
-    KEDGE_EVENT_WANT_MR,          /* register that part of an arena for remote access, answer
-                                   * MR_READY. At SESSION_OVER all that a session has goes, before
-                                   * its arenas do: nothing is asked for any more */
-    KEDGE_EVENT_WANT_DEREG,       /* deregister what such an answer brought, answer MR_GONE */
-    KEDGE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
-    KEDGE_EVENT_QP_RETIRED,       /* the same of one that is in order, and of no use any more */
-    KEDGE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
-    KEDGE_EVENT_READDRESSED,      /* the former MR table is empty, and used no more. reason: regions
-                                   * for whose keys the new one had no room, which no peer finds */
-    KEDGE_EVENT_TENANT_APART,     /* apart: whose requests have broken queue pairs under those of
-                                   * others again and again, and have some of their own from now
-                                   * on; or have so no more */
-    KEDGE_EVENT_PROVED,           /* proved: 0: it answers; -ETIMEDOUT: it does not; -EHOSTUNREACH:
-                                   * no path could be made to it; -EREMOTEIO: it refused; -EIO: the
-                                   * own device did; -ENOENT: the metaservers know it no more, or
-                                   * the lane knows no such metaserver; -EAGAIN: it could not be
-                                   * tried now */
-    KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
-                                   * rc the lane is done with that connection */
+enum lane_event_kind {
+    LANE_EVENT_SESSION_OVER = 1, /* session: nothing of it is in flight or believed any more;
+                                  * exported tells whether peers ever had a key to its arenas */
+    LANE_EVENT_SESSION_FAULT,    /* the lane has ended it (reason); the control side closes the
+                                  * socket; SESSION_OVER    follows without a command */
+    LANE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
+    LANE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
+    LANE_EVENT_DROP_PATH,        /* path: no longer used: destroy it, disconnect it */
+    LANE_EVENT_WANT_FENCE,       /* fence the registration with that rkey, answer FENCED */
+    LANE_EVENT_REVOKED,          /* no peer finds those regions any more; what believes them ends
+                                  * with the lease. -ENOENT: there is no such session or lease */
+    LANE_EVENT_ARENA_RENEWED,    /* nothing here uses the former registration any more: deregister
+                                  * it, answer FENCED with fence_tag. -ENOENT: the session is
+                                  * gone; -EBUSY: one of an arena at a time */
+    LANE_EVENT_WANT_MR,          /* register that part of an arena for remote access, answer
+                                  * MR_READY. At SESSION_OVER all that a session has goes, before
+                                  * its arenas do: nothing is asked for any more */
+    LANE_EVENT_WANT_DEREG,       /* deregister what such an answer brought, answer MR_GONE */
+    LANE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
+    LANE_EVENT_QP_RETIRED,       /* the same of one that is in order, and of no use any more */
+    LANE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
+    LANE_EVENT_READDRESSED,      /* the former MR table is empty, and used no more. reason: regions
+                                  * for whose keys the new one had no room, which no peer finds */
+    LANE_EVENT_TENANT_APART,     /* apart: whose requests have broken queue pairs under those of
+                                  * others again and again, and have some of their own from now
+                                  * on; or have so no more */
+    LANE_EVENT_PROVED,           /* proved: 0: it answers; -ETIMEDOUT: it does not; -EHOSTUNREACH:
+                                  * no path could be made to it; -EREMOTEIO: it refused; -EIO: the
+                                  * own device did; -ENOENT: the metaservers know it no more, or
+                                  * the lane knows no such metaserver; -EAGAIN: it could not be
+                                  * tried now */
+    LANE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
+                                  * rc the lane is done with that connection */
 };
 
-struct kedge_lane_event {
-    enum kedge_event_kind kind;
+struct lane_event {
+    enum lane_event_kind kind;
     uint32_t session;
     union {
         uint32_t reason;
@@ -380,7 +378,7 @@ struct kedge_lane_event {
         struct {
             uint32_t tag;
             uint32_t arena;  /* its number */
-            uint32_t access; /* enum kedge_record_flag */
+            uint32_t access; /* enum schema_record_flag */
             bool fenced;
             uint64_t offset, length;
         } want_mr;
@@ -395,8 +393,8 @@ struct kedge_lane_event {
             uint32_t tag;
             int status;
         } proved;
-        struct kedge_lane_path path;
-        struct kedge_fab_qp *qp;
+        struct lane_path path;
+        struct fab_qp *qp;
         struct {
             uint32_t tenant; /* slot */
             bool begins;
@@ -406,15 +404,15 @@ struct kedge_lane_event {
 };
 
 /* 0, or -EAGAIN: the ring is full, try after the lane's next pass. */
-int kedge_lane_command(struct kedge_lane *lane, const struct kedge_command *command);
+int lane_command(struct lane *lane, const struct lane_command *command);
 /* 1 and an event, or 0. */
-int kedge_lane_event(struct kedge_lane *lane, struct kedge_lane_event *out);
+int lane_event(struct lane *lane, struct lane_event *out);
 /* Whether there is one: for the thread that steps the lane, so that it wakes the control side. */
-bool kedge_lane_has_events(const struct kedge_lane *lane);
+bool lane_has_events(const struct lane *lane);
 
 /* Counters, monotonic unless said otherwise; each is written by the lane with relaxed stores, read
  * by anybody. */
-struct kedge_lane_stats {
+struct lane_stats {
     uint64_t passes, sleeps;
     uint64_t posted, completed, failed, refused; /* worker requests */
     uint64_t doorbells;                          /* linked lists handed to the fabric */
@@ -433,47 +431,46 @@ struct kedge_lane_stats {
     uint64_t apart; /* times that a tenant was put apart from others */
     uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects,
         tenants_apart; /* gauges */
-    /* By enum kedge_window_scope: requests that had to wait at such a window, and how long they
+    /* By enum lane_window_scope: requests that had to wait at such a window, and how long they
      * did, of those that do no more. */
-    uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
+    uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
 };
-void kedge_lane_stats(const struct kedge_lane *lane, struct kedge_lane_stats *out);
+void lane_stats(const struct lane *lane, struct lane_stats *out);
 
 /* ---- leases: what workers let peers use, as an operator sees it
  * ---------------------------------------------------------------------------------------------- */
 
-enum kedge_lease_state {
-    KEDGE_LEASE_NONE,
-    KEDGE_LEASE_LIVE,
-    KEDGE_LEASE_WITHDRAWING, /* not to be found any more; believed until its time is over */
-    KEDGE_LEASE_WAITING,     /* nothing begins in it any more; what had begun is waited for */
-    KEDGE_LEASE_REVOKED,     /* no peer reaches it: its worker has not deregistered it yet */
+enum lane_lease_state {
+    LANE_LEASE_NONE,
+    LANE_LEASE_LIVE,
+    LANE_LEASE_WITHDRAWING, /* not to be found any more; believed until its time is over */
+    LANE_LEASE_WAITING,     /* nothing begins in it any more; what had begun is waited for */
+    LANE_LEASE_REVOKED,     /* no peer reaches it: its worker has not deregistered it yet */
 };
 
-struct kedge_lane_lease {
-    enum kedge_lease_state state;
+struct lane_lease {
+    enum lane_lease_state state;
     bool revoked;     /* by the operator */
     bool own;         /* with a registration of its own */
     bool fenced;      /* and nobody waits a period for its end */
     uint32_t number;  /* of its session's registrations, from 1 */
     uint32_t arena;   /* number */
-    uint32_t access;  /* enum kedge_record_flag: READ, WRITE, ATOMIC */
+    uint32_t access;  /* enum schema_record_flag: READ, WRITE, ATOMIC */
     uint64_t offset;  /* in the arena */
     uint64_t length;  /* bytes */
-    uint64_t born_ns; /* of kedge_lane_step()'s clock */
+    uint64_t born_ns; /* of lane_step()'s clock */
     uint64_t due_ns;  /* WITHDRAWING: when its time is over; 0: not counted yet */
 };
 
 /* Of a session's memory, while the control side has not freed it: how many places for leases were
  * ever used (from 0), and what is in one of them now. False: nothing. Any thread. */
-uint32_t kedge_lane_leases(const struct kedge_lane_memory *memory);
-bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
-                      struct kedge_lane_lease *out);
+uint32_t lane_leases(const struct lane_memory *memory);
+bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out);
 
 /* How a window stands. Written as the counters are, so that one of these numbers may be a request
  * ahead of another; but where it is counted, with a limit comes what
  * was in flight when it came into force, or later. */
-struct kedge_lane_window {
+struct lane_window {
     bool counted; /* false: no window of the lane has a limit, and nothing is counted */
     uint64_t limit_bytes, limit_ops; /* 0: none */
     uint64_t bytes, ops;             /* of workers' requests, in flight */
@@ -482,11 +479,11 @@ struct kedge_lane_window {
     uint64_t waits, waited_ns;       /* as in the counters */
     uint8_t gid[16];                 /* of a destination */
 };
-/* number: of a tenant, its slot; of a destination, any below kedge_lane_destinations(); of the
+/* number: of a tenant, its slot; of a destination, any below lane_destinations(); of the
  * device, 0. False: no such destination is in use. Any thread. */
-bool kedge_lane_window(const struct kedge_lane *lane, enum kedge_window_scope scope,
-                       uint32_t number, struct kedge_lane_window *out);
+bool lane_window(const struct lane *lane, enum lane_window_scope scope, uint32_t number,
+                 struct lane_window *out);
 /* How many places for destinations were ever used. Any thread. */
-uint32_t kedge_lane_destinations(const struct kedge_lane *lane);
+uint32_t lane_destinations(const struct lane *lane);
 
 #endif

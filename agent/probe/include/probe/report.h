@@ -52,10 +52,10 @@ struct probe_report {
     char device[256]; /* that was opened: its name, or soft's directory */
     uint8_t gid[16];
     uint8_t port;
-    uint32_t transports; /* of enum kedge_fab_transport; 0: none was opened */
+    uint32_t transports; /* of enum fab_transport; 0: none was opened */
     char no_dc[256];     /* why there is no DC */
     bool stuck;          /* a call into the device did not come back */
-    struct kedge_fab_devices devices;
+    struct fab_devices devices;
     struct probe_check check[PROBE_CHECKS];
     unsigned checks;
 };
@@ -93,6 +93,6 @@ void probe_judge(const struct probe_report *r, struct probe_verdict *out);
 
 void probe_print_text(const struct probe_report *r, FILE *out);
 /* One object; errors stick in the text. */
-void probe_print_json(const struct probe_report *r, struct kedge_text *out);
+void probe_print_json(const struct probe_report *r, struct base_text *out);
 
 #endif

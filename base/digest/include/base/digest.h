@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KEDGE_DIGEST_BYTES = 32 };
+enum { BASE_DIGEST_BYTES = 32 };
 
 /* SHA-256 of a text, without its NUL. 0 or -EIO: the library refuses to. */
-int kedge_digest(const char *text, uint8_t out[KEDGE_DIGEST_BYTES]);
+int base_digest(const char *text, uint8_t out[BASE_DIGEST_BYTES]);
 /* Takes as long whatever they are. */
-bool kedge_digest_same(const uint8_t a[KEDGE_DIGEST_BYTES], const uint8_t b[KEDGE_DIGEST_BYTES]);
+bool base_digest_same(const uint8_t a[BASE_DIGEST_BYTES], const uint8_t b[BASE_DIGEST_BYTES]);
 
 #endif

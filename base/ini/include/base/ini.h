@@ -9,19 +9,19 @@
 #include "base/error.h"
 
 enum {
-    KEDGE_INI_LINE = 4093,  /* bytes that a line may have */
-    KEDGE_INI_SECTION = 48, /* bytes of a section's name that set() is sure to get whole */
+    BASE_INI_LINE = 4093,  /* bytes that a line may have */
+    BASE_INI_SECTION = 48, /* bytes of a section's name that set() is sure to get whole */
 };
 
 /* One setting, in the file's order; value is "" when there is none. 0, or -EINVAL and what is wrong
  * with it, without the place. */
-typedef int (*kedge_ini_set)(void *user, const char *section, const char *key, const char *value,
-                             struct kedge_errbuf *what);
+typedef int (*base_ini_set)(void *user, const char *section, const char *key, const char *value,
+                            struct base_errbuf *what);
 
 /* Gives every setting of the file to set(), until the first error: 0, or -errno and a sentence. */
-int kedge_ini_read(const char *path, kedge_ini_set set, void *user, struct kedge_errbuf *err);
+int base_ini_read(const char *path, base_ini_set set, void *user, struct base_errbuf *err);
 /* The same of a file that is open already, which stays the caller's; path is for sentences. */
-int kedge_ini_read_file(FILE *file, const char *path, kedge_ini_set set, void *user,
-                        struct kedge_errbuf *err);
+int base_ini_read_file(FILE *file, const char *path, base_ini_set set, void *user,
+                       struct base_errbuf *err);
 
 #endif

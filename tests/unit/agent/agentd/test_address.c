@@ -8,7 +8,7 @@
 
 #define S 1000000000ull
 
-static const struct kedge_fab_own_address here = {.active = true, .has_gid = true, .sgid_index = 2};
+static const struct fab_own_address here = {.active = true, .has_gid = true, .sgid_index = 2};
 
 static struct address in_force(void)
 {
@@ -25,7 +25,7 @@ END_TEST
 
 START_TEST(an_address_that_is_gone_is_said_once)
 {
-    const struct kedge_fab_own_address gone = {.active = true};
+    const struct fab_own_address gone = {.active = true};
     struct address a = in_force();
     ck_assert_int_eq(address_seen(&a, &gone, 5 * S), ADDRESS_GONE);
     ck_assert(a.gone);
@@ -37,7 +37,7 @@ END_TEST
 
 START_TEST(an_address_that_comes_back_under_its_index_goes_on)
 {
-    const struct kedge_fab_own_address gone = {.active = true};
+    const struct fab_own_address gone = {.active = true};
     struct address a = in_force();
     ck_assert_int_eq(address_seen(&a, &gone, 5 * S), ADDRESS_GONE);
     ck_assert_int_eq(address_seen(&a, &here, 90 * S), ADDRESS_BACK);
@@ -48,8 +48,8 @@ END_TEST
 
 START_TEST(an_address_that_comes_back_under_another_index_has_moved)
 {
-    const struct kedge_fab_own_address gone = {.active = true};
-    struct kedge_fab_own_address there = here;
+    const struct fab_own_address gone = {.active = true};
+    struct fab_own_address there = here;
     struct address a = in_force();
     there.sgid_index = 9;
     ck_assert_int_eq(address_seen(&a, &gone, 5 * S), ADDRESS_GONE);
@@ -61,7 +61,7 @@ END_TEST
 
 START_TEST(an_address_whose_going_nobody_saw_has_moved_too)
 {
-    struct kedge_fab_own_address there = here;
+    struct fab_own_address there = here;
     struct address a = in_force();
     there.sgid_index = 9;
     ck_assert_int_eq(address_seen(&a, &there, 6 * S), ADDRESS_MOVED);
@@ -70,7 +70,7 @@ END_TEST
 
 START_TEST(another_gid_takes_its_place_when_it_has_been_away_for_long)
 {
-    const struct kedge_fab_own_address other = {
+    const struct fab_own_address other = {
         .active = true, .has_other = true, .other = {0xfd, [15] = 2}, .other_index = 4};
     struct address a = in_force();
     ck_assert_int_eq(address_seen(&a, &other, 5 * S), ADDRESS_GONE);
@@ -85,7 +85,7 @@ END_TEST
 /* The one that the settings name is waited for, however long. */
 START_TEST(no_other_gid_is_taken_where_one_is_set)
 {
-    const struct kedge_fab_own_address gone = {.active = true};
+    const struct fab_own_address gone = {.active = true};
     struct address a = in_force();
     (void)address_seen(&a, &gone, 5 * S);
     ck_assert_int_eq(address_seen(&a, &gone, 500 * S), ADDRESS_SAME);
@@ -96,7 +96,7 @@ END_TEST
 /* An interface that goes down loses all its addresses, and one of another may be left. */
 START_TEST(no_other_gid_is_taken_while_the_port_is_down)
 {
-    const struct kedge_fab_own_address down = {.has_other = true, .other = {0xfe, 0x80, [15] = 2}};
+    const struct fab_own_address down = {.has_other = true, .other = {0xfe, 0x80, [15] = 2}};
     struct address a = in_force();
     (void)address_seen(&a, &down, 5 * S);
     ck_assert_int_eq(address_seen(&a, &down, 500 * S), ADDRESS_SAME);
@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(another_lid_is_a_move_and_none_is_waited_for)
 {
-    struct kedge_fab_own_address there = here;
+    struct fab_own_address there = here;
     struct address a = in_force();
     a.lid = 7;
     ck_assert_int_eq(address_seen(&a, &there, 5 * S), ADDRESS_SAME);

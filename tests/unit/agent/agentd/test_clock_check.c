@@ -7,7 +7,7 @@
 #include "agentd/clock_check.h"
 #include "base/clock.h"
 
-static const uint64_t MS = KEDGE_NS_PER_MS, LEASE = 3000 * KEDGE_NS_PER_MS, EVERY = 100;
+static const uint64_t MS = BASE_NS_PER_MS, LEASE = 3000 * BASE_NS_PER_MS, EVERY = 100;
 
 static struct clock_check check;
 static struct {
@@ -50,11 +50,10 @@ static void stop(double ns)
     world.device_ns += ns * world.device_rate;
 }
 
-static struct kedge_fab_clock device_now(void)
+static struct fab_clock device_now(void)
 {
     const uint64_t mask = world.bits == 64 ? UINT64_MAX : (1ull << world.bits) - 1;
-    struct kedge_fab_clock k = {
-        .before_ns = (uint64_t)world.host_ns, .hz = world.hz, .bits = world.bits};
+    struct fab_clock k = {.before_ns = (uint64_t)world.host_ns, .hz = world.hz, .bits = world.bits};
     pass((double)world.read_ns / 2);
     k.ticks = (uint64_t)(world.ticks_offset + world.device_ns * (double)world.hz / 1e9) & mask;
     pass((double)world.read_ns / 2);
@@ -68,7 +67,7 @@ static void look(void)
                                 .other_ns = (uint64_t)world.raw_ns};
     kernel.after_ns = kernel.before_ns + 200;
     if (!world.silent) {
-        const struct kedge_fab_clock k = device_now();
+        const struct fab_clock k = device_now();
         clock_check_device(&check, &k);
     }
     clock_check_kernel(&check, &kernel, (uint64_t)world.host_ns);
@@ -390,7 +389,7 @@ START_TEST(a_look_that_is_heard_late_ends_no_doubt)
     run(10000);
     ck_assert_int_eq(check.state, CLOCK_TRUSTED);
     pass((double)(EVERY * MS));
-    const struct kedge_fab_clock asked = device_now();
+    const struct fab_clock asked = device_now();
     pass(1e6);
     world.mono_ns += 1e9; /* steered */
     world.silent = true;

@@ -10,12 +10,12 @@
 #include "daemon.h"
 #include "fabric/provider.h"
 
-static const uint64_t MS = KEDGE_NS_PER_MS, LEASE = 3000 * KEDGE_NS_PER_MS;
+static const uint64_t MS = BASE_NS_PER_MS, LEASE = 3000 * BASE_NS_PER_MS;
 
 static struct {
     struct agent agent;
-    struct kedge_fab fab;
-    struct kedge_fab_ops ops;
+    struct fab fab;
+    struct fab_ops ops;
     uint64_t now_ns, hz;
     int status;
     uint32_t asked;
@@ -25,20 +25,20 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
     (void)clock; /* no clock differs from another */
-    out->tv_sec = (time_t)(w.now_ns / KEDGE_NS_PER_S);
-    out->tv_nsec = (long)(w.now_ns % KEDGE_NS_PER_S);
+    out->tv_sec = (time_t)(w.now_ns / BASE_NS_PER_S);
+    out->tv_nsec = (long)(w.now_ns % BASE_NS_PER_S);
     return 0;
 }
 
-static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void submit(struct fab *fab, struct fab_ctl *ctl)
 {
     (void)fab;
-    ck_assert_int_eq(ctl->kind, KEDGE_FAB_QUERY_CLOCK);
+    ck_assert_int_eq(ctl->kind, FAB_QUERY_CLOCK);
     w.asked++;
     ctl->status = w.status;
     if (w.status == 0)
-        ctl->clock = (struct kedge_fab_clock){
-            .before_ns = w.now_ns, .after_ns = w.now_ns, .hz = w.hz, .bits = 64};
+        ctl->clock =
+            (struct fab_clock){.before_ns = w.now_ns, .after_ns = w.now_ns, .hz = w.hz, .bits = 64};
     ctl->clock.ticks = w.now_ns / 1000 * (w.hz / 1000000);
     ctl->done(ctl);
 }
@@ -46,7 +46,7 @@ static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 static void begin(void)
 {
     memset(&w, 0, sizeof w);
-    w.ops = (struct kedge_fab_ops){.submit = submit};
+    w.ops = (struct fab_ops){.submit = submit};
     w.fab.ops = &w.ops;
     w.agent.fab = &w.fab;
     w.agent.config.mr_lease_ns = LEASE;

@@ -32,7 +32,7 @@ int close(int fd)
 static struct agent *begin(void)
 {
     struct agent *a = calloc(1, sizeof *a);
-    struct kedge_errbuf err = {{0}};
+    struct base_errbuf err = {{0}};
     ck_assert_ptr_nonnull(a);
     being_closed = 0;
     go_on = false;

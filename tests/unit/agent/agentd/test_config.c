@@ -9,7 +9,7 @@
 #include "agentd/tenants.h"
 
 static struct agentd_config config;
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 
 static int configure(const char *text)
 {

@@ -15,7 +15,7 @@
 #include "schema/control.h"
 
 static struct agent *a;
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 static char directory[32];
 static uint32_t room; /* so many more can be watched */
 
@@ -102,8 +102,8 @@ END_TEST
 static void expect_worker_is_told(uint32_t how_many)
 {
     union {
-        struct kedge_control_header header;
-        struct kedge_control_error error;
+        struct schema_control_header header;
+        struct schema_control_error error;
     } got;
     int pair[2];
     begin(how_many);
@@ -112,7 +112,7 @@ static void expect_worker_is_told(uint32_t how_many)
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
     connection_accept(&at, pair[0]);
     ck_assert_int_eq(recv(pair[1], &got, sizeof got, 0), (ssize_t)sizeof got.error);
-    ck_assert_int_eq(got.header.type, KEDGE_CONTROL_ERROR);
+    ck_assert_int_eq(got.header.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(got.error.status, -EAGAIN);
     ck_assert_ptr_nonnull(strstr(got.error.text, "can watch over no more workers"));
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);

@@ -8,7 +8,7 @@
 #include "agentd/incarnation.h"
 
 static char dir[64], path[96];
-static struct kedge_errbuf err;
+static struct base_errbuf err;
 
 static void make_dir(void)
 {

@@ -25,7 +25,7 @@ int listen(int fd, int backlog)
     int one = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &length), 0);
     ck_assert_int_eq(connect(one, (const struct sockaddr *)&at, sizeof at), 0);
-    sent = kedge_fds_send(one, "x", 1, &one, 1);
+    sent = base_fds_send(one, "x", 1, &one, 1);
     asked = true;
     close(one);
     return status;
@@ -34,7 +34,7 @@ int listen(int fd, int backlog)
 static bool kernel_can(void)
 {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    bool can = kedge_fds_refuse(fd) == 0;
+    bool can = base_fds_refuse(fd) == 0;
     close(fd);
     return can;
 }
@@ -43,7 +43,7 @@ START_TEST(who_connects_as_soon_as_it_listens_cannot_send_descriptors)
 {
     char directory[] = "/tmp/kedge-listen-XXXXXX";
     struct agent *a = calloc(1, sizeof *a);
-    struct kedge_errbuf err = {{0}};
+    struct base_errbuf err = {{0}};
     if (!kernel_can()) {
         puts("skip: whether descriptors can be sent at once: this kernel refuses none");
         free(a);

@@ -11,7 +11,7 @@
 #define ID "\"id\":\"0123456789abcdef\""
 
 static struct agentd_question q;
-static struct kedge_errbuf why;
+static struct base_errbuf why;
 
 static int decode(const char *text)
 {

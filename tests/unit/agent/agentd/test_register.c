@@ -14,28 +14,26 @@
 static struct {
     struct agent agent;
     struct pool pool;
-    struct kedge_fab fab;
-    struct kedge_fab_ops ops;
-    struct kedge_fab_ah ah[8];
-    struct kedge_fab_qp qp[2];
+    struct fab fab;
+    struct fab_ops ops;
+    struct fab_ah ah[8];
+    struct fab_qp qp[2];
     uint32_t made, dropped, told, raised;
-    struct kedge_fab_ctl *resolving, *raising; /* that the device has */
-    uint32_t calls;                            /* that wait for an answer, or did */
+    struct fab_ctl *resolving, *raising; /* that the device has */
+    uint32_t calls;                      /* that wait for an answer, or did */
     char method[8][8];
-    kedge_http_done done[8];
+    http_done done[8];
     void *user[8];
 } w;
 
 /* ---- doubles, in whose place the linker puts these ---- */
 
-int __wrap_kedge_http_client_call(struct kedge_http_client *client,
-                                  const struct kedge_http_call *call, kedge_http_done done,
-                                  void *user, uint64_t *id);
-void __wrap_lane_thread_command(struct pool *p, const struct kedge_command *command);
+int __wrap_http_client_call(struct http_client *client, const struct http_call *call,
+                            http_done done, void *user, uint64_t *id);
+void __wrap_lane_thread_command(struct pool *p, const struct lane_command *command);
 
-int __wrap_kedge_http_client_call(struct kedge_http_client *client,
-                                  const struct kedge_http_call *call, kedge_http_done done,
-                                  void *user, uint64_t *id)
+int __wrap_http_client_call(struct http_client *client, const struct http_call *call,
+                            http_done done, void *user, uint64_t *id)
 {
     (void)client, (void)id;
     ck_assert_uint_lt(w.calls, 8);
@@ -45,32 +43,32 @@ int __wrap_kedge_http_client_call(struct kedge_http_client *client,
     return 0;
 }
 
-void __wrap_lane_thread_command(struct pool *p, const struct kedge_command *command)
+void __wrap_lane_thread_command(struct pool *p, const struct lane_command *command)
 {
     (void)p;
-    w.told += command->kind == KEDGE_COMMAND_METASERVERS;
+    w.told += command->kind == LANE_COMMAND_METASERVERS;
 }
 
-static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void submit(struct fab *fab, struct fab_ctl *ctl)
 {
     (void)fab;
-    if (ctl->kind == KEDGE_FAB_CREATE_AH) {
+    if (ctl->kind == FAB_CREATE_AH) {
         ck_assert_ptr_null(w.resolving); /* it has no room for a second one */
         w.resolving = ctl;
         return;
     }
-    if (ctl->kind == KEDGE_FAB_MODIFY_QP) {
+    if (ctl->kind == FAB_MODIFY_QP) {
         w.raised++;
         w.raising = ctl;
         return;
     }
-    ck_assert_int_eq(ctl->kind, KEDGE_FAB_DESTROY_AH);
+    ck_assert_int_eq(ctl->kind, FAB_DESTROY_AH);
     w.dropped++;
     ctl->status = 0;
     ctl->done(ctl);
 }
 
-static int run(struct kedge_fab *fab)
+static int run(struct fab *fab)
 {
     (void)fab;
     return 0;
@@ -79,7 +77,7 @@ static int run(struct kedge_fab *fab)
 static struct registration *begin(void)
 {
     memset(&w, 0, sizeof w);
-    w.ops = (struct kedge_fab_ops){.submit = submit, .run = run};
+    w.ops = (struct fab_ops){.submit = submit, .run = run};
     w.fab.ops = &w.ops;
     w.pool.agent = &w.agent;
     w.pool.config = &w.agent.config;
@@ -118,8 +116,7 @@ static struct registration *begin_rc(void)
 
 static void answer_by(uint32_t call, int status, const char *body)
 {
-    const struct kedge_http_answer a = {
-        .status = status, .body = body, .body_length = strlen(body)};
+    const struct http_answer a = {.status = status, .body = body, .body_length = strlen(body)};
     ck_assert_uint_lt(call, w.calls);
     w.done[call](w.user[call], &a);
 }
@@ -162,7 +159,7 @@ static void answer(uint32_t call)
 static void raise_reader(void)
 {
     for (int i = 0; i < 2; i++) {
-        struct kedge_fab_ctl *ctl = w.raising;
+        struct fab_ctl *ctl = w.raising;
         ck_assert_ptr_nonnull(ctl);
         w.raising = NULL;
         ctl->status = 0;
@@ -182,7 +179,7 @@ static void wait_for_call(uint32_t calls, const char *method)
 
 static void resolve(void)
 {
-    struct kedge_fab_ctl *ctl = w.resolving;
+    struct fab_ctl *ctl = w.resolving;
     ck_assert_ptr_nonnull(ctl);
     w.resolving = NULL;
     ctl->status = 0;

@@ -19,7 +19,7 @@ static void begin(uint32_t metaservers)
         struct pool *p = &pools[i];
         agent.pools[i] = p;
         *p = (struct pool){.agent = &agent, .config = &agent.config, .place = i};
-        p->lane = (struct kedge_lane *)(void *)&lane;
+        p->lane = (struct lane *)(void *)&lane;
         p->stage = POOL_RUNS;
         for (uint32_t m = 0; m < metaservers; m++)
             p->registration[m] = (struct registration){.pool = p, .state = REGISTRATION_DONE};

@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 static struct agentd_settings s;
-static struct kedge_errbuf why;
+static struct base_errbuf why;
 
 static int decode(const char *text)
 {
@@ -178,7 +178,7 @@ static uint32_t seen_from(const char *pool, uint32_t *left)
 static const struct agentd_destination *of_gid(uint32_t count, const char *text)
 {
     uint8_t gid[16];
-    ck_assert_int_eq(kedge_gid_parse(text, gid), 0);
+    ck_assert_int_eq(base_gid_parse(text, gid), 0);
     for (uint32_t i = 0; i < count; i++)
         if (memcmp(found[i].gid, gid, sizeof gid) == 0)
             return &found[i];
@@ -342,14 +342,14 @@ END_TEST
 
 START_TEST(there_may_be_no_more_than_fit)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, 1 << 16);
-    kedge_text_printf(&t, "{\"revision\":1,\"windows\":[],\"tenants\":[");
+    struct base_text t;
+    base_text_init(&t, 1 << 16);
+    base_text_printf(&t, "{\"revision\":1,\"windows\":[],\"tenants\":[");
     for (int i = 0; i <= AGENTD_TENANTS; i++)
-        kedge_text_printf(&t, "%s{\"name\":\"t%d\",\"uids\":[]}", i == 0 ? "" : ",", i);
-    kedge_text_printf(&t, "]}");
-    refused(kedge_text_str(&t), "more than 64 tenants");
-    kedge_text_fini(&t);
+        base_text_printf(&t, "%s{\"name\":\"t%d\",\"uids\":[]}", i == 0 ? "" : ",", i);
+    base_text_printf(&t, "]}");
+    refused(base_text_str(&t), "more than 64 tenants");
+    base_text_fini(&t);
 }
 END_TEST
 

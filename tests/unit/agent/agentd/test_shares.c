@@ -10,7 +10,7 @@
 enum { LANES = 8, TURNS = 20000, REQUEST = 100 /* bytes */ };
 
 static struct agentd_share share[LANES], *list[LANES];
-static struct kedge_lane_window lane[LANES];
+static struct lane_window lane[LANES];
 static struct agentd_limits coming[LANES]; /* told, and not taken yet */
 static uint32_t delay[LANES], wants[LANES], count;
 static unsigned random_state;
@@ -33,13 +33,13 @@ static void begin(uint32_t lanes, unsigned seed)
         list[i] = &share[i];
 }
 
-static bool may(const struct kedge_lane_window *n)
+static bool may(const struct lane_window *n)
 {
     return (n->limit_ops == 0 || n->ops < n->limit_ops) &&
            (n->limit_bytes == 0 || n->bytes + REQUEST <= n->limit_bytes || n->bytes == 0);
 }
 
-static void run(struct kedge_lane_window *n, uint32_t wanted)
+static void run(struct lane_window *n, uint32_t wanted)
 {
     n->waiting = 0;
     while (n->ops < wanted && may(n)) {
@@ -52,7 +52,7 @@ static void run(struct kedge_lane_window *n, uint32_t wanted)
     }
 }
 
-static void complete(struct kedge_lane_window *n, uint32_t requests)
+static void complete(struct lane_window *n, uint32_t requests)
 {
     if (requests > n->ops)
         requests = (uint32_t)n->ops;

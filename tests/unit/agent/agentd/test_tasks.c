@@ -43,7 +43,7 @@ static void done(void *user)
 
 static void begin(void)
 {
-    struct kedge_errbuf err = {""};
+    struct base_errbuf err = {""};
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     ck_assert_msg(tasks_start(&tasks, &loop, &err) == 0, "%s", err.text);
 }
@@ -120,7 +120,7 @@ END_TEST
 /* epoll may refuse one more, and who is not heard of would never be done. */
 START_TEST(a_loop_that_cannot_watch_them_is_said)
 {
-    struct kedge_errbuf err = {""};
+    struct base_errbuf err = {""};
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(dup3(null, uv_backend_fd(&loop), O_CLOEXEC), 0); /* no epoll's any more */

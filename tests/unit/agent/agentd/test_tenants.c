@@ -8,7 +8,7 @@
 
 static struct agentd_tenants t;
 static struct agentd_config file;
-static struct kedge_errbuf why;
+static struct base_errbuf why;
 
 static struct agentd_tenant_config tenant(const char *name, uid_t first, uid_t last)
 {
@@ -107,7 +107,7 @@ static struct agentd_tenant_config with_token(struct agentd_tenant_config c, uin
 
 static int find_token(uint8_t fill, uint8_t last, uint64_t wall_ms)
 {
-    uint8_t hash[KEDGE_DIGEST_BYTES];
+    uint8_t hash[BASE_DIGEST_BYTES];
     memset(hash, fill, sizeof hash);
     hash[sizeof hash - 1] = last;
     return agentd_tenants_find_token(&t, hash, wall_ms);
@@ -156,7 +156,7 @@ START_TEST(a_token_of_two_tenants_is_the_files_or_whose_it_was_first)
     list[0].token[0].sha256[0]++;
     (void)set(list, 2);
     ck_assert_int_eq(find_token(5, 5, 0), agentd_tenants_find(&t, 3000));
-    memset(list[0].token[0].sha256, 1, KEDGE_DIGEST_BYTES);
+    memset(list[0].token[0].sha256, 1, BASE_DIGEST_BYTES);
     (void)set_but(list, 2,
                   "tenant a: one of its tokens belongs to tenant own of this agent's own settings: "
                   "take it from one");

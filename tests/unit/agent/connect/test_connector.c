@@ -37,24 +37,24 @@ END_TEST
 
 START_TEST(a_connection_has_what_both_ends_take_and_one_that_fails_gets_what_they_take_now)
 {
-    const struct kedge_fault_plan narrow = {.mtu = IBV_MTU_512};
+    const struct fault_plan narrow = {.mtu = IBV_MTU_512};
     struct world w = {0};
     world_open(&w, 2);
-    kedge_connector_set_mtu(w.node[1].c, IBV_MTU_1024);
+    connector_set_mtu(w.node[1].c, IBV_MTU_1024);
     ask(&w, 0, 1, 1);
     ck_assert_int_eq(await(&w, 0, 1), 0);
     ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 2000), IBV_WC_SUCCESS);
-    kedge_fault_set_plan(w.node[0].fab, &narrow); /* 1024 is too much now */
+    fault_set_plan(w.node[0].fab, &narrow); /* 1024 is too much now */
     ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 8), IBV_WC_SUCCESS);
     ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 2000), IBV_WC_RETRY_EXC_ERR);
-    kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
-    kedge_connector_set_mtu(w.node[1].c, IBV_MTU_512); /* as that node's port says */
+    connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
+    connector_set_mtu(w.node[1].c, IBV_MTU_512); /* as that node's port says */
     ask(&w, 0, 1, 2);
     ck_assert_int_eq(await(&w, 0, 2), 0);
     ck_assert_int_eq(read_bytes(&w, 0, 1, 2, 2000), IBV_WC_SUCCESS);
-    kedge_connector_set_mtu(w.node[0].c, IBV_MTU_256); /* whichever end has less */
-    kedge_connector_drop(w.node[0].c, w.node[0].event[2].qp, w.now_ns);
-    kedge_fault_set_plan(w.node[0].fab, &(struct kedge_fault_plan){.mtu = IBV_MTU_256});
+    connector_set_mtu(w.node[0].c, IBV_MTU_256); /* whichever end has less */
+    connector_drop(w.node[0].c, w.node[0].event[2].qp, w.now_ns);
+    fault_set_plan(w.node[0].fab, &(struct fault_plan){.mtu = IBV_MTU_256});
     ask(&w, 0, 1, 3);
     ck_assert_int_eq(await(&w, 0, 3), 0);
     ck_assert_int_eq(read_bytes(&w, 0, 1, 3, 2000), IBV_WC_SUCCESS);
@@ -127,9 +127,9 @@ START_TEST(another_incarnation_is_told_apart)
 {
     struct world w = {0};
     world_open(&w, 2);
-    struct kedge_connector_peer p = peer_of(&w, 1);
+    struct connector_peer p = peer_of(&w, 1);
     p.incarnation = 99;
-    kedge_connector_connect(w.node[0].c, &p, 4);
+    connector_connect(w.node[0].c, &p, 4);
     ck_assert_int_eq(await(&w, 0, 4), -ESTALE);
     ck_assert_uint_eq(stats_of(&w, 1).refused, 1);
     ck_assert_uint_eq(stats_of(&w, 1).incoming, 0);
@@ -143,7 +143,7 @@ START_TEST(a_dropped_connection_ends_at_the_peer_too)
     world_open(&w, 2);
     ask(&w, 0, 1, 5);
     ck_assert_int_eq(await(&w, 0, 5), 0);
-    kedge_connector_drop(w.node[0].c, w.node[0].event[5].qp, w.now_ns);
+    connector_drop(w.node[0].c, w.node[0].event[5].qp, w.now_ns);
     world_run(&w, 50);
     ck_assert_uint_eq(stats_of(&w, 0).outgoing, 0);
     ck_assert_uint_eq(stats_of(&w, 1).incoming, 0);
@@ -160,7 +160,7 @@ START_TEST(who_leaves_tells_all_peers)
         ask(&w, 0, t, t);
         ck_assert_int_eq(await(&w, 0, t), 0);
     }
-    kedge_connector_leave(w.node[0].c);
+    connector_leave(w.node[0].c);
     node_kill(&w, 0);
     world_run(&w, 50);
     ck_assert_uint_eq(stats_of(&w, 1).incoming + stats_of(&w, 2).incoming, 0);
@@ -173,13 +173,13 @@ START_TEST(a_thousand_rounds_leave_the_counts_as_they_were)
 {
     struct world w = {0};
     world_open(&w, 2);
-    struct kedge_connector_stats before[2], after[2];
+    struct connector_stats before[2], after[2];
     for (uint32_t round = 0; round < 1000; round++) {
         ask(&w, 0, 1, 1);
         ck_assert_int_eq(await(&w, 0, 1), 0);
         if (round % 100 == 0)
             ck_assert_int_eq(read_through(&w, 0, 1, 1), IBV_WC_SUCCESS);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
+        connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
         world_run(&w, 20);
         for (uint32_t i = 0; i < 2; i++)
             after[i] = stats_of(&w, i);
@@ -260,7 +260,7 @@ START_TEST(a_full_peer_says_so_and_takes_the_next_when_one_leaves)
     ck_assert_int_eq(await(&w, 0, 2), -EBUSY);
     ask(&w, 0, 1, 3);
     world_run(&w, 30);
-    kedge_connector_drop(w.node[0].c, w.node[0].event[0].qp, w.now_ns);
+    connector_drop(w.node[0].c, w.node[0].event[0].qp, w.now_ns);
     ck_assert_int_eq(await(&w, 0, 3), 0);
     ck_assert_int_eq(read_through(&w, 0, 1, 3), IBV_WC_SUCCESS);
     world_close(&w);
@@ -331,7 +331,7 @@ START_TEST(no_late_acknowledgement_completes_what_was_not_executed)
         ask(&w, 0, 1 + t % 2, t);
         ck_assert_int_eq(await(&w, 0, t), 0);
         ck_assert_int_eq(write_through(&w, 0, 1 + t % 2, t, (char)('a' + t)), IBV_WC_SUCCESS);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
+        connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
     }
     world_close(&w);
 }
@@ -362,7 +362,7 @@ START_TEST(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)
         ask(&w, 0, 1, t);
         ck_assert_int_eq(await(&w, 0, t), 0);
         qpn[t] = w.node[0].event[t].qp->qpn;
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
+        connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
         world_run(&w, 10);
         for (uint32_t i = t >= 4 ? t - 3 : 0; i < t; i++)
             ck_assert_uint_ne(qpn[i], qpn[t]);
@@ -383,7 +383,7 @@ START_TEST(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_
     node_kill(&w, 0);
     while (stats_of(&w, 1).reclaimed == 0)
         world_run(&w, 1);
-    const uint64_t bound_ns = kedge_fab_bound_ns(&w.node[1].fab->caps, 8, 7);
+    const uint64_t bound_ns = fab_bound_ns(&w.node[1].fab->caps, 8, 7);
     const uint64_t since_ns = w.now_ns;
     ask(&w, 2, 1, 6);
     ck_assert_int_eq(await(&w, 2, 6), 0);
@@ -407,7 +407,7 @@ START_TEST(where_reset_is_final_connections_come_and_go_without_a_pause)
         ck_assert_int_eq(await(&w, 0, t), 0);
         ck_assert_uint_le(w.now_ns - since_ns, 200000000);
         ck_assert_int_eq(read_through(&w, 0, 1, t), IBV_WC_SUCCESS);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
+        connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
     }
     world_run(&w, 100);
     for (uint32_t i = 0; i < 2; i++)
@@ -428,7 +428,7 @@ START_TEST(one_rests_from_the_moment_when_it_is_dropped)
     ck_assert_int_eq(await(&w, 0, 0), 0);
     w.now_ns += 2 * LIFE_MS * 1000000ull;
     const uint64_t since_ns = w.now_ns;
-    kedge_connector_drop(w.node[0].c, w.node[0].event[0].qp, w.now_ns);
+    connector_drop(w.node[0].c, w.node[0].event[0].qp, w.now_ns);
     ask(&w, 0, 1, 1);
     ck_assert_int_eq(await(&w, 0, 1), 0);
     ck_assert_uint_ge(w.now_ns - since_ns, LIFE_MS * 1000000ull);
@@ -448,7 +448,7 @@ START_TEST(one_that_is_made_in_the_place_of_another_rests_too)
         ck_assert_int_eq(await(&w, 0, t), 0);
         ck_assert_uint_ge(w.now_ns - since_ns, LIFE_MS * 1000000ull);
         ck_assert_uint_le(w.now_ns - since_ns, 2 * LIFE_MS * 1000000ull);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
+        connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
     }
     world_close(&w);
 }
@@ -457,13 +457,13 @@ END_TEST
 /* The next message breaks the queue pair of a node's handshakes. */
 static void break_handshakes(struct world *w, uint32_t node, uint32_t to, uint32_t tag)
 {
-    static const struct kedge_fault_plan errors = {
+    static const struct fault_plan errors = {
         .seed = 1, .completion_error_ppm = 1000000, .status = IBV_WC_LOC_QP_OP_ERR};
-    kedge_fault_set_plan(w->node[node].fab, &errors);
+    fault_set_plan(w->node[node].fab, &errors);
     ask(w, node, to, tag);
     world_run(w, 2);
-    ck_assert_uint_gt(kedge_fault_count(w->node[node].fab), 0);
-    kedge_fault_set_plan(w->node[node].fab, &(struct kedge_fault_plan){.seed = 1});
+    ck_assert_uint_gt(fault_count(w->node[node].fab), 0);
+    fault_set_plan(w->node[node].fab, &(struct fault_plan){.seed = 1});
 }
 
 static void break_handshakes_of(bool resets_are_final)
@@ -474,10 +474,10 @@ static void break_handshakes_of(bool resets_are_final)
     ask(&w, 2, 0, 2);
     ck_assert_int_eq(await(&w, 0, 1), 0);
     ck_assert_int_eq(await(&w, 2, 2), 0);
-    const uint32_t before = kedge_connector_ud_qpn(w.node[0].c);
+    const uint32_t before = connector_ud_qpn(w.node[0].c);
     break_handshakes(&w, 0, 1, 3);
     ck_assert_int_eq(await(&w, 0, 3), 0);
-    ck_assert_int_eq(kedge_connector_ud_qpn(w.node[0].c) != before, resets_are_final);
+    ck_assert_int_eq(connector_ud_qpn(w.node[0].c) != before, resets_are_final);
     ask(&w, 1, 0, 4); /* by its new number */
     ck_assert_int_eq(await(&w, 1, 4), 0);
     world_run(&w, 5000); /* responders ask initiators whether they are there */
@@ -513,7 +513,7 @@ START_TEST(an_answer_finds_the_new_queue_pair_of_who_asked)
     ask(&w, 0, 1, 2);
     world_run(&w, 20);
     break_handshakes(&w, 0, 2, 3);
-    kedge_connector_drop(w.node[2].c, w.node[2].event[1].qp, w.now_ns);
+    connector_drop(w.node[2].c, w.node[2].event[1].qp, w.now_ns);
     ck_assert_int_eq(await(&w, 0, 2), 0);
     ck_assert_int_eq(await(&w, 0, 3), 0);
     world_close(&w);
@@ -522,18 +522,18 @@ END_TEST
 
 START_TEST(a_repair_that_fails_is_tried_again_later_and_not_all_the_time)
 {
-    static const struct kedge_fault_plan refuses = {.seed = 1, .control_error_ppm = 1000000};
+    static const struct fault_plan refuses = {.seed = 1, .control_error_ppm = 1000000};
     struct world w = {0};
     world_open(&w, 2);
     ask(&w, 0, 1, 1);
     ck_assert_int_eq(await(&w, 0, 1), 0);
     break_handshakes(&w, 0, 1, 2);
-    kedge_fault_set_plan(w.node[0].fab, &refuses);
+    fault_set_plan(w.node[0].fab, &refuses);
     world_run(&w, 10);
-    const uint64_t before = kedge_fault_count(w.node[0].fab);
+    const uint64_t before = fault_count(w.node[0].fab);
     world_run(&w, 500);
-    ck_assert_uint_le(kedge_fault_count(w.node[0].fab) - before, 20);
-    kedge_fault_set_plan(w.node[0].fab, &(struct kedge_fault_plan){.seed = 1});
+    ck_assert_uint_le(fault_count(w.node[0].fab) - before, 20);
+    fault_set_plan(w.node[0].fab, &(struct fault_plan){.seed = 1});
     world_run(&w, 3000);
     ask(&w, 0, 1, 3);
     ck_assert_int_eq(await(&w, 0, 3), 0);

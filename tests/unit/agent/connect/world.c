@@ -27,14 +27,14 @@ static int fill(void *user, void *bytes, size_t count)
     return 0;
 }
 
-static void call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void call(struct fab *fab, struct fab_ctl *ctl)
 {
-    ck_assert_int_eq(kedge_fab_call(fab, ctl), 0);
+    ck_assert_int_eq(fab_call(fab, ctl), 0);
 }
 
-static struct kedge_fab_pd *make_pd(struct kedge_fab *fab)
+static struct fab_pd *make_pd(struct fab *fab)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct fab_ctl c = {.kind = FAB_ALLOC_PD};
     call(fab, &c);
     return c.pd.x;
 }
@@ -42,21 +42,21 @@ static struct kedge_fab_pd *make_pd(struct kedge_fab *fab)
 static void open_fab(struct world *w, struct node *n, uint8_t last)
 {
     /* soft takes no address and no queue pair without it. */
-    struct kedge_fab_open_attr attr = {
+    struct fab_open_attr attr = {
         .device = w->dir,
         .gid = {0xfd, [15] = last},
         .service = {
             .service_level = 3, .traffic_class = 104, .flow_label = 0x12345, .pkey_index = 2}};
-    struct kedge_fault_plan plan = {.seed = last,
-                                    .loss_ppm = w->loss_ppm,
-                                    .packet_life_ns = w->packet_life_ns,
-                                    .no_atomics = w->no_atomics,
-                                    .resets_are_final = w->resets_are_final,
-                                    .now_ns = &w->now_ns};
-    struct kedge_errbuf err = {""};
-    struct kedge_fab *soft = NULL;
-    ck_assert_msg(kedge_fab_soft.open(&attr, &soft, &err) == 0, "%s", err.text);
-    ck_assert_int_eq(kedge_fault_open(soft, &plan, &n->fab), 0);
+    struct fault_plan plan = {.seed = last,
+                              .loss_ppm = w->loss_ppm,
+                              .packet_life_ns = w->packet_life_ns,
+                              .no_atomics = w->no_atomics,
+                              .resets_are_final = w->resets_are_final,
+                              .now_ns = &w->now_ns};
+    struct base_errbuf err = {""};
+    struct fab *soft = NULL;
+    ck_assert_msg(fab_soft.open(&attr, &soft, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(fault_open(soft, &plan, &n->fab), 0);
 }
 
 static uint32_t or_default(uint32_t value, uint32_t instead)
@@ -66,8 +66,8 @@ static uint32_t or_default(uint32_t value, uint32_t instead)
 
 static void start_connector(struct world *w, struct node *n, uint32_t incarnation)
 {
-    struct kedge_errbuf err = {""};
-    struct kedge_connector_config config = {
+    struct base_errbuf err = {""};
+    struct connector_config config = {
         .pool = 1,
         .incarnation = incarnation,
         .initiators = or_default(n->config.initiators, WANTED),
@@ -86,9 +86,9 @@ static void start_connector(struct world *w, struct node *n, uint32_t incarnatio
         .idle_ns = or_default((uint32_t)n->config.idle_ns, 1000000000),
         .begun_ns = w->now_ns,
     };
-    struct kedge_connector_resources r = {
+    struct connector_resources r = {
         .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
-    ck_assert_msg(kedge_connector_new(&config, &r, fill, w, &n->c, &err) == 0, "%s", err.text);
+    ck_assert_msg(connector_new(&config, &r, fill, w, &n->c, &err) == 0, "%s", err.text);
 }
 
 void node_start(struct world *w, uint32_t i, uint32_t incarnation)
@@ -98,16 +98,16 @@ void node_start(struct world *w, uint32_t i, uint32_t incarnation)
     open_fab(w, n, (uint8_t)(i + 1));
     n->pd = make_pd(n->fab);
     n->system_pd = make_pd(n->fab);
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = WANTED * SQ_DEPTH}};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = WANTED * SQ_DEPTH}};
     call(n->fab, &cq);
     n->cq = cq.cq.x;
-    ck_assert_int_eq(kedge_fab_mem_alloc(4096, "node", &n->mem), 0);
-    struct kedge_fab_ctl mr = {.kind = KEDGE_FAB_REG_MR,
-                               .mr = {.pd = n->pd,
-                                      .mem = &n->mem,
-                                      .length = n->mem.size,
-                                      .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-                                                IBV_ACCESS_REMOTE_WRITE}};
+    ck_assert_int_eq(fab_mem_alloc(4096, "node", &n->mem), 0);
+    struct fab_ctl mr = {.kind = FAB_REG_MR,
+                         .mr = {.pd = n->pd,
+                                .mem = &n->mem,
+                                .length = n->mem.size,
+                                .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+                                          IBV_ACCESS_REMOTE_WRITE}};
     call(n->fab, &mr);
     n->mr = mr.mr.x;
     ((char *)n->mem.addr)[0] = (char)('A' + i);
@@ -115,9 +115,9 @@ void node_start(struct world *w, uint32_t i, uint32_t incarnation)
     start_connector(w, n, incarnation);
 }
 
-static void destroy(struct kedge_fab *fab, enum kedge_fab_ctl_kind kind, void *x)
+static void destroy(struct fab *fab, enum fab_ctl_kind kind, void *x)
 {
-    struct kedge_fab_ctl c = {.kind = kind};
+    struct fab_ctl c = {.kind = kind};
     c.pd.x = x; /* every kind names its object first */
     call(fab, &c);
 }
@@ -127,14 +127,14 @@ void node_kill(struct world *w, uint32_t i)
     struct node *n = &w->node[i];
     if (n->c == NULL)
         return;
-    kedge_connector_free(n->c);
+    connector_free(n->c);
     n->c = NULL;
-    destroy(n->fab, KEDGE_FAB_DEREG_MR, n->mr);
-    destroy(n->fab, KEDGE_FAB_DESTROY_CQ, n->cq);
-    destroy(n->fab, KEDGE_FAB_FREE_PD, n->pd);
-    destroy(n->fab, KEDGE_FAB_FREE_PD, n->system_pd);
-    kedge_fab_mem_free(&n->mem);
-    ck_assert_int_eq(kedge_fab_close(n->fab), 0); /* nothing was left behind */
+    destroy(n->fab, FAB_DEREG_MR, n->mr);
+    destroy(n->fab, FAB_DESTROY_CQ, n->cq);
+    destroy(n->fab, FAB_FREE_PD, n->pd);
+    destroy(n->fab, FAB_FREE_PD, n->system_pd);
+    fab_mem_free(&n->mem);
+    ck_assert_int_eq(fab_close(n->fab), 0); /* nothing was left behind */
 }
 
 void world_open(struct world *w, uint32_t nodes)
@@ -163,10 +163,10 @@ void world_close(struct world *w)
 
 static void step(struct world *w, struct node *n)
 {
-    struct kedge_connector_event e;
-    (void)kedge_fab_run(n->fab);
-    (void)kedge_connector_step(n->c, w->now_ns);
-    while (kedge_connector_event(n->c, &e)) {
+    struct connector_event e;
+    (void)fab_run(n->fab);
+    (void)connector_step(n->c, w->now_ns);
+    while (connector_event(n->c, &e)) {
         ck_assert_uint_lt(e.tag, WORLD_EVENTS);
         ck_assert(!n->came[e.tag]);
         n->came[e.tag] = true;
@@ -184,23 +184,23 @@ void world_run(struct world *w, uint32_t ms)
     }
 }
 
-struct kedge_connector_peer peer_of(const struct world *w, uint32_t i)
+struct connector_peer peer_of(const struct world *w, uint32_t i)
 {
     const struct node *n = &w->node[i];
-    struct kedge_connector_peer p = {.incarnation = 100, .ud_qpn = 1};
+    struct connector_peer p = {.incarnation = 100, .ud_qpn = 1};
     memcpy(p.gid, (uint8_t[16]){0xfd, [15] = (uint8_t)(i + 1)}, 16);
     if (n->c != NULL) {
-        p.ud_qpn = kedge_connector_ud_qpn(n->c);
-        p.ud_qkey = kedge_connector_ud_qkey(n->c);
+        p.ud_qpn = connector_ud_qpn(n->c);
+        p.ud_qkey = connector_ud_qkey(n->c);
     }
     return p;
 }
 
 void ask(struct world *w, uint32_t from, uint32_t to, uint32_t tag)
 {
-    struct kedge_connector_peer p = peer_of(w, to);
+    struct connector_peer p = peer_of(w, to);
     w->node[from].came[tag] = false;
-    kedge_connector_connect(w->node[from].c, &p, tag);
+    connector_connect(w->node[from].c, &p, tag);
 }
 
 int await(struct world *w, uint32_t node, uint32_t tag)
@@ -211,13 +211,13 @@ int await(struct world *w, uint32_t node, uint32_t tag)
     return w->node[node].event[tag].status;
 }
 
-static enum ibv_wc_status carry_out(struct world *w, struct node *n, struct kedge_fab_wr *wr)
+static enum ibv_wc_status carry_out(struct world *w, struct node *n, struct fab_wr *wr)
 {
-    struct kedge_fab_wr *bad;
+    struct fab_wr *bad;
     struct ibv_wc wc;
-    ck_assert_int_eq(kedge_fab_post_send(n->event[wr->wr_id].qp, wr, &bad), 0);
+    ck_assert_int_eq(fab_post_send(n->event[wr->wr_id].qp, wr, &bad), 0);
     for (int i = 0; i < 2000; i++) {
-        if (kedge_fab_poll(n->cq, 1, &wc) == 1) {
+        if (fab_poll(n->cq, 1, &wc) == 1) {
             ck_assert_uint_eq(wc.wr_id, wr->wr_id);
             return wc.status;
         }
@@ -238,13 +238,13 @@ enum ibv_wc_status read_bytes(struct world *w, uint32_t from, uint32_t to, uint3
     struct node *n = &w->node[from], *m = &w->node[to];
     struct ibv_sge sge = {
         .addr = (uintptr_t)n->mem.addr + 64, .length = bytes, .lkey = n->mr->lkey};
-    struct kedge_fab_wr wr = {.wr_id = tag,
-                              .sg_list = &sge,
-                              .num_sge = 1,
-                              .opcode = IBV_WR_RDMA_READ,
-                              .send_flags = IBV_SEND_SIGNALED,
-                              .key.rkey = m->mr->rkey,
-                              .remote_addr = m->mr->addr};
+    struct fab_wr wr = {.wr_id = tag,
+                        .sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = IBV_WR_RDMA_READ,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .key.rkey = m->mr->rkey,
+                        .remote_addr = m->mr->addr};
     ((char *)n->mem.addr)[64] = 0;
     const enum ibv_wc_status status = carry_out(w, n, &wr);
     if (status == IBV_WC_SUCCESS)
@@ -257,13 +257,13 @@ enum ibv_wc_status write_through(struct world *w, uint32_t from, uint32_t to, ui
 {
     struct node *n = &w->node[from], *m = &w->node[to];
     struct ibv_sge sge = {.addr = (uintptr_t)n->mem.addr + 64, .length = 1, .lkey = n->mr->lkey};
-    struct kedge_fab_wr wr = {.wr_id = tag,
-                              .sg_list = &sge,
-                              .num_sge = 1,
-                              .opcode = IBV_WR_RDMA_WRITE,
-                              .send_flags = IBV_SEND_SIGNALED,
-                              .key.rkey = m->mr->rkey,
-                              .remote_addr = m->mr->addr + 128};
+    struct fab_wr wr = {.wr_id = tag,
+                        .sg_list = &sge,
+                        .num_sge = 1,
+                        .opcode = IBV_WR_RDMA_WRITE,
+                        .send_flags = IBV_SEND_SIGNALED,
+                        .key.rkey = m->mr->rkey,
+                        .remote_addr = m->mr->addr + 128};
     ((char *)n->mem.addr)[64] = byte;
     const enum ibv_wc_status status = carry_out(w, n, &wr);
     if (status == IBV_WC_SUCCESS)
@@ -271,9 +271,9 @@ enum ibv_wc_status write_through(struct world *w, uint32_t from, uint32_t to, ui
     return status;
 }
 
-struct kedge_connector_stats stats_of(const struct world *w, uint32_t i)
+struct connector_stats stats_of(const struct world *w, uint32_t i)
 {
-    struct kedge_connector_stats s;
-    kedge_connector_stats(w->node[i].c, &s);
+    struct connector_stats s;
+    connector_stats(w->node[i].c, &s);
     return s;
 }

@@ -10,14 +10,14 @@ enum { NODES = 10, WANTED = 64, WORLD_EVENTS = 256 };
 
 struct node {
     struct world *world;
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd, *system_pd;
-    struct kedge_fab_cq *cq;
-    struct kedge_fab_mem mem;
-    struct kedge_fab_mr *mr;
-    struct kedge_connector_config config;
-    struct kedge_connector *c;
-    struct kedge_connector_event event[WORLD_EVENTS]; /* by tag; those that came */
+    struct fab *fab;
+    struct fab_pd *pd, *system_pd;
+    struct fab_cq *cq;
+    struct fab_mem mem;
+    struct fab_mr *mr;
+    struct connector_config config;
+    struct connector *c;
+    struct connector_event event[WORLD_EVENTS]; /* by tag; those that came */
     bool came[WORLD_EVENTS];
 };
 
@@ -42,7 +42,7 @@ void node_start(struct world *w, uint32_t i, uint32_t incarnation);
 void node_kill(struct world *w, uint32_t i);
 /* Milliseconds of all nodes. */
 void world_run(struct world *w, uint32_t ms);
-struct kedge_connector_peer peer_of(const struct world *w, uint32_t i);
+struct connector_peer peer_of(const struct world *w, uint32_t i);
 void ask(struct world *w, uint32_t from, uint32_t to, uint32_t tag);
 /* Runs until the event with that tag came; its status. */
 int await(struct world *w, uint32_t node, uint32_t tag);
@@ -53,6 +53,6 @@ enum ibv_wc_status read_bytes(struct world *w, uint32_t from, uint32_t to, uint3
 /* One WRITE of this byte to the other's byte 128, likewise. */
 enum ibv_wc_status write_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag,
                                  char byte);
-struct kedge_connector_stats stats_of(const struct world *w, uint32_t i);
+struct connector_stats stats_of(const struct world *w, uint32_t i);
 
 #endif

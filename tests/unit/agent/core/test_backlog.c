@@ -10,7 +10,7 @@
 #include "world.h"
 
 enum { TENANT = 7, REGION = 16384, HELD = 4096, REQUESTS = 24, BACKLOG = 30, SEEDS = 8 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 
 static struct world world;
 static struct world *w = &world;
@@ -21,8 +21,8 @@ static struct world *w = &world;
 /* Node 0's: it executes what is posted, and says so when the wire would have carried it, one
  * request after the other at its rate, each with a delay of its own. */
 static struct {
-    const struct kedge_fab_ops *real;
-    struct kedge_fab_ops ops;
+    const struct fab_ops *real;
+    struct fab_ops ops;
     uint64_t bytes_per_us; /* 0: as fast as it can */
     uint64_t delay_ns, jitter_ns, random;
     uint64_t free_ns; /* when the wire is */
@@ -32,10 +32,10 @@ static struct {
     uint32_t posted, head, tail;
 } wire;
 
-static int post(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+static int post(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
     const bool ours = qp->send_cq == w->node[0].cq;
-    for (const struct kedge_fab_wr *i = wr; ours && i != NULL; i = i->next) {
+    for (const struct fab_wr *i = wr; ours && i != NULL; i = i->next) {
         uint64_t bytes = 0, jitter = 0;
         for (int k = 0; k < i->num_sge; k++)
             bytes += i->sg_list[k].length;
@@ -52,7 +52,7 @@ static int post(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_f
     return wire.real->post_send(qp, wr, bad);
 }
 
-static int poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+static int poll(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     if (cq != w->node[0].cq)
         return wire.real->poll(cq, n, wc);
@@ -82,15 +82,15 @@ static void put_wire_between(uint64_t seed)
 static void post_some(struct world_worker *k, uint32_t count, uint32_t length, uint32_t vkey)
 {
     static uint64_t wr_id;
-    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, ++wr_id, 0, length, vkey, 0);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, ++wr_id, 0, length, vkey, 0);
     for (uint32_t i = 0; i < count; i++)
         world_post(k, &d);
-    kedge_lane_doorbell(w->node[0].lane, k->id);
+    lane_doorbell(w->node[0].lane, k->id);
 }
 
 static void all_end_well(struct world_worker *k, uint32_t count)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     for (uint32_t i = 0; i < count; i++) {
         ck_assert(world_poll(w, k, &e, 100000));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -159,7 +159,7 @@ START_TEST(a_healthy_backlog_is_not_ended_as_overdue)
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct world_worker owner, k;
         world_end_overdue = true;
-        world_mr_lease_ns[1] = 60 * KEDGE_NS_PER_S;
+        world_mr_lease_ns[1] = 60 * BASE_NS_PER_S;
         world_port_rate = (uint64_t)BACKLOG * REGION * 1000 / 800;
         world_most_bytes = world_port_rate / 5 / 2; /* what it carries in half of bound */
         const uint32_t vkey = begin(&owner, &k, seed);

@@ -21,7 +21,7 @@ enum {
     LOSS_PPM = 5000,
     LONG = 400000 /* passes: a time-out of the device is in real time */
 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 /* One generation of a VQP. Its requests are numbered from 0. */
 struct life {
@@ -68,18 +68,19 @@ static bool has_room(const struct churner *c)
     return c->k.sq_tail - atomic_load(&c->k.r->sq_head) < SLOT_MASK;
 }
 
-static void ring(struct churner *c, const struct kedge_sq_desc *d)
+static void ring(struct churner *c, const struct schema_sq_desc *d)
 {
     world_post(&c->k, d);
-    kedge_lane_doorbell(w->node[0].lane, c->k.id);
+    lane_doorbell(w->node[0].lane, c->k.id);
 }
 
 static void bind(struct churner *c, uint16_t vqp)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = vqp, .vqp_gen = c->gen[vqp]};
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_BIND, .slots = 1, .vqp = vqp, .vqp_gen = c->gen[vqp]};
     const uint32_t node = below(WORLD_NODES);
     const uint8_t *gid = w->node[node].fab->caps.gid;
-    if (kedge_peers_find(w->node[0].peers, gid, 1, &d.bind.peer_slot, &d.bind.peer_gen) != 0)
+    if (schema_peers_find(w->node[0].peers, gid, 1, &d.bind.peer_slot, &d.bind.peer_gen) != 0)
         return; /* it is unknown just now */
     ring(c, &d);
     c->binds[vqp] = c->bound[vqp] = true;
@@ -90,8 +91,8 @@ static void destroy(struct churner *c, uint16_t vqp)
 {
     if (c->gen[vqp] == LIVES - 1)
         return;
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_DESTROY, .slots = 1, .vqp = vqp, .vqp_gen = c->gen[vqp]++};
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_DESTROY, .slots = 1, .vqp = vqp, .vqp_gen = c->gen[vqp]++};
     ring(c, &d);
     c->binds[vqp] = c->bound[vqp] = false;
 }
@@ -106,8 +107,9 @@ static void post(struct churner *c, uint16_t vqp)
 {
     struct life *life = &c->life[vqp][c->gen[vqp]];
     const uint64_t n = life->posted++, bit = 1ull << n % 64;
-    struct kedge_sq_desc d = world_rw(below(2) ? KEDGE_OP_READ : KEDGE_OP_WRITE, n, 64 * below(64),
-                                      8, some_key(c->node[vqp], c->k.id % TENANTS), 64 * below(8));
+    struct schema_sq_desc d =
+        world_rw(below(2) ? SCHEMA_OP_READ : SCHEMA_OP_WRITE, n, 64 * below(64), 8,
+                 some_key(c->node[vqp], c->k.id % TENANTS), 64 * below(8));
     if (below(50) == 0)
         d.post.offset = WORLD_ARENA; /* the lane refuses it, when all before it are over */
     d.vqp = vqp;
@@ -120,7 +122,7 @@ static void post(struct churner *c, uint16_t vqp)
 /* ---- what they hear
  * ---------------------------------------------------------------------------------- */
 
-static void check_one(struct churner *c, const struct kedge_cqe *e)
+static void check_one(struct churner *c, const struct schema_cqe *e)
 {
     ck_assert_uint_lt(e->vqp, VQPS);
     ck_assert_uint_le(e->vqp_gen, c->gen[e->vqp]);
@@ -137,7 +139,7 @@ static void check_one(struct churner *c, const struct kedge_cqe *e)
 
 static void harvest(struct churner *c)
 {
-    const struct kedge_cqe *cqes = (const void *)((const uint8_t *)c->k.r + KEDGE_CQ_OFFSET);
+    const struct schema_cqe *cqes = (const void *)((const uint8_t *)c->k.r + SCHEMA_CQ_OFFSET);
     for (; c->k.cq_head != atomic_load(&c->k.r->cq_tail); c->k.cq_head++)
         check_one(c, &cqes[c->k.cq_head & SLOT_MASK]);
     atomic_store(&c->k.w->cq_head, c->k.cq_head);
@@ -209,8 +211,8 @@ static void restart(uint32_t node)
 static void break_one(void)
 {
     struct world_node *n = &w->node[0];
-    struct kedge_fab_qp *qp = w->rc ? n->last_link : n->res.dci[below(WORLD_DCIS)];
-    if (qp == NULL || kedge_fab_qp_state(qp) != IBV_QPS_RTS)
+    struct fab_qp *qp = w->rc ? n->last_link : n->res.dci[below(WORLD_DCIS)];
+    if (qp == NULL || fab_qp_state(qp) != IBV_QPS_RTS)
         return;
     world_break(w, 0, qp);
     if (below(2))
@@ -219,9 +221,9 @@ static void break_one(void)
 
 static void set_window(void)
 {
-    struct kedge_command c = {.kind = KEDGE_COMMAND_WINDOW,
-                              .window = {.scope = KEDGE_WINDOW_DEVICE, .ops = below(3) * 4}};
-    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &c), 0);
+    struct lane_command c = {.kind = LANE_COMMAND_WINDOW,
+                             .window = {.scope = LANE_WINDOW_DEVICE, .ops = below(3) * 4}};
+    ck_assert_int_eq(lane_command(w->node[0].lane, &c), 0);
 }
 
 static void happen(void)
@@ -301,7 +303,7 @@ static void settle(void)
 {
     for (int i = 0; i < WORKERS; i++)
         for (int n = 0; n < LONG && churner[i].k.r->ended == 0 && !is_done(&churner[i]); n++) {
-            kedge_lane_doorbell(w->node[0].lane, churner[i].k.id);
+            lane_doorbell(w->node[0].lane, churner[i].k.id);
             run(1);
         }
     for (int i = 0; i < WORKERS; i++)
@@ -329,7 +331,7 @@ START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits
     world_max_flows = WORKERS * VQPS + WORLD_NODES; /* each life of a node that a VQP is bound to */
     /* And as many more as it takes until somebody was apart. */
     for (uint64_t seed = 1; seed <= SEEDS || (apart == 0 && seed <= 4 * SEEDS); seed++) {
-        struct kedge_fault_plan plan = {.seed = seed, .answer_loss_ppm = 1};
+        struct fault_plan plan = {.seed = seed, .answer_loss_ppm = 1};
         world_fault = plan;
         world_open(w);
         for (uint32_t node = 0; node < WORLD_NODES; node++)
@@ -340,7 +342,7 @@ START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits
             ck_assert_int_eq(world_connect(w, &churner[0].k, 0, node), 0);
         churner[0].binds[0] = true;
         plan.answer_loss_ppm = seed % 2 == 0 ? LOSS_PPM : 0;
-        kedge_fault_set_plan(w->node[0].fab, &plan);
+        fault_set_plan(w->node[0].fab, &plan);
         churn(seed);
         apart += world_stats(w, 0).apart;
         for (int i = 0; i < WORKERS; i++)

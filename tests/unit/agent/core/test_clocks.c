@@ -9,7 +9,7 @@
 #include "world.h"
 
 enum { TENANT = 7, PASSES = 20000 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -32,9 +32,9 @@ static uint32_t register_at(uint64_t offset, uint32_t kind)
     return vkey;
 }
 
-static struct kedge_cqe read_one(uint32_t vkey, uint64_t at)
+static struct schema_cqe read_one(uint32_t vkey, uint64_t at)
 {
-    return world_do(w, &remote, world_rw(KEDGE_OP_READ, 1, 8192, 8, vkey, at), PASSES);
+    return world_do(w, &remote, world_rw(SCHEMA_OP_READ, 1, 8192, 8, vkey, at), PASSES);
 }
 
 /* Its lane looks once in a millisecond, and is past that afterwards. */
@@ -52,15 +52,15 @@ static uint64_t mr_reads(void)
 START_TEST(requests_go_only_to_regions_that_hardware_guards)
 {
     open_all();
-    const uint32_t own = register_at(0, 0), fenced = register_at(4096, KEDGE_REG_FENCED),
-                   lent = register_at(8192, KEDGE_REG_LEASE_ONLY);
+    const uint32_t own = register_at(0, 0), fenced = register_at(4096, SCHEMA_REG_FENCED),
+                   lent = register_at(8192, SCHEMA_REG_LEASE_ONLY);
     ck_assert_uint_eq(read_one(lent, 8192).status, IBV_WC_SUCCESS);
     doubt(true);
     ck_assert_uint_eq(read_one(own, 0).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(read_one(fenced, 4096).status, IBV_WC_SUCCESS);
-    struct kedge_cqe e = read_one(lent, 8192);
+    struct schema_cqe e = read_one(lent, 8192);
     ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_CLOCK);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_CLOCK);
     ck_assert_int_eq(world_connect(w, &remote, 0, 1), 0);
     ck_assert_uint_eq(read_one(own, 0).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).wrong_keys, 0); /* it is no guess of the worker's */
@@ -71,9 +71,9 @@ END_TEST
 START_TEST(what_was_never_read_before_is_refused_too)
 {
     open_all();
-    const uint32_t lent = register_at(8192, KEDGE_REG_LEASE_ONLY);
+    const uint32_t lent = register_at(8192, SCHEMA_REG_LEASE_ONLY);
     doubt(true);
-    ck_assert_uint_eq(read_one(lent, 8192).vendor_err, KEDGE_REASON_CLOCK);
+    ck_assert_uint_eq(read_one(lent, 8192).vendor_err, SCHEMA_REASON_CLOCK);
     world_close_empty(w, TENANT);
 }
 END_TEST
@@ -101,7 +101,7 @@ START_TEST(what_was_read_before_is_not_believed_when_the_clock_is_back)
 {
     world_mr_lease_ns[1] = 4000000000;
     open_all();
-    const uint32_t own = register_at(0, 0), lent = register_at(8192, KEDGE_REG_LEASE_ONLY);
+    const uint32_t own = register_at(0, 0), lent = register_at(8192, SCHEMA_REG_LEASE_ONLY);
     ck_assert_uint_eq(read_one(lent, 8192).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(read_one(own, 0).status, IBV_WC_SUCCESS);
     doubt(true);
@@ -121,11 +121,11 @@ END_TEST
 /* Node 0 as the owner of what node 1 uses. */
 START_TEST(an_owner_with_such_a_clock_waits_longer)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_DEREG_MR};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_DEREG_MR};
     uint64_t took_ns[2];
     open_all();
     for (uint32_t doubted = 0; doubted < 2; doubted++) {
-        const uint32_t vkey = world_register(w, &remote, 0, 4096, ALL | KEDGE_REG_LEASE_ONLY);
+        const uint32_t vkey = world_register(w, &remote, 0, 4096, ALL | SCHEMA_REG_LEASE_ONLY);
         ck_assert_uint_ne(vkey, 0);
         doubt(doubted);
         world_run(w, 2);
@@ -143,19 +143,19 @@ END_TEST
 /* Of the owner's table: what its record says of the region. */
 static uint16_t flags_of(uint32_t vkey)
 {
-    const struct kedge_table *t = &w->node[1].mr_table;
-    struct kedge_mr_record r = {.flags = 0};
-    const uint8_t *at = t->slots + (size_t)kedge_mr_home(&t->desc, vkey) * KEDGE_RECORD_BYTES;
-    ck_assert_int_eq(kedge_mr_find(&t->desc, at, vkey, &r), 0);
+    const struct schema_table *t = &w->node[1].mr_table;
+    struct schema_mr_record r = {.flags = 0};
+    const uint8_t *at = t->slots + (size_t)schema_mr_home(&t->desc, vkey) * SCHEMA_RECORD_BYTES;
+    ck_assert_int_eq(schema_mr_find(&t->desc, at, vkey, &r), 0);
     return r.flags;
 }
 
 START_TEST(a_record_says_whether_hardware_guards_its_region)
 {
     open_all();
-    ck_assert(flags_of(register_at(0, 0)) & KEDGE_RECORD_BACKED);
-    ck_assert(flags_of(register_at(4096, KEDGE_REG_FENCED)) & KEDGE_RECORD_BACKED);
-    ck_assert(!(flags_of(register_at(8192, KEDGE_REG_LEASE_ONLY)) & KEDGE_RECORD_BACKED));
+    ck_assert(flags_of(register_at(0, 0)) & SCHEMA_RECORD_BACKED);
+    ck_assert(flags_of(register_at(4096, SCHEMA_REG_FENCED)) & SCHEMA_RECORD_BACKED);
+    ck_assert(!(flags_of(register_at(8192, SCHEMA_REG_LEASE_ONLY)) & SCHEMA_RECORD_BACKED));
     world_close_empty(w, TENANT);
 }
 END_TEST

@@ -8,19 +8,19 @@
 #include "world.h"
 
 enum { TENANT = 1, OTHER = 2, CROWD = 16, ASKED = 30, IN_A_PASS = 2 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 
 static struct world world;
 static struct world *w = &world;
 
 static void ask(struct world_worker *k, uint8_t op, uint64_t which)
 {
-    struct kedge_sq_desc d = {.op = op, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
-    if (op == KEDGE_OP_CONNECT)
+    struct schema_sq_desc d = {.op = op, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+    if (op == SCHEMA_OP_CONNECT)
         memcpy(d.connect.gid, &which, sizeof which);
     d.connect.tag = ++k->tag;
     world_post(k, &d);
-    kedge_lane_doorbell(w->node[0].lane, k->id);
+    lane_doorbell(w->node[0].lane, k->id);
 }
 
 static uint32_t answered(const struct world_worker *k)
@@ -36,7 +36,7 @@ START_TEST(a_few_are_done_in_a_pass_however_many_are_asked_for)
         world_attach(w, &crowd[i], 0, i, TENANT + i % 2);
     for (uint32_t i = 0; i < CROWD; i++)
         for (int n = 0; n < ASKED; n++)
-            ask(&crowd[i], KEDGE_OP_MR_STATUS, 0);
+            ask(&crowd[i], SCHEMA_OP_MR_STATUS, 0);
     for (uint32_t passes = 1; passes <= CROWD * ASKED / IN_A_PASS; passes++) {
         uint32_t done = 0;
         world_run(w, 1);
@@ -45,7 +45,7 @@ START_TEST(a_few_are_done_in_a_pass_however_many_are_asked_for)
         ck_assert_uint_eq(done, passes * IN_A_PASS);
     }
     for (uint32_t i = 0; i < CROWD; i++) {
-        ck_assert_uint_eq(atomic_load(&crowd[i].r->reply[ASKED % KEDGE_REPLIES].tag), ASKED);
+        ck_assert_uint_eq(atomic_load(&crowd[i].r->reply[ASKED % SCHEMA_REPLIES].tag), ASKED);
         world_detach(w, &crowd[i]);
     }
     world_close(w);
@@ -61,10 +61,10 @@ START_TEST(a_worker_of_another_tenant_waits_for_none_of_a_crowd)
     world_attach(w, &k, 0, CROWD, OTHER);
     for (uint32_t i = 0; i < CROWD; i++)
         for (int n = 0; n < ASKED; n++)
-            ask(&crowd[i], KEDGE_OP_MR_STATUS, 0);
+            ask(&crowd[i], SCHEMA_OP_MR_STATUS, 0);
     world_run(w, 20);
     for (uint32_t n = 1; n <= 10; n++) {
-        ask(&k, KEDGE_OP_MR_STATUS, 0);
+        ask(&k, SCHEMA_OP_MR_STATUS, 0);
         world_run(w, 1);
         ck_assert_uint_eq(answered(&k), n);
     }
@@ -79,12 +79,12 @@ END_TEST
 static uint64_t lookups_in(struct world_worker *curious, struct world_worker *k, uint32_t vkey,
                            bool beside, uint32_t passes)
 {
-    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     const uint64_t before = world_stats(w, 0).endpoint_reads;
-    struct kedge_cqe e;
+    struct schema_cqe e;
     for (uint32_t i = 0; i < passes; i++) {
-        if (atomic_load(&curious->r->reply[curious->tag % KEDGE_REPLIES].tag) == curious->tag)
-            ask(curious, KEDGE_OP_CONNECT, i + 1);
+        if (atomic_load(&curious->r->reply[curious->tag % SCHEMA_REPLIES].tag) == curious->tag)
+            ask(curious, SCHEMA_OP_CONNECT, i + 1);
         if (!beside) {
             world_run(w, 1);
             continue;
@@ -100,12 +100,12 @@ START_TEST(lookups_have_a_budget_beside_others_and_none_alone)
 {
     enum { PASSES = 40000, FAST = PASSES / 4, BURST = 1251 };
     struct world_worker owner, k, curious;
-    world_mr_lease_ns[1] = 60 * KEDGE_NS_PER_S;
+    world_mr_lease_ns[1] = 60 * BASE_NS_PER_S;
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     world_mr_lease_ns[1] = 0;
     world_attach(w, &curious, 0, 1, OTHER);
     ck_assert_uint_gt(lookups_in(&curious, &k, vkey, false, PASSES), FAST);
-    w->now_ns += KEDGE_NS_PER_S;
+    w->now_ns += BASE_NS_PER_S;
     const uint64_t from_ns = w->now_ns, looked_up = lookups_in(&curious, &k, vkey, true, PASSES);
     ck_assert_uint_le(looked_up, BURST + (w->now_ns - from_ns) / 80000 + 2);
     ck_assert_uint_ge(looked_up, BURST);
@@ -123,7 +123,7 @@ START_TEST(sessions_that_end_while_they_wait_leave_nothing)
         world_attach(w, &crowd[i], 0, i, TENANT + i % 3);
     for (uint32_t i = 0; i < CROWD; i++)
         for (int n = 0; n < ASKED; n++)
-            ask(&crowd[i], KEDGE_OP_MR_STATUS, 0);
+            ask(&crowd[i], SCHEMA_OP_MR_STATUS, 0);
     for (uint32_t i = 0; i + 1 < CROWD; i++)
         world_detach(w, &crowd[i]);
     world_run(w, ASKED);

@@ -9,7 +9,7 @@ enum { LONG = 20000 /* passes */, LATE = 60 /* polls */, TOO_LATE = 5000 };
 static struct world world;
 static struct world *w = &world;
 
-static void each(void (*act)(struct world *w, uint32_t node, struct kedge_fab_qp *qp))
+static void each(void (*act)(struct world *w, uint32_t node, struct fab_qp *qp))
 {
     struct world_node *n = &w->node[0];
     if (w->rc)

@@ -10,7 +10,7 @@
 #include "world.h"
 
 enum { TENANT = 7, PASSES = 20000, SECRET = 0x5a };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -33,81 +33,81 @@ static void close_all(void)
     world_close_empty(w, TENANT);
 }
 
-static struct kedge_sq_desc registration(uint64_t offset, uint32_t access)
+static struct schema_sq_desc registration(uint64_t offset, uint32_t access)
 {
-    return (struct kedge_sq_desc){.op = KEDGE_OP_REG_MR,
-                                  .slots = 1,
-                                  .reg_mr = {.tag = ++owner.tag,
-                                             .offset = offset,
-                                             .length = 4096,
-                                             .vaddr = 0x10000 + offset,
-                                             .access = access}};
+    return (struct schema_sq_desc){.op = SCHEMA_OP_REG_MR,
+                                   .slots = 1,
+                                   .reg_mr = {.tag = ++owner.tag,
+                                              .offset = offset,
+                                              .length = 4096,
+                                              .vaddr = 0x10000 + offset,
+                                              .access = access}};
 }
 
 static uint32_t register_fenced(uint64_t offset)
 {
-    uint32_t vkey = world_register(w, &owner, offset, 4096, ALL | KEDGE_REG_FENCED);
+    uint32_t vkey = world_register(w, &owner, offset, 4096, ALL | SCHEMA_REG_FENCED);
     ck_assert_uint_ne(vkey, 0);
     return vkey;
 }
 
 static int deregister(uint32_t vkey)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}};
     return world_ask(w, &owner, d, NULL);
 }
 
 /* Puts the question, and lets the lane see it, but waits for no answer. */
-static void begin(struct kedge_sq_desc d)
+static void begin(struct schema_sq_desc d)
 {
     d.slots = 1;
     d.dereg_mr.tag = ++owner.tag;
     world_post(&owner, &d);
-    kedge_lane_doorbell(node->lane, owner.id);
+    lane_doorbell(node->lane, owner.id);
     world_run(w, 3);
 }
 
 static void begin_deregistering(uint32_t vkey)
 {
-    begin((struct kedge_sq_desc){.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}});
+    begin((struct schema_sq_desc){.op = SCHEMA_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}});
 }
 
 static bool is_answered(void)
 {
-    return atomic_load(&owner.r->reply[owner.tag % KEDGE_REPLIES].tag) == owner.tag;
+    return atomic_load(&owner.r->reply[owner.tag % SCHEMA_REPLIES].tag) == owner.tag;
 }
 
-static struct kedge_cqe do_one_at(struct world_worker *k, uint8_t op, uint32_t vkey, uint64_t at)
+static struct schema_cqe do_one_at(struct world_worker *k, uint8_t op, uint32_t vkey, uint64_t at)
 {
     return world_do(w, k, world_rw(op, 1, 8192, 8, vkey, at), PASSES);
 }
 
-static struct kedge_cqe do_one(struct world_worker *k, uint8_t op, uint32_t vkey)
+static struct schema_cqe do_one(struct world_worker *k, uint8_t op, uint32_t vkey)
 {
     return do_one_at(k, op, vkey, 0);
 }
 
 static int revoke(uint32_t number, uint32_t arenas, bool fenced)
 {
-    struct kedge_command c = {
-        .kind = KEDGE_COMMAND_REVOKE,
+    struct lane_command c = {
+        .kind = LANE_COMMAND_REVOKE,
         .session = owner.id,
         .revoke = {.tag = ++tag, .number = number, .arenas = arenas, .own = fenced}};
     uint32_t answers = node->answers;
-    ck_assert_int_eq(kedge_lane_command(node->lane, &c), 0);
+    ck_assert_int_eq(lane_command(node->lane, &c), 0);
     world_run(w, 1);
     ck_assert_uint_eq(node->answers, answers + 1);
     return node->answer.answer.status < 0 ? node->answer.answer.status
                                           : (int)node->answer.answer.taken;
 }
 
-static struct kedge_lane_lease lease(uint32_t number)
+static struct lane_lease lease(uint32_t number)
 {
-    struct kedge_lane_lease e;
-    for (uint32_t i = 0; i < kedge_lane_leases(owner.memory); i++)
-        if (kedge_lane_lease(owner.memory, i, &e) && e.number == number)
+    struct lane_lease e;
+    for (uint32_t i = 0; i < lane_leases(owner.memory); i++)
+        if (lane_lease(owner.memory, i, &e) && e.number == number)
             return e;
-    return (struct kedge_lane_lease){.state = KEDGE_LEASE_NONE};
+    return (struct lane_lease){.state = LANE_LEASE_NONE};
 }
 
 /* ---- what the flag is for ------------------------------------------------------------------ */
@@ -115,13 +115,13 @@ static struct kedge_lane_lease lease(uint32_t number)
 /* Node 0's device hears of one list of requests when it is let to: as when the lane stands still
  * between its clock and the doorbell. The requests are the lane's own, and stay where they are. */
 static struct {
-    const struct kedge_fab_ops *real;
-    struct kedge_fab_ops ops;
-    struct kedge_fab_qp *qp;
-    struct kedge_fab_wr *wr;
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    struct fab_qp *qp;
+    struct fab_wr *wr;
 } device;
 
-static int post_later(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+static int post_later(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
     (void)bad;
     ck_assert_ptr_null(device.wr);
@@ -141,7 +141,7 @@ static void hold_device(void)
 
 static void release_device(void)
 {
-    struct kedge_fab_wr *bad;
+    struct fab_wr *bad;
     ck_assert_ptr_nonnull(device.wr);
     w->node[0].fab->ops = device.real;
     ck_assert_int_eq(device.real->post_send(device.qp, device.wr, &bad), 0);
@@ -149,17 +149,17 @@ static void release_device(void)
 
 /* A WRITE is taken by node 0's device in time, and carried out when the owner was told long ago
  * that its memory is free. Its completion; whether it arrived: *arrived. */
-static struct kedge_cqe write_late(uint32_t access, bool *arrived)
+static struct schema_cqe write_late(uint32_t access, bool *arrived)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     volatile uint8_t *memory = owner.arena.addr;
     uint32_t vkey = world_register(w, &owner, 0, 4096, access);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_WRITE, vkey).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_WRITE, vkey).status, IBV_WC_SUCCESS);
     memset((uint8_t *)remote.arena.addr + 8192, SECRET, 8);
     hold_device();
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 2, 8192, 8, vkey, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 2, 8192, 8, vkey, 0);
     world_post(&remote, &d);
-    kedge_lane_doorbell(w->node[0].lane, remote.id);
+    lane_doorbell(w->node[0].lane, remote.id);
     world_run(w, 3);
     ck_assert_int_eq(deregister(vkey), 0);
     ck_assert_int_eq(memory[0], 0);
@@ -175,7 +175,7 @@ START_TEST(what_comes_late_never_arrives_in_a_fenced_region_that_was_given_back)
     bool arrived;
     open_all();
     ck_assert(!node->config.deadlines);
-    struct kedge_cqe e = write_late(ALL | KEDGE_REG_FENCED, &arrived);
+    struct schema_cqe e = write_late(ALL | SCHEMA_REG_FENCED, &arrived);
     ck_assert(!arrived);
     ck_assert_uint_eq(e.status, IBV_WC_REM_ACCESS_ERR);
     ck_assert_uint_eq(e.vendor_err, 0); /* by the device */
@@ -183,7 +183,7 @@ START_TEST(what_comes_late_never_arrives_in_a_fenced_region_that_was_given_back)
     /* Which is the initiator's own affair: connected again, it goes on. */
     uint32_t again = register_fenced(0);
     ck_assert_int_eq(world_connect(w, &remote, 0, 1), 0);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_WRITE, again).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_WRITE, again).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     close_all();
 }
@@ -194,7 +194,7 @@ START_TEST(without_the_flag_it_arrives_where_the_device_keeps_no_deadlines)
 {
     bool arrived;
     open_all();
-    struct kedge_cqe e = write_late(ALL, &arrived);
+    struct schema_cqe e = write_late(ALL, &arrived);
     ck_assert(arrived);
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     close_all();
@@ -208,16 +208,16 @@ START_TEST(who_has_a_former_record_does_not_reach_the_region_that_has_its_place)
     volatile uint8_t *memory = owner.arena.addr;
     for (int i = 0; i < 10; i++) {
         uint32_t former = register_fenced(0);
-        ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, former).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, former).status, IBV_WC_SUCCESS);
         ck_assert_int_eq(deregister(former), 0);
         uint32_t present = register_fenced(0);
         memset((uint8_t *)remote.arena.addr + 8192, SECRET, 8);
-        struct kedge_cqe e = do_one(&remote, KEDGE_OP_WRITE, former); /* still believed */
+        struct schema_cqe e = do_one(&remote, SCHEMA_OP_WRITE, former); /* still believed */
         ck_assert_uint_ne(memory[0], SECRET);
         ck_assert_uint_eq(e.status, IBV_WC_REM_ACCESS_ERR);
         ck_assert_uint_eq(e.vendor_err, 0); /* by the device */
         ck_assert_int_eq(world_connect(w, &remote, 0, 1), 0);
-        ck_assert_uint_eq(do_one(&remote, KEDGE_OP_WRITE, present).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_WRITE, present).status, IBV_WC_SUCCESS);
         ck_assert_uint_eq(memory[0], SECRET);
         memset(owner.arena.addr, 0, 8);
         ck_assert_int_eq(deregister(present), 0);
@@ -229,18 +229,18 @@ END_TEST
 START_TEST(others_on_the_connection_go_on_when_a_late_request_breaks_it)
 {
     struct world_worker beside, other;
-    struct kedge_cqe e;
+    struct schema_cqe e;
     open_all();
     world_attach(w, &beside, 1, 1, TENANT);
     world_attach(w, &other, 0, 1, TENANT);
     ck_assert_int_eq(world_connect(w, &other, 0, 1), 0);
     uint32_t safe = world_register(w, &beside, 0, 4096, ALL);
     uint32_t vkey = register_fenced(0);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_SUCCESS);
-    ck_assert_uint_eq(do_one(&other, KEDGE_OP_READ, safe).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&other, SCHEMA_OP_READ, safe).status, IBV_WC_SUCCESS);
     ck_assert_int_eq(deregister(vkey), 0);
-    struct kedge_sq_desc late = world_rw(KEDGE_OP_READ, 1, 8192, 8, vkey, 0);
-    struct kedge_sq_desc good = world_rw(KEDGE_OP_READ, 2, 8192, 8, safe, 0);
+    struct schema_sq_desc late = world_rw(SCHEMA_OP_READ, 1, 8192, 8, vkey, 0);
+    struct schema_sq_desc good = world_rw(SCHEMA_OP_READ, 2, 8192, 8, safe, 0);
     world_post(&remote, &late); /* the record is still believed */
     world_post(&other, &good);
     ck_assert(world_poll(w, &remote, &e, PASSES));
@@ -250,7 +250,7 @@ START_TEST(others_on_the_connection_go_on_when_a_late_request_breaks_it)
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     /* Refused once by the device, it is believed no more, and the next is refused before it. */
     ck_assert_int_eq(world_connect(w, &remote, 0, 1), 0);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).vendor_err, KEDGE_REASON_VKEY);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).vendor_err, SCHEMA_REASON_VKEY);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     close_all();
 }
@@ -260,7 +260,7 @@ END_TEST
 
 START_TEST(it_is_a_region_as_any_other_with_a_key_of_its_own)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     open_all();
     uint32_t vkey = register_fenced(0), plain = world_register(w, &owner, 4096, 64, ALL);
     ck_assert_uint_eq(node->wanted, 1);
@@ -268,15 +268,15 @@ START_TEST(it_is_a_region_as_any_other_with_a_key_of_its_own)
     ck_assert(lease(1).fenced && !lease(2).fenced);
     ck_assert_uint_eq(lease(1).access, ALL);
     ck_assert_uint_ne(node->fenced[0].rkey, owner.arena_mr->rkey);
-    for (uint8_t op = KEDGE_OP_READ; op <= KEDGE_OP_FAA; op++)
+    for (uint8_t op = SCHEMA_OP_READ; op <= SCHEMA_OP_FAA; op++)
         ck_assert_uint_eq(do_one(&remote, op, vkey).status, IBV_WC_SUCCESS);
-    ck_assert_uint_eq(do_one_at(&remote, KEDGE_OP_READ, plain, 4096).status, IBV_WC_SUCCESS);
-    struct kedge_sq_desc beyond = world_rw(KEDGE_OP_READ, 1, 8192, 8, vkey, 4089);
+    ck_assert_uint_eq(do_one_at(&remote, SCHEMA_OP_READ, plain, 4096).status, IBV_WC_SUCCESS);
+    struct schema_sq_desc beyond = world_rw(SCHEMA_OP_READ, 1, 8192, 8, vkey, 4089);
     world_post(&remote, &beyond);
     ck_assert(world_poll(w, &remote, &e, PASSES));
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_REMOTE_RANGE);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_REMOTE_RANGE);
     ck_assert_int_eq(deregister(vkey), 0);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_NONE);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_NONE);
     ck_assert_int_eq(deregister(vkey), -ENOENT);
     close_all();
 }
@@ -286,10 +286,10 @@ START_TEST(deregistering_waits_for_the_registrations_end_and_for_no_lease)
 {
     open_all();
     uint32_t vkey = register_fenced(0);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_SUCCESS);
     node->hold = true;
     begin_deregistering(vkey);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WAITING);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_WAITING);
     ck_assert_uint_eq(node->quota[TENANT % WORLD_TENANTS].mrs, 0);
     world_sleep(w, 3 * node->config.mr_lease_ns);
     ck_assert(!is_answered()); /* whatever the clock says */
@@ -297,7 +297,7 @@ START_TEST(deregistering_waits_for_the_registrations_end_and_for_no_lease)
     world_fenced_go_on(w, node);
     world_run(w, 3);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, 0);
+    ck_assert_int_eq(owner.r->reply[owner.tag % SCHEMA_REPLIES].status, 0);
     vkey = register_fenced(0);
     ck_assert_int_eq(deregister(vkey), 0);
     ck_assert_uint_lt(w->now_ns - before, node->config.mr_lease_ns / 10);
@@ -310,45 +310,45 @@ END_TEST
 START_TEST(what_its_worker_posts_waits_while_it_is_registered_and_others_do_not)
 {
     struct world_worker beside;
-    struct kedge_cqe e;
+    struct schema_cqe e;
     open_all();
     world_attach(w, &beside, 1, 1, TENANT);
     uint32_t far = world_register(w, &remote, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, &owner, 0, 0), 0);
     ck_assert_int_eq(world_connect(w, &beside, 0, 0), 0);
-    ck_assert_uint_eq(do_one(&owner, KEDGE_OP_READ, far).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&owner, SCHEMA_OP_READ, far).status, IBV_WC_SUCCESS);
     node->hold = true;
-    begin(registration(0, ALL | KEDGE_REG_FENCED));
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, far, 0);
+    begin(registration(0, ALL | SCHEMA_REG_FENCED));
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 8192, 8, far, 0);
     world_post(&owner, &d);
     ck_assert(!world_poll(w, &owner, &e, 100));
-    ck_assert_uint_eq(do_one(&beside, KEDGE_OP_READ, far).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&beside, SCHEMA_OP_READ, far).status, IBV_WC_SUCCESS);
     ck_assert(!is_answered());
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_NONE);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_NONE);
     world_fenced_go_on(w, node);
     ck_assert(world_poll(w, &owner, &e, PASSES));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, 0);
-    uint32_t vkey = (uint32_t)owner.r->reply[owner.tag % KEDGE_REPLIES].value[0];
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(owner.r->reply[owner.tag % SCHEMA_REPLIES].status, 0);
+    uint32_t vkey = (uint32_t)owner.r->reply[owner.tag % SCHEMA_REPLIES].value[0];
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_SUCCESS);
     close_all();
 }
 END_TEST
 
 START_TEST(a_registration_that_fails_says_why_and_leaves_nothing)
 {
-    struct kedge_reply reply;
+    struct schema_reply reply;
     open_all();
     node->refuse = -ENOMEM;
-    ck_assert_int_eq(world_ask(w, &owner, registration(0, ALL | KEDGE_REG_FENCED), &reply),
+    ck_assert_int_eq(world_ask(w, &owner, registration(0, ALL | SCHEMA_REG_FENCED), &reply),
                      -ENOMEM);
-    ck_assert_uint_eq(reply.reason, KEDGE_REASON_REGISTER);
+    ck_assert_uint_eq(reply.reason, SCHEMA_REASON_REGISTER);
     ck_assert_uint_eq(node->quota[TENANT % WORLD_TENANTS].mrs, 0);
     ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
     for (int i = 0; i < 4; i++) /* all its places */
         (void)register_fenced(4096u * (unsigned)i);
-    ck_assert_int_eq(world_ask(w, &owner, registration(0, ALL | KEDGE_REG_FENCED), &reply),
+    ck_assert_int_eq(world_ask(w, &owner, registration(0, ALL | SCHEMA_REG_FENCED), &reply),
                      -EDQUOT);
     ck_assert_uint_eq(node->wanted, 5);
     close_all();
@@ -364,13 +364,13 @@ static int no_random(void *user, void *bytes, size_t n)
 START_TEST(a_registration_without_a_key_for_peers_goes_again)
 {
     open_all();
-    kedge_lane_set_random(node->lane, no_random, NULL);
-    ck_assert_int_eq(world_ask(w, &owner, registration(0, ALL | KEDGE_REG_FENCED), NULL), -EIO);
+    lane_set_random(node->lane, no_random, NULL);
+    ck_assert_int_eq(world_ask(w, &owner, registration(0, ALL | SCHEMA_REG_FENCED), NULL), -EIO);
     world_run(w, 3);
     ck_assert_uint_eq(node->wanted, 1);
     ck_assert_uint_eq(world_fenced_count(node), 0);
     ck_assert_uint_eq(node->quota[TENANT % WORLD_TENANTS].mrs, 0);
-    kedge_lane_set_random(node->lane, world_fill, w);
+    lane_set_random(node->lane, world_fill, w);
     (void)register_fenced(0);
     close_all();
 }
@@ -378,13 +378,13 @@ END_TEST
 
 START_TEST(access_that_makes_no_sense_is_refused_before_anything_is_registered)
 {
-    static const uint32_t bad[] = {KEDGE_REG_FENCED, ALL | KEDGE_REG_LEASE_ONLY << 1,
-                                   ALL | KEDGE_REG_FENCED | KEDGE_RECORD_LIVE};
+    static const uint32_t bad[] = {SCHEMA_REG_FENCED, ALL | SCHEMA_REG_LEASE_ONLY << 1,
+                                   ALL | SCHEMA_REG_FENCED | SCHEMA_RECORD_LIVE};
     open_all();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         ck_assert_int_eq(world_ask(w, &owner, registration(0, bad[i]), NULL), -EINVAL);
     ck_assert_int_eq(
-        world_ask(w, &owner, registration(WORLD_ARENA - 4095, ALL | KEDGE_REG_FENCED), NULL),
+        world_ask(w, &owner, registration(WORLD_ARENA - 4095, ALL | SCHEMA_REG_FENCED), NULL),
         -EINVAL);
     ck_assert_uint_eq(node->wanted, 0);
     ck_assert_uint_eq(node->quota[TENANT % WORLD_TENANTS].mrs, 0);
@@ -398,36 +398,36 @@ START_TEST(a_worker_that_ends_waits_for_no_lease_of_fenced_regions)
 {
     open_all();
     uint32_t vkey = register_fenced(0);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_SUCCESS);
-    struct kedge_command end = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = owner.id, .reason = KEDGE_REASON_CLOSED};
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_SUCCESS);
+    struct lane_command end = {
+        .kind = LANE_COMMAND_SESSION_END, .session = owner.id, .reason = SCHEMA_REASON_CLOSED};
     uint64_t before = w->now_ns;
-    ck_assert_int_eq(kedge_lane_command(node->lane, &end), 0);
+    ck_assert_int_eq(lane_command(node->lane, &end), 0);
     while (node->over == 0)
         world_run(w, 1);
     ck_assert_uint_lt(w->now_ns - before, node->config.mr_lease_ns / 10);
     ck_assert_uint_eq(world_fenced_count(node), 0);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_REM_ACCESS_ERR);
     close_all();
 }
 END_TEST
 
 /* While something of it is asked for; and what comes late is nobody's, the next worker's neither.
  */
-static void end_while(struct kedge_sq_desc d)
+static void end_while(struct schema_sq_desc d)
 {
     node->hold = true;
     begin(d);
     ck_assert_uint_eq(node->held, 1);
-    const struct kedge_lane_event asked = node->held_event[0];
-    struct kedge_command end = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = owner.id, .reason = KEDGE_REASON_CLOSED};
-    struct kedge_command late = {.session = owner.id};
-    ck_assert_int_eq(kedge_lane_command(node->lane, &end), 0);
+    const struct lane_event asked = node->held_event[0];
+    struct lane_command end = {
+        .kind = LANE_COMMAND_SESSION_END, .session = owner.id, .reason = SCHEMA_REASON_CLOSED};
+    struct lane_command late = {.session = owner.id};
+    ck_assert_int_eq(lane_command(node->lane, &end), 0);
     /* The answer crosses the end. */
-    late.kind = asked.kind == KEDGE_EVENT_WANT_MR ? KEDGE_COMMAND_MR_READY : KEDGE_COMMAND_MR_GONE;
-    late.mr.tag = asked.kind == KEDGE_EVENT_WANT_MR ? asked.want_mr.tag : asked.fence.tag;
-    ck_assert_int_eq(kedge_lane_command(node->lane, &late), 0);
+    late.kind = asked.kind == LANE_EVENT_WANT_MR ? LANE_COMMAND_MR_READY : LANE_COMMAND_MR_GONE;
+    late.mr.tag = asked.kind == LANE_EVENT_WANT_MR ? asked.want_mr.tag : asked.fence.tag;
+    ck_assert_int_eq(lane_command(node->lane, &late), 0);
     uint32_t over = node->over;
     while (node->over == over)
         world_run(w, 1);
@@ -436,17 +436,17 @@ static void end_while(struct kedge_sq_desc d)
     ck_assert_uint_eq(world_fenced_count(node), 0);
     world_detach(w, &owner);
     world_attach(w, &owner, 1, 0, TENANT);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, register_fenced(0)).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, register_fenced(0)).status, IBV_WC_SUCCESS);
 }
 
 START_TEST(a_worker_that_ends_while_its_region_comes_or_goes_leaves_nothing)
 {
     open_all();
-    end_while(registration(0, ALL | KEDGE_REG_FENCED));
-    struct kedge_lane_lease e = lease(1);
-    ck_assert_int_eq(e.state, KEDGE_LEASE_LIVE);
+    end_while(registration(0, ALL | SCHEMA_REG_FENCED));
+    struct lane_lease e = lease(1);
+    ck_assert_int_eq(e.state, LANE_LEASE_LIVE);
     uint32_t vkey = register_fenced(4096);
-    end_while((struct kedge_sq_desc){.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}});
+    end_while((struct schema_sq_desc){.op = SCHEMA_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}});
     close_all();
 }
 END_TEST
@@ -457,16 +457,16 @@ START_TEST(revoking_it_waits_for_no_period_either)
 {
     open_all();
     uint32_t vkey = register_fenced(0), plain = world_register(w, &owner, 4096, 64, ALL);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_SUCCESS);
     uint64_t before = w->now_ns;
     ck_assert_int_eq(revoke(1, UINT32_MAX, false), 1);
     world_run(w, 4);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_REVOKED);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_REVOKED);
     ck_assert_uint_lt(w->now_ns - before, node->config.mr_lease_ns / 10);
     ck_assert_uint_eq(world_fenced_count(node), 0);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_REM_ACCESS_ERR);
     ck_assert_int_eq(world_connect(w, &remote, 0, 1), 0);
-    ck_assert_uint_eq(do_one_at(&remote, KEDGE_OP_READ, plain, 4096).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(do_one_at(&remote, SCHEMA_OP_READ, plain, 4096).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(owner.r->revoked, 1);
     ck_assert_int_eq(deregister(vkey), 0);
     ck_assert_uint_eq(node->let_go, 1);
@@ -479,22 +479,22 @@ START_TEST(an_arena_that_gets_another_registration_leaves_fenced_regions_as_they
     open_all();
     uint32_t vkey = register_fenced(0), plain = world_register(w, &owner, 4096, 64, ALL);
     ck_assert_int_eq(revoke(0, 1, false), 1);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_LIVE);
-    struct kedge_command c = {
-        .kind = KEDGE_COMMAND_ARENA_RENEW,
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_LIVE);
+    struct lane_command c = {
+        .kind = LANE_COMMAND_ARENA_RENEW,
         .session = owner.id,
         .renew = {.tag = ++tag, .lkey = owner.arena_mr->lkey, .rkey = owner.arena_mr->rkey}};
-    ck_assert_int_eq(kedge_lane_command(node->lane, &c), 0);
+    ck_assert_int_eq(lane_command(node->lane, &c), 0);
     world_run(w, 2);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_LIVE);
-    ck_assert_int_eq(lease(2).state, KEDGE_LEASE_WAITING);
-    ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_SUCCESS);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_LIVE);
+    ck_assert_int_eq(lease(2).state, LANE_LEASE_WAITING);
+    ck_assert_uint_eq(do_one(&remote, SCHEMA_OP_READ, vkey).status, IBV_WC_SUCCESS);
     ck_assert_int_eq(deregister(vkey), 0);
-    struct kedge_command fenced = {
-        .kind = KEDGE_COMMAND_FENCED, .session = owner.id, .tag = node->answer.answer.fence_tag};
-    ck_assert_int_eq(kedge_lane_command(node->lane, &fenced), 0);
+    struct lane_command fenced = {
+        .kind = LANE_COMMAND_FENCED, .session = owner.id, .tag = node->answer.answer.fence_tag};
+    ck_assert_int_eq(lane_command(node->lane, &fenced), 0);
     world_run(w, 2);
-    ck_assert_int_eq(lease(2).state, KEDGE_LEASE_REVOKED);
+    ck_assert_int_eq(lease(2).state, LANE_LEASE_REVOKED);
     ck_assert_int_eq(deregister(plain), 0);
     close_all();
 }
@@ -520,16 +520,16 @@ START_TEST(all_of_a_worker_go_few_at_a_time_and_its_own_needs_no_turn)
     ck_assert_uint_eq(node->held, 4);
     begin_deregistering(vkey[0]);
     begin_deregistering(vkey[0]); /* is not taken before the first is answered */
-    ck_assert_uint_eq(node->held, lease(1).state == KEDGE_LEASE_WAITING ? 4 : 5);
+    ck_assert_uint_eq(node->held, lease(1).state == LANE_LEASE_WAITING ? 4 : 5);
     ck_assert_uint_eq(world_fenced_count(node), 6);
     world_fenced_go_on(w, node);
     world_run(w, 10);
     ck_assert_uint_eq(world_fenced_count(node), 0);
     ck_assert_uint_eq(node->let_go, 6);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, -ENOENT);
+    ck_assert_int_eq(owner.r->reply[owner.tag % SCHEMA_REPLIES].status, -ENOENT);
     for (uint32_t i = 1; i < 6; i++) {
-        ck_assert_int_eq(lease(i + 1).state, KEDGE_LEASE_REVOKED);
+        ck_assert_int_eq(lease(i + 1).state, LANE_LEASE_REVOKED);
         ck_assert_int_eq(deregister(vkey[i]), 0);
     }
     close_all();
@@ -541,7 +541,7 @@ START_TEST(who_withdraws_what_waits_for_its_turn_goes_first)
     uint32_t vkey[6];
     open_and_revoke_six(vkey);
     for (uint32_t i = 0; i < 6; i++) {
-        if (lease(i + 1).state != KEDGE_LEASE_WITHDRAWING)
+        if (lease(i + 1).state != LANE_LEASE_WITHDRAWING)
             continue;
         begin_deregistering(vkey[i]);
         break;
@@ -550,7 +550,7 @@ START_TEST(who_withdraws_what_waits_for_its_turn_goes_first)
     world_fenced_go_on(w, node);
     world_run(w, 10);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, 0);
+    ck_assert_int_eq(owner.r->reply[owner.tag % SCHEMA_REPLIES].status, 0);
     ck_assert_uint_eq(node->let_go, 6);
     ck_assert_uint_eq(world_fenced_count(node), 0);
     close_all();

@@ -8,7 +8,7 @@
 #include "world.h"
 
 enum { TENANT = 7, ROUNDS = 20 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 
 static struct world world;
 static struct world *w = &world;
@@ -22,8 +22,8 @@ static void open_with_flows(uint32_t flows)
 
 static uint32_t read_one(struct world_worker *k, uint16_t vqp, uint32_t vkey)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    struct kedge_cqe e;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
+    struct schema_cqe e;
     d.vqp = vqp;
     world_post(k, &d);
     ck_assert(world_poll(w, k, &e, 400));
@@ -59,8 +59,8 @@ END_TEST
 START_TEST(a_request_for_which_no_flow_can_be_had_fails_with_a_reason)
 {
     struct world_worker owner, k;
-    struct kedge_cqe e;
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, 12345, 0);
+    struct schema_cqe e;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, 12345, 0);
     open_with_flows(1);
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &k, 0, 0, TENANT);
@@ -69,15 +69,15 @@ START_TEST(a_request_for_which_no_flow_can_be_had_fails_with_a_reason)
     ck_assert_int_eq(world_connect(w, &k, 0, 2), 0);
     ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
     world_post(&k, &d);
-    d = world_rw(KEDGE_OP_READ, 2, 0, 8, vkey, 0);
+    d = world_rw(SCHEMA_OP_READ, 2, 0, 8, vkey, 0);
     d.vqp = 1;
     world_post(&k, &d);
     ck_assert(!world_poll(w, &k, &e, 100));
-    world_sleep(w, 2 * KEDGE_NS_PER_S);
+    world_sleep(w, 2 * BASE_NS_PER_S);
     ck_assert(world_poll(w, &k, &e, 400));
     ck_assert_uint_eq(e.wr_id, 2);
     ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_ENDPOINTS);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_ENDPOINTS);
     world_detach(w, &k);
     world_detach(w, &owner);
     world_close(w);
@@ -88,7 +88,7 @@ END_TEST
 START_TEST(a_tenant_leaves_flows_to_others)
 {
     struct world_worker owner, greedy, k;
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, 12345, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, 12345, 0);
     open_with_flows(2);
     world_attach(w, &owner, 1, 0, TENANT);
     const uint32_t vkey = world_register(w, &owner, 0, 64, ALL);
@@ -100,7 +100,7 @@ START_TEST(a_tenant_leaves_flows_to_others)
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
     for (d.vqp = 0; d.vqp < 2; d.vqp++)
         world_post(&greedy, &d);
-    kedge_lane_doorbell(w->node[0].lane, 0);
+    lane_doorbell(w->node[0].lane, 0);
     world_run(w, 300);
     ck_assert_uint_eq(world_stats(w, 0).flows, 1);
     ck_assert_uint_eq(read_one(&k, 0, vkey), IBV_WC_SUCCESS);

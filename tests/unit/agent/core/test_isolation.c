@@ -4,7 +4,7 @@
 #include "world.h"
 
 enum { TENANT = 7, SOME_KEY = 12345, REGIONS = 64, CROWD = 16, VQPS = 8, FAILURES = 16 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -14,15 +14,15 @@ static struct world *w = &world;
 START_TEST(a_worker_that_posts_to_dead_nodes_leaves_queue_pairs_to_live_ones)
 {
     struct world_worker owner, k, bad;
-    struct kedge_cqe e;
+    struct schema_cqe e;
     world_open(w);
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &k, 0, 0, TENANT);
     world_attach(w, &bad, 0, 1, TENANT);
     uint32_t vkey = world_register(w, &owner, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
-    struct kedge_sq_desc good = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    struct kedge_sq_desc dead = world_rw(KEDGE_OP_READ, 2, 0, 8, SOME_KEY, 0);
+    struct schema_sq_desc good = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
+    struct schema_sq_desc dead = world_rw(SCHEMA_OP_READ, 2, 0, 8, SOME_KEY, 0);
     world_post(&k, &good);
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_int_eq(world_connect(w, &bad, 0, 0), 0);
@@ -33,10 +33,10 @@ START_TEST(a_worker_that_posts_to_dead_nodes_leaves_queue_pairs_to_live_ones)
         dead.vqp = vqp;
         world_post(&bad, &dead);
     }
-    kedge_lane_doorbell(w->node[0].lane, 1);
+    lane_doorbell(w->node[0].lane, 1);
     world_run(w, 4);
     world_post(&k, &good);
-    kedge_lane_doorbell(w->node[0].lane, 0);
+    lane_doorbell(w->node[0].lane, 0);
     ck_assert(world_poll(w, &k, &e, 4)); /* sooner than any time-out */
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(bad.r->cq_tail, 0);
@@ -55,7 +55,7 @@ END_TEST
 /* All their VQPs wait for node 2. */
 static void wait_for_node_2(struct world_worker *crowd)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, SOME_KEY, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, SOME_KEY, 0);
     w->away[2] = true;
     for (uint32_t i = 0; i < CROWD; i++) {
         world_attach(w, &crowd[i], 0, 1 + i, TENANT);
@@ -63,15 +63,15 @@ static void wait_for_node_2(struct world_worker *crowd)
             ck_assert_int_eq(world_connect(w, &crowd[i], d.vqp, 2), 0);
             world_post(&crowd[i], &d);
         }
-        kedge_lane_doorbell(w->node[0].lane, 1 + i);
+        lane_doorbell(w->node[0].lane, 1 + i);
     }
     world_run(w, 20);
 }
 
 static uint32_t read_one(struct world_worker *k, uint32_t vkey, uint64_t at)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, at);
-    struct kedge_cqe e;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, at);
+    struct schema_cqe e;
     world_post(k, &d);
     ck_assert(world_poll(w, k, &e, 100));
     return e.status;
@@ -93,10 +93,10 @@ START_TEST(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
     gone_key = world_register(w, &gone, 0, 64, ALL);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
     wait_for_node_2(crowd);
-    const struct kedge_lane_stats before = world_stats(w, 0);
+    const struct lane_stats before = world_stats(w, 0);
     for (uint64_t i = 0; i < REGIONS; i++)
         ck_assert_uint_eq(read_one(&k, vkey[i], 64 * i), IBV_WC_SUCCESS);
-    const struct kedge_lane_stats read = world_stats(w, 0);
+    const struct lane_stats read = world_stats(w, 0);
     ck_assert_uint_eq(read.mr_reads - before.mr_reads, REGIONS);
     ck_assert_uint_lt(read.retried - before.retried, 4 * REGIONS);
     world_take_away(w, &gone);
@@ -104,7 +104,7 @@ START_TEST(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
         ck_assert_uint_eq(read_one(&k, gone_key, 0), IBV_WC_REM_ACCESS_ERR);
         ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
     }
-    const struct kedge_lane_stats failed = world_stats(w, 0);
+    const struct lane_stats failed = world_stats(w, 0);
     ck_assert_uint_eq(failed.qp_broken - read.qp_broken, FAILURES);
     ck_assert_uint_lt(failed.retried - read.retried, 8 * FAILURES);
     ck_assert_uint_eq(failed.inflight, CROWD * VQPS);

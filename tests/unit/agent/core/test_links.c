@@ -8,7 +8,7 @@
 #include "world.h"
 
 enum { TENANT = 7, LONG = 200000 /* passes: a time-out of the device is in real time */ };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 static const uint64_t REST_NS = 50000000; /* so long waits who breaks many */
 
 static struct world world;
@@ -40,15 +40,15 @@ static void close_all(void)
 
 static void post(uint8_t op, uint64_t wr_id, uint16_t vqp, uint32_t node)
 {
-    struct kedge_sq_desc d = world_rw(op, wr_id, 64 * wr_id, 8, vkey[node], 64 * wr_id);
+    struct schema_sq_desc d = world_rw(op, wr_id, 64 * wr_id, 8, vkey[node], 64 * wr_id);
     d.vqp = vqp;
     world_post(&k, &d);
-    kedge_lane_doorbell(w->node[0].lane, k.id);
+    lane_doorbell(w->node[0].lane, k.id);
 }
 
 static void expect(uint64_t wr_id, uint32_t status)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     ck_assert(world_poll(w, &k, &e, LONG));
     ck_assert_uint_eq(e.wr_id, wr_id);
     ck_assert_uint_eq(e.status, status);
@@ -59,10 +59,10 @@ START_TEST(more_endpoints_than_connections_are_all_served)
     open_all(); /* three endpoints, two connections */
     for (uint64_t round = 0; round < 20; round++)
         for (uint32_t i = 0; i < WORLD_NODES; i++) {
-            post(KEDGE_OP_READ, i, (uint16_t)i, i);
+            post(SCHEMA_OP_READ, i, (uint16_t)i, i);
             expect(i, IBV_WC_SUCCESS);
         }
-    struct kedge_lane_stats s = world_stats(w, 0);
+    struct lane_stats s = world_stats(w, 0);
     ck_assert_uint_le(s.links, WORLD_LINKS);
     ck_assert_uint_ge(s.links_evicted, 20);
     ck_assert_uint_eq(s.qp_broken, 0);
@@ -73,10 +73,10 @@ END_TEST
 START_TEST(a_connection_that_is_given_up_is_drained_first)
 {
     open_all();
-    struct kedge_cqe e;
+    struct schema_cqe e;
     uint32_t seen = 0;
     for (uint64_t wr_id = 0; wr_id < 24; wr_id++) /* all at once: none is ever idle for long */
-        post(wr_id % 2 ? KEDGE_OP_WRITE : KEDGE_OP_READ, wr_id, wr_id % 3, wr_id % 3);
+        post(wr_id % 2 ? SCHEMA_OP_WRITE : SCHEMA_OP_READ, wr_id, wr_id % 3, wr_id % 3);
     while (seen < 24 && world_poll(w, &k, &e, LONG)) {
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
         seen++;
@@ -93,18 +93,18 @@ START_TEST(behind_a_refused_request_others_go_again_on_another_connection)
     world_attach(w, &bad, 1, 2, TENANT);
     uint32_t good_key = vkey[1], bad_key = world_register(w, &bad, 0, 4096, ALL);
     vkey[1] = bad_key;
-    post(KEDGE_OP_READ, 1, 1, 1); /* its record is known from now on */
+    post(SCHEMA_OP_READ, 1, 1, 1); /* its record is known from now on */
     expect(1, IBV_WC_SUCCESS);
     vkey[1] = good_key;
-    post(KEDGE_OP_READ, 2, 1, 1);
+    post(SCHEMA_OP_READ, 2, 1, 1);
     expect(2, IBV_WC_SUCCESS);
     world_take_away(w, &bad);
     ck_assert_int_eq(world_connect(w, &k, 3, 1), 0);
     vkey[1] = bad_key;
-    post(KEDGE_OP_WRITE, 3, 1, 1); /* refused by the peer */
+    post(SCHEMA_OP_WRITE, 3, 1, 1); /* refused by the peer */
     vkey[1] = good_key;
-    post(KEDGE_OP_WRITE, 4, 3, 1); /* another VQP's, behind it on the same connection */
-    post(KEDGE_OP_READ, 5, 3, 1);
+    post(SCHEMA_OP_WRITE, 4, 3, 1); /* another VQP's, behind it on the same connection */
+    post(SCHEMA_OP_READ, 5, 3, 1);
     expect(3, IBV_WC_REM_ACCESS_ERR);
     expect(4, IBV_WC_SUCCESS);
     expect(5, IBV_WC_SUCCESS);
@@ -123,15 +123,15 @@ static void break_last_link(void)
 START_TEST(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)
 {
     open_all();
-    post(KEDGE_OP_READ, 1, 1, 1);
+    post(SCHEMA_OP_READ, 1, 1, 1);
     expect(1, IBV_WC_SUCCESS);
     world_fatal(w, 0, w->node[0].last_link);
-    post(KEDGE_OP_WRITE, 2, 1, 1);
+    post(SCHEMA_OP_WRITE, 2, 1, 1);
     expect(2, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0); /* it was said of its life before */
     break_last_link();
     world_fatal(w, 0, w->node[0].last_link);
-    post(KEDGE_OP_WRITE, 3, 1, 1);
+    post(SCHEMA_OP_WRITE, 3, 1, 1);
     expect(3, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     close_all();
@@ -142,18 +142,18 @@ END_TEST
 START_TEST(what_was_out_when_a_queue_pair_broke_by_itself_goes_again_if_it_was_a_read)
 {
     open_all();
-    post(KEDGE_OP_READ, 1, 1, 1);
+    post(SCHEMA_OP_READ, 1, 1, 1);
     expect(1, IBV_WC_SUCCESS);
     ck_assert_int_eq(world_connect(w, &k, 3, 1), 0);
-    post(KEDGE_OP_READ, 2, 1, 1);
-    post(KEDGE_OP_WRITE, 3, 3, 1);
+    post(SCHEMA_OP_READ, 2, 1, 1);
+    post(SCHEMA_OP_WRITE, 3, 3, 1);
     /* Taken by the lane and posted, then the device gives up before the next pass polls. */
     break_last_link();
-    struct kedge_cqe e[2];
+    struct schema_cqe e[2];
     ck_assert(world_poll(w, &k, &e[0], LONG));
     ck_assert(world_poll(w, &k, &e[1], LONG));
-    const struct kedge_cqe *read = e[0].wr_id == 2 ? &e[0] : &e[1];
-    const struct kedge_cqe *write = e[0].wr_id == 2 ? &e[1] : &e[0];
+    const struct schema_cqe *read = e[0].wr_id == 2 ? &e[0] : &e[1];
+    const struct schema_cqe *write = e[0].wr_id == 2 ? &e[1] : &e[0];
     ck_assert_uint_eq(read->wr_id, 2);
     ck_assert_uint_eq(read->status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(write->status, IBV_WC_WR_FLUSH_ERR);
@@ -164,24 +164,24 @@ END_TEST
 START_TEST(a_thousand_breaks_leave_the_counts_as_they_were)
 {
     struct world_worker bad;
-    struct kedge_connector_stats before[2], after[2];
+    struct connector_stats before[2], after[2];
     open_all();
     for (int round = 0; round < 1000; round++) {
         world_attach(w, &bad, 1, 2, TENANT);
         uint32_t good_key = vkey[1];
         vkey[1] = world_register(w, &bad, 0, 4096, ALL);
         ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
-        post(KEDGE_OP_READ, 1, 1, 1);
+        post(SCHEMA_OP_READ, 1, 1, 1);
         expect(1, IBV_WC_SUCCESS);
         world_take_away(w, &bad);
-        post(KEDGE_OP_READ, 2, 1, 1);
+        post(SCHEMA_OP_READ, 2, 1, 1);
         expect(2, IBV_WC_REM_ACCESS_ERR);
         vkey[1] = good_key;
         world_detach(w, &bad);
         world_sleep(w, REST_NS);
         world_run(w, 200);
         for (int i = 0; i < 2; i++)
-            kedge_connector_stats(w->node[i].connector, &after[i]);
+            connector_stats(w->node[i].connector, &after[i]);
         if (round == 10)
             memcpy(before, after, sizeof before);
     }
@@ -199,21 +199,21 @@ END_TEST
 START_TEST(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_again_later)
 {
     open_all();
-    kedge_connector_free(w->node[1].connector); /* its process is there, and does not answer */
+    connector_free(w->node[1].connector); /* its process is there, and does not answer */
     w->node[1].connector = NULL;
-    post(KEDGE_OP_READ, 1, 1, 1);
-    post(KEDGE_OP_READ, 2, 2, 2); /* another peer's goes on meanwhile */
+    post(SCHEMA_OP_READ, 1, 1, 1);
+    post(SCHEMA_OP_READ, 2, 2, 2); /* another peer's goes on meanwhile */
     expect(2, IBV_WC_SUCCESS);
     expect(1, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_eq(world_stats(w, 0).paths_failed, 1);
     world_restart_node(w, 1);
     world_sleep(w, 2 * w->node[0].config.node_lease_ns);
     for (int i = 0; i < 100; i++) { /* by then it is the new one that is asked */
-        struct kedge_cqe e;
+        struct schema_cqe e;
         ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
-        post(KEDGE_OP_READ, 3, 1, 1);
+        post(SCHEMA_OP_READ, 3, 1, 1);
         ck_assert(world_poll(w, &k, &e, LONG));
-        if (e.vendor_err == KEDGE_REASON_VKEY) /* the new one has no regions */
+        if (e.vendor_err == SCHEMA_REASON_VKEY) /* the new one has no regions */
             break;
         ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
         world_sleep(w, 20000000);
@@ -227,9 +227,9 @@ START_TEST(a_connection_to_an_earlier_life_of_a_peer_goes_when_the_next_is_conne
 {
     open_all();
     for (int life = 0; life < 3; life++) {
-        struct kedge_cqe e;
+        struct schema_cqe e;
         ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
-        post(KEDGE_OP_READ, 1, 1, 1); /* a later life has no regions, and its table is looked at */
+        post(SCHEMA_OP_READ, 1, 1, 1); /* a later life has no regions, and its table is looked at */
         ck_assert(world_poll(w, &k, &e, LONG));
         ck_assert_uint_eq(e.status, life == 0 ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
         ck_assert_uint_eq(world_stats(w, 0).links, 1);
@@ -258,16 +258,16 @@ static void open_patient(void)
 
 static void fail_path(void)
 {
-    struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
-                              .path = {.flow = w->node[0].wanted_flow, .status = -ETIMEDOUT}};
+    struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
+                             .path = {.flow = w->node[0].wanted_flow, .status = -ETIMEDOUT}};
     w->away[1] = false;
-    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &c), 0);
+    ck_assert_int_eq(lane_command(w->node[0].lane, &c), 0);
 }
 
 START_TEST(a_handshake_that_fails_is_not_the_end_of_who_has_waited_for_less)
 {
     open_patient();
-    post(KEDGE_OP_READ, 1, 1, 1);
+    post(SCHEMA_OP_READ, 1, 1, 1);
     world_run(w, 100 * MS);
     fail_path();
     expect(1, IBV_WC_SUCCESS);
@@ -280,7 +280,7 @@ END_TEST
 START_TEST(who_has_waited_for_a_connection_as_long_as_one_would_have_tried_hears_of_it)
 {
     open_patient();
-    post(KEDGE_OP_READ, 1, 1, 1);
+    post(SCHEMA_OP_READ, 1, 1, 1);
     world_run(w, 310 * MS);
     fail_path();
     expect(1, IBV_WC_RETRY_EXC_ERR);
@@ -298,15 +298,15 @@ END_TEST
 static void tell_silent(bool other)
 {
     struct world_node *n = &w->node[0];
-    struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
-    c.metaservers.at[0] = (struct kedge_lane_metaserver){.table = w->table.desc};
+    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
+    c.metaservers.at[0] = (struct lane_metaserver){.table = w->table.desc};
     c.metaservers.at[0].table.rkey = w->meta_mr->rkey;
     c.metaservers.at[1] = c.metaservers.at[0];
     c.metaservers.at[0].qp = world_rc_silent(w, n);
     c.metaservers.at[1].qp = n->metaserver_qp;
     c.metaservers.count = other ? 2 : 1;
     n->no_metaserver = !other;
-    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
 }
 
 static void open_one(void)

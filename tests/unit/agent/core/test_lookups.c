@@ -14,7 +14,7 @@ static struct world_worker crowd[CROWD];
 
 static void open_all(uint32_t workers)
 {
-    world_fault = (struct kedge_fault_plan){.seed = 1};
+    world_fault = (struct fault_plan){.seed = 1};
     world_open(w);
     for (uint32_t i = 0; i < workers; i++)
         world_attach(w, &crowd[i], 0, i, TENANT);
@@ -25,23 +25,23 @@ static void close_all(uint32_t workers)
     for (uint32_t i = 0; i < workers; i++)
         world_detach(w, &crowd[i]);
     world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
+    world_fault = (struct fault_plan){0};
 }
 
 /* CONNECT to an endpoint that nobody knows. */
 static void ask_for(struct world_worker *k, uint64_t which)
 {
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
     memcpy(d.connect.gid, &which, sizeof which);
     d.connect.tag = ++k->tag;
     world_post(k, &d);
-    kedge_lane_doorbell(w->node[0].lane, k->id);
+    lane_doorbell(w->node[0].lane, k->id);
 }
 
-static const struct kedge_reply *reply_of(const struct world_worker *k)
+static const struct schema_reply *reply_of(const struct world_worker *k)
 {
-    return &k->r->reply[k->tag % KEDGE_REPLIES];
+    return &k->r->reply[k->tag % SCHEMA_REPLIES];
 }
 
 static bool is_answered(const struct world_worker *k)
@@ -58,13 +58,13 @@ START_TEST(one_more_costs_no_more_when_many_are_under_way)
     for (uint32_t i = 0; i < OUT; i++)
         ask_for(&crowd[i], i + 1);
     world_run(w, OUT);
-    const struct kedge_lane_stats before = world_stats(w, 0);
+    const struct lane_stats before = world_stats(w, 0);
     ck_assert_uint_eq(before.endpoint_reads, OUT);
     ck_assert_uint_le(before.lookups_compared, OUT); /* and not half its square */
     for (uint32_t i = OUT; i < CROWD; i++)
         ask_for(&crowd[i], i + 1);
     world_run(w, CROWD);
-    const struct kedge_lane_stats after = world_stats(w, 0);
+    const struct lane_stats after = world_stats(w, 0);
     ck_assert_uint_eq(after.endpoint_reads, CROWD);
     ck_assert_uint_le(after.lookups_compared - before.lookups_compared, 3 * (CROWD - OUT));
     world_run(w, LATE);
@@ -98,35 +98,35 @@ END_TEST
 /* Its number among them is another one's now. */
 START_TEST(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)
 {
-    struct kedge_command list = {.kind = KEDGE_COMMAND_METASERVERS};
+    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS};
     open_all(1);
     if (w->rc) { /* there the READ comes back flushed, or is of a connection that goes on */
         close_all(1);
         return;
     }
     world_delay(w, LATE / 10);
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
     memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
     d.connect.tag = ++crowd[0].tag;
     world_post(&crowd[0], &d);
-    kedge_lane_doorbell(w->node[0].lane, 0);
+    lane_doorbell(w->node[0].lane, 0);
     world_run(w, 2);
     ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
     list.metaservers.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
-        struct kedge_lane_metaserver *m = &list.metaservers.at[i];
-        *m = (struct kedge_lane_metaserver){.ah = w->node[0].metaserver_ah,
-                                            .dctn = w->meta_dct->dctn,
-                                            .dc_key = w->meta_dct->dc_key,
-                                            .table = w->table.desc,
-                                            .number = 1 - i};
+        struct lane_metaserver *m = &list.metaservers.at[i];
+        *m = (struct lane_metaserver){.ah = w->node[0].metaserver_ah,
+                                      .dctn = w->meta_dct->dctn,
+                                      .dc_key = w->meta_dct->dc_key,
+                                      .table = w->table.desc,
+                                      .number = 1 - i};
         m->table.rkey = w->meta_mr->rkey;
     }
     /* The first is a new one, with another table, which knows nobody: not even from before. */
     list.metaservers.at[0].table.generation++;
     list.metaservers.at[0].table.seed++;
-    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &list), 0);
+    ck_assert_int_eq(lane_command(w->node[0].lane, &list), 0);
     for (int i = 0; i < LONG && !is_answered(&crowd[0]); i++)
         world_run(w, 1);
     ck_assert_int_eq(reply_of(&crowd[0])->status, 0);

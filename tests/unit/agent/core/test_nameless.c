@@ -7,7 +7,7 @@
 #include "world.h"
 
 enum { TENANT = 7, LONG = 20000 /* passes */, REQUESTS = 12 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -21,7 +21,7 @@ struct scene {
 
 static void warm(struct world_worker *k, uint32_t key)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
     ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
     world_post(k, &d);
     ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
@@ -29,7 +29,7 @@ static void warm(struct world_worker *k, uint32_t key)
 
 static void scene_open(struct scene *s)
 {
-    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    world_fault = (struct fault_plan){.seed = 1, .errors_first = true};
     world_ack_timeout = 19; /* 2 s: a busy host may not disturb */
     world_open(w);
     world_attach(w, &s->gone, 1, 0, TENANT);
@@ -53,25 +53,25 @@ static void scene_close(struct scene *s)
     world_detach(w, &s->stays);
     world_detach(w, &s->gone);
     world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
+    world_fault = (struct fault_plan){0};
 }
 
-static struct kedge_sq_desc unsignaled(struct kedge_sq_desc d)
+static struct schema_sq_desc unsignaled(struct schema_sq_desc d)
 {
-    d.flags &= (uint8_t)~KEDGE_OP_SIGNALED;
+    d.flags &= (uint8_t)~SCHEMA_OP_SIGNALED;
     return d;
 }
 
-static struct kedge_sq_desc add_one(const struct scene *s, uint64_t wr_id)
+static struct schema_sq_desc add_one(const struct scene *s, uint64_t wr_id)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, wr_id, 64, 8, s->key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_FAA, wr_id, 64, 8, s->key, 0);
     d.post.compare_add = 1;
     return d;
 }
 
 static void post_guilty(struct scene *s, uint8_t op)
 {
-    struct kedge_sq_desc d = world_rw(op, 9, 0, 8, s->gone_key, 0);
+    struct schema_sq_desc d = world_rw(op, 9, 0, 8, s->gone_key, 0);
     world_post(&s->guilty, &d);
 }
 
@@ -81,11 +81,11 @@ START_TEST(what_was_executed_before_an_error_in_its_name_is_not_executed_again)
     struct scene s;
     scene_open(&s);
     const _Atomic uint64_t *counter = s.stays.arena.addr;
-    struct kedge_sq_desc d = unsignaled(world_rw(KEDGE_OP_WRITE, 2, 0, 8, s.key, 128));
+    struct schema_sq_desc d = unsignaled(world_rw(SCHEMA_OP_WRITE, 2, 0, 8, s.key, 128));
     world_post(&s.first, &d);
     d = unsignaled(add_one(&s, 3));
     world_post(&s.other, &d);
-    post_guilty(&s, KEDGE_OP_WRITE);
+    post_guilty(&s, SCHEMA_OP_WRITE);
     ck_assert_uint_ne(world_done(w, &s.guilty, LONG).status, IBV_WC_SUCCESS);
     world_run(w, LONG / 10);
     ck_assert_msg(*counter == 1, "%lu additions for one request", (unsigned long)*counter);
@@ -98,9 +98,9 @@ START_TEST(nobody_ends_with_anothers_refusal)
 {
     struct scene s;
     scene_open(&s);
-    struct kedge_sq_desc d = unsignaled(world_rw(KEDGE_OP_WRITE, 2, 0, 8, s.key, 128));
+    struct schema_sq_desc d = unsignaled(world_rw(SCHEMA_OP_WRITE, 2, 0, 8, s.key, 128));
     world_post(&s.first, &d);
-    post_guilty(&s, KEDGE_OP_WRITE);
+    post_guilty(&s, SCHEMA_OP_WRITE);
     ck_assert_uint_eq(world_done(w, &s.first, LONG).status, IBV_WC_WR_FLUSH_ERR);
     scene_close(&s);
 }
@@ -117,12 +117,12 @@ START_TEST(reads_beside_a_refused_one_end_well_and_that_one_with_its_status)
         return;
     }
     for (uint64_t i = 0; i < REQUESTS; i++) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, i, 0, 8, s.key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, i, 0, 8, s.key, 0);
         d = i + 1 < REQUESTS ? unsignaled(d) : d;
         world_post(&s.first, &d);
         world_post(&s.other, &d);
     }
-    post_guilty(&s, KEDGE_OP_READ);
+    post_guilty(&s, SCHEMA_OP_READ);
     ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
     ck_assert_uint_eq(world_done(w, &s.first, LONG).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_done(w, &s.other, LONG).status, IBV_WC_SUCCESS);
@@ -139,18 +139,18 @@ START_TEST(one_at_a_time_ends)
         scene_close(&s);
         return;
     }
-    struct kedge_sq_desc d = unsignaled(world_rw(KEDGE_OP_READ, 2, 0, 8, s.key, 128));
+    struct schema_sq_desc d = unsignaled(world_rw(SCHEMA_OP_READ, 2, 0, 8, s.key, 128));
     world_post(&s.first, &d);
-    post_guilty(&s, KEDGE_OP_READ);
+    post_guilty(&s, SCHEMA_OP_READ);
     ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
     for (uint64_t i = 0; i < REQUESTS; i++) {
-        d = world_rw(KEDGE_OP_READ, i, 0, 8, s.key, 0);
+        d = world_rw(SCHEMA_OP_READ, i, 0, 8, s.key, 0);
         world_post(&s.other, &d);
         ck_assert_uint_eq(world_done(w, &s.other, LONG).status, IBV_WC_SUCCESS);
     }
     const uint64_t before = world_stats(w, 0).doorbells;
     for (uint64_t i = 0; i < REQUESTS; i++) {
-        d = world_rw(KEDGE_OP_READ, i, 0, 8, s.key, 0);
+        d = world_rw(SCHEMA_OP_READ, i, 0, 8, s.key, 0);
         world_post(&s.other, &d);
     }
     for (uint64_t i = 0; i < REQUESTS; i++)

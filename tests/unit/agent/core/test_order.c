@@ -16,7 +16,7 @@ enum {
     GONE = 0,      /* numbers of the owners' and the workers' sessions */
     STAYS = 1,
 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -24,7 +24,7 @@ static struct world *w = &world;
 struct scene {
     struct world_worker gone, stays, guilty, other;
     uint32_t gone_key, key;
-    struct kedge_prng prng;
+    struct base_prng prng;
 };
 
 static void set_order(const char *kind, uint32_t seed)
@@ -39,7 +39,7 @@ static void set_order(const char *kind, uint32_t seed)
 static void scene_open(struct scene *s, const char *kind, uint32_t seed)
 {
     set_order(kind, seed);
-    kedge_prng_seed(&s->prng, seed);
+    base_prng_seed(&s->prng, seed);
     world_ack_timeout = 19;             /* 2 s: what is held back is not to run into its time-out */
     world_path_patience_ns = 400000000; /* a handshake may take longer than its world's time-out */
     world_open(w);
@@ -51,7 +51,7 @@ static void scene_open(struct scene *s, const char *kind, uint32_t seed)
     s->key = world_register(w, &s->stays, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, &s->guilty, 0, 1), 0);
     ck_assert_int_eq(world_connect(w, &s->other, 0, 1), 0);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, s->gone_key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, s->gone_key, 0);
     world_post(&s->guilty, &d);
     ck_assert_uint_eq(world_done(w, &s->guilty, LONG).status, IBV_WC_SUCCESS);
     d.post.vkey = s->key;
@@ -69,9 +69,9 @@ static void scene_close(struct scene *s)
     unsetenv("KEDGE_SOFT_ORDER");
 }
 
-static struct kedge_sq_desc add_one(const struct scene *s, uint64_t wr_id)
+static struct schema_sq_desc add_one(const struct scene *s, uint64_t wr_id)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, wr_id, 64, 8, s->key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_FAA, wr_id, 64, 8, s->key, 0);
     d.post.compare_add = 1;
     return d;
 }
@@ -85,18 +85,18 @@ static void adds_are_done_once(uint32_t seed, uint8_t refused_op)
     scene_open(&s, "late", seed);
     const _Atomic uint64_t *counter = s.stays.arena.addr;
     world_take_away(w, &s.gone);
-    struct kedge_sq_desc d = world_rw(refused_op, 2, 0, 8, s.gone_key, 0);
+    struct schema_sq_desc d = world_rw(refused_op, 2, 0, 8, s.gone_key, 0);
     world_post(&s.guilty, &d);
     for (uint64_t i = 0; i < REQUESTS; i++) {
         d = add_one(&s, 10 + i);
-        if (kedge_prng_below(&s.prng, 3) == 0)
-            d = world_rw(KEDGE_OP_READ, 10 + i, 128, 8, s.key, 0);
+        if (base_prng_below(&s.prng, 3) == 0)
+            d = world_rw(SCHEMA_OP_READ, 10 + i, 128, 8, s.key, 0);
         world_post(&s.other, &d);
     }
     const uint32_t fetch_add = IBV_WC_FETCH_ADD;
     ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
     for (uint64_t i = 0; i < REQUESTS; i++) {
-        struct kedge_cqe e = world_done(w, &s.other, LONG);
+        struct schema_cqe e = world_done(w, &s.other, LONG);
         ck_assert_uint_eq(e.wr_id, 10 + i);
         good += e.status == IBV_WC_SUCCESS && e.opcode == fetch_add;
         failed += e.status != IBV_WC_SUCCESS;
@@ -110,14 +110,14 @@ static void adds_are_done_once(uint32_t seed, uint8_t refused_op)
 START_TEST(what_may_have_been_done_behind_a_refused_read_is_not_done_again)
 {
     for (uint32_t seed = 1; seed <= SEEDS; seed++)
-        adds_are_done_once(seed, KEDGE_OP_READ);
+        adds_are_done_once(seed, SCHEMA_OP_READ);
 }
 END_TEST
 
 START_TEST(what_may_have_been_done_behind_a_refused_atomic_is_not_done_again)
 {
     for (uint32_t seed = 1; seed <= SEEDS; seed++)
-        adds_are_done_once(seed, KEDGE_OP_FAA);
+        adds_are_done_once(seed, SCHEMA_OP_FAA);
 }
 END_TEST
 
@@ -132,9 +132,9 @@ static bool a_word_comes_once(uint32_t seed)
     _Atomic uint64_t *word = s.stays.arena.addr, *mine = s.other.arena.addr;
     mine[0] = 1;
     world_take_away(w, &s.gone);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 2, 64, 8, s.gone_key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 2, 64, 8, s.gone_key, 0);
     world_post(&s.guilty, &d);
-    d = world_rw(KEDGE_OP_WRITE, 3, 0, 8, s.key, 0);
+    d = world_rw(SCHEMA_OP_WRITE, 3, 0, 8, s.key, 0);
     world_post(&s.other, &d);
     for (int i = 0; i < LONG / 100; i++) {
         world_run(w, 1);

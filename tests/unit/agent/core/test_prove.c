@@ -8,30 +8,30 @@
 #include "world.h"
 
 enum { TENANT = 7, LONG = 200000 /* passes: a time-out of the device is in real time */ };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
 static uint32_t tag;
 
-static void begin(uint32_t node, struct kedge_command c)
+static void begin(uint32_t node, struct lane_command c)
 {
-    c.kind = KEDGE_COMMAND_PROVE;
+    c.kind = LANE_COMMAND_PROVE;
     c.prove.tag = ++tag;
-    ck_assert_int_eq(kedge_lane_command(w->node[node].lane, &c), 0);
+    ck_assert_int_eq(lane_command(w->node[node].lane, &c), 0);
 }
 
 static void begin_endpoint(uint32_t target, uint64_t fresh_ns)
 {
-    struct kedge_command c = {.prove = {.metaserver = KEDGE_PROVE_ENDPOINT, .fresh_ns = fresh_ns}};
+    struct lane_command c = {.prove = {.metaserver = LANE_PROVE_ENDPOINT, .fresh_ns = fresh_ns}};
     memcpy(c.prove.gid, w->node[target].fab->caps.gid, sizeof c.prove.gid);
     begin(0, c);
 }
 
 static bool is_over(void)
 {
-    const struct kedge_lane_event *e = &w->node[0].answer;
-    return e->kind == KEDGE_EVENT_PROVED && e->proved.tag == tag;
+    const struct lane_event *e = &w->node[0].answer;
+    return e->kind == LANE_EVENT_PROVED && e->proved.tag == tag;
 }
 
 static int result(void)
@@ -67,7 +67,7 @@ START_TEST(what_workers_requests_have_shown_is_not_asked)
 {
     struct world_worker owner, k;
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
-    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     begin_endpoint(1, UINT64_C(1000000000));
     ck_assert_int_eq(result(), 0);
@@ -86,13 +86,13 @@ START_TEST(that_something_is_out_to_it_proves_nothing)
     struct world_worker owner, k;
     world_ack_timeout = 16; /* 0.3 s, and repeated */
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
-    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     world_sleep(w, UINT64_C(500000000));
     world_silence_node(w, 1);
     const uint64_t reads = world_stats(w, 0).mr_reads;
     world_post(&k, &d);
-    kedge_lane_doorbell(w->node[0].lane, k.id);
+    lane_doorbell(w->node[0].lane, k.id);
     for (int i = 0; i < LONG && world_stats(w, 0).mr_reads == reads; i++)
         world_run(w, 1);
     begin_endpoint(1, UINT64_C(100000000));
@@ -109,19 +109,19 @@ START_TEST(a_silent_endpoint_is_asked_twice_and_others_go_on_beside_it)
     struct world_worker owner, k;
     world_max_links = WORLD_LINKS + 1;
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
-    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     world_silence_node(w, 2);
     begin_endpoint(2, 0);
     int good = 0;
     for (unsigned i = 0; i < LONG && !is_over(); i++) {
-        const struct kedge_cqe e = world_do(w, &k, d, LONG);
+        const struct schema_cqe e = world_do(w, &k, d, LONG);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
         good++;
     }
     const int status = result();
     ck_assert(status == -ETIMEDOUT || status == -EHOSTUNREACH);
     ck_assert_int_gt(good, 0);
-    const struct kedge_lane_stats s = world_stats(w, 0);
+    const struct lane_stats s = world_stats(w, 0);
     ck_assert_uint_eq(s.failed, 0);
     ck_assert_uint_eq(s.reposted, 0); /* nothing of theirs was behind it */
     ck_assert_uint_eq(s.suspects, 0);
@@ -147,9 +147,9 @@ START_TEST(one_that_has_left_is_no_failure)
 {
     world_open(w);
     ck_assert_int_eq(prove(1), 0);
-    struct kedge_endpoint_record r = {.pool = w->node[1].config.pool};
+    struct schema_endpoint_record r = {.pool = w->node[1].config.pool};
     memcpy(r.gid, w->node[1].fab->caps.gid, sizeof r.gid);
-    ck_assert_int_ge(kedge_table_remove(&w->table, &r), 0);
+    ck_assert_int_ge(schema_table_remove(&w->table, &r), 0);
     world_silence_node(w, 1);
     ck_assert_int_eq(prove(1), -ENOENT);
     ck_assert_uint_eq(world_stats(w, 0).proofs_failed, 0);
@@ -159,7 +159,7 @@ END_TEST
 
 START_TEST(a_metaserver_is_proven_unless_a_lookup_has)
 {
-    const struct kedge_command c = {.prove = {.metaserver = 0, .fresh_ns = 10000000}};
+    const struct lane_command c = {.prove = {.metaserver = 0, .fresh_ns = 10000000}};
     world_open(w);
     begin(0, c);
     ck_assert_int_eq(result(), 0);
@@ -184,7 +184,7 @@ START_TEST(a_spare_is_not_dropped_while_a_proof_is_out_on_it)
     world_open(w);
     struct world_node *n = &w->node[0];
     if (!w->rc) {
-        const struct kedge_command drop = {.kind = KEDGE_COMMAND_SPARE_DROP};
+        const struct lane_command drop = {.kind = LANE_COMMAND_SPARE_DROP};
         ck_assert_int_eq(prove(1), 0);
         world_silence_node(w, 1);
         begin_endpoint(1, 0);
@@ -193,10 +193,10 @@ START_TEST(a_spare_is_not_dropped_while_a_proof_is_out_on_it)
         uint32_t dropped = 0;
         for (uint32_t i = 0; i < WORLD_SPARES; i++) {
             const uint32_t before = n->answers;
-            ck_assert_int_eq(kedge_lane_command(n->lane, &drop), 0);
+            ck_assert_int_eq(lane_command(n->lane, &drop), 0);
             while (n->answers == before)
                 world_run(w, 1);
-            if (n->answer.kind == KEDGE_EVENT_SPARE_DROPPED && n->answer.qp != NULL) {
+            if (n->answer.kind == LANE_EVENT_SPARE_DROPPED && n->answer.qp != NULL) {
                 dropped++;
                 ck_assert(n->answer.qp != n->res.spare[0]);
             }
@@ -215,7 +215,7 @@ START_TEST(no_connection_is_made_for_a_proof_where_there_is_no_room_for_others_b
 {
     struct world_worker owner, k;
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
-    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     if (w->rc) {
         ck_assert_int_eq(prove(2), -EAGAIN);

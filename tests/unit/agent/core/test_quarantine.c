@@ -13,7 +13,7 @@ enum {
     MANY_BREAKS = 200,
     RESTS = 5
 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
 static const uint64_t REST_NS = 50000000; /* so long waits who is apart and breaks one */
 
@@ -25,7 +25,7 @@ static void harm(struct accomplices *s, uint32_t sessions)
 {
     accomplices_warm(s);
     for (uint32_t i = 0; i < ROUNDS; i++)
-        accomplices_round(s, &s->guilty[i % sessions], KEDGE_OP_READ);
+        accomplices_round(s, &s->guilty[i % sessions], SCHEMA_OP_READ);
     ck_assert_uint_ge(s->breaks, ROUNDS / 2); /* who is guilty gets his answers all the same */
     ck_assert_msg(s->late_failed == 0 && s->failed <= BREAKS * WRITES,
                   "%u of %u honest requests failed, %u of them after break %d", s->failed,
@@ -67,12 +67,12 @@ START_TEST(who_is_apart_goes_on_and_not_for_ever)
     for (int again = 0; again < 2; again++) {
         ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
         for (uint64_t i = 0; i < MANY; i++) {
-            struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, i, 8 * i, 8, s.guilty_key, 0);
+            struct schema_sq_desc d = world_rw(SCHEMA_OP_FAA, i, 8 * i, 8, s.guilty_key, 0);
             d.post.compare_add = 1;
             world_post(k, &d);
         }
         for (uint64_t i = 0; i < MANY; i++) {
-            const struct kedge_cqe e = world_done(w, k, LONG);
+            const struct schema_cqe e = world_done(w, k, LONG);
             ck_assert_uint_eq(e.wr_id, i);
             ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
             ck_assert_uint_eq(((uint64_t *)k->arena.addr)[i], (uint64_t)again * MANY + i);
@@ -92,7 +92,7 @@ END_TEST
 
 static void write_to_dead(struct accomplices *s, struct world_worker *k)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 3, 0, 8, s->key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 3, 0, 8, s->key, 0);
     ck_assert_int_eq(world_connect(w, k, 0, 2), 0);
     world_post(k, &d);
     world_run(w, 100);
@@ -113,7 +113,7 @@ START_TEST(those_who_are_apart_do_not_wait_for_each_others_dead)
     write_to_dead(&s, &s.guilty[0]);
     for (int i = 1; i < SESSIONS; i++) {
         ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
-        ck_assert_int_eq(accomplices_one(w, &s.guilty[i], KEDGE_OP_WRITE, s.guilty_key),
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[i], SCHEMA_OP_WRITE, s.guilty_key),
                          IBV_WC_SUCCESS);
     }
     world_detach(w, &good);
@@ -133,7 +133,7 @@ START_TEST(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)
     accomplices_warm(&s);
     for (int i = 0; !w->rc && i < BREAKS; i++) {
         if (i + 1 < BREAKS) {
-            accomplices_round(&s, &s.guilty[i], KEDGE_OP_READ);
+            accomplices_round(&s, &s.guilty[i], SCHEMA_OP_READ);
             w->node[0].no_repairs = true;
             continue;
         }
@@ -141,13 +141,13 @@ START_TEST(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)
         ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
         accomplices_bind(&s);
         world_run(w, 3);
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 9, 0, 8, s.gone_key, 0);
         world_post(&s.guilty[i], &d);
-        accomplices_post(&s, KEDGE_OP_WRITE);
+        accomplices_post(&s, SCHEMA_OP_WRITE);
         ck_assert_uint_eq(world_done(w, &s.guilty[i], LONG).status, IBV_WC_REM_ACCESS_ERR);
     }
     if (!w->rc) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, s.guilty_key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, s.guilty_key, 0);
         ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
         ck_assert_int_eq(world_connect(w, &s.guilty[4], 0, 1), 0);
         world_post(&s.guilty[4], &d);
@@ -173,10 +173,10 @@ START_TEST(who_is_apart_goes_on_where_his_queue_pair_is_not_repaired)
     w->node[0].no_repairs = !w->rc;
     for (int i = 0; !w->rc && i < WORLD_SPARES + WORLD_DCIS - 1; i++) {
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], SCHEMA_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
         world_sleep(w, REST_NS);
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, s.guilty_key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, s.guilty_key, 0);
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
         world_post(&s.guilty[0], &d);
         world_run(w, 100);
@@ -197,7 +197,7 @@ START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         world_sleep(w, REST_NS);
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], SCHEMA_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
     }
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
@@ -212,7 +212,7 @@ START_TEST(who_harms_strangers_seldom_is_not_put_apart)
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
     for (uint32_t i = 0; i < 2 * BREAKS; i++) {
-        accomplices_round(&s, &s.guilty[0], KEDGE_OP_READ);
+        accomplices_round(&s, &s.guilty[0], SCHEMA_OP_READ);
         world_sleep(w, 11 * SECOND);
     }
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
@@ -224,8 +224,8 @@ END_TEST
 static void keep_busy(struct accomplices *s, bool out[VQPS], uint32_t pass)
 {
     const uint16_t vqp = (uint16_t)(pass % VQPS);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, vqp, 0, 8, s->key, 64 * vqp);
-    struct kedge_cqe e;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, vqp, 0, 8, s->key, 64 * vqp);
+    struct schema_cqe e;
     while (world_poll(w, &s->honest, &e, 0)) {
         out[e.vqp] = false;
         s->bound[e.vqp] = e.status == IBV_WC_SUCCESS;
@@ -245,14 +245,14 @@ static void keep_busy(struct accomplices *s, bool out[VQPS], uint32_t pass)
 START_TEST(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)
 {
     struct accomplices s;
-    struct kedge_cqe e;
+    struct schema_cqe e;
     bool out[VQPS] = {false};
     uint32_t pass = 0;
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
     for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_apart == 0; i++) {
         struct world_worker *k = &s.guilty[i % SESSIONS];
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 9, 0, 8, s.gone_key, 0);
         ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
         world_post(k, &d);
         do {
@@ -281,13 +281,13 @@ START_TEST(one_region_that_goes_under_many_reads_counts_once)
     accomplices_bind(&s);
     world_run(w, 3);
     for (uint16_t i = 0; i < SESSIONS * AT_ONCE; i++) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 9, 0, 8, s.gone_key, 0);
         d.vqp = i % AT_ONCE;
         world_post(&s.guilty[i / AT_ONCE], &d);
     }
     for (int i = 0; i < SESSIONS * AT_ONCE; i++) {
         accomplices_bind(&s);
-        accomplices_post(&s, KEDGE_OP_WRITE);
+        accomplices_post(&s, SCHEMA_OP_WRITE);
         accomplices_take(&s);
     }
     for (int i = 0; i < SESSIONS * AT_ONCE; i++)
@@ -306,7 +306,7 @@ START_TEST(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
     for (uint32_t i = 0; i < 4 * BREAKS; i++)
-        accomplices_round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
+        accomplices_round_beside(&s, &s.guilty[i % SESSIONS], SCHEMA_OP_READ, SCHEMA_OP_READ);
     ck_assert_uint_gt(s.breaks, 2 * BREAKS);
     ck_assert_uint_gt(world_stats(w, 0).reposted, 0);
     ck_assert_uint_eq(s.failed, 0);
@@ -322,7 +322,7 @@ START_TEST(who_delays_strangers_without_end_is_put_apart)
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
     for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++)
-        accomplices_round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
+        accomplices_round_beside(&s, &s.guilty[i % SESSIONS], SCHEMA_OP_READ, SCHEMA_OP_READ);
     ck_assert_uint_eq(s.failed, 0);
     ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
     ck_assert(w->node[0].apart[GUILTY % WORLD_TENANTS]);
@@ -339,12 +339,12 @@ START_TEST(who_is_apart_and_breaks_another_one_waits_before_his_next_request)
     const uint64_t since = w->now_ns;
     for (int i = 0; i < RESTS; i++) {
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], SCHEMA_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
     }
     ck_assert_uint_ge(w->now_ns - since, (RESTS - 1) * REST_NS);
     const uint64_t before = w->now_ns; /* nobody else waits for him */
-    ck_assert_int_eq(accomplices_one(w, &s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+    ck_assert_int_eq(accomplices_one(w, &s.honest, SCHEMA_OP_WRITE, s.key), IBV_WC_SUCCESS);
     ck_assert_uint_lt(w->now_ns - before, REST_NS / 10);
     accomplices_close(&s);
 }
@@ -361,14 +361,14 @@ START_TEST(who_breaks_his_own_without_end_waits_too)
     for (int i = 0; i < FELT + RESTS; i++) {
         struct world_worker *k = &s.guilty[i % SESSIONS];
         ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
-        ck_assert_int_eq(accomplices_one(w, k, KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
+        ck_assert_int_eq(accomplices_one(w, k, SCHEMA_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
         if (i < FELT)
             ck_assert_uint_lt(w->now_ns - since, REST_NS);
     }
     ck_assert_uint_ge(w->now_ns - since, (RESTS - 1) * REST_NS);
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
     const uint64_t before = w->now_ns; /* nobody else waits for him */
-    ck_assert_int_eq(accomplices_one(w, &s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+    ck_assert_int_eq(accomplices_one(w, &s.honest, SCHEMA_OP_WRITE, s.key), IBV_WC_SUCCESS);
     ck_assert_uint_lt(w->now_ns - before, REST_NS / 10);
     accomplices_close(&s);
 }
@@ -384,18 +384,18 @@ START_TEST(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
     for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++) {
         world_sleep(w, REST_NS);
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], SCHEMA_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
-        ck_assert_int_eq(accomplices_one(w, &s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+        ck_assert_int_eq(accomplices_one(w, &s.honest, SCHEMA_OP_WRITE, s.key), IBV_WC_SUCCESS);
     }
     ck_assert_uint_eq(world_stats(w, 0).tenants_apart, w->rc);
     accomplices_close(&s);
 }
 END_TEST
 
-static struct kedge_sq_desc add_one(const struct accomplices *s, uint64_t wr_id)
+static struct schema_sq_desc add_one(const struct accomplices *s, uint64_t wr_id)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, wr_id, 64, 8, s->key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_FAA, wr_id, 64, 8, s->key, 0);
     d.post.compare_add = 1;
     return d;
 }
@@ -414,14 +414,14 @@ static void adds_are_done_once(uint32_t seed)
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
     for (int i = 0; !w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart == 0; i++)
-        accomplices_round(&s, &s.guilty[0], KEDGE_OP_READ);
+        accomplices_round(&s, &s.guilty[0], SCHEMA_OP_READ);
     ck_assert(w->rc || world_stats(w, 0).tenants_apart == 1);
     ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
     accomplices_bind(&s);
     world_run(w, 3);
     const _Atomic uint64_t *counter = s.stays.arena.addr;
     const uint64_t before = *counter, posted = world_stats(w, 0).posted;
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 9, 0, 8, s.gone_key, 0);
     world_post(&s.guilty[0], &d);
     accomplices_doorbells(w);
     for (int i = 0; i < LONG && world_stats(w, 0).posted == posted; i++)

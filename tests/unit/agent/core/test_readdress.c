@@ -8,7 +8,7 @@
 #include "world_trio.h"
 
 enum { TENANT = 7, LONG = 200000, LOG2 = 8 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -16,24 +16,24 @@ static struct world_worker owner, k;
 
 enum { LATE = 60 /* polls */, TOO_LATE = 5000 };
 
-static void readdress(uint32_t node, struct kedge_table *table)
+static void readdress(uint32_t node, struct schema_table *table)
 {
-    struct kedge_command c = {.kind = KEDGE_COMMAND_READDRESS,
-                              .readdress = {.incarnation = 101, .mr_table = table}};
+    struct lane_command c = {.kind = LANE_COMMAND_READDRESS,
+                             .readdress = {.incarnation = 101, .mr_table = table}};
     const uint32_t answers = w->node[node].answers;
-    ck_assert_int_eq(kedge_lane_command(w->node[node].lane, &c), 0);
+    ck_assert_int_eq(lane_command(w->node[node].lane, &c), 0);
     for (int i = 0; i < 100 && w->node[node].answers == answers; i++)
         world_run(w, 1);
     ck_assert_uint_eq(w->node[node].answers, answers + 1);
-    ck_assert_int_eq(w->node[node].answer.kind, KEDGE_EVENT_READDRESSED);
+    ck_assert_int_eq(w->node[node].answer.kind, LANE_EVENT_READDRESSED);
 }
 
 static void read_one(uint32_t vkey, uint64_t wr_id)
 {
-    struct kedge_cqe e;
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, wr_id, 64, 8, vkey, 64);
+    struct schema_cqe e;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, wr_id, 64, 8, vkey, 64);
     world_post(&k, &d);
-    kedge_lane_doorbell(w->node[0].lane, k.id);
+    lane_doorbell(w->node[0].lane, k.id);
     ck_assert(world_poll(w, &k, &e, LONG));
     ck_assert_uint_eq(e.wr_id, wr_id);
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -44,8 +44,8 @@ START_TEST(paths_are_made_anew_and_what_was_connected_goes_on)
 {
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     read_one(vkey, 1);
-    const struct kedge_lane_stats before = world_stats(w, 0);
-    const struct kedge_fab_qp *link = w->node[0].last_link;
+    const struct lane_stats before = world_stats(w, 0);
+    const struct fab_qp *link = w->node[0].last_link;
     readdress(0, NULL);
     for (uint64_t i = 2; i < 10; i++)
         read_one(vkey, i);
@@ -56,26 +56,26 @@ START_TEST(paths_are_made_anew_and_what_was_connected_goes_on)
 }
 END_TEST
 
-static bool has(const struct kedge_table *t, uint32_t vkey)
+static bool has(const struct schema_table *t, uint32_t vkey)
 {
-    struct kedge_mr_record r;
-    const uint8_t *window = t->slots + (size_t)kedge_mr_home(&t->desc, vkey) * KEDGE_RECORD_BYTES;
-    return kedge_mr_find(&t->desc, window, vkey, &r) == 0 && r.vkey == vkey;
+    struct schema_mr_record r;
+    const uint8_t *window = t->slots + (size_t)schema_mr_home(&t->desc, vkey) * SCHEMA_RECORD_BYTES;
+    return schema_mr_find(&t->desc, window, vkey, &r) == 0 && r.vkey == vkey;
 }
 
 /* Nobody who READs the former table may renew a lease by it: its regions' withdrawals happen in the
  * new one. */
 START_TEST(regions_go_over_to_another_table_with_their_keys_and_leave_the_former)
 {
-    struct kedge_table table;
+    struct schema_table table;
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     const uint32_t second = world_register(w, &owner, 8192, 4096, ALL);
-    struct kedge_table *former = w->node[1].res.mr_table;
+    struct schema_table *former = w->node[1].res.mr_table;
     void *memory = NULL;
-    ck_assert_int_eq(posix_memalign(&memory, 4096, kedge_table_bytes(LOG2)), 0);
+    ck_assert_int_eq(posix_memalign(&memory, 4096, schema_table_bytes(LOG2)), 0);
     ck_assert(has(former, vkey) && has(former, second));
-    memset(memory, 0, kedge_table_bytes(LOG2));
-    kedge_table_init(&table, KEDGE_TABLE_MRS, memory, LOG2, 11, 22);
+    memset(memory, 0, schema_table_bytes(LOG2));
+    schema_table_init(&table, SCHEMA_TABLE_MRS, memory, LOG2, 11, 22);
     readdress(1, &table);
     ck_assert_uint_eq(w->node[1].answer.reason, 0);
     ck_assert(has(&table, vkey) && has(&table, second));
@@ -97,11 +97,11 @@ START_TEST(a_path_that_was_asked_for_before_is_given_back_when_it_comes)
     enum { NONE = 999 };
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct world_node *n = &w->node[0];
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 64, 8, vkey, 64);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 64, 8, vkey, 64);
     w->away[1] = !w->rc;
     n->wanted_flow = NONE;
     world_post(&k, &d);
-    kedge_lane_doorbell(n->lane, k.id);
+    lane_doorbell(n->lane, k.id);
     for (int i = 0; i < 10 && n->wanted_flow == NONE; i++)
         world_run(w, 1);
     ck_assert_uint_ne(n->wanted_flow, NONE);
@@ -113,16 +113,16 @@ START_TEST(a_path_that_was_asked_for_before_is_given_back_when_it_comes)
         world_unpair(w, &owner, &k);
         return;
     }
-    struct kedge_fab_ctl ah = {
-        .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = n->pd, .attr = kedge_fab_address(n->fab, w->node[1].fab->caps.gid, 0)}};
-    ck_assert_int_eq(kedge_fab_call(n->fab, &ah), 0);
+    struct fab_ctl ah = {
+        .kind = FAB_CREATE_AH,
+        .ah = {.pd = n->pd, .attr = fab_address(n->fab, w->node[1].fab->caps.gid, 0)}};
+    ck_assert_int_eq(fab_call(n->fab, &ah), 0);
     readdress(0, NULL);
-    struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
-                              .path = {.flow = n->wanted_flow, .path.ah = ah.ah.x}};
+    struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
+                             .path = {.flow = n->wanted_flow, .path.ah = ah.ah.x}};
     n->wanted_flow = NONE;
     w->away[1] = false;
-    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
     ck_assert_uint_eq(world_done(w, &k, LONG).status, IBV_WC_SUCCESS);
     ck_assert_uint_ne(n->wanted_flow, NONE); /* asked for anew */
     ck_assert_uint_eq(world_stats(w, 0).paths_failed, 0);
@@ -135,16 +135,16 @@ START_TEST(nor_is_a_failure_of_such_a_one_believed)
 {
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct world_node *n = &w->node[0];
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 64, 8, vkey, 64);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 64, 8, vkey, 64);
     w->away[1] = true;
     world_post(&k, &d);
-    kedge_lane_doorbell(n->lane, k.id);
+    lane_doorbell(n->lane, k.id);
     world_run(w, 10);
     readdress(0, NULL);
-    struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
-                              .path = {.flow = n->wanted_flow, .status = -EHOSTUNREACH}};
+    struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
+                             .path = {.flow = n->wanted_flow, .status = -EHOSTUNREACH}};
     w->away[1] = false;
-    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
     ck_assert_uint_eq(world_done(w, &k, LONG).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).paths_failed, 0);
     world_unpair(w, &owner, &k);
@@ -227,10 +227,10 @@ END_TEST
  * READ before it is back, and what it has brought counts. */
 START_TEST(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)
 {
-    struct kedge_command list = {.kind = KEDGE_COMMAND_METASERVERS, .metaservers.count = 1};
-    struct kedge_lane_metaserver *m = &list.metaservers.at[0];
-    struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .slots = 1};
-    world_fault = (struct kedge_fault_plan){.seed = 1};
+    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 1};
+    struct lane_metaserver *m = &list.metaservers.at[0];
+    struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT, .slots = 1};
+    world_fault = (struct fault_plan){.seed = 1};
     world_open(w);
     struct world_node *n = &w->node[0];
     world_attach(w, &k, 0, 0, TENANT);
@@ -244,24 +244,24 @@ START_TEST(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)
     memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
     d.connect.tag = ++k.tag;
     world_post(&k, &d);
-    kedge_lane_doorbell(n->lane, k.id);
+    lane_doorbell(n->lane, k.id);
     world_run(w, 2);
     ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
-    *m = (struct kedge_lane_metaserver){.table = w->table.desc, .qp = world_rc_metaserver(w, n)};
+    *m = (struct lane_metaserver){.table = w->table.desc, .qp = world_rc_metaserver(w, n)};
     m->table.rkey = w->meta_mr->rkey;
-    ck_assert_int_eq(kedge_lane_command(n->lane, &list), 0);
+    ck_assert_int_eq(lane_command(n->lane, &list), 0);
     world_run(w, LATE / 2);
     ck_assert_ptr_nonnull(n->former_qp); /* the device has it yet */
     world_run(w, LATE);
     ck_assert_ptr_null(n->former_qp);
-    ck_assert_uint_eq(k.r->reply[k.tag % KEDGE_REPLIES].tag, k.tag);
-    ck_assert_int_eq(k.r->reply[k.tag % KEDGE_REPLIES].status, 0);
+    ck_assert_uint_eq(k.r->reply[k.tag % SCHEMA_REPLIES].tag, k.tag);
+    ck_assert_int_eq(k.r->reply[k.tag % SCHEMA_REPLIES].status, 0);
     ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
     world_delay(w, 0);
     ck_assert_int_eq(world_connect(w, &k, 1, 2), 0); /* by the present one */
     world_detach(w, &k);
     world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
+    world_fault = (struct fault_plan){0};
 }
 END_TEST
 

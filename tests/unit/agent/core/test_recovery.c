@@ -7,27 +7,27 @@
 #include "world.h"
 
 enum { TENANT = 7, LONG = 200000 /* passes: a time-out of the device is in real time */ };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
 
 /* An owner on node 1, and a worker on node 0 that has READ its memory. */
-static struct kedge_sq_desc pair_in_world(struct world_worker *owner, struct world_worker *k)
+static struct schema_sq_desc pair_in_world(struct world_worker *owner, struct world_worker *k)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     world_attach(w, owner, 1, 0, TENANT);
     world_attach(w, k, 0, 0, TENANT);
     uint32_t vkey = world_register(w, owner, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     world_post(k, &d);
     ck_assert(world_poll(w, k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     return d;
 }
 
-static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker *k)
+static struct schema_sq_desc pair(struct world_worker *owner, struct world_worker *k)
 {
     world_open(w);
     return pair_in_world(owner, k);
@@ -36,21 +36,21 @@ static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker
 /* The metaserver has restarted, and nobody has registered yet. */
 static void forget(uint32_t node)
 {
-    struct kedge_endpoint_record r = {.pool = w->node[node].config.pool};
+    struct schema_endpoint_record r = {.pool = w->node[node].config.pool};
     memcpy(r.gid, w->node[node].fab->caps.gid, sizeof r.gid);
-    ck_assert_int_ge(kedge_table_remove(&w->table, &r), 0);
+    ck_assert_int_ge(schema_table_remove(&w->table, &r), 0);
 }
 
 START_TEST(a_node_that_fell_silent_is_looked_up_again_and_not_when_its_record_lapses)
 {
     struct world_worker owner, k;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_sq_desc d = pair(&owner, &k);
     uint64_t lapses_ns = w->now_ns + w->node[0].config.node_lease_ns;
     world_restart_node(w, 1);
     ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_RETRY_EXC_ERR); /* it finds out */
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
     ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err,
-                      KEDGE_REASON_VKEY); /* the new one has no regions */
+                      SCHEMA_REASON_VKEY); /* the new one has no regions */
     ck_assert_uint_lt(w->now_ns, lapses_ns);
     world_detach(w, &k);
     world_detach(w, &owner);
@@ -61,7 +61,7 @@ END_TEST
 START_TEST(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarted)
 {
     struct world_worker owner, k;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_sq_desc d = pair(&owner, &k);
     forget(1);
     for (int i = 0; i < 3; i++) {
         world_sleep(w, w->node[0].config.node_lease_ns + 1);
@@ -88,9 +88,9 @@ static uint32_t export_anew(struct world_worker *owner)
 /* As libkedge does it: from the table that workers share, without a word to the lane. */
 static void connect_from_the_table(struct world_worker *k, uint16_t vqp)
 {
-    struct kedge_sq_desc bind = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = vqp};
-    ck_assert_int_eq(kedge_peers_find(w->node[0].peers, w->node[1].fab->caps.gid, 1,
-                                      &bind.bind.peer_slot, &bind.bind.peer_gen),
+    struct schema_sq_desc bind = {.op = SCHEMA_OP_BIND, .slots = 1, .vqp = vqp};
+    ck_assert_int_eq(schema_peers_find(w->node[0].peers, w->node[1].fab->caps.gid, 1,
+                                       &bind.bind.peer_slot, &bind.bind.peer_gen),
                      0);
     world_post(k, &bind);
 }
@@ -101,12 +101,12 @@ START_TEST(a_node_that_fell_silent_is_looked_up_again_also_when_the_host_has_jus
     struct world_worker owner, k;
     world_open(w);
     w->now_ns = 0;
-    struct kedge_sq_desc d = pair_in_world(&owner, &k);
+    struct schema_sq_desc d = pair_in_world(&owner, &k);
     world_restart_node(w, 1);
     ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_lt(w->now_ns, w->node[0].config.node_lease_ns / 3);
     connect_from_the_table(&k, 0);
-    ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err, KEDGE_REASON_VKEY);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err, SCHEMA_REASON_VKEY);
     world_detach(w, &k);
     world_detach(w, &owner);
     world_close(w);
@@ -117,7 +117,7 @@ END_TEST
 static void read_after_a_restart(uint64_t asleep_ns)
 {
     struct world_worker owner, k, anew;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_sq_desc d = pair(&owner, &k);
     world_restart_node(w, 1);
     d.post.vkey = export_anew(&anew);
     world_sleep(w, asleep_ns);
@@ -128,9 +128,9 @@ static void read_after_a_restart(uint64_t asleep_ns)
     ck_assert_uint_eq(*(uint64_t *)k.arena.addr, 0x5ec0d11fe);
     ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, lookups + 1);
     d.vqp = 0; /* that of before was connected to the other life */
-    struct kedge_cqe e = world_do(w, &k, d, LONG);
+    struct schema_cqe e = world_do(w, &k, d, LONG);
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_STALE_PEER);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_STALE_PEER);
     world_detach(w, &k);
     world_detach(w, &owner);
     world_detach(w, &anew);
@@ -152,28 +152,28 @@ END_TEST
 /* What the metaserver knows of node 1 is of the life before, and has been put back. */
 static void put_back(void)
 {
-    struct kedge_endpoint_record r;
+    struct schema_endpoint_record r;
     const uint8_t *gid = w->node[1].fab->caps.gid;
-    const struct kedge_table_desc *d = &w->table.desc;
-    const uint32_t home = kedge_endpoint_home(d, gid, 1);
-    const uint8_t *window = w->table.slots + (size_t)home * KEDGE_RECORD_BYTES;
-    ck_assert_int_eq(kedge_endpoint_find(d, window, gid, 1, &r), 0);
-    ck_assert_int_ge(kedge_table_remove(&w->table, &r), 0);
+    const struct schema_table_desc *d = &w->table.desc;
+    const uint32_t home = schema_endpoint_home(d, gid, 1);
+    const uint8_t *window = w->table.slots + (size_t)home * SCHEMA_RECORD_BYTES;
+    ck_assert_int_eq(schema_endpoint_find(d, window, gid, 1, &r), 0);
+    ck_assert_int_ge(schema_table_remove(&w->table, &r), 0);
     r.incarnation--;
-    ck_assert_int_ge(kedge_table_put(&w->table, &r), 0);
+    ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
 }
 
 START_TEST(a_metaserver_that_is_behind_keeps_nobody_from_a_node_that_lives)
 {
     struct world_worker owner, k;
-    struct kedge_cqe e;
+    struct schema_cqe e;
     world_open(w);
     world_restart_node(w, 1);
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &k, 0, 0, TENANT);
     uint32_t vkey = world_register(w, &owner, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 500));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -194,16 +194,16 @@ END_TEST
 START_TEST(a_key_of_an_earlier_life_is_refused_and_reads_nothing)
 {
     struct world_worker owner, k, anew;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_sq_desc d = pair(&owner, &k);
     world_restart_node(w, 1);
     (void)export_anew(&anew);
     world_sleep(w, 2 * 1000000);
     *(uint64_t *)k.arena.addr = 77;
     connect_from_the_table(&k, 1);
     d.vqp = 1;
-    struct kedge_cqe e = world_do(w, &k, d, LONG);
+    struct schema_cqe e = world_do(w, &k, d, LONG);
     ck_assert_uint_eq(e.status, IBV_WC_REM_ACCESS_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_VKEY);
     ck_assert_uint_eq(*(uint64_t *)k.arena.addr, 77);
     world_detach(w, &k);
     world_detach(w, &owner);
@@ -215,23 +215,23 @@ END_TEST
 START_TEST(a_node_that_stays_away_fails_what_is_posted_and_is_connected_to_when_it_is_back)
 {
     struct world_worker owner, k, anew;
-    struct kedge_sq_desc d = pair(&owner, &k);
-    struct kedge_endpoint_record r = {.pool = 1};
+    struct schema_sq_desc d = pair(&owner, &k);
+    struct schema_endpoint_record r = {.pool = 1};
     memcpy(r.gid, w->node[1].fab->caps.gid, sizeof r.gid);
-    const void *window =
-        w->table.slots + (size_t)kedge_endpoint_home(&w->table.desc, r.gid, 1) * KEDGE_RECORD_BYTES;
-    ck_assert_int_eq(kedge_endpoint_find(&w->table.desc, window, r.gid, 1, &r), 0);
+    const void *window = w->table.slots + (size_t)schema_endpoint_home(&w->table.desc, r.gid, 1) *
+                                              SCHEMA_RECORD_BYTES;
+    ck_assert_int_eq(schema_endpoint_find(&w->table.desc, window, r.gid, 1, &r), 0);
     world_restart_node(w, 1);
-    struct kedge_endpoint_record later;
-    ck_assert_int_eq(kedge_endpoint_find(&w->table.desc, window, r.gid, 1, &later), 0);
-    ck_assert_int_ge(kedge_table_put(&w->table, &r), 0); /* it has not registered yet */
+    struct schema_endpoint_record later;
+    ck_assert_int_eq(schema_endpoint_find(&w->table.desc, window, r.gid, 1, &later), 0);
+    ck_assert_int_ge(schema_table_put(&w->table, &r), 0); /* it has not registered yet */
     world_sleep(w, 2 * 1000000);
     connect_from_the_table(&k, 1);
     d.vqp = 1;
-    struct kedge_cqe e = world_do(w, &k, d, LONG);
+    struct schema_cqe e = world_do(w, &k, d, LONG);
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_PEER_DOWN);
-    ck_assert_int_ge(kedge_table_put(&w->table, &later), 0);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_PEER_DOWN);
+    ck_assert_int_ge(schema_table_put(&w->table, &later), 0);
     d.post.vkey = export_anew(&anew);
     world_sleep(w, 200 * 1000000);
     connect_from_the_table(&k, 1);
@@ -247,18 +247,18 @@ END_TEST
 START_TEST(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
 {
     struct world_worker owner, k;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_sq_desc d = pair(&owner, &k);
     uint32_t slot, gen;
-    ck_assert_int_eq(kedge_peers_find(w->node[0].peers, w->node[1].fab->caps.gid, 1, &slot, &gen),
+    ck_assert_int_eq(schema_peers_find(w->node[0].peers, w->node[1].fab->caps.gid, 1, &slot, &gen),
                      0);
     const int wrong[] = {-1, 1, 1 << 30};
     d.vqp = 2;
     for (int i = 0; i < 3; i++) {
-        struct kedge_sq_desc bind = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = 2};
+        struct schema_sq_desc bind = {.op = SCHEMA_OP_BIND, .slots = 1, .vqp = 2};
         bind.bind.peer_slot = slot;
         bind.bind.peer_gen = gen + (uint32_t)wrong[i];
         world_post(&k, &bind);
-        ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err, KEDGE_REASON_STALE_PEER);
+        ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err, SCHEMA_REASON_STALE_PEER);
     }
     world_detach(w, &k);
     world_detach(w, &owner);
@@ -270,15 +270,15 @@ END_TEST
 START_TEST(initiators_that_are_renewed_come_back_when_nothing_is_out_and_nothing_fails)
 {
     struct world_worker owner, k;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_sq_desc d = pair(&owner, &k);
     struct world_node *n = &w->node[0];
-    struct kedge_cqe e;
+    struct schema_cqe e;
     if (!w->rc) {
         world_post(&k, &d);
         world_run(w, 1);
         for (uint32_t i = 0; i < n->res.dcis; i++) {
-            struct kedge_command c = {.kind = KEDGE_COMMAND_QP_RENEW, .qp = n->res.dci[i]};
-            ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+            struct lane_command c = {.kind = LANE_COMMAND_QP_RENEW, .qp = n->res.dci[i]};
+            ck_assert_int_eq(lane_command(n->lane, &c), 0);
         }
         ck_assert(world_poll(w, &k, &e, LONG));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -306,24 +306,24 @@ START_TEST(whoever_makes_a_path_hears_which_mtu_the_endpoints_record_says)
 }
 END_TEST
 
-static struct kedge_fab_qp *drop_spare(void)
+static struct fab_qp *drop_spare(void)
 {
     struct world_node *n = &w->node[0];
-    struct kedge_command c = {.kind = KEDGE_COMMAND_SPARE_DROP};
+    struct lane_command c = {.kind = LANE_COMMAND_SPARE_DROP};
     uint32_t before = n->answers;
-    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
     world_run(w, 4);
     ck_assert_uint_eq(n->answers, before + 1);
-    ck_assert_int_eq(n->answer.kind, KEDGE_EVENT_SPARE_DROPPED);
+    ck_assert_int_eq(n->answer.kind, LANE_EVENT_SPARE_DROPPED);
     return n->answer.qp;
 }
 
 START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
 {
     struct world_worker owner, k;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_sq_desc d = pair(&owner, &k);
     struct world_node *n = &w->node[0];
-    struct kedge_fab_qp *dropped[WORLD_SPARES];
+    struct fab_qp *dropped[WORLD_SPARES];
     if (!w->rc) {
         world_break(w, 0, n->res.spare[0]);
         world_fatal(w, 0, n->res.spare[0]);
@@ -338,8 +338,8 @@ START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
         ck_assert_ptr_null(drop_spare());
         ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
         for (int i = 0; i < WORLD_SPARES; i++) {
-            struct kedge_command more = {.kind = KEDGE_COMMAND_QP_READY, .qp = dropped[i]};
-            ck_assert_int_eq(kedge_lane_command(n->lane, &more), 0);
+            struct lane_command more = {.kind = LANE_COMMAND_QP_READY, .qp = dropped[i]};
+            ck_assert_int_eq(lane_command(n->lane, &more), 0);
         }
         world_run(w, 4);
         ck_assert_ptr_eq(drop_spare(), dropped[WORLD_SPARES - 1]);

@@ -10,7 +10,7 @@
 #include "world.h"
 
 enum { TENANT = 7, PASSES = 20000, SEEDS = 8, REQUESTS = 400 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 static const uint64_t REST_NS = 50000000; /* so long waits who breaks many */
 
 static struct world world;
@@ -18,19 +18,19 @@ static struct world *w = &world;
 static struct world_worker owner, k;
 static uint32_t vkey;
 
-static void open_pair(struct kedge_fault_plan plan)
+static void open_pair(struct fault_plan plan)
 {
     world_fault = plan;
-    vkey = world_pair(w, &owner, &k, TENANT, plan.no_atomics ? KEDGE_RECORD_READ : ALL);
+    vkey = world_pair(w, &owner, &k, TENANT, plan.no_atomics ? SCHEMA_RECORD_READ : ALL);
 }
 
 static void close_pair(void)
 {
     world_unpair(w, &owner, &k);
-    world_fault = (struct kedge_fault_plan){0};
+    world_fault = (struct fault_plan){0};
 }
 
-static struct kedge_cqe do_one(struct kedge_sq_desc d)
+static struct schema_cqe do_one(struct schema_sq_desc d)
 {
     return world_do(w, &k, d, PASSES);
 }
@@ -39,17 +39,17 @@ static struct kedge_cqe do_one(struct kedge_sq_desc d)
 
 START_TEST(a_region_whose_name_differs_from_its_memory_by_no_multiple_of_8_is_refused)
 {
-    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_REG_MR,
-        .reg_mr = {.offset = 4096, .length = 4096, .vaddr = 0x20004, .access = KEDGE_RECORD_READ}};
-    struct kedge_reply reply;
+    open_pair((struct fault_plan){.seed = 1, .picky = true});
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_REG_MR,
+        .reg_mr = {.offset = 4096, .length = 4096, .vaddr = 0x20004, .access = SCHEMA_RECORD_READ}};
+    struct schema_reply reply;
     ck_assert_int_eq(world_ask(w, &owner, d, &reply), -EFAULT);
-    ck_assert_uint_eq(reply.reason, KEDGE_REASON_ALIGNMENT);
-    d.reg_mr.access |= KEDGE_REG_FENCED;
+    ck_assert_uint_eq(reply.reason, SCHEMA_REASON_ALIGNMENT);
+    d.reg_mr.access |= SCHEMA_REG_FENCED;
     ck_assert_int_eq(world_ask(w, &owner, d, &reply), -EFAULT);
     d.reg_mr.vaddr = 0x20008;
-    d.reg_mr.access = KEDGE_RECORD_READ;
+    d.reg_mr.access = SCHEMA_RECORD_READ;
     ck_assert_int_eq(world_ask(w, &owner, d, &reply), 0);
     close_pair();
 }
@@ -58,17 +58,17 @@ END_TEST
 /* A record of an agent that does not keep to that. */
 START_TEST(an_atomic_that_is_misaligned_where_it_lands_never_reaches_a_queue_pair)
 {
-    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
-    struct kedge_mr_record r;
-    struct kedge_table *t = &w->node[1].mr_table;
-    const uint8_t *window = t->slots + (size_t)kedge_mr_home(&t->desc, vkey) * KEDGE_RECORD_BYTES;
-    ck_assert_int_eq(kedge_mr_find(&t->desc, window, vkey, &r), 0);
+    open_pair((struct fault_plan){.seed = 1, .picky = true});
+    struct schema_mr_record r;
+    struct schema_table *t = &w->node[1].mr_table;
+    const uint8_t *window = t->slots + (size_t)schema_mr_home(&t->desc, vkey) * SCHEMA_RECORD_BYTES;
+    ck_assert_int_eq(schema_mr_find(&t->desc, window, vkey, &r), 0);
     r.vaddr += 4;
-    ck_assert_int_ge(kedge_table_put(t, &r), 0);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, 1, 0, 8, vkey, 8);
-    struct kedge_cqe e = do_one(d);
+    ck_assert_int_ge(schema_table_put(t, &r), 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_FAA, 1, 0, 8, vkey, 8);
+    struct schema_cqe e = do_one(d);
     ck_assert_uint_eq(e.status, IBV_WC_REM_INV_REQ_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_ALIGNMENT);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_ALIGNMENT);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
     ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
     close_pair();
@@ -79,15 +79,15 @@ END_TEST
 
 /* The device of node 0 refuses READs of so many bytes, each time. */
 static struct {
-    const struct kedge_fab_ops *real;
-    struct kedge_fab_ops ops;
+    const struct fab_ops *real;
+    struct fab_ops ops;
     uint32_t bytes, posts;
     int status;
 } device;
 
-static int refuse_some(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+static int refuse_some(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
-    for (struct kedge_fab_wr *at = wr, *last = NULL; at != NULL; last = at, at = at->next) {
+    for (struct fab_wr *at = wr, *last = NULL; at != NULL; last = at, at = at->next) {
         device.posts++;
         if (at->num_sge != 1 || at->sg_list[0].length != device.bytes)
             continue;
@@ -122,20 +122,20 @@ static void refuse_the_second(int status)
     static const uint8_t good = IBV_WC_SUCCESS, bad = IBV_WC_LOC_QP_OP_ERR,
                          behind = IBV_WC_WR_FLUSH_ERR;
     const uint8_t expected[] = {good, bad, good, behind};
-    const uint8_t reasons[] = {0, KEDGE_REASON_DEVICE, 0, KEDGE_REASON_BEHIND};
+    const uint8_t reasons[] = {0, SCHEMA_REASON_DEVICE, 0, SCHEMA_REASON_BEHIND};
     uint32_t seen = 0;
-    open_pair((struct kedge_fault_plan){0});
+    open_pair((struct fault_plan){0});
     ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
     ck_assert_int_eq(world_connect(w, &k, 2, 1), 0);
-    ck_assert_uint_eq(do_one(world_rw(KEDGE_OP_READ, 9, 0, 8, vkey, 0)).status, good);
+    ck_assert_uint_eq(do_one(world_rw(SCHEMA_OP_READ, 9, 0, 8, vkey, 0)).status, good);
     refuse(24, status);
     for (uint16_t i = 0; i < 4; i++) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, i, 0, i == 1 ? 24 : 8, vkey, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, i, 0, i == 1 ? 24 : 8, vkey, 0);
         d.vqp = i == 3 ? 1 : i;
         world_post(&k, &d);
     }
     for (int i = 0; i < 4; i++) {
-        struct kedge_cqe e = world_done(w, &k, PASSES);
+        struct schema_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.status, expected[e.wr_id]);
         ck_assert_uint_eq(e.vendor_err, reasons[e.wr_id]);
         seen |= 1u << e.wr_id;
@@ -145,7 +145,7 @@ static void refuse_the_second(int status)
     ck_assert_uint_eq(world_stats(w, 0).posts_refused, 1);
     ck_assert_uint_lt(device.posts, 64);
     world_run(w, 100);
-    const uint64_t sleep_until = kedge_lane_prepare_sleep(w->node[0].lane, w->now_ns);
+    const uint64_t sleep_until = lane_prepare_sleep(w->node[0].lane, w->now_ns);
     ck_assert_uint_gt(sleep_until, w->now_ns); /* nothing is tried again */
     w->node[0].fab->ops = device.real;
     close_pair();
@@ -167,11 +167,11 @@ END_TEST
 /* The lane's own READ of the owner's table. */
 START_TEST(a_lane_whose_own_read_is_refused_says_that_the_peer_is_down)
 {
-    open_pair((struct kedge_fault_plan){0});
-    refuse(KEDGE_TABLE_SPAN_BYTES, -EINVAL);
-    struct kedge_cqe e = do_one(world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0));
+    open_pair((struct fault_plan){0});
+    refuse(SCHEMA_TABLE_SPAN_BYTES, -EINVAL);
+    struct schema_cqe e = do_one(world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0));
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_PEER_DOWN);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_PEER_DOWN);
     ck_assert_uint_lt(device.posts, 64);
     w->node[0].fab->ops = device.real;
     close_pair();
@@ -182,37 +182,37 @@ END_TEST
 
 START_TEST(a_request_without_a_byte_completes_in_its_turn_and_never_reaches_a_queue_pair)
 {
-    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 64, vkey, 0);
+    open_pair((struct fault_plan){.seed = 1, .picky = true});
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 1, 0, 64, vkey, 0);
     world_post(&k, &d);
-    d = world_rw(KEDGE_OP_WRITE, 2, WORLD_ARENA, 0, vkey, 4096);
+    d = world_rw(SCHEMA_OP_WRITE, 2, WORLD_ARENA, 0, vkey, 4096);
     world_post(&k, &d);
-    d = world_rw(KEDGE_OP_READ, 3, 0, 0, vkey, 0);
+    d = world_rw(SCHEMA_OP_READ, 3, 0, 0, vkey, 0);
     d.num_sge = 0;
     world_post(&k, &d);
-    d = world_rw(KEDGE_OP_WRITE, 4, 0, 0, vkey, 0);
-    d.flags |= KEDGE_OP_INLINE;
+    d = world_rw(SCHEMA_OP_WRITE, 4, 0, 0, vkey, 0);
+    d.flags |= SCHEMA_OP_INLINE;
     world_post(&k, &d);
     for (uint64_t i = 1; i <= 4; i++) {
-        struct kedge_cqe e = world_done(w, &k, PASSES);
+        struct schema_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.wr_id, i);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
         ck_assert_uint_eq(e.byte_len, i == 1 ? 64 : 0);
     }
-    struct kedge_cqe e = do_one(world_rw(KEDGE_OP_READ, 5, 0, 0, vkey, 4097));
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_REMOTE_RANGE);
+    struct schema_cqe e = do_one(world_rw(SCHEMA_OP_READ, 5, 0, 0, vkey, 4097));
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_REMOTE_RANGE);
     ck_assert_uint_eq(world_stats(w, 0).posted, 1);
     close_pair();
 }
 END_TEST
 
-static void post_pieces(uint64_t id, const uint32_t length[KEDGE_MAX_SGE])
+static void post_pieces(uint64_t id, const uint32_t length[SCHEMA_MAX_SGE])
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, id, 0, 0, vkey, 0);
-    struct kedge_sq_sges sges = {0};
-    for (uint32_t i = 0; i < KEDGE_MAX_SGE; i++)
-        sges.sge[i] = (struct kedge_sge){.offset = 8192 + i * 64, .length = length[i]};
-    d.num_sge = KEDGE_MAX_SGE;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, id, 0, 0, vkey, 0);
+    struct schema_sq_sges sges = {0};
+    for (uint32_t i = 0; i < SCHEMA_MAX_SGE; i++)
+        sges.sge[i] = (struct schema_sge){.offset = 8192 + i * 64, .length = length[i]};
+    d.num_sge = SCHEMA_MAX_SGE;
     d.slots = 2;
     world_post(&k, &d);
     world_post(&k, (const void *)&sges);
@@ -221,10 +221,10 @@ static void post_pieces(uint64_t id, const uint32_t length[KEDGE_MAX_SGE])
 START_TEST(pieces_without_a_byte_are_left_away)
 {
     const uint32_t some[] = {0, 4, 0, 12}, none[] = {0, 0, 0, 0};
-    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
+    open_pair((struct fault_plan){.seed = 1, .picky = true});
     memcpy(owner.arena.addr, "abcdefghijklmnop", 16);
     post_pieces(1, some);
-    struct kedge_cqe e = world_done(w, &k, PASSES);
+    struct schema_cqe e = world_done(w, &k, PASSES);
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(e.byte_len, 16);
     ck_assert_mem_eq((uint8_t *)k.arena.addr + 8192 + 64, "abcd", 4);
@@ -239,13 +239,13 @@ END_TEST
 START_TEST(more_pieces_than_the_device_takes_are_refused)
 {
     const uint32_t two[] = {8, 0, 8, 0}, three[] = {8, 8, 0, 8};
-    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true, .max_sge = 2});
+    open_pair((struct fault_plan){.seed = 1, .picky = true, .max_sge = 2});
     post_pieces(1, two);
     ck_assert_uint_eq(world_done(w, &k, PASSES).status, IBV_WC_SUCCESS);
     post_pieces(2, three);
-    struct kedge_cqe e = world_done(w, &k, PASSES);
+    struct schema_cqe e = world_done(w, &k, PASSES);
     ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_DEVICE);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_DEVICE);
     ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
     close_pair();
 }
@@ -253,15 +253,15 @@ END_TEST
 
 START_TEST(a_device_without_atomics_has_none_here_either)
 {
-    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true, .no_atomics = true});
-    struct kedge_sq_desc d = {.op = KEDGE_OP_REG_MR,
-                              .reg_mr = {.length = 4096, .vaddr = 0x20000, .access = ALL}};
-    struct kedge_reply reply;
+    open_pair((struct fault_plan){.seed = 1, .picky = true, .no_atomics = true});
+    struct schema_sq_desc d = {.op = SCHEMA_OP_REG_MR,
+                               .reg_mr = {.length = 4096, .vaddr = 0x20000, .access = ALL}};
+    struct schema_reply reply;
     ck_assert_int_eq(world_ask(w, &owner, d, &reply), -EOPNOTSUPP);
-    ck_assert_uint_eq(reply.reason, KEDGE_REASON_ATOMICS);
-    struct kedge_cqe e = do_one(world_rw(KEDGE_OP_CAS, 1, 0, 8, vkey, 0));
+    ck_assert_uint_eq(reply.reason, SCHEMA_REASON_ATOMICS);
+    struct schema_cqe e = do_one(world_rw(SCHEMA_OP_CAS, 1, 0, 8, vkey, 0));
     ck_assert_uint_eq(e.status, IBV_WC_REM_INV_REQ_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_ATOMICS);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_ATOMICS);
     ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
     close_pair();
 }
@@ -270,14 +270,14 @@ END_TEST
 /* SoftRoCE hangs by the flag when it has to send a request again. */
 START_TEST(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_it)
 {
-    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true, .no_fences = true});
+    open_pair((struct fault_plan){.seed = 1, .picky = true, .no_fences = true});
     for (uint64_t i = 1; i <= 8; i++) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, i, 8 * i, 8, vkey, 0);
-        d.flags |= i % 2 == 0 ? KEDGE_OP_FENCE : 0;
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, i, 8 * i, 8, vkey, 0);
+        d.flags |= i % 2 == 0 ? SCHEMA_OP_FENCE : 0;
         world_post(&k, &d);
     }
     for (uint64_t i = 1; i <= 8; i++) {
-        struct kedge_cqe e = world_done(w, &k, PASSES);
+        struct schema_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.wr_id, i);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     }
@@ -290,31 +290,31 @@ END_TEST
 
 static void post_inline(uint64_t id, uint32_t length, uint8_t byte, uint64_t at)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, id, 0, length, vkey, at);
-    uint8_t payload[2 * KEDGE_LINE];
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, id, 0, length, vkey, at);
+    uint8_t payload[2 * SCHEMA_LINE];
     memset(payload, byte, sizeof payload);
-    d.flags |= KEDGE_OP_INLINE;
-    d.slots = (uint8_t)(1 + (length + KEDGE_LINE - 1) / KEDGE_LINE);
+    d.flags |= SCHEMA_OP_INLINE;
+    d.slots = (uint8_t)(1 + (length + SCHEMA_LINE - 1) / SCHEMA_LINE);
     world_post(&k, &d);
     for (uint8_t i = 1; i < d.slots; i++)
-        world_post(&k, (const void *)(payload + (i - 1) * KEDGE_LINE));
+        world_post(&k, (const void *)(payload + (i - 1) * SCHEMA_LINE));
 }
 
 /* More than the lane has places for, of one VQP in a row. */
 static void write_inline(uint32_t max_inline)
 {
     enum { N = 12 };
-    open_pair((struct kedge_fault_plan){
+    open_pair((struct fault_plan){
         .seed = 1, .picky = true, .less_inline = true, .max_inline = max_inline});
     for (uint8_t round = 1; round <= 20; round++) {
         for (uint32_t i = 0; i < N; i++)
-            post_inline(i, KEDGE_MAX_INLINE - 9 * i, (uint8_t)(round + i), i * KEDGE_MAX_INLINE);
+            post_inline(i, SCHEMA_MAX_INLINE - 9 * i, (uint8_t)(round + i), i * SCHEMA_MAX_INLINE);
         for (uint32_t i = 0; i < N; i++) {
-            struct kedge_cqe e = world_done(w, &k, PASSES);
+            struct schema_cqe e = world_done(w, &k, PASSES);
             ck_assert_uint_eq(e.wr_id, i);
             ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-            const uint8_t *at = (const uint8_t *)owner.arena.addr + i * KEDGE_MAX_INLINE;
-            for (uint32_t b = 0; b < KEDGE_MAX_INLINE - 9 * i; b++)
+            const uint8_t *at = (const uint8_t *)owner.arena.addr + i * SCHEMA_MAX_INLINE;
+            for (uint32_t b = 0; b < SCHEMA_MAX_INLINE - 9 * i; b++)
                 ck_assert_uint_eq(at[b], round + i);
         }
     }
@@ -335,18 +335,18 @@ END_TEST
 START_TEST(small_writes_go_on_after_errors_and_broken_queue_pairs)
 {
     uint32_t good = 0, bad = 0;
-    open_pair((struct kedge_fault_plan){.seed = 3,
-                                        .less_inline = true,
-                                        .refuse_ppm = 30000,
-                                        .post_error_ppm = 100000,
-                                        .completion_error_ppm = 30000,
-                                        .status = IBV_WC_REM_OP_ERR});
+    open_pair((struct fault_plan){.seed = 3,
+                                  .less_inline = true,
+                                  .refuse_ppm = 30000,
+                                  .post_error_ppm = 100000,
+                                  .completion_error_ppm = 30000,
+                                  .status = IBV_WC_REM_OP_ERR});
     for (uint32_t i = 0; i < REQUESTS / 4; i++) {
         for (uint32_t n = 0; n < 8; n++)
-            post_inline(n, KEDGE_MAX_INLINE, (uint8_t)n, n * KEDGE_MAX_INLINE);
+            post_inline(n, SCHEMA_MAX_INLINE, (uint8_t)n, n * SCHEMA_MAX_INLINE);
         bool failed = false;
         for (uint32_t n = 0; n < 8; n++) {
-            const struct kedge_cqe e = world_done(w, &k, PASSES);
+            const struct schema_cqe e = world_done(w, &k, PASSES);
             failed |= e.status != IBV_WC_SUCCESS;
             good += e.status == IBV_WC_SUCCESS;
             bad += e.status != IBV_WC_SUCCESS;
@@ -364,52 +364,52 @@ END_TEST
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static uint32_t pick(struct kedge_prng *prng, const uint32_t *of, uint32_t n)
+static uint32_t pick(struct base_prng *prng, const uint32_t *of, uint32_t n)
 {
-    return of[kedge_prng_below(prng, n)];
+    return of[base_prng_below(prng, n)];
 }
 #define PICK(prng, ...)                                                                            \
     pick(prng, (const uint32_t[]){__VA_ARGS__},                                                    \
          (uint32_t)(sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)))
 
 /* Any request that a library could write: most of them wrong in something. */
-static void post_any(struct kedge_prng *prng, uint64_t id)
+static void post_any(struct base_prng *prng, uint64_t id)
 {
     const uint32_t lengths[] = {0, 1, 7, 8, 8, 8, 9, 64, 128, 129, 4096, UINT32_MAX};
-    struct kedge_sq_desc d =
-        world_rw((uint8_t)PICK(prng, KEDGE_OP_READ, KEDGE_OP_WRITE, KEDGE_OP_CAS, KEDGE_OP_FAA), id,
-                 PICK(prng, 0, 1, 4, WORLD_ARENA - 8, WORLD_ARENA), pick(prng, lengths, 12), vkey,
-                 PICK(prng, 0, 1, 4, 8, 4088, 4092, 4096, 4104));
-    struct kedge_sq_sges sges = {0};
-    uint8_t payload[2 * KEDGE_LINE] = {0};
+    struct schema_sq_desc d =
+        world_rw((uint8_t)PICK(prng, SCHEMA_OP_READ, SCHEMA_OP_WRITE, SCHEMA_OP_CAS, SCHEMA_OP_FAA),
+                 id, PICK(prng, 0, 1, 4, WORLD_ARENA - 8, WORLD_ARENA), pick(prng, lengths, 12),
+                 vkey, PICK(prng, 0, 1, 4, 8, 4088, 4092, 4096, 4104));
+    struct schema_sq_sges sges = {0};
+    uint8_t payload[2 * SCHEMA_LINE] = {0};
     d.num_sge = (uint8_t)PICK(prng, 0, 1, 1, 1, 2, 3, 4);
-    d.flags |= (uint8_t)PICK(prng, 0, 0, KEDGE_OP_FENCE, KEDGE_OP_INLINE);
-    if (d.post.length <= KEDGE_MAX_INLINE && (d.flags & KEDGE_OP_INLINE)) {
-        d.slots = (uint8_t)(1 + (d.post.length + KEDGE_LINE - 1) / KEDGE_LINE);
+    d.flags |= (uint8_t)PICK(prng, 0, 0, SCHEMA_OP_FENCE, SCHEMA_OP_INLINE);
+    if (d.post.length <= SCHEMA_MAX_INLINE && (d.flags & SCHEMA_OP_INLINE)) {
+        d.slots = (uint8_t)(1 + (d.post.length + SCHEMA_LINE - 1) / SCHEMA_LINE);
     } else {
-        d.flags &= (uint8_t)~KEDGE_OP_INLINE;
+        d.flags &= (uint8_t)~SCHEMA_OP_INLINE;
         d.slots = d.num_sge > 1 ? 2 : 1;
     }
-    for (uint32_t i = 0; i < KEDGE_MAX_SGE; i++)
-        sges.sge[i] = (struct kedge_sge){.offset = PICK(prng, 0, 1, 4, WORLD_ARENA),
-                                         .length = PICK(prng, 0, 1, 8, UINT32_MAX)};
+    for (uint32_t i = 0; i < SCHEMA_MAX_SGE; i++)
+        sges.sge[i] = (struct schema_sge){.offset = PICK(prng, 0, 1, 4, WORLD_ARENA),
+                                          .length = PICK(prng, 0, 1, 8, UINT32_MAX)};
     memcpy(payload, &sges, sizeof sges);
     world_post(&k, &d);
     for (uint8_t i = 1; i < d.slots; i++)
-        world_post(&k, (const void *)(payload + (i - 1) * KEDGE_LINE));
+        world_post(&k, (const void *)(payload + (i - 1) * SCHEMA_LINE));
 }
 
-static void attack(uint64_t seed, struct kedge_fault_plan plan)
+static void attack(uint64_t seed, struct fault_plan plan)
 {
-    struct kedge_prng prng;
+    struct base_prng prng;
     uint32_t good = 0;
-    kedge_prng_seed(&prng, seed);
+    base_prng_seed(&prng, seed);
     plan.seed = seed;
     plan.picky = true;
     open_pair(plan);
     for (uint64_t i = 0; i < REQUESTS; i++) {
         post_any(&prng, i);
-        struct kedge_cqe e = world_done(w, &k, PASSES);
+        struct schema_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.wr_id, i);
         good += e.status == IBV_WC_SUCCESS;
         if (e.status != IBV_WC_SUCCESS)
@@ -418,16 +418,16 @@ static void attack(uint64_t seed, struct kedge_fault_plan plan)
     ck_assert_uint_gt(good, REQUESTS / 20);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
     ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
-    ck_assert_uint_eq(kedge_fault_count(w->node[0].fab), 0);
+    ck_assert_uint_eq(fault_count(w->node[0].fab), 0);
     close_pair();
 }
 
 START_TEST(no_request_of_a_worker_is_one_that_a_picky_device_refuses)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        attack(seed, (struct kedge_fault_plan){.max_sge = seed % 4});
-        attack(seed, (struct kedge_fault_plan){.less_inline = true, .max_inline = 12 * seed});
-        attack(seed, (struct kedge_fault_plan){.no_atomics = true, .no_fences = true});
+        attack(seed, (struct fault_plan){.max_sge = seed % 4});
+        attack(seed, (struct fault_plan){.less_inline = true, .max_inline = 12 * seed});
+        attack(seed, (struct fault_plan){.no_atomics = true, .no_fences = true});
     }
 }
 END_TEST
@@ -436,9 +436,9 @@ END_TEST
 START_TEST(a_device_that_refuses_requests_at_random_breaks_no_queue_pair)
 {
     uint32_t failed = 0;
-    open_pair((struct kedge_fault_plan){.seed = 7, .refuse_ppm = 100000});
+    open_pair((struct fault_plan){.seed = 7, .refuse_ppm = 100000});
     for (uint64_t i = 0; i < REQUESTS; i++) {
-        struct kedge_cqe e = do_one(world_rw(KEDGE_OP_READ, i, 0, 8, vkey, 0));
+        struct schema_cqe e = do_one(world_rw(SCHEMA_OP_READ, i, 0, 8, vkey, 0));
         ck_assert_uint_eq(e.wr_id, i);
         failed += e.status != IBV_WC_SUCCESS;
         if (e.status != IBV_WC_SUCCESS)

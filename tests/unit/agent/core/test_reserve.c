@@ -14,13 +14,13 @@ static void begin(uint64_t capacity, uint32_t tenants)
     memset(has, 0, sizeof has);
     memset(reserved, 0, sizeof reserved);
     for (uint32_t i = 0; i < tenants; i++)
-        reserved[i] = kedge_reserve_each(capacity, tenants);
+        reserved[i] = lane_reserve_each(capacity, tenants);
 }
 
 /* As much as it gets; returns how much it has then. */
 static uint32_t take_all(uint64_t capacity, uint32_t which)
 {
-    while (kedge_reserve_allows(capacity, has, reserved, MOST, which))
+    while (lane_reserve_allows(capacity, has, reserved, MOST, which))
         has[which]++;
     return has[which];
 }
@@ -61,19 +61,19 @@ START_TEST(one_that_comes_when_all_is_taken_gets_what_comes_back)
 {
     begin(16, 1);
     ck_assert_uint_eq(take_all(16, 0), 16);
-    reserved[0] = reserved[1] = kedge_reserve_each(16, 2);
-    ck_assert(!kedge_reserve_allows(16, has, reserved, MOST, 1));
+    reserved[0] = reserved[1] = lane_reserve_each(16, 2);
+    ck_assert(!lane_reserve_allows(16, has, reserved, MOST, 1));
     has[0]--;
-    ck_assert(!kedge_reserve_allows(16, has, reserved, MOST, 0));
-    ck_assert(kedge_reserve_allows(16, has, reserved, MOST, 1));
+    ck_assert(!lane_reserve_allows(16, has, reserved, MOST, 0));
+    ck_assert(lane_reserve_allows(16, has, reserved, MOST, 1));
 }
 END_TEST
 
 START_TEST(of_less_than_there_are_tenants_nothing_is_reserved)
 {
-    ck_assert_uint_eq(kedge_reserve_each(3, 4), 0);
-    ck_assert_uint_eq(kedge_reserve_each(4, 4), 1);
-    ck_assert_uint_eq(kedge_reserve_each(0, 1), 0);
+    ck_assert_uint_eq(lane_reserve_each(3, 4), 0);
+    ck_assert_uint_eq(lane_reserve_each(4, 4), 1);
+    ck_assert_uint_eq(lane_reserve_each(0, 1), 0);
     begin(0, 1);
     ck_assert_uint_eq(take_all(0, 0), 0);
 }

@@ -11,7 +11,7 @@
 #include "world.h"
 
 enum { TENANT = 7, PASSES = 500 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -30,13 +30,13 @@ static void close_all(void)
     world_close(w);
 }
 
-static void command(const struct kedge_command *c)
+static void command(const struct lane_command *c)
 {
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, c), 0);
+    ck_assert_int_eq(lane_command(w->node[1].lane, c), 0);
 }
 
 /* The lane's answer to a command. */
-static struct kedge_lane_event tell(struct kedge_command *c)
+static struct lane_event tell(struct lane_command *c)
 {
     struct world_node *n = &w->node[1];
     uint32_t answers = n->answers;
@@ -49,44 +49,44 @@ static struct kedge_lane_event tell(struct kedge_command *c)
 
 static void end_owner(void)
 {
-    const struct kedge_command c = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = owner.id, .reason = KEDGE_REASON_CLOSED};
+    const struct lane_command c = {
+        .kind = LANE_COMMAND_SESSION_END, .session = owner.id, .reason = SCHEMA_REASON_CLOSED};
     command(&c);
 }
 
 static int revoke_one(uint32_t number)
 {
-    struct kedge_command c = {.kind = KEDGE_COMMAND_REVOKE,
-                              .revoke = {.tag = ++tag, .number = number, .arenas = UINT32_MAX}};
-    struct kedge_lane_event e = tell(&c);
-    ck_assert_int_eq(e.kind, KEDGE_EVENT_REVOKED);
+    struct lane_command c = {.kind = LANE_COMMAND_REVOKE,
+                             .revoke = {.tag = ++tag, .number = number, .arenas = UINT32_MAX}};
+    struct lane_event e = tell(&c);
+    ck_assert_int_eq(e.kind, LANE_EVENT_REVOKED);
     ck_assert_uint_eq(e.answer.tag, tag);
     return e.answer.status < 0 ? e.answer.status : (int)e.answer.taken;
 }
 
-static struct kedge_lane_lease lease(uint32_t number)
+static struct lane_lease lease(uint32_t number)
 {
-    struct kedge_lane_lease e;
-    for (uint32_t i = 0; i < kedge_lane_leases(owner.memory); i++)
-        if (kedge_lane_lease(owner.memory, i, &e) && e.number == number)
+    struct lane_lease e;
+    for (uint32_t i = 0; i < lane_leases(owner.memory); i++)
+        if (lane_lease(owner.memory, i, &e) && e.number == number)
             return e;
-    return (struct kedge_lane_lease){.state = KEDGE_LEASE_NONE};
+    return (struct lane_lease){.state = LANE_LEASE_NONE};
 }
 
-static struct kedge_cqe read_it(struct world_worker *k, uint32_t key)
+static struct schema_cqe read_it(struct world_worker *k, uint32_t key)
 {
-    return world_do(w, k, world_rw(KEDGE_OP_READ, 1, 8192, 8, key, 0), 20000);
+    return world_do(w, k, world_rw(SCHEMA_OP_READ, 1, 8192, 8, key, 0), 20000);
 }
 
 static int ask_status(uint32_t key)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_MR_STATUS, .dereg_mr = {.vkey = key}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_MR_STATUS, .dereg_mr = {.vkey = key}};
     return world_ask(w, &owner, d, NULL);
 }
 
 static int deregister(uint32_t key)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = key}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_DEREG_MR, .dereg_mr = {.vkey = key}};
     return world_ask(w, &owner, d, NULL);
 }
 
@@ -95,22 +95,22 @@ static int deregister(uint32_t key)
 START_TEST(a_lease_is_shown_as_its_worker_registered_it)
 {
     open_all();
-    uint32_t more = world_register(w, &owner, 8192, 64, KEDGE_RECORD_READ);
-    struct kedge_lane_lease e = lease(2);
-    ck_assert_int_eq(e.state, KEDGE_LEASE_LIVE);
+    uint32_t more = world_register(w, &owner, 8192, 64, SCHEMA_RECORD_READ);
+    struct lane_lease e = lease(2);
+    ck_assert_int_eq(e.state, LANE_LEASE_LIVE);
     ck_assert_uint_eq(e.offset, 8192);
     ck_assert_uint_eq(e.length, 64);
-    ck_assert_uint_eq(e.access, KEDGE_RECORD_READ);
+    ck_assert_uint_eq(e.access, SCHEMA_RECORD_READ);
     ck_assert_uint_eq(e.arena, 0);
     ck_assert(!e.revoked);
     ck_assert_uint_le(e.born_ns, w->now_ns);
     ck_assert_uint_ge(e.born_ns, lease(1).born_ns);
     ck_assert_int_eq(deregister(more), 0);
-    ck_assert_int_eq(lease(2).state, KEDGE_LEASE_NONE);
-    more = world_register(w, &owner, 8192, 64, KEDGE_RECORD_READ); /* in the same place */
+    ck_assert_int_eq(lease(2).state, LANE_LEASE_NONE);
+    more = world_register(w, &owner, 8192, 64, SCHEMA_RECORD_READ); /* in the same place */
     ck_assert_uint_ne(more, 0);
-    ck_assert_int_eq(lease(2).state, KEDGE_LEASE_NONE);
-    ck_assert_int_eq(lease(3).state, KEDGE_LEASE_LIVE);
+    ck_assert_int_eq(lease(2).state, LANE_LEASE_NONE);
+    ck_assert_int_eq(lease(3).state, LANE_LEASE_LIVE);
     close_all();
 }
 END_TEST
@@ -125,17 +125,17 @@ START_TEST(a_revoked_lease_ends_with_its_period_and_a_fence_and_its_worker_lives
     uint64_t before = w->now_ns;
     ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
     ck_assert_uint_eq(w->node[1].quota[TENANT % WORLD_TENANTS].mrs, 0);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WITHDRAWING);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_WITHDRAWING);
     ck_assert(lease(1).revoked);
-    while (lease(1).state == KEDGE_LEASE_WITHDRAWING)
+    while (lease(1).state == LANE_LEASE_WITHDRAWING)
         world_run(w, 1);
     ck_assert_uint_ge(w->now_ns - before, period);
     world_run(w, 5);
     ck_assert_uint_eq(w->node[1].fences, 1);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_REVOKED);
-    struct kedge_cqe e = read_it(&reader, vkey);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_REVOKED);
+    struct schema_cqe e = read_it(&reader, vkey);
     ck_assert_uint_eq(e.status, IBV_WC_REM_ACCESS_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_VKEY);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
     /* Its worker is told when it asks, withdraws it without a wait, and registers anew. */
     ck_assert_uint_eq(owner.r->revoked, 1);
@@ -158,12 +158,12 @@ START_TEST(the_period_counts_from_a_clock_that_is_read_after_the_revocation)
     const uint64_t period = w->node[1].config.mr_lease_ns;
     ck_assert_int_eq(revoke_one(1), 1);
     world_sleep(w, 2 * period); /* the lane stood still */
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WITHDRAWING);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_WITHDRAWING);
     world_sleep(w, period - 10000);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WITHDRAWING);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_WITHDRAWING);
     world_sleep(w, period / 100);
     world_run(w, 5);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_REVOKED);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_REVOKED);
     close_all();
 }
 END_TEST
@@ -177,7 +177,7 @@ START_TEST(who_withdraws_what_is_being_revoked_waits_for_a_whole_period)
     uint64_t before = w->now_ns;
     ck_assert_int_eq(deregister(vkey), 0);
     ck_assert_uint_ge(w->now_ns - before, period);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_NONE);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_NONE);
     world_sleep(w, 2 * period); /* nothing of the revocation is left */
     ck_assert_uint_eq(w->node[1].fences, 1);
     ck_assert_uint_eq(w->node[1].quota[TENANT % WORLD_TENANTS].mrs, 0);
@@ -190,15 +190,15 @@ START_TEST(a_lane_that_sleeps_wakes_when_the_period_is_over)
     open_all();
     ck_assert_int_eq(revoke_one(1), 1);
     world_run(w, 2);
-    uint64_t due = kedge_lane_prepare_sleep(w->node[1].lane, w->now_ns);
+    uint64_t due = lane_prepare_sleep(w->node[1].lane, w->now_ns);
     ck_assert_uint_eq(due, lease(1).due_ns);
     ck_assert_uint_gt(due, w->now_ns);
     /* And tells its control side, which would not look otherwise, that it wants a fence. */
-    ck_assert_uint_gt(kedge_lane_step(w->node[1].lane, due), 0);
-    ck_assert(kedge_lane_has_events(w->node[1].lane));
+    ck_assert_uint_gt(lane_step(w->node[1].lane, due), 0);
+    ck_assert(lane_has_events(w->node[1].lane));
     w->now_ns = due;
     world_run(w, 5);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_REVOKED);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_REVOKED);
     close_all();
 }
 END_TEST
@@ -216,7 +216,7 @@ START_TEST(revoking_twice_or_what_is_not_there_changes_nothing)
     ck_assert_int_eq(revoke_one(1), 0);
     ck_assert_uint_eq(owner.r->revoked, 1);
     world_detach(w, &owner);
-    struct kedge_command c = {.kind = KEDGE_COMMAND_REVOKE, .revoke = {.tag = ++tag}};
+    struct lane_command c = {.kind = LANE_COMMAND_REVOKE, .revoke = {.tag = ++tag}};
     owner.id = 0;
     ck_assert_int_eq(tell(&c).answer.status, -ENOENT);
     c.session = 1u << 20;
@@ -236,13 +236,13 @@ START_TEST(all_of_a_worker_go_together_behind_one_fence)
     ck_assert_int_eq(revoke_one(0), 4);
     world_sleep(w, w->node[1].config.mr_lease_ns / 2);
     for (uint32_t i = 1; i <= 4; i++)
-        ck_assert_int_eq(lease(i).state, KEDGE_LEASE_WITHDRAWING);
+        ck_assert_int_eq(lease(i).state, LANE_LEASE_WITHDRAWING);
     /* Its places are taken until it has withdrawn them. */
     ck_assert_uint_eq(world_register(w, &owner, 0, 64, ALL), 0);
     world_sleep(w, w->node[1].config.mr_lease_ns);
     world_run(w, 10);
     for (uint32_t i = 1; i <= 4; i++)
-        ck_assert_int_eq(lease(i).state, KEDGE_LEASE_REVOKED);
+        ck_assert_int_eq(lease(i).state, LANE_LEASE_REVOKED);
     ck_assert_uint_eq(w->node[1].fences, 1);
     ck_assert_int_eq(deregister(vkey), 0);
     ck_assert_uint_ne(world_register(w, &owner, 0, 64, ALL), 0);
@@ -259,12 +259,12 @@ START_TEST(a_worker_that_ends_in_the_middle_takes_its_revoked_leases_with_it)
     uint64_t before = w->now_ns;
     end_owner();
     world_run(w, 2);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WITHDRAWING); /* shown until it is over */
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_WITHDRAWING); /* shown until it is over */
     while (w->node[1].over == 0)
         world_run(w, 1);
     ck_assert_uint_ge(w->now_ns - before, period);
-    ck_assert_uint_eq(kedge_lane_leases(owner.memory), 1);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_NONE);
+    ck_assert_uint_eq(lane_leases(owner.memory), 1);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_NONE);
     owner.r->ended = 1; /* for world_detach() */
     close_all();
 }
@@ -272,29 +272,29 @@ END_TEST
 
 /* ---- by force ------------------------------------------------------------------------------ */
 
-static struct kedge_fab_mr *register_anew(void)
+static struct fab_mr *register_anew(void)
 {
     return world_mr(w, &owner, 0, owner.arena.size,
                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
                         IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-static struct kedge_command renewal(const struct kedge_fab_mr *mr)
+static struct lane_command renewal(const struct fab_mr *mr)
 {
-    return (struct kedge_command){
-        .kind = KEDGE_COMMAND_ARENA_RENEW,
+    return (struct lane_command){
+        .kind = LANE_COMMAND_ARENA_RENEW,
         .session = owner.id,
         .renew = {.tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
 }
 
 /* The former registration goes, and the lane hears that it did. */
-static void let_go(struct kedge_fab_mr *mr, uint32_t fence_tag)
+static void let_go(struct fab_mr *mr, uint32_t fence_tag)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = owner.arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = owner.arena_mr}};
+    ck_assert_int_eq(fab_call(w->node[1].fab, &c), 0);
     owner.arena_mr = mr;
-    struct kedge_command fenced = {
-        .kind = KEDGE_COMMAND_FENCED, .session = owner.id, .tag = fence_tag};
+    struct lane_command fenced = {
+        .kind = LANE_COMMAND_FENCED, .session = owner.id, .tag = fence_tag};
     command(&fenced);
     world_run(w, 1);
 }
@@ -312,24 +312,24 @@ START_TEST(what_is_forced_is_over_at_once_and_the_others_on_the_connection_go_on
     ck_assert_uint_eq(read_it(&reader, vkey).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(read_it(&other, safe).status, IBV_WC_SUCCESS);
     uint64_t before = w->now_ns;
-    struct kedge_fab_mr *mr = register_anew();
-    struct kedge_command c = renewal(mr);
-    struct kedge_lane_event e = tell(&c);
-    ck_assert_int_eq(e.kind, KEDGE_EVENT_ARENA_RENEWED);
+    struct fab_mr *mr = register_anew();
+    struct lane_command c = renewal(mr);
+    struct lane_event e = tell(&c);
+    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_RENEWED);
     ck_assert_int_eq(e.answer.status, 0);
     ck_assert_uint_eq(e.answer.tag, tag);
     ck_assert_uint_eq(e.answer.taken, 2);
     ck_assert_uint_eq(e.answer.last, 2);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WAITING);
-    ck_assert_int_eq(lease(2).state, KEDGE_LEASE_WAITING);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_WAITING);
+    ck_assert_int_eq(lease(2).state, LANE_LEASE_WAITING);
     let_go(mr, e.answer.fence_tag);
-    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_REVOKED);
-    ck_assert_int_eq(lease(2).state, KEDGE_LEASE_REVOKED);
+    ck_assert_int_eq(lease(1).state, LANE_LEASE_REVOKED);
+    ck_assert_int_eq(lease(2).state, LANE_LEASE_REVOKED);
     ck_assert_uint_lt(w->now_ns - before, period / 10);
     /* Still believed over there: refused by the device, and not believed any more then. */
-    struct kedge_sq_desc bad = world_rw(KEDGE_OP_READ, 1, 8192, 8, vkey, 0);
-    struct kedge_sq_desc good = world_rw(KEDGE_OP_READ, 2, 8192, 8, safe, 0);
-    struct kedge_cqe done;
+    struct schema_sq_desc bad = world_rw(SCHEMA_OP_READ, 1, 8192, 8, vkey, 0);
+    struct schema_sq_desc good = world_rw(SCHEMA_OP_READ, 2, 8192, 8, safe, 0);
+    struct schema_cqe done;
     world_post(&reader, &bad);
     world_post(&other, &good);
     ck_assert(world_poll(w, &reader, &done, 20000));
@@ -341,7 +341,7 @@ START_TEST(what_is_forced_is_over_at_once_and_the_others_on_the_connection_go_on
         ck_assert_int_eq(world_connect(w, &reader, 0, 1), 0);
         done = read_it(&reader, vkey);
         ck_assert_uint_eq(done.status, IBV_WC_REM_ACCESS_ERR);
-        ck_assert_uint_eq(done.vendor_err, KEDGE_REASON_VKEY);
+        ck_assert_uint_eq(done.vendor_err, SCHEMA_REASON_VKEY);
     }
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     ck_assert_int_eq(deregister(vkey), 0);
@@ -361,14 +361,14 @@ START_TEST(who_has_a_former_record_does_not_reach_what_has_its_place_after_two_r
     volatile uint8_t *memory = owner.arena.addr;
     ck_assert_uint_eq(read_it(&reader, vkey).status, IBV_WC_SUCCESS);
     for (int i = 0; i < 2; i++) {
-        struct kedge_fab_mr *mr = register_anew();
-        struct kedge_command c = renewal(mr);
+        struct fab_mr *mr = register_anew();
+        struct lane_command c = renewal(mr);
         let_go(mr, tell(&c).answer.fence_tag);
     }
     uint32_t present = world_register(w, &owner, 0, 4096, ALL);
-    struct kedge_cqe done;
+    struct schema_cqe done;
     memset((uint8_t *)reader.arena.addr + 8192, 0x5a, 8);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 8192, 8, vkey, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 1, 8192, 8, vkey, 0);
     world_post(&reader, &d);
     ck_assert(world_poll(w, &reader, &done, 20000));
     ck_assert_uint_eq(done.status, IBV_WC_REM_ACCESS_ERR);
@@ -381,12 +381,12 @@ END_TEST
 
 /* Completions of node 1's device are held back, and with them, on soft, what is carried out. */
 static struct {
-    const struct kedge_fab_ops *real;
-    struct kedge_fab_ops ops;
+    const struct fab_ops *real;
+    struct fab_ops ops;
     bool hold;
 } held;
 
-static int poll_unless_held(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+static int poll_unless_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     return held.hold ? 0 : held.real->poll(cq, n, wc);
 }
@@ -412,15 +412,15 @@ static uint32_t open_with_far_region(void)
 
 static void post_reads(uint32_t key, int count)
 {
-    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, key, 0);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 8192, 8, key, 0);
     for (int i = 0; i < count; i++)
         world_post(&owner, &d);
-    kedge_lane_doorbell(w->node[1].lane, owner.id);
+    lane_doorbell(w->node[1].lane, owner.id);
 }
 
 static void expect_reads(int count)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     for (int i = 0; i < count; i++) {
         ck_assert(world_poll(w, &owner, &e, 20000));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -438,14 +438,14 @@ START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
     post_reads(far, 20);
     world_run(w, 5);
     ck_assert_uint_ge(world_stats(w, 1).inflight, 20);
-    struct kedge_fab_mr *mr = register_anew();
-    struct kedge_command c = renewal(mr);
+    struct fab_mr *mr = register_anew();
+    struct lane_command c = renewal(mr);
     uint32_t answers = w->node[1].answers;
     command(&c);
     post_reads(far, 8); /* these name the new one */
     world_run(w, 50);
     ck_assert_uint_eq(w->node[1].answers, answers); /* some of the old ones are out */
-    struct kedge_command twice = renewal(mr);
+    struct lane_command twice = renewal(mr);
     command(&twice);
     world_run(w, 1);
     ck_assert_int_eq(w->node[1].answer.answer.status, -EBUSY);
@@ -475,10 +475,10 @@ START_TEST(requests_that_wait_take_the_new_registration)
     hold_completions(); /* of the READ of the record */
     post_reads(far, 10);
     world_run(w, 5);
-    struct kedge_fab_mr *mr = register_anew();
-    struct kedge_command c = renewal(mr);
-    struct kedge_lane_event answer = tell(&c);
-    ck_assert_int_eq(answer.kind, KEDGE_EVENT_ARENA_RENEWED);
+    struct fab_mr *mr = register_anew();
+    struct lane_command c = renewal(mr);
+    struct lane_event answer = tell(&c);
+    ck_assert_int_eq(answer.kind, LANE_EVENT_ARENA_RENEWED);
     ck_assert_int_eq(answer.answer.status, 0);
     let_go(mr, answer.answer.fence_tag);
     held.hold = false;
@@ -496,8 +496,8 @@ START_TEST(a_worker_that_ends_while_its_registration_goes_is_answered_for_before
     hold_completions();
     post_reads(far, 1);
     world_run(w, 5);
-    struct kedge_fab_mr *mr = register_anew();
-    struct kedge_command c = renewal(mr);
+    struct fab_mr *mr = register_anew();
+    struct lane_command c = renewal(mr);
     uint32_t answers = w->node[1].answers;
     command(&c);
     world_run(w, 1);
@@ -523,7 +523,7 @@ END_TEST
 START_TEST(an_arena_that_is_not_there_is_not_renewed)
 {
     open_all();
-    struct kedge_command c = renewal(owner.arena_mr);
+    struct lane_command c = renewal(owner.arena_mr);
     c.renew.number = 1;
     ck_assert_int_eq(tell(&c).answer.status, -ENOENT);
     c.renew.number = UINT32_MAX;
@@ -540,12 +540,12 @@ static _Atomic bool stop;
 /* Of each lease offset and length are its number's. */
 static void *look(void *arg)
 {
-    const struct kedge_lane_memory *memory = arg;
-    struct kedge_lane_lease e;
+    const struct lane_memory *memory = arg;
+    struct lane_lease e;
     uintptr_t seen = 0;
     while (!atomic_load(&stop) || seen == 0) {
-        for (uint32_t i = 0; i < kedge_lane_leases(memory); i++) {
-            if (!kedge_lane_lease(memory, i, &e))
+        for (uint32_t i = 0; i < lane_leases(memory); i++) {
+            if (!lane_lease(memory, i, &e))
                 continue;
             ck_assert_uint_eq(e.offset, e.number * 8);
             ck_assert_uint_eq(e.length, e.number);

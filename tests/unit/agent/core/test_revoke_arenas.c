@@ -9,43 +9,43 @@
 #include "world.h"
 
 enum { TENANT = 7, ARENAS = 2, PASSES = 200, OFFSET = 8192, HALF = 8 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
 static struct world_worker owner, far;
-static struct kedge_fab_mr *present[ARENAS], *former[ARENAS];
+static struct fab_mr *present[ARENAS], *former[ARENAS];
 static uint32_t far_key, tag;
 
 /* The node's lane sees no completion, so that what is posted stays out. */
 static struct {
-    const struct kedge_fab_ops *real;
-    struct kedge_fab_ops ops;
+    const struct fab_ops *real;
+    struct fab_ops ops;
     bool on;
 } hold;
 
-static int poll_unless_held(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+static int poll_unless_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     return hold.on ? 0 : hold.real->poll(cq, n, wc);
 }
 
-static void command(const struct kedge_command *c)
+static void command(const struct lane_command *c)
 {
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, c), 0);
+    ck_assert_int_eq(lane_command(w->node[1].lane, c), 0);
     world_run(w, 1);
 }
 
-static struct kedge_fab_mr *register_all(void)
+static struct fab_mr *register_all(void)
 {
     return world_mr(w, &owner, 0, owner.arena.size,
                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
                         IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-static void deregister(struct kedge_fab_mr *mr)
+static void deregister(struct fab_mr *mr)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = mr}};
+    ck_assert_int_eq(fab_call(w->node[1].fab, &c), 0);
 }
 
 /* The owner, on node 1, has the same memory as two arenas; node 2 has a region that it can read. */
@@ -56,12 +56,12 @@ static void begin(void)
     world_attach(w, &far, 2, 0, TENANT);
     present[0] = owner.arena_mr;
     present[1] = register_all();
-    const struct kedge_command c = {.kind = KEDGE_COMMAND_ARENA_ADD,
-                                    .session = owner.id,
-                                    .arena = {.iova = present[1]->addr,
-                                              .bytes = owner.arena.size,
-                                              .lkey = present[1]->lkey,
-                                              .rkey = present[1]->rkey}};
+    const struct lane_command c = {.kind = LANE_COMMAND_ARENA_ADD,
+                                   .session = owner.id,
+                                   .arena = {.iova = present[1]->addr,
+                                             .bytes = owner.arena.size,
+                                             .lkey = present[1]->lkey,
+                                             .rkey = present[1]->rkey}};
     command(&c);
     far_key = world_register(w, &far, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, &owner, 0, 2), 0);
@@ -82,9 +82,9 @@ static void end(void)
     world_close(w);
 }
 
-static struct kedge_sq_desc read_into(uint32_t arena)
+static struct schema_sq_desc read_into(uint32_t arena)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, OFFSET, 2 * HALF, far_key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, OFFSET, 2 * HALF, far_key, 0);
     d.post.arena = arena;
     return d;
 }
@@ -92,8 +92,8 @@ static struct kedge_sq_desc read_into(uint32_t arena)
 /* One READ into both arenas. */
 static void post_read_into_both(void)
 {
-    struct kedge_sq_desc d = read_into(0), next;
-    const struct kedge_sq_sges to = {
+    struct schema_sq_desc d = read_into(0), next;
+    const struct schema_sq_sges to = {
         .sge = {{.offset = OFFSET, .length = HALF, .arena = 0},
                 {.offset = OFFSET + HALF, .length = HALF, .arena = 1}}};
     d.num_sge = 2;
@@ -115,18 +115,18 @@ static void expect_reads(uint32_t count)
 
 static void run_lane(void)
 {
-    kedge_lane_doorbell(w->node[1].lane, owner.id);
+    lane_doorbell(w->node[1].lane, owner.id);
     world_run(w, PASSES);
 }
 
 static void revoke(void)
 {
-    const struct kedge_command c = {
-        .kind = KEDGE_COMMAND_REVOKE,
+    const struct lane_command c = {
+        .kind = LANE_COMMAND_REVOKE,
         .session = owner.id,
         .revoke = {.tag = ++tag, .arenas = (1u << ARENAS) - 1, .force = true}};
     command(&c);
-    ck_assert_int_eq(w->node[1].answer.kind, KEDGE_EVENT_REVOKED);
+    ck_assert_int_eq(w->node[1].answer.kind, LANE_EVENT_REVOKED);
 }
 
 /* Returns the tag. */
@@ -134,13 +134,13 @@ static uint32_t renew(uint32_t arena)
 {
     former[arena] = present[arena];
     present[arena] = register_all();
-    const struct kedge_command c = {.kind = KEDGE_COMMAND_ARENA_RENEW,
-                                    .session = owner.id,
-                                    .renew = {.tag = ++tag,
-                                              .number = arena,
-                                              .lkey = present[arena]->lkey,
-                                              .rkey = present[arena]->rkey,
-                                              .iova = present[arena]->addr}};
+    const struct lane_command c = {.kind = LANE_COMMAND_ARENA_RENEW,
+                                   .session = owner.id,
+                                   .renew = {.tag = ++tag,
+                                             .number = arena,
+                                             .lkey = present[arena]->lkey,
+                                             .rkey = present[arena]->rkey,
+                                             .iova = present[arena]->addr}};
     command(&c);
     return tag;
 }
@@ -148,13 +148,13 @@ static uint32_t renew(uint32_t arena)
 /* The lane said last that this one's former registration is used no more: it goes. */
 static void expect_renewed(uint32_t arena, uint32_t by)
 {
-    const struct kedge_lane_event e = w->node[1].answer;
-    ck_assert_int_eq(e.kind, KEDGE_EVENT_ARENA_RENEWED);
+    const struct lane_event e = w->node[1].answer;
+    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_RENEWED);
     ck_assert_int_eq(e.answer.status, 0);
     ck_assert_uint_eq(e.answer.tag, by);
     deregister(former[arena]);
-    const struct kedge_command c = {
-        .kind = KEDGE_COMMAND_FENCED, .session = owner.id, .tag = e.answer.fence_tag};
+    const struct lane_command c = {
+        .kind = LANE_COMMAND_FENCED, .session = owner.id, .tag = e.answer.fence_tag};
     command(&c);
 }
 
@@ -170,18 +170,18 @@ static void run_until_answers(uint32_t answers)
 START_TEST(an_arena_does_not_wait_for_requests_from_another)
 {
     begin();
-    const struct kedge_sq_desc d = read_into(0);
+    const struct schema_sq_desc d = read_into(0);
     ck_assert_uint_eq(world_do(w, &owner, d, 20000).status, IBV_WC_SUCCESS);
     hold.on = true;
     world_post(&owner, &d);
     run_lane();
     revoke();
-    struct kedge_sq_desc more = {
-        .op = KEDGE_OP_REG_MR, .slots = 1, .reg_mr = {.arena = 1, .length = 64, .access = ALL}};
+    struct schema_sq_desc more = {
+        .op = SCHEMA_OP_REG_MR, .slots = 1, .reg_mr = {.arena = 1, .length = 64, .access = ALL}};
     more.connect.tag = ++owner.tag;
     world_post(&owner, &more);
     run_lane();
-    const struct kedge_reply *reply = &owner.r->reply[owner.tag % KEDGE_REPLIES];
+    const struct schema_reply *reply = &owner.r->reply[owner.tag % SCHEMA_REPLIES];
     ck_assert_uint_ne(atomic_load(&reply->tag), owner.tag); /* it waits for that arena's */
     const uint32_t answers = w->node[1].answers;
     const uint32_t first = renew(0);
@@ -204,7 +204,7 @@ END_TEST
 START_TEST(a_request_into_two_arenas_is_seen_out_for_each)
 {
     begin();
-    const struct kedge_sq_desc d = read_into(0);
+    const struct schema_sq_desc d = read_into(0);
     ck_assert_uint_eq(world_do(w, &owner, d, 20000).status, IBV_WC_SUCCESS);
     hold.on = true;
     post_read_into_both();
@@ -215,9 +215,9 @@ START_TEST(a_request_into_two_arenas_is_seen_out_for_each)
         by[i] = renew(i);
     run_lane();
     ck_assert_uint_eq(w->node[1].answers, answers);
-    struct kedge_command again = {.kind = KEDGE_COMMAND_ARENA_RENEW,
-                                  .session = owner.id,
-                                  .renew = {.tag = ++tag, .number = 0}};
+    struct lane_command again = {.kind = LANE_COMMAND_ARENA_RENEW,
+                                 .session = owner.id,
+                                 .renew = {.tag = ++tag, .number = 0}};
     command(&again);
     ck_assert_int_eq(w->node[1].answer.answer.status, -EBUSY);
     post_read_into_both(); /* with the present keys */

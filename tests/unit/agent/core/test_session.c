@@ -6,22 +6,22 @@
 #include "world.h"
 
 enum { TENANT = 7, WRONG_KEY = 12345 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
 
 /* An owner on node 1 with a region of 4 KiB, and a worker on node 0 that has READ it. */
-static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker *k)
+static struct schema_sq_desc pair(struct world_worker *owner, struct world_worker *k)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     world_open(w);
     world_attach(w, owner, 1, 0, TENANT);
     world_attach(w, k, 0, 0, TENANT);
     uint32_t vkey = world_register(w, owner, 0, 4096, ALL);
     ck_assert_uint_ne(vkey, 0);
     ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
     world_post(k, &d);
     ck_assert(world_poll(w, k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -31,15 +31,15 @@ static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker
 START_TEST(one_guess_too_many_behind_a_request_that_is_out_ends_the_session_whole)
 {
     struct world_worker owner, k;
-    struct kedge_cqe e;
-    struct kedge_sq_desc good = pair(&owner, &k), wrong = good;
+    struct schema_cqe e;
+    struct schema_sq_desc good = pair(&owner, &k), wrong = good;
     wrong.post.vkey = WRONG_KEY;
     for (uint32_t i = 0; i < w->node[0].config.guess_budget; i++) {
         for (int again = 0; again < 3; again++) { /* what is known to be unknown costs nothing */
             ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
             world_post(&k, &wrong);
             ck_assert(world_poll(w, &k, &e, 500));
-            ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+            ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_VKEY);
         }
         wrong.post.vkey++;
     }
@@ -48,13 +48,13 @@ START_TEST(one_guess_too_many_behind_a_request_that_is_out_ends_the_session_whol
     ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
     good.vqp = 1;
     world_post(&k, &wrong);
-    kedge_lane_doorbell(w->node[0].lane, 0);
+    lane_doorbell(w->node[0].lane, 0);
     world_run(w,
               1); /* its key is READ: refused in the next pass, after the good one has gone out */
     world_post(&k, &good);
     ck_assert_uint_eq(k.r->ended, 0);
     world_run(w, 50);
-    ck_assert_uint_eq(k.r->ended, KEDGE_REASON_GUESSES);
+    ck_assert_uint_eq(k.r->ended, SCHEMA_REASON_GUESSES);
     ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
     ck_assert_uint_eq(w->node[0].over, 1);
     world_detach(w, &k);
@@ -65,8 +65,8 @@ END_TEST
 
 /* What stands behind the request that breaks the queue pair is posted again, unless nobody waits
  * for it any more. */
-static void break_under(struct world_worker *k, const struct kedge_sq_desc *bad,
-                        const struct kedge_sq_desc *good, const struct kedge_sq_desc *last)
+static void break_under(struct world_worker *k, const struct schema_sq_desc *bad,
+                        const struct schema_sq_desc *good, const struct schema_sq_desc *last)
 {
     struct world_worker late;
     world_attach(w, &late, 0, 1, TENANT);
@@ -74,8 +74,8 @@ static void break_under(struct world_worker *k, const struct kedge_sq_desc *bad,
     world_post(k, bad);
     world_post(&late, good);
     world_post(&late, last); /* in the same pass, and so before anything is polled */
-    kedge_lane_doorbell(w->node[0].lane, 0);
-    kedge_lane_doorbell(w->node[0].lane, 1);
+    lane_doorbell(w->node[0].lane, 0);
+    lane_doorbell(w->node[0].lane, 1);
     uint64_t reposted = world_stats(w, 0).reposted;
     world_run(w, 50);
     ck_assert_uint_ge(world_stats(w, 0).qp_broken, 1);
@@ -88,12 +88,12 @@ START_TEST(a_queue_pair_that_breaks_under_what_has_ended_posts_nothing_of_it_aga
 {
     for (int which = 0; which < 2; which++) {
         struct world_worker owner, gone, k;
-        struct kedge_sq_desc good = pair(&owner, &k), bad;
-        struct kedge_sq_desc last = {.op = which == 0 ? KEDGE_OP_DESTROY : 99, .slots = 1};
+        struct schema_sq_desc good = pair(&owner, &k), bad;
+        struct schema_sq_desc last = {.op = which == 0 ? SCHEMA_OP_DESTROY : 99, .slots = 1};
         world_attach(w, &gone, 1, 1, TENANT);
         uint32_t vkey = world_register(w, &gone, 0, 64, ALL);
-        bad = world_rw(KEDGE_OP_READ, 2, 0, 8, vkey, 0);
-        struct kedge_cqe e;
+        bad = world_rw(SCHEMA_OP_READ, 2, 0, 8, vkey, 0);
+        struct schema_cqe e;
         world_post(&k, &bad);
         ck_assert(world_poll(w, &k, &e, 50));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
@@ -116,15 +116,15 @@ START_TEST(a_worker_that_asks_for_much_gets_it_in_many_passes)
 {
     enum { BYTES = 48 * 1024, REQUESTS = 16, PASSES = 2000 };
     struct world_worker owner, k;
-    struct kedge_cqe e;
+    struct schema_cqe e;
     (void)pair(&owner, &k);
     uint32_t vkey = world_register(w, &owner, 0, WORLD_ARENA, ALL);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, BYTES, vkey, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 1, 0, BYTES, vkey, 0);
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50)); /* the key is known now */
     for (int i = 0; i < REQUESTS; i++)
         world_post(&k, &d);
-    kedge_lane_doorbell(w->node[0].lane, 0);
+    lane_doorbell(w->node[0].lane, 0);
     for (int i = 0; i < PASSES; i++) {
         uint64_t posted = world_stats(w, 0).posted;
         world_run(w, 1);
@@ -144,30 +144,30 @@ END_TEST
 START_TEST(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
 {
     struct world_worker one, two;
-    struct kedge_cqe e;
-    struct kedge_reply reply;
+    struct schema_cqe e;
+    struct schema_reply reply;
     world_open(w);
-    struct kedge_lane_quota *quota = &w->node[0].quota[TENANT % WORLD_TENANTS];
+    struct lane_quota *quota = &w->node[0].quota[TENANT % WORLD_TENANTS];
     quota->max_vqps = 1;
     quota->max_mrs = 1;
     world_attach(w, &one, 0, 0, TENANT);
     world_attach(w, &two, 0, 1, TENANT);
-    struct kedge_sq_desc reg = {
-        .op = KEDGE_OP_REG_MR,
-        .reg_mr = {.length = 64, .vaddr = 0x10000, .access = KEDGE_RECORD_READ}};
+    struct schema_sq_desc reg = {
+        .op = SCHEMA_OP_REG_MR,
+        .reg_mr = {.length = 64, .vaddr = 0x10000, .access = SCHEMA_RECORD_READ}};
     ck_assert_int_eq(world_ask(w, &one, reg, &reply), 0);
-    struct kedge_reply refused;
+    struct schema_reply refused;
     ck_assert_int_eq(world_ask(w, &two, reg, &refused), -EDQUOT);
-    ck_assert_uint_eq(refused.reason, KEDGE_REASON_QUOTA_MRS);
+    ck_assert_uint_eq(refused.reason, SCHEMA_REASON_QUOTA_MRS);
     ck_assert_int_eq(world_connect(w, &one, 0, 1), 0);
     ck_assert_int_eq(world_connect(w, &two, 0, 1), 0); /* a bind has no answer: its posts do */
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 7, 0, 8, 1, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 7, 0, 8, 1, 0);
     world_post(&two, &d);
     ck_assert(world_poll(w, &two, &e, 50));
     ck_assert_uint_eq(e.wr_id, 7);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_QUOTA_VQPS);
-    ck_assert_uint_eq(quota->refused[KEDGE_QUOTA_MRS], 1);
-    ck_assert_uint_eq(quota->refused[KEDGE_QUOTA_VQPS], 1);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_QUOTA_VQPS);
+    ck_assert_uint_eq(quota->refused[LANE_QUOTA_MRS], 1);
+    ck_assert_uint_eq(quota->refused[LANE_QUOTA_VQPS], 1);
     world_detach(w, &one);
     ck_assert_uint_eq(quota->vqps, 0);
     ck_assert_uint_eq(quota->mrs, 0);
@@ -176,7 +176,7 @@ START_TEST(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
     d.post.vkey = (uint32_t)reply.value[0] + 1;
     world_post(&two, &d);
     ck_assert(world_poll(w, &two, &e, 200));
-    ck_assert_uint_ne(e.vendor_err, KEDGE_REASON_QUOTA_VQPS);
+    ck_assert_uint_ne(e.vendor_err, SCHEMA_REASON_QUOTA_VQPS);
     world_detach(w, &two);
     world_close(w);
 }
@@ -185,15 +185,15 @@ END_TEST
 START_TEST(a_request_that_is_longer_than_the_device_can_never_reaches_a_queue_pair)
 {
     struct world_worker owner, k;
-    struct kedge_cqe e;
-    struct kedge_sq_desc d = pair(&owner, &k);
+    struct schema_cqe e;
+    struct schema_sq_desc d = pair(&owner, &k);
     uint64_t posted = world_stats(w, 0).posted;
     w->node[0].fab->caps.max_msg_size = 1024;
     d.post.length = 1025;
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_LOC_PROT_ERR);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_LOCAL_RANGE);
+    ck_assert_uint_eq(e.vendor_err, SCHEMA_REASON_LOCAL_RANGE);
     ck_assert_uint_eq(world_stats(w, 0).posted, posted);
     world_detach(w, &k);
     world_detach(w, &owner);

@@ -5,7 +5,7 @@
 #include "world_streams.h"
 
 enum { TENANT = 7, SEEDS = 60, BEFORE = 3, BEHIND = 5, LONG = 20000 /* passes */ };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
 static struct world *w = &world;
@@ -19,7 +19,7 @@ struct scene {
 
 static void read_once(struct world_worker *k, uint32_t key)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
     world_post(k, &d);
     ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
 }
@@ -60,10 +60,10 @@ static void scene_close(struct scene *s)
 static void post_adds(struct scene *s, uint64_t first, int n)
 {
     for (int i = 0; i < n; i++) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, first + (uint64_t)i, 64, 8, s->key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_FAA, first + (uint64_t)i, 64, 8, s->key, 0);
         d.post.compare_add = 1;
         if (i % 2 == 1)
-            d.flags &= (uint8_t)~KEDGE_OP_SIGNALED;
+            d.flags &= (uint8_t)~SCHEMA_OP_SIGNALED;
         world_post(&s->other, &d);
     }
 }
@@ -76,7 +76,7 @@ static void adds_beside_a_refused_read(uint64_t seed)
     const _Atomic uint64_t *counter = s.stays.arena.addr;
     post_adds(&s, 10, BEFORE);
     world_run(w, (unsigned)(seed % 2)); /* in the same list, or the one before */
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 2, 0, 8, s.gone_key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 2, 0, 8, s.gone_key, 0);
     world_post(&s.guilty, &d);
     post_adds(&s, 20, BEHIND);
     ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
@@ -84,7 +84,7 @@ static void adds_beside_a_refused_read(uint64_t seed)
     const uint64_t ids[] = {10, 12, 20, 22, 24}, stands_for[] = {1, 2, 1, 2, 2};
     bool failed = false;
     for (int i = 0; i < 5; i++) {
-        struct kedge_cqe e = world_done(w, &s.other, LONG);
+        struct schema_cqe e = world_done(w, &s.other, LONG);
         if (e.status == IBV_WC_SUCCESS) {
             ck_assert(!failed);
             ck_assert_uint_eq(e.wr_id, ids[i]);
@@ -122,11 +122,11 @@ START_TEST(a_dci_that_lives_on_is_told_to_end_before_it_is_given_up)
         struct scene s;
         scene_open(&s, seed);
         world_streams_stand_still();
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 2, 0, 8, s.gone_key, 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 2, 0, 8, s.gone_key, 0);
         world_post(&s.guilty, &d);
         post_adds(&s, 10, BEHIND);
         ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
-        const struct kedge_lane_stats stats = world_stats(w, 0);
+        const struct lane_stats stats = world_stats(w, 0);
         ck_assert_uint_eq(stats.qp_broken, 1);
         told += stats.qp_overdue;
         world_run(w, 200);

@@ -20,7 +20,7 @@ static void *step(void *arg)
     while (!atomic_load(&stop)) {
         for (int i = 0; i < WORLD_WORKERS; i++) /* as an eventfd would say */
             if (w->worker[i] != NULL && atomic_load(&w->worker[i]->r->doorbell) != 0)
-                kedge_lane_doorbell(w->node[w->worker[i]->node].lane, w->worker[i]->id);
+                lane_doorbell(w->node[w->worker[i]->node].lane, w->worker[i]->id);
         world_run(w, 1);
         sched_yield(); /* two cores may be fewer than there are threads */
     }
@@ -33,9 +33,9 @@ struct user {
     uint64_t completed, wrong;
 };
 
-static void take(struct user *u, struct kedge_cqe *out)
+static void take(struct user *u, struct schema_cqe *out)
 {
-    const struct kedge_cqe *ring = (const void *)((const uint8_t *)u->k.r + KEDGE_CQ_OFFSET);
+    const struct schema_cqe *ring = (const void *)((const uint8_t *)u->k.r + SCHEMA_CQ_OFFSET);
     while (atomic_load(&u->k.r->cq_tail) == u->k.cq_head)
         sched_yield();
     *out = ring[u->k.cq_head++ & 63];
@@ -49,12 +49,12 @@ static void *work(void *arg)
     uint8_t *memory = u->k.arena.addr;
     const uint64_t there = (uint64_t)u->number * DEPTH * BYTES, back = DEPTH * BYTES;
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct kedge_cqe e;
+        struct schema_cqe e;
         memset(memory, (int)(round * 7 + u->number), DEPTH * BYTES);
         for (uint64_t i = 0; i < 2 * DEPTH; i++) {
             bool read = i >= DEPTH;
-            struct kedge_sq_desc d = world_rw(
-                read ? KEDGE_OP_READ : KEDGE_OP_WRITE, round * 100 + i,
+            struct schema_sq_desc d = world_rw(
+                read ? SCHEMA_OP_READ : SCHEMA_OP_WRITE, round * 100 + i,
                 (read ? back : 0) + i % DEPTH * BYTES, BYTES, u->vkey, there + i % DEPTH * BYTES);
             world_post(&u->k, &d);
         }
@@ -76,7 +76,7 @@ START_TEST(workers_in_threads_of_their_own_read_what_they_wrote)
     world_open(w);
     world_attach(w, &owner, 1, 0, TENANT);
     uint32_t vkey = world_register(w, &owner, 0, WORKERS * DEPTH * BYTES,
-                                   KEDGE_RECORD_READ | KEDGE_RECORD_WRITE);
+                                   SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE);
     for (uint32_t i = 0; i < WORKERS; i++) {
         world_attach(w, &user[i].k, 0, i, TENANT);
         ck_assert_int_eq(world_connect(w, &user[i].k, 0, 1), 0);

@@ -20,7 +20,7 @@ enum {
     CUT_TO = CUT_FROM + 8,
     LONG = 400000 /* passes */
 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
 
 static struct world world;
@@ -40,7 +40,7 @@ struct scene {
     bool adds[WORKERS][PEERS][REQUESTS]; /* of this round */
     bool broken[WORKERS][PEERS];
     uint32_t posted[WORKERS];
-    struct kedge_prng prng;
+    struct base_prng prng;
     uint32_t failed, answered;
 };
 
@@ -52,8 +52,8 @@ static uint32_t tenant_of(uint32_t worker)
 static void scene_open(struct scene *s, uint32_t seed, enum device device)
 {
     *s = (struct scene){.failed = 0};
-    kedge_prng_seed(&s->prng, seed);
-    world_fault = (struct kedge_fault_plan){
+    base_prng_seed(&s->prng, seed);
+    world_fault = (struct fault_plan){
         .seed = seed, .answer_loss_ppm = 20000, .errors_first = device == NAMELESS};
     char order[32];
     snprintf(order, sizeof order, "late:%u", seed);
@@ -83,7 +83,7 @@ static void scene_close(struct scene *s)
         for (uint32_t t = 0; t < TENANTS; t++)
             world_detach(w, &s->owner[p][t]);
     world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
+    world_fault = (struct fault_plan){0};
     world_streams = false;
     unsetenv("KEDGE_SOFT_ORDER");
 }
@@ -97,13 +97,13 @@ static void post_round(struct scene *s)
     for (uint64_t n = 0; n < REQUESTS; n++)
         for (uint32_t i = 0; i < WORKERS; i++)
             for (uint32_t p = 0; p < PEERS; p++) {
-                const uint64_t what = kedge_prng_below(&s->prng, 4);
-                struct kedge_sq_desc d =
-                    world_rw(what == 0   ? KEDGE_OP_READ
-                             : what == 1 ? KEDGE_OP_WRITE
-                                         : KEDGE_OP_FAA,
+                const uint64_t what = base_prng_below(&s->prng, 4);
+                struct schema_sq_desc d =
+                    world_rw(what == 0   ? SCHEMA_OP_READ
+                             : what == 1 ? SCHEMA_OP_WRITE
+                                         : SCHEMA_OP_FAA,
                              n, 512 * p + 64, 8, s->key[p][tenant_of(i)], 2048);
-                s->adds[i][p][n] = d.op == KEDGE_OP_FAA;
+                s->adds[i][p][n] = d.op == SCHEMA_OP_FAA;
                 if (s->broken[i][p])
                     continue;
                 d.vqp = (uint16_t)p;
@@ -115,14 +115,14 @@ static void post_round(struct scene *s)
                 s->posted[i]++;
             }
     for (uint32_t i = 0; i < WORKERS; i++)
-        kedge_lane_doorbell(w->node[0].lane, i);
+        lane_doorbell(w->node[0].lane, i);
 }
 
 static void take_round(struct scene *s)
 {
     for (uint32_t i = 0; i < WORKERS; i++)
         for (; s->posted[i] > 0; s->posted[i]--) {
-            const struct kedge_cqe e = world_done(w, &s->worker[i], LONG);
+            const struct schema_cqe e = world_done(w, &s->worker[i], LONG);
             struct sum *sum = &s->sum[i][e.vqp];
             const bool adds = s->adds[i][e.vqp][e.wr_id];
             if (s->broken[i][e.vqp]) /* by one before it */
@@ -132,7 +132,7 @@ static void take_round(struct scene *s)
             s->answered += e.status == IBV_WC_SUCCESS;
             if (adds && e.status == IBV_WC_SUCCESS)
                 sum->good++;
-            else if (adds && (e.vendor_err == 0 || e.vendor_err == KEDGE_REASON_UNDER_WAY))
+            else if (adds && (e.vendor_err == 0 || e.vendor_err == SCHEMA_REASON_UNDER_WAY))
                 sum->may++;
         }
 }
@@ -154,11 +154,11 @@ static void look(struct scene *s, uint32_t seed, int round)
 
 static void set_cut(uint32_t seed, bool cuts)
 {
-    struct kedge_fault_plan plan = world_fault;
+    struct fault_plan plan = world_fault;
     plan.cuts = cuts;
     plan.seed = seed;
     memcpy(plan.cut, w->node[2].fab->caps.gid, sizeof plan.cut);
-    kedge_fault_set_plan(w->node[0].fab, &plan);
+    fault_set_plan(w->node[0].fab, &plan);
 }
 
 /* Streams there are with DC alone, and errors without a name with RC. */

@@ -13,7 +13,7 @@ enum {
     PEERS = 2,
     TENANTS_OF_THIRD = 3
 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
 static const uint64_t REST_NS = 2000000;
 
@@ -26,7 +26,7 @@ static struct world *w = &world;
 static void harm_without_names(uint8_t op)
 {
     struct accomplices s;
-    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    world_fault = (struct fault_plan){.seed = 1, .errors_first = true};
     accomplices_open(&s, w, ACK_TIMEOUT);
     accomplices_warm(&s);
     for (uint32_t i = 0; w->rc && i < ROUNDS; i++)
@@ -39,13 +39,13 @@ static void harm_without_names(uint8_t op)
 
 START_TEST(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)
 {
-    harm_without_names(KEDGE_OP_READ);
+    harm_without_names(SCHEMA_OP_READ);
 }
 END_TEST
 
 START_TEST(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
 {
-    harm_without_names(KEDGE_OP_WRITE);
+    harm_without_names(SCHEMA_OP_WRITE);
 }
 END_TEST
 
@@ -53,14 +53,14 @@ END_TEST
 START_TEST(where_errors_have_no_names_who_bides_his_time_harms_strangers_a_few_times)
 {
     struct accomplices s;
-    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    world_fault = (struct fault_plan){.seed = 1, .errors_first = true};
     accomplices_open(&s, w, ACK_TIMEOUT);
     accomplices_warm(&s);
     for (uint32_t i = 0; w->rc && i < ROUNDS; i++) {
-        accomplices_round(&s, &s.guilty[i % SESSIONS], KEDGE_OP_WRITE);
+        accomplices_round(&s, &s.guilty[i % SESSIONS], SCHEMA_OP_WRITE);
         for (int more = 0; more < 4; more++) {
             accomplices_bind(&s);
-            accomplices_post(&s, KEDGE_OP_WRITE);
+            accomplices_post(&s, SCHEMA_OP_WRITE);
             accomplices_take(&s);
         }
     }
@@ -81,7 +81,7 @@ START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
 {
     enum { MANY = 3 };
     struct accomplices s;
-    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    world_fault = (struct fault_plan){.seed = 1, .errors_first = true};
     accomplices_open(&s, w, ACK_TIMEOUT);
     accomplices_warm(&s);
     for (int round = 0; round < 3 * BREAKS; round++) {
@@ -90,7 +90,7 @@ START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
             ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
         world_run(w, 3);
         for (int i = 0; i < MANY; i++) {
-            struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+            struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 9, 0, 8, s.gone_key, 0);
             world_post(&s.guilty[i], &d);
         }
         accomplices_doorbells(w);
@@ -117,7 +117,7 @@ static const uint32_t tenants[TENANTS_OF_THIRD] = {GUILTY, HONEST, STRANGER};
 static void use_both(struct third *t, struct world_worker *k, uint32_t tenant)
 {
     for (uint16_t p = 0; p < PEERS; p++) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, p, 0, 8, t->key[p][tenant], 0);
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, p, 0, 8, t->key[p][tenant], 0);
         d.vqp = 6 + p;
         world_post(k, &d);
         ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
@@ -162,16 +162,16 @@ static void two_apart_open(struct two_apart *a, uint64_t rest_ns, uint32_t max_l
 {
     struct accomplices *s = &a->s;
     *a = (struct two_apart){.evicted = 0};
-    world_fault = (struct kedge_fault_plan){
+    world_fault = (struct fault_plan){
         .seed = 1, .errors_first = true, .packet_life_ns = rest_ns, .now_ns = &w->now_ns};
     world_max_links = max_links;
     accomplices_open(s, w, ACK_TIMEOUT);
     accomplices_warm(s);
     for (uint32_t i = 0; w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart < 2; i++) {
-        accomplices_round(s, &s->guilty[i % SESSIONS], KEDGE_OP_WRITE);
+        accomplices_round(s, &s->guilty[i % SESSIONS], SCHEMA_OP_WRITE);
         for (int more = 0; more < 4; more++) {
             accomplices_bind(s);
-            accomplices_post(s, KEDGE_OP_WRITE);
+            accomplices_post(s, SCHEMA_OP_WRITE);
             accomplices_take(s);
         }
     }
@@ -219,7 +219,7 @@ END_TEST
 
 static void use_one(struct third *t, struct world_worker *k, uint32_t tenant)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 8, t->key[0][tenant], 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 1, 0, 8, t->key[0][tenant], 0);
     d.vqp = 6;
     world_post(k, &d);
     ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);

@@ -41,10 +41,10 @@ static uint64_t all_done(void)
 START_TEST(windows_hold_exactly_under_a_hundred_workers)
 {
     crowd_open(c, &world);
-    crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, 40000, 24);
-    crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, 30000, 16);
+    crowd_limit(c, LANE_WINDOW_DEVICE, 0, 40000, 24);
+    crowd_limit(c, LANE_WINDOW_DESTINATION, 0, 30000, 16);
     for (uint32_t t = 0; t < WORLD_TENANTS; t++)
-        crowd_limit(c, KEDGE_WINDOW_TENANT, t, 15000 + 3000 * t, 8 + t);
+        crowd_limit(c, LANE_WINDOW_TENANT, t, 15000 + 3000 * t, 8 + t);
     join_many(100);
     for (int i = 0; i < 3000; i++) {
         crowd_watch.per_poll = 1 + (uint32_t)draw(8);
@@ -53,9 +53,9 @@ START_TEST(windows_hold_exactly_under_a_hundred_workers)
     crowd_watch.per_poll = 0;
     crowd_settle(c);
     ck_assert_uint_gt(crowd_watch.posts, 1000);
-    ck_assert_uint_gt(crowd_window(c, KEDGE_WINDOW_DEVICE, 0).waits, 100);
+    ck_assert_uint_gt(crowd_window(c, LANE_WINDOW_DEVICE, 0).waits, 100);
     for (uint32_t t = 0; t < WORLD_TENANTS; t++) {
-        struct kedge_lane_window n = crowd_window(c, KEDGE_WINDOW_TENANT, t);
+        struct lane_window n = crowd_window(c, LANE_WINDOW_TENANT, t);
         ck_assert_uint_gt(n.waits, 100);
         ck_assert_uint_gt(n.waited_ns, 0);
         ck_assert_uint_eq(n.most_ops, n.limit_ops);
@@ -73,7 +73,7 @@ END_TEST
 START_TEST(windows_of_different_sizes_hold_exactly_for_each_destination)
 {
     crowd_open(c, &world);
-    crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, 30000, 16);
+    crowd_limit(c, LANE_WINDOW_DESTINATION, 0, 30000, 16);
     crowd_limit_node(c, 1, 24100, 5);
     crowd_limit_node(c, 2, 48000, 11);
     join_many(100);
@@ -81,7 +81,7 @@ START_TEST(windows_of_different_sizes_hold_exactly_for_each_destination)
         crowd_watch.per_poll = 1 + (uint32_t)draw(8);
         crowd_run(c, 1);
     }
-    const struct kedge_lane_window one = crowd_node_window(c, 1), two = crowd_node_window(c, 2);
+    const struct lane_window one = crowd_node_window(c, 1), two = crowd_node_window(c, 2);
     ck_assert_uint_eq(one.limit_bytes, 24100);
     ck_assert_uint_eq(one.limit_ops, 5);
     ck_assert_uint_eq(two.limit_bytes, 30000);
@@ -98,7 +98,7 @@ START_TEST(windows_of_different_sizes_hold_exactly_for_each_destination)
     crowd_run(c, 500);
     ck_assert_uint_eq(crowd_node_window(c, 1).most_ops, 16);
     ck_assert_uint_eq(crowd_node_window(c, 2).most_ops, 16);
-    crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, 0, 0);
+    crowd_limit(c, LANE_WINDOW_DESTINATION, 0, 0, 0);
     crowd_run(c, 500);
     ck_assert(!crowd_node_window(c, 1).counted);
     crowd_limit_node(c, 1, 0, 3); /* the only one */
@@ -115,15 +115,15 @@ END_TEST
 /* As many as there can be, of endpoints that nobody uses; each goes again. */
 START_TEST(windows_of_destinations_that_are_not_in_use_hold_nobody_up)
 {
-    struct kedge_command set = {.kind = KEDGE_COMMAND_WINDOW,
-                                .window = {.scope = KEDGE_WINDOW_DESTINATION, .ops = 1}};
+    struct lane_command set = {.kind = LANE_COMMAND_WINDOW,
+                               .window = {.scope = LANE_WINDOW_DESTINATION, .ops = 1}};
     crowd_open(c, &world);
     struct crowd_member *m = crowd_join(c, 1, 1, 8, 64);
     for (int round = 0; round < 3; round++) {
-        for (uint32_t i = 0; i < KEDGE_LANE_MAX_DESTINATIONS; i++) {
+        for (uint32_t i = 0; i < LANE_MAX_DESTINATIONS; i++) {
             memcpy(set.window.gid, &(uint64_t[2]){1, i}, sizeof set.window.gid);
             set.window.ops = round % 2 == 0;
-            ck_assert_int_eq(kedge_lane_command(world.node[0].lane, &set), 0);
+            ck_assert_int_eq(lane_command(world.node[0].lane, &set), 0);
             crowd_run(c, 1);
         }
         ck_assert_uint_eq(crowd_node_window(c, 1).limit_ops, 0);
@@ -139,8 +139,8 @@ END_TEST
 START_TEST(what_the_device_does_not_take_goes_again_in_order_and_is_not_in_flight)
 {
     crowd_open(c, &world);
-    crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, 40000, 24);
-    crowd_limit(c, KEDGE_WINDOW_TENANT, 1, 15000, 8);
+    crowd_limit(c, LANE_WINDOW_DEVICE, 0, 40000, 24);
+    crowd_limit(c, LANE_WINDOW_TENANT, 1, 15000, 8);
     join_many(60);
     for (int i = 0; i < 2000; i++) {
         crowd_watch.per_poll = 1 + (uint32_t)draw(8);
@@ -163,24 +163,24 @@ START_TEST(windows_change_under_load_and_hold_from_that_pass_on)
     crowd_open(c, &world);
     join_many(60);
     for (int round = 0; round < 300; round++) {
-        enum kedge_window_scope scope = (enum kedge_window_scope)draw(KEDGE_WINDOW_SCOPES);
+        enum lane_window_scope scope = (enum lane_window_scope)draw(LANE_WINDOW_SCOPES);
         uint64_t bytes = draw(3) == 0 ? 0 : 1 + draw(60000);
         uint64_t ops = draw(3) == 0 ? 0 : 1 + draw(30);
         crowd_watch.per_poll = 1 + (uint32_t)draw(8);
-        if (scope == KEDGE_WINDOW_DESTINATION && draw(3) != 0)
+        if (scope == LANE_WINDOW_DESTINATION && draw(3) != 0)
             crowd_limit_node(c, 1 + (uint32_t)draw(2), bytes, ops);
         else
             crowd_limit(c, scope, (uint32_t)draw(WORLD_TENANTS), bytes, ops);
         if (round % 50 == 49) { /* none at all: nothing is counted; then again */
-            crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, 0, 0);
-            crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, 0, 0);
+            crowd_limit(c, LANE_WINDOW_DEVICE, 0, 0, 0);
+            crowd_limit(c, LANE_WINDOW_DESTINATION, 0, 0, 0);
             crowd_limit_node(c, 1, 0, 0);
             crowd_limit_node(c, 2, 0, 0);
             for (uint32_t t = 0; t < WORLD_TENANTS; t++)
-                crowd_limit(c, KEDGE_WINDOW_TENANT, t, 0, 0);
+                crowd_limit(c, LANE_WINDOW_TENANT, t, 0, 0);
             crowd_run(c, 1);
-            ck_assert(!crowd_window(c, KEDGE_WINDOW_DEVICE, 0).counted);
-            ck_assert_uint_eq(crowd_window(c, KEDGE_WINDOW_DEVICE, 0).waiting, 0);
+            ck_assert(!crowd_window(c, LANE_WINDOW_DEVICE, 0).counted);
+            ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_DEVICE, 0).waiting, 0);
         }
         uint64_t done = all_done();
         /* The device moves a KiB of a long request in a pass while short ones come too. */
@@ -197,7 +197,7 @@ END_TEST
 START_TEST(a_request_larger_than_the_window_goes_alone_and_is_not_starved)
 {
     crowd_open(c, &world);
-    crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, 2000, 0);
+    crowd_limit(c, LANE_WINDOW_DEVICE, 0, 2000, 0);
     struct crowd_member *large = crowd_join(c, 1, 1, 2, 12000);
     for (int i = 0; i < 20; i++)
         crowd_join(c, 2, 1, 4, 100);
@@ -205,7 +205,7 @@ START_TEST(a_request_larger_than_the_window_goes_alone_and_is_not_starved)
     for (int i = 0; i < 20000 && large->done <= 10; i++)
         crowd_run(c, 10);
     ck_assert_uint_gt(large->done, 10);
-    ck_assert_uint_eq(crowd_window(c, KEDGE_WINDOW_DEVICE, 0).most_bytes, 12000);
+    ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_DEVICE, 0).most_bytes, 12000);
     crowd_settle(c);
     crowd_close(c);
 }
@@ -216,10 +216,10 @@ END_TEST
 
 static void limit_all(uint64_t bytes, uint64_t ops)
 {
-    crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, bytes, ops);
-    crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, bytes * 3 / 4, ops * 3 / 4);
+    crowd_limit(c, LANE_WINDOW_DEVICE, 0, bytes, ops);
+    crowd_limit(c, LANE_WINDOW_DESTINATION, 0, bytes * 3 / 4, ops * 3 / 4);
     for (uint32_t t = 0; t < WORLD_TENANTS; t++)
-        crowd_limit(c, KEDGE_WINDOW_TENANT, t, bytes / 2, ops / 2);
+        crowd_limit(c, LANE_WINDOW_TENANT, t, bytes / 2, ops / 2);
 }
 
 START_TEST(sessions_that_end_with_requests_waiting_and_out_leave_every_window)
@@ -239,7 +239,7 @@ END_TEST
 
 START_TEST(requests_that_are_refused_or_flushed_leave_every_window)
 {
-    struct kedge_sq_desc destroy = {.op = KEDGE_OP_DESTROY, .slots = 1};
+    struct schema_sq_desc destroy = {.op = SCHEMA_OP_DESTROY, .slots = 1};
     crowd_open(c, &world);
     limit_all(20000, 12);
     join_many(40);
@@ -278,9 +278,8 @@ START_TEST(queue_pairs_that_break_give_back_what_they_carried_once)
     crowd_watch.per_poll = 3;
     for (uint32_t t = 0; t < 2; t++) {
         crowd_run(c, 200);
-        struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DEREG_MR,
-                                     .mr = {.x = c->owner[t][1].arena_mr}};
-        ck_assert_int_eq(kedge_fab_call(world.node[1].fab, &drop), 0);
+        struct fab_ctl drop = {.kind = FAB_DEREG_MR, .mr = {.x = c->owner[t][1].arena_mr}};
+        ck_assert_int_eq(fab_call(world.node[1].fab, &drop), 0);
         c->owner[t][1].arena_mr = NULL;
     }
     crowd_run(c, 3000);
@@ -357,15 +356,13 @@ static void about(uint64_t a, uint64_t b)
 }
 
 static const struct {
-    enum kedge_window_scope scope;
+    enum lane_window_scope scope;
     uint64_t bytes, ops;
     uint32_t large, small; /* requests of the many and of the one */
 } shared[] = {
-    {KEDGE_WINDOW_DEVICE, 0, 16, 1024, 1024},
-    {KEDGE_WINDOW_DEVICE, 65536, 0, 4096, 4096},
-    {KEDGE_WINDOW_DESTINATION, 0, 16, 1024, 1024},
-    {KEDGE_WINDOW_DESTINATION, 65536, 32, 8192, 8192},
-    {KEDGE_WINDOW_DEVICE, 32768, 0, 16384, 2048},
+    {LANE_WINDOW_DEVICE, 0, 16, 1024, 1024},      {LANE_WINDOW_DEVICE, 65536, 0, 4096, 4096},
+    {LANE_WINDOW_DESTINATION, 0, 16, 1024, 1024}, {LANE_WINDOW_DESTINATION, 65536, 32, 8192, 8192},
+    {LANE_WINDOW_DEVICE, 32768, 0, 16384, 2048},
 };
 
 START_TEST(a_tenant_with_64_workers_gets_no_more_than_one_with_1)
@@ -393,7 +390,7 @@ END_TEST
 START_TEST(who_asks_for_less_than_its_share_gets_all_of_it_at_once)
 {
     crowd_open(c, &world);
-    crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, 0, 16);
+    crowd_limit(c, LANE_WINDOW_DEVICE, 0, 0, 16);
     for (int i = 0; i < 64; i++)
         crowd_join(c, 1, 1, 8, 512);
     struct crowd_member *modest = crowd_join(c, 2, 1, 1, 512);
@@ -412,7 +409,7 @@ END_TEST
 START_TEST(virtual_queue_pairs_of_one_tenant_share_its_window)
 {
     crowd_open(c, &world);
-    crowd_limit(c, KEDGE_WINDOW_TENANT, 1, 32768, 0);
+    crowd_limit(c, LANE_WINDOW_TENANT, 1, 32768, 0);
     for (int i = 0; i < 8; i++)
         crowd_join(c, 1, 1, 8, i < 4 ? 2048 : 8192);
     struct crowd_member *other = crowd_join(c, 2, 1, 8, 2048);
@@ -428,7 +425,7 @@ START_TEST(virtual_queue_pairs_of_one_tenant_share_its_window)
     ck_assert_uint_gt(small * 5, large * 4);
     ck_assert_uint_gt(large * 5, small * 4);
     ck_assert_uint_gt(other->bytes, 0);
-    ck_assert_uint_eq(crowd_window(c, KEDGE_WINDOW_TENANT, 2).waits, 0);
+    ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_TENANT, 2).waits, 0);
     crowd_settle(c);
     crowd_close(c);
 }
@@ -471,7 +468,7 @@ START_TEST(without_a_window_a_tenant_with_64_workers_gets_no_more_than_one_with_
         forget_bytes();
         run_until_done(10000);
         ck_assert_uint_gt(bytes_of(2) * 100, (bytes_of(1) + bytes_of(2)) * 45);
-        ck_assert_uint_eq(crowd_window(c, KEDGE_WINDOW_DEVICE, 0).limit_ops, 0);
+        ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_DEVICE, 0).limit_ops, 0);
         crowd_watch.per_poll = 0;
         crowd_settle(c);
         crowd_close(c);

@@ -9,26 +9,26 @@
 #include "world.h"
 
 enum { TENANT = 7 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 static struct world world, *const w = &world;
 
-static struct kedge_sq_desc giving_back(uint32_t tag, const uint32_t *vkeys, uint32_t n)
+static struct schema_sq_desc giving_back(uint32_t tag, const uint32_t *vkeys, uint32_t n)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_DEREG_MR,
-                              .slots = 1,
-                              .dereg_mr = {.tag = tag, .vkey = vkeys[0], .more = n - 1}};
+    struct schema_sq_desc d = {.op = SCHEMA_OP_DEREG_MR,
+                               .slots = 1,
+                               .dereg_mr = {.tag = tag, .vkey = vkeys[0], .more = n - 1}};
     memcpy(d.dereg_mr.vkeys, vkeys + 1, (n - 1) * sizeof *vkeys);
     return d;
 }
 
 static bool is_answered(const struct world_worker *k, uint32_t tag)
 {
-    return atomic_load(&k->r->reply[tag % KEDGE_REPLIES].tag) == tag;
+    return atomic_load(&k->r->reply[tag % SCHEMA_REPLIES].tag) == tag;
 }
 
 static int status_of(const struct world_worker *k, uint32_t tag)
 {
-    return k->r->reply[tag % KEDGE_REPLIES].status;
+    return k->r->reply[tag % SCHEMA_REPLIES].status;
 }
 
 static void open_with_regions(struct world_worker *owner, uint32_t *vkeys, uint32_t n)
@@ -69,7 +69,7 @@ START_TEST(withdrawals_hold_nothing_up_and_are_answered_each_when_its_own_lease_
     const uint64_t lease = w->node[1].config.mr_lease_ns;
     const uint32_t first = owner.tag + 1, second = owner.tag + 2;
     owner.tag += 2;
-    struct kedge_sq_desc d = giving_back(first, vkeys, 2);
+    struct schema_sq_desc d = giving_back(first, vkeys, 2);
     world_post(&owner, &d);
     world_run(w, 5);
     ck_assert_int_eq(world_connect(w, &owner, 0, 0), 0); /* taken and answered meanwhile */
@@ -101,11 +101,11 @@ START_TEST(a_key_that_is_none_or_named_twice_is_said_and_the_others_are_gone_all
     ck_assert_int_eq(world_ask(w, &owner, giving_back(0, odd, 5), NULL), -ENOENT);
     ck_assert_uint_eq(world_stats(w, 1).mrs, 2);
     const uint32_t place = owner.tag + 1;
-    struct kedge_sq_desc d = giving_back(place, vkeys + 2, 1),
-                         again = giving_back(place + 1, vkeys + 2, 1);
+    struct schema_sq_desc d = giving_back(place, vkeys + 2, 1),
+                          again = giving_back(place + 1, vkeys + 2, 1);
     world_post(&owner, &d);
     world_post(&owner, &again);
-    kedge_lane_doorbell(w->node[1].lane, 0);
+    lane_doorbell(w->node[1].lane, 0);
     world_run(w, 5);
     ck_assert(is_answered(&owner, place + 1)); /* it is being withdrawn already */
     ck_assert_int_eq(status_of(&owner, place + 1), -ENOENT);
@@ -123,17 +123,17 @@ START_TEST(a_place_that_is_in_use_or_a_list_that_is_too_long_ends_the_session_an
         open_with_regions(&owner, vkeys, 4);
         world_attach(w, &beside, 1, 1, TENANT);
         uint32_t other = world_register(w, &beside, 0, 64, ALL);
-        struct kedge_sq_desc d = giving_back(7, vkeys, 2);
-        d.dereg_mr.more = kind == 0 ? 1 : KEDGE_DEREG_MORE + 1;
+        struct schema_sq_desc d = giving_back(7, vkeys, 2);
+        d.dereg_mr.more = kind == 0 ? 1 : SCHEMA_DEREG_MORE + 1;
         world_post(&owner, &d);
         world_run(w, 5);
         if (kind == 0) {
             ck_assert_uint_eq(atomic_load(&owner.r->ended), 0);
-            d = giving_back(7 + KEDGE_REPLIES, vkeys + 2, 2);
+            d = giving_back(7 + SCHEMA_REPLIES, vkeys + 2, 2);
             world_post(&owner, &d);
             world_run(w, 5);
         }
-        ck_assert_uint_eq(atomic_load(&owner.r->ended), KEDGE_REASON_DESCRIPTOR);
+        ck_assert_uint_eq(atomic_load(&owner.r->ended), SCHEMA_REASON_DESCRIPTOR);
         ck_assert_int_eq(world_ask(w, &beside, giving_back(0, &other, 1), NULL), 0);
         world_detach(w, &beside);
         world_detach(w, &owner);
@@ -146,7 +146,7 @@ START_TEST(regions_of_all_kinds_go_together_and_registrations_of_their_own_a_few
 {
     enum { N = 10 };
     static const uint32_t kinds[N] = {
-        [3] = KEDGE_REG_LEASE_ONLY, [5] = KEDGE_REG_FENCED, [8] = KEDGE_REG_LEASE_ONLY};
+        [3] = SCHEMA_REG_LEASE_ONLY, [5] = SCHEMA_REG_FENCED, [8] = SCHEMA_REG_LEASE_ONLY};
     struct world_worker owner;
     struct world_node *node = &w->node[1];
     uint32_t vkeys[N];
@@ -158,9 +158,9 @@ START_TEST(regions_of_all_kinds_go_together_and_registrations_of_their_own_a_few
     }
     const uint64_t lease = node->config.mr_lease_ns;
     const uint32_t tag = ++owner.tag;
-    struct kedge_sq_desc d = giving_back(tag, vkeys, N);
+    struct schema_sq_desc d = giving_back(tag, vkeys, N);
     world_post(&owner, &d);
-    kedge_lane_doorbell(node->lane, owner.id);
+    lane_doorbell(node->lane, owner.id);
     world_run(w, 5);
     ck_assert_uint_eq(node->let_go, 1); /* the fenced one's, which waits for no lease */
     ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
@@ -186,7 +186,7 @@ START_TEST(a_worker_that_sleeps_is_woken_by_a_withdrawals_end_and_by_a_revocatio
     struct world_worker owner;
     uint32_t vkeys[2];
     open_with_regions(&owner, vkeys, 2);
-    const struct kedge_sq_desc d = giving_back(7, vkeys, 1);
+    const struct schema_sq_desc d = giving_back(7, vkeys, 1);
     world_post(&owner, &d);
     world_run(w, 5);
     const uint32_t before = atomic_load(&owner.r->wake);
@@ -197,9 +197,9 @@ START_TEST(a_worker_that_sleeps_is_woken_by_a_withdrawals_end_and_by_a_revocatio
     world_run(w, 10);
     ck_assert(is_answered(&owner, 7));
     ck_assert_uint_eq(atomic_load(&owner.r->wake), before + 1);
-    const struct kedge_command c = {
-        .kind = KEDGE_COMMAND_REVOKE, .session = owner.id, .revoke = {.tag = 1, .number = 2}};
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &c), 0);
+    const struct lane_command c = {
+        .kind = LANE_COMMAND_REVOKE, .session = owner.id, .revoke = {.tag = 1, .number = 2}};
+    ck_assert_int_eq(lane_command(w->node[1].lane, &c), 0);
     world_run(w, 3);
     ck_assert_uint_eq(atomic_load(&owner.r->revoked), 1);
     ck_assert_uint_eq(atomic_load(&owner.r->wake), before + 2);

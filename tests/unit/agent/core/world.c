@@ -14,87 +14,83 @@
 
 enum { SQ_DEPTH = WORLD_SQ_DEPTH, POOL = 1, PATIENCE = 200000, SMALLS = 4 };
 
-static void call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void call(struct fab *fab, struct fab_ctl *ctl)
 {
-    ck_assert_int_eq(kedge_fab_call(fab, ctl), 0);
+    ck_assert_int_eq(fab_call(fab, ctl), 0);
 }
 
-static struct kedge_fab *open_fab(const struct world *w, uint8_t last)
+static struct fab *open_fab(const struct world *w, uint8_t last)
 {
-    struct kedge_fab_open_attr attr = {.device = w->dir, .gid = {0xfd, [15] = last}};
-    struct kedge_errbuf err = {""};
-    struct kedge_fab *fab = NULL;
-    ck_assert_msg(kedge_fab_soft.open(&attr, &fab, &err) == 0, "%s", err.text);
+    struct fab_open_attr attr = {.device = w->dir, .gid = {0xfd, [15] = last}};
+    struct base_errbuf err = {""};
+    struct fab *fab = NULL;
+    ck_assert_msg(fab_soft.open(&attr, &fab, &err) == 0, "%s", err.text);
     return fab;
 }
 
-static struct kedge_fab_pd *make_pd(struct kedge_fab *fab)
+static struct fab_pd *make_pd(struct fab *fab)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct fab_ctl c = {.kind = FAB_ALLOC_PD};
     call(fab, &c);
     return c.pd.x;
 }
 
-static struct kedge_fab_mr *make_mr(struct kedge_fab *fab, struct kedge_fab_pd *pd,
-                                    const struct kedge_fab_mem *mem, unsigned access)
+static struct fab_mr *make_mr(struct fab *fab, struct fab_pd *pd, const struct fab_mem *mem,
+                              unsigned access)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
-                              .mr = {.pd = pd, .mem = mem, .length = mem->size, .access = access}};
+    struct fab_ctl c = {.kind = FAB_REG_MR,
+                        .mr = {.pd = pd, .mem = mem, .length = mem->size, .access = access}};
     call(fab, &c);
     return c.mr.x;
 }
 
-struct kedge_fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
-                              uint64_t length, unsigned access)
+struct fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
+                        uint64_t length, unsigned access)
 {
     const struct world_node *n = &w->node[k->node];
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_REG_MR,
+    struct fab_ctl c = {
+        .kind = FAB_REG_MR,
         .mr = {
             .pd = n->pd, .mem = &k->arena, .offset = offset, .length = length, .access = access}};
     ck_assert_int_eq(
-        kedge_iova_take(&w->iova, KEDGE_IOVA_REGION, &k->arena, offset, length, &c.mr.iova), 0);
+        fab_iova_take(&w->iova, FAB_IOVA_REGION, &k->arena, offset, length, &c.mr.iova), 0);
     call(n->fab, &c);
     return c.mr.x;
 }
 
-static void drop_mr(struct kedge_fab *fab, struct kedge_fab_mr *mr)
+static void drop_mr(struct fab *fab, struct fab_mr *mr)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = mr}};
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = mr}};
     call(fab, &c);
 }
 
-static struct kedge_fab_cq *make_cq(struct kedge_fab *fab, uint32_t cqe,
-                                    struct kedge_fab_chan *chan)
+static struct fab_cq *make_cq(struct fab *fab, uint32_t cqe, struct fab_chan *chan)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = cqe, .chan = chan}};
+    struct fab_ctl c = {.kind = FAB_CREATE_CQ, .cq = {.cqe = cqe, .chan = chan}};
     call(fab, &c);
     return c.cq.x;
 }
 
-static struct kedge_fab_dct *make_dct(struct kedge_fab *fab, struct kedge_fab_pd *pd,
-                                      struct kedge_fab_cq *cq, struct kedge_fab_srq *srq)
+static struct fab_dct *make_dct(struct fab *fab, struct fab_pd *pd, struct fab_cq *cq,
+                                struct fab_srq *srq)
 {
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_CREATE_DCT,
-        .dct = {.pd = pd, .cq = cq, .srq = srq, .dc_key = 0x1234567890abcdef}};
-    c.dct.access = kedge_fab_remote_access(fab);
+    struct fab_ctl c = {.kind = FAB_CREATE_DCT,
+                        .dct = {.pd = pd, .cq = cq, .srq = srq, .dc_key = 0x1234567890abcdef}};
+    c.dct.access = fab_remote_access(fab);
     call(fab, &c);
     return c.dct.x;
 }
 
-static struct kedge_fab_srq *make_srq(struct kedge_fab *fab, struct kedge_fab_pd *pd)
+static struct fab_srq *make_srq(struct fab *fab, struct fab_pd *pd)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_SRQ,
-                              .srq = {.pd = pd, .max_wr = 4, .max_sge = 1}};
+    struct fab_ctl c = {.kind = FAB_CREATE_SRQ, .srq = {.pd = pd, .max_wr = 4, .max_sge = 1}};
     call(fab, &c);
     return c.srq.x;
 }
 
-static struct kedge_fab_ah *make_ah(struct kedge_fab *fab, struct kedge_fab_pd *pd,
-                                    const uint8_t gid[16])
+static struct fab_ah *make_ah(struct fab *fab, struct fab_pd *pd, const uint8_t gid[16])
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = pd}};
+    struct fab_ctl c = {.kind = FAB_CREATE_AH, .ah = {.pd = pd}};
     c.ah.attr.is_global = 1;
     c.ah.attr.port_num = 1;
     memcpy(c.ah.attr.grh.dgid.raw, gid, 16);
@@ -103,7 +99,7 @@ static struct kedge_fab_ah *make_ah(struct kedge_fab *fab, struct kedge_fab_pd *
 }
 
 /* RESET to RTS, the way the daemon does it. */
-void world_raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp)
+void world_raise_dci(struct fab *fab, struct fab_qp *qp)
 {
     static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
                                                IBV_QPS_RTS};
@@ -111,7 +107,7 @@ void world_raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp)
                                 IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC};
     for (int i = 0; i < 4; i++) {
-        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = qp}};
+        struct fab_ctl c = {.kind = FAB_MODIFY_QP, .modify = {.x = qp}};
         c.modify.attr = (struct ibv_qp_attr){.qp_state = states[i],
                                              .port_num = 1,
                                              .path_mtu = IBV_MTU_4096,
@@ -128,18 +124,18 @@ uint32_t world_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static struct kedge_fab_qp *make_dci(struct world_node *n, struct kedge_fab_pd *pd)
+static struct fab_qp *make_dci(struct world_node *n, struct fab_pd *pd)
 {
-    const struct kedge_fab_caps *caps = &n->fab->caps;
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_CREATE_QP,
+    const struct fab_caps *caps = &n->fab->caps;
+    struct fab_ctl c = {
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = pd,
-               .type = KEDGE_FAB_QP_DCI,
+               .type = FAB_QP_DCI,
                .send_cq = n->cq,
                .recv_cq = n->cq,
                .cap = {.send_wr = SQ_DEPTH,
-                       .send_sge = world_least(KEDGE_MAX_SGE, caps->max_sge),
-                       .inline_bytes = world_least(KEDGE_MAX_INLINE, caps->max_inline)}}};
+                       .send_sge = world_least(SCHEMA_MAX_SGE, caps->max_sge),
+                       .inline_bytes = world_least(SCHEMA_MAX_INLINE, caps->max_inline)}}};
     call(n->fab, &c);
     world_raise_dci(n->fab, c.qp.x);
     return c.qp.x;
@@ -160,9 +156,9 @@ int world_fill(void *user, void *bytes, size_t count)
 
 static void publish(struct world *w, struct world_node *n)
 {
-    struct kedge_endpoint_record r = {
+    struct schema_endpoint_record r = {
         .pool = POOL,
-        .flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_DC,
+        .flags = SCHEMA_RECORD_LIVE | SCHEMA_RECORD_DC,
         .incarnation = n->incarnation,
         .dctn_mtu = n->dct->dctn | (uint32_t)IBV_MTU_4096 << 24,
         .udqpn_slots = 10u << 24,
@@ -172,15 +168,15 @@ static void publish(struct world *w, struct world_node *n)
         .mr_table_rkey = n->mr_mr->rkey,
     };
     if (w->rc) {
-        r.flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_RC;
-        r.udqpn_slots |= kedge_connector_ud_qpn(n->connector);
-        r.ud_qkey = kedge_connector_ud_qkey(n->connector);
+        r.flags = SCHEMA_RECORD_LIVE | SCHEMA_RECORD_RC;
+        r.udqpn_slots |= connector_ud_qpn(n->connector);
+        r.ud_qkey = connector_ud_qkey(n->connector);
     }
     memcpy(r.gid, n->fab->caps.gid, 16);
     memset(n->mr_memory.addr, 0, n->mr_memory.size);
-    struct kedge_table_desc d = kedge_mr_table_desc(&r);
-    kedge_table_init(&n->mr_table, KEDGE_TABLE_MRS, n->mr_memory.addr, 10, d.seed, d.generation);
-    ck_assert_int_ge(kedge_table_put(&w->table, &r), 0);
+    struct schema_table_desc d = schema_mr_table_desc(&r);
+    schema_table_init(&n->mr_table, SCHEMA_TABLE_MRS, n->mr_memory.addr, 10, d.seed, d.generation);
+    ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
 }
 
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
@@ -190,7 +186,7 @@ uint64_t world_port_rate, world_most_bytes;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
-struct kedge_fault_plan world_fault;
+struct fault_plan world_fault;
 
 static void configure(struct world *w, struct world_node *n)
 {
@@ -198,54 +194,54 @@ static void configure(struct world *w, struct world_node *n)
     for (uint32_t t = 0; t < WORLD_TENANTS; t++)
         n->quota[t].max_vqps = n->quota[t].max_mrs = UINT32_MAX;
     n->config =
-        (struct kedge_lane_config){.max_sessions = WORLD_WORKERS,
-                                   .max_peers = 8,
-                                   .max_flows = world_max_flows != 0 ? world_max_flows : 16,
-                                   .max_tenants = WORLD_TENANTS,
-                                   .max_mrs = world_capacity,
-                                   .quotas = world_capacity != 0 ? n->quota : NULL,
-                                   .mr_cache = 16,
-                                   .sq_depth = SQ_DEPTH,
-                                   .spin_ns = 20000,
-                                   .guess_budget = 4,
-                                   .max_grants = 4,
-                                   .suspect_ns = 50000,
-                                   .port_rate = world_port_rate,
-                                   .most_bytes = world_most_bytes,
-                                   .lookup_timeout_ns = 5000000,
-                                   .lookup_hedge_ns = 500000,
-                                   .path_patience_ns = world_path_patience_ns,
-                                   .node_lease_ns = 1000000000,
-                                   .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
-                                   .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
-                                   .slack_ns = 100000,
-                                   .own_regions = world_own_regions,
-                                   .clock_doubted = n == &w->node[0] ? &world_clock_doubted : NULL,
-                                   .end_overdue = world_end_overdue,
-                                   .deadlines = world_deadlines,
-                                   .posts_in_time = world_posts_in_time,
-                                   .streams = world_streams,
-                                   .names_culprit = n->fab->caps.names_culprit,
-                                   .writes_in_order = n->fab->caps.writes_in_order,
-                                   .pool = POOL,
-                                   .incarnation = n->incarnation};
+        (struct lane_config){.max_sessions = WORLD_WORKERS,
+                             .max_peers = 8,
+                             .max_flows = world_max_flows != 0 ? world_max_flows : 16,
+                             .max_tenants = WORLD_TENANTS,
+                             .max_mrs = world_capacity,
+                             .quotas = world_capacity != 0 ? n->quota : NULL,
+                             .mr_cache = 16,
+                             .sq_depth = SQ_DEPTH,
+                             .spin_ns = 20000,
+                             .guess_budget = 4,
+                             .max_grants = 4,
+                             .suspect_ns = 50000,
+                             .port_rate = world_port_rate,
+                             .most_bytes = world_most_bytes,
+                             .lookup_timeout_ns = 5000000,
+                             .lookup_hedge_ns = 500000,
+                             .path_patience_ns = world_path_patience_ns,
+                             .node_lease_ns = 1000000000,
+                             .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
+                             .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
+                             .slack_ns = 100000,
+                             .own_regions = world_own_regions,
+                             .clock_doubted = n == &w->node[0] ? &world_clock_doubted : NULL,
+                             .end_overdue = world_end_overdue,
+                             .deadlines = world_deadlines,
+                             .posts_in_time = world_posts_in_time,
+                             .streams = world_streams,
+                             .names_culprit = n->fab->caps.names_culprit,
+                             .writes_in_order = n->fab->caps.writes_in_order,
+                             .pool = POOL,
+                             .incarnation = n->incarnation};
     n->config.rc = w->rc;
     n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);
-    n->res = (struct kedge_lane_resources){.fab = n->fab,
-                                           .cq = n->cq,
-                                           .pd = n->pd,
-                                           .dcis = w->rc           ? 0
-                                                   : world_one_dci ? 1
-                                                                   : WORLD_DCIS,
-                                           .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
-                                           .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
-                                           .scratch = n->scratch,
-                                           .scratch_lkey = n->scratch_mr->lkey,
-                                           .scratch_system_lkey = n->scratch_system_mr->lkey,
-                                           .small = n->small,
-                                           .peers = n->peers,
-                                           .mr_table = &n->mr_table};
+    n->res = (struct lane_resources){.fab = n->fab,
+                                     .cq = n->cq,
+                                     .pd = n->pd,
+                                     .dcis = w->rc           ? 0
+                                             : world_one_dci ? 1
+                                                             : WORLD_DCIS,
+                                     .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
+                                     .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
+                                     .scratch = n->scratch,
+                                     .scratch_lkey = n->scratch_mr->lkey,
+                                     .scratch_system_lkey = n->scratch_system_mr->lkey,
+                                     .small = n->small,
+                                     .peers = n->peers,
+                                     .mr_table = &n->mr_table};
     if (n->small_mr != NULL) {
         n->res.small_iova = n->small_mr->addr;
         n->res.small_lkey = n->small_mr->lkey;
@@ -254,41 +250,41 @@ static void configure(struct world *w, struct world_node *n)
         n->res.dci[i] = make_dci(n, n->pd);
     for (uint32_t i = 0; i < n->res.spares; i++)
         n->res.spare[i] = make_dci(n, n->pd);
-    ck_assert_int_eq(kedge_lane_new(&n->config, &n->res, &n->lane), 0);
-    kedge_lane_set_random(n->lane, world_fill, w);
+    ck_assert_int_eq(lane_new(&n->config, &n->res, &n->lane), 0);
+    lane_set_random(n->lane, world_fill, w);
 }
 
 void world_tell_metaserver(struct world *w, struct world_node *n)
 {
-    struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
+    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
     if (n->metaserver_ah == NULL)
         n->metaserver_ah = make_ah(n->fab, n->system_pd, w->meta->caps.gid);
     c.metaservers.count = 1;
-    c.metaservers.at[0] = (struct kedge_lane_metaserver){.ah = n->metaserver_ah,
-                                                         .dctn = w->meta_dct->dctn,
-                                                         .dc_key = w->meta_dct->dc_key,
-                                                         .table = w->table.desc};
+    c.metaservers.at[0] = (struct lane_metaserver){.ah = n->metaserver_ah,
+                                                   .dctn = w->meta_dct->dctn,
+                                                   .dc_key = w->meta_dct->dc_key,
+                                                   .table = w->table.desc};
     c.metaservers.at[0].table.rkey = w->meta_mr->rkey;
     if (w->rc)
         c.metaservers.at[0].qp = world_rc_metaserver(w, n);
-    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
 }
 
 void world_forget_metaserver(struct world *w, uint32_t node)
 {
-    struct kedge_command none = {.kind = KEDGE_COMMAND_METASERVERS};
+    struct lane_command none = {.kind = LANE_COMMAND_METASERVERS};
     w->node[node].no_metaserver = true;
-    ck_assert_int_eq(kedge_lane_command(w->node[node].lane, &none), 0);
+    ck_assert_int_eq(lane_command(w->node[node].lane, &none), 0);
 }
 
 static void open_node(struct world *w, uint32_t number)
 {
     struct world_node *n = &w->node[number];
-    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
     n->incarnation = 100;
     n->fab = open_fab(w, (uint8_t)(number + 1));
     if (world_fault.seed != 0)
-        ck_assert_int_eq(kedge_fault_open(n->fab, &world_fault, &n->fab), 0);
+        ck_assert_int_eq(fault_open(n->fab, &world_fault, &n->fab), 0);
     n->pd = make_pd(n->fab);
     n->system_pd = make_pd(n->fab);
     call(n->fab, &chan);
@@ -297,18 +293,18 @@ static void open_node(struct world *w, uint32_t number)
     n->dct_cq = make_cq(n->fab, 4, NULL);
     n->srq = make_srq(n->fab, n->pd);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
-    ck_assert_int_eq(kedge_fab_mem_alloc(kedge_table_bytes(10), "mr-table", &n->mr_memory), 0);
-    ck_assert_int_eq(kedge_fab_mem_alloc(64 * KEDGE_TABLE_SPAN_BYTES, "scratch", &n->scratch), 0);
+    ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(10), "mr-table", &n->mr_memory), 0);
+    ck_assert_int_eq(fab_mem_alloc(64 * SCHEMA_TABLE_SPAN_BYTES, "scratch", &n->scratch), 0);
     n->mr_mr = make_mr(n->fab, n->pd, &n->mr_memory, IBV_ACCESS_REMOTE_READ);
     n->scratch_mr = make_mr(n->fab, n->pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
     n->scratch_system_mr = make_mr(n->fab, n->system_pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
-    if (n->fab->caps.max_inline < KEDGE_MAX_INLINE) {
-        ck_assert_int_eq(kedge_fab_mem_alloc(SMALLS * KEDGE_MAX_INLINE, "small", &n->small), 0);
-        n->small.size = (size_t)SMALLS * KEDGE_MAX_INLINE; /* few, so that they run out */
+    if (n->fab->caps.max_inline < SCHEMA_MAX_INLINE) {
+        ck_assert_int_eq(fab_mem_alloc(SMALLS * SCHEMA_MAX_INLINE, "small", &n->small), 0);
+        n->small.size = (size_t)SMALLS * SCHEMA_MAX_INLINE; /* few, so that they run out */
         n->small_mr = make_mr(n->fab, n->pd, &n->small, 0);
     }
-    n->peers = calloc(1, kedge_peers_bytes(8));
-    kedge_peers_format(n->peers, 8, 7);
+    n->peers = calloc(1, schema_peers_bytes(8));
+    schema_peers_format(n->peers, 8, 7);
     if (w->rc)
         world_rc_open(w, n);
     configure(w, n);
@@ -321,7 +317,7 @@ void world_open(struct world *w)
     const char *transport = getenv("KEDGE_TEST_TRANSPORT");
     *w = (struct world){.now_ns = 1000000000, .random = 1};
     w->rc = transport != NULL && strcmp(transport, "rc") == 0;
-    kedge_iova_init(&w->iova, (uint64_t)getpid() << 32);
+    fab_iova_init(&w->iova, (uint64_t)getpid() << 32);
     /* Not by its pid, which a test that was killed, and left its own, may have had. */
     snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-world-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(w->dir));
@@ -330,16 +326,16 @@ void world_open(struct world *w)
     w->meta_cq = make_cq(w->meta, 4, NULL);
     w->meta_srq = make_srq(w->meta, w->meta_pd);
     w->meta_dct = make_dct(w->meta, w->meta_pd, w->meta_cq, w->meta_srq);
-    ck_assert_int_eq(kedge_fab_mem_alloc(kedge_table_bytes(7), "endpoints", &w->meta_memory), 0);
+    ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(7), "endpoints", &w->meta_memory), 0);
     w->meta_mr = make_mr(w->meta, w->meta_pd, &w->meta_memory, IBV_ACCESS_REMOTE_READ);
-    kedge_table_init(&w->table, KEDGE_TABLE_ENDPOINTS, w->meta_memory.addr, 7, 5, 9);
+    schema_table_init(&w->table, SCHEMA_TABLE_ENDPOINTS, w->meta_memory.addr, 7, 5, 9);
     for (uint32_t i = 0; i < WORLD_NODES; i++)
         open_node(w, i);
 }
 
-static void destroy(struct kedge_fab *fab, enum kedge_fab_ctl_kind kind, void *x)
+static void destroy(struct fab *fab, enum fab_ctl_kind kind, void *x)
 {
-    struct kedge_fab_ctl c = {.kind = kind};
+    struct fab_ctl c = {.kind = kind};
     c.pd.x = x; /* every kind names its object first */
     call(fab, &c);
 }
@@ -352,76 +348,76 @@ static bool is_away(const struct world *w, const uint8_t gid[16])
     return false;
 }
 
-static void handle_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e)
+static void handle_event(struct world *w, struct world_node *n, const struct lane_event *e)
 {
-    struct kedge_command c = {0};
-    n->broken += e->kind == KEDGE_EVENT_QP_BROKEN;
-    if (e->kind == KEDGE_EVENT_WANT_PATH) {
+    struct lane_command c = {0};
+    n->broken += e->kind == LANE_EVENT_QP_BROKEN;
+    if (e->kind == LANE_EVENT_WANT_PATH) {
         n->wanted_mtu = e->want_path.mtu;
         n->wanted_flow = e->want_path.flow;
         n->wanted_paths[n->wanted_flow % WORLD_FLOWS]++;
     }
-    if (e->kind == KEDGE_EVENT_WANT_PATH && is_away(w, e->want_path.gid))
+    if (e->kind == LANE_EVENT_WANT_PATH && is_away(w, e->want_path.gid))
         return;
-    if (w->rc && (e->kind == KEDGE_EVENT_WANT_PATH || e->kind == KEDGE_EVENT_DROP_PATH ||
-                  e->kind == KEDGE_EVENT_QP_BROKEN)) {
+    if (w->rc && (e->kind == LANE_EVENT_WANT_PATH || e->kind == LANE_EVENT_DROP_PATH ||
+                  e->kind == LANE_EVENT_QP_BROKEN)) {
         world_rc_event(w, n, e);
         return;
     }
     switch (e->kind) {
-    case KEDGE_EVENT_SESSION_OVER:
+    case LANE_EVENT_SESSION_OVER:
         n->over++;
         n->overs[e->session]++;
         world_fenced_over(n, e->session);
         return;
-    case KEDGE_EVENT_WANT_MR:
-    case KEDGE_EVENT_WANT_DEREG:
+    case LANE_EVENT_WANT_MR:
+    case LANE_EVENT_WANT_DEREG:
         world_fenced_event(w, n, e);
         return;
-    case KEDGE_EVENT_SESSION_FAULT:
+    case LANE_EVENT_SESSION_FAULT:
         n->faults++;
         n->last_reason = e->reason;
         return;
-    case KEDGE_EVENT_TENANT_APART:
+    case LANE_EVENT_TENANT_APART:
         world_note_apart(n, e);
         return;
-    case KEDGE_EVENT_ARENA_ADDED:
+    case LANE_EVENT_ARENA_ADDED:
         return;
-    case KEDGE_EVENT_SPARE_DROPPED:
-    case KEDGE_EVENT_READDRESSED:
-    case KEDGE_EVENT_REVOKED:
-    case KEDGE_EVENT_ARENA_RENEWED:
-    case KEDGE_EVENT_PROVED:
+    case LANE_EVENT_SPARE_DROPPED:
+    case LANE_EVENT_READDRESSED:
+    case LANE_EVENT_REVOKED:
+    case LANE_EVENT_ARENA_RENEWED:
+    case LANE_EVENT_PROVED:
         n->answers++;
         n->answer = *e;
         return;
-    case KEDGE_EVENT_WANT_PATH:
-        c.kind = KEDGE_COMMAND_PATH_READY;
+    case LANE_EVENT_WANT_PATH:
+        c.kind = LANE_COMMAND_PATH_READY;
         c.path.flow = e->want_path.flow;
         c.path.path.ah = make_ah(n->fab, n->pd, e->want_path.gid);
         break;
-    case KEDGE_EVENT_WANT_FENCE:
+    case LANE_EVENT_WANT_FENCE:
         n->fences++;
-        c.kind = KEDGE_COMMAND_FENCED;
+        c.kind = LANE_COMMAND_FENCED;
         c.session = e->session;
         c.tag = e->fence.tag;
         break;
-    case KEDGE_EVENT_DROP_PATH:
-        destroy(n->fab, KEDGE_FAB_DESTROY_AH, e->path.ah);
+    case LANE_EVENT_DROP_PATH:
+        destroy(n->fab, FAB_DESTROY_AH, e->path.ah);
         return;
-    case KEDGE_EVENT_QP_OVERDUE:
-    case KEDGE_EVENT_QP_RETIRED:
+    case LANE_EVENT_QP_OVERDUE:
+    case LANE_EVENT_QP_RETIRED:
         world_break(w, (uint32_t)(n - w->node), e->qp);
         return;
-    case KEDGE_EVENT_QP_BROKEN:
+    case LANE_EVENT_QP_BROKEN:
         if (n->no_repairs)
             return;
         world_raise_dci(n->fab, e->qp);
-        c.kind = KEDGE_COMMAND_QP_READY;
+        c.kind = LANE_COMMAND_QP_READY;
         c.qp = e->qp;
         break;
     }
-    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
 }
 
 void world_run(struct world *w, unsigned passes)
@@ -429,9 +425,9 @@ void world_run(struct world *w, unsigned passes)
     for (unsigned i = 0; i < passes; i++) {
         w->now_ns += 1000;
         for (uint32_t n = 0; n < WORLD_NODES; n++) {
-            struct kedge_lane_event e;
-            (void)kedge_lane_step(w->node[n].lane, w->now_ns);
-            while (kedge_lane_event(w->node[n].lane, &e))
+            struct lane_event e;
+            (void)lane_step(w->node[n].lane, w->now_ns);
+            while (lane_event(w->node[n].lane, &e))
                 handle_event(w, &w->node[n], &e);
             if (w->rc)
                 world_rc_run(w, &w->node[n]);
@@ -448,9 +444,9 @@ void world_sleep(struct world *w, uint64_t ns)
 void world_silence_node(struct world *w, uint32_t number)
 {
     struct world_node *n = &w->node[number];
-    destroy(n->fab, KEDGE_FAB_DESTROY_DCT, n->dct);
+    destroy(n->fab, FAB_DESTROY_DCT, n->dct);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
-    kedge_connector_free(n->connector);
+    connector_free(n->connector);
     n->connector = NULL;
 }
 
@@ -478,35 +474,35 @@ static int run_quietly(const char *command)
 
 static void close_node(struct world *w, struct world_node *n)
 {
-    struct kedge_fab_ah *ah;
-    while ((ah = kedge_lane_take_ah(n->lane)) != NULL)
-        destroy(n->fab, KEDGE_FAB_DESTROY_AH, ah);
-    kedge_lane_free(n->lane);
-    destroy(n->fab, KEDGE_FAB_DESTROY_AH, n->metaserver_ah);
+    struct fab_ah *ah;
+    while ((ah = lane_take_ah(n->lane)) != NULL)
+        destroy(n->fab, FAB_DESTROY_AH, ah);
+    lane_free(n->lane);
+    destroy(n->fab, FAB_DESTROY_AH, n->metaserver_ah);
     if (w->rc)
         world_rc_close(w, n);
     else
-        destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.system_dci);
+        destroy(n->fab, FAB_DESTROY_QP, n->res.system_dci);
     for (uint32_t i = 0; i < n->res.dcis; i++)
-        destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.dci[i]);
+        destroy(n->fab, FAB_DESTROY_QP, n->res.dci[i]);
     for (uint32_t i = 0; i < n->res.spares; i++)
-        destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.spare[i]);
-    destroy(n->fab, KEDGE_FAB_DESTROY_DCT, n->dct);
-    destroy(n->fab, KEDGE_FAB_DESTROY_SRQ, n->srq);
-    destroy(n->fab, KEDGE_FAB_DESTROY_CQ, n->cq);
-    destroy(n->fab, KEDGE_FAB_DESTROY_CQ, n->dct_cq);
-    destroy(n->fab, KEDGE_FAB_DESTROY_CHAN, n->chan);
+        destroy(n->fab, FAB_DESTROY_QP, n->res.spare[i]);
+    destroy(n->fab, FAB_DESTROY_DCT, n->dct);
+    destroy(n->fab, FAB_DESTROY_SRQ, n->srq);
+    destroy(n->fab, FAB_DESTROY_CQ, n->cq);
+    destroy(n->fab, FAB_DESTROY_CQ, n->dct_cq);
+    destroy(n->fab, FAB_DESTROY_CHAN, n->chan);
     drop_mr(n->fab, n->mr_mr);
     drop_mr(n->fab, n->scratch_mr);
     if (n->small_mr != NULL)
         drop_mr(n->fab, n->small_mr);
-    kedge_fab_mem_free(&n->small);
+    fab_mem_free(&n->small);
     drop_mr(n->fab, n->scratch_system_mr);
-    destroy(n->fab, KEDGE_FAB_FREE_PD, n->pd);
-    destroy(n->fab, KEDGE_FAB_FREE_PD, n->system_pd);
-    kedge_fab_mem_free(&n->mr_memory);
-    kedge_fab_mem_free(&n->scratch);
-    ck_assert_int_eq(kedge_fab_close(n->fab), 0);
+    destroy(n->fab, FAB_FREE_PD, n->pd);
+    destroy(n->fab, FAB_FREE_PD, n->system_pd);
+    fab_mem_free(&n->mr_memory);
+    fab_mem_free(&n->scratch);
+    ck_assert_int_eq(fab_close(n->fab), 0);
     free(n->peers);
 }
 
@@ -518,13 +514,13 @@ void world_close(struct world *w)
             world_detach(w, w->worker[i]);
     for (uint32_t i = 0; i < WORLD_NODES; i++)
         close_node(w, &w->node[i]);
-    destroy(w->meta, KEDGE_FAB_DESTROY_DCT, w->meta_dct);
-    destroy(w->meta, KEDGE_FAB_DESTROY_SRQ, w->meta_srq);
-    destroy(w->meta, KEDGE_FAB_DESTROY_CQ, w->meta_cq);
+    destroy(w->meta, FAB_DESTROY_DCT, w->meta_dct);
+    destroy(w->meta, FAB_DESTROY_SRQ, w->meta_srq);
+    destroy(w->meta, FAB_DESTROY_CQ, w->meta_cq);
     drop_mr(w->meta, w->meta_mr);
-    destroy(w->meta, KEDGE_FAB_FREE_PD, w->meta_pd);
-    kedge_fab_mem_free(&w->meta_memory);
-    ck_assert_int_eq(kedge_fab_close(w->meta), 0);
+    destroy(w->meta, FAB_FREE_PD, w->meta_pd);
+    fab_mem_free(&w->meta_memory);
+    ck_assert_int_eq(fab_close(w->meta), 0);
     snprintf(command, sizeof command, "rm -rf %s", w->dir);
     ck_assert_int_eq(run_quietly(command), 0);
 }
@@ -536,7 +532,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                   uint32_t tenant)
 {
     struct world_node *n = &w->node[node];
-    const unsigned all = IBV_ACCESS_LOCAL_WRITE | kedge_fab_remote_access(n->fab);
+    const unsigned all = IBV_ACCESS_LOCAL_WRITE | fab_remote_access(n->fab);
     *k = (struct world_worker){.node = node, .id = id, .overs = n->overs[id]};
     for (int i = 0; i <= WORLD_WORKERS; i++) {
         ck_assert_int_lt(i, WORLD_WORKERS);
@@ -545,32 +541,32 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
             break;
         }
     }
-    ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RW_BYTES(64), "rw", &k->rw), 0);
-    ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RO_BYTES(64), "ro", &k->ro), 0);
-    ck_assert_int_eq(kedge_fab_mem_alloc(WORLD_ARENA, "arena", &k->arena), 0);
+    ck_assert_int_eq(fab_mem_alloc(SCHEMA_SESSION_RW_BYTES(64), "rw", &k->rw), 0);
+    ck_assert_int_eq(fab_mem_alloc(SCHEMA_SESSION_RO_BYTES(64), "ro", &k->ro), 0);
+    ck_assert_int_eq(fab_mem_alloc(WORLD_ARENA, "arena", &k->arena), 0);
     k->arena_mr = world_mr(w, k, 0, WORLD_ARENA, all);
     k->w = k->rw.addr;
     k->r = k->ro.addr;
     k->r->sq_slots = k->r->cq_slots = 64;
     const uint32_t mrs = world_max_mrs != 0 ? world_max_mrs : 4;
-    k->memory = kedge_lane_memory_new(n->config.max_grants, 32, 8, mrs);
-    struct kedge_command c = {.kind = KEDGE_COMMAND_SESSION_ADD,
-                              .session = id,
-                              .add = {.id = id,
-                                      .rw = k->w,
-                                      .ro = k->r,
-                                      .tenant = tenant,
-                                      .tenant_slot = tenant % WORLD_TENANTS,
-                                      .max_vqps = 8,
-                                      .max_inflight = 32,
-                                      .max_mrs = mrs,
-                                      .quota = &n->quota[tenant % WORLD_TENANTS],
-                                      .memory = k->memory,
-                                      .arena = {.iova = k->arena_mr->addr,
-                                                .bytes = WORLD_ARENA,
-                                                .lkey = k->arena_mr->lkey,
-                                                .rkey = k->arena_mr->rkey}}};
-    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    k->memory = lane_memory_new(n->config.max_grants, 32, 8, mrs);
+    struct lane_command c = {.kind = LANE_COMMAND_SESSION_ADD,
+                             .session = id,
+                             .add = {.id = id,
+                                     .rw = k->w,
+                                     .ro = k->r,
+                                     .tenant = tenant,
+                                     .tenant_slot = tenant % WORLD_TENANTS,
+                                     .max_vqps = 8,
+                                     .max_inflight = 32,
+                                     .max_mrs = mrs,
+                                     .quota = &n->quota[tenant % WORLD_TENANTS],
+                                     .memory = k->memory,
+                                     .arena = {.iova = k->arena_mr->addr,
+                                               .bytes = WORLD_ARENA,
+                                               .lkey = k->arena_mr->lkey,
+                                               .rkey = k->arena_mr->rkey}}};
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
     world_run(w, 1);
 }
 
@@ -579,10 +575,10 @@ void world_detach(struct world *w, struct world_worker *k)
     struct world_node *n = &w->node[k->node];
     const uint64_t step_ns =
         n->config.mr_lease_ns / 50 > 100000 ? n->config.mr_lease_ns / 50 : 100000;
-    struct kedge_command c = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = k->id, .reason = KEDGE_REASON_CLOSED};
+    struct lane_command c = {
+        .kind = LANE_COMMAND_SESSION_END, .session = k->id, .reason = SCHEMA_REASON_CLOSED};
     if (k->r->ended == 0)
-        ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+        ck_assert_int_eq(lane_command(n->lane, &c), 0);
     for (int i = 0; i < 100 && n->overs[k->id] == k->overs; i++)
         world_sleep(w, step_ns);
     for (int i = 0; i < PATIENCE && n->overs[k->id] == k->overs; i++)
@@ -593,8 +589,8 @@ void world_detach(struct world *w, struct world_worker *k)
     for (int i = 0; i < WORLD_WORKERS; i++)
         if (w->worker[i] == k)
             w->worker[i] = NULL;
-    kedge_lane_memory_free(k->memory);
-    kedge_fab_mem_free(&k->rw);
-    kedge_fab_mem_free(&k->ro);
-    kedge_fab_mem_free(&k->arena);
+    lane_memory_free(k->memory);
+    fab_mem_free(&k->rw);
+    fab_mem_free(&k->ro);
+    fab_mem_free(&k->arena);
 }

@@ -23,11 +23,11 @@ enum {
 };
 
 struct world_worker {
-    struct kedge_lane_memory *memory;
-    struct kedge_fab_mem rw, ro, arena;
-    struct kedge_fab_mr *arena_mr;
-    struct kedge_session_rw *w;
-    struct kedge_session_ro *r;
+    struct lane_memory *memory;
+    struct fab_mem rw, ro, arena;
+    struct fab_mr *arena_mr;
+    struct schema_session_rw *w;
+    struct schema_session_ro *r;
     uint32_t sq_tail, cq_head, tag;
     uint32_t node, id, overs; /* overs: of its place, before it came */
 };
@@ -35,46 +35,46 @@ struct world_worker {
 /* One of a fenced region's: registered, or asked for. */
 struct world_fenced {
     uint32_t session, rkey;
-    struct kedge_fab_mr *mr; /* NULL: the place is free */
+    struct fab_mr *mr; /* NULL: the place is free */
 };
 
 struct world_node {
-    struct kedge_fab *fab;
-    struct kedge_fab_pd *pd, *system_pd;
-    struct kedge_fab_chan *chan;
-    struct kedge_fab_cq *cq, *dct_cq;
-    struct kedge_fab_srq *srq;
-    struct kedge_fab_dct *dct;
-    struct kedge_fab_mem mr_memory, scratch, small;
-    struct kedge_fab_mr *mr_mr, *scratch_mr, *scratch_system_mr, *small_mr;
-    struct kedge_fab_ah *metaserver_ah;
-    struct kedge_connector *connector;                         /* rc */
-    struct kedge_fab_qp *metaserver_qp, *metaserver_responder; /* rc */
-    struct kedge_fab_qp *former_qp, *former_responder; /* rc: that another has taken the place of */
-    struct kedge_fab_qp *silent_qp;                    /* rc: to the one that is silent */
-    struct kedge_table mr_table;
+    struct fab *fab;
+    struct fab_pd *pd, *system_pd;
+    struct fab_chan *chan;
+    struct fab_cq *cq, *dct_cq;
+    struct fab_srq *srq;
+    struct fab_dct *dct;
+    struct fab_mem mr_memory, scratch, small;
+    struct fab_mr *mr_mr, *scratch_mr, *scratch_system_mr, *small_mr;
+    struct fab_ah *metaserver_ah;
+    struct connector *connector;                         /* rc */
+    struct fab_qp *metaserver_qp, *metaserver_responder; /* rc */
+    struct fab_qp *former_qp, *former_responder; /* rc: that another has taken the place of */
+    struct fab_qp *silent_qp;                    /* rc: to the one that is silent */
+    struct schema_table mr_table;
     void *peers;
-    struct kedge_lane_resources res;
-    struct kedge_lane_config config;
-    struct kedge_lane *lane;
-    struct kedge_lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
-    struct kedge_fab_qp *last_link;               /* rc: of the connections, the last one made */
-    uint32_t wanted_flow;                         /* of the last WANT_PATH */
-    uint32_t wanted_paths[WORLD_FLOWS];           /* how often each flow has wanted one */
-    bool apart[WORLD_TENANTS];                    /* which tenants are, */
-    bool named[WORLD_TENANTS];                    /* and are to blame, or were */
-    bool no_repairs;                              /* its queue pairs stay broken */
-    bool no_metaserver;                           /* it was told to forget it */
-    uint32_t overs[WORLD_WORKERS];                /* of sessions that were there */
+    struct lane_resources res;
+    struct lane_config config;
+    struct lane *lane;
+    struct lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
+    struct fab_qp *last_link;               /* rc: of the connections, the last one made */
+    uint32_t wanted_flow;                   /* of the last WANT_PATH */
+    uint32_t wanted_paths[WORLD_FLOWS];     /* how often each flow has wanted one */
+    bool apart[WORLD_TENANTS];              /* which tenants are, */
+    bool named[WORLD_TENANTS];              /* and are to blame, or were */
+    bool no_repairs;                        /* its queue pairs stay broken */
+    bool no_metaserver;                     /* it was told to forget it */
+    uint32_t overs[WORLD_WORKERS];          /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
-    enum ibv_mtu wanted_mtu;        /* of the last path that was asked for */
-    struct kedge_lane_event answer; /* the last one to REVOKE, ARENA_RENEW, PROVE ... */
+    enum ibv_mtu wanted_mtu;  /* of the last path that was asked for */
+    struct lane_event answer; /* the last one to REVOKE, ARENA_RENEW, PROVE ... */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
     struct world_fenced fenced[WORLD_FENCED];
     uint32_t wanted, let_go, held;
     bool hold;
     int refuse; /* -errno that answers the next WANT_MR */
-    struct kedge_lane_event held_event[WORLD_FENCED];
+    struct lane_event held_event[WORLD_FENCED];
 };
 
 struct world {
@@ -82,16 +82,16 @@ struct world {
     bool rc; /* KEDGE_TEST_TRANSPORT=rc: nodes reach each other through RC connections */
     uint64_t now_ns;
     uint64_t random;
-    struct kedge_iova iova; /* of what peers reach */
+    struct fab_iova iova; /* of what peers reach */
     /* The metaserver: a table, and a DC target through which it is READ. */
-    struct kedge_fab *meta;
-    struct kedge_fab_pd *meta_pd;
-    struct kedge_fab_cq *meta_cq;
-    struct kedge_fab_srq *meta_srq;
-    struct kedge_fab_dct *meta_dct;
-    struct kedge_fab_mem meta_memory;
-    struct kedge_fab_mr *meta_mr;
-    struct kedge_table table;
+    struct fab *meta;
+    struct fab_pd *meta_pd;
+    struct fab_cq *meta_cq;
+    struct fab_srq *meta_srq;
+    struct fab_dct *meta_dct;
+    struct fab_mem meta_memory;
+    struct fab_mr *meta_mr;
+    struct schema_table table;
     struct world_node node[WORLD_NODES];
     struct world_worker *worker[WORLD_WORKERS]; /* attached */
     bool away[WORLD_NODES];                     /* who asks for a path to it gets no answer */
@@ -131,7 +131,7 @@ extern bool world_streams;
 extern bool world_one_dci;
 
 /* Of the next world's nodes: a layer over soft, with a seed that is not 0; else none. */
-extern struct kedge_fault_plan world_fault;
+extern struct fault_plan world_fault;
 
 /* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
  * test on trouble. */
@@ -140,7 +140,7 @@ void world_close(struct world *w);
 /* Passes of all lanes, and what their control sides do, each 1 us apart. */
 void world_run(struct world *w, unsigned passes);
 /* A DCI from RESET to RTS, the way the daemon does it. */
-void world_raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp);
+void world_raise_dci(struct fab *fab, struct fab_qp *qp);
 void world_sleep(struct world *w, uint64_t ns);
 /* The node comes back as a new incarnation, with a new DC target. */
 void world_restart_node(struct world *w, uint32_t node);
@@ -155,21 +155,21 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                   uint32_t tenant);
 /* Ends the session and frees the memory once it is over. */
 void world_detach(struct world *w, struct world_worker *k);
-void world_post(struct world_worker *k, const struct kedge_sq_desc *d);
+void world_post(struct world_worker *k, const struct schema_sq_desc *d);
 /* An event of the device's about that queue pair of the node's, as its control side takes it. */
-void world_fatal(struct world *w, uint32_t node, struct kedge_fab_qp *qp);
+void world_fatal(struct world *w, uint32_t node, struct fab_qp *qp);
 /* The queue pair goes to ERR by itself; what is out on it is flushed. */
-void world_break(struct world *w, uint32_t node, struct kedge_fab_qp *qp);
+void world_break(struct world *w, uint32_t node, struct fab_qp *qp);
 /* A control request and its answer. */
-int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
-              struct kedge_reply *out);
+int world_ask(struct world *w, struct world_worker *k, struct schema_sq_desc d,
+              struct schema_reply *out);
 /* Polls one completion, running the world for up to `passes`. False: none came. */
-bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes);
+bool world_poll(struct world *w, struct world_worker *k, struct schema_cqe *out, unsigned passes);
 /* The next completion, which comes within so many passes. */
-struct kedge_cqe world_done(struct world *w, struct world_worker *k, unsigned passes);
+struct schema_cqe world_done(struct world *w, struct world_worker *k, unsigned passes);
 /* Posts a request and takes that. */
-struct kedge_cqe world_do(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
-                          unsigned passes);
+struct schema_cqe world_do(struct world *w, struct world_worker *k, struct schema_sq_desc d,
+                           unsigned passes);
 /* The device takes the registration of its arena away, while records of it are still believed. */
 void world_take_away(struct world *w, struct world_worker *k);
 /* Connects VQP 0, generation 0, to the node. The status. */
@@ -178,9 +178,9 @@ int world_connect(struct world *w, struct world_worker *k, uint16_t vqp, uint32_
  * failure. */
 uint32_t world_register(struct world *w, struct world_worker *k, uint64_t offset, uint64_t length,
                         uint32_t access);
-struct kedge_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
-                              uint32_t vkey, uint64_t remote_offset);
-struct kedge_lane_stats world_stats(const struct world *w, uint32_t node);
+struct schema_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
+                               uint32_t vkey, uint64_t remote_offset);
+struct lane_stats world_stats(const struct world *w, uint32_t node);
 
 /* Opens a world with an owner on node 1, who has a region of 4 KiB, and a worker on node 0 that is
  * connected to it. The region's key. */
@@ -190,14 +190,14 @@ uint32_t world_pair(struct world *w, struct world_worker *owner, struct world_wo
 void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k);
 
 /* Registers part of a worker's arena on its node, at an address that was never used. */
-struct kedge_fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
-                              uint64_t length, unsigned access);
+struct fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
+                        uint64_t length, unsigned access);
 
 /* Whose requests go apart, as the lane says. */
-void world_note_apart(struct world_node *n, const struct kedge_lane_event *e);
+void world_note_apart(struct world_node *n, const struct lane_event *e);
 
 /* world_fenced.c: the control side of fenced regions. */
-void world_fenced_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);
+void world_fenced_event(struct world *w, struct world_node *n, const struct lane_event *e);
 /* The test holds no more: what waits is carried out, in order. */
 void world_fenced_go_on(struct world *w, struct world_node *n);
 /* The session is over: all that it has goes. */
@@ -212,13 +212,13 @@ void world_rc_open(struct world *w, struct world_node *n);
 void world_rc_close(struct world *w, struct world_node *n);
 /* The connection through which the node's lane READs the metaserver's table, made (again): the
  * former one is the lane's until it says so. */
-struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
-void world_rc_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);
+struct fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
+void world_rc_event(struct world *w, struct world_node *n, const struct lane_event *e);
 void world_rc_run(struct world *w, struct world_node *n);
 /* What a queue pair asks for, of a device that has so much. */
 uint32_t world_least(uint32_t wanted, uint32_t has);
 /* One on which nothing is answered for seconds. */
-struct kedge_fab_qp *world_rc_silent(struct world *w, struct world_node *n);
+struct fab_qp *world_rc_silent(struct world *w, struct world_node *n);
 int world_fill(void *user, void *bytes, size_t count);
 void world_tell_metaserver(struct world *w, struct world_node *n);
 

@@ -3,12 +3,12 @@
 
 #include <check.h>
 
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 void accomplices_doorbells(struct world *w)
 {
     for (uint32_t id = 0; id <= SESSIONS; id++)
-        kedge_lane_doorbell(w->node[0].lane, id);
+        lane_doorbell(w->node[0].lane, id);
 }
 
 void accomplices_open(struct accomplices *s, struct world *w, uint8_t ack_timeout)
@@ -37,13 +37,13 @@ void accomplices_close(struct accomplices *s)
     world_detach(w, &s->stays);
     world_detach(w, &s->gone);
     world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
+    world_fault = (struct fault_plan){0};
 }
 
 enum ibv_wc_status accomplices_one(struct world *w, struct world_worker *k, uint8_t op,
                                    uint32_t key)
 {
-    struct kedge_sq_desc d = world_rw(op, 1, 0, 8, key, 0);
+    struct schema_sq_desc d = world_rw(op, 1, 0, 8, key, 0);
     world_post(k, &d);
     return (enum ibv_wc_status)world_done(w, k, LONG).status;
 }
@@ -53,12 +53,12 @@ void accomplices_warm(struct accomplices *s)
     struct world *w = s->w;
     for (uint32_t i = 0; i < SESSIONS; i++) {
         ck_assert_int_eq(world_connect(w, &s->guilty[i], 0, 1), 0);
-        ck_assert_int_eq(accomplices_one(w, &s->guilty[i], KEDGE_OP_READ, s->gone_key),
+        ck_assert_int_eq(accomplices_one(w, &s->guilty[i], SCHEMA_OP_READ, s->gone_key),
                          IBV_WC_SUCCESS);
     }
     ck_assert_int_eq(world_connect(w, &s->honest, 0, 1), 0);
     s->bound[0] = true;
-    ck_assert_int_eq(accomplices_one(w, &s->honest, KEDGE_OP_READ, s->key), IBV_WC_SUCCESS);
+    ck_assert_int_eq(accomplices_one(w, &s->honest, SCHEMA_OP_READ, s->key), IBV_WC_SUCCESS);
     world_take_away(w, &s->gone);
 }
 
@@ -74,7 +74,7 @@ void accomplices_post(struct accomplices *s, uint8_t op)
 {
     struct world *w = s->w;
     for (uint16_t i = 0; i < WRITES; i++) {
-        struct kedge_sq_desc d = world_rw(op, i, 0, 8, s->key, 64 * (i % VQPS));
+        struct schema_sq_desc d = world_rw(op, i, 0, 8, s->key, 64 * (i % VQPS));
         d.vqp = i % VQPS;
         world_post(&s->honest, &d);
         accomplices_doorbells(w);
@@ -87,7 +87,7 @@ void accomplices_take(struct accomplices *s)
 {
     struct world *w = s->w;
     for (int i = 0; i < WRITES; i++) {
-        const struct kedge_cqe e = world_done(w, &s->honest, LONG);
+        const struct schema_cqe e = world_done(w, &s->honest, LONG);
         s->bound[e.vqp] = e.status == IBV_WC_SUCCESS;
         s->failed += e.status != IBV_WC_SUCCESS;
         s->late_failed += e.status != IBV_WC_SUCCESS && s->breaks >= BREAKS;
@@ -102,16 +102,16 @@ void accomplices_round_beside(struct accomplices *s, struct world_worker *k, uin
     ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
     accomplices_bind(s);
     world_run(w, 3);
-    struct kedge_sq_desc d = world_rw(op, 9, 0, 8, s->gone_key, 0);
+    struct schema_sq_desc d = world_rw(op, 9, 0, 8, s->gone_key, 0);
     world_post(k, &d);
     accomplices_post(s, honest_op);
     accomplices_take(s);
-    const struct kedge_cqe e = world_done(w, k, LONG);
+    const struct schema_cqe e = world_done(w, k, LONG);
     ck_assert_uint_ne(e.status, IBV_WC_SUCCESS);
     s->breaks += e.status == IBV_WC_REM_ACCESS_ERR;
 }
 
 void accomplices_round(struct accomplices *s, struct world_worker *k, uint8_t op)
 {
-    accomplices_round_beside(s, k, op, KEDGE_OP_WRITE);
+    accomplices_round_beside(s, k, op, SCHEMA_OP_WRITE);
 }

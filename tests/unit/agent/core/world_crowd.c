@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { REGION = 16384, SLOT = 64, VQP = 0 };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 
 struct crowd_watch crowd_watch;
 static struct crowd *crowd;
@@ -50,7 +50,7 @@ static struct crowd_load max_of_node(uint32_t node)
 }
 
 /* Whose memory it is that the request READs into or WRITEs from. */
-static bool describe(const struct kedge_fab_wr *wr, struct crowd_posted *out)
+static bool describe(const struct fab_wr *wr, struct crowd_posted *out)
 {
     for (uint32_t i = 0; i < crowd->members; i++) {
         const struct crowd_member *m = &crowd->member[i];
@@ -65,7 +65,7 @@ static bool describe(const struct kedge_fab_wr *wr, struct crowd_posted *out)
     return false;
 }
 
-static void watch_one(const struct kedge_fab_wr *wr)
+static void watch_one(const struct fab_wr *wr)
 {
     struct crowd_watch *c = &crowd_watch;
     uint64_t phys = wr->wr_id >> 32;
@@ -93,21 +93,21 @@ static void watch_one(const struct kedge_fab_wr *wr)
 }
 
 /* Of every so many lists the device takes the first one alone, or none. */
-static struct kedge_fab_wr *refused_of(struct kedge_fab_wr *wr)
+static struct fab_wr *refused_of(struct fab_wr *wr)
 {
     struct crowd_watch *c = &crowd_watch;
     if (c->refuse_every == 0 || ++c->lists % c->refuse_every != 0)
         return NULL;
-    struct kedge_fab_wr *from = c->lists / c->refuse_every % 2 != 0 ? wr->next : wr;
+    struct fab_wr *from = c->lists / c->refuse_every % 2 != 0 ? wr->next : wr;
     c->refused += from != NULL;
     return from;
 }
 
-static int post(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+static int post(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
     const bool lane = qp->send_cq == crowd_watch.w->node[0].cq; /* else a handshake, with rc */
-    struct kedge_fab_wr *refused = lane ? refused_of(wr) : NULL;
-    for (const struct kedge_fab_wr *one = wr; lane && one != refused; one = one->next)
+    struct fab_wr *refused = lane ? refused_of(wr) : NULL;
+    for (const struct fab_wr *one = wr; lane && one != refused; one = one->next)
         watch_one(one);
     *bad = refused;
     if (refused == wr)
@@ -154,7 +154,7 @@ static void watch_completion(const struct ibv_wc *wc)
     c->failing[phys] &= c->head[phys] != c->tail[phys];
 }
 
-static int poll_some(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+static int poll_some(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     if (cq != crowd_watch.w->node[0].cq)
         return crowd_watch.real->poll(cq, n, wc);
@@ -211,19 +211,19 @@ static void post_one(struct crowd *c, struct crowd_member *m)
 {
     uint64_t wr_id = m->posted++;
     uint32_t vkey = m->vkey != 0 ? m->vkey : c->vkey[m->tenant][m->node];
-    struct kedge_sq_desc d = world_rw(m->write ? KEDGE_OP_WRITE : KEDGE_OP_READ, wr_id, SLOT,
-                                      m->sizes[wr_id % CROWD_SIZES], vkey, 0);
+    struct schema_sq_desc d = world_rw(m->write ? SCHEMA_OP_WRITE : SCHEMA_OP_READ, wr_id, SLOT,
+                                       m->sizes[wr_id % CROWD_SIZES], vkey, 0);
     if (m->signal_few && wr_id % 4 != 3)
-        d.flags &= (uint8_t)~KEDGE_OP_SIGNALED;
+        d.flags &= (uint8_t)~SCHEMA_OP_SIGNALED;
     world_post(&m->k, &d);
 }
 
 /* Completions come in the order of posting, each once. */
 static void harvest(struct crowd_member *m)
 {
-    const struct kedge_cqe *ring = (const void *)((const uint8_t *)m->k.r + KEDGE_CQ_OFFSET);
+    const struct schema_cqe *ring = (const void *)((const uint8_t *)m->k.r + SCHEMA_CQ_OFFSET);
     while (m->k.cq_head != atomic_load(&m->k.r->cq_tail)) {
-        const struct kedge_cqe *e = &ring[m->k.cq_head++ & 63];
+        const struct schema_cqe *e = &ring[m->k.cq_head++ & 63];
         if (e->status == IBV_WC_SUCCESS) {
             ck_assert_uint_ge(e->wr_id, m->done);
             if (!m->signal_few)
@@ -246,7 +246,7 @@ static void run_member(struct crowd *c, struct crowd_member *m)
     harvest(m);
     while (!m->quiet && m->posted - m->done < m->depth)
         post_one(c, m);
-    kedge_lane_doorbell(c->w->node[0].lane, m->k.id);
+    lane_doorbell(c->w->node[0].lane, m->k.id);
 }
 
 void crowd_run(struct crowd *c, unsigned passes)
@@ -262,16 +262,16 @@ void crowd_run(struct crowd *c, unsigned passes)
 void crowd_leave(struct crowd *c, struct crowd_member *m)
 {
     uint32_t over = c->w->node[0].over;
-    struct kedge_command end = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = m->k.id, .reason = KEDGE_REASON_CLOSED};
-    ck_assert_int_eq(kedge_lane_command(c->w->node[0].lane, &end), 0);
+    struct lane_command end = {
+        .kind = LANE_COMMAND_SESSION_END, .session = m->k.id, .reason = SCHEMA_REASON_CLOSED};
+    ck_assert_int_eq(lane_command(c->w->node[0].lane, &end), 0);
     for (int i = 0; i < 5000 && c->w->node[0].over == over; i++)
         crowd_run(c, 1);
     world_detach(c->w, &m->k);
     m->k = (struct world_worker){.r = NULL};
 }
 
-static bool is_empty(const struct kedge_lane_window *n)
+static bool is_empty(const struct lane_window *n)
 {
     return n->bytes == 0 && n->ops == 0 && n->waiting == 0;
 }
@@ -286,71 +286,71 @@ void crowd_settle(struct crowd *c)
     ck_assert_uint_eq(world_stats(c->w, 0).inflight, 0);
     ck_assert_uint_eq(crowd_watch.device.ops, 0);
     for (uint32_t t = 0; t < WORLD_TENANTS; t++) {
-        struct kedge_lane_window n = crowd_window(c, KEDGE_WINDOW_TENANT, t);
+        struct lane_window n = crowd_window(c, LANE_WINDOW_TENANT, t);
         ck_assert(is_empty(&n));
     }
-    struct kedge_lane_window n = crowd_window(c, KEDGE_WINDOW_DEVICE, 0);
+    struct lane_window n = crowd_window(c, LANE_WINDOW_DEVICE, 0);
     ck_assert(is_empty(&n));
     for (uint32_t f = 0; f < c->w->node[0].config.max_flows; f++)
-        if (kedge_lane_window(c->w->node[0].lane, KEDGE_WINDOW_DESTINATION, f, &n))
+        if (lane_window(c->w->node[0].lane, LANE_WINDOW_DESTINATION, f, &n))
             ck_assert(is_empty(&n));
 }
 
-void crowd_limit(struct crowd *c, enum kedge_window_scope scope, uint32_t tenant, uint64_t bytes,
+void crowd_limit(struct crowd *c, enum lane_window_scope scope, uint32_t tenant, uint64_t bytes,
                  uint64_t ops)
 {
-    struct kedge_command set = {
-        .kind = KEDGE_COMMAND_WINDOW,
+    struct lane_command set = {
+        .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = scope, .tenant = tenant, .bytes = bytes, .ops = ops}};
-    struct crowd_load *max = scope == KEDGE_WINDOW_DEVICE   ? &crowd_watch.max_device
-                             : scope == KEDGE_WINDOW_TENANT ? &crowd_watch.max_tenant[tenant]
-                                                            : &crowd_watch.max_each;
+    struct crowd_load *max = scope == LANE_WINDOW_DEVICE   ? &crowd_watch.max_device
+                             : scope == LANE_WINDOW_TENANT ? &crowd_watch.max_tenant[tenant]
+                                                           : &crowd_watch.max_each;
     *max = (struct crowd_load){bytes, ops};
-    if (scope == KEDGE_WINDOW_TENANT)
+    if (scope == LANE_WINDOW_TENANT)
         crowd_watch.over_tenant[tenant] = true;
-    if (scope == KEDGE_WINDOW_DESTINATION)
+    if (scope == LANE_WINDOW_DESTINATION)
         memset(crowd_watch.over_node, true, sizeof crowd_watch.over_node);
-    ck_assert_int_eq(kedge_lane_command(c->w->node[0].lane, &set), 0);
+    ck_assert_int_eq(lane_command(c->w->node[0].lane, &set), 0);
 }
 
 void crowd_limit_node(struct crowd *c, uint32_t node, uint64_t bytes, uint64_t ops)
 {
-    struct kedge_command set = {
-        .kind = KEDGE_COMMAND_WINDOW,
-        .window = {.scope = KEDGE_WINDOW_DESTINATION, .bytes = bytes, .ops = ops}};
+    struct lane_command set = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_DESTINATION, .bytes = bytes, .ops = ops}};
     memcpy(set.window.gid, c->w->node[node].fab->caps.gid, sizeof set.window.gid);
     crowd_watch.max_own[node] = (struct crowd_load){bytes, ops};
     crowd_watch.over_node[node] = true;
-    ck_assert_int_eq(kedge_lane_command(c->w->node[0].lane, &set), 0);
+    ck_assert_int_eq(lane_command(c->w->node[0].lane, &set), 0);
 }
 
-static bool find_node_window(const struct crowd *c, uint32_t node, struct kedge_lane_window *out)
+static bool find_node_window(const struct crowd *c, uint32_t node, struct lane_window *out)
 {
     for (uint32_t f = 0; f < c->w->node[0].config.max_flows; f++)
-        if (kedge_lane_window(c->w->node[0].lane, KEDGE_WINDOW_DESTINATION, f, out) &&
+        if (lane_window(c->w->node[0].lane, LANE_WINDOW_DESTINATION, f, out) &&
             memcmp(out->gid, c->w->node[node].fab->caps.gid, sizeof out->gid) == 0)
             return true;
     return false;
 }
 
-struct kedge_lane_window crowd_node_window(const struct crowd *c, uint32_t node)
+struct lane_window crowd_node_window(const struct crowd *c, uint32_t node)
 {
-    struct kedge_lane_window n;
+    struct lane_window n;
     ck_assert(find_node_window(c, node, &n));
     return n;
 }
 
-struct kedge_lane_window crowd_window(const struct crowd *c, enum kedge_window_scope scope,
-                                      uint32_t number)
+struct lane_window crowd_window(const struct crowd *c, enum lane_window_scope scope,
+                                uint32_t number)
 {
-    struct kedge_lane_window n;
-    (void)kedge_lane_window(c->w->node[0].lane, scope, number, &n);
+    struct lane_window n;
+    (void)lane_window(c->w->node[0].lane, scope, number, &n);
     return n;
 }
 
 /* What is in a tenant's or destination's window is what the device has, or a little more: that
  * waits at the device's. Returns whether that is within the limit. */
-static bool is_within(const struct kedge_lane_window *n, const struct crowd_load *seen)
+static bool is_within(const struct lane_window *n, const struct crowd_load *seen)
 {
     if (!n->counted)
         return true;
@@ -363,13 +363,13 @@ static bool is_within(const struct kedge_lane_window *n, const struct crowd_load
 void crowd_check(const struct crowd *c)
 {
     struct crowd_watch *seen = &crowd_watch;
-    struct kedge_lane_window n = crowd_window(c, KEDGE_WINDOW_DEVICE, 0);
+    struct lane_window n = crowd_window(c, LANE_WINDOW_DEVICE, 0);
     if (n.counted) {
         ck_assert_uint_eq(n.bytes, seen->device.bytes);
         ck_assert_uint_eq(n.ops, seen->device.ops);
     }
     for (uint32_t t = 0; t < WORLD_TENANTS; t++) {
-        n = crowd_window(c, KEDGE_WINDOW_TENANT, t);
+        n = crowd_window(c, LANE_WINDOW_TENANT, t);
         if (is_within(&n, &seen->tenant[t]))
             seen->over_tenant[t] = false;
     }

@@ -23,9 +23,9 @@ struct crowd_posted {
 };
 
 struct crowd_watch {
-    struct kedge_fab *fab;
-    const struct kedge_fab_ops *real;
-    struct kedge_fab_ops ops;
+    struct fab *fab;
+    const struct fab_ops *real;
+    struct fab_ops ops;
     const struct world *w;
     struct crowd_posted ring[CROWD_PHYS][WORLD_SQ_DEPTH];
     uint32_t head[CROWD_PHYS], tail[CROWD_PHYS];
@@ -74,16 +74,16 @@ void crowd_run(struct crowd *c, unsigned passes);
 /* Nobody posts any more; all that is out comes back, and every window is empty. */
 void crowd_settle(struct crowd *c);
 /* Sets limits, of the lane and of the watch. tenant: for TENANT. */
-void crowd_limit(struct crowd *c, enum kedge_window_scope scope, uint32_t tenant, uint64_t bytes,
+void crowd_limit(struct crowd *c, enum lane_window_scope scope, uint32_t tenant, uint64_t bytes,
                  uint64_t ops);
 /* Likewise, of one node alone. */
 void crowd_limit_node(struct crowd *c, uint32_t node, uint64_t bytes, uint64_t ops);
 /* How the window of a node stands, which is in use. */
-struct kedge_lane_window crowd_node_window(const struct crowd *c, uint32_t node);
+struct lane_window crowd_node_window(const struct crowd *c, uint32_t node);
 /* The lane counts what the watch counts. */
 void crowd_check(const struct crowd *c);
-struct kedge_lane_window crowd_window(const struct crowd *c, enum kedge_window_scope scope,
-                                      uint32_t number);
+struct lane_window crowd_window(const struct crowd *c, enum lane_window_scope scope,
+                                uint32_t number);
 void crowd_close(struct crowd *c);
 
 #endif

@@ -26,52 +26,52 @@ static struct world_fenced *place_of(struct world_node *n, uint32_t rkey)
 
 static void deregister(struct world_node *n, struct world_fenced *f)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = f->mr}};
-    ck_assert_int_eq(kedge_fab_call(n->fab, &c), 0);
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = f->mr}};
+    ck_assert_int_eq(fab_call(n->fab, &c), 0);
     *f = (struct world_fenced){.mr = NULL};
 }
 
-static void make(struct world *w, struct world_node *n, const struct kedge_lane_event *e,
-                 struct kedge_command *answer)
+static void make(struct world *w, struct world_node *n, const struct lane_event *e,
+                 struct lane_command *answer)
 {
     const struct world_worker *k = worker_of(w, n, e->session);
     ck_assert_ptr_nonnull(k);
     ck_assert_uint_eq(e->want_mr.arena, 0);
     answer->mr.status = n->refuse;
-    answer->mr.reason = n->refuse != 0 ? KEDGE_REASON_REGISTER : 0;
+    answer->mr.reason = n->refuse != 0 ? SCHEMA_REASON_REGISTER : 0;
     n->refuse = 0;
     if (answer->mr.status != 0)
         return;
     const uint32_t flags = e->want_mr.access;
-    struct kedge_fab_mr *mr =
-        world_mr(w, k, e->want_mr.offset, e->want_mr.length,
-                 IBV_ACCESS_LOCAL_WRITE | (flags & KEDGE_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0) |
-                     (flags & KEDGE_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-                     (flags & KEDGE_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0));
+    struct fab_mr *mr = world_mr(w, k, e->want_mr.offset, e->want_mr.length,
+                                 IBV_ACCESS_LOCAL_WRITE |
+                                     (flags & SCHEMA_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+                                     (flags & SCHEMA_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+                                     (flags & SCHEMA_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0));
     answer->mr.rkey = mr->rkey;
     answer->mr.iova = mr->addr;
     *place_of(n, 0) = (struct world_fenced){.session = e->session, .rkey = mr->rkey, .mr = mr};
 }
 
-static void carry_out(struct world *w, struct world_node *n, const struct kedge_lane_event *e)
+static void carry_out(struct world *w, struct world_node *n, const struct lane_event *e)
 {
-    struct kedge_command answer = {.session = e->session};
-    if (e->kind == KEDGE_EVENT_WANT_MR) {
-        answer.kind = KEDGE_COMMAND_MR_READY;
+    struct lane_command answer = {.session = e->session};
+    if (e->kind == LANE_EVENT_WANT_MR) {
+        answer.kind = LANE_COMMAND_MR_READY;
         answer.mr.tag = e->want_mr.tag;
         make(w, n, e, &answer);
     } else {
-        answer.kind = KEDGE_COMMAND_MR_GONE;
+        answer.kind = LANE_COMMAND_MR_GONE;
         answer.mr.tag = e->fence.tag;
         deregister(n, place_of(n, e->fence.rkey));
     }
-    ck_assert_int_eq(kedge_lane_command(n->lane, &answer), 0);
+    ck_assert_int_eq(lane_command(n->lane, &answer), 0);
 }
 
-void world_fenced_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e)
+void world_fenced_event(struct world *w, struct world_node *n, const struct lane_event *e)
 {
-    n->wanted += e->kind == KEDGE_EVENT_WANT_MR;
-    n->let_go += e->kind == KEDGE_EVENT_WANT_DEREG;
+    n->wanted += e->kind == LANE_EVENT_WANT_MR;
+    n->let_go += e->kind == LANE_EVENT_WANT_DEREG;
     if (!n->hold) {
         carry_out(w, n, e);
         return;

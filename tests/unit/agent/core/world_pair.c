@@ -14,11 +14,11 @@ uint32_t world_pair(struct world *w, struct world_worker *owner, struct world_wo
     return vkey;
 }
 
-void world_fatal(struct world *w, uint32_t node, struct kedge_fab_qp *qp)
+void world_fatal(struct world *w, uint32_t node, struct fab_qp *qp)
 {
-    struct kedge_command fatal = {.kind = KEDGE_COMMAND_QP_FATAL, .qp = qp};
-    if (kedge_fab_qp_state(qp) == IBV_QPS_ERR)
-        ck_assert_int_eq(kedge_lane_command(w->node[node].lane, &fatal), 0);
+    struct lane_command fatal = {.kind = LANE_COMMAND_QP_FATAL, .qp = qp};
+    if (fab_qp_state(qp) == IBV_QPS_ERR)
+        ck_assert_int_eq(lane_command(w->node[node].lane, &fatal), 0);
 }
 
 void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k)

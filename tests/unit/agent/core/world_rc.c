@@ -7,25 +7,24 @@
 #include "base/error.h"
 #include "world.h"
 
-static void call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void call(struct fab *fab, struct fab_ctl *ctl)
 {
-    ck_assert_int_eq(kedge_fab_call(fab, ctl), 0);
+    ck_assert_int_eq(fab_call(fab, ctl), 0);
 }
 
-static void modify(struct kedge_fab_qp *qp, struct ibv_qp_attr attr, int mask)
+static void modify(struct fab_qp *qp, struct ibv_qp_attr attr, int mask)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
-                              .modify = {.x = qp, .attr = attr, .mask = IBV_QP_STATE | mask}};
+    struct fab_ctl c = {.kind = FAB_MODIFY_QP,
+                        .modify = {.x = qp, .attr = attr, .mask = IBV_QP_STATE | mask}};
     call(qp->pd->fab, &c);
 }
 
-static struct kedge_fab_qp *make_qp(struct kedge_fab_pd *pd, struct kedge_fab_cq *cq,
-                                    uint32_t depth)
+static struct fab_qp *make_qp(struct fab_pd *pd, struct fab_cq *cq, uint32_t depth)
 {
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_CREATE_QP,
+    struct fab_ctl c = {
+        .kind = FAB_CREATE_QP,
         .qp = {.pd = pd,
-               .type = KEDGE_FAB_QP_RC,
+               .type = FAB_QP_RC,
                .send_cq = cq,
                .recv_cq = cq,
                .cap = {.send_wr = depth, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
@@ -33,15 +32,15 @@ static struct kedge_fab_qp *make_qp(struct kedge_fab_pd *pd, struct kedge_fab_cq
     return c.qp.x;
 }
 
-static void drop_qp(struct kedge_fab_qp *qp)
+static void drop_qp(struct fab_qp *qp)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
+    struct fab_ctl c = {.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
     call(qp->pd->fab, &c);
 }
 
 enum { SLOW = 19 }; /* as a time-out: 2 s */
 
-static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, uint8_t timeout)
+static void raise(struct fab_qp *qp, const struct fab_qp *peer, uint8_t timeout)
 {
     struct ibv_qp_attr init = {
         .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
@@ -64,7 +63,7 @@ static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, uint
                IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n)
+struct fab_qp *world_rc_metaserver(struct world *w, struct world_node *n)
 {
     ck_assert_ptr_null(n->former_qp);
     n->former_qp = n->metaserver_qp;
@@ -76,9 +75,9 @@ struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n)
     return n->metaserver_qp;
 }
 
-struct kedge_fab_qp *world_rc_silent(struct world *w, struct world_node *n)
+struct fab_qp *world_rc_silent(struct world *w, struct world_node *n)
 {
-    struct kedge_fab_qp *nobody = make_qp(w->meta_pd, w->meta_cq, 1);
+    struct fab_qp *nobody = make_qp(w->meta_pd, w->meta_cq, 1);
     n->silent_qp = make_qp(n->system_pd, n->cq, WORLD_SQ_DEPTH);
     raise(n->silent_qp, nobody, SLOW);
     drop_qp(nobody);
@@ -87,27 +86,27 @@ struct kedge_fab_qp *world_rc_silent(struct world *w, struct world_node *n)
 
 void world_rc_open(struct world *w, struct world_node *n)
 {
-    struct kedge_errbuf err = {""};
-    struct kedge_connector_config config = {
-        .pool = 1,
-        .incarnation = n->incarnation,
-        .initiators = 2 * WORLD_LINKS,
-        .responders = 16,
-        .ahead = 2,
-        .wanted = 8,
-        .handshakes = 4,
-        .sq_depth = WORLD_SQ_DEPTH,
-        .sge = world_least(KEDGE_MAX_SGE, n->fab->caps.max_sge),
-        .inline_bytes = world_least(KEDGE_MAX_INLINE, n->fab->caps.max_inline),
-        .timeout = world_ack_timeout,
-        .retry_cnt = 1,
-        .retry_ns = 50000,
-        .silence_ns = 1000000,
-        .idle_ns = 1000000000};
-    struct kedge_connector_resources r = {
+    struct base_errbuf err = {""};
+    struct connector_config config = {.pool = 1,
+                                      .incarnation = n->incarnation,
+                                      .initiators = 2 * WORLD_LINKS,
+                                      .responders = 16,
+                                      .ahead = 2,
+                                      .wanted = 8,
+                                      .handshakes = 4,
+                                      .sq_depth = WORLD_SQ_DEPTH,
+                                      .sge = world_least(SCHEMA_MAX_SGE, n->fab->caps.max_sge),
+                                      .inline_bytes =
+                                          world_least(SCHEMA_MAX_INLINE, n->fab->caps.max_inline),
+                                      .timeout = world_ack_timeout,
+                                      .retry_cnt = 1,
+                                      .retry_ns = 50000,
+                                      .silence_ns = 1000000,
+                                      .idle_ns = 1000000000};
+    struct connector_resources r = {
         .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
-    kedge_connector_free(n->connector);
-    ck_assert_msg(kedge_connector_new(&config, &r, world_fill, w, &n->connector, &err) == 0, "%s",
+    connector_free(n->connector);
+    ck_assert_msg(connector_new(&config, &r, world_fill, w, &n->connector, &err) == 0, "%s",
                   err.text);
 }
 
@@ -123,7 +122,7 @@ static void drop_former(struct world_node *n)
 void world_rc_close(struct world *w, struct world_node *n)
 {
     (void)w;
-    kedge_connector_free(n->connector);
+    connector_free(n->connector);
     drop_former(n);
     if (n->silent_qp != NULL)
         drop_qp(n->silent_qp);
@@ -133,23 +132,23 @@ void world_rc_close(struct world *w, struct world_node *n)
     drop_qp(n->metaserver_responder);
 }
 
-void world_rc_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e)
+void world_rc_event(struct world *w, struct world_node *n, const struct lane_event *e)
 {
-    if (e->kind == KEDGE_EVENT_WANT_PATH) {
-        struct kedge_connector_peer peer = {.incarnation = e->want_path.incarnation,
-                                            .ud_qpn = e->want_path.ud_qpn,
-                                            .ud_qkey = e->want_path.ud_qkey};
+    if (e->kind == LANE_EVENT_WANT_PATH) {
+        struct connector_peer peer = {.incarnation = e->want_path.incarnation,
+                                      .ud_qpn = e->want_path.ud_qpn,
+                                      .ud_qkey = e->want_path.ud_qkey};
         memcpy(peer.gid, e->want_path.gid, 16);
-        kedge_connector_connect(n->connector, &peer, e->want_path.flow);
+        connector_connect(n->connector, &peer, e->want_path.flow);
         return;
     }
-    struct kedge_fab_qp *qp = e->kind == KEDGE_EVENT_QP_BROKEN ? e->qp : e->path.qp;
+    struct fab_qp *qp = e->kind == LANE_EVENT_QP_BROKEN ? e->qp : e->path.qp;
     if (qp == n->former_qp) {
         drop_former(n);
         return;
     }
     if (qp != n->metaserver_qp) {
-        kedge_connector_drop(n->connector, qp, w->now_ns);
+        connector_drop(n->connector, qp, w->now_ns);
         return;
     }
     drop_qp(n->metaserver_qp);
@@ -161,15 +160,15 @@ void world_rc_event(struct world *w, struct world_node *n, const struct kedge_la
 
 void world_rc_run(struct world *w, struct world_node *n)
 {
-    struct kedge_connector_event e;
+    struct connector_event e;
     if (n->connector == NULL)
         return;
-    (void)kedge_fab_run(n->fab);
-    (void)kedge_connector_step(n->connector, w->now_ns);
-    while (kedge_connector_event(n->connector, &e)) {
-        struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
-                                  .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
+    (void)fab_run(n->fab);
+    (void)connector_step(n->connector, w->now_ns);
+    while (connector_event(n->connector, &e)) {
+        struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
+                                 .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
         n->last_link = e.qp;
-        ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+        ck_assert_int_eq(lane_command(n->lane, &c), 0);
     }
 }

@@ -14,14 +14,14 @@
 enum { STREAMS = 4, DCIS = 24, REQUESTS = WORLD_SQ_DEPTH, MOST_POLLS = 12 };
 
 struct request {
-    struct kedge_fab_wr wr;
-    struct ibv_sge sge[KEDGE_MAX_SGE];
+    struct fab_wr wr;
+    struct ibv_sge sge[SCHEMA_MAX_SGE];
     uint32_t stream;
     bool over;
 };
 
 static struct dci {
-    struct kedge_fab_qp *qp; /* NULL: the place is free */
+    struct fab_qp *qp; /* NULL: the place is free */
     struct request request[REQUESTS];
     uint32_t head, tail;
     bool failed[STREAMS];
@@ -31,21 +31,21 @@ static struct dci {
 static struct ibv_wc ready[DCIS * REQUESTS];
 static uint32_t ready_count;
 static bool stand_still;
-static struct kedge_prng prng;
-static const struct kedge_fab_ops *soft;
-static struct kedge_fab_ops ops;
+static struct base_prng prng;
+static const struct fab_ops *soft;
+static struct fab_ops ops;
 /* Who carries out what is in a stream: a queue pair each, so that one's error is no other's. */
-static struct kedge_fab_qp *carrier[STREAMS];
-static struct kedge_fab_cq *carried;
+static struct fab_qp *carrier[STREAMS];
+static struct fab_cq *carried;
 
-static struct dci *dci_of(const struct kedge_fab_qp *qp, bool make)
+static struct dci *dci_of(const struct fab_qp *qp, bool make)
 {
     for (int i = 0; i < DCIS; i++)
         if (dcis[i].qp == qp)
             return &dcis[i];
     for (int i = 0; make && i < DCIS; i++)
         if (dcis[i].qp == NULL) {
-            dcis[i] = (struct dci){.qp = (struct kedge_fab_qp *)(uintptr_t)qp};
+            dcis[i] = (struct dci){.qp = (struct fab_qp *)(uintptr_t)qp};
             return &dcis[i];
         }
     ck_assert(!make);
@@ -62,12 +62,12 @@ static void finish(struct dci *d, struct request *r, enum ibv_wc_status status)
         d->head++;
 }
 
-static int post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+static int post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
     bool carries = false;
     for (int i = 0; i < STREAMS; i++)
         carries |= qp == carrier[i];
-    if (carries || qp->type != KEDGE_FAB_QP_DCI || qp->pd != carrier[0]->pd) /* the system PD's */
+    if (carries || qp->type != FAB_QP_DCI || qp->pd != carrier[0]->pd) /* the system PD's */
         return soft->post_send(qp, wr, bad);
     struct dci *d = dci_of(qp, true);
     for (; wr != NULL; wr = wr->next) {
@@ -83,8 +83,8 @@ static int post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct ke
 
 static enum ibv_wc_status carry_out(struct request *r)
 {
-    struct kedge_fab_qp *by = carrier[r->stream];
-    struct kedge_fab_wr wr = r->wr, *bad;
+    struct fab_qp *by = carrier[r->stream];
+    struct fab_wr wr = r->wr, *bad;
     struct ibv_wc wc;
     wr.next = NULL;
     wr.send_flags |= IBV_SEND_SIGNALED;
@@ -116,26 +116,26 @@ static void flush(struct dci *d)
 
 static void to_err(struct dci *d)
 {
-    struct kedge_fab_ctl err = {
-        .kind = KEDGE_FAB_MODIFY_QP,
+    struct fab_ctl err = {
+        .kind = FAB_MODIFY_QP,
         .modify = {.x = d->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    ck_assert_int_eq(kedge_fab_call(d->qp->pd->fab, &err), 0);
+    ck_assert_int_eq(fab_call(d->qp->pd->fab, &err), 0);
     flush(d);
 }
 
 static void go_on(struct dci *d)
 {
-    const uint32_t first = (uint32_t)kedge_prng_below(&prng, STREAMS);
+    const uint32_t first = (uint32_t)base_prng_below(&prng, STREAMS);
     struct request *r = NULL;
     if (stand_still && d->polls_to_err > 0)
         return;
     for (uint32_t i = 0; i < STREAMS && r == NULL; i++)
         r = first_of(d, (first + i) % STREAMS);
-    if (r != NULL && kedge_prng_below(&prng, 4) != 0) {
+    if (r != NULL && base_prng_below(&prng, 4) != 0) {
         const enum ibv_wc_status status = carry_out(r);
         finish(d, r, status);
         if (status != IBV_WC_SUCCESS && d->polls_to_err == 0)
-            d->polls_to_err = 1 + (uint32_t)kedge_prng_below(&prng, MOST_POLLS);
+            d->polls_to_err = 1 + (uint32_t)base_prng_below(&prng, MOST_POLLS);
         d->failed[r->stream] |= status != IBV_WC_SUCCESS;
     }
     if (d->polls_to_err > 1)
@@ -144,7 +144,7 @@ static void go_on(struct dci *d)
         to_err(d);
 }
 
-static int poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+static int poll(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     int got = 0;
     if (cq != carrier[0]->send_cq) {
@@ -159,40 +159,40 @@ static int poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
     return got + soft->poll(cq, n - got, wc + got);
 }
 
-static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void submit(struct fab *fab, struct fab_ctl *ctl)
 {
     struct dci *d = NULL;
-    if (ctl->kind == KEDGE_FAB_DESTROY_QP)
+    if (ctl->kind == FAB_DESTROY_QP)
         d = dci_of(ctl->qp.x, false);
-    else if (ctl->kind == KEDGE_FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RESET)
+    else if (ctl->kind == FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RESET)
         d = dci_of(ctl->modify.x, false);
     if (d != NULL)
         *d = (struct dci){.qp = NULL};
-    if (stand_still && ctl->kind == KEDGE_FAB_MODIFY_QP &&
-        ctl->modify.attr.qp_state == IBV_QPS_ERR && dci_of(ctl->modify.x, false) != NULL)
+    if (stand_still && ctl->kind == FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_ERR &&
+        dci_of(ctl->modify.x, false) != NULL)
         flush(dci_of(ctl->modify.x, false));
     soft->submit(fab, ctl);
 }
 
 void world_streams_begin(struct world_node *n, uint64_t seed)
 {
-    kedge_prng_seed(&prng, seed);
+    base_prng_seed(&prng, seed);
     memset(dcis, 0, sizeof dcis);
     ready_count = 0;
     stand_still = false;
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 2 * STREAMS}};
-    ck_assert_int_eq(kedge_fab_call(n->fab, &cq), 0);
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 2 * STREAMS}};
+    ck_assert_int_eq(fab_call(n->fab, &cq), 0);
     carried = cq.cq.x;
     for (int i = 0; i < STREAMS; i++) {
-        struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_CREATE_QP,
-                                   .qp = {.pd = n->pd,
-                                          .type = KEDGE_FAB_QP_DCI,
-                                          .send_cq = carried,
-                                          .recv_cq = carried,
-                                          .cap = {.send_wr = 1,
-                                                  .send_sge = KEDGE_MAX_SGE,
-                                                  .inline_bytes = KEDGE_MAX_INLINE}}};
-        ck_assert_int_eq(kedge_fab_call(n->fab, &qp), 0);
+        struct fab_ctl qp = {.kind = FAB_CREATE_QP,
+                             .qp = {.pd = n->pd,
+                                    .type = FAB_QP_DCI,
+                                    .send_cq = carried,
+                                    .recv_cq = carried,
+                                    .cap = {.send_wr = 1,
+                                            .send_sge = SCHEMA_MAX_SGE,
+                                            .inline_bytes = SCHEMA_MAX_INLINE}}};
+        ck_assert_int_eq(fab_call(n->fab, &qp), 0);
         carrier[i] = qp.qp.x;
         world_raise_dci(n->fab, carrier[i]);
     }
@@ -213,9 +213,9 @@ void world_streams_end(struct world_node *n)
 {
     n->fab->ops = soft;
     for (int i = 0; i < STREAMS; i++) {
-        struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = carrier[i]}};
-        ck_assert_int_eq(kedge_fab_call(n->fab, &qp), 0);
+        struct fab_ctl qp = {.kind = FAB_DESTROY_QP, .qp = {.x = carrier[i]}};
+        ck_assert_int_eq(fab_call(n->fab, &qp), 0);
     }
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = carried}};
-    ck_assert_int_eq(kedge_fab_call(n->fab, &cq), 0);
+    struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq = {.x = carried}};
+    ck_assert_int_eq(fab_call(n->fab, &cq), 0);
 }

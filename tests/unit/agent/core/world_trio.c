@@ -5,18 +5,18 @@
 #include <string.h>
 
 enum { TENANT = 7, LONG = 200000 /* passes */ };
-static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 void world_delay(struct world *w, uint32_t polls)
 {
-    const struct kedge_fault_plan plan = {
+    const struct fault_plan plan = {
         .seed = 1, .delay_ppm = polls == 0 ? 0 : 1000000, .delay_polls = polls};
-    kedge_fault_set_plan(w->node[0].fab, &plan);
+    fault_set_plan(w->node[0].fab, &plan);
 }
 
 void world_warm(struct world *w, struct world_worker *k, uint32_t key)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
     ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
     for (int i = 0; i < 2; i++) { /* the second time the peer is known to answer */
         world_post(k, &d);
@@ -26,7 +26,7 @@ void world_warm(struct world *w, struct world_worker *k, uint32_t key)
 
 void world_trio_open(struct world *w, struct world_trio *t)
 {
-    world_fault = (struct kedge_fault_plan){.seed = 1};
+    world_fault = (struct fault_plan){.seed = 1};
     world_ack_timeout = 19;                                 /* 2 s: a busy host may not disturb */
     world_mr_lease_ns[0] = world_mr_lease_ns[1] = 50000000; /* no record is READ in between */
     world_open(w);
@@ -48,21 +48,21 @@ void world_trio_close(struct world *w, struct world_trio *t)
     world_detach(w, &t->writer);
     world_detach(w, &t->owner);
     world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
+    world_fault = (struct fault_plan){0};
     memset(world_mr_lease_ns, 0, sizeof world_mr_lease_ns);
 }
 
 void world_trio_post(struct world *w, struct world_trio *t)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 2, 0, 8, t->key, 128);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 2, 0, 8, t->key, 128);
     world_post(&t->writer, &d);
-    d = world_rw(KEDGE_OP_FAA, 3, 64, 8, t->key, 0);
+    d = world_rw(SCHEMA_OP_FAA, 3, 64, 8, t->key, 0);
     d.post.compare_add = 1;
     world_post(&t->adder, &d);
-    d = world_rw(KEDGE_OP_READ, 4, 0, 8, t->key, 0);
+    d = world_rw(SCHEMA_OP_READ, 4, 0, 8, t->key, 0);
     world_post(&t->reader, &d);
     for (uint32_t id = 0; id < 3; id++)
-        kedge_lane_doorbell(w->node[0].lane, id);
+        lane_doorbell(w->node[0].lane, id);
     world_run(w, 1);
     ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
 }

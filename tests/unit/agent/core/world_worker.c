@@ -8,33 +8,33 @@
 
 enum { POOL = 1, VADDR = 0x10000 };
 
-void world_post(struct world_worker *k, const struct kedge_sq_desc *d)
+void world_post(struct world_worker *k, const struct schema_sq_desc *d)
 {
-    uint8_t *ring = (uint8_t *)k->w + KEDGE_SQ_OFFSET;
-    memcpy(ring + (k->sq_tail++ & 63) * KEDGE_LINE, d, sizeof *d);
+    uint8_t *ring = (uint8_t *)k->w + SCHEMA_SQ_OFFSET;
+    memcpy(ring + (k->sq_tail++ & 63) * SCHEMA_LINE, d, sizeof *d);
     atomic_store(&k->w->sq_tail, k->sq_tail);
 }
 
-int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
-              struct kedge_reply *out)
+int world_ask(struct world *w, struct world_worker *k, struct schema_sq_desc d,
+              struct schema_reply *out)
 {
     d.slots = 1;
     d.connect.tag = ++k->tag; /* the same place in all */
     world_post(k, &d);
-    kedge_lane_doorbell(w->node[k->node].lane, k->id);
-    for (int i = 0; i < 20000 && atomic_load(&k->r->reply[k->tag % KEDGE_REPLIES].tag) != k->tag;
+    lane_doorbell(w->node[k->node].lane, k->id);
+    for (int i = 0; i < 20000 && atomic_load(&k->r->reply[k->tag % SCHEMA_REPLIES].tag) != k->tag;
          i++)
         world_run(w, 1);
-    ck_assert_uint_eq(atomic_load(&k->r->reply[k->tag % KEDGE_REPLIES].tag), k->tag);
+    ck_assert_uint_eq(atomic_load(&k->r->reply[k->tag % SCHEMA_REPLIES].tag), k->tag);
     if (out != NULL)
-        *out = k->r->reply[k->tag % KEDGE_REPLIES];
-    return k->r->reply[k->tag % KEDGE_REPLIES].status;
+        *out = k->r->reply[k->tag % SCHEMA_REPLIES];
+    return k->r->reply[k->tag % SCHEMA_REPLIES].status;
 }
 
-bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes)
+bool world_poll(struct world *w, struct world_worker *k, struct schema_cqe *out, unsigned passes)
 {
-    const struct kedge_cqe *ring = (const void *)((const uint8_t *)k->r + KEDGE_CQ_OFFSET);
-    kedge_lane_doorbell(w->node[k->node].lane, k->id);
+    const struct schema_cqe *ring = (const void *)((const uint8_t *)k->r + SCHEMA_CQ_OFFSET);
+    lane_doorbell(w->node[k->node].lane, k->id);
     for (unsigned i = 0; i < passes && atomic_load(&k->r->cq_tail) == k->cq_head; i++)
         world_run(w, 1);
     if (atomic_load(&k->r->cq_tail) == k->cq_head)
@@ -46,12 +46,12 @@ bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, 
 
 int world_connect(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t node)
 {
-    struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .connect = {.pool = POOL}};
-    struct kedge_reply reply;
+    struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT, .connect = {.pool = POOL}};
+    struct schema_reply reply;
     memcpy(d.connect.gid, w->node[node].fab->caps.gid, 16);
     int status = world_ask(w, k, d, &reply);
     if (status == 0) {
-        struct kedge_sq_desc bind = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = vqp};
+        struct schema_sq_desc bind = {.op = SCHEMA_OP_BIND, .slots = 1, .vqp = vqp};
         bind.bind.peer_slot = (uint32_t)reply.value[0];
         bind.bind.peer_gen = (uint32_t)reply.value[1];
         world_post(k, &bind);
@@ -62,43 +62,43 @@ int world_connect(struct world *w, struct world_worker *k, uint16_t vqp, uint32_
 uint32_t world_register(struct world *w, struct world_worker *k, uint64_t offset, uint64_t length,
                         uint32_t access)
 {
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_REG_MR,
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_REG_MR,
         .reg_mr = {.offset = offset, .length = length, .vaddr = VADDR + offset, .access = access}};
-    struct kedge_reply reply;
+    struct schema_reply reply;
     return world_ask(w, k, d, &reply) == 0 ? (uint32_t)reply.value[0] : 0;
 }
 
-struct kedge_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
-                              uint32_t vkey, uint64_t remote_offset)
+struct schema_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
+                               uint32_t vkey, uint64_t remote_offset)
 {
-    return (struct kedge_sq_desc){.op = op,
-                                  .flags = KEDGE_OP_SIGNALED,
-                                  .num_sge = 1,
-                                  .slots = 1,
-                                  .post = {.wr_id = wr_id,
-                                           .remote_addr = VADDR + remote_offset,
-                                           .vkey = vkey,
-                                           .length = length,
-                                           .offset = offset}};
+    return (struct schema_sq_desc){.op = op,
+                                   .flags = SCHEMA_OP_SIGNALED,
+                                   .num_sge = 1,
+                                   .slots = 1,
+                                   .post = {.wr_id = wr_id,
+                                            .remote_addr = VADDR + remote_offset,
+                                            .vkey = vkey,
+                                            .length = length,
+                                            .offset = offset}};
 }
 
-struct kedge_lane_stats world_stats(const struct world *w, uint32_t node)
+struct lane_stats world_stats(const struct world *w, uint32_t node)
 {
-    struct kedge_lane_stats s;
-    kedge_lane_stats(w->node[node].lane, &s);
+    struct lane_stats s;
+    lane_stats(w->node[node].lane, &s);
     return s;
 }
 
-struct kedge_cqe world_done(struct world *w, struct world_worker *k, unsigned passes)
+struct schema_cqe world_done(struct world *w, struct world_worker *k, unsigned passes)
 {
-    struct kedge_cqe e;
+    struct schema_cqe e;
     ck_assert(world_poll(w, k, &e, passes));
     return e;
 }
 
-struct kedge_cqe world_do(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
-                          unsigned passes)
+struct schema_cqe world_do(struct world *w, struct world_worker *k, struct schema_sq_desc d,
+                           unsigned passes)
 {
     world_post(k, &d);
     return world_done(w, k, passes);
@@ -106,20 +106,20 @@ struct kedge_cqe world_do(struct world *w, struct world_worker *k, struct kedge_
 
 void world_take_away(struct world *w, struct world_worker *k)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = k->arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[k->node].fab, &c), 0);
+    struct fab_ctl c = {.kind = FAB_DEREG_MR, .mr = {.x = k->arena_mr}};
+    ck_assert_int_eq(fab_call(w->node[k->node].fab, &c), 0);
     k->arena_mr = NULL;
 }
 
-void world_break(struct world *w, uint32_t node, struct kedge_fab_qp *qp)
+void world_break(struct world *w, uint32_t node, struct fab_qp *qp)
 {
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_MODIFY_QP,
+    struct fab_ctl c = {
+        .kind = FAB_MODIFY_QP,
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    ck_assert_int_eq(kedge_fab_call(w->node[node].fab, &c), 0);
+    ck_assert_int_eq(fab_call(w->node[node].fab, &c), 0);
 }
 
-void world_note_apart(struct world_node *n, const struct kedge_lane_event *e)
+void world_note_apart(struct world_node *n, const struct lane_event *e)
 {
     n->apart[e->apart.tenant] = e->apart.begins;
     n->named[e->apart.tenant] |= e->apart.named;

@@ -51,7 +51,7 @@ static struct probe_settings usual(void)
                                    .ack_timeout = 8,
                                    .ack_retries = 7,
                                    .transport = "auto",
-                                   .lane_cpu = KEDGE_FAB_ANY_CPU,
+                                   .lane_cpu = FAB_ANY_CPU,
                                    .dc = {4, 64, 256, "lower dcis"},
                                    .rc = {4, 64, 256, "lower connections"},
                                    .sge = 4,
@@ -87,12 +87,12 @@ static bool has_number(const char *name, const char *number, uint64_t *value)
     return false;
 }
 
-static struct kedge_fab *open_soft(void)
+static struct fab *open_soft(void)
 {
-    struct kedge_errbuf err;
-    struct kedge_fab *fab;
-    const struct kedge_fab_open_attr attr = {.device = dir};
-    ck_assert_int_eq(kedge_fab_soft.open(&attr, &fab, &err), 0);
+    struct base_errbuf err;
+    struct fab *fab;
+    const struct fab_open_attr attr = {.device = dir};
+    ck_assert_int_eq(fab_soft.open(&attr, &fab, &err), 0);
     return fab;
 }
 
@@ -146,7 +146,7 @@ END_TEST
 START_TEST(beside_an_agent_another_gid_is_taken)
 {
     make_dir();
-    struct kedge_fab *agent = open_soft();
+    struct fab *agent = open_soft();
     struct probe_settings s = usual();
     memcpy(s.attr.gid, agent->caps.gid, 16);
     probe_run(&s, &report);
@@ -156,18 +156,18 @@ START_TEST(beside_an_agent_another_gid_is_taken)
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable);
     probe_report_fini(&report);
-    ck_assert_int_eq(kedge_fab_close(agent), 0);
+    ck_assert_int_eq(fab_close(agent), 0);
     remove_dir();
 }
 END_TEST
 
 START_TEST(a_failed_check_does_not_stop_the_others)
 {
-    const struct kedge_fault_plan plan = {
+    const struct fault_plan plan = {
         .seed = 1, .completion_error_ppm = MILLION, .status = IBV_WC_RETRY_EXC_ERR};
-    struct kedge_fab *fab;
+    struct fab *fab;
     make_dir();
-    ck_assert_int_eq(kedge_fault_open(open_soft(), &plan, &fab), 0);
+    ck_assert_int_eq(fault_open(open_soft(), &plan, &fab), 0);
     struct probe_settings s = usual();
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
@@ -182,7 +182,7 @@ START_TEST(a_failed_check_does_not_stop_the_others)
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable && !verdict.dc);
     ck_assert_ptr_nonnull(strstr(verdict.sentence, "because rc.read failed"));
-    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    ck_assert_int_eq(fab_close(fab), 0);
     probe_report_fini(&report);
     remove_dir();
 }
@@ -190,15 +190,15 @@ END_TEST
 
 START_TEST(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)
 {
-    static const struct kedge_fault_plan plan = {.seed = 1, .resets_are_final = true};
+    static const struct fault_plan plan = {.seed = 1, .resets_are_final = true};
     static const char *const names[] = {"rc.connect",      "rc.read",   "rc.write",
                                         "rc.addresses",    "rc.repair", "rc.wrong_key",
                                         "rc.error_behind", "ud.send",   "rc.srq_receive",
                                         "punched holes",   "dc.read",   "destroying"};
-    struct kedge_errbuf err = {.text = ""};
-    struct kedge_fab *fab;
+    struct base_errbuf err = {.text = ""};
+    struct fab *fab;
     make_dir();
-    ck_assert_int_eq(kedge_fault_open(open_soft(), &plan, &fab), 0);
+    ck_assert_int_eq(fault_open(open_soft(), &plan, &fab), 0);
     ck_assert_msg(probe_addresses(fab, &err) == 0, "%s", err.text);
     struct probe_settings s = usual();
     report = (struct probe_report){.port = 0};
@@ -209,34 +209,34 @@ START_TEST(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)
     ck_assert_ptr_nonnull(strstr(found_by("rc.reuse"), "queue pairs cannot be reused"));
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable);
-    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    ck_assert_int_eq(fab_close(fab), 0);
     probe_report_fini(&report);
     remove_dir();
 }
 END_TEST
 
-static void open_with(const struct kedge_fault_plan *plan, struct kedge_fab **fab)
+static void open_with(const struct fault_plan *plan, struct fab **fab)
 {
     make_dir();
-    ck_assert_int_eq(kedge_fault_open(open_soft(), plan, fab), 0);
+    ck_assert_int_eq(fault_open(open_soft(), plan, fab), 0);
 }
 
-static void close_with(struct kedge_fab *fab)
+static void close_with(struct fab *fab)
 {
-    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    ck_assert_int_eq(fab_close(fab), 0);
     remove_dir();
 }
 
 START_TEST(a_device_without_atomics_can_be_used)
 {
-    static const struct kedge_fault_plan plan = {.seed = 1, .picky = true, .no_atomics = true};
+    static const struct fault_plan plan = {.seed = 1, .picky = true, .no_atomics = true};
     static const char *const names[] = {"rc.connect", "rc.read",    "rc.write",   "rc.addresses",
                                         "dc.target",  "dc.read",    "dc.targets", "rc.error_behind",
                                         "ud.send",    "registering"};
     static const char *const none[] = {"rc.fetch_add", "rc.cmp_swap", "dc.fetch_add",
                                        "dc.cmp_swap"};
-    struct kedge_errbuf err = {.text = ""};
-    struct kedge_fab *fab;
+    struct base_errbuf err = {.text = ""};
+    struct fab *fab;
     open_with(&plan, &fab);
     ck_assert_msg(probe_addresses(fab, &err) == 0, "%s", err.text);
     struct probe_settings s = usual();
@@ -255,10 +255,10 @@ END_TEST
 
 START_TEST(a_clock_that_the_devices_contradicts_is_told_of)
 {
-    static const struct kedge_fault_plan plan = {.seed = 1, .clock_drift_ppm = 20000},
-                                         none = {.seed = 1, .no_clock = true};
+    static const struct fault_plan plan = {.seed = 1, .clock_drift_ppm = 20000},
+                                   none = {.seed = 1, .no_clock = true};
     struct probe_settings s = usual();
-    struct kedge_fab *fab;
+    struct fab *fab;
     uint64_t value;
     open_with(&plan, &fab);
     report = (struct probe_report){.port = 0};
@@ -284,13 +284,13 @@ START_TEST(only_a_refusal_proves_that_an_address_leads_nowhere)
                                                 IBV_WC_LOC_PROT_ERR};
     unsigned untried = 0;
     for (uint64_t seed = 1; seed <= 24; seed++) { /* each of the three WRITEs fails now and then */
-        const struct kedge_fault_plan plan = {
+        const struct fault_plan plan = {
             .seed = seed, .completion_error_ppm = MILLION / 3, .status = others[seed % 3]};
-        struct kedge_errbuf err = {.text = ""};
-        struct kedge_fab *fab;
+        struct base_errbuf err = {.text = ""};
+        struct fab *fab;
         open_with(&plan, &fab);
         const int status = probe_addresses(fab, &err);
-        ck_assert_int_eq(status != 0, kedge_fault_count(fab) > 0);
+        ck_assert_int_eq(status != 0, fault_count(fab) > 0);
         ck_assert_ptr_null(strstr(err.text, "do not use this device"));
         ck_assert(status == 0 || strstr(err.text, "could not be tried") != NULL);
         untried += status != 0;
@@ -302,10 +302,10 @@ END_TEST
 
 START_TEST(a_region_that_is_refused_at_its_address_is_not_there)
 {
-    static const struct kedge_fault_plan plan = {
+    static const struct fault_plan plan = {
         .seed = 1, .completion_error_ppm = MILLION, .status = IBV_WC_REM_ACCESS_ERR};
-    struct kedge_errbuf err = {.text = ""};
-    struct kedge_fab *fab;
+    struct base_errbuf err = {.text = ""};
+    struct fab *fab;
     open_with(&plan, &fab);
     ck_assert_int_eq(probe_addresses(fab, &err), -EOPNOTSUPP);
     ck_assert_ptr_nonnull(strstr(err.text, "is not found at the address"));
@@ -317,9 +317,9 @@ END_TEST
 /* How long soft takes depends on the machine, too: the report must agree with itself. */
 START_TEST(a_device_with_a_timeout_of_its_own_is_told_of)
 {
-    static const struct kedge_fault_plan plan = {.seed = 1, .timeout = 1};
+    static const struct fault_plan plan = {.seed = 1, .timeout = 1};
     uint64_t measured, least;
-    struct kedge_fab *fab;
+    struct fab *fab;
     open_with(&plan, &fab);
     struct probe_settings s = usual();
     s.ack_timeout = 14;
@@ -340,20 +340,20 @@ END_TEST
 START_TEST(faults_now_and_then_are_survived)
 {
     for (uint64_t seed = 1; seed <= 8; seed++) {
-        const struct kedge_fault_plan plan = {.seed = seed,
-                                              .post_error_ppm = MILLION / 200,
-                                              .completion_error_ppm = MILLION / 200,
-                                              .loss_ppm = MILLION / 100};
-        struct kedge_fab *fab;
+        const struct fault_plan plan = {.seed = seed,
+                                        .post_error_ppm = MILLION / 200,
+                                        .completion_error_ppm = MILLION / 200,
+                                        .loss_ppm = MILLION / 100};
+        struct fab *fab;
         make_dir();
-        ck_assert_int_eq(kedge_fault_open(open_soft(), &plan, &fab), 0);
+        ck_assert_int_eq(fault_open(open_soft(), &plan, &fab), 0);
         struct probe_settings s = usual();
         s.wait_ms = 200;
         report = (struct probe_report){.port = 0};
         probe_device(fab, &s, &report);
         ck_assert_int_eq(result_of("destroying"), PROBE_OK);
         ck_assert(!report.stuck);
-        ck_assert_int_eq(kedge_fab_close(fab), 0);
+        ck_assert_int_eq(fab_close(fab), 0);
         remove_dir();
     }
 }
@@ -363,18 +363,18 @@ END_TEST
 
 static int deaf_efd;
 
-static void deaf_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void deaf_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     (void)fab, (void)ctl;
 }
 
-static int deaf_run(struct kedge_fab *fab)
+static int deaf_run(struct fab *fab)
 {
     (void)fab;
     return 0;
 }
 
-static int deaf_fd(const struct kedge_fab *fab)
+static int deaf_fd(const struct fab *fab)
 {
     (void)fab;
     return deaf_efd;
@@ -382,9 +382,9 @@ static int deaf_fd(const struct kedge_fab *fab)
 
 START_TEST(a_device_that_does_not_answer_ends_the_probe)
 {
-    static const struct kedge_fab_ops ops = {
+    static const struct fab_ops ops = {
         .name = "deaf", .submit = deaf_submit, .run = deaf_run, .ctl_fd = deaf_fd};
-    struct kedge_fab fab = {.ops = &ops, .caps = {.transports = KEDGE_FAB_RC}};
+    struct fab fab = {.ops = &ops, .caps = {.transports = FAB_RC}};
     struct probe_settings s = usual();
     s.wait_ms = 20;
     deaf_efd = eventfd(0, EFD_CLOEXEC);
@@ -424,7 +424,7 @@ END_TEST
 /* How long soft takes depends on the machine: either way the report must agree with itself. */
 START_TEST(a_device_that_tries_for_longer_than_leases_allow_is_told_of)
 {
-    const struct kedge_fab_caps caps = {.timeout_stretch = 1}; /* soft's */
+    const struct fab_caps caps = {.timeout_stretch = 1}; /* soft's */
     uint64_t measured, bound, wanted, times;
     struct probe_settings s = usual();
     make_dir();
@@ -432,13 +432,13 @@ START_TEST(a_device_that_tries_for_longer_than_leases_allow_is_told_of)
     probe_run(&s, &report);
     ck_assert(has_number("rc.silent_peer", "measured_ns", &measured));
     ck_assert(has_number("rc.silent_peer", "bound_ns", &bound) &&
-              bound == kedge_fab_bound_ns(&caps, 1, 7));
+              bound == fab_bound_ns(&caps, 1, 7));
     ck_assert_int_eq(result_of("rc.silent_peer"), measured > bound ? PROBE_WARNING : PROBE_OK);
     ck_assert(has_number("rc.silent_peer", "times", &times) && (measured <= bound || times == 3));
     if (measured > bound) {
         const char *advice = probe_find(&report, "rc.silent_peer")->advice;
         ck_assert(has_number("rc.silent_peer", "ack_timeout_wanted", &wanted));
-        ck_assert_uint_ge(kedge_fab_bound_ns(&caps, (uint8_t)wanted, 7), measured);
+        ck_assert_uint_ge(fab_bound_ns(&caps, (uint8_t)wanted, 7), measured);
         ck_assert_ptr_nonnull(strstr(advice, "set ack_timeout in [fabric]"));
     }
     probe_report_fini(&report);
@@ -456,8 +456,8 @@ START_TEST(the_transport_that_is_asked_for_is_the_one_that_counts)
     ck_assert_int_eq(result_of("limits"), PROBE_OK);
     ck_assert_ptr_nonnull(strstr(found_by("transport"), "would use RC"));
     probe_report_fini(&report);
-    struct kedge_fab *fab = open_soft();
-    fab->caps.transports &= ~(uint32_t)KEDGE_FAB_DC; /* as on rxe */
+    struct fab *fab = open_soft();
+    fab->caps.transports &= ~(uint32_t)FAB_DC; /* as on rxe */
     s.transport = "dc";
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
@@ -471,7 +471,7 @@ START_TEST(the_transport_that_is_asked_for_is_the_one_that_counts)
     probe_device(fab, &s, &report);
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable && !verdict.dc);
-    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    ck_assert_int_eq(fab_close(fab), 0);
     remove_dir();
 }
 END_TEST
@@ -530,7 +530,7 @@ END_TEST
 START_TEST(a_verdict_names_locked_memory_as_its_condition)
 {
     (void)memlock(true, 8 * MIB, false);
-    report.transports = KEDGE_FAB_RC | KEDGE_FAB_DC;
+    report.transports = FAB_RC | FAB_DC;
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable);
     ck_assert_str_eq(verdict.sentence,
@@ -540,15 +540,15 @@ END_TEST
 
 START_TEST(unlimited_numbers_can_be_read_by_everybody)
 {
-    struct kedge_text text;
+    struct base_text text;
     report = (struct probe_report){.port = 0};
     struct probe_check *c = probe_begin(&report, "limits", PROBE_FOR_RC);
     probe_number(c, "max_mr_bytes", UINT64_MAX);
-    kedge_text_init(&text, 1 << 20);
+    base_text_init(&text, 1 << 20);
     probe_print_json(&report, &text);
     ck_assert_int_eq(text.error, 0);
-    ck_assert_ptr_nonnull(strstr(kedge_text_str(&text), "\"max_mr_bytes\":9223372036854775807"));
-    kedge_text_fini(&text);
+    ck_assert_ptr_nonnull(strstr(base_text_str(&text), "\"max_mr_bytes\":9223372036854775807"));
+    base_text_fini(&text);
 }
 END_TEST
 
@@ -556,22 +556,22 @@ END_TEST
 
 START_TEST(the_list_of_devices_and_its_status_agree)
 {
-    const struct kedge_fab_open_attr any = {.port = 0}, other = {.device = "no-such-device"};
-    struct kedge_fab_devices d;
-    struct kedge_errbuf err = {.text = ""};
+    const struct fab_open_attr any = {.port = 0}, other = {.device = "no-such-device"};
+    struct fab_devices d;
+    struct base_errbuf err = {.text = ""};
     unsigned chosen = 0;
-    int status = kedge_fab_devices_list(&any, &d, &err);
+    int status = fab_devices_list(&any, &d, &err);
     for (uint32_t i = 0; i < d.count; i++) {
         chosen += d.item[i].chosen;
         ck_assert_str_ne(d.item[i].why, "");
     }
     ck_assert_uint_eq(chosen, status == 0 ? 1 : 0);
     ck_assert(status == 0 || err.text[0] != '\0');
-    kedge_fab_devices_fini(&d);
-    ck_assert_int_eq(kedge_fab_devices_list(&other, &d, &err), -ENODEV);
+    fab_devices_fini(&d);
+    ck_assert_int_eq(fab_devices_list(&other, &d, &err), -ENODEV);
     for (uint32_t i = 0; i < d.count; i++)
         ck_assert(!d.item[i].chosen);
-    kedge_fab_devices_fini(&d);
+    fab_devices_fini(&d);
 }
 END_TEST
 

@@ -17,28 +17,28 @@ enum { SLOTS = 128, DC_SLOTS = 256, SENT = 192, TAKEN = 320, SGES = 4, INLINE = 
 
 static struct probe_report report;
 static char dir[64];
-static const struct kedge_fab_ops *soft;
-static struct kedge_fab_ops ops;
+static const struct fab_ops *soft;
+static struct fab_ops ops;
 
 /* What was asked for. */
 static struct asked {
-    enum kedge_fab_qp_type type;
-    struct kedge_fab_qp_cap cap;
+    enum fab_qp_type type;
+    struct fab_qp_cap cap;
 } asked[MADE];
 static unsigned asked_count;
 /* Refused, though the device has each by itself: 0: nothing is. */
 static uint32_t refused_wr, refused_inline;
 
-static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+static void submit(struct fab *fab, struct fab_ctl *ctl)
 {
-    if (ctl->kind == KEDGE_FAB_CREATE_QP) {
-        const struct kedge_fab_qp_cap *cap = &ctl->qp.cap;
+    if (ctl->kind == FAB_CREATE_QP) {
+        const struct fab_qp_cap *cap = &ctl->qp.cap;
         ck_assert_uint_lt(asked_count, MADE);
         asked[asked_count++] = (struct asked){ctl->qp.type, *cap};
         if (refused_wr != 0 && cap->send_wr >= refused_wr && cap->inline_bytes >= refused_inline)
             ctl->qp.pd = NULL;
     }
-    if (ctl->kind != KEDGE_FAB_CREATE_QP || ctl->qp.pd != NULL) {
+    if (ctl->kind != FAB_CREATE_QP || ctl->qp.pd != NULL) {
         soft->submit(fab, ctl);
         return;
     }
@@ -46,14 +46,14 @@ static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
     ctl->done(ctl);
 }
 
-static struct kedge_fab *open_soft(void)
+static struct fab *open_soft(void)
 {
-    struct kedge_errbuf err;
-    struct kedge_fab *fab;
+    struct base_errbuf err;
+    struct fab *fab;
     snprintf(dir, sizeof dir, "/dev/shm/kedge-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));
-    const struct kedge_fab_open_attr attr = {.device = dir};
-    ck_assert_int_eq(kedge_fab_soft.open(&attr, &fab, &err), 0);
+    const struct fab_open_attr attr = {.device = dir};
+    ck_assert_int_eq(fab_soft.open(&attr, &fab, &err), 0);
     soft = fab->ops;
     ops = *soft;
     ops.submit = submit;
@@ -62,18 +62,18 @@ static struct kedge_fab *open_soft(void)
     return fab;
 }
 
-static void close_soft(struct kedge_fab *fab)
+static void close_soft(struct fab *fab)
 {
     char file[96];
     probe_report_fini(&report);
     fab->ops = soft;
-    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    ck_assert_int_eq(fab_close(fab), 0);
     snprintf(file, sizeof file, "%s/device", dir);
     (void)unlink(file);
     ck_assert_int_eq(rmdir(dir), 0);
 }
 
-static void probe(struct kedge_fab *fab)
+static void probe(struct fab *fab)
 {
     const struct probe_settings s = {.source = "a test",
                                      .wrong = "",
@@ -83,7 +83,7 @@ static void probe(struct kedge_fab *fab)
                                      .ack_timeout = 8,
                                      .ack_retries = 7,
                                      .transport = "auto",
-                                     .lane_cpu = KEDGE_FAB_ANY_CPU,
+                                     .lane_cpu = FAB_ANY_CPU,
                                      .dc = {4, DC_SLOTS, 4 * DC_SLOTS, "lower dcis"},
                                      .rc = {4, SLOTS, 4 * SLOTS, "lower connections"},
                                      .sge = SGES,
@@ -96,7 +96,7 @@ static void probe(struct kedge_fab *fab)
     probe_device(fab, &s, &report);
 }
 
-static bool was_asked(enum kedge_fab_qp_type type, struct kedge_fab_qp_cap cap)
+static bool was_asked(enum fab_qp_type type, struct fab_qp_cap cap)
 {
     for (unsigned i = 0; i < asked_count; i++)
         if (asked[i].type == type && memcmp(&asked[i].cap, &cap, sizeof cap) == 0)
@@ -113,15 +113,15 @@ static enum probe_result result_of(const char *name)
 
 START_TEST(each_queue_pair_of_an_agent_is_made_with_its_requests)
 {
-    struct kedge_fab *fab = open_soft();
+    struct fab *fab = open_soft();
     const uint32_t bytes = fab->caps.max_inline < INLINE ? fab->caps.max_inline : INLINE;
     refused_wr = 0;
     probe(fab);
-    ck_assert(was_asked(KEDGE_FAB_QP_RC, (struct kedge_fab_qp_cap){SLOTS, 1, SGES, 1, bytes}));
-    ck_assert(was_asked(KEDGE_FAB_QP_RC, (struct kedge_fab_qp_cap){1, 1, 1, 1, 0}));
-    ck_assert(was_asked(KEDGE_FAB_QP_RC, (struct kedge_fab_qp_cap){SLOTS, 1, 1, 1, 0}));
-    ck_assert(was_asked(KEDGE_FAB_QP_UD, (struct kedge_fab_qp_cap){SENT, TAKEN, 1, 1, 0}));
-    ck_assert(was_asked(KEDGE_FAB_QP_DCI, (struct kedge_fab_qp_cap){DC_SLOTS, 0, SGES, 0, bytes}));
+    ck_assert(was_asked(FAB_QP_RC, (struct fab_qp_cap){SLOTS, 1, SGES, 1, bytes}));
+    ck_assert(was_asked(FAB_QP_RC, (struct fab_qp_cap){1, 1, 1, 1, 0}));
+    ck_assert(was_asked(FAB_QP_RC, (struct fab_qp_cap){SLOTS, 1, 1, 1, 0}));
+    ck_assert(was_asked(FAB_QP_UD, (struct fab_qp_cap){SENT, TAKEN, 1, 1, 0}));
+    ck_assert(was_asked(FAB_QP_DCI, (struct fab_qp_cap){DC_SLOTS, 0, SGES, 0, bytes}));
     ck_assert_int_eq(result_of("rc.metaserver"), PROBE_OK);
     close_soft(fab);
 }
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(a_device_that_refuses_a_queue_pair_of_an_agents_is_not_said_to_be_usable)
 {
     struct probe_verdict verdict;
-    struct kedge_fab *fab = open_soft();
+    struct fab *fab = open_soft();
     refused_wr = SLOTS;
     refused_inline = INLINE < fab->caps.max_inline ? INLINE : fab->caps.max_inline;
     probe(fab);

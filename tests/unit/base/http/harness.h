@@ -23,20 +23,20 @@
 enum { HARNESS_DEFERRED_MAX = 64, HARNESS_ANSWER_BYTES = 1 << 16 };
 
 struct harness {
-    struct kedge_http_server *server;
-    struct kedge_http_server_config config;
-    struct kedge_http_request *deferred[HARNESS_DEFERRED_MAX];
+    struct http_server *server;
+    struct http_server_config config;
+    struct http_request *deferred[HARNESS_DEFERRED_MAX];
     unsigned deferred_count;
     unsigned abandoned;
     unsigned handled;
     size_t body_length; /* of the last request */
-    int reply_status;   /* of the last kedge_http_reply() */
+    int reply_status;   /* of the last http_reply() */
     /* /stream: pieces[0 .. told) are there; after the last one it ends. */
     const char *const *pieces;
     unsigned told, count;
     size_t piece_bytes; /* of each, instead of up to its NUL */
     unsigned streams, over;
-    struct kedge_http_request *stream; /* the last one */
+    struct http_request *stream; /* the last one */
 };
 
 /* One of those that read a stream: each begins at the first piece. */
@@ -64,20 +64,19 @@ static inline void harness_over(void *data)
     free(r);
 }
 
-static inline enum kedge_http_verdict harness_stream(struct harness *h,
-                                                     struct kedge_http_request *r)
+static inline enum http_verdict harness_stream(struct harness *h, struct http_request *r)
 {
     struct harness_reader *reader = calloc(1, sizeof *reader);
-    struct kedge_http_response response = {.status = 200, .content_type = "application/jsonl"};
-    const struct kedge_http_stream stream = {harness_next, harness_over, reader};
+    struct http_response response = {.status = 200, .content_type = "application/jsonl"};
+    const struct http_stream stream = {harness_next, harness_over, reader};
     ck_assert_ptr_nonnull(reader);
     reader->h = h;
     h->streams++;
     h->stream = r;
-    if (kedge_http_query(r, "bad") != NULL)
+    if (http_query(r, "bad") != NULL)
         response.status = 99;
-    h->reply_status = kedge_http_stream(r, &response, &stream);
-    return KEDGE_HTTP_REPLIED;
+    h->reply_status = http_stream(r, &response, &stream);
+    return HTTP_REPLIED;
 }
 
 static inline void harness_add_query(void *user, const char *name, const char *value)
@@ -90,40 +89,40 @@ static inline void harness_add_query(void *user, const char *name, const char *v
 /* /echo: the body. /queries: all parameters. /defer: later. /wake: answers the last deferred, too.
  * /none: forgets to answer. /bad-header, /bad-status, /big, /error, /stream, /tell. Everything
  * else: what was asked. */
-static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_http_request *r)
+static inline enum http_verdict harness_handle(void *user, struct http_request *r)
 {
     struct harness *h = user;
     static char big[3 << 20];
     char text[1024];
-    struct kedge_http_response response = {.status = 200, .body = text};
+    struct http_response response = {.status = 200, .body = text};
     h->handled++;
     h->body_length = r->body_length;
     if (strcmp(r->path, "/defer") == 0) {
         ck_assert_uint_lt(h->deferred_count, HARNESS_DEFERRED_MAX);
         h->deferred[h->deferred_count++] = r;
-        return KEDGE_HTTP_DEFER;
+        return HTTP_DEFER;
     }
     if (strcmp(r->path, "/stream") == 0)
         return harness_stream(h, r);
     if (strcmp(r->path, "/tell") == 0) { /* one more piece, from inside a handler */
         h->told++;
-        kedge_http_stream_wake(h->stream);
+        http_stream_wake(h->stream);
     }
     if (strcmp(r->path, "/wake") == 0 && h->deferred_count > 0)
-        kedge_http_reply_error(h->deferred[--h->deferred_count], -EBUSY, "woken");
+        http_reply_error(h->deferred[--h->deferred_count], -EBUSY, "woken");
     if (strcmp(r->path, "/none") == 0)
-        return KEDGE_HTTP_REPLIED;
+        return HTTP_REPLIED;
     if (strcmp(r->path, "/error") == 0) {
-        kedge_http_reply_error(r, -ESTALE, "incarnation 3 is lower than the known 5");
-        return KEDGE_HTTP_REPLIED;
+        http_reply_error(r, -ESTALE, "incarnation 3 is lower than the known 5");
+        return HTTP_REPLIED;
     }
-    const char *name = kedge_http_query(r, "name"), *header = kedge_http_header(r, "x-test");
+    const char *name = http_query(r, "name"), *header = http_header(r, "x-test");
     snprintf(text, sizeof text, "{%s %s name=%s header=%s peer=%.4s local=%d}", r->method, r->path,
              name != NULL ? name : "(none)", header != NULL ? header : "(none)", r->peer, r->local);
     response.body_length = strlen(text);
-    response.headers[0] = (struct kedge_http_header){"X-Answer", "yes"};
+    response.headers[0] = (struct http_header){"X-Answer", "yes"};
     if (strcmp(r->path, "/bearer") == 0) {
-        const char *authorization = kedge_http_header(r, "Authorization");
+        const char *authorization = http_header(r, "Authorization");
         response.body = authorization != NULL ? authorization : "(none)";
         response.body_length = strlen(response.body);
     } else if (strcmp(r->path, "/echo") == 0) {
@@ -132,7 +131,7 @@ static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_ht
         response.content_type = "text/plain";
     } else if (strcmp(r->path, "/queries") == 0) {
         text[0] = '\0';
-        kedge_http_queries(r, harness_add_query, text);
+        http_queries(r, harness_add_query, text);
         response.body_length = strlen(text);
     } else if (strcmp(r->path, "/big") == 0) {
         memset(big, 'b', sizeof big);
@@ -143,20 +142,20 @@ static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_ht
     } else if (strcmp(r->path, "/bad-status") == 0) {
         response.status = 99;
     }
-    h->reply_status = kedge_http_reply(r, &response);
-    return KEDGE_HTTP_REPLIED;
+    h->reply_status = http_reply(r, &response);
+    return HTTP_REPLIED;
 }
 
-static inline void harness_abandon(void *user, struct kedge_http_request *r)
+static inline void harness_abandon(void *user, struct http_request *r)
 {
     struct harness *h = user;
     (void)r;
     h->abandoned++;
 }
 
-static inline void harness_start(struct harness *h, struct kedge_http_server_config config)
+static inline void harness_start(struct harness *h, struct http_server_config config)
 {
-    struct kedge_errbuf err = {""};
+    struct base_errbuf err = {""};
     memset(h, 0, sizeof *h);
     if (config.listen == NULL && config.unix_path == NULL)
         config.listen = "127.0.0.1:0";
@@ -164,21 +163,21 @@ static inline void harness_start(struct harness *h, struct kedge_http_server_con
     config.abandon = harness_abandon;
     config.user = h;
     h->config = config;
-    ck_assert_msg(kedge_http_server_new(&config, &h->server, &err) == 0, "%s", err.text);
+    ck_assert_msg(http_server_new(&config, &h->server, &err) == 0, "%s", err.text);
 }
 
 static inline void harness_stop(struct harness *h)
 {
-    kedge_http_server_free(h->server);
+    http_server_free(h->server);
     h->server = NULL;
 }
 
 /* Lets the server work for a moment, or until it has nothing to do for wait_ms. */
 static inline void harness_run(struct harness *h, int wait_ms)
 {
-    struct pollfd p = {.fd = kedge_http_server_fd(h->server), .events = POLLIN};
+    struct pollfd p = {.fd = http_server_fd(h->server), .events = POLLIN};
     for (int i = 0; i < 64 && poll(&p, 1, wait_ms) > 0; i++)
-        kedge_http_server_run(h->server);
+        http_server_run(h->server);
 }
 
 static const char *harness_from; /* the address that connects; NULL: 127.0.0.1 */
@@ -187,7 +186,7 @@ static inline int harness_connect(struct harness *h)
 {
     struct sockaddr_in from = {.sin_family = AF_INET};
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(kedge_http_server_port(h->server)),
+                             .sin_port = htons(http_server_port(h->server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
@@ -243,10 +242,10 @@ static inline bool harness_receive(struct harness *h, int fd, char *out, size_t 
                                    int silence_ms)
 {
     char chunk[65536];
-    uint64_t last = kedge_clock_ns();
+    uint64_t last = base_clock_ns();
     *length = 0;
     out[0] = '\0';
-    while (kedge_clock_ns() - last < (uint64_t)silence_ms * KEDGE_NS_PER_MS) {
+    while (base_clock_ns() - last < (uint64_t)silence_ms * BASE_NS_PER_MS) {
         if (h->server != NULL)
             harness_run(h, 1);
         ssize_t n = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
@@ -256,7 +255,7 @@ static inline bool harness_receive(struct harness *h, int fd, char *out, size_t 
         }
         if (n < 0)
             continue;
-        last = kedge_clock_ns();
+        last = base_clock_ns();
         if (*length < HARNESS_ANSWER_BYTES - 1) {
             size_t room = HARNESS_ANSWER_BYTES - 1 - *length;
             size_t kept = (size_t)n < room ? (size_t)n : room;

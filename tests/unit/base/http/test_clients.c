@@ -91,22 +91,22 @@ START_TEST(a_rate_is_held_after_a_burst)
     begin(0, 10, 5, 16);
     struct sockaddr_storage a = address("10.0.0.1"), b = address("10.0.0.2");
     struct http_client_entry *one = join(&a), *other = join(&b);
-    uint64_t now = 1000 * KEDGE_NS_PER_S;
+    uint64_t now = 1000 * BASE_NS_PER_S;
     for (int i = 0; i < 5; i++)
         ck_assert_uint_eq(http_clients_request(&c, one, now), 0);
     ck_assert_uint_eq(http_clients_request(&c, one, now), 1);
     ck_assert_uint_eq(http_clients_request(&c, other, now), 0);
     unsigned let_in = 0;
     for (int ms = 0; ms < 10000; ms++)
-        let_in += http_clients_request(&c, one, now + (uint64_t)ms * KEDGE_NS_PER_MS) == 0;
+        let_in += http_clients_request(&c, one, now + (uint64_t)ms * BASE_NS_PER_MS) == 0;
     ck_assert_uint_eq(let_in, 99); /* ten seconds' worth */
     /* Who has no connection for a while is still known, and keeps what it owes. */
     http_clients_disconnect(&c, one);
     ck_assert_ptr_eq(join(&a), one);
-    ck_assert_uint_eq(http_clients_request(&c, one, now + 9999 * KEDGE_NS_PER_MS), 1);
+    ck_assert_uint_eq(http_clients_request(&c, one, now + 9999 * BASE_NS_PER_MS), 1);
     for (int i = 0; i < 5; i++)
-        ck_assert_uint_eq(http_clients_request(&c, one, now + 60 * KEDGE_NS_PER_S), 0);
-    ck_assert_uint_eq(http_clients_request(&c, one, now + 60 * KEDGE_NS_PER_S), 1);
+        ck_assert_uint_eq(http_clients_request(&c, one, now + 60 * BASE_NS_PER_S), 0);
+    ck_assert_uint_eq(http_clients_request(&c, one, now + 60 * BASE_NS_PER_S), 1);
     http_clients_fini(&c);
 }
 END_TEST
@@ -117,10 +117,10 @@ START_TEST(who_may_ask_once_in_long_is_told_for_how_long)
     struct sockaddr_storage a = address("10.0.0.1");
     struct http_client_entry *one = join(&a);
     for (int i = 0; i < 3; i++)
-        ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S), 0);
-    ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S), 2);
-    ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S * 3 / 2), 1);
-    ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S * 2), 0);
+        ck_assert_uint_eq(http_clients_request(&c, one, BASE_NS_PER_S), 0);
+    ck_assert_uint_eq(http_clients_request(&c, one, BASE_NS_PER_S), 2);
+    ck_assert_uint_eq(http_clients_request(&c, one, BASE_NS_PER_S * 3 / 2), 1);
+    ck_assert_uint_eq(http_clients_request(&c, one, BASE_NS_PER_S * 2), 0);
     http_clients_fini(&c);
 }
 END_TEST
@@ -137,8 +137,8 @@ START_TEST(many_addresses_take_no_more_memory)
     for (uint32_t i = 1000; i < 100000; i++) {
         struct sockaddr_storage from = number(i);
         struct http_client_entry *e = join(&from);
-        ck_assert_uint_eq(http_clients_request(&c, e, KEDGE_NS_PER_S), 0);
-        ck_assert_uint_eq(http_clients_request(&c, e, KEDGE_NS_PER_S), 1);
+        ck_assert_uint_eq(http_clients_request(&c, e, BASE_NS_PER_S), 0);
+        ck_assert_uint_eq(http_clients_request(&c, e, BASE_NS_PER_S), 1);
         http_clients_disconnect(&c, e);
     }
     ck_assert_uint_eq(c.used, ROOM);

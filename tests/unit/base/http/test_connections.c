@@ -11,18 +11,17 @@ static char out[HARNESS_ANSWER_BYTES];
 static const char keep[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
 static const char defer[] = "GET /defer HTTP/1.1\r\nHost: x\r\n\r\n";
 
-static struct kedge_http_server_stats stats_now(void)
+static struct http_server_stats stats_now(void)
 {
-    struct kedge_http_server_stats stats;
-    kedge_http_server_stats(h.server, &stats);
+    struct http_server_stats stats;
+    http_server_stats(h.server, &stats);
     return stats;
 }
 
 START_TEST(a_deferred_request_is_answered_later_and_others_meanwhile)
 {
     size_t length;
-    harness_start(
-        &h, (struct kedge_http_server_config){.request_timeout_ms = 50, .idle_timeout_ms = 50});
+    harness_start(&h, (struct http_server_config){.request_timeout_ms = 50, .idle_timeout_ms = 50});
     int waiting = harness_connect(&h);
     harness_send(&h, waiting, defer, strlen(defer));
     harness_run(&h, 20);
@@ -31,10 +30,10 @@ START_TEST(a_deferred_request_is_answered_later_and_others_meanwhile)
     ck_assert_int_eq(harness_ask(&h, "GET / HTTP/1.1\r\n" HARNESS_CLOSE "\r\n", out), 200);
     ck_assert(!harness_receive(&h, waiting, out, &length, 200)); /* no deadline but its owner's */
     ck_assert_uint_eq(length, 0);
-    ck_assert(!kedge_http_client_gone(h.deferred[0]));
+    ck_assert(!http_client_gone(h.deferred[0]));
     ck_assert_str_eq(h.deferred[0]->path, "/defer");
-    struct kedge_http_response r = {.status = 200, .body = "{\"late\":1}", .body_length = 10};
-    ck_assert_int_eq(kedge_http_reply(h.deferred[0], &r), 0);
+    struct http_response r = {.status = 200, .body = "{\"late\":1}", .body_length = 10};
+    ck_assert_int_eq(http_reply(h.deferred[0], &r), 0);
     harness_receive(&h, waiting, out, &length, 40);
     ck_assert_ptr_nonnull(strstr(out, "{\"late\":1}"));
     ck_assert_uint_eq(stats_now().deferred, 0);
@@ -47,7 +46,7 @@ END_TEST
 START_TEST(a_handler_may_answer_an_earlier_request)
 {
     size_t length;
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     int waiting = harness_connect(&h);
     harness_send(&h, waiting, defer, strlen(defer));
     harness_run(&h, 20);
@@ -62,14 +61,14 @@ END_TEST
 
 START_TEST(the_owner_can_see_that_a_deferred_client_has_gone)
 {
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     int fd = harness_connect(&h);
     harness_send(&h, fd, defer, strlen(defer));
     harness_run(&h, 20);
     close(fd);
     harness_run(&h, 20);
-    ck_assert(kedge_http_client_gone(h.deferred[0]));
-    kedge_http_reply_error(h.deferred[0], -ETIMEDOUT, NULL);
+    ck_assert(http_client_gone(h.deferred[0]));
+    http_reply_error(h.deferred[0], -ETIMEDOUT, NULL);
     harness_run(&h, 20);
     ck_assert_uint_eq(stats_now().open, 0);
     harness_stop(&h);
@@ -80,7 +79,7 @@ START_TEST(stopping_answers_what_is_deferred_with_503_and_tells_its_owner_once)
 {
     size_t length;
     int fd[3];
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     for (int i = 0; i < 3; i++) {
         fd[i] = harness_connect(&h);
         harness_send(&h, fd[i], defer, strlen(defer));
@@ -101,7 +100,7 @@ START_TEST(above_the_bound_a_client_is_told_503_and_idle_ones_make_room)
 {
     size_t length;
     int fd[4];
-    harness_start(&h, (struct kedge_http_server_config){.connections = 4});
+    harness_start(&h, (struct http_server_config){.connections = 4});
     for (int i = 0; i < 4; i++) {
         fd[i] = harness_connect(&h);
         harness_send(&h, fd[i], keep, strlen(keep));
@@ -128,7 +127,7 @@ END_TEST
 START_TEST(one_address_cannot_take_all_connections)
 {
     size_t length;
-    harness_start(&h, (struct kedge_http_server_config){.connections_per_ip = 2});
+    harness_start(&h, (struct http_server_config){.connections_per_ip = 2});
     int a = harness_connect(&h), b = harness_connect(&h), c = harness_connect(&h);
     harness_run(&h, 20);
     ck_assert(harness_receive(&h, c, out, &length, 1000));
@@ -166,10 +165,10 @@ static unsigned ask_until_limited(const char *text)
 
 START_TEST(one_address_cannot_ask_without_end)
 {
-    harness_start(&h, (struct kedge_http_server_config){.unix_path = "/tmp/kedge-test-rate.sock",
-                                                        .listen = "127.0.0.1:0",
-                                                        .requests_per_second = 1,
-                                                        .requests_burst = 3});
+    harness_start(&h, (struct http_server_config){.unix_path = "/tmp/kedge-test-rate.sock",
+                                                  .listen = "127.0.0.1:0",
+                                                  .requests_per_second = 1,
+                                                  .requests_burst = 3});
     static const char get[] = "GET / HTTP/1.1\r\n" HARNESS_CLOSE "\r\n";
     static const char post[] =
         "POST /echo HTTP/1.1\r\nContent-Length: 3\r\n" HARNESS_CLOSE "\r\nabc";
@@ -193,7 +192,7 @@ END_TEST
 START_TEST(who_has_closed_its_direction_is_answered_and_then_closed)
 {
     size_t length;
-    harness_start(&h, (struct kedge_http_server_config){.connections = 8});
+    harness_start(&h, (struct http_server_config){.connections = 8});
     for (int i = 0; i < 20; i++) {
         int fd = harness_connect(&h);
         ck_assert_int_eq(send(fd, keep, strlen(keep), MSG_NOSIGNAL), (ssize_t)strlen(keep));
@@ -214,7 +213,7 @@ START_TEST(ten_thousand_connections_are_survived_and_leave_nothing_behind)
 {
     enum { ATTEMPTS = 10000, HELD = 400 };
     static int held[HELD];
-    harness_start(&h, (struct kedge_http_server_config){.connections = 64});
+    harness_start(&h, (struct http_server_config){.connections = 64});
     for (int i = 0; i < HELD; i++)
         held[i] = -1;
     for (int i = 0; i < ATTEMPTS; i++) {
@@ -224,7 +223,7 @@ START_TEST(ten_thousand_connections_are_survived_and_leave_nothing_behind)
         *slot = harness_connect(&h);
         if (i % 3 == 0)
             send(*slot, keep, strlen(keep), MSG_NOSIGNAL);
-        kedge_http_server_run(h.server);
+        http_server_run(h.server);
         ck_assert_uint_le(stats_now().open, 64);
     }
     for (int i = 0; i < HELD; i++)
@@ -242,7 +241,7 @@ START_TEST(running_out_of_descriptors_refuses_and_does_not_spin)
     enum { MOST = 256 };
     struct rlimit old, low;
     int filler[MOST], fillers = 0, clients[4];
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     for (int i = 0; i < 4; i++)
         clients[i] = harness_connect(&h);
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -251,10 +250,10 @@ START_TEST(running_out_of_descriptors_refuses_and_does_not_spin)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
     while (fillers < MOST && (filler[fillers] = dup(0)) >= 0)
         fillers++;
-    struct pollfd p = {.fd = kedge_http_server_fd(h.server), .events = POLLIN};
+    struct pollfd p = {.fd = http_server_fd(h.server), .events = POLLIN};
     int rounds = 0;
     for (; rounds < 200 && poll(&p, 1, 20) > 0; rounds++)
-        kedge_http_server_run(h.server);
+        http_server_run(h.server);
     ck_assert_int_lt(rounds, 100);
     while (fillers > 0)
         close(filler[--fillers]);
@@ -270,14 +269,14 @@ END_TEST
 /* ---- anonymous clients, and those who are known --------------------------------------------- */
 
 /* "Authorization: ID" is one who is known; one with a '!' is trusted. */
-static struct kedge_http_who identify(void *user, const struct kedge_http_request *request)
+static struct http_who identify(void *user, const struct http_request *request)
 {
-    const char *text = kedge_http_header(request, "Authorization");
+    const char *text = http_header(request, "Authorization");
     (void)user;
     if (text == NULL || strcmp(text, "wrong") == 0)
-        return (struct kedge_http_who){.rank = KEDGE_HTTP_ANONYMOUS};
-    return (struct kedge_http_who){.rank = text[0] == '!' ? KEDGE_HTTP_TRUSTED : KEDGE_HTTP_KNOWN,
-                                   .id = (uint64_t)(unsigned char)text[strlen(text) - 1]};
+        return (struct http_who){.rank = HTTP_ANONYMOUS};
+    return (struct http_who){.rank = text[0] == '!' ? HTTP_TRUSTED : HTTP_KNOWN,
+                             .id = (uint64_t)(unsigned char)text[strlen(text) - 1]};
 }
 
 static int ask_as(int fd, const char *who)
@@ -305,8 +304,8 @@ START_TEST(anonymous_clients_who_hold_connections_make_room_and_nobody_else_does
 {
     enum { HELD = 40 };
     int held[HELD], agent, late;
-    harness_start(&h, (struct kedge_http_server_config){
-                          .connections = 16, .anonymous = 4, .identify = identify});
+    harness_start(
+        &h, (struct http_server_config){.connections = 16, .anonymous = 4, .identify = identify});
     agent = harness_connect(&h);
     ck_assert_int_eq(ask_as(agent, "!a"), 200);
     for (int i = 0; i < HELD; i++) { /* of one address, and of others */
@@ -318,9 +317,9 @@ START_TEST(anonymous_clients_who_hold_connections_make_room_and_nobody_else_does
         harness_run(&h, 1);
     }
     harness_from = NULL;
-    struct kedge_http_server_stats stats = stats_now();
-    ck_assert_uint_eq(stats.ranked[KEDGE_HTTP_ANONYMOUS], 4);
-    ck_assert_uint_eq(stats.ranked[KEDGE_HTTP_TRUSTED], 1);
+    struct http_server_stats stats = stats_now();
+    ck_assert_uint_eq(stats.ranked[HTTP_ANONYMOUS], 4);
+    ck_assert_uint_eq(stats.ranked[HTTP_TRUSTED], 1);
     ck_assert_uint_eq(stats.dropped, HELD - 4);
     ck_assert_uint_eq(stats.refused, 0);
     ck_assert(is_closed(held[0]) && is_closed(held[HELD - 5]) && !is_closed(held[HELD - 4]));
@@ -334,7 +333,7 @@ START_TEST(anonymous_clients_who_hold_connections_make_room_and_nobody_else_does
     harness_run(&h, 10);
     stats = stats_now();
     ck_assert_uint_eq(stats.open, 0);
-    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++)
+    for (int rank = 0; rank < HTTP_RANKS; rank++)
         ck_assert_uint_eq(stats.ranked[rank], 0);
     harness_stop(&h);
 }
@@ -343,11 +342,11 @@ END_TEST
 START_TEST(what_an_anonymous_client_asks_is_not_counted_against_who_is_known_at_its_address)
 {
     int anonymous, agent;
-    harness_start(&h, (struct kedge_http_server_config){.connections = 16,
-                                                        .anonymous = 4,
-                                                        .requests_per_second = 1,
-                                                        .requests_burst = 5,
-                                                        .identify = identify});
+    harness_start(&h, (struct http_server_config){.connections = 16,
+                                                  .anonymous = 4,
+                                                  .requests_per_second = 1,
+                                                  .requests_burst = 5,
+                                                  .identify = identify});
     agent = harness_connect(&h);
     anonymous = harness_connect(&h);
     int status = 0;
@@ -370,10 +369,10 @@ END_TEST
 START_TEST(all_anonymous_clients_together_have_a_rate_and_are_closed_after_a_few_429)
 {
     unsigned answered = 0, limited = 0;
-    harness_start(&h, (struct kedge_http_server_config){.connections = 16,
-                                                        .requests_per_second = 100,
-                                                        .anonymous_per_second = 5,
-                                                        .identify = identify});
+    harness_start(&h, (struct http_server_config){.connections = 16,
+                                                  .requests_per_second = 100,
+                                                  .anonymous_per_second = 5,
+                                                  .identify = identify});
     for (int i = 0; i < 20; i++) {
         char from[16];
         snprintf(from, sizeof from, "127.0.0.%d", 1 + i);
@@ -403,7 +402,7 @@ START_TEST(one_who_is_known_has_so_many_connections_and_all_of_them_leave_half)
 {
     int fd[12], n = 0;
     harness_start(
-        &h, (struct kedge_http_server_config){
+        &h, (struct http_server_config){
                 .connections = 8, .anonymous = 2, .connections_per_id = 3, .identify = identify});
     for (; n < 3; n++)
         ck_assert_int_eq(ask_as(fd[n] = harness_connect(&h), "a"), 200);
@@ -424,15 +423,15 @@ END_TEST
 START_TEST(a_request_that_is_being_dealt_with_does_not_make_room)
 {
     size_t length;
-    harness_start(&h, (struct kedge_http_server_config){
-                          .connections = 8, .anonymous = 1, .identify = identify});
+    harness_start(
+        &h, (struct http_server_config){.connections = 8, .anonymous = 1, .identify = identify});
     int first = harness_connect(&h);
     harness_send(&h, first, defer, strlen(defer));
     harness_run(&h, 10);
     ck_assert_uint_eq(h.deferred_count, 1);
     ck_assert_int_eq(harness_ask(&h, keep, out), 503);
-    struct kedge_http_response r = {.status = 200, .body = "{\"late\":1}", .body_length = 10};
-    ck_assert_int_eq(kedge_http_reply(h.deferred[0], &r), 0);
+    struct http_response r = {.status = 200, .body = "{\"late\":1}", .body_length = 10};
+    ck_assert_int_eq(http_reply(h.deferred[0], &r), 0);
     harness_receive(&h, first, out, &length, 40);
     ck_assert_ptr_nonnull(strstr(out, "{\"late\":1}"));
     close(first);
@@ -448,11 +447,11 @@ START_TEST(bodies_of_anonymous_clients_leave_room_for_those_of_others)
     char request[256];
     size_t length;
     int fd[SLOW], agent;
-    harness_start(&h, (struct kedge_http_server_config){.body_bytes = BODY,
-                                                        .bodies_bytes = SLOW * BODY,
-                                                        .connections = 64,
-                                                        .anonymous = 32,
-                                                        .identify = identify});
+    harness_start(&h, (struct http_server_config){.body_bytes = BODY,
+                                                  .bodies_bytes = SLOW * BODY,
+                                                  .connections = 64,
+                                                  .anonymous = 32,
+                                                  .identify = identify});
     for (int i = 0; i < SLOW; i++) {
         char from[16];
         snprintf(from, sizeof from, "127.0.0.%d", 1 + i);
@@ -478,16 +477,16 @@ START_TEST(bodies_of_anonymous_clients_leave_room_for_those_of_others)
 END_TEST
 
 /* A server that should not start. Returns its error; the sentence is in err. */
-static int refuse(const char *listen, const char *unix_path, struct kedge_errbuf *err)
+static int refuse(const char *listen, const char *unix_path, struct base_errbuf *err)
 {
-    struct kedge_http_server *server;
-    struct kedge_http_server_config config = {.listen = listen,
-                                              .unix_path = unix_path,
-                                              .program = "kedge-metad",
-                                              .setting = "`listen` in /etc/kedge/metad.conf",
-                                              .handle = harness_handle};
+    struct http_server *server;
+    struct http_server_config config = {.listen = listen,
+                                        .unix_path = unix_path,
+                                        .program = "kedge-metad",
+                                        .setting = "`listen` in /etc/kedge/metad.conf",
+                                        .handle = harness_handle};
     err->text[0] = '\0';
-    int status = kedge_http_server_new(&config, &server, err);
+    int status = http_server_new(&config, &server, err);
     ck_assert_int_lt(status, 0);
     return status;
 }
@@ -497,14 +496,14 @@ START_TEST(an_address_that_cannot_be_listened_on_is_explained)
     static const char *const malformed[] = {
         "",          "127.0.0.1",       "127.0.0.1:", ":80",         "::1:7480",   "[::1]",
         "host:7480", "127.0.0.1:65536", "[]:1",       "[1.2.3.4]:1", "1.2.3.4:-1", "[::1]x:1"};
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     char address[64], expected[200];
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
         ck_assert_msg(refuse(malformed[i], NULL, &err) == -EINVAL, "%s", malformed[i]);
     ck_assert_ptr_nonnull(strstr(err.text, "it must look like 127.0.0.1:7480"));
     ck_assert_int_eq(refuse("192.0.2.1:7480", NULL, &err), -EADDRNOTAVAIL);
-    harness_start(&h, (struct kedge_http_server_config){0});
-    snprintf(address, sizeof address, "127.0.0.1:%u", kedge_http_server_port(h.server));
+    harness_start(&h, (struct http_server_config){0});
+    snprintf(address, sizeof address, "127.0.0.1:%u", http_server_port(h.server));
     snprintf(expected, sizeof expected,
              "cannot listen on %s: address in use (another kedge-metad? stop it, or change "
              "`listen` in /etc/kedge/metad.conf)",
@@ -522,7 +521,7 @@ START_TEST(a_unix_socket_serves_with_its_mode_and_goes_with_the_server)
     size_t length;
     struct stat st;
     snprintf(path, sizeof path, "/tmp/kedge-http-%d", (int)getpid());
-    harness_start(&h, (struct kedge_http_server_config){.unix_path = path, .unix_mode = 0660});
+    harness_start(&h, (struct http_server_config){.unix_path = path, .unix_mode = 0660});
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_mode & 0777, 0660);
     int fd = harness_connect_unix(path);
@@ -538,7 +537,7 @@ END_TEST
 START_TEST(a_stale_socket_is_replaced_but_neither_a_living_one_nor_a_file)
 {
     char path[64];
-    struct kedge_errbuf err;
+    struct base_errbuf err;
     struct stat st;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(path, sizeof path, "/tmp/kedge-stale-%d", (int)getpid());
@@ -546,7 +545,7 @@ START_TEST(a_stale_socket_is_replaced_but_neither_a_living_one_nor_a_file)
     int stale = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(stale, (struct sockaddr *)&address, sizeof address), 0);
     close(stale);
-    harness_start(&h, (struct kedge_http_server_config){.unix_path = path});
+    harness_start(&h, (struct http_server_config){.unix_path = path});
     ck_assert_int_eq(refuse(NULL, path, &err), -EADDRINUSE);
     ck_assert_int_eq(stat(path, &st), 0); /* the loser leaves the winner's file alone */
     harness_stop(&h);

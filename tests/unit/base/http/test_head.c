@@ -140,7 +140,7 @@ static void check(const struct raw *raw, bool bytewise)
 
 START_TEST(what_can_be_read_in_two_ways_is_refused_and_nothing_behind_it_is_a_request)
 {
-    harness_start(&h, (struct kedge_http_server_config){.request_timeout_ms = 60000});
+    harness_start(&h, (struct http_server_config){.request_timeout_ms = 60000});
     for (size_t i = 0; i < sizeof raws / sizeof raws[0]; i++)
         check(&raws[i], false);
     harness_stop(&h);
@@ -149,7 +149,7 @@ END_TEST
 
 START_TEST(likewise_when_it_comes_byte_by_byte)
 {
-    harness_start(&h, (struct kedge_http_server_config){.request_timeout_ms = 60000});
+    harness_start(&h, (struct http_server_config){.request_timeout_ms = 60000});
     for (size_t i = 0; i < sizeof raws / sizeof raws[0]; i++)
         if (i % 8 == 0)
             check(&raws[i], true);
@@ -166,7 +166,7 @@ START_TEST(a_large_head_that_is_right_is_taken_in_whatever_pieces_it_comes)
         n += (size_t)snprintf(head + n, sizeof head - n, "X-%d: %.*s\r\n", i, i % 60,
                               "0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrs");
     n += (size_t)snprintf(head + n, sizeof head - n, "\r\n");
-    harness_start(&h, (struct kedge_http_server_config){.request_timeout_ms = 60000});
+    harness_start(&h, (struct http_server_config){.request_timeout_ms = 60000});
     for (size_t piece = 17; piece < n; piece = piece * 3 + 1) {
         int fd = harness_connect(&h);
         for (size_t at = 0; at < n; at += piece)
@@ -182,8 +182,8 @@ END_TEST
 START_TEST(a_uri_that_is_too_long_or_has_too_many_parameters_is_414_at_once)
 {
     static char request[20000];
-    harness_start(&h, (struct kedge_http_server_config){.header_bytes = 16 << 10,
-                                                        .request_timeout_ms = 60000});
+    harness_start(
+        &h, (struct http_server_config){.header_bytes = 16 << 10, .request_timeout_ms = 60000});
     for (int parameters = 60; parameters <= 1000; parameters += 47) {
         size_t n = (size_t)snprintf(request, sizeof request, "GET /?a=1");
         for (int i = 1; i < parameters; i++)
@@ -229,7 +229,7 @@ START_TEST(on_loopback_names_and_origins_of_others_are_403)
         {403, "localhost:7480", ""},
     };
     char request[256], origin[128];
-    harness_start(&h, (struct kedge_http_server_config){.hosts = "kedge.example.com, meta-2"});
+    harness_start(&h, (struct http_server_config){.hosts = "kedge.example.com, meta-2"});
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(origin, sizeof origin, "Origin: %s\r\n",
                  cases[i].origin != NULL ? cases[i].origin : "");

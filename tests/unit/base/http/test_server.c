@@ -11,7 +11,7 @@ static char out[HARNESS_ANSWER_BYTES];
 
 START_TEST(the_handler_sees_method_path_query_and_headers)
 {
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     ck_assert_int_eq(harness_ask(&h,
                                  "DELETE /v1/no%64es/fe80%3A%3A1?x=1&name=a%20b+c%2Fd HTTP/1.1\r\n"
                                  "X-Test: value\r\n" HARNESS_CLOSE "\r\n",
@@ -31,7 +31,7 @@ END_TEST
 
 START_TEST(all_query_parameters_are_told_as_they_came)
 {
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     ck_assert_int_eq(ASK("GET /queries?b=1&a=2%263&B&&b=&=x"), 200);
     ck_assert_ptr_nonnull(strstr(out, "\r\n\r\n[b=1][a=2&3][B=][b=][=x]"));
     ck_assert_int_eq(ASK("GET /queries?"), 200);
@@ -42,7 +42,7 @@ END_TEST
 
 START_TEST(bodies_arrive_whole)
 {
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     ck_assert_int_eq(
         harness_ask(&h, "POST /echo HTTP/1.1\r\nContent-Length: 5\r\n" HARNESS_CLOSE "\r\nhello",
                     out),
@@ -57,7 +57,7 @@ END_TEST
 START_TEST(a_connection_is_kept_for_the_next_request)
 {
     size_t length;
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     int fd = harness_connect(&h);
     for (int i = 0; i < 3; i++) {
         static const char request[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -73,13 +73,13 @@ START_TEST(a_connection_is_kept_for_the_next_request)
     char *first = strstr(out, "{GET /b ");
     ck_assert_ptr_nonnull(first);
     ck_assert_ptr_nonnull(strstr(first, "{GET /c "));
-    struct kedge_http_server_stats stats;
-    kedge_http_server_stats(h.server, &stats);
+    struct http_server_stats stats;
+    http_server_stats(h.server, &stats);
     ck_assert_uint_eq(stats.accepted, 1);
     ck_assert_uint_eq(stats.requests, 5);
     close(fd);
     harness_run(&h, 10);
-    kedge_http_server_stats(h.server, &stats);
+    http_server_stats(h.server, &stats);
     ck_assert_uint_eq(stats.open, 0);
     harness_stop(&h);
 }
@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(malformed_uris_get_a_problem_and_never_reach_the_handler)
 {
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     ck_assert_int_eq(ASK("GET /a%00b"), 400);
     ck_assert_ptr_nonnull(strstr(out, "Content-Type: application/problem+json\r\n"));
     ck_assert_ptr_nonnull(strstr(out, "\"status\":400,\"detail\":\"the URI is malformed\"}"));
@@ -115,8 +115,8 @@ START_TEST(rubbish_in_any_place_neither_reaches_the_handler_nor_leaks)
         "POST / HTTP/1.1\r\nContent-Length: 5x\r\n" HARNESS_CLOSE "\r\nhello",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HARNESS_CLOSE "\r\nzz\r\n",
     };
-    harness_start(
-        &h, (struct kedge_http_server_config){.request_timeout_ms = 100, .idle_timeout_ms = 100});
+    harness_start(&h,
+                  (struct http_server_config){.request_timeout_ms = 100, .idle_timeout_ms = 100});
     for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++) {
         int status = harness_ask(&h, rubbish[i], out);
         ck_assert_msg(status == 0 || status >= 400, "%zu: %d", i, status);
@@ -130,7 +130,7 @@ END_TEST
 START_TEST(headers_without_end_are_cut_off_at_the_memory_bound)
 {
     static char headers[1 << 20];
-    harness_start(&h, (struct kedge_http_server_config){.header_bytes = 8192});
+    harness_start(&h, (struct http_server_config){.header_bytes = 8192});
     size_t n = (size_t)snprintf(headers, sizeof headers, "GET / HTTP/1.1\r\nHost: x\r\n");
     while (n < sizeof headers - 64)
         n += (size_t)snprintf(headers + n, sizeof headers - n, "X-%zu: some value\r\n", n);
@@ -159,7 +159,7 @@ static int post(size_t bytes, const char *extra)
 
 START_TEST(a_body_at_the_bound_passes_and_one_byte_more_is_a_413_problem)
 {
-    harness_start(&h, (struct kedge_http_server_config){.body_bytes = 10000});
+    harness_start(&h, (struct http_server_config){.body_bytes = 10000});
     ck_assert_int_eq(post(10000, ""), 200);
     ck_assert_uint_eq(h.body_length, 10000);
     ck_assert_int_eq(post(10001, ""), 413);
@@ -173,7 +173,7 @@ END_TEST
 
 START_TEST(who_waits_for_100_continue_is_told_413_before_it_sends)
 {
-    harness_start(&h, (struct kedge_http_server_config){.body_bytes = 100});
+    harness_start(&h, (struct http_server_config){.body_bytes = 100});
     ck_assert_int_eq(harness_ask(&h,
                                  "POST /echo HTTP/1.1\r\nContent-Length: 101\r\n"
                                  "Expect: 100-continue\r\n" HARNESS_CLOSE "\r\n",
@@ -186,7 +186,7 @@ END_TEST
 
 START_TEST(a_body_that_is_announced_as_huge_is_refused_before_it_comes)
 {
-    harness_start(&h, (struct kedge_http_server_config){.body_bytes = 100});
+    harness_start(&h, (struct http_server_config){.body_bytes = 100});
     ck_assert_int_eq(
         harness_ask(&h, "POST /echo HTTP/1.1\r\nContent-Length: 100000000\r\n" HARNESS_CLOSE "\r\n",
                     out),
@@ -201,7 +201,7 @@ START_TEST(who_sends_chunks_is_told_411_and_cut_off)
 {
     static char chunk[65536 + 16];
     size_t length;
-    harness_start(&h, (struct kedge_http_server_config){.body_bytes = 1000});
+    harness_start(&h, (struct http_server_config){.body_bytes = 1000});
     int fd = harness_connect(&h);
     static const char head[] =
         "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HARNESS_CLOSE "\r\n";
@@ -210,8 +210,8 @@ START_TEST(who_sends_chunks_is_told_411_and_cut_off)
     ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 411 "));
     ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
     harness_send(&h, fd, chunk, sizeof chunk);
-    struct kedge_http_server_stats stats;
-    kedge_http_server_stats(h.server, &stats);
+    struct http_server_stats stats;
+    http_server_stats(h.server, &stats);
     ck_assert_uint_eq(stats.open, 0);
     ck_assert_uint_eq(h.handled, 0);
     close(fd);
@@ -221,8 +221,7 @@ END_TEST
 
 START_TEST(all_bodies_together_have_a_bound_that_answers_503)
 {
-    harness_start(
-        &h, (struct kedge_http_server_config){.body_bytes = 1 << 20, .bodies_bytes = 1 << 17});
+    harness_start(&h, (struct http_server_config){.body_bytes = 1 << 20, .bodies_bytes = 1 << 17});
     ck_assert_int_eq(post(100000, ""), 200);
     ck_assert_int_eq(post(400000, ""), 503);
     ck_assert_ptr_nonnull(strstr(out, "Retry-After: 1\r\n"));
@@ -238,8 +237,7 @@ START_TEST(one_address_cannot_take_all_the_room_for_bodies)
     static const char head[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n";
     static char half[BODY / 2 + 8192]; /* for which all the room of a whole one is taken */
     int fd[SLOW];
-    harness_start(
-        &h, (struct kedge_http_server_config){.body_bytes = BODY, .bodies_bytes = SLOW * BODY});
+    harness_start(&h, (struct http_server_config){.body_bytes = BODY, .bodies_bytes = SLOW * BODY});
     for (int i = 0; i < SLOW; i++) {
         fd[i] = harness_connect(&h);
         harness_send(&h, fd[i], head, strlen(head));
@@ -261,9 +259,9 @@ START_TEST(a_request_that_is_not_whole_in_time_gets_408)
 {
     size_t length;
     static const char head[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n";
-    harness_start(&h, (struct kedge_http_server_config){.request_timeout_ms = 200});
+    harness_start(&h, (struct http_server_config){.request_timeout_ms = 200});
     int fd = harness_connect(&h);
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     harness_send(&h, fd, head, strlen(head));
     bool closed = false;
     for (int i = 0; i < 40 && !closed; i++) { /* a byte now and then buys no time */
@@ -271,7 +269,7 @@ START_TEST(a_request_that_is_not_whole_in_time_gets_408)
         closed = harness_receive(&h, fd, out, &length, 50) || length > 0;
     }
     ck_assert(closed);
-    ck_assert_uint_lt(kedge_clock_ns() - begin, 1500 * KEDGE_NS_PER_MS);
+    ck_assert_uint_lt(base_clock_ns() - begin, 1500 * BASE_NS_PER_MS);
     ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 408 "));
     ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
     ck_assert_uint_eq(h.handled, 0);
@@ -283,9 +281,9 @@ END_TEST
 START_TEST(idle_connections_are_closed_in_time_even_when_they_trickle)
 {
     size_t length;
-    harness_start(&h, (struct kedge_http_server_config){.idle_timeout_ms = 200});
+    harness_start(&h, (struct http_server_config){.idle_timeout_ms = 200});
     int silent = harness_connect(&h), trickling = harness_connect(&h);
-    uint64_t begin = kedge_clock_ns();
+    uint64_t begin = base_clock_ns();
     bool closed = false;
     for (int i = 0; i < 40 && !closed; i++) {
         harness_send(&h, trickling, "G", 1);
@@ -293,7 +291,7 @@ START_TEST(idle_connections_are_closed_in_time_even_when_they_trickle)
     }
     ck_assert(closed);
     ck_assert(harness_receive(&h, silent, out, &length, 1000));
-    ck_assert_uint_lt(kedge_clock_ns() - begin, 1500 * KEDGE_NS_PER_MS);
+    ck_assert_uint_lt(base_clock_ns() - begin, 1500 * BASE_NS_PER_MS);
     close(silent);
     close(trickling);
     harness_stop(&h);
@@ -303,13 +301,13 @@ END_TEST
 START_TEST(a_client_that_does_not_take_its_answer_is_hung_up_on)
 {
     static const char request[] = "GET /big HTTP/1.1\r\nHost: x\r\n\r\n";
-    harness_start(&h, (struct kedge_http_server_config){.idle_timeout_ms = 300});
+    harness_start(&h, (struct http_server_config){.idle_timeout_ms = 300});
     int fd = harness_connect(&h);
     harness_send(&h, fd, request, strlen(request));
-    struct kedge_http_server_stats stats = {.open = 1};
+    struct http_server_stats stats = {.open = 1};
     for (int i = 0; i < 40 && stats.open > 0; i++) {
         harness_run(&h, 50);
-        kedge_http_server_stats(h.server, &stats);
+        http_server_stats(h.server, &stats);
     }
     ck_assert_uint_eq(stats.open, 0);
     close(fd);
@@ -321,7 +319,7 @@ START_TEST(a_large_answer_arrives_whole)
 {
     size_t length;
     static const char request[] = "GET /big HTTP/1.1\r\n" HARNESS_CLOSE "\r\n";
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     int fd = harness_connect(&h);
     harness_send(&h, fd, request, strlen(request));
     ck_assert(harness_receive(&h, fd, out, &length, 3000));
@@ -333,7 +331,7 @@ END_TEST
 
 START_TEST(errors_come_from_the_table_and_mistakes_of_a_handler_are_500)
 {
-    harness_start(&h, (struct kedge_http_server_config){0});
+    harness_start(&h, (struct http_server_config){0});
     ck_assert_int_eq(ASK("GET /error"), 409);
     ck_assert_ptr_nonnull(strstr(out, "{\"type\":\"urn:kedge:problem:conflict\","
                                       "\"title\":\"stale incarnation\",\"status\":409,"

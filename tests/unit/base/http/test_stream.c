@@ -11,7 +11,7 @@ enum { LINES = sizeof lines / sizeof lines[0] };
 
 #define REQUEST "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
 
-static void begin(unsigned told, unsigned count, struct kedge_http_server_config config)
+static void begin(unsigned told, unsigned count, struct http_server_config config)
 {
     harness_start(&h, config);
     h.pieces = lines;
@@ -29,21 +29,21 @@ static int open_stream(void)
 static void tell(void)
 {
     h.told++;
-    kedge_http_stream_wake(h.stream);
+    http_stream_wake(h.stream);
 }
 
 START_TEST(pieces_come_when_they_are_there_and_the_connection_stays)
 {
     size_t length;
-    struct kedge_http_server_stats stats;
-    begin(1, 3, (struct kedge_http_server_config){0});
+    struct http_server_stats stats;
+    begin(1, 3, (struct http_server_config){0});
     int fd = open_stream();
     ck_assert(!harness_receive(&h, fd, out, &length, 50));
     ck_assert_ptr_nonnull(strstr(out, "Transfer-Encoding: chunked\r\n"));
     ck_assert_ptr_nonnull(strstr(out, "Content-Type: application/jsonl\r\n"));
     ck_assert_ptr_nonnull(strstr(out, "\r\n\r\n4\r\none\n\r\n"));
     ck_assert_int_eq(h.reply_status, 0);
-    kedge_http_server_stats(h.server, &stats);
+    http_server_stats(h.server, &stats);
     ck_assert_uint_eq(stats.streams, 1);
     tell();
     ck_assert(!harness_receive(&h, fd, out, &length, 50));
@@ -57,7 +57,7 @@ START_TEST(pieces_come_when_they_are_there_and_the_connection_stays)
     ck_assert(!harness_receive(&h, fd, out, &length, 50));
     ck_assert_ptr_nonnull(strstr(out, "7\r\ntwo\nthr\r\n0\r\n\r\n"));
     ck_assert_uint_eq(h.over, 2);
-    kedge_http_server_stats(h.server, &stats);
+    http_server_stats(h.server, &stats);
     ck_assert_uint_eq(stats.streams, 0);
     ck_assert_uint_eq(stats.accepted, 1);
     close(fd);
@@ -68,7 +68,7 @@ END_TEST
 START_TEST(a_handler_wakes_a_stream_of_another_connection)
 {
     size_t length;
-    begin(0, 3, (struct kedge_http_server_config){0});
+    begin(0, 3, (struct http_server_config){0});
     int fd = open_stream();
     ck_assert(!harness_receive(&h, fd, out, &length, 50));
     ck_assert_int_eq(harness_ask(&h, "GET /tell HTTP/1.1\r\n" HARNESS_CLOSE "\r\n", out), 200);
@@ -81,7 +81,7 @@ END_TEST
 
 START_TEST(an_old_client_gets_it_unchunked_and_head_gets_none)
 {
-    begin(3, 3, (struct kedge_http_server_config){0});
+    begin(3, 3, (struct http_server_config){0});
     ck_assert_int_eq(harness_ask(&h, "GET /stream HTTP/1.0\r\nHost: x\r\n\r\n", out), 200);
     ck_assert_ptr_nonnull(strstr(out, "\r\n\r\none\n\ntwo\nthr"));
     ck_assert_uint_eq(h.over, 1);
@@ -99,7 +99,7 @@ END_TEST
 START_TEST(a_client_that_goes_is_noticed_with_the_next_piece)
 {
     size_t length;
-    begin(1, LINES, (struct kedge_http_server_config){0});
+    begin(1, LINES, (struct http_server_config){0});
     int fd = open_stream();
     harness_receive(&h, fd, out, &length, 50);
     close(fd);
@@ -119,21 +119,21 @@ START_TEST(a_client_that_takes_nothing_is_cut_off_and_holds_up_nobody)
     static char big[1 << 20];
     const char *const pieces[] = {big, big, big, big, big, big, big, big, big, big,
                                   big, big, big, big, big, big, big, big, big, big};
-    struct kedge_http_server_stats stats;
+    struct http_server_stats stats;
     size_t length;
     memset(big, 'x', sizeof big);
-    begin(20, 20, (struct kedge_http_server_config){.stream_timeout_ms = 300});
+    begin(20, 20, (struct http_server_config){.stream_timeout_ms = 300});
     h.pieces = pieces;
     h.piece_bytes = sizeof big;
     int slow = open_stream(), fast = open_stream();
     harness_receive(&h, fast, out, &length, 250);
     ck_assert_uint_gt(length, 20 * sizeof big);
     ck_assert_uint_eq(h.streams, 2);
-    uint64_t begun = kedge_clock_ns();
-    while (h.over < 2 && kedge_clock_ns() - begun < 10 * KEDGE_NS_PER_S)
+    uint64_t begun = base_clock_ns();
+    while (h.over < 2 && base_clock_ns() - begun < 10 * BASE_NS_PER_S)
         harness_run(&h, 10);
     ck_assert_uint_eq(h.over, 2);
-    kedge_http_server_stats(h.server, &stats);
+    http_server_stats(h.server, &stats);
     ck_assert_uint_eq(stats.open, 1);
     close(slow);
     close(fast);
@@ -144,7 +144,7 @@ END_TEST
 START_TEST(stopping_ends_streams_whether_they_sleep_or_not)
 {
     size_t length;
-    begin(1, LINES, (struct kedge_http_server_config){0});
+    begin(1, LINES, (struct http_server_config){0});
     int first = open_stream(), second = open_stream(), late = harness_connect(&h);
     harness_receive(&h, first, out, &length, 50);
     harness_send(&h, late, REQUEST, strlen(REQUEST));
@@ -170,7 +170,7 @@ struct outcome {
     int count;
 };
 
-static void done(void *user, const struct kedge_http_answer *a)
+static void done(void *user, const struct http_answer *a)
 {
     struct outcome *o = user;
     o->calls++;
@@ -189,41 +189,40 @@ static int on_line(void *user, const char *line, size_t length)
 }
 
 /* One call, with one more piece told whenever nothing happens, until it ends. */
-static struct outcome call(struct outcome o, struct kedge_http_call c, const char *path,
-                           bool telling)
+static struct outcome call(struct outcome o, struct http_call c, const char *path, bool telling)
 {
-    struct kedge_http_client *client;
+    struct http_client *client;
     char url[128];
-    snprintf(url, sizeof url, "http://127.0.0.1:%u%s", kedge_http_server_port(h.server), path);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u%s", http_server_port(h.server), path);
     c.url = url;
     c.on_line = on_line;
     c.timeout_ms = UINT32_MAX;
-    ck_assert_int_eq(kedge_http_client_new(&client), 0);
-    ck_assert_int_eq(kedge_http_client_call(client, &c, done, &o, NULL), 0);
-    uint64_t begun = kedge_clock_ns();
-    struct pollfd p[2] = {{.fd = kedge_http_client_fd(client), .events = POLLIN},
-                          {.fd = kedge_http_server_fd(h.server), .events = POLLIN}};
-    while (o.calls == 0 && kedge_clock_ns() - begun < 10 * KEDGE_NS_PER_S) {
+    ck_assert_int_eq(http_client_new(&client), 0);
+    ck_assert_int_eq(http_client_call(client, &c, done, &o, NULL), 0);
+    uint64_t begun = base_clock_ns();
+    struct pollfd p[2] = {{.fd = http_client_fd(client), .events = POLLIN},
+                          {.fd = http_server_fd(h.server), .events = POLLIN}};
+    while (o.calls == 0 && base_clock_ns() - begun < 10 * BASE_NS_PER_S) {
         int ready = poll(p, 2, 30);
-        kedge_http_client_run(client);
-        kedge_http_server_run(h.server);
+        http_client_run(client);
+        http_server_run(h.server);
         if (ready == 0 && telling && h.told < h.count)
             tell();
     }
     ck_assert_int_eq(o.calls, 1);
-    kedge_http_client_free(client);
+    http_client_free(client);
     return o;
 }
 
 START_TEST(the_client_gets_whole_lines_however_they_were_cut)
 {
-    begin(0, LINES, (struct kedge_http_server_config){0});
-    struct outcome o = call((struct outcome){0}, (struct kedge_http_call){0}, "/stream", true);
+    begin(0, LINES, (struct http_server_config){0});
+    struct outcome o = call((struct outcome){0}, (struct http_call){0}, "/stream", true);
     ck_assert_int_eq(o.status, 200);
     ck_assert_str_eq(o.lines, "[one][][two][three][four]");
     ck_assert_str_eq(o.body, "");
     h.count = 3; /* ends within a line */
-    o = call((struct outcome){0}, (struct kedge_http_call){0}, "/stream", false);
+    o = call((struct outcome){0}, (struct http_call){0}, "/stream", false);
     ck_assert_str_eq(o.lines, "[one][][two]");
     ck_assert_str_eq(o.body, "");
     harness_stop(&h);
@@ -232,8 +231,8 @@ END_TEST
 
 START_TEST(an_error_is_no_stream)
 {
-    begin(0, 1, (struct kedge_http_server_config){0});
-    struct outcome o = call((struct outcome){0}, (struct kedge_http_call){0}, "/error", false);
+    begin(0, 1, (struct http_server_config){0});
+    struct outcome o = call((struct outcome){0}, (struct http_call){0}, "/error", false);
     ck_assert_int_eq(o.status, 409);
     ck_assert_str_eq(o.lines, "");
     ck_assert_ptr_nonnull(strstr(o.body, "incarnation 3 is lower"));
@@ -243,29 +242,25 @@ END_TEST
 
 START_TEST(the_client_may_stop_and_bounds_lines_and_silence)
 {
-    begin(LINES, LINES, (struct kedge_http_server_config){0});
+    begin(LINES, LINES, (struct http_server_config){0});
     struct outcome o =
-        call((struct outcome){.stop_after = 2}, (struct kedge_http_call){0}, "/stream", false);
+        call((struct outcome){.stop_after = 2}, (struct http_call){0}, "/stream", false);
     ck_assert_int_eq(o.status, -ECANCELED);
     ck_assert_str_eq(o.lines, "[one][]");
-    o = call((struct outcome){0}, (struct kedge_http_call){.max_response_bytes = 4}, "/stream",
-             false);
+    o = call((struct outcome){0}, (struct http_call){.max_response_bytes = 4}, "/stream", false);
     ck_assert_int_eq(o.status, -EMSGSIZE);
     ck_assert_str_eq(o.lines, "[one][][two]");
     h.told = 1;
-    uint64_t begun = kedge_clock_ns();
-    o = call((struct outcome){0}, (struct kedge_http_call){.silence_timeout_ms = 200}, "/stream",
-             false);
+    uint64_t begun = base_clock_ns();
+    o = call((struct outcome){0}, (struct http_call){.silence_timeout_ms = 200}, "/stream", false);
     ck_assert_int_eq(o.status, -ETIMEDOUT);
     ck_assert_str_eq(o.why, "nothing came for too long");
     ck_assert_str_eq(o.lines, "[one]");
-    ck_assert_uint_ge(kedge_clock_ns() - begun, 200 * KEDGE_NS_PER_MS);
-    o = call((struct outcome){0}, (struct kedge_http_call){.silence_timeout_ms = 200}, "/defer",
-             false);
+    ck_assert_uint_ge(base_clock_ns() - begun, 200 * BASE_NS_PER_MS);
+    o = call((struct outcome){0}, (struct http_call){.silence_timeout_ms = 200}, "/defer", false);
     ck_assert_int_eq(o.status, -ETIMEDOUT);
     h.told = 0;
-    o = call((struct outcome){0}, (struct kedge_http_call){.silence_timeout_ms = 1000}, "/stream",
-             true);
+    o = call((struct outcome){0}, (struct http_call){.silence_timeout_ms = 1000}, "/stream", true);
     ck_assert_int_eq(o.status, 200);
     harness_stop(&h);
 }

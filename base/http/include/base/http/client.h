@@ -12,15 +12,15 @@
 
 #include "base/error.h"
 
-struct kedge_http_client;
+struct http_client;
 
 enum {
-    KEDGE_HTTP_CALLS_MAX = 256,   /* under way in one client */
-    KEDGE_HTTP_TOKEN_BYTES = 512, /* with the NUL */
+    HTTP_CALLS_MAX = 256,   /* under way in one client */
+    HTTP_TOKEN_BYTES = 512, /* with the NUL */
 };
 
 /* Borrowed for the call that takes it. Zero or NULL: the default in parentheses, or none. */
-struct kedge_http_call {
+struct http_call {
     const char *method;         /* (GET) */
     const char *url;            /* "http://127.0.0.1:7480/v1/nodes" */
     const char *unix_path;      /* connect there; the URL's host is then only a header */
@@ -36,7 +36,7 @@ struct kedge_http_call {
     const char *cert_file;       /* and our own, with its key */
     const char *key_file;
     /* A stream: gets the body piece by piece, and `done` gets none. Return 0, or anything else to
-     * end the call with -ECANCELED. Streams are for clients, not for kedge_http_call(). status is
+     * end the call with -ECANCELED. Streams are for clients, not for http_call(). status is
      * the HTTP status. */
     int (*on_data)(void *user, int status, const char *bytes, size_t length);
     /* Likewise, but of an answer that is 2xx, and line by line: without their ends, NUL-terminated,
@@ -45,11 +45,11 @@ struct kedge_http_call {
     int (*on_line)(void *user, const char *line, size_t length);
     uint32_t silence_timeout_ms; /* a call to which nothing comes for so long, from its start on,
                                   * ends with -ETIMEDOUT (0: that is no reason). Not for
-                                  * kedge_http_call() */
+                                  * http_call() */
 };
 
 /* Borrowed by the callback. */
-struct kedge_http_answer {
+struct http_answer {
     int status;       /* 100 .. 599, or -errno: -ECONNREFUSED, -EHOSTUNREACH (also a name that does
                        * not resolve), -ETIMEDOUT, -EMSGSIZE, -EBADMSG (no HTTP, or TLS failed),
                        * -ECONNRESET, -EINVAL (the URL), -ECANCELED, -ENOMEM, -EIO */
@@ -59,44 +59,43 @@ struct kedge_http_answer {
     const char *content_type; /* "" if unknown */
 };
 
-typedef void (*kedge_http_done)(void *user, const struct kedge_http_answer *answer);
+typedef void (*http_done)(void *user, const struct http_answer *answer);
 
 /* The token in a file, without the blanks and ends of line after it. 0; or -errno and a sentence:
  * -EINVAL: there is no token in it. Blocks on the file. Any thread. */
-int kedge_http_token_read(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES],
-                          struct kedge_errbuf *err);
+int http_token_read(const char *path, char out[HTTP_TOKEN_BYTES], struct base_errbuf *err);
 /* Whether others may read or write the file, whoever names it: a token that they may read is theirs
  * too. 0; or -EACCES and a sentence. */
-int kedge_http_token_private(const char *path, struct kedge_errbuf *err);
+int http_token_private(const char *path, struct base_errbuf *err);
 /* Whether a text can be shown as a token: 0 or -EINVAL. */
-int kedge_http_token_check(const char *token);
+int http_token_check(const char *token);
 
 /* 0 and *out (the caller's), or -errno. */
-int kedge_http_client_new(struct kedge_http_client **out);
+int http_client_new(struct http_client **out);
 
 /* Ends every call under way: its `done` gets -ECANCELED, and may not start another. Not from a
  * callback. NULL is allowed. */
-void kedge_http_client_free(struct kedge_http_client *client);
+void http_client_free(struct http_client *client);
 
 /* Borrowed: watch it for reading. */
-int kedge_http_client_fd(const struct kedge_http_client *client);
+int http_client_fd(const struct http_client *client);
 
 /* Does what can be done now, calling callbacks; never blocks. */
-void kedge_http_client_run(struct kedge_http_client *client);
+void http_client_run(struct http_client *client);
 
 /* Starts a call. done is called exactly once, unless the call is cancelled. 0 and *id
- * (may be NULL; never 0, never used again), or -EAGAIN with KEDGE_HTTP_CALLS_MAX under way,
+ * (may be NULL; never 0, never used again), or -EAGAIN with HTTP_CALLS_MAX under way,
  * -EINVAL, -ENOMEM, -ENOKEY (the token cannot be read or shown), -ECANCELED while the client is
  * freed. May be called from a callback. */
-int kedge_http_client_call(struct kedge_http_client *client, const struct kedge_http_call *call,
-                           kedge_http_done done, void *user, uint64_t *id);
+int http_client_call(struct http_client *client, const struct http_call *call, http_done done,
+                     void *user, uint64_t *id);
 
 /* Ends a call without calling back. 0, or -ENOENT when it has ended. May be called from a
  * callback, on_data included. */
-int kedge_http_client_cancel(struct kedge_http_client *client, uint64_t id);
+int http_client_cancel(struct http_client *client, uint64_t id);
 
-/* What the waiting call returns; free it with kedge_http_result_fini(). */
-struct kedge_http_result {
+/* What the waiting call returns; free it with http_result_fini(). */
+struct http_result {
     int status;
     char *body; /* NUL-terminated, owned */
     size_t body_length;
@@ -106,8 +105,7 @@ struct kedge_http_result {
 /* Calls and waits. 0 and *result whatever the HTTP status is, or -errno with a sentence in err
  * ("GET http://127.0.0.1:7480/v1/nodes failed: connection refused"). Any
  * thread. */
-int kedge_http_call(const struct kedge_http_call *call, struct kedge_http_result *result,
-                    struct kedge_errbuf *err);
-void kedge_http_result_fini(struct kedge_http_result *result);
+int http_call(const struct http_call *call, struct http_result *result, struct base_errbuf *err);
+void http_result_fini(struct http_result *result);
 
 #endif

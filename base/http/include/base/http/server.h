@@ -35,11 +35,11 @@
 #include "base/error.h"
 #include "base/text.h"
 
-struct kedge_http_server;
+struct http_server;
 
-/* Borrowed by the handler: until it returns, or, when it deferred, until kedge_http_reply() or
+/* Borrowed by the handler: until it returns, or, when it deferred, until http_reply() or
  * `abandon`. So are all strings in it. */
-struct kedge_http_request {
+struct http_request {
     const char *method; /* "GET" */
     const char *path;   /* percent-decoded, without the query; begins with '/' (or is "*") */
     const char *body;   /* NUL-terminated, "" when there is none; may hold NULs of its own */
@@ -50,46 +50,45 @@ struct kedge_http_request {
     void *data;     /* the handler's own, NULL to begin */
 };
 
-struct kedge_http_header {
+struct http_header {
     const char *name;
     const char *value;
 };
 
-enum { KEDGE_HTTP_EXTRA_HEADERS = 8 };
+enum { HTTP_EXTRA_HEADERS = 8 };
 
-/* All borrowed until kedge_http_reply() returns, which copies. */
-struct kedge_http_response {
+/* All borrowed until http_reply() returns, which copies. */
+struct http_response {
     int status;               /* 200 .. 599 */
     const char *content_type; /* NULL: application/json */
     const char *body;         /* NULL: none */
     size_t body_length;
-    struct kedge_http_header headers[KEDGE_HTTP_EXTRA_HEADERS]; /* up to the first NULL name */
+    struct http_header headers[HTTP_EXTRA_HEADERS]; /* up to the first NULL name */
 };
 
-enum kedge_http_verdict {
-    KEDGE_HTTP_REPLIED, /* kedge_http_reply() was called (if not, the server answers 500) */
-    KEDGE_HTTP_DEFER,   /* it will be called later, from the same thread */
+enum http_verdict {
+    HTTP_REPLIED, /* http_reply() was called (if not, the server answers 500) */
+    HTTP_DEFER,   /* it will be called later, from the same thread */
 };
 
 /* Called once for each whole request that was well-formed and within the bounds. */
-typedef enum kedge_http_verdict (*kedge_http_handler)(void *user,
-                                                      struct kedge_http_request *request);
+typedef enum http_verdict (*http_handler)(void *user, struct http_request *request);
 
 /* Who a request is of. */
-enum kedge_http_rank {
-    KEDGE_HTTP_ANONYMOUS, /* it has shown nothing */
-    KEDGE_HTTP_KNOWN,     /* all of these together leave half of everything free */
-    KEDGE_HTTP_TRUSTED,   /* nobody else takes room of theirs */
-    KEDGE_HTTP_RANKS,
+enum http_rank {
+    HTTP_ANONYMOUS, /* it has shown nothing */
+    HTTP_KNOWN,     /* all of these together leave half of everything free */
+    HTTP_TRUSTED,   /* nobody else takes room of theirs */
+    HTTP_RANKS,
 };
-struct kedge_http_who {
-    enum kedge_http_rank rank;
+struct http_who {
+    enum http_rank rank;
     uint64_t id; /* which of that rank; 0: one without bounds of its own */
 };
 
 /* Zero means the default in parentheses, NULL that there is none. Strings are borrowed for the call
  * of new() alone. */
-struct kedge_http_server_config {
+struct http_server_config {
     const char *listen;            /* "127.0.0.1:7480", "[::1]:7480"; port 0: any */
     const char *unix_path;         /* at least one of the two */
     unsigned unix_mode;            /* of the socket file (0600) */
@@ -113,37 +112,37 @@ struct kedge_http_server_config {
      * localhost and addresses: a page that a browser shows reaches it by a name of its own (DNS
      * rebinding). NULL: any. */
     const char *hosts;
-    kedge_http_handler handle;
+    http_handler handle;
     /* Who has sent a request, of which the headers are there. NULL: everybody is an anonymous
      * client, and none of them makes room for another one before it is idle. */
-    struct kedge_http_who (*identify)(void *user, const struct kedge_http_request *request);
+    struct http_who (*identify)(void *user, const struct http_request *request);
     /* A deferred request ends without a reply, because the server is freed: forget it. May be
      * NULL. */
-    void (*abandon)(void *user, struct kedge_http_request *request);
+    void (*abandon)(void *user, struct http_request *request);
     void *user;
 };
 
 /* Listens. 0 and *out (the caller's), or -errno and a sentence in err (NULL allowed): -EADDRINUSE,
  * -EACCES, -EADDRNOTAVAIL, -EINVAL for a malformed address. A socket file that nobody listens on
  * is replaced; a file that is no socket is left alone (-EEXIST). */
-int kedge_http_server_new(const struct kedge_http_server_config *config,
-                          struct kedge_http_server **out, struct kedge_errbuf *err);
+int http_server_new(const struct http_server_config *config, struct http_server **out,
+                    struct base_errbuf *err);
 
 /* Stops listening, closes every connection, calls `abandon` for what is deferred, removes the
  * socket file. Not from a handler. NULL is allowed. */
-void kedge_http_server_free(struct kedge_http_server *server);
+void http_server_free(struct http_server *server);
 
 /* Borrowed: watch it for reading. */
-int kedge_http_server_fd(const struct kedge_http_server *server);
+int http_server_fd(const struct http_server *server);
 
 /* Does what can be done now, calling handlers; never blocks. */
-void kedge_http_server_run(struct kedge_http_server *server);
+void http_server_run(struct http_server *server);
 
 /* The TCP port in host order, 0 without one. */
-uint16_t kedge_http_server_port(const struct kedge_http_server *server);
+uint16_t http_server_port(const struct http_server *server);
 
 /* Counted since new(), except the last ones, which are now. */
-struct kedge_http_server_stats {
+struct http_server_stats {
     uint64_t accepted;
     uint64_t refused;  /* connections above a bound */
     uint64_t limited;  /* connections and requests above a bound of their client: 429 */
@@ -151,63 +150,60 @@ struct kedge_http_server_stats {
     uint64_t rejected; /* answered by the server itself */
     uint64_t dropped;  /* anonymous clients' connections that made room for another one */
     uint32_t open;
-    uint32_t ranked[KEDGE_HTTP_RANKS]; /* of these */
+    uint32_t ranked[HTTP_RANKS]; /* of these */
     uint32_t deferred;
     uint32_t streams;
 };
-void kedge_http_server_stats(const struct kedge_http_server *server,
-                             struct kedge_http_server_stats *out);
+void http_server_stats(const struct http_server *server, struct http_server_stats *out);
 
 /* The value of a query parameter (decoded; "" for "?name"), NULL when absent. Only the first of
  * several. Borrowed as the request is. */
-const char *kedge_http_query(const struct kedge_http_request *request, const char *name);
+const char *http_query(const struct http_request *request, const char *name);
 /* Tells of each, in the order in which they were sent. */
-void kedge_http_queries(const struct kedge_http_request *request,
-                        void (*each)(void *user, const char *name, const char *value), void *user);
+void http_queries(const struct http_request *request,
+                  void (*each)(void *user, const char *name, const char *value), void *user);
 /* The value of a header, whatever its name's case; NULL when absent. */
-const char *kedge_http_header(const struct kedge_http_request *request, const char *name);
+const char *http_header(const struct http_request *request, const char *name);
 
 /* Answers, once; the request is gone when a deferred one was answered. 0, or -EINVAL when a header
  * or the status cannot be sent (or memory is out): then a 500 is sent instead. */
-int kedge_http_reply(struct kedge_http_request *request,
-                     const struct kedge_http_response *response);
+int http_reply(struct http_request *request, const struct http_response *response);
 
 /* Answers with an error's row of the table: its status, its title and detail (a sentence that says
  * what to do; NULL: none) as application/problem+json. errnum: of either sign. */
-void kedge_http_reply_error(struct kedge_http_request *request, int errnum, const char *detail);
+void http_reply_error(struct http_request *request, int errnum, const char *detail);
 
 /* An answer that comes piece by piece (chunked) and may never end. */
-struct kedge_http_stream {
+struct http_stream {
     /* What comes next: 0 and *length bytes, borrowed until the next call or `over`; *length 0:
-     * there is nothing yet, call again after kedge_http_stream_wake(). Anything else than 0: the
+     * there is nothing yet, call again after http_stream_wake(). Anything else than 0: the
      * stream is at its end. Called when the piece before was taken. May not call wake(). */
     int (*next)(void *data, const char **bytes, size_t *length);
     /* The stream is over: at its end, cut off, or the server is freed. Called exactly once, also
-     * when kedge_http_stream() fails. */
+     * when http_stream() fails. */
     void (*over)(void *data);
     void *data;
 };
 
-/* Answers with a stream (response->body is not looked at), as kedge_http_reply() does; the request
+/* Answers with a stream (response->body is not looked at), as http_reply() does; the request
  * stays until `over`. 0; -EINVAL or -ENOMEM: then a 500 is sent instead. */
-int kedge_http_stream(struct kedge_http_request *request,
-                      const struct kedge_http_response *response,
-                      const struct kedge_http_stream *stream);
+int http_stream(struct http_request *request, const struct http_response *response,
+                const struct http_stream *stream);
 /* There may be more to send. */
-void kedge_http_stream_wake(struct kedge_http_request *request);
+void http_stream_wake(struct http_request *request);
 
 /* Whether the client of a deferred request has gone (or sends no more, which no client of ours
  * does). Nothing tells the owner: look now and then, and answer to be rid of it. */
-bool kedge_http_client_gone(const struct kedge_http_request *request);
+bool http_client_gone(const struct http_request *request);
 
 /* Appends an RFC 9457 problem: {"type", "title", "status", "detail"}; the type is the status's, and
  * detail may be NULL. */
-void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail);
+void http_problem(struct base_text *t, int status, const char *title, const char *detail);
 
-#define KEDGE_HTTP_PROBLEM_TYPE "application/problem+json"
+#define HTTP_PROBLEM_TYPE "application/problem+json"
 
 /* Whether `listen` is written as an address can be. 0, or -EINVAL and a sentence that names the
- * setting. Whether this host has it is found out by kedge_http_server_new() alone. */
-int kedge_http_listen_check(const char *listen, const char *setting, struct kedge_errbuf *err);
+ * setting. Whether this host has it is found out by http_server_new() alone. */
+int http_listen_check(const char *listen, const char *setting, struct base_errbuf *err);
 
 #endif

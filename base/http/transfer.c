@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "call.h"
+#include "transfer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,19 +18,19 @@ enum {
 
 /* Gives every line that is whole now; body holds the begin of the one that is not. Returns 0, or
  * why no more is wanted. */
-static int take_lines(struct http_call *c, const char *bytes, size_t length)
+static int take_lines(struct http_transfer *c, const char *bytes, size_t length)
 {
     while (length > 0 && !c->cancelled) {
         const char *end = memchr(bytes, '\n', length);
         size_t part = end == NULL ? length : (size_t)(end - bytes);
-        int status = kedge_text_append(&c->body, bytes, part);
+        int status = base_text_append(&c->body, bytes, part);
         if (status != 0)
             return status;
         if (end == NULL)
             return 0;
-        if (c->on_line(c->user, kedge_text_str(&c->body), c->body.length) != 0)
+        if (c->on_line(c->user, base_text_str(&c->body), c->body.length) != 0)
             return -ECANCELED;
-        kedge_text_reset(&c->body);
+        base_text_reset(&c->body);
         bytes += part + 1;
         length -= part + 1;
     }
@@ -40,23 +40,23 @@ static int take_lines(struct http_call *c, const char *bytes, size_t length)
 static size_t take_data(char *bytes, size_t one, size_t length, void *arg)
 {
     (void)one; /* always 1 */
-    struct http_call *c = arg;
+    struct http_transfer *c = arg;
     long status = 0;
     if (c->cancelled)
         return CURL_WRITEFUNC_ERROR;
     if (c->silence_ns != 0)
-        c->heard_at_ns = kedge_clock_ns();
+        c->heard_at_ns = base_clock_ns();
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     if (c->on_data != NULL)
         c->error = c->on_data(c->user, (int)status, bytes, length) != 0 ? -ECANCELED : 0;
     else if (c->on_line != NULL && status >= 200 && status < 300)
         c->error = take_lines(c, bytes, length);
     else
-        c->error = kedge_text_append(&c->body, bytes, length);
+        c->error = base_text_append(&c->body, bytes, length);
     return c->error == 0 && !c->cancelled ? length : CURL_WRITEFUNC_ERROR;
 }
 
-static int add_header(struct http_call *c, const char *line)
+static int add_header(struct http_transfer *c, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(c->headers, line);
     if (longer == NULL)
@@ -66,12 +66,12 @@ static int add_header(struct http_call *c, const char *line)
 }
 
 /* The header has the secret; it is in no message and no log. */
-static int add_token(struct http_call *c, const struct kedge_http_call *call)
+static int add_token(struct http_transfer *c, const struct http_call *call)
 {
-    char token[KEDGE_HTTP_TOKEN_BYTES], line[sizeof token + 32];
-    if (call->token != NULL && kedge_http_token_check(call->token) == 0)
+    char token[HTTP_TOKEN_BYTES], line[sizeof token + 32];
+    if (call->token != NULL && http_token_check(call->token) == 0)
         snprintf(token, sizeof token, "%s", call->token);
-    else if (call->token != NULL || kedge_http_token_read(call->token_file, token, NULL) != 0)
+    else if (call->token != NULL || http_token_read(call->token_file, token, NULL) != 0)
         return -ENOKEY;
     snprintf(line, sizeof line, "Authorization: Bearer %s", token);
     int status = add_header(c, line);
@@ -80,7 +80,7 @@ static int add_token(struct http_call *c, const struct kedge_http_call *call)
     return status;
 }
 
-static int set_headers(struct http_call *c, const struct kedge_http_call *call)
+static int set_headers(struct http_transfer *c, const struct http_call *call)
 {
     bool typed = false;
     for (const char *const *h = call->headers; h != NULL && *h != NULL; h++) {
@@ -103,7 +103,7 @@ static int set_headers(struct http_call *c, const struct kedge_http_call *call)
     return curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers) == CURLE_OK ? 0 : -ENOMEM;
 }
 
-static int set_method(CURL *easy, const struct kedge_http_call *call)
+static int set_method(CURL *easy, const struct http_call *call)
 {
     const char *method = call->method != NULL ? call->method : "GET";
     bool sends = call->body != NULL || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
@@ -122,7 +122,7 @@ static int set_method(CURL *easy, const struct kedge_http_call *call)
     return e == CURLE_OK ? 0 : -ENOMEM;
 }
 
-static int set_options(struct http_call *c, const struct kedge_http_call *call)
+static int set_options(struct http_transfer *c, const struct http_call *call)
 {
     CURL *easy = c->easy;
     uint32_t connect_ms =
@@ -155,19 +155,19 @@ static int set_options(struct http_call *c, const struct kedge_http_call *call)
     return e == CURLE_OK ? 0 : -ENOMEM;
 }
 
-int http_call_new(const struct kedge_http_call *call, void *user, struct http_call **out)
+int http_transfer_new(const struct http_call *call, void *user, struct http_transfer **out)
 {
     if (call->url == NULL)
         return -EINVAL;
-    struct http_call *c = calloc(1, sizeof *c);
+    struct http_transfer *c = calloc(1, sizeof *c);
     if (c == NULL)
         return -ENOMEM;
     size_t most = call->max_response_bytes != 0 ? call->max_response_bytes : RESPONSE_BYTES;
-    kedge_text_init(&c->body, most);
+    base_text_init(&c->body, most);
     c->on_data = call->on_data;
     c->on_line = call->on_line;
-    c->silence_ns = call->silence_timeout_ms * KEDGE_NS_PER_MS;
-    c->heard_at_ns = kedge_clock_ns();
+    c->silence_ns = call->silence_timeout_ms * BASE_NS_PER_MS;
+    c->heard_at_ns = base_clock_ns();
     c->user = user;
     c->easy = curl_easy_init();
     int status = c->easy == NULL ? -ENOMEM : set_options(c, call);
@@ -176,24 +176,24 @@ int http_call_new(const struct kedge_http_call *call, void *user, struct http_ca
     if (status == 0)
         status = set_headers(c, call);
     if (status != 0) {
-        http_call_free(c);
+        http_transfer_free(c);
         return status;
     }
     *out = c;
     return 0;
 }
 
-void http_call_free(struct http_call *c)
+void http_transfer_free(struct http_transfer *c)
 {
     if (c == NULL)
         return;
     curl_easy_cleanup(c->easy);
     curl_slist_free_all(c->headers);
-    kedge_text_fini(&c->body);
+    base_text_fini(&c->body);
     free(c);
 }
 
-static int errno_of(const struct http_call *c, CURLcode code)
+static int errno_of(const struct http_transfer *c, CURLcode code)
 {
     long os = 0;
     if (c->error != 0)
@@ -229,7 +229,7 @@ static int errno_of(const struct http_call *c, CURLcode code)
     }
 }
 
-static const char *reason_of(const struct http_call *c, CURLcode code, int status)
+static const char *reason_of(const struct http_transfer *c, CURLcode code, int status)
 {
     if (status == -EMSGSIZE)
         return "the answer is larger than expected";
@@ -240,65 +240,64 @@ static const char *reason_of(const struct http_call *c, CURLcode code, int statu
     return c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
 }
 
-struct kedge_http_answer http_call_answer(struct http_call *c, CURLcode code)
+struct http_answer http_transfer_answer(struct http_transfer *c, CURLcode code)
 {
     long status = 0;
     char *type = NULL;
     if (code != CURLE_OK) {
         int error = errno_of(c, code);
-        return (struct kedge_http_answer){
+        return (struct http_answer){
             .status = error, .why = reason_of(c, code, error), .body = "", .content_type = ""};
     }
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type);
     if (c->on_line != NULL && status >= 200 && status < 300)
-        kedge_text_reset(&c->body); /* the begin of a line that has no end */
-    return (struct kedge_http_answer){.status = (int)status,
-                                      .why = "",
-                                      .body = kedge_text_str(&c->body),
-                                      .body_length = c->body.length,
-                                      .content_type = type != NULL ? type : ""};
+        base_text_reset(&c->body); /* the begin of a line that has no end */
+    return (struct http_answer){.status = (int)status,
+                                .why = "",
+                                .body = base_text_str(&c->body),
+                                .body_length = c->body.length,
+                                .content_type = type != NULL ? type : ""};
 }
 
-int kedge_http_call(const struct kedge_http_call *call, struct kedge_http_result *result,
-                    struct kedge_errbuf *err)
+int http_call(const struct http_call *call, struct http_result *result, struct base_errbuf *err)
 {
     const char *method = call->method != NULL ? call->method : "GET";
-    struct http_call *c = NULL;
+    struct http_transfer *c = NULL;
     int status;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return kedge_err(err, -ENOMEM, "cannot start an HTTP client: out of memory");
-    status =
-        call->on_data != NULL || call->on_line != NULL ? -EINVAL : http_call_new(call, NULL, &c);
+        return base_err(err, -ENOMEM, "cannot start an HTTP client: out of memory");
+    status = call->on_data != NULL || call->on_line != NULL ? -EINVAL
+                                                            : http_transfer_new(call, NULL, &c);
     if (status != 0) {
-        kedge_err(err, status, "%s %s: %s", method, call->url != NULL ? call->url : "(no URL)",
-                  status == -ENOMEM   ? "out of memory"
-                  : status == -ENOKEY ? "its token cannot be read, or is none"
-                                      : "a malformed method or header");
+        base_err(err, status, "%s %s: %s", method, call->url != NULL ? call->url : "(no URL)",
+                 status == -ENOMEM   ? "out of memory"
+                 : status == -ENOKEY ? "its token cannot be read, or is none"
+                                     : "a malformed method or header");
         goto cleanup;
     }
-    struct kedge_http_answer a = http_call_answer(c, curl_easy_perform(c->easy));
+    struct http_answer a = http_transfer_answer(c, curl_easy_perform(c->easy));
     if (a.status < 0) {
-        status = kedge_err(err, a.status, "%s %s failed: %s", method, call->url, a.why);
+        status = base_err(err, a.status, "%s %s failed: %s", method, call->url, a.why);
         goto cleanup;
     }
-    struct kedge_http_result r = {.status = a.status, .body_length = a.body_length};
+    struct http_result r = {.status = a.status, .body_length = a.body_length};
     snprintf(r.content_type, sizeof r.content_type, "%s", a.content_type);
     r.body = malloc(a.body_length + 1);
     if (r.body == NULL) {
-        status = kedge_err(err, -ENOMEM, "%s %s failed: out of memory", method, call->url);
+        status = base_err(err, -ENOMEM, "%s %s failed: out of memory", method, call->url);
         goto cleanup;
     }
     memcpy(r.body, a.body, a.body_length + 1);
     *result = r;
 cleanup:
-    http_call_free(c);
+    http_transfer_free(c);
     curl_global_cleanup();
     return status;
 }
 
-void kedge_http_result_fini(struct kedge_http_result *result)
+void http_result_fini(struct http_result *result)
 {
     free(result->body);
-    *result = (struct kedge_http_result){0};
+    *result = (struct http_result){0};
 }
