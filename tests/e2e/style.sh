@@ -11,7 +11,7 @@ cp "$(dirname "$style")/../.clang-format" "$work/"
 mkdir -p "$work"/{base,schema,fabric,ctl,agent/core,metaserver/store,libclient/include}
 head='/* SPDX-License-Identifier: Apache-2.0 */'
 
-printf '%s\n#include "base/text.h"\n\nint one(void);\n\nint one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
+printf '%s\n#include "base/text.h"\n\nint base_one(void);\n\nint base_one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
 mkdir -p "$work"/tests/bench/verbs
 printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/bench/verbs/right.c"
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
@@ -53,5 +53,8 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeList
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds fabric/a.c 'take is one word'
 { echo "$head"; printf 'int take_one(void)\n{\n    return 1;\n}\n'; } | finds ctl/a.c 'take_one .* does not begin with ctl_'
 { echo "$head"; printf 'void kedge_take(void)\n{\n}\n'; } | finds metaserver/a.c 'kedge_take .* does not begin with meta_'
+{ echo "$head"; printf 'void kedge_take(void)\n{\n}\n'; } | finds agent/a.c 'kedge_take is not in kedge.h'
+{ echo "$head"; printf 'void take_one(void)\n{\n}\n'; } | finds fabric/a.c 'take_one .* does not begin with fab_'
+{ echo "$head"; printf 'void take_one(void)\n{\n}\n'; } | finds base/a.c 'take_one .* does not begin with base_'
 { echo "$head"; printf 'void kedge_two(void)\n{\n}\n'; } | finds libclient/a.c 'kedge_two is not in kedge.h'
 echo "$head" | finds metaserver/store/right.c 'metaserver/right.c has that name too'
