@@ -94,6 +94,26 @@ static void describe_liveness(json_t *object, json_t *from, json_t *to, char *ou
         snprintf(out + used, size - used, ", %" JSON_INTEGER_FORMAT " times by now", times);
 }
 
+/* A newer metaserver may have entries of other kinds: what was there before, and what after it. */
+static void describe_unknown(json_t *from, json_t *to, char *out, size_t size)
+{
+    json_t *const sides[] = {from, to};
+    size_t used = 0;
+    for (int i = 0; i < 2; i++) {
+        char text[224];
+        char *json = json_dumps(sides[i], JSON_COMPACT | JSON_ENCODE_ANY);
+        ctl_copy_printable(text, sizeof text, json);
+        free(json);
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? " -> " : "", text);
+    }
+}
+
+static bool is_known(const char *kind)
+{
+    return resource_table_find(kind) != NULL || strcmp(kind, "lease") == 0 ||
+           strcmp(kind, "restore") == 0;
+}
+
 static int event_from(json_t *object, struct ctl_event *out, struct base_errbuf *err)
 {
     struct ctl_event e = {.json = NULL};
@@ -112,6 +132,8 @@ static int event_from(json_t *object, struct ctl_event *out, struct base_errbuf 
     ctl_copy_printable(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
     if (liveness)
         describe_liveness(object, from, to, e.what, sizeof e.what);
+    else if (!is_known(e.kind))
+        describe_unknown(from, to, e.what, sizeof e.what);
     else if (json_is_object(to) && strcmp(e.kind, "restore") == 0)
         snprintf(e.what, sizeof e.what, "restored from a backup of revision %lld",
                  (long long)json_integer_value(json_object_get(to, "revision")));

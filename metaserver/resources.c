@@ -120,6 +120,8 @@ void meta_resources_free(struct meta_resources *s)
         return;
     for (int kind = 0; kind < META_RESOURCE_KINDS; kind++)
         free(s->of[kind].items);
+    for (uint32_t i = 0; s->trail != NULL && i < s->trail_size; i++)
+        free(s->trail[i].foreign);
     free(s->trail);
     free(s);
 }
@@ -503,6 +505,7 @@ static void add_to_trail(struct meta_resources *s, const struct meta_resource_ch
     }
     struct meta_resource_change *entry =
         &s->trail[(s->trail_first + s->trail_count++) % s->trail_size];
+    free(entry->foreign);
     *entry = *change;
     if (change->kind == META_TOKEN) {
         memset(entry->from.token.hash, 0, sizeof entry->from.token.hash);
@@ -550,18 +553,22 @@ int meta_resources_restore_change(struct meta_resources *s,
                         ? change->revision - 1
                         : s->trail[(s->trail_first + s->trail_count - 1) % s->trail_size].revision;
     uint64_t revision = s->revision;
-    const bool follows =
-        change->kind == META_RESTORE ? change->revision > last : change->revision == last + 1;
-    if (change->revision == 0 || !follows)
+    const bool leaves_out = change->kind == META_RESTORE || change->kind == META_UNKNOWN;
+    struct meta_resource_change own = *change;
+    if (change->revision == 0 ||
+        !(leaves_out ? change->revision > last : change->revision == last + 1))
         return -EINVAL;
-    add_to_trail(s, change);
+    if (change->foreign != NULL && meta_foreign_copy(change->foreign, &own.foreign) != 0)
+        return -ENOMEM;
+    add_to_trail(s, &own);
     s->revision = revision > change->revision ? revision : change->revision;
     return 0;
 }
 
 /* ---- the trail ------------------------------------------------------------------------------ */
 
-/* Revisions of the trail rise by one, but for a restore's, which leaves out some. */
+/* Revisions of the trail rise by one, but for a restore's, which leaves out some, and for what is
+ * not known. */
 const struct meta_resource_change *meta_resources_change_after(const struct meta_resources *s,
                                                                uint64_t revision)
 {

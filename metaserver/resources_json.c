@@ -166,6 +166,16 @@ int meta_json_resource_stored(enum meta_resource_kind kind, const char *name, co
     return decode_body(kind, name, body, strlen(body), true, out, violation);
 }
 
+int meta_json_check(const char *body, struct meta_violation *violation)
+{
+    const struct json_at at = {.violation = violation};
+    json_t *root;
+    int status = meta_json_parse(body, strlen(body), &at, &root);
+    if (status == 0)
+        json_decref(root);
+    return status;
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static void write_window(struct base_text *out, const struct meta_window *w)
@@ -292,12 +302,26 @@ const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES])
     return out;
 }
 
+static void write_foreign(struct base_text *out, const struct meta_foreign_entry *entry)
+{
+    base_text_printf(out, ",\"kind\":");
+    base_text_json(out, entry->kind);
+    base_text_printf(out, ",\"name\":");
+    base_text_json(out, entry->name);
+    base_text_printf(out, ",\"from\":%s,\"to\":%s}", entry->before != NULL ? entry->before : "null",
+                     entry->after != NULL ? entry->after : "null");
+}
+
 void meta_json_write_change(struct base_text *out, const struct meta_resource_change *change)
 {
     char when[META_JSON_TIME_BYTES];
     base_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", change->revision,
                      meta_json_time(change->time_ms, when));
     base_text_json(out, change->who);
+    if (change->foreign != NULL) {
+        write_foreign(out, change->foreign);
+        return;
+    }
     base_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"", meta_resource_kind_name(change->kind),
                      change->name);
     write_side(out, "from", change->had, &change->from);

@@ -13,6 +13,9 @@ int meta_numbers_validate(enum meta_resource_kind kind, const void *numbers,
 const struct meta_resource *meta_resources_at(const struct meta_resources *s,
                                               enum meta_resource_kind kind, uint32_t i);
 
+/* One allocation, which free() frees. 0 or -ENOMEM. */
+int meta_foreign_copy(const struct meta_foreign_entry *entry, struct meta_foreign_entry **out);
+
 /* Whether a token is right by itself, but for its name. Puts its GIDs in order. 0; or -EINVAL and
  * *violation. */
 int meta_token_validate(struct meta_resource *resource, struct meta_violation *violation);

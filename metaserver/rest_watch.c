@@ -123,8 +123,8 @@ static bool read_filter(struct call *c, struct meta_watch_filter *out)
     if (kind != NULL && meta_trail_parse_kinds(kind, &out->kinds) != 0)
         meta_rest_malformed(
             c, "kind",
-            "must be tenant, window, token, node, pool, lease or liveness, or several "
-            "with commas between them");
+            "must be tenant, window, token, node, pool, lease, restore or liveness, or "
+            "several with commas between them");
     else if (name != NULL && !meta_resource_is_name(name, sizeof out->name - 1))
         meta_rest_malformed(c, "name", "must be the name of such a thing");
     else {

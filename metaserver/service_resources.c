@@ -21,6 +21,7 @@ struct loading {
     uint32_t numberless;
     bool those;    /* this time them alone */
     uint32_t anew; /* that have another number than the one that their name stands for */
+    uint32_t foreign;
     char name[META_POOLS_MAX][META_POOL_NAME_MAX + 1];
 };
 
@@ -81,19 +82,48 @@ static int load_side(const struct meta_store_change *stored, const char *body, b
     return body == NULL ? 0 : decode_resource(stored->kind, stored->name, body, out, violation);
 }
 
+static int load_sides(const struct meta_store_change *stored, struct meta_resource_change *c,
+                      struct meta_violation *violation)
+{
+    int status = load_side(stored, stored->before, &c->had, &c->from, violation);
+    if (status == 0)
+        status = load_side(stored, stored->after, &c->has, &c->to, violation);
+    return status;
+}
+
+/* A newer metaserver may write entries of a kind, or with a member, that is not known here. They
+ * say what has happened, and nothing follows from that: they are shown as they are. */
+static int load_foreign(struct loading *l, const struct meta_store_change *stored,
+                        struct meta_resource_change *c, struct meta_violation *violation)
+{
+    struct meta_foreign_entry entry = {stored->kind, stored->name, stored->before, stored->after};
+    const char *const sides[] = {stored->before, stored->after};
+    *violation = (struct meta_violation){.detail = ""};
+    for (size_t i = 0; i < 2; i++)
+        if (sides[i] != NULL && meta_json_check(sides[i], violation) != 0)
+            return -EINVAL;
+    c->had = c->has = false;
+    c->foreign = &entry;
+    l->foreign++;
+    return meta_resources_restore_change(l->s->resources, c);
+}
+
 static int load_change(void *user, const struct meta_store_change *stored)
 {
     struct loading *l = user;
     struct meta_resource_change c = {.revision = stored->revision, .time_ms = stored->time_ms};
-    int status = meta_resource_kind_parse(stored->kind, &c.kind);
+    struct meta_violation violation = {.detail = ""};
+    int status;
     snprintf(c.who, sizeof c.who, "%s", stored->who);
     snprintf(c.name, sizeof c.name, "%s", stored->name);
-    if (status == 0)
-        status = load_side(stored, stored->before, &c.had, &c.from, &l->violation);
-    if (status == 0)
-        status = load_side(stored, stored->after, &c.has, &c.to, &l->violation);
-    if (status == 0)
+    if (meta_resource_kind_parse(stored->kind, &c.kind) != 0)
+        c.kind = META_UNKNOWN;
+    if (c.kind == META_UNKNOWN || load_sides(stored, &c, &violation) != 0)
+        status = load_foreign(l, stored, &c, &violation);
+    else
         status = meta_resources_restore_change(l->s->resources, &c);
+    if (status != 0)
+        l->violation = violation;
     if (status != 0 && l->violation.detail[0] == '\0')
         snprintf(l->violation.detail, sizeof l->violation.detail,
                  "the trail has a gap at revision %" PRIu64, stored->revision);
@@ -159,6 +189,10 @@ int meta_service_load_resources(struct meta_service *s, uint64_t now, struct bas
         snprintf(l.violation.detail, sizeof l.violation.detail, "the trail lacks its last entry");
         status = -EINVAL;
     }
+    if (status == 0 && l.foreign > 0)
+        base_log(BASE_LOG_WARN,
+                 "the trail has entries of a newer kedge-metad, which are shown as they are",
+                 "entries=%" PRIu32, l.foreign);
     for (uint32_t i = 0; i < l.anew && status == 0; i++)
         keep_number(s, l.name[i], now);
     if (status == 0 || err->text[0] != '\0')

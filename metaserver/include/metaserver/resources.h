@@ -49,7 +49,8 @@ enum meta_resource_kind {
     META_RESOURCE_KINDS = RESOURCE_KINDS,
     META_LEASE = META_RESOURCE_KINDS,
     META_RESTORE,
-    META_TRAIL_KINDS
+    META_TRAIL_KINDS,
+    META_UNKNOWN = META_TRAIL_KINDS /* of a foreign entry of the trail */
 };
 
 /* Both included. */
@@ -149,6 +150,12 @@ struct meta_resource {
     };
 };
 
+/* An entry of the trail that this version cannot read, since a newer one wrote it: as the store has
+ * it. before and after: JSON objects without a line's end, or NULL. */
+struct meta_foreign_entry {
+    const char *kind, *name, *before, *after;
+};
+
 /* One entry of the trail. Tokens in it have no hash. */
 struct meta_resource_change {
     uint64_t revision; /* 0: there is nothing to change */
@@ -158,6 +165,9 @@ struct meta_resource_change {
     char name[META_RESOURCE_NAME_BYTES];
     bool had, has; /* whether there was one, whether there is one now */
     struct meta_resource from, to;
+    /* Or else, and then neither was nor is there one that is known; NULL: there is no such. The
+     * trail owns its entries' own. */
+    struct meta_foreign_entry *foreign;
 };
 
 /* What a client believes to be there. */
@@ -251,7 +261,8 @@ uint64_t meta_resources_forgets(const struct meta_resources *s);
 /* At start: what the store knows; tenants before windows and tokens. 0, or as a plan fails. */
 int meta_resources_restore(struct meta_resources *s, const struct meta_resource *resource,
                            struct meta_violation *violation);
-/* And the trail, oldest first. 0; -EINVAL: its revision does not follow the one before. */
+/* And the trail, oldest first; of a foreign entry it keeps a copy. 0; -EINVAL: its revision does
+ * not follow the one before; -ENOMEM. */
 int meta_resources_restore_change(struct meta_resources *s,
                                   const struct meta_resource_change *change);
 

@@ -20,6 +20,9 @@ int meta_json_resource(enum meta_resource_kind kind, const char *name, const voi
 int meta_json_resource_stored(enum meta_resource_kind kind, const char *name, const char *body,
                               struct meta_resource *out, struct meta_violation *violation);
 
+/* Whether it is a JSON object of no more than a body's size. 0; -EINVAL and *violation. */
+int meta_json_check(const char *body, struct meta_violation *violation);
+
 /* Appends such a body; what meta_json_resource() makes of it is the same resource. */
 void meta_json_write_body(struct base_text *out, const struct meta_resource *resource);
 /* Appends what the store keeps of it: a token with its hash. Never to be shown. */

@@ -21,7 +21,8 @@ struct meta_service;
 struct meta_watch;
 
 /* What of the trail is wanted. */
-enum { META_WATCH_LIVENESS = META_TRAIL_KINDS }; /* a kind beside enum meta_resource_kind's */
+/* A kind beside enum meta_resource_kind's. */
+enum { META_WATCH_LIVENESS = META_UNKNOWN + 1 };
 struct meta_watch_filter {
     uint32_t kinds;                      /* a bit each; 0: all */
     char name[META_RESOURCE_NAME_BYTES]; /* "": whatever */

@@ -188,6 +188,10 @@ START_TEST(events_say_what_has_changed)
                               "\"to\":{\"revision\":48}}",
                               "restored from a backup of revision 48"),
                      0);
+    ck_assert_int_eq(describe("{\"revision\":3,\"kind\":\"eclipse\",\"from\":{\"of\":[1, 2]},"
+                              "\"to\":null}",
+                              "{\"of\":[1,2]} -> null"),
+                     0);
     ck_assert_int_eq(describe("{}", ""), -EBADMSG);
     ck_assert_int_eq(describe("x", ""), -EBADMSG);
 }
