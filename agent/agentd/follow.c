@@ -232,12 +232,22 @@ static void watch_configuration(struct agent *a)
         try_next(a);
 }
 
+static void note_lookups(struct agent *a)
+{
+    struct lane_stats stats;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        lane_stats(p->lane, &stats);
+        registrations_note_lookups(p, stats.lookups_failed);
+    }
+}
+
 static void on_look(uv_timer_t *timer)
 {
     struct agent *a = timer->data;
     struct follow *f = &a->follow;
     const uint64_t now = base_clock_ns();
     report_step(a);
+    note_lookups(a);
     if (f->pending != NULL && now >= f->again_ns)
         apply_pending(a);
     if (f->call == 0 && now >= f->try_ns)

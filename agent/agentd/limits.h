@@ -52,6 +52,11 @@ enum {
     CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
     QUESTIONS = 128,   /* names that workers ask for, at a time: renewals have room beside */
     RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
+    /* A renewal that comes before its time, since the metaserver may have been started again: many
+     * agents may think so at once, so each comes at a moment of its own within the first, and not
+     * before the second is over again. */
+    LOOK_SOON_MS = 250,
+    LOOK_AGAIN_MS = 1000,
 
     /* The process. */
     GRACE_MS = 500,          /* unregistering, all metaservers together, when it ends */

@@ -188,6 +188,7 @@ struct registration {
     enum registration_state state;
     uv_timer_t timer; /* the next renewal, or the next try */
     uint64_t lease_ms, backoff_ms;
+    uint64_t looked_ms; /* when that was brought forward last */
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
     bool announcing;    /* they are being put without a reader */
     bool putting;       /* they are being put with one, or its address; one at a time */
@@ -211,6 +212,9 @@ void registrations_start(struct pool *p);
  * broken. */
 void registration_reader_up(struct registration *r, struct reader *reader, int status);
 void registration_reader_lost(struct registration *r);
+/* So many of the pool's lookups have found no metaserver that answers, since it began: when there
+ * are more than before, it asks soon whether those that have it were started again. */
+void registrations_note_lookups(struct pool *p, uint64_t failed);
 /* This node's address is another: metaservers' tables are READ on paths that are made anew. */
 void registrations_readdress(struct pool *p);
 /* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
@@ -456,7 +460,8 @@ struct pool {
     uint32_t calls;    /* and of metaservers, under way */
     struct agent_device device;
     struct lane *lane;
-    void *peers; /* the workers' read-only table */
+    uint64_t lookups_failed; /* of it, as registrations_note_lookups() was told last */
+    void *peers;             /* the workers' read-only table */
     int peers_fd;
     uint64_t peers_bytes;
     uv_poll_t events_poll;

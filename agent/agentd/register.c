@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/http/client.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "daemon.h"
 #include "register_json.h"
 #include "start_check.h"
@@ -19,6 +20,7 @@ static void try_later(struct registration *r);
 static void complete_registration(struct registration *r);
 static void lose_registration(struct registration *r, const char *why);
 static void look_again(struct registration *r);
+static void look_with_others(const struct registration *r);
 static void on_timer(uv_timer_t *timer);
 static void put_registration(struct registration *r);
 
@@ -200,6 +202,7 @@ static void complete_registration(struct registration *r)
     uv_timer_stop(&r->timer);
     try_later(r);
     look_again(r);
+    look_with_others(r);
 }
 
 static void on_registered(void *user, const struct http_answer *answer)
@@ -435,6 +438,49 @@ void registrations_doubt(struct agent *a, uint32_t metaserver)
     struct registration *r = &own_pool(a)->registration[metaserver];
     if (r->state == REGISTRATION_DONE)
         (void)uv_timer_start(&r->timer, on_timer, 0, 0);
+}
+
+/* ---- before its time ----
+ *
+ * A renewal, or the next try, comes sooner when there is reason to believe that its metaserver was
+ * started again. The moments differ, since as many agents may have that reason at once, and none
+ * asks so more often than once a second, whatever others say. */
+
+static void look_soon(struct registration *r)
+{
+    const uint64_t now_ms = base_clock_ns() / BASE_NS_PER_MS;
+    uint32_t random = 0;
+    (void)base_random_bytes(&random, sizeof random); /* else at once */
+    const uint64_t ms = random % LOOK_SOON_MS;
+    if (r->pool->stopping || now_ms < r->looked_ms + LOOK_AGAIN_MS ||
+        !uv_is_active((uv_handle_t *)&r->timer) || uv_timer_get_due_in(&r->timer) <= ms)
+        return;
+    r->looked_ms = now_ms;
+    (void)uv_timer_start(&r->timer, on_timer, ms, 0);
+}
+
+/* Each pool registers by itself. Those that do not know the table that one of them is told of now
+ * learn of it by asking. */
+static void look_with_others(const struct registration *r)
+{
+    const struct agent *a = r->pool->agent;
+    for (uint32_t i = 0; i < POOLS; i++) {
+        if (a->pools[i] == NULL)
+            continue;
+        struct registration *other = &a->pools[i]->registration[r - r->pool->registration];
+        if (other->pool != NULL && (other->state != REGISTRATION_DONE ||
+                                    other->lane.table.generation != r->lane.table.generation))
+            look_soon(other);
+    }
+}
+
+void registrations_note_lookups(struct pool *p, uint64_t failed)
+{
+    const bool more = failed != p->lookups_failed;
+    p->lookups_failed = failed;
+    for (uint32_t i = 0; more && i < p->config->metaservers; i++)
+        if (p->registration[i].state == REGISTRATION_DONE)
+            look_soon(&p->registration[i]);
 }
 
 void registrations_changed(struct agent *a)

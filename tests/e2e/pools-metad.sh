@@ -54,4 +54,20 @@ for round in 1 2 3 4; do
     both_connect
     is '[["registered",1,1]]' "restart $round: the agent says so" '[[.metaservers[0].state, .pools[].metaservers]]'
 done
+
+# Where renewals come seldom: a pool whose lookups find nobody asks, and the others when it has learned of the restart.
+port=${url##*:} more_metad="node_lease = 86400s" metad_configure
+registered() { grep -c ': registered pool=guests ' "$work/a.log"; }
+before=$(registered)
+for round in first second; do
+    kill -TERM "${pids[metad]}"
+    wait "${pids[metad]}" || fail "the metaserver ended with $?"
+    daemon_start metad kedge-metad || fail "the metaserver did not start again"
+    [[ $round == second ]] || becomes true "renewals come a few times a day now" registered ". > $before"
+done
+kill -TERM "${pids[b]}"
+wait "${pids[b]}" || fail "the other agent ended with $?"
+daemon_start b kedge-agentd || fail "the other agent did not start again"
+becomes '["live",2]' "the other node is there anew" endpoints_of_b .
+both_connect
 stop

@@ -13,7 +13,7 @@
 
 static struct {
     struct agent agent;
-    struct pool pool;
+    struct pool pool, other;
     struct fab fab;
     struct fab_ops ops;
     struct fab_ah ah[8];
@@ -94,6 +94,10 @@ static void end(void)
 {
     registrations_stop(&w.pool);
     uv_close((uv_handle_t *)&w.pool.registration[0].timer, NULL);
+    if (w.other.agent != NULL) {
+        registrations_stop(&w.other);
+        uv_close((uv_handle_t *)&w.other.registration[0].timer, NULL);
+    }
     (void)uv_run(&w.agent.loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&w.agent.loop), 0);
 }
@@ -125,14 +129,14 @@ static void answer_by(uint32_t call, int status, const char *body)
 static void answer_of_table(uint32_t call, int status, char generation)
 {
     char body[512];
-    snprintf(
-        body, sizeof body,
-        "{\"node_lease_ms\":3000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",\"dct_number\":"
-        "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
-        "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
-        "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
-        "\"version\":1}}}",
-        generation);
+    snprintf(body, sizeof body,
+             "{\"node_lease_ms\":3000000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",\"dct_"
+             "number\":"
+             "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
+             "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
+             "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
+             "\"version\":1}}}",
+             generation);
     answer_by(call, status, body);
 }
 
@@ -366,6 +370,93 @@ START_TEST(endpoints_that_change_in_another_table_are_put_again_with_all)
 }
 END_TEST
 
+/* Another pool of the agent, which registers too. */
+static struct registration *begin_other(void)
+{
+    w.other.agent = &w.agent;
+    w.other.config = &w.agent.config;
+    w.other.device.fab = &w.fab;
+    w.agent.pools[1] = &w.other;
+    registrations_start(&w.other);
+    return &w.other.registration[0];
+}
+
+static void both_are_registered(void)
+{
+    (void)begin();
+    answer(0);
+    resolve();
+    (void)begin_other();
+    answer(1);
+    resolve();
+    ck_assert_int_eq(w.other.registration[0].state, REGISTRATION_DONE);
+    ck_assert_uint_eq(w.calls, 2);
+}
+
+/* Renewals, by which each would learn it, come after a third of a lease. */
+START_TEST(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)
+{
+    both_are_registered();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(3, "POST");
+    prolong(2, '2');
+    ck_assert_uint_eq(w.calls, 4);
+    answer_of_table(3, 200, '2');
+    wait_for_call(5, "POST");
+    ck_assert_ptr_eq(w.user[4], &w.other.registration[0]);
+    prolong(4, '2');
+    wait_for_call(6, "PUT");
+    ck_assert_ptr_eq(w.user[5], &w.other.registration[0]);
+    answer_of_table(5, 200, '2');
+    ck_assert_uint_eq(w.other.registration[0].lane.table.generation, 2);
+    for (int i = 0; i < 2 * LOOK_SOON_MS; i++) { /* and nobody asks again */
+        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
+        (void)usleep(1000);
+    }
+    ck_assert_uint_eq(w.calls, 6);
+    end();
+}
+END_TEST
+
+START_TEST(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)
+{
+    both_are_registered();
+    struct registration *r = &w.other.registration[0];
+    registrations_readdress(&w.other);
+    answer_with(2, 500);
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    (void)uv_timer_start(&r->timer, r->timer.timer_cb, 3600000, 0); /* after many tries */
+    registrations_readdress(&w.pool);
+    answer(3);
+    resolve();
+    wait_for_call(5, "PUT");
+    ck_assert_ptr_eq(w.user[4], r);
+    answer(4);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    end();
+}
+END_TEST
+
+START_TEST(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
+{
+    both_are_registered();
+    registrations_note_lookups(&w.pool, 0);
+    for (uint64_t failed = 1; failed <= 20; failed++)
+        registrations_note_lookups(&w.other, failed);
+    wait_for_call(3, "POST");
+    ck_assert_ptr_eq(w.user[2], &w.other.registration[0]);
+    prolong(2, '1');
+    for (int i = 0; i < 2 * LOOK_SOON_MS; i++) {
+        registrations_note_lookups(&w.other, 20);
+        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
+        (void)usleep(1000);
+    }
+    ck_assert_uint_eq(w.calls, 3);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
@@ -375,5 +466,8 @@ END_TEST
     T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
     T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \
     T(a_renewal_by_a_metaserver_with_another_table_puts_it_again)                                  \
-    T(endpoints_that_change_in_another_table_are_put_again_with_all)
+    T(endpoints_that_change_in_another_table_are_put_again_with_all)                               \
+    T(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)                \
+    T(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)                         \
+    T(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
 KEDGE_CHECK_MAIN("register", TESTS)
