@@ -181,7 +181,9 @@ END_TEST
 /* With DC. */
 START_TEST(a_spare_is_not_dropped_while_a_proof_is_out_on_it)
 {
+    world_ack_timeout = 15; /* 0.1 s, and repeated: a busy host is not to take as long */
     world_open(w);
+    world_ack_timeout = 4;
     struct world_node *n = &w->node[0];
     if (!w->rc) {
         const struct lane_command drop = {.kind = LANE_COMMAND_SPARE_DROP};
