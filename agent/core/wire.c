@@ -151,6 +151,18 @@ static void mark_lost(struct lane *l, struct phys *p, bool mark)
     }
 }
 
+/* p has another place. Endpoints to which requests are out there go on there until nothing is,
+ * which keeps the order of these; their former place is another's. */
+static void stay_where_out(const struct lane *l, const struct phys *p)
+{
+    const uint32_t place = l->res.dcis - 1;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = *ring_at(l, p, i);
+        if (w != NULL && w->flow != NULL)
+            w->flow->dci = place;
+    }
+}
+
 /* p broke, and no spare took its place. What goes to suspect endpoints has one place alone, and
  * would wait for p, which may never be repaired: it gets the least loaded of the others, which
  * those that answer need not have. */
@@ -169,6 +181,7 @@ static void keep_probing(struct lane *l, const struct phys *p)
         return;
     *last = *best;
     *best = (uint32_t)(p - l->phys);
+    stay_where_out(l, &l->phys[*last]);
 }
 
 /* Another queue pair takes the broken one's place; with rc, when one is asked for. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes and metaservers that come back: what is left goes on, and nothing stale is used. */
 #include <errno.h>
+#include <string.h>
 
 #include "../../check_main.h"
 #include "schema/peers.h"
@@ -351,10 +352,66 @@ START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
 }
 END_TEST
 
+static void lose_initiator(struct fab_qp *qp)
+{
+    world_break(w, 0, qp);
+    world_fatal(w, 0, qp);
+    world_run(w, 2);
+}
+
+/* DC, no spare left: a long WRITE is under way on an initiator when that takes the place of the
+ * probing one, which has broken and comes back. */
+START_TEST(requests_stay_in_order_when_their_initiator_becomes_the_probing_one)
+{
+    enum { LENGTH = 40960, LAST = LENGTH - 8 };
+    struct world_worker owner, k;
+    const struct world_node *n = &w->node[0];
+    world_ack_timeout = 19;
+    (void)pair(&owner, &k);
+    const uint32_t key = world_register(w, &owner, 0, LENGTH, ALL);
+    uint8_t *from = k.arena.addr;
+    const _Atomic uint8_t *to = owner.arena.addr;
+    memset(from, 1, LENGTH);
+    memset(from + LENGTH, 2, 8);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
+    w->node[0].no_repairs = true;
+    for (uint32_t i = 0; i < n->res.spares; i++)
+        lose_initiator(n->res.spare[i]);
+    for (uint32_t i = 1; i + 1 < n->res.dcis; i++)
+        lose_initiator(n->res.dci[i]);
+    d = world_rw(SCHEMA_OP_WRITE, 2, 0, LENGTH, key, 0);
+    world_post(&k, &d);
+    lane_doorbell(n->lane, 0);
+    world_run(w, 1);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 1);
+    if (!w->rc) {
+        struct fab_qp *probing = n->res.dci[n->res.dcis - 1];
+        const struct lane_command back = {.kind = LANE_COMMAND_QP_READY, .qp = probing};
+        lose_initiator(probing);
+        world_raise_dci(n->fab, probing);
+        ck_assert_int_eq(lane_command(n->lane, &back), 0);
+    }
+    d = world_rw(SCHEMA_OP_WRITE, 3, LENGTH, 8, key, LAST);
+    world_post(&k, &d);
+    for (uint64_t id = 2; id <= 3; id++) {
+        const struct schema_cqe e = world_done(w, &k, LONG);
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.wr_id, id);
+    }
+    ck_assert_uint_eq(to[LAST], 2);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+    world_ack_timeout = 4;
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(initiators_that_are_renewed_come_back_when_nothing_is_out_and_nothing_fails)                 \
     T(whoever_makes_a_path_hears_which_mtu_the_endpoints_record_says)                              \
     T(spares_come_and_go_and_one_that_breaks_comes_back_once)                                      \
+    T(requests_stay_in_order_when_their_initiator_becomes_the_probing_one)                         \
     T(a_node_that_fell_silent_is_looked_up_again_and_not_when_its_record_lapses)                   \
     T(a_node_that_fell_silent_is_looked_up_again_also_when_the_host_has_just_started)              \
     T(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarted)                      \
