@@ -8,15 +8,19 @@
  * that endpoint lets them go on, and whatever is news says so with flow_news(); that some are tried
  * now and then all the same is for what time alone changes, as when an endpoint becomes suspect.
  *
+ * Thousands may wait, of one tenant too, and others' requests stand still while they are looked at:
+ * a pass looks at some, and the next one goes on where it ended.
+ *
  * Invariant: a VQP with a queue is in one of these lists, or waits at a window or for room. */
 #include "base/assert.h"
 #include "internal.h"
 
 enum {
     RETRY_NS = 100000,
-    WAITING_NS = 1000000, /* a lane that sleeps looks as often as that */
-    PARKED_LOOKS = 16,    /* at the most, each time that some are tried anyway */
-    PARKED_LOOK_NS = 1000 /* each of them puts the next time off by that */
+    WAITING_NS = 1000000,  /* a lane that sleeps looks as often as that */
+    PARKED_LOOKS = 16,     /* at the most, each time that some are tried anyway */
+    PARKED_LOOK_NS = 1000, /* each of them puts the next time off by that */
+    LOOKS = 128            /* in a pass at those of whom there is news, and at the blocked */
 };
 
 void blocked_init(struct lane *l)
@@ -83,18 +87,19 @@ void vqp_wake(struct lane *l, struct vqp *q)
 
 void flow_news(struct lane *l, struct flow *f)
 {
-    if (f->news || f->parked.count == 0)
+    f->news_again = 1;
+    if (f->news != NEWS_NONE || f->parked.count == 0)
         return;
-    f->news = 1;
+    f->news = NEWS_COMES;
     TAILQ_INSERT_TAIL(&l->news, f, by_news);
     l->news_count++;
 }
 
 static void take_news(struct lane *l, struct flow *f)
 {
-    if (!f->news)
+    if (f->news == NEWS_NONE)
         return;
-    f->news = 0;
+    f->news = NEWS_NONE;
     TAILQ_REMOVE(&l->news, f, by_news);
     l->news_count--;
 }
@@ -116,42 +121,74 @@ static void look_at(struct lane *l, struct vqp *q)
     vqp_go_on(l, q);
 }
 
-/* Who has had something waits behind those who have not. */
+/* Who has had something waits behind those who have not, to the end of the round. */
 static void look_at_blocked(struct lane *l)
 {
     struct vqp *q;
-    l->changed = l->starved = l->wanting = 0;
-    l->retry_ns = l->now_ns + RETRY_NS;
-    for (uint32_t n = l->blocked.count; n > 0 && l->blocked.count > 0; n--) {
+    if (l->round_left == 0) {
+        l->changed = l->starved = l->wanting = 0;
+        l->retry_ns = l->now_ns + RETRY_NS;
+        l->round_left = l->blocked.count;
+    }
+    for (uint32_t n = LOOKS; n > 0 && l->round_left > 0 && l->blocked.count > 0; n--) {
         uint32_t did = l->did;
         q = TAILQ_FIRST(&l->blocked.vqps);
+        l->round_left--;
         look_at(l, q);
         if (l->did == did || q->waits != &l->blocked)
             continue;
         vqp_unblock(l, q);
         join_list(l, &l->served, q);
     }
+    if (l->round_left > 0 && l->blocked.count > 0)
+        return;
+    l->round_left = 0;
     while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL) {
         vqp_unblock(l, q);
         join_list(l, &l->blocked, q);
     }
 }
 
-/* What comes while others are looked at waits for the next round: so each has an end. */
+/* False: more are parked at f than may be looked at in this pass. */
+static bool look_at_parked(struct lane *l, struct flow *f, uint32_t *looks)
+{
+    if (f->news == NEWS_COMES) {
+        f->news = NEWS_BEGUN;
+        f->news_left = f->parked.count;
+        f->news_again = 0;
+    }
+    for (; *looks > 0 && f->news_left > 0 && f->parked.count > 0; --*looks) {
+        f->news_left--;
+        look_at(l, TAILQ_FIRST(&f->parked.vqps));
+    }
+    return f->news_left == 0 || f->parked.count == 0;
+}
+
+/* What comes while others are looked at waits for the next round: so each has an end. A flow where
+ * more are parked than there is time for goes on behind the others. */
 static void look_at_news(struct lane *l)
 {
-    for (uint32_t flows = l->news_count; flows > 0 && l->news_count > 0; flows--) {
+    uint32_t looks = LOOKS;
+    for (uint32_t flows = l->news_count; flows > 0 && l->news_count > 0 && looks > 0; flows--) {
         struct flow *f = TAILQ_FIRST(&l->news);
+        const bool all = look_at_parked(l, f, &looks);
+        if (f->news != NEWS_BEGUN) /* it went to another endpoint meanwhile */
+            continue;
+        if (!all) {
+            TAILQ_REMOVE(&l->news, f, by_news);
+            TAILQ_INSERT_TAIL(&l->news, f, by_news);
+            continue;
+        }
         take_news(l, f);
-        for (uint32_t n = f->parked.count; n > 0 && f->parked.count > 0; n--)
-            look_at(l, TAILQ_FIRST(&f->parked.vqps));
+        if (f->news_again)
+            flow_news(l, f);
     }
 }
 
 /* One of each flow in turn. */
 static void look_at_some(struct lane *l)
 {
-    const uint32_t parked = l->waiting - l->blocked.count;
+    const uint32_t parked = l->waiting - l->blocked.count - l->served.count;
     uint32_t n = 0;
     for (; n < parked && n < PARKED_LOOKS && !TAILQ_EMPTY(&l->parking); n++) {
         struct flow *f = TAILQ_FIRST(&l->parking);
@@ -169,7 +206,7 @@ void vqps_retry(struct lane *l)
     /* News first: a path that has come is used before somebody else takes it for himself. */
     if (l->news_count > 0)
         look_at_news(l);
-    if (l->blocked.count > 0 && (l->changed || l->now_ns >= l->retry_ns))
+    if (l->round_left > 0 || (l->blocked.count > 0 && (l->changed || l->now_ns >= l->retry_ns)))
         look_at_blocked(l);
     if (l->now_ns >= l->park_ns)
         look_at_some(l);
@@ -179,7 +216,7 @@ uint64_t vqps_due(const struct lane *l)
 {
     if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
         return LANE_NEVER;
-    if (l->news_count > 0 || (l->changed && l->blocked.count > 0))
+    if (l->news_count > 0 || l->round_left > 0 || (l->changed && l->blocked.count > 0))
         return l->now_ns;
     return l->now_ns + WAITING_NS;
 }

@@ -23,7 +23,7 @@ struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t roo
         e->at = e->at + 1 < room ? e->at + 1 : 0;
         if (f == NULL || !is_meant(e, f))
             continue;
-        if (f->news) /* its own have waited for it, and come first */
+        if (f->news == NEWS_COMES) /* its own have waited for it, and come first */
             e->again = 1;
         else if (f->outstanding == 0)
             idle = older_flow(idle, f);

@@ -30,6 +30,8 @@ static inline void vqp_list_init(struct vqp_list *list)
     list->count = 0;
 }
 
+enum flow_news_state { NEWS_NONE, NEWS_COMES, NEWS_BEGUN /* some have been looked at */ };
+
 /* An endpoint that is used now. */
 struct flow {
     uint8_t used;
@@ -40,8 +42,10 @@ struct flow {
     uint8_t proven;     /* the last sign from it was one of life */
     uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
     uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
-    uint8_t news;       /* in the lane's list of flows whose parked VQPs are to be looked at */
+    uint8_t news;       /* enum flow_news_state: its parked VQPs are to be looked at */
+    uint8_t news_again; /* and once more, since something happened after that had begun */
     uint8_t apart;      /* its tenant's alone, beside the endpoint's own (apart.c) */
+    uint32_t news_left; /* so many of them, when that has begun */
     uint32_t peer_slot, peer_gen;
     uint32_t tenant_slot;   /* whose first request took it */
     uint32_t holds;         /* VQPs that wait with it, and flows that are apart */

@@ -298,7 +298,8 @@ struct lane {
     uint32_t control_units;       /* of the operation that is being done: what it costs */
     uint64_t seed;                /* of hashes of what workers choose */
     struct vqp_list blocked;      /* who waits for something that others have */
-    struct vqp_list served;       /* only within vqps_retry() */
+    struct vqp_list served;       /* those that have had something in this round, */
+    uint32_t round_left;          /* in which so many are still to be looked at */
     struct flow_list news;        /* flows: something happened to them */
     struct flow_list parking;     /* flows with parked VQPs */
     uint32_t waiting, news_count; /* VQPs in any of these lists; flows with news */
@@ -445,8 +446,7 @@ static inline struct wr *queue_pop(struct wr_queue *q)
 
 /* session.c */
 int session_add(struct lane *l, const struct lane_session *add);
-/* Ends it: nothing more is taken from its rings; SESSION_OVER follows. fault: tell the control side
- * too. */
+/* Nothing more is taken from its rings; SESSION_OVER follows. fault: the control side is told. */
 void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault);
 uint32_t session_poll(struct lane *l, struct session *s);
 /* Stops polling it, unless there is something to take: then false. */

@@ -21,10 +21,11 @@
 #define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 enum {
-    ALONE_TURN = 8,   /* requests */
-    SHARED_PART = 4,  /* of the queue pair's slots, */
-    SHARED_OPS = 32,  /* at least */
-    SHARED_DEPTHS = 8 /* for so many times its slots, after the last time that two waited, */
+    ALONE_TURN = 8,    /* requests */
+    SHARED_PART = 4,   /* of the queue pair's slots, */
+    SHARED_OPS = 32,   /* at least */
+    SHARED_DEPTHS = 8, /* for so many times its slots, after the last time that two waited, */
+    SCATTERED = 128    /* of a broken queue pair, in a pass */
 };
 static const uint64_t SHARED_NS = 20000000; /* and so long */
 static const uint64_t SHARED_MOST_NS = 1000000000;
@@ -158,11 +159,11 @@ bool room_enter(struct lane *l, struct vqp *q, struct phys *p, const struct wr *
     return false;
 }
 
-/* They look for another queue pair. */
+/* They look for another queue pair, some in each pass. */
 static void scatter_room(struct lane *l, struct phys *p)
 {
     struct window *room = room_of(l, p);
-    while (room->turns.first != NULL) {
+    for (int n = 0; n < SCATTERED && room->turns.first != NULL; n++) {
         struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
         vqp_block(l, OWNER(struct vqp, turn, t->vqps.first));
     }
@@ -170,7 +171,8 @@ static void scatter_room(struct lane *l, struct phys *p)
 }
 
 /* The least served tenant's least served VQP, while its request fits. A smaller one behind it may
- * not overtake it, which would wait for ever. */
+ * not overtake it, which would wait for ever. In a pass no more than fill the queue pair: some may
+ * post elsewhere, or nothing. */
 static void serve_room(struct lane *l, struct phys *p)
 {
     struct window *room = room_of(l, p);
@@ -178,7 +180,9 @@ static void serve_room(struct lane *l, struct phys *p)
         scatter_room(l, p);
         return;
     }
-    while (room->turns.first != NULL && !p->broken && !p->overdue) {
+    for (uint32_t n = l->config.sq_depth; n > 0; n--) {
+        if (room->turns.first == NULL || p->broken || p->overdue)
+            return;
         struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
         struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
         if (!fits_room(l, p, q->wants))

@@ -220,48 +220,14 @@ START_TEST(who_harms_strangers_seldom_is_not_put_apart)
 }
 END_TEST
 
-/* One WRITE of each of his VQPs, of which one goes in a pass. */
-static void keep_busy(struct accomplices *s, bool out[VQPS], uint32_t pass)
-{
-    const uint16_t vqp = (uint16_t)(pass % VQPS);
-    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, vqp, 0, 8, s->key, 64 * vqp);
-    struct schema_cqe e;
-    while (world_poll(w, &s->honest, &e, 0)) {
-        out[e.vqp] = false;
-        s->bound[e.vqp] = e.status == IBV_WC_SUCCESS;
-        s->failed += e.status != IBV_WC_SUCCESS;
-    }
-    if (out[vqp])
-        return;
-    if (!s->bound[vqp])
-        ck_assert_int_eq(world_connect(w, &s->honest, vqp, 1), 0);
-    s->bound[vqp] = out[vqp] = true;
-    d.vqp = vqp;
-    world_post(&s->honest, &d);
-    s->posted++;
-}
-
 /* One break after the other, as fast as queue pairs are repaired, which takes no time here. */
 START_TEST(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)
 {
     struct accomplices s;
-    struct schema_cqe e;
-    bool out[VQPS] = {false};
-    uint32_t pass = 0;
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
-    for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_apart == 0; i++) {
-        struct world_worker *k = &s.guilty[i % SESSIONS];
-        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 9, 0, 8, s.gone_key, 0);
-        ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
-        world_post(k, &d);
-        do {
-            keep_busy(&s, out, pass++);
-            accomplices_doorbells(w);
-            world_run(w, 1);
-        } while (!world_poll(w, k, &e, 0));
-        s.breaks += e.status == IBV_WC_REM_ACCESS_ERR;
-    }
+    for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_apart == 0; i++)
+        accomplices_break_beside(&s, &s.guilty[i % SESSIONS], s.gone_key);
     ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
     ck_assert_uint_le(s.breaks, (BREAKS - 1) * FELT + 1);
     accomplices_close(&s);

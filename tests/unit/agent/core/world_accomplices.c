@@ -115,3 +115,40 @@ void accomplices_round(struct accomplices *s, struct world_worker *k, uint8_t op
 {
     accomplices_round_beside(s, k, op, SCHEMA_OP_WRITE);
 }
+
+/* One WRITE of each of his VQPs, of which one goes in a pass. */
+static void keep_busy(struct accomplices *s)
+{
+    struct world *w = s->w;
+    const uint16_t vqp = (uint16_t)(s->passes++ % VQPS);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, vqp, 0, 8, s->key, 64 * vqp);
+    struct schema_cqe e;
+    while (world_poll(w, &s->honest, &e, 0)) {
+        s->out[e.vqp] = false;
+        s->bound[e.vqp] = e.status == IBV_WC_SUCCESS;
+        s->failed += e.status != IBV_WC_SUCCESS;
+    }
+    if (s->out[vqp])
+        return;
+    if (!s->bound[vqp])
+        ck_assert_int_eq(world_connect(w, &s->honest, vqp, 1), 0);
+    s->bound[vqp] = s->out[vqp] = true;
+    d.vqp = vqp;
+    world_post(&s->honest, &d);
+    s->posted++;
+}
+
+void accomplices_break_beside(struct accomplices *s, struct world_worker *k, uint32_t gone_key)
+{
+    struct world *w = s->w;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 9, 0, 8, gone_key, 0);
+    struct schema_cqe e;
+    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+    world_post(k, &d);
+    do {
+        keep_busy(s);
+        accomplices_doorbells(w);
+        world_run(w, 1);
+    } while (!world_poll(w, k, &e, 0));
+    s->breaks += e.status == IBV_WC_REM_ACCESS_ERR;
+}

@@ -27,6 +27,8 @@ struct accomplices {
     bool bound[VQPS];                     /* the honest one's */
     uint32_t posted, failed, late_failed; /* of the honest one; late: after so many breaks */
     uint32_t breaks;                      /* by the guilty, as he hears of them */
+    bool out[VQPS];                       /* the honest one's, of accomplices_break_beside() */
+    uint32_t passes;
 };
 
 /* Opens the world, with what world_fault says, late completions, and that time-out of queue pairs.
@@ -50,5 +52,7 @@ void accomplices_take(struct accomplices *s);
 void accomplices_round_beside(struct accomplices *s, struct world_worker *k, uint8_t op,
                               uint8_t honest_op);
 void accomplices_round(struct accomplices *s, struct world_worker *k, uint8_t op);
+/* One break by k, while WRITEs of the honest one are out all the time. */
+void accomplices_break_beside(struct accomplices *s, struct world_worker *k, uint32_t gone_key);
 
 #endif
