@@ -32,6 +32,7 @@
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
     C(apart, "Times that a tenant was put apart from others.", COUNTER)                            \
     C(tenants_apart, "Tenants whose requests go apart from others'.", GAUGE)                       \
+    C(tenants_resting, "Tenants whose requests wait since they have broken queue pairs.", GAUGE)   \
     C(links, "Connections to endpoints (rc).", GAUGE)                                              \
     C(sessions, "Sessions of the lane.", GAUGE)                                                    \
     C(vqps, "Connected virtual queue pairs.", GAUGE)                                               \

@@ -68,6 +68,23 @@ static void apart_metrics(const struct agent *a, struct base_text *t)
     }
 }
 
+static void rests_metrics(const struct agent *a, struct base_text *t)
+{
+    static const char name[] = "kedge_agent_tenant_rests_total";
+    base_metric_head(t, name, COUNTER,
+                     "Times that a tenant's requests had to wait since they had broken queue "
+                     "pairs, by pool.");
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+            continue;
+        for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+            const struct base_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
+                                                       {"pool", p->name}};
+            base_metric_u64(t, name, labels, 2, lane_rests(p->lane, i));
+        }
+    }
+}
+
 static void print_sample(struct base_text *t, const char *name, const struct pool *p,
                          uint64_t value)
 {
@@ -199,6 +216,7 @@ void metrics_print(struct agent *a, struct base_text *t)
     tenant_metrics(a, used, t);
     refusal_metrics(a, used, t);
     apart_metrics(a, t);
+    rests_metrics(a, t);
     windows_metrics(a, t);
     fenced_metrics(a, t);
     base_metric_one(t, "kedge_agent_metaservers", GAUGE,

@@ -164,6 +164,18 @@ void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES])
         }
 }
 
+/* In how many pools its requests go apart from others', and how often they have rested. */
+static void status_breaks(const struct agent *a, uint32_t i, struct base_text *t)
+{
+    uint64_t apart = 0, rests = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        apart += p->apart[i];
+        rests += lane_rests(p->lane, i);
+    }
+    base_text_printf(t, ",\"apart\":%llu,\"rests\":%llu", (unsigned long long)apart,
+                     (unsigned long long)rests);
+}
+
 static void status_tenant(const struct agent *a, uint32_t i, const struct used *u,
                           struct base_text *t)
 {
@@ -182,6 +194,7 @@ static void status_tenant(const struct agent *a, uint32_t i, const struct used *
     status_bounded(t, "vqps", u->vqps, q->max_vqps, UINT32_MAX);
     status_bounded(t, "mrs", u->mrs, q->max_mrs, UINT32_MAX);
     status_control_ops(t, &u->so_far, q->control_ops_per_s);
+    status_breaks(a, i, t);
     base_text_printf(t, ",\"tokens\":%u,\"socket\":", tenant->config.tokens);
     base_text_json(t, tenant->own.socket);
     base_text_printf(t, "}");

@@ -23,9 +23,11 @@
 enum {
     BREAKS_MOST = 4,
     FELT_MOST = 16, /* breaks that count as one, whenever they come and whatever was lost */
+    CROWD_FELT = BREAKS_MOST * FELT_MOST, /* by all tenants together */
     UNNAMED_MOST = 6
 };
-static const uint64_t FORGET_NS = 10000000000; /* one of them */
+static const uint64_t FORGET_NS = 10000000000;    /* one of them */
+static const uint64_t FORGET_FELT_NS = 625000000; /* so that FELT_MOST are in the time of one */
 /* A region that goes once can break many queue pairs: each READ of it goes again when its own was
  * flushed with another, and breaks the next, while the owner's record still stands. What comes of
  * it so has come after a few round trips and repairs of queue pairs, milliseconds each. So breaks
@@ -38,8 +40,13 @@ static const uint64_t PATIENCE_NS = 1000000000;
 
 /* Who breaks queue pairs of his own goes on so, and each has to be repaired, or rests and is
  * missing to strangers (on SoftRoCE for 0.7 s, of 64). So he waits before his next request; and who
- * is not apart, since nobody else had anything out there, after as many breaks as make one. */
+ * is not apart, since nobody else had anything out there, after as many breaks as make one. What
+ * all tenants together may break is twice what one may, and then as much as one: each of those who
+ * owe something then waits for as many times longer. */
 static const uint64_t REST_NS = 50000000;
+static const uint64_t FREE_NS = 800000000;        /* FELT_MOST of them */
+static const uint64_t CROWD_NS = 1600000000;      /* twice that */
+static const uint64_t OWED_MOST_NS = 10000000000; /* not for ever, whatever it had out */
 
 /* ---- who is
  * ------------------------------------------------------------------------------------------- */
@@ -113,19 +120,46 @@ static void tell_control(struct lane *l, uint32_t tenant_slot)
 
 static void set_rest(struct lane *l, struct culprit *c, uint64_t until_ns)
 {
-    l->tenants_resting -= c->rests_ns != 0;
-    l->tenants_resting += until_ns != 0;
+    const int change = (until_ns != 0) - (c->rests_ns != 0);
+    l->tenants_resting += (uint32_t)change;
+    COUNT(l, tenants_resting, change);
+    if (change > 0)
+        (void)atomic_fetch_add_explicit(&l->rests[c - l->culprits], 1, memory_order_relaxed);
     c->rests_ns = until_ns;
 }
 
-/* Each break costs a rest, of which so many may be owed; more are waited for, but not for ever. */
+static uint64_t owed_ns(const struct lane *l, uint64_t paid_ns)
+{
+    return paid_ns > l->now_ns ? paid_ns - l->now_ns : 0;
+}
+
+static void owe_more(const struct lane *l, uint64_t *paid_ns, uint64_t ns, uint64_t most_ns)
+{
+    const uint64_t all_ns = owed_ns(l, *paid_ns) + ns;
+    *paid_ns = l->now_ns + (all_ns < most_ns ? all_ns : most_ns);
+}
+
+/* Tenants that have not paid for all that they have broken. */
+static uint32_t count_debtors(const struct lane *l)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        count += owed_ns(l, l->culprits[i].paid_ns) > 0;
+    return count;
+}
+
+/* Each break costs a rest, of which some may be owed by who is not apart, unless all together owe
+ * too much: then all who owe take turns at one rest's rate. */
 static void charge_break(struct lane *l, struct culprit *c)
 {
-    const uint64_t owed_ns = c->paid_ns > l->now_ns ? c->paid_ns - l->now_ns : 0;
-    if (owed_ns <= 2 * FELT_MOST * REST_NS)
-        c->paid_ns = l->now_ns + owed_ns + REST_NS;
-    if (c->paid_ns - l->now_ns > FELT_MOST * REST_NS)
-        set_rest(l, c, c->paid_ns - FELT_MOST * REST_NS);
+    owe_more(l, &l->together.paid_ns, REST_NS, 2 * CROWD_NS);
+    owe_more(l, &c->paid_ns, REST_NS, OWED_MOST_NS);
+    const bool crowd = owed_ns(l, l->together.paid_ns) > CROWD_NS;
+    if (crowd)
+        owe_more(l, &c->paid_ns, (count_debtors(l) - 1) * REST_NS, OWED_MOST_NS);
+    const uint64_t free_ns = c->apart || crowd ? 0 : FREE_NS;
+    if (owed_ns(l, c->paid_ns) > free_ns)
+        set_rest(l, c, c->paid_ns - free_ns);
 }
 
 static void set_apart(struct lane *l, uint32_t tenant_slot, bool apart, bool named)
@@ -134,6 +168,7 @@ static void set_apart(struct lane *l, uint32_t tenant_slot, bool apart, bool nam
     c->apart = apart;
     c->named = named;
     set_rest(l, c, 0);
+    c->paid_ns = 0;
     c->unnamed = 0;
     l->tenants_apart += apart ? 1 : UINT32_MAX;
     COUNT(l, apart, apart);
@@ -149,15 +184,30 @@ static void set_apart(struct lane *l, uint32_t tenant_slot, bool apart, bool nam
     tell_control(l, tenant_slot);
 }
 
-static void count_break(struct lane *l, uint32_t tenant_slot)
+/* Whether strangers have felt so many by all who are not apart that the next one counts for all
+ * that its tenant may break. */
+static bool felt_too_many(struct lane *l)
+{
+    struct culprit *all = &l->together;
+    const uint64_t some = (l->now_ns - all->since_ns) / FORGET_FELT_NS;
+    all->felt -= some < all->felt ? (uint32_t)some : all->felt;
+    all->since_ns = all->felt == 0 ? l->now_ns : all->since_ns + some * FORGET_FELT_NS;
+    if (all->felt == CROWD_FELT)
+        return true;
+    all->felt++;
+    return false;
+}
+
+static void count_break(struct lane *l, uint32_t tenant_slot, bool of_crowd)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     forget_some(l, c);
     c->since_ns = l->now_ns;
     c->felt = 0;
     c->breaks += c->breaks < BREAKS_MOST;
+    c->breaks = of_crowd ? BREAKS_MOST : c->breaks;
     if (c->apart) {
-        set_rest(l, c, l->now_ns + REST_NS);
+        charge_break(l, c);
         c->told &= c->named; /* it is told once more, by whom */
         c->named = 1;
         tell_control(l, tenant_slot);
@@ -173,11 +223,14 @@ void apart_blame(struct lane *l, const struct phys *p, const struct wr *w)
     const uint32_t tenant_slot = w->session->tenant_slot;
     struct culprit *c = &l->culprits[tenant_slot];
     const bool hits = hits_others(l, p, w), felt = hits || delays_others(l, p, tenant_slot);
-    if (!felt && p->flow != NULL)
-        p->flow->broken_by = tenant_slot + 1; /* strangers may wait until it has another one */
+    if (!felt && p->flow != NULL) { /* strangers may wait until it has another one */
+        p->flow->broken_by = tenant_slot + 1;
+        p->flow->felt = 0;
+    }
+    const bool crowd = felt && !c->apart && felt_too_many(l);
     c->felt += felt;
-    if (c->apart || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
-        count_break(l, tenant_slot);
+    if (c->apart || crowd || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
+        count_break(l, tenant_slot, crowd);
     else if (!felt)
         charge_break(l, c);
 }
@@ -213,7 +266,7 @@ void apart_suspect(struct lane *l, const struct phys *p)
         one = w->session->tenant_slot;
     }
     if (!several && one != UINT32_MAX && l->culprits[one].apart)
-        count_break(l, one);
+        count_break(l, one, false);
     else if (!several && one != UINT32_MAX)
         charge_break(l, &l->culprits[one]);
     if (!several)
@@ -229,15 +282,14 @@ void apart_suspect(struct lane *l, const struct phys *p)
 void apart_look_who_waited(struct lane *l, struct flow *f)
 {
     const uint32_t tenant_slot = f->broken_by - 1;
-    const struct vqp *q;
     if (f->broken_by == 0)
         return;
     f->broken_by = 0;
-    TAILQ_FOREACH(q, &f->parked.vqps, waiting)
-        if (q->session->tenant_slot != tenant_slot)
-            break;
-    if (q != NULL && ++l->culprits[tenant_slot].felt >= FELT_MOST)
-        count_break(l, tenant_slot);
+    if (!f->felt)
+        return;
+    const bool crowd = !l->culprits[tenant_slot].apart && felt_too_many(l);
+    if (++l->culprits[tenant_slot].felt >= FELT_MOST || crowd)
+        count_break(l, tenant_slot, crowd);
 }
 
 void apart_forget(struct lane *l, uint32_t tenant_slot)
@@ -246,11 +298,17 @@ void apart_forget(struct lane *l, uint32_t tenant_slot)
     if (l->culprits[tenant_slot].apart)
         set_apart(l, tenant_slot, false, false);
     set_rest(l, &l->culprits[tenant_slot], 0);
+    atomic_store_explicit(&l->rests[tenant_slot], 0, memory_order_relaxed);
     l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told,
                                                 .links = l->culprits[tenant_slot].links};
     for (uint32_t i = 0; i < high; i++)
         if (l->flows[i].broken_by == tenant_slot + 1)
             l->flows[i].broken_by = 0;
+}
+
+uint64_t lane_rests(const struct lane *l, uint32_t tenant_slot)
+{
+    return atomic_load_explicit(&l->rests[tenant_slot], memory_order_relaxed);
 }
 
 /* ---- the initiator

@@ -13,15 +13,15 @@ struct phys;
 struct vqp;
 struct wr;
 
-/* What is held against a tenant. */
+/* What is held against a tenant; of all together `felt`, `since_ns` and `paid_ns`. */
 struct culprit {
     uint32_t breaks;   /* that count; one less with time, since: */
     uint64_t since_ns; /* the last one, or when one was forgotten */
     uint32_t felt;     /* breaks that strangers felt, since so many counted as one */
     uint64_t rests_ns; /* until then it waits, since it has broken another one; 0: it does not */
-    uint64_t paid_ns; /* the breaks of who is not apart are paid for until then, each with a rest */
-    uint32_t unnamed; /* breaks by nobody knows whom, with requests of his and of others; one less
-                       * with time, since: */
+    uint64_t paid_ns;  /* its breaks are paid for until then, each with a rest */
+    uint32_t unnamed;  /* breaks by nobody knows whom, with requests of his and of others; one less
+                        * with time, since: */
     uint64_t unnamed_ns;
     uint32_t last_unnamed; /* the number of the last such break */
     uint32_t links;        /* rc: connections of its own */

@@ -72,6 +72,7 @@ void vqp_block(struct lane *l, struct vqp *q)
 void vqp_park(struct lane *l, struct vqp *q)
 {
     struct flow *f = q->flow;
+    f->felt |= f->broken_by != q->session->tenant_slot + 1;
     windows_desert(l, q);
     vqp_unblock(l, q);
     if (f->parked.count == 0)

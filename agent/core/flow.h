@@ -63,6 +63,7 @@ struct flow {
     uint32_t alone;         /* rc: of its next connection's, so many go one at a time */
     uint32_t alone_hit;     /* see struct phys */
     uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
+    uint8_t felt;           /* and another's VQP has been parked here since */
     struct window *window;
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;

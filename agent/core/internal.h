@@ -69,8 +69,7 @@ struct wr_queue {
 
 enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
 
-/* A virtual queue pair: requests go to the fabric in order, from `queue`, when nothing before them
- * waits. */
+/* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
     uint8_t state;  /* enum vqp_state, moved by vqp_move() alone */
     uint8_t lost;   /* only within break_phys() */
@@ -95,7 +94,7 @@ struct vqp {
     uint64_t flowless_ns;  /* since when its head waits for a flow; 0: it does not */
 };
 
-/* What the control side makes for a session, and reads of it: the leases. */
+/* Made by the control side, which reads the leases. */
 struct lane_memory {
     struct wr *wrs, *free_wr;
     struct vqp *vqps;
@@ -257,7 +256,7 @@ struct lane_counters {
         mr_reads, mr_renewals, lookups_failed, lookups_compared, shares_compared, proofs,
         proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, reposted,
         retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed,
-        links_evicted, apart, tenants_apart;
+        links_evicted, apart, tenants_apart, tenants_resting;
     _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -319,9 +318,10 @@ struct lane {
     uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
     uint32_t paths_asked;                                /* and not answered */
     uint32_t dci[LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
-    /* apart.c: what is held against each tenant, how many are apart, and rest, whether
-     * dci[LANE_APART_DCI] is theirs; their flows, by endpoint; and how many breaks had no name. */
-    struct culprit *culprits;
+    /* apart.c: what is held against each tenant, and all; how often each has rested; how many are
+     * apart, and rest; their flows, by endpoint; how many breaks had no name. */
+    struct culprit *culprits, together;
+    _Atomic uint64_t *rests;
     uint32_t tenants_apart, tenants_resting, flows_apart, unnamed_breaks;
     uint64_t apart_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_apart_dci, apart_untold;

@@ -88,11 +88,12 @@ static int make_arrays(struct lane *l)
     l->control_tenants = calloc(c->max_tenants, sizeof l->control_tenants[0]);
     l->tenant_flows = calloc(c->max_tenants, sizeof l->tenant_flows[0]);
     l->culprits = calloc(c->max_tenants, sizeof l->culprits[0]);
+    l->rests = calloc(c->max_tenants, sizeof l->rests[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
     l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
     if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
-        l->tenant_flows == NULL || l->culprits == NULL || l->control_tenants == NULL ||
-        l->cache == NULL || l->scratch_free == NULL)
+        l->tenant_flows == NULL || l->culprits == NULL || l->rests == NULL ||
+        l->control_tenants == NULL || l->cache == NULL || l->scratch_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
         l->scratch_free[l->scratch_count++] = i;
@@ -168,6 +169,7 @@ void lane_free(struct lane *l)
     free(l->flows);
     free(l->tenant_flows);
     free(l->culprits);
+    free(l->rests);
     free(l->control_tenants);
     free(l->cache);
     free(l->scratch_free);
@@ -571,7 +573,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
         COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(apart),
-        COPY(tenants_apart);
+        COPY(tenants_apart), COPY(tenants_resting);
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

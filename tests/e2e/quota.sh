@@ -28,9 +28,9 @@ declare -A pid
 tenant() { # a field of the status, all sessions being over that have ended
     "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq ".tenants[0].$1"
 }
-metric() { # name [quota]
+metric() { # name [quota, or another label's value [label]]
     curl -sf --unix-socket "$work/a.admin" http://a/metrics |
-        sed -n "s/^kedge_agent_tenant_$1{tenant=\"workers\"${2:+,quota=\"$2\"}} //p"
+        sed -n "s/^kedge_agent_tenant_$1{tenant=\"workers\"${2:+,${3:-quota}=\"$2\"}} //p"
 }
 is() { # value sentence command...
     local wanted=$1 sentence=$2 now; shift 2
@@ -74,6 +74,9 @@ is $((refused + 1)) "a worker beyond the quota of sessions is counted: $out" met
 # Ended by the operator, they count until their processes close them: that is what the operator sees.
 is 2 "both are there" tenant sessions
 is 0 "and none has ended" tenant sessions_ended
+is 0 "nor go its requests apart" tenant apart
+is 0 "nor have they rested" tenant rests
+is 0 "in the metrics neither" metric rests_total default pool
 bytes=$(tenant memory_bytes)
 ((bytes > 0)) || fail "no memory is counted: $bytes"
 "$bin/rdmactl" --server "$url" node drain node-a --grace 1ms --wait >"$work/drain.out" || fail "drain: $(cat "$work/drain.out")"

@@ -429,13 +429,16 @@ struct lane_stats {
     uint64_t retried;       /* looks at virtual queue pairs whose requests wait */
     uint64_t paths_failed, links_evicted;
     uint64_t apart; /* times that a tenant was put apart from others */
-    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects,
-        tenants_apart; /* gauges */
+    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects, tenants_apart,
+        tenants_resting; /* gauges */
     /* By enum lane_window_scope: requests that had to wait at such a window, and how long they
      * did, of those that do no more. */
     uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
 };
 void lane_stats(const struct lane *lane, struct lane_stats *out);
+/* How often the requests of the tenant in that place have had to wait since they had broken queue
+ * pairs. Likewise. */
+uint64_t lane_rests(const struct lane *lane, uint32_t tenant);
 
 /* ---- leases: what workers let peers use, as an operator sees it
  * ---------------------------------------------------------------------------------------------- */
