@@ -300,6 +300,7 @@ void apart_forget(struct lane *l, uint32_t tenant_slot)
     set_rest(l, &l->culprits[tenant_slot], 0);
     atomic_store_explicit(&l->rests[tenant_slot], 0, memory_order_relaxed);
     l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told,
+                                                .made = l->culprits[tenant_slot].made,
                                                 .links = l->culprits[tenant_slot].links};
     for (uint32_t i = 0; i < high; i++)
         if (l->flows[i].broken_by == tenant_slot + 1)

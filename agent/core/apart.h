@@ -24,7 +24,8 @@ struct culprit {
                         * with time, since: */
     uint64_t unnamed_ns;
     uint32_t last_unnamed; /* the number of the last such break */
-    uint32_t links;        /* rc: connections of its own */
+    uint32_t made;         /* rc: connections that were made for it, or are being made; */
+    uint32_t links;        /* those of its own alone */
     uint8_t apart;         /* its requests go through queue pairs of their own; */
     uint8_t named;         /* it is known to have broken some, */
     uint8_t told;          /* as the control side knows it */

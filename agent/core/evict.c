@@ -8,10 +8,18 @@ static struct flow *older_flow(struct flow *a, struct flow *b)
     return a == NULL || b->used_ns < a->used_ns ? b : a;
 }
 
+static bool has_more(const struct evictor *e, uint32_t tenant)
+{
+    return e->culprits[tenant - 1].made > e->culprits[e->tenant - 1].made;
+}
+
 static bool is_meant(const struct evictor *e, const struct flow *f)
 {
-    return !e->of_apart || (f->apart && f->linked_ns <= e->linked_ns &&
-                            (e->tenant == 0 || e->tenant == f->tenant_slot + 1));
+    if (e->of_apart)
+        return f->apart && f->linked_ns <= e->linked_ns &&
+               (e->tenant == 0 || e->tenant == f->tenant_slot + 1);
+    return e->culprits == NULL || f->made_for == 0 || f->made_for == e->tenant ||
+           has_more(e, f->made_for);
 }
 
 struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t room)
@@ -35,5 +43,5 @@ struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t roo
         return NULL;
     }
     e->looked = 0;
-    return idle != NULL ? idle : busy;
+    return idle != NULL || e->only_idle ? idle : busy;
 }

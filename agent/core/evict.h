@@ -3,12 +3,16 @@
  *
  * The lane thread's. There may be thousands, and others' requests wait while they are looked at: so
  * each time a few are, from where the last look ended, and of these the one that was used longest
- * ago goes. One on which something is out goes only when a whole round found none that is idle. */
+ * ago goes. One on which something is out goes only when a whole round found none that is idle.
+ *
+ * Who wants another one gives up his own, or that of a tenant who has more than he: so nobody who
+ * uses many endpoints takes the connections of those who use few. */
 #ifndef CORE_EVICT_H
 #define CORE_EVICT_H
 
 #include <stdint.h>
 
+struct culprit;
 struct flow;
 struct phys;
 
@@ -19,8 +23,10 @@ struct evictor {
     uint32_t looked;    /* at so many, since one went */
     uint8_t of_apart;   /* only those of tenants who are apart (apart.c) go, and of these those */
     uint64_t linked_ns; /* that there are since then, */
-    uint32_t tenant;    /* of this tenant's place + 1 alone; 0: of any */
-    uint8_t again;      /* the next look may find another one, whatever happens until then */
+    uint32_t tenant;    /* who wants one: his place + 1; of_apart: only his own go, 0: anybody's */
+    const struct culprit *culprits; /* how many each tenant has; NULL: no matter */
+    uint8_t only_idle;
+    uint8_t again; /* the next look may find another one, whatever happens until then */
 };
 
 /* Of `room` places of phys. NULL: none yet. */

@@ -64,6 +64,7 @@ struct flow {
     uint32_t alone_hit;     /* see struct phys */
     uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
     uint8_t felt;           /* and another's VQP has been parked here since */
+    uint32_t made_for;      /* rc: the place + 1 of the tenant who asked for its connection; or 0 */
     struct window *window;
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
@@ -101,9 +102,9 @@ void flow_suspect(struct lane *l, struct flow *f);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
 void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
-/* Whether there is a path to it; asks for one if not, and want_path says whether it is under way.
- * Its record is fresh. */
-bool flow_has_path(struct lane *l, struct flow *f);
+/* Whether there is a path to it; asks for one if not, for that tenant, and want_path says whether
+ * it is under way. Its record is fresh. */
+bool flow_has_path(struct lane *l, struct flow *f, uint32_t tenant_slot);
 /* A WANT_PATH; with rc the connection is counted already. */
 void flow_ask_for_path(struct lane *l, struct flow *f);
 void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);

@@ -132,7 +132,6 @@ int lane_new(const struct lane_config *config, const struct lane_resources *reso
         l->config.clock_doubted = &clock_is_trusted;
     l->res = *resources;
     l->wake = no_wake;
-    l->apart_evictor.of_apart = 1;
     blocked_init(l);
     controls_init(l);
     lookups_init(l);
@@ -149,6 +148,8 @@ int lane_new(const struct lane_config *config, const struct lane_resources *reso
         lane_free(l);
         return status;
     }
+    l->evictor.culprits = l->culprits;
+    l->apart_evictor.of_apart = 1;
     rooms_init(l);
     take_queue_pairs(l);
     *out = l;

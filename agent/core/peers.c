@@ -19,9 +19,12 @@ struct schema_peer *peer_shared(struct lane *l, uint32_t slot)
 /* ---- connections, with rc
  * ------------------------------------------------------------------------------------------- */
 
-static void give_link(struct lane *l, const struct flow *f)
+static void give_link(struct lane *l, struct flow *f)
 {
     l->links--;
+    if (f->made_for != 0)
+        l->culprits[f->made_for - 1].made--;
+    f->made_for = 0;
     if (!f->apart)
         return;
     l->apart_links--;
@@ -50,11 +53,11 @@ void flow_drop_link(struct lane *l, struct flow *f)
  * ------------------------------------------------------------------------------------------- */
 
 /* All connections are in use, or all that those may have who are apart: one goes, of theirs then,
- * at once when nothing is out on it; else when all that is has come back. False: not yet. */
+ * at once when nothing is out on it; else when all that is has come back, which may take long, so
+ * that idle ones go meanwhile. False: not yet. */
 static bool evict_link(struct lane *l, struct evictor *evictor)
 {
-    if (l->draining > 0)
-        return false;
+    evictor->only_idle = l->draining > 0;
     struct flow *f = evict_pick(evictor, l->phys, l->phys_room);
     l->changed |= evictor->again;
     if (f == NULL)
@@ -84,13 +87,16 @@ static bool apart_have_most(struct lane *l, uint32_t tenant_slot)
     return has_its || l->apart_links >= (part > 0 ? part : 1);
 }
 
-static bool take_link(struct lane *l, const struct flow *f)
+static bool take_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
 {
     const bool have_most = f->apart && apart_have_most(l, f->tenant_slot);
+    l->evictor.tenant = tenant_slot + 1;
     if ((have_most || l->links == l->config.max_links) &&
         !evict_link(l, have_most ? &l->apart_evictor : &l->evictor))
         return false;
     l->links++;
+    f->made_for = tenant_slot + 1;
+    l->culprits[tenant_slot].made++;
     l->apart_links += f->apart;
     if (f->apart)
         l->culprits[f->tenant_slot].links++;
@@ -127,7 +133,7 @@ static bool is_confirmed(struct lane *l, struct flow *f)
     return true;
 }
 
-bool flow_has_path(struct lane *l, struct flow *f)
+bool flow_has_path(struct lane *l, struct flow *f, uint32_t tenant_slot)
 {
     if (f->doubted && is_confirmed(l, f))
         return false;
@@ -135,7 +141,7 @@ bool flow_has_path(struct lane *l, struct flow *f)
         return true;
     if (f->want_path || f->link != NULL || l->paths_asked == LANE_PATHS)
         return false;
-    if (l->config.rc && !take_link(l, f))
+    if (l->config.rc && !take_link(l, f, tenant_slot))
         return false;
     flow_ask_for_path(l, f);
     return false;

@@ -78,6 +78,38 @@ START_TEST(where_those_who_are_apart_have_their_part_one_of_theirs_goes)
 }
 END_TEST
 
+START_TEST(who_has_few_loses_none_to_who_has_more)
+{
+    enum { FEW = 6 };
+    struct culprit culprits[3] = {{.made = 3}, {.made = 2}, {.made = 1}};
+    begin(FEW);
+    for (uint32_t i = 0; i < FEW; i++) {
+        flow[i].outstanding = 0;
+        flow[i].made_for = i < 1 ? 3 : i < 3 ? 2 : 1; /* the first one is idle for longest */
+    }
+    e.culprits = culprits;
+    e.tenant = 1;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[3]);
+    e.tenant = 2;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[1]);
+    e.tenant = 3;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[0]);
+    flow[0].used_ns = 2000;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[1]);
+}
+END_TEST
+
+START_TEST(while_one_is_awaited_that_is_busy_only_idle_ones_go)
+{
+    enum { FEW = 4 };
+    begin(FEW);
+    e.only_idle = 1;
+    ck_assert_ptr_null(evict_pick(&e, phys, FEW));
+    flow[2].outstanding = 0;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[2]);
+}
+END_TEST
+
 /* A place that it may not look at is one whose flow would be chosen before all others. */
 START_TEST(of_thousands_a_few_are_looked_at)
 {
@@ -111,6 +143,8 @@ END_TEST
     T(one_whose_own_have_not_heard_of_it_stays)                                                    \
     T(where_there_is_none_nobody_looks_again_for_that)                                             \
     T(where_those_who_are_apart_have_their_part_one_of_theirs_goes)                                \
+    T(who_has_few_loses_none_to_who_has_more)                                                      \
+    T(while_one_is_awaited_that_is_busy_only_idle_ones_go)                                         \
     T(of_thousands_a_few_are_looked_at)                                                            \
     T(an_idle_one_is_found_before_a_busy_one_goes)
 KEDGE_CHECK_MAIN("agent.core.evict", TESTS)

@@ -70,6 +70,43 @@ START_TEST(more_endpoints_than_connections_are_all_served)
 }
 END_TEST
 
+/* Three endpoints, two connections: who uses two in turn has one of them, and changes that. */
+START_TEST(who_uses_many_endpoints_takes_no_connection_from_who_uses_one)
+{
+    enum { OTHER = 8, ROUNDS = 20 };
+    struct world_worker theirs[WORLD_NODES], greedy;
+    uint32_t key[WORLD_NODES] = {0};
+    struct connector_stats before, after;
+    open_all();
+    world_attach(w, &greedy, 0, 2, OTHER);
+    for (uint32_t i = 0; i < WORLD_NODES; i += 2) {
+        world_attach(w, &theirs[i], i, 3, OTHER);
+        key[i] = world_register(w, &theirs[i], 0, 4096, ALL);
+        ck_assert_int_eq(world_connect(w, &greedy, (uint16_t)i, i), 0);
+    }
+    post(SCHEMA_OP_READ, 1, 1, 1);
+    expect(1, IBV_WC_SUCCESS);
+    connector_stats(w->node[1].connector, &before);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < WORLD_NODES; i += 2) {
+            struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key[i], 0);
+            d.vqp = (uint16_t)i;
+            world_post(&greedy, &d);
+            ck_assert_uint_eq(world_done(w, &greedy, LONG).status, IBV_WC_SUCCESS);
+        }
+        post(SCHEMA_OP_READ, 2, 1, 1);
+        expect(2, IBV_WC_SUCCESS);
+    }
+    connector_stats(w->node[1].connector, &after);
+    ck_assert_uint_eq(after.accepted, before.accepted);
+    ck_assert_uint_ge(world_stats(w, 0).links_evicted, ROUNDS);
+    for (uint32_t i = 0; i < WORLD_NODES; i += 2)
+        world_detach(w, &theirs[i]);
+    world_detach(w, &greedy);
+    close_all();
+}
+END_TEST
+
 START_TEST(a_connection_that_is_given_up_is_drained_first)
 {
     open_all();
@@ -349,6 +386,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(more_endpoints_than_connections_are_all_served)                                              \
+    T(who_uses_many_endpoints_takes_no_connection_from_who_uses_one)                               \
     T(a_connection_that_is_given_up_is_drained_first)                                              \
     T(behind_a_refused_request_others_go_again_on_another_connection)                              \
     T(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)                              \
