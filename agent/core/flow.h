@@ -39,7 +39,7 @@ struct flow {
     uint8_t want_path; /* asked for, and not answered */
     uint8_t stale_path; /* and that since before this node's address was another */
     uint8_t draining;   /* rc: its connection goes to another endpoint when nothing is out on it */
-    uint8_t proven;     /* the last sign from it was one of life */
+    uint8_t proven;     /* the last sign from it was one of life, and no silence is fresh */
     uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
     uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
     uint8_t news;       /* enum flow_news_state: its parked VQPs are to be looked at */
@@ -53,6 +53,7 @@ struct flow {
     uint32_t dci;           /* index into lane->dci */
     uint64_t since_ns;      /* when it last gave a sign of life, or began to owe one */
     uint64_t heard_ns;      /* when it last gave a sign of life */
+    uint64_t distrust_ns;   /* it fell silent: until then signs of life do not prove it */
     uint64_t used_ns;       /* when something was last posted to it */
     uint64_t doubted_ns;    /* since when */
     uint64_t dead_ns;       /* and for how long it is dead then */

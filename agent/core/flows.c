@@ -69,6 +69,7 @@ static void link_apart(struct lane *l, struct flow *f, struct flow *own)
     f->own = own;
     f->window = own->window;
     f->proven = own->proven;
+    f->distrust_ns = own->distrust_ns;
     if (!f->proven && !l->config.rc) /* one request at a time goes there: not to the dead */
         flow_suspect(l, f);
     f->dci = apart_dci(l, f);

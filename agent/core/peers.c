@@ -7,7 +7,9 @@
 #include "schema/peers.h"
 
 enum { APART_PART = 4 /* rc: of the connections, of all who are apart */ };
-static const uint64_t DEAD_NS = 100000000;  /* until a path is asked for again */
+static const uint64_t DEAD_NS = 100000000; /* until a path is asked for again */
+/* Who answers and falls silent in turn would hold up endpoints that answer each time. */
+static const uint64_t DISTRUST_NS = 10000000000;
 static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so long: forgotten */
 
 struct schema_peer *peer_shared(struct lane *l, uint32_t slot)
@@ -262,10 +264,12 @@ void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
 static void fell_silent(struct lane *l, struct flow *f)
 {
     f->proven = 0;
+    f->distrust_ns = l->now_ns + DISTRUST_NS;
     look_up_again(l, f);
     if (!f->apart || l->config.rc)
         return;
     f->own->proven = 0;
+    f->own->distrust_ns = f->distrust_ns;
     flow_suspect(l, f);
 }
 
@@ -299,7 +303,7 @@ void flow_completed(struct lane *l, struct flow *f, enum sign sign)
         completed_badly(l, f, sign);
         return;
     }
-    f->proven = 1;
+    f->proven = l->now_ns >= f->distrust_ns;
     f->doubted = 0;
     f->since_ns = f->heard_ns = l->now_ns;
     if (f->suspect)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DC: an endpoint that answers and falls silent in turn does not hold up those that answer. */
+#include <string.h>
+
+#include "../../check_main.h"
+#include "fabric/provider.h"
+#include "world.h"
+
+enum { MANY = 7, ONE = 8, ROUNDS = 10, TRIES = 100, LONG = 200000 /* passes */ };
+static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
+
+static struct world world;
+static struct world *w = &world;
+
+/* Node 0's device: on which queue pair the last request to each node went. */
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    const struct fab_qp *last[WORLD_NODES];
+} seen;
+
+static int post(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
+{
+    for (const struct fab_wr *i = wr; qp->pd == w->node[0].pd && i != NULL; i = i->next)
+        for (int n = 0; n < WORLD_NODES; n++)
+            if (i->dest_qpn == w->node[n].dct->dctn)
+                seen.last[n] = qp;
+    return seen.real->post_send(qp, wr, bad);
+}
+
+static void cut_node(bool cuts)
+{
+    struct fault_plan plan = {.seed = 1, .cuts = cuts};
+    memcpy(plan.cut, w->node[2].fab->caps.gid, sizeof plan.cut);
+    fault_set_plan(w->node[0].fab, &plan);
+}
+
+static enum ibv_wc_status read_one(struct world_worker *k, uint32_t node, uint32_t key)
+{
+    ck_assert_int_eq(world_connect(w, k, 0, node), 0);
+    return (enum ibv_wc_status)world_do(w, k, world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0), LONG)
+        .status;
+}
+
+START_TEST(who_has_just_been_silent_shares_no_queue_pair_with_those_who_answer)
+{
+    struct world_worker far, near, honest, other;
+    uint32_t shared = 0, silences = 0;
+    world_fault = (struct fault_plan){.seed = 1, .cuts = true}; /* nobody yet */
+    world_ack_timeout = 19;
+    world_open(w);
+    cut_node(false);
+    world_attach(w, &near, 1, 0, ONE);
+    world_attach(w, &far, 2, 0, MANY);
+    world_attach(w, &honest, 0, 0, ONE);
+    world_attach(w, &other, 0, 1, MANY);
+    const uint32_t near_key = world_register(w, &near, 0, 4096, ALL);
+    const uint32_t far_key = world_register(w, &far, 0, 4096, ALL);
+    seen.real = w->node[0].fab->ops;
+    seen.ops = *seen.real;
+    seen.ops.post_send = post;
+    w->node[0].fab->ops = &seen.ops;
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(read_one(&honest, 1, near_key), IBV_WC_SUCCESS);
+    for (int round = 0; round < ROUNDS; round++) {
+        int tries = 0;
+        while (tries++ < TRIES && read_one(&other, 2, far_key) != IBV_WC_SUCCESS)
+            world_sleep(w, 1000000);
+        ck_assert_int_lt(tries, TRIES);
+        ck_assert_int_eq(read_one(&honest, 1, near_key), IBV_WC_SUCCESS);
+        cut_node(true);
+        silences += read_one(&other, 2, far_key) == IBV_WC_RETRY_EXC_ERR;
+        shared += seen.last[2] == seen.last[1];
+        cut_node(false);
+    }
+    ck_assert_uint_eq(silences, ROUNDS);
+    if (!w->rc)
+        ck_assert_uint_le(shared, 1);
+    w->node[0].fab->ops = seen.real;
+    world_detach(w, &other);
+    world_detach(w, &honest);
+    world_detach(w, &far);
+    world_detach(w, &near);
+    world_close(w);
+    world_fault = (struct fault_plan){0};
+    world_ack_timeout = 4;
+}
+END_TEST
+
+#define TESTS(T) T(who_has_just_been_silent_shares_no_queue_pair_with_those_who_answer)
+KEDGE_CHECK_MAIN("toggling", TESTS)
