@@ -243,7 +243,10 @@ static void refuse_revocation(struct call *c, const struct meta_proxy *h)
 {
     struct base_errbuf err;
     char why[PROXY_WHY_BYTES];
-    (void)add_to_trail(h, meta_rest_problem_name(meta_proxy_why(h, 0, why)), c->now, &err);
+    const enum meta_rest_problem problem = meta_proxy_why(h, 0, why);
+    const bool withdrawn = h->query.state == META_QUERY_OPEN; /* before the agent heard of it */
+    (void)add_to_trail(h, withdrawn ? "client-gone" : meta_rest_problem_name(problem), c->now,
+                       &err);
 }
 
 /* Takes h. */
@@ -347,11 +350,18 @@ static void write_one(struct call *c, const struct meta_proxy *h)
     base_text_printf(c->body, "\n");
 }
 
+/* Whether somebody waits for the end of its query: its client; or the trail, in which a revocation
+ * that an agent has heard of is not to stand as done when the agent refuses it. */
+static bool is_awaited(const struct meta_proxy *h, bool wanted)
+{
+    return wanted || (h->q.what == PROXY_REVOKE && h->query.sent);
+}
+
 /* Answers its client. False: it goes on. */
 static bool conclude_proxy(struct call *c, struct meta_proxy *h)
 {
     const bool wanted = h->s->gone == NULL || !h->s->gone(h->token);
-    if (h->query.state == META_QUERY_OPEN && wanted)
+    if (h->query.state == META_QUERY_OPEN && is_awaited(h, wanted))
         return false;
     if (h->q.what == PROXY_LIST && wanted) {
         const int status = meta_proxy_list_step(h, c->now);
@@ -364,7 +374,7 @@ static bool conclude_proxy(struct call *c, struct meta_proxy *h)
     } else if (h->query.state == META_QUERY_ANSWERED && h->sensible && h->answer.status < 400) {
         write_one(c, h);
     } else {
-        if (h->q.what == PROXY_REVOKE && h->query.state != META_QUERY_OPEN)
+        if (h->q.what == PROXY_REVOKE)
             refuse_revocation(c, h);
         meta_proxy_refuse(c, h, 0);
     }

@@ -441,6 +441,48 @@ START_TEST(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)
 }
 END_TEST
 
+/* Who has hung up hears nothing, and the trail tells the end all the same. */
+START_TEST(a_revocation_whose_client_has_hung_up_is_in_the_trail_with_its_end)
+{
+    begin();
+    register_node(1);
+    struct meta_watch *w = follow(1);
+    char q[META_QUERY_BYTES + 100];
+    for (int i = 0; i < META_CHANGE_QUERIES_SENT; i++) {
+        ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:0-1-1", ""), META_SERVICE_LATER);
+        ck_assert(find_question(w, q, sizeof q));
+    }
+    ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:0-1-2", ""), META_SERVICE_LATER);
+    client_gone = true;
+    meta_service_advance(&s, now); /* what the agent has not heard of it will not hear of */
+    ck_assert_uint_eq(s.queries.count, META_CHANGE_QUERIES_SENT);
+    ck_assert(!find_question(w, q, sizeof q));
+    ck_assert_int_eq(answers(1, 404, "{\"detail\":\"no\"}"), 204);
+    ck_assert_uint_eq(s.queries.count, META_CHANGE_QUERIES_SENT - 1);
+    ck_assert(!find_question(w, q, sizeof q));
+    now += 40 * BASE_NS_PER_S; /* to the others it does not answer */
+    meta_service_advance(&s, now);
+    ck_assert_uint_eq(s.queries.count, 0);
+    query(META_PARAMETER_KIND, "lease");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    const char *at = base_text_str(&body);
+    at = strstr(at, "\"failed\"");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_msg(strncmp(at, "\"failed\":\"client-gone\"", 22) == 0, "%s", at);
+    at = strstr(at + 1, "\"failed\"");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_msg(strncmp(at, "\"failed\":\"unknown-lease\"", 24) == 0, "%s", at);
+    for (int i = 1; i < META_CHANGE_QUERIES_SENT; i++) {
+        at = strstr(at + 1, "\"failed\"");
+        ck_assert_ptr_nonnull(at);
+        ck_assert_msg(strncmp(at, "\"failed\":\"agent-late\"", 21) == 0, "%s", at);
+    }
+    ck_assert_ptr_null(strstr(at + 1, "\"failed\""));
+    meta_watch_free(w);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_lease_and_one_worker_have_their_node_in_their_ids)                                       \
     T(an_answer_is_taken_once_and_from_the_node_that_was_asked)                                    \
@@ -453,5 +495,6 @@ END_TEST
     T(what_makes_no_sense_is_not_passed_on)                                                        \
     T(what_an_agent_refuses_has_the_problem_that_it_is)                                            \
     T(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)                                   \
-    T(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)
+    T(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)                                  \
+    T(a_revocation_whose_client_has_hung_up_is_in_the_trail_with_its_end)
 KEDGE_CHECK_MAIN("metaserver rest held", TESTS)
