@@ -11,6 +11,7 @@
 #include "ctl/commands.h"
 #include "ctl/decode.h"
 #include "ctl/fetch.h"
+#include "ctl/format.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
 
@@ -42,18 +43,38 @@ static bool is_nothing(const char *value)
     return value == NULL || *value == '\0' || strcmp(value, "0") == 0 || strcmp(value, "-") == 0;
 }
 
-/* Bytes as other tables show them: a whole number of the largest unit. What is no number stays. */
-static void show_bytes(struct ctl_pair *pair)
+static bool ends_with(const char *text, const char *end)
 {
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    uint64_t bytes;
-    unsigned unit = 0;
-    if (strstr(pair->path, "bytes") == NULL ||
-        base_parse_u64(pair->value, 1, UINT64_MAX, &bytes) != 0)
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Whether what a path says is how long ago something was, or how long from now. */
+static bool is_age(const char *path)
+{
+    static const char *const ages[] = {"age_ms", "uptime_ms", "for_ms", "ends_in_ms", "over_in_ms"};
+    for (size_t i = 0; i < sizeof ages / sizeof ages[0]; i++)
+        if (ends_with(path, ages[i]))
+            return true;
+    return false;
+}
+
+/* Sizes and times as other tables show them. What is no number stays, and 0, which is left out. */
+static void show_unit(struct ctl_pair *pair)
+{
+    uint64_t number;
+    char amount[CTL_AMOUNT_BYTES];
+    const char *text = NULL;
+    if (base_parse_u64(pair->value, 1, UINT64_MAX, &number) != 0)
         return;
-    for (; unit < 4 && bytes % 1024 == 0; unit++)
-        bytes /= 1024;
-    snprintf(pair->value, sizeof pair->value, "%llu%s", (unsigned long long)bytes, units[unit]);
+    if (strstr(pair->path, "bytes") != NULL)
+        text = ctl_format_size(number, amount);
+    else if (is_age(pair->path))
+        text = ctl_format_age(number, amount);
+    else if (ends_with(pair->path, "_ms"))
+        text = ctl_format_duration(number, amount);
+    if (text != NULL)
+        snprintf(pair->value, sizeof pair->value, "%s", text);
 }
 
 static const char *value_of(const struct ctl_pairs *pairs, const struct part *part, size_t i,
@@ -180,7 +201,7 @@ int ctl_agent_status(const struct ctl_options *o, struct base_errbuf *err)
     if (status != 0)
         goto out;
     for (size_t i = 0; i < pairs.count; i++)
-        show_bytes(&pairs.pair[i]);
+        show_unit(&pairs.pair[i]);
     status = print_all(&pairs);
     if (status != 0)
         base_err(err, status, "printing failed: %s", strerror(-status));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/format.h"
+
 static const struct ctl_agent_item_kind kinds[] = {
     {"lease",
      "leases",
@@ -21,9 +23,9 @@ static const struct ctl_agent_item_kind kinds[] = {
       {"length", "LENGTH", CTL_BYTES, false},
       {"access", "ACCESS", CTL_PLAIN, false},
       {"state", "STATE", CTL_PLAIN, false},
-      {"age_ms", "AGE", CTL_MS, false},
+      {"age_ms", "AGE", CTL_AGE, false},
       {"period_ms", "PERIOD", CTL_MS, true},
-      {"over_in_ms", "OVER IN", CTL_MS, true},
+      {"over_in_ms", "OVER IN", CTL_AGE, true},
       {"uid", "UID", CTL_PLAIN, true},
       {"worker", "WORKER", CTL_PLAIN, true},
       {"node", "NODE", CTL_PLAIN, true}}},
@@ -38,7 +40,7 @@ static const struct ctl_agent_item_kind kinds[] = {
       {"leases", "LEASES", CTL_PLAIN, false},
       {"arenas", "ARENAS", CTL_PLAIN, false},
       {"arena_bytes", "MEMORY", CTL_BYTES, false},
-      {"age_ms", "AGE", CTL_MS, false},
+      {"age_ms", "AGE", CTL_AGE, false},
       {"node", "NODE", CTL_PLAIN, true}}},
 };
 
@@ -64,17 +66,19 @@ static size_t copy_printable(char *out, size_t size, const char *text)
 
 static void show_number(json_int_t n, enum ctl_unit unit, char *out, size_t size)
 {
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    int k = 0;
-    if (unit == CTL_MS && n >= 10000) {
-        snprintf(out, size, "%" JSON_INTEGER_FORMAT "s", n / 1000);
+    char amount[CTL_AMOUNT_BYTES];
+    const char *text = amount;
+    if (n < 0 || unit == CTL_PLAIN) {
+        snprintf(out, size, "%" JSON_INTEGER_FORMAT, n);
         return;
     }
-    while (unit == CTL_BYTES && k < 4 && n != 0 && n % 1024 == 0) {
-        n /= 1024;
-        k++;
-    }
-    snprintf(out, size, "%" JSON_INTEGER_FORMAT "%s", n, unit == CTL_MS ? "ms" : units[k]);
+    if (unit == CTL_AGE)
+        text = ctl_format_age((uint64_t)n, amount);
+    else if (unit == CTL_MS)
+        text = ctl_format_duration((uint64_t)n, amount);
+    else
+        text = ctl_format_size((uint64_t)n, amount);
+    snprintf(out, size, "%s", text);
 }
 
 /* An array is a list with commas. */

@@ -11,13 +11,11 @@
 
 #include "decode_private.h"
 
-static enum field_type type_of(const char *kind, const char *key)
+/* NULL: it is not known here. */
+static const struct resource_field *field_of(const char *kind, const char *key)
 {
     const struct resource_table *k = resource_table_find(kind);
-    for (size_t i = 0; k != NULL && i < k->fields; i++)
-        if (strcmp(k->field[i].name, key) == 0)
-            return k->field[i].type;
-    return FIELD_WORD;
+    return k != NULL ? resource_field_find(k, key) : NULL;
 }
 
 /* Of a key that is there no more. */
@@ -25,7 +23,7 @@ static size_t describe_gone(const char *kind, const char *key, json_t *value, co
                             char *out, size_t size)
 {
     char old[96];
-    ctl_show_value(value, type_of(kind, key), old, sizeof old);
+    ctl_show_value(value, field_of(kind, key), old, sizeof old);
     return (size_t)snprintf(out, size, "%s%.40s: %s -> -", comma, key, old);
 }
 
@@ -41,8 +39,8 @@ static void describe_change(const char *kind, json_t *from, json_t *to, char *ou
         json_t *before = json_object_get(from, key);
         if (used >= size || (before != NULL && json_equal(before, value)))
             continue;
-        ctl_show_value(before, type_of(kind, key), old, sizeof old);
-        ctl_show_value(value, type_of(kind, key), new, sizeof new);
+        ctl_show_value(before, field_of(kind, key), old, sizeof old);
+        ctl_show_value(value, field_of(kind, key), new, sizeof new);
         if (strcmp(old, new) == 0)
             continue;
         used += (size_t)snprintf(out + used, size - used, "%s%.40s: ", used > 0 ? ", " : "", key);

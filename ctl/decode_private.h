@@ -19,13 +19,14 @@ int ctl_json_dump(json_t *object, struct base_text *out, struct base_errbuf *err
  * caller's to json_decref(). *revision is 0 if there is none. 0, -EBADMSG or -ENOMEM. */
 int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revision,
                   struct base_errbuf *err);
-/* Sizes and times that are texts, such as "4GiB" and "30d", become what the server takes. 0; or
- * -EINVAL: one is no such. */
+/* Sizes, times and durations that are texts, such as "4GiB" and "30d", become what the server
+ * takes. 0; or -EINVAL: one is no such. */
 int ctl_json_units(const struct resource_table *kind, json_t *object, struct base_errbuf *err);
 /* Texts go to terminals: what is not printable becomes '?'. */
 void ctl_copy_printable(char *out, size_t size, const char *text);
-/* A value as it is shown; an array is a list with commas. */
-void ctl_show_value(json_t *value, enum field_type type, char *out, size_t size);
+/* The value of a field as it is shown (NULL: of one that is not known here); an array is a list
+ * with commas. */
+void ctl_show_value(json_t *value, const struct resource_field *field, char *out, size_t size);
 /* The array of a page, and its cursor. The page is the caller's to json_decref(). 0 or -EBADMSG. */
 int ctl_json_page(const char *body, size_t bytes, const char *of, json_t **root, json_t **array,
                   char *next, size_t size, struct base_errbuf *err);

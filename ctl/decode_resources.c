@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "ctl/format.h"
 #include "decode_private.h"
 
 /* ---- showing -------------------------------------------------------------------------------- */
@@ -22,15 +23,11 @@ void ctl_copy_printable(char *out, size_t size, const char *text)
             *c = '?';
 }
 
-static void show_size(uint64_t bytes, char *out, size_t size)
+/* A time that is set: its name has the unit, and it is shown with it. */
+static bool is_duration(const struct resource_field *field)
 {
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-    while (unit < 4 && bytes != 0 && bytes % 1024 == 0) {
-        bytes /= 1024;
-        unit++;
-    }
-    snprintf(out, size, "%" PRIu64 "%s", bytes, units[unit]);
+    const size_t length = strlen(field->name);
+    return field->is_number && length > 3 && strcmp(field->name + length - 3, "_ms") == 0;
 }
 
 static void show_labels(json_t *object, enum field_type type, char *out, size_t size)
@@ -49,23 +46,33 @@ static void show_labels(json_t *object, enum field_type type, char *out, size_t 
     }
 }
 
-void ctl_show_value(json_t *value, enum field_type type, char *out, size_t size)
+static void show_integer(json_int_t value, const struct resource_field *field, char *out,
+                         size_t size)
+{
+    char amount[CTL_AMOUNT_BYTES];
+    const enum field_type type = field != NULL ? field->type : FIELD_WORD;
+    if (value == 0 && (type == FIELD_BOUND || type == FIELD_SIZE))
+        snprintf(out, size, "-"); /* no bound */
+    else if (value >= 0 && type == FIELD_SIZE)
+        snprintf(out, size, "%s", ctl_format_size((uint64_t)value, amount));
+    else if (value >= 0 && field != NULL && is_duration(field))
+        snprintf(out, size, "%s", ctl_format_duration((uint64_t)value, amount));
+    else
+        snprintf(out, size, "%" JSON_INTEGER_FORMAT, value);
+}
+
+void ctl_show_value(json_t *value, const struct resource_field *field, char *out, size_t size)
 {
     size_t i, used = 0;
     json_t *one;
     if (json_is_string(value)) {
         ctl_copy_printable(out, size, json_string_value(value));
     } else if (json_is_object(value)) {
-        show_labels(value, type, out, size);
+        show_labels(value, field != NULL ? field->type : FIELD_LABELS, out, size);
     } else if (json_is_true(value)) {
         snprintf(out, size, "yes");
-    } else if (json_is_integer(value) && json_integer_value(value) == 0 &&
-               (type == FIELD_BOUND || type == FIELD_SIZE)) {
-        snprintf(out, size, "-"); /* no bound */
-    } else if (json_is_integer(value) && type == FIELD_SIZE) {
-        show_size((uint64_t)json_integer_value(value), out, size);
     } else if (json_is_integer(value)) {
-        snprintf(out, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        show_integer(json_integer_value(value), field, out, size);
     } else if (json_array_size(value) > 0) {
         json_array_foreach(value, i, one)
         {
@@ -73,7 +80,7 @@ void ctl_show_value(json_t *value, enum field_type type, char *out, size_t size)
                 return;
             used += (size_t)snprintf(out + used, size - used, "%s", i > 0 ? "," : "");
             if (used < size - 1)
-                ctl_show_value(one, FIELD_UIDS, out + used, size - used);
+                ctl_show_value(one, NULL, out + used, size - used);
             used = strlen(out);
         }
     } else {
@@ -107,7 +114,7 @@ static int setting_from(const struct resource_table *kind, json_t *object, struc
     bool whole = true;
     for (size_t i = 0; i < kind->fields; i++) {
         char value[CTL_VALUE_BYTES];
-        ctl_show_value(json_object_get(object, kind->field[i].name), kind->field[i].type, value,
+        ctl_show_value(json_object_get(object, kind->field[i].name), &kind->field[i], value,
                        sizeof value);
         if (kind->field[i].type == FIELD_TIME && json_is_true(json_object_get(object, "expired")))
             ctl_copy_printable(value, sizeof value, "expired");
@@ -255,11 +262,24 @@ static json_t *read_labels(const char *text)
     return object;
 }
 
-/* NULL: the value is no such. What it may be beyond that, the server knows. */
-static json_t *read_value(enum field_type type, const char *text)
+/* Milliseconds, or with a unit. */
+static json_t *read_duration(const char *text)
 {
     uint64_t number;
-    switch (type) {
+    if (base_parse_u64(text, 0, INT64_MAX, &number) == 0)
+        return json_integer((json_int_t)number);
+    if (base_parse_duration(text, &number) != 0 || number % BASE_NS_PER_MS != 0)
+        return NULL;
+    return json_integer((json_int_t)(number / BASE_NS_PER_MS));
+}
+
+/* NULL: the value is no such. What it may be beyond that, the server knows. */
+static json_t *read_value(const struct resource_field *field, const char *text)
+{
+    uint64_t number;
+    if (is_duration(field))
+        return read_duration(text);
+    switch (field->type) {
     case FIELD_UIDS:
         return read_list(text, true);
     case FIELD_WORDS:
@@ -314,7 +334,9 @@ static int no_such_value(const struct resource_field *key, const char *text,
         [FIELD_BOOL] = "true or false",
         [FIELD_SELECTOR] = "all, or labels such as zone=a,rack=7, each of them once",
     };
-    return base_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
+    return base_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name,
+                    is_duration(key) ? "a duration such as 30s, or a number of milliseconds"
+                                     : forms[key->type],
                     text);
 }
 
@@ -331,7 +353,7 @@ static int edit_key(const struct resource_table *kind, json_t *root, const char 
             json_object_del(root, key->name);
             return 0;
         }
-        if (json_object_set_new(root, key->name, read_value(key->type, text)) != 0) /* or NULL */
+        if (json_object_set_new(root, key->name, read_value(key, text)) != 0) /* or NULL */
             return no_such_value(key, text, err);
         return 0;
     }
@@ -343,12 +365,13 @@ int ctl_json_units(const struct resource_table *kind, json_t *object, struct bas
     for (size_t i = 0; i < kind->fields; i++) {
         const struct resource_field *key = &kind->field[i];
         const char *text = json_string_value(json_object_get(object, key->name));
-        if (text != NULL && (key->type == FIELD_BOUND || key->type == FIELD_COUNT))
+        const bool duration = is_duration(key);
+        if (text != NULL && !duration && (key->type == FIELD_BOUND || key->type == FIELD_COUNT))
             return base_err(err, -EINVAL, "%s is a number: write it without quotes, not \"%.60s\"",
                             key->name, text);
-        if (text == NULL || (key->type != FIELD_SIZE && key->type != FIELD_TIME))
+        if (text == NULL || (key->type != FIELD_SIZE && key->type != FIELD_TIME && !duration))
             continue;
-        json_t *value = read_value(key->type, text);
+        json_t *value = read_value(key, text);
         if (value == NULL)
             return no_such_value(key, text, err);
         if (json_object_set_new(object, key->name, value) != 0)

@@ -235,7 +235,8 @@ int ctl_agent_item_path(const struct ctl_options *o, const struct ctl_agent_item
 /* What has a unit in its name in JSON has it behind the number here. */
 static void print_field(const struct ctl_agent_item_column *column, const char *value)
 {
-    const size_t length = strlen(column->field), unit = column->unit == CTL_MS ? strlen("_ms") : 0;
+    const bool timed = column->unit == CTL_MS || column->unit == CTL_AGE;
+    const size_t length = strlen(column->field), unit = timed ? strlen("_ms") : 0;
     printf("%-12.*s %s\n", (int)(length - unit), column->field, value);
 }
 

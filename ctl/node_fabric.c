@@ -3,17 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/format.h"
 #include "ctl/nodes.h"
-
-static void format_duration(uint64_t ms, char out[32])
-{
-    if (ms < 120000)
-        snprintf(out, 32, "%llu s", (unsigned long long)ms / 1000);
-    else if (ms < 7200000)
-        snprintf(out, 32, "%llu min", (unsigned long long)ms / 60000);
-    else
-        snprintf(out, 32, "%llu h", (unsigned long long)ms / 3600000);
-}
 
 /* "node-b, node-c" */
 static void list_targets(const struct ctl_fabric *f, char *out, size_t size)
@@ -27,8 +18,8 @@ static void list_targets(const struct ctl_fabric *f, char *out, size_t size)
 
 const char *ctl_fabric_text(const struct ctl_fabric *f, bool all, char out[CTL_FABRIC_TEXT])
 {
-    char names[CTL_FABRIC_TEXT / 2], time[32];
-    format_duration(f->for_ms, time);
+    char names[CTL_FABRIC_TEXT / 2], time[CTL_AMOUNT_BYTES];
+    (void)ctl_format_age(f->for_ms, time);
     list_targets(f, names, sizeof names);
     if (f->state[0] == '\0')
         snprintf(out, CTL_FABRIC_TEXT, "-");

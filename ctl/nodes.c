@@ -7,11 +7,17 @@
 
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/format.h"
 #include "ctl/json.h"
 #include "ctl/resources.h"
 #include "ctl/table.h"
 
-enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, OUTPUT_BYTES = 1 << 28, CELL_BYTES = 32 };
+enum {
+    MAX_PAGES = 100000,
+    CURSOR_BYTES = 256,
+    OUTPUT_BYTES = 1 << 28,
+    CELL_BYTES = CTL_AMOUNT_BYTES
+};
 
 int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct base_errbuf *err)
 {
@@ -143,12 +149,9 @@ static int list_json(const struct ctl_nodes *nodes, struct base_errbuf *err)
     return ctl_json_finish(&t, err);
 }
 
-static const char *expires_cell(const struct ctl_node *n, char out[CELL_BYTES])
+static const char *expires_cell(const struct ctl_node *n, char out[CTL_AMOUNT_BYTES])
 {
-    if (n->expires_in_ms == 0)
-        return "-";
-    snprintf(out, CELL_BYTES, "%.1f s", (double)n->expires_in_ms / 1e3);
-    return out;
+    return n->expires_in_ms == 0 ? "-" : ctl_format_age(n->expires_in_ms, out);
 }
 
 /* Whether it takes workers. */
@@ -238,7 +241,7 @@ static int node_table(const struct ctl_node *n, struct base_errbuf *err)
     printf("labels       %s\n", n->labels[0] != '\0' ? n->labels : "-");
     printf("workers      %s\n", workers_cell(n, left));
     if (n->grace_ms != 0)
-        printf("grace        %llums\n", (unsigned long long)n->grace_ms);
+        printf("grace        %s\n", ctl_format_duration(n->grace_ms, left));
     if (n->reason[0] != '\0')
         printf("reason       %s\n", n->reason);
     printf("fabric       %s\n", ctl_fabric_text(&n->fabric, true, fabric));

@@ -169,7 +169,7 @@ does "it is shown" pool get gold -o json
     '["a",32407,["batch","web"],50,30000]' ]] || fail "$(cat "$work/out")"
 does "the list of pools" pool list -o wide
 shows '^NAME +NODES +TENANTS +NUMBER +SESSIONS +.*MR LEASE +GRACE'
-shows '^gold +zone=a +batch,web +32407 .* 50 +30000 '
+shows '^gold +zone=a +batch,web +32407 .* 50ms +30s '
 does "a pool for all nodes is made" pool create everywhere nodes=all
 [[ ! -s $work/err ]] || fail "of all nodes it says: $(cat "$work/err")"
 does "and shown as such" pool list

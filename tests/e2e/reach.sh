@@ -46,7 +46,7 @@ shown() { # pattern, rdmactl's words...
     out=$("$bin/rdmactl" "${@:2}")
     grep -q "$1" <<<"$out" || fail "${*:2}: $out"
 }
-shown '^fabric *unreachable by 2 of 3 for [0-9]* s' --server "$url" node get node-c
+shown '^fabric *unreachable by 2 of 3 for [0-9.]*m\?s' --server "$url" node get node-c
 shown '^node-c .*unreachable by 2 of 3' --server "$url" node list
 shown '1 unreachable, 0 failing' --server "$url" --agent-socket "$work/a.admin" status
 shown '^fabric.state *failing' --agent-socket "$work/a.admin" agent status

@@ -16,7 +16,12 @@ enum {
     CTL_GAP_BYTES = 512,
 };
 
-enum ctl_unit { CTL_PLAIN, CTL_BYTES, CTL_MS };
+enum ctl_unit {
+    CTL_PLAIN,
+    CTL_BYTES,
+    CTL_MS, /* a time that is set; the field's name ends with "_ms" */
+    CTL_AGE /* how long ago, or from now; likewise */
+};
 
 struct ctl_agent_item_column {
     const char *field; /* of the agent's answer */

@@ -30,7 +30,7 @@ START_TEST(leases_are_shown_with_units_and_kept_as_they_were)
     ck_assert_uint_eq(page.count, 1);
     ck_assert_str_eq(page.next, "abc");
     const char *const shown[] = {"3-0000beef-2", "we?b", "0",          "fenced",     "1",
-                                 "4096",         "2MiB", "read,write", "live",       "9999ms",
+                                 "4096",         "2MiB", "read,write", "live",       "9.9s",
                                  "10s",          "-",    "7",          "3-0000beef", "a"};
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find("lease");
     ck_assert_uint_eq(kind->columns, sizeof shown / sizeof shown[0]);

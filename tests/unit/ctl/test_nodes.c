@@ -163,7 +163,7 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     ck_assert_str_eq(s.value[2], "513");
     ck_assert_str_eq(s.value[3], "-");
     ck_assert_str_eq(s.value[10], "0");
-    ck_assert_str_eq(s.value[11], "50");
+    ck_assert_str_eq(s.value[11], "50ms");
     ck_assert_str_eq(s.value[12], "-");
     ctl_resource_fini(&s);
     base_text_fini(&out);

@@ -94,6 +94,10 @@ START_TEST(set_changes_what_is_named_and_keeps_the_rest)
     ck_assert_int_eq(EDIT("tenant", NULL, "vqps=9"), 0);
     ck_assert_uint_eq(revision, 0);
     ck_assert_str_eq(base_text_str(&out), "{\"uids\":[],\"vqps\":9}");
+    ck_assert_int_eq(EDIT("node", NULL, "grace_ms=1500ms"), 0);
+    ck_assert_str_eq(base_text_str(&out), "{\"grace_ms\":1500}");
+    ck_assert_int_eq(EDIT("node", NULL, "grace_ms=1500"), 0);
+    ck_assert_str_eq(base_text_str(&out), "{\"grace_ms\":1500}");
     ck_assert_int_eq(EDIT("tenant", NULL, "uids=1,20-30,5"), 0);
     ck_assert_str_eq(base_text_str(&out), "{\"uids\":[1,\"20-30\",5]}");
     ck_assert_int_eq(EDIT("tenant", TENANT, "uids="), 0);
