@@ -10,6 +10,7 @@
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/manifest.h"
+#include "ctl/notes.h"
 
 enum { HEADER_BYTES = 64, LINE_BYTES = 512, FILE_BYTES = 1 << 20 };
 
@@ -92,7 +93,25 @@ static void say_applied(const struct ctl_options *o, const struct ctl_manifest_i
     base_text_fini(&t);
 }
 
-static int apply_all(const struct ctl_options *o, const struct ctl_manifest *m,
+/* What was applied, for the notes. */
+struct applied {
+    struct ctl_set *set;
+    struct ctl_resource *resource;
+    size_t count;
+};
+
+/* What cannot be read of an answer has no notes. */
+static void keep_applied(struct applied *a, const struct ctl_manifest_item *item,
+                         const struct http_result *result)
+{
+    struct base_errbuf err;
+    struct ctl_resource *r = &a->resource[a->count];
+    if (ctl_decode_resource(item->kind, result->body, result->body_length, r, &err) != 0)
+        return;
+    a->set[a->count++] = (struct ctl_set){item->kind, r};
+}
+
+static int apply_all(const struct ctl_options *o, const struct ctl_manifest *m, struct applied *a,
                      struct base_errbuf *err)
 {
     for (size_t i = 0; i < m->count; i++) {
@@ -104,20 +123,42 @@ static int apply_all(const struct ctl_options *o, const struct ctl_manifest *m,
             return base_err(err, status, "%s %.64s: %.300s (%zu before it %s applied)",
                             item->kind->name, item->name, why.text, i, i == 1 ? "is" : "are");
         say_applied(o, item, i == 0, result.status == 201);
+        keep_applied(a, item, &result);
         http_result_fini(&result);
     }
     return 0;
 }
 
+/* Notes come when all is applied: of a file's windows the first may be wider than what is there,
+ * and the last one not. */
+static int apply_and_note(const struct ctl_options *o, const struct ctl_manifest *m,
+                          struct applied *a, struct base_errbuf *err)
+{
+    a->set = calloc(m->count + 1, sizeof *a->set);
+    a->resource = calloc(m->count + 1, sizeof *a->resource);
+    int status = a->set != NULL && a->resource != NULL ? apply_all(o, m, a, err)
+                                                       : base_err(err, -ENOMEM, "out of memory");
+    if (o->json)
+        puts("]}");
+    fflush(stdout);
+    ctl_resource_notes(o, a->set, a->count);
+    while (a->count > 0)
+        ctl_resource_fini(&a->resource[--a->count]);
+    free(a->resource);
+    free(a->set);
+    return status;
+}
+
 int ctl_apply(const struct ctl_options *o, struct base_errbuf *err)
 {
     struct ctl_manifest m = {.item = NULL};
+    struct applied applied = {.set = NULL};
     int status = read_files(o, &m, err);
     if (o->json)
         printf("{" CTL_FORMAT ",\"applied\":[");
     if (status == 0)
-        status = apply_all(o, &m, err);
-    if (o->json)
+        status = apply_and_note(o, &m, &applied, err);
+    else if (o->json)
         puts("]}");
     ctl_manifest_fini(&m);
     return status;

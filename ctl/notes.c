@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is odd about a resource that was taken as it is: it names what is not there (yet), which may
- * be meant, or a slip. */
+/* What is odd about resources that were taken as they are, which may be meant, or a slip. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/fetch.h"
 #include "ctl/nodes.h"
 #include "ctl/notes.h"
+#include "ctl/window_notes.h"
 
-enum { NAME_BYTES = 128 };
+enum { NAME_BYTES = 128, TEXT_BYTES = 1 << 16 };
 
 /* One of `text`'s words between commas: what is behind it, or NULL. */
 static const char *next_word(const char *text, char out[NAME_BYTES])
@@ -41,23 +42,51 @@ static bool is_selected(const struct ctl_node *node, const char *selector)
     return true;
 }
 
-static void note_selector(const struct ctl_options *o, const char *selector)
+/* What was set, and the lists that the notes are made from, each fetched when it is needed first.
+ */
+struct notes {
+    const struct ctl_options *o;
+    const struct ctl_set *set;
+    size_t count;
+    bool has_nodes, no_nodes; /* fetched; they could not be */
+    struct ctl_nodes nodes;
+};
+
+/* Else nothing can be said. */
+static bool has_nodes(struct notes *n)
 {
-    struct ctl_nodes nodes = {.node = NULL};
     struct base_errbuf err;
-    size_t count = 0;
-    if (strcmp(selector, "-") == 0 || strcmp(selector, "all") == 0 ||
-        ctl_nodes_fetch(o, &nodes, &err) != 0)
-        return;
-    for (size_t i = 0; i < nodes.count; i++)
-        count += is_selected(&nodes.node[i], selector);
-    if (count == 0)
-        fprintf(stderr, "note: no node has the labels %s: rdmactl node label NODE gives them\n",
-                selector);
-    ctl_nodes_fini(&nodes);
+    if (!n->has_nodes && !n->no_nodes) {
+        n->has_nodes = ctl_nodes_fetch(n->o, &n->nodes, &err) == 0;
+        n->no_nodes = !n->has_nodes;
+    }
+    return n->has_nodes;
 }
 
-static void note_tenants(const struct ctl_options *o, const char *tenants)
+static const char *value_of(const struct ctl_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->kind->fields; i++)
+        if (strcmp(set->kind->field[i].name, name) == 0)
+            return strcmp(set->resource->value[i], "-") != 0 ? set->resource->value[i] : "";
+    return "";
+}
+
+/* ---- what is named and is not there --------------------------------------------------------- */
+
+static void note_selector(struct notes *n, const struct ctl_set *set, const char *selector)
+{
+    size_t count = 0;
+    if (strcmp(selector, "-") == 0 || strcmp(selector, "all") == 0 || !has_nodes(n))
+        return;
+    for (size_t i = 0; i < n->nodes.count; i++)
+        count += is_selected(&n->nodes.node[i], selector);
+    if (count == 0)
+        fprintf(stderr,
+                "note: %s %s: no node has the labels %s: rdmactl node label NODE gives them\n",
+                set->kind->name, set->resource->name, selector);
+}
+
+static void note_tenants(const struct notes *n, const struct ctl_set *set, const char *tenants)
 {
     const struct resource_table *kind = resource_table_find("tenant");
     char name[NAME_BYTES], path[CTL_RESOURCE_PATH_BYTES];
@@ -67,25 +96,103 @@ static void note_tenants(const struct ctl_options *o, const char *tenants)
         at = next_word(at, name);
         if (ctl_resource_path(kind, name, path, &err) != 0)
             continue;
-        const int status = ctl_fetch_server(o, path, &result, &err);
+        const int status = ctl_fetch_server(n->o, path, &result, &err);
         if (status == 0)
             http_result_fini(&result);
         else if (status == -ENOENT)
             fprintf(stderr,
-                    "note: the metaserver knows no tenant %s: rdmactl tenant create %s makes it, "
-                    "unless agents' own files have it\n",
-                    name, name);
+                    "note: %s %s: the metaserver knows no tenant %s: rdmactl tenant create %s "
+                    "makes it, unless agents' own files have it\n",
+                    set->kind->name, set->resource->name, name, name);
     }
 }
 
-void ctl_resource_notes(const struct ctl_options *o, const struct resource_table *kind,
-                        const struct ctl_resource *resource)
+static void note_node(struct notes *n, const struct ctl_set *set)
 {
-    for (size_t i = 0; i < kind->fields; i++) {
-        const char *key = kind->field[i].name, *value = resource->value[i];
-        if (strcmp(key, "tenants") == 0 || strcmp(key, "tenant") == 0)
-            note_tenants(o, value);
-        else if (kind->field[i].type == FIELD_SELECTOR)
-            note_selector(o, value);
+    const char *node = value_of(set, "node");
+    if (node[0] == '\0' || !has_nodes(n))
+        return;
+    for (size_t i = 0; i < n->nodes.count; i++)
+        if (strcmp(n->nodes.node[i].id, node) == 0 && strcmp(n->nodes.node[i].state, "absent") != 0)
+            return;
+    fprintf(
+        stderr,
+        "note: window %s: node %s is not registered: until it is, the window holds for nobody\n",
+        set->resource->name, node);
+}
+
+/* ---- windows -------------------------------------------------------------------------------- */
+
+static bool is_new(const struct notes *n, const struct ctl_window *w)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (strcmp(n->set[i].kind->name, w->kind) == 0 &&
+            strcmp(n->set[i].resource->name, w->name) == 0)
+            return true;
+    return false;
+}
+
+/* Adds those of a kind to the list, which grows. False: they cannot be fetched. */
+static bool add_windows(const struct notes *n, const char *name, struct ctl_window **list,
+                        size_t *count)
+{
+    const struct resource_table *kind = resource_table_find(name);
+    struct ctl_resources all = {.item = NULL};
+    struct base_errbuf err;
+    bool fetched = ctl_resources_fetch(n->o, kind, &all, &err) == 0;
+    struct ctl_window *grown =
+        fetched ? realloc(*list, (*count + all.count + 1) * sizeof *grown) : NULL;
+    if (grown != NULL)
+        *list = grown;
+    for (size_t i = 0; grown != NULL && i < all.count; i++) {
+        struct ctl_window *w = &grown[*count];
+        if (!ctl_window_of(kind, &all.item[i], w))
+            continue;
+        w->is_new = is_new(n, w);
+        ++*count;
     }
+    ctl_resources_fini(&all);
+    return grown != NULL;
+}
+
+static void note_windows(const struct notes *n)
+{
+    struct ctl_window *list = NULL, one;
+    struct base_text text;
+    size_t count = 0;
+    bool any = false;
+    for (size_t i = 0; i < n->count && !any; i++)
+        any = ctl_window_of(n->set[i].kind, n->set[i].resource, &one);
+    if (any && add_windows(n, "window", &list, &count) && add_windows(n, "tenant", &list, &count)) {
+        base_text_init(&text, TEXT_BYTES);
+        ctl_window_notes(list, count, &text);
+        fputs(base_text_str(&text), stderr);
+        base_text_fini(&text);
+    }
+    free(list);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static void note_names(struct notes *n, const struct ctl_set *set)
+{
+    for (size_t i = 0; i < set->kind->fields; i++) {
+        const char *key = set->kind->field[i].name, *value = set->resource->value[i];
+        if (strcmp(key, "tenants") == 0 || strcmp(key, "tenant") == 0)
+            note_tenants(n, set, value);
+        else if (set->kind->field[i].type == FIELD_SELECTOR)
+            note_selector(n, set, value);
+    }
+    if (strcmp(set->kind->name, "window") == 0)
+        note_node(n, set);
+}
+
+void ctl_resource_notes(const struct ctl_options *o, const struct ctl_set *set, size_t count)
+{
+    struct notes n = {.o = o, .set = set, .count = count};
+    for (size_t i = 0; i < count; i++)
+        note_names(&n, &set[i]);
+    note_windows(&n);
+    if (n.has_nodes)
+        ctl_nodes_fini(&n.nodes);
 }

@@ -86,8 +86,8 @@ static int list_path(const struct ctl_options *o, const struct resource_table *k
     return status;
 }
 
-static int fetch_all(const struct ctl_options *o, const struct resource_table *kind,
-                     struct ctl_resources *all, struct base_errbuf *err)
+int ctl_resources_fetch(const struct ctl_options *o, const struct resource_table *kind,
+                        struct ctl_resources *all, struct base_errbuf *err)
 {
     char path[LIST_BYTES], next[CURSOR_BYTES] = "";
     int status = 0;
@@ -111,7 +111,7 @@ int ctl_resource_list(const struct ctl_options *o, struct base_errbuf *err)
 {
     const struct resource_table *kind = resource_table_find(o->kind);
     struct ctl_resources all = {.item = NULL};
-    int status = fetch_all(o, kind, &all, err);
+    int status = ctl_resources_fetch(o, kind, &all, err);
     if (status == 0 && o->json) {
         printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
         for (size_t i = 0; i < all.count; i++)
@@ -156,8 +156,10 @@ static int print_resource(const struct ctl_options *o, const struct resource_tab
         status = ctl_json_print_of(kind->name, resource->json, err);
     else
         print_columns(kind, resource);
-    if (changed)
-        ctl_resource_notes(o, kind, resource);
+    if (changed) {
+        fflush(stdout);
+        ctl_resource_notes(o, &(struct ctl_set){kind, resource}, 1);
+    }
     return status;
 }
 

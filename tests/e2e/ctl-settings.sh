@@ -129,10 +129,35 @@ echo '[' >"$work/wrong.json"
 refuses 2 'not JSON: line' apply -f "$work/wrong.json"
 refuses 2 'cannot be read: No such file' apply -f "$work/nothing.json"
 
+# Taken, and noted: a window that a narrower one makes useless, one that bounds nothing, one for a node that is not there.
+notes() { grep -qE -- "^note: $1" "$work/err" || fail "no note of $1 in: $(cat "$work/err")"; }
+quiet() { ! grep -q '^note:' "$work/err" || fail "it notes: $(cat "$work/err")"; }
+does "a window for each destination that is wider than the device's" window set each scope=destination ops=2000
+notes 'window each: ops=2000 has no effect as long as window all \(device\) has ops=1000'
+[[ $(wc -l <"$work/err") == 1 ]] || fail "it says: $(cat "$work/err")"
+does "the device's becomes wider" window set all ops=4000
+quiet
+does "and narrower than both" window set all ops=10
+notes 'window each: ops=2000 has no effect as long as window all \(device\) has ops=10'
+does "a tenant's own is compared too" tenant set web window_ops=11
+notes 'tenant web: window_ops=11 has no effect'
+does "one that bounds nothing" window set all ops=0
+notes 'window all bounds nothing: it has neither bytes nor ops'
+[[ $(wc -l <"$work/err") == 1 ]] || fail "it says: $(cat "$work/err")"
+does "a file is noted when all of it is there" apply -f - <<<'[{"kind": "window", "name": "each", "scope": "destination", "ops": 500},
+    {"kind": "window", "name": "all", "scope": "device", "ops": 1000}]'
+quiet
+does "and of what it leaves" apply -f - -o json <<<'{"kind": "window", "name": "each", "scope": "destination", "ops": 1001}'
+notes 'window each: ops=1001 has no effect as long as window all'
+jq -e '.applied[0].name == "each"' "$work/out" >/dev/null || fail "its JSON is $(cat "$work/out")"
+does "it goes" window delete each
+does "the tenant's goes" tenant set web window_ops=0
+
 does "a tenant's control operations" tenant set web control_ops_per_s=1000
 does "are shown" tenant get web
 shows '^control_ops_per_s 1000$'
 does "a window of one node" window set of-one scope=destination node=host-17 ops=8
+notes 'window of-one: node host-17 is not registered: until it is'
 does "can be of one GID instead" window set of-one node= gid=fd00::17
 does "it has that alone" window list
 shows '^of-one +destination +- +- +fd00::17 +- +8$'
@@ -147,7 +172,7 @@ stop
 code=0
 wait "$all" || code=$?
 [[ $code == 7 ]] || fail "the watcher ended with $code"
-grep -q 'the stream has ended; go on with --revision 13' "$work/watch.err" || fail "it says $(cat "$work/watch.err")"
+grep -q 'the stream has ended; go on with --revision 23' "$work/watch.err" || fail "it says $(cat "$work/watch.err")"
 wait "$windows" || true
 wait "$nobody" || true
 [[ ! -s $work/nobody ]] || fail "it was shown $(cat "$work/nobody")"
@@ -159,10 +184,9 @@ refuses 7 'cannot be watched' event watch
 # Pools: a number that stays, and tenants, each in one of them.
 start
 export KEDGE_SERVER=$url
-notes() { grep -qE -- "^note: $1" "$work/err" || fail "no note of $1 in: $(cat "$work/err")"; }
 does "a pool is made" pool create gold --tenant web --tenant batch --mr-lease 50ms --grace 30s nodes=zone=a
-notes 'no node has the labels zone=a: rdmactl node label'
-notes 'the metaserver knows no tenant batch: rdmactl tenant create batch'
+notes 'pool gold: no node has the labels zone=a: rdmactl node label'
+notes 'pool gold: the metaserver knows no tenant batch: rdmactl tenant create batch'
 [[ $(wc -l <"$work/err") == 2 ]] || fail "of what is there it says: $(cat "$work/err")"
 does "it is shown" pool get gold -o json
 [[ $(jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \

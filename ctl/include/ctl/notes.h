@@ -5,9 +5,15 @@
 #include "ctl/options.h"
 #include "ctl/resources.h"
 
-/* Says on standard error what a resource names that is not there: tenants, labels that no node has.
- * Asks the metaserver; silent where it does not answer. */
-void ctl_resource_notes(const struct ctl_options *o, const struct resource_table *kind,
-                        const struct ctl_resource *resource);
+/* One that was set just now. Borrowed. */
+struct ctl_set {
+    const struct resource_table *kind;
+    const struct ctl_resource *resource;
+};
+
+/* Says on standard error what of these was taken and may be a slip: what they name and is not
+ * there (tenants, nodes, labels that no node has), and windows that bound nothing. Asks the
+ * metaserver; silent where it does not answer. */
+void ctl_resource_notes(const struct ctl_options *o, const struct ctl_set *set, size_t count);
 
 #endif

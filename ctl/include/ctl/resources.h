@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ctl/decode.h"
+#include "ctl/options.h"
 #include "schema/resources.h"
 
 enum {
@@ -44,6 +45,9 @@ int ctl_decode_resources(const struct resource_table *kind, const char *body, si
                          struct ctl_resources *all, char *next, size_t size,
                          struct base_errbuf *err);
 void ctl_resources_fini(struct ctl_resources *all);
+/* All pages, as the options narrow the list: appends. 0 or -errno; fini it in any case. */
+int ctl_resources_fetch(const struct ctl_options *o, const struct resource_table *kind,
+                        struct ctl_resources *all, struct base_errbuf *err);
 /* One, the caller's to ctl_resource_fini(). */
 int ctl_decode_resource(const struct resource_table *kind, const char *body, size_t bytes,
                         struct ctl_resource *out, struct base_errbuf *err);
