@@ -8,6 +8,7 @@
 #include "ctl/fetch.h"
 #include "ctl/nodes.h"
 #include "ctl/notes.h"
+#include "ctl/pool_force.h"
 #include "ctl/window_notes.h"
 
 enum { NAME_BYTES = 128, TEXT_BYTES = 1 << 16 };
@@ -18,28 +19,6 @@ static const char *next_word(const char *text, char out[NAME_BYTES])
     const size_t length = strcspn(text, ",");
     snprintf(out, NAME_BYTES, "%.*s", (int)length, text);
     return text[length] != '\0' ? text + length + 1 : NULL;
-}
-
-static bool is_word_of(const char *words, const char *wanted)
-{
-    char word[NAME_BYTES];
-    for (const char *at = words; at != NULL;) {
-        at = next_word(at, word);
-        if (strcmp(word, wanted) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_selected(const struct ctl_node *node, const char *selector)
-{
-    char label[NAME_BYTES];
-    for (const char *at = selector; at != NULL;) {
-        at = next_word(at, label);
-        if (!is_word_of(node->labels, label))
-            return false;
-    }
-    return true;
 }
 
 /* What was set, and the lists that the notes are made from, each fetched when it is needed first.
@@ -79,7 +58,7 @@ static void note_selector(struct notes *n, const struct ctl_set *set, const char
     if (strcmp(selector, "-") == 0 || strcmp(selector, "all") == 0 || !has_nodes(n))
         return;
     for (size_t i = 0; i < n->nodes.count; i++)
-        count += is_selected(&n->nodes.node[i], selector);
+        count += ctl_node_is_selected(&n->nodes.node[i], selector);
     if (count == 0)
         fprintf(stderr,
                 "note: %s %s: no node has the labels %s: rdmactl node label NODE gives them\n",
@@ -195,4 +174,7 @@ void ctl_resource_notes(const struct ctl_options *o, const struct ctl_set *set, 
     note_windows(&n);
     if (n.has_nodes)
         ctl_nodes_fini(&n.nodes);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(set[i].kind->name, "pool") == 0)
+            ctl_pool_settle(o, set[i].resource);
 }

@@ -12,6 +12,7 @@
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/notes.h"
+#include "ctl/pool_force.h"
 #include "ctl/secret_out.h"
 #include "ctl/table.h"
 
@@ -156,6 +157,8 @@ static int print_resource(const struct ctl_options *o, const struct resource_tab
         status = ctl_json_print_of(kind->name, resource->json, err);
     else
         print_columns(kind, resource);
+    if (!changed && !o->json && strcmp(kind->name, "pool") == 0)
+        status = ctl_pool_print(o, resource, err);
     if (changed) {
         fflush(stdout);
         ctl_resource_notes(o, &(struct ctl_set){kind, resource}, 1);

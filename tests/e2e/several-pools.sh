@@ -115,6 +115,17 @@ ctl pool create rough nodes=all service_level=9
 says true "a service that the device lacks is said" '.applied.why | contains("pool rough: service_level 9: on Ethernet it is a priority, 0 to 7")'
 ctl pool delete rough
 ctl pool create hasty nodes=all mr_lease_ms=10
+shows '^note: pool hasty: on node node-a it is not in force, or in part: mr_lease_ms is too short for this device'
+shows '^note: pool hasty: on node node-b it is not in force, or in part: mr_lease_ms is too short for this device'
+ok "who sets it hears so at once"
+ctl pool get hasty
+shows '^in force on 0 of 2 nodes:$'
+shows '^node-a +no, or in part +mr_lease_ms is too short for this device'
+ctl pool get batch
+shows '^in force on 2 of 2 nodes$'
+ctl pool get batch -o wide
+shows '^node-a +yes +-$'
+ok "and who looks at it sees on which nodes it is in force, and why not on others"
 says true "one that cannot be made is said" '.applied.why | contains("pool hasty: mr_lease_ms is too short for this device")'
 # Each change has it tried again, at once.
 tries() { grep -c 'a pool cannot be made.* pool=hasty' "$work/a.log"; }
