@@ -1,126 +1,213 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl --help: of everything, or of what one word is about. */
+/* rdmactl --help: of everything, or of what one word is about; made of the tables of commands,
+ * options and resources. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/options.h"
+#include "ctl/command_table.h"
 #include "ctl/resources.h"
+
+enum { LINE_CHARS = 100, LEFT_CHARS = 80, OPTION_CHARS = 30, KEY_CHARS = 25, TEXT_CHARS = 512 };
+
+static const struct resource_table *find_keys(const char *kind)
+{
+    const struct resource_table *k = kind != NULL ? resource_table_find(kind) : NULL;
+    return k == NULL || k->suffix[0] != '\0' ? NULL : k; /* nodes: set by verbs */
+}
 
 void ctl_keys_of(const char *kind, char *out, size_t size)
 {
-    const struct resource_table *k = kind != NULL ? resource_table_find(kind) : NULL;
+    const struct resource_table *k = find_keys(kind);
     size_t used = 0;
     out[0] = '\0';
-    if (k == NULL || k->suffix[0] != '\0') /* nodes: set by verbs, and labels are no keys */
-        return;
-    for (size_t i = 0; i < k->fields && used < size; i++)
+    for (size_t i = 0; k != NULL && i < k->fields && used < size; i++)
         used +=
             (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", k->field[i].name);
 }
 
-/* Whether a line of the help's commands begins with the word, or with it among others. */
-static bool is_about(const char *line, const char *word)
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* What something is called in a column of that width, and what it is, in as many lines as that
+ * takes. */
+static void print_entry(FILE *to, const char *left, size_t width, const char *text)
 {
-    const size_t length = strlen(word);
-    for (const char *at = line + 2;; at++) {
-        const size_t own = strcspn(at, "| \n");
-        if (own == length && strncmp(at, word, own) == 0)
-            return true;
-        at += own;
-        if (*at != '|')
-            return false;
+    const size_t indent = width + 2;
+    size_t column = indent;
+    fprintf(to, "  %-*s", (int)width, left);
+    while (*text != '\0') {
+        const size_t length = strcspn(text, " ");
+        if (column > indent && column + 1 + length > LINE_CHARS) {
+            fprintf(to, "\n%*s", (int)indent, "");
+            column = indent;
+        }
+        column += length + (column > indent);
+        fprintf(to, "%s%.*s", column - length > indent ? " " : "", (int)length, text);
+        text += length + strspn(text + length, " ");
+    }
+    fputs("\n", to);
+}
+
+static void command_text(const struct ctl_command_row *c, char out[LEFT_CHARS])
+{
+    snprintf(out, LEFT_CHARS, "%s%s%s%s%s", c->word[0], c->word[1] != NULL ? " " : "",
+             c->word[1] != NULL ? c->word[1] : "", c->arguments[0] != '\0' ? " " : "",
+             c->arguments);
+}
+
+static bool is_of(const struct ctl_command_row *c, const char *word)
+{
+    return word == NULL || strcmp(c->word[0], word) == 0;
+}
+
+static void print_commands(const char *word, FILE *to)
+{
+    char left[LEFT_CHARS];
+    size_t width = 0;
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        command_text(&ctl_command_rows[i], left);
+        if (is_of(&ctl_command_rows[i], word) && strlen(left) + 2 > width)
+            width = strlen(left) + 2;
+    }
+    fputs("commands:\n", to);
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        command_text(&ctl_command_rows[i], left);
+        if (is_of(&ctl_command_rows[i], word))
+            print_entry(to, left, width, ctl_command_rows[i].help);
     }
 }
 
-/* Lines of `rdmactl --help`: of commands, "  node list   what it does"; of options, "  --wait node
- * drain: what it does". Deeper ones go on with the one above. */
-static bool goes_on(const char *line)
-{
-    return line[2] == ' ';
-}
+/* ---- options -------------------------------------------------------------------------------- */
 
-static const char *next_line(const char *line)
+static bool has_verb(const char *word, const char *verb)
 {
-    return strchr(line, '\n') + 1;
-}
-
-/* Whether what stands before the colon of an option's line names the word, or is "watch", which the
- * word may have too. */
-static bool is_said_of(const char *line, const char *word, bool watched)
-{
-    const size_t length = strcspn(line, "\n");
-    const char *at = goes_on(line) ? line : memmem(line + 2, length - 2, "   ", 3);
-    const char *colon = at != NULL ? memchr(at, ':', length - (size_t)(at - line)) : NULL;
-    for (bool first = true; colon != NULL && at < colon; first = false) {
-        at += strspn(at, " ,");
-        const size_t own = strcspn(at, " ,:");
-        if ((own == strlen(word) && strncmp(at, word, own) == 0) ||
-            (watched && first && own == 5 && strncmp(at, "watch", own) == 0))
+    for (size_t i = 0; i < ctl_command_count; i++)
+        if (is_of(&ctl_command_rows[i], word) && ctl_command_rows[i].word[1] != NULL &&
+            strcmp(ctl_command_rows[i].word[1], verb) == 0)
             return true;
-        at += own;
-    }
     return false;
 }
 
-static void print_lines(const char *line, const char *end, FILE *to)
+/* Whether it is for commands of this word, and not for all. */
+static bool is_for(const struct ctl_option_row *o, const char *word)
 {
-    fprintf(to, "%.*s", (int)(end - line), line);
+    if (o->word != NULL)
+        return strcmp(o->word, word) == 0;
+    return o->verbs[0] != NULL && has_verb(word, o->verbs[0]);
 }
 
-/* Those that are for this word's commands, and not for all. */
-static void print_options(const char *word, bool watched, FILE *to)
+/* Appends whose it is: "node cordon, drain"; "": it is for all. */
+static size_t option_place(const struct ctl_option_row *o, char *out, size_t size)
 {
-    const char *line = next_line(strstr(ctl_help, "\noptions:\n") + 1), *next;
-    const char *const end = strstr(line, "\n\n") + 1;
+    size_t used = (size_t)snprintf(out, size, "%s", o->word != NULL ? o->word : "");
+    for (size_t i = 0; o->verbs[i] != NULL && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s",
+                                 i > 0             ? ", "
+                                 : o->word != NULL ? " "
+                                                   : "",
+                                 o->verbs[i]);
+    return used;
+}
+
+/* Whether the row behind one says the same of other commands, of those that are asked for. */
+static bool goes_on(const struct ctl_option_row *o, const char *word)
+{
+    const struct ctl_option_row *next = o + 1;
+    return next < ctl_option_rows + ctl_option_count && strcmp(o->option, next->option) == 0 &&
+           strcmp(o->help, next->help) == 0 && (word == NULL || is_for(next, word));
+}
+
+static void print_options(const char *word, FILE *to)
+{
     bool any = false;
-    for (; line < end; line = next) {
-        bool about = is_said_of(line, word, watched);
-        for (next = next_line(line); next < end && goes_on(next); next = next_line(next))
-            about |= is_said_of(next, word, watched);
-        if (!about)
+    for (size_t i = 0; i < ctl_option_count; i++) {
+        char text[TEXT_CHARS];
+        const struct ctl_option_row *o = &ctl_option_rows[i];
+        if (word != NULL && !is_for(o, word))
             continue;
+        size_t used = option_place(o, text, sizeof text);
+        for (; goes_on(o, word) && used + 2 < sizeof text; i++) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "; ");
+            used += option_place(++o, text + used, sizeof text - used);
+        }
+        snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? ": " : "", o->help);
         fputs(any ? "" : "\noptions:\n", to);
-        print_lines(line, next, to);
+        print_entry(to, o->option, OPTION_CHARS, text);
         any = true;
     }
 }
 
+/* ---- of one word ---------------------------------------------------------------------------- */
+
+static const struct ctl_word_row *find_word(const char *word)
+{
+    for (size_t i = 0; i < ctl_word_count; i++)
+        if (strcmp(ctl_word_rows[i].word, word) == 0)
+            return &ctl_word_rows[i];
+    return NULL;
+}
+
+static void print_usage(const char *word, FILE *to)
+{
+    bool any = false;
+    fprintf(to, "usage: rdmactl [OPTIONS] %s", word);
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        const struct ctl_command_row *c = &ctl_command_rows[i];
+        if (!is_of(c, word) || c->word[1] == NULL)
+            continue;
+        fprintf(to, "%s%s", any ? "|" : " ", c->word[1]);
+        any = true;
+    }
+    fputs("\n\n", to);
+}
+
+/* Each in one line, which the completion reads. */
 static void print_keys(const char *word, FILE *to)
 {
     const struct resource_table *kind = resource_table_find(word);
-    if (kind == NULL || kind->suffix[0] != '\0')
+    if (kind == NULL)
         return;
-    fputs("\nkeys:\n", to);
+    fputs(find_keys(word) != NULL ? "\nkeys:\n" : "\nin files for rdmactl apply:\n", to);
     for (size_t i = 0; i < kind->fields; i++)
-        fprintf(to, "  %-25s %s\n", kind->field[i].name, kind->field[i].help);
+        fprintf(to, "  %-*s %s\n", KEY_CHARS, kind->field[i].name, kind->field[i].help);
+}
+
+static void print_word(const struct ctl_word_row *w, FILE *to)
+{
+    print_usage(w->word, to);
+    fprintf(to, "%s\n\n", w->about);
+    print_commands(w->word, to);
+    print_keys(w->word, to);
+    fprintf(to, "\nexample:\n  %s\n", w->example);
+    print_options(w->word, to);
+    fputs("\nrdmactl --help has the options of all commands, such as -o json; rdmactl(1) the "
+          "whole.\n",
+          to);
+}
+
+static void print_all(FILE *to)
+{
+    fputs("usage: rdmactl [OPTIONS] COMMAND\n\n", to);
+    print_commands(NULL, to);
+    print_options(NULL, to);
+    fputs("\n"
+          "rdmactl WORD --help has more of the commands that begin with it, and what can be set.\n"
+          "\n"
+          "Exits with 0; 1 an internal error, or something that doctor found broken; 2 a wrong "
+          "command\n"
+          "line or request; 3 no such thing; 4 not permitted; 5 a conflict; 6 a quota or a limit;\n"
+          "7 nobody answers.\n",
+          to);
 }
 
 int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err)
 {
-    const char *line = next_line(strstr(ctl_help, "commands:\n")), *next;
-    const char *const end = strstr(ctl_help, "\noptions:\n");
-    bool any = false, watched = false;
-    for (; word != NULL && line < end; line = next) {
-        for (next = next_line(line); next < end && goes_on(next); next = next_line(next))
-            ;
-        if (!is_about(line, word))
-            continue;
-        fputs(any ? "" : "usage: rdmactl [OPTIONS] COMMAND\n\n", to);
-        print_lines(line, next, to);
-        any = true;
-        watched |= memmem(line, strcspn(line, "\n"), " watch", strlen(" watch")) != NULL;
-    }
-    if (word == NULL) {
-        fputs(ctl_help, to);
-        return 0;
-    }
-    if (!any)
+    const struct ctl_word_row *w = word != NULL ? find_word(word) : NULL;
+    if (word != NULL && w == NULL)
         return base_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
-    print_keys(word, to);
-    print_options(word, watched, to);
-    fputs("\nrdmactl --help has the options of all commands, such as -o json; rdmactl(1) the "
-          "whole.\n",
-          to);
+    if (w != NULL)
+        print_word(w, to);
+    else
+        print_all(to);
     return 0;
 }

@@ -9,102 +9,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "ctl/command_table.h"
 #include "ctl/nodes.h"
-
-const char ctl_help[] =
-    "usage: rdmactl [OPTIONS] COMMAND\n"
-    "\n"
-    "commands:\n"
-    "  status              the metaserver and the local agent, in short\n"
-    "  node list           the nodes that the metaserver knows\n"
-    "  node get ID|GID     one of them, with its endpoints\n"
-    "  node label ID KEY=VALUE... KEY-...\n"
-    "                      sets labels, and takes them away\n"
-    "  node cordon|uncordon ID\n"
-    "                      no new workers there; or again\n"
-    "  node drain ID       no new workers there, and those that it has go\n"
-    "  node delete ID      forgets one whose agent is gone, and what is set of it\n"
-    "  agent status        the local agent: pools, sessions, VQPs, peers, memory\n"
-    "  worker|lease list   the local agent's workers, and what they let others use; with --node\n"
-    "                      another node's, and with --all-nodes everybody's\n"
-    "  worker|lease get ID\n"
-    "  lease revoke ID     takes it back when its period is over\n"
-    "  lease revoke --worker ID\n"
-    "                      all of that worker's\n"
-    "  lease revoke --all  all of this host's workers; with --node of that node's\n"
-    "  tenant|window|pool|token list\n"
-    "                      what operators have set\n"
-    "  tenant|window|pool|token get NAME\n"
-    "  tenant|window|pool|token create NAME KEY=VALUE...\n"
-    "                      of a token, shows its secret, this once\n"
-    "  tenant|window|pool|token set NAME KEY=VALUE...\n"
-    "                      changes what is named; makes it if it is not there and no token\n"
-    "  pool create|set NAME --tenant NAME... --number NUMBER --mr-lease DURATION\n"
-    "                      and KEY=VALUE, as above\n"
-    "  tenant|window|pool|token delete NAME\n"
-    "  event list          who changed what, and when nodes came and went\n"
-    "  event|tenant|window|node|pool|token watch\n"
-    "                      each change when it happens, and nodes as they come and go\n"
-    "  apply -f FILE       sets what JSON objects with kind and name say; takes what -o json of "
-    "get\n"
-    "                      and list prints\n"
-    "  context list|get NAME\n"
-    "                      names for where to go: see rdmactl(1)\n"
-    "  context set NAME KEY=VALUE...\n"
-    "                      of server, token_file, agent_socket and output\n"
-    "  context use NAME    from now on; none for no context\n"
-    "  context delete NAME\n"
-    "  doctor              what this host can do, what is missing, and what to do about it\n"
-    "\n"
-    "options:\n"
-    "  -o, --output table|wide|json\n"
-    "                            (table)\n"
-    "  --context NAME            go where it says, whatever the environment says ($KEDGE_CONTEXT)\n"
-    "  --server URL              the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER ")\n"
-    "                            unix:PATH for its admin_socket, where root may do anything\n"
-    "  --token-file FILE         holds the token to show to it ($KEDGE_TOKEN, $KEDGE_TOKEN_FILE)\n"
-    "  --secret-out FILE         token create: the secret goes there, for you alone; FILE is new\n"
-    "  --secret-file FILE        token create, token set: the secret that another metaserver has\n"
-    "                            shown for it, instead of a new one\n"
-    "  --agent-socket PATH       the agent's admin socket ($KEDGE_AGENT_ADMIN,\n"
-    "                            " CTL_DEFAULT_AGENT_SOCKET ")\n"
-    "  --config FILE             doctor: the agent's settings (" CTL_DEFAULT_CONFIG ",\n"
-    "                            if it is there)\n"
-    "  --provider NAME, --device NAME\n"
-    "                            doctor: try this one, whatever the settings say\n"
-    "  --serve ADDRESS:PORT      doctor: lend this node's device to another node's doctor, once\n"
-    "  --peer HOST:PORT/WORD     doctor: try it with that node; --serve prints this there\n"
-    "  --label KEY=VALUE,...     node list: those with all of these\n"
-    "  --reason TEXT             node cordon, drain: what workers that are refused are told\n"
-    "  --grace DURATION          node drain: then those that are left are ended (never); 0: at "
-    "once\n"
-    "                            pool create, set: so are its workers when it goes (never)\n"
-    "  --number NUMBER           pool create: its number in records (a hash of its name)\n"
-    "  --mr-lease DURATION       pool create, set: the lease period of its regions\n"
-    "  --wait                    node drain: until none is left\n"
-    "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
-    "  --position POSITION       watch: what became of nodes after this one, likewise\n"
-    "  -f, --file FILE           apply: this file; - is standard input; repeat it for more\n"
-    "  --scope SCOPE             window list, token list: those with this one\n"
-    "  --uid UID                 tenant list: whose it is\n"
-    "  --kind KIND, --name NAME  event list, event watch: of such things (liveness: nodes that "
-    "come\n"
-    "                            and go; several with commas), of what is called so;\n"
-    "                            watch: --name also for the others'\n"
-    "  --limit NUMBER            event list: the newest ones alone\n"
-    "  --tenant NAME, --worker ID\n"
-    "                            worker list, lease list: of these alone\n"
-    "                            window list: of that tenant alone\n"
-    "                            pool create, set: --tenant for each whose workers get it\n"
-    "  --all                     lease revoke: of all workers, one after the other\n"
-    "  --force                   lease revoke: at once, with all that shares a registration\n"
-    "  --node NODE               worker, lease: of that node, through the metaserver\n"
-    "  --all-nodes               worker list, lease list: of all of them, likewise\n"
-    "  -h, --help, --version\n"
-    "\n"
-    "Exits with 0; 1 an internal error, or something that doctor found broken; 2 a wrong command\n"
-    "line or request; 3 no such thing; 4 not permitted; 5 a conflict; 6 a quota or a limit;\n"
-    "7 nobody answers.\n";
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -144,83 +50,22 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* WORDS: an id, and one or more; OR_NONE: an id, and any number; OR_WORKER: an id, unless --worker
- * or --all says whose. */
-enum takes { NOTHING, AN_ID, WORDS, OR_NONE, OR_WORKER };
-
-static const struct command {
-    const char *word[2];
-    enum takes takes;
-    enum ctl_command command;
-    const char *kind;
-} commands[] = {
-    {{"status", NULL}, NOTHING, CTL_STATUS, NULL},
-    {{"node", "list"}, NOTHING, CTL_NODE_LIST, NULL},
-    {{"node", "get"}, AN_ID, CTL_NODE_GET, NULL},
-    {{"node", "label"}, WORDS, CTL_NODE_LABEL, NULL},
-    {{"node", "cordon"}, AN_ID, CTL_NODE_CORDON, NULL},
-    {{"node", "uncordon"}, AN_ID, CTL_NODE_UNCORDON, NULL},
-    {{"node", "drain"}, AN_ID, CTL_NODE_DRAIN, NULL},
-    {{"node", "delete"}, AN_ID, CTL_NODE_DELETE, NULL},
-    {{"node", "watch"}, NOTHING, CTL_EVENT_WATCH, "node,liveness"},
-    {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
-    {{"tenant", "list"}, NOTHING, CTL_RESOURCE_LIST, "tenant"},
-    {{"tenant", "get"}, AN_ID, CTL_RESOURCE_GET, "tenant"},
-    {{"tenant", "create"}, OR_NONE, CTL_RESOURCE_CREATE, "tenant"},
-    {{"tenant", "set"}, WORDS, CTL_RESOURCE_SET, "tenant"},
-    {{"tenant", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "tenant"},
-    {{"tenant", "watch"}, NOTHING, CTL_EVENT_WATCH, "tenant"},
-    {{"window", "list"}, NOTHING, CTL_RESOURCE_LIST, "window"},
-    {{"window", "get"}, AN_ID, CTL_RESOURCE_GET, "window"},
-    {{"window", "create"}, WORDS, CTL_RESOURCE_CREATE, "window"},
-    {{"window", "set"}, WORDS, CTL_RESOURCE_SET, "window"},
-    {{"window", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "window"},
-    {{"window", "watch"}, NOTHING, CTL_EVENT_WATCH, "window"},
-    {{"token", "list"}, NOTHING, CTL_RESOURCE_LIST, "token"},
-    {{"token", "get"}, AN_ID, CTL_RESOURCE_GET, "token"},
-    {{"token", "create"}, WORDS, CTL_RESOURCE_CREATE, "token"},
-    {{"token", "set"}, WORDS, CTL_RESOURCE_SET, "token"},
-    {{"token", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "token"},
-    {{"token", "watch"}, NOTHING, CTL_EVENT_WATCH, "token"},
-    {{"pool", "list"}, NOTHING, CTL_RESOURCE_LIST, "pool"},
-    {{"pool", "get"}, AN_ID, CTL_RESOURCE_GET, "pool"},
-    {{"pool", "set"}, WORDS, CTL_RESOURCE_SET, "pool"},
-    {{"pool", "create"}, OR_NONE, CTL_RESOURCE_CREATE, "pool"},
-    {{"pool", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "pool"},
-    {{"pool", "watch"}, NOTHING, CTL_EVENT_WATCH, "pool"},
-    {{"event", "list"}, NOTHING, CTL_EVENT_LIST, NULL},
-    {{"event", "watch"}, NOTHING, CTL_EVENT_WATCH, NULL},
-    {{"worker", "list"}, NOTHING, CTL_AGENT_ITEM_LIST, "worker"},
-    {{"worker", "get"}, AN_ID, CTL_AGENT_ITEM_GET, "worker"},
-    {{"lease", "list"}, NOTHING, CTL_AGENT_ITEM_LIST, "lease"},
-    {{"lease", "get"}, AN_ID, CTL_AGENT_ITEM_GET, "lease"},
-    {{"lease", "revoke"}, OR_WORKER, CTL_LEASE_REVOKE, "lease"},
-    {{"apply", NULL}, NOTHING, CTL_APPLY, NULL},
-    {{"context", "list"}, NOTHING, CTL_CONTEXT_LIST, NULL},
-    {{"context", "get"}, AN_ID, CTL_CONTEXT_GET, NULL},
-    {{"context", "use"}, AN_ID, CTL_CONTEXT_USE, NULL},
-    {{"context", "set"}, WORDS, CTL_CONTEXT_SET, NULL},
-    {{"context", "delete"}, AN_ID, CTL_CONTEXT_DELETE, NULL},
-    {{"doctor", NULL}, NOTHING, CTL_DOCTOR, NULL},
-};
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
-
 /* Says which second words the first one has. */
 static int wrong_verb(const char *word, struct base_errbuf *err)
 {
     char verbs[400];
     size_t used = 0;
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(word, commands[i].word[0]) == 0 && used < sizeof verbs)
+    for (size_t i = 0; i < ctl_command_count; i++)
+        if (strcmp(word, ctl_command_rows[i].word[0]) == 0 && used < sizeof verbs)
             used += (size_t)snprintf(verbs + used, sizeof verbs - used, "%s%s %s%s",
-                                     used > 0 ? ", or " : "", word, commands[i].word[1],
-                                     commands[i].takes != NOTHING ? " NAME" : "");
+                                     used > 0 ? ", or " : "", word, ctl_command_rows[i].word[1],
+                                     ctl_command_rows[i].takes != CTL_TAKES_NOTHING ? " NAME" : "");
     if (used == 0)
         return base_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
     return base_err(err, -EINVAL, "say rdmactl %s", verbs);
 }
 
-static int ask_for_keys(const struct command *c, const char *name, struct base_errbuf *err)
+static int ask_for_keys(const struct ctl_command_row *c, const char *name, struct base_errbuf *err)
 {
     char keys[300];
     ctl_keys_of(c->kind, keys, sizeof keys);
@@ -228,22 +73,22 @@ static int ask_for_keys(const struct command *c, const char *name, struct base_e
                     c->word[1], name, keys[0] != '\0' ? ": of " : "", keys);
 }
 
-static int take_words(const struct command *c, int words, char **word, struct ctl_options *o,
-                      struct base_errbuf *err)
+static int take_words(const struct ctl_command_row *c, int words, char **word,
+                      struct ctl_options *o, struct base_errbuf *err)
 {
-    const bool none =
-        c->takes == NOTHING || (c->takes == OR_WORKER && (o->worker != NULL || o->all));
+    const bool none = c->takes == CTL_TAKES_NOTHING ||
+                      (c->takes == CTL_TAKES_OR_WORKER && (o->worker != NULL || o->all));
     int own = c->word[1] == NULL ? 1 : 2, wanted = own + (none ? 0 : 1);
-    if (words < wanted && c->takes == OR_WORKER)
+    if (words < wanted && c->takes == CTL_TAKES_OR_WORKER)
         return base_err(err, -EINVAL,
                         "%s %s needs a lease's id, or --worker ID, or --all: see rdmactl %s list",
                         c->word[0], c->word[1], c->word[0]);
     if (words < wanted)
         return base_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                         c->word[0], c->word[1], c->word[0]);
-    if (c->takes == WORDS && words == wanted && !ctl_pool_said(o))
+    if (c->takes == CTL_TAKES_WORDS && words == wanted && !ctl_pool_said(o))
         return ask_for_keys(c, word[own], err);
-    if (c->takes != WORDS && c->takes != OR_NONE && words > wanted)
+    if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && words > wanted)
         return base_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->command = c->command;
     o->kind = c->kind;
@@ -253,14 +98,25 @@ static int take_words(const struct command *c, int words, char **word, struct ct
     return 0;
 }
 
+static int ask_for_command(struct base_errbuf *err)
+{
+    char words[300];
+    size_t used = 0;
+    for (size_t i = 0; i < ctl_word_count && used < sizeof words; i++)
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s",
+                                 i == 0                    ? ""
+                                 : i + 1 == ctl_word_count ? " or "
+                                                           : ", ",
+                                 ctl_word_rows[i].word);
+    return base_err(err, -EINVAL, "name a command: %s", words);
+}
+
 static int parse_command(int words, char **word, struct ctl_options *o, struct base_errbuf *err)
 {
     if (words == 0)
-        return base_err(err, -EINVAL,
-                        "name a command: status, node, agent, worker, lease, tenant, window, "
-                        "pool, token, event, apply, context or doctor");
-    for (size_t i = 0; i < COMMANDS; i++) {
-        const struct command *c = &commands[i];
+        return ask_for_command(err);
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        const struct ctl_command_row *c = &ctl_command_rows[i];
         if (strcmp(word[0], c->word[0]) == 0 &&
             (c->word[1] == NULL || (words >= 2 && strcmp(word[1], c->word[1]) == 0)))
             return take_words(c, words, word, o, err);

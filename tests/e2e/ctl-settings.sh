@@ -14,8 +14,10 @@ shows 'rdmactl tenant set NAME'
 for words in "pool create --help" "--help pool" "pool -h"; do
     read -ra line <<<"$words"
     does "the help of one kind" "${line[@]}"
+    shows '^usage: rdmactl \[OPTIONS\] pool list\|get\|create\|set\|delete\|watch$'
     shows '^  nodes  +zone=a,rack=7: '
-    shows 'pool create'
+    shows '^  pool create NAME KEY=VALUE\.\.\.  '
+    shows '^  rdmactl pool create gold nodes='
     shows '^  --mr-lease DURATION  +pool create, set: '
     shows '^  --revision NUMBER  +watch: '
     ! grep -qE 'lease revoke|--uid|--wait|--peer|--label' "$work/out" || fail "rdmactl $words is not of pools alone: $(cat "$work/out")"

@@ -144,9 +144,9 @@ int ctl_words_check(const char *const *words, size_t count, struct base_errbuf *
 /* Likewise of labels with commas between them; `of`: what the sentence begins with. */
 int ctl_list_check(const char *of, const char *list, struct base_errbuf *err);
 
-extern const char ctl_help[];
-/* Of that, what one word is about, such as "pool": its commands, what can be set, the options that
- * are for it and not for all; all of it when it is NULL. 0, or -EINVAL: no command begins so. */
+/* --help of what one word is about, such as "pool": its commands, what can be set, an example, the
+ * options that are for it and not for all; of everything when it is NULL. 0, or -EINVAL: no command
+ * begins so. */
 int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err);
 /* The keys of a kind that operators set, with commas; "" if it is none. */
 void ctl_keys_of(const char *kind, char *out, size_t size);

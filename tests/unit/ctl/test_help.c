@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of commands and options agree with each other and with what is parsed, and --help says
+ * what is in them. */
+#include "../check_main.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "ctl/command_table.h"
+#include "ctl/resources.h"
+
+enum { WORDS_MAX = 16 };
+
+static struct base_errbuf err;
+
+static int parse(const char *line, struct ctl_options *out)
+{
+    static char text[256], *argv[WORDS_MAX + 1]; /* which *out borrows */
+    char *rest;
+    int argc = 0;
+    ck_assert_uint_lt(strlen(line), sizeof text);
+    snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL && argc < WORDS_MAX;
+         word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    return ctl_options_parse(argc, argv, out, &err);
+}
+
+static const struct ctl_command_row *find_command(const char *word, const char *verb)
+{
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        const struct ctl_command_row *c = &ctl_command_rows[i];
+        const char *second = c->word[1] != NULL ? c->word[1] : "";
+        if ((word == NULL || strcmp(c->word[0], word) == 0) &&
+            (verb == NULL || strcmp(second, verb) == 0))
+            return c;
+    }
+    return NULL;
+}
+
+START_TEST(each_example_is_a_command_line_of_its_word)
+{
+    for (size_t i = 0; i < ctl_word_count; i++) {
+        const struct ctl_word_row *w = &ctl_word_rows[i];
+        struct ctl_options o;
+        struct base_text body;
+        uint64_t revision;
+        char head[64];
+        snprintf(head, sizeof head, "rdmactl %s", w->word);
+        ck_assert_msg(strncmp(w->example, head, strlen(head)) == 0, "%s", w->example);
+        ck_assert_msg(parse(w->example, &o) == 0, "%s: %s", w->example, err.text);
+        if (o.command != CTL_RESOURCE_CREATE && o.command != CTL_RESOURCE_SET)
+            continue;
+        base_text_init(&body, CTL_BODY_BYTES);
+        ck_assert_msg(ctl_edit_resource(resource_table_find(o.kind), NULL, 0, o.words, o.word_count,
+                                        &body, &revision, &err) == 0,
+                      "%s: %s", w->example, err.text);
+        base_text_fini(&body);
+    }
+}
+END_TEST
+
+START_TEST(each_word_has_commands_and_each_command_a_word)
+{
+    for (size_t i = 0; i < ctl_word_count; i++)
+        ck_assert_msg(find_command(ctl_word_rows[i].word, NULL) != NULL, "%s",
+                      ctl_word_rows[i].word);
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < ctl_word_count; k++)
+            n += strcmp(ctl_word_rows[k].word, ctl_command_rows[i].word[0]) == 0;
+        ck_assert_msg(n == 1, "%s", ctl_command_rows[i].word[0]);
+        ck_assert_msg(ctl_command_rows[i].help[0] != '\0', "%s", ctl_command_rows[i].word[0]);
+    }
+}
+END_TEST
+
+/* That it may not be said with `status` is another matter. */
+START_TEST(each_option_of_the_help_is_one_and_is_said_of_commands_that_there_are)
+{
+    for (size_t i = 0; i < ctl_option_count; i++) {
+        const struct ctl_option_row *row = &ctl_option_rows[i];
+        struct ctl_options o;
+        char line[128];
+        const char *name = strstr(row->option, "--");
+        ck_assert_ptr_nonnull(name);
+        snprintf(line, sizeof line, "rdmactl %.*s%s status", (int)strcspn(name, " "), name,
+                 name[strcspn(name, " ")] != '\0' ? " 1" : "");
+        const int status = parse(line, &o);
+        ck_assert_msg(status == 0 || strstr(err.text, "is no option") == NULL, "%s", err.text);
+        ck_assert_msg(row->word == NULL || find_command(row->word, NULL) != NULL, "%s",
+                      row->option);
+        for (size_t k = 0; row->verbs[k] != NULL; k++)
+            ck_assert_msg(find_command(row->word, row->verbs[k]) != NULL, "%s: %s", row->option,
+                          row->verbs[k]);
+    }
+}
+END_TEST
+
+static const char *help_of(const char *word)
+{
+    static char text[1 << 16];
+    FILE *file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+    ck_assert_msg(ctl_help_print(word, file, &err) == 0, "%s", err.text);
+    rewind(file);
+    const size_t length = fread(text, 1, sizeof text - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    return text;
+}
+
+START_TEST(the_help_of_a_word_has_its_commands_and_keys_and_no_others)
+{
+    for (size_t i = 0; i < ctl_word_count; i++) {
+        const char *word = ctl_word_rows[i].word, *text = help_of(word);
+        const struct resource_table *kind = resource_table_find(word);
+        char line[128];
+        for (size_t k = 0; k < ctl_command_count; k++) {
+            const struct ctl_command_row *c = &ctl_command_rows[k];
+            const char *verb = c->word[1] != NULL ? c->word[1] : "";
+            snprintf(line, sizeof line, "\n  %s%s%s ", c->word[0], verb[0] != '\0' ? " " : "",
+                     verb);
+            ck_assert_msg((strstr(text, line) != NULL) == (strcmp(c->word[0], word) == 0), "%s: %s",
+                          word, line);
+        }
+        for (size_t k = 0; kind != NULL && k < kind->fields; k++) {
+            snprintf(line, sizeof line, "\n  %-25s %s\n", kind->field[k].name, kind->field[k].help);
+            ck_assert_msg(strstr(text, line) != NULL, "%s lacks %s", word, line);
+        }
+        ck_assert_ptr_nonnull(strstr(text, ctl_word_rows[i].about));
+        ck_assert_ptr_nonnull(strstr(text, ctl_word_rows[i].example));
+    }
+    ck_assert_int_eq(ctl_help_print("planet", stdout, &err), -EINVAL);
+}
+END_TEST
+
+START_TEST(the_help_of_a_word_has_the_options_of_its_commands_alone)
+{
+    const char *text = help_of("lease");
+    ck_assert_ptr_nonnull(strstr(text, "\n  --force  "));
+    ck_assert_ptr_null(strstr(text, "--reason"));
+    ck_assert_ptr_null(strstr(text, "watch"));
+    text = help_of("event");
+    ck_assert_ptr_nonnull(strstr(text, "\n  --limit NUMBER  "));
+    ck_assert_ptr_nonnull(strstr(text, " event list; watch: of what is called so\n"));
+    text = help_of(NULL);
+    for (size_t i = 0; i < ctl_option_count; i++)
+        ck_assert_ptr_nonnull(strstr(text, ctl_option_rows[i].option));
+}
+END_TEST
+
+START_TEST(no_line_of_the_help_is_too_long)
+{
+    for (const char *at = help_of(NULL); *at != '\0'; at += strcspn(at, "\n") + 1)
+        ck_assert_msg(strcspn(at, "\n") <= 100, "%.*s", (int)strcspn(at, "\n"), at);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(each_example_is_a_command_line_of_its_word)                                                  \
+    T(each_word_has_commands_and_each_command_a_word)                                              \
+    T(each_option_of_the_help_is_one_and_is_said_of_commands_that_there_are)                       \
+    T(the_help_of_a_word_has_its_commands_and_keys_and_no_others)                                  \
+    T(the_help_of_a_word_has_the_options_of_its_commands_alone)                                    \
+    T(no_line_of_the_help_is_too_long)
+KEDGE_CHECK_MAIN("ctl help", TESTS)
