@@ -108,6 +108,7 @@ static void fabric_from(json_t *object, struct ctl_fabric *f)
     f->tried = read_number(object, "tried");
     f->tried_by = read_number(object, "tried_by");
     f->failed_by = read_number(object, "failed_by");
+    read_word(object, "not_reached_by", f->by, sizeof f->by);
     json_array_foreach(json_object_get(object, "failing"), i, one)
     {
         if (f->failing == CTL_MAX_TOWARDS)

@@ -6,14 +6,19 @@
 #include "ctl/format.h"
 #include "ctl/nodes.h"
 
-/* "node-b, node-c" */
+/* "node-b, node-c": whom it does not reach, and by whom it is not reached. */
 static void list_targets(const struct ctl_fabric *f, char *out, size_t size)
 {
     size_t used = 0;
+    bool listed = f->by[0] == '\0';
     out[0] = '\0';
-    for (size_t i = 0; i < f->failing && used < size; i++)
+    for (size_t i = 0; i < f->failing && used < size; i++) {
+        listed |= strcmp(f->towards[i].node, f->by) == 0;
         used += (size_t)snprintf(out + used, size - used, "%s%s", i == 0 ? "" : ", ",
                                  f->towards[i].table ? "the metaserver" : f->towards[i].node);
+    }
+    if (!listed && used < size)
+        snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", f->by);
 }
 
 const char *ctl_fabric_text(const struct ctl_fabric *f, bool all, char out[CTL_FABRIC_TEXT])
@@ -36,6 +41,12 @@ const char *ctl_fabric_text(const struct ctl_fabric *f, bool all, char out[CTL_F
     else if (strcmp(f->state, "failing") == 0)
         snprintf(out, CTL_FABRIC_TEXT, "failing towards %zu of %llu", f->failing,
                  (unsigned long long)f->tried);
+    else if (strcmp(f->state, "undecided") == 0 && all)
+        snprintf(out, CTL_FABRIC_TEXT,
+                 "undecided for %s: between this node and %s, and no other node has tried", time,
+                 names);
+    else if (strcmp(f->state, "undecided") == 0)
+        snprintf(out, CTL_FABRIC_TEXT, "undecided: this node or %s", names);
     else
         snprintf(out, CTL_FABRIC_TEXT, "%s", f->state);
     return out;
@@ -62,6 +73,11 @@ void ctl_fabric_json(struct base_text *t, const struct ctl_fabric *f)
         base_text_json(t, f->towards[i].error);
         base_text_printf(t, ",\"for_ms\":%llu}", (unsigned long long)f->towards[i].for_ms);
     }
-    base_text_printf(t, "],\"tried_by\":%llu,\"failed_by\":%llu}", (unsigned long long)f->tried_by,
+    base_text_printf(t, "],\"tried_by\":%llu,\"failed_by\":%llu", (unsigned long long)f->tried_by,
                      (unsigned long long)f->failed_by);
+    if (f->by[0] != '\0') {
+        base_text_printf(t, ",\"not_reached_by\":");
+        base_text_json(t, f->by);
+    }
+    base_text_printf(t, "}");
 }

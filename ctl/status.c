@@ -32,21 +32,25 @@ static bool is_refusal(int status)
 
 static void count_nodes(const struct ctl_nodes *nodes, struct part *p, const char *version)
 {
-    size_t live = 0, waiting = 0, expired = 0, unreachable = 0, failing = 0;
+    size_t live = 0, waiting = 0, expired = 0, unreachable = 0, failing = 0, undecided = 0;
     for (size_t i = 0; i < nodes->count; i++) {
         live += strcmp(nodes->node[i].state, "live") == 0;
         waiting += strcmp(nodes->node[i].state, "waiting") == 0;
         expired += strcmp(nodes->node[i].state, "expired") == 0;
         unreachable += strcmp(nodes->node[i].fabric.state, "unreachable") == 0;
         failing += strcmp(nodes->node[i].fabric.state, "failing") == 0;
+        undecided += strcmp(nodes->node[i].fabric.state, "undecided") == 0;
     }
     snprintf(p->summary, sizeof p->summary, "version %s, nodes: %zu live, %zu waiting, %zu expired",
              version, live, waiting, expired);
     const size_t used = strlen(p->summary);
-    if (unreachable + failing > 0)
+    char more[48] = "";
+    if (undecided > 0)
+        snprintf(more, sizeof more, ", %zu undecided", undecided);
+    if (unreachable + failing + undecided > 0)
         snprintf(p->summary + used, sizeof p->summary - used,
-                 "; over the fabric: %zu unreachable, %zu failing (rdmactl node list)", unreachable,
-                 failing);
+                 "; over the fabric: %zu unreachable, %zu failing%s (rdmactl node list)",
+                 unreachable, failing, more);
 }
 
 /* The status of the first question that failed. */

@@ -9,6 +9,9 @@
 #include "directory_private.h"
 #include "fingerprint.h"
 
+/* Agents renew at a third of their lease: half of it without any is late. */
+enum { LATE_PART = 2 };
+
 struct key {
     const uint8_t *gid;
     uint16_t pool;
@@ -46,7 +49,7 @@ struct meta_directory *meta_directory_new(const struct meta_directory_limits *li
     m->endpoints = calloc(limits->max_endpoints, sizeof *m->endpoints);
     m->by_id.items = calloc(limits->max_nodes, sizeof *m->by_id.items);
     m->by_key.items = calloc(limits->max_endpoints, sizeof *m->by_key.items);
-    m->reach = meta_reach_new(limits->max_nodes);
+    m->reach = meta_reach_new(limits->max_nodes, limits->node_lease_ns / LATE_PART);
     if (m->reach == NULL || m->nodes == NULL || m->endpoints == NULL || m->by_id.items == NULL ||
         m->by_key.items == NULL) {
         meta_directory_free(m);
@@ -152,6 +155,8 @@ static void move_node(struct meta_directory *m, struct node *n, enum meta_node_s
     n->since = now;
     m->in_state[to] += to != META_NODE_FREE;
     link_node(m, n);
+    if (to == META_NODE_LIVE)
+        meta_reach_seen(m->reach, (uint32_t)(n - m->nodes), now);
 }
 
 struct node *meta_directory_find_node(const struct meta_directory *m, const char *id)

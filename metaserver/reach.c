@@ -11,6 +11,7 @@ enum { LEAST_VOICES = 2 };
 /* What is said of one target: by whoever has a voice. */
 struct votes {
     uint32_t tried, failed;
+    uint32_t failing; /* the numbers of those that fail, one XOR the other: of one, whose it is */
     bool blamed;
     uint64_t since; /* it is */
 };
@@ -24,6 +25,7 @@ struct entry {
 
 struct place {
     uint32_t life;
+    uint64_t seen; /* its agent was heard of at; 0: not yet */
     struct votes votes;
     /* Its own report. */
     bool heard, has_voice, has_table;
@@ -35,6 +37,7 @@ struct place {
 
 struct meta_reach {
     uint32_t nodes, first, last, blamed;
+    uint64_t late_ns, seen; /* any agent was heard of at */
     struct votes table;
     struct place *places;
 };
@@ -47,16 +50,16 @@ const char *meta_reach_error_name(enum meta_reach_error error)
 
 const char *meta_reach_state_name(enum meta_reach_state state)
 {
-    static const char *const names[] = {"unknown", "ok", "failing", "unreachable"};
+    static const char *const names[] = {"unknown", "ok", "undecided", "failing", "unreachable"};
     return names[state];
 }
 
-struct meta_reach *meta_reach_new(uint32_t nodes)
+struct meta_reach *meta_reach_new(uint32_t nodes, uint64_t late_ns)
 {
     struct meta_reach *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
-    *r = (struct meta_reach){.nodes = nodes, .first = NONE, .last = NONE};
+    *r = (struct meta_reach){.nodes = nodes, .first = NONE, .last = NONE, .late_ns = late_ns};
     r->places = calloc(nodes, sizeof *r->places);
     if (r->places != NULL)
         return r;
@@ -85,11 +88,15 @@ static void judge_votes(struct meta_reach *r, struct votes *v, uint64_t now)
         r->blamed += blamed ? 1 : (uint32_t)-1;
 }
 
-static void count_vote(struct meta_reach *r, struct votes *v, const struct entry *e, int one,
-                       uint64_t now)
+/* Of the node `by`. */
+static void count_vote(struct meta_reach *r, struct votes *v, const struct entry *e, uint32_t by,
+                       int one, uint64_t now)
 {
     v->tried += (uint32_t)one;
-    v->failed += e->error != META_REACH_OK ? (uint32_t)one : 0;
+    if (e->error != META_REACH_OK) {
+        v->failed += (uint32_t)one;
+        v->failing ^= by;
+    }
     judge_votes(r, v, now);
 }
 
@@ -101,13 +108,38 @@ static bool is_void(const struct meta_reach *r, const struct entry *e)
 /* Adds (1) or takes away (-1) what the node has to say of others. */
 static void count_report(struct meta_reach *r, const struct place *p, int one, uint64_t now)
 {
+    const uint32_t by = (uint32_t)(p - r->places);
     if (!p->has_voice)
         return;
     for (uint32_t i = 0; i < p->count; i++)
         if (!is_void(r, &p->tried[i]))
-            count_vote(r, &r->places[p->tried[i].node].votes, &p->tried[i], one, now);
+            count_vote(r, &r->places[p->tried[i].node].votes, &p->tried[i], by, one, now);
     if (p->has_table)
-        count_vote(r, &r->table, &p->table, one, now);
+        count_vote(r, &r->table, &p->table, by, one, now);
+}
+
+/* Whether nothing was heard of its agent when it should have been, although another one was: it is
+ * not this metaserver that hears nothing. */
+static bool is_late(const struct meta_reach *r, const struct place *p, uint64_t now)
+{
+    return p->seen != 0 && now - p->seen > r->late_ns && now - r->seen <= r->late_ns;
+}
+
+/* Whether it says itself that it reaches nothing, of two and more that it has tried. */
+static bool is_cut_off(const struct meta_reach *r, const struct place *p)
+{
+    uint32_t tried = p->has_table;
+    for (uint32_t i = 0; i < p->count; i++)
+        tried += !is_void(r, &p->tried[i]);
+    return p->heard && !p->has_voice && tried >= 2;
+}
+
+/* Whether that others fail towards it is its own doing. One voice is enough against an agent that
+ * is late, so that of two nodes the one that died is known before its lease ends. */
+static bool is_to_blame(const struct meta_reach *r, const struct place *p, uint64_t now)
+{
+    const struct votes *v = &p->votes;
+    return v->blamed || (2 * (uint64_t)v->failed > v->tried && is_late(r, p, now));
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
@@ -181,12 +213,19 @@ void meta_reach_put(struct meta_reach *r, uint32_t node, const struct meta_reach
     count_report(r, p, 1, now);
 }
 
+void meta_reach_seen(struct meta_reach *r, uint32_t node, uint64_t now)
+{
+    BASE_ASSERT(node < r->nodes);
+    r->places[node].seen = r->seen = now;
+}
+
 void meta_reach_drop(struct meta_reach *r, uint32_t node)
 {
     struct place *p = &r->places[node];
     forget_report(r, p, p->at);
     r->blamed -= p->votes.blamed;
     p->votes = (struct votes){.tried = 0};
+    p->seen = 0;
     p->life++;
 }
 
@@ -198,12 +237,12 @@ void meta_reach_expire(struct meta_reach *r, uint64_t now)
 
 /* ---- shown ---------------------------------------------------------------------------------- */
 
-static void show_entry(const struct entry *e, const struct votes *v, uint64_t now,
+static void show_entry(const struct entry *e, bool excused, uint64_t now,
                        struct meta_reach_view *out)
 {
     const uint64_t for_ns = now - e->since;
     out->tried++;
-    if (e->error == META_REACH_OK || v->blamed)
+    if (e->error == META_REACH_OK || excused)
         return;
     out->towards[out->failing++] =
         (struct meta_reach_tried){.node = e->node, .error = e->error, .for_ns = for_ns};
@@ -211,27 +250,67 @@ static void show_entry(const struct entry *e, const struct votes *v, uint64_t no
         out->for_ns = for_ns;
 }
 
+/* Whether of a node and one that it fails towards nobody can tell which one it is: no other node
+ * with a voice has tried that one, and the node has, or has tried nothing else. */
+static bool is_between(const struct place *p, const struct place *other, uint32_t tried)
+{
+    return p->has_voice ? other->votes.tried == 1 : other->votes.tried == 0 && tried == 1;
+}
+
+/* What a node says of others. */
+static void show_report(const struct meta_reach *r, const struct place *p, uint64_t now,
+                        struct meta_reach_view *out)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct place *other = &r->places[p->tried[i].node];
+        if (!is_void(r, &p->tried[i]))
+            show_entry(&p->tried[i],
+                       is_to_blame(r, other, now) || (p->has_voice && is_cut_off(r, other)), now,
+                       out);
+    }
+    if (p->has_table) {
+        const uint32_t before = out->failing;
+        show_entry(&p->table, r->table.blamed, now, out);
+        out->table = out->failing > before;
+    }
+    bool between = out->failing > 0 && !out->table;
+    for (uint32_t i = 0; i < out->failing && between; i++)
+        between = is_between(p, &r->places[out->towards[i].node], out->tried);
+    if (out->failing > 0)
+        out->state = between ? META_REACH_STATE_UNDECIDED : META_REACH_STATE_FAILING;
+}
+
+/* That one other node, the only one that has tried it, fails towards it. */
+static void show_accuser(const struct meta_reach *r, const struct place *p, uint64_t now,
+                         struct meta_reach_view *out)
+{
+    const struct place *by = &r->places[p->votes.failing];
+    const uint32_t node = (uint32_t)(p - r->places);
+    if (out->state == META_REACH_STATE_FAILING || p->votes.tried != 1 || p->votes.failed != 1)
+        return;
+    out->state = META_REACH_STATE_UNDECIDED;
+    out->has_by = true;
+    out->by = p->votes.failing;
+    for (uint32_t i = 0; i < by->count; i++)
+        if (by->tried[i].node == node && now - by->tried[i].since > out->for_ns)
+            out->for_ns = now - by->tried[i].since;
+}
+
 void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
                      struct meta_reach_view *out)
 {
     const struct place *p = &r->places[node];
     *out = (struct meta_reach_view){.tried_by = p->votes.tried, .failed_by = p->votes.failed};
-    for (uint32_t i = 0; i < p->count; i++)
-        if (!is_void(r, &p->tried[i]))
-            show_entry(&p->tried[i], &r->places[p->tried[i].node].votes, now, out);
-    if (p->has_table) {
-        const uint32_t before = out->failing;
-        show_entry(&p->table, &r->table, now, out);
-        out->table = out->failing > before;
-    }
-    if (p->votes.blamed) {
+    show_report(r, p, now, out);
+    if (is_to_blame(r, p, now)) {
         out->state = META_REACH_STATE_UNREACHABLE;
-        out->for_ns = now - p->votes.since;
-    } else if (out->failing > 0) {
-        out->state = META_REACH_STATE_FAILING;
-    } else if (p->has_voice || p->votes.tried > p->votes.failed) {
-        out->state = META_REACH_STATE_OK;
+        out->for_ns = now - (p->votes.blamed ? p->votes.since : p->seen + r->late_ns);
+        return;
     }
+    show_accuser(r, p, now, out);
+    if (out->state == META_REACH_STATE_UNKNOWN &&
+        (p->has_voice || p->votes.tried > p->votes.failed))
+        out->state = META_REACH_STATE_OK;
 }
 
 struct meta_reach_counts meta_reach_count(const struct meta_reach *r)

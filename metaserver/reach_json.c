@@ -107,7 +107,7 @@ void meta_reach_json_write(struct base_text *out, const struct meta_directory *m
     if (v->tried == 0 && v->tried_by == 0 && v->state == META_REACH_STATE_UNKNOWN)
         return;
     base_text_printf(out, ",\"fabric\":{\"state\":\"%s\"", meta_reach_state_name(v->state));
-    if (v->state >= META_REACH_STATE_FAILING)
+    if (v->state >= META_REACH_STATE_UNDECIDED)
         base_text_printf(out, ",\"for_ms\":%" PRIu64, (uint64_t)(v->for_ns / BASE_NS_PER_MS));
     base_text_printf(out, ",\"tried\":%" PRIu32 ",\"failing\":[", v->tried);
     for (uint32_t i = 0; i < v->failing; i++) {
@@ -120,6 +120,9 @@ void meta_reach_json_write(struct base_text *out, const struct meta_directory *m
         base_text_printf(out, ",\"error\":\"%s\",\"for_ms\":%" PRIu64 "}",
                          meta_reach_error_name(t->error), (uint64_t)(t->for_ns / BASE_NS_PER_MS));
     }
-    base_text_printf(out, "],\"tried_by\":%" PRIu32 ",\"failed_by\":%" PRIu32 "}", v->tried_by,
+    base_text_printf(out, "],\"tried_by\":%" PRIu32 ",\"failed_by\":%" PRIu32, v->tried_by,
                      v->failed_by);
+    if (v->has_by)
+        base_text_printf(out, ",\"not_reached_by\":\"%s\"", meta_directory_reach_name(m, v->by));
+    base_text_printf(out, "}");
 }

@@ -325,7 +325,7 @@ void meta_service_metrics(const struct meta_service *s, struct base_text *out)
     write_labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
     const struct meta_reach_counts reach = meta_directory_reach_count(s->directory);
     base_metric_one(out, "kedge_metad_nodes_unreachable", BASE_METRIC_GAUGE,
-                    "Live nodes that most of those that tried do not reach over the fabric.",
+                    "Live nodes that two and more, and most of those that tried, do not reach.",
                     reach.unreachable);
     base_metric_one(out, "kedge_metad_table_tried", BASE_METRIC_GAUGE,
                     "Nodes that say whether they can READ this metaserver's table.",

@@ -36,6 +36,7 @@ struct ctl_fabric {
     char state[CTL_ERROR_BYTES]; /* "": nothing is said */
     bool says_for;
     uint64_t for_ms, tried, tried_by, failed_by;
+    char by[CTL_ID_BYTES]; /* the only one that has tried it, which does not reach it; "": none */
     size_t failing;
     struct {
         bool table; /* the metaserver's; else a node's */

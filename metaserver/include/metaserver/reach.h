@@ -9,7 +9,10 @@
  *
  * A node that fails towards all that it tried has no voice. Of the others, at least two and more
  * than half of those that have tried must fail towards a target: then the target is unreachable,
- * and nobody is said to fail because of it. */
+ * and nobody is said to fail because of it. Where nothing was heard of the target's agent when it
+ * should have been, though of another one it was, one is enough. Where a node is the only one that
+ * has tried a target, as of two nodes each is, and neither is late, nobody can tell which of them
+ * it is, unless the target says itself that it reaches nothing: both are undecided. */
 #ifndef METASERVER_REACH_H
 #define METASERVER_REACH_H
 
@@ -50,6 +53,8 @@ struct meta_reach_report {
 enum meta_reach_state {
     META_REACH_STATE_UNKNOWN, /* nothing is known of it */
     META_REACH_STATE_OK,
+    META_REACH_STATE_UNDECIDED,  /* it or another one does not reach the other: which, nobody knows
+                                  */
     META_REACH_STATE_FAILING,    /* it fails towards others that are not to blame */
     META_REACH_STATE_UNREACHABLE /* it is to blame that others fail towards it */
 };
@@ -59,25 +64,30 @@ const char *meta_reach_state_name(enum meta_reach_state state);
 /* How a node is shown. */
 struct meta_reach_view {
     enum meta_reach_state state;
-    uint64_t for_ns;  /* FAILING, UNREACHABLE: for so long */
+    uint64_t for_ns;  /* UNDECIDED, FAILING, UNREACHABLE: for so long */
     uint32_t tried;   /* by it, the table included */
     uint32_t failing; /* of them, those that it fails towards and that are not to blame: */
     struct meta_reach_tried towards[META_REACH_TARGETS + 1];
     bool table;         /* the last of these is the metaserver's table */
     uint32_t tried_by;  /* nodes with a voice that have tried it, */
     uint32_t failed_by; /* and that fail towards it */
+    bool has_by;        /* UNDECIDED: one node does, and no other one has tried it: */
+    uint32_t by;
 };
 
 struct meta_reach;
 
-/* For nodes 0 .. nodes - 1. NULL: no memory. */
-struct meta_reach *meta_reach_new(uint32_t nodes);
+/* For nodes 0 .. nodes - 1, whose agents are late when nothing was heard of them for late_ns. NULL:
+ * no memory. */
+struct meta_reach *meta_reach_new(uint32_t nodes, uint64_t late_ns);
 void meta_reach_free(struct meta_reach *r); /* NULL is allowed */
 
 /* What a node says, in place of what it has said. Targets that are the node itself, or come twice,
  * are left out. */
 void meta_reach_put(struct meta_reach *r, uint32_t node, const struct meta_reach_report *report,
                     uint64_t now);
+/* Its agent was heard of: it has registered, or renewed. */
+void meta_reach_seen(struct meta_reach *r, uint32_t node, uint64_t now);
 /* The node is gone, or has another life: what it has said, and what was said of it, is void. */
 void meta_reach_drop(struct meta_reach *r, uint32_t node);
 /* Forgets what is too old. Bounded by what is. */
@@ -87,7 +97,7 @@ void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
                      struct meta_reach_view *out);
 
 struct meta_reach_counts {
-    uint32_t unreachable;               /* nodes */
+    uint32_t unreachable;               /* nodes that two and more do not reach */
     uint32_t table_tried, table_failed; /* nodes that have tried the table, and fail */
 };
 struct meta_reach_counts meta_reach_count(const struct meta_reach *r);

@@ -3,6 +3,7 @@
 #include "../check_main.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/nodes.h"
@@ -185,10 +186,46 @@ START_TEST(labels_that_no_server_says_are_not_shown)
 }
 END_TEST
 
+START_TEST(how_a_nodes_fabric_works_is_said_in_words)
+{
+    static const struct {
+        const char *fabric, *list, *get;
+    } nodes[] = {
+        {"\"state\":\"undecided\",\"for_ms\":12000,\"tried\":2,\"failing\":[{\"node\":\"b\","
+         "\"error\":\"timeout\",\"for_ms\":12000}],\"tried_by\":1,\"failed_by\":1,"
+         "\"not_reached_by\":\"b\"",
+         "undecided: this node or b",
+         "undecided for 12s: between this node and b, and no other node has tried"},
+        {"\"state\":\"undecided\",\"for_ms\":200000,\"tried\":0,\"failing\":[],\"tried_by\":1,"
+         "\"failed_by\":1,\"not_reached_by\":\"c\"",
+         "undecided: this node or c",
+         "undecided for 3m20s: between this node and c, and no other node has tried"},
+        {"\"state\":\"unreachable\",\"for_ms\":1500,\"tried\":0,\"failing\":[],\"tried_by\":3,"
+         "\"failed_by\":2",
+         "unreachable by 2 of 3", "unreachable by 2 of 3 for 1.5s"},
+    };
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+        char json[512], text[CTL_FABRIC_TEXT];
+        struct ctl_node n;
+        struct base_text t;
+        snprintf(json, sizeof json, "{\"id\":\"a\",\"state\":\"live\",\"fabric\":{%s}}",
+                 nodes[i].fabric);
+        ck_assert_int_eq(ctl_decode_node(json, strlen(json), &n, &err), 0);
+        ck_assert_str_eq(ctl_fabric_text(&n.fabric, false, text), nodes[i].list);
+        ck_assert_str_eq(ctl_fabric_text(&n.fabric, true, text), nodes[i].get);
+        base_text_init(&t, 4096);
+        ctl_node_json(&t, &n);
+        ck_assert_msg(strstr(base_text_str(&t), nodes[i].fabric) != NULL, "%s", base_text_str(&t));
+        base_text_fini(&t);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(labels_are_set_and_taken_away_beside_what_else_is_set)                                       \
     T(cordon_drain_and_uncordon_say_all_of_a_nodes_state)                                          \
     T(what_is_not_said_of_a_drain_that_goes_on_stays)                                              \
     T(pools_have_numbers_that_may_be_none_and_labels_of_nodes)                                     \
-    T(labels_that_no_server_says_are_not_shown)
+    T(labels_that_no_server_says_are_not_shown)                                                    \
+    T(how_a_nodes_fabric_works_is_said_in_words)
 KEDGE_CHECK_MAIN("ctl.nodes", TESTS)

@@ -10,7 +10,7 @@ static uint64_t now;
 
 static void setup(void)
 {
-    r = meta_reach_new(NODES);
+    r = meta_reach_new(NODES, 5 * S);
     ck_assert_ptr_nonnull(r);
     now = 100 * S;
 }
@@ -49,6 +49,7 @@ static void is(uint32_t node, enum meta_reach_state state, uint32_t failing)
     ck_assert_uint_eq(v.failing, failing);
 }
 #define OK_          META_REACH_STATE_OK
+#define UNDECIDED    META_REACH_STATE_UNDECIDED
 #define FAILING      META_REACH_STATE_FAILING
 #define UNREACHABLE_ META_REACH_STATE_UNREACHABLE
 #define UNKNOWN      META_REACH_STATE_UNKNOWN
@@ -67,8 +68,8 @@ END_TEST
 START_TEST(a_target_that_most_do_not_reach_is_reported_and_nobody_else_changes)
 {
     say(A, BIT(B) | BIT(C) | BIT(D), BIT(C), 0);
-    is(A, FAILING, 1); /* one voice */
-    is(C, UNKNOWN, 0);
+    is(A, UNDECIDED, 1); /* one voice */
+    is(C, UNDECIDED, 0);
     say(B, BIT(A) | BIT(C) | BIT(D), BIT(C), 0);
     say(D, BIT(A) | BIT(B) | BIT(C), BIT(C), 0);
     is(A, OK_, 0);
@@ -147,8 +148,8 @@ START_TEST(what_is_not_repeated_goes)
     is(C, UNREACHABLE_, 0);
     now += META_REACH_KEEP_NS - S;
     meta_reach_expire(r, now);
-    is(C, UNKNOWN, 0);
-    is(B, FAILING, 1);
+    is(C, UNDECIDED, 0);
+    is(B, UNDECIDED, 1);
     now += S;
     meta_reach_expire(r, now);
     is(B, UNKNOWN, 0);
@@ -161,8 +162,9 @@ START_TEST(a_report_takes_the_place_of_the_one_before)
     for (int i = 0; i < 100; i++)
         say(A, BIT(B) | BIT(C), BIT(C), 0);
     ck_assert_uint_eq(view(C).failed_by, 1);
-    is(C, UNKNOWN, 0);
+    is(C, UNDECIDED, 0);
     say(A, BIT(B), 0, 0);
+    is(C, UNKNOWN, 0);
     ck_assert_uint_eq(view(C).tried_by, 0);
 }
 END_TEST
@@ -195,6 +197,103 @@ START_TEST(another_life_of_a_node_begins_without_what_was_said_of_the_former)
     meta_reach_drop(r, B);
     ck_assert_uint_eq(view(A).tried_by, 0);
     is(B, UNKNOWN, 0);
+}
+END_TEST
+
+/* ---- two nodes ------------------------------------------------------------------------------ */
+
+static void hear(uint32_t node)
+{
+    meta_reach_seen(r, node, now);
+}
+
+/* Both reach the metaserver's table; B has reached A before it died. */
+START_TEST(of_two_nodes_of_which_one_is_not_reached_neither_is_blamed)
+{
+    hear(A);
+    hear(B);
+    say(B, BIT(A), 0, 0);
+    say(A, BIT(B), BIT(B), 0);
+    is(A, UNDECIDED, 1);
+    ck_assert(!view(A).has_by);
+    is(B, UNDECIDED, 0);
+    ck_assert(view(B).has_by);
+    ck_assert_uint_eq(view(B).by, A);
+    ck_assert_uint_eq(meta_reach_count(r).unreachable, 0);
+    now += 3 * S;
+    ck_assert_uint_eq(view(A).for_ns, 3 * S);
+    ck_assert_uint_eq(view(B).for_ns, 3 * S);
+    say(B, BIT(A), BIT(A), 0); /* nor when each says it of the other */
+    is(A, UNDECIDED, 1);
+    is(B, UNDECIDED, 1);
+    ck_assert_uint_eq(view(A).by, B);
+    say(A, BIT(B), 0, 0);
+    say(B, BIT(A), 0, 0);
+    is(A, OK_, 0);
+    is(B, OK_, 0);
+}
+END_TEST
+
+START_TEST(of_two_nodes_the_one_that_is_late_is_to_blame)
+{
+    hear(A);
+    hear(B);
+    say(A, BIT(B), BIT(B), 0);
+    now += 5 * S;
+    is(A, UNDECIDED, 1); /* nobody was heard of since */
+    now += S;
+    is(A, UNDECIDED, 1);
+    is(B, UNDECIDED, 0);
+    hear(A);
+    is(A, OK_, 0);
+    is(B, UNREACHABLE_, 0);
+    ck_assert_uint_eq(view(B).for_ns, S);
+    ck_assert_uint_eq(view(B).failed_by, 1);
+    hear(B); /* it was slow, and is alive */
+    is(A, UNDECIDED, 1);
+    is(B, UNDECIDED, 0);
+}
+END_TEST
+
+START_TEST(who_is_late_and_reached_is_not_to_blame)
+{
+    hear(A);
+    hear(B);
+    hear(C);
+    say(A, BIT(B) | BIT(C), BIT(B), 0);
+    say(C, BIT(A) | BIT(B), 0, 0);
+    now += 6 * S;
+    hear(A);
+    hear(C);
+    is(B, OK_, 0); /* one of two does reach it */
+    is(A, FAILING, 1);
+    meta_reach_drop(r, B); /* its lease is over */
+    is(A, OK_, 0);
+}
+END_TEST
+
+START_TEST(of_two_nodes_the_one_that_reaches_nothing_is_to_blame)
+{
+    hear(A);
+    hear(B);
+    say(A, BIT(B), BIT(B), 0);
+    say(B, BIT(A), BIT(A), 1);
+    is(A, OK_, 0);
+    is(B, FAILING, 2);
+    say(A, BIT(B), BIT(B), 1); /* now neither reaches anything: that is the metaserver's, or both */
+    is(A, FAILING, 2);
+    is(B, FAILING, 2);
+}
+END_TEST
+
+START_TEST(two_nodes_that_have_tried_each_other_alone_are_undecided)
+{
+    say(A, BIT(B), BIT(B), -1);
+    is(A, UNDECIDED, 1);
+    is(B, UNKNOWN, 0); /* who has no voice accuses nobody */
+    say(B, BIT(A), BIT(A), -1);
+    is(A, UNDECIDED, 1);
+    is(B, UNDECIDED, 1);
 }
 END_TEST
 
@@ -263,6 +362,11 @@ int main(void)
     ADD(a_report_takes_the_place_of_the_one_before)
     ADD(a_target_counts_once_and_nobody_speaks_of_himself)
     ADD(another_life_of_a_node_begins_without_what_was_said_of_the_former)
+    ADD(of_two_nodes_of_which_one_is_not_reached_neither_is_blamed)
+    ADD(of_two_nodes_the_one_that_is_late_is_to_blame)
+    ADD(who_is_late_and_reached_is_not_to_blame)
+    ADD(of_two_nodes_the_one_that_reaches_nothing_is_to_blame)
+    ADD(two_nodes_that_have_tried_each_other_alone_are_undecided)
     ADD(since_when_it_fails_is_the_agents_to_say)
     ADD(counts_are_those_of_the_reports_that_there_are)
     suite_add_tcase(suite, tcase);

@@ -199,7 +199,7 @@ START_TEST(agents_say_whom_they_reach_and_hear_whom_to_try)
                                            "{\"node\":\"n3\",\"gid\":\"fd00::3\"}]}\n");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     /* It is no live node that has the other GID. */
-    ck_assert(says(",\"fabric\":{\"state\":\"failing\",\"for_ms\":7,\"tried\":2,\"failing\":["
+    ck_assert(says(",\"fabric\":{\"state\":\"undecided\",\"for_ms\":7,\"tried\":2,\"failing\":["
                    "{\"node\":\"n3\",\"error\":\"timeout\",\"for_ms\":7}],\"tried_by\":0,"
                    "\"failed_by\":0}"));
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n2/reach", fails), 200);
@@ -214,11 +214,39 @@ START_TEST(agents_say_whom_they_reach_and_hear_whom_to_try)
     ck_assert(says("\nkedge_metad_nodes_unreachable 1\n") && says("\nkedge_metad_table_tried 2\n"));
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n2", ""), 204); /* and with it what it said */
     ck_assert_int_eq(ask("GET", "/v1/nodes/n3", ""), 200);
-    ck_assert(says("\"tried_by\":1,\"failed_by\":1}"));
+    ck_assert(says("\"tried_by\":1,\"failed_by\":1,\"not_reached_by\":\"n1\"}"));
     register_node("n1", "fd00::1", 6); /* another life has said nothing yet */
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     ck_assert(!says("fabric"));
     ck_assert_int_eq(ask("PUT", path, fails), 409);
+    teardown();
+}
+END_TEST
+
+/* Of two nodes one dies: the other one is not blamed for it before its lease ends. */
+START_TEST(of_two_nodes_the_one_whose_renewals_are_late_is_blamed)
+{
+    static const char fails[] = "{\"incarnation\":5,\"pool\":1,\"table\":{},\"targets\":["
+                                "{\"gid\":\"fd00::2\",\"error\":\"timeout\"}]}";
+    setup();
+    register_node("n1", "fd00::1", 5);
+    register_node("n2", "fd00::2", 5);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/reach", fails), 200);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(says(",\"fabric\":{\"state\":\"undecided\",\"for_ms\":0,\"tried\":2,"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n2", ""), 200);
+    ck_assert(says("\"state\":\"undecided\"") && says("\"not_reached_by\":\"n1\""));
+    now += 501 * BASE_NS_PER_S; /* half of the lease, and a little */
+    ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/reach", fails), 200);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(says("\"state\":\"ok\""));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n2", ""), 200);
+    ck_assert(says(",\"fabric\":{\"state\":\"unreachable\",\"for_ms\":1000,"));
+    ck_assert(!says("not_reached_by"));
+    ck_assert_int_eq(ask("POST", "/v1/nodes/n2/renew", "{\"incarnation\":5}"), 200);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n2", ""), 200);
+    ck_assert(says("\"state\":\"undecided\""));
     teardown();
 }
 END_TEST
@@ -339,6 +367,7 @@ END_TEST
     T(nodes_are_listed_by_their_labels)                                                            \
     T(nodes_that_are_not_registered_are_listed_among_the_others_if_something_is_set_of_them)       \
     T(agents_say_whom_they_reach_and_hear_whom_to_try)                                             \
+    T(of_two_nodes_the_one_whose_renewals_are_late_is_blamed)                                      \
     T(what_makes_no_sense_of_whom_an_agent_reaches_is_refused_by_field)                            \
     T(agents_say_what_is_in_force)                                                                 \
     T(a_node_is_told_of_the_pools_that_its_labels_select)                                          \
