@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "initiators.h"
 #include "internal.h"
 #include "room.h"
 
@@ -294,17 +295,8 @@ static void take_qp(struct lane *l, struct fab_qp *qp)
     struct phys *p = &l->phys[number];
     p->broken = p->overdue = 0;
     p->chain = p->chain_tail = NULL;
-    if (number == l->system_phys)
-        return;
-    for (uint32_t i = 0; i < l->res.dcis; i++) {
-        const struct phys *at = &l->phys[l->dci[i]];
-        if (at->broken == BROKEN || at == p) {
-            l->dci[i] = number;
-            return;
-        }
-    }
-    l->spare[l->spare_count++] = number;
-    apart_take_dci(l);
+    if (number != l->system_phys)
+        initiator_back(l, p);
 }
 
 static void drop_spare(struct lane *l)

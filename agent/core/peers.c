@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "initiators.h"
 #include "internal.h"
 #include "schema/peers.h"
 
@@ -226,6 +227,9 @@ static void choose_dci(struct lane *l, struct flow *f)
         if ((q->broken && !p->broken) || (!p->broken && p->tail - p->head < q->tail - q->head))
             best = i;
     }
+    const struct phys *p = &l->phys[l->dci[best]];
+    if (p->broken | p->overdue)
+        best = initiator_that_works(l, from, to, best);
     f->dci = f->suspect ? l->res.dcis - 1 : best;
 }
 

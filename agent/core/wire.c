@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "blame.h"
+#include "initiators.h"
 #include "internal.h"
 #include "room.h"
 
@@ -151,55 +152,16 @@ static void mark_lost(struct lane *l, struct phys *p, bool mark)
     }
 }
 
-/* p has another place. Endpoints to which requests are out there go on there until nothing is,
- * which keeps the order of these; their former place is another's. */
-static void stay_where_out(const struct lane *l, const struct phys *p)
-{
-    const uint32_t place = l->res.dcis - 1;
-    for (uint32_t i = p->head; i != p->tail; i++) {
-        const struct wr *w = *ring_at(l, p, i);
-        if (w != NULL && w->flow != NULL)
-            w->flow->dci = place;
-    }
-}
-
-/* p broke, and no spare took its place. What goes to suspect endpoints has one place alone, and
- * would wait for p, which may never be repaired: it gets the least loaded of the others, which
- * those that answer need not have. */
-static void keep_probing(struct lane *l, const struct phys *p)
-{
-    uint32_t *last = &l->dci[l->res.dcis - 1], *best = NULL;
-    if (&l->phys[*last] != p)
-        return;
-    for (uint32_t *at = l->dci; at < last; at++) {
-        const struct phys *q = &l->phys[*at];
-        if (!q->broken && !q->overdue &&
-            (best == NULL || q->tail - q->head < l->phys[*best].tail - l->phys[*best].head))
-            best = at;
-    }
-    if (best == NULL)
-        return;
-    *last = *best;
-    *best = (uint32_t)(p - l->phys);
-    stay_where_out(l, &l->phys[*last]);
-}
-
 /* Another queue pair takes the broken one's place; with rc, when one is asked for. */
 static void replace_qp(struct lane *l, struct phys *p)
 {
     struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN, .qp = p->qp};
-    if (l->config.rc)
+    if (l->config.rc) {
         wire_close(l, p);
-    else
+    } else {
         apart_lost_dci(l, p);
-    for (uint32_t i = 0; i < l->spare_count; i++) /* a spare can break too: it comes back as one */
-        if (&l->phys[l->spare[i]] == p)
-            l->spare[i] = l->spare[--l->spare_count];
-    for (uint32_t i = 0; i < l->res.dcis; i++)
-        if (&l->phys[l->dci[i]] == p && l->spare_count > 0)
-            l->dci[i] = l->spare[--l->spare_count];
-    if (!l->config.rc)
-        keep_probing(l, p);
+        initiator_lost(l, p);
+    }
     lane_event_push(l, &event);
 }
 
