@@ -180,7 +180,7 @@ static void count_posted(struct lane *l, const struct phys *p, count_fn *count)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
-        if (w->kind != WR_WORKER)
+        if (w == NULL || w->kind != WR_WORKER) /* NULL: with streams, over before older ones */
             continue;
         count(w->session->window, w->length);
         count(w->flow->window, w->length);

@@ -24,9 +24,8 @@ static void read_once(struct world_worker *k, uint32_t key)
     ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
 }
 
-/* Two owners on two nodes, and a worker on node 0 for each of them; the device has taken away the
- * registration of one. */
-static void scene_open(struct scene *s, uint64_t seed)
+/* Two owners on two nodes, and a worker on node 0 for each of them. */
+static void scene_open_warm(struct scene *s, uint64_t seed)
 {
     world_streams = true;
     world_open(w);
@@ -43,6 +42,12 @@ static void scene_open(struct scene *s, uint64_t seed)
         read_once(&s->guilty, s->gone_key);
         read_once(&s->other, s->key);
     }
+}
+
+/* The device has taken away the registration of one. */
+static void scene_open(struct scene *s, uint64_t seed)
+{
+    scene_open_warm(s, seed);
     world_take_away(w, &s->gone);
 }
 
@@ -136,7 +141,40 @@ START_TEST(a_dci_that_lives_on_is_told_to_end_before_it_is_given_up)
 }
 END_TEST
 
+/* Of a DCI's requests some are over that came after others which are not. */
+START_TEST(windows_come_and_go_while_streams_overtake_each_other)
+{
+    enum { MANY = 12 };
+    const char *transport = getenv("KEDGE_TEST_TRANSPORT");
+    struct lane_command set = {.kind = LANE_COMMAND_WINDOW,
+                               .window = {.scope = LANE_WINDOW_DEVICE}};
+    struct lane_window n;
+    for (uint64_t seed = 1; transport == NULL && seed <= SEEDS; seed++) {
+        struct scene s;
+        scene_open_warm(&s, seed);
+        for (uint64_t i = 0; i < MANY; i++) {
+            const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, i, 0, 8, s.gone_key, 0);
+            world_post(&s.guilty, &d);
+            post_adds(&s, 2 * i, 1);
+        }
+        for (uint64_t i = 0; i < 4 * MANY; i++) {
+            set.window.ops = i % 2 == 0 ? 4 * MANY : 0;
+            ck_assert_int_eq(lane_command(w->node[0].lane, &set), 0);
+            world_run(w, 1);
+        }
+        for (uint64_t i = 0; i < MANY; i++) {
+            ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_SUCCESS);
+            ck_assert_uint_eq(world_done(w, &s.other, LONG).status, IBV_WC_SUCCESS);
+        }
+        ck_assert(lane_window(w->node[0].lane, LANE_WINDOW_DEVICE, 0, &n));
+        ck_assert_uint_eq(n.ops + n.bytes, 0);
+        scene_close(&s);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(nothing_of_other_streams_is_reported_before_it_is_over)                                      \
-    T(a_dci_that_lives_on_is_told_to_end_before_it_is_given_up)
+    T(a_dci_that_lives_on_is_told_to_end_before_it_is_given_up)                                    \
+    T(windows_come_and_go_while_streams_overtake_each_other)
 KEDGE_CHECK_MAIN("streams", TESTS)
