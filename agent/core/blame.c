@@ -46,10 +46,12 @@ bool blame_is_nameless(const struct lane *l, const struct phys *p)
 }
 
 /* Whether both go to the same life of an endpoint. Who is apart, and a proof, has a flow of his own
- * to it. */
+ * to it. Metaservers have none, and with DC one queue pair for all. */
 static bool is_same_target(const struct wr *a, const struct wr *b)
 {
     const struct flow *f = a->flow, *g = b->flow;
+    if (f == NULL && g == NULL)
+        return a->fab.ah == b->fab.ah && a->fab.dest_qpn == b->fab.dest_qpn;
     return f == g ||
            (f != NULL && g != NULL && f->peer_slot == g->peer_slot && f->peer_gen == g->peer_gen);
 }

@@ -16,6 +16,7 @@ enum {
     NO_METASERVER = LANE_MAX_METASERVERS
 };
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
+static const uint64_t AGAIN_NS = 1000000;    /* until there may be room for a READ */
 
 /* ---- those that are under way
  * ------------------------------------------------------------------------------------------------
@@ -162,13 +163,21 @@ static bool begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
     return true;
 }
 
-/* The next metaserver that can be asked. */
+/* The next metaserver that can be asked. False: there is none. With DC all are READ through one
+ * queue pair, which one that is silent breaks: then the others are asked when it is repaired. */
 static bool ask_one(struct lane *l, struct lookup *k)
 {
-    while (k->next < l->metaservers) {
-        const uint32_t metaserver = k->next++;
-        if (lookup_may_ask(l, metaserver) && begin_read(l, k, metaserver))
+    for (; k->next < l->metaservers; k->next++) {
+        if (!lookup_may_ask(l, k->next))
+            continue;
+        if (begin_read(l, k, k->next)) {
+            k->next++;
             return true;
+        }
+        if (!l->config.rc) {
+            k->hedge_ns = l->now_ns + AGAIN_NS;
+            return true;
+        }
     }
     return false;
 }
@@ -344,6 +353,8 @@ void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     }
     LIST_REMOVE(r, one);
     release_read(l, r);
+    if (answer == IBV_WC_WR_FLUSH_ERR && r->metaserver < k->next) /* another's failure: once more */
+        k->next = r->metaserver;
     k->absent |= status == -ENOENT;
     k->behind |= status == -ESTALE;
     if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE)
@@ -446,7 +457,7 @@ void lookups_due(struct lane *l)
             end_lookup(l, k);
         } else if (l->now_ns >= k->hedge_ns) {
             k->hedge_ns = l->now_ns + l->config.lookup_hedge_ns;
-            (void)ask_one(l, k);
+            ask_next(l, k);
         }
     }
 }

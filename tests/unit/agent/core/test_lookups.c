@@ -135,8 +135,66 @@ START_TEST(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)
 }
 END_TEST
 
+/* Both are READ through one initiator, which serves one target at a time: the READ of the one that
+ * lives stands behind that of the silent one, and is flushed with it. */
+START_TEST(with_dc_a_silent_metaserver_keeps_nobody_from_the_next)
+{
+    struct lane_command list = {.kind = LANE_COMMAND_METASERVERS, .metaservers.count = 2};
+    open_all(2);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct lane_metaserver *m = &list.metaservers.at[i];
+        *m = (struct lane_metaserver){.ah = w->node[0].metaserver_ah,
+                                      .dctn = w->meta_dct->dctn ^ (i == 0 ? 0x800000 : 0),
+                                      .dc_key = w->meta_dct->dc_key,
+                                      .table = w->table.desc,
+                                      .number = i};
+        m->table.rkey = w->meta_mr->rkey;
+    }
+    if (!w->rc) { /* with RC each has a connection */
+        ck_assert_int_eq(lane_command(w->node[0].lane, &list), 0);
+        ck_assert_int_eq(world_connect(w, &crowd[0], 0, 1), 0);
+        ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
+        ck_assert_uint_eq(world_stats(w, 0).lookups_failed, 0);
+    }
+    close_all(2);
+}
+END_TEST
+
+/* The initiator is broken when somebody asks, and comes back soon. */
+START_TEST(with_dc_who_asks_waits_until_the_initiator_of_lookups_is_repaired)
+{
+    open_all(1);
+    if (!w->rc) {
+        struct fab_qp *qp = w->node[0].res.system_dci;
+        const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .qp = qp};
+        w->node[0].no_repairs = true;
+        world_break(w, 0, qp);
+        world_fatal(w, 0, qp);
+        world_run(w, 2);
+        crowd[0].tag = 1;
+        struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT,
+                                   .slots = 1,
+                                   .connect = {.pool = w->node[0].config.pool, .tag = 1}};
+        memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
+        world_post(&crowd[0], &d);
+        lane_doorbell(w->node[0].lane, 0);
+        world_run(w, LONG / 2);
+        ck_assert(!is_answered(&crowd[0]));
+        world_raise_dci(w->node[0].fab, qp);
+        ck_assert_int_eq(lane_command(w->node[0].lane, &ready), 0);
+        for (int i = 0; i < LONG && !is_answered(&crowd[0]); i++)
+            world_run(w, 1);
+        ck_assert(is_answered(&crowd[0]));
+        ck_assert_int_eq(reply_of(&crowd[0])->status, 0);
+    }
+    close_all(1);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_more_costs_no_more_when_many_are_under_way)                                              \
     T(who_asks_for_what_is_asked_for_already_waits_for_the_same_answer)                            \
-    T(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)
+    T(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)                          \
+    T(with_dc_a_silent_metaserver_keeps_nobody_from_the_next)                                      \
+    T(with_dc_who_asks_waits_until_the_initiator_of_lookups_is_repaired)
 KEDGE_CHECK_MAIN("lookups", TESTS)
