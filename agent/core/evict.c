@@ -15,6 +15,8 @@ static bool has_more(const struct evictor *e, uint32_t tenant)
 
 static bool is_meant(const struct evictor *e, const struct flow *f)
 {
+    if (f->drains != NULL)
+        return false;
     if (e->of_apart)
         return f->apart && f->linked_ns <= e->linked_ns &&
                (e->tenant == 0 || e->tenant == f->tenant_slot + 1);

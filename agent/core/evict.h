@@ -26,7 +26,8 @@ struct evictor {
     uint32_t tenant;    /* who wants one: his place + 1; of_apart: only his own go, 0: anybody's */
     const struct culprit *culprits; /* how many each tenant has; NULL: no matter */
     uint8_t only_idle;
-    uint8_t again; /* the next look may find another one, whatever happens until then */
+    uint32_t draining; /* that it has picked while something was out on them, which is not over */
+    uint8_t again;     /* the next look may find another one, whatever happens until then */
 };
 
 /* Of `room` places of phys. NULL: none yet. */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+struct evictor;
 struct lane_command;
 struct lane;
 struct peer;
@@ -38,7 +39,6 @@ struct flow {
     uint8_t suspect;   /* it owes a sign of life; of those that are apart each that is not proven */
     uint8_t want_path; /* asked for, and not answered */
     uint8_t stale_path; /* and that since before this node's address was another */
-    uint8_t draining;   /* rc: its connection goes to another endpoint when nothing is out on it */
     uint8_t proven;     /* the last sign from it was one of life, and no silence is fresh */
     uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
     uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
@@ -60,6 +60,7 @@ struct flow {
     uint64_t dead_until_ns; /* it does not answer: what is posted until then fails */
     struct fab_ah *ah;      /* DC */
     struct phys *link;      /* rc: its connection */
+    struct evictor *drains; /* rc: that goes when nothing is out on it, as this one says; or NULL */
     uint64_t linked_ns;     /* rc: since when it has that */
     uint32_t alone;         /* rc: of its next connection's, so many go one at a time */
     uint32_t alone_hit;     /* see struct phys */

@@ -326,7 +326,7 @@ struct lane {
     uint64_t apart_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_apart_dci, apart_untold;
     struct flow *apart_flows[LANE_APART_BUCKETS];
-    uint32_t links, apart_links, draining; /* rc: made or asked for; of who is apart; that go */
+    uint32_t links, apart_links; /* rc: made or asked for; of who is apart */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint32_t *scratch_free, scratch_count;
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */

@@ -37,8 +37,9 @@ static void give_link(struct lane *l, struct flow *f)
 void flow_lost_link(struct lane *l, struct flow *f)
 {
     f->link = NULL;
-    l->draining -= f->draining;
-    f->draining = 0;
+    if (f->drains != NULL)
+        f->drains->draining--;
+    f->drains = NULL;
     give_link(l, f);
     COUNT(l, links, -1);
     l->changed = 1;
@@ -60,9 +61,9 @@ void flow_drop_link(struct lane *l, struct flow *f)
  * that idle ones go meanwhile. False: not yet. */
 static bool evict_link(struct lane *l, struct evictor *evictor)
 {
-    evictor->only_idle = l->draining > 0;
+    evictor->only_idle = evictor->draining > 0;
     struct flow *f = evict_pick(evictor, l->phys, l->phys_room);
-    l->changed |= evictor->again;
+    l->changed |= evictor->again && !evictor->only_idle;
     if (f == NULL)
         return false;
     COUNT(l, links_evicted, 1);
@@ -70,8 +71,8 @@ static bool evict_link(struct lane *l, struct evictor *evictor)
         flow_drop_link(l, f);
         return true;
     }
-    f->draining = 1;
-    l->draining++;
+    f->drains = evictor;
+    evictor->draining++;
     return false;
 }
 
@@ -140,7 +141,7 @@ bool flow_has_path(struct lane *l, struct flow *f, uint32_t tenant_slot)
 {
     if (f->doubted && is_confirmed(l, f))
         return false;
-    if (f->ah != NULL || (f->link != NULL && !f->draining))
+    if (f->ah != NULL || (f->link != NULL && f->drains == NULL))
         return true;
     if (f->want_path || f->link != NULL || l->paths_asked == LANE_PATHS)
         return false;
@@ -301,7 +302,7 @@ static void completed_badly(struct lane *l, struct flow *f, enum sign sign)
 void flow_completed(struct lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
-    if (f->draining && f->outstanding == 0)
+    if (f->drains != NULL && f->outstanding == 0)
         flow_drop_link(l, f);
     if (sign != SIGN_LIFE) {
         completed_badly(l, f, sign);

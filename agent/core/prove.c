@@ -281,7 +281,7 @@ static void seek_endpoint(struct lane *l)
         answer_proof(l, 0);
         return;
     }
-    if (l->config.rc && others != NULL && others->link != NULL && !others->draining) {
+    if (l->config.rc && others != NULL && others->link != NULL && others->drains == NULL) {
         read_endpoint(l, others);
         return;
     }

@@ -256,6 +256,53 @@ START_TEST(nor_do_they_keep_the_queue_pairs_of_all_at_rest)
 }
 END_TEST
 
+static void post_one(const struct third *t, struct world_worker *k, uint16_t peer, uint32_t tenant)
+{
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 1, 0, 8, t->key[peer][tenant], 0);
+    d.vqp = 6 + peer;
+    world_post(k, &d);
+    lane_doorbell(w->node[0].lane, k->id);
+}
+
+/* One who is apart gives up a connection to a dead node, on which something is out for seconds. A
+ * stranger, whose connection is never idle, gives up that one for another. */
+START_TEST(nor_do_strangers_wait_until_one_of_theirs_has_come_back_from_a_dead_node)
+{
+    enum { PASSES = 20000, MANY = 50 * LONG, OWN = 5 /* VQP */ };
+    struct two_apart a;
+    struct world_worker *k = &a.t.worker;
+    struct schema_cqe e;
+    bool done = false;
+    two_apart_open(&a, 0, 2);
+    const uint32_t own_key = world_register(w, k, 0, 4096, ALL);
+    ck_assert_int_eq(world_connect(w, k, OWN, 0), 0);
+    use_one(&a.t, &a.s.guilty[0], 0);
+    if (w->rc) {
+        connector_free(w->node[1].connector);
+        w->node[1].connector = NULL;
+        post_one(&a.t, &a.s.guilty[0], 0, 0);
+        world_run(w, 5);
+        post_one(&a.t, &a.s.guilty[0], 1, 0);
+    }
+    for (int pass = 0; w->rc && pass < PASSES && !done; pass++) {
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 2, 64, 8, own_key, 0);
+        d.vqp = OWN;
+        if (pass < LATE || world_poll(w, k, &e, 0)) {
+            post_one(&a.t, k, 1, 2);
+            done = pass >= LATE && e.vqp == OWN;
+        }
+        if (pass == LATE)
+            world_post(k, &d);
+        world_run(w, 1);
+    }
+    ck_assert(!w->rc || (done && e.status == IBV_WC_SUCCESS));
+    ck_assert(!world_poll(w, &a.s.guilty[0], &e, 0));
+    if (w->rc) /* what is out there comes back after all, by the real clock */
+        ck_assert(world_poll(w, &a.s.guilty[0], &e, MANY));
+    two_apart_close(&a);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
     T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)                       \
@@ -263,5 +310,6 @@ END_TEST
     T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
     T(connections_of_those_who_are_apart_are_not_taken_from_strangers)                             \
     T(nor_from_an_honest_one_who_is_apart_too)                                                     \
-    T(nor_do_they_keep_the_queue_pairs_of_all_at_rest)
+    T(nor_do_they_keep_the_queue_pairs_of_all_at_rest)                                             \
+    T(nor_do_strangers_wait_until_one_of_theirs_has_come_back_from_a_dead_node)
 KEDGE_CHECK_MAIN("unnamed", TESTS)
