@@ -208,10 +208,6 @@ static void on_raised(struct fab_ctl *ctl)
         begin_raising(e);
         return;
     }
-    if (ctl->status == 0) {
-        *mtu_of(&p->device, qp) = e->mtu;
-        give_addresses(p);
-    }
     if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
         base_log(BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
@@ -220,13 +216,17 @@ static void on_raised(struct fab_ctl *ctl)
     free(e);
 }
 
+/* The lane sends nothing on it until it is raised, and then with that MTU: so an address does not
+ * wait for one that the device cannot repair. */
 static void begin_raising(struct errand *e)
 {
+    struct pool *p = e->pool;
     e->step = 0;
-    e->mtu = e->pool->device.path_mtu;
+    e->mtu = *mtu_of(&p->device, e->command.qp) = p->device.path_mtu;
     e->ctl = (struct fab_ctl){.status = 0};
-    (void)queues_dci_step(e->pool, e->command.qp, 0, &e->ctl);
+    (void)queues_dci_step(p, e->command.qp, 0, &e->ctl);
     submit_errand(e, on_raised);
+    give_addresses(p);
 }
 
 static void repair_qp(struct pool *p, struct fab_qp *qp)
@@ -243,7 +243,6 @@ static void on_created(struct fab_ctl *ctl)
     p->fab_ops--;
     stock_spare(p, ctl->status == 0, ctl->status);
     if (ctl->status == 0) {
-        p->device.qp_mtu[p->device.qps] = p->device.path_mtu;
         e->command.qp = p->device.qp[p->device.qps++] = ctl->qp.x;
         begin_raising(e);
     } else {
