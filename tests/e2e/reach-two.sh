@@ -5,6 +5,7 @@
 source "$(dirname "$0")/lib.sh"
 [[ $provider == soft ]] || { skip "a way is cut on soft alone"; exit 77; }
 agents=2 gids=(fd00::{0..4}) more_agent="prove_every = 200ms"
+more_metad="node_lease = $((12 * slow))s" # of which the second half is when an agent is late
 cluster_directories
 cut="cut=${gids[2]}, cut_while=$work/cut"
 mkdir -m 0700 "$work/metad"
