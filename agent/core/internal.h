@@ -26,7 +26,8 @@ enum {
     LANE_SPARES = 2 * LANE_MAX_DCIS + 1,
     LANE_APART_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
     LANE_APART_BUCKETS = 64,
-    LANE_BATCH = 32,
+    LANE_BATCH = 32,    /* requests of one session in a pass, */
+    LANE_TAKEN = 512,   /* of all, or one of each */
     LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
     LANE_POLL = 64,
     LANE_TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
@@ -285,7 +286,7 @@ struct lane {
     uint64_t trust_ns;     /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     struct session **active;
-    uint32_t active_count, stalled_count;
+    uint32_t active_count, stalled_count, batch; /* batch: of each, in a pass */
     struct session *dirty, *due; /* to publish; with a lease or a drain to wait for */
     struct session *revoking;    /* with regions that the operator withdraws */
     /* control.c: tenants with control operations, in turn; those that wait for their budget; whose
@@ -452,6 +453,9 @@ uint32_t session_poll(struct lane *l, struct session *s);
 /* Stops polling it, unless there is something to take: then false. */
 bool session_sleep(struct lane *l, struct session *s);
 void session_activate(struct lane *l, struct session *s);
+/* What is taken of each in a pass, so that those of many do not keep others' waiting: after more
+ * are active, and now and then. */
+void session_count_batch(struct lane *l);
 void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err);
 /* To the control request that nothing behind is taken before. */
 void session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
@@ -494,7 +498,6 @@ void vqp_block(struct lane *l, struct vqp *q);
 void vqp_park(struct lane *l, struct vqp *q);
 /* Something of its own is over: it waits, and is tried in the next round. */
 void vqp_wake(struct lane *l, struct vqp *q);
-/* It waits for nothing any more. */
 void vqp_unblock(struct lane *l, struct vqp *q);
 /* Something happened to this endpoint: those that are parked there are tried in the next round. */
 void flow_news(struct lane *l, struct flow *f);

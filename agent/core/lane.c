@@ -149,6 +149,7 @@ int lane_new(const struct lane_config *config, const struct lane_resources *reso
         lane_free(l);
         return status;
     }
+    l->batch = LANE_BATCH;
     l->evictor.culprits = l->culprits;
     l->apart_evictor.of_apart = 1;
     rooms_init(l);
@@ -450,6 +451,7 @@ static void keep_house(struct lane *l)
         vqps_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
+        session_count_batch(l);
         look_at_clock(l);
         schema_peers_live(l->res.peers);
         lookups_due(l);

@@ -118,6 +118,13 @@ int session_add(struct lane *l, const struct lane_session *add)
     return 0;
 }
 
+void session_count_batch(struct lane *l)
+{
+    l->batch = LANE_BATCH;
+    if (l->active_count > LANE_TAKEN / LANE_BATCH)
+        l->batch = l->active_count < LANE_TAKEN ? LANE_TAKEN / l->active_count : 1;
+}
+
 void session_activate(struct lane *l, struct session *s)
 {
     s->worked_ns = l->now_ns;
@@ -128,6 +135,7 @@ void session_activate(struct lane *l, struct session *s)
     s->active = 1;
     l->control_tenants[s->tenant_slot].active++;
     l->active[l->active_count++] = s;
+    session_count_batch(l);
     atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
 }
 
@@ -485,6 +493,7 @@ static bool look_at_cq_head(struct session *s)
 uint32_t session_poll(struct lane *l, struct session *s)
 {
     uint32_t head = s->sq_head, taken = 0;
+    const uint32_t most = l->batch;
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
     if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
         return 0;
@@ -495,7 +504,7 @@ uint32_t session_poll(struct lane *l, struct session *s)
         session_end(l, s, SCHEMA_REASON_RING, true);
         return 1;
     }
-    while (avail > 0 && taken < LANE_BATCH && s->control_op == 0 && has_room(s)) {
+    while (avail > 0 && taken < most && s->control_op == 0 && has_room(s)) {
         struct schema_sq_desc d;
         _Alignas(8) uint8_t extra[2 * SCHEMA_LINE];
         copy_slot(s, head, &d);
