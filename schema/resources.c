@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "schema/resources/node.h"
 #include "schema/resources/token.h"
 
@@ -127,6 +128,6 @@ void resource_numbers_write(struct base_text *out, const struct resource_table *
         const struct resource_field *f = &t->field[i];
         const uint64_t value = f->is_number ? resource_number_of(f, numbers) : RESOURCE_UNSAID;
         if (f->is_number && (f->type != FIELD_COUNT || value != RESOURCE_UNSAID))
-            base_text_printf(out, ",\"%s\":%" PRIu64, f->name, value);
+            base_json_u64(out, f->name, value);
     }
 }

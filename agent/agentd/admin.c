@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/http/server.h"
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/version.h"
 #include "admin_counters.h"
@@ -79,12 +80,13 @@ static void reply_ready(const struct agent *a, struct http_request *request, str
         http_reply_error(request, EHOSTUNREACH, why);
         return;
     }
-    base_text_printf(t, "{\"status\":\"ok\",\"metaservers\":%u", registrations_done(a));
-    if (why[0] != '\0') {
-        base_text_printf(t, ",\"why\":");
-        base_text_json(t, why);
-    }
-    base_text_printf(t, "}\n");
+    base_json_object(t, NULL);
+    base_json_string(t, "status", "ok");
+    base_json_u64(t, "metaservers", registrations_done(a));
+    if (why[0] != '\0')
+        base_json_string(t, "why", why);
+    base_json_object_end(t);
+    base_text_append(t, "\n", 1);
     struct http_response response = {
         .status = 200, .body = base_text_str(t), .body_length = t->length};
     (void)http_reply(request, &response);
@@ -109,13 +111,19 @@ static enum http_verdict handle_request(void *user, struct http_request *request
         metrics_print(a, t);
         response.content_type = BASE_METRICS_TYPE;
     } else if (strcmp(request->path, "/version") == 0) {
-        base_text_printf(t, "{\"version\":\"%s\",\"commit\":\"%s\"}\n", KEDGE_VERSION,
-                         base_version_commit());
+        base_json_object(t, NULL);
+        base_json_string(t, "version", KEDGE_VERSION);
+        base_json_string(t, "commit", base_version_commit());
+        base_json_object_end(t);
+        base_text_append(t, "\n", 1);
     } else if (strcmp(request->path, "/readyz") == 0) {
         reply_ready(a, request, t);
         return HTTP_REPLIED;
     } else if (strcmp(request->path, "/healthz") == 0) {
-        base_text_printf(t, "{\"status\":\"ok\"}\n");
+        base_json_object(t, NULL);
+        base_json_string(t, "status", "ok");
+        base_json_object_end(t);
+        base_text_append(t, "\n", 1);
     } else {
         http_reply_error(request, ENOENT,
                          "there are /v1/status, /v1/workers, /v1/leases, /metrics, /healthz, "

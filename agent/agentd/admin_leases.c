@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "leases.h"
 
@@ -27,26 +28,22 @@ static void print_access(struct base_text *t, uint32_t access)
     } names[] = {{SCHEMA_RECORD_READ, "read"},
                  {SCHEMA_RECORD_WRITE, "write"},
                  {SCHEMA_RECORD_ATOMIC, "atomic"}};
-    const char *comma = "";
-    base_text_printf(t, "\"access\":[");
+    base_json_array(t, "access");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if ((access & names[i].flag) == 0)
             continue;
-        base_text_printf(t, "%s\"%s\"", comma, names[i].name);
-        comma = ",";
+        base_json_string(t, NULL, names[i].name);
     }
-    base_text_printf(t, "]");
+    base_json_array_end(t);
 }
 
 static void print_owner(const struct pool *p, struct base_text *t, const struct lease_owner *o)
 {
-    base_text_printf(t, "\"node\":");
-    base_text_json(t, p->config->node);
-    base_text_printf(t, ",\"pool\":");
-    base_text_json(t, p->name);
-    base_text_printf(t, ",\"tenant\":");
-    base_text_json(t, o->tenant);
-    base_text_printf(t, ",\"uid\":%u,\"pid\":%d", (unsigned)o->uid, (int)o->pid);
+    base_json_string(t, "node", p->config->node);
+    base_json_string(t, "pool", p->name);
+    base_json_string(t, "tenant", o->tenant);
+    base_json_u64(t, "uid", o->uid);
+    base_json_i64(t, "pid", o->pid);
 }
 
 /* The object but for its end. */
@@ -55,24 +52,26 @@ static void print_lease(const struct pool *p, struct base_text *t, const struct 
 {
     static const char *const states[] = {"gone", "live", "withdrawing", "waiting", "revoked"};
     const uint64_t now = base_clock_ns(), ms = BASE_NS_PER_MS;
-    char id[AGENTD_ID_BYTES];
-    worker_id(o, id);
-    base_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
+    char worker[AGENTD_ID_BYTES], lease[AGENTD_ID_BYTES + sizeof "-4294967295"];
+    worker_id(o, worker);
+    snprintf(lease, sizeof lease, "%s-%u", worker, e->number);
+    base_json_object(t, NULL);
+    base_json_string(t, "id", lease);
+    base_json_string(t, "worker", worker);
     print_owner(p, t, o);
-    base_text_printf(t, ",\"kind\":\"%s\"", e->fenced ? "fenced" : e->own ? "own" : "arena");
-    base_text_printf(t, ",\"arena\":%u,\"offset\":%llu,\"length\":%llu,", e->arena,
-                     (unsigned long long)e->offset, (unsigned long long)e->length);
+    base_json_string(t, "kind", e->fenced ? "fenced" : e->own ? "own" : "arena");
+    base_json_u64(t, "arena", e->arena);
+    base_json_u64(t, "offset", e->offset);
+    base_json_u64(t, "length", e->length);
     print_access(t, e->access);
-    base_text_printf(t, ",\"state\":\"%s\",\"by_operator\":%s,\"age_ms\":%llu,\"period_ms\":%llu,",
-                     state != NULL ? state : states[e->state], e->revoked ? "true" : "false",
-                     (unsigned long long)(now > e->born_ns ? (now - e->born_ns) / ms : 0),
-                     (unsigned long long)((p->mr_lease_ns + ms - 1) / ms));
+    base_json_string(t, "state", state != NULL ? state : states[e->state]);
+    base_json_bool(t, "by_operator", e->revoked);
+    base_json_u64(t, "age_ms", now > e->born_ns ? (now - e->born_ns) / ms : 0);
+    base_json_u64(t, "period_ms", (p->mr_lease_ns + ms - 1) / ms);
     if (state == NULL && e->state == LANE_LEASE_WITHDRAWING && e->due_ns != 0)
-        base_text_printf(
-            t, "\"over_in_ms\":%llu",
-            (unsigned long long)(e->due_ns > now ? (e->due_ns - now + ms - 1) / ms : 0));
+        base_json_u64(t, "over_in_ms", e->due_ns > now ? (e->due_ns - now + ms - 1) / ms : 0);
     else
-        base_text_printf(t, "\"over_in_ms\":null");
+        base_json_null(t, "over_in_ms");
 }
 
 static void print_worker(struct base_text *t, const struct agent_session *s)
@@ -88,14 +87,16 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
         bytes += s->arena[i]->bytes;
     for (uint32_t i = 0; i < lane_leases(s->memory); i++)
         leases += lane_lease(s->memory, i, &lease);
-    base_text_printf(t, "{\"id\":\"%s\",\"session\":%u,", worker_id(&o, id), o.id.session);
+    base_json_object(t, NULL);
+    base_json_string(t, "id", worker_id(&o, id));
+    base_json_u64(t, "session", o.id.session);
     print_owner(p, t, &o);
-    base_text_printf(t,
-                     ",\"state\":\"%s\",\"age_ms\":%llu,\"arenas\":%u,\"arena_bytes\":%llu,"
-                     "\"leases\":%u}",
-                     s->stage == STAGE_LIVE ? "live" : "ending",
-                     (unsigned long long)((base_clock_ns() - s->attached_ns) / BASE_NS_PER_MS),
-                     s->arenas, (unsigned long long)bytes, leases);
+    base_json_string(t, "state", s->stage == STAGE_LIVE ? "live" : "ending");
+    base_json_u64(t, "age_ms", (base_clock_ns() - s->attached_ns) / BASE_NS_PER_MS);
+    base_json_u64(t, "arenas", s->arenas);
+    base_json_u64(t, "arena_bytes", bytes);
+    base_json_u64(t, "leases", leases);
+    base_json_object_end(t);
 }
 
 /* ---- lists --------------------------------------------------------------------------------- */
@@ -147,10 +148,11 @@ static const struct agent_session *shown_session(const struct agent *a, const st
 static void end_list(struct base_text *t, const struct agentd_cursor *next)
 {
     char cursor[AGENTD_CURSOR_BYTES];
-    base_text_printf(t, "]");
+    base_json_array_end(t);
     if (next != NULL)
-        base_text_printf(t, ",\"next_cursor\":\"%s\"", agentd_cursor_format(next, cursor));
-    base_text_printf(t, "}\n");
+        base_json_string(t, "next_cursor", agentd_cursor_format(next, cursor));
+    base_json_object_end(t);
+    base_text_append(t, "\n", 1);
 }
 
 static void list_leases(struct agent *a, const struct held_request *request)
@@ -163,7 +165,8 @@ static void list_leases(struct agent *a, const struct held_request *request)
         return;
     uint64_t n = 0;
     struct agentd_cursor at = f.at;
-    base_text_printf(t, "{\"leases\":[");
+    base_json_object(t, NULL);
+    base_json_array(t, "leases");
     for (; at.session < POOLS * a->config.max_sessions; at.session++, at.place = 0) {
         const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
@@ -177,9 +180,8 @@ static void list_leases(struct agent *a, const struct held_request *request)
                 asker_reply(a, request->by, 200);
                 return;
             }
-            base_text_printf(t, "%s", n > 1 ? "," : "");
             print_lease(s->pool, t, &owner, &lease, NULL);
-            base_text_printf(t, "}");
+            base_json_object_end(t);
         }
     }
     end_list(t, NULL);
@@ -194,14 +196,14 @@ static void list_workers(struct agent *a, const struct held_request *request)
         return;
     uint64_t n = 0;
     struct agentd_cursor at = {.session = f.at.session};
-    base_text_printf(t, "{\"workers\":[");
+    base_json_object(t, NULL);
+    base_json_array(t, "workers");
     for (; at.session < POOLS * a->config.max_sessions; at.session++) {
         const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
         if (n++ == f.limit)
             break;
-        base_text_printf(t, "%s", n > 1 ? "," : "");
         print_worker(t, s);
     }
     end_list(t, at.session < POOLS * a->config.max_sessions ? &at : NULL);
@@ -252,7 +254,8 @@ static void get_lease(struct agent *a, const struct held_request *request)
         return;
     lease_owner_of(s, &owner);
     print_lease(s->pool, &a->answer, &owner, &lease, NULL);
-    base_text_printf(&a->answer, "}\n");
+    base_json_object_end(&a->answer);
+    base_text_append(&a->answer, "\n", 1);
     asker_reply(a, request->by, 200);
 }
 
@@ -262,7 +265,7 @@ static void get_worker(struct agent *a, const struct held_request *request)
     if (s == NULL)
         return;
     print_worker(&a->answer, s);
-    base_text_printf(&a->answer, "\n");
+    base_text_append(&a->answer, "\n", 1);
     asker_reply(a, request->by, 200);
 }
 
@@ -278,10 +281,9 @@ static void print_leases(const struct revocation *r, struct base_text *t)
             lease = now;
             state = revocation_is_over_for(r, &lease) ? "revoked" : NULL;
         }
-        base_text_printf(t, "%s", i > 0 ? "," : "");
         print_lease(r->pool, t, &r->owner, &lease, state);
-        base_text_printf(t, ",\"asked_for\":%s}",
-                         r->number == 0 || lease.number == r->number ? "true" : "false");
+        base_json_bool(t, "asked_for", r->number == 0 || lease.number == r->number);
+        base_json_object_end(t);
     }
 }
 
@@ -350,12 +352,16 @@ void revocation_reply(struct revocation *r, int status)
     }
     char id[AGENTD_ID_BYTES];
     base_text_reset(t);
-    base_text_printf(t, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[", worker_id(&r->owner, id),
-                     r->freed != 0 ? "true" : "false");
+    base_json_object(t, NULL);
+    base_json_string(t, "worker", worker_id(&r->owner, id));
+    base_json_bool(t, "forced", r->freed != 0);
+    base_json_array(t, "leases");
     print_leases(r, t);
-    base_text_printf(t, "],\"over\":%s,\"breaks\":", over ? "true" : "false");
-    base_text_json(t, describe_breaks(r));
-    base_text_printf(t, "}\n");
+    base_json_array_end(t);
+    base_json_bool(t, "over", over);
+    base_json_string(t, "breaks", describe_breaks(r));
+    base_json_object_end(t);
+    base_text_append(t, "\n", 1);
     asker_reply(a, by, over ? 200 : 202);
 }
 

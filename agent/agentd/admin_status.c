@@ -2,6 +2,7 @@
 /* The agent's status, as its operator reads it: sums over the pools, then each pool's own. */
 #include "admin_counters.h"
 #include "base/clock.h"
+#include "base/json_writer.h"
 
 static const char *state_name(enum registration_state state)
 {
@@ -36,118 +37,111 @@ static struct connector_stats sum_connectors(const struct agent *a)
 
 static void print_lane(const struct lane_stats *s, struct base_text *t)
 {
-    const char *comma = "";
-    base_text_printf(t, "\"lane\":{");
-#define PRINT(what, help, type)                                                                    \
-    base_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s->what);               \
-    comma = ",";
+    base_json_object(t, "lane");
+#define PRINT(what, help, type) base_json_u64(t, #what, s->what);
     LANE_COUNTERS(PRINT)
 #undef PRINT
-    base_text_printf(t, "}");
+    base_json_object_end(t);
 }
 
 static void status_connectors(const struct agent *a, struct base_text *t)
 {
-    const char *comma = "";
     if (!a->rc)
         return;
     const struct connector_stats s = sum_connectors(a);
-    base_text_printf(t, ",\"connections\":{");
-#define PRINT(what, help, type)                                                                    \
-    base_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);                \
-    comma = ",";
+    base_json_object(t, "connections");
+#define PRINT(what, help, type) base_json_u64(t, #what, s.what);
     CONNECTOR_COUNTERS(PRINT)
 #undef PRINT
-    base_text_printf(t, "}");
+    base_json_object_end(t);
 }
 
 /* What a tenant has, and its quota: null without one. */
 static void status_bounded(struct base_text *t, const char *what, uint64_t used, uint64_t most,
                            uint64_t none)
 {
-    base_text_printf(t, "\"%s\":%llu,\"max_%s\":", what, (unsigned long long)used, what);
-    if (most == none)
-        base_text_printf(t, "null,");
-    else
-        base_text_printf(t, "%llu,", (unsigned long long)most);
+    char max[32];
+    snprintf(max, sizeof max, "max_%s", what);
+    base_json_u64(t, what, used);
+    base_json_u64_or_null(t, max, most, none);
 }
 
 static void status_control_ops(struct base_text *t, const struct quota_counts *n, uint32_t rate)
 {
     uint64_t all = 0;
-    base_text_printf(
-        t, "\"control_ops\":%llu,\"max_control_ops_per_s\":", (unsigned long long)n->control_ops);
-    if (rate == 0)
-        base_text_printf(t, "null");
-    else
-        base_text_printf(t, "%u", rate);
-    base_text_printf(t, ",\"refused\":{");
+    base_json_u64(t, "control_ops", n->control_ops);
+    base_json_u64_or_null(t, "max_control_ops_per_s", rate, 0);
+    base_json_object(t, "refused");
     for (int which = 0; which < LANE_QUOTAS; which++) {
-        base_text_printf(t, "%s\"%s\":%llu", which == 0 ? "" : ",", quota_name(which),
-                         (unsigned long long)n->refused[which]);
+        base_json_u64(t, quota_name(which), n->refused[which]);
         all += n->refused[which];
     }
-    base_text_printf(t, "},\"quota_refused\":%llu", (unsigned long long)all);
+    base_json_object_end(t);
+    base_json_u64(t, "quota_refused", all);
 }
 
-static void status_sessions(const struct pool *p, struct base_text *t, const char **comma)
+static void status_sessions(const struct pool *p, struct base_text *t)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++) {
         const struct agent_session *s = &p->sessions[i];
         if (s->stage != STAGE_LIVE)
             continue;
-        base_text_printf(t, "%s{\"id\":%llu,\"pool\":", *comma, (unsigned long long)i);
-        base_text_json(t, p->name);
-        base_text_printf(t, ",\"tenant\":");
-        base_text_json(t, p->agent->tenants.at[s->tenant - 1].config.name);
-        base_text_printf(t, ",\"uid\":%u,\"pid\":%d,\"arenas\":%u}", (unsigned)s->uid, (int)s->pid,
-                         s->arenas);
-        *comma = ",";
+        base_json_object(t, NULL);
+        base_json_u64(t, "id", i);
+        base_json_string(t, "pool", p->name);
+        base_json_string(t, "tenant", p->agent->tenants.at[s->tenant - 1].config.name);
+        base_json_u64(t, "uid", s->uid);
+        base_json_i64(t, "pid", s->pid);
+        base_json_u64(t, "arenas", s->arenas);
+        base_json_object_end(t);
     }
 }
 
 static void status_counts(const struct session_counts *c, uint64_t refused, struct base_text *t)
 {
-    base_text_printf(
-        t,
-        "\"sessions\":{\"ready\":%u,\"live\":%u,\"ending\":%u,\"attached\":%llu,\"refused\":%llu,"
-        "\"attached_ahead\":%llu,\"not_ahead\":%llu,\"faults\":%llu},",
-        c->ready, c->live, c->ending, (unsigned long long)c->attached, (unsigned long long)refused,
-        (unsigned long long)c->attached_ahead, (unsigned long long)c->not_ahead,
-        (unsigned long long)c->faults);
-    base_text_printf(
-        t, "\"memory\":{\"arenas\":%u,\"arenas_ahead\":%u,\"bytes\":%llu,\"recycled\":%llu},",
-        c->arenas, c->arenas_ahead, (unsigned long long)c->arena_bytes,
-        (unsigned long long)c->recycled);
+    base_json_object(t, "sessions");
+    base_json_u64(t, "ready", c->ready);
+    base_json_u64(t, "live", c->live);
+    base_json_u64(t, "ending", c->ending);
+    base_json_u64(t, "attached", c->attached);
+    base_json_u64(t, "refused", refused);
+    base_json_u64(t, "attached_ahead", c->attached_ahead);
+    base_json_u64(t, "not_ahead", c->not_ahead);
+    base_json_u64(t, "faults", c->faults);
+    base_json_object_end(t);
+    base_json_object(t, "memory");
+    base_json_u64(t, "arenas", c->arenas);
+    base_json_u64(t, "arenas_ahead", c->arenas_ahead);
+    base_json_u64(t, "bytes", c->arena_bytes);
+    base_json_u64(t, "recycled", c->recycled);
+    base_json_object_end(t);
 }
 
 /* Name, lease and what it keeps ready. */
-static void status_pool(const struct pool *p, struct base_text *t)
+static void status_pool(const struct pool *p, const char *key, struct base_text *t)
 {
-    base_text_printf(t, "{\"name\":");
-    base_text_json(t, p->name);
-    base_text_printf(t, ",\"number\":%u,\"mr_lease_ms\":%llu,", p->number,
-                     (unsigned long long)(p->mr_lease_ns / BASE_NS_PER_MS));
+    base_json_object(t, key);
+    base_json_string(t, "name", p->name);
+    base_json_u64(t, "number", p->number);
+    base_json_u64(t, "mr_lease_ms", p->mr_lease_ns / BASE_NS_PER_MS);
     stock_status(p, t);
 }
 
 static void status_pools(const struct agent *a, struct base_text *t)
 {
     struct lane_stats s;
-    const char *comma = "";
-    base_text_printf(t, ",\"pools\":[");
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p), comma = ",") {
-        base_text_printf(t, "%s", comma);
-        status_pool(p, t);
-        base_text_printf(t, ",\"state\":\"%s\",\"metaservers\":%u,", pools_state(p),
-                         registrations_of(p));
+    base_json_array(t, "pools");
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        status_pool(p, NULL, t);
+        base_json_string(t, "state", pools_state(p));
+        base_json_u64(t, "metaservers", registrations_of(p));
         status_counts(&p->count, 0, t);
         lane_stats(p->lane, &s);
         print_lane(&s, t);
         windows_pool_status(p, t);
-        base_text_printf(t, "}");
+        base_json_object_end(t);
     }
-    base_text_printf(t, "]");
+    base_json_array_end(t);
 }
 
 void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES])
@@ -172,8 +166,8 @@ static void status_breaks(const struct agent *a, uint32_t i, struct base_text *t
         apart += p->apart[i];
         rests += lane_rests(p->lane, i);
     }
-    base_text_printf(t, ",\"apart\":%llu,\"rests\":%llu", (unsigned long long)apart,
-                     (unsigned long long)rests);
+    base_json_u64(t, "apart", apart);
+    base_json_u64(t, "rests", rests);
 }
 
 static void status_tenant(const struct agent *a, uint32_t i, const struct used *u,
@@ -181,65 +175,63 @@ static void status_tenant(const struct agent *a, uint32_t i, const struct used *
 {
     const struct agentd_tenant *tenant = &a->tenants.at[i];
     const struct lane_quota *q = &a->pools[0]->quota[i];
-    base_text_printf(t, "{\"name\":");
-    base_text_json(t, tenant->config.name);
-    base_text_printf(
-        t, ",\"from\":\"%s\",\"leaving\":%s,\"pool\":", tenant->central ? "metaserver" : "file",
-        tenant->state == AGENTD_TENANT_LEAVING ? "true" : "false");
-    base_text_json(t, tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
-    base_text_printf(t, ",");
+    base_json_object(t, NULL);
+    base_json_string(t, "name", tenant->config.name);
+    base_json_string(t, "from", tenant->central ? "metaserver" : "file");
+    base_json_bool(t, "leaving", tenant->state == AGENTD_TENANT_LEAVING);
+    base_json_string(t, "pool",
+                     tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
     status_bounded(t, "sessions", u->now.sessions, tenant->config.sessions, UINT64_MAX);
-    base_text_printf(t, "\"sessions_ended\":%llu,", (unsigned long long)u->now.ended);
+    base_json_u64(t, "sessions_ended", u->now.ended);
     status_bounded(t, "memory_bytes", u->now.bytes, tenant->config.memory, UINT64_MAX);
     status_bounded(t, "vqps", u->vqps, q->max_vqps, UINT32_MAX);
     status_bounded(t, "mrs", u->mrs, q->max_mrs, UINT32_MAX);
     status_control_ops(t, &u->so_far, q->control_ops_per_s);
     status_breaks(a, i, t);
-    base_text_printf(t, ",\"tokens\":%u,\"socket\":", tenant->config.tokens);
-    base_text_json(t, tenant->own.socket);
-    base_text_printf(t, "}");
+    base_json_u64(t, "tokens", tenant->config.tokens);
+    base_json_string(t, "socket", tenant->own.socket);
+    base_json_object_end(t);
 }
 
 static void status_tenants(const struct agent *a, struct base_text *t)
 {
     struct used used[AGENTD_TENANT_PLACES];
-    const char *comma = "";
     used_by_all(a, used);
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
-        base_text_printf(t, "%s", comma);
-        comma = ",";
         status_tenant(a, i, &used[i], t);
     }
 }
 
 static void status_lists(struct agent *a, struct base_text *t)
 {
-    const char *comma = "";
     char why[SETTINGS_WHY];
-    base_text_printf(t, ",\"metaservers\":[");
-    for (uint32_t i = 0; i < a->config.metaservers; i++, comma = ",") {
+    base_json_array(t, "metaservers");
+    for (uint32_t i = 0; i < a->config.metaservers; i++) {
         const struct registration *r = registrations_with(a, i);
-        base_text_printf(t, "%s{\"url\":", comma);
-        base_text_json(t, r->url);
-        base_text_printf(t, ",\"state\":\"%s\",\"pool\":", state_name(r->state));
-        base_text_json(t, r->state != REGISTRATION_DONE ? r->pool->name : "");
-        base_text_printf(t, ",\"why\":");
-        base_text_json(t, r->why);
-        base_text_printf(t, "}");
+        base_json_object(t, NULL);
+        base_json_string(t, "url", r->url);
+        base_json_string(t, "state", state_name(r->state));
+        base_json_string(t, "pool", r->state != REGISTRATION_DONE ? r->pool->name : "");
+        base_json_string(t, "why", r->why);
+        base_json_object_end(t);
     }
-    base_text_printf(t, "],\"settings\":{\"revision\":%llu,\"seen\":%llu,\"why\":",
-                     (unsigned long long)a->follow.applied, (unsigned long long)a->follow.seen);
+    base_json_array_end(t);
     settings_why(a, why);
-    base_text_json(t, why);
-    base_text_printf(t, "},\"tenants\":[");
+    base_json_object(t, "settings");
+    base_json_u64(t, "revision", a->follow.applied);
+    base_json_u64(t, "seen", a->follow.seen);
+    base_json_string(t, "why", why);
+    base_json_object_end(t);
+    base_json_array(t, "tenants");
     status_tenants(a, t);
-    base_text_printf(t, "],\"sessions_list\":[");
-    comma = "";
+    base_json_array_end(t);
+    base_json_array(t, "sessions_list");
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        status_sessions(p, t, &comma);
-    base_text_printf(t, "],\"wrong_tokens\":%llu", (unsigned long long)a->wrong_tokens);
+        status_sessions(p, t);
+    base_json_array_end(t);
+    base_json_u64(t, "wrong_tokens", a->wrong_tokens);
 }
 
 void status_print(struct agent *a, struct base_text *t)
@@ -247,18 +239,19 @@ void status_print(struct agent *a, struct base_text *t)
     char gid[BASE_GID_TEXT];
     const struct session_counts c = pools_count(a);
     const struct lane_stats s = sum_lanes(a);
-    base_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
-    base_text_json(t, a->config.node);
-    base_text_printf(t,
-                     ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"port\":\"%s\","
-                     "\"address\":\"%s\",\"mtu\":%u,\"incarnation\":%u,"
-                     "\"uptime_ms\":%llu,\"pool\":",
-                     base_gid_format(a->fab->caps.gid, gid), a->config.provider,
-                     a->rc ? "rc" : "dc", a->address.down ? "down" : "up",
-                     a->address.gone ? "gone" : "up", 128u << a->port.mtu, a->incarnation,
-                     (unsigned long long)((base_clock_ns() - a->started_ns) / BASE_NS_PER_MS));
-    status_pool(a->pools[0], t);
-    base_text_printf(t, "},");
+    base_json_object(t, NULL);
+    base_json_string(t, "version", KEDGE_VERSION);
+    base_json_string(t, "node", a->config.node);
+    base_json_string(t, "gid", base_gid_format(a->fab->caps.gid, gid));
+    base_json_string(t, "provider", a->config.provider);
+    base_json_string(t, "transport", a->rc ? "rc" : "dc");
+    base_json_string(t, "port", a->address.down ? "down" : "up");
+    base_json_string(t, "address", a->address.gone ? "gone" : "up");
+    base_json_u64(t, "mtu", 128u << a->port.mtu);
+    base_json_u64(t, "incarnation", a->incarnation);
+    base_json_u64(t, "uptime_ms", (base_clock_ns() - a->started_ns) / BASE_NS_PER_MS);
+    status_pool(a->pools[0], "pool", t);
+    base_json_object_end(t);
     status_counts(&c, a->refused, t);
     print_lane(&s, t);
     status_connectors(a, t);
@@ -268,5 +261,6 @@ void status_print(struct agent *a, struct base_text *t)
     node_status(a, t);
     proofs_status(a, t);
     status_lists(a, t);
-    base_text_printf(t, "}\n");
+    base_json_object_end(t);
+    base_text_append(t, "\n", 1);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/text.h"
 #include "daemon.h"
@@ -60,13 +61,12 @@ static void print_window(struct base_text *t, const struct lane_window *n)
     for (int i = 0; i < FIELDS; i++) {
         bool limit = i == LIMIT_BYTES || i == LIMIT_OPS;
         bool counted = i == IN_FLIGHT_BYTES || i == IN_FLIGHT_OPS;
-        base_text_printf(t, "%s\"%s\":", i == 0 ? "" : ",", fields[i].json);
         if ((limit && value[i] == 0) || (counted && !n->counted))
-            base_text_printf(t, "null");
+            base_json_null(t, fields[i].json);
         else
-            base_text_printf(t, "%llu", (unsigned long long)value[i]);
+            base_json_u64(t, fields[i].json, value[i]);
     }
-    base_text_printf(t, "}");
+    base_json_object_end(t);
 }
 
 /* Of all lanes: the limit is what all of them hold; the most of each need not have been at one
@@ -116,10 +116,9 @@ static void print_destinations(const struct pool *p, struct base_text *t, uint32
     for (uint32_t i = 0; i < lane_destinations(p->lane) && *shown < DESTINATIONS_SHOWN; i++) {
         if (!lane_window(p->lane, LANE_WINDOW_DESTINATION, i, &n) || !is_worth_showing(&n))
             continue;
-        base_text_printf(t, "%s{\"gid\":\"%s\",\"pool\":", *shown > 0 ? "," : "",
-                         base_gid_format(n.gid, gid));
-        base_text_json(t, p->name);
-        base_text_printf(t, ",");
+        base_json_object(t, NULL);
+        base_json_string(t, "gid", base_gid_format(n.gid, gid));
+        base_json_string(t, "pool", p->name);
         print_window(t, &n);
         ++*shown;
     }
@@ -152,37 +151,30 @@ static void explain_window(const struct agent *a, const struct agentd_window *w,
 
 static void print_number(struct base_text *t, const char *name, uint64_t limit)
 {
-    if (limit == 0)
-        base_text_printf(t, ",\"%s\":null", name);
-    else
-        base_text_printf(t, ",\"%s\":%llu", name, (unsigned long long)limit);
+    base_json_u64_or_null(t, name, limit, 0);
 }
 
 static void print_word(struct base_text *t, const char *name, const char *word)
 {
-    base_text_printf(t, ",\"%s\":", name);
-    if (word[0] == '\0')
-        base_text_printf(t, "null");
-    else
-        base_text_json(t, word);
+    base_json_string(t, name, word[0] != '\0' ? word : NULL);
 }
 
 static void print_named(const struct agent *a, const struct agentd_window *w, struct base_text *t)
 {
     char gid[BASE_GID_TEXT], why[160];
-    base_text_printf(t, "{\"name\":");
-    base_text_json(t, w->name);
+    base_json_object(t, NULL);
+    base_json_string(t, "name", w->name);
     print_word(t, "node", w->node);
     print_word(t, "pool", w->pool);
     print_number(t, fields[LIMIT_BYTES].json, w->most.bytes);
     print_number(t, fields[LIMIT_OPS].json, w->most.ops);
-    base_text_printf(t, ",\"gids\":[");
+    base_json_array(t, "gids");
     for (uint32_t i = 0; i < w->gids; i++)
-        base_text_printf(t, "%s\"%s\"", i == 0 ? "" : ",", base_gid_format(w->gid[i], gid));
-    base_text_printf(t, "],\"why\":");
+        base_json_string(t, NULL, base_gid_format(w->gid[i], gid));
+    base_json_array_end(t);
     explain_window(a, w, why, sizeof why);
-    base_text_json(t, why);
-    base_text_printf(t, "}");
+    base_json_string(t, "why", why);
+    base_json_object_end(t);
 }
 
 static void named_metrics(const struct agent *a, struct base_text *t)
@@ -203,37 +195,36 @@ void windows_pool_status(const struct pool *p, struct base_text *t)
 {
     struct lane_window n;
     (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &n);
-    base_text_printf(t, ",\"device_window\":{");
+    base_json_object(t, "device_window");
     print_window(t, &n);
 }
 
 void windows_status(struct agent *a, struct base_text *t)
 {
     struct lane_window n = of_device(a);
-    const char *comma = "";
     uint32_t shown = 0;
-    base_text_printf(t, ",\"windows\":{\"device\":{");
+    base_json_object(t, "windows");
+    base_json_object(t, "device");
     print_window(t, &n);
-    base_text_printf(t, ",\"tenants\":[");
+    base_json_array(t, "tenants");
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
-        base_text_printf(t, "%s{\"tenant\":", comma);
-        base_text_json(t, a->tenants.at[i].config.name);
-        base_text_printf(t, ",");
+        base_json_object(t, NULL);
+        base_json_string(t, "tenant", a->tenants.at[i].config.name);
         n = of_tenant(a, i);
         print_window(t, &n);
-        comma = ",";
     }
-    base_text_printf(t, "],\"destinations\":[");
+    base_json_array_end(t);
+    base_json_array(t, "destinations");
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         print_destinations(p, t, &shown);
-    base_text_printf(t, "],\"named\":[");
-    for (uint32_t i = 0; i < a->follow.own_window_count; i++) {
-        base_text_printf(t, "%s", i == 0 ? "" : ",");
+    base_json_array_end(t);
+    base_json_array(t, "named");
+    for (uint32_t i = 0; i < a->follow.own_window_count; i++)
         print_named(a, &a->follow.own_windows[i], t);
-    }
-    base_text_printf(t, "]}");
+    base_json_array_end(t);
+    base_json_object_end(t);
 }
 
 static void print_sample(struct base_text *t, enum field field,

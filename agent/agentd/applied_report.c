@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/http/client.h"
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/text.h"
 #include "daemon.h"
@@ -44,13 +45,14 @@ static void describe_applied(const struct agent *a, struct base_text *t)
     const struct follow *f = &a->follow;
     char why[SETTINGS_WHY];
     settings_why(a, why);
-    base_text_printf(t, "{\"incarnation\":%u,\"revision\":%llu,\"seen\":%llu,", a->incarnation,
-                     (unsigned long long)f->applied, (unsigned long long)f->seen);
+    base_json_object(t, NULL);
+    base_json_u64(t, "incarnation", a->incarnation);
+    base_json_u64(t, "revision", f->applied);
+    base_json_u64(t, "seen", f->seen);
     if (a->node.said.cordoned)
-        base_text_printf(t, "\"sessions\":%u,", pools_workers_left(a));
-    base_text_printf(t, "\"why\":");
-    base_text_json(t, why);
-    base_text_printf(t, "}");
+        base_json_u64(t, "sessions", pools_workers_left(a));
+    base_json_string(t, "why", why);
+    base_json_object_end(t);
 }
 
 static void on_told(void *user, const struct http_answer *answer)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/http/client.h"
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "leases.h"
 
@@ -61,7 +62,10 @@ static void send_answer(struct asked *q, int status, const char *body)
     struct base_text t;
     char url[METASERVER_URL_BYTES];
     base_text_init(&t, ANSWER_BYTES);
-    base_text_printf(&t, "{\"status\":%d,\"body\":%s}", status, body);
+    base_json_object(&t, NULL);
+    base_json_i64(&t, "status", status);
+    base_json_raw(&t, "body", body);
+    base_json_object_end(&t);
     snprintf(url, sizeof url, "%s/v1/nodes/%s/answers/%s", a->config.metaserver[q->metaserver],
              a->config.node, q->id);
     struct http_call c = metaserver_call(a, "PUT", url, CALL_MS);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "daemon.h"
@@ -137,11 +138,12 @@ void clock_status(const struct agent *a, struct base_text *t)
     const struct clock_check *c = &a->clock.check;
     char why[WHY_BYTES];
     clock_check_why(c, why, sizeof why);
-    base_text_printf(t, ",\"clock\":{\"state\":\"%s\",\"device_clock\":%s,\"lies\":%llu,\"why\":",
-                     clock_check_name(c), a->clock.none ? "false" : "true",
-                     (unsigned long long)c->lies);
-    base_text_json(t, c->state == CLOCK_DOUBTED ? why : "");
-    base_text_printf(t, "}");
+    base_json_object(t, "clock");
+    base_json_string(t, "state", clock_check_name(c));
+    base_json_bool(t, "device_clock", !a->clock.none);
+    base_json_u64(t, "lies", c->lies);
+    base_json_string(t, "why", c->state == CLOCK_DOUBTED ? why : "");
+    base_json_object_end(t);
 }
 
 void clock_metrics(const struct agent *a, struct base_text *t)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "daemon.h"
 
@@ -57,18 +58,16 @@ void node_status(const struct agent *a, struct base_text *t)
 {
     const struct node_state *n = &a->node;
     const uint64_t now = base_clock_ns();
-    base_text_printf(t, ",\"node_state\":{\"cordoned\":%s,\"draining\":%s,\"workers_left\":%u,",
-                     n->said.cordoned ? "true" : "false", n->said.draining ? "true" : "false",
-                     pools_workers_left(a));
+    base_json_object(t, "node_state");
+    base_json_bool(t, "cordoned", n->said.cordoned);
+    base_json_bool(t, "draining", n->said.draining);
+    base_json_u64(t, "workers_left", pools_workers_left(a));
     if (!n->said.draining || n->end_ns == UINT64_MAX)
-        base_text_printf(t, "\"ends_in_ms\":null,");
+        base_json_null(t, "ends_in_ms");
     else
-        base_text_printf(
-            t, "\"ends_in_ms\":%llu,",
-            (unsigned long long)(n->end_ns > now ? (n->end_ns - now) / BASE_NS_PER_MS : 0));
-    base_text_printf(t, "\"reason\":");
-    base_text_json(t, n->said.reason);
-    base_text_printf(t, "}");
+        base_json_u64(t, "ends_in_ms", n->end_ns > now ? (n->end_ns - now) / BASE_NS_PER_MS : 0);
+    base_json_string(t, "reason", n->said.reason);
+    base_json_object_end(t);
 }
 
 void node_metrics(const struct agent *a, struct base_text *t)

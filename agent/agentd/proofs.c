@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/http/client.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "daemon.h"
@@ -244,26 +245,28 @@ void proofs_status(const struct agent *a, struct base_text *t)
 {
     const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
     const uint64_t now = base_clock_ns();
-    const char *comma = "";
     char gid[BASE_GID_TEXT];
-    base_text_printf(t, ",\"fabric\":{\"state\":\"%s\",\"tried\":%u,\"failing\":%u,\"towards\":[",
-                     state_of(a, &c), c.tried, c.failing);
+    base_json_object(t, "fabric");
+    base_json_string(t, "state", state_of(a, &c));
+    base_json_u64(t, "tried", c.tried);
+    base_json_u64(t, "failing", c.failing);
+    base_json_array(t, "towards");
     for (int i = 0; i < AGENTD_REACH_TARGETS; i++) {
         const struct agentd_reach_target *r = &a->proofs.reach.at[i];
         if (!r->used || r->since_ns == 0)
             continue;
-        base_text_printf(t, "%s{\"name\":", comma);
-        base_text_json(t, r->name);
-        base_text_printf(t, ",\"kind\":\"%s\",\"for_ms\":%llu,\"error\":\"%s\",\"why\":\"%s\"",
-                         r->peer ? "node" : "metaserver",
-                         (unsigned long long)((now - r->since_ns) / BASE_NS_PER_MS),
-                         agentd_reach_error(r->status), agentd_reach_why(r->status));
+        base_json_object(t, NULL);
+        base_json_string(t, "name", r->name);
+        base_json_string(t, "kind", r->peer ? "node" : "metaserver");
+        base_json_u64(t, "for_ms", (now - r->since_ns) / BASE_NS_PER_MS);
+        base_json_string(t, "error", agentd_reach_error(r->status));
+        base_json_string(t, "why", agentd_reach_why(r->status));
         if (r->peer)
-            base_text_printf(t, ",\"gid\":\"%s\"", base_gid_format(r->gid, gid));
-        base_text_printf(t, "}");
-        comma = ",";
+            base_json_string(t, "gid", base_gid_format(r->gid, gid));
+        base_json_object_end(t);
     }
-    base_text_printf(t, "]}");
+    base_json_array_end(t);
+    base_json_object_end(t);
 }
 
 void proofs_metrics(const struct agent *a, struct base_text *t)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "daemon.h"
 
@@ -294,16 +295,15 @@ void stock_status(const struct pool *p, struct base_text *t)
     const struct stock *k = &p->stock;
     const uint64_t most = k->said.numbers.ahead_max;
     char service[FAB_SERVICE_TEXT];
-    base_text_printf(t,
-                     "\"dcis\":%u,\"spares\":%u,\"connections\":%u,\"responders\":%u,"
-                     "\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
-                     k->dcis, k->spares, k->connections, k->responders, k->sessions, k->arenas);
-    if (most == RESOURCE_UNSAID)
-        base_text_printf(t, "\"ahead_max\":null,");
-    else
-        base_text_printf(t, "\"ahead_max\":%u,", (unsigned)most);
-    base_text_printf(t, "\"demand_per_s\":%u,\"from\":\"%s\",\"why\":", k->demand,
-                     k->said.name[0] != '\0' ? "metaserver" : "file");
-    base_text_json(t, k->why);
-    base_text_printf(t, ",\"service\":\"%s\"", fab_service_format(&k->service, service));
+    base_json_u64(t, "dcis", k->dcis);
+    base_json_u64(t, "spares", k->spares);
+    base_json_u64(t, "connections", k->connections);
+    base_json_u64(t, "responders", k->responders);
+    base_json_u64(t, "sessions_ahead", k->sessions);
+    base_json_u64(t, "arenas_ahead", k->arenas);
+    base_json_u64_or_null(t, "ahead_max", most, RESOURCE_UNSAID);
+    base_json_u64(t, "demand_per_s", k->demand);
+    base_json_string(t, "from", k->said.name[0] != '\0' ? "metaserver" : "file");
+    base_json_string(t, "why", k->why);
+    base_json_string(t, "service", fab_service_format(&k->service, service));
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json_writer.h"
 #include "probe/report.h"
 
 static const char *const results[] = {"ok", "warning", "failed", "skipped"};
@@ -110,49 +111,46 @@ void probe_print_text(const struct probe_report *r, FILE *out)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void print_field(struct base_text *t, const char *name, const char *value)
-{
-    base_text_printf(t, ",\"%s\":", name);
-    base_text_json(t, value);
-}
-
 static void json_devices(const struct fab_devices *d, struct base_text *t)
 {
     char gid[BASE_GID_TEXT];
-    base_text_printf(t, ",\"candidates\":[");
+    base_json_array(t, "candidates");
     for (uint32_t i = 0; i < d->count; i++) {
         const struct fab_candidate *c = &d->item[i];
-        base_text_printf(t, "%s{\"chosen\":%s", i > 0 ? "," : "", c->chosen ? "true" : "false");
-        print_field(t, "device", c->device);
-        print_field(t, "driver", c->driver);
-        print_field(t, "firmware", c->firmware);
-        base_text_printf(t, ",\"vendor_id\":%u,\"part_id\":%u,\"port\":%u", c->vendor_id,
-                         c->part_id, c->port);
-        print_field(t, "link_layer", c->link_layer);
-        print_field(t, "state", c->state);
-        print_field(t, "rate", c->rate);
-        base_text_printf(t, ",\"gid_index\":%d", c->gid_index);
-        print_field(t, "gid", c->gid_index >= 0 ? base_gid_format(c->gid, gid) : "");
-        print_field(t, "gid_kind", c->gid_kind);
-        print_field(t, "netdev", c->netdev);
-        print_field(t, "why", c->why);
-        base_text_printf(t, "}");
+        base_json_object(t, NULL);
+        base_json_bool(t, "chosen", c->chosen);
+        base_json_string(t, "device", c->device);
+        base_json_string(t, "driver", c->driver);
+        base_json_string(t, "firmware", c->firmware);
+        base_json_u64(t, "vendor_id", c->vendor_id);
+        base_json_u64(t, "part_id", c->part_id);
+        base_json_u64(t, "port", c->port);
+        base_json_string(t, "link_layer", c->link_layer);
+        base_json_string(t, "state", c->state);
+        base_json_string(t, "rate", c->rate);
+        base_json_i64(t, "gid_index", c->gid_index);
+        base_json_string(t, "gid", c->gid_index >= 0 ? base_gid_format(c->gid, gid) : "");
+        base_json_string(t, "gid_kind", c->gid_kind);
+        base_json_string(t, "netdev", c->netdev);
+        base_json_string(t, "why", c->why);
+        base_json_object_end(t);
     }
-    base_text_printf(t, "],\"candidates_complete\":%s", d->incomplete ? "false" : "true");
+    base_json_array_end(t);
+    base_json_bool(t, "candidates_complete", !d->incomplete);
 }
 
 static void json_check(const struct probe_check *c, struct base_text *t)
 {
-    base_text_printf(t, "{\"check\":");
-    base_text_json(t, c->name);
-    print_field(t, "result", results[c->result]);
-    print_field(t, "found", c->found);
-    print_field(t, "advice", c->advice);
-    base_text_printf(t, ",\"numbers\":{");
+    base_json_object(t, NULL);
+    base_json_string(t, "check", c->name);
+    base_json_string(t, "result", results[c->result]);
+    base_json_string(t, "found", c->found);
+    base_json_string(t, "advice", c->advice);
+    base_json_object(t, "numbers");
     for (unsigned i = 0; i < c->numbers; i++)
-        base_text_printf(t, "%s\"%s\":%llu", i > 0 ? "," : "", c->number[i].name,
-                         (unsigned long long)c->number[i].value);
-    base_text_printf(t, "}}");
+        base_json_u64(t, c->number[i].name, c->number[i].value);
+    base_json_object_end(t);
+    base_json_object_end(t);
 }
 
 void probe_print_json(const struct probe_report *r, struct base_text *t)
@@ -162,28 +160,33 @@ void probe_print_json(const struct probe_report *r, struct base_text *t)
     char gid[BASE_GID_TEXT];
     machine_read(&m);
     probe_judge(r, &v);
-    base_text_printf(t, "{\"report\":\"kedge-probe\",\"version\":%d", PROBE_FORMAT);
-    print_field(t, "kedge", KEDGE_VERSION);
-    print_field(t, "when", m.when);
-    base_text_printf(t, ",\"host\":{\"cpus\":%ld,\"uid\":%u", m.cpus, (unsigned)geteuid());
-    print_field(t, "kernel", m.kernel.release);
-    print_field(t, "machine", m.kernel.machine);
-    print_field(t, "system", m.system);
-    print_field(t, "cpu", m.cpu);
-    base_text_printf(t, "}");
-    print_field(t, "provider", r->provider);
-    print_field(t, "device", r->device);
-    base_text_printf(t, ",\"port\":%u", r->port);
-    print_field(t, "gid", r->transports != 0 ? base_gid_format(r->gid, gid) : "");
+    base_json_object(t, NULL);
+    base_json_string(t, "report", "kedge-probe");
+    base_json_i64(t, "version", PROBE_FORMAT);
+    base_json_string(t, "kedge", KEDGE_VERSION);
+    base_json_string(t, "when", m.when);
+    base_json_object(t, "host");
+    base_json_i64(t, "cpus", m.cpus);
+    base_json_u64(t, "uid", geteuid());
+    base_json_string(t, "kernel", m.kernel.release);
+    base_json_string(t, "machine", m.kernel.machine);
+    base_json_string(t, "system", m.system);
+    base_json_string(t, "cpu", m.cpu);
+    base_json_object_end(t);
+    base_json_string(t, "provider", r->provider);
+    base_json_string(t, "device", r->device);
+    base_json_u64(t, "port", r->port);
+    base_json_string(t, "gid", r->transports != 0 ? base_gid_format(r->gid, gid) : "");
     json_devices(&r->devices, t);
-    base_text_printf(t, ",\"checks\":[");
-    for (unsigned i = 0; i < r->checks; i++) {
-        base_text_printf(t, "%s", i > 0 ? "," : "");
+    base_json_array(t, "checks");
+    for (unsigned i = 0; i < r->checks; i++)
         json_check(&r->check[i], t);
-    }
-    base_text_printf(t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s",
-                     v.usable ? "true" : "false", v.usable ? "true" : "false",
-                     v.dc ? "true" : "false");
-    print_field(t, "sentence", v.sentence);
-    base_text_printf(t, "}}");
+    base_json_array_end(t);
+    base_json_object(t, "verdict");
+    base_json_bool(t, "usable", v.usable);
+    base_json_bool(t, "rc", v.usable);
+    base_json_bool(t, "dc", v.dc);
+    base_json_string(t, "sentence", v.sentence);
+    base_json_object_end(t);
+    base_json_object_end(t);
 }

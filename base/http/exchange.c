@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "server_private.h"
 
 enum {
@@ -73,14 +74,15 @@ static const char *type_of(int status)
 
 void http_problem(struct base_text *t, int status, const char *title, const char *detail)
 {
-    base_text_printf(t, "{\"type\":\"urn:kedge:problem:%s\",\"title\":", type_of(status));
-    base_text_json(t, title);
-    base_text_printf(t, ",\"status\":%d", status);
-    if (detail != NULL) {
-        base_text_append(t, ",\"detail\":", 10);
-        base_text_json(t, detail);
-    }
-    base_text_append(t, "}", 1);
+    char type[64];
+    snprintf(type, sizeof type, "urn:kedge:problem:%s", type_of(status));
+    base_json_object(t, NULL);
+    base_json_string(t, "type", type);
+    base_json_string(t, "title", title);
+    base_json_i64(t, "status", status);
+    if (detail != NULL)
+        base_json_string(t, "detail", detail);
+    base_json_object_end(t);
 }
 
 static const char *title_of(int status)

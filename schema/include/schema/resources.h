@@ -90,7 +90,7 @@ const char *resource_number_must(const struct resource_field *f, char out[RESOUR
 /* The first one that is not right, or NULL. */
 const struct resource_field *resource_numbers_check(const struct resource_table *t,
                                                     const void *numbers);
-/* Appends ,"name":value for each number but for a FIELD_COUNT that is left out. */
+/* Appends "name":value as a member for each number but for a FIELD_COUNT that is left out. */
 void resource_numbers_write(struct base_text *out, const struct resource_table *t,
                             const void *numbers);
 
