@@ -15,6 +15,7 @@ struct lane_command;
 struct lane;
 struct peer;
 struct phys;
+struct session;
 struct vqp;
 struct window;
 
@@ -40,6 +41,7 @@ struct flow {
     uint8_t want_path; /* asked for, and not answered */
     uint8_t stale_path; /* and that since before this node's address was another */
     uint8_t proven;     /* the last sign from it was one of life, and no silence is fresh */
+    uint8_t distrusted; /* it fell silent: until distrust_ns signs of life do not prove it */
     uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
     uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
     uint8_t news;       /* enum flow_news_state: its parked VQPs are to be looked at */
@@ -47,13 +49,13 @@ struct flow {
     uint8_t apart;      /* its tenant's alone, beside the endpoint's own (apart.c) */
     uint32_t news_left; /* so many of them, when that has begun */
     uint32_t peer_slot, peer_gen;
-    uint32_t tenant_slot;   /* whose first request took it */
-    uint32_t holds;         /* VQPs that wait with it, and flows that are apart */
-    uint32_t outstanding;   /* posted */
-    uint32_t dci;           /* index into lane->dci */
-    uint64_t since_ns;      /* when it last gave a sign of life, or began to owe one */
-    uint64_t heard_ns;      /* when it last gave a sign of life */
-    uint64_t distrust_ns;   /* it fell silent: until then signs of life do not prove it */
+    uint32_t tenant_slot; /* whose first request took it */
+    uint32_t holds;       /* VQPs that wait with it, and flows that are apart */
+    uint32_t outstanding; /* posted */
+    uint32_t dci;         /* index into lane->dci */
+    uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
+    uint64_t heard_ns;    /* when it last gave a sign of life */
+    uint64_t distrust_ns;
     uint64_t used_ns;       /* when something was last posted to it */
     uint64_t doubted_ns;    /* since when */
     uint64_t dead_ns;       /* and for how long it is dead then */
@@ -104,9 +106,9 @@ void flow_suspect(struct lane *l, struct flow *f);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
 void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
-/* Whether there is a path to it; asks for one if not, for that tenant, and want_path says whether
- * it is under way. Its record is fresh. */
-bool flow_has_path(struct lane *l, struct flow *f, uint32_t tenant_slot);
+/* Whether there is a path to it; asks for one if not, for that session's tenant, and want_path says
+ * whether it is under way. Its record is fresh. */
+bool flow_has_path(struct lane *l, struct flow *f, const struct session *s);
 /* A WANT_PATH; with rc the connection is counted already. */
 void flow_ask_for_path(struct lane *l, struct flow *f);
 void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);

@@ -69,6 +69,7 @@ static void link_apart(struct lane *l, struct flow *f, struct flow *own)
     f->own = own;
     f->window = own->window;
     f->proven = own->proven;
+    f->distrusted = own->distrusted;
     f->distrust_ns = own->distrust_ns;
     if (!f->proven && !l->config.rc) /* one request at a time goes there: not to the dead */
         flow_suspect(l, f);
@@ -275,6 +276,7 @@ void flows_sweep(struct lane *l)
     for (uint32_t i = 0; i < SWEPT && i < high && can_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_broom < high ? l->flow_broom : 0];
         l->flow_broom = (uint32_t)(f - l->flows) + 1;
+        f->distrusted &= l->now_ns < f->distrust_ns;
         if (f->used && is_idle(f) && is_stray(l, f))
             drop_flow(l, f);
     }

@@ -137,7 +137,7 @@ static bool is_confirmed(struct lane *l, struct flow *f)
     return true;
 }
 
-bool flow_has_path(struct lane *l, struct flow *f, uint32_t tenant_slot)
+bool flow_has_path(struct lane *l, struct flow *f, const struct session *s)
 {
     if (f->doubted && is_confirmed(l, f))
         return false;
@@ -145,7 +145,7 @@ bool flow_has_path(struct lane *l, struct flow *f, uint32_t tenant_slot)
         return true;
     if (f->want_path || f->link != NULL || l->paths_asked == LANE_PATHS)
         return false;
-    if (l->config.rc && !take_link(l, f, tenant_slot))
+    if (l->config.rc && !take_link(l, f, s->tenant_slot))
         return false;
     flow_ask_for_path(l, f);
     return false;
@@ -269,11 +269,13 @@ void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
 static void fell_silent(struct lane *l, struct flow *f)
 {
     f->proven = 0;
+    f->distrusted = 1;
     f->distrust_ns = l->now_ns + DISTRUST_NS;
     look_up_again(l, f);
     if (!f->apart || l->config.rc)
         return;
     f->own->proven = 0;
+    f->own->distrusted = 1;
     f->own->distrust_ns = f->distrust_ns;
     flow_suspect(l, f);
 }
@@ -308,7 +310,7 @@ void flow_completed(struct lane *l, struct flow *f, enum sign sign)
         completed_badly(l, f, sign);
         return;
     }
-    f->proven = l->now_ns >= f->distrust_ns;
+    f->proven = !f->distrusted;
     f->doubted = 0;
     f->since_ns = f->heard_ns = l->now_ns;
     if (f->suspect)

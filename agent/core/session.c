@@ -492,8 +492,7 @@ static bool look_at_cq_head(struct session *s)
 
 uint32_t session_poll(struct lane *l, struct session *s)
 {
-    uint32_t head = s->sq_head, taken = 0;
-    const uint32_t most = l->batch;
+    uint32_t head = s->sq_head, left = l->batch;
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
     if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
         return 0;
@@ -504,7 +503,7 @@ uint32_t session_poll(struct lane *l, struct session *s)
         session_end(l, s, SCHEMA_REASON_RING, true);
         return 1;
     }
-    while (avail > 0 && taken < most && s->control_op == 0 && has_room(s)) {
+    while (avail > 0 && left > 0 && s->control_op == 0 && has_room(s)) {
         struct schema_sq_desc d;
         _Alignas(8) uint8_t extra[2 * SCHEMA_LINE];
         copy_slot(s, head, &d);
@@ -519,13 +518,13 @@ uint32_t session_poll(struct lane *l, struct session *s)
             break;
         head += slots;
         avail -= slots;
-        taken++;
+        left--;
     }
     if (head != s->sq_head && s->state == SESSION_LIVE) {
         s->sq_head = head;
         atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
     }
-    return taken;
+    return l->batch - left;
 }
 
 /* Flag, fence, one more look (session.h). A worker that does not poll its completions, and so has

@@ -176,7 +176,7 @@ static uint32_t find_dead(struct lane *l, struct vqp *q, enum tried *tried)
 
 static uint32_t find_path(struct lane *l, struct vqp *q, enum tried *tried)
 {
-    if (flow_has_path(l, q->flow, q->session->tenant_slot)) {
+    if (flow_has_path(l, q->flow, q->session)) {
         q->path_ns = 0;
         return 0;
     }
