@@ -55,6 +55,12 @@ void base_json_u64(struct base_text *t, const char *key, uint64_t value)
     base_text_printf(t, "%" PRIu64, value);
 }
 
+void base_json_hex64(struct base_text *t, const char *key, uint64_t value)
+{
+    begin_value(t, key);
+    base_text_printf(t, "\"%016" PRIx64 "\"", value);
+}
+
 void base_json_i64(struct base_text *t, const char *key, int64_t value)
 {
     begin_value(t, key);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "metaserver/json.h"
 
 enum { LOOK_S = 5, REVOKE_S = 35 /* agents answer within 30 */ };
@@ -65,8 +66,7 @@ static void add_text(struct base_text *t, const char *name, const char *value)
 {
     if (value[0] == '\0')
         return;
-    base_text_printf(t, ",\"%s\":", name);
-    base_text_json(t, value);
+    base_json_string(t, name, value);
 }
 
 int meta_proxy_send_query(struct meta_proxy *h, uint64_t now)
@@ -74,16 +74,16 @@ int meta_proxy_send_query(struct meta_proxy *h, uint64_t now)
     const bool revoke = h->q.what == PROXY_REVOKE;
     struct base_text t;
     base_text_init(&t, sizeof h->query.members - 1);
-    base_text_printf(&t, "\"method\":\"%s\",\"resource\":\"%s\"", revoke ? "DELETE" : "GET",
-                     h->q.leases ? "leases" : "workers");
+    base_json_string(&t, "method", revoke ? "DELETE" : "GET");
+    base_json_string(&t, "resource", h->q.leases ? "leases" : "workers");
     add_text(&t, "item", h->item);
     add_text(&t, "worker", h->worker);
     add_text(&t, "tenant", h->list.tenant);
     add_text(&t, "cursor", h->list.cursor);
     if (h->q.what == PROXY_LIST)
-        base_text_printf(&t, ",\"limit\":%" PRIu64, h->q.limit);
+        base_json_u64(&t, "limit", h->q.limit);
     if (h->force)
-        base_text_printf(&t, ",\"force\":true");
+        base_json_bool(&t, "force", true);
     int status = t.error;
     if (status == 0) {
         memcpy(h->query.members, t.data, t.length + 1);
@@ -347,7 +347,7 @@ static void write_one(struct call *c, const struct meta_proxy *h)
 {
     c->answer->status = h->answer.status;
     base_text_append(c->body, h->out.data, h->out.length);
-    base_text_printf(c->body, "\n");
+    base_text_append(c->body, "\n", 1);
 }
 
 /* Whether somebody waits for the end of its query: its client; or the trail, in which a revocation

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "metaserver/json.h"
 
 enum { PREFIXED_BYTES = META_RESOURCE_NAME_BYTES + META_PROXY_ID_BYTES };
@@ -47,10 +48,10 @@ int meta_revocation_json_decode(const struct json_at *at, json_t *root, struct m
 
 void meta_revocation_json_write(struct base_text *out, const struct meta_revocation *r)
 {
-    base_text_printf(out, "\"%s\":\"%s\",\"force\":%s", r->worker ? "worker" : "lease", r->id,
-                     r->force ? "true" : "false");
+    base_json_string(out, r->worker ? "worker" : "lease", r->id);
+    base_json_bool(out, "force", r->force);
     if (r->failed[0] != '\0')
-        base_text_printf(out, ",\"failed\":\"%s\"", r->failed);
+        base_json_string(out, "failed", r->failed);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -153,14 +154,15 @@ static int read_revoked(const struct json_at *at, json_t *body, const struct pro
     int status = prefix_id(at, body, "worker", q->node);
     if (status != 0)
         return status;
-    base_text_printf(out, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[",
-                     json_string_value(json_object_get(body, "worker")),
-                     json_is_true(json_object_get(body, "forced")) ? "true" : "false");
+    base_json_object(out, NULL);
+    base_json_string(out, "worker", json_string_value(json_object_get(body, "worker")));
+    base_json_bool(out, "forced", json_is_true(json_object_get(body, "forced")));
+    base_json_array(out, "leases");
     status = append_items(at, leases, q, false, out);
-    base_text_printf(out, "],\"over\":%s,\"breaks\":",
-                     json_is_true(json_object_get(body, "over")) ? "true" : "false");
-    base_text_json(out, breaks);
-    base_text_printf(out, "}");
+    base_json_array_end(out);
+    base_json_bool(out, "over", json_is_true(json_object_get(body, "over")));
+    base_json_string(out, "breaks", breaks);
+    base_json_object_end(out);
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "agent_proxy.h"
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "metaserver/json.h"
 
 enum {
@@ -30,11 +31,10 @@ static void pass_over(struct meta_proxy *h, int status)
 {
     char why[PROXY_WHY_BYTES];
     (void)meta_proxy_why(h, status, why);
-    base_text_printf(&h->list.why,
-                     "%s{\"node\":\"%s\",\"why\":", h->list.unreachable++ > 0 ? "," : "",
-                     h->query.node);
-    base_text_json(&h->list.why, why);
-    base_text_printf(&h->list.why, "}");
+    base_json_object(&h->list.why, NULL);
+    base_json_string(&h->list.why, "node", h->query.node);
+    base_json_string(&h->list.why, "why", why);
+    base_json_object_end(&h->list.why);
     h->list.cursor[0] = '\0';
 }
 
@@ -114,17 +114,19 @@ int meta_proxy_list_step(struct meta_proxy *h, uint64_t now)
 
 void meta_proxy_list_write(struct call *c, const struct meta_proxy *h)
 {
-    base_text_printf(c->body, "{\"%s\":[", h->q.leases ? "leases" : "workers");
+    base_json_object(c->body, NULL);
+    base_json_array(c->body, h->q.leases ? "leases" : "workers");
     base_text_append(c->body, base_text_str(&h->out), h->out.length);
-    base_text_printf(c->body, "]");
+    base_json_array_end(c->body);
     if (h->list.all) {
-        base_text_printf(c->body, ",\"unreachable\":[");
+        base_json_array(c->body, "unreachable");
         base_text_append(c->body, base_text_str(&h->list.why), h->list.why.length);
-        base_text_printf(c->body, "]");
+        base_json_array_end(c->body);
     }
     if (h->list.next[0] != '\0')
         meta_rest_next_cursor(c, h->list.next);
-    base_text_printf(c->body, "}\n");
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */

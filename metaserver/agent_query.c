@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/random.h"
 #include "metaserver/service.h"
 
@@ -160,7 +161,13 @@ bool meta_queries_next(struct meta_service *s, const struct meta_watch *w, struc
     a = a != NULL ? a : find_unsent(s, w, false);
     if (a == NULL)
         return false;
-    base_text_printf(out, "{\"ask\":{\"id\":\"%s\",%s}}\n", a->id, a->members);
+    base_json_object(out, NULL);
+    base_json_object(out, "ask");
+    base_json_string(out, "id", a->id);
+    base_text_printf(out, ",%s", a->members);
+    base_json_object_end(out);
+    base_json_object_end(out);
+    base_text_append(out, "\n", 1);
     a->sent = true;
     return true;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/json_writer.h"
 #include "metaserver/resources.h"
 
 enum {
@@ -34,33 +35,33 @@ struct writing {
     uint64_t lines;
 };
 
-static void write_text(struct base_text *out, const char *name, const char *value)
-{
-    base_text_printf(out, ",\"%s\":", name);
-    if (value == NULL)
-        base_text_printf(out, "null");
-    else
-        base_text_json(out, value);
-}
-
 static int write_node(void *user, const struct meta_store_node *node)
 {
     struct writing *w = user;
     char gid[33];
-    base_text_printf(w->out,
-                     "{\"node\":\"%s\",\"incarnation\":%" PRIu32 ",\"identity\":%" PRIu32
-                     ",\"expired\":%s,\"prints\":[",
-                     node->id, node->incarnation, node->fingerprint.identity,
-                     node->expired ? "true" : "false");
-    for (uint32_t i = 0; i < node->fingerprint.count; i++)
-        base_text_printf(w->out, "%s[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "",
-                         node->fingerprint.print[i].key, node->fingerprint.print[i].body);
-    base_text_printf(w->out, "],\"endpoints\":[");
-    for (uint32_t i = 0; i < node->endpoint_count; i++)
-        base_text_printf(w->out, "%s[\"%s\",%u]", i > 0 ? "," : "",
-                         base_hex_encode(node->endpoint[i].gid, 16, gid),
-                         (unsigned)node->endpoint[i].pool);
-    base_text_printf(w->out, "]}\n");
+    base_json_object(w->out, NULL);
+    base_json_string(w->out, "node", node->id);
+    base_json_u64(w->out, "incarnation", node->incarnation);
+    base_json_u64(w->out, "identity", node->fingerprint.identity);
+    base_json_bool(w->out, "expired", node->expired);
+    base_json_array(w->out, "prints");
+    for (uint32_t i = 0; i < node->fingerprint.count; i++) {
+        base_json_array(w->out, NULL);
+        base_json_u64(w->out, NULL, node->fingerprint.print[i].key);
+        base_json_u64(w->out, NULL, node->fingerprint.print[i].body);
+        base_json_array_end(w->out);
+    }
+    base_json_array_end(w->out);
+    base_json_array(w->out, "endpoints");
+    for (uint32_t i = 0; i < node->endpoint_count; i++) {
+        base_json_array(w->out, NULL);
+        base_json_string(w->out, NULL, base_hex_encode(node->endpoint[i].gid, 16, gid));
+        base_json_u64(w->out, NULL, node->endpoint[i].pool);
+        base_json_array_end(w->out);
+    }
+    base_json_array_end(w->out);
+    base_json_object_end(w->out);
+    base_text_append(w->out, "\n", 1);
     w->counts.nodes++;
     w->lines++;
     return w->out->error;
@@ -69,11 +70,13 @@ static int write_node(void *user, const struct meta_store_node *node)
 static int write_setting(void *user, const struct meta_store_resource *s)
 {
     struct writing *w = user;
-    base_text_printf(w->out, "{\"setting\":%" PRIu64, s->revision);
-    write_text(w->out, "kind", s->kind);
-    write_text(w->out, "name", s->name);
-    write_text(w->out, "body", s->body);
-    base_text_printf(w->out, "}\n");
+    base_json_object(w->out, NULL);
+    base_json_u64(w->out, "setting", s->revision);
+    base_json_string(w->out, "kind", s->kind);
+    base_json_string(w->out, "name", s->name);
+    base_json_string(w->out, "body", s->body);
+    base_json_object_end(w->out);
+    base_text_append(w->out, "\n", 1);
     w->counts.resources++;
     raise_revision(&w->counts, s->revision);
     w->counts.tokens += strcmp(s->kind, "token") == 0;
@@ -84,14 +87,16 @@ static int write_setting(void *user, const struct meta_store_resource *s)
 static int write_change(void *user, const struct meta_store_change *c)
 {
     struct writing *w = user;
-    base_text_printf(w->out, "{\"change\":%" PRIu64 ",\"time_ms\":%" PRIu64, c->revision,
-                     c->time_ms);
-    write_text(w->out, "who", c->who);
-    write_text(w->out, "kind", c->kind);
-    write_text(w->out, "name", c->name);
-    write_text(w->out, "before", c->before);
-    write_text(w->out, "after", c->after);
-    base_text_printf(w->out, "}\n");
+    base_json_object(w->out, NULL);
+    base_json_u64(w->out, "change", c->revision);
+    base_json_u64(w->out, "time_ms", c->time_ms);
+    base_json_string(w->out, "who", c->who);
+    base_json_string(w->out, "kind", c->kind);
+    base_json_string(w->out, "name", c->name);
+    base_json_string(w->out, "before", c->before);
+    base_json_string(w->out, "after", c->after);
+    base_json_object_end(w->out);
+    base_text_append(w->out, "\n", 1);
     w->counts.changes++;
     raise_revision(&w->counts, c->revision);
     w->lines++;
@@ -114,10 +119,13 @@ int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct base_te
     const struct meta_store_visitor visitor = {write_setting, write_change, &w};
     char digest[DIGEST_TEXT];
     err->text[0] = '\0';
-    base_text_printf(
-        out,
-        "{\"backup\":\"kedge-metad\",\"format\":%d,\"version\":\"%s\",\"time_ms\":%" PRIu64 "}\n",
-        FORMAT, KEDGE_VERSION, wall_ms);
+    base_json_object(out, NULL);
+    base_json_string(out, "backup", "kedge-metad");
+    base_json_i64(out, "format", FORMAT);
+    base_json_string(out, "version", KEDGE_VERSION);
+    base_json_u64(out, "time_ms", wall_ms);
+    base_json_object_end(out);
+    base_text_append(out, "\n", 1);
     int status = meta_store_load(store, write_node, &w, err);
     if (status == 0)
         status = meta_store_load_resources(store, &visitor, err);
@@ -126,7 +134,11 @@ int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct base_te
     if (status == 0)
         status = digest_of(base_text_str(out), digest, err);
     if (status == 0) {
-        base_text_printf(out, "{\"lines\":%" PRIu64 ",\"sha256\":\"%s\"}\n", w.lines, digest);
+        base_json_object(out, NULL);
+        base_json_u64(out, "lines", w.lines);
+        base_json_string(out, "sha256", digest);
+        base_json_object_end(out);
+        base_text_append(out, "\n", 1);
         status = out->error;
     }
     if (status != 0)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "metaserver/json.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -155,39 +156,34 @@ int meta_json_report(const void *body, size_t bytes, uint32_t *incarnation, stru
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Nothing in labels needs an escape. */
-static void write_labels(struct base_text *out, const struct meta_labels *labels)
+static void write_labels(struct base_text *out, const char *key, const struct meta_labels *labels)
 {
     struct meta_label one;
-    const char *comma = "";
-    base_text_printf(out, "{");
-    for (const char *at = labels->text; meta_labels_next(at, &one); at = one.next) {
-        base_text_printf(out, "%s\"%s\":\"%s\"", comma, one.key, one.value);
-        comma = ",";
-    }
-    base_text_printf(out, "}");
+    base_json_object(out, key);
+    for (const char *at = labels->text; meta_labels_next(at, &one); at = one.next)
+        base_json_string(out, one.key, one.value);
+    base_json_object_end(out);
 }
 
 void meta_node_json_write(struct base_text *out, const struct meta_node_spec *node)
 {
-    base_text_printf(out, "\"labels\":");
-    write_labels(out, &node->labels);
-    base_text_printf(out, ",\"cordoned\":%s,\"draining\":%s", node->cordoned ? "true" : "false",
-                     node->draining ? "true" : "false");
+    write_labels(out, "labels", &node->labels);
+    base_json_bool(out, "cordoned", node->cordoned);
+    base_json_bool(out, "draining", node->draining);
     if (node->grace_ms != 0)
-        base_text_printf(out, ",\"grace_ms\":%" PRIu64, node->grace_ms);
-    if (node->reason[0] == '\0')
-        return;
-    base_text_printf(out, ",\"reason\":");
-    base_text_json(out, node->reason);
+        base_json_u64(out, "grace_ms", node->grace_ms);
+    if (node->reason[0] != '\0')
+        base_json_string(out, "reason", node->reason);
 }
 
 void meta_pool_json_write(struct base_text *out, const struct meta_pool *pool)
 {
-    base_text_printf(out, "\"nodes\":");
-    write_labels(out, &pool->nodes);
+    write_labels(out, "nodes", &pool->nodes);
     resource_numbers_write(out, resource_table(RESOURCE_POOL), &pool->numbers);
+    if (pool->tenant_count == 0)
+        return;
+    base_json_array(out, "tenants");
     for (uint32_t i = 0; i < pool->tenant_count; i++)
-        base_text_printf(out, "%s\"%s\"", i == 0 ? ",\"tenants\":[" : ",", pool->tenants[i]);
-    if (pool->tenant_count > 0)
-        base_text_printf(out, "]");
+        base_json_string(out, NULL, pool->tenants[i]);
+    base_json_array_end(out);
 }

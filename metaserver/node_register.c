@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "metaserver/json.h"
 #include "rest_private.h"
 
@@ -35,17 +36,23 @@ static void write_endpoint(struct base_text *out, const struct meta_service_endp
                            const struct meta_responder_request *ready)
 {
     char gid[BASE_GID_TEXT];
-    base_text_printf(out, "\"endpoint\":{\"gid\":\"%s\"", base_gid_format(e->gid, gid));
+    base_json_object(out, "endpoint");
+    base_json_string(out, "gid", base_gid_format(e->gid, gid));
     if (e->lid != 0)
-        base_text_printf(out, ",\"lid\":%u", e->lid);
-    if (e->dct_number != 0)
-        base_text_printf(out, ",\"dct_number\":%" PRIu32 ",\"dc_key\":\"%016" PRIx64 "\"",
-                         e->dct_number, e->dc_key);
-    if (ready != NULL)
-        base_text_printf(
-            out, ",\"rc\":{\"qpn\":%" PRIu32 ",\"psn\":%" PRIu32 ",\"mtu\":%u,\"reads\":%u}",
-            ready->qpn, ready->psn, 128u << ready->mtu, ready->reads);
-    base_text_printf(out, "},");
+        base_json_u64(out, "lid", e->lid);
+    if (e->dct_number != 0) {
+        base_json_u64(out, "dct_number", e->dct_number);
+        base_json_hex64(out, "dc_key", e->dc_key);
+    }
+    if (ready != NULL) {
+        base_json_object(out, "rc");
+        base_json_u64(out, "qpn", ready->qpn);
+        base_json_u64(out, "psn", ready->psn);
+        base_json_u64(out, "mtu", 128u << ready->mtu);
+        base_json_u64(out, "reads", ready->reads);
+        base_json_object_end(out);
+    }
+    base_json_object_end(out);
 }
 
 static void write_registered(struct call *c, uint32_t incarnation,
@@ -54,17 +61,24 @@ static void write_registered(struct call *c, uint32_t incarnation,
     const struct meta_service_endpoint *e = &c->s->endpoint;
     const struct schema_table_desc *table = meta_directory_table(c->s->directory);
     uint64_t lease_ms = c->s->node_lease_ns / BASE_NS_PER_MS;
-    base_text_printf(c->body,
-                     "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"node_lease_ms\":%" PRIu64
-                     ",\"metaserver\":{\"generation\":\"%016" PRIx64 "\",",
-                     c->id, incarnation, lease_ms, table->generation);
+    base_json_object(c->body, NULL);
+    base_json_string(c->body, "id", c->id);
+    base_json_u64(c->body, "incarnation", incarnation);
+    base_json_u64(c->body, "node_lease_ms", lease_ms);
+    base_json_object(c->body, "metaserver");
+    base_json_hex64(c->body, "generation", table->generation);
     write_endpoint(c->body, e, ready);
-    base_text_printf(c->body,
-                     "\"table\":{\"addr\":\"%016" PRIx64 "\",\"rkey\":%" PRIu32
-                     ",\"log2_slots\":%" PRIu32 ",\"seed\":\"%016" PRIx64
-                     "\",\"generation\":\"%016" PRIx64 "\",\"version\":%u}}}\n",
-                     e->table_addr, e->table_rkey, table->log2_slots, table->seed,
-                     table->generation, (unsigned)table->version);
+    base_json_object(c->body, "table");
+    base_json_hex64(c->body, "addr", e->table_addr);
+    base_json_u64(c->body, "rkey", e->table_rkey);
+    base_json_u64(c->body, "log2_slots", table->log2_slots);
+    base_json_hex64(c->body, "seed", table->seed);
+    base_json_hex64(c->body, "generation", table->generation);
+    base_json_u64(c->body, "version", table->version);
+    base_json_object_end(c->body);
+    base_json_object_end(c->body);
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 static void refuse_registration(struct call *c, int status, const struct meta_verdict *verdict,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "json_read.h"
 
 #define MOST_MS (365ull * 24 * 3600 * 1000)
@@ -94,11 +95,17 @@ void meta_reach_json_peers(struct base_text *out, const struct meta_reach_peer *
                            uint32_t count)
 {
     char gid[BASE_GID_TEXT];
-    base_text_printf(out, "{\"prove\":[");
-    for (uint32_t i = 0; i < count; i++)
-        base_text_printf(out, "%s{\"node\":\"%s\",\"gid\":\"%s\"}", i == 0 ? "" : ",", peers[i].id,
-                         base_gid_format(peers[i].gid, gid));
-    base_text_printf(out, "]}\n");
+    base_json_object(out, NULL);
+    base_json_array(out, "prove");
+    for (uint32_t i = 0; i < count; i++) {
+        base_json_object(out, NULL);
+        base_json_string(out, "node", peers[i].id);
+        base_json_string(out, "gid", base_gid_format(peers[i].gid, gid));
+        base_json_object_end(out);
+    }
+    base_json_array_end(out);
+    base_json_object_end(out);
+    base_text_append(out, "\n", 1);
 }
 
 void meta_reach_json_write(struct base_text *out, const struct meta_directory *m,
@@ -106,23 +113,27 @@ void meta_reach_json_write(struct base_text *out, const struct meta_directory *m
 {
     if (v->tried == 0 && v->tried_by == 0 && v->state == META_REACH_STATE_UNKNOWN)
         return;
-    base_text_printf(out, ",\"fabric\":{\"state\":\"%s\"", meta_reach_state_name(v->state));
+    base_json_object(out, "fabric");
+    base_json_string(out, "state", meta_reach_state_name(v->state));
     if (v->state >= META_REACH_STATE_UNDECIDED)
-        base_text_printf(out, ",\"for_ms\":%" PRIu64, (uint64_t)(v->for_ns / BASE_NS_PER_MS));
-    base_text_printf(out, ",\"tried\":%" PRIu32 ",\"failing\":[", v->tried);
+        base_json_u64(out, "for_ms", v->for_ns / BASE_NS_PER_MS);
+    base_json_u64(out, "tried", v->tried);
+    base_json_array(out, "failing");
     for (uint32_t i = 0; i < v->failing; i++) {
         const struct meta_reach_tried *t = &v->towards[i];
+        base_json_object(out, NULL);
         if (v->table && i + 1 == v->failing)
-            base_text_printf(out, "%s{\"table\":true", i == 0 ? "" : ",");
+            base_json_bool(out, "table", true);
         else
-            base_text_printf(out, "%s{\"node\":\"%s\"", i == 0 ? "" : ",",
-                             meta_directory_reach_name(m, t->node));
-        base_text_printf(out, ",\"error\":\"%s\",\"for_ms\":%" PRIu64 "}",
-                         meta_reach_error_name(t->error), (uint64_t)(t->for_ns / BASE_NS_PER_MS));
+            base_json_string(out, "node", meta_directory_reach_name(m, t->node));
+        base_json_string(out, "error", meta_reach_error_name(t->error));
+        base_json_u64(out, "for_ms", t->for_ns / BASE_NS_PER_MS);
+        base_json_object_end(out);
     }
-    base_text_printf(out, "],\"tried_by\":%" PRIu32 ",\"failed_by\":%" PRIu32, v->tried_by,
-                     v->failed_by);
+    base_json_array_end(out);
+    base_json_u64(out, "tried_by", v->tried_by);
+    base_json_u64(out, "failed_by", v->failed_by);
     if (v->has_by)
-        base_text_printf(out, ",\"not_reached_by\":\"%s\"", meta_directory_reach_name(m, v->by));
-    base_text_printf(out, "}");
+        base_json_string(out, "not_reached_by", meta_directory_reach_name(m, v->by));
+    base_json_object_end(out);
 }

@@ -16,7 +16,7 @@ int meta_reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation
 /* The answer to it: whom to try. */
 void meta_reach_json_peers(struct base_text *out, const struct meta_reach_peer *peers,
                            uint32_t count);
-/* A member of a node's object, with a comma before; nothing where nothing is known. */
+/* A member of a node's object; nothing where nothing is known. */
 void meta_reach_json_write(struct base_text *out, const struct meta_directory *m,
                            const struct meta_reach_view *view);
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "agent_proxy_json.h"
+#include "base/json_writer.h"
 #include "json_read.h"
 #include "node_json.h"
 #include "token_json.h"
@@ -181,30 +182,32 @@ int meta_json_check(const char *body, struct meta_violation *violation)
 static void write_window(struct base_text *out, const struct meta_window *w)
 {
     char gid[BASE_GID_TEXT];
-    base_text_printf(out, "\"scope\":\"%s\"", meta_window_scope_name(w->scope));
+    base_json_string(out, "scope", meta_window_scope_name(w->scope));
     if (w->tenant[0] != '\0')
-        base_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
+        base_json_string(out, "tenant", w->tenant);
     if (w->node[0] != '\0')
-        base_text_printf(out, ",\"node\":\"%s\"", w->node);
+        base_json_string(out, "node", w->node);
     if (meta_window_has_gid(w))
-        base_text_printf(out, ",\"gid\":\"%s\"", base_gid_format(w->gid, gid));
+        base_json_string(out, "gid", base_gid_format(w->gid, gid));
     if (w->pool[0] != '\0')
-        base_text_printf(out, ",\"pool\":\"%s\"", w->pool);
+        base_json_string(out, "pool", w->pool);
     resource_numbers_write(out, resource_table(RESOURCE_WINDOW), &w->numbers);
 }
 
 static void write_tenant(struct base_text *out, const struct meta_tenant *t)
 {
-    base_text_printf(out, "\"uids\":[");
+    base_json_array(out, "uids");
     for (uint32_t i = 0; i < t->uid_count; i++) {
-        const char *comma = i == 0 ? "" : ",";
-        if (t->uids[i].first == t->uids[i].last)
-            base_text_printf(out, "%s%" PRIu32, comma, t->uids[i].first);
-        else
-            base_text_printf(out, "%s\"%" PRIu32 "-%" PRIu32 "\"", comma, t->uids[i].first,
-                             t->uids[i].last);
+        if (t->uids[i].first == t->uids[i].last) {
+            base_json_u64(out, NULL, t->uids[i].first);
+        } else {
+            char range[sizeof "4294967295-4294967295"];
+            snprintf(range, sizeof range, "%" PRIu32 "-%" PRIu32, t->uids[i].first,
+                     t->uids[i].last);
+            base_json_string(out, NULL, range);
+        }
     }
-    base_text_printf(out, "]");
+    base_json_array_end(out);
     resource_numbers_write(out, resource_table(RESOURCE_TENANT), &t->numbers);
 }
 
@@ -230,18 +233,23 @@ static void write_members(struct base_text *out, const struct meta_resource *s)
         meta_revocation_json_write(out, &s->revocation);
         return;
     case META_RESTORE:
-        base_text_printf(out, "\"revision\":%" PRIu64, s->restore.revision);
+        base_json_u64(out, "revision", s->restore.revision);
         return;
     case META_TRAIL_KINDS:
         return;
     }
 }
 
+static void write_body(struct base_text *out, const char *key, const struct meta_resource *resource)
+{
+    base_json_object(out, key);
+    write_members(out, resource);
+    base_json_object_end(out);
+}
+
 void meta_json_write_body(struct base_text *out, const struct meta_resource *resource)
 {
-    base_text_printf(out, "{");
-    write_members(out, resource);
-    base_text_printf(out, "}");
+    write_body(out, NULL, resource);
 }
 
 void meta_json_write_stored(struct base_text *out, const struct meta_resource *resource)
@@ -250,16 +258,17 @@ void meta_json_write_stored(struct base_text *out, const struct meta_resource *r
         meta_json_write_body(out, resource);
         return;
     }
-    base_text_printf(out, "{");
+    base_json_object(out, NULL);
     meta_token_json_write(out, &resource->token, true);
-    base_text_printf(out, "}");
+    base_json_object_end(out);
 }
 
 /* All but the last brace. */
 static void write_open(struct base_text *out, const struct meta_resource *resource)
 {
-    base_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", resource->name,
-                     resource->revision);
+    base_json_object(out, NULL);
+    base_json_string(out, "name", resource->name);
+    base_json_u64(out, "revision", resource->revision);
     write_members(out, resource);
 }
 
@@ -268,27 +277,34 @@ void meta_json_write_resource(struct base_text *out, const struct meta_resource 
 {
     write_open(out, resource);
     if (resource->kind == META_TOKEN && meta_token_is_over(&resource->token, wall_ms))
-        base_text_printf(out, ",\"expired\":true");
-    base_text_printf(out, "}");
+        base_json_bool(out, "expired", true);
+    base_json_object_end(out);
 }
 
 void meta_json_write_new_token(struct base_text *out, const struct meta_resource *token,
                                const char *secret)
 {
-    base_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",\"secret\":\"%s\",",
-                     token->name, token->revision, secret);
+    base_json_object(out, NULL);
+    base_json_string(out, "name", token->name);
+    base_json_u64(out, "revision", token->revision);
+    base_json_string(out, "secret", secret);
     write_members(out, token);
-    base_text_printf(out, "}");
+    base_json_object_end(out);
 }
 
 static void write_side(struct base_text *out, const char *name, bool there,
                        const struct meta_resource *resource)
 {
-    base_text_printf(out, ",\"%s\":", name);
     if (there)
-        meta_json_write_body(out, resource);
+        write_body(out, name, resource);
     else
-        base_text_printf(out, "null");
+        base_json_null(out, name);
+}
+
+const char *meta_json_plural(enum meta_resource_kind kind, char out[META_JSON_PLURAL_BYTES])
+{
+    snprintf(out, META_JSON_PLURAL_BYTES, "%ss", meta_resource_kind_name(kind));
+    return out;
 }
 
 const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES])
@@ -304,29 +320,29 @@ const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES])
 
 static void write_foreign(struct base_text *out, const struct meta_foreign_entry *entry)
 {
-    base_text_printf(out, ",\"kind\":");
-    base_text_json(out, entry->kind);
-    base_text_printf(out, ",\"name\":");
-    base_text_json(out, entry->name);
-    base_text_printf(out, ",\"from\":%s,\"to\":%s}", entry->before != NULL ? entry->before : "null",
-                     entry->after != NULL ? entry->after : "null");
+    base_json_string(out, "kind", entry->kind);
+    base_json_string(out, "name", entry->name);
+    base_json_raw(out, "from", entry->before != NULL ? entry->before : "null");
+    base_json_raw(out, "to", entry->after != NULL ? entry->after : "null");
+    base_json_object_end(out);
 }
 
 void meta_json_write_change(struct base_text *out, const struct meta_resource_change *change)
 {
     char when[META_JSON_TIME_BYTES];
-    base_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", change->revision,
-                     meta_json_time(change->time_ms, when));
-    base_text_json(out, change->who);
+    base_json_object(out, NULL);
+    base_json_u64(out, "revision", change->revision);
+    base_json_string(out, "time", meta_json_time(change->time_ms, when));
+    base_json_string(out, "who", change->who);
     if (change->foreign != NULL) {
         write_foreign(out, change->foreign);
         return;
     }
-    base_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"", meta_resource_kind_name(change->kind),
-                     change->name);
+    base_json_string(out, "kind", meta_resource_kind_name(change->kind));
+    base_json_string(out, "name", change->name);
     write_side(out, "from", change->had, &change->from);
     write_side(out, "to", change->has, &change->to);
-    base_text_printf(out, "}");
+    base_json_object_end(out);
 }
 
 static void write_gids(struct base_text *out, const struct meta_directory *m, const char *node)
@@ -334,10 +350,10 @@ static void write_gids(struct base_text *out, const struct meta_directory *m, co
     uint8_t gids[META_STORE_NODE_ENDPOINTS][16];
     char gid[BASE_GID_TEXT];
     uint32_t count = meta_window_targets_of(m, node, gids);
-    base_text_printf(out, ",\"gids\":[");
+    base_json_array(out, "gids");
     for (uint32_t i = 0; i < count; i++)
-        base_text_printf(out, "%s\"%s\"", i == 0 ? "" : ",", base_gid_format(gids[i], gid));
-    base_text_printf(out, "]");
+        base_json_string(out, NULL, base_gid_format(gids[i], gid));
+    base_json_array_end(out);
 }
 
 /* As it is shown, with what an agent needs of others; but for its end. */
@@ -348,7 +364,7 @@ static void write_told(struct base_text *out, const struct meta_resources *s,
         item->kind == META_TENANT ? meta_resources_pool_of(s, item->name) : NULL;
     write_open(out, item);
     if (pool != NULL)
-        base_text_printf(out, ",\"pool\":\"%s\"", pool->name);
+        base_json_string(out, "pool", pool->name);
     if (item->kind == META_WINDOW && item->window.node[0] != '\0')
         write_gids(out, m, item->window.node);
 }
@@ -361,20 +377,19 @@ static void write_array(struct base_text *out, const struct meta_resources *s,
     const struct meta_resource *tokens[META_WORKER_TOKENS_MAX];
     const struct meta_resource *item = NULL;
     uint32_t token_count = kind == META_TENANT ? meta_resources_worker_tokens(s, tokens) : 0;
-    const char *after = "", *comma = "";
-    base_text_printf(out, ",\"%ss\":[", meta_resource_kind_name(kind));
+    const char *after = "";
+    char all[META_JSON_PLURAL_BYTES];
+    base_json_array(out, meta_json_plural(kind, all));
     while ((item = meta_resources_after(s, kind, after)) != NULL) {
         after = item->name;
         if (kind == META_POOL && !meta_labels_match(&node->labels, &item->pool.nodes))
             continue;
-        base_text_printf(out, "%s", comma);
         write_told(out, s, m, item);
         if (kind == META_TENANT)
             meta_token_json_write_for_agents(out, tokens, token_count, item->name);
-        base_text_printf(out, "}");
-        comma = ",";
+        base_json_object_end(out);
     }
-    base_text_printf(out, "]");
+    base_json_array_end(out);
 }
 
 /* Pools that the node may have had: how long those workers have that it still has of one. */
@@ -382,39 +397,45 @@ static void write_other_pools(struct base_text *out, const struct meta_resources
                               const struct meta_node_spec *node)
 {
     const struct meta_resource *item = NULL;
-    const char *after = "", *before = ",\"other_pools\":[";
+    const char *after = "";
+    bool any = false;
     while ((item = meta_resources_after(s, META_POOL, after)) != NULL) {
         after = item->name;
         if (meta_labels_match(&node->labels, &item->pool.nodes))
             continue;
-        base_text_printf(out, "%s{\"name\":\"%s\"", before, item->name);
+        if (!any)
+            base_json_array(out, "other_pools");
+        any = true;
+        base_json_object(out, NULL);
+        base_json_string(out, "name", item->name);
         if (item->pool.numbers.number != RESOURCE_UNSAID)
-            base_text_printf(out, ",\"number\":%" PRIu64, item->pool.numbers.number);
+            base_json_u64(out, "number", item->pool.numbers.number);
         if (item->pool.numbers.grace_ms != RESOURCE_UNSAID)
-            base_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.numbers.grace_ms);
-        base_text_printf(out, "}");
-        before = ",";
+            base_json_u64(out, "grace_ms", item->pool.numbers.grace_ms);
+        base_json_object_end(out);
     }
-    if (before[1] == '\0')
-        base_text_printf(out, "]");
+    if (any)
+        base_json_array_end(out);
 }
 
 void meta_json_write_document(struct base_text *out, const struct meta_resources *s,
                               const struct meta_directory *m)
 {
-    base_text_printf(out, "{\"revision\":%" PRIu64, meta_resources_revision(s));
+    base_json_object(out, NULL);
+    base_json_u64(out, "revision", meta_resources_revision(s));
     write_array(out, s, m, META_TENANT, NULL);
     write_array(out, s, m, META_WINDOW, NULL);
+    base_text_append(out, ",", 1); /* the end may be in another text */
 }
 
 void meta_json_write_document_end(struct base_text *out, const struct meta_resources *s,
                                   const char *node)
 {
     const struct meta_node_spec *n = meta_resources_node_spec(s, node);
-    base_text_printf(out, ",\"node\":{");
+    base_json_object(out, "node");
     meta_node_json_write(out, n);
-    base_text_printf(out, "}");
+    base_json_object_end(out);
     write_array(out, s, NULL, META_POOL, n);
     write_other_pools(out, s, n);
-    base_text_printf(out, "}");
+    base_json_object_end(out);
 }

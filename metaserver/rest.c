@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/version.h"
 #include "metaserver/json.h"
@@ -70,20 +71,23 @@ const char *meta_rest_problem_name(enum meta_rest_problem p)
 
 void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const char *detail)
 {
+    char type[64];
     c->answer->status = problems[p].status;
     c->answer->content_type = "application/problem+json";
     base_text_reset(c->body);
-    base_text_printf(c->body, "{\"type\":\"urn:kedge:problem:%s\",\"title\":\"%s\",\"status\":%d",
-                     problems[p].type, problems[p].title, problems[p].status);
-    if (detail != NULL && detail[0] != '\0') {
-        base_text_printf(c->body, ",\"detail\":");
-        base_text_json(c->body, detail);
-    }
+    snprintf(type, sizeof type, "urn:kedge:problem:%s", problems[p].type);
+    base_json_object(c->body, NULL);
+    base_json_string(c->body, "type", type);
+    base_json_string(c->body, "title", problems[p].title);
+    base_json_i64(c->body, "status", problems[p].status);
+    if (detail != NULL && detail[0] != '\0')
+        base_json_string(c->body, "detail", detail);
 }
 
 void meta_rest_end_problem(struct call *c)
 {
-    base_text_printf(c->body, "}\n");
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 void meta_rest_problem(struct call *c, enum meta_rest_problem p, const char *detail)
@@ -96,10 +100,8 @@ void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *
                           const char *detail)
 {
     meta_rest_begin_problem(c, p, detail);
-    if (field[0] != '\0') {
-        base_text_printf(c->body, ",\"field\":");
-        base_text_json(c->body, field);
-    }
+    if (field[0] != '\0')
+        base_json_string(c->body, "field", field);
     meta_rest_end_problem(c);
 }
 
@@ -118,7 +120,7 @@ void meta_rest_forbidden(struct call *c, const char *scope, const struct meta_vi
 void meta_rest_stale(struct call *c, uint32_t known)
 {
     meta_rest_begin_problem(c, REST_STALE, "start with an incarnation above the known one");
-    base_text_printf(c->body, ",\"known_incarnation\":%" PRIu32, known);
+    base_json_u64(c->body, "known_incarnation", known);
     meta_rest_end_problem(c);
 }
 
@@ -184,8 +186,11 @@ void meta_rest_renew_node(struct call *c)
         return;
     }
     c->s->count.renewals++;
-    base_text_printf(c->body, "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
-                     in_ms(c->s->node_lease_ns), meta_directory_table(c->s->directory)->generation);
+    base_json_object(c->body, NULL);
+    base_json_u64(c->body, "expires_in_ms", in_ms(c->s->node_lease_ns));
+    base_json_hex64(c->body, "generation", meta_directory_table(c->s->directory)->generation);
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 void meta_rest_put_applied(struct call *c)
@@ -234,15 +239,14 @@ static void write_report(struct call *c, const struct meta_report *r)
 {
     if (!r->reported)
         return;
-    base_text_printf(c->body,
-                     ",\"applied\":{\"revision\":%" PRIu64 ",\"seen\":%" PRIu64 ",\"behind\":%s",
-                     r->revision, r->seen,
-                     r->revision != meta_resources_revision(c->s->resources) ? "true" : "false");
+    base_json_object(c->body, "applied");
+    base_json_u64(c->body, "revision", r->revision);
+    base_json_u64(c->body, "seen", r->seen);
+    base_json_bool(c->body, "behind", r->revision != meta_resources_revision(c->s->resources));
     if (r->sessions != UINT32_MAX)
-        base_text_printf(c->body, ",\"sessions\":%" PRIu32, r->sessions);
-    base_text_printf(c->body, ",\"why\":");
-    base_text_json(c->body, r->why);
-    base_text_printf(c->body, "}");
+        base_json_u64(c->body, "sessions", r->sessions);
+    base_json_string(c->body, "why", r->why);
+    base_json_object_end(c->body);
 }
 
 static void write_node(struct call *c, const struct meta_node_view *v)
@@ -252,29 +256,38 @@ static void write_node(struct call *c, const struct meta_node_view *v)
     bool expired = v->state == META_NODE_LAPSED || v->state == META_NODE_EXPIRED;
     bool absent = v->state == META_NODE_FREE;
     char gid[BASE_GID_TEXT];
-    base_text_printf(out, "{\"id\":\"%s\",", v->id);
+    base_json_object(out, NULL);
+    base_json_string(out, "id", v->id);
     if (!absent)
-        base_text_printf(out, "\"incarnation\":%" PRIu32 ",", v->incarnation);
-    base_text_printf(out, "\"state\":\"%s\",",
+        base_json_u64(out, "incarnation", v->incarnation);
+    base_json_string(out, "state",
                      absent    ? "absent"
                      : expired ? "expired"
                                : meta_node_state_name(v->state));
-    base_text_printf(out, "\"expires_in_ms\":%" PRIu64 ",\"endpoints\":[", in_ms(v->expires_in_ns));
+    base_json_u64(out, "expires_in_ms", in_ms(v->expires_in_ns));
+    base_json_array(out, "endpoints");
     for (uint32_t i = 0; i < v->endpoint_count; i++) {
         bool dc = v->endpoint[i].flags & SCHEMA_RECORD_DC,
              rc = v->endpoint[i].flags & SCHEMA_RECORD_RC;
-        base_text_printf(out, "%s{\"gid\":\"%s\",\"pool\":%u", i == 0 ? "" : ",",
-                         base_gid_format(v->endpoint[i].gid, gid), v->endpoint[i].pool);
-        if (dc || rc)
-            base_text_printf(out, ",\"transports\":[%s%s%s],\"mtu\":%u", dc ? "\"dc\"" : "",
-                             dc && rc ? "," : "", rc ? "\"rc\"" : "", v->endpoint[i].mtu);
-        base_text_printf(out, "}");
+        base_json_object(out, NULL);
+        base_json_string(out, "gid", base_gid_format(v->endpoint[i].gid, gid));
+        base_json_u64(out, "pool", v->endpoint[i].pool);
+        if (dc || rc) {
+            base_json_array(out, "transports");
+            if (dc)
+                base_json_string(out, NULL, "dc");
+            if (rc)
+                base_json_string(out, NULL, "rc");
+            base_json_array_end(out);
+            base_json_u64(out, "mtu", v->endpoint[i].mtu);
+        }
+        base_json_object_end(out);
     }
-    base_text_printf(out, "],");
+    base_json_array_end(out);
     meta_node_json_write(out, meta_resources_node_spec(c->s->resources, v->id));
     write_report(c, &v->report);
     meta_reach_json_write(out, c->s->directory, &v->reach);
-    base_text_printf(out, "}");
+    base_json_object_end(out);
 }
 
 /* One of which operators have set something, and that is not registered. */
@@ -295,7 +308,7 @@ void meta_rest_get_node(struct call *c)
         view_absent(c->id, &view);
     }
     write_node(c, &view);
-    base_text_printf(c->body, "\n");
+    base_text_append(c->body, "\n", 1);
 }
 
 /* An agent that ends says its own incarnation, so that it does not take away what a later one has
@@ -376,7 +389,7 @@ void meta_rest_next_cursor(struct call *c, const char *last)
 {
     char cursor[BASE_BASE64_TEXT(REST_CURSOR_BYTES)];
     base_base64_encode(BASE_BASE64URL, last, strlen(last), cursor);
-    base_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
+    base_json_string(c->body, "next_cursor", cursor);
 }
 
 /* The next one that is registered, or of which something is set. */
@@ -418,25 +431,30 @@ void meta_rest_list_nodes(struct call *c)
         meta_rest_malformed(c, "label", "must be KEY=VALUE, or several with commas between them");
         return;
     }
-    base_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(c->s->resources));
+    base_json_object(c->body, NULL);
+    base_json_u64(c->body, "revision", meta_resources_revision(c->s->resources));
     meta_rest_write_position(c);
-    base_text_printf(c->body, ",\"nodes\":[");
+    base_json_array(c->body, "nodes");
     while (n < page.limit && next_node(c, &labels, page.after, &view) == 0) {
         base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         write_node(c, &view);
         memcpy(page.after, view.id, sizeof page.after);
     }
-    base_text_printf(c->body, "]");
+    base_json_array_end(c->body);
     if (n == page.limit && next_node(c, &labels, page.after, &view) == 0)
         meta_rest_next_cursor(c, page.after);
-    base_text_printf(c->body, "}\n");
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 /* ---- the daemon ----------------------------------------------------------------------------- */
 
 void meta_rest_get_health(struct call *c)
 {
-    base_text_printf(c->body, "{\"status\":\"ok\"}\n");
+    base_json_object(c->body, NULL);
+    base_json_string(c->body, "status", "ok");
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 void meta_rest_get_ready(struct call *c)
@@ -444,8 +462,12 @@ void meta_rest_get_ready(struct call *c)
     struct base_errbuf err;
     if (meta_store_check(c->s->store, &err) != 0)
         meta_rest_problem(c, REST_STORE, err.text);
-    else
-        base_text_printf(c->body, "{\"status\":\"ready\"}\n");
+    else {
+        base_json_object(c->body, NULL);
+        base_json_string(c->body, "status", "ready");
+        base_json_object_end(c->body);
+        base_text_append(c->body, "\n", 1);
+    }
 }
 
 void meta_rest_get_metrics(struct call *c)
@@ -456,10 +478,13 @@ void meta_rest_get_metrics(struct call *c)
 
 void meta_rest_get_version(struct call *c)
 {
-    base_text_printf(c->body,
-                     "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"commit\":\"%s\","
-                     "\"record_version\":%u}\n",
-                     KEDGE_VERSION, base_version_commit(), SCHEMA_RECORD_VERSION);
+    base_json_object(c->body, NULL);
+    base_json_string(c->body, "program", "kedge-metad");
+    base_json_string(c->body, "version", KEDGE_VERSION);
+    base_json_string(c->body, "commit", base_version_commit());
+    base_json_u64(c->body, "record_version", SCHEMA_RECORD_VERSION);
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,

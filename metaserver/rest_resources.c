@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "metaserver/resources_json.h"
 #include "rest_private.h"
 #include "secret.h"
@@ -96,7 +97,7 @@ static void show_resource(struct call *c, const struct meta_resource *resource)
 {
     c->answer->revision = resource->revision;
     meta_json_write_resource(c->body, resource, c->request->wall_ms);
-    base_text_printf(c->body, "\n");
+    base_text_append(c->body, "\n", 1);
 }
 
 /* Once: nobody can be told again. */
@@ -104,7 +105,7 @@ static void show_secret(struct call *c, const struct meta_resource *token, const
 {
     c->answer->revision = token->revision;
     meta_json_write_new_token(c->body, token, secret);
-    base_text_printf(c->body, "\n");
+    base_text_append(c->body, "\n", 1);
 }
 
 void meta_rest_get_resource(struct call *c)
@@ -273,18 +274,21 @@ void meta_rest_list_resources(struct call *c)
     struct filter filter;
     struct rest_page page;
     const struct meta_resource *s;
+    char all[META_JSON_PLURAL_BYTES];
     uint64_t n = 0;
     if (!meta_rest_read_page(c, &page) || !read_filter(c, &filter))
         return;
-    base_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"%ss\":[",
-                     meta_resources_revision(c->s->resources), meta_resource_kind_name(c->kind));
+    base_json_object(c->body, NULL);
+    base_json_u64(c->body, "revision", meta_resources_revision(c->s->resources));
+    base_json_array(c->body, meta_json_plural(c->kind, all));
     while (n < page.limit && (s = next_wanted(c, &filter, page.after)) != NULL) {
         base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         meta_json_write_resource(c->body, s, c->request->wall_ms);
         snprintf(page.after, sizeof page.after, "%s", s->name);
     }
-    base_text_printf(c->body, "]");
+    base_json_array_end(c->body);
     if (n == page.limit && next_wanted(c, &filter, page.after) != NULL)
         meta_rest_next_cursor(c, page.after);
-    base_text_printf(c->body, "}\n");
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "metaserver/resources_json.h"
 #include "rest_private.h"
 #include "trail.h"
@@ -109,7 +110,7 @@ void meta_rest_get_configuration(struct call *c)
         c->answer->revision = meta_resources_revision(c->s->resources);
         meta_json_write_document(c->body, c->s->resources, c->s->directory);
         meta_json_write_document_end(c->body, c->s->resources, c->id);
-        base_text_printf(c->body, "\n");
+        base_text_append(c->body, "\n", 1);
     }
 }
 
@@ -141,7 +142,7 @@ void meta_rest_write_position(struct call *c)
     if (l == NULL)
         return;
     meta_trail_write_position(meta_liveness_generation(l), meta_liveness_newest(l), position);
-    base_text_printf(c->body, ",\"position\":\"%s\"", position);
+    base_json_string(c->body, "position", position);
 }
 
 static void watch_events(struct call *c, const struct meta_watch_filter *filter,
@@ -216,19 +217,21 @@ static void list_events(struct call *c, const struct meta_watch_filter *filter)
         meta_rest_bad_cursor(c);
         return;
     }
-    base_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(s));
+    base_json_object(c->body, NULL);
+    base_json_u64(c->body, "revision", meta_resources_revision(s));
     meta_rest_write_position(c);
-    base_text_printf(c->body, ",\"events\":[");
+    base_json_array(c->body, "events");
     while (n < limit && c->body->length < PAGE_BYTES &&
            meta_trail_next(s, l, filter, &place, &entry)) {
         base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         meta_trail_write(c->body, l, &entry);
     }
-    base_text_printf(c->body, "]");
+    base_json_array_end(c->body);
     ahead = place;
     if (meta_trail_next(s, l, filter, &ahead, &entry))
         write_next_cursor(c, &place);
-    base_text_printf(c->body, "}\n");
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
 }
 
 void meta_rest_list_events(struct call *c)

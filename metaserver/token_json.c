@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "secret.h"
 
@@ -39,7 +40,7 @@ static void write_time(struct base_text *out, uint64_t ms)
     time_t seconds = (time_t)(ms / 1000);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    base_text_printf(out, ",\"expires\":\"%s\"", text);
+    base_json_string(out, "expires", text);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -126,20 +127,21 @@ int meta_token_json_decode(const struct json_at *at, json_t *root, const char *n
 void meta_token_json_write(struct base_text *out, const struct meta_token *t, bool stored)
 {
     char gid[BASE_GID_TEXT], hash[2 * META_TOKEN_HASH_BYTES + 1];
-    base_text_printf(out, "\"scope\":\"%s\"", meta_scope_name(t->scope));
+    base_json_string(out, "scope", meta_scope_name(t->scope));
     if (t->node[0] != '\0')
-        base_text_printf(out, ",\"node\":\"%s\"", t->node);
-    for (uint32_t i = 0; i < t->gid_count; i++)
-        base_text_printf(out, "%s\"%s\"", i == 0 ? ",\"gids\":[" : ",",
-                         base_gid_format(t->gids[i], gid));
-    if (t->gid_count > 0)
-        base_text_printf(out, "]");
+        base_json_string(out, "node", t->node);
+    if (t->gid_count > 0) {
+        base_json_array(out, "gids");
+        for (uint32_t i = 0; i < t->gid_count; i++)
+            base_json_string(out, NULL, base_gid_format(t->gids[i], gid));
+        base_json_array_end(out);
+    }
     if (t->tenant[0] != '\0')
-        base_text_printf(out, ",\"tenant\":\"%s\"", t->tenant);
+        base_json_string(out, "tenant", t->tenant);
     if (t->expires_ms != 0)
         write_time(out, t->expires_ms);
     if (stored)
-        base_text_printf(out, ",\"sha256\":\"%s\"", base_hex_encode(t->hash, sizeof t->hash, hash));
+        base_json_string(out, "sha256", base_hex_encode(t->hash, sizeof t->hash, hash));
 }
 
 void meta_token_json_write_for_agents(struct base_text *out,
@@ -147,18 +149,20 @@ void meta_token_json_write_for_agents(struct base_text *out,
                                       const char *tenant)
 {
     char hash[2 * META_TOKEN_HASH_BYTES + 1];
-    const char *comma = ",\"tokens\":[", *end = "";
+    bool any = false;
     for (uint32_t i = 0; i < count; i++) {
         const struct meta_token *t = &all[i]->token;
         if (strcmp(t->tenant, tenant) != 0)
             continue;
-        base_text_printf(out, "%s{\"sha256\":\"%s\"", comma,
-                         base_hex_encode(t->hash, sizeof t->hash, hash));
+        if (!any)
+            base_json_array(out, "tokens");
+        any = true;
+        base_json_object(out, NULL);
+        base_json_string(out, "sha256", base_hex_encode(t->hash, sizeof t->hash, hash));
         if (t->expires_ms != 0)
-            base_text_printf(out, ",\"expires_ms\":%" PRIu64, t->expires_ms);
-        base_text_printf(out, "}");
-        comma = ",";
-        end = "]";
+            base_json_u64(out, "expires_ms", t->expires_ms);
+        base_json_object_end(out);
     }
-    base_text_printf(out, "%s", end);
+    if (any)
+        base_json_array_end(out);
 }

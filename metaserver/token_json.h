@@ -13,8 +13,8 @@ int meta_token_json_decode(const struct json_at *at, json_t *root, const char *n
                            struct meta_token *t);
 /* Appends the members. stored: the hash too. */
 void meta_token_json_write(struct base_text *out, const struct meta_token *t, bool stored);
-/* Appends the member of a tenant's that says its workers' tokens, as agents are to know them, with
- * a comma before; nothing if it has none. all: meta_resources_worker_tokens(). */
+/* Appends the member of a tenant's that says its workers' tokens, as agents are to know them;
+ * nothing if it has none. all: meta_resources_worker_tokens(). */
 void meta_token_json_write_for_agents(struct base_text *out,
                                       const struct meta_resource *const all[], uint32_t count,
                                       const char *tenant);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "metaserver/resources_json.h"
 
 static bool wants_kind(const struct meta_watch_filter *filter, uint32_t kind)
@@ -129,24 +130,33 @@ static void write_event(struct base_text *out, uint64_t generation,
 {
     const char *state = meta_liveness_state_name(event->state);
     char position[TRAIL_POSITION_BYTES], when[META_JSON_TIME_BYTES];
+    char id[META_STORE_ID_BYTES + 32];
     meta_trail_write_position(generation, event->position, position);
-    base_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", event->revision,
-                     meta_json_time(event->time_ms, when));
-    base_text_json(out, event->who[0] != '\0' ? event->who : "kedge-metad");
-    base_text_printf(out,
-                     ",\"kind\":\"liveness\",\"name\":\"%s\",\"id\":\"%s/%" PRIu32 "/%s\","
-                     "\"position\":\"%s\",\"times\":%" PRIu32 ",\"from\":",
-                     event->node, event->node, event->incarnation, state, position, event->times);
+    snprintf(id, sizeof id, "%s/%" PRIu32 "/%s", event->node, event->incarnation, state);
+    base_json_object(out, NULL);
+    base_json_u64(out, "revision", event->revision);
+    base_json_string(out, "time", meta_json_time(event->time_ms, when));
+    base_json_string(out, "who", event->who[0] != '\0' ? event->who : "kedge-metad");
+    base_json_string(out, "kind", "liveness");
+    base_json_string(out, "name", event->node);
+    base_json_string(out, "id", id);
+    base_json_string(out, "position", position);
+    base_json_u64(out, "times", event->times);
     if (event->from == META_NODE_FREE)
-        base_text_printf(out, "null");
-    else
-        base_text_printf(out, "{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"}",
-                         event->from_incarnation, from_name(event->from));
-    base_text_printf(out, ",\"to\":{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"",
-                     event->incarnation, state);
+        base_json_null(out, "from");
+    else {
+        base_json_object(out, "from");
+        base_json_u64(out, "incarnation", event->from_incarnation);
+        base_json_string(out, "state", from_name(event->from));
+        base_json_object_end(out);
+    }
+    base_json_object(out, "to");
+    base_json_u64(out, "incarnation", event->incarnation);
+    base_json_string(out, "state", state);
     if (event->heard_ms != 0)
-        base_text_printf(out, ",\"last_heard\":\"%s\"", meta_json_time(event->heard_ms, when));
-    base_text_printf(out, "}}");
+        base_json_string(out, "last_heard", meta_json_time(event->heard_ms, when));
+    base_json_object_end(out);
+    base_json_object_end(out);
 }
 
 void meta_trail_write(struct base_text *out, const struct meta_liveness *l,

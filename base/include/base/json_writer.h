@@ -22,6 +22,8 @@ void base_json_u64(struct base_text *t, const char *key, uint64_t value);
 void base_json_i64(struct base_text *t, const char *key, int64_t value);
 void base_json_bool(struct base_text *t, const char *key, bool value);
 void base_json_null(struct base_text *t, const char *key);
+/* A string of 16 digits, of a value of which not all readers of numbers take all bits. */
+void base_json_hex64(struct base_text *t, const char *key, uint64_t value);
 /* null where value is `none`: a bound that there is not. */
 void base_json_u64_or_null(struct base_text *t, const char *key, uint64_t value, uint64_t none);
 /* value with so many digits behind the point. */

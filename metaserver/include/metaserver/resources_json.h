@@ -37,11 +37,14 @@ void meta_json_write_new_token(struct base_text *out, const struct meta_resource
 /* A time since 1970, such as 2026-11-21T16:33:37.554Z. Returns out. */
 enum { META_JSON_TIME_BYTES = 48 };
 const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES]);
+/* The member that is a list of that kind: "tenants". Returns out. */
+enum { META_JSON_PLURAL_BYTES = 16 };
+const char *meta_json_plural(enum meta_resource_kind kind, char out[META_JSON_PLURAL_BYTES]);
 /* Appends an entry of the trail. */
 void meta_json_write_change(struct base_text *out, const struct meta_resource_change *change);
 /* Appends what an agent is told: first what is the same for all, then what is said of its node and
- * the pools that are for it. Of tokens only the hashes of workers'. Windows that name a node have
- * its GIDs, as far as it is registered in m. */
+ * the pools that are for it, which may be in another text. Of tokens only the hashes of workers'.
+ * Windows that name a node have its GIDs, as far as it is registered in m. */
 void meta_json_write_document(struct base_text *out, const struct meta_resources *s,
                               const struct meta_directory *m);
 void meta_json_write_document_end(struct base_text *out, const struct meta_resources *s,

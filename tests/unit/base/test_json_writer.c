@@ -126,13 +126,15 @@ START_TEST(numbers_have_the_digits_asked_for_and_what_is_json_stays_as_it_is)
     base_json_object(&text, NULL);
     base_json_double(&text, "a", 1.25, 1);
     base_json_double(&text, "b", -2.0, 3);
+    base_json_hex64(&text, "h", 0xfedcba98);
     base_json_raw(&text, "c", "{\"x\": [1, 2]}");
     base_json_array(&text, "d");
     base_json_raw(&text, NULL, "1e3");
     base_json_raw(&text, NULL, "\"y\"");
     base_json_array_end(&text);
     base_json_object_end(&text);
-    check_text("{\"a\":1.2,\"b\":-2.000,\"c\":{\"x\": [1, 2]},\"d\":[1e3,\"y\"]}");
+    check_text("{\"a\":1.2,\"b\":-2.000,\"h\":\"00000000fedcba98\",\"c\":{\"x\": [1, "
+               "2]},\"d\":[1e3,\"y\"]}");
 }
 END_TEST
 
