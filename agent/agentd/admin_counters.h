@@ -30,8 +30,8 @@
     C(retried, "Looks at virtual queue pairs whose requests wait.", COUNTER)                       \
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
-    C(apart, "Times that a tenant was put apart from others.", COUNTER)                            \
-    C(tenants_apart, "Tenants whose requests go apart from others'.", GAUGE)                       \
+    C(quarantined, "Times that a tenant was put apart from others.", COUNTER)                      \
+    C(tenants_quarantined, "Tenants whose requests go apart from others'.", GAUGE)                 \
     C(tenants_resting, "Tenants whose requests wait since they have broken queue pairs.", GAUGE)   \
     C(links, "Connections to endpoints (rc).", GAUGE)                                              \
     C(sessions, "Sessions of the lane.", GAUGE)                                                    \
@@ -68,7 +68,7 @@ struct used {
     struct quota_counts so_far;
 };
 
-void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES]);
+void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_SLOTS]);
 
 /* admin_status.c, admin_metrics.c: the whole text. */
 void status_print(struct agent *a, struct base_text *t);

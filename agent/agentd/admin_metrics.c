@@ -22,7 +22,7 @@ static void tenant_metrics(const struct agent *a, const struct used *used, struc
     enum { CONTROL_OPS = 5, COUNT };
     for (int m = 0; m < COUNT; m++) {
         base_metric_head(t, names[m][0], m == CONTROL_OPS ? COUNTER : GAUGE, names[m][1]);
-        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
             const struct base_metric_label label = {"tenant", a->tenants.at[i].config.name};
@@ -39,7 +39,7 @@ static void refusal_metrics(const struct agent *a, const struct used *used, stru
 {
     static const char name[] = "kedge_agent_tenant_quota_refused_total";
     base_metric_head(t, name, COUNTER, "What a tenant asked for beyond its quotas.");
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         for (int which = 0; which < LANE_QUOTAS; which++) {
@@ -52,18 +52,18 @@ static void refusal_metrics(const struct agent *a, const struct used *used, stru
 
 static void apart_metrics(const struct agent *a, struct base_text *t)
 {
-    static const char name[] = "kedge_agent_tenant_apart";
+    static const char name[] = "kedge_agent_tenant_quarantined";
     base_metric_head(
         t, name, GAUGE,
         "Pools where a tenant's requests go apart from others', whose queue pairs they "
         "have broken.");
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         const struct base_metric_label label = {"tenant", a->tenants.at[i].config.name};
         uint64_t pools = 0;
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-            pools += p->apart[i];
+            pools += p->quarantined[i];
         base_metric_u64(t, name, &label, 1, pools);
     }
 }
@@ -74,7 +74,7 @@ static void rests_metrics(const struct agent *a, struct base_text *t)
     base_metric_head(t, name, COUNTER,
                      "Times that a tenant's requests had to wait since they had broken queue "
                      "pairs, by pool.");
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
@@ -149,11 +149,11 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
     EACH_POOL("kedge_agent_arenas_recycled_total", COUNTER, "Arenas given back to their tenant.",
               p->count.recycled);
     EACH_POOL("kedge_agent_sessions_ahead_target", GAUGE, "Sessions that are to be kept ready.",
-              p->stock.sessions);
+              p->prewarm.sessions);
     EACH_POOL("kedge_agent_arenas_ahead_target", GAUGE, "Arenas that are to be kept ready.",
-              p->stock.arenas);
+              p->prewarm.arenas);
     EACH_POOL("kedge_agent_pool_demand", GAUGE,
-              "Most workers that came in one second of the last minute.", p->stock.demand);
+              "Most workers that came in one second of the last minute.", p->prewarm.demand);
     EACH_POOL("kedge_agent_leases_revoked_total", COUNTER, "Leases that the operator revoked.",
               p->leases.revoked);
     EACH_POOL("kedge_agent_arenas_forced_total", COUNTER,
@@ -182,7 +182,7 @@ static void fenced_metrics(const struct agent *a, struct base_text *t)
 
 void metrics_print(struct agent *a, struct base_text *t)
 {
-    struct used used[AGENTD_TENANT_PLACES];
+    struct used used[AGENTD_TENANT_SLOTS];
     base_metric_build_info(t, "kedge_agent_build_info");
     base_metric_one(t, "kedge_agent_log_dropped_total", BASE_METRIC_COUNTER,
                     "Lines of the log that nobody took in time.", base_log_dropped());
@@ -221,8 +221,8 @@ void metrics_print(struct agent *a, struct base_text *t)
     fenced_metrics(a, t);
     base_metric_one(t, "kedge_agent_metaservers", GAUGE,
                     "Metaservers that have this node, with all its pools.", registrations_done(a));
-    settings_metrics(a, t);
+    desired_metrics(a, t);
     node_metrics(a, t);
     proofs_metrics(a, t);
-    asked_metrics(a, t);
+    agent_query_metrics(a, t);
 }

@@ -124,7 +124,7 @@ static void status_pool(const struct pool *p, const char *key, struct base_text 
     base_json_string(t, "name", p->name);
     base_json_u64(t, "number", p->number);
     base_json_u64(t, "mr_lease_ms", p->mr_lease_ns / BASE_NS_PER_MS);
-    stock_status(p, t);
+    prewarm_status(p, t);
 }
 
 static void status_pools(const struct agent *a, struct base_text *t)
@@ -144,14 +144,14 @@ static void status_pools(const struct agent *a, struct base_text *t)
     base_json_array_end(t);
 }
 
-void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES])
+void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_SLOTS])
 {
-    struct quota_used now[AGENTD_TENANT_PLACES];
+    struct quota_used now[AGENTD_TENANT_SLOTS];
     quotas_used(a, now);
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         used[i] = (struct used){.now = now[i], .so_far = a->quotas_before[i]};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
             used[i].vqps += p->quota[i].vqps;
             used[i].mrs += p->quota[i].mrs;
             quotas_add(&used[i].so_far, &p->quota[i]);
@@ -161,12 +161,12 @@ void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES])
 /* In how many pools its requests go apart from others', and how often they have rested. */
 static void status_breaks(const struct agent *a, uint32_t i, struct base_text *t)
 {
-    uint64_t apart = 0, rests = 0;
+    uint64_t quarantined = 0, rests = 0;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        apart += p->apart[i];
+        quarantined += p->quarantined[i];
         rests += lane_rests(p->lane, i);
     }
-    base_json_u64(t, "apart", apart);
+    base_json_u64(t, "quarantined", quarantined);
     base_json_u64(t, "rests", rests);
 }
 
@@ -195,9 +195,9 @@ static void status_tenant(const struct agent *a, uint32_t i, const struct used *
 
 static void status_tenants(const struct agent *a, struct base_text *t)
 {
-    struct used used[AGENTD_TENANT_PLACES];
+    struct used used[AGENTD_TENANT_SLOTS];
     used_by_all(a, used);
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         status_tenant(a, i, &used[i], t);
@@ -206,7 +206,7 @@ static void status_tenants(const struct agent *a, struct base_text *t)
 
 static void status_lists(struct agent *a, struct base_text *t)
 {
-    char why[SETTINGS_WHY];
+    char why[DESIRED_WHY];
     base_json_array(t, "metaservers");
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
         const struct registration *r = registrations_with(a, i);
@@ -218,7 +218,7 @@ static void status_lists(struct agent *a, struct base_text *t)
         base_json_object_end(t);
     }
     base_json_array_end(t);
-    settings_why(a, why);
+    desired_why(a, why);
     base_json_object(t, "settings");
     base_json_u64(t, "revision", a->follow.applied);
     base_json_u64(t, "seen", a->follow.seen);

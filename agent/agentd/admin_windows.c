@@ -207,7 +207,7 @@ void windows_status(struct agent *a, struct base_text *t)
     base_json_object(t, "device");
     print_window(t, &n);
     base_json_array(t, "tenants");
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         base_json_object(t, NULL);
@@ -276,7 +276,7 @@ void windows_metrics(struct agent *a, struct base_text *t)
         if (sum_destinations(a, f, &sum))
             print_sample(t, f, labels, 1, sum);
         labels[0].value = "tenant";
-        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
             labels[1].value = a->tenants.at[i].config.name;

@@ -158,7 +158,7 @@ void connection_leave_queue(struct connection *c)
 /* How far a tenant's turn is away. */
 static uint32_t turn_of(const struct attach_queue *q, uint32_t tenant)
 {
-    return (tenant + AGENTD_TENANT_PLACES - q->last_tenant - 1) % AGENTD_TENANT_PLACES;
+    return (tenant + AGENTD_TENANT_SLOTS - q->last_tenant - 1) % AGENTD_TENANT_SLOTS;
 }
 
 static struct connection *choose_queued(const struct pool *p)
@@ -173,10 +173,10 @@ static struct connection *choose_queued(const struct pool *p)
 /* Who is served before the last of this tenant's. */
 static uint32_t count_ahead(const struct pool *p, uint32_t tenant)
 {
-    uint32_t of[AGENTD_TENANT_PLACES + 1] = {0}, ahead = 0;
+    uint32_t of[AGENTD_TENANT_SLOTS + 1] = {0}, ahead = 0;
     for (const struct connection *c = p->queue.first; c != NULL; c = c->next_queued)
         of[c->tenant]++;
-    for (uint32_t i = 1; i <= AGENTD_TENANT_PLACES; i++)
+    for (uint32_t i = 1; i <= AGENTD_TENANT_SLOTS; i++)
         ahead += of[i] < of[tenant] ? of[i] : of[tenant];
     return ahead;
 }

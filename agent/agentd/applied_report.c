@@ -15,19 +15,19 @@
 
 enum { TEXT_BYTES = 2048, AGAIN_MS = 1000, LATER_MS = 30000 };
 
-void settings_why(const struct agent *a, char why[SETTINGS_WHY])
+void desired_why(const struct agent *a, char why[DESIRED_WHY])
 {
     const struct follow *f = &a->follow;
-    snprintf(why, SETTINGS_WHY, "%s", f->why[0] != '\0' ? f->why : a->tenants.why);
+    snprintf(why, DESIRED_WHY, "%s", f->why[0] != '\0' ? f->why : a->tenants.why);
     if (f->why[0] == '\0')
-        pools_why(a, why, SETTINGS_WHY);
+        pools_why(a, why, DESIRED_WHY);
 }
 
-void settings_metrics(const struct agent *a, struct base_text *t)
+void desired_metrics(const struct agent *a, struct base_text *t)
 {
     const struct follow *f = &a->follow;
-    char why[SETTINGS_WHY];
-    settings_why(a, why);
+    char why[DESIRED_WHY];
+    desired_why(a, why);
     base_metric_one(t, "kedge_agent_settings_revision", BASE_METRIC_GAUGE,
                     "Of the settings of metaservers, the revision in force; 0: none is.",
                     f->applied);
@@ -43,13 +43,13 @@ void settings_metrics(const struct agent *a, struct base_text *t)
 static void describe_applied(const struct agent *a, struct base_text *t)
 {
     const struct follow *f = &a->follow;
-    char why[SETTINGS_WHY];
-    settings_why(a, why);
+    char why[DESIRED_WHY];
+    desired_why(a, why);
     base_json_object(t, NULL);
     base_json_u64(t, "incarnation", a->incarnation);
     base_json_u64(t, "revision", f->applied);
     base_json_u64(t, "seen", f->seen);
-    if (a->node.said.cordoned)
+    if (a->node.desired.cordoned)
         base_json_u64(t, "sessions", pools_workers_left(a));
     base_json_string(t, "why", why);
     base_json_object_end(t);

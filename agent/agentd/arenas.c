@@ -280,7 +280,7 @@ static bool has_place(const struct arena *arena)
 {
     const struct pool *p = arena->pool;
     return p->agent->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
-           length_of(p->arenas_of[arena->tenant - 1]) < p->stock.arenas + p->queue.count;
+           length_of(p->arenas_of[arena->tenant - 1]) < p->prewarm.arenas + p->queue.count;
 }
 
 static void on_zeroed_registered(struct fab_ctl *ctl)
@@ -353,8 +353,8 @@ void arena_retire(struct arena *arena)
  * for more are not asked many times at once. */
 void arenas_refill(struct pool *p)
 {
-    const uint32_t wanted = p->stock.arenas + p->queue.count;
-    uint32_t most = p->stock.arenas > MAKING_AT_ONCE ? p->stock.arenas : MAKING_AT_ONCE;
+    const uint32_t wanted = p->prewarm.arenas + p->queue.count;
+    uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
     if (p->arenas_status != 0 && base_clock_ns() < p->arenas_after_ns && p->queue.count == 0)
         return;
     if (p->arenas_status != 0)
@@ -371,12 +371,13 @@ void arenas_refill(struct pool *p)
 
 void arenas_shed(struct pool *p, uint32_t most)
 {
-    for (; most > 0 && p->count.arenas_ahead > p->stock.arenas + p->queue.count; most--) {
+    for (; most > 0 && p->count.arenas_ahead > p->prewarm.arenas + p->queue.count; most--) {
         p->count.arenas_ahead--;
         arena_retire(pop_arena(&p->arenas_ahead));
     }
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
-        for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->stock.arenas; n--, most--)
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->prewarm.arenas;
+             n--, most--)
             arena_retire(pop_arena(&p->arenas_of[i]));
 }
 
@@ -390,6 +391,6 @@ void arenas_stop(struct pool *p)
 {
     for (struct arena *arena; (arena = pop_arena(&p->arenas_ahead)) != NULL;)
         arena_retire(arena);
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         arenas_forget(p, i + 1);
 }

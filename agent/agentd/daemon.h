@@ -20,7 +20,7 @@
  * ---------------------------------------------------------------------------------------- */
 
 /* By metaservers, of this node. */
-struct said_pool {
+struct desired_pool {
     struct agentd_pool is;
     char why[160]; /* it could not be made; tried again at: */
     uint64_t again_ns;
@@ -29,7 +29,7 @@ struct said_pool {
 /* The agent's own, before anything else runs the loop. */
 int pools_start(struct agent *a, struct base_errbuf *err);
 /* What metaservers say of this node's pools, of which the own one is only adjusted. */
-void pools_apply(struct agent *a, const struct agentd_settings *s);
+void pools_apply(struct agent *a, const struct agentd_desired *s);
 /* Now and then, and after that: begins and ends those that are or are not said any more. */
 void pools_step(struct agent *a);
 /* The ones that have a lane, one after another: NULL is before the first and after the last. */
@@ -148,7 +148,7 @@ struct quota_used {
     uint64_t bytes; /* of arenas */
 };
 /* Of all pools, of each tenant. */
-void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_PLACES]);
+void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS]);
 /* A tenant's settings in force (its index + 1). */
 const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant);
 /* As in the settings: a literal. */
@@ -176,7 +176,7 @@ void quotas_add(struct quota_counts *sum, const struct lane_quota *quota);
 /* What of a capacity is reserved for each tenant that there is now (agent/reserve.h); of a pool's
  * for each that is the pool's. NULL: of the agent's. */
 void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
-                    uint32_t reserved[AGENTD_TENANT_PLACES]);
+                    uint32_t reserved[AGENTD_TENANT_SLOTS]);
 /* After a change of tenants: their quotas hold for whatever is asked for from now on. */
 void quotas_apply(struct pool *p);
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
@@ -187,7 +187,7 @@ void quotas_rest(struct agent *a);
 
 struct fenced_counts {
     uint32_t now; /* registrations of fenced regions that there are, or that come or go; of: */
-    uint32_t of[AGENTD_TENANT_PLACES];
+    uint32_t of[AGENTD_TENANT_SLOTS];
     uint32_t own;   /* of any regions, likewise */
     uint32_t ahead; /* that are nobody's yet */
     uint64_t registered, refused, failed;
@@ -204,27 +204,27 @@ struct http_request;
 /* The admin socket's `abandon`. */
 void leases_abandon(void *user, struct http_request *request);
 
-/* ---- asked.c
+/* ---- agent_query.c
  * ------------------------------------------------------------------------------------- */
 
 /* A line of the stream that is a question of the metaserver that we follow. */
-void asked_take(struct agent *a, const char *line, size_t length);
+void agent_query_take(struct agent *a, const char *line, size_t length);
 /* Forgets those that have no answer yet: there is nobody to tell any more. */
-void asked_stop(struct agent *a);
-void asked_metrics(const struct agent *a, struct base_text *t);
+void agent_query_stop(struct agent *a);
+void agent_query_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- trim.c
+/* ---- memory_reclaim.c
  * ---------------------------------------------------------------------------------------- */
 
 /* Now and then: once a second, if sessions have left something. */
-void memory_trim(struct agent *a);
+void memory_reclaim(struct agent *a);
 
 /* ---- follow.c
  * -------------------------------------------------------------------------------------- */
 
-enum { SETTINGS_WHY = 240 };
+enum { DESIRED_WHY = 240 };
 
-struct settings_save {
+struct desired_save {
     struct agent *agent;
     char *text; /* while it is under way */
     size_t length;
@@ -241,11 +241,11 @@ struct follow {
     struct agentd_limits window, destination_window;  /* of it */
     struct agentd_window own_windows[AGENTD_WINDOWS]; /* of it, for one destination each */
     uint32_t own_window_count;
-    char why[SETTINGS_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and
-                             * pools' to say */
-    char *pending;          /* that is in force but for tenants for which there was no room */
+    char why[DESIRED_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and
+                            * pools' to say */
+    char *pending;         /* that is in force but for tenants for which there was no room */
     uint64_t try_ns, again_ns, backoff_ms;
-    struct settings_save save;
+    struct desired_save save;
     char *unsaved; /* the newest document in force that waits to be written */
 };
 
@@ -263,11 +263,11 @@ void follow_fini(struct agent *a);
  * ---------------------------------------------------------------------------------------- */
 
 struct node_state {
-    struct agentd_node said;
+    struct agentd_node desired;
     uint64_t end_ns; /* draining: when the sessions that are left are ended; UINT64_MAX: never */
 };
 
-void node_apply(struct agent *a, const struct agentd_node *said);
+void node_apply(struct agent *a, const struct agentd_node *desired);
 /* Now and then: ends what has had its time. */
 void node_tick(struct agent *a);
 /* Whether no new workers are taken, and the sentence that says so. */
@@ -280,8 +280,8 @@ void node_metrics(const struct agent *a, struct base_text *t);
  * -------------------------------------------------------------------------------------- */
 
 /* What was seen of the settings and is not in force; empty: nothing. */
-void settings_why(const struct agent *a, char why[SETTINGS_WHY]);
-void settings_metrics(const struct agent *a, struct base_text *t);
+void desired_why(const struct agent *a, char why[DESIRED_WHY]);
+void desired_metrics(const struct agent *a, struct base_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
 
@@ -378,11 +378,11 @@ void closer_stop(struct agent *a);
 struct agentd_limits windows_device(const struct agent *a);
 struct agentd_limits windows_destination(const struct agent *a);
 /* Those that are for one destination each hold from the next windows_apply() on. */
-void windows_take(struct agent *a, const struct agentd_settings *s);
+void windows_take(struct agent *a, const struct agentd_desired *s);
 /* Tells the lanes what the settings say, and what is in force of each tenant. */
 void windows_apply(struct agent *a);
 /* Each tick: the parts of the device's window go to the lanes that have something to do. */
-void windows_share(struct agent *a);
+void windows_rebalance(struct agent *a);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */
 void windows_forget_tenant(struct agent *a, uint32_t tenant);
 /* Reads the file again; of what has changed in it windows and tenants' tokens
@@ -448,10 +448,10 @@ struct agent {
     struct pool *pools[POOLS]; /* the first one is the own */
     struct {
         uint32_t count;
-        struct said_pool at[AGENTD_POOLS];
+        struct desired_pool at[AGENTD_POOLS];
         uint32_t others; /* that this node has not */
         struct agentd_pool other[AGENTD_POOLS];
-    } said;
+    } desired;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     uint32_t unused; /* the latest incarnation, of a pool that could not be made; 0: none */
     /* register.c, metaserver_call.c */
@@ -471,8 +471,8 @@ struct agent {
     uint64_t refused; /* workers */
     uint64_t deferred;          /* of them, those that were told to come again later */
     struct session_counts gone; /* of pools that are no more: what is counted for ever */
-    struct quota_counts quotas_before[AGENTD_TENANT_PLACES]; /* likewise */
-    uint32_t unmade; /* sessions, since memory was trimmed */
+    struct quota_counts quotas_before[AGENTD_TENANT_SLOTS]; /* likewise */
+    uint32_t unmade;                                        /* sessions, since memory was trimmed */
     uint64_t trimmed_ns;
     struct task trim;
     bool trimming;
@@ -481,9 +481,9 @@ struct agent {
     struct follow follow;
     struct node_state node;
     struct proofs proofs;
-    /* asked.c */
+    /* agent_query.c */
     struct {
-        struct asked *list;
+        struct agent_query *list;
         uint32_t count;
         uint64_t questions, unanswered;
     } asked;

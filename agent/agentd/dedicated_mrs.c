@@ -242,10 +242,10 @@ static bool draw_fenced(struct arena *arena, const struct lane_command *answer, 
 static bool has_room(const struct pool *p, uint32_t tenant)
 {
     const struct agent *a = p->agent;
-    uint32_t reserved[AGENTD_TENANT_PLACES];
+    uint32_t reserved[AGENTD_TENANT_SLOTS];
     quotas_reserve(a, NULL, p->config->fenced_regions, reserved);
     return lane_reserve_allows(p->config->fenced_regions, a->fenced.of, reserved,
-                               AGENTD_TENANT_PLACES, tenant - 1);
+                               AGENTD_TENANT_SLOTS, tenant - 1);
 }
 
 static void want_mr(struct pool *p, const struct lane_event *e)

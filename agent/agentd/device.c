@@ -251,7 +251,7 @@ enum { MOST_PRIORITY = 7 };
 /* What is said of the pool, beside what the device was opened with. */
 static int check_service(const struct pool *p, struct base_errbuf *err)
 {
-    const uint32_t level = p->stock.service.service_level;
+    const uint32_t level = p->prewarm.service.service_level;
     if (!p->agent->fab->caps.is_ethernet || level <= MOST_PRIORITY)
         return 0;
     return base_err(err, -EINVAL,
@@ -266,7 +266,7 @@ static int refuse_service(const struct pool *p, struct base_errbuf *err)
     return base_err(err, -EINVAL,
                     "the device takes no queue pair with %s: does its port's table have that "
                     "P_Key (/sys/class/infiniband), and its kernel service levels with DC?",
-                    fab_service_format(&p->stock.service, service));
+                    fab_service_format(&p->prewarm.service, service));
 }
 
 int device_open(struct pool *p, struct base_errbuf *err)
@@ -278,12 +278,12 @@ int device_open(struct pool *p, struct base_errbuf *err)
     int status = check_service(p, err);
     if (status != 0)
         return status;
-    status = alloc_pd(d, &p->stock.service, &d->pd);
+    status = alloc_pd(d, &p->prewarm.service, &d->pd);
     if (status == 0)
         status = alloc_pd(d, NULL, &d->system_pd);
     if (status == 0)
         status = queues_make(p, err);
-    if (status == -EINVAL && stock_has_own_service(p))
+    if (status == -EINVAL && prewarm_has_own_service(p))
         return refuse_service(p, err);
     if (status == 0)
         status = make_memory(p);
@@ -326,7 +326,7 @@ void device_close(struct pool *p)
     if (d->fab == NULL)
         return;
     device_settle(d, &p->fab_ops);
-    readers_stop(p);
+    table_initiators_stop(p);
     queues_destroy(p);
     device_destroy(d, FAB_DEREG_MR, d->small_mr);
     device_destroy(d, FAB_DEREG_MR, d->scratch_mr);

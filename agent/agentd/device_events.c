@@ -71,7 +71,7 @@ void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
              "the port has another MTU: connections that are made or fail from now on have it",
              "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        paths_mtu(p);
+        peer_setup_mtu(p);
 }
 
 void device_tick(struct agent *a)

@@ -29,15 +29,15 @@ enum {
  * -------------------------------------------------------------------------------------------- */
 
 /* What cannot be of a tenant keeps nothing else from being in force. Whether it may be later. */
-static bool apply_tenants(struct agent *a, const struct agentd_settings *s)
+static bool apply_tenants(struct agent *a, const struct agentd_desired *s)
 {
-    bool leave[AGENTD_TENANT_PLACES];
+    bool leave[AGENTD_TENANT_SLOTS];
     char before[sizeof a->tenants.why];
     memcpy(before, a->tenants.why, sizeof before);
     const bool later = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, leave);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         quotas_apply(p);
-        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
             if (leave[i])
                 sessions_end_tenant(p, i + 1);
     }
@@ -47,11 +47,11 @@ static bool apply_tenants(struct agent *a, const struct agentd_settings *s)
     return later;
 }
 
-static bool apply_settings(struct agent *a, const struct agentd_settings *s)
+static bool apply_desired(struct agent *a, const struct agentd_desired *s)
 {
     const bool later = apply_tenants(a, s);
-    a->follow.window = agentd_settings_window(s, AGENTD_DEVICE, "");
-    a->follow.destination_window = agentd_settings_window(s, AGENTD_DESTINATION, "");
+    a->follow.window = agentd_desired_window(s, AGENTD_DEVICE, "");
+    a->follow.destination_window = agentd_desired_window(s, AGENTD_DESTINATION, "");
     node_apply(a, &s->node);
     pools_apply(a, s);
     windows_take(a, s);
@@ -62,9 +62,9 @@ static bool apply_settings(struct agent *a, const struct agentd_settings *s)
 /* ---- keeping
  * --------------------------------------------------------------------------------------------- */
 
-static void write_settings(void *user)
+static void write_desired(void *user)
 {
-    struct settings_save *save = user;
+    struct desired_save *save = user;
     int dir = open(save->agent->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     save->status = dir < 0 ? -errno : state_file_write(dir, FILE_NAME, save->text, save->length);
     if (dir >= 0)
@@ -75,7 +75,7 @@ static void save_next(struct agent *a);
 
 static void on_saved(void *user)
 {
-    struct settings_save *save = user;
+    struct desired_save *save = user;
     struct agent *a = save->agent;
     if (save->status != 0)
         base_log(BASE_LOG_ERROR, "the settings in force are not kept for the next start",
@@ -91,9 +91,9 @@ static void save_next(struct agent *a)
     struct follow *f = &a->follow;
     if (f->save.text != NULL || f->unsaved == NULL)
         return;
-    f->save = (struct settings_save){.agent = a, .text = f->unsaved, .length = strlen(f->unsaved)};
+    f->save = (struct desired_save){.agent = a, .text = f->unsaved, .length = strlen(f->unsaved)};
     f->unsaved = NULL;
-    tasks_submit(&a->tasks, &f->save.task, write_settings, on_saved, &f->save);
+    tasks_submit(&a->tasks, &f->save.task, write_desired, on_saved, &f->save);
 }
 
 static void keep_unsaved(struct agent *a, const char *text, size_t length)
@@ -136,14 +136,14 @@ static int take_document(struct agent *a, const char *text, size_t length)
 {
     struct follow *f = &a->follow;
     struct base_errbuf why = {""};
-    struct agentd_settings *s = malloc(sizeof *s);
+    struct agentd_desired *s = malloc(sizeof *s);
     int status = s == NULL ? base_err(&why, -ENOMEM, "out of memory")
-                           : agentd_settings_decode(text, length, s, &why);
+                           : agentd_desired_decode(text, length, s, &why);
     forget_pending(f);
     if (s != NULL && s->revision != 0) /* it may be all of it that is understood */
         f->seen = s->revision;
     if (status == 0) {
-        if (apply_settings(a, s))
+        if (apply_desired(a, s))
             put_off(f, text, length);
         if (f->applied != s->revision || f->why[0] != '\0')
             base_log(BASE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
@@ -165,7 +165,7 @@ static int take_line(void *user, const char *text, size_t length)
         return 0;
     f->backoff_ms = TRY_MIN_MS;
     if (agentd_is_question(text, length)) {
-        asked_take(a, text, length);
+        agent_query_take(a, text, length);
         return 0;
     }
     if (take_document(a, text, length) == 0)
@@ -178,10 +178,10 @@ static int take_line(void *user, const char *text, size_t length)
 static void apply_pending(struct agent *a)
 {
     struct follow *f = &a->follow;
-    struct agentd_settings *s = malloc(sizeof *s);
+    struct agentd_desired *s = malloc(sizeof *s);
     bool later = true;
     f->again_ns = base_clock_ns() + APPLY_AGAIN_MS * BASE_NS_PER_MS;
-    if (s != NULL && agentd_settings_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
+    if (s != NULL && agentd_desired_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
         later = apply_tenants(a, s);
         windows_apply(a);
     }
@@ -279,13 +279,13 @@ static char *read_file(const struct agent *a, size_t *length)
 void follow_read(struct agent *a)
 {
     size_t length = 0;
-    struct agentd_settings *s = calloc(1, sizeof *s);
+    struct agentd_desired *s = calloc(1, sizeof *s);
     char *text = read_file(a, &length);
     BASE_ASSERT(s != NULL); /* nothing has begun yet */
-    if (text != NULL && agentd_settings_decode(text, length, s, NULL) != 0)
+    if (text != NULL && agentd_desired_decode(text, length, s, NULL) != 0)
         memset(s, 0, sizeof *s); /* follow_load() says so */
-    const struct agentd_pool pool = agentd_settings_pool(s, a->config.pool);
-    stock_init(a->pools[0], &pool);
+    const struct agentd_pool pool = agentd_desired_pool(s, a->config.pool);
+    prewarm_init(a->pools[0], &pool);
     free(text);
     free(s);
 }

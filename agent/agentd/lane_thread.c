@@ -141,13 +141,13 @@ static int make_lane(struct pool *p)
         .max_peers = (uint32_t)c->max_peers,
         .max_flows =
             2 * (uint32_t)c->max_peers, /* whatever others do, one tenant has all of them */
-        .max_tenants = AGENTD_TENANT_PLACES,
+        .max_tenants = AGENTD_TENANT_SLOTS,
         .max_mrs = (uint32_t)c->max_mrs,
         .quotas = p->quota,
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,
         .rc = d->rc,
-        .max_links = p->stock.connections,
+        .max_links = p->prewarm.connections,
         .spin_ns = c->spin_ns,
         .guess_budget = GUESS_BUDGET,
         .max_grants = MAX_GRANTS,
@@ -173,12 +173,12 @@ static int make_lane(struct pool *p)
         .incarnation = p->incarnation,
     };
     memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
-    struct lane_resources r = {
+    struct lane_device_objects r = {
         .fab = d->fab,
         .cq = d->cq,
         .pd = d->pd,
-        .dcis = d->rc ? 0 : p->stock.dcis,
-        .spares = d->rc ? 0 : p->stock.spares,
+        .dcis = d->rc ? 0 : p->prewarm.dcis,
+        .spares = d->rc ? 0 : p->prewarm.spares,
         .max_spares = d->rc ? 0 : d->max_spares,
         .system_dci = d->rc ? NULL : d->qp[0],
         .scratch = d->scratch,

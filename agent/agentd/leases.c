@@ -356,7 +356,7 @@ static void on_registered(struct fab_ctl *ctl)
     }
     n->stage = RENEWAL_ASKED;
     n->tag = ++p->leases.tag;
-    struct lane_command command = {.kind = LANE_COMMAND_ARENA_RENEW,
+    struct lane_command command = {.kind = LANE_COMMAND_ARENA_REREGISTER,
                                    .session = number_of(r),
                                    .renew = {.tag = n->tag,
                                              .number = n->number,

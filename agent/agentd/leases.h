@@ -4,7 +4,7 @@
 #define DAEMON_LEASES_H
 
 #include "agentd/lease_ids.h"
-#include "asked.h"
+#include "agent_query.h"
 #include "base/http/server.h"
 #include "daemon.h"
 

@@ -44,7 +44,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
     (void)status, (void)events;
     (void)fab_run(a->fab);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        paths_step(p);
+        peer_setup_step(p);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -53,8 +53,8 @@ static void on_tick(uv_timer_t *timer)
     quotas_rest(a);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         sessions_tick(p);
-        paths_tick(p);
-        readers_tick(p);
+        peer_setup_tick(p);
+        table_initiators_tick(p);
     }
     device_tick(a);
     address_tick(a);
@@ -62,7 +62,7 @@ static void on_tick(uv_timer_t *timer)
     node_tick(a);
     proofs_tick(a);
     pools_step(a);
-    windows_share(a);
+    windows_rebalance(a);
     base_notify_tick(base_clock_ns());
 }
 
@@ -223,7 +223,7 @@ static void stop_agent(struct agent *a)
     follow_stop(a);
     registrations_leave(a, GRACE_MS);
     metaservers_stop(a);
-    asked_stop(a);
+    agent_query_stop(a);
     admin_stop(a);
     uv_walk(&a->loop, close_handle, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
@@ -313,7 +313,7 @@ static void print_help(void)
 
 /* Tables are large and sparse: huge pages that a kernel makes by itself would fill them (arenas ask
  * for theirs). And most of a session's memory then comes from the kernel and goes back to it,
- * whatever threads made and freed it; trim.c trims the rest. */
+ * whatever threads made and freed it; memory_reclaim.c trims the rest. */
 static void keep_little_memory(void)
 {
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);

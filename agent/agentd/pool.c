@@ -75,7 +75,7 @@ void sessions_drain(struct pool *p, bool drains)
 
 bool pools_drains(const struct pool *p)
 {
-    return p->stage != POOL_RUNS || p->agent->node.said.draining;
+    return p->stage != POOL_RUNS || p->agent->node.desired.draining;
 }
 
 const char *pools_state(struct pool *p)
@@ -157,30 +157,31 @@ static void add_reason(char *why, size_t size, const char *name, const char *sen
     snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
 }
 
-static const char *why_not(const struct agent *a, const struct said_pool *said)
+static const char *why_not(const struct agent *a, const struct desired_pool *desired)
 {
-    if (said->why[0] != '\0')
-        return said->why;
-    if (said->is.numbers.number == RESOURCE_UNSAID)
+    if (desired->why[0] != '\0')
+        return desired->why;
+    if (desired->is.numbers.number == RESOURCE_UNSAID)
         return "its metaserver says no number of it: update the metaserver";
-    if (said->is.numbers.number == own_pool(a)->number)
+    if (desired->is.numbers.number == own_pool(a)->number)
         return "it has the number of the agent's own pool: give it another one, or change `number` "
                "in [pool] of the agent";
-    const struct pool *p = pools_find(a, said->is.name);
+    const struct pool *p = pools_find(a, desired->is.name);
     if (p == NULL)
         return "this agent has as many pools as it can have (8)";
-    return p->stage == POOL_RUNS ? p->stock.why : "the one of that name before is not gone yet";
+    return p->stage == POOL_RUNS ? p->prewarm.why : "the one of that name before is not gone yet";
 }
 
 void pools_why(const struct agent *a, char *why, size_t size)
 {
-    if (own_pool(a)->stock.why[0] != '\0')
-        add_reason(why, size, own_pool(a)->name, own_pool(a)->stock.why);
-    for (uint32_t i = 0; i < a->said.count; i++) {
-        const struct said_pool *said = &a->said.at[i];
-        const char *text = strcmp(said->is.name, own_pool(a)->name) != 0 ? why_not(a, said) : "";
+    if (own_pool(a)->prewarm.why[0] != '\0')
+        add_reason(why, size, own_pool(a)->name, own_pool(a)->prewarm.why);
+    for (uint32_t i = 0; i < a->desired.count; i++) {
+        const struct desired_pool *desired = &a->desired.at[i];
+        const char *text =
+            strcmp(desired->is.name, own_pool(a)->name) != 0 ? why_not(a, desired) : "";
         if (text[0] != '\0')
-            add_reason(why, size, said->is.name, text);
+            add_reason(why, size, desired->is.name, text);
     }
 }
 
@@ -203,13 +204,14 @@ static int make_peers(struct pool *p, struct base_errbuf *err)
 static int open_device(struct pool *p, struct base_errbuf *err)
 {
     int status = device_open(p, err);
-    if (status == 0 || !stock_is_said(p))
+    if (status == 0 || !prewarm_is_desired(p))
         return status;
     base_log(BASE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
              "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
-             p->stock.dcis, p->stock.spares, p->stock.connections, p->stock.responders, err->text);
+             p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
+             err->text);
     device_close(p);
-    stock_own(p);
+    prewarm_own(p);
     return device_open(p, err);
 }
 
@@ -224,7 +226,7 @@ static void on_lane_events(uv_poll_t *poll, int status, int events)
     }
     while (lane_event(p->lane, &e))
         sessions_event(p, &e);
-    paths_step(p);
+    peer_setup_step(p);
 }
 
 static int start_pool(struct pool *p, struct base_errbuf *err)
@@ -239,7 +241,7 @@ static int start_pool(struct pool *p, struct base_errbuf *err)
     p->events_poll.data = p;
     status = fd_watch(&p->agent->loop, &p->events_poll, p->events_efd, on_lane_events, err);
     if (status == 0)
-        status = paths_start(p, err);
+        status = peer_setup_start(p, err);
     return status == 0 ? sessions_start(p, err) : status;
 }
 
@@ -293,7 +295,7 @@ static void close_handle(struct pool *p, uv_handle_t *handle)
 static void give_back(struct pool *p)
 {
     p->stopping = true;
-    paths_stop(p);
+    peer_setup_stop(p);
     lane_thread_stop(p);
     if (p->device.connector != NULL)
         connector_leave(p->device.connector);
@@ -310,7 +312,7 @@ static void give_back(struct pool *p)
 static void keep_counts(struct pool *p)
 {
     add_so_far(&p->agent->gone, &p->count);
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }
 
@@ -351,20 +353,20 @@ void pools_stop(struct agent *a)
 
 /* ---- as metaservers say */
 
-static const struct agentd_pool *said_of(const struct agent *a, const struct pool *p)
+static const struct agentd_pool *desired_of(const struct agent *a, const struct pool *p)
 {
-    for (uint32_t i = 0; i < a->said.count; i++)
-        if (strcmp(a->said.at[i].is.name, p->name) == 0 &&
-            a->said.at[i].is.numbers.number == p->number)
-            return &a->said.at[i].is;
+    for (uint32_t i = 0; i < a->desired.count; i++)
+        if (strcmp(a->desired.at[i].is.name, p->name) == 0 &&
+            a->desired.at[i].is.numbers.number == p->number)
+            return &a->desired.at[i].is;
     return NULL;
 }
 
-static bool is_wanted(const struct agent *a, const struct said_pool *said)
+static bool is_wanted(const struct agent *a, const struct desired_pool *desired)
 {
-    return said->is.numbers.number != RESOURCE_UNSAID &&
-           said->is.numbers.number != own_pool(a)->number &&
-           strcmp(said->is.name, own_pool(a)->name) != 0;
+    return desired->is.numbers.number != RESOURCE_UNSAID &&
+           desired->is.numbers.number != own_pool(a)->number &&
+           strcmp(desired->is.name, own_pool(a)->name) != 0;
 }
 
 /* Peers forget what they have learnt of a former life of it by a later incarnation, which the next
@@ -393,25 +395,25 @@ static void keep_incarnation(struct pool *p, bool made)
 }
 
 /* One that cannot be made is tried again, and said. */
-static void make_pool(struct agent *a, struct said_pool *said, uint32_t place)
+static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t place)
 {
     struct base_errbuf err = {"out of memory"};
     const uint64_t begun_ns = base_clock_ns();
-    struct pool *p = pool_new(a, place, said->is.name);
+    struct pool *p = pool_new(a, place, desired->is.name);
     int status = -ENOMEM;
     if (p != NULL) {
-        p->number = (uint16_t)said->is.numbers.number;
-        p->mr_lease_ns = said->is.numbers.mr_lease_ms != RESOURCE_UNSAID
-                             ? said->is.numbers.mr_lease_ms * BASE_NS_PER_MS
+        p->number = (uint16_t)desired->is.numbers.number;
+        p->mr_lease_ns = desired->is.numbers.mr_lease_ms != RESOURCE_UNSAID
+                             ? desired->is.numbers.mr_lease_ms * BASE_NS_PER_MS
                              : a->config.mr_lease_ns;
-        stock_init(p, &said->is);
+        prewarm_init(p, &desired->is);
         status = choose_incarnation(p, &err);
         if (status == 0)
             status = start_pool(p, &err);
         keep_incarnation(p, status == 0);
     }
     if (status == 0) {
-        said->why[0] = '\0';
+        desired->why[0] = '\0';
         base_log(BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
                  (unsigned long long)((base_clock_ns() - begun_ns) / 1000));
         p->ready_ns = base_clock_ns() + READY_MS * BASE_NS_PER_MS;
@@ -422,11 +424,11 @@ static void make_pool(struct agent *a, struct said_pool *said, uint32_t place)
         registrations_changed(a);
         return;
     }
-    if (strncmp(said->why, err.text, sizeof said->why - 1) != 0)
+    if (strncmp(desired->why, err.text, sizeof desired->why - 1) != 0)
         base_log(BASE_LOG_ERROR, "a pool cannot be made: it is tried again", "pool=%s why=\"%s\"",
-                 said->is.name, err.text);
-    snprintf(said->why, sizeof said->why, "%.159s", err.text);
-    said->again_ns = base_clock_ns() + MAKE_AGAIN_MS * BASE_NS_PER_MS;
+                 desired->is.name, err.text);
+    snprintf(desired->why, sizeof desired->why, "%.159s", err.text);
+    desired->again_ns = base_clock_ns() + MAKE_AGAIN_MS * BASE_NS_PER_MS;
     if (p != NULL)
         close_pool(p);
 }
@@ -435,14 +437,15 @@ static void make_wanted(struct agent *a)
 {
     const uint64_t now = base_clock_ns();
     uint32_t place = 1;
-    for (uint32_t i = 0; i < a->said.count; i++) {
-        struct said_pool *said = &a->said.at[i];
-        if (!is_wanted(a, said) || now < said->again_ns || pools_find(a, said->is.name) != NULL)
+    for (uint32_t i = 0; i < a->desired.count; i++) {
+        struct desired_pool *desired = &a->desired.at[i];
+        if (!is_wanted(a, desired) || now < desired->again_ns ||
+            pools_find(a, desired->is.name) != NULL)
             continue;
         while (place < POOLS && a->pools[place] != NULL)
             place++;
         if (place < POOLS)
-            make_pool(a, said, place);
+            make_pool(a, desired, place);
     }
 }
 
@@ -450,17 +453,17 @@ static void make_wanted(struct agent *a)
 static uint64_t grace_of(const struct pool *p)
 {
     const struct agent *a = p->agent;
-    for (uint32_t i = 0; i < a->said.others; i++)
-        if (strcmp(a->said.other[i].name, p->name) == 0 &&
-            a->said.other[i].numbers.number == p->number)
-            return a->said.other[i].numbers.grace_ms;
-    return p->stock.said.numbers.grace_ms;
+    for (uint32_t i = 0; i < a->desired.others; i++)
+        if (strcmp(a->desired.other[i].name, p->name) == 0 &&
+            a->desired.other[i].numbers.number == p->number)
+            return a->desired.other[i].numbers.grace_ms;
+    return p->prewarm.desired.numbers.grace_ms;
 }
 
 static void choose_end(struct pool *p)
 {
     const uint64_t grace_ms = grace_of(p);
-    p->stock.said.numbers.grace_ms = grace_ms;
+    p->prewarm.desired.numbers.grace_ms = grace_ms;
     p->end_ns = grace_ms == RESOURCE_UNSAID ? UINT64_MAX : p->left_ns + grace_ms * BASE_NS_PER_MS;
 }
 
@@ -498,7 +501,7 @@ static void step_out(struct pool *p)
 {
     if (p->stage == POOL_RUNS)
         leave_pool(p);
-    if (p->stage == POOL_LEAVING && grace_of(p) != p->stock.said.numbers.grace_ms)
+    if (p->stage == POOL_LEAVING && grace_of(p) != p->prewarm.desired.numbers.grace_ms)
         choose_end(p);
     if (p->stage == POOL_LEAVING && base_clock_ns() >= p->end_ns) {
         p->end_ns = UINT64_MAX;
@@ -517,15 +520,15 @@ static void step_out(struct pool *p)
 }
 
 /* One that is. */
-static void step_in(struct pool *p, const struct agentd_pool *said)
+static void step_in(struct pool *p, const struct agentd_pool *desired)
 {
     if (p->stage == POOL_LEAVING) {
         p->stage = POOL_RUNS;
         sessions_drain(p, pools_drains(p));
         base_log(BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
     }
-    if (memcmp(&p->stock.said, said, sizeof *said) != 0)
-        stock_apply(p, said);
+    if (memcmp(&p->prewarm.desired, desired, sizeof *desired) != 0)
+        prewarm_apply(p, desired);
 }
 
 void pools_step(struct agent *a)
@@ -534,24 +537,24 @@ void pools_step(struct agent *a)
         struct pool *p = a->pools[i];
         if (p == NULL || p->stage == POOL_CLOSED)
             continue;
-        const struct agentd_pool *said = said_of(a, p);
-        if (said == NULL || p->stage == POOL_CLOSING)
+        const struct agentd_pool *desired = desired_of(a, p);
+        if (desired == NULL || p->stage == POOL_CLOSING)
             step_out(p);
         else
-            step_in(p, said);
+            step_in(p, desired);
     }
     if (!a->stopping)
         make_wanted(a);
 }
 
-void pools_apply(struct agent *a, const struct agentd_settings *s)
+void pools_apply(struct agent *a, const struct agentd_desired *s)
 {
-    const struct agentd_pool mine = agentd_settings_pool(s, own_pool(a)->name);
-    stock_apply(own_pool(a), &mine);
-    a->said.count = s->pools;
+    const struct agentd_pool mine = agentd_desired_pool(s, own_pool(a)->name);
+    prewarm_apply(own_pool(a), &mine);
+    a->desired.count = s->pools;
     for (uint32_t i = 0; i < s->pools; i++)
-        a->said.at[i] = (struct said_pool){.is = s->pool[i]};
-    a->said.others = s->other_pools;
-    memcpy(a->said.other, s->other_pool, s->other_pools * sizeof s->other_pool[0]);
+        a->desired.at[i] = (struct desired_pool){.is = s->pool[i]};
+    a->desired.others = s->other_pools;
+    memcpy(a->desired.other, s->other_pool, s->other_pools * sizeof s->other_pool[0]);
     pools_step(a);
 }

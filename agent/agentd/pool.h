@@ -14,8 +14,8 @@
 #include "agent/connector.h"
 #include "agent/lane.h"
 #include "agentd/config.h"
-#include "agentd/settings.h"
-#include "agentd/shares.h"
+#include "agentd/desired.h"
+#include "agentd/window_rebalance.h"
 #include "agentd/tenants.h"
 #include "base/error.h"
 #include "base/http/client.h"
@@ -99,39 +99,39 @@ struct fab_ctl queues_dci(const struct pool *p, struct fab_pd *pd);
 /* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
 bool queues_dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl);
 
-/* ---- paths.c: what the lane asks for to reach other nodes, nothing of which may block.
+/* ---- peer_setup.c: what the lane asks for to reach other nodes, nothing of which may block.
  * -------------------------------------------------------------------------------------- */
 
-int paths_start(struct pool *p, struct base_errbuf *err);
+int peer_setup_start(struct pool *p, struct base_errbuf *err);
 /* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
-void paths_event(struct pool *p, const struct lane_event *e);
-/* DC: makes one spare more, or has one less; stock_spare() follows. */
-void paths_spare(struct pool *p, bool more);
+void peer_setup_event(struct pool *p, const struct lane_event *e);
+/* DC: makes one spare more, or has one less; prewarm_spare() follows. */
+void peer_setup_spare(struct pool *p, bool more);
 /* SPARE_DROPPED. */
-void paths_spare_dropped(struct pool *p, struct fab_qp *qp);
+void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp);
 /* After anything that concerns connections. */
-void paths_step(struct pool *p);
+void peer_setup_step(struct pool *p);
 /* Now and then: tries again what could not be repaired. */
-void paths_tick(struct pool *p);
+void peer_setup_tick(struct pool *p);
 /* The port has another MTU: connections and initiators that are made from now on have it. */
-void paths_mtu(struct pool *p);
+void peer_setup_mtu(struct pool *p);
 /* Waits for what is under way, after the loop. */
-void paths_stop(struct pool *p);
+void peer_setup_stop(struct pool *p);
 
-/* ---- readers.c: rc: the queue pairs that metaservers' tables are READ through.
+/* ---- table_initiators.c: rc: the queue pairs that metaservers' tables are READ through.
  * -------------------------------------------------------------------------------------- */
 
 struct registration;
 /* A metaserver's own: two, so that one can be in use while the next is made. */
-struct reader {
+struct table_initiator {
     struct registration *registration;
-    enum reader_state {
-        READER_CLEANING, /* or just made; qp may be NULL meanwhile, and while FAILED */
-        READER_READY,    /* in INIT */
-        READER_OFFERED,  /* the metaserver is asked to connect to it */
-        READER_RAISING,
-        READER_UP, /* the lane's */
-        READER_FAILED,
+    enum table_initiator_state {
+        INITIATOR_CLEANING, /* or just made; qp may be NULL meanwhile, and while FAILED */
+        INITIATOR_READY,    /* in INIT */
+        INITIATOR_OFFERED,  /* the metaserver is asked to connect to it */
+        INITIATOR_RAISING,
+        INITIATOR_UP, /* the lane's */
+        INITIATOR_FAILED,
     } state;
     uint64_t again_ns; /* FAILED: when it is cleaned again */
     uint64_t rest_ns;  /* READY, and not offered before: packets of its former life may come in */
@@ -145,7 +145,7 @@ struct reader {
 };
 
 /* What a metaserver says of its end. */
-struct reader_peer {
+struct table_initiator_peer {
     uint8_t gid[16];
     uint32_t qpn, psn;
     uint16_t lid;
@@ -153,22 +153,23 @@ struct reader_peer {
     uint8_t reads;    /* that it may have out at a time */
 };
 
-int readers_make(struct pool *p);
+int table_initiators_make(struct pool *p);
 /* One to offer, with a new PSN; NULL: none is ready yet. */
-struct reader *reader_offer(struct registration *r);
+struct table_initiator *table_initiator_offer(struct registration *r);
 /* None is, but one only rests: in how many milliseconds it has; else 0. */
-uint64_t reader_rests_ms(const struct registration *r);
+uint64_t table_initiator_rests_ms(const struct registration *r);
 /* The metaserver did not connect to it. */
-void reader_withdraw(struct reader *reader);
+void table_initiator_withdraw(struct table_initiator *initiator);
 /* It is up, and of no use. */
-void reader_drop(struct reader *reader);
-/* It did; reader_up() follows. */
-void reader_raise(struct reader *reader, const struct reader_peer *peer);
+void table_initiator_drop(struct table_initiator *initiator);
+/* It did; initiator_up() follows. */
+void table_initiator_raise(struct table_initiator *initiator,
+                           const struct table_initiator_peer *peer);
 /* Now and then: tries again what could not be repaired. */
-void readers_tick(struct pool *p);
+void table_initiators_tick(struct pool *p);
 /* The lane is done with a queue pair. False: it is no reader's. */
-bool reader_done(struct pool *p, const struct fab_qp *qp);
-void readers_stop(struct pool *p);
+bool table_initiator_done(struct pool *p, const struct fab_qp *qp);
+void table_initiators_stop(struct pool *p);
 
 /* ---- register.c
  * ------------------------------------------------------------------------------------ */
@@ -183,8 +184,8 @@ enum registration_state {
 struct registration {
     struct pool *pool;
     const char *url;
-    struct reader reader[2]; /* rc */
-    struct reader *offered;  /* rc: while ASKING */
+    struct table_initiator initiator[2]; /* rc */
+    struct table_initiator *offered;     /* rc: while ASKING */
     enum registration_state state;
     uv_timer_t timer; /* the next renewal, or the next try */
     uint64_t lease_ms, backoff_ms;
@@ -210,8 +211,9 @@ struct registration {
 void registrations_start(struct pool *p);
 /* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
  * broken. */
-void registration_reader_up(struct registration *r, struct reader *reader, int status);
-void registration_reader_lost(struct registration *r);
+void registration_initiator_up(struct registration *r, struct table_initiator *initiator,
+                               int status);
+void registration_initiator_lost(struct registration *r);
 /* So many of the pool's lookups have found no metaserver that answers, since it began: when there
  * are more than before, it asks soon whether those that have it were started again. */
 void registrations_note_lookups(struct pool *p, uint64_t failed);
@@ -377,13 +379,13 @@ void leases_tick(struct pool *p);
 /* After the lane thread has ended, before arenas are retired. */
 void leases_stop(struct pool *p);
 
-/* ---- stock.c
+/* ---- prewarm.c
  * ---------------------------------------------------------------------------------------- */
 
 enum { POOL_SECONDS = 60 };
 
-struct stock {
-    struct agentd_pool said;          /* by metaservers; its name is empty if they say nothing */
+struct prewarm {
+    struct agentd_pool desired;       /* by metaservers; its name is empty if they say nothing */
     uint32_t sessions, arenas;        /* that are to be kept ready now */
     uint32_t dcis;                    /* of this start */
     struct fab_service service;       /* likewise */
@@ -399,23 +401,23 @@ struct stock {
 };
 
 /* Before the device is opened: what is said, for the own pool when the agent ended. */
-void stock_init(struct pool *p, const struct agentd_pool *said);
+void prewarm_init(struct pool *p, const struct agentd_pool *desired);
 /* The device cannot be opened with that: as the agent's own settings say. */
-void stock_own(struct pool *p);
+void prewarm_own(struct pool *p);
 /* Whether the device is opened with anything but those. */
-bool stock_is_said(const struct pool *p);
-void stock_apply(struct pool *p, const struct agentd_pool *said);
+bool prewarm_is_desired(const struct pool *p);
+void prewarm_apply(struct pool *p, const struct agentd_pool *desired);
 /* Whether anything but the device's is said of it. */
-bool stock_has_own_service(const struct pool *p);
+bool prewarm_has_own_service(const struct pool *p);
 /* The largest MTU of its queue pairs now. */
-enum ibv_mtu stock_mtu(const struct pool *p);
+enum ibv_mtu prewarm_mtu(const struct pool *p);
 /* A worker got a session. */
-void stock_taken(struct pool *p);
-void stock_tick(struct pool *p);
+void prewarm_taken(struct pool *p);
+void prewarm_tick(struct pool *p);
 /* A spare more or less: there is (1, -1), or there is not (0) for this reason. */
-void stock_spare(struct pool *p, int change, int status);
+void prewarm_spare(struct pool *p, int change, int status);
 /* Members of the status's `pool`. */
-void stock_status(const struct pool *p, struct base_text *t);
+void prewarm_status(const struct pool *p, struct base_text *t);
 
 /* ---- lane_thread.c
  * --------------------------------------------------------------------------------- */
@@ -475,15 +477,15 @@ struct pool {
     /* sessions.c */
     struct agent_session *sessions;
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
-    struct lane_quota quota[AGENTD_TENANT_PLACES];
-    bool apart[AGENTD_TENANT_PLACES]; /* quotas_apart() */
+    struct lane_quota quota[AGENTD_TENANT_SLOTS];
+    bool quarantined[AGENTD_TENANT_SLOTS]; /* quotas_apart() */
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
     struct base_log_limit fault_log;
     /* arenas.c */
-    struct arena *arenas_ahead;                    /* nobody's yet */
-    struct arena *arenas_of[AGENTD_TENANT_PLACES]; /* a tenant's, zeroed and registered anew */
+    struct arena *arenas_ahead;                   /* nobody's yet */
+    struct arena *arenas_of[AGENTD_TENANT_SLOTS]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
     int arenas_status;            /* of the last one that was made ahead */
     struct fencing *fences_again; /* that the device did not carry out */
@@ -495,14 +497,15 @@ struct pool {
     struct agentd_destination own_windows[AGENTD_DESTINATIONS]; /* as the lane has them */
     uint32_t own_window_count;
     uint32_t own_windows_left; /* destinations for which there was no room */
-    /* stock.c, leases.c */
-    struct stock stock;
+    /* prewarm.c, leases.c */
+    struct prewarm prewarm;
     struct attach_queue queue;
     struct leases leases;
-    /* paths.c */
-    struct errand *unrepaired; /* tried again at: */
+    /* peer_setup.c */
+    struct control_op *unrepaired; /* tried again at: */
     uint64_t repair_ns;
-    struct errand *unpathed; /* addresses that wait for all initiators to have device.path_mtu */
+    struct control_op
+        *unpathed; /* addresses that wait for all initiators to have device.path_mtu */
     struct base_log_limit mtu_log;
     uv_poll_t handshakes_poll;
     uv_timer_t handshakes_timer;

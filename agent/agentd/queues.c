@@ -146,7 +146,7 @@ int queues_retarget(struct pool *p)
 /* Number 0 is the system's, then the pool's, then the spares. */
 static int make_dc(struct pool *p)
 {
-    const uint64_t count = (uint64_t)p->stock.dcis + p->stock.spares + 1;
+    const uint64_t count = (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1;
     int status = make_dci(p, p->device.system_pd);
     for (uint64_t i = 1; i < count && status == 0; i++)
         status = make_dci(p, p->device.pd);
@@ -177,8 +177,8 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
     struct connector_config config = {
         .pool = p->number,
         .incarnation = p->incarnation,
-        .initiators = (uint32_t)(p->stock.connections + c->queue_pairs_ahead),
-        .responders = p->stock.responders,
+        .initiators = (uint32_t)(p->prewarm.connections + c->queue_pairs_ahead),
+        .responders = p->prewarm.responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,
         .first = p->place == 0 ? 0 : 1, /* of other pools workers attach meanwhile, and wait */
         .wanted = LANE_PATHS,
@@ -201,7 +201,7 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
     if (status != 0)
         return status;
     d->ud_qpn = connector_ud_qpn(d->connector);
-    return readers_make(p);
+    return table_initiators_make(p);
 }
 
 /* ---- either
@@ -211,16 +211,16 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
 static uint64_t queue_pairs(const struct pool *p, bool rc)
 {
     const struct agentd_config *c = p->config;
-    return rc ? p->stock.connections + c->queue_pairs_ahead + 2 * c->metaservers
-              : (uint64_t)p->stock.dcis + p->stock.spares + 1;
+    return rc ? p->prewarm.connections + c->queue_pairs_ahead + 2 * c->metaservers
+              : (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1;
 }
 
 /* For so many spares there is room in the completion queue, so that more can come. */
 static void reserve_spares(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = p->stock.dcis + 1;
-    d->max_spares = p->stock.spares;
+    const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = p->prewarm.dcis + 1;
+    d->max_spares = p->prewarm.spares;
     if (!d->rc && room > others + d->max_spares)
         d->max_spares = room - others < LANE_MAX_DCIS ? (uint32_t)(room - others) : LANE_MAX_DCIS;
 }
@@ -229,7 +229,7 @@ static int make_cq(struct pool *p, struct base_errbuf *err)
 {
     struct agent_device *d = &p->device;
     reserve_spares(p);
-    const uint64_t more = d->rc ? 0 : d->max_spares - p->stock.spares;
+    const uint64_t more = d->rc ? 0 : d->max_spares - p->prewarm.spares;
     const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
     struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
     if (cqe > d->fab->caps.max_cqe)
@@ -255,7 +255,7 @@ int queues_make(struct pool *p, struct base_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
-    d->path_mtu = stock_mtu(p);
+    d->path_mtu = prewarm_mtu(p);
     int status = make_cq(p, err);
     if (status != 0)
         return status;

@@ -44,20 +44,20 @@ static bool may_come(const struct agent *a, const struct pool *p, uint32_t place
 }
 
 void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
-                    uint32_t reserved[AGENTD_TENANT_PLACES])
+                    uint32_t reserved[AGENTD_TENANT_SLOTS])
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         count += may_come(a, p, i);
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         reserved[i] = may_come(a, p, i) ? lane_reserve_each(capacity, count) : 0;
 }
 
 void quotas_apply(struct pool *p)
 {
-    uint32_t reserved[AGENTD_TENANT_PLACES];
+    uint32_t reserved[AGENTD_TENANT_SLOTS];
     quotas_reserve(p->agent, p, p->config->max_mrs, reserved);
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         p->quota[i].reserved_mrs = reserved[i];
         p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);
         p->quota[i].max_mrs = bound_of(p->agent->tenants.at[i].config.mrs);
@@ -82,9 +82,9 @@ static void add_up(const struct agent_session *s, struct quota_used *used)
     used->bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
 }
 
-void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_PLACES])
+void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS])
 {
-    memset(used, 0, AGENTD_TENANT_PLACES * sizeof used[0]);
+    memset(used, 0, AGENTD_TENANT_SLOTS * sizeof used[0]);
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; i < p->config->max_sessions; i++)
             if (has_tenant(&p->sessions[i]))
@@ -175,15 +175,15 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_err
 /* No more often than a tenant is forgiven, which takes most of a minute. */
 void quotas_apart(struct pool *p, const struct lane_event *e)
 {
-    const char *tenant = quota_tenant(p->agent, e->apart.tenant + 1)->name;
-    p->apart[e->apart.tenant] = e->apart.begins;
-    if (e->apart.begins && !e->apart.named)
+    const char *tenant = quota_tenant(p->agent, e->quarantined.tenant + 1)->name;
+    p->quarantined[e->quarantined.tenant] = e->quarantined.begins;
+    if (e->quarantined.begins && !e->quarantined.named)
         base_log(BASE_LOG_WARN,
                  "a request of one of several tenants was refused by its peer again and again, and "
                  "the device does not say whose: from now on those of each go through queue pairs "
                  "of their own",
                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
-    else if (e->apart.begins)
+    else if (e->quarantined.begins)
         base_log(BASE_LOG_WARN,
                  "requests of a tenant's workers were refused by their peers again and again, and "
                  "broke queue pairs under requests of others: from now on they go through some of "
@@ -213,7 +213,7 @@ static bool is_left_in(const struct agent *a, uint32_t tenant)
 /* Their memory goes when the last session is over, and the place when the memory is gone. */
 void quotas_rest(struct agent *a)
 {
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || is_left_in(a, i + 1))
             continue;
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))

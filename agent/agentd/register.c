@@ -84,7 +84,7 @@ static void on_address(struct fab_ctl *ctl)
 
 /* A handle per metaserver address; kept when it comes back with the same one. The one before stays
  * until the next change: the lane may be using it. Resolving may take seconds. */
-static void make_ah(struct registration *r, const struct reader_peer *peer)
+static void make_ah(struct registration *r, const struct table_initiator_peer *peer)
 {
     struct pool *p = r->pool;
     if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0) {
@@ -118,7 +118,7 @@ static void lose_registration(struct registration *r, const char *why)
                  suppressed);
     }
     if (r->offered != NULL)
-        reader_withdraw(r->offered);
+        table_initiator_withdraw(r->offered);
     r->offered = NULL;
     r->state = REGISTRATION_LOST;
     snprintf(r->why, sizeof r->why, "%s", why);
@@ -208,14 +208,14 @@ static void complete_registration(struct registration *r)
 static void on_registered(void *user, const struct http_answer *answer)
 {
     struct registration *r = user;
-    struct reader_peer peer = {.qpn = 0};
-    struct reader *offered = r->offered;
+    struct table_initiator_peer peer = {.qpn = 0};
+    struct table_initiator *offered = r->offered;
     r->pool->calls--;
     r->putting = false;
     if (r->pool->stopping)
         return;
     if (is_stale(r) && offered != NULL) { /* the metaserver has connected to the former address */
-        reader_withdraw(offered);
+        table_initiator_withdraw(offered);
         r->offered = NULL;
         put_registration(r);
         return;
@@ -234,17 +234,18 @@ static void on_registered(void *user, const struct http_answer *answer)
     }
     if (offered != NULL) {
         r->offered = NULL;
-        reader_raise(offered, &peer);
+        table_initiator_raise(offered, &peer);
         return;
     }
     make_ah(r, &peer);
 }
 
-void registration_reader_up(struct registration *r, struct reader *reader, int status)
+void registration_initiator_up(struct registration *r, struct table_initiator *initiator,
+                               int status)
 {
     if (is_stale(r)) {
         if (status == 0)
-            reader_drop(reader);
+            table_initiator_drop(initiator);
         put_registration(r);
         return;
     }
@@ -253,18 +254,19 @@ void registration_reader_up(struct registration *r, struct reader *reader, int s
             r, "the queue pair to its table cannot be connected: is its endpoint on this network?");
         return;
     }
-    r->lane.qp = reader->qp;
+    r->lane.qp = initiator->qp;
     complete_registration(r);
 }
 
-void registration_reader_lost(struct registration *r)
+void registration_initiator_lost(struct registration *r)
 {
     r->lane.qp = NULL;
     if (r->pool->stopping)
         return;
     tell_lane(r->pool);
     for (int i = 0; i < 2; i++) /* another one is on its way */
-        if (r->reader[i].state == READER_OFFERED || r->reader[i].state == READER_RAISING)
+        if (r->initiator[i].state == INITIATOR_OFFERED ||
+            r->initiator[i].state == INITIATOR_RAISING)
             return;
     lose_registration(
         r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
@@ -302,8 +304,8 @@ static void put_registration(struct registration *r)
     if (r->offered != NULL || r->putting || r->resolving)
         return;
     if (r->pool->device.rc) {
-        r->offered = reader_offer(r);
-        const uint64_t rests_ms = r->offered == NULL ? reader_rests_ms(r) : 0;
+        r->offered = table_initiator_offer(r);
+        const uint64_t rests_ms = r->offered == NULL ? table_initiator_rests_ms(r) : 0;
         if (rests_ms > 0) {
             (void)uv_timer_start(&r->timer, on_timer, rests_ms, 0);
             return;
@@ -365,7 +367,7 @@ void registrations_start(struct pool *p)
 
 static bool is_raising(const struct registration *r)
 {
-    return r->reader[0].state == READER_RAISING || r->reader[1].state == READER_RAISING;
+    return r->initiator[0].state == INITIATOR_RAISING || r->initiator[1].state == INITIATOR_RAISING;
 }
 
 /* What is under way goes to its end first, and is not used. */

@@ -43,13 +43,13 @@ static json_t *describe_endpoint(const struct pool *p)
 }
 
 /* rc: the queue pair that will READ this metaserver's table. */
-static json_t *describe_reader(const struct pool *p, const struct reader *reader)
+static json_t *describe_initiator(const struct pool *p, const struct table_initiator *initiator)
 {
     const struct fab_caps *caps = &p->device.fab->caps;
     char gid[BASE_GID_TEXT];
-    json_t *e =
-        json_pack("{s:s, s:i, s:i, s:i}", "gid", base_gid_format(caps->gid, gid), "qpn",
-                  (int)reader->qp->qpn, "psn", (int)reader->psn, "mtu", 128 << p->agent->port.mtu);
+    json_t *e = json_pack("{s:s, s:i, s:i, s:i}", "gid", base_gid_format(caps->gid, gid), "qpn",
+                          (int)initiator->qp->qpn, "psn", (int)initiator->psn, "mtu",
+                          128 << p->agent->port.mtu);
     if (p->place != 0) /* the own pool's endpoint comes first */
         json_object_set_new(e, "pool", json_integer(p->number));
     if (caps->lid != 0)
@@ -75,12 +75,12 @@ static json_t *describe_endpoints(const struct agent *a)
 }
 
 /* reader: this pool's, or NULL. */
-char *register_json_describe(const struct pool *p, const struct reader *reader)
+char *register_json_describe(const struct pool *p, const struct table_initiator *initiator)
 {
     json_t *root = json_pack("{s:I, s:o}", "incarnation", (json_int_t)p->agent->incarnation,
                              "endpoints", describe_endpoints(p->agent));
-    if (reader != NULL)
-        json_object_set_new(root, "reader", describe_reader(p, reader));
+    if (initiator != NULL)
+        json_object_set_new(root, "reader", describe_initiator(p, initiator));
     char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;
@@ -109,7 +109,7 @@ bool register_json_number(const json_t *object, const char *key, uint64_t max, u
 }
 
 /* The metaserver's end of the connection that was offered. */
-static bool understand_reader(const json_t *endpoint, struct reader_peer *peer)
+static bool understand_initiator(const json_t *endpoint, struct table_initiator_peer *peer)
 {
     const json_t *rc = json_object_get(endpoint, "rc");
     uint64_t qpn = 0, psn = 0, mtu = 0, reads = 0;
@@ -118,15 +118,16 @@ static bool understand_reader(const json_t *endpoint, struct reader_peer *peer)
         !register_json_number(rc, "mtu", 4096, &mtu) || mtu < 256 || (mtu & (mtu - 1)) != 0 ||
         !register_json_number(rc, "reads", UINT8_MAX, &reads) || reads == 0)
         return false;
-    *peer = (struct reader_peer){.qpn = (uint32_t)qpn,
-                                 .psn = (uint32_t)psn,
-                                 .mtu = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7),
-                                 .reads = (uint8_t)reads};
+    *peer = (struct table_initiator_peer){.qpn = (uint32_t)qpn,
+                                          .psn = (uint32_t)psn,
+                                          .mtu = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7),
+                                          .reads = (uint8_t)reads};
     return true;
 }
 
 /* The answer to a registration: how to READ that metaserver's table. */
-bool register_json_understand(struct registration *r, const char *body, struct reader_peer *peer)
+bool register_json_understand(struct registration *r, const char *body,
+                              struct table_initiator_peer *peer)
 {
     uint8_t *gid = peer->gid;
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
@@ -136,7 +137,7 @@ bool register_json_understand(struct registration *r, const char *body, struct r
     struct schema_table_desc d = {.kind = SCHEMA_TABLE_ENDPOINTS};
     uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0, lid = 0;
     bool ok = text != NULL &&
-              (r->offered != NULL ? understand_reader(e, peer)
+              (r->offered != NULL ? understand_initiator(e, peer)
                                   : register_json_number(e, "dct_number", 0xffffff, &dctn) &&
                                         read_hex(e, "dc_key", &key)) &&
               base_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&

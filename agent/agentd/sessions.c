@@ -120,7 +120,7 @@ static void shed_one(struct pool *p)
 static void shed_some(struct pool *p)
 {
     for (uint32_t most = SHED_AT_ONCE;
-         most > 0 && p->count.ready > p->stock.sessions + p->queue.count; most--)
+         most > 0 && p->count.ready > p->prewarm.sessions + p->queue.count; most--)
         shed_one(p);
     arenas_shed(p, SHED_AT_ONCE);
 }
@@ -167,8 +167,8 @@ static struct agent_session *find_room(struct pool *p)
 /* One after another when the last one failed: a limit is not run into many times at once. */
 void sessions_refill(struct pool *p)
 {
-    const uint32_t wanted = p->stock.sessions + p->queue.count;
-    uint32_t most = p->stock.sessions > MAKING_AT_ONCE ? p->stock.sessions : MAKING_AT_ONCE;
+    const uint32_t wanted = p->prewarm.sessions + p->queue.count;
+    uint32_t most = p->prewarm.sessions > MAKING_AT_ONCE ? p->prewarm.sessions : MAKING_AT_ONCE;
     if (p->sessions_failed)
         most = 1;
     while (!p->stopping && p->count.making < most && p->count.ready + p->count.making < wanted) {
@@ -180,14 +180,14 @@ void sessions_refill(struct pool *p)
     }
     arenas_refill(p);
     if (!p->stopping)
-        memory_trim(p->agent);
+        memory_reclaim(p->agent);
 }
 
 /* What is made ahead takes processors and the device while the worker that has just come makes its
  * first requests: that waits until it is quiet, or little is left. */
 void sessions_tick(struct pool *p)
 {
-    stock_tick(p);
+    prewarm_tick(p);
     fence_again(p);
     shed_some(p);
     leases_tick(p);
@@ -199,7 +199,7 @@ void sessions_tick(struct pool *p)
 
 void sessions_taken(struct pool *p)
 {
-    if (2 * p->count.ready < p->stock.sessions || 2 * p->count.arenas_ahead < p->stock.arenas)
+    if (2 * p->count.ready < p->prewarm.sessions || 2 * p->count.arenas_ahead < p->prewarm.arenas)
         sessions_refill(p);
 }
 
@@ -259,7 +259,7 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     p->count.live++;
     p->count.attached++;
     p->count.attached_ahead += c->queued_ns == 0;
-    stock_taken(p);
+    prewarm_taken(p);
     p->taken_ns = s->attached_ns;
     fill_in(p, s);
     return 0;
@@ -501,7 +501,7 @@ static void fence_mr(struct pool *p, const struct lane_event *e)
     struct fencing *f = calloc(1, sizeof *f);
     BASE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
     *f = (struct fencing){
-        .ctl = {.kind = FAB_FENCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
+        .ctl = {.kind = FAB_QUIESCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
         .pool = p,
         .command = {.kind = LANE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
     p->fab_ops++;
@@ -546,7 +546,7 @@ void sessions_event(struct pool *p, const struct lane_event *e)
         fence_mr(p, e);
         return;
     case LANE_EVENT_REVOKED:
-    case LANE_EVENT_ARENA_RENEWED:
+    case LANE_EVENT_ARENA_REREGISTERED:
         leases_event(p, e);
         return;
     case LANE_EVENT_WANT_MR:
@@ -556,11 +556,11 @@ void sessions_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_READDRESSED:
         address_readdressed(p, e);
         return;
-    case LANE_EVENT_TENANT_APART:
+    case LANE_EVENT_TENANT_QUARANTINED:
         quotas_apart(p, e);
         return;
     case LANE_EVENT_SPARE_DROPPED:
-        paths_spare_dropped(p, e->qp);
+        peer_setup_spare_dropped(p, e->qp);
         return;
     case LANE_EVENT_WANT_PATH:
     case LANE_EVENT_DROP_PATH:
@@ -568,7 +568,7 @@ void sessions_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_QP_RETIRED:
     case LANE_EVENT_QP_BROKEN:
     case LANE_EVENT_PROVED:
-        paths_event(p, e);
+        peer_setup_event(p, e);
         return;
     }
 }

@@ -36,7 +36,7 @@ static void choose_first(const struct agentd_tenants *t, int i, int *found)
 int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
 {
     int found = -EACCES;
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         if (t->at[i].state == AGENTD_TENANT_LIVE && has_uid(&t->at[i].config, uid))
             choose_first(t, i, &found);
     return found;
@@ -57,7 +57,7 @@ int agentd_tenants_find_token(const struct agentd_tenants *t,
                               const uint8_t sha256[BASE_DIGEST_BYTES], uint64_t wall_ms)
 {
     int found = -EACCES;
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         if (t->at[i].state == AGENTD_TENANT_LIVE && has_token(&t->at[i].config, sha256, wall_ms))
             choose_first(t, i, &found);
     return found;
@@ -65,7 +65,7 @@ int agentd_tenants_find_token(const struct agentd_tenants *t,
 
 bool agentd_tenants_have_tokens(const struct agentd_tenants *t)
 {
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         if (t->at[i].state == AGENTD_TENANT_LIVE && t->at[i].config.tokens > 0)
             return true;
     return false;
@@ -107,8 +107,8 @@ static void describe_clash(const struct agentd_tenant *at, const struct agentd_t
 static void describe_refused(struct agentd_tenants *t)
 {
     snprintf(t->why, sizeof t->why, "%s", t->refused);
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
-        for (int k = 0; k < AGENTD_TENANT_PLACES && t->at[i].central; k++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        for (int k = 0; k < AGENTD_TENANT_SLOTS && t->at[i].central; k++)
             if (k != i && t->at[k].state == AGENTD_TENANT_LIVE &&
                 stands_before(&t->at[k], &t->at[i]))
                 describe_clash(&t->at[i], &t->at[k], t->why);
@@ -127,7 +127,7 @@ static const struct agentd_tenant_config *find_named(const struct agentd_tenant_
 static struct agentd_tenant *place_of(struct agentd_tenants *t, const char *name)
 {
     struct agentd_tenant *place = NULL;
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         struct agentd_tenant *at = &t->at[i];
         if (at->state != AGENTD_TENANT_FREE && strcmp(at->config.name, name) == 0)
             return at;
@@ -153,7 +153,7 @@ static bool unsay_tenant(struct agentd_tenant *at)
 /* Its workers would be taken for those of another tenant, on this node and on others. */
 static const struct agentd_tenant *with_hash(const struct agentd_tenants *t, uint32_t id)
 {
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         if (t->at[i].state != AGENTD_TENANT_FREE && t->at[i].config.id == id)
             return &t->at[i];
     return NULL;
@@ -161,11 +161,11 @@ static const struct agentd_tenant *with_hash(const struct agentd_tenants *t, uin
 
 /* The place of one that may have none yet; NULL: it gets none now, which is said. */
 static struct agentd_tenant *find_place(struct agentd_tenants *t,
-                                        const struct agentd_tenant_config *said, bool *later)
+                                        const struct agentd_tenant_config *desired, bool *later)
 {
     char text[160];
-    struct agentd_tenant *place = place_of(t, said->name);
-    const struct agentd_tenant *same = with_hash(t, said->id);
+    struct agentd_tenant *place = place_of(t, desired->name);
+    const struct agentd_tenant *same = with_hash(t, desired->id);
     if (place != NULL && (place->state != AGENTD_TENANT_FREE || same == NULL))
         return place;
     if (same != NULL)
@@ -174,18 +174,18 @@ static struct agentd_tenant *find_place(struct agentd_tenants *t,
     else
         snprintf(text, sizeof text,
                  "this agent has room for %d, its own and those that are leaving included",
-                 AGENTD_TENANT_PLACES);
+                 AGENTD_TENANT_SLOTS);
     *later |= same == NULL || same->state == AGENTD_TENANT_LEAVING;
-    add_reason(t->refused, said->name, text);
+    add_reason(t->refused, desired->name, text);
     return NULL;
 }
 
 bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
-                        uint32_t count, bool leave[AGENTD_TENANT_PLACES])
+                        uint32_t count, bool leave[AGENTD_TENANT_SLOTS])
 {
     bool later = false;
     t->refused[0] = '\0';
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         leave[i] = t->at[i].central && find_named(list, count, t->at[i].config.name) == NULL &&
                    unsay_tenant(&t->at[i]);
     for (uint32_t i = 0; i < count; i++) {
@@ -230,7 +230,7 @@ static int check_tokens(const struct agentd_tenants *t, const struct agentd_tena
         one.token[0] = own->token[k];
         if (agentd_tokens_overlap(&one, &at->own))
             continue;
-        for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+        for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
             if (t->at[i].central && agentd_tokens_overlap(&one, &t->at[i].config))
                 return base_err(why, -EEXIST,
                                 "one token belongs to tenant %s of this agent's own settings and "
@@ -243,10 +243,10 @@ static int check_tokens(const struct agentd_tenants *t, const struct agentd_tena
 int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
                           struct base_errbuf *why)
 {
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         if (check_tokens(t, &t->at[i], own_of(&t->at[i], fresh), why) != 0)
             return -EEXIST;
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         const struct agentd_tenant_config *own = own_of(&t->at[i], fresh);
         if (own != NULL)
             take_own(&t->at[i], own);

@@ -34,7 +34,7 @@ struct agentd_limits windows_destination(const struct agent *a)
 /* ---- of the device
  * --------------------------------------------------------------------------------------------- */
 
-void windows_share(struct agent *a)
+void windows_rebalance(struct agent *a)
 {
     struct agentd_share *share[POOLS];
     struct lane_window now[POOLS];
@@ -47,7 +47,7 @@ void windows_share(struct agent *a)
     }
     if (count == 0)
         return;
-    const uint64_t changed = agentd_shares_turn(share, now, count, windows_device(a));
+    const uint64_t changed = agentd_rebalance_turn(share, now, count, windows_device(a));
     for (uint32_t i = 0; i < count; i++)
         if ((changed >> i & 1) != 0)
             tell_lane(of[i], LANE_WINDOW_DEVICE, 0, &share[i]->told);
@@ -56,7 +56,7 @@ void windows_share(struct agent *a)
 /* ---- of one destination
  * ------------------------------------------------------------------------------- */
 
-void windows_take(struct agent *a, const struct agentd_settings *s)
+void windows_take(struct agent *a, const struct agentd_desired *s)
 {
     struct follow *f = &a->follow;
     f->own_window_count = 0;
@@ -89,8 +89,8 @@ static void tell_own_windows(struct pool *p)
 {
     const struct follow *f = &p->agent->follow;
     struct agentd_destination wanted[AGENTD_DESTINATIONS];
-    const uint32_t count = agentd_settings_destinations(f->own_windows, f->own_window_count,
-                                                        p->name, wanted, &p->own_windows_left);
+    const uint32_t count = agentd_desired_destinations(f->own_windows, f->own_window_count, p->name,
+                                                       wanted, &p->own_windows_left);
     for (uint32_t i = 0; i < p->own_window_count; i++)
         if (find_destination(wanted, count, p->own_windows[i].gid) == NULL)
             tell_destination(p, &p->own_windows[i], (struct agentd_limits){0});
@@ -110,9 +110,9 @@ static void tell_own_windows(struct pool *p)
 void windows_apply(struct agent *a)
 {
     const struct agentd_limits each = windows_destination(a);
-    windows_share(a);
+    windows_rebalance(a);
     tell_lanes(a, LANE_WINDOW_DESTINATION, 0, &each);
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         tell_lanes(a, LANE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         tell_own_windows(p);

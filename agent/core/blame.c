@@ -38,7 +38,7 @@ static bool keeps_order(const struct wr *w)
            w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-bool blame_is_nameless(const struct lane *l, const struct phys *p)
+bool blame_is_nameless(const struct lane *l, const struct physical_qp *p)
 {
     const struct wr *first = *ring_at(l, p, p->head);
     return !l->config.names_culprit && !l->config.streams && p->tail - p->head > 1 &&
@@ -58,7 +58,8 @@ static bool is_same_target(const struct wr *a, const struct wr *b)
 
 /* Who is to blame for what became of w: the first that is out; with streams, each of which may have
  * had an error, one to the same peer rather than another. NULL: nobody. */
-static const struct wr *find_blamed(const struct lane *l, const struct phys *p, const struct wr *w)
+static const struct wr *find_blamed(const struct lane *l, const struct physical_qp *p,
+                                    const struct wr *w)
 {
     const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
     if (!l->config.streams)
@@ -74,7 +75,7 @@ static const struct wr *find_blamed(const struct lane *l, const struct phys *p, 
     return any;
 }
 
-bool blame_loses(const struct lane *l, const struct phys *p, const struct wr *w)
+bool blame_loses(const struct lane *l, const struct physical_qp *p, const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
     if (w->kind != WR_WORKER)
@@ -93,7 +94,8 @@ bool blame_loses(const struct lane *l, const struct phys *p, const struct wr *w)
     return status == IBV_WC_RETRY_EXC_ERR || !is_read(w);
 }
 
-enum ibv_wc_status blame_end_of(const struct lane *l, const struct phys *p, const struct wr *w)
+enum ibv_wc_status blame_end_of(const struct lane *l, const struct physical_qp *p,
+                                const struct wr *w)
 {
     const struct wr *failed = find_blamed(l, p, w);
     if (is_culprit(l, w) && (l->config.streams || w == failed))
@@ -103,11 +105,11 @@ enum ibv_wc_status blame_end_of(const struct lane *l, const struct phys *p, cons
                : IBV_WC_WR_FLUSH_ERR;
 }
 
-void blame_tenants(struct lane *l, const struct phys *p)
+void blame_tenants(struct lane *l, const struct physical_qp *p)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
         if (w != NULL && is_culprit(l, w) && find_blamed(l, p, w) == w)
-            apart_blame(l, p, w);
+            quarantine_blame(l, p, w);
     }
 }

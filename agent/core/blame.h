@@ -13,19 +13,20 @@
 #include "fabric/fabric.h"
 
 struct lane;
-struct phys;
+struct physical_qp;
 struct wr;
 
 /* Some device has broken it off, in whose name nobody knows: its library says so in that of the
  * oldest request of which it has said nothing, which may have been executed. Of one that was out by
  * itself it knows. That the peer is silent holds for all. */
-bool blame_is_nameless(const struct lane *l, const struct phys *p);
+bool blame_is_nameless(const struct lane *l, const struct physical_qp *p);
 /* Of what was flushed: whether it must end with an error, because it may have been executed or goes
  * nowhere. */
-bool blame_loses(const struct lane *l, const struct phys *p, const struct wr *w);
+bool blame_loses(const struct lane *l, const struct physical_qp *p, const struct wr *w);
 /* The status of one that is lost. */
-enum ibv_wc_status blame_end_of(const struct lane *l, const struct phys *p, const struct wr *w);
-/* Those whose requests have broken it are held to have done so (apart.c). */
-void blame_tenants(struct lane *l, const struct phys *p);
+enum ibv_wc_status blame_end_of(const struct lane *l, const struct physical_qp *p,
+                                const struct wr *w);
+/* Those whose requests have broken it are held to have done so (quarantine.c). */
+void blame_tenants(struct lane *l, const struct physical_qp *p);
 
 #endif

@@ -43,9 +43,9 @@ bool control_enter(struct lane *l, struct session *s)
     }
     BASE_ASSERT(s->control_op == 0);
     s->control_op = LANE_CONTROL_WAITS;
-    turns_join(&t->sessions, &s->control_turn);
+    fair_queue_join(&t->sessions, &s->control_turn);
     if (!t->paused && !t->turn.waits)
-        turns_join(&l->controls, &t->turn);
+        fair_queue_join(&l->controls, &t->turn);
     return false;
 }
 
@@ -53,13 +53,13 @@ static void leave_turns(struct lane *l, struct session *s)
 {
     struct control_tenant *t = tenant_of(l, s);
     s->control_op = 0;
-    turns_leave(&t->sessions, &s->control_turn);
+    fair_queue_leave(&t->sessions, &s->control_turn);
     if (t->sessions.first != NULL)
         return;
     if (t->paused)
         TAILQ_REMOVE(&l->paused, t, by_pause);
     else
-        turns_leave(&l->controls, &t->turn);
+        fair_queue_leave(&l->controls, &t->turn);
     t->paused = 0;
 }
 
@@ -82,7 +82,7 @@ static bool has_budget(const struct lane *l, const struct control_tenant *t)
 
 static void pause_tenant(struct lane *l, struct control_tenant *t)
 {
-    turns_leave(&l->controls, &t->turn);
+    fair_queue_leave(&l->controls, &t->turn);
     t->paused = 1;
     COUNT(l, control_pauses, 1);
     TAILQ_INSERT_TAIL(&l->paused, t, by_pause);
@@ -97,7 +97,7 @@ static void unpause_tenants(struct lane *l)
             continue;
         t->paused = 0;
         TAILQ_REMOVE(&l->paused, t, by_pause);
-        turns_join(&l->controls, &t->turn);
+        fair_queue_join(&l->controls, &t->turn);
     }
 }
 
@@ -126,8 +126,8 @@ static void take_turn(struct lane *l, struct control_tenant *t, struct session *
     s->worked_ns = l->now_ns;
     const uint64_t units = count_lookups(l) != before ? LOOKUP_UNITS : l->control_units;
     pay_units(l, t, units);
-    turns_serve(&l->controls, &t->turn, units);
-    turns_serve(&t->sessions, &s->control_turn, units);
+    fair_queue_serve(&l->controls, &t->turn, units);
+    fair_queue_serve(&t->sessions, &s->control_turn, units);
 }
 
 void controls_go_on(struct lane *l)

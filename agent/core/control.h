@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "turns.h"
+#include "fair_queue.h"
 
 struct lane;
 struct session;
@@ -16,7 +16,7 @@ struct session;
 /* A tenant at the lane's control operations (control.c). */
 struct control_tenant {
     struct turn turn;
-    struct turns sessions;
+    struct fair_queue sessions;
     uint64_t due_ns; /* what it was given so far is paid for then */
     uint32_t active; /* sessions that are polled */
     uint8_t paused;

@@ -17,14 +17,14 @@ static bool is_meant(const struct evictor *e, const struct flow *f)
 {
     if (f->drains != NULL)
         return false;
-    if (e->of_apart)
-        return f->apart && f->linked_ns <= e->linked_ns &&
+    if (e->of_quarantine)
+        return f->quarantined && f->linked_ns <= e->linked_ns &&
                (e->tenant == 0 || e->tenant == f->tenant_slot + 1);
     return e->culprits == NULL || f->made_for == 0 || f->made_for == e->tenant ||
            has_more(e, f->made_for);
 }
 
-struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t room)
+struct flow *evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room)
 {
     struct flow *idle = NULL, *busy = NULL;
     e->again = 0;

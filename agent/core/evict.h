@@ -14,16 +14,18 @@
 
 struct culprit;
 struct flow;
-struct phys;
+struct physical_qp;
 
 enum { EVICT_LOOKS = 64 };
 
 struct evictor {
-    uint32_t at;        /* the next place of phys */
-    uint32_t looked;    /* at so many, since one went */
-    uint8_t of_apart;   /* only those of tenants who are apart (apart.c) go, and of these those */
-    uint64_t linked_ns; /* that there are since then, */
-    uint32_t tenant;    /* who wants one: his place + 1; of_apart: only his own go, 0: anybody's */
+    uint32_t at;           /* the next place of phys */
+    uint32_t looked;       /* at so many, since one went */
+    uint8_t of_quarantine; /* only those of tenants who are apart (quarantine.c) go, and of these
+                              those */
+    uint64_t linked_ns;    /* that there are since then, */
+    uint32_t
+        tenant; /* who wants one: his place + 1; of_quarantine: only his own go, 0: anybody's */
     const struct culprit *culprits; /* how many each tenant has; NULL: no matter */
     uint8_t only_idle;
     uint32_t draining; /* that it has picked while something was out on them, which is not over */
@@ -31,6 +33,6 @@ struct evictor {
 };
 
 /* Of `room` places of phys. NULL: none yet. */
-struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t room);
+struct flow *evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room);
 
 #endif

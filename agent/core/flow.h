@@ -14,12 +14,12 @@ struct evictor;
 struct lane_command;
 struct lane;
 struct peer;
-struct phys;
+struct physical_qp;
 struct session;
 struct vqp;
 struct window;
 
-/* VQPs whose head waits, in the order of coming (blocked.c). */
+/* VQPs whose head waits, in the order of coming (wait_queue.c). */
 struct vqp_list {
     TAILQ_HEAD(, vqp) vqps;
     uint32_t count;
@@ -46,8 +46,8 @@ struct flow {
     uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
     uint8_t news;       /* enum flow_news_state: its parked VQPs are to be looked at */
     uint8_t news_again; /* and once more, since something happened after that had begun */
-    uint8_t apart;      /* its tenant's alone, beside the endpoint's own (apart.c) */
-    uint32_t news_left; /* so many of them, when that has begun */
+    uint8_t quarantined; /* its tenant's alone, beside the endpoint's own (quarantine.c) */
+    uint32_t news_left;  /* so many of them, when that has begun */
     uint32_t peer_slot, peer_gen;
     uint32_t tenant_slot; /* whose first request took it */
     uint32_t holds;       /* VQPs that wait with it, and flows that are apart */
@@ -56,16 +56,16 @@ struct flow {
     uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
     uint64_t heard_ns;    /* when it last gave a sign of life */
     uint64_t distrust_ns;
-    uint64_t used_ns;       /* when something was last posted to it */
-    uint64_t doubted_ns;    /* since when */
-    uint64_t dead_ns;       /* and for how long it is dead then */
-    uint64_t dead_until_ns; /* it does not answer: what is posted until then fails */
-    struct fab_ah *ah;      /* DC */
-    struct phys *link;      /* rc: its connection */
+    uint64_t used_ns;         /* when something was last posted to it */
+    uint64_t doubted_ns;      /* since when */
+    uint64_t dead_ns;         /* and for how long it is dead then */
+    uint64_t dead_until_ns;   /* it does not answer: what is posted until then fails */
+    struct fab_ah *ah;        /* DC */
+    struct physical_qp *link; /* rc: its connection */
     struct evictor *drains; /* rc: that goes when nothing is out on it, as this one says; or NULL */
     uint64_t linked_ns;     /* rc: since when it has that */
     uint32_t alone;         /* rc: of its next connection's, so many go one at a time */
-    uint32_t alone_hit;     /* see struct phys */
+    uint32_t alone_hit;     /* see struct physical_qp */
     uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
     uint8_t felt;           /* and another's VQP has been parked here since */
     uint32_t made_for;      /* rc: the place + 1 of the tenant who asked for its connection; or 0 */
@@ -73,8 +73,8 @@ struct flow {
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
     struct flow *next_free;
-    struct flow *next_apart; /* in its bucket */
-    struct flow *own;        /* apart: the endpoint's own, which it holds */
+    struct flow *next_quarantined; /* in its bucket */
+    struct flow *own;              /* apart: the endpoint's own, which it holds */
 };
 
 /* flows.c */

@@ -8,9 +8,10 @@
  * A tenant may have its share of them: as many as would be left for one more tenant that came, if
  * all had as many. So there is one for whoever comes, whatever the others do.
  *
- * A tenant that is apart from others (apart.c) has flows of its own, one for each endpoint that it
- * uses, and so an own connection with RC: they are found by their peer's slot and their tenant. A
- * VQP goes from one flow to another only when nothing of it is out, which keeps its order.
+ * A tenant that is apart from others (quarantine.c) has flows of its own, one for each endpoint
+ * that it uses, and so an own connection with RC: they are found by their peer's slot and their
+ * tenant. A VQP goes from one flow to another only when nothing of it is out, which keeps its
+ * order.
  *
  * Invariant: what is out on a flow, waits with it, or is asked about it keeps it where it is. */
 #include "base/assert.h"
@@ -49,23 +50,23 @@ static bool can_tell(const struct lane *l)
 
 static struct flow **bucket_of(struct lane *l, uint32_t slot)
 {
-    return &l->apart_flows[slot % LANE_APART_BUCKETS];
+    return &l->quarantine_flows[slot % LANE_APART_BUCKETS];
 }
 
-static struct flow *find_apart(struct lane *l, const struct vqp *q)
+static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 {
     struct flow *f = *bucket_of(l, q->peer_slot);
     while (f != NULL && (f->peer_slot != q->peer_slot || f->peer_gen != q->peer_gen ||
                          f->tenant_slot != q->session->tenant_slot))
-        f = f->next_apart;
+        f = f->next_quarantined;
     return f;
 }
 
 /* It counts in the endpoint's one window, and holds that one's flow for it. */
-static void link_apart(struct lane *l, struct flow *f, struct flow *own)
+static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
 {
     struct flow **bucket = bucket_of(l, f->peer_slot);
-    f->apart = 1;
+    f->quarantined = 1;
     f->own = own;
     f->window = own->window;
     f->proven = own->proven;
@@ -73,40 +74,40 @@ static void link_apart(struct lane *l, struct flow *f, struct flow *own)
     f->distrust_ns = own->distrust_ns;
     if (!f->proven && !l->config.rc) /* one request at a time goes there: not to the dead */
         flow_suspect(l, f);
-    f->dci = apart_dci(l, f);
-    f->next_apart = *bucket;
+    f->dci = quarantine_dci(l, f);
+    f->next_quarantined = *bucket;
     *bucket = f;
-    l->flows_apart++;
+    l->flows_quarantined++;
 }
 
-static void unlink_apart(struct lane *l, const struct flow *f)
+static void unlink_quarantined(struct lane *l, const struct flow *f)
 {
     struct flow **at = bucket_of(l, f->peer_slot);
     while (*at != f)
-        at = &(*at)->next_apart;
-    *at = f->next_apart;
+        at = &(*at)->next_quarantined;
+    *at = f->next_quarantined;
     f->own->holds--;
     f->own->proven |= f->proven; /* so that nobody proves it again and again */
-    l->flows_apart--;
+    l->flows_quarantined--;
 }
 
 void flows_rejoin(struct lane *l, uint32_t tenant_slot)
 {
-    for (uint32_t i = 0; l->flows_apart > 0 && i < LANE_APART_BUCKETS; i++)
-        for (struct flow *f = l->apart_flows[i]; f != NULL; f = f->next_apart)
+    for (uint32_t i = 0; l->flows_quarantined > 0 && i < LANE_APART_BUCKETS; i++)
+        for (struct flow *f = l->quarantine_flows[i]; f != NULL; f = f->next_quarantined)
             if (f->tenant_slot == tenant_slot)
-                flow_news(l, f);
+                flow_notify(l, f);
 }
 
 void flows_news(struct lane *l, uint32_t slot)
 {
     if (l->peers[slot].flow != NULL)
-        flow_news(l, l->peers[slot].flow);
-    if (l->flows_apart == 0)
+        flow_notify(l, l->peers[slot].flow);
+    if (l->flows_quarantined == 0)
         return;
-    for (struct flow *f = *bucket_of(l, slot); f != NULL; f = f->next_apart)
+    for (struct flow *f = *bucket_of(l, slot); f != NULL; f = f->next_quarantined)
         if (f->peer_slot == slot)
-            flow_news(l, f);
+            flow_notify(l, f);
 }
 
 /* ---- all
@@ -122,11 +123,11 @@ static void drop_flow(struct lane *l, struct flow *f)
         lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
     if (l->peers[f->peer_slot].flow == f)
         l->peers[f->peer_slot].flow = NULL;
-    if (f->apart)
-        unlink_apart(l, f);
+    if (f->quarantined)
+        unlink_quarantined(l, f);
     if (f->suspect)
         COUNT(l, suspects, -1);
-    if (!f->apart)
+    if (!f->quarantined)
         window_close(f);
     flow_forget_parked(l, f);
     COUNT(l, flows, -1);
@@ -226,18 +227,18 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
 
 struct flow *flow_take(struct lane *l, const struct vqp *q)
 {
-    struct flow *f = q->session->apart ? find_apart(l, q) : NULL;
+    struct flow *f = q->session->quarantined ? find_quarantined(l, q) : NULL;
     if (f != NULL)
         return f;
     struct flow *own = take_own(l, q);
-    if (own == NULL || !q->session->apart)
+    if (own == NULL || !q->session->quarantined)
         return own;
     own->holds++;
     f = make_flow(l, q);
     if (f == NULL)
         own->holds--;
     else
-        link_apart(l, f, own);
+        link_quarantined(l, f, own);
     return f;
 }
 
@@ -251,9 +252,9 @@ static bool leave_flow(struct lane *l, struct flow *f)
 
 bool flows_leave(struct lane *l, uint32_t slot)
 {
-    struct flow *f = l->flows_apart > 0 ? *bucket_of(l, slot) : NULL;
+    struct flow *f = l->flows_quarantined > 0 ? *bucket_of(l, slot) : NULL;
     for (struct flow *next; f != NULL; f = next) {
-        next = f->next_apart;
+        next = f->next_quarantined;
         if (f->peer_slot == slot && !leave_flow(l, f))
             return false;
     }
@@ -264,9 +265,10 @@ bool flows_leave(struct lane *l, uint32_t slot)
 /* Nobody will use it any more. */
 static bool is_stray(struct lane *l, const struct flow *f)
 {
-    if (!f->apart)
+    if (!f->quarantined)
         return l->peers[f->peer_slot].flow != f;
-    return !l->culprits[f->tenant_slot].apart || peer_shared(l, f->peer_slot)->gen != f->peer_gen ||
+    return !l->culprits[f->tenant_slot].quarantined ||
+           peer_shared(l, f->peer_slot)->gen != f->peer_gen ||
            l->now_ns - f->used_ns > APART_IDLE_NS;
 }
 

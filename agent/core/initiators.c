@@ -3,12 +3,12 @@
 
 #include "internal.h"
 
-static bool is_working(const struct phys *p)
+static bool is_working(const struct physical_qp *p)
 {
     return !p->broken && !p->overdue;
 }
 
-static uint32_t count_out(const struct phys *p)
+static uint32_t count_out(const struct physical_qp *p)
 {
     return p->tail - p->head;
 }
@@ -18,7 +18,7 @@ static uint32_t find_least_loaded(const struct lane *l, uint32_t from, uint32_t 
 {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = from; i < to; i++) {
-        const struct phys *p = &l->phys[l->dci[i]];
+        const struct physical_qp *p = &l->phys[l->dci[i]];
         if (is_working(p) &&
             (best == UINT32_MAX || count_out(p) < count_out(&l->phys[l->dci[best]])))
             best = i;
@@ -36,7 +36,7 @@ uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, 
 
 /* p has another place. Endpoints to which requests are out there go on there until nothing is,
  * which keeps the order of these; their former place is another's. */
-static void stay_where_out(const struct lane *l, const struct phys *p, uint32_t place)
+static void stay_where_out(const struct lane *l, const struct physical_qp *p, uint32_t place)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
@@ -61,7 +61,7 @@ static void keep_probing(struct lane *l)
     stay_where_out(l, &l->phys[l->dci[last]], last);
 }
 
-void initiator_lost(struct lane *l, const struct phys *p)
+void initiator_lost(struct lane *l, const struct physical_qp *p)
 {
     for (uint32_t i = 0; i < l->spare_count; i++) /* a spare can break too: it comes back as one */
         if (&l->phys[l->spare[i]] == p)
@@ -84,12 +84,12 @@ static uint32_t find_place(const struct lane *l, uint32_t number)
     return UINT32_MAX;
 }
 
-void initiator_back(struct lane *l, const struct phys *p)
+void initiator_back(struct lane *l, const struct physical_qp *p)
 {
     const uint32_t number = (uint32_t)(p - l->phys), place = find_place(l, number);
     if (place == UINT32_MAX) {
         l->spare[l->spare_count++] = number;
-        apart_take_dci(l);
+        quarantine_take_dci(l);
         return;
     }
     l->dci[place] = number;

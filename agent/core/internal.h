@@ -8,7 +8,7 @@
 #include <sys/queue.h>
 
 #include "agent/lane.h"
-#include "apart.h"
+#include "quarantine.h"
 #include "base/spsc.h"
 #include "control.h"
 #include "descriptor.h"
@@ -24,7 +24,7 @@
 enum {
     LANE_OWN_WRS = 256,
     LANE_SPARES = 2 * LANE_MAX_DCIS + 1,
-    LANE_APART_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
+    LANE_QUARANTINE_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
     LANE_APART_BUCKETS = 64,
     LANE_BATCH = 32,    /* requests of one session in a pass, */
     LANE_TAKEN = 512,   /* of all, or one of each */
@@ -86,13 +86,13 @@ struct vqp {
     struct wr_queue queue;
     struct vqp_list *waits; /* where its head waits: the lane's list, or that of its flow */
     TAILQ_ENTRY(vqp) waiting;
-    struct window *window; /* where its head waits, instead */
-    struct phys *room;     /* where its head waits for room, instead */
-    struct turn turn;      /* at either */
-    uint64_t wait_ns;      /* since when */
-    uint64_t path_ns;      /* since when its head waits for a path; 0: it does not */
-    uint64_t wants;        /* bytes */
-    uint64_t flowless_ns;  /* since when its head waits for a flow; 0: it does not */
+    struct window *window;    /* where its head waits, instead */
+    struct physical_qp *room; /* where its head waits for room, instead */
+    struct turn turn;         /* at either */
+    uint64_t wait_ns;         /* since when */
+    uint64_t path_ns;         /* since when its head waits for a path; 0: it does not */
+    uint64_t wants;           /* bytes */
+    uint64_t flowless_ns;     /* since when its head waits for a flow; 0: it does not */
 };
 
 /* Made by the control side, which reads the leases. */
@@ -118,11 +118,11 @@ struct grant { /* an imported token */
 enum session_state { SESSION_NONE, SESSION_LIVE, SESSION_ENDING };
 
 struct session {
-    uint8_t state;    /* enum session_state */
-    uint8_t active;   /* polled at each pass; else its doorbell flag is set */
-    uint8_t dirty;    /* has completions that are not published */
-    uint8_t exported; /* peers had a key to its memory */
-    uint8_t apart;    /* its tenant is (apart.c) */
+    uint8_t state;       /* enum session_state */
+    uint8_t active;      /* polled at each pass; else its doorbell flag is set */
+    uint8_t dirty;       /* has completions that are not published */
+    uint8_t exported;    /* peers had a key to its memory */
+    uint8_t quarantined; /* its tenant is (quarantine.c) */
     uint32_t id;
     const struct fab_caps *caps; /* the device's */
     struct schema_session_rw *rw;
@@ -221,33 +221,33 @@ enum broken { BROKEN_NOT, BROKEN, BROKEN_FAILING /* not all that is out is back 
 /* A physical queue pair and what is posted on it, oldest first; wr_id of a post is (number << 32 |
  * index). With rc its place is used again for another queue pair; head and tail go on, so that a
  * late completion of the former is told apart. */
-struct phys {
+struct physical_qp {
     struct fab_qp *qp; /* NULL: the place is free */
     struct wr **ring;  /* sq_depth, a power of two */
     uint32_t head, tail;
     struct fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
-    struct phys *next_chained;
-    struct flow *flow;          /* rc: whose connection it is; NULL: a metaserver's */
-    uint8_t broken, chained;    /* broken: enum broken */
-    uint8_t overdue;            /* enum overdue: its end was asked for, nothing more is posted */
-    uint8_t refusals;           /* of a first request for want of room, with nothing else out */
-    uint32_t failing_us;        /* BROKEN_FAILING: since when */
-    uint64_t bytes;             /* posted */
-    uint64_t pass_bytes;        /* a worker's request goes up to here without another look, */
-    uint32_t pass_ops;          /* and up to here; 0 while somebody waits for room (room.c) */
-    uint32_t tenants;           /* that wait */
-    uint64_t shared_until_ns;   /* two waited not long ago: until then, and until so much */
-    uint32_t shared_until;      /* was posted */
-    uint32_t depth;             /* that may be out: sq_depth, and less while `alone` */
-    TAILQ_ENTRY(phys) by_crowd; /* in the lane's list while somebody waits */
-    uint32_t alone;             /* so many more are posted one at a time (wire.c, "nameless") */
-    uint32_t alone_hit;         /* apart_who_is_hit(), by the error that had no name */
+    struct physical_qp *next_chained;
+    struct flow *flow;        /* rc: whose connection it is; NULL: a metaserver's */
+    uint8_t broken, chained;  /* broken: enum broken */
+    uint8_t overdue;          /* enum overdue: its end was asked for, nothing more is posted */
+    uint8_t refusals;         /* of a first request for want of room, with nothing else out */
+    uint32_t failing_us;      /* BROKEN_FAILING: since when */
+    uint64_t bytes;           /* posted */
+    uint64_t pass_bytes;      /* a worker's request goes up to here without another look, */
+    uint32_t pass_ops;        /* and up to here; 0 while somebody waits for room (room.c) */
+    uint32_t tenants;         /* that wait */
+    uint64_t shared_until_ns; /* two waited not long ago: until then, and until so much */
+    uint32_t shared_until;    /* was posted */
+    uint32_t depth;           /* that may be out: sq_depth, and less while `alone` */
+    TAILQ_ENTRY(physical_qp) by_crowd; /* in the lane's list while somebody waits */
+    uint32_t alone;     /* so many more are posted one at a time (physical_qp.c, "nameless") */
+    uint32_t alone_hit; /* quarantine_who_is_hit(), by the error that had no name */
 };
-static_assert(sizeof(struct phys) == 128, "a shift to find it");
-TAILQ_HEAD(phys_list, phys);
+static_assert(sizeof(struct physical_qp) == 128, "a shift to find it");
+TAILQ_HEAD(phys_list, physical_qp);
 
 /* When there was a look, last at `last`. */
-struct overdue_looks {
+struct inflight_check_all {
     uint64_t ns[OVERDUE_LOOKS];
     uint32_t last;
 };
@@ -257,7 +257,7 @@ struct lane_counters {
         mr_reads, mr_renewals, lookups_failed, lookups_compared, shares_compared, proofs,
         proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, reposted,
         retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed,
-        links_evicted, apart, tenants_apart, tenants_resting;
+        links_evicted, quarantined, tenants_quarantined, tenants_resting;
     _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -268,7 +268,7 @@ struct lane_counters {
 
 struct lane {
     struct lane_config config;
-    struct lane_resources res;
+    struct lane_device_objects res;
     uint64_t now_ns;
     uint64_t lease_now_ns;      /* the same for leases: NEVER while the clock cannot be trusted, so
                                  * that each record is looked at closely */
@@ -291,7 +291,7 @@ struct lane {
     struct session *revoking;    /* with regions that the operator withdraws */
     /* control.c: tenants with control operations, in turn; those that wait for their budget; whose
      * turn it is, within controls_go_on(). */
-    struct turns controls;
+    struct fair_queue controls;
     struct control_tenant *control_tenants;
     struct control_list paused;
     struct session *control_session;
@@ -309,9 +309,9 @@ struct lane {
     struct cached *renewal[LANE_RENEWALS]; /* READ again after what workers want in this pass */
     uint32_t renewals;
     struct lookups lookups;
-    struct phys *phys, *chained;
+    struct physical_qp *phys, *chained;
     uint32_t phys_room, system_phys, spare_count, peer_hand, phys_free_count, *phys_free;
-    struct evictor evictor, apart_evictor;
+    struct evictor evictor, quarantine_evictor;
     /* flows.c: those that were ever used, those of them that are free, where to look for an idle
      * one, where to look for one that its peer does not name; and how many tenants have. */
     _Atomic uint32_t flows_high;
@@ -319,21 +319,21 @@ struct lane {
     uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
     uint32_t paths_asked;                                /* and not answered */
     uint32_t dci[LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
-    /* apart.c: what is held against each tenant, and all; how often each has rested; how many are
-     * apart, and rest; their flows, by endpoint; how many breaks had no name. */
+    /* quarantine.c: what is held against each tenant, and all; how often each has rested; how many
+     * are apart, and rest; their flows, by endpoint; how many breaks had no name. */
     struct culprit *culprits, together;
     _Atomic uint64_t *rests;
-    uint32_t tenants_apart, tenants_resting, flows_apart, unnamed_breaks;
-    uint64_t apart_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
-    uint8_t has_apart_dci, apart_untold;
-    struct flow *apart_flows[LANE_APART_BUCKETS];
-    uint32_t links, apart_links; /* rc: made or asked for; of who is apart */
+    uint32_t tenants_quarantined, tenants_resting, flows_quarantined, unnamed_breaks;
+    uint64_t quarantine_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
+    uint8_t has_quarantine_dci, quarantine_untold;
+    struct flow *quarantine_flows[LANE_APART_BUCKETS];
+    uint32_t links, quarantine_links; /* rc: made or asked for; of who is apart */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint32_t *scratch_free, scratch_count;
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
-    struct phys *metaserver_phys[LANE_MAX_METASERVERS]; /* NULL: it broke */
+    struct physical_qp *metaserver_phys[LANE_MAX_METASERVERS]; /* NULL: it broke */
     struct silence silence[LANE_MAX_METASERVERS];
     struct proof proof;
     /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */
@@ -354,7 +354,7 @@ struct lane {
     struct wr *turn_wr;
     /* Only within rooms_go_on(): whose turn it is, where, and for how many requests more. */
     struct vqp *turn_vqp;
-    struct phys *turn_room;
+    struct physical_qp *turn_room;
     uint32_t turn_left;
     uint64_t most_bytes;         /* of a queue pair */
     struct tenant_turn *turns;   /* of all windows */
@@ -364,15 +364,15 @@ struct lane {
     struct window_limit destination_limit; /* of each */
     struct own_window *own_windows;        /* of some alone */
     uint32_t own_window_count;
-    /* overdue.c: the looks at each part of phys, and how far each of phys had posted then; which
-     * part is next. */
-    struct overdue_looks *looks;
+    /* inflight_timeout.c: the looks at each part of phys, and how far each of phys had posted then;
+     * which part is next. */
+    struct inflight_check_all *looks;
     uint32_t *seen[OVERDUE_LOOKS];
     uint32_t look_parts, look_part;
     struct lane_counters counters;
 };
 
-static inline struct wr **ring_at(const struct lane *l, const struct phys *p, uint32_t index)
+static inline struct wr **ring_at(const struct lane *l, const struct physical_qp *p, uint32_t index)
 {
     return &p->ring[index & (l->config.sq_depth - 1)];
 }
@@ -384,7 +384,7 @@ static inline struct vqp *vqp_of(const struct wr *w)
 }
 
 /* Where what goes to it is posted. With rc only while it has a path. */
-static inline struct phys *flow_phys(struct lane *l, const struct flow *f)
+static inline struct physical_qp *flow_phys(struct lane *l, const struct flow *f)
 {
     return l->config.rc ? f->link : &l->phys[l->dci[f->dci]];
 }
@@ -490,17 +490,17 @@ void vqp_go_on(struct lane *l, struct vqp *q);
 /* What it had posted has failed. */
 void vqp_fail(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status);
 
-/* blocked.c: VQPs whose head waits for something other than a window. */
-void blocked_init(struct lane *l);
+/* wait_queue.c: VQPs whose head waits for something other than a window. */
+void wait_queue_init(struct lane *l);
 /* For something that others have: all of those are tried again when the lane has changed. */
 void vqp_block(struct lane *l, struct vqp *q);
 /* For news of its own flow, and for nothing else. */
-void vqp_park(struct lane *l, struct vqp *q);
+void vqp_wait(struct lane *l, struct vqp *q);
 /* Something of its own is over: it waits, and is tried in the next round. */
 void vqp_wake(struct lane *l, struct vqp *q);
 void vqp_unblock(struct lane *l, struct vqp *q);
 /* Something happened to this endpoint: those that are parked there are tried in the next round. */
-void flow_news(struct lane *l, struct flow *f);
+void flow_notify(struct lane *l, struct flow *f);
 /* The flow goes: nobody is parked there. */
 void flow_forget_parked(struct lane *l, struct flow *f);
 /* A round, while anybody waits: looks at those for whom something may have changed. */
@@ -508,46 +508,47 @@ void vqps_retry(struct lane *l);
 /* When the next round is needed; LANE_NEVER: nobody waits. */
 uint64_t vqps_due(const struct lane *l);
 
-/* wire.c: physical queue pairs. */
-bool wire_has_room(const struct phys *p);
-void wire_chain(struct lane *l, struct phys *p, struct wr *w);
-void wire_ring(struct lane *l);
-uint32_t wire_poll(struct lane *l);
+/* physical_qp.c: physical queue pairs. */
+bool physical_qp_has_room(const struct physical_qp *p);
+void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w);
+void physical_qp_ring(struct lane *l);
+uint32_t physical_qp_poll(struct lane *l);
 /* rc: a place for a connected queue pair; there is one for each that may be. */
-struct phys *wire_open(struct lane *l, struct fab_qp *qp, struct flow *f);
+struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
-void wire_close(struct lane *l, struct phys *p);
-/* It takes no more, and what is out on it comes back from the device; not for ever (overdue.c). */
-void wire_await(struct lane *l, struct phys *p);
+void physical_qp_close(struct lane *l, struct physical_qp *p);
+/* It takes no more, and what is out on it comes back from the device; not for ever
+ * (inflight_timeout.c). */
+void physical_qp_await(struct lane *l, struct physical_qp *p);
 /* The control side gets it back. What the device still has of it, if there is anything, ends or
  * goes elsewhere, although the device may carry it out yet. */
-void wire_abandon(struct lane *l, struct phys *p);
+void physical_qp_abandon(struct lane *l, struct physical_qp *p);
 /* The device says that this queue pair is in ERR: not waited for until somebody posts. What is out
  * on it comes back first. */
-void wire_fatal(struct lane *l, const struct fab_qp *qp);
+void physical_qp_fatal(struct lane *l, const struct fab_qp *qp);
 /* Nothing more is posted on it; the control side gets it when nothing is out. */
-void wire_renew(struct lane *l, const struct fab_qp *qp);
-struct wr *wire_own_wr(struct lane *l);
-void wire_free_own(struct lane *l, struct wr *w);
+void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp);
+struct wr *physical_qp_own_wr(struct lane *l);
+void physical_qp_free_own(struct lane *l, struct wr *w);
 
-/* overdue.c. After the queue pairs' places. */
-int overdue_new(struct lane *l);
-void overdue_free(struct lane *l);
+/* inflight_timeout.c. After the queue pairs' places. */
+int inflight_new(struct lane *l);
+void inflight_free(struct lane *l);
 /* With end_overdue, once look_due_ns has come: a device that keeps no deadlines may carry out a
  * request long after its lease, when those before it in the queue pair all but used up their
  * retries: what would be out for longer than one may take ends with its queue pair (design: "MR
  * leases: the rule"). Posts what is chained and polls all completions. */
-void overdue_look(struct lane *l);
+void inflight_check(struct lane *l);
 /* p is of no use any more. It goes when the device has given back what is out on it, so that
  * nothing is told or done again of which the device may yet tell otherwise. */
-void overdue_retire(struct lane *l, struct phys *p);
+void inflight_retire(struct lane *l, struct physical_qp *p);
 /* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
  * up; with streams p is told to end first. */
-void overdue_await(struct lane *l, struct phys *p);
+void inflight_await(struct lane *l, struct physical_qp *p);
 /* Once await_due_ns has come. Posts what is chained and polls all completions. */
-void overdue_give_up(struct lane *l);
+void inflight_give_up(struct lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */
-uint64_t overdue_next(const struct lane *l);
+uint64_t inflight_next(const struct lane *l);
 
 /* peers.c, lookup.c: endpoints, lookups. */
 struct schema_peer *peer_shared(struct lane *l, uint32_t slot);
@@ -585,7 +586,7 @@ enum remote_answer { REMOTE_OK, REMOTE_READING, REMOTE_WAIT, REMOTE_REFUSED };
  * record is under way; WAIT: there is no room to ask for it. REFUSED: *reason. */
 enum remote_answer remote_resolve(struct lane *l, struct flow *f, struct wr *w, uint32_t *reason);
 /* READs again what the requests of this pass have asked for. */
-void remote_renew(struct lane *l);
+void remote_refresh(struct lane *l);
 void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 /* The clock can be trusted again: what was READ while it could not, or before, is not believed. */
 void remote_clock_is_back(struct lane *l);

@@ -21,7 +21,7 @@ static bool is_power_of_two(uint32_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-static bool config_is_sound(const struct lane_config *c, const struct lane_resources *r)
+static bool config_is_sound(const struct lane_config *c, const struct lane_device_objects *r)
 {
     return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
@@ -30,7 +30,7 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_resou
            c->mr_lease_ns > c->bound_ns + c->slack_ns && r->scratch.size >= SCHEMA_TABLE_SPAN_BYTES;
 }
 
-static uint32_t most_spares(const struct lane_resources *r)
+static uint32_t most_spares(const struct lane_device_objects *r)
 {
     return r->max_spares > r->spares ? r->max_spares : r->spares;
 }
@@ -63,12 +63,12 @@ static int make_phys(struct lane *l)
 
 static uint32_t add_phys(struct lane *l, struct fab_qp *qp)
 {
-    return (uint32_t)(wire_open(l, qp, NULL) - l->phys);
+    return (uint32_t)(physical_qp_open(l, qp, NULL) - l->phys);
 }
 
 static void take_queue_pairs(struct lane *l)
 {
-    const struct lane_resources *r = &l->res;
+    const struct lane_device_objects *r = &l->res;
     if (l->config.rc)
         return;
     l->system_phys = add_phys(l, r->system_dci);
@@ -101,7 +101,7 @@ static int make_arrays(struct lane *l)
     for (uint32_t i = 0; i < c->max_sessions; i++)
         l->sessions[i].id = i;
     for (int i = 0; i < LANE_OWN_WRS; i++)
-        wire_free_own(l, &l->own[i]);
+        physical_qp_free_own(l, &l->own[i]);
     int status = base_spsc_new(c->max_sessions * 2 + 64, sizeof(struct lane_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
                         pending, paths that are wanted, those that flows drop (flows.c), and those
@@ -120,7 +120,7 @@ static void no_wake(void *user, _Atomic uint32_t *word)
 
 static const _Atomic uint32_t clock_is_trusted = 0;
 
-int lane_new(const struct lane_config *config, const struct lane_resources *resources,
+int lane_new(const struct lane_config *config, const struct lane_device_objects *resources,
              struct lane **out)
 {
     if (!config_is_sound(config, resources))
@@ -133,7 +133,7 @@ int lane_new(const struct lane_config *config, const struct lane_resources *reso
         l->config.clock_doubted = &clock_is_trusted;
     l->res = *resources;
     l->wake = no_wake;
-    blocked_init(l);
+    wait_queue_init(l);
     controls_init(l);
     lookups_init(l);
     int status = make_phys(l);
@@ -142,7 +142,7 @@ int lane_new(const struct lane_config *config, const struct lane_resources *reso
     if (status == 0)
         status = windows_new(l);
     if (status == 0)
-        status = overdue_new(l);
+        status = inflight_new(l);
     if (status == 0)
         status = smalls_new(l);
     if (status != 0) {
@@ -151,7 +151,7 @@ int lane_new(const struct lane_config *config, const struct lane_resources *reso
     }
     l->batch = LANE_BATCH;
     l->evictor.culprits = l->culprits;
-    l->apart_evictor.of_apart = 1;
+    l->quarantine_evictor.of_quarantine = 1;
     rooms_init(l);
     take_queue_pairs(l);
     *out = l;
@@ -177,7 +177,7 @@ void lane_free(struct lane *l)
     free(l->cache);
     free(l->scratch_free);
     windows_free(l);
-    overdue_free(l);
+    inflight_free(l);
     smalls_free(l);
     base_spsc_free(l->commands);
     base_spsc_free(l->events);
@@ -293,7 +293,7 @@ static void take_qp(struct lane *l, struct fab_qp *qp)
         l->phys[number].broken = 1;
     }
     BASE_ASSERT(number < l->phys_room && l->phys[number].broken);
-    struct phys *p = &l->phys[number];
+    struct physical_qp *p = &l->phys[number];
     p->broken = p->overdue = 0;
     p->chain = p->chain_tail = NULL;
     if (number != l->system_phys)
@@ -307,26 +307,26 @@ static void drop_spare(struct lane *l)
     while (i > 0 && l->phys[l->spare[i - 1]].head != l->phys[l->spare[i - 1]].tail)
         i--; /* a proof is out there */
     if (i > 0) {
-        struct phys *p = &l->phys[l->spare[i - 1]];
+        struct physical_qp *p = &l->phys[l->spare[i - 1]];
         l->spare[i - 1] = l->spare[--l->spare_count];
         event.qp = p->qp;
-        wire_close(l, p);
+        physical_qp_close(l, p);
     }
     lane_event_push(l, &event);
 }
 
 /* The place of a connection that is in the list already, or a new one. */
-static struct phys *phys_of(struct lane *l, struct fab_qp *qp)
+static struct physical_qp *phys_of(struct lane *l, struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
         if (l->phys[i].qp == qp)
             return &l->phys[i];
-    return wire_open(l, qp, NULL);
+    return physical_qp_open(l, qp, NULL);
 }
 
 static void take_metaservers(struct lane *l, const struct lane_command *c)
 {
-    struct phys *before[LANE_MAX_METASERVERS];
+    struct physical_qp *before[LANE_MAX_METASERVERS];
     struct lane_metaserver list[LANE_MAX_METASERVERS];
     memcpy(before, l->metaserver_phys, sizeof before);
     memcpy(list, l->metaserver, sizeof list);
@@ -341,7 +341,7 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
         for (uint32_t k = 0; k < l->metaservers; k++)
             kept |= l->metaserver_phys[k] == before[i];
         if (!kept)
-            overdue_retire(l, before[i]);
+            inflight_retire(l, before[i]);
     }
     memset(l->silence, 0, sizeof l->silence);
 }
@@ -373,10 +373,10 @@ static void take_commands(struct lane *l)
             take_qp(l, c.qp);
             break;
         case LANE_COMMAND_QP_FATAL:
-            wire_fatal(l, c.qp);
+            physical_qp_fatal(l, c.qp);
             break;
-        case LANE_COMMAND_QP_RENEW:
-            wire_renew(l, c.qp);
+        case LANE_COMMAND_QP_REBUILD:
+            physical_qp_rebuild(l, c.qp);
             break;
         case LANE_COMMAND_FENCED:
             session_fenced(l, &l->sessions[c.session], c.tag);
@@ -390,8 +390,8 @@ static void take_commands(struct lane *l)
         case LANE_COMMAND_REVOKE:
             regions_revoke(l, &c);
             break;
-        case LANE_COMMAND_ARENA_RENEW:
-            arena_renew(l, &c);
+        case LANE_COMMAND_ARENA_REREGISTER:
+            arena_reregister(l, &c);
             break;
         case LANE_COMMAND_FORCE_LATE:
             force_late(l, &c);
@@ -463,11 +463,12 @@ static void keep_house(struct lane *l)
         for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);
-        overdue_look(l);
+        inflight_check(l);
         if (l->now_ns >= l->await_due_ns)
-            overdue_give_up(l);
-        if (l->tenants_apart + l->tenants_resting > 0 || l->has_apart_dci || l->apart_untold)
-            apart_look(l);
+            inflight_give_up(l);
+        if (l->tenants_quarantined + l->tenants_resting > 0 || l->has_quarantine_dci ||
+            l->quarantine_untold)
+            quarantine_look(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
@@ -495,12 +496,12 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
         controls_go_on(l);
     keep_house(l);
-    wire_ring(l);
-    l->did += wire_poll(l);
+    physical_qp_ring(l);
+    l->did += physical_qp_poll(l);
     sessions_publish(l);
     if (l->renewals > 0) {
-        remote_renew(l);
-        wire_ring(l);
+        remote_refresh(l);
+        physical_qp_ring(l);
     }
     return l->did;
 }
@@ -525,7 +526,7 @@ static uint64_t next_due(const struct lane *l)
     const uint64_t lookup_ns = lookups_next(l), control_ns = controls_due(l);
     due = lookup_ns < due ? lookup_ns : due;
     due = control_ns < due ? control_ns : due;
-    const uint64_t look_ns = overdue_next(l);
+    const uint64_t look_ns = inflight_next(l);
     return look_ns < due ? look_ns : due;
 }
 
@@ -542,7 +543,7 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     }
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
-    if (l->active_count > 0 || wire_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
+    if (l->active_count > 0 || physical_qp_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
         vqps_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
@@ -567,8 +568,8 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
         COPY(wrong_keys), COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
-        COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(apart),
-        COPY(tenants_apart), COPY(tenants_resting);
+        COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(quarantined),
+        COPY(tenants_quarantined), COPY(tenants_resting);
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

@@ -111,8 +111,9 @@ bool lookup_is_under_way(struct lane *l, const uint8_t gid[16])
 static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 {
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
-    struct phys *p = l->config.rc ? l->metaserver_phys[r->metaserver] : &l->phys[l->system_phys];
-    struct wr *w = wire_has_room(p) ? wire_own_wr(l) : NULL;
+    struct physical_qp *p =
+        l->config.rc ? l->metaserver_phys[r->metaserver] : &l->phys[l->system_phys];
+    struct wr *w = physical_qp_has_room(p) ? physical_qp_own_wr(l) : NULL;
     if (w == NULL)
         return false;
     w->kind = WR_ENDPOINT_READ;
@@ -132,7 +133,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
                              .ah = m->ah,
                              .dest_qpn = m->dctn,
                              .dc_key = m->dc_key};
-    wire_chain(l, p, w);
+    physical_qp_chain(l, p, w);
     r->read_ns = l->now_ns;
     COUNT(l, endpoint_reads, 1);
     return true;

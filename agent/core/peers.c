@@ -28,9 +28,9 @@ static void give_link(struct lane *l, struct flow *f)
     if (f->made_for != 0)
         l->culprits[f->made_for - 1].made--;
     f->made_for = 0;
-    if (!f->apart)
+    if (!f->quarantined)
         return;
-    l->apart_links--;
+    l->quarantine_links--;
     l->culprits[f->tenant_slot].links--;
 }
 
@@ -47,9 +47,9 @@ void flow_lost_link(struct lane *l, struct flow *f)
 
 void flow_drop_link(struct lane *l, struct flow *f)
 {
-    struct phys *p = f->link;
+    struct physical_qp *p = f->link;
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.qp = p->qp});
-    wire_close(l, p);
+    physical_qp_close(l, p);
     flow_lost_link(l, f);
 }
 
@@ -80,29 +80,29 @@ static bool evict_link(struct lane *l, struct evictor *evictor)
  * strangers lose few to them; and that one as many as it may, so that none of them loses all to
  * another. Each that goes rests, where packets of it may come late, while strangers may need one:
  * so they take turns that are as long as that. */
-static bool apart_have_most(struct lane *l, uint32_t tenant_slot)
+static bool quarantine_have_most(struct lane *l, uint32_t tenant_slot)
 {
-    const uint32_t part = l->config.max_links / APART_PART, tenants = l->tenants_apart;
+    const uint32_t part = l->config.max_links / APART_PART, tenants = l->tenants_quarantined;
     const uint32_t each = tenants > 0 && part > tenants ? part / tenants : 1;
     const uint64_t rest_ns = l->res.fab->caps.time_wait_ns;
     const bool has_its = l->culprits[tenant_slot].links >= each;
-    l->apart_evictor.linked_ns = l->now_ns > rest_ns ? l->now_ns - rest_ns : 0;
-    l->apart_evictor.tenant = has_its ? tenant_slot + 1 : 0;
-    return has_its || l->apart_links >= (part > 0 ? part : 1);
+    l->quarantine_evictor.linked_ns = l->now_ns > rest_ns ? l->now_ns - rest_ns : 0;
+    l->quarantine_evictor.tenant = has_its ? tenant_slot + 1 : 0;
+    return has_its || l->quarantine_links >= (part > 0 ? part : 1);
 }
 
 static bool take_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
 {
-    const bool have_most = f->apart && apart_have_most(l, f->tenant_slot);
+    const bool have_most = f->quarantined && quarantine_have_most(l, f->tenant_slot);
     l->evictor.tenant = tenant_slot + 1;
     if ((have_most || l->links == l->config.max_links) &&
-        !evict_link(l, have_most ? &l->apart_evictor : &l->evictor))
+        !evict_link(l, have_most ? &l->quarantine_evictor : &l->evictor))
         return false;
     l->links++;
     f->made_for = tenant_slot + 1;
     l->culprits[tenant_slot].made++;
-    l->apart_links += f->apart;
-    if (f->apart)
+    l->quarantine_links += f->quarantined;
+    if (f->quarantined)
         l->culprits[f->tenant_slot].links++;
     return true;
 }
@@ -133,7 +133,7 @@ static bool is_confirmed(struct lane *l, struct flow *f)
     if (l->now_ns - f->doubted_ns > DOUBT_NS)
         return false;
     f->dead_until_ns = l->now_ns + f->dead_ns;
-    flow_news(l, f);
+    flow_notify(l, f);
     return true;
 }
 
@@ -169,7 +169,7 @@ void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c
     l->paths_asked--;
     l->changed |= l->wanting;
     f->used_ns = l->now_ns;
-    flow_news(l, f);
+    flow_notify(l, f);
     if (f->stale_path) {
         give_back(l, f, path);
         return;
@@ -183,10 +183,10 @@ void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c
         return;
     }
     f->pathless = 0;
-    apart_look_who_waited(l, f);
+    quarantine_look_who_waited(l, f);
     f->ah = path->ah;
     f->linked_ns = l->now_ns;
-    f->link = path->qp != NULL ? wire_open(l, path->qp, f) : NULL;
+    f->link = path->qp != NULL ? physical_qp_open(l, path->qp, f) : NULL;
     COUNT(l, links, f->link != NULL);
 }
 
@@ -199,8 +199,8 @@ void flow_readdress(struct lane *l, struct flow *f)
         lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
     f->ah = NULL;
     if (f->link != NULL)
-        overdue_retire(l, f->link);
-    flow_news(l, f);
+        inflight_retire(l, f->link);
+    flow_notify(l, f);
 }
 
 /* ---- signs of life
@@ -211,8 +211,8 @@ void flow_readdress(struct lane *l, struct flow *f)
  * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
 static void choose_dci(struct lane *l, struct flow *f)
 {
-    if (f->apart) {
-        f->dci = apart_dci(l, f);
+    if (f->quarantined) {
+        f->dci = quarantine_dci(l, f);
         return;
     }
     uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1, unproven = ordinary / 2;
@@ -224,11 +224,11 @@ static void choose_dci(struct lane *l, struct flow *f)
     }
     uint32_t best = f->dci >= from && f->dci < to ? f->dci : from;
     for (uint32_t i = from; i < to; i++) {
-        const struct phys *p = &l->phys[l->dci[i]], *q = &l->phys[l->dci[best]];
+        const struct physical_qp *p = &l->phys[l->dci[i]], *q = &l->phys[l->dci[best]];
         if ((q->broken && !p->broken) || (!p->broken && p->tail - p->head < q->tail - q->head))
             best = i;
     }
-    const struct phys *p = &l->phys[l->dci[best]];
+    const struct physical_qp *p = &l->phys[l->dci[best]];
     if (p->broken | p->overdue)
         best = initiator_that_works(l, from, to, best);
     f->dci = f->suspect ? l->res.dcis - 1 : best;
@@ -253,7 +253,8 @@ void flow_posted(struct lane *l, struct flow *f)
 static void look_up_again(struct lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
-    const bool present = f->apart ? peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
+    const bool present =
+        f->quarantined ? peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
     if (present && p->expires_ns > l->now_ns)
         p->expires_ns = l->now_ns;
 }
@@ -272,7 +273,7 @@ static void fell_silent(struct lane *l, struct flow *f)
     f->distrusted = 1;
     f->distrust_ns = l->now_ns + DISTRUST_NS;
     look_up_again(l, f);
-    if (!f->apart || l->config.rc)
+    if (!f->quarantined || l->config.rc)
         return;
     f->own->proven = 0;
     f->own->distrusted = 1;
@@ -283,9 +284,9 @@ static void fell_silent(struct lane *l, struct flow *f)
 static void is_trusted_again(struct lane *l, struct flow *f)
 {
     f->suspect = 0;
-    if (f->apart)
+    if (f->quarantined)
         flows_rejoin(l, f->tenant_slot);
-    flow_news(l, f);
+    flow_notify(l, f);
     COUNT(l, suspects, -1);
 }
 
@@ -296,8 +297,8 @@ static void completed_badly(struct lane *l, struct flow *f, enum sign sign)
         fell_silent(l, f);
     if (f->outstanding > 0)
         return;
-    flow_news(l, f); /* it is not stuck any more */
-    if (f->apart && f->suspect)
+    flow_notify(l, f); /* it is not stuck any more */
+    if (f->quarantined && f->suspect)
         flows_rejoin(l, f->tenant_slot); /* another one may have its turn */
 }
 

@@ -70,14 +70,14 @@ static void fail_proof(struct lane *l, int status)
 /* ---- the READ
  * -------------------------------------------------------------------------------------------- */
 
-static bool post_proof(struct lane *l, struct phys *at, struct flow *f, uint32_t lkey,
+static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, uint32_t lkey,
                        const struct fab_wr *fab)
 {
     struct proof *p = &l->proof;
-    if (!wire_has_room(at))
+    if (!physical_qp_has_room(at))
         return false;
     const int64_t scratch = scratch_take(l);
-    struct wr *w = scratch >= 0 ? wire_own_wr(l) : NULL;
+    struct wr *w = scratch >= 0 ? physical_qp_own_wr(l) : NULL;
     if (w == NULL) {
         if (scratch >= 0)
             scratch_give(l, (uint32_t)scratch);
@@ -97,7 +97,7 @@ static bool post_proof(struct lane *l, struct phys *at, struct flow *f, uint32_t
     w->fab.opcode = IBV_WR_RDMA_READ;
     if (f != NULL)
         flow_posted(l, f);
-    wire_chain(l, at, w);
+    physical_qp_chain(l, at, w);
     p->state = PROOF_READS;
     COUNT(l, proofs, 1);
     return true;
@@ -144,7 +144,7 @@ static void seek_metaserver(struct lane *l)
         return;
     }
     const struct lane_metaserver *m = &l->metaserver[p->at];
-    struct phys *at = l->config.rc ? l->metaserver_phys[p->at] : &l->phys[l->system_phys];
+    struct physical_qp *at = l->config.rc ? l->metaserver_phys[p->at] : &l->phys[l->system_phys];
     const uint32_t home = schema_endpoint_home(&m->table, l->config.gid, l->config.pool);
     const struct fab_wr fab = {.key.rkey = m->table.rkey,
                                .remote_addr = m->table.addr + (uint64_t)home * SCHEMA_RECORD_BYTES,
@@ -193,14 +193,14 @@ static struct flow *others_flow(const struct lane *l)
 }
 
 /* A spare initiator; where the pool has none at all, the probing one while nobody uses it. */
-static struct phys *find_spare(struct lane *l)
+static struct physical_qp *find_spare(struct lane *l)
 {
     for (uint32_t i = 0; i < l->spare_count; i++) {
-        struct phys *at = &l->phys[l->spare[i]];
-        if (at->head == at->tail && wire_has_room(at))
+        struct physical_qp *at = &l->phys[l->spare[i]];
+        if (at->head == at->tail && physical_qp_has_room(at))
             return at;
     }
-    struct phys *last = &l->phys[l->dci[l->res.dcis - 1]];
+    struct physical_qp *last = &l->phys[l->dci[l->res.dcis - 1]];
     return l->res.spares == 0 && last->head == last->tail ? last : NULL;
 }
 

@@ -73,7 +73,7 @@ void region_show(struct region *region);
  * 1000). */
 uint64_t region_wait_ns(const struct lane *l);
 
-/* fenced.c: regions with registrations of their own. */
+/* dedicated_mr.c: regions with registrations of their own. */
 void fenced_want(struct lane *l, struct session *s, struct region *place,
                  const struct schema_sq_desc *d);
 /* MR_READY and MR_GONE. */
@@ -94,7 +94,7 @@ void revocations_due(struct lane *l);
 void revocation_fenced(struct session *s, uint32_t tag);
 /* The session ends, and withdraws all by itself. */
 void revocations_forget(struct lane *l, struct session *s);
-void arena_renew(struct lane *l, const struct lane_command *c);
+void arena_reregister(struct lane *l, const struct lane_command *c);
 void force_late(struct lane *l, const struct lane_command *c);
 void force_over(struct lane *l, const struct lane_command *c);
 /* A stale request is over. */

@@ -71,18 +71,18 @@ static struct schema_table_desc table_of(struct lane *l, const struct flow *f)
 
 static bool start_read(struct lane *l, struct flow *f, struct cached *e)
 {
-    struct phys *p = flow_phys(l, f);
+    struct physical_qp *p = flow_phys(l, f);
     if (l->peers[f->peer_slot].mr_log2 == 0) { /* a node without regions */
         e->state = CACHED_UNKNOWN;
         e->post_until_ns = l->now_ns + l->config.mr_lease_ns / 4;
         return true;
     }
-    if (!wire_has_room(p))
+    if (!physical_qp_has_room(p))
         return false;
     int64_t scratch = scratch_take(l);
     if (scratch < 0)
         return false;
-    struct wr *w = wire_own_wr(l);
+    struct wr *w = physical_qp_own_wr(l);
     if (w == NULL) {
         scratch_give(l, (uint32_t)scratch);
         return false;
@@ -110,7 +110,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e)
                              .dc_key = peer->dc_key};
     w->signaled = 1;
     flow_posted(l, f);
-    wire_chain(l, p, w);
+    physical_qp_chain(l, p, w);
     COUNT(l, mr_reads, 1);
     return true;
 }
@@ -148,8 +148,8 @@ void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     struct schema_mr_record record;
     const struct lane_config *c = &l->config;
     e->reading = e->guessed = 0;
-    flow_news(l, w->flow);
-    if (l->flows_apart > 0) /* others of the same peer may wait for it too */
+    flow_notify(l, w->flow);
+    if (l->flows_quarantined > 0) /* others of the same peer may wait for it too */
         flows_news(l, w->flow->peer_slot);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
@@ -216,7 +216,7 @@ static bool is_for(const struct lane *l, const struct session *s, const struct s
     return r->tenant == s->tenant || grant_is_there(l, s, r->vkey, r->secret);
 }
 
-static void renew_later(struct lane *l, struct cached *e)
+static void refresh_later(struct lane *l, struct cached *e)
 {
     for (uint32_t i = 0; i < l->renewals; i++)
         if (l->renewal[i] == e)
@@ -225,7 +225,7 @@ static void renew_later(struct lane *l, struct cached *e)
         l->renewal[l->renewals++] = e;
 }
 
-void remote_renew(struct lane *l)
+void remote_refresh(struct lane *l)
 {
     for (uint32_t i = 0; i < l->renewals; i++) {
         struct cached *e = l->renewal[i];
@@ -262,7 +262,7 @@ static enum remote_answer look_closely(struct lane *l, struct flow *f, struct ca
         return REMOTE_REFUSED;
     }
     if (!e->reading && l->now_ns >= e->sure_until_ns)
-        renew_later(l, e);
+        refresh_later(l, e);
     return REMOTE_OK;
 }
 

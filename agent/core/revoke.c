@@ -185,7 +185,7 @@ void revocations_forget(struct lane *l, struct session *s)
 static void answer_renewal(struct lane *l, uint32_t session, const struct lane_command *c,
                            int status)
 {
-    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_RENEWED,
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_REREGISTERED,
                                             .session = session,
                                             .answer = {.tag = c->renew.tag, .status = status}});
 }
@@ -193,7 +193,7 @@ static void answer_renewal(struct lane *l, uint32_t session, const struct lane_c
 static void tell_renewed(struct lane *l, struct session *s, uint32_t arena)
 {
     s->renewing &= ~(1u << arena);
-    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_RENEWED,
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_REREGISTERED,
                                             .session = s->id,
                                             .answer = {.tag = s->renewal[arena].tag,
                                                        .taken = s->renewal[arena].taken,
@@ -222,7 +222,7 @@ static void rekey_request(const struct session *s, uint32_t arena, struct wr *w)
 static void rekey_all(struct lane *l, struct session *s, uint32_t arena)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
-        const struct phys *p = &l->phys[i];
+        const struct physical_qp *p = &l->phys[i];
         for (uint32_t n = p->head; n != p->tail; n++) {
             struct wr *w = p->ring[n & (l->config.sq_depth - 1)];
             if (w == NULL || w->kind != WR_WORKER || w->session != s || !names_old(s, arena, w))
@@ -263,7 +263,7 @@ void force_over(struct lane *l, const struct lane_command *c)
         release_arenas(l, s, UINT32_MAX);
 }
 
-void arena_renew(struct lane *l, const struct lane_command *c)
+void arena_reregister(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
     const uint32_t number = c->renew.number;

@@ -32,19 +32,19 @@ static const uint64_t SHARED_MOST_NS = 1000000000;
 static const uint64_t SHARED_BYTES = 4 << 20; /* where the port's rate is not known */
 static const uint64_t SHARED_LEAST = 1 << 18;
 
-static struct window *room_of(const struct lane *l, const struct phys *p)
+static struct window *room_of(const struct lane *l, const struct physical_qp *p)
 {
     return &l->rooms[p - l->phys];
 }
 
 /* By the time, and for a while by the requests: the lane may get little of its processor. */
-static bool is_shared(const struct lane *l, const struct phys *p)
+static bool is_shared(const struct lane *l, const struct physical_qp *p)
 {
     return l->now_ns < p->shared_until_ns || (l->now_ns < p->shared_until_ns + SHARED_MOST_NS &&
                                               (int32_t)(p->shared_until - p->tail) > 0);
 }
 
-static uint32_t most_ops(const struct lane *l, const struct phys *p)
+static uint32_t most_ops(const struct lane *l, const struct physical_qp *p)
 {
     const uint32_t all = l->config.sq_depth;
     if (p->depth < all)
@@ -54,27 +54,27 @@ static uint32_t most_ops(const struct lane *l, const struct phys *p)
 }
 
 /* Shared: what the port carries in a tenth of a millisecond. */
-static uint64_t most_bytes(const struct lane *l, const struct phys *p)
+static uint64_t most_bytes(const struct lane *l, const struct physical_qp *p)
 {
     uint64_t shared = l->config.port_rate == 0 ? SHARED_BYTES : l->config.port_rate / 10;
     shared = shared < SHARED_LEAST ? SHARED_LEAST : shared;
     return shared < l->most_bytes && is_shared(l, p) ? shared : l->most_bytes;
 }
 
-static bool fits_room(const struct lane *l, const struct phys *p, uint64_t length)
+static bool fits_room(const struct lane *l, const struct physical_qp *p, uint64_t length)
 {
     return p->tail - p->head < most_ops(l, p) &&
            (p->bytes == 0 || p->bytes + length <= most_bytes(l, p));
 }
 
-static void look_again(const struct lane *l, struct phys *p)
+static void look_again(const struct lane *l, struct physical_qp *p)
 {
     const bool wait = WINDOW_GET(room_of(l, p)->waiting) > 0;
     p->pass_ops = wait ? 0 : most_ops(l, p);
     p->pass_bytes = wait ? 0 : most_bytes(l, p);
 }
 
-void room_changed(const struct lane *l, struct phys *p)
+void room_changed(const struct lane *l, struct physical_qp *p)
 {
     look_again(l, p);
 }
@@ -87,16 +87,16 @@ void rooms_init(struct lane *l)
         look_again(l, &l->phys[i]);
 }
 
-static void join_room(struct lane *l, struct phys *p, struct vqp *q)
+static void join_room(struct lane *l, struct physical_qp *p, struct vqp *q)
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
     BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
     q->room = p;
     flow_hold(q);
-    turns_join(&t->vqps, &q->turn);
+    fair_queue_join(&t->vqps, &q->turn);
     if (!t->turn.waits) {
-        turns_join(&room->turns, &t->turn);
+        fair_queue_join(&room->turns, &t->turn);
         p->tenants++;
     }
     if (p->tenants > 1) {
@@ -111,14 +111,14 @@ static void join_room(struct lane *l, struct phys *p, struct vqp *q)
 
 void room_quit(struct lane *l, struct vqp *q)
 {
-    struct phys *p = q->room;
+    struct physical_qp *p = q->room;
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
     q->room = NULL;
     flow_release(q);
-    turns_leave(&t->vqps, &q->turn);
+    fair_queue_leave(&t->vqps, &q->turn);
     if (t->vqps.first == NULL) {
-        turns_leave(&room->turns, &t->turn);
+        fair_queue_leave(&room->turns, &t->turn);
         p->tenants--;
     }
     window_waits(l, room, -1);
@@ -127,15 +127,16 @@ void room_quit(struct lane *l, struct vqp *q)
     look_again(l, p);
 }
 
-static void charge_room(const struct lane *l, const struct phys *p, struct vqp *q, uint64_t length)
+static void charge_room(const struct lane *l, const struct physical_qp *p, struct vqp *q,
+                        uint64_t length)
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
-    turns_serve(&room->turns, &t->turn, length + WINDOW_REQUEST_COST);
-    turns_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
+    fair_queue_serve(&room->turns, &t->turn, length + WINDOW_REQUEST_COST);
+    fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
 }
 
-bool room_enter(struct lane *l, struct vqp *q, struct phys *p, const struct wr *w)
+bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
 {
     if (p == NULL || p->broken || p->overdue) {
         l->starved = 1;
@@ -160,7 +161,7 @@ bool room_enter(struct lane *l, struct vqp *q, struct phys *p, const struct wr *
 }
 
 /* They look for another queue pair, some in each pass. */
-static void scatter_room(struct lane *l, struct phys *p)
+static void scatter_room(struct lane *l, struct physical_qp *p)
 {
     struct window *room = room_of(l, p);
     for (int n = 0; n < SCATTERED && room->turns.first != NULL; n++) {
@@ -173,7 +174,7 @@ static void scatter_room(struct lane *l, struct phys *p)
 /* The least served tenant's least served VQP, while its request fits. A smaller one behind it may
  * not overtake it, which would wait for ever. In a pass no more than fill the queue pair: some may
  * post elsewhere, or nothing. */
-static void serve_room(struct lane *l, struct phys *p)
+static void serve_room(struct lane *l, struct physical_qp *p)
 {
     struct window *room = room_of(l, p);
     if (p->broken || p->overdue) {
@@ -199,7 +200,7 @@ static void serve_room(struct lane *l, struct phys *p)
 
 void rooms_go_on(struct lane *l)
 {
-    struct phys *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
+    struct physical_qp *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
     for (; p != NULL; p = next) {
         next = p == last ? NULL : TAILQ_NEXT(p, by_crowd);
         serve_room(l, p);

@@ -99,7 +99,7 @@ int session_add(struct lane *l, const struct lane_session *add)
         .max_inflight = add->max_inflight,
         .tenant = add->tenant,
         .tenant_slot = add->tenant_slot,
-        .apart = l->culprits[add->tenant_slot].apart,
+        .quarantined = l->culprits[add->tenant_slot].quarantined,
         .window = &l->tenant_windows[add->tenant_slot],
         .max_vqps = add->max_vqps,
         .max_regions = add->max_mrs,

@@ -121,9 +121,9 @@ static uint32_t take_flow(struct lane *l, struct vqp *q)
 static bool has_flow(const struct vqp *q, const struct flow *present)
 {
     const struct flow *f = q->flow;
-    if (!q->session->apart || f == NULL)
+    if (!q->session->quarantined || f == NULL)
         return f != NULL && f == present;
-    return f->apart && f->peer_slot == q->peer_slot && f->peer_gen == q->peer_gen &&
+    return f->quarantined && f->peer_slot == q->peer_slot && f->peer_gen == q->peer_gen &&
            f->tenant_slot == q->session->tenant_slot;
 }
 
@@ -134,16 +134,17 @@ static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *pres
 {
     uint32_t reason = 0;
     if (!has_flow(q, present)) {
-        if (q->outstanding > 0 && q->flow != NULL && q->flow->apart != q->session->apart) {
+        if (q->outstanding > 0 && q->flow != NULL &&
+            q->flow->quarantined != q->session->quarantined) {
             *tried = TRIED_PARK;
             return 0;
         }
         windows_desert(l, q);
         reason = take_flow(l, q);
     }
-    if (q->flow != NULL && apart_waits(l, q))
+    if (q->flow != NULL && quarantine_waits(l, q))
         *tried = TRIED_PARK;
-    else if (q->session->apart && !apart_is_ready(l))
+    else if (q->session->quarantined && !quarantine_is_ready(l))
         *tried = want_room(l);
     return reason;
 }
@@ -199,7 +200,7 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum tried *tried)
     if (shared->gen != q->peer_gen && !follow_peer(l, q, shared->gen))
         return SCHEMA_REASON_STALE_PEER;
     const struct flow *present = l->peers[q->peer_slot].flow;
-    if (q->flow == NULL || q->flow != present || l->tenants_apart + l->tenants_resting > 0) {
+    if (q->flow == NULL || q->flow != present || l->tenants_quarantined + l->tenants_resting > 0) {
         const uint32_t reason = find_flow(l, q, present, tried);
         if (reason != 0 || *tried != TRIED_DONE)
             return reason;
@@ -276,7 +277,7 @@ static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
         return tried;
     if (flow_is_stuck(l, q->flow))
         return TRIED_PARK;
-    struct phys *p = flow_phys(l, q->flow);
+    struct physical_qp *p = flow_phys(l, q->flow);
     if (!room_passes(p, w->length) && !room_enter(l, q, p, w))
         return TRIED_WAIT;
     if (!has_turn(l, q, w->length))
@@ -291,7 +292,7 @@ static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
     case REMOTE_OK:
         break;
     }
-    if (!wire_has_room(p) && !room_enter(l, q, p, w)) /* resolving has taken the last slot */
+    if (!physical_qp_has_room(p) && !room_enter(l, q, p, w)) /* resolving has taken the last slot */
         return TRIED_WAIT;
     if (w->special != 0) {
         tried = try_special(l, q, w);
@@ -313,7 +314,7 @@ static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
     q->begun = 1;
     if (w->length > LANE_TURN_FREE)
         q->session->turn_bytes += w->length;
-    wire_chain(l, p, w);
+    physical_qp_chain(l, p, w);
     COUNT(l, posted, 1);
     return TRIED_DONE;
 }
@@ -323,7 +324,7 @@ static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum tried tr
 {
     queue_push_front(&q->queue, w);
     if (tried == TRIED_PARK)
-        vqp_park(l, q);
+        vqp_wait(l, q);
     else if (q->window == NULL && q->room == NULL)
         vqp_block(l, q);
 }

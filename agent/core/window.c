@@ -176,7 +176,7 @@ static bool are_limited(const struct lane *l)
 typedef void count_fn(struct window *n, uint64_t length);
 
 /* What is out on a queue pair is counted for the first time, or is counted no more. */
-static void count_posted(struct lane *l, const struct phys *p, count_fn *count)
+static void count_posted(struct lane *l, const struct physical_qp *p, count_fn *count)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
@@ -261,7 +261,7 @@ void windows_set(struct lane *l, const struct lane_command *c)
         BASE_ASSERT(c->window.tenant < l->config.max_tenants);
         if (c->window.anew) {
             begin_anew(&l->tenant_windows[c->window.tenant]);
-            apart_forget(l, c->window.tenant);
+            quarantine_forget(l, c->window.tenant);
         }
         set_limit(l, &l->tenant_windows[c->window.tenant], &limit);
         break;
@@ -320,9 +320,9 @@ static void join_window(struct lane *l, struct window *n, struct vqp *q)
     q->window = n;
     flow_hold(q);
     q->wait_ns = l->now_ns;
-    turns_join(&t->vqps, &q->turn);
+    fair_queue_join(&t->vqps, &q->turn);
     if (!t->turn.waits)
-        turns_join(&n->turns, &t->turn);
+        fair_queue_join(&n->turns, &t->turn);
     window_waits(l, n, 1);
     l->windows_waiting++;
     WINDOW_ADD(n->waits, 1);
@@ -336,9 +336,9 @@ static void quit_window(struct lane *l, struct vqp *q)
     struct tenant_turn *t = tenant_at(n, q->session);
     q->window = NULL;
     flow_release(q);
-    turns_leave(&t->vqps, &q->turn);
+    fair_queue_leave(&t->vqps, &q->turn);
     if (t->vqps.first == NULL)
-        turns_leave(&n->turns, &t->turn);
+        fair_queue_leave(&n->turns, &t->turn);
     window_waits(l, n, -1);
     l->windows_waiting--;
     WINDOW_ADD(n->waited_ns, l->now_ns - q->wait_ns);
@@ -379,8 +379,8 @@ static void charge_window(struct window *n, struct vqp *q, uint64_t length)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
     uint64_t cost = length + WINDOW_REQUEST_COST;
-    turns_serve(&n->turns, &t->turn, cost);
-    turns_serve(&t->vqps, &q->turn, cost);
+    fair_queue_serve(&n->turns, &t->turn, cost);
+    fair_queue_serve(&t->vqps, &q->turn, cost);
 }
 
 bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)

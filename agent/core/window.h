@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "turns.h"
+#include "fair_queue.h"
 
 /* What a request costs in turns beside its bytes: about what a device could transfer meanwhile. */
 enum { WINDOW_REQUEST_COST = 256 };
@@ -34,7 +34,7 @@ enum { WINDOW_REQUEST_COST = 256 };
 /* A tenant at a window. */
 struct tenant_turn {
     struct turn turn;
-    struct turns vqps;
+    struct fair_queue vqps;
 };
 
 struct window {
@@ -52,7 +52,7 @@ struct window {
     uint8_t scope;                           /* enum lane_window_scope */
     uint8_t due;                             /* in the lane's list */
     struct window *next_due;
-    struct turns turns;         /* of tenants */
+    struct fair_queue turns;    /* of tenants */
     struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone; NULL: a
                                  * destination's at which nobody waits */
 };

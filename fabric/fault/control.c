@@ -561,12 +561,12 @@ int fault_run(struct fab *fab)
         ctl->next = NULL;
         int refusal = 0;
         const bool fails = fault_hits(&now, &f->control, now.plan.control_error_ppm) ||
-                           (ctl->kind == FAB_FENCE_MR && now.plan.fence_error_ppm > 0 &&
+                           (ctl->kind == FAB_QUIESCE_MR && now.plan.fence_error_ppm > 0 &&
                             fault_hits(&now, &f->control, now.plan.fence_error_ppm));
         if (fails) {
             atomic_fetch_add(&f->count, 1);
             finish_op(f, ctl, -EIO);
-        } else if (ctl->kind == FAB_FENCE_MR && !f->base.caps.deadlines) {
+        } else if (ctl->kind == FAB_QUIESCE_MR && !f->base.caps.deadlines) {
             finish_op(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = refusal_of(f, ctl)) != 0) {
             finish_op(f, ctl, refusal);

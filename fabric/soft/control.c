@@ -35,7 +35,7 @@ static int carry_out(struct soft_fab *f, struct fab_ctl *ctl)
         return soft_mr_register(f, ctl);
     case FAB_DEREG_MR:
         return soft_mr_deregister(f, ctl);
-    case FAB_FENCE_MR:
+    case FAB_QUIESCE_MR:
         return soft_mr_fence(f, ctl);
     case FAB_CREATE_CHAN:
         return soft_chan_create(f, ctl);
@@ -94,7 +94,7 @@ static int object_balance(enum fab_ctl_kind kind)
     case FAB_CREATE_AH:
         return 1;
     case FAB_MODIFY_QP:
-    case FAB_FENCE_MR:
+    case FAB_QUIESCE_MR:
     case FAB_QUERY_PORT:
     case FAB_QUERY_ADDRESS:
     case FAB_QUERY_CLOCK:
@@ -108,7 +108,7 @@ void soft_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     struct soft_fab *f = soft_of(fab);
     uint64_t one = 1;
-    if (ctl->kind == FAB_FENCE_MR)
+    if (ctl->kind == FAB_QUIESCE_MR)
         ctl->fence.progress = NULL;
     pthread_mutex_lock(&f->lock);
     *f->submitted_tail = ctl;

@@ -233,7 +233,7 @@ static int soft_close(struct fab *fab)
     *tail = f->submitted;
     for (struct fab_ctl *ctl = f->pending, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
-        if (ctl->kind == FAB_FENCE_MR)
+        if (ctl->kind == FAB_QUIESCE_MR)
             free(ctl->fence.progress);
         ctl->status = -ECANCELED;
         ctl->done(ctl);

@@ -40,7 +40,7 @@ static int carry_out(void *of, struct fab_ctl *ctl)
         return verbs_ah_create(f, ctl);
     case FAB_DESTROY_AH:
         return verbs_ah_destroy(f, ctl);
-    case FAB_FENCE_MR:
+    case FAB_QUIESCE_MR:
         return 0; /* caps.deadlines is false: nobody can tell what has begun in the region */
     case FAB_CREATE_DCT:
         return verbs_dct_create(f, ctl);
@@ -71,7 +71,7 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
     switch (ctl->kind) {
     case FAB_ALLOC_PD:
     case FAB_CREATE_CHAN:
-    case FAB_FENCE_MR:
+    case FAB_QUIESCE_MR:
     case FAB_QUERY_PORT:
     case FAB_QUERY_ADDRESS:
     case FAB_QUERY_CLOCK:
@@ -171,7 +171,7 @@ int verbs_threads_start(struct verbs_fab *f)
     int status = -pthread_create(&f->hears, NULL, hear_events, f);
     if (status != 0)
         return status;
-    status = verbs_pool_start(&f->pool);
+    status = verbs_executor_start(&f->pool);
     if (status != 0)
         stop_hearing(f);
     return status;
@@ -179,7 +179,7 @@ int verbs_threads_start(struct verbs_fab *f)
 
 int verbs_threads_stop(struct verbs_fab *f)
 {
-    int status = verbs_pool_stop(&f->pool);
+    int status = verbs_executor_stop(&f->pool);
     if (status == 0)
         stop_hearing(f);
     return status;
@@ -190,5 +190,5 @@ int verbs_control_init(struct verbs_fab *f)
     f->pool.carry_out = carry_out;
     f->pool.needs = verbs_needs_of;
     f->pool.of = f;
-    return verbs_pool_init(&f->pool);
+    return verbs_executor_init(&f->pool);
 }

@@ -266,7 +266,9 @@ int verbs_poll(struct fab_cq *cq, int n, struct ibv_wc *wc)
     if (atomic_load_explicit(&c->dead, memory_order_relaxed))
         return -EIO;
     uint64_t epoch = atomic_load_explicit(&c->fab->epoch, memory_order_acquire);
-    int got = n <= 0 ? 0 : c->kept != NULL ? verbs_kept_poll(c, n, wc) : ibv_poll_cq(c->cq, n, wc);
+    int got = n <= 0            ? 0
+              : c->kept != NULL ? verbs_filter_poll(c, n, wc)
+                                : ibv_poll_cq(c->cq, n, wc);
     int kept = 0;
     for (int i = 0; i < got; i++)
         if (note_completion(c->fab, &wc[i], epoch) && kept++ != i)

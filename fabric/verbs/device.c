@@ -138,7 +138,7 @@ static void tear_down(struct verbs_fab *f)
     verbs_dc_unload(&f->dc);
     for (int i = 0; i < VERBS_QPN_PAGE; i++)
         free(atomic_load(&f->qpn_page[i]));
-    verbs_pool_fini(&f->pool);
+    verbs_executor_fini(&f->pool);
     fab_events_fini(&f->events);
     free(f);
 }
@@ -154,12 +154,12 @@ static int verbs_close(struct fab *fab)
 
 static void verbs_submit(struct fab *fab, struct fab_ctl *ctl)
 {
-    verbs_pool_submit(&verbs_of(fab)->pool, ctl);
+    verbs_executor_submit(&verbs_of(fab)->pool, ctl);
 }
 
 static int verbs_run(struct fab *fab)
 {
-    return verbs_pool_run(&verbs_of(fab)->pool);
+    return verbs_executor_run(&verbs_of(fab)->pool);
 }
 
 static int verbs_ctl_fd(const struct fab *fab)

@@ -136,7 +136,7 @@ int verbs_cq_create(struct verbs_fab *f, struct fab_ctl *ctl)
         return status;
     }
     c->base = (struct fab_cq){.fab = &f->base, .cqe = (uint32_t)c->cq->cqe, .user = ctl->cq.user};
-    if (f->rxe && verbs_kept_init(c) != 0) {
+    if (f->rxe && verbs_filter_init(c) != 0) {
         (void)ibv_destroy_cq(c->cq);
         free(c);
         return -ENOMEM;
@@ -157,7 +157,7 @@ int verbs_cq_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
     int status = -ibv_destroy_cq(c->cq);
     if (status != 0)
         return status;
-    verbs_kept_fini(c);
+    verbs_filter_fini(c);
     if (c->chan != NULL)
         atomic_fetch_sub(&c->chan->users, 1);
     fab_events_purge(&f->events, &c->base);

@@ -59,9 +59,9 @@ static void begin_life(struct verbs_fab *f, struct verbs_qp *q)
 /* Nothing of what it did is polled from now on. */
 static void forget_completions(const struct verbs_qp *q)
 {
-    verbs_kept_purge(q->base.send_cq, q->base.qpn);
+    verbs_filter_purge(q->base.send_cq, q->base.qpn);
     if (q->base.recv_cq != q->base.send_cq)
-        verbs_kept_purge(q->base.recv_cq, q->base.qpn);
+        verbs_filter_purge(q->base.recv_cq, q->base.qpn);
 }
 
 static int create_qp(struct verbs_fab *f, struct fab_ctl *ctl, struct ibv_qp_init_attr *attr,

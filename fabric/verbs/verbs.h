@@ -15,7 +15,7 @@
 #include "fabric/events.h"
 #include "fabric/provider.h"
 #include "verbs/dc.h"
-#include "verbs/pool.h"
+#include "verbs/executor.h"
 
 struct base_errbuf;
 
@@ -58,7 +58,7 @@ struct verbs_fab {
     struct fab base;
     struct ibv_context *context;
     struct verbs_dc dc;
-    struct verbs_pool pool;
+    struct verbs_executor pool;
     pthread_t hears;
     _Atomic bool stop; /* the thread that hears has to end */
     int stop_efd;      /* and wakes up by this */
@@ -98,7 +98,7 @@ struct verbs_cq {
     struct verbs_chan *chan; /* or NULL */
     _Atomic bool dead;       /* it has overflowed */
     _Atomic uint32_t users;
-    /* Of kept.c, on rxe alone. */
+    /* Of rxe_cq_filter.c, on rxe alone. */
     pthread_mutex_t lock;
     struct ibv_wc *kept; /* cqe of them, or NULL */
     uint32_t kept_first, kept_count;
@@ -184,7 +184,7 @@ int verbs_control_init(struct verbs_fab *f);
 void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out);
 /* Of the workers and the one that hears: all of them, or none and -errno. */
 int verbs_threads_start(struct verbs_fab *f);
-/* As verbs_pool_stop(). */
+/* As verbs_executor_stop(). */
 int verbs_threads_stop(struct verbs_fab *f);
 
 /* objects.c: on a worker. Each is one control operation; 0 or -errno. */
@@ -210,14 +210,14 @@ enum ibv_qp_state verbs_qp_state(const struct fab_qp *qp);
 /* The most inline bytes that a queue pair can have, found by creating some. 0 or -errno. Blocks. */
 int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes);
 
-/* kept.c */
+/* rxe_cq_filter.c */
 /* 0 or -ENOMEM. */
-int verbs_kept_init(struct verbs_cq *c);
-void verbs_kept_fini(struct verbs_cq *c);
+int verbs_filter_init(struct verbs_cq *c);
+void verbs_filter_fini(struct verbs_cq *c);
 /* The lane: as ibv_poll_cq(), with what was kept first. */
-int verbs_kept_poll(struct verbs_cq *c, int n, struct ibv_wc *wc);
+int verbs_filter_poll(struct verbs_cq *c, int n, struct ibv_wc *wc);
 /* A worker: forgets the completions of a queue pair. Nothing on a device that does so itself. */
-void verbs_kept_purge(struct fab_cq *cq, uint32_t qpn);
+void verbs_filter_purge(struct fab_cq *cq, uint32_t qpn);
 
 /* data.c */
 int verbs_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);

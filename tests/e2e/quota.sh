@@ -74,7 +74,7 @@ is $((refused + 1)) "a worker beyond the quota of sessions is counted: $out" met
 # Ended by the operator, they count until their processes close them: that is what the operator sees.
 is 2 "both are there" tenant sessions
 is 0 "and none has ended" tenant sessions_ended
-is 0 "nor go its requests apart" tenant apart
+is 0 "nor go its requests apart" tenant quarantined
 is 0 "nor have they rested" tenant rests
 is 0 "in the metrics neither" metric rests_total default pool
 bytes=$(tenant memory_bytes)

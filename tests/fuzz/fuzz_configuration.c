@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/settings.h"
+#include "agentd/desired.h"
 #include "base/assert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -14,13 +14,13 @@ static void check_text(const char *text, size_t size)
     BASE_ASSERT(memchr(text, '\0', size) != NULL);
 }
 
-static void check_pools(const struct agentd_settings *s)
+static void check_pools(const struct agentd_desired *s)
 {
     BASE_ASSERT(s->pools <= AGENTD_POOLS);
     for (uint32_t i = 0; i < s->pools; i++) {
         const struct agentd_pool *p = &s->pool[i];
         check_text(p->name, sizeof p->name);
-        struct agentd_pool found = agentd_settings_pool(s, p->name);
+        struct agentd_pool found = agentd_desired_pool(s, p->name);
         BASE_ASSERT(strcmp(found.name, p->name) == 0 && found.numbers.number == p->numbers.number);
         BASE_ASSERT(p->numbers.grace_ms == RESOURCE_UNSAID ||
                     p->numbers.grace_ms < UINT64_MAX / 1000000);
@@ -43,11 +43,11 @@ static void check_window(const struct agentd_window *w)
     BASE_ASSERT(w->scope == AGENTD_DESTINATION || !w->one);
 }
 
-static void check_destinations(const struct agentd_settings *s)
+static void check_destinations(const struct agentd_desired *s)
 {
     static struct agentd_destination found[AGENTD_DESTINATIONS];
     uint32_t left;
-    uint32_t count = agentd_settings_destinations(s->window, s->windows, "default", found, &left);
+    uint32_t count = agentd_desired_destinations(s->window, s->windows, "default", found, &left);
     BASE_ASSERT(count <= AGENTD_DESTINATIONS && (left == 0 || count == AGENTD_DESTINATIONS));
     for (uint32_t i = 0; i < count; i++) {
         BASE_ASSERT(found[i].most.bytes != 0 || found[i].most.ops != 0);
@@ -56,7 +56,7 @@ static void check_destinations(const struct agentd_settings *s)
     }
 }
 
-static void check(const struct agentd_settings *s)
+static void check(const struct agentd_desired *s)
 {
     BASE_ASSERT(s->tenants <= AGENTD_TENANTS && s->windows <= AGENTD_WINDOWS);
     for (uint32_t i = 0; i < s->tenants; i++) {
@@ -68,7 +68,7 @@ static void check(const struct agentd_settings *s)
             BASE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);
         BASE_ASSERT(t->tokens <= AGENTD_TOKENS);
         BASE_ASSERT(t->sessions > 0 && t->memory > 0);
-        (void)agentd_settings_window(s, AGENTD_TENANT, t->name);
+        (void)agentd_desired_window(s, AGENTD_TENANT, t->name);
     }
     for (uint32_t i = 0; i < s->windows; i++)
         check_window(&s->window[i]);
@@ -83,10 +83,10 @@ static void check(const struct agentd_settings *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct agentd_settings *s = malloc(sizeof *s);
+    struct agentd_desired *s = malloc(sizeof *s);
     struct base_errbuf why = {.text = ""};
     BASE_ASSERT(s != NULL);
-    if (agentd_settings_decode((const char *)data, size, s, &why) == 0)
+    if (agentd_desired_decode((const char *)data, size, s, &why) == 0)
         check(s);
     else
         BASE_ASSERT(why.text[0] != '\0');

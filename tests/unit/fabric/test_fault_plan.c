@@ -238,7 +238,7 @@ END_TEST
 START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
 {
     const struct fault_plan plan = {.seed = 1, .no_deadlines = true};
-    struct fab_ctl fence = {.kind = FAB_FENCE_MR, .fence = {.rkey = 12345}};
+    struct fab_ctl fence = {.kind = FAB_QUIESCE_MR, .fence = {.rkey = 12345}};
     struct rig r;
     rig_open(&r, FAB_QP_RC);
     ck_assert(r.fab->caps.deadlines);

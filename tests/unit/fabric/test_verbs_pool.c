@@ -11,7 +11,7 @@
 enum { MAX_OPS = 256 };
 
 static struct {
-    struct verbs_pool pool;
+    struct verbs_executor pool;
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct fab_ctl *begun[MAX_OPS], *ended[MAX_OPS]; /* by one clock: */
@@ -44,8 +44,8 @@ static void bed_open(void)
     pthread_cond_init(&bed.change, NULL);
     bed.pool.carry_out = fake;
     bed.pool.needs = verbs_needs_of;
-    ck_assert_int_eq(verbs_pool_init(&bed.pool), 0);
-    ck_assert_int_eq(verbs_pool_start(&bed.pool), 0);
+    ck_assert_int_eq(verbs_executor_init(&bed.pool), 0);
+    ck_assert_int_eq(verbs_executor_start(&bed.pool), 0);
 }
 
 static void shut(enum fab_ctl_kind kind)
@@ -92,7 +92,7 @@ static void count_done(struct fab_ctl *ctl)
 static void submit(struct fab_ctl *ctl)
 {
     ctl->done = count_done;
-    verbs_pool_submit(&bed.pool, ctl);
+    verbs_executor_submit(&bed.pool, ctl);
 }
 
 /* Until n operations in all were called back. */
@@ -101,15 +101,15 @@ static void run_until(int n)
     while (bed.done[0] + bed.done[1] < n) {
         struct pollfd fd = {.fd = bed.pool.over_efd, .events = POLLIN};
         (void)poll(&fd, 1, -1);
-        (void)verbs_pool_run(&bed.pool);
+        (void)verbs_executor_run(&bed.pool);
     }
 }
 
 static void bed_close(void)
 {
     bed.pool.objects = 0; /* none of those here is one */
-    ck_assert_int_eq(verbs_pool_stop(&bed.pool), 0);
-    verbs_pool_fini(&bed.pool);
+    ck_assert_int_eq(verbs_executor_stop(&bed.pool), 0);
+    verbs_executor_fini(&bed.pool);
     pthread_cond_destroy(&bed.change);
     pthread_mutex_destroy(&bed.lock);
 }
@@ -267,7 +267,7 @@ START_TEST(a_pool_with_objects_is_not_stopped_and_goes_on)
     bed_open();
     submit(&make);
     run_until(1);
-    ck_assert_int_eq(verbs_pool_stop(&bed.pool), -EBUSY);
+    ck_assert_int_eq(verbs_executor_stop(&bed.pool), -EBUSY);
     move.modify.x = new_qp();
     submit(&move);
     run_until(2);
@@ -293,13 +293,13 @@ START_TEST(stopping_waits_for_what_runs_and_cancels_what_does_not)
     bed.pool.paused = true; /* as stop() does first, so that none begins when the first is over */
     pthread_mutex_unlock(&bed.pool.lock);
     ck_assert_int_eq(pthread_create(&opener, NULL, open_up, NULL), 0);
-    ck_assert_int_eq(verbs_pool_stop(&bed.pool), 0);
+    ck_assert_int_eq(verbs_executor_stop(&bed.pool), 0);
     pthread_join(opener, NULL);
     ck_assert_int_eq(bed.done[0], 1);
     ck_assert_int_eq(bed.done[1], 2);
     ck_assert_int_eq(ops[2].status, -ECANCELED);
     free(qp);
-    verbs_pool_fini(&bed.pool);
+    verbs_executor_fini(&bed.pool);
 }
 END_TEST
 

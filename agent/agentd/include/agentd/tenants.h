@@ -18,7 +18,7 @@
 
 enum {
     /* Those of the file and those that metaservers say; more while some are leaving. */
-    AGENTD_TENANT_PLACES = 2 * AGENTD_TENANTS,
+    AGENTD_TENANT_SLOTS = 2 * AGENTD_TENANTS,
     AGENTD_TENANTS_WHY = 240
 };
 
@@ -37,7 +37,7 @@ struct agentd_tenant {
 };
 
 struct agentd_tenants {
-    struct agentd_tenant at[AGENTD_TENANT_PLACES];
+    struct agentd_tenant at[AGENTD_TENANT_SLOTS];
     char refused[AGENTD_TENANTS_WHY]; /* tenants that have no place; empty: all have */
     char why[AGENTD_TENANTS_WHY]; /* what is not in force of what metaservers say; empty: all is */
 };
@@ -60,7 +60,7 @@ bool agentd_tenants_have_tokens(const struct agentd_tenants *t);
  * gets no place while there is none, or another of the same hash is there; those that are here keep
  * theirs. Returns whether one that got none may get it when those that are leaving have gone. */
 bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
-                        uint32_t count, bool leave[AGENTD_TENANT_PLACES]);
+                        uint32_t count, bool leave[AGENTD_TENANT_SLOTS]);
 
 /* The file was read anew: windows and tokens of the tenants that it had at the start are what it
  * says now, and in force unless the metaservers say others. All of that; or -EEXIST and a sentence,

@@ -21,7 +21,7 @@
 enum {
     WAITING_SHARE_STRANGERS, /* uids that no tenant has */
     WAITING_SHARE_TENANTS,   /* at the socket for all: the first tenant's */
-    WAITING_SHARE_SOCKETS = WAITING_SHARE_TENANTS + AGENTD_TENANT_PLACES, /* of their own */
+    WAITING_SHARE_SOCKETS = WAITING_SHARE_TENANTS + AGENTD_TENANT_SLOTS, /* of their own */
     WAITING_SHARES = WAITING_SHARE_SOCKETS + AGENTD_TENANTS
 };
 

@@ -86,7 +86,7 @@ struct lane_config {
  * DCIs are in RTS, complete on `cq`, and have room for sq_depth; the system DCI (metaserver READs)
  * completes on cq too. With rc there are none: connections come with PATH_READY, and one for each
  * metaserver with METASERVERS; they complete on cq and have room for sq_depth too. */
-struct lane_resources {
+struct lane_device_objects {
     struct fab *fab;
     struct fab_cq *cq; /* room for every send slot of every queue pair below */
     struct fab_pd *pd;
@@ -111,7 +111,7 @@ struct lane_resources {
 
 /* 0, or -ENOMEM/-EINVAL. config is copied. seed: for virtual keys' draws in simulation; the daemon
  * gives random() a source of its own through lane_set_random(). */
-int lane_new(const struct lane_config *config, const struct lane_resources *resources,
+int lane_new(const struct lane_config *config, const struct lane_device_objects *resources,
              struct lane **out);
 void lane_free(struct lane *lane);
 /* At the end, when no thread steps it any more: one of the address handles that it still holds, for
@@ -211,12 +211,12 @@ enum lane_command_kind {
     LANE_COMMAND_QP_FATAL,    /* this queue pair was found in ERR after everything that the control
                                * side has told of it before: so said of its present life. One that
                                * the lane does not have, or has given back, is left alone */
-    LANE_COMMAND_QP_RENEW,    /* this DCI is to be brought up anew: nothing more is posted on it,
+    LANE_COMMAND_QP_REBUILD,  /* this DCI is to be brought up anew: nothing more is posted on it,
                                * and QP_BROKEN follows when what is out has come back. One that the
                                * lane does not have is left alone */
     LANE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
     LANE_COMMAND_REVOKE,      /* the operator withdraws a session's regions -> REVOKED */
-    LANE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
+    LANE_COMMAND_ARENA_REREGISTER, /* an arena has another registration -> ARENA_RENEWED */
     LANE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
                                * another registration is refused; the next one waits again */
     LANE_COMMAND_FORCE_OVER,  /* after a REVOKE by force: none of its arenas gets another
@@ -321,38 +321,38 @@ struct lane_command {
 };
 
 enum lane_event_kind {
-    LANE_EVENT_SESSION_OVER = 1, /* session: nothing of it is in flight or believed any more;
-                                  * exported tells whether peers ever had a key to its arenas */
-    LANE_EVENT_SESSION_FAULT,    /* the lane has ended it (reason); the control side closes the
-                                  * socket; SESSION_OVER    follows without a command */
-    LANE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
-    LANE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
-    LANE_EVENT_DROP_PATH,        /* path: no longer used: destroy it, disconnect it */
-    LANE_EVENT_WANT_FENCE,       /* fence the registration with that rkey, answer FENCED */
-    LANE_EVENT_REVOKED,          /* no peer finds those regions any more; what believes them ends
-                                  * with the lease. -ENOENT: there is no such session or lease */
-    LANE_EVENT_ARENA_RENEWED,    /* nothing here uses the former registration any more: deregister
-                                  * it, answer FENCED with fence_tag. -ENOENT: the session is
-                                  * gone; -EBUSY: one of an arena at a time */
-    LANE_EVENT_WANT_MR,          /* register that part of an arena for remote access, answer
-                                  * MR_READY. At SESSION_OVER all that a session has goes, before
-                                  * its arenas do: nothing is asked for any more */
-    LANE_EVENT_WANT_DEREG,       /* deregister what such an answer brought, answer MR_GONE */
-    LANE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
-    LANE_EVENT_QP_RETIRED,       /* the same of one that is in order, and of no use any more */
-    LANE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
-    LANE_EVENT_READDRESSED,      /* the former MR table is empty, and used no more. reason: regions
-                                  * for whose keys the new one had no room, which no peer finds */
-    LANE_EVENT_TENANT_APART,     /* apart: whose requests have broken queue pairs under those of
-                                  * others again and again, and have some of their own from now
-                                  * on; or have so no more */
-    LANE_EVENT_PROVED,           /* proved: 0: it answers; -ETIMEDOUT: it does not; -EHOSTUNREACH:
-                                  * no path could be made to it; -EREMOTEIO: it refused; -EIO: the
-                                  * own device did; -ENOENT: the metaservers know it no more, or
-                                  * the lane knows no such metaserver; -EAGAIN: it could not be
-                                  * tried now */
-    LANE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
-                                  * rc the lane is done with that connection */
+    LANE_EVENT_SESSION_OVER = 1,   /* session: nothing of it is in flight or believed any more;
+                                    * exported tells whether peers ever had a key to its arenas */
+    LANE_EVENT_SESSION_FAULT,      /* the lane has ended it (reason); the control side closes the
+                                    * socket; SESSION_OVER    follows without a command */
+    LANE_EVENT_ARENA_ADDED,        /* arena: its number, or status */
+    LANE_EVENT_WANT_PATH,          /* make one to gid in pd, answer PATH_READY with the same flow */
+    LANE_EVENT_DROP_PATH,          /* path: no longer used: destroy it, disconnect it */
+    LANE_EVENT_WANT_FENCE,         /* fence the registration with that rkey, answer FENCED */
+    LANE_EVENT_REVOKED,            /* no peer finds those regions any more; what believes them ends
+                                    * with the lease. -ENOENT: there is no such session or lease */
+    LANE_EVENT_ARENA_REREGISTERED, /* nothing here uses the former registration any more: deregister
+                                    * it, answer FENCED with fence_tag. -ENOENT: the session is
+                                    * gone; -EBUSY: one of an arena at a time */
+    LANE_EVENT_WANT_MR,            /* register that part of an arena for remote access, answer
+                                    * MR_READY. At SESSION_OVER all that a session has goes, before
+                                    * its arenas do: nothing is asked for any more */
+    LANE_EVENT_WANT_DEREG,         /* deregister what such an answer brought, answer MR_GONE */
+    LANE_EVENT_QP_OVERDUE,         /* qp: bring it to ERR at once. QP_BROKEN follows */
+    LANE_EVENT_QP_RETIRED,         /* the same of one that is in order, and of no use any more */
+    LANE_EVENT_SPARE_DROPPED,      /* qp: no longer used: destroy it; NULL: none is left to drop */
+    LANE_EVENT_READDRESSED, /* the former MR table is empty, and used no more. reason: regions
+                             * for whose keys the new one had no room, which no peer finds */
+    LANE_EVENT_TENANT_QUARANTINED, /* apart: whose requests have broken queue pairs under those of
+                                    * others again and again, and have some of their own from now
+                                    * on; or have so no more */
+    LANE_EVENT_PROVED,             /* proved: 0: it answers; -ETIMEDOUT: it does not; -EHOSTUNREACH:
+                                    * no path could be made to it; -EREMOTEIO: it refused; -EIO: the
+                                    * own device did; -ENOENT: the metaservers know it no more, or
+                                    * the lane knows no such metaserver; -EAGAIN: it could not be
+                                    * tried now */
+    LANE_EVENT_QP_BROKEN,          /* qp: with DC reset and bring back to RTS, answer QP_READY; with
+                                    * rc the lane is done with that connection */
 };
 
 struct lane_event {
@@ -399,7 +399,7 @@ struct lane_event {
             uint32_t tenant; /* slot */
             bool begins;
             bool named; /* else it is so with several tenants, of whom one has broken them */
-        } apart;
+        } quarantined;
     };
 };
 
@@ -428,8 +428,8 @@ struct lane_stats {
     uint64_t posts_refused; /* requests that the device did not take as they were */
     uint64_t retried;       /* looks at virtual queue pairs whose requests wait */
     uint64_t paths_failed, links_evicted;
-    uint64_t apart; /* times that a tenant was put apart from others */
-    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects, tenants_apart,
+    uint64_t quarantined; /* times that a tenant was put apart from others */
+    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects, tenants_quarantined,
         tenants_resting; /* gauges */
     /* By enum lane_window_scope: requests that had to wait at such a window, and how long they
      * did, of those that do no more. */

@@ -23,7 +23,7 @@ START_TEST(an_address_that_stays_is_no_news)
 }
 END_TEST
 
-START_TEST(an_address_that_is_gone_is_said_once)
+START_TEST(an_address_that_is_gone_is_desired_once)
 {
     const struct fab_own_address gone = {.active = true};
     struct address a = in_force();
@@ -118,7 +118,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(an_address_that_stays_is_no_news)                                                            \
-    T(an_address_that_is_gone_is_said_once)                                                        \
+    T(an_address_that_is_gone_is_desired_once)                                                     \
     T(an_address_that_comes_back_under_its_index_goes_on)                                          \
     T(an_address_that_comes_back_under_another_index_has_moved)                                    \
     T(an_address_whose_going_nobody_saw_has_moved_too)                                             \

@@ -58,7 +58,7 @@ static void expect_way_out(int status)
     ck_assert_ptr_nonnull(strstr(err.text, "raise fs.epoll.max_user_watches"));
 }
 
-START_TEST(what_cannot_be_watched_is_not_begun_and_the_way_out_is_said)
+START_TEST(what_cannot_be_watched_is_not_begun_and_the_way_out_is_desired)
 {
     uv_poll_t poll = {.data = NULL};
     begin(0);
@@ -131,7 +131,7 @@ START_TEST(a_worker_that_cannot_be_watched_over_is_told)
 END_TEST
 
 #define TESTS(T)                                                                                   \
-    T(what_cannot_be_watched_is_not_begun_and_the_way_out_is_said)                                 \
+    T(what_cannot_be_watched_is_not_begun_and_the_way_out_is_desired)                              \
     T(a_socket_for_workers_that_nobody_would_hear_is_none)                                         \
     T(an_admin_socket_that_nobody_would_hear_is_none)                                              \
     T(without_hearing_metaservers_nothing_is_asked_of_them)                                        \

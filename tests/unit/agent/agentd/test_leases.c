@@ -113,9 +113,9 @@ static void lane_renews(uint32_t arena)
 {
     ck_assert_uint_gt(w.tells, 0);
     const struct lane_command *c = &w.told[w.tells - 1];
-    ck_assert_int_eq(c->kind, LANE_COMMAND_ARENA_RENEW);
+    ck_assert_int_eq(c->kind, LANE_COMMAND_ARENA_REREGISTER);
     ck_assert_uint_eq(c->renew.number, arena);
-    lane_answers(LANE_EVENT_ARENA_RENEWED, c->renew.tag, 0);
+    lane_answers(LANE_EVENT_ARENA_REREGISTERED, c->renew.tag, 0);
 }
 
 /* A live worker with a lease in each of its arenas, all of which are being revoked by force. */
@@ -217,7 +217,7 @@ START_TEST(where_one_alone_has_no_room_nothing_more_is_tried)
         device_answers(FAB_REG_MR, i, -ENOMEM);
     ck_assert_uint_eq(w.outs, 1); /* all of them may have been refused for each other's sake */
     device_answers(FAB_REG_MR, 0, -ENOMEM);
-    ck_assert_uint_eq(count_told(LANE_COMMAND_ARENA_RENEW), 0);
+    ck_assert_uint_eq(count_told(LANE_COMMAND_ARENA_REREGISTER), 0);
     ck_assert_uint_eq(count_told(LANE_COMMAND_FORCE_OVER), 1);
     expect_over(0);
 }
@@ -231,7 +231,7 @@ START_TEST(a_worker_that_ends_meanwhile_leaves_no_second_registration)
     w.session.stage = STAGE_EMPTY;
     device_answers(FAB_REG_MR, 1, 0);
     device_answers(FAB_REG_MR, 2, -ENOMEM);
-    lane_answers(LANE_EVENT_ARENA_RENEWED, asked, -ENOENT);
+    lane_answers(LANE_EVENT_ARENA_REREGISTERED, asked, -ENOENT);
     ck_assert_uint_eq(count_out(FAB_DEREG_MR), 2);
     for (uint32_t i = 0; i < w.outs; i++)
         ck_assert(w.out[i]->mr.x == &w.second[0] || w.out[i]->mr.x == &w.second[1]);

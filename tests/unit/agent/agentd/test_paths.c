@@ -60,7 +60,7 @@ static void lane_says(enum lane_event_kind kind, struct fab_qp *qp, enum ibv_mtu
         e.want_path.mtu = mtu;
     else
         e.qp = qp;
-    paths_event(&w.pool, &e);
+    peer_setup_event(&w.pool, &e);
 }
 
 static void begin(void)
@@ -87,7 +87,7 @@ START_TEST(an_endpoint_with_a_smaller_mtu_waits_for_initiators_that_send_longer_
 {
     begin();
     lane_says(LANE_EVENT_WANT_PATH, NULL, IBV_MTU_1024);
-    ck_assert_uint_eq(w.told[LANE_COMMAND_QP_RENEW], QPS - 1);
+    ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS - 1);
     answer_for(NULL, 0); /* its address can be had */
     ck_assert_uint_eq(w.told[LANE_COMMAND_PATH_READY], 0);
     lane_says(LANE_EVENT_QP_BROKEN, &w.qp[1], 0);
@@ -113,10 +113,10 @@ START_TEST(and_not_for_one_that_the_device_cannot_repair)
         answer_for(&w.qp[2], 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
     w.pool.repair_ns = 0; /* it is tried again */
-    paths_tick(&w.pool);
+    peer_setup_tick(&w.pool);
     answer_for(&w.qp[1], -EIO);
     ck_assert_uint_eq(w.told[LANE_COMMAND_PATH_READY], 1);
-    paths_stop(&w.pool);
+    peer_setup_stop(&w.pool);
 }
 END_TEST
 

@@ -112,7 +112,8 @@ static struct registration *begin_rc(void)
     w.calls = 0;
     ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
     for (int i = 0; i < 2; i++)
-        r->reader[i] = (struct reader){.registration = r, .qp = &w.qp[i], .state = READER_READY};
+        r->initiator[i] =
+            (struct table_initiator){.registration = r, .qp = &w.qp[i], .state = INITIATOR_READY};
     registrations_start(&w.pool);
     ck_assert_ptr_nonnull(r->offered);
     return r;
@@ -160,7 +161,7 @@ static void answer(uint32_t call)
 }
 
 /* The queue pair that was offered goes to RTR and RTS. */
-static void raise_reader(void)
+static void raise_initiator(void)
 {
     for (int i = 0; i < 2; i++) {
         struct fab_ctl *ctl = w.raising;
@@ -278,17 +279,17 @@ START_TEST(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)
     for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
         struct registration *r = begin_rc();
         answer(0);
-        raise_reader();
+        raise_initiator();
         ck_assert_int_eq(r->state, REGISTRATION_DONE);
         registrations_doubt(&w.agent, 0);
         wait_for_call(2, "POST");
-        registration_reader_lost(r);
+        registration_initiator_lost(r);
         answer_with(1, late[i]);
         ck_assert_int_ne(r->state, REGISTRATION_DONE);
         wait_for_call(3, "PUT");
         ck_assert_ptr_nonnull(r->offered);
         answer(2);
-        raise_reader();
+        raise_initiator();
         ck_assert_int_eq(r->state, REGISTRATION_DONE);
         ck_assert_ptr_nonnull(r->lane.qp);
         end();
@@ -301,7 +302,7 @@ START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
 {
     struct registration *r = begin_rc();
     answer(0);
-    raise_reader();
+    raise_initiator();
     registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     answer_with(1, 404); /* forgotten: put, and goes on as it was meanwhile */
@@ -314,7 +315,7 @@ START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
     ck_assert_uint_eq(w.calls, 5);
     ck_assert_ptr_nonnull(r->offered);
     answer(4);
-    raise_reader();
+    raise_initiator();
     ck_assert_int_eq(r->state, REGISTRATION_DONE);
     end();
 }

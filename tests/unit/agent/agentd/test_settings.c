@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "agentd/settings.h"
+#include "agentd/desired.h"
 #include "base/text.h"
 
-static struct agentd_settings s;
+static struct agentd_desired s;
 static struct base_errbuf why;
 
 static int decode(const char *text)
 {
-    return agentd_settings_decode(text, strlen(text), &s, &why);
+    return agentd_desired_decode(text, strlen(text), &s, &why);
 }
 
 static void refused(const char *text, const char *sentence)
@@ -47,25 +47,25 @@ START_TEST(a_document_is_read)
     ck_assert_uint_eq(t->mrs, 0);
     ck_assert_uint_eq(t->control_ops_per_s, 44);
     ck_assert_uint_eq(t->memory, UINT64_MAX); /* no bound */
-    struct agentd_limits w = agentd_settings_window(&s, AGENTD_DEVICE, "");
+    struct agentd_limits w = agentd_desired_window(&s, AGENTD_DEVICE, "");
     ck_assert_uint_eq(w.ops, 64); /* the narrowest of each */
     ck_assert_uint_eq(w.bytes, 1);
-    w = agentd_settings_window(&s, AGENTD_TENANT, "red");
+    w = agentd_desired_window(&s, AGENTD_TENANT, "red");
     ck_assert_uint_eq(w.bytes, 4096);
     ck_assert_uint_eq(w.ops, 9);
-    w = agentd_settings_window(&s, AGENTD_TENANT, "blue");
+    w = agentd_desired_window(&s, AGENTD_TENANT, "blue");
     ck_assert_uint_eq(w.bytes + w.ops, 0);
-    w = agentd_settings_window(&s, AGENTD_DESTINATION, "");
+    w = agentd_desired_window(&s, AGENTD_DESTINATION, "");
     ck_assert_uint_eq(w.bytes + w.ops, 0);
 }
 END_TEST
 
-START_TEST(what_is_said_of_the_node_and_its_pools_is_read)
+START_TEST(what_is_desired_of_the_node_and_its_pools_is_read)
 {
     ck_assert_int_eq(decode("{\"revision\":7,\"tenants\":[],\"windows\":[]}"), 0); /* as of old */
     ck_assert(!s.node.cordoned && !s.node.draining && s.node.reason[0] == '\0');
     ck_assert_uint_eq(s.pools, 0);
-    ck_assert_uint_eq(agentd_settings_pool(&s, "default").numbers.spares, RESOURCE_UNSAID);
+    ck_assert_uint_eq(agentd_desired_pool(&s, "default").numbers.spares, RESOURCE_UNSAID);
     ck_assert_int_eq(
         decode("{\"tenants\":[],\"windows\":[],\"node\":{\"labels\":{\"a\":\"b\"},"
                "\"cordoned\":true,\"draining\":true,\"grace_ms\":500,\"reason\":\"a\\ndisk\"},"
@@ -75,7 +75,7 @@ START_TEST(what_is_said_of_the_node_and_its_pools_is_read)
     ck_assert(s.node.cordoned && s.node.draining);
     ck_assert_uint_eq(s.node.grace_ms, 500);
     ck_assert_str_eq(s.node.reason, "a?disk");
-    struct agentd_pool p = agentd_settings_pool(&s, "default");
+    struct agentd_pool p = agentd_desired_pool(&s, "default");
     ck_assert_str_eq(p.name, "default");
     ck_assert_uint_eq(p.numbers.spares, 0);
     ck_assert_uint_eq(p.numbers.sessions_ahead, 1024);
@@ -172,7 +172,7 @@ static struct agentd_destination found[AGENTD_DESTINATIONS];
 
 static uint32_t seen_from(const char *pool, uint32_t *left)
 {
-    return agentd_settings_destinations(s.window, s.windows, pool, found, left);
+    return agentd_desired_destinations(s.window, s.windows, pool, found, left);
 }
 
 static const struct agentd_destination *of_gid(uint32_t count, const char *text)
@@ -201,7 +201,7 @@ START_TEST(windows_for_one_destination_are_read_and_the_narrowest_holds)
             "{\"name\":\"d\",\"scope\":\"destination\",\"node\":\"gone\",\"ops\":1,\"gids\":[]},"
             "{\"name\":\"e\",\"scope\":\"destination\",\"node\":\"n1\",\"gids\":[\"fd00::9\"]}]}"),
         0);
-    struct agentd_limits each = agentd_settings_window(&s, AGENTD_DESTINATION, "");
+    struct agentd_limits each = agentd_desired_window(&s, AGENTD_DESTINATION, "");
     ck_assert_uint_eq(each.bytes, 0); /* those for one are none for each */
     ck_assert_uint_eq(each.ops, 64);
     ck_assert_uint_eq(s.windows, 5); /* what has no bound is none */
@@ -285,20 +285,20 @@ START_TEST(pools_have_numbers_periods_and_tenants)
         0);
     ck_assert_str_eq(s.tenant[0].pool, "gold"); /* which this node does not have */
     ck_assert_str_eq(s.tenant[1].pool, "");
-    struct agentd_pool p = agentd_settings_pool(&s, "silver");
+    struct agentd_pool p = agentd_desired_pool(&s, "silver");
     ck_assert_uint_eq(p.numbers.number, 65535);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, 10);
     ck_assert_uint_eq(p.numbers.grace_ms, 0);
-    p = agentd_settings_pool(&s, "lead");
+    p = agentd_desired_pool(&s, "lead");
     ck_assert_uint_eq(p.numbers.number, 1);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, 3600000);
     ck_assert_uint_eq(p.numbers.grace_ms, 9007199254);
-    p = agentd_settings_pool(&s, "old"); /* two without a number do not have the same one */
+    p = agentd_desired_pool(&s, "old"); /* two without a number do not have the same one */
     ck_assert_str_eq(p.name, "old");
     ck_assert_uint_eq(p.numbers.number, RESOURCE_UNSAID);
     ck_assert_uint_eq(p.numbers.mr_lease_ms, RESOURCE_UNSAID);
     ck_assert_uint_eq(p.numbers.grace_ms, RESOURCE_UNSAID);
-    p = agentd_settings_pool(&s, "none");
+    p = agentd_desired_pool(&s, "none");
     ck_assert_str_eq(p.name, "");
     ck_assert_uint_eq(p.numbers.grace_ms, RESOURCE_UNSAID);
     ck_assert_uint_eq(s.other_pools, 0);
@@ -355,7 +355,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_document_is_read)                                                                          \
-    T(what_is_said_of_the_node_and_its_pools_is_read)                                              \
+    T(what_is_desired_of_the_node_and_its_pools_is_read)                                           \
     T(tokens_of_tenants_are_read)                                                                  \
     T(what_makes_no_sense_is_refused_and_named)                                                    \
     T(windows_for_one_destination_are_read_and_the_narrowest_holds)                                \

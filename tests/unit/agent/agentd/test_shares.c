@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "agentd/shares.h"
+#include "agentd/window_rebalance.h"
 
 enum { LANES = 8, TURNS = 20000, REQUEST = 100 /* bytes */ };
 
@@ -62,7 +62,7 @@ static void complete(struct lane_window *n, uint32_t requests)
 
 static void turn(struct agentd_limits all, uint32_t slowest)
 {
-    uint64_t changed = agentd_shares_turn(list, lane, count, all);
+    uint64_t changed = agentd_rebalance_turn(list, lane, count, all);
     for (uint32_t i = 0; i < count; i++) {
         if (changed >> i & 1) {
             ck_assert_uint_eq(delay[i], 0); /* one at a time */
@@ -104,14 +104,14 @@ START_TEST(one_lane_has_all_of_it_at_once)
 {
     begin(1, 1);
     const struct agentd_limits some = {.bytes = 5000, .ops = 16}, none = {0};
-    ck_assert_uint_eq(agentd_shares_turn(list, lane, 1, some), 1);
+    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, 1, some), 1);
     ck_assert_uint_eq(share[0].told.bytes, 5000);
     ck_assert_uint_eq(share[0].told.ops, 16);
     lane[0].limit_bytes = 5000;
     lane[0].limit_ops = 16;
     lane[0].counted = true;
-    ck_assert_uint_eq(agentd_shares_turn(list, lane, 1, some), 0);
-    ck_assert_uint_eq(agentd_shares_turn(list, lane, 1, none), 1);
+    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, 1, some), 0);
+    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, 1, none), 1);
     ck_assert_uint_eq(share[0].told.bytes | share[0].told.ops, 0);
 }
 END_TEST
@@ -144,7 +144,7 @@ START_TEST(who_is_idle_lends_and_has_its_part_again_when_it_is_not)
     ck_assert_uint_eq(share[1].told.ops, 128);
     wants[0] = wants[1] = 20; /* more than they keep and less than a part: nothing moves */
     settle(all);
-    ck_assert_uint_eq(agentd_shares_turn(list, lane, count, all), 0);
+    ck_assert_uint_eq(agentd_rebalance_turn(list, lane, count, all), 0);
 }
 END_TEST
 

@@ -14,7 +14,7 @@ enum { WAIT_US = 1000, WAITS = 60000 };
 static uv_loop_t loop;
 static struct tasks tasks;
 
-struct errand {
+struct control_op {
     struct task task;
     pthread_t ran_on, heard_on;
     uint32_t times;        /* heard of */
@@ -24,7 +24,7 @@ struct errand {
 
 static void run(void *user)
 {
-    struct errand *e = user;
+    struct control_op *e = user;
     e->ran_on = pthread_self();
     for (int i = 0; e->goes_on != NULL && !atomic_load(e->goes_on) && i < WAITS; i++)
         (void)usleep(WAIT_US);
@@ -32,7 +32,7 @@ static void run(void *user)
 
 static void done(void *user)
 {
-    struct errand *e = user;
+    struct control_op *e = user;
     e->heard_on = pthread_self();
     e->times++;
     if (e->again > 0) {
@@ -71,7 +71,7 @@ static void run_until(const uint32_t *count, uint32_t value)
 
 START_TEST(a_task_runs_on_another_thread_and_is_heard_of_on_this)
 {
-    struct errand e = {.again = 2};
+    struct control_op e = {.again = 2};
     begin();
     tasks_submit(&tasks, &e.task, run, done, &e);
     run_until(&e.times, 3);
@@ -85,10 +85,10 @@ END_TEST
 START_TEST(what_is_done_is_heard_of_while_all_other_threads_are_busy)
 {
     _Atomic bool goes_on = false;
-    struct errand quick = {.times = 0}, slow[TASK_THREADS - 1];
+    struct control_op quick = {.times = 0}, slow[TASK_THREADS - 1];
     begin();
     for (int i = 0; i < TASK_THREADS - 1; i++) {
-        slow[i] = (struct errand){.goes_on = &goes_on};
+        slow[i] = (struct control_op){.goes_on = &goes_on};
         tasks_submit(&tasks, &slow[i].task, run, done, &slow[i]);
     }
     quick.again = 1;
@@ -104,11 +104,11 @@ END_TEST
 
 START_TEST(the_end_waits_for_what_is_out_and_for_what_that_submits)
 {
-    struct errand e[2 * TASK_THREADS];
+    struct control_op e[2 * TASK_THREADS];
     begin();
     close_loop(); /* nobody hears before the end */
     for (int i = 0; i < 2 * TASK_THREADS; i++) {
-        e[i] = (struct errand){.again = 3};
+        e[i] = (struct control_op){.again = 3};
         tasks_submit(&tasks, &e[i].task, run, done, &e[i]);
     }
     end();
@@ -118,7 +118,7 @@ START_TEST(the_end_waits_for_what_is_out_and_for_what_that_submits)
 END_TEST
 
 /* epoll may refuse one more, and who is not heard of would never be done. */
-START_TEST(a_loop_that_cannot_watch_them_is_said)
+START_TEST(a_loop_that_cannot_watch_them_is_desired)
 {
     struct base_errbuf err = {""};
     ck_assert_int_eq(uv_loop_init(&loop), 0);
@@ -146,6 +146,6 @@ END_TEST
     T(a_task_runs_on_another_thread_and_is_heard_of_on_this)                                       \
     T(what_is_done_is_heard_of_while_all_other_threads_are_busy)                                   \
     T(the_end_waits_for_what_is_out_and_for_what_that_submits)                                     \
-    T(a_loop_that_cannot_watch_them_is_said)                                                       \
+    T(a_loop_that_cannot_watch_them_is_desired)                                                    \
     T(the_end_of_what_never_began_is_nothing)
 KEDGE_CHECK_MAIN("tasks beside the control thread", TESTS)

@@ -31,11 +31,11 @@ static void begin(void)
 /* -1: nobody leaves; else who does. */
 static int set(const struct agentd_tenant_config *list, uint32_t count)
 {
-    bool leave[AGENTD_TENANT_PLACES];
+    bool leave[AGENTD_TENANT_SLOTS];
     int one = -1;
     (void)agentd_tenants_set(&t, list, count, leave);
     ck_assert_str_eq(t.why, "");
-    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         if (leave[i]) {
             ck_assert_int_eq(one, -1);
             one = i;
@@ -46,7 +46,7 @@ static int set(const struct agentd_tenant_config *list, uint32_t count)
 /* What cannot be is said in these words; whether it may be later. */
 static bool set_but(const struct agentd_tenant_config *list, uint32_t count, const char *sentences)
 {
-    bool leave[AGENTD_TENANT_PLACES];
+    bool leave[AGENTD_TENANT_SLOTS];
     bool later = agentd_tenants_set(&t, list, count, leave);
     ck_assert_str_eq(t.why, sentences);
     return later;
@@ -113,7 +113,7 @@ static int find_token(uint8_t fill, uint8_t last, uint64_t wall_ms)
     return agentd_tenants_find_token(&t, hash, wall_ms);
 }
 
-START_TEST(a_token_finds_its_tenant_until_it_expires_or_is_said_no_more)
+START_TEST(a_token_finds_its_tenant_until_it_expires_or_is_desired_no_more)
 {
     struct agentd_tenant_config list[2] = {tenant("a", 2000, 2000), tenant("b", 3000, 3000)};
     file.tenants = 1;
@@ -219,7 +219,7 @@ START_TEST(the_files_own_comes_back_when_the_metaservers_say_it_no_more)
 }
 END_TEST
 
-START_TEST(a_uid_of_two_tenants_is_the_files_and_all_else_is_as_it_is_said)
+START_TEST(a_uid_of_two_tenants_is_the_files_and_all_else_is_as_it_is_desired)
 {
     begin();
     struct agentd_tenant_config list[3] = {tenant("a", 2000, 2000), tenant("b", 1990, 2005),
@@ -272,9 +272,9 @@ END_TEST
 
 START_TEST(those_for_which_there_is_no_room_wait_for_those_that_are_leaving)
 {
-    static struct agentd_tenant_config many[AGENTD_TENANT_PLACES];
+    static struct agentd_tenant_config many[AGENTD_TENANT_SLOTS];
     begin();
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
         char name[8];
         snprintf(name, sizeof name, "t%u", i);
         many[i] = tenant(name, 10000 + i, 10000 + i);
@@ -300,11 +300,11 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_the_metaservers_say_is_added_changed_and_taken_away)                                    \
     T(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_until_then)                \
-    T(a_token_finds_its_tenant_until_it_expires_or_is_said_no_more)                                \
+    T(a_token_finds_its_tenant_until_it_expires_or_is_desired_no_more)                             \
     T(a_token_of_two_tenants_is_the_files_or_whose_it_was_first)                                   \
     T(a_file_that_is_read_anew_takes_no_token_of_the_metaservers_tenants)                          \
     T(the_files_own_comes_back_when_the_metaservers_say_it_no_more)                                \
-    T(a_uid_of_two_tenants_is_the_files_and_all_else_is_as_it_is_said)                             \
+    T(a_uid_of_two_tenants_is_the_files_and_all_else_is_as_it_is_desired)                          \
     T(a_name_with_the_hash_of_another_gets_no_place_while_that_is_there)                           \
     T(those_for_which_there_is_no_room_wait_for_those_that_are_leaving)
 KEDGE_CHECK_MAIN("tenants", TESTS)

@@ -63,7 +63,7 @@ START_TEST(a_strangers_uid_that_guesses_leaves_half_of_the_share_to_others)
 }
 END_TEST
 
-START_TEST(the_oldest_that_has_said_nothing_makes_room_in_its_own_share)
+START_TEST(the_oldest_that_has_desired_nothing_makes_room_in_its_own_share)
 {
     begin();
     struct waiter *goes = NULL;
@@ -80,7 +80,7 @@ START_TEST(the_oldest_that_has_said_nothing_makes_room_in_its_own_share)
 }
 END_TEST
 
-START_TEST(a_share_whose_all_have_said_something_takes_no_more)
+START_TEST(a_share_whose_all_have_desired_something_takes_no_more)
 {
     begin();
     ck_assert_uint_eq(come_many(WAITING_SHARE_SOCKETS + 3, 7, false, 100), SHARE);
@@ -143,8 +143,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(strangers_of_any_number_have_one_share_together)                                             \
     T(a_strangers_uid_that_guesses_leaves_half_of_the_share_to_others)                             \
-    T(the_oldest_that_has_said_nothing_makes_room_in_its_own_share)                                \
-    T(a_share_whose_all_have_said_something_takes_no_more)                                         \
+    T(the_oldest_that_has_desired_nothing_makes_room_in_its_own_share)                             \
+    T(a_share_whose_all_have_desired_something_takes_no_more)                                      \
     T(the_largest_share_makes_room_when_all_have_too_many)                                         \
     T(one_that_is_being_closed_counts_and_is_given_up_by_nobody)                                   \
     T(a_share_grows_by_no_more_than_one_while_what_it_gave_up_is_being_closed)

@@ -7,7 +7,7 @@
 
 enum { ROOM = 4096, ROUND = ROOM / EVICT_LOOKS };
 
-static struct phys phys[ROOM];
+static struct physical_qp phys[ROOM];
 static struct flow flow[ROOM];
 static struct evictor e;
 
@@ -17,7 +17,7 @@ static void begin(uint32_t room)
     e = (struct evictor){0};
     for (uint32_t i = 0; i < room; i++) {
         flow[i] = (struct flow){.used_ns = 1000 + i, .outstanding = 1};
-        phys[i] = (struct phys){.flow = &flow[i]};
+        phys[i] = (struct physical_qp){.flow = &flow[i]};
     }
 }
 
@@ -50,7 +50,7 @@ END_TEST
 START_TEST(where_there_is_none_nobody_looks_again_for_that)
 {
     begin(0);
-    phys[0] = phys[1] = (struct phys){.flow = NULL};
+    phys[0] = phys[1] = (struct physical_qp){.flow = NULL};
     ck_assert_ptr_null(evict_pick(&e, phys, 2));
     ck_assert(!e.again);
 }
@@ -60,12 +60,12 @@ START_TEST(where_those_who_are_apart_have_their_part_one_of_theirs_goes)
 {
     enum { FEW = 8 };
     begin(FEW);
-    e.of_apart = 1;
+    e.of_quarantine = 1;
     flow[0].outstanding = flow[4].outstanding = 0;
     ck_assert_ptr_null(evict_pick(&e, phys, FEW));
-    flow[5].apart = 1;
+    flow[5].quarantined = 1;
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[5]);
-    flow[6].apart = 1;
+    flow[6].quarantined = 1;
     flow[6].outstanding = 0;
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[6]);
     flow[6].linked_ns = 100; /* it has only come */

@@ -68,7 +68,7 @@ START_TEST(however_many_wait_with_a_tenant_that_rests_a_pass_looks_at_a_few)
             ck_assert_int_eq(world_connect(w, &crowd[i], vqp, 1), 0);
         world_run(w, EACH);
     }
-    for (uint32_t i = 0; i < MOST_BREAKS && world_stats(w, 0).tenants_apart == 0; i++)
+    for (uint32_t i = 0; i < MOST_BREAKS && world_stats(w, 0).tenants_quarantined == 0; i++)
         accomplices_break_beside(&s, &s.guilty[0], s.gone_key);
     ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
     ck_assert_int_eq(accomplices_one(w, &s.guilty[0], SCHEMA_OP_READ, s.gone_key),

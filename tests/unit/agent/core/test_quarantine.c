@@ -30,9 +30,9 @@ static void harm(struct accomplices *s, uint32_t sessions)
     ck_assert_msg(s->late_failed == 0 && s->failed <= BREAKS * WRITES,
                   "%u of %u honest requests failed, %u of them after break %d", s->failed,
                   s->posted, s->late_failed, BREAKS);
-    ck_assert(w->node[0].apart[GUILTY % WORLD_TENANTS]);
-    ck_assert(!w->node[0].apart[HONEST % WORLD_TENANTS]);
-    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+    ck_assert(w->node[0].quarantined[GUILTY % WORLD_TENANTS]);
+    ck_assert(!w->node[0].quarantined[HONEST % WORLD_TENANTS]);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 1);
 }
 
 START_TEST(strangers_lose_a_few_requests_to_accomplices_and_then_none)
@@ -78,12 +78,12 @@ START_TEST(who_is_apart_goes_on_and_not_for_ever)
             ck_assert_uint_eq(((uint64_t *)k->arena.addr)[i], (uint64_t)again * MANY + i);
         }
         if (again == 0) {
-            ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+            ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 1);
             world_sleep(w, 60 * SECOND);
             world_run(w, 2000);
         }
-        ck_assert_uint_eq(w->node[0].apart[GUILTY % WORLD_TENANTS], 0);
-        ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 0);
+        ck_assert_uint_eq(w->node[0].quarantined[GUILTY % WORLD_TENANTS], 0);
+        ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 0);
     }
     world_detach(w, &good);
     accomplices_close(&s);
@@ -148,7 +148,7 @@ START_TEST(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)
     }
     if (!w->rc) {
         struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, s.guilty_key, 0);
-        ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+        ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 1);
         ck_assert_int_eq(world_connect(w, &s.guilty[4], 0, 1), 0);
         world_post(&s.guilty[4], &d);
         world_run(w, 100);
@@ -220,7 +220,7 @@ START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
         ck_assert_int_eq(accomplices_one(w, &s.guilty[0], SCHEMA_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
     }
-    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    ck_assert_uint_eq(world_stats(w, 0).quarantined, 0);
     accomplices_close(&s);
 }
 END_TEST
@@ -235,7 +235,7 @@ START_TEST(who_harms_strangers_seldom_is_not_put_apart)
         accomplices_round(&s, &s.guilty[0], SCHEMA_OP_READ);
         world_sleep(w, 11 * SECOND);
     }
-    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    ck_assert_uint_eq(world_stats(w, 0).quarantined, 0);
     accomplices_close(&s);
 }
 END_TEST
@@ -246,9 +246,9 @@ START_TEST(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)
     struct accomplices s;
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
-    for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_apart == 0; i++)
+    for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_quarantined == 0; i++)
         accomplices_break_beside(&s, &s.guilty[i % SESSIONS], s.gone_key);
-    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 1);
     ck_assert_uint_le(s.breaks, (BREAKS - 1) * FELT + 1);
     accomplices_close(&s);
 }
@@ -281,7 +281,7 @@ START_TEST(one_region_that_goes_under_many_reads_counts_once)
                           IBV_WC_REM_ACCESS_ERR);
     ck_assert_uint_gt(world_stats(w, 0).qp_broken, 2 * BREAKS);
     ck_assert_uint_gt(s.failed, 0);
-    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    ck_assert_uint_eq(world_stats(w, 0).quarantined, 0);
     accomplices_close(&s);
 }
 END_TEST
@@ -296,7 +296,7 @@ START_TEST(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)
     ck_assert_uint_gt(s.breaks, 2 * BREAKS);
     ck_assert_uint_gt(world_stats(w, 0).reposted, 0);
     ck_assert_uint_eq(s.failed, 0);
-    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    ck_assert_uint_eq(world_stats(w, 0).quarantined, 0);
     accomplices_close(&s);
 }
 END_TEST
@@ -307,11 +307,11 @@ START_TEST(who_delays_strangers_without_end_is_put_apart)
     struct accomplices s;
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
-    for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++)
+    for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_quarantined == 0; i++)
         accomplices_round_beside(&s, &s.guilty[i % SESSIONS], SCHEMA_OP_READ, SCHEMA_OP_READ);
     ck_assert_uint_eq(s.failed, 0);
-    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
-    ck_assert(w->node[0].apart[GUILTY % WORLD_TENANTS]);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 1);
+    ck_assert(w->node[0].quarantined[GUILTY % WORLD_TENANTS]);
     accomplices_close(&s);
 }
 END_TEST
@@ -352,7 +352,7 @@ START_TEST(who_breaks_his_own_without_end_waits_too)
             ck_assert_uint_lt(w->now_ns - since, REST_NS);
     }
     ck_assert_uint_ge(w->now_ns - since, (RESTS - 1) * REST_NS);
-    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    ck_assert_uint_eq(world_stats(w, 0).quarantined, 0);
     const uint64_t before = w->now_ns; /* nobody else waits for him */
     ck_assert_int_eq(accomplices_one(w, &s.honest, SCHEMA_OP_WRITE, s.key), IBV_WC_SUCCESS);
     ck_assert_uint_lt(w->now_ns - before, REST_NS / 10);
@@ -367,14 +367,15 @@ START_TEST(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
     struct accomplices s;
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
-    for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++) {
+    for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_quarantined == 0;
+         i++) {
         world_sleep(w, REST_NS);
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
         ck_assert_int_eq(accomplices_one(w, &s.guilty[0], SCHEMA_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
         ck_assert_int_eq(accomplices_one(w, &s.honest, SCHEMA_OP_WRITE, s.key), IBV_WC_SUCCESS);
     }
-    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, w->rc);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, w->rc);
     accomplices_close(&s);
 }
 END_TEST
@@ -399,9 +400,9 @@ static void adds_are_done_once(uint32_t seed)
     world_one_dci = true;
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
-    for (int i = 0; !w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart == 0; i++)
+    for (int i = 0; !w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_quarantined == 0; i++)
         accomplices_round(&s, &s.guilty[0], SCHEMA_OP_READ);
-    ck_assert(w->rc || world_stats(w, 0).tenants_apart == 1);
+    ck_assert(w->rc || world_stats(w, 0).tenants_quarantined == 1);
     ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
     accomplices_bind(&s);
     world_run(w, 3);

@@ -278,7 +278,7 @@ START_TEST(initiators_that_are_renewed_come_back_when_nothing_is_out_and_nothing
         world_post(&k, &d);
         world_run(w, 1);
         for (uint32_t i = 0; i < n->res.dcis; i++) {
-            struct lane_command c = {.kind = LANE_COMMAND_QP_RENEW, .qp = n->res.dci[i]};
+            struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = n->res.dci[i]};
             ck_assert_int_eq(lane_command(n->lane, &c), 0);
         }
         ck_assert(world_poll(w, &k, &e, LONG));

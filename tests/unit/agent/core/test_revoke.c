@@ -282,7 +282,7 @@ static struct fab_mr *register_anew(void)
 static struct lane_command renewal(const struct fab_mr *mr)
 {
     return (struct lane_command){
-        .kind = LANE_COMMAND_ARENA_RENEW,
+        .kind = LANE_COMMAND_ARENA_REREGISTER,
         .session = owner.id,
         .renew = {.tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
 }
@@ -315,7 +315,7 @@ START_TEST(what_is_forced_is_over_at_once_and_the_others_on_the_connection_go_on
     struct fab_mr *mr = register_anew();
     struct lane_command c = renewal(mr);
     struct lane_event e = tell(&c);
-    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_RENEWED);
+    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_REREGISTERED);
     ck_assert_int_eq(e.answer.status, 0);
     ck_assert_uint_eq(e.answer.tag, tag);
     ck_assert_uint_eq(e.answer.taken, 2);
@@ -478,7 +478,7 @@ START_TEST(requests_that_wait_take_the_new_registration)
     struct fab_mr *mr = register_anew();
     struct lane_command c = renewal(mr);
     struct lane_event answer = tell(&c);
-    ck_assert_int_eq(answer.kind, LANE_EVENT_ARENA_RENEWED);
+    ck_assert_int_eq(answer.kind, LANE_EVENT_ARENA_REREGISTERED);
     ck_assert_int_eq(answer.answer.status, 0);
     let_go(mr, answer.answer.fence_tag);
     held.hold = false;

@@ -134,7 +134,7 @@ static uint32_t renew(uint32_t arena)
 {
     former[arena] = present[arena];
     present[arena] = register_all();
-    const struct lane_command c = {.kind = LANE_COMMAND_ARENA_RENEW,
+    const struct lane_command c = {.kind = LANE_COMMAND_ARENA_REREGISTER,
                                    .session = owner.id,
                                    .renew = {.tag = ++tag,
                                              .number = arena,
@@ -149,7 +149,7 @@ static uint32_t renew(uint32_t arena)
 static void expect_renewed(uint32_t arena, uint32_t by)
 {
     const struct lane_event e = w->node[1].answer;
-    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_RENEWED);
+    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_REREGISTERED);
     ck_assert_int_eq(e.answer.status, 0);
     ck_assert_uint_eq(e.answer.tag, by);
     deregister(former[arena]);
@@ -215,7 +215,7 @@ START_TEST(a_request_into_two_arenas_is_seen_out_for_each)
         by[i] = renew(i);
     run_lane();
     ck_assert_uint_eq(w->node[1].answers, answers);
-    struct lane_command again = {.kind = LANE_COMMAND_ARENA_RENEW,
+    struct lane_command again = {.kind = LANE_COMMAND_ARENA_REREGISTER,
                                  .session = owner.id,
                                  .renew = {.tag = ++tag, .number = 0}};
     command(&again);

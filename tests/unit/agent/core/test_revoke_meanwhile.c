@@ -63,12 +63,12 @@ static struct lane_event renew(void)
                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
                                      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
     const struct lane_command c = {
-        .kind = LANE_COMMAND_ARENA_RENEW,
+        .kind = LANE_COMMAND_ARENA_REREGISTER,
         .session = owner.id,
         .renew = {.tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
     command(&c);
     const struct lane_event e = w->node[1].answer;
-    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_RENEWED);
+    ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_REREGISTERED);
     ck_assert_int_eq(e.answer.status, 0);
     struct fab_ctl dereg = {.kind = FAB_DEREG_MR, .mr = {.x = owner.arena_mr}};
     ck_assert_int_eq(fab_call(w->node[1].fab, &dereg), 0);

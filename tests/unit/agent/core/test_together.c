@@ -100,10 +100,10 @@ START_TEST(several_tenants_break_together_no_more_under_strangers_than_one_may)
     struct band band[BANDS];
     open_bands(&s, band);
     for (uint32_t i = 0; i < BANDS; i++)
-        for (uint32_t n = 0; n < MANY_BREAKS && world_stats(w, 0).tenants_apart <= i; n++)
+        for (uint32_t n = 0; n < MANY_BREAKS && world_stats(w, 0).tenants_quarantined <= i; n++)
             accomplices_break_beside(&s, &band[i].reader, band[i].key);
-    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, BANDS);
-    ck_assert(!w->node[0].apart[HONEST % WORLD_TENANTS]);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, BANDS);
+    ck_assert(!w->node[0].quarantined[HONEST % WORLD_TENANTS]);
     ck_assert_msg(s.breaks <= BREAKS * FELT + BANDS, "%u breaks", s.breaks);
     close_bands(&s, band);
 }
@@ -123,7 +123,7 @@ START_TEST(who_breaks_two_at_a_time_waits_for_both)
     ck_assert_int_eq(world_connect(w, &s.guilty[1], 0, 2), 0);
     ck_assert_int_eq(accomplices_one(w, &s.guilty[1], SCHEMA_OP_READ, far_key), IBV_WC_SUCCESS);
     world_take_away(w, &far);
-    for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_apart == 0; i++)
+    for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_quarantined == 0; i++)
         accomplices_break_beside(&s, &s.guilty[0], s.gone_key);
     world_sleep(w, SECOND);
     ck_assert_uint_eq(world_stats(w, 0).tenants_resting, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../../check_main.h"
-#include "turns.h"
+#include "fair_queue.h"
 
 enum { MANY = 50 };
 
-static struct turns q;
+static struct fair_queue q;
 static struct turn member[MANY];
 static uint64_t random_word = 7;
 
@@ -33,21 +33,21 @@ START_TEST(the_least_served_is_first_whoever_comes_and_goes)
         switch (draw(3)) {
         case 0:
             if (t->waits)
-                turns_leave(&q, t);
+                fair_queue_leave(&q, t);
             else
-                turns_join(&q, t);
+                fair_queue_join(&q, t);
             break;
         case 1:
             if (q.first != NULL)
-                turns_serve(&q, q.first, 1 + draw(1000));
+                fair_queue_serve(&q, q.first, 1 + draw(1000));
             break;
         default:
             if (q.first != NULL) {
                 t = q.first;
-                turns_leave(&q, t);
-                turns_serve(&q, t, 1 + draw(1000));
+                fair_queue_leave(&q, t);
+                fair_queue_serve(&q, t, 1 + draw(1000));
                 if (draw(2) == 0)
-                    turns_join(&q, t);
+                    fair_queue_join(&q, t);
             }
         }
         ck_assert_ptr_eq(q.first, least());
@@ -58,24 +58,24 @@ END_TEST
 START_TEST(those_that_cost_the_same_take_turns_in_the_order_of_coming)
 {
     for (int i = 0; i < 4; i++)
-        turns_join(&q, &member[i]);
+        fair_queue_join(&q, &member[i]);
     for (int i = 0; i < 40; i++) {
         ck_assert_ptr_eq(q.first, &member[i % 4]);
-        turns_serve(&q, q.first, 10);
+        fair_queue_serve(&q, q.first, 10);
     }
 }
 END_TEST
 
 START_TEST(who_was_away_begins_where_the_others_are)
 {
-    turns_join(&q, &member[0]);
+    fair_queue_join(&q, &member[0]);
     for (int i = 0; i < 1000; i++)
-        turns_serve(&q, q.first, 10);
-    turns_join(&q, &member[1]);
+        fair_queue_serve(&q, q.first, 10);
+    fair_queue_join(&q, &member[1]);
     uint64_t served[2] = {0};
     for (int i = 0; i < 100; i++) {
         served[q.first - member]++;
-        turns_serve(&q, q.first, 10);
+        fair_queue_serve(&q, q.first, 10);
     }
     ck_assert_uint_eq(served[0], 50);
     ck_assert_uint_eq(served[1], 50);
@@ -85,9 +85,9 @@ END_TEST
 START_TEST(who_leaves_unserved_comes_back_to_its_place)
 {
     for (int i = 0; i < 3; i++)
-        turns_join(&q, &member[i]);
-    turns_leave(&q, &member[0]);
-    turns_join(&q, &member[0]);
+        fair_queue_join(&q, &member[i]);
+    fair_queue_leave(&q, &member[0]);
+    fair_queue_join(&q, &member[0]);
     ck_assert_ptr_eq(q.first, &member[0]);
 }
 END_TEST

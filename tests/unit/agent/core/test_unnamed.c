@@ -33,7 +33,7 @@ static void harm_without_names(uint8_t op)
         accomplices_round(&s, &s.guilty[i % SESSIONS], op);
     ck_assert_msg(s.failed <= BREAKS * WRITES, "%u of %u honest requests failed", s.failed,
                   s.posted);
-    ck_assert(!w->node[0].apart[HONEST % WORLD_TENANTS]);
+    ck_assert(!w->node[0].quarantined[HONEST % WORLD_TENANTS]);
     accomplices_close(&s);
 }
 
@@ -66,12 +66,12 @@ START_TEST(where_errors_have_no_names_who_bides_his_time_harms_strangers_a_few_t
     }
     ck_assert_msg(s.failed <= UNNAMED * WRITES, "%u of %u honest requests failed", s.failed,
                   s.posted);
-    ck_assert(!w->rc || w->node[0].apart[GUILTY % WORLD_TENANTS]);
+    ck_assert(!w->rc || w->node[0].quarantined[GUILTY % WORLD_TENANTS]);
     ck_assert(!w->rc || w->node[0].named[GUILTY % WORLD_TENANTS]);
     ck_assert(!w->node[0].named[HONEST % WORLD_TENANTS]);
     world_sleep(w, 60 * SECOND);
     world_run(w, 2000);
-    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 0);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 0);
     accomplices_close(&s);
 }
 END_TEST
@@ -98,7 +98,7 @@ START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
             ck_assert_uint_ne(world_done(w, &s.guilty[i], LONG).status, IBV_WC_SUCCESS);
     }
     ck_assert_uint_gt(world_stats(w, 0).qp_broken, BREAKS);
-    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    ck_assert_uint_eq(world_stats(w, 0).quarantined, 0);
     accomplices_close(&s);
 }
 END_TEST
@@ -167,7 +167,8 @@ static void two_apart_open(struct two_apart *a, uint64_t rest_ns, uint32_t max_l
     world_max_links = max_links;
     accomplices_open(s, w, ACK_TIMEOUT);
     accomplices_warm(s);
-    for (uint32_t i = 0; w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart < 2; i++) {
+    for (uint32_t i = 0; w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_quarantined < 2;
+         i++) {
         accomplices_round(s, &s->guilty[i % SESSIONS], SCHEMA_OP_WRITE);
         for (int more = 0; more < 4; more++) {
             accomplices_bind(s);
@@ -178,7 +179,7 @@ static void two_apart_open(struct two_apart *a, uint64_t rest_ns, uint32_t max_l
     third_open(&a->t);
     connect_both_nodes(&s->guilty[0]);
     connect_both_nodes(&s->honest);
-    ck_assert(!w->rc || world_stats(w, 0).tenants_apart == 2);
+    ck_assert(!w->rc || world_stats(w, 0).tenants_quarantined == 2);
     use_both(&a->t, &a->t.worker, 2);
 }
 
@@ -196,7 +197,7 @@ static void two_apart_run(struct two_apart *a)
     }
     a->evicted = (uint32_t)(world_stats(w, 0).links_evicted - links);
     a->took_ns = w->now_ns - since_ns;
-    ck_assert(!w->rc || world_stats(w, 0).tenants_apart == 2);
+    ck_assert(!w->rc || world_stats(w, 0).tenants_quarantined == 2);
 }
 
 static void two_apart_close(struct two_apart *a)

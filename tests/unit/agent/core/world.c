@@ -228,20 +228,20 @@ static void configure(struct world *w, struct world_node *n)
     n->config.rc = w->rc;
     n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);
-    n->res = (struct lane_resources){.fab = n->fab,
-                                     .cq = n->cq,
-                                     .pd = n->pd,
-                                     .dcis = w->rc           ? 0
-                                             : world_one_dci ? 1
-                                                             : WORLD_DCIS,
-                                     .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
-                                     .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
-                                     .scratch = n->scratch,
-                                     .scratch_lkey = n->scratch_mr->lkey,
-                                     .scratch_system_lkey = n->scratch_system_mr->lkey,
-                                     .small = n->small,
-                                     .peers = n->peers,
-                                     .mr_table = &n->mr_table};
+    n->res = (struct lane_device_objects){.fab = n->fab,
+                                          .cq = n->cq,
+                                          .pd = n->pd,
+                                          .dcis = w->rc           ? 0
+                                                  : world_one_dci ? 1
+                                                                  : WORLD_DCIS,
+                                          .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
+                                          .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
+                                          .scratch = n->scratch,
+                                          .scratch_lkey = n->scratch_mr->lkey,
+                                          .scratch_system_lkey = n->scratch_system_mr->lkey,
+                                          .small = n->small,
+                                          .peers = n->peers,
+                                          .mr_table = &n->mr_table};
     if (n->small_mr != NULL) {
         n->res.small_iova = n->small_mr->addr;
         n->res.small_lkey = n->small_mr->lkey;
@@ -378,7 +378,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         n->faults++;
         n->last_reason = e->reason;
         return;
-    case LANE_EVENT_TENANT_APART:
+    case LANE_EVENT_TENANT_QUARANTINED:
         world_note_apart(n, e);
         return;
     case LANE_EVENT_ARENA_ADDED:
@@ -386,7 +386,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     case LANE_EVENT_SPARE_DROPPED:
     case LANE_EVENT_READDRESSED:
     case LANE_EVENT_REVOKED:
-    case LANE_EVENT_ARENA_RENEWED:
+    case LANE_EVENT_ARENA_REREGISTERED:
     case LANE_EVENT_PROVED:
         n->answers++;
         n->answer = *e;

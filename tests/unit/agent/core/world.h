@@ -54,14 +54,14 @@ struct world_node {
     struct fab_qp *silent_qp;                    /* rc: to the one that is silent */
     struct schema_table mr_table;
     void *peers;
-    struct lane_resources res;
+    struct lane_device_objects res;
     struct lane_config config;
     struct lane *lane;
     struct lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
     struct fab_qp *last_link;               /* rc: of the connections, the last one made */
     uint32_t wanted_flow;                   /* of the last WANT_PATH */
     uint32_t wanted_paths[WORLD_FLOWS];     /* how often each flow has wanted one */
-    bool apart[WORLD_TENANTS];              /* which tenants are, */
+    bool quarantined[WORLD_TENANTS];        /* which tenants are, */
     bool named[WORLD_TENANTS];              /* and are to blame, or were */
     bool no_repairs;                        /* its queue pairs stay broken */
     bool no_metaserver;                     /* it was told to forget it */

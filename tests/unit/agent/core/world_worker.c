@@ -121,6 +121,6 @@ void world_break(struct world *w, uint32_t node, struct fab_qp *qp)
 
 void world_note_apart(struct world_node *n, const struct lane_event *e)
 {
-    n->apart[e->apart.tenant] = e->apart.begins;
-    n->named[e->apart.tenant] |= e->apart.named;
+    n->quarantined[e->quarantined.tenant] = e->quarantined.begins;
+    n->named[e->quarantined.tenant] |= e->quarantined.named;
 }

@@ -5,8 +5,9 @@
  * list, which is looked at as a whole when some of that comes back. Who waits for its
  * own endpoint alone (its record, a path, a region's record, that it answers, its own completions)
  * is parked at the flow: thousands that wait for the silent cost nobody else anything. Only news of
- * that endpoint lets them go on, and whatever is news says so with flow_news(); that some are tried
- * now and then all the same is for what time alone changes, as when an endpoint becomes suspect.
+ * that endpoint lets them go on, and whatever is news says so with flow_notify(); that some are
+ * tried now and then all the same is for what time alone changes, as when an endpoint becomes
+ * suspect.
  *
  * Thousands may wait, of one tenant too, and others' requests stand still while they are looked at:
  * a pass looks at some, and the next one goes on where it ended.
@@ -23,7 +24,7 @@ enum {
     LOOKS = 128            /* in a pass at those of whom there is news, and at the blocked */
 };
 
-void blocked_init(struct lane *l)
+void wait_queue_init(struct lane *l)
 {
     vqp_list_init(&l->blocked);
     vqp_list_init(&l->served);
@@ -69,7 +70,7 @@ void vqp_block(struct lane *l, struct vqp *q)
     join_list(l, &l->blocked, q);
 }
 
-void vqp_park(struct lane *l, struct vqp *q)
+void vqp_wait(struct lane *l, struct vqp *q)
 {
     struct flow *f = q->flow;
     f->felt |= f->broken_by != q->session->tenant_slot + 1;
@@ -82,11 +83,11 @@ void vqp_park(struct lane *l, struct vqp *q)
 
 void vqp_wake(struct lane *l, struct vqp *q)
 {
-    vqp_park(l, q);
-    flow_news(l, q->flow);
+    vqp_wait(l, q);
+    flow_notify(l, q->flow);
 }
 
-void flow_news(struct lane *l, struct flow *f)
+void flow_notify(struct lane *l, struct flow *f)
 {
     f->news_again = 1;
     if (f->news != NEWS_NONE || f->parked.count == 0)
@@ -182,7 +183,7 @@ static void look_at_news(struct lane *l)
         }
         take_news(l, f);
         if (f->news_again)
-            flow_news(l, f);
+            flow_notify(l, f);
     }
 }
 

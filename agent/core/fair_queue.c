@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "turns.h"
+#include "fair_queue.h"
 
 #include <stddef.h>
 
@@ -51,14 +51,14 @@ static struct turn *meld_all(struct turn *t)
     return all;
 }
 
-static void insert_turn(struct turns *q, struct turn *t)
+static void insert_turn(struct fair_queue *q, struct turn *t)
 {
     if (t->order == 0)
         t->order = ++q->orders;
     q->first = meld_heaps(q->first, t);
 }
 
-static void take_out(struct turns *q, struct turn *t)
+static void take_out(struct fair_queue *q, struct turn *t)
 {
     struct turn *children = t->child;
     t->child = NULL;
@@ -77,7 +77,7 @@ static void take_out(struct turns *q, struct turn *t)
 }
 
 /* What it was served elsewhere says nothing here. */
-static void catch_up(const struct turns *q, struct turn *t)
+static void catch_up(const struct fair_queue *q, struct turn *t)
 {
     if (t->of != q) {
         t->of = q;
@@ -88,7 +88,7 @@ static void catch_up(const struct turns *q, struct turn *t)
         t->served = q->now;
 }
 
-void turns_join(struct turns *q, struct turn *t)
+void fair_queue_join(struct fair_queue *q, struct turn *t)
 {
     BASE_ASSERT(!t->waits);
     t->waits = true;
@@ -96,22 +96,22 @@ void turns_join(struct turns *q, struct turn *t)
     insert_turn(q, t);
 }
 
-void turns_leave(struct turns *q, struct turn *t)
+void fair_queue_leave(struct fair_queue *q, struct turn *t)
 {
     BASE_ASSERT(t->waits && t->of == q);
     t->waits = false;
     take_out(q, t);
 }
 
-void turns_serve(struct turns *q, struct turn *t, uint64_t cost)
+void fair_queue_serve(struct fair_queue *q, struct turn *t, uint64_t cost)
 {
     bool waits = t->waits;
     if (waits)
-        turns_leave(q, t);
+        fair_queue_leave(q, t);
     catch_up(q, t);
     q->now = t->served;
     t->served += cost;
     t->order = 0;
     if (waits)
-        turns_join(q, t);
+        fair_queue_join(q, t);
 }

@@ -15,7 +15,7 @@
 
 enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };
 
-int overdue_new(struct lane *l)
+int inflight_new(struct lane *l)
 {
     const uint32_t parts = (l->phys_room + PART_LEAST - 1) / PART_LEAST;
     l->look_due_ns = l->config.end_overdue ? 0 : LANE_NEVER;
@@ -32,7 +32,7 @@ int overdue_new(struct lane *l)
     return 0;
 }
 
-void overdue_free(struct lane *l)
+void inflight_free(struct lane *l)
 {
     for (uint32_t i = 0; i < OVERDUE_LOOKS; i++)
         free(l->seen[i]);
@@ -46,7 +46,7 @@ static uint64_t period_ns(const struct lane *l)
 
 /* The first that was not handed over yet, or that will be posted next. It never goes back: what the
  * device refuses is taken back down to here at most, and a place that is used again goes on. */
-static uint32_t handed_over(const struct phys *p)
+static uint32_t handed_over(const struct physical_qp *p)
 {
     return p->chain != NULL ? (uint32_t)p->chain->wr_id : p->tail;
 }
@@ -59,7 +59,7 @@ static uint32_t begin_of(const struct lane *l, uint32_t part)
 
 static void note_look(struct lane *l, uint32_t part)
 {
-    struct overdue_looks *k = &l->looks[part];
+    struct inflight_check_all *k = &l->looks[part];
     k->last = (k->last + 1) % OVERDUE_LOOKS;
     k->ns[k->last] = l->now_ns;
     for (uint32_t i = begin_of(l, part); i < begin_of(l, part + 1); i++)
@@ -75,7 +75,7 @@ static bool is_old(const struct lane *l, uint64_t look_ns)
 
 /* The first look that is not old, the present one at least. What was posted before it may have been
  * out since one that is. */
-static uint32_t after_old(const struct lane *l, const struct overdue_looks *k)
+static uint32_t after_old(const struct lane *l, const struct inflight_check_all *k)
 {
     uint32_t look = k->last;
     for (uint32_t i = 1; i < OVERDUE_LOOKS; i++) {
@@ -88,7 +88,7 @@ static uint32_t after_old(const struct lane *l, const struct overdue_looks *k)
 }
 
 /* The control side tells the device to end it. */
-static void ask_for_end(struct lane *l, struct phys *p, enum lane_event_kind why)
+static void ask_for_end(struct lane *l, struct physical_qp *p, enum lane_event_kind why)
 {
     struct lane_event event = {.kind = why, .qp = p->qp};
     p->overdue = OVERDUE_ENDED;
@@ -96,7 +96,7 @@ static void ask_for_end(struct lane *l, struct phys *p, enum lane_event_kind why
     l->did++; /* so that the control side hears of it */
 }
 
-static void report_overdue(struct lane *l, struct phys *p)
+static void report_overdue(struct lane *l, struct physical_qp *p)
 {
     COUNT(l, qp_overdue, 1);
     ask_for_end(l, p, LANE_EVENT_QP_OVERDUE);
@@ -105,14 +105,14 @@ static void report_overdue(struct lane *l, struct phys *p)
 /* So that what is over counts no more, also after a pause; bounded by what is out. */
 static void see_all_completions(struct lane *l)
 {
-    wire_ring(l); /* no list breaks that is not posted yet */
-    for (uint32_t polled; (polled = wire_poll(l)) > 0;)
+    physical_qp_ring(l); /* no list breaks that is not posted yet */
+    for (uint32_t polled; (polled = physical_qp_poll(l)) > 0;)
         l->did += polled;
 }
 
 static bool is_overdue(const struct lane *l, uint32_t i, uint32_t look)
 {
-    const struct phys *p = &l->phys[i];
+    const struct physical_qp *p = &l->phys[i];
     return p->overdue != OVERDUE_ENDED && (int32_t)(l->seen[look][i] - p->head) > 0;
 }
 
@@ -133,7 +133,7 @@ static void look_at_part(struct lane *l, uint32_t part)
     }
 }
 
-void overdue_look(struct lane *l)
+void inflight_check(struct lane *l)
 {
     const uint64_t step_ns = period_ns(l) / l->look_parts;
     if (l->now_ns < l->look_due_ns)
@@ -158,12 +158,12 @@ static uint32_t us_of(uint64_t ns)
 
 /* One stream's error does not end the others: the device may serve them for as long as it likes. So
  * it is told to end the queue pair, which gives them back, before that is given up. */
-static bool may_live(const struct lane *l, const struct phys *p)
+static bool may_live(const struct lane *l, const struct physical_qp *p)
 {
     return l->config.streams && p->overdue != OVERDUE_ENDED;
 }
 
-void overdue_await(struct lane *l, struct phys *p)
+void inflight_await(struct lane *l, struct physical_qp *p)
 {
     const uint64_t due_ns = l->now_ns + l->config.bound_ns;
     p->failing_us = us_of(l->now_ns);
@@ -171,39 +171,39 @@ void overdue_await(struct lane *l, struct phys *p)
         l->await_due_ns = due_ns;
 }
 
-void overdue_retire(struct lane *l, struct phys *p)
+void inflight_retire(struct lane *l, struct physical_qp *p)
 {
     if (p->head == p->tail) {
-        wire_abandon(l, p);
+        physical_qp_abandon(l, p);
         return;
     }
     if (p->broken == BROKEN_NOT && p->overdue != OVERDUE_ENDED)
         ask_for_end(l, p, LANE_EVENT_QP_RETIRED);
-    wire_await(l, p);
+    physical_qp_await(l, p);
 }
 
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
-void overdue_give_up(struct lane *l)
+void inflight_give_up(struct lane *l)
 {
     see_all_completions(l);
     l->await_due_ns = LANE_NEVER;
     for (uint32_t i = 0; i < l->phys_room; i++) {
-        struct phys *p = &l->phys[i];
+        struct physical_qp *p = &l->phys[i];
         if (p->broken != BROKEN_FAILING)
             continue;
         const uint64_t since_ns = (us_of(l->now_ns) - p->failing_us) * 1000ull;
         const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
         if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {
             report_overdue(l, p);
-            overdue_await(l, p);
+            inflight_await(l, p);
         } else if (since_ns + 1000 > l->config.bound_ns)
-            wire_abandon(l, p);
+            physical_qp_abandon(l, p);
         else if (due_ns < l->await_due_ns)
             l->await_due_ns = due_ns;
     }
 }
 
-uint64_t overdue_next(const struct lane *l)
+uint64_t inflight_next(const struct lane *l)
 {
     if (l->await_due_ns != LANE_NEVER)
         return l->await_due_ns < l->look_due_ns ? l->await_due_ns : l->look_due_ns;

@@ -9,8 +9,8 @@
  *
  * Invariant: nobody that waits was served less than `now`, nor more than that and its own last
  * cost. */
-#ifndef CORE_TURNS_H
-#define CORE_TURNS_H
+#ifndef CORE_FAIR_QUEUE_H
+#define CORE_FAIR_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,24 +18,24 @@
 /* Somebody who may wait. Zeroed to begin with. */
 struct turn {
     struct turn *child, *next, *prev; /* prev: the elder sibling, or the parent */
-    const struct turns *of;           /* where `served` counts */
+    const struct fair_queue *of;      /* where `served` counts */
     uint64_t served;
     uint64_t order; /* of those served the same; kept until it was served. 0: none yet */
     bool waits;
 };
 
 /* Where they wait. Zeroed to begin with. */
-struct turns {
+struct fair_queue {
     struct turn *first;
     uint64_t now; /* what the last one had been served when its turn came; never falls */
     uint64_t orders;
 };
 
 /* It waits nowhere. */
-void turns_join(struct turns *q, struct turn *t);
+void fair_queue_join(struct fair_queue *q, struct turn *t);
 /* It waits here. Its place is kept if it comes back unserved. */
-void turns_leave(struct turns *q, struct turn *t);
+void fair_queue_leave(struct fair_queue *q, struct turn *t);
 /* t, first of those that waited here or the only one, is served. It may wait meanwhile. */
-void turns_serve(struct turns *q, struct turn *t, uint64_t cost);
+void fair_queue_serve(struct fair_queue *q, struct turn *t, uint64_t cost);
 
 #endif

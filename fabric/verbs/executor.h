@@ -9,8 +9,8 @@
  *
  * Operations that may wait for a neighbour leave one worker to the others, and wait in a queue of
  * their own, with what has to follow them: however many there are, nothing else stands behind. */
-#ifndef VERBS_POOL_H
-#define VERBS_POOL_H
+#ifndef VERBS_EXECUTOR_H
+#define VERBS_EXECUTOR_H
 
 #include <pthread.h>
 
@@ -34,7 +34,7 @@ struct verbs_queue {
     struct fab_ctl *first, **end;
 };
 
-struct verbs_pool {
+struct verbs_executor {
     /* Carries out an operation, and what it needs; of any worker, without the lock. */
     int (*carry_out)(void *of, struct fab_ctl *ctl);
     void (*needs)(const struct fab_ctl *ctl, struct verbs_needs *out);
@@ -53,18 +53,18 @@ struct verbs_pool {
 
 /* Before anything else; the struct is zeroed, with carry_out, needs and of set. 0 or -errno; fini()
  * in either case. */
-int verbs_pool_init(struct verbs_pool *p);
+int verbs_executor_init(struct verbs_executor *p);
 /* After stop(), or when start() failed. */
-void verbs_pool_fini(struct verbs_pool *p);
+void verbs_executor_fini(struct verbs_executor *p);
 /* 0 or -errno, and no thread runs. */
-int verbs_pool_start(struct verbs_pool *p);
+int verbs_executor_start(struct verbs_executor *p);
 /* Any thread. */
-void verbs_pool_submit(struct verbs_pool *p, struct fab_ctl *ctl);
+void verbs_executor_submit(struct verbs_executor *p, struct fab_ctl *ctl);
 /* The control thread: calls back for what is over, in the order of completion. Frees the objects
  * that were destroyed, so that what the control thread holds stays valid between two runs. */
-int verbs_pool_run(struct verbs_pool *p);
+int verbs_executor_run(struct verbs_executor *p);
 /* The control thread: waits for what runs, ends the workers and calls back for whatever was
  * submitted: -ECANCELED. -EBUSY and nothing happens while there are objects. */
-int verbs_pool_stop(struct verbs_pool *p);
+int verbs_executor_stop(struct verbs_executor *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/shares.h"
+#include "agentd/window_rebalance.h"
 
 static uint64_t larger_of(uint64_t a, uint64_t b)
 {
@@ -107,8 +107,8 @@ static void plan_shares(struct agentd_share *const at[], uint32_t count, enum di
     }
 }
 
-uint64_t agentd_shares_turn(struct agentd_share *const at[], const struct lane_window now[],
-                            uint32_t count, struct agentd_limits all)
+uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lane_window now[],
+                               uint32_t count, struct agentd_limits all)
 {
     struct agentd_limits before[64];
     uint64_t changed = 0, settled = 0;

@@ -13,17 +13,17 @@
 #include "internal.h"
 #include "room.h"
 
-static uint32_t number_of(const struct lane *l, const struct phys *p)
+static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
 {
     return (uint32_t)(p - l->phys);
 }
 
-bool wire_has_room(const struct phys *p)
+bool physical_qp_has_room(const struct physical_qp *p)
 {
     return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->depth;
 }
 
-void wire_chain(struct lane *l, struct phys *p, struct wr *w)
+void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
     w->fab.next = NULL;
@@ -48,10 +48,10 @@ void wire_chain(struct lane *l, struct phys *p, struct wr *w)
 /* ---- connections: with rc
  * --------------------------------------------------------------------------- */
 
-struct phys *wire_open(struct lane *l, struct fab_qp *qp, struct flow *f)
+struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f)
 {
     BASE_ASSERT(l->phys_free_count > 0);
-    struct phys *p = &l->phys[l->phys_free[--l->phys_free_count]];
+    struct physical_qp *p = &l->phys[l->phys_free[--l->phys_free_count]];
     p->qp = qp;
     p->flow = f;
     p->broken = p->overdue = 0;
@@ -67,7 +67,7 @@ struct phys *wire_open(struct lane *l, struct fab_qp *qp, struct flow *f)
     return p;
 }
 
-void wire_close(struct lane *l, struct phys *p)
+void physical_qp_close(struct lane *l, struct physical_qp *p)
 {
     BASE_ASSERT(p->head == p->tail);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++)
@@ -90,7 +90,7 @@ static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
         small_give(l, w);
     windows_leave(l, w); /* first: that may be the end of its flow's connection */
     if (--q->outstanding == 0 && q->waits != NULL)
-        flow_news(l, w->flow);
+        flow_notify(l, w->flow);
     flow_completed(l, w->flow, sign);
 }
 
@@ -112,7 +112,7 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
         proof_done(l, status);
     else
         remote_done(l, w, status);
-    wire_free_own(l, w);
+    physical_qp_free_own(l, w);
     l->changed |= l->wanting;
 }
 
@@ -142,7 +142,7 @@ static void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status stat
 enum { LOST_BEHIND = 2 /* of a VQP that is lost, more than true: its first has its end */ };
 
 /* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */
-static void mark_lost(struct lane *l, struct phys *p, bool mark)
+static void mark_lost(struct lane *l, struct physical_qp *p, bool mark)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
@@ -153,13 +153,13 @@ static void mark_lost(struct lane *l, struct phys *p, bool mark)
 }
 
 /* Another queue pair takes the broken one's place; with rc, when one is asked for. */
-static void replace_qp(struct lane *l, struct phys *p)
+static void replace_qp(struct lane *l, struct physical_qp *p)
 {
     struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN, .qp = p->qp};
     if (l->config.rc) {
-        wire_close(l, p);
+        physical_qp_close(l, p);
     } else {
-        apart_lost_dci(l, p);
+        quarantine_lost_dci(l, p);
         initiator_lost(l, p);
     }
     lane_event_push(l, &event);
@@ -183,14 +183,14 @@ static void post_again(struct lane *l, struct wr *w)
  * stale. An initiator has no flow of its own, and its requests go again beside others': the next
  * error may be nameless too, and then READs that went again end with it. Devices with DC (mlx5)
  * name the culprit, so that only doubles are so. */
-static void suspect_all(struct lane *l, struct phys *p)
+static void suspect_all(struct lane *l, struct physical_qp *p)
 {
     const bool doubt = (*ring_at(l, p, p->head))->ended == IBV_WC_REM_ACCESS_ERR;
     if (p->flow != NULL) {
         p->flow->alone = p->tail - p->head + 1;
-        p->flow->alone_hit = apart_who_is_hit(l, p);
+        p->flow->alone_hit = quarantine_who_is_hit(l, p);
     }
-    apart_suspect(l, p);
+    quarantine_suspect(l, p);
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
         w->special |= SPECIAL_SUSPECT;
@@ -200,7 +200,7 @@ static void suspect_all(struct lane *l, struct phys *p)
 }
 
 /* Newest first, so that the oldest ends at the front of its VQP's queue. */
-static void post_all_again(struct lane *l, struct phys *p)
+static void post_all_again(struct lane *l, struct physical_qp *p)
 {
     for (uint32_t i = p->tail; i != p->head; i--) {
         struct wr **at = ring_at(l, p, i - 1), *w = *at;
@@ -215,7 +215,8 @@ static void post_all_again(struct lane *l, struct phys *p)
 
 /* As on a queue pair of its own: where a peer is silent the first of a VQP says so, and those
  * behind are flushed. */
-static enum ibv_wc_status end_of(const struct lane *l, const struct phys *p, const struct wr *w)
+static enum ibv_wc_status end_of(const struct lane *l, const struct physical_qp *p,
+                                 const struct wr *w)
 {
     const enum ibv_wc_status status = blame_end_of(l, p, w);
     struct vqp *q = vqp_of(w);
@@ -227,7 +228,7 @@ static enum ibv_wc_status end_of(const struct lane *l, const struct phys *p, con
 }
 
 /* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
-static void break_phys(struct lane *l, struct phys *p)
+static void break_phys(struct lane *l, struct physical_qp *p)
 {
     const uint32_t from = p->head, end = p->tail;
     const bool nameless = blame_is_nameless(l, p);
@@ -265,7 +266,7 @@ static void break_phys(struct lane *l, struct phys *p)
 
 /* Whether the queue pair is in ERR and everything in it has been flushed: with streams, each of
  * them; else the last, before which all others were. */
-static bool is_drained(const struct lane *l, const struct phys *p, uint32_t completed)
+static bool is_drained(const struct lane *l, const struct physical_qp *p, uint32_t completed)
 {
     if (!l->config.streams)
         return completed == p->tail - 1;
@@ -277,15 +278,15 @@ static bool is_drained(const struct lane *l, const struct phys *p, uint32_t comp
     return true;
 }
 
-void wire_await(struct lane *l, struct phys *p)
+void physical_qp_await(struct lane *l, struct physical_qp *p)
 {
     if (p->broken == BROKEN_FAILING)
         return;
     p->broken = BROKEN_FAILING;
-    overdue_await(l, p);
+    inflight_await(l, p);
 }
 
-void wire_abandon(struct lane *l, struct phys *p)
+void physical_qp_abandon(struct lane *l, struct physical_qp *p)
 {
     if (p->head != p->tail) {
         break_phys(l, p);
@@ -297,20 +298,20 @@ void wire_abandon(struct lane *l, struct phys *p)
     replace_qp(l, p);
 }
 
-static void abandon_counted(struct lane *l, struct phys *p)
+static void abandon_counted(struct lane *l, struct physical_qp *p)
 {
     COUNT(l, qp_broken, p->head == p->tail);
-    wire_abandon(l, p);
+    physical_qp_abandon(l, p);
 }
 
-void wire_renew(struct lane *l, const struct fab_qp *qp)
+void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
-        struct phys *p = &l->phys[i];
+        struct physical_qp *p = &l->phys[i];
         if (p->qp != qp || p->broken || p->overdue)
             continue;
         if (p->head == p->tail)
-            wire_abandon(l, p);
+            physical_qp_abandon(l, p);
         else
             p->overdue = OVERDUE_RENEWED;
     }
@@ -318,17 +319,17 @@ void wire_renew(struct lane *l, const struct fab_qp *qp)
 
 /* Nothing is out any more, all of it ended well: that may be what its end waits for. One that its
  * endpoint gave up is closed already. */
-static void on_emptied(struct lane *l, struct phys *p)
+static void on_emptied(struct lane *l, struct physical_qp *p)
 {
     if (p->broken == BROKEN || (p->broken == BROKEN_NOT && p->overdue == OVERDUE_NOT))
         return;
     if (p->overdue == OVERDUE_RENEWED)
-        wire_abandon(l, p);
+        physical_qp_abandon(l, p);
     else
         abandon_counted(l, p);
 }
 
-static struct wr *take_oldest(const struct lane *l, struct phys *p)
+static struct wr *take_oldest(const struct lane *l, struct physical_qp *p)
 {
     struct wr *w = *ring_at(l, p, p->head++);
     p->bytes -= w->length;
@@ -336,7 +337,7 @@ static struct wr *take_oldest(const struct lane *l, struct phys *p)
 }
 
 /* Without streams: all up to this one have ended well. */
-static void complete_up_to(struct lane *l, struct phys *p, uint32_t end)
+static void complete_up_to(struct lane *l, struct physical_qp *p, uint32_t end)
 {
     while (p->head != end)
         finish_request(l, take_oldest(l, p), IBV_WC_SUCCESS);
@@ -344,7 +345,7 @@ static void complete_up_to(struct lane *l, struct phys *p, uint32_t end)
 
 /* Whether the oldest that is out has ended with an error, since when all that comes does. A queue
  * pair may be in ERR by the device's word while completions of before are still to be polled. */
-static bool has_failed(const struct lane *l, const struct phys *p)
+static bool has_failed(const struct lane *l, const struct physical_qp *p)
 {
     return !l->config.streams && (*ring_at(l, p, p->head))->ended != 0;
 }
@@ -352,7 +353,7 @@ static bool has_failed(const struct lane *l, const struct phys *p)
 /* A completion that does not stand for all before it too: with an error, behind one, or of one
  * stream of several. After an error nothing else is reported or posted again before the device has
  * given back all that is out: until then it may read and write the memory of each. */
-static void complete_alone(struct lane *l, struct phys *p, uint32_t index,
+static void complete_alone(struct lane *l, struct physical_qp *p, uint32_t index,
                            enum ibv_wc_status status)
 {
     if (p->broken == BROKEN)
@@ -370,7 +371,7 @@ static void complete_alone(struct lane *l, struct phys *p, uint32_t index,
         return;
     if (status != IBV_WC_SUCCESS) {
         w->ended = (uint8_t)status;
-        wire_await(l, p);
+        physical_qp_await(l, p);
     } else if (l->config.streams) {
         *at = NULL;
         p->bytes -= w->length;
@@ -386,16 +387,16 @@ static void complete_alone(struct lane *l, struct phys *p, uint32_t index,
 
 /* The event may have come before the completions: of what is out some may have ended well, and what
  * is flushed is the device's until it says so. */
-void wire_fatal(struct lane *l, const struct fab_qp *qp)
+void physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
-        struct phys *p = &l->phys[i];
+        struct physical_qp *p = &l->phys[i];
         if (p->qp != qp || p->broken)
             continue;
         if (p->head == p->tail)
             abandon_counted(l, p);
         else
-            wire_await(l, p);
+            physical_qp_await(l, p);
     }
 }
 
@@ -404,7 +405,7 @@ void wire_fatal(struct lane *l, const struct fab_qp *qp)
 
 /* Whether the device refuses this request, and would each time: not when it came too late, nor
  * when room is short, unless it says so again and again with nothing else to make room for. */
-static bool is_for_good(struct phys *p, const struct fab_wr *first, int status)
+static bool is_for_good(struct physical_qp *p, const struct fab_wr *first, int status)
 {
     if (status == -ETIME)
         return false;
@@ -416,7 +417,7 @@ static bool is_for_good(struct phys *p, const struct fab_wr *first, int status)
 /* Of what the device did not take nothing was executed. It goes back to its virtual queue pairs and
  * comes again in a later pass, under leases that are looked at anew; but the first of it, if the
  * device does not take that as it is, ends there with an error when all before it is over. */
-static void take_back(struct lane *l, struct phys *p, const struct fab_wr *first, int status)
+static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr *first, int status)
 {
     const struct fab_wr *refused = is_for_good(p, first, status) ? first : NULL;
     struct wr *w, *own = NULL;
@@ -441,11 +442,11 @@ static void take_back(struct lane *l, struct phys *p, const struct fab_wr *first
     l->changed = 1;
 }
 
-void wire_ring(struct lane *l)
+void physical_qp_ring(struct lane *l)
 {
-    struct phys *list = l->chained;
+    struct physical_qp *list = l->chained;
     l->chained = NULL;
-    for (struct phys *p = list, *next; p != NULL; p = next) {
+    for (struct physical_qp *p = list, *next; p != NULL; p = next) {
         struct fab_wr *bad = NULL;
         next = p->next_chained;
         p->chained = 0;
@@ -467,12 +468,12 @@ void wire_ring(struct lane *l)
     }
 }
 
-uint32_t wire_poll(struct lane *l)
+uint32_t physical_qp_poll(struct lane *l)
 {
     struct ibv_wc wc[LANE_POLL];
     int n = fab_poll(l->res.cq, LANE_POLL, wc);
     for (int i = 0; i < n; i++) {
-        struct phys *p = &l->phys[wc[i].wr_id >> 32];
+        struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;
         if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head)
             continue; /* of before a break: it was dealt with then */
@@ -492,7 +493,7 @@ uint32_t wire_poll(struct lane *l)
 /* ---- the lane's own requests
  * -------------------------------------------------------------------------- */
 
-struct wr *wire_own_wr(struct lane *l)
+struct wr *physical_qp_own_wr(struct lane *l)
 {
     struct wr *w = l->free_own;
     if (w != NULL)
@@ -500,7 +501,7 @@ struct wr *wire_own_wr(struct lane *l)
     return w;
 }
 
-void wire_free_own(struct lane *l, struct wr *w)
+void physical_qp_free_own(struct lane *l, struct wr *w)
 {
     w->next = l->free_own;
     l->free_own = w;

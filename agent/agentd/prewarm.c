@@ -9,15 +9,15 @@
 #include "base/metrics.h"
 #include "daemon.h"
 
-static uint32_t said_or(uint64_t said, uint64_t own)
+static uint32_t desired_or(uint64_t desired, uint64_t own)
 {
-    return (uint32_t)(said != RESOURCE_UNSAID ? said : own);
+    return (uint32_t)(desired != RESOURCE_UNSAID ? desired : own);
 }
 
 /* What is always kept, and up to the ceiling as many as came in the busiest second of late. */
-static uint32_t target_of(const struct stock *k, uint32_t floor)
+static uint32_t target_of(const struct prewarm *k, uint32_t floor)
 {
-    const uint64_t most = k->said.numbers.ahead_max;
+    const uint64_t most = k->desired.numbers.ahead_max;
     if (most == RESOURCE_UNSAID || k->demand <= floor)
         return floor;
     const uint32_t wanted = k->demand < most ? k->demand : (uint32_t)most;
@@ -25,9 +25,9 @@ static uint32_t target_of(const struct stock *k, uint32_t floor)
 }
 
 /* What the device has, but for what is said of the pool. */
-static struct fab_service said_service(const struct pool *p)
+static struct fab_service desired_service(const struct pool *p)
 {
-    const struct pool_numbers *n = &p->stock.said.numbers;
+    const struct pool_numbers *n = &p->prewarm.desired.numbers;
     struct fab_service s = p->config->service;
     if (n->service_level != RESOURCE_UNSAID)
         s.service_level = (uint8_t)n->service_level;
@@ -50,37 +50,38 @@ static bool is_service(const struct fab_service *a, const struct fab_service *b)
            a->flow_label == b->flow_label && a->pkey_index == b->pkey_index && a->mtu == b->mtu;
 }
 
-bool stock_has_own_service(const struct pool *p)
+bool prewarm_has_own_service(const struct pool *p)
 {
-    return !is_service(&p->stock.service, &p->config->service);
+    return !is_service(&p->prewarm.service, &p->config->service);
 }
 
-enum ibv_mtu stock_mtu(const struct pool *p)
+enum ibv_mtu prewarm_mtu(const struct pool *p)
 {
-    const enum ibv_mtu port = p->agent->port.mtu, own = p->stock.service.mtu;
+    const enum ibv_mtu port = p->agent->port.mtu, own = p->prewarm.service.mtu;
     return own != 0 && own < port ? own : port;
 }
 
 static void set_targets(struct pool *p)
 {
-    struct stock *k = &p->stock;
-    k->sessions = target_of(k, said_or(k->said.numbers.sessions_ahead, p->config->sessions_ahead));
-    k->arenas = target_of(k, said_or(k->said.numbers.arenas_ahead, p->config->arenas_ahead));
+    struct prewarm *k = &p->prewarm;
+    k->sessions =
+        target_of(k, desired_or(k->desired.numbers.sessions_ahead, p->config->sessions_ahead));
+    k->arenas = target_of(k, desired_or(k->desired.numbers.arenas_ahead, p->config->arenas_ahead));
 }
 
 /* ---- what cannot be */
 
-static void add_why(struct stock *k, const char *sentence)
+static void add_why(struct prewarm *k, const char *sentence)
 {
     size_t used = strlen(k->why);
     snprintf(k->why + used, sizeof k->why - used, "%s%s", used > 0 ? "; " : "", sentence);
 }
 
-static void look_at_start(struct pool *p, const char *name, uint64_t said, uint64_t own,
+static void look_at_start(struct pool *p, const char *name, uint64_t desired, uint64_t own,
                           uint64_t now)
 {
-    struct stock *k = &p->stock;
-    const uint32_t wanted = said_or(said, own);
+    struct prewarm *k = &p->prewarm;
+    const uint32_t wanted = desired_or(desired, own);
     char text[120];
     if (wanted == now)
         return;
@@ -92,8 +93,8 @@ static void look_at_start(struct pool *p, const char *name, uint64_t said, uint6
 
 static void explain_spares(struct pool *p)
 {
-    struct stock *k = &p->stock;
-    const uint32_t wanted = said_or(k->said.numbers.spares, p->config->spares);
+    struct prewarm *k = &p->prewarm;
+    const uint32_t wanted = desired_or(k->desired.numbers.spares, p->config->spares);
     char text[160];
     if (wanted > p->device.max_spares)
         snprintf(text, sizeof text,
@@ -110,20 +111,20 @@ static void explain_spares(struct pool *p)
 /* One after another, as long as there are others than there should be. */
 static void step_spares(struct pool *p)
 {
-    struct stock *k = &p->stock;
-    uint32_t wanted = said_or(k->said.numbers.spares, p->config->spares);
+    struct prewarm *k = &p->prewarm;
+    uint32_t wanted = desired_or(k->desired.numbers.spares, p->config->spares);
     if (wanted > p->device.max_spares)
         wanted = p->device.max_spares;
     if (p->device.rc || p->stopping || k->sparing || k->spares == wanted ||
         base_clock_ns() < k->spare_ns)
         return;
     k->sparing = true;
-    paths_spare(p, k->spares < wanted);
+    peer_setup_spare(p, k->spares < wanted);
 }
 
-void stock_spare(struct pool *p, int change, int status)
+void prewarm_spare(struct pool *p, int change, int status)
 {
-    struct stock *k = &p->stock;
+    struct prewarm *k = &p->prewarm;
     k->sparing = false;
     k->spares += (uint32_t)change;
     k->spare_status = change == 0 ? status : 0;
@@ -136,31 +137,32 @@ void stock_spare(struct pool *p, int change, int status)
 /* Of the own pool it is the file's. */
 static void explain_lease(struct pool *p)
 {
-    const uint64_t said = p->stock.said.numbers.mr_lease_ms, now = p->mr_lease_ns / BASE_NS_PER_MS;
+    const uint64_t desired = p->prewarm.desired.numbers.mr_lease_ms,
+                   now = p->mr_lease_ns / BASE_NS_PER_MS;
     char text[160];
-    if (p->place == 0 || said == RESOURCE_UNSAID || said == now)
+    if (p->place == 0 || desired == RESOURCE_UNSAID || desired == now)
         return;
     snprintf(text, sizeof text, "mr_lease_ms %llu needs the pool to be made anew (%llu in force)",
-             (unsigned long long)said, (unsigned long long)now);
-    add_why(&p->stock, text);
+             (unsigned long long)desired, (unsigned long long)now);
+    add_why(&p->prewarm, text);
 }
 
 static void explain_service(struct pool *p)
 {
-    const struct fab_service said = said_service(p);
+    const struct fab_service desired = desired_service(p);
     char now[FAB_SERVICE_TEXT], text[FAB_SERVICE_TEXT + 80];
-    if (is_service(&said, &p->stock.service))
+    if (is_service(&desired, &p->prewarm.service))
         return;
     snprintf(text, sizeof text, "another service needs %s (%s in force)",
              p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
-             fab_service_format(&p->stock.service, now));
-    add_why(&p->stock, text);
+             fab_service_format(&p->prewarm.service, now));
+    add_why(&p->prewarm, text);
 }
 
 /* Whatever of what is said is not in force, and what to do about it. */
-static void explain_stock(struct pool *p)
+static void explain_prewarm(struct pool *p)
 {
-    struct stock *k = &p->stock;
+    struct prewarm *k = &p->prewarm;
     const struct agentd_config *c = p->config;
     const uint64_t pairs = k->connections + c->queue_pairs_ahead;
     char text[160];
@@ -168,14 +170,15 @@ static void explain_stock(struct pool *p)
     explain_lease(p);
     explain_service(p);
     if (!p->device.rc) {
-        look_at_start(p, "dcis", k->said.numbers.dcis, c->dcis, k->dcis);
+        look_at_start(p, "dcis", k->desired.numbers.dcis, c->dcis, k->dcis);
         explain_spares(p);
     } else {
-        look_at_start(p, "connections", k->said.numbers.connections, c->connections,
+        look_at_start(p, "connections", k->desired.numbers.connections, c->connections,
                       k->connections);
-        look_at_start(p, "responders", k->said.numbers.responders, c->responders, k->responders);
+        look_at_start(p, "responders", k->desired.numbers.responders, c->responders, k->responders);
     }
-    if (p->device.rc && said_or(k->said.numbers.queue_pairs_ahead, c->queue_pairs_ahead) > pairs) {
+    if (p->device.rc &&
+        desired_or(k->desired.numbers.queue_pairs_ahead, c->queue_pairs_ahead) > pairs) {
         snprintf(text, sizeof text,
                  "queue_pairs_ahead is more than the %llu that there can be (raise connections)",
                  (unsigned long long)pairs);
@@ -194,64 +197,64 @@ static void explain_stock(struct pool *p)
 
 /* ---- what is said */
 
-void stock_init(struct pool *p, const struct agentd_pool *said)
+void prewarm_init(struct pool *p, const struct agentd_pool *desired)
 {
-    struct stock *k = &p->stock;
-    k->said = *said;
-    k->dcis = said_or(k->said.numbers.dcis, p->config->dcis);
+    struct prewarm *k = &p->prewarm;
+    k->desired = *desired;
+    k->dcis = desired_or(k->desired.numbers.dcis, p->config->dcis);
     /* Those of a pool that is made while workers attach come later, one after the other. */
-    k->spares = p->place == 0 ? said_or(k->said.numbers.spares, p->config->spares) : 0;
-    k->connections = said_or(k->said.numbers.connections, p->config->connections);
-    k->responders = said_or(k->said.numbers.responders, p->config->responders);
-    k->service = said_service(p);
+    k->spares = p->place == 0 ? desired_or(k->desired.numbers.spares, p->config->spares) : 0;
+    k->connections = desired_or(k->desired.numbers.connections, p->config->connections);
+    k->responders = desired_or(k->desired.numbers.responders, p->config->responders);
+    k->service = desired_service(p);
     set_targets(p);
 }
 
-bool stock_is_said(const struct pool *p)
+bool prewarm_is_desired(const struct pool *p)
 {
     const struct agentd_config *c = p->config;
-    const struct stock *k = &p->stock;
-    return said_or(k->said.numbers.dcis, c->dcis) != c->dcis ||
-           said_or(k->said.numbers.spares, c->spares) != c->spares ||
-           said_or(k->said.numbers.connections, c->connections) != c->connections ||
-           said_or(k->said.numbers.responders, c->responders) != c->responders ||
+    const struct prewarm *k = &p->prewarm;
+    return desired_or(k->desired.numbers.dcis, c->dcis) != c->dcis ||
+           desired_or(k->desired.numbers.spares, c->spares) != c->spares ||
+           desired_or(k->desired.numbers.connections, c->connections) != c->connections ||
+           desired_or(k->desired.numbers.responders, c->responders) != c->responders ||
            (p->place == 0 && !is_service(&k->service, &c->service));
 }
 
-void stock_own(struct pool *p)
+void prewarm_own(struct pool *p)
 {
     const struct agentd_config *c = p->config;
-    p->stock.dcis = (uint32_t)c->dcis;
-    p->stock.spares = p->place == 0 ? (uint32_t)c->spares : 0;
-    p->stock.connections = (uint32_t)c->connections;
-    p->stock.responders = (uint32_t)c->responders;
+    p->prewarm.dcis = (uint32_t)c->dcis;
+    p->prewarm.spares = p->place == 0 ? (uint32_t)c->spares : 0;
+    p->prewarm.connections = (uint32_t)c->connections;
+    p->prewarm.responders = (uint32_t)c->responders;
     if (p->place == 0) /* another one's must not be in a partition that is not its own */
-        p->stock.service = c->service;
+        p->prewarm.service = c->service;
 }
 
-void stock_apply(struct pool *p, const struct agentd_pool *said)
+void prewarm_apply(struct pool *p, const struct agentd_pool *desired)
 {
-    struct stock *k = &p->stock;
-    const struct agentd_pool before = k->said;
-    k->said = *said;
+    struct prewarm *k = &p->prewarm;
+    const struct agentd_pool before = k->desired;
+    k->desired = *desired;
     set_targets(p);
     if (p->device.connector != NULL)
-        connector_set_ahead(p->device.connector, said_or(k->said.numbers.queue_pairs_ahead,
-                                                         p->config->queue_pairs_ahead));
-    explain_stock(p);
-    if (memcmp(&before.numbers, &said->numbers, sizeof before.numbers) != 0)
+        connector_set_ahead(p->device.connector, desired_or(k->desired.numbers.queue_pairs_ahead,
+                                                            p->config->queue_pairs_ahead));
+    explain_prewarm(p);
+    if (memcmp(&before.numbers, &desired->numbers, sizeof before.numbers) != 0)
         base_log(BASE_LOG_INFO, "the pool keeps as much ready as is said",
                  "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
                  k->why);
     sessions_refill(p);
-    paths_step(p);
+    peer_setup_step(p);
     step_spares(p);
 }
 
 /* ---- what workers ask for */
 
 /* Forgets the seconds that have gone round. */
-static uint64_t turn_seconds(struct stock *k)
+static uint64_t turn_seconds(struct prewarm *k)
 {
     const uint64_t second = base_clock_ns() / BASE_NS_PER_S;
     if (second - k->second >= POOL_SECONDS)
@@ -263,9 +266,9 @@ static uint64_t turn_seconds(struct stock *k)
     return second;
 }
 
-void stock_taken(struct pool *p)
+void prewarm_taken(struct pool *p)
 {
-    struct stock *k = &p->stock;
+    struct prewarm *k = &p->prewarm;
     const uint32_t now = ++k->taken[turn_seconds(k) % POOL_SECONDS];
     if (now > k->demand) {
         k->demand = now;
@@ -273,9 +276,9 @@ void stock_taken(struct pool *p)
     }
 }
 
-void stock_tick(struct pool *p)
+void prewarm_tick(struct pool *p)
 {
-    struct stock *k = &p->stock;
+    struct prewarm *k = &p->prewarm;
     const uint64_t before = k->second;
     step_spares(p);
     if (turn_seconds(k) == before)
@@ -285,15 +288,15 @@ void stock_tick(struct pool *p)
         if (k->taken[i] > k->demand)
             k->demand = k->taken[i];
     set_targets(p);
-    explain_stock(p);
+    explain_prewarm(p);
 }
 
 /* ---- shown */
 
-void stock_status(const struct pool *p, struct base_text *t)
+void prewarm_status(const struct pool *p, struct base_text *t)
 {
-    const struct stock *k = &p->stock;
-    const uint64_t most = k->said.numbers.ahead_max;
+    const struct prewarm *k = &p->prewarm;
+    const uint64_t most = k->desired.numbers.ahead_max;
     char service[FAB_SERVICE_TEXT];
     base_json_u64(t, "dcis", k->dcis);
     base_json_u64(t, "spares", k->spares);
@@ -303,7 +306,7 @@ void stock_status(const struct pool *p, struct base_text *t)
     base_json_u64(t, "arenas_ahead", k->arenas);
     base_json_u64_or_null(t, "ahead_max", most, RESOURCE_UNSAID);
     base_json_u64(t, "demand_per_s", k->demand);
-    base_json_string(t, "from", k->said.name[0] != '\0' ? "metaserver" : "file");
+    base_json_string(t, "from", k->desired.name[0] != '\0' ? "metaserver" : "file");
     base_json_string(t, "why", k->why);
     base_json_string(t, "service", fab_service_format(&k->service, service));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verbs/pool.h"
+#include "verbs/executor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static int balance_of(enum fab_ctl_kind kind)
     case FAB_CREATE_AH:
         return 1;
     case FAB_MODIFY_QP:
-    case FAB_FENCE_MR:
+    case FAB_QUIESCE_MR:
     case FAB_QUERY_PORT:
     case FAB_QUERY_ADDRESS:
     case FAB_QUERY_CLOCK:
@@ -36,7 +36,7 @@ static void clear_queue(struct verbs_queue *q)
     q->end = &q->first;
 }
 
-int verbs_pool_init(struct verbs_pool *p)
+int verbs_executor_init(struct verbs_executor *p)
 {
     clear_queue(&p->todo);
     clear_queue(&p->resolving_todo);
@@ -48,7 +48,7 @@ int verbs_pool_init(struct verbs_pool *p)
     return p->over_efd >= 0 ? 0 : -errno;
 }
 
-void verbs_pool_fini(struct verbs_pool *p)
+void verbs_executor_fini(struct verbs_executor *p)
 {
     if (p->over_efd >= 0)
         close(p->over_efd);
@@ -73,7 +73,7 @@ static bool needs_collide(const struct verbs_needs *a, const struct verbs_needs 
            (b->own != NULL && needs_object(a, b->own));
 }
 
-static struct verbs_needs needs_of(const struct verbs_pool *p, const struct fab_ctl *ctl)
+static struct verbs_needs needs_of(const struct verbs_executor *p, const struct fab_ctl *ctl)
 {
     struct verbs_needs n = {.own = NULL};
     p->needs(ctl, &n);
@@ -81,7 +81,7 @@ static struct verbs_needs needs_of(const struct verbs_pool *p, const struct fab_
 }
 
 /* With the lock held. */
-static bool collides_with(const struct verbs_pool *p, const struct verbs_needs *n,
+static bool collides_with(const struct verbs_executor *p, const struct verbs_needs *n,
                           const struct verbs_queue *q)
 {
     for (const struct fab_ctl *ctl = q->first; ctl != NULL; ctl = ctl->next) {
@@ -92,7 +92,7 @@ static bool collides_with(const struct verbs_pool *p, const struct verbs_needs *
     return false;
 }
 
-static bool may_begin(const struct verbs_pool *p, const struct verbs_needs *n,
+static bool may_begin(const struct verbs_executor *p, const struct verbs_needs *n,
                       const struct verbs_needs *earlier, int count)
 {
     if (n->resolves && p->resolving + 1 == VERBS_WORKERS)
@@ -109,7 +109,7 @@ static bool may_begin(const struct verbs_pool *p, const struct verbs_needs *n,
 /* Takes out the first operation that may begin, or NULL when there is none for now. What stands in
  * `before` and is needed too is of earlier: no later operation is put there (queue_op()). With the
  * lock held. */
-static struct fab_ctl *take_from(struct verbs_pool *p, struct verbs_queue *q,
+static struct fab_ctl *take_from(struct verbs_executor *p, struct verbs_queue *q,
                                  const struct verbs_queue *before, struct verbs_needs *needs)
 {
     struct verbs_needs seen[VERBS_LOOKAHEAD];
@@ -132,7 +132,7 @@ static struct fab_ctl *take_from(struct verbs_pool *p, struct verbs_queue *q,
     return NULL;
 }
 
-static struct fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *needs)
+static struct fab_ctl *take_one(struct verbs_executor *p, struct verbs_needs *needs)
 {
     if (p->paused)
         return NULL;
@@ -151,7 +151,7 @@ static void append_op(struct verbs_queue *q, struct fab_ctl *ctl)
 }
 
 /* To its queue. With the lock held. */
-static void queue_op(struct verbs_pool *p, struct fab_ctl *ctl)
+static void queue_op(struct verbs_executor *p, struct fab_ctl *ctl)
 {
     struct verbs_needs n = needs_of(p, ctl);
     bool waits = n.resolves || collides_with(p, &n, &p->resolving_todo);
@@ -159,7 +159,7 @@ static void queue_op(struct verbs_pool *p, struct fab_ctl *ctl)
 }
 
 /* With the lock held. */
-static void end_running(struct verbs_pool *p, const struct verbs_needs *n)
+static void end_running(struct verbs_executor *p, const struct verbs_needs *n)
 {
     uint32_t i = 0;
     while (p->running[i].ctl != n->ctl)
@@ -168,7 +168,7 @@ static void end_running(struct verbs_pool *p, const struct verbs_needs *n)
     p->resolving -= n->resolves;
 }
 
-static void signal_over(struct verbs_pool *p)
+static void signal_over(struct verbs_executor *p)
 {
     uint64_t one = 1;
     if (write(p->over_efd, &one, sizeof one) < 0) {
@@ -178,7 +178,7 @@ static void signal_over(struct verbs_pool *p)
 
 static void *run_worker(void *arg)
 {
-    struct verbs_pool *p = arg;
+    struct verbs_executor *p = arg;
     struct verbs_needs needs;
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
@@ -209,7 +209,7 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
-static void end_threads(struct verbs_pool *p)
+static void end_threads(struct verbs_executor *p)
 {
     pthread_mutex_lock(&p->lock);
     p->stop = true;
@@ -219,7 +219,7 @@ static void end_threads(struct verbs_pool *p)
         pthread_join(p->thread[p->threads - 1], NULL);
 }
 
-int verbs_pool_start(struct verbs_pool *p)
+int verbs_executor_start(struct verbs_executor *p)
 {
     for (; p->threads < VERBS_WORKERS; p->threads++) {
         int status = pthread_create(&p->thread[p->threads], NULL, run_worker, p);
@@ -233,7 +233,7 @@ int verbs_pool_start(struct verbs_pool *p)
 
 /* ---- the control thread ---- */
 
-void verbs_pool_submit(struct verbs_pool *p, struct fab_ctl *ctl)
+void verbs_executor_submit(struct verbs_executor *p, struct fab_ctl *ctl)
 {
     pthread_mutex_lock(&p->lock);
     queue_op(p, ctl);
@@ -241,7 +241,7 @@ void verbs_pool_submit(struct verbs_pool *p, struct fab_ctl *ctl)
     pthread_mutex_unlock(&p->lock);
 }
 
-int verbs_pool_run(struct verbs_pool *p)
+int verbs_executor_run(struct verbs_executor *p)
 {
     uint64_t count;
     int completed = 0;
@@ -264,7 +264,7 @@ int verbs_pool_run(struct verbs_pool *p)
 }
 
 /* With the lock held. */
-static void cancel_queue(struct verbs_pool *p, struct verbs_queue *q)
+static void cancel_queue(struct verbs_executor *p, struct verbs_queue *q)
 {
     for (struct fab_ctl *ctl = q->first, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
@@ -274,7 +274,7 @@ static void cancel_queue(struct verbs_pool *p, struct verbs_queue *q)
     clear_queue(q);
 }
 
-int verbs_pool_stop(struct verbs_pool *p)
+int verbs_executor_stop(struct verbs_executor *p)
 {
     pthread_mutex_lock(&p->lock);
     p->paused = true;
@@ -290,6 +290,6 @@ int verbs_pool_stop(struct verbs_pool *p)
     cancel_queue(p, &p->resolving_todo);
     pthread_mutex_unlock(&p->lock);
     end_threads(p);
-    (void)verbs_pool_run(p);
+    (void)verbs_executor_run(p);
     return 0;
 }

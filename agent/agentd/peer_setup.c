@@ -12,24 +12,24 @@
 #include "fd_watch.h"
 
 /* One operation under way, and what the lane hears when it is done. */
-struct errand {
+struct control_op {
     struct fab_ctl ctl; /* first */
     struct pool *pool;
     struct lane_command command;
     uint32_t step;
-    enum ibv_mtu mtu;    /* that a DCI is brought up with, at most */
-    struct errand *next; /* of those that wait */
+    enum ibv_mtu mtu;        /* that a DCI is brought up with, at most */
+    struct control_op *next; /* of those that wait */
 };
 
-static struct errand *errand_new(struct pool *p)
+static struct control_op *control_op_new(struct pool *p)
 {
-    struct errand *e = calloc(1, sizeof *e);
+    struct control_op *e = calloc(1, sizeof *e);
     BASE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
     e->pool = p;
     return e;
 }
 
-static void submit_errand(struct errand *e, void (*done)(struct fab_ctl *ctl))
+static void submit_control_op(struct control_op *e, void (*done)(struct fab_ctl *ctl))
 {
     e->ctl.done = done;
     e->pool->fab_ops++;
@@ -38,18 +38,18 @@ static void submit_errand(struct errand *e, void (*done)(struct fab_ctl *ctl))
 
 static void on_dropped(struct fab_ctl *ctl)
 {
-    struct errand *e = (struct errand *)ctl;
+    struct control_op *e = (struct control_op *)ctl;
     e->pool->fab_ops--;
     free(e);
 }
 
 static void end_at_once(struct pool *p, struct fab_qp *qp)
 {
-    struct errand *e = errand_new(p);
+    struct control_op *e = control_op_new(p);
     e->ctl = (struct fab_ctl){
         .kind = FAB_MODIFY_QP,
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    submit_errand(e, on_dropped);
+    submit_control_op(e, on_dropped);
 }
 
 static void end_overdue(struct pool *p, struct fab_qp *qp)
@@ -69,9 +69,9 @@ static void end_overdue(struct pool *p, struct fab_qp *qp)
 
 static void drop_address(struct pool *p, struct fab_ah *ah)
 {
-    struct errand *e = errand_new(p);
+    struct control_op *e = control_op_new(p);
     e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
-    submit_errand(e, on_dropped);
+    submit_control_op(e, on_dropped);
 }
 
 /* Whether no initiator sends longer packets than the path takes; number 0 is the system's, which
@@ -85,7 +85,7 @@ static bool has_path_mtu(const struct agent_device *d)
 }
 
 /* The lane gets it, once it can be sent to. */
-static void give_address(struct errand *e)
+static void give_address(struct control_op *e)
 {
     struct pool *p = e->pool;
     struct fab_ah *ah = e->command.path.path.ah;
@@ -103,9 +103,9 @@ static void give_address(struct errand *e)
 
 static void give_addresses(struct pool *p)
 {
-    struct errand *e = p->unpathed;
+    struct control_op *e = p->unpathed;
     p->unpathed = NULL;
-    for (struct errand *next; e != NULL; e = next) {
+    for (struct control_op *next; e != NULL; e = next) {
         next = e->next;
         give_address(e);
     }
@@ -113,7 +113,7 @@ static void give_addresses(struct pool *p)
 
 static void on_address(struct fab_ctl *ctl)
 {
-    struct errand *e = (struct errand *)ctl;
+    struct control_op *e = (struct control_op *)ctl;
     e->pool->fab_ops--;
     e->command.path.status = ctl->status;
     e->command.path.path.ah = ctl->status == 0 ? ctl->ah.x : NULL;
@@ -132,7 +132,7 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
              why);
     d->path_mtu = mtu;
     for (uint32_t i = 1; i < d->qps; i++) {
-        struct lane_command c = {.kind = LANE_COMMAND_QP_RENEW, .qp = d->qp[i]};
+        struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->qp[i]};
         if (d->qp_mtu[i] > mtu)
             lane_thread_command(p, &c);
     }
@@ -160,7 +160,7 @@ static bool answers_too_long(struct pool *p, const struct lane_event *wanted)
 
 static void make_address(struct pool *p, const struct lane_event *wanted)
 {
-    struct errand *e = errand_new(p);
+    struct control_op *e = control_op_new(p);
     e->command =
         (struct lane_command){.kind = LANE_COMMAND_PATH_READY, .path.flow = wanted->want_path.flow};
     if (answers_too_long(p, wanted)) {
@@ -173,7 +173,7 @@ static void make_address(struct pool *p, const struct lane_event *wanted)
         .kind = FAB_CREATE_AH,
         .ah = {.pd = p->device.pd,
                .attr = fab_pd_address(p->device.pd, wanted->want_path.gid, wanted->want_path.lid)}};
-    submit_errand(e, on_address);
+    submit_control_op(e, on_address);
 }
 
 static enum ibv_mtu *mtu_of(struct agent_device *d, const struct fab_qp *qp)
@@ -184,11 +184,11 @@ static enum ibv_mtu *mtu_of(struct agent_device *d, const struct fab_qp *qp)
     return &d->qp_mtu[i];
 }
 
-static void begin_raising(struct errand *e);
+static void begin_raising(struct control_op *e);
 
 static void on_raised(struct fab_ctl *ctl)
 {
-    struct errand *e = (struct errand *)ctl;
+    struct control_op *e = (struct control_op *)ctl;
     struct pool *p = e->pool;
     struct fab_qp *qp = e->command.qp;
     p->fab_ops--;
@@ -201,7 +201,7 @@ static void on_raised(struct fab_ctl *ctl)
         return;
     }
     if (ctl->status == 0 && queues_dci_step(p, qp, ++e->step, ctl)) {
-        submit_errand(e, on_raised);
+        submit_control_op(e, on_raised);
         return;
     }
     if (ctl->status == 0 && e->mtu > p->device.path_mtu && !p->stopping) { /* since it began */
@@ -218,30 +218,30 @@ static void on_raised(struct fab_ctl *ctl)
 
 /* The lane sends nothing on it until it is raised, and then with that MTU: so an address does not
  * wait for one that the device cannot repair. */
-static void begin_raising(struct errand *e)
+static void begin_raising(struct control_op *e)
 {
     struct pool *p = e->pool;
     e->step = 0;
     e->mtu = *mtu_of(&p->device, e->command.qp) = p->device.path_mtu;
     e->ctl = (struct fab_ctl){.status = 0};
     (void)queues_dci_step(p, e->command.qp, 0, &e->ctl);
-    submit_errand(e, on_raised);
+    submit_control_op(e, on_raised);
     give_addresses(p);
 }
 
 static void repair_qp(struct pool *p, struct fab_qp *qp)
 {
-    struct errand *e = errand_new(p);
+    struct control_op *e = control_op_new(p);
     e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY, .qp = qp};
     begin_raising(e);
 }
 
 static void on_created(struct fab_ctl *ctl)
 {
-    struct errand *e = (struct errand *)ctl;
+    struct control_op *e = (struct control_op *)ctl;
     struct pool *p = e->pool;
     p->fab_ops--;
-    stock_spare(p, ctl->status == 0, ctl->status);
+    prewarm_spare(p, ctl->status == 0, ctl->status);
     if (ctl->status == 0) {
         e->command.qp = p->device.qp[p->device.qps++] = ctl->qp.x;
         begin_raising(e);
@@ -250,41 +250,42 @@ static void on_created(struct fab_ctl *ctl)
     }
 }
 
-void paths_spare(struct pool *p, bool more)
+void peer_setup_spare(struct pool *p, bool more)
 {
     if (!more) {
         lane_thread_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
         return;
     }
-    struct errand *e = errand_new(p);
+    struct control_op *e = control_op_new(p);
     e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY};
     e->ctl = queues_dci(p, p->device.pd);
-    submit_errand(e, on_created);
+    submit_control_op(e, on_created);
 }
 
-void paths_spare_dropped(struct pool *p, struct fab_qp *qp)
+void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
 {
     struct agent_device *d = &p->device;
     uint32_t i = 0;
-    stock_spare(p, qp != NULL ? -1 : 0, -EAGAIN); /* all of them may be in use or being repaired */
+    prewarm_spare(p, qp != NULL ? -1 : 0,
+                  -EAGAIN); /* all of them may be in use or being repaired */
     if (qp == NULL)
         return;
     while (d->qp[i] != qp)
         BASE_ASSERT(++i < d->qps);
     d->qp[i] = d->qp[--d->qps];
     d->qp_mtu[i] = d->qp_mtu[d->qps];
-    struct errand *e = errand_new(p);
+    struct control_op *e = control_op_new(p);
     e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
-    submit_errand(e, on_dropped);
+    submit_control_op(e, on_dropped);
 }
 
-void paths_tick(struct pool *p)
+void peer_setup_tick(struct pool *p)
 {
-    struct errand *e = p->unrepaired;
+    struct control_op *e = p->unrepaired;
     if (e == NULL || base_clock_ns() < p->repair_ns)
         return;
     p->unrepaired = NULL;
-    for (struct errand *next; e != NULL; e = next) {
+    for (struct control_op *next; e != NULL; e = next) {
         next = e->next;
         begin_raising(e);
     }
@@ -306,19 +307,19 @@ static void connect_to(struct pool *p, const struct lane_event *e)
 
 static void done_with(struct pool *p, struct fab_qp *qp)
 {
-    if (!reader_done(p, qp))
+    if (!table_initiator_done(p, qp))
         connector_drop(p->device.connector, qp, base_clock_ns());
 }
 
 static void on_time(uv_timer_t *timer)
 {
-    paths_step(timer->data);
+    peer_setup_step(timer->data);
 }
 
 static void on_message(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
-    paths_step(poll->data);
+    peer_setup_step(poll->data);
 }
 
 /* Where RESET is final, the queue pair of handshakes that broke is another one now. */
@@ -335,7 +336,7 @@ static void tell_number(struct pool *p)
     registrations_changed(p->agent);
 }
 
-void paths_step(struct pool *p)
+void peer_setup_step(struct pool *p)
 {
     struct connector_event e;
     if (p->device.connector == NULL || p->stopping)
@@ -355,7 +356,7 @@ void paths_step(struct pool *p)
                              due > now ? (due - now) / BASE_NS_PER_MS + 1 : 1, 0);
 }
 
-int paths_start(struct pool *p, struct base_errbuf *err)
+int peer_setup_start(struct pool *p, struct base_errbuf *err)
 {
     if (p->device.connector == NULL)
         return 0;
@@ -365,14 +366,14 @@ int paths_start(struct pool *p, struct base_errbuf *err)
     if (status != 0)
         return status;
     (void)uv_timer_init(&p->agent->loop, &p->handshakes_timer);
-    paths_step(p);
+    peer_setup_step(p);
     return 0;
 }
 
 /* ---- either
  * -------------------------------------------------------------------------------------------- */
 
-void paths_event(struct pool *p, const struct lane_event *e)
+void peer_setup_event(struct pool *p, const struct lane_event *e)
 {
     const bool rc = p->device.rc;
     switch (e->kind) {
@@ -407,9 +408,9 @@ void paths_event(struct pool *p, const struct lane_event *e)
 }
 
 /* With DC the target stays as it is, and its READ responses as long as they were. */
-void paths_mtu(struct pool *p)
+void peer_setup_mtu(struct pool *p)
 {
-    const enum ibv_mtu mtu = stock_mtu(p);
+    const enum ibv_mtu mtu = prewarm_mtu(p);
     if (p->device.connector != NULL) {
         connector_set_mtu(p->device.connector, mtu);
         return;
@@ -422,12 +423,12 @@ void paths_mtu(struct pool *p)
                  "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
 }
 
-void paths_stop(struct pool *p)
+void peer_setup_stop(struct pool *p)
 {
     give_addresses(p); /* nobody wants them any more: they go */
     if (p->device.fab != NULL)
         device_settle(&p->device, &p->fab_ops);
-    for (struct errand *e = p->unrepaired, *next; e != NULL; e = next) {
+    for (struct control_op *e = p->unrepaired, *next; e != NULL; e = next) {
         next = e->next;
         free(e);
     }

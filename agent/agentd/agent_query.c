@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of the metaserver that the agent follows, and the answers to them: what the admin
  * socket would say, sent as a request of our own. */
-#include "asked.h"
+#include "agent_query.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,18 +24,18 @@ enum {
     ENVELOPE_BYTES = 64,      /* around it */
 };
 
-struct asked {
+struct agent_query {
     struct agent *agent;
-    struct asked *next;
+    struct agent_query *next;
     uint32_t metaserver; /* that asks */
     char id[AGENTD_QUESTION_ID_BYTES];
 };
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void forget_question(struct asked *q)
+static void forget_question(struct agent_query *q)
 {
-    for (struct asked **at = &q->agent->asked.list; *at != NULL; at = &(*at)->next)
+    for (struct agent_query **at = &q->agent->asked.list; *at != NULL; at = &(*at)->next)
         if (*at == q) {
             *at = q->next;
             q->agent->asked.count--;
@@ -46,7 +46,7 @@ static void forget_question(struct asked *q)
 
 static void on_told(void *user, const struct http_answer *answer)
 {
-    struct asked *q = user;
+    struct agent_query *q = user;
     if (answer->status != 204) {
         q->agent->asked.unanswered++;
         base_log(BASE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"", answer->status,
@@ -56,7 +56,7 @@ static void on_told(void *user, const struct http_answer *answer)
 }
 
 /* Sends the answer, and forgets the question when it has come. body: a JSON object. */
-static void send_answer(struct asked *q, int status, const char *body)
+static void send_answer(struct agent_query *q, int status, const char *body)
 {
     struct agent *a = q->agent;
     struct base_text t;
@@ -122,7 +122,7 @@ static const char *text_or_null(const char *text)
     return text[0] != '\0' ? text : NULL;
 }
 
-static void answer_question(struct agent *a, struct asked *q,
+static void answer_question(struct agent *a, struct agent_query *q,
                             const struct agentd_question *question)
 {
     const struct held_request request = {.by = {.asked = q},
@@ -141,13 +141,13 @@ static void answer_question(struct agent *a, struct asked *q,
         asker_refuse(request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
 }
 
-void asked_take(struct agent *a, const char *line, size_t length)
+void agent_query_take(struct agent *a, const char *line, size_t length)
 {
     struct agentd_question question;
     struct base_errbuf why;
     const int status = agentd_question_decode(line, length, &question, &why);
     const bool room = a->asked.count < ASKED_MAX && question.id[0] != '\0';
-    struct asked *q = room ? calloc(1, sizeof *q) : NULL;
+    struct agent_query *q = room ? calloc(1, sizeof *q) : NULL;
     a->asked.questions++;
     if (q == NULL) {
         a->asked.unanswered++;
@@ -165,14 +165,14 @@ void asked_take(struct agent *a, const char *line, size_t length)
         answer_question(a, q, &question);
 }
 
-void asked_stop(struct agent *a)
+void agent_query_stop(struct agent *a)
 {
     leases_forget_asked(a);
     while (a->asked.list != NULL)
         forget_question(a->asked.list);
 }
 
-void asked_metrics(const struct agent *a, struct base_text *t)
+void agent_query_metrics(const struct agent *a, struct base_text *t)
 {
     base_metric_one(t, "kedge_agent_questions_total", BASE_METRIC_COUNTER,
                     "Questions of metaservers about workers and leases.", a->asked.questions);

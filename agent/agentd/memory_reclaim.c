@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "daemon.h"
 
-static void trim_heap(void *agent)
+static void reclaim_heap(void *agent)
 {
     (void)agent;
     (void)malloc_trim(0);
@@ -19,7 +19,7 @@ static void on_trimmed(void *agent)
 
 /* What one task thread allocates another one frees, and malloc keeps it for each of them: it gives
  * back what many sessions left. */
-void memory_trim(struct agent *a)
+void memory_reclaim(struct agent *a)
 {
     uint64_t now = base_clock_ns();
     if (a->unmade == 0 || a->trimming || now - a->trimmed_ns < BASE_NS_PER_S)
@@ -27,5 +27,5 @@ void memory_trim(struct agent *a)
     a->unmade = 0;
     a->trimmed_ns = now;
     a->trimming = true;
-    tasks_submit(&a->tasks, &a->trim, trim_heap, on_trimmed, a);
+    tasks_submit(&a->tasks, &a->trim, reclaim_heap, on_trimmed, a);
 }

@@ -8,8 +8,8 @@
  * exceptions: each lane may have one request in flight, however narrow the window and in its first
  * moments; a request that is larger than its lane's part goes alone there (agent/core/window.h);
  * and what was in flight before there was a window at all is seen out. */
-#ifndef AGENTD_SHARES_H
-#define AGENTD_SHARES_H
+#ifndef AGENTD_WINDOW_REBALANCE_H
+#define AGENTD_WINDOW_REBALANCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ struct agentd_share {
  * be told, so that all come nearer to what they should have, which takes several calls while it
  * changes: in `told` of those that the answer has a bit for, from bit 0 for at[0]. count: 1 to 64.
  */
-uint64_t agentd_shares_turn(struct agentd_share *const at[], const struct lane_window now[],
-                            uint32_t count, struct agentd_limits all);
+uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lane_window now[],
+                               uint32_t count, struct agentd_limits all);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What metaservers say that operators have set for this node: the document of
  * GET /v1/nodes/{id}/configuration (schema/openapi.yaml), decoded. No I/O. Any thread. */
-#ifndef AGENTD_SETTINGS_H
-#define AGENTD_SETTINGS_H
+#ifndef AGENTD_DESIRED_H
+#define AGENTD_DESIRED_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ struct agentd_pool {
                                   * alone, and `grace_ms`: its workers are never ended */
 };
 
-struct agentd_settings {
+struct agentd_desired {
     uint64_t revision; /* 0: none */
     struct agentd_node node;
     uint32_t pools;
@@ -70,21 +70,21 @@ struct agentd_settings {
 /* 0 and *out; -EINVAL and a sentence that names the field. Fields that are not known are passed
  * over: a newer metaserver may say more. A bound of 0 becomes the largest number. No two pools have
  * one name or one id. A tenant's pool need not be among them. */
-int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
-                           struct base_errbuf *why);
+int agentd_desired_decode(const char *text, size_t length, struct agentd_desired *out,
+                          struct base_errbuf *why);
 
 /* What is said of the pool of that name: all unsaid if nothing is. */
-struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const char *name);
+struct agentd_pool agentd_desired_pool(const struct agentd_desired *s, const char *name);
 
 /* The narrowest of all windows of a scope (and tenant); of those for destinations, the ones for
  * each. */
-struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
-                                            enum agentd_window_scope scope, const char *tenant);
+struct agentd_limits agentd_desired_window(const struct agentd_desired *s,
+                                           enum agentd_window_scope scope, const char *tenant);
 /* What holds for single destinations as seen from a pool: each once, with the narrowest of all
  * windows for it. Returns how many; *left is how many more there are than have room. */
-uint32_t agentd_settings_destinations(const struct agentd_window *windows, uint32_t count,
-                                      const char *pool,
-                                      struct agentd_destination out[AGENTD_DESTINATIONS],
-                                      uint32_t *left);
+uint32_t agentd_desired_destinations(const struct agentd_window *windows, uint32_t count,
+                                     const char *pool,
+                                     struct agentd_destination out[AGENTD_DESTINATIONS],
+                                     uint32_t *left);
 
 #endif

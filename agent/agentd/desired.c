@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/settings.h"
+#include "agentd/desired.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -92,7 +92,7 @@ static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
     return 0;
 }
 
-static int add_window(struct agentd_settings *s, const struct agentd_window *w,
+static int add_window(struct agentd_desired *s, const struct agentd_window *w,
                       struct base_errbuf *why)
 {
     if (w->most.bytes == 0 && w->most.ops == 0)
@@ -115,7 +115,7 @@ static int decode_tenant_numbers(const json_t *object, const char *of, struct te
     return status;
 }
 
-static int decode_tenant(const json_t *object, struct agentd_settings *s, struct base_errbuf *why)
+static int decode_tenant(const json_t *object, struct agentd_desired *s, struct base_errbuf *why)
 {
     struct agentd_window w = {.scope = AGENTD_TENANT};
     struct tenant_numbers n;
@@ -179,7 +179,7 @@ static int decode_destination(const json_t *object, struct agentd_window *w,
     return status;
 }
 
-static int decode_window(const json_t *object, struct agentd_settings *s, struct base_errbuf *why)
+static int decode_window(const json_t *object, struct agentd_desired *s, struct base_errbuf *why)
 {
     static const char *const scopes[] = {"device", "destination", "tenant"};
     const char *scope = json_string_value(json_object_get(object, "scope"));
@@ -205,8 +205,8 @@ static int decode_window(const json_t *object, struct agentd_settings *s, struct
     return add_window(s, &w, why);
 }
 
-struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
-                                            enum agentd_window_scope scope, const char *tenant)
+struct agentd_limits agentd_desired_window(const struct agentd_desired *s,
+                                           enum agentd_window_scope scope, const char *tenant)
 {
     struct agentd_limits least = {0};
     for (uint32_t i = 0; i < s->windows; i++) {
@@ -236,10 +236,10 @@ static bool narrow_destination(struct agentd_destination *out, uint32_t *count,
     return true;
 }
 
-uint32_t agentd_settings_destinations(const struct agentd_window *windows, uint32_t count,
-                                      const char *pool,
-                                      struct agentd_destination out[AGENTD_DESTINATIONS],
-                                      uint32_t *left)
+uint32_t agentd_desired_destinations(const struct agentd_window *windows, uint32_t count,
+                                     const char *pool,
+                                     struct agentd_destination out[AGENTD_DESTINATIONS],
+                                     uint32_t *left)
 {
     uint32_t found = 0;
     *left = 0;
@@ -308,7 +308,7 @@ static int decode_named(const json_t *object, struct agentd_pool *p, const char 
 }
 
 /* Of what only a metaserver that is wrong says twice. */
-static int check_alone(const struct agentd_settings *s, const struct agentd_pool *p,
+static int check_alone(const struct agentd_desired *s, const struct agentd_pool *p,
                        struct base_errbuf *why)
 {
     for (uint32_t i = 0; i < s->pools; i++) {
@@ -346,7 +346,7 @@ static int decode_any_pool(const json_t *object, uint32_t count, struct agentd_p
     return status == 0 ? decode_named(object, p, "grace_ms", why) : status;
 }
 
-static int decode_other_pool(const json_t *object, struct agentd_settings *s,
+static int decode_other_pool(const json_t *object, struct agentd_desired *s,
                              struct base_errbuf *why)
 {
     int status = decode_any_pool(object, s->other_pools, &s->other_pool[s->other_pools], why);
@@ -354,7 +354,7 @@ static int decode_other_pool(const json_t *object, struct agentd_settings *s,
     return status;
 }
 
-static int decode_pool(const json_t *object, struct agentd_settings *s, struct base_errbuf *why)
+static int decode_pool(const json_t *object, struct agentd_desired *s, struct base_errbuf *why)
 {
     const struct resource_table *table = resource_table(RESOURCE_POOL);
     struct agentd_pool *p = &s->pool[s->pools];
@@ -370,7 +370,7 @@ static int decode_pool(const json_t *object, struct agentd_settings *s, struct b
     return status;
 }
 
-struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const char *name)
+struct agentd_pool agentd_desired_pool(const struct agentd_desired *s, const char *name)
 {
     for (uint32_t i = 0; i < s->pools; i++)
         if (strcmp(s->pool[i].name, name) == 0)
@@ -381,8 +381,8 @@ struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const c
 /* ---- the document */
 
 static int decode_array(const json_t *root, const char *key,
-                        int (*one)(const json_t *, struct agentd_settings *, struct base_errbuf *),
-                        struct agentd_settings *s, struct base_errbuf *why)
+                        int (*one)(const json_t *, struct agentd_desired *, struct base_errbuf *),
+                        struct agentd_desired *s, struct base_errbuf *why)
 {
     const json_t *array = json_object_get(root, key);
     int status = 0;
@@ -393,8 +393,8 @@ static int decode_array(const json_t *root, const char *key,
     return status;
 }
 
-int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
-                           struct base_errbuf *why)
+int agentd_desired_decode(const char *text, size_t length, struct agentd_desired *out,
+                          struct base_errbuf *why)
 {
     json_error_t fault;
     memset(out, 0, sizeof *out);
@@ -416,6 +416,6 @@ int agentd_settings_decode(const char *text, size_t length, struct agentd_settin
         status = decode_array(root, "other_pools", decode_other_pool, out, why);
     json_decref(root);
     for (uint32_t i = 0; i < out->tenants && status == 0; i++)
-        out->tenant[i].window = agentd_settings_window(out, AGENTD_TENANT, out->tenant[i].name);
+        out->tenant[i].window = agentd_desired_window(out, AGENTD_TENANT, out->tenant[i].name);
     return status;
 }

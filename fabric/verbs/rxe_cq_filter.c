@@ -9,7 +9,7 @@
 
 #include "verbs/verbs.h"
 
-int verbs_kept_init(struct verbs_cq *c)
+int verbs_filter_init(struct verbs_cq *c)
 {
     c->kept = calloc(c->base.cqe, sizeof *c->kept);
     if (c->kept == NULL)
@@ -18,7 +18,7 @@ int verbs_kept_init(struct verbs_cq *c)
     return 0;
 }
 
-void verbs_kept_fini(struct verbs_cq *c)
+void verbs_filter_fini(struct verbs_cq *c)
 {
     if (c->kept == NULL)
         return;
@@ -27,7 +27,7 @@ void verbs_kept_fini(struct verbs_cq *c)
     c->kept = NULL;
 }
 
-int verbs_kept_poll(struct verbs_cq *c, int n, struct ibv_wc *wc)
+int verbs_filter_poll(struct verbs_cq *c, int n, struct ibv_wc *wc)
 {
     int got = 0, more = 0;
     pthread_mutex_lock(&c->lock);
@@ -39,7 +39,7 @@ int verbs_kept_poll(struct verbs_cq *c, int n, struct ibv_wc *wc)
     return more >= 0 ? got + more : more;
 }
 
-void verbs_kept_purge(struct fab_cq *cq, uint32_t qpn)
+void verbs_filter_purge(struct fab_cq *cq, uint32_t qpn)
 {
     struct verbs_cq *c = (struct verbs_cq *)cq;
     struct ibv_wc wc;

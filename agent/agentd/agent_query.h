@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who asks for workers and leases: a program at the admin socket, or a metaserver on behalf of a
  * client of its own. Both get the same answers. Control thread. */
-#ifndef DAEMON_ASKED_H
-#define DAEMON_ASKED_H
+#ifndef DAEMON_AGENT_QUERY_H
+#define DAEMON_AGENT_QUERY_H
 
 #include "base/http/server.h"
 #include "daemon.h"
 
-struct asked; /* a metaserver's question whose answer has not come yet */
+struct agent_query; /* a metaserver's question whose answer has not come yet */
 
 /* One of the two, until it has its answer; neither: it has, or is gone. */
 struct asker {
     struct http_request *http;
-    struct asked *asked;
+    struct agent_query *asked;
 };
 
 /* What is asked for. Texts as the admin socket's path and query have them; NULL: absent. */

@@ -15,7 +15,7 @@
  * connections, and who it was shows then. Nobody is blamed either for a peer that is silent, or
  * where no stranger felt it: a tenant by itself is never apart. Where strangers' requests go again,
  * or wait for another connection, they are late and not lost: of such breaks many count as one. */
-#include "apart.h"
+#include "quarantine.h"
 
 #include "internal.h"
 #include "room.h"
@@ -58,7 +58,7 @@ static bool may_be_worker(enum ibv_wc_status status)
 }
 
 /* What is not lost goes again, and its worker does not notice. */
-uint32_t apart_who_is_hit(const struct lane *l, const struct phys *p)
+uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p)
 {
     uint32_t hit = (uint32_t)APART_HIT_NOBODY;
     for (uint32_t i = p->head; i != p->tail; i++) {
@@ -72,14 +72,14 @@ uint32_t apart_who_is_hit(const struct lane *l, const struct phys *p)
 }
 
 /* After an error that had no name, of which this may be the cause, it is who was hit then. */
-static bool hits_others(const struct lane *l, const struct phys *p, const struct wr *by)
+static bool hits_others(const struct lane *l, const struct physical_qp *p, const struct wr *by)
 {
-    const uint32_t hit = p->alone > 0 ? p->alone_hit : apart_who_is_hit(l, p);
+    const uint32_t hit = p->alone > 0 ? p->alone_hit : quarantine_who_is_hit(l, p);
     return hit != (uint32_t)APART_HIT_NOBODY && hit != by->session->tenant_slot;
 }
 
 /* Whether a stranger's request was out, which may go again. */
-static bool delays_others(const struct lane *l, const struct phys *p, uint32_t tenant_slot)
+static bool delays_others(const struct lane *l, const struct physical_qp *p, uint32_t tenant_slot)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
@@ -105,17 +105,17 @@ static void forget_some(const struct lane *l, struct culprit *c)
 static void tell_control(struct lane *l, uint32_t tenant_slot)
 {
     struct culprit *c = &l->culprits[tenant_slot];
-    if (c->told == c->apart)
+    if (c->told == c->quarantined)
         return;
     if (base_spsc_count(l->events) >= LANE_PATHS) {
-        l->apart_untold = 1;
+        l->quarantine_untold = 1;
         return;
     }
-    c->told = c->apart;
-    lane_event_push(l,
-                    &(struct lane_event){
-                        .kind = LANE_EVENT_TENANT_APART,
-                        .apart = {.tenant = tenant_slot, .begins = c->apart, .named = c->named}});
+    c->told = c->quarantined;
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_TENANT_QUARANTINED,
+                                            .quarantined = {.tenant = tenant_slot,
+                                                            .begins = c->quarantined,
+                                                            .named = c->named}});
 }
 
 static void set_rest(struct lane *l, struct culprit *c, uint64_t until_ns)
@@ -157,29 +157,29 @@ static void charge_break(struct lane *l, struct culprit *c)
     const bool crowd = owed_ns(l, l->together.paid_ns) > CROWD_NS;
     if (crowd)
         owe_more(l, &c->paid_ns, (count_debtors(l) - 1) * REST_NS, OWED_MOST_NS);
-    const uint64_t free_ns = c->apart || crowd ? 0 : FREE_NS;
+    const uint64_t free_ns = c->quarantined || crowd ? 0 : FREE_NS;
     if (owed_ns(l, c->paid_ns) > free_ns)
         set_rest(l, c, c->paid_ns - free_ns);
 }
 
-static void set_apart(struct lane *l, uint32_t tenant_slot, bool apart, bool named)
+static void quarantine_tenant(struct lane *l, uint32_t tenant_slot, bool quarantined, bool named)
 {
     struct culprit *c = &l->culprits[tenant_slot];
-    c->apart = apart;
+    c->quarantined = quarantined;
     c->named = named;
     set_rest(l, c, 0);
     c->paid_ns = 0;
     c->unnamed = 0;
-    l->tenants_apart += apart ? 1 : UINT32_MAX;
-    COUNT(l, apart, apart);
-    COUNT(l, tenants_apart, apart ? 1 : -1);
+    l->tenants_quarantined += quarantined ? 1 : UINT32_MAX;
+    COUNT(l, quarantined, quarantined);
+    COUNT(l, tenants_quarantined, quarantined ? 1 : -1);
     for (uint32_t i = 0; i < l->config.max_sessions; i++)
         if (l->sessions[i].tenant_slot == tenant_slot)
-            l->sessions[i].apart = apart;
+            l->sessions[i].quarantined = quarantined;
     flows_rejoin(l, tenant_slot);
-    if (l->tenants_apart == 0)
-        l->apart_wait_ns = 0;
-    apart_take_dci(l);
+    if (l->tenants_quarantined == 0)
+        l->quarantine_wait_ns = 0;
+    quarantine_take_dci(l);
     l->changed = 1;
     tell_control(l, tenant_slot);
 }
@@ -206,17 +206,17 @@ static void count_break(struct lane *l, uint32_t tenant_slot, bool of_crowd)
     c->felt = 0;
     c->breaks += c->breaks < BREAKS_MOST;
     c->breaks = of_crowd ? BREAKS_MOST : c->breaks;
-    if (c->apart) {
+    if (c->quarantined) {
         charge_break(l, c);
         c->told &= c->named; /* it is told once more, by whom */
         c->named = 1;
         tell_control(l, tenant_slot);
     } else if (c->breaks == BREAKS_MOST) {
-        set_apart(l, tenant_slot, true, true);
+        quarantine_tenant(l, tenant_slot, true, true);
     }
 }
 
-void apart_blame(struct lane *l, const struct phys *p, const struct wr *w)
+void quarantine_blame(struct lane *l, const struct physical_qp *p, const struct wr *w)
 {
     if (w->kind != WR_WORKER || !may_be_worker((enum ibv_wc_status)w->ended))
         return;
@@ -227,9 +227,9 @@ void apart_blame(struct lane *l, const struct phys *p, const struct wr *w)
         p->flow->broken_by = tenant_slot + 1;
         p->flow->felt = 0;
     }
-    const bool crowd = felt && !c->apart && felt_too_many(l);
+    const bool crowd = felt && !c->quarantined && felt_too_many(l);
     c->felt += felt;
-    if (c->apart || crowd || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
+    if (c->quarantined || crowd || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
         count_break(l, tenant_slot, crowd);
     else if (!felt)
         charge_break(l, c);
@@ -244,14 +244,14 @@ static void suspect_tenant(struct lane *l, uint32_t tenant_slot)
     c->last_unnamed = l->unnamed_breaks;
     c->unnamed -= some < c->unnamed ? (uint32_t)some : c->unnamed;
     c->unnamed_ns = l->now_ns;
-    if (c->apart || ++c->unnamed < UNNAMED_MOST)
+    if (c->quarantined || ++c->unnamed < UNNAMED_MOST)
         return;
     c->breaks = BREAKS_MOST; /* for as long as one who is to blame */
     c->since_ns = l->now_ns;
-    set_apart(l, tenant_slot, true, false);
+    quarantine_tenant(l, tenant_slot, true, false);
 }
 
-void apart_suspect(struct lane *l, const struct phys *p)
+void quarantine_suspect(struct lane *l, const struct physical_qp *p)
 {
     const struct wr *first = *ring_at(l, p, p->head);
     uint32_t one = UINT32_MAX;
@@ -265,7 +265,7 @@ void apart_suspect(struct lane *l, const struct phys *p)
         several |= one != UINT32_MAX && one != w->session->tenant_slot;
         one = w->session->tenant_slot;
     }
-    if (!several && one != UINT32_MAX && l->culprits[one].apart)
+    if (!several && one != UINT32_MAX && l->culprits[one].quarantined)
         count_break(l, one, false);
     else if (!several && one != UINT32_MAX)
         charge_break(l, &l->culprits[one]);
@@ -279,7 +279,7 @@ void apart_suspect(struct lane *l, const struct phys *p)
     }
 }
 
-void apart_look_who_waited(struct lane *l, struct flow *f)
+void quarantine_look_who_waited(struct lane *l, struct flow *f)
 {
     const uint32_t tenant_slot = f->broken_by - 1;
     if (f->broken_by == 0)
@@ -287,16 +287,16 @@ void apart_look_who_waited(struct lane *l, struct flow *f)
     f->broken_by = 0;
     if (!f->felt)
         return;
-    const bool crowd = !l->culprits[tenant_slot].apart && felt_too_many(l);
+    const bool crowd = !l->culprits[tenant_slot].quarantined && felt_too_many(l);
     if (++l->culprits[tenant_slot].felt >= FELT_MOST || crowd)
         count_break(l, tenant_slot, crowd);
 }
 
-void apart_forget(struct lane *l, uint32_t tenant_slot)
+void quarantine_forget(struct lane *l, uint32_t tenant_slot)
 {
     const uint32_t high = lane_destinations(l);
-    if (l->culprits[tenant_slot].apart)
-        set_apart(l, tenant_slot, false, false);
+    if (l->culprits[tenant_slot].quarantined)
+        quarantine_tenant(l, tenant_slot, false, false);
     set_rest(l, &l->culprits[tenant_slot], 0);
     atomic_store_explicit(&l->rests[tenant_slot], 0, memory_order_relaxed);
     l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told,
@@ -315,13 +315,13 @@ uint64_t lane_rests(const struct lane *l, uint32_t tenant_slot)
 /* ---- the initiator
  * ---------------------------------------------------------------------------------------------- */
 
-void apart_take_dci(struct lane *l)
+void quarantine_take_dci(struct lane *l)
 {
-    if (l->config.rc || l->tenants_apart == 0 || l->has_apart_dci || l->spare_count == 0)
+    if (l->config.rc || l->tenants_quarantined == 0 || l->has_quarantine_dci || l->spare_count == 0)
         return;
-    struct phys *p = &l->phys[l->dci[LANE_APART_DCI] = l->spare[--l->spare_count]];
-    l->has_apart_dci = 1;
-    l->apart_wait_ns = 0;
+    struct physical_qp *p = &l->phys[l->dci[LANE_QUARANTINE_DCI] = l->spare[--l->spare_count]];
+    l->has_quarantine_dci = 1;
+    l->quarantine_wait_ns = 0;
     p->depth = 1;
     room_changed(l, p);
     l->changed = 1;
@@ -329,8 +329,8 @@ void apart_take_dci(struct lane *l)
 
 static void leave_dci(struct lane *l)
 {
-    struct phys *p = &l->phys[l->dci[LANE_APART_DCI]];
-    l->has_apart_dci = 0;
+    struct physical_qp *p = &l->phys[l->dci[LANE_QUARANTINE_DCI]];
+    l->has_quarantine_dci = 0;
     p->depth = l->config.sq_depth;
     room_changed(l, p);
 }
@@ -338,18 +338,18 @@ static void leave_dci(struct lane *l)
 /* Once nothing is out on it and nobody waits for room there. */
 static void give_dci_back(struct lane *l)
 {
-    const struct phys *p = &l->phys[l->dci[LANE_APART_DCI]];
+    const struct physical_qp *p = &l->phys[l->dci[LANE_QUARANTINE_DCI]];
     if (p->head != p->tail || p->broken || p->overdue ||
         WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
         return;
     leave_dci(l);
-    l->spare[l->spare_count++] = l->dci[LANE_APART_DCI];
+    l->spare[l->spare_count++] = l->dci[LANE_QUARANTINE_DCI];
 }
 
 /* Not another spare at once, which strangers may need: the repaired one, or whichever is before. */
-void apart_lost_dci(struct lane *l, const struct phys *p)
+void quarantine_lost_dci(struct lane *l, const struct physical_qp *p)
 {
-    if (l->has_apart_dci && &l->phys[l->dci[LANE_APART_DCI]] == p)
+    if (l->has_quarantine_dci && &l->phys[l->dci[LANE_QUARANTINE_DCI]] == p)
         leave_dci(l);
 }
 
@@ -359,59 +359,59 @@ static bool may_probe(struct lane *l, struct flow *f)
     const struct flow *g = c->probe;
     if (!f->suspect)
         return true;
-    if (g != NULL && g != f && g->apart && g->tenant_slot == f->tenant_slot && g->suspect &&
+    if (g != NULL && g != f && g->quarantined && g->tenant_slot == f->tenant_slot && g->suspect &&
         g->outstanding > 0)
         return false;
     c->probe = f;
     return true;
 }
 
-bool apart_waits(struct lane *l, const struct vqp *q)
+bool quarantine_waits(struct lane *l, const struct vqp *q)
 {
     return l->culprits[q->session->tenant_slot].rests_ns != 0 ||
-           (q->session->apart && !may_probe(l, q->flow));
+           (q->session->quarantined && !may_probe(l, q->flow));
 }
 
-bool apart_is_ready(struct lane *l)
+bool quarantine_is_ready(struct lane *l)
 {
     bool repairs = false;
-    if (l->config.rc || l->has_apart_dci)
+    if (l->config.rc || l->has_quarantine_dci)
         return true;
     for (uint32_t i = 0; i < l->phys_room; i++)
         repairs |= l->phys[i].qp != NULL && l->phys[i].broken;
-    if (!repairs || l->apart_wait_ns == 0)
-        l->apart_wait_ns = repairs ? l->now_ns : 0;
+    if (!repairs || l->quarantine_wait_ns == 0)
+        l->quarantine_wait_ns = repairs ? l->now_ns : 0;
     if (!repairs)
         return true;
-    if (l->now_ns - l->apart_wait_ns <= PATIENCE_NS + 2 * l->config.bound_ns)
+    if (l->now_ns - l->quarantine_wait_ns <= PATIENCE_NS + 2 * l->config.bound_ns)
         return false;
-    apart_take_dci(l); /* one that was left for strangers */
+    quarantine_take_dci(l); /* one that was left for strangers */
     return true;
 }
 
-uint32_t apart_dci(const struct lane *l, const struct flow *f)
+uint32_t quarantine_dci(const struct lane *l, const struct flow *f)
 {
-    return l->has_apart_dci && !f->suspect ? LANE_APART_DCI : l->res.dcis - 1;
+    return l->has_quarantine_dci && !f->suspect ? LANE_QUARANTINE_DCI : l->res.dcis - 1;
 }
 
-void apart_look(struct lane *l)
+void quarantine_look(struct lane *l)
 {
-    const bool untold = l->apart_untold;
-    l->apart_untold = 0;
+    const bool untold = l->quarantine_untold;
+    l->quarantine_untold = 0;
     for (uint32_t i = 0; i < l->config.max_tenants; i++) {
         struct culprit *c = &l->culprits[i];
         if (untold)
             tell_control(l, i);
         if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
             set_rest(l, c, 0);
-            flows_rejoin(l, i); /* who is not apart is looked at in his turn (blocked.c) */
+            flows_rejoin(l, i); /* who is not apart is looked at in his turn (wait_queue.c) */
         }
-        if (!c->apart)
+        if (!c->quarantined)
             continue;
         forget_some(l, c);
         if (c->breaks == 0)
-            set_apart(l, i, false, false);
+            quarantine_tenant(l, i, false, false);
     }
-    if (l->has_apart_dci && l->tenants_apart == 0)
+    if (l->has_quarantine_dci && l->tenants_quarantined == 0)
         give_dci_back(l);
 }
