@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/json.h"
@@ -24,32 +25,27 @@ static int no_such(const char *name, const struct ctl_contexts *contexts, struct
 
 static void fields_json(struct base_text *t, const struct ctl_context *c)
 {
-    base_text_printf(t, "\"name\":");
-    base_text_json(t, c->name);
+    base_json_string(t, "name", c->name);
     for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++) {
         if (ctl_context_value(c, i)[0] == '\0')
             continue;
-        base_text_printf(t, ",\"%s\":", ctl_context_keys[i]);
-        base_text_json(t, ctl_context_value(c, i));
+        base_json_string(t, ctl_context_keys[i], ctl_context_value(c, i));
     }
 }
 
 static void list_json(struct base_text *t, const struct ctl_contexts *contexts, const char *chosen)
 {
-    base_text_printf(t, "{" CTL_FORMAT ",\"file\":");
-    base_text_json(t, contexts->path);
-    base_text_printf(t, ",\"chosen\":");
-    if (chosen != NULL)
-        base_text_json(t, chosen);
-    else
-        base_text_printf(t, "null");
-    base_text_printf(t, ",\"contexts\":[");
+    ctl_json_begin(t);
+    base_json_string(t, "file", contexts->path);
+    base_json_string(t, "chosen", chosen);
+    base_json_array(t, "contexts");
     for (size_t i = 0; i < contexts->count; i++) {
-        base_text_printf(t, "%s{", i > 0 ? "," : "");
+        base_json_object(t, NULL);
         fields_json(t, &contexts->item[i]);
-        base_text_printf(t, "}");
+        base_json_object_end(t);
     }
-    base_text_printf(t, "]}");
+    base_json_array_end(t);
+    base_json_object_end(t);
 }
 
 static int list_table(const struct ctl_contexts *contexts, const char *chosen, bool wide,
@@ -100,9 +96,9 @@ static int show_context(const struct ctl_options *o, const struct ctl_context *c
     struct base_text t;
     if (o->json) {
         base_text_init(&t, OUTPUT_BYTES);
-        base_text_printf(&t, "{" CTL_FORMAT ",");
+        ctl_json_begin(&t);
         fields_json(&t, c);
-        base_text_printf(&t, "}");
+        base_json_object_end(&t);
         return ctl_json_finish(&t, err);
     }
     printf("%-14s %s\n", "name", c->name);

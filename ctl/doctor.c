@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "ctl/checks.h"
 #include "ctl/commands.h"
@@ -106,30 +107,30 @@ static int print_json(const struct findings *f, const struct ctl_probe *probe)
 {
     struct base_text t;
     base_text_init(&t, REPORT_BYTES);
-    base_text_printf(&t,
-                     "{" CTL_FORMAT ",\"report\":\"kedge-doctor\",\"version\":%d,\"kedge\":\"%s\"",
-                     DOCTOR_VERSION, KEDGE_VERSION);
-    base_text_printf(&t, ",\"checks\":[");
+    ctl_json_begin(&t);
+    base_json_string(&t, "report", "kedge-doctor");
+    base_json_i64(&t, "version", DOCTOR_VERSION);
+    base_json_string(&t, "kedge", KEDGE_VERSION);
+    base_json_array(&t, "checks");
     for (size_t i = 0; i < f->count; i++) {
         const struct ctl_check *c = &f->check[i];
-        base_text_printf(&t, "%s{\"check\":", i > 0 ? "," : "");
-        base_text_json(&t, c->name);
-        base_text_printf(&t, ",\"result\":\"%s\",\"found\":", levels[c->level]);
-        base_text_json(&t, c->found);
-        base_text_printf(&t, ",\"advice\":");
-        base_text_json(&t, c->advice);
-        base_text_printf(&t, ",\"numbers\":%s}", c->numbers != NULL ? c->numbers : "{}");
+        base_json_object(&t, NULL);
+        base_json_string(&t, "check", c->name);
+        base_json_string(&t, "result", levels[c->level]);
+        base_json_string(&t, "found", c->found);
+        base_json_string(&t, "advice", c->advice);
+        base_json_raw(&t, "numbers", c->numbers != NULL ? c->numbers : "{}");
+        base_json_object_end(&t);
     }
-    base_text_printf(&t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s,\"sentence\":",
-                     f->usable ? "true" : "false", f->probed && probe->rc ? "true" : "false",
-                     f->probed && probe->dc ? "true" : "false");
-    base_text_json(&t, f->sentence);
-    base_text_printf(&t, "},\"probe\":");
-    if (f->probed)
-        base_text_append(&t, probe->rest, strlen(probe->rest));
-    else
-        base_text_printf(&t, "null");
-    base_text_printf(&t, "}");
+    base_json_array_end(&t);
+    base_json_object(&t, "verdict");
+    base_json_bool(&t, "usable", f->usable);
+    base_json_bool(&t, "rc", f->probed && probe->rc);
+    base_json_bool(&t, "dc", f->probed && probe->dc);
+    base_json_string(&t, "sentence", f->sentence);
+    base_json_object_end(&t);
+    base_json_raw(&t, "probe", f->probed ? probe->rest : "null");
+    base_json_object_end(&t);
     int status = t.error;
     if (status == 0)
         puts(base_text_str(&t));

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
+
 enum { LINE_BYTES = 4096 };
 
 /* With a member before its own. */
@@ -32,6 +34,12 @@ int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *
     return print_with(member, object, err);
 }
 
+void ctl_json_begin(struct base_text *t)
+{
+    base_json_object(t, NULL);
+    base_text_append(t, CTL_FORMAT, sizeof CTL_FORMAT - 1);
+}
+
 int ctl_json_finish(struct base_text *t, struct base_errbuf *err)
 {
     int status = t->error;
@@ -47,8 +55,10 @@ int ctl_json_deleted(const char *kind, const char *name, struct base_errbuf *err
 {
     struct base_text t;
     base_text_init(&t, LINE_BYTES);
-    base_text_printf(&t, "{" CTL_FORMAT ",\"kind\":\"%s\",\"name\":", kind);
-    base_text_json(&t, name);
-    base_text_printf(&t, ",\"deleted\":true}");
+    ctl_json_begin(&t);
+    base_json_string(&t, "kind", kind);
+    base_json_string(&t, "name", name);
+    base_json_bool(&t, "deleted", true);
+    base_json_object_end(&t);
     return ctl_json_finish(&t, err);
 }

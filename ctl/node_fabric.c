@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "ctl/format.h"
 #include "ctl/nodes.h"
 
@@ -56,28 +57,26 @@ void ctl_fabric_json(struct base_text *t, const struct ctl_fabric *f)
 {
     if (f->state[0] == '\0')
         return;
-    base_text_printf(t, ",\"fabric\":{\"state\":");
-    base_text_json(t, f->state);
+    base_json_object(t, "fabric");
+    base_json_string(t, "state", f->state);
     if (f->says_for)
-        base_text_printf(t, ",\"for_ms\":%llu", (unsigned long long)f->for_ms);
-    base_text_printf(t, ",\"tried\":%llu,\"failing\":[", (unsigned long long)f->tried);
+        base_json_u64(t, "for_ms", f->for_ms);
+    base_json_u64(t, "tried", f->tried);
+    base_json_array(t, "failing");
     for (size_t i = 0; i < f->failing; i++) {
-        base_text_printf(t, "%s{", i == 0 ? "" : ",");
-        if (f->towards[i].table) {
-            base_text_printf(t, "\"table\":true");
-        } else {
-            base_text_printf(t, "\"node\":");
-            base_text_json(t, f->towards[i].node);
-        }
-        base_text_printf(t, ",\"error\":");
-        base_text_json(t, f->towards[i].error);
-        base_text_printf(t, ",\"for_ms\":%llu}", (unsigned long long)f->towards[i].for_ms);
+        base_json_object(t, NULL);
+        if (f->towards[i].table)
+            base_json_bool(t, "table", true);
+        else
+            base_json_string(t, "node", f->towards[i].node);
+        base_json_string(t, "error", f->towards[i].error);
+        base_json_u64(t, "for_ms", f->towards[i].for_ms);
+        base_json_object_end(t);
     }
-    base_text_printf(t, "],\"tried_by\":%llu,\"failed_by\":%llu", (unsigned long long)f->tried_by,
-                     (unsigned long long)f->failed_by);
-    if (f->by[0] != '\0') {
-        base_text_printf(t, ",\"not_reached_by\":");
-        base_text_json(t, f->by);
-    }
-    base_text_printf(t, "}");
+    base_json_array_end(t);
+    base_json_u64(t, "tried_by", f->tried_by);
+    base_json_u64(t, "failed_by", f->failed_by);
+    if (f->by[0] != '\0')
+        base_json_string(t, "not_reached_by", f->by);
+    base_json_object_end(t);
 }

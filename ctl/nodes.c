@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/format.h"
@@ -51,101 +52,93 @@ int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct b
 
 static void transports_json(struct base_text *t, const char *names)
 {
-    const char *separator = "";
-    base_text_printf(t, ",\"transports\":[");
+    base_json_array(t, "transports");
     while (names[0] != '\0') {
         char name[CTL_WORD_BYTES];
         size_t length = strcspn(names, ",");
         snprintf(name, sizeof name, "%.*s", (int)length, names);
-        base_text_printf(t, "%s", separator);
-        base_text_json(t, name);
-        separator = ",";
+        base_json_string(t, NULL, name);
         names += length + (names[length] == ',' ? 1 : 0);
     }
-    base_text_printf(t, "]");
+    base_json_array_end(t);
 }
 
 static void labels_json(struct base_text *t, const char *labels)
 {
-    const char *separator = "";
-    base_text_printf(t, "\"labels\":{");
+    base_json_object(t, "labels");
     while (labels[0] != '\0') {
         char key[CTL_WORD_BYTES], value[CTL_WORD_BYTES];
         size_t length = strcspn(labels, ","), equals = strcspn(labels, "=");
         snprintf(key, sizeof key, "%.*s", (int)equals, labels);
         snprintf(value, sizeof value, "%.*s", (int)(length - equals - 1), labels + equals + 1);
-        base_text_printf(t, "%s", separator);
-        base_text_json(t, key);
-        base_text_printf(t, ":");
-        base_text_json(t, value);
-        separator = ",";
+        base_json_string(t, NULL, key); /* which the metaserver has said: it may need an escape */
+        base_text_append(t, ":", 1);
+        base_json_string(t, NULL, value);
         labels += length + (labels[length] == ',' ? 1 : 0);
     }
-    base_text_printf(t, "}");
+    base_json_object_end(t);
 }
 
 static void settings_json(struct base_text *t, const struct ctl_node *n)
 {
     labels_json(t, n->labels);
-    base_text_printf(t, ",\"cordoned\":%s,\"draining\":%s", n->cordoned ? "true" : "false",
-                     n->draining ? "true" : "false");
+    base_json_bool(t, "cordoned", n->cordoned);
+    base_json_bool(t, "draining", n->draining);
     if (n->grace_ms != 0)
-        base_text_printf(t, ",\"grace_ms\":%llu", (unsigned long long)n->grace_ms);
-    if (n->reason[0] != '\0') {
-        base_text_printf(t, ",\"reason\":");
-        base_text_json(t, n->reason);
-    }
+        base_json_u64(t, "grace_ms", n->grace_ms);
+    if (n->reason[0] != '\0')
+        base_json_string(t, "reason", n->reason);
     if (!n->reported)
         return;
-    base_text_printf(t, ",\"applied\":{\"revision\":%llu,\"seen\":%llu,\"behind\":%s",
-                     (unsigned long long)n->revision, (unsigned long long)n->seen,
-                     n->behind ? "true" : "false");
+    base_json_object(t, "applied");
+    base_json_u64(t, "revision", n->revision);
+    base_json_u64(t, "seen", n->seen);
+    base_json_bool(t, "behind", n->behind);
     if (n->says_sessions)
-        base_text_printf(t, ",\"sessions\":%llu", (unsigned long long)n->sessions);
-    base_text_printf(t, ",\"why\":");
-    base_text_json(t, n->why);
-    base_text_printf(t, "}");
+        base_json_u64(t, "sessions", n->sessions);
+    base_json_string(t, "why", n->why);
+    base_json_object_end(t);
 }
 
 void ctl_node_json(struct base_text *t, const struct ctl_node *node)
 {
-    base_text_printf(t, "{\"kind\":\"node\",\"id\":");
-    base_text_json(t, node->id);
+    base_json_object(t, NULL);
+    base_json_string(t, "kind", "node");
+    base_json_string(t, "id", node->id);
     if (node->set_revision != 0)
-        base_text_printf(t, ",\"revision\":%llu", (unsigned long long)node->set_revision);
+        base_json_u64(t, "revision", node->set_revision);
     if (node->incarnation != 0)
-        base_text_printf(t, ",\"incarnation\":%llu", (unsigned long long)node->incarnation);
-    base_text_printf(t, ",\"state\":");
-    base_text_json(t, node->state);
-    base_text_printf(t, ",\"expires_in_ms\":%llu,\"endpoints\":[",
-                     (unsigned long long)node->expires_in_ms);
+        base_json_u64(t, "incarnation", node->incarnation);
+    base_json_string(t, "state", node->state);
+    base_json_u64(t, "expires_in_ms", node->expires_in_ms);
+    base_json_array(t, "endpoints");
     for (size_t i = 0; i < node->endpoints; i++) {
         const struct ctl_endpoint *e = &node->endpoint[i];
-        base_text_printf(t, "%s{\"gid\":", i > 0 ? "," : "");
-        base_text_json(t, e->gid);
-        base_text_printf(t, ",\"pool\":%llu", (unsigned long long)e->pool);
+        base_json_object(t, NULL);
+        base_json_string(t, "gid", e->gid);
+        base_json_u64(t, "pool", e->pool);
         if (e->transports[0] != '\0')
             transports_json(t, e->transports);
         if (e->mtu != 0)
-            base_text_printf(t, ",\"mtu\":%llu", (unsigned long long)e->mtu);
-        base_text_printf(t, "}");
+            base_json_u64(t, "mtu", e->mtu);
+        base_json_object_end(t);
     }
-    base_text_printf(t, "],");
+    base_json_array_end(t);
     settings_json(t, node);
     ctl_fabric_json(t, &node->fabric);
-    base_text_printf(t, "}");
+    base_json_object_end(t);
 }
 
 static int list_json(const struct ctl_nodes *nodes, struct base_errbuf *err)
 {
     struct base_text t;
     base_text_init(&t, OUTPUT_BYTES);
-    base_text_printf(&t, "{" CTL_FORMAT ",\"nodes\":[");
-    for (size_t i = 0; i < nodes->count; i++) {
-        base_text_printf(&t, "%s", i > 0 ? "," : "");
+    ctl_json_begin(&t);
+    base_json_array(&t, "nodes");
+    for (size_t i = 0; i < nodes->count; i++)
         ctl_node_json(&t, &nodes->node[i]);
-    }
-    base_text_printf(&t, "]}");
+    base_json_array_end(&t);
+    base_json_object_end(&t);
     return ctl_json_finish(&t, err);
 }
 

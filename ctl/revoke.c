@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent_items_private.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/json.h"
@@ -152,11 +153,10 @@ static void note_failure(const struct ctl_options *o, const char *worker, int st
                          const struct base_errbuf *why, struct revoking *r)
 {
     if (o->json) {
-        base_text_printf(&r->says, "%s{\"worker\":", r->failed > 0 ? "," : "");
-        base_text_json(&r->says, worker);
-        base_text_printf(&r->says, ",\"why\":");
-        base_text_json(&r->says, why->text);
-        base_text_printf(&r->says, "}");
+        base_json_object(&r->says, NULL);
+        base_json_string(&r->says, "worker", worker);
+        base_json_string(&r->says, "why", why->text);
+        base_json_object_end(&r->says);
     }
     fflush(stdout);
     fprintf(stderr, "rdmactl: worker %s: %s\n", worker, why->text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
@@ -128,16 +129,17 @@ static void print_json(const struct part *part, size_t count)
 {
     struct base_text t;
     base_text_init(&t, 1 << 16);
+    ctl_json_begin(&t);
     for (size_t i = 0; i < count; i++) {
-        base_text_printf(&t, "%s,\"%s\":{\"at\":", i == 0 ? "{" CTL_FORMAT : "", part[i].name);
-        base_text_json(&t, part[i].where);
-        base_text_printf(&t, ",\"up\":%s,\"ready\":%s,\"state\":\"%s\",\"summary\":",
-                         part[i].up ? "true" : "false", part[i].ready ? "true" : "false",
-                         state_of(&part[i]));
-        base_text_json(&t, part[i].summary);
-        base_text_printf(&t, "}");
+        base_json_object(&t, part[i].name);
+        base_json_string(&t, "at", part[i].where);
+        base_json_bool(&t, "up", part[i].up);
+        base_json_bool(&t, "ready", part[i].ready);
+        base_json_string(&t, "state", state_of(&part[i]));
+        base_json_string(&t, "summary", part[i].summary);
+        base_json_object_end(&t);
     }
-    base_text_printf(&t, "}");
+    base_json_object_end(&t);
     puts(base_text_str(&t));
     base_text_fini(&t);
 }

@@ -14,6 +14,8 @@
 int ctl_json_print(const char *object, struct base_errbuf *err);
 /* Likewise, and says what it is, so that `apply` takes it back. */
 int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *err);
+/* Begins the object: what is written next are members of it. */
+void ctl_json_begin(struct base_text *t);
 /* Prints a text that is whole, and the end of the line; frees it. 0 or -errno. */
 int ctl_json_finish(struct base_text *t, struct base_errbuf *err);
 /* Prints that something of that name is there no longer. */

@@ -92,6 +92,20 @@ START_TEST(a_comma_or_a_bracket_at_the_end_of_a_string_is_the_strings_own)
 }
 END_TEST
 
+START_TEST(a_name_that_needs_an_escape_is_a_string_and_a_colon)
+{
+    begin_text();
+    base_json_object(&text, NULL);
+    for (int i = 0; i < 2; i++) {
+        base_json_string(&text, NULL, "a\"");
+        base_text_append(&text, ":", 1);
+        base_json_u64(&text, NULL, 1);
+    }
+    base_json_object_end(&text);
+    check_text("{\"a\\\"\":1,\"a\\\"\":1}");
+}
+END_TEST
+
 START_TEST(strings_are_escaped_and_bytes_that_are_not_utf_8_replaced)
 {
     begin_text();
@@ -166,6 +180,7 @@ END_TEST
     T(what_is_nested_or_empty_is_a_value_like_any_other)                                           \
     T(a_line_begins_without_a_comma)                                                               \
     T(a_comma_or_a_bracket_at_the_end_of_a_string_is_the_strings_own)                              \
+    T(a_name_that_needs_an_escape_is_a_string_and_a_colon)                                         \
     T(strings_are_escaped_and_bytes_that_are_not_utf_8_replaced)                                   \
     T(a_bound_that_there_is_not_is_null)                                                           \
     T(numbers_have_the_digits_asked_for_and_what_is_json_stays_as_it_is)                           \
