@@ -97,7 +97,7 @@ struct clock_watch {
 void clock_watch_init(struct agent *a);
 /* Now and then. */
 void clock_watch_tick(struct agent *a);
-/* Empty, unless the clock cannot be trusted; a member of the status's object, with a comma before;
+/* Empty, unless the clock cannot be trusted; a member of the status's object;
  * and metrics. */
 void clock_why(const struct agent *a, char *text, size_t size);
 void clock_status(const struct agent *a, struct base_text *t);
@@ -272,7 +272,7 @@ void node_apply(struct agent *a, const struct agentd_node *desired);
 void node_tick(struct agent *a);
 /* Whether no new workers are taken, and the sentence that says so. */
 bool node_refuses(const struct agent *a, char *text, size_t size);
-/* A member of the status's object, with a comma before; and metrics. */
+/* A member of the status's object; and metrics. */
 void node_status(const struct agent *a, struct base_text *t);
 void node_metrics(const struct agent *a, struct base_text *t);
 
@@ -306,7 +306,7 @@ void proofs_tick(struct agent *a);
 void proofs_event(struct pool *p, const struct lane_event *e);
 /* That metaserver may have forgotten what it was told. */
 void proofs_forgotten(struct agent *a, uint32_t metaserver);
-/* A member of the status's object, with a comma before; and metrics. */
+/* A member of the status's object; and metrics. */
 void proofs_status(const struct agent *a, struct base_text *t);
 void proofs_metrics(const struct agent *a, struct base_text *t);
 
@@ -395,7 +395,7 @@ void windows_reload(struct agent *a);
 int admin_listen(struct agent *a, struct base_errbuf *err);
 void admin_stop(struct agent *a);
 void admin_refuse_method(struct http_request *request, const char *allow);
-/* admin_windows.c: a member of the status's object, with a comma before; and metrics. */
+/* admin_windows.c: a member of the status's object; and metrics. */
 void windows_status(struct agent *a, struct base_text *t);
 /* Of a pool's object: its lane's part of the device's window. */
 void windows_pool_status(const struct pool *p, struct base_text *t);
