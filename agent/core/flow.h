@@ -54,7 +54,7 @@ struct flow {
     uint32_t outstanding; /* posted */
     uint32_t dci;         /* index into lane->dci */
     uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
-    uint64_t heard_ns;    /* when it last gave a sign of life */
+    uint64_t heard_ns;    /* when it last gave a sign of life; 0: it has not, or was silent since */
     uint64_t distrust_ns;
     uint64_t used_ns;         /* when something was last posted to it */
     uint64_t doubted_ns;      /* since when */

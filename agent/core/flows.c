@@ -87,7 +87,10 @@ static void unlink_quarantined(struct lane *l, const struct flow *f)
         at = &(*at)->next_quarantined;
     *at = f->next_quarantined;
     f->own->holds--;
-    f->own->proven |= f->proven; /* so that nobody proves it again and again */
+    if (!f->own->distrusted && f->heard_ns > f->own->heard_ns) {
+        f->own->proven |= f->proven; /* so that nobody proves it again and again */
+        f->own->heard_ns = f->heard_ns;
+    }
     l->flows_quarantined--;
 }
 

@@ -193,7 +193,7 @@ static void good_for(struct peer *p, uint64_t since_ns, uint64_t ns)
 /* What is known goes on for a while; not for long if the endpoint is silent. */
 static void go_on_with(struct lane *l, struct peer *p)
 {
-    bool answers = p->flow == NULL || p->flow->proven;
+    bool answers = p->flow == NULL || p->flow->heard_ns != 0;
     good_for(p, l->now_ns, answers ? l->config.node_lease_ns / 4 : SILENCE_NS);
 }
 
@@ -203,7 +203,7 @@ static bool is_known_better(struct lane *l, const struct lookup *k, uint32_t *sl
     if (schema_peers_find(l->res.peers, k->gid, l->config.pool, slot, gen) != 0)
         return false;
     struct peer *p = &l->peers[*slot];
-    if (p->flow == NULL || !p->flow->proven)
+    if (p->flow == NULL || p->flow->heard_ns == 0)
         return false;
     go_on_with(l, p);
     return true;

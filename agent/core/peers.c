@@ -270,12 +270,14 @@ void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
 static void fell_silent(struct lane *l, struct flow *f)
 {
     f->proven = 0;
+    f->heard_ns = 0;
     f->distrusted = 1;
     f->distrust_ns = l->now_ns + DISTRUST_NS;
     look_up_again(l, f);
     if (!f->quarantined || l->config.rc)
         return;
     f->own->proven = 0;
+    f->own->heard_ns = 0;
     f->own->distrusted = 1;
     f->own->distrust_ns = f->distrust_ns;
     flow_suspect(l, f);

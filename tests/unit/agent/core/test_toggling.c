@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DC: an endpoint that answers and falls silent in turn does not hold up those that answer. */
+/* An endpoint that answers and falls silent in turn does not hold up those that answer (DC); and
+ * one that was silent once and answers again is not forgotten. */
 #include <string.h>
 
 #include "../../check_main.h"
@@ -87,5 +88,45 @@ START_TEST(who_has_just_been_silent_shares_no_queue_pair_with_those_who_answer)
 }
 END_TEST
 
-#define TESTS(T) T(who_has_just_been_silent_shares_no_queue_pair_with_those_who_answer)
+/* The metaserver has restarted, and the node has not registered yet. */
+static void forget_node(uint32_t node)
+{
+    struct schema_endpoint_record r = {.pool = w->node[node].config.pool};
+    memcpy(r.gid, w->node[node].fab->caps.gid, sizeof r.gid);
+    ck_assert_int_ge(schema_table_remove(&w->table, &r), 0);
+}
+
+START_TEST(who_was_silent_and_answers_outlives_its_record_in_a_metaserver_that_restarted)
+{
+    struct world_worker far, k;
+    int tries = 0;
+    world_fault = (struct fault_plan){.seed = 1, .cuts = true};
+    world_open(w);
+    cut_node(false);
+    world_attach(w, &far, 2, 0, MANY);
+    world_attach(w, &k, 0, 0, MANY);
+    const uint32_t key = world_register(w, &far, 0, 4096, ALL);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
+    ck_assert_int_eq(read_one(&k, 2, key), IBV_WC_SUCCESS);
+    cut_node(true);
+    ck_assert_int_eq(read_one(&k, 2, key), IBV_WC_RETRY_EXC_ERR);
+    cut_node(false);
+    while (tries++ < TRIES && read_one(&k, 2, key) != IBV_WC_SUCCESS)
+        world_sleep(w, 1000000);
+    ck_assert_int_lt(tries, TRIES);
+    forget_node(2);
+    for (int i = 0; i < 3; i++) {
+        world_sleep(w, w->node[0].config.node_lease_ns + 1);
+        ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
+    }
+    world_detach(w, &k);
+    world_detach(w, &far);
+    world_close(w);
+    world_fault = (struct fault_plan){0};
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(who_has_just_been_silent_shares_no_queue_pair_with_those_who_answer)                         \
+    T(who_was_silent_and_answers_outlives_its_record_in_a_metaserver_that_restarted)
 KEDGE_CHECK_MAIN("toggling", TESTS)
