@@ -17,6 +17,7 @@
  * or wait for another connection, they are late and not lost: of such breaks many count as one. */
 #include "quarantine.h"
 
+#include "initiators.h"
 #include "internal.h"
 #include "room.h"
 
@@ -343,7 +344,8 @@ static void give_dci_back(struct lane *l)
         WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
         return;
     leave_dci(l);
-    l->spare[l->spare_count++] = l->dci[LANE_QUARANTINE_DCI];
+    initiator_back(l, p); /* where none was left for strangers, it is theirs at once */
+    l->changed = 1;
 }
 
 /* Not another spare at once, which strangers may need: the repaired one, or whichever is before. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "world_accomplices.h"
 
 enum {
@@ -209,6 +210,63 @@ START_TEST(who_is_apart_goes_on_where_his_queue_pair_is_not_repaired)
 END_TEST
 
 /* There is nobody to keep them from. */
+/* Node 0's device: the queue pair on which something was posted last. */
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    struct fab_qp *last;
+} seen;
+
+static int post_seen(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
+{
+    seen.last = qp->pd == w->node[0].pd ? qp : seen.last;
+    return seen.real->post_send(qp, wr, bad);
+}
+
+static void break_all_but(const struct fab_qp *kept)
+{
+    const struct lane_device_objects *has = &w->node[0].res;
+    w->node[0].no_repairs = true;
+    for (uint32_t i = 0; i < WORLD_DCIS + WORLD_SPARES; i++) {
+        struct fab_qp *qp = i < WORLD_DCIS ? has->dci[i] : has->spare[i - WORLD_DCIS];
+        if (qp == kept)
+            continue;
+        world_break(w, 0, qp);
+        world_fatal(w, 0, qp);
+        world_run(w, 10);
+    }
+}
+
+/* DC: all others are broken, and cannot be repaired. */
+START_TEST(strangers_have_the_queue_pair_of_who_was_apart_when_there_is_no_other)
+{
+    struct accomplices s;
+    struct world_worker good;
+    accomplices_open(&s, w, ack_timeout);
+    world_attach(w, &good, 1, 2, GUILTY);
+    s.guilty_key = world_register(w, &good, 0, 4096, ALL);
+    harm(&s, 1);
+    seen.real = w->node[0].fab->ops;
+    seen.ops = *seen.real;
+    seen.ops.post_send = post_seen;
+    w->node[0].fab->ops = &seen.ops;
+    ck_assert_int_eq(world_connect(w, &s.guilty[1], 0, 1), 0);
+    ck_assert_int_eq(accomplices_one(w, &s.guilty[1], SCHEMA_OP_WRITE, s.guilty_key),
+                     IBV_WC_SUCCESS);
+    w->node[0].fab->ops = seen.real;
+    if (!w->rc)
+        break_all_but(seen.last);
+    world_sleep(w, 60 * SECOND);
+    world_run(w, 2000);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_quarantined, 0);
+    ck_assert_int_eq(world_connect(w, &s.honest, 0, 1), 0);
+    ck_assert_int_eq(accomplices_one(w, &s.honest, SCHEMA_OP_WRITE, s.key), IBV_WC_SUCCESS);
+    w->node[0].no_repairs = false;
+    world_detach(w, &good);
+    accomplices_close(&s);
+}
+END_TEST
+
 START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
 {
     struct accomplices s;
@@ -448,6 +506,7 @@ END_TEST
     T(those_who_are_apart_do_not_wait_for_each_others_dead)                                        \
     T(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)                                    \
     T(who_is_apart_goes_on_where_his_queue_pair_is_not_repaired)                                   \
+    T(strangers_have_the_queue_pair_of_who_was_apart_when_there_is_no_other)                       \
     T(a_tenant_that_harms_itself_alone_is_not_put_apart)                                           \
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
     T(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)                                   \
