@@ -61,12 +61,20 @@ if ! grep -q -a __asan_init "$library"; then
     cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/worker-static" "$examples/read_region.c" "${flags[@]}" ||
         fail "the installed example does not build with libkedge.a"
     ldd "$work/worker-static" | grep -q libkedge && fail "what links libkedge.a needs libkedge.so"
+    sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md" >"$work/readme.c"
+    read -ra flags <<<"$(pkg-config --cflags --libs kedge)"
+    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/readme" "$work/readme.c" "${flags[@]}" ||
+        fail "the program of README.md does not build"
     export_text b "through what was installed"
     for worker in worker worker-static; do
         out=$(LD_LIBRARY_PATH=$(dirname "$(find "$other" -name libkedge.so)") KEDGE_SOCKET=$work/a.sock \
             timeout 60 "$work/$worker" "$token") || fail "$worker: $out"
         [[ $(tail -n 1 <<<"$out") == "through what was installed" ]] || fail "$worker read back: $out"
     done
+    out=$(LD_LIBRARY_PATH=$(dirname "$(find "$other" -name libkedge.so)") KEDGE_SOCKET=$work/a.sock \
+        timeout 60 "$work/readme" "$token") || fail "the program of README.md: $out"
+    [[ $out == "success: through what was installed" ]] || fail "the program of README.md prints: $out"
+    ok "README.md's program builds and reads"
     exec 9>&-
     ok "a worker builds with pkg-config, shared and static, and runs against it"
 else
