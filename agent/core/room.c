@@ -127,13 +127,21 @@ void room_quit(struct lane *l, struct vqp *q)
     look_again(l, p);
 }
 
-static void charge_room(const struct lane *l, const struct physical_qp *p, struct vqp *q,
-                        uint64_t length)
+/* Of its tenant, whatever comes of it. */
+static void charge_tenant(const struct lane *l, const struct physical_qp *p, const struct vqp *q,
+                          uint64_t length)
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
     fair_queue_serve(&room->turns, &t->turn, length + WINDOW_REQUEST_COST);
-    fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
+}
+
+void room_charge(const struct lane *l, struct vqp *q, uint64_t length)
+{
+    const struct window *room = room_of(l, l->turn_room);
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    if (WINDOW_GET(room->waiting) > 0)
+        fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
 }
 
 bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
@@ -147,7 +155,7 @@ bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const stru
         look_again(l, p); /* its time of being shared may be over */
         if (has_turn) {
             l->turn_left--;
-            charge_room(l, p, q, w->length);
+            charge_tenant(l, p, q, w->length);
         }
         return true;
     }

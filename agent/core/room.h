@@ -22,6 +22,10 @@ static inline bool room_is_turn(const struct lane *l, const struct vqp *q)
 {
     return l->turn_vqp == q;
 }
+/* In its turn q is done with a request of that length. Of a tenant's VQPs the one that has only had
+ * a record READ has had nothing yet: it comes first again, before others of his, who may want
+ * theirs, have the place of that record. */
+void room_charge(const struct lane *l, struct vqp *q, uint64_t length);
 /* q waits for room no more. */
 void room_quit(struct lane *l, struct vqp *q);
 /* Lets go on who may. */

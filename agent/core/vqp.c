@@ -344,12 +344,15 @@ void vqp_go_on(struct lane *l, struct vqp *q)
 {
     while (q->queue.head != NULL) {
         struct wr *w = queue_pop(&q->queue);
+        const uint64_t length = w->length;
         const enum tried tried = try_post(l, q, w);
         if (tried != TRIED_DONE) {
             wait_with(l, q, w, tried);
             return;
         }
         l->did++;
+        if (l->turn_vqp == q)
+            room_charge(l, q, length);
     }
 }
 

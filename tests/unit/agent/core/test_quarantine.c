@@ -91,6 +91,36 @@ START_TEST(who_is_apart_goes_on_and_not_for_ever)
 }
 END_TEST
 
+/* The records of more regions than the lane can remember at a time: each is READ for a request that
+ * waits, and is there still when that has its turn. */
+START_TEST(who_is_apart_goes_on_however_many_records_are_wanted)
+{
+    enum { EACH = 6, ALL_WANTED = SESSIONS * EACH };
+    struct accomplices s;
+    struct world_worker good;
+    uint32_t key[ALL_WANTED];
+    world_max_mrs = ALL_WANTED;
+    accomplices_open(&s, w, ack_timeout);
+    world_attach(w, &good, 1, 2, GUILTY);
+    for (uint32_t i = 0; i < ALL_WANTED; i++)
+        key[i] = world_register(w, &good, 64 * i, 64, ALL);
+    harm(&s, 1);
+    for (uint16_t i = 0; i < ALL_WANTED; i++)
+        ck_assert_int_eq(world_connect(w, &s.guilty[i / EACH], i % EACH, 1), 0);
+    for (uint16_t i = 0; i < ALL_WANTED; i++) {
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, i, 0, 8, key[i], 64 * i);
+        d.vqp = i % EACH;
+        world_post(&s.guilty[i / EACH], &d);
+    }
+    accomplices_doorbells(w);
+    for (uint16_t i = 0; i < ALL_WANTED; i++)
+        ck_assert_uint_eq(world_done(w, &s.guilty[i / EACH], LONG).status, IBV_WC_SUCCESS);
+    world_detach(w, &good);
+    accomplices_close(&s);
+    world_max_mrs = 0;
+}
+END_TEST
+
 static void write_to_dead(struct accomplices *s, struct world_worker *k)
 {
     struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 3, 0, 8, s->key, 0);
@@ -503,6 +533,7 @@ END_TEST
     T(strangers_lose_a_few_requests_to_accomplices_and_then_none)                                  \
     T(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)                                 \
     T(who_is_apart_goes_on_and_not_for_ever)                                                       \
+    T(who_is_apart_goes_on_however_many_records_are_wanted)                                        \
     T(those_who_are_apart_do_not_wait_for_each_others_dead)                                        \
     T(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)                                    \
     T(who_is_apart_goes_on_where_his_queue_pair_is_not_repaired)                                   \
