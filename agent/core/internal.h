@@ -306,6 +306,7 @@ struct lane {
     struct peer *peers;
     struct flow *flows;
     struct cached *cache;
+    uint64_t cache_sets; /* the bits of a hash that say where its set begins (remote.c) */
     struct cached *renewal[LANE_RENEWALS]; /* READ again after what workers want in this pass */
     uint32_t renewals;
     struct lookups lookups;
@@ -581,6 +582,7 @@ void lane_readdress(struct lane *l, const struct lane_command *c);
 void lane_readdress_go_on(struct lane *l);
 
 /* remote.c: peers' regions. */
+void remote_init(struct lane *l);
 enum remote_answer { REMOTE_OK, REMOTE_READING, REMOTE_WAIT, REMOTE_REFUSED };
 /* Resolves w's virtual key at flow's peer into w->fab.key and remote_addr. READING: its owner's
  * record is under way; WAIT: there is no room to ask for it. REFUSED: *reason. */

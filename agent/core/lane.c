@@ -136,6 +136,7 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     wait_queue_init(l);
     controls_init(l);
     lookups_init(l);
+    remote_init(l);
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);

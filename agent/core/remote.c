@@ -26,10 +26,16 @@ static bool is_entry(const struct cached *e, const struct flow *f, uint32_t vkey
            e->peer_slot == f->peer_slot && e->peer_gen == f->peer_gen;
 }
 
+void remote_init(struct lane *l)
+{
+    l->cache_sets = (l->config.mr_cache - 1) & ~(uint64_t)(WAYS - 1);
+}
+
+/* Nobody can tell which of his keys has the place of whose. */
 static struct cached *set_of(struct lane *l, const struct flow *f, uint32_t vkey)
 {
-    uint64_t hash = base_hash_u64((uint64_t)vkey << 32 | f->peer_slot, 1);
-    return &l->cache[(hash & (l->config.mr_cache - 1)) & ~(uint64_t)(WAYS - 1)];
+    const uint64_t hash = base_hash_u64((uint64_t)vkey << 32 | f->peer_slot, l->seed);
+    return &l->cache[hash & l->cache_sets];
 }
 
 /* The entry of (peer, key), else one to be used for it, else NULL: all of the set are being READ.
