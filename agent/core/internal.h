@@ -29,11 +29,7 @@ enum {
     LANE_BATCH = 32,    /* requests of one session in a pass, */
     LANE_TAKEN = 512,   /* of all, or one of each */
     LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
-    LANE_POLL = 64,
-    LANE_TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
-    LANE_TURN_FREE = 1024,        /* so small that it is not counted */
     OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
-    LANE_REFUSALS = 16, /* tries, until a post that finds no room in an empty queue is refused */
     LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
     LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
 };

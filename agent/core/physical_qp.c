@@ -13,6 +13,11 @@
 #include "internal.h"
 #include "room.h"
 
+enum {
+    POLLED = 64,  /* completions at a time */
+    REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */
+};
+
 static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
 {
     return (uint32_t)(p - l->phys);
@@ -411,7 +416,7 @@ static bool is_for_good(struct physical_qp *p, const struct fab_wr *first, int s
         return false;
     if (status != -ENOMEM && status != -EAGAIN)
         return true;
-    return (uint32_t)first->wr_id == p->head && ++p->refusals > LANE_REFUSALS;
+    return (uint32_t)first->wr_id == p->head && ++p->refusals > REFUSALS;
 }
 
 /* Of what the device did not take nothing was executed. It goes back to its virtual queue pairs and
@@ -470,8 +475,8 @@ void physical_qp_ring(struct lane *l)
 
 uint32_t physical_qp_poll(struct lane *l)
 {
-    struct ibv_wc wc[LANE_POLL];
-    int n = fab_poll(l->res.cq, LANE_POLL, wc);
+    struct ibv_wc wc[POLLED];
+    int n = fab_poll(l->res.cq, POLLED, wc);
     for (int i = 0; i < n; i++) {
         struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;

@@ -7,6 +7,11 @@
 #include "room.h"
 #include "schema/peers.h"
 
+enum {
+    TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
+    TURN_FREE = 1024         /* so small that it is not counted */
+};
+
 /* PARK: only news of its own endpoint lets it go on. SPECIAL: it is not posted yet. */
 enum tried { TRIED_DONE, TRIED_WAIT, TRIED_PARK, TRIED_SPECIAL };
 
@@ -222,13 +227,13 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum tried *tried)
 static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
 {
     struct session *s = q->session;
-    if (bytes <= LANE_TURN_FREE)
+    if (bytes <= TURN_FREE)
         return true;
     if (s->turn_ns != l->now_ns) {
         s->turn_ns = l->now_ns;
         s->turn_bytes = 0;
     }
-    if (s->turn_bytes > 0 && s->turn_bytes + bytes > LANE_TURN_BYTES && !windows_are_full(l, q) &&
+    if (s->turn_bytes > 0 && s->turn_bytes + bytes > TURN_BYTES && !windows_are_full(l, q) &&
         !room_is_turn(l, q)) {
         l->changed = 1; /* by the next pass */
         return false;
@@ -312,7 +317,7 @@ static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
     flow_posted(l, q->flow);
     q->outstanding++;
     q->begun = 1;
-    if (w->length > LANE_TURN_FREE)
+    if (w->length > TURN_FREE)
         q->session->turn_bytes += w->length;
     physical_qp_chain(l, p, w);
     COUNT(l, posted, 1);
