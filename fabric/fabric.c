@@ -85,6 +85,29 @@ void fab_submit(struct fab *fab, struct fab_ctl *ctl)
     fab->ops->submit(fab, ctl);
 }
 
+int fab_ctl_balance(enum fab_ctl_kind kind)
+{
+    switch (kind) {
+    case FAB_ALLOC_PD:
+    case FAB_REG_MR:
+    case FAB_CREATE_CHAN:
+    case FAB_CREATE_CQ:
+    case FAB_CREATE_SRQ:
+    case FAB_CREATE_QP:
+    case FAB_CREATE_DCT:
+    case FAB_CREATE_AH:
+        return 1;
+    case FAB_MODIFY_QP:
+    case FAB_QUIESCE_MR:
+    case FAB_QUERY_PORT:
+    case FAB_QUERY_ADDRESS:
+    case FAB_QUERY_CLOCK:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
 void fab_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid)
 {
     memcpy(fab->caps.gid, gid, sizeof fab->caps.gid);

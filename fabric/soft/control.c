@@ -80,30 +80,6 @@ static int carry_out(struct soft_fab *f, struct fab_ctl *ctl)
     return -EINVAL;
 }
 
-/* +1 for what makes an object, -1 for what frees one. */
-static int object_balance(enum fab_ctl_kind kind)
-{
-    switch (kind) {
-    case FAB_ALLOC_PD:
-    case FAB_REG_MR:
-    case FAB_CREATE_CHAN:
-    case FAB_CREATE_CQ:
-    case FAB_CREATE_SRQ:
-    case FAB_CREATE_QP:
-    case FAB_CREATE_DCT:
-    case FAB_CREATE_AH:
-        return 1;
-    case FAB_MODIFY_QP:
-    case FAB_QUIESCE_MR:
-    case FAB_QUERY_PORT:
-    case FAB_QUERY_ADDRESS:
-    case FAB_QUERY_CLOCK:
-        return 0;
-    default:
-        return -1;
-    }
-}
-
 void soft_submit(struct fab *fab, struct fab_ctl *ctl)
 {
     struct soft_fab *f = soft_of(fab);
@@ -161,7 +137,7 @@ int soft_run(struct fab *fab)
             continue;
         }
         if (status == 0)
-            atomic_fetch_add(&f->objects, (uint32_t)object_balance(ctl->kind));
+            atomic_fetch_add(&f->objects, (uint32_t)fab_ctl_balance(ctl->kind));
         ctl->status = status;
         completed++;
         ctl->done(ctl);

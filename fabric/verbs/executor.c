@@ -6,29 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* +1 for what makes an object, -1 for what frees one. */
-static int balance_of(enum fab_ctl_kind kind)
-{
-    switch (kind) {
-    case FAB_ALLOC_PD:
-    case FAB_REG_MR:
-    case FAB_CREATE_CHAN:
-    case FAB_CREATE_CQ:
-    case FAB_CREATE_SRQ:
-    case FAB_CREATE_QP:
-    case FAB_CREATE_DCT:
-    case FAB_CREATE_AH:
-        return 1;
-    case FAB_MODIFY_QP:
-    case FAB_QUIESCE_MR:
-    case FAB_QUERY_PORT:
-    case FAB_QUERY_ADDRESS:
-    case FAB_QUERY_CLOCK:
-        return 0;
-    default:
-        return -1;
-    }
-}
+#include "fabric/provider.h"
 
 static void clear_queue(struct verbs_queue *q)
 {
@@ -199,7 +177,7 @@ static void *run_worker(void *arg)
         end_running(p, &needs);
         ctl->status = status;
         if (status == 0)
-            p->objects += (uint32_t)balance_of(ctl->kind);
+            p->objects += (uint32_t)fab_ctl_balance(ctl->kind);
         append_op(&p->over, ctl);
         signal_over(p);
         if (p->busy == 0)
@@ -255,7 +233,7 @@ int verbs_executor_run(struct verbs_executor *p)
     for (struct fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
-        if (ctl->status == 0 && balance_of(ctl->kind) < 0)
+        if (ctl->status == 0 && fab_ctl_balance(ctl->kind) < 0)
             free(ctl->pd.x); /* the object: the first member of all of them */
         completed++;
         ctl->done(ctl);

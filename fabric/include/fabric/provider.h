@@ -29,4 +29,7 @@ struct fab_ops {
     void (*set_address)(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid);
 };
 
+/* How many objects more there are after such an operation: 1, 0 or -1. */
+int fab_ctl_balance(enum fab_ctl_kind kind);
+
 #endif
