@@ -101,10 +101,10 @@ struct world {
 extern uint64_t world_mr_lease_ns[WORLD_NODES];
 /* Of the next world's lanes: how long a request may take; 0: 200 us. */
 extern uint64_t world_bound_ns;
-/* Of the next world's sessions; 0: 4. */
 /* Of the queue pairs, as verbs count it: 65 us. Of the process's clock, so that a test that a busy
  * host may not disturb chooses more. */
 extern uint8_t world_ack_timeout;
+/* Of the next world's sessions; 0: 4. */
 extern uint32_t world_max_mrs;
 /* Of the next world's lanes; 0: 16. */
 extern uint32_t world_max_flows;
