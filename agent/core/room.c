@@ -139,9 +139,10 @@ static void charge_tenant(const struct lane *l, const struct physical_qp *p, con
 void room_charge(const struct lane *l, struct vqp *q, uint64_t length)
 {
     const struct window *room = room_of(l, l->turn_room);
+    if (WINDOW_GET(room->waiting) == 0)
+        return; /* and its queue may be another's by now */
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
-    if (WINDOW_GET(room->waiting) > 0)
-        fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
+    fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
 }
 
 bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
