@@ -266,10 +266,11 @@ struct lane {
     struct lane_config config;
     struct lane_device_objects res;
     uint64_t now_ns;
-    uint64_t lease_now_ns;      /* the same for leases: NEVER while the clock cannot be trusted, so
-                                 * that each record is looked at closely */
-    uint64_t lease_doubt;       /* what makes it so, or 0 */
-    uint32_t did;               /* in this pass */
+    uint64_t lease_now_ns; /* the same for leases: NEVER while the clock cannot be trusted, so
+                            * that each record is looked at closely */
+    uint64_t lease_doubt;  /* what makes it so, or 0 */
+    uint32_t did, went;    /* in this pass; requests of those who waited, at: */
+    uint64_t went_ns;
     uint8_t changed;            /* something happened that may let the blocked go on */
     uint8_t starved;            /* one of them waits for a queue pair that works */
     uint8_t wanting;            /* one of them waits for something else that the lane has few of */
@@ -343,11 +344,11 @@ struct lane {
     void (*wake)(void *user, _Atomic uint32_t *word);
     void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
-    struct window *rooms;       /* of phys: who waits for room there (room.c) */
-    struct phys_list crowd;     /* those where somebody does */
-    uint32_t windows_waiting;   /* VQPs, at all of them */
-    struct window *due_windows; /* where somebody may go on */
-    struct window *turn_window; /* only within windows_go_on(): whose turn it is there */
+    struct window *rooms;           /* of phys: who waits for room there (room.c) */
+    struct phys_list crowd;         /* those where somebody does */
+    uint32_t windows_waiting;       /* VQPs, at all of them */
+    struct window_list due_windows; /* where somebody may go on */
+    struct window *turn_window;     /* only within windows_go_on(): whose turn it is there */
     struct wr *turn_wr;
     /* Only within rooms_go_on(): whose turn it is, where, and for how many requests more. */
     struct vqp *turn_vqp;

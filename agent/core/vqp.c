@@ -9,7 +9,9 @@
 
 enum {
     TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
-    TURN_FREE = 1024         /* so small that it is not counted */
+    TURN_FREE = 1024,        /* so small that it is not counted */
+    GO_MOST = 64,            /* of a VQP's queue at a time, */
+    PASS_MOST = 512          /* and after so many of all in a pass, one */
 };
 
 /* PARK: only news of its own endpoint lets it go on. SPECIAL: it is not posted yet. */
@@ -345,9 +347,20 @@ void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
         wait_with(l, q, w, tried);
 }
 
+/* Some, so that others have theirs in between, also where nothing is posted: what is queued behind
+ * a refusal ends at once. One in any case, so that each who is looked at comes nearer. */
 void vqp_go_on(struct lane *l, struct vqp *q)
 {
-    while (q->queue.head != NULL) {
+    if (l->went_ns != l->now_ns) {
+        l->went_ns = l->now_ns;
+        l->went = 0;
+    }
+    for (uint32_t n = 0; q->queue.head != NULL; n++) {
+        if (n == GO_MOST || (n > 0 && l->went >= PASS_MOST)) {
+            l->changed = 1; /* by the next pass */
+            vqp_block(l, q);
+            return;
+        }
         struct wr *w = queue_pop(&q->queue);
         const uint64_t length = w->length;
         const enum tried tried = try_post(l, q, w);
@@ -356,6 +369,7 @@ void vqp_go_on(struct lane *l, struct vqp *q)
             return;
         }
         l->did++;
+        l->went++;
         if (l->turn_vqp == q)
             room_charge(l, q, length);
     }

@@ -216,6 +216,8 @@ void vqps_retry(struct lane *l)
 
 uint64_t vqps_due(const struct lane *l)
 {
+    if (!STAILQ_EMPTY(&l->due_windows))
+        return l->now_ns;
     if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
         return LANE_NEVER;
     if (l->news_count > 0 || l->round_left > 0 || (l->changed && l->blocked.count > 0))

@@ -15,7 +15,10 @@
 /* How many windows a request is in; they are entered in this order. */
 enum { IN_NONE, IN_TENANT, IN_DESTINATION, IN_ALL };
 
-enum { QUEUES = 1024 }; /* of destinations and queue pairs where somebody waits, at a time */
+enum {
+    QUEUES = 1024, /* of destinations and queue pairs where somebody waits, at a time */
+    LOOKS = 128    /* in a pass at those who wait at windows */
+};
 
 /* ---- making
  * ------------------------------------------------------------------------------------------- */
@@ -31,6 +34,7 @@ static struct window *make_windows(uint32_t count, void **raw)
 
 int windows_new(struct lane *l)
 {
+    STAILQ_INIT(&l->due_windows);
     const uint32_t tenants = l->config.max_tenants;
     const uint32_t most = l->config.max_flows + l->phys_room;
     const uint32_t queues = most < QUEUES ? most : QUEUES;
@@ -84,8 +88,7 @@ static void become_due(struct lane *l, struct window *n)
     if (n->due || WINDOW_GET(n->waiting) == 0)
         return;
     n->due = 1;
-    n->next_due = l->due_windows;
-    l->due_windows = n;
+    STAILQ_INSERT_TAIL(&l->due_windows, n, by_due);
 }
 
 static void set_limit(struct lane *l, struct window *n, const struct window_limit *limit)
@@ -389,7 +392,8 @@ bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
     while (q->in < IN_ALL) {
         struct window *n = in_order[q->in];
         bool has_turn = l->turn_window == n && l->turn_wr == w;
-        if ((WINDOW_GET(n->waiting) > 0 && !has_turn) || !fits_window(n, w->length)) {
+        const bool queues = WINDOW_GET(n->waiting) > 0 && is_limited(n);
+        if ((queues && !has_turn) || !fits_window(n, w->length)) {
             q->wants = w->length;
             if (window_has_queue(l, n)) {
                 join_window(l, n, q);
@@ -441,31 +445,40 @@ void windows_desert(struct lane *l, struct vqp *q)
 }
 
 /* The least served tenant's least served VQP, while its request fits. What comes next may not
- * overtake one that is larger: that would wait for ever. */
-static void go_on(struct lane *l, struct window *n)
+ * overtake one that is larger: that would wait for ever. False: no look is left for the next. */
+static bool go_on(struct lane *l, struct window *n, uint32_t *looks)
 {
     while (n->turns.first != NULL) {
         struct tenant_turn *t = OWNER(struct tenant_turn, turn, n->turns.first);
         struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
         if (!fits_window(n, q->wants))
-            return;
+            return true;
+        if (*looks == 0)
+            return false;
+        --*looks;
         quit_window(l, q);
         l->turn_window = n;
         l->turn_wr = q->queue.head;
         vqp_go_on(l, q);
         l->turn_wr = NULL;
     }
+    return true;
 }
 
+/* One where more may go on than there are looks for goes on behind the others. */
 void windows_go_on(struct lane *l)
 {
-    if (l->due_windows == NULL)
+    uint32_t looks = LOOKS;
+    if (STAILQ_EMPTY(&l->due_windows))
         return;
-    while (l->due_windows != NULL) {
-        struct window *n = l->due_windows;
-        l->due_windows = n->next_due;
+    while (!STAILQ_EMPTY(&l->due_windows)) {
+        struct window *n = STAILQ_FIRST(&l->due_windows);
+        STAILQ_REMOVE_HEAD(&l->due_windows, by_due);
         n->due = 0;
-        go_on(l, n);
+        if (!go_on(l, n, &looks)) {
+            become_due(l, n);
+            break;
+        }
     }
     switch_as_needed(l); /* the last who waited has gone on */
 }

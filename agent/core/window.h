@@ -18,7 +18,8 @@
  *
  * Invariants: what is in flight never grows beyond the limit, but for a request larger than the
  * whole window, which goes alone (else it would wait for ever). Where somebody waits, something is
- * in flight, or the window is in the list of those to be looked at in this pass. */
+ * in flight, or the window is in the list of those to be looked at: in this pass as far as its
+ * looks go, of which each costs others time, and in the next. */
 #ifndef CORE_WINDOW_H
 #define CORE_WINDOW_H
 
@@ -51,11 +52,13 @@ struct window {
     _Atomic uint64_t gid[2];                 /* a destination's; 0: it is not in use */
     uint8_t scope;                           /* enum lane_window_scope */
     uint8_t due;                             /* in the lane's list */
-    struct window *next_due;
+    STAILQ_ENTRY(window) by_due;
     struct fair_queue turns;    /* of tenants */
     struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone; NULL: a
                                  * destination's at which nobody waits */
 };
+
+STAILQ_HEAD(window_list, window);
 
 /* The turns of one destination, or of one room, of which there are many more. */
 struct window_queue {

@@ -10,7 +10,8 @@ enum {
     FIRST = 10,  /* the number of the first */
     LOOKS = 300, /* in a pass */
     TAKEN = 600, /* requests likewise */
-    BATCH = 30,  /* of each session */
+    ENDED = 1000,
+    BATCH = 30, /* of each session */
     MOST_BREAKS = 200
 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
@@ -33,7 +34,6 @@ static void post_reads(uint32_t key, uint32_t last_key)
         lane_doorbell(w->node[0].lane, FIRST + i);
     }
     world_run(w, 4);
-    ck_assert_uint_eq(world_stats(w, 0).inflight, CROWD * EACH);
 }
 
 /* Until all are over, and the most looks that a pass took. */
@@ -77,6 +77,7 @@ START_TEST(however_many_wait_with_a_tenant_that_rests_a_pass_looks_at_a_few)
     while (world_stats(w, 0).inflight > 0)
         world_run(w, 1);
     post_reads(key, s.gone_key);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, CROWD * EACH);
     w->now_ns += REST_NS;
     const uint64_t most = run_all();
     for (uint32_t i = 0; i < CROWD; i++)
@@ -129,7 +130,95 @@ START_TEST(however_many_sessions_post_a_pass_takes_a_few_of_each)
 }
 END_TEST
 
+static void set_window(uint64_t ops)
+{
+    struct lane_command c = {.kind = LANE_COMMAND_WINDOW,
+                             .window = {.scope = LANE_WINDOW_DEVICE, .ops = ops}};
+    ck_assert_int_eq(lane_command(w->node[0].lane, &c), 0);
+}
+
+static uint64_t count_waiting(void)
+{
+    struct lane_window window;
+    ck_assert(lane_window(w->node[0].lane, LANE_WINDOW_DEVICE, 0, &window));
+    return window.waiting;
+}
+
+/* An operator takes the window away at which they all wait. */
+START_TEST(however_many_wait_at_a_window_a_pass_lets_a_few_go_on)
+{
+    struct world_worker owner;
+    uint64_t most = 0, waiting;
+    world_open(w);
+    world_attach(w, &owner, 1, 0, GUILTY);
+    const uint32_t key = world_register(w, &owner, 0, 4096, ALL);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        world_attach(w, &crowd[i], 0, FIRST + i, GUILTY);
+        for (uint16_t vqp = 0; vqp < EACH; vqp++)
+            ck_assert_int_eq(world_connect(w, &crowd[i], vqp, 1), 0);
+    }
+    set_window(1);
+    ck_assert_uint_eq(
+        world_do(w, &crowd[0], world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0), LONG).status,
+        IBV_WC_SUCCESS);
+    post_reads(key, key);
+    ck_assert_uint_gt(count_waiting(), CROWD * EACH - 16);
+    set_window(0);
+    while ((waiting = count_waiting()) > 0) {
+        world_run(w, 1);
+        const uint64_t gone = waiting - count_waiting();
+        most = gone > most ? gone : most;
+    }
+    ck_assert_msg(most <= LOOKS, "%lu went on in a pass", (unsigned long)most);
+    for (uint32_t i = 0; i < CROWD; i++)
+        for (int n = 0; n < EACH; n++)
+            ck_assert_uint_eq(world_done(w, &crowd[i], LONG).status, IBV_WC_SUCCESS);
+    for (uint32_t i = 0; i < CROWD; i++)
+        world_detach(w, &crowd[i]);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+/* All that a worker has queued behind a request that is refused ends at once. */
+START_TEST(however_many_are_refused_a_pass_ends_a_few)
+{
+    struct world_worker owner;
+    uint64_t most = 0, before = 0, now = 0;
+    world_open(w);
+    world_attach(w, &owner, 1, 0, GUILTY);
+    const uint32_t key = world_register(w, &owner, 0, 4096, ALL);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        world_attach(w, &crowd[i], 0, FIRST + i, GUILTY);
+        ck_assert_int_eq(world_connect(w, &crowd[i], 0, 1), 0);
+    }
+    world_silence_node(w, 1);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        for (uint32_t n = 0; n < BATCH; n++) {
+            const struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, n, 0, 8, key, 0);
+            world_post(&crowd[i], &d);
+        }
+        lane_doorbell(w->node[0].lane, FIRST + i);
+    }
+    for (int i = 0; i < LONG && now < CROWD * BATCH; i++, before = now) {
+        world_run(w, 1);
+        now = world_stats(w, 0).failed;
+        most = now - before > most ? now - before : most;
+        if (i % 1000 == 999)
+            w->now_ns += 1000000;
+    }
+    ck_assert_uint_eq(now, CROWD * BATCH);
+    ck_assert_msg(most <= ENDED, "%lu ended in a pass", (unsigned long)most);
+    for (uint32_t i = 0; i < CROWD; i++)
+        world_detach(w, &crowd[i]);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(however_many_wait_with_a_tenant_that_rests_a_pass_looks_at_a_few)                            \
-    T(however_many_sessions_post_a_pass_takes_a_few_of_each)
+    T(however_many_sessions_post_a_pass_takes_a_few_of_each)                                       \
+    T(however_many_wait_at_a_window_a_pass_lets_a_few_go_on)                                       \
+    T(however_many_are_refused_a_pass_ends_a_few)
 KEDGE_CHECK_MAIN("looks", TESTS)
