@@ -8,6 +8,18 @@ static struct flow *older_flow(struct flow *a, struct flow *b)
     return a == NULL || b->used_ns < a->used_ns ? b : a;
 }
 
+static bool owes_sign(const struct evictor *e, const struct flow *f)
+{
+    return f->suspect || f->since_ns < e->owing_ns;
+}
+
+static struct flow *choose_busy(const struct evictor *e, struct flow *a, struct flow *b)
+{
+    if (a != NULL && owes_sign(e, a) != owes_sign(e, b))
+        return owes_sign(e, a) ? b : a;
+    return older_flow(a, b);
+}
+
 static bool has_more(const struct evictor *e, uint32_t tenant)
 {
     return e->culprits[tenant - 1].made > e->culprits[e->tenant - 1].made;
@@ -38,9 +50,10 @@ struct flow *evict_pick(struct evictor *e, const struct physical_qp *phys, uint3
         else if (f->outstanding == 0)
             idle = older_flow(idle, f);
         else
-            busy = older_flow(busy, f);
+            busy = choose_busy(e, busy, f);
     }
-    if (idle == NULL && e->looked < room) {
+    const bool one_more = room > EVICT_LOOKS && busy != NULL && owes_sign(e, busy) && !e->only_idle;
+    if (idle == NULL && e->looked < (one_more ? 2 * room : room)) {
         e->again = 1;
         return NULL;
     }

@@ -61,7 +61,9 @@ void flow_drop_link(struct lane *l, struct flow *f)
  * that idle ones go meanwhile. False: not yet. */
 static bool evict_link(struct lane *l, struct evictor *evictor)
 {
+    const uint64_t suspect_ns = l->config.suspect_ns;
     evictor->only_idle = evictor->draining > 0;
+    evictor->owing_ns = l->now_ns > suspect_ns ? l->now_ns - suspect_ns : 0;
     struct flow *f = evict_pick(evictor, l->phys, l->phys_room);
     l->changed |= evictor->again && !evictor->only_idle;
     if (f == NULL)

@@ -138,6 +138,41 @@ START_TEST(an_idle_one_is_found_before_a_busy_one_goes)
 }
 END_TEST
 
+START_TEST(among_busy_ones_that_of_an_endpoint_which_owes_a_sign_of_life_goes_last)
+{
+    enum { FEW = 4 };
+    begin(FEW);
+    for (uint32_t i = 0; i < FEW; i++)
+        flow[i].since_ns = 1000 * (i + 1);
+    e.owing_ns = 2500; /* the first two are silent */
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[2]);
+    flow[2].suspect = 1;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[3]);
+    flow[3].since_ns = 100;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[0]); /* all of them owe one */
+    ck_assert(!e.again);
+    flow[1].outstanding = 0; /* what is not out is not owed */
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[1]);
+}
+END_TEST
+
+START_TEST(of_thousands_one_that_answers_is_found_before_a_silent_one_goes)
+{
+    begin(ROOM);
+    e.owing_ns = 1;
+    flow[7].since_ns = 1;
+    for (int i = 0; i < ROUND; i++) {
+        ck_assert_ptr_null(evict_pick(&e, phys, ROOM));
+        ck_assert(e.again);
+    }
+    ck_assert_ptr_eq(evict_pick(&e, phys, ROOM), &flow[7]);
+    flow[7].since_ns = 0; /* none answers: then one goes after two rounds */
+    for (int i = 0; i < 2 * ROUND - 1; i++)
+        ck_assert_ptr_null(evict_pick(&e, phys, ROOM));
+    ck_assert_ptr_nonnull(evict_pick(&e, phys, ROOM));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(of_a_few_the_idle_one_that_was_used_longest_ago_goes)                                        \
     T(one_whose_own_have_not_heard_of_it_stays)                                                    \
@@ -146,5 +181,7 @@ END_TEST
     T(who_has_few_loses_none_to_who_has_more)                                                      \
     T(while_one_is_awaited_that_is_busy_only_idle_ones_go)                                         \
     T(of_thousands_a_few_are_looked_at)                                                            \
-    T(an_idle_one_is_found_before_a_busy_one_goes)
+    T(an_idle_one_is_found_before_a_busy_one_goes)                                                 \
+    T(among_busy_ones_that_of_an_endpoint_which_owes_a_sign_of_life_goes_last)                     \
+    T(of_thousands_one_that_answers_is_found_before_a_silent_one_goes)
 KEDGE_CHECK_MAIN("agent.core.evict", TESTS)
