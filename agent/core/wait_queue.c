@@ -12,7 +12,8 @@
  * Thousands may wait, of one tenant too, and others' requests stand still while they are looked at:
  * a pass looks at some, and the next one goes on where it ended.
  *
- * Invariant: a VQP with a queue is in one of these lists, or waits at a window or for room. */
+ * Invariant: a VQP with a queue is in one of these lists, or waits at a window or for room. Of a
+ * round no more is left than are blocked: those who leave by other ways leave it too. */
 #include "base/assert.h"
 #include "internal.h"
 
@@ -58,6 +59,8 @@ void vqp_unblock(struct lane *l, struct vqp *q)
     TAILQ_REMOVE(&q->waits->vqps, q, waiting);
     q->waits->count--;
     l->waiting--;
+    if (l->round_left > l->blocked.count)
+        l->round_left = l->blocked.count;
     flow_release(q);
     if (is_parked(q) && q->waits->count == 0)
         TAILQ_REMOVE(&l->parking, q->flow, by_parked);
@@ -123,16 +126,22 @@ static void look_at(struct lane *l, struct vqp *q)
     vqp_go_on(l, q);
 }
 
+/* Some are still to be looked at, or those of them who have had something to be put back. */
+static bool is_in_round(const struct lane *l)
+{
+    return l->round_left > 0 || l->served.count > 0;
+}
+
 /* Who has had something waits behind those who have not, to the end of the round. */
 static void look_at_blocked(struct lane *l)
 {
     struct vqp *q;
-    if (l->round_left == 0) {
+    if (!is_in_round(l)) {
         l->changed = l->starved = l->wanting = 0;
         l->retry_ns = l->now_ns + RETRY_NS;
         l->round_left = l->blocked.count;
     }
-    for (uint32_t n = LOOKS; n > 0 && l->round_left > 0 && l->blocked.count > 0; n--) {
+    for (uint32_t n = LOOKS; n > 0 && l->round_left > 0; n--) {
         uint32_t did = l->did;
         q = TAILQ_FIRST(&l->blocked.vqps);
         l->round_left--;
@@ -142,9 +151,8 @@ static void look_at_blocked(struct lane *l)
         vqp_unblock(l, q);
         join_list(l, &l->served, q);
     }
-    if (l->round_left > 0 && l->blocked.count > 0)
+    if (l->round_left > 0)
         return;
-    l->round_left = 0;
     while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL) {
         vqp_unblock(l, q);
         join_list(l, &l->blocked, q);
@@ -208,7 +216,7 @@ void vqps_retry(struct lane *l)
     /* News first: a path that has come is used before somebody else takes it for himself. */
     if (l->news_count > 0)
         look_at_news(l);
-    if (l->round_left > 0 || (l->blocked.count > 0 && (l->changed || l->now_ns >= l->retry_ns)))
+    if (is_in_round(l) || (l->blocked.count > 0 && (l->changed || l->now_ns >= l->retry_ns)))
         look_at_blocked(l);
     if (l->now_ns >= l->park_ns)
         look_at_some(l);
@@ -220,7 +228,7 @@ uint64_t vqps_due(const struct lane *l)
         return l->now_ns;
     if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
         return LANE_NEVER;
-    if (l->news_count > 0 || l->round_left > 0 || (l->changed && l->blocked.count > 0))
+    if (l->news_count > 0 || is_in_round(l) || (l->changed && l->blocked.count > 0))
         return l->now_ns;
     return l->now_ns + WAITING_NS;
 }
