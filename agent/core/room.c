@@ -205,6 +205,7 @@ static void serve_room(struct lane *l, struct physical_qp *p)
         l->turn_vqp = NULL;
         l->turn_room = NULL;
     }
+    l->did++; /* so that the lane does not sleep while more may go on, whatever these have done */
 }
 
 void rooms_go_on(struct lane *l)

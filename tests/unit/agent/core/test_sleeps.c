@@ -2,13 +2,17 @@
 /* What keeps a lane from its sleep: VQPs that it can do something for, and not that some once
  * waited. */
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "world.h"
 
 enum {
     ONE = 1, /* tenants, of which each may be anybody */
+    OTHER = 2,
     VQPS = 8,
     CROWD = 40, /* with that many VQPs each, more than twice as many as a pass looks at */
     LOOKED_AT = 128,
+    ROOM = 64, /* requests of a queue pair */
+    OUT = 32,  /* of one worker */
     PASSES = 4 /* at the most, for one VQP that cannot go on */
 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
@@ -16,7 +20,7 @@ static const uint64_t RETRY_NS = 100000; /* the blocked are looked at as often a
 
 static struct world world;
 static struct world *w = &world;
-static struct world_worker owner[1], k, crowd[CROWD];
+static struct world_worker owner[2], k, crowd[CROWD];
 
 static void post(struct world_worker *from, uint16_t vqp, uint32_t vkey)
 {
@@ -103,5 +107,92 @@ START_TEST(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)
 }
 END_TEST
 
-#define TESTS(T) T(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)
+/* ---- those who wait for room
+ * ------------------------------------------------------------------------------------------ */
+
+/* Node 0's device gives back so many completions, and the others later. */
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    int left;
+} held;
+
+static int poll_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    if (cq != w->node[0].cq)
+        return held.real->poll(cq, n, wc);
+    const int most = n < held.left ? n : held.left;
+    const int got = most > 0 ? held.real->poll(cq, most, wc) : 0;
+    held.left -= got > 0 ? got : 0;
+    return got;
+}
+
+static void hold_completions(void)
+{
+    held.real = w->node[0].fab->ops;
+    held.ops = *held.real;
+    held.ops.poll = poll_held;
+    held.left = 0;
+    w->node[0].fab->ops = &held.ops;
+}
+
+static uint32_t step(void)
+{
+    w->now_ns += 1000;
+    return lane_step(w->node[0].lane, w->now_ns);
+}
+
+/* One tenant's VQPs wait for room, and when there is some each goes to its window, which is full:
+ * nothing is posted, and those behind may have something else to do. */
+START_TEST(while_those_who_have_waited_for_room_go_elsewhere_the_lane_stays_awake)
+{
+    enum { HAVE_WAITED = CROWD * VQPS };
+    const struct lane_command one_at_a_time = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_TENANT, .tenant = OTHER, .ops = 1}};
+    struct world_worker more;
+    world_one_dci = true;
+    world_mr_lease_ns[1] = 1000000000;
+    const uint32_t vkey = world_pair(w, &owner[0], &k, ONE, ALL);
+    world_attach(w, &owner[1], 1, 1, OTHER);
+    const uint32_t other_key = world_register(w, &owner[1], 0, 4096, ALL);
+    attach_crowd(CROWD, OTHER);
+    world_attach(w, &more, 0, 1, ONE);
+    ck_assert_int_eq(world_connect(w, &more, 0, 1), 0);
+    ck_assert_int_eq(lane_command(w->node[0].lane, &one_at_a_time), 0);
+    post(&k, 0, vkey);
+    ck_assert_uint_eq(world_done(w, &k, 100).status, IBV_WC_SUCCESS);
+    post(&crowd[0], 0, other_key);
+    ck_assert_uint_eq(world_done(w, &crowd[0], 100).status, IBV_WC_SUCCESS);
+    hold_completions();
+    for (int i = 0; i < OUT; i++)
+        post(&k, 0, vkey);
+    for (int i = 0; i < ROOM - OUT - 1; i++)
+        post(&more, 0, vkey);
+    world_run(w, 1);
+    post(&crowd[0], 0, other_key); /* fills the queue pair, and its tenant's window */
+    world_run(w, 1);
+    post_crowd(CROWD, other_key);
+    world_run(w, 4);
+    held.left = ROOM - 1;
+    ck_assert_uint_gt(step(), 0);                           /* they come back */
+    for (int left = HAVE_WAITED; left > ROOM; left -= ROOM) /* more wait than go in a pass */
+        ck_assert_uint_gt(step(), 0);
+    while (step() > 0)
+        ;
+    ck_assert(may_sleep());
+    held.left = INT32_MAX;
+    world_run(w, 2000);
+    w->node[0].fab->ops = held.real;
+    for (uint32_t i = 0; i < CROWD; i++)
+        world_detach(w, &crowd[i]);
+    world_detach(w, &more);
+    world_detach(w, &owner[1]);
+    world_unpair(w, &owner[0], &k);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)                                     \
+    T(while_those_who_have_waited_for_room_go_elsewhere_the_lane_stays_awake)
 KEDGE_CHECK_MAIN("sleeps", TESTS)
