@@ -419,11 +419,12 @@ static void uncount_request(struct lane *l, struct window *n, uint64_t length)
     become_due(l, n);
 }
 
+/* The last one first: who goes on there is in the others already. */
 void windows_left(struct lane *l, const struct wr *w)
 {
-    become_due(l, w->session->window);
-    become_due(l, w->flow->window);
     become_due(l, l->device_window);
+    become_due(l, w->flow->window);
+    become_due(l, w->session->window);
 }
 
 void windows_desert(struct lane *l, struct vqp *q)
