@@ -332,6 +332,7 @@ struct lane {
     uint32_t metaservers;
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
     struct physical_qp *metaserver_phys[LANE_MAX_METASERVERS]; /* NULL: it broke */
+    struct fab_qp *metaserver_lost[LANE_MAX_METASERVERS];      /* those, which are given back */
     struct silence silence[LANE_MAX_METASERVERS];
     struct proof proof;
     /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */

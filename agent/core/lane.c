@@ -325,18 +325,34 @@ static struct physical_qp *phys_of(struct lane *l, struct fab_qp *qp)
     return physical_qp_open(l, qp, NULL);
 }
 
+/* One that broke is not the lane's any more: this list was made before the control side heard that,
+ * since then one comes without it. */
+static void take_connection(struct lane *l, uint32_t i, struct fab_qp *const *lost)
+{
+    struct fab_qp *qp = l->metaserver[i].qp;
+    for (uint32_t k = 0; k < LANE_MAX_METASERVERS; k++)
+        if (lost[k] == qp) {
+            l->metaserver_lost[i] = qp;
+            return;
+        }
+    l->metaserver_phys[i] = phys_of(l, qp);
+}
+
 static void take_metaservers(struct lane *l, const struct lane_command *c)
 {
     struct physical_qp *before[LANE_MAX_METASERVERS];
+    struct fab_qp *lost[LANE_MAX_METASERVERS];
     struct lane_metaserver list[LANE_MAX_METASERVERS];
     memcpy(before, l->metaserver_phys, sizeof before);
     memcpy(list, l->metaserver, sizeof list);
+    memcpy(lost, l->metaserver_lost, sizeof lost);
     memset(l->metaserver_phys, 0, sizeof l->metaserver_phys);
+    memset(l->metaserver_lost, 0, sizeof l->metaserver_lost);
     l->metaservers = c->metaservers.count;
     memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
     lookups_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
-        l->metaserver_phys[i] = phys_of(l, l->metaserver[i].qp);
+        take_connection(l, i, lost);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
         bool kept = before[i] == NULL;
         for (uint32_t k = 0; k < l->metaservers; k++)

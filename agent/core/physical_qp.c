@@ -76,8 +76,10 @@ void physical_qp_close(struct lane *l, struct physical_qp *p)
 {
     BASE_ASSERT(p->head == p->tail);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++)
-        if (l->metaserver_phys[i] == p)
+        if (l->metaserver_phys[i] == p) {
             l->metaserver_phys[i] = NULL;
+            l->metaserver_lost[i] = p->qp;
+        }
     p->qp = NULL;
     p->flow = NULL;
     p->broken = 1;

@@ -247,7 +247,8 @@ struct lane_metaserver {
     uint32_t dctn;
     uint64_t dc_key;
     struct fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until
-                        * QP_BROKEN, which also follows when a list comes without it */
+                        * QP_BROKEN, which also follows when a list comes without it; and not again
+                        * before one has come without it */
     struct schema_table_desc table;
     uint32_t number; /* the control side's, of this metaserver */
 };

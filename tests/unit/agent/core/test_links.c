@@ -384,6 +384,43 @@ START_TEST(without_one_that_answers_lookups_end_in_time_and_then_at_once)
 }
 END_TEST
 
+static void list_metaserver(struct fab_qp *qp)
+{
+    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
+    c.metaservers.count = qp != NULL;
+    c.metaservers.at[0] = (struct lane_metaserver){.table = w->table.desc, .qp = qp};
+    c.metaservers.at[0].table.rkey = w->meta_mr->rkey;
+    ck_assert_int_eq(lane_command(w->node[0].lane, &c), 0);
+    lane_step(w->node[0].lane, w->now_ns += 1000);
+}
+
+/* The control side says which metaservers there are before it hears that one's queue pair broke:
+ * the lane has given that one back, and its next life is not the lane's yet. */
+START_TEST(a_queue_pair_that_broke_is_given_back_once_whatever_was_listed_before_that_was_heard)
+{
+    struct lane_event e, broken;
+    uint32_t times = 0;
+    open_one();
+    struct world_node *n = &w->node[0];
+    struct fab_qp *qp = n->metaserver_qp;
+    world_break(w, 0, qp);
+    world_fatal(w, 0, qp);
+    for (int i = 0; i < 2; i++)
+        list_metaserver(qp);
+    list_metaserver(NULL);
+    while (lane_event(n->lane, &e))
+        if (e.kind == LANE_EVENT_QP_BROKEN && e.qp == qp) {
+            times++;
+            broken = e;
+        }
+    ck_assert_uint_eq(times, 1);
+    world_rc_event(w, n, &broken);
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0); /* through another one */
+    world_detach(w, &k);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(more_endpoints_than_connections_are_all_served)                                              \
     T(who_uses_many_endpoints_takes_no_connection_from_who_uses_one)                               \
@@ -397,6 +434,7 @@ END_TEST
     T(a_handshake_that_fails_is_not_the_end_of_who_has_waited_for_less)                            \
     T(who_has_waited_for_a_connection_as_long_as_one_would_have_tried_hears_of_it)                 \
     T(a_silent_metaserver_keeps_nobody_from_asking_the_next)                                       \
-    T(without_one_that_answers_lookups_end_in_time_and_then_at_once)
+    T(without_one_that_answers_lookups_end_in_time_and_then_at_once)                               \
+    T(a_queue_pair_that_broke_is_given_back_once_whatever_was_listed_before_that_was_heard)
 
 KEDGE_CHECK_MAIN("agent.core.links", TESTS)

@@ -147,6 +147,8 @@ void world_rc_event(struct world *w, struct world_node *n, const struct lane_eve
         drop_former(n);
         return;
     }
+    if (qp == n->silent_qp)
+        return;
     if (qp != n->metaserver_qp) {
         connector_drop(n->connector, qp, w->now_ns);
         return;
@@ -154,8 +156,11 @@ void world_rc_event(struct world *w, struct world_node *n, const struct lane_eve
     drop_qp(n->metaserver_qp);
     drop_qp(n->metaserver_responder);
     n->metaserver_qp = NULL;
-    if (!n->no_metaserver)
-        world_tell_metaserver(w, n);
+    if (n->no_metaserver)
+        return;
+    const struct lane_command none = {.kind = LANE_COMMAND_METASERVERS};
+    ck_assert_int_eq(lane_command(n->lane, &none), 0); /* as the daemon: the next may be its like */
+    world_tell_metaserver(w, n);
 }
 
 void world_rc_run(struct world *w, struct world_node *n)
