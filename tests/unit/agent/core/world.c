@@ -444,6 +444,8 @@ void world_sleep(struct world *w, uint64_t ns)
 void world_silence_node(struct world *w, uint32_t number)
 {
     struct world_node *n = &w->node[number];
+    /* Its lane lives on here, and would use them. A daemon's connections end with its lane. */
+    ck_assert_msg(world_stats(w, number).links == 0, "node %u has connections of its own", number);
     destroy(n->fab, FAB_DESTROY_DCT, n->dct);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
     connector_free(n->connector);
