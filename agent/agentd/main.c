@@ -90,8 +90,8 @@ static void on_hangup(uv_signal_t *sig, int number)
     tell_ready(sig->data);
 }
 
-/* While it begins, or begins anew, nobody hears signals: they wait, and are not lost. Other threads
- * are made meanwhile and never get them. */
+/* While it begins, from its first sentence in the log, and while it begins anew, nobody hears
+ * signals: they wait, and are not lost. Other threads are made meanwhile and never get them. */
 static void hold_signals(int how)
 {
     sigset_t set;
@@ -246,7 +246,6 @@ static int serve_agent(struct agent *a)
         return fail_start(err.text);
     }
     a->started_ns = base_clock_ns();
-    hold_signals(SIG_BLOCK);
     status = start_agent(a, &err);
     hold_signals(SIG_UNBLOCK);
     if (status == 0) {
@@ -381,6 +380,7 @@ int main(int argc, char **argv)
     (void)base_log_parse_level(agent.config.log_level, &level);
     base_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
+    hold_signals(SIG_BLOCK);
     base_notify_init();
     if (!start_check_token(&agent.config, agent.config.gid, &err))
         base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);

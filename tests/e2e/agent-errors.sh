@@ -132,4 +132,18 @@ for n in $(seq "${AGENT_STARTS:-30}"); do
     wait "$pid" || (($? == 143)) || fail "the agent ended with $? while it started: $(tail -n 20 "$work/a.log")"
 done
 ok "SIGTERM ends an agent at any moment of its start"
+# Who has seen its first sentence in the log may stop it.
+sed "/^state_dir/a token_file = /nonexistent" "$work/a.conf" >"$work/says.conf"
+python3 - "$agentd" "$work/says.conf" >"$work/out" 2>&1 <<'END' || fail "an agent that has begun to speak does not end in order: $(cat "$work/out")"
+import subprocess, sys
+
+for start in range(30):
+    agent = subprocess.Popen([sys.argv[1], "--config", sys.argv[2]], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    first = agent.stderr.readline()
+    agent.terminate()
+    agent.stderr.read()
+    if not first or agent.wait() != 0:
+        sys.exit(f"start {start}: {first} and then it ended with {agent.wait()}")
+END
+ok "and in order from its first sentence on"
 stop
