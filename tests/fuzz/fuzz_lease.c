@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/lease_ids.h"
+#include "control/lease_ids.h"
 #include "base/assert.h"
 #include "ctl/agent_items.h"
 

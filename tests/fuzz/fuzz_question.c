@@ -3,7 +3,7 @@
  * stand in a URL. */
 #include <string.h>
 
-#include "agentd/question.h"
+#include "control/question.h"
 #include "base/assert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

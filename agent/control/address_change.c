@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the device's address: asks for it now and then, and whenever the device says that it has
+ * changed (not every driver does). What is decided about it (address.c) is carried out here:
+ * sessions, arenas and regions live on; what leads to peers is made anew, and metaservers are told.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "incarnation.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "agent.h"
+
+static void on_seen(struct fab_ctl *ctl);
+
+void address_init(struct agent *a)
+{
+    const struct fab_caps *caps = &a->fab->caps;
+    a->address = (struct address){.sgid_index = caps->sgid_index, .lid = caps->lid};
+    memcpy(a->address.gid, caps->gid, sizeof a->address.gid);
+    a->address_due_ns = base_clock_ns() + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
+}
+
+void address_look(struct agent *a)
+{
+    a->address_due_ns = 0; /* again, if the device is being asked already */
+    if (a->address_asked || a->stopping || a->device_lost)
+        return;
+    a->address_asked = true;
+    a->address_due_ns = base_clock_ns() + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
+    a->address_ctl = (struct fab_ctl){.kind = FAB_QUERY_ADDRESS, .done = on_seen, .user = a};
+    memcpy(a->address_ctl.address.gid, a->address.gid, sizeof a->address.gid);
+    fab_submit(a->fab, &a->address_ctl);
+}
+
+void address_tick(struct agent *a)
+{
+    if (base_clock_ns() >= a->address_due_ns)
+        address_look(a);
+}
+
+void address_port(struct agent *a, bool down)
+{
+    if (a->address.down == down)
+        return;
+    a->address.down = down;
+    if (down)
+        base_log(BASE_LOG_ERROR,
+                 "the device's port is down: requests to other nodes end after their time-outs",
+                 "device=\"%s\" port=%u", a->config.device, a->fab->caps.port_num);
+    else
+        base_log(BASE_LOG_INFO, "the device's port is up", "device=\"%s\" port=%u",
+                 a->config.device, a->fab->caps.port_num);
+}
+
+const char *address_why(const struct agent *a)
+{
+    return a->address.gone ? "this node's GID is not on the device's port any more, so that no "
+                             "other node is reached: give the network interface its address back "
+                             "(`ip addr`)"
+           : a->address.down
+               ? "the device's port is down, so that no other node is reached: is the "
+                 "cable in, and the interface up (`ip link`)?"
+               : "";
+}
+
+/* ---- carried out
+ * ---------------------------------------------------------------------------------------------- */
+
+/* A copy of the page that a worker reads at any time: the latest one is not written again before
+ * the next change. */
+static void tell_sessions(const struct pool *p)
+{
+    uint64_t word[2];
+    memcpy(word, p->device.fab->caps.gid, sizeof word);
+    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
+        struct schema_session_ro *ro = p->sessions[i].ro;
+        if (p->sessions[i].stage != STAGE_READY && p->sessions[i].stage != STAGE_LIVE &&
+            p->sessions[i].stage != STAGE_ENDING)
+            continue; /* a task thread has it; it is filled in later */
+        const uint32_t changes = atomic_load_explicit(&ro->changes, memory_order_relaxed) + 1;
+        for (int k = 0; k < 2; k++)
+            atomic_store_explicit(&ro->present_gid[changes % 2][k], word[k], memory_order_relaxed);
+        atomic_store_explicit(&ro->changes, changes, memory_order_release);
+    }
+}
+
+static int make_anew(struct pool *p, bool renamed)
+{
+    int status = p->device.rc ? 0 : queues_retarget(p);
+    if (status == 0 && renamed)
+        status = device_new_table(p);
+    return status;
+}
+
+static void pool_readdress(struct pool *p, bool renamed)
+{
+    struct lane_command c = {.kind = LANE_COMMAND_READDRESS};
+    if (renamed)
+        p->incarnation = p->agent->incarnation;
+    int status = make_anew(p, renamed);
+    if (status != 0) {
+        base_log(BASE_LOG_ERROR,
+                 "a pool cannot be reached at the node's new address: restart the agent",
+                 "pool=%s error=\"%s\"", p->name, strerror(-status));
+        return;
+    }
+    if (p->device.rc)
+        connector_readdress(p->device.connector, p->incarnation, base_clock_ns());
+    memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
+    c.readdress.incarnation = p->incarnation;
+    c.readdress.mr_table = renamed ? &p->device.table->table : NULL;
+    lane_thread_command(p, &c);
+    if (renamed)
+        tell_sessions(p);
+}
+
+static void change_address(struct agent *a, bool renamed)
+{
+    int lost;
+    struct base_errbuf err = {""};
+    const uint32_t before = a->incarnation;
+    fab_set_address(a->fab, a->address.gid, a->address.sgid_index, a->address.lid);
+    if (renamed && agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(), before + 1,
+                                           &a->incarnation, &lost, &err) != 0) {
+        a->incarnation = before + 1; /* if it cannot be saved: the next start is later anyway */
+        base_log(BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
+    }
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        pool_readdress(p, renamed);
+    a->endpoints++;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        registrations_readdress(p); /* now that each pool has what it says */
+    registrations_changed(a);
+}
+
+static bool is_between_tables(const struct agent *a)
+{
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        if (p->device.table_before != NULL)
+            return true;
+    return false;
+}
+
+static void act_on_news(struct agent *a, enum address_news news)
+{
+    char gid[BASE_GID_TEXT];
+    const char *text = base_gid_format(a->address.gid, gid);
+    const uint32_t index = a->address.sgid_index;
+    a->address_news += news != ADDRESS_SAME;
+    switch (news) {
+    case ADDRESS_SAME:
+        return;
+    case ADDRESS_GONE:
+        base_log(BASE_LOG_ERROR, "this node's address is gone from the port: no peer is reached",
+                 "gid=%s index=%u", text, index);
+        return;
+    case ADDRESS_BACK:
+        base_log(BASE_LOG_INFO, "this node's address is back", "gid=%s index=%u", text, index);
+        return;
+    case ADDRESS_MOVED:
+        base_log(BASE_LOG_WARN, "this node's address has moved: paths to peers are made anew",
+                 "gid=%s index=%u lid=%u", text, index, a->address.lid);
+        change_address(a, false);
+        return;
+    case ADDRESS_CHANGED:
+        change_address(a, true);
+        base_log(BASE_LOG_WARN,
+                 "this node has another address: its workers go on, peers look it up again",
+                 "gid=%s index=%u incarnation=%u", text, index, a->incarnation);
+        return;
+    }
+}
+
+static void on_seen(struct fab_ctl *ctl)
+{
+    struct agent *a = ctl->user;
+    a->address_asked = false;
+    if (a->stopping || ctl->status != 0 || is_between_tables(a))
+        return;
+    address_port(a, !ctl->address.now.active);
+    act_on_news(a, address_seen(&a->address, &ctl->address.now, base_clock_ns()));
+}
+
+void address_retarget(struct agent *a)
+{
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        int status = p->device.rc ? 0 : queues_retarget(p);
+        if (status != 0)
+            base_log(BASE_LOG_ERROR, "a DC target cannot be made anew: restart the agent",
+                     "pool=%s error=\"%s\"", p->name, strerror(-status));
+    }
+    a->endpoints++;
+    registrations_changed(a);
+}
+
+void address_readdressed(struct pool *p, const struct lane_event *e)
+{
+    if (e->reason != 0)
+        base_log(BASE_LOG_ERROR,
+                 "regions got no place in the MR table under the new address: no peer finds them",
+                 "pool=%s regions=%u", p->name, e->reason);
+    device_drop_table(p);
+}

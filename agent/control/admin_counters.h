@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent counts, named once for its status and its metrics. */
+#ifndef DAEMON_ADMIN_COUNTERS_H
+#define DAEMON_ADMIN_COUNTERS_H
+
+#include "agent.h"
+
+/* Every counter of the lane, named once for status and metrics. */
+#define LANE_COUNTERS(C)                                                                           \
+    C(passes, "Passes of the lane.", COUNTER)                                                      \
+    C(sleeps, "Times that the lane went to sleep.", COUNTER)                                       \
+    C(posted, "Requests posted to the fabric.", COUNTER)                                           \
+    C(completed, "Requests that completed well.", COUNTER)                                         \
+    C(failed, "Requests that completed with an error.", COUNTER)                                   \
+    C(refused, "Requests that were refused before they reached a queue pair.", COUNTER)            \
+    C(doorbells, "Lists handed to the fabric.", COUNTER)                                           \
+    C(endpoint_reads, "READs of metaservers' tables.", COUNTER)                                    \
+    C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \
+    C(mr_renewals, "Of those, the ones that no request waited for.", COUNTER)                      \
+    C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
+    C(proofs, "READs that were to show whether a node or a metaserver is reached.", COUNTER)       \
+    C(proofs_failed, "Times that one was not reached.", COUNTER)                                   \
+    C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
+    C(control_pauses, "Times that a tenant's control operations waited for its budget.", COUNTER)  \
+    C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \
+    C(qp_overdue, "Queue pairs ended since a request was out for as long as any may take.",        \
+      COUNTER)                                                                                     \
+    C(posts_refused, "Requests that the device did not take as they were.", COUNTER)               \
+    C(reposted, "Requests posted again after a break.", COUNTER)                                   \
+    C(retried, "Looks at virtual queue pairs whose requests wait.", COUNTER)                       \
+    C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
+    C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
+    C(quarantined, "Times that a tenant was put apart from others.", COUNTER)                      \
+    C(tenants_quarantined, "Tenants whose requests go apart from others'.", GAUGE)                 \
+    C(tenants_resting, "Tenants whose requests wait since they have broken queue pairs.", GAUGE)   \
+    C(links, "Connections to endpoints (rc).", GAUGE)                                              \
+    C(sessions, "Sessions of the lane.", GAUGE)                                                    \
+    C(vqps, "Connected virtual queue pairs.", GAUGE)                                               \
+    C(peers, "Known endpoints.", GAUGE)                                                            \
+    C(flows, "Endpoints in use.", GAUGE)                                                           \
+    C(inflight, "Requests in the lane.", GAUGE)                                                    \
+    C(mrs, "Registered memory regions.", GAUGE)                                                    \
+    C(suspects, "Endpoints that do not answer.", GAUGE)
+
+/* Every counter of the connector, with rc. */
+#define CONNECTOR_COUNTERS(C)                                                                      \
+    C(requests, "Handshakes asked for, repeated messages included.", COUNTER)                      \
+    C(connected, "Connections made to other nodes.", COUNTER)                                      \
+    C(accepted, "Connections that other nodes made to this one.", COUNTER)                         \
+    C(failed, "Connections that could not be made.", COUNTER)                                      \
+    C(refused, "Requests for a connection that were refused.", COUNTER)                            \
+    C(dropped, "Handshake messages that were late, or made no sense.", COUNTER)                    \
+    C(lost, "Handshake messages that could not be sent.", COUNTER)                                 \
+    C(reclaimed, "Connections of nodes that were gone.", COUNTER)                                  \
+    C(initiators, "Queue pairs for requests to other nodes.", GAUGE)                               \
+    C(initiators_ready, "Of them, those kept ready.", GAUGE)                                       \
+    C(responders, "Queue pairs for requests of other nodes.", GAUGE)                               \
+    C(responders_ready, "Of them, those kept ready.", GAUGE)                                       \
+    C(resting, "Queue pairs whose former connection's packets may still come in.", GAUGE)          \
+    C(outgoing, "Connections to other nodes.", GAUGE)                                              \
+    C(incoming, "Connections of other nodes to this one.", GAUGE)                                  \
+    C(addresses, "Address handles for handshakes.", GAUGE)
+
+/* What a tenant has, in all pools. */
+struct used {
+    struct quota_used now;
+    uint32_t vqps, mrs;
+    struct quota_counts so_far;
+};
+
+void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_SLOTS]);
+
+/* admin_status.c, admin_metrics.c: the whole text. */
+void status_print(struct agent *a, struct base_text *t);
+void metrics_print(struct agent *a, struct base_text *t);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who attaches, and what he gets: whose a worker is says the token that it shows, else the socket
+ * where it came, else its uid; its session is of its tenant's pool. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "connection.h"
+#include "agent.h"
+
+enum { RETRY_LEAST_MS = 20, RETRY_MOST_MS = 10000 };
+
+/* Its index, or -EACCES: it has its answer, or will have it. */
+static int tenant_by_token(struct connection *c, const struct schema_control_attach *m)
+{
+    struct agent *a = c->agent;
+    char text[240];
+    uint8_t hash[BASE_DIGEST_BYTES];
+    int tenant = base_digest(m->token, hash);
+    if (tenant == 0)
+        tenant = agentd_tenants_find_token(&a->tenants, hash, base_clock_wall_ms());
+    if (tenant < 0) {
+        connection_refuse_token(c, m->h.tag);
+        return -EACCES;
+    }
+    if (c->at->tenant == 0 || c->at->tenant == (uint32_t)tenant + 1)
+        return tenant;
+    snprintf(
+        text, sizeof text,
+        "the token is of tenant %s, and this socket of tenant %s: use that tenant's, or %.100s",
+        a->tenants.at[tenant].config.name, a->tenants.at[c->at->tenant - 1].config.name,
+        a->config.socket);
+    connection_refuse(c, m->h.tag, -EACCES, text);
+    return -EACCES;
+}
+
+int connection_share(const struct listener *at, uid_t uid, uint32_t *share, struct base_errbuf *why)
+{
+    const struct agent *a = at->agent;
+    const int tenant = agentd_tenants_find(&a->tenants, uid);
+    if (at->tenant != 0)
+        *share = WAITING_SHARE_SOCKETS + at->tenant - 1;
+    else if (tenant >= 0)
+        *share = WAITING_SHARE_TENANTS + (uint32_t)tenant;
+    else if (agentd_tenants_have_tokens(&a->tenants))
+        *share = WAITING_SHARE_STRANGERS;
+    else
+        return base_err(
+            why, -EACCES,
+            "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
+            "uids=%u; or add it to `uids` of a [tenant] of the agent's file; no "
+            "tenant of it has a token that could be shown)",
+            (unsigned)uid, (unsigned)uid);
+    return 0;
+}
+
+/* As tenant_by_token(). */
+static int choose_tenant(struct connection *c, const struct schema_control_attach *m)
+{
+    char text[240];
+    if (m->token[0] != '\0')
+        return tenant_by_token(c, m);
+    if (c->at->tenant != 0)
+        return (int)c->at->tenant - 1;
+    int tenant = agentd_tenants_find(&c->agent->tenants, c->peer.uid);
+    if (tenant >= 0)
+        return tenant;
+    snprintf(text, sizeof text,
+             "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME uids=%u; "
+             "or add it to `uids` of a [tenant] of the agent's file, or set KEDGE_WORKER_TOKEN)",
+             (unsigned)c->peer.uid, (unsigned)c->peer.uid);
+    connection_refuse(c, m->h.tag, -EACCES, text);
+    return -EACCES;
+}
+
+/* The pool that a worker gets: its tenant's, and no other. NULL: it has its answer, or will. */
+static struct pool *choose_pool(struct connection *c, const struct schema_control_attach *m)
+{
+    struct agent *a = c->agent;
+    char text[240];
+    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL) {
+        snprintf(text, sizeof text, "there is no pool %.31s on this host (its own is %.31s)",
+                 m->pool, a->config.pool);
+        connection_refuse(c, m->h.tag, -ENOENT, text);
+        return NULL;
+    }
+    if (node_refuses(a, text, sizeof text)) {
+        connection_refuse(c, m->h.tag, -EBUSY, text);
+        return NULL;
+    }
+    int tenant = choose_tenant(c, m);
+    if (tenant < 0)
+        return NULL;
+    c->tenant = (uint32_t)tenant + 1;
+    struct pool *p = pools_of_tenant(a, c->tenant, text, sizeof text);
+    if (p == NULL) {
+        connection_refuse(c, m->h.tag, -EBUSY, text);
+        return NULL;
+    }
+    if (m->pool[0] != '\0' && strcmp(m->pool, p->name) != 0) {
+        snprintf(text, sizeof text, "pool %.31s is not that of tenant %s, which has %.31s", m->pool,
+                 a->tenants.at[tenant].config.name, p->name);
+        connection_refuse(c, m->h.tag, -EACCES, text);
+        return NULL;
+    }
+    return p;
+}
+
+/* The worker maps what it got while the lane hears of it. */
+static void hand_over(struct connection *c, uint32_t tag)
+{
+    struct pool *p = c->pool;
+    const struct agentd_config *config = p->config;
+    const struct agent_session *s = &p->sessions[c->session];
+    struct schema_control_attached out = {.rw_bytes = SCHEMA_SESSION_RW_BYTES(config->sq_slots),
+                                          .ro_bytes = SCHEMA_SESSION_RO_BYTES(config->cq_slots),
+                                          .peers_bytes = p->peers_bytes,
+                                          .arena_bytes = s->arena[0]->mem.size,
+                                          .session = c->session,
+                                          .tenant = s->ro->tenant};
+    int fds[SCHEMA_FD_COUNT] = {[SCHEMA_FD_RW] = s->rw_fd,
+                                [SCHEMA_FD_RO] = s->ro_fd,
+                                [SCHEMA_FD_DOORBELL] = s->doorbell,
+                                [SCHEMA_FD_PEERS] = p->peers_fd,
+                                [SCHEMA_FD_ARENA] = s->arena[0]->mem.fd};
+    int status = connection_send(c->fd, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, fds,
+                                 SCHEMA_FD_COUNT);
+    session_begin(p, c->session);
+    if (status != 0)
+        connection_close(c);
+    sessions_taken(p);
+}
+
+/* ---- the queue
+ *
+ * Sessions and arenas are made by task threads and the device, and never while the control thread
+ * waits. Who comes when none is ready waits for one: in turns between tenants, and of one tenant in
+ * the order of coming. */
+
+static void unlink_queued(struct connection *c)
+{
+    struct attach_queue *q = &c->pool->queue;
+    struct connection **at = &q->first;
+    while (*at != c)
+        at = &(*at)->next_queued;
+    *at = c->next_queued;
+    q->count--;
+    c->queued = false;
+}
+
+void connection_leave_queue(struct connection *c)
+{
+    unlink_queued(c);
+}
+
+/* How far a tenant's turn is away. */
+static uint32_t turn_of(const struct attach_queue *q, uint32_t tenant)
+{
+    return (tenant + AGENTD_TENANT_SLOTS - q->last_tenant - 1) % AGENTD_TENANT_SLOTS;
+}
+
+static struct connection *choose_queued(const struct pool *p)
+{
+    struct connection *best = p->queue.first;
+    for (struct connection *c = best; c != NULL; c = c->next_queued)
+        if (turn_of(&p->queue, c->tenant) < turn_of(&p->queue, best->tenant))
+            best = c;
+    return best;
+}
+
+/* Who is served before the last of this tenant's. */
+static uint32_t count_ahead(const struct pool *p, uint32_t tenant)
+{
+    uint32_t of[AGENTD_TENANT_SLOTS + 1] = {0}, ahead = 0;
+    for (const struct connection *c = p->queue.first; c != NULL; c = c->next_queued)
+        of[c->tenant]++;
+    for (uint32_t i = 1; i <= AGENTD_TENANT_SLOTS; i++)
+        ahead += of[i] < of[tenant] ? of[i] : of[tenant];
+    return ahead;
+}
+
+static void refuse_for_now(struct connection *c, uint32_t tag, uint32_t ahead, const char *since)
+{
+    const struct attach_queue *q = &c->pool->queue;
+    const uint64_t each = q->each_ns > 0 ? q->each_ns : WAIT_MS * BASE_NS_PER_MS;
+    const uint64_t ms = (ahead + 1) * each / BASE_NS_PER_MS + 1;
+    const uint32_t retry_ms = ms < RETRY_LEAST_MS  ? RETRY_LEAST_MS
+                              : ms > RETRY_MOST_MS ? RETRY_MOST_MS
+                                                   : (uint32_t)ms;
+    char text[240];
+    snprintf(text, sizeof text,
+             "the agent makes sessions as fast as it can, and %u workers are before this one%s: "
+             "try again in %u ms, or say wait_ms (raise sessions_ahead and arenas_ahead where many "
+             "come at once)",
+             ahead, since, retry_ms);
+    c->agent->deferred++;
+    connection_refuse_for(c, tag, -EAGAIN, text, retry_ms);
+}
+
+void connection_waited(struct connection *c)
+{
+    struct pool *p = c->pool;
+    const uint32_t ahead = count_ahead(p, c->tenant) - 1;
+    unlink_queued(c);
+    refuse_for_now(c, c->queued_tag, ahead, ", which has waited for 4 s");
+}
+
+static uint32_t queued_of(const struct agent *a)
+{
+    uint32_t n = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        n += p->queue.count;
+    return n;
+}
+
+static void join_queue(struct connection *c, uint32_t tag)
+{
+    struct pool *p = c->pool;
+    struct attach_queue *q = &p->queue;
+    const struct session_counts all = pools_count(c->agent);
+    char text[240];
+    if (all.live + all.ending + queued_of(c->agent) >= p->config->max_sessions) {
+        snprintf(text, sizeof text,
+                 "the agent has no session left for tenant %s (raise max_sessions)",
+                 quota_tenant(c->agent, c->tenant)->name);
+        connection_refuse(c, tag, -EAGAIN, text);
+        return;
+    }
+    const uint32_t ahead = count_ahead(p, c->tenant);
+    if (ahead > 0 && ahead * q->each_ns > WAIT_MS * BASE_NS_PER_MS) {
+        refuse_for_now(c, tag, ahead, "");
+        return;
+    }
+    c->queued = true;
+    waiting_leave(&c->agent->waiting, &c->waiting);
+    c->queued_tag = tag;
+    c->queued_ns = base_clock_ns();
+    c->next_queued = NULL;
+    if (q->count++ == 0)
+        q->served_ns = c->queued_ns;
+    struct connection **at = &q->first;
+    while (*at != NULL)
+        at = &(*at)->next_queued;
+    *at = c;
+    p->count.not_ahead++;
+    connection_await(c);
+    sessions_refill(p);
+}
+
+/* A session is ready. */
+static void admit_worker(struct connection *c, uint32_t tag)
+{
+    struct pool *p = c->pool;
+    char text[240];
+    int status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
+    if (status != 0) {
+        snprintf(text, sizeof text, "the agent cannot lend a session to tenant %s: %s",
+                 quota_tenant(c->agent, c->tenant)->name, strerror(-status));
+        connection_refuse(c, tag, status, text);
+        return;
+    }
+    c->attached = true;
+    waiting_leave(&c->agent->waiting, &c->waiting);
+    if (c->handles > 0)
+        uv_timer_stop(&c->deadline);
+    hand_over(c, tag);
+}
+
+/* What it was let wait by may be over: the node takes no new workers, or its tenant has another
+ * pool. (Of a tenant that has gone none waits any more.) */
+static bool may_still(struct connection *c)
+{
+    const struct agent *a = c->agent;
+    char text[240] = "its tenant has another pool now: try again";
+    if (!node_refuses(a, text, sizeof text) &&
+        pools_of_tenant(a, c->tenant, text, sizeof text) == c->pool)
+        return true;
+    connection_refuse(c, c->queued_tag, -EBUSY, text);
+    return false;
+}
+
+void attach_serve(struct pool *p)
+{
+    struct attach_queue *q = &p->queue;
+    for (struct connection *c; (c = choose_queued(p)) != NULL && session_is_ready(p, c->tenant);) {
+        const uint64_t now = base_clock_ns(), took = now - q->served_ns;
+        struct base_errbuf over;
+        unlink_queued(c);
+        q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
+        q->served_ns = now;
+        q->last_tenant = c->tenant;
+        if (!may_still(c))
+            continue;
+        const int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
+        if (status != 0)
+            connection_refuse(c, c->queued_tag, status, over.text);
+        else
+            admit_worker(c, c->queued_tag);
+    }
+    if (q->count > 0)
+        sessions_refill(p);
+}
+
+void attach_failed(struct pool *p, int status)
+{
+    struct connection *c = choose_queued(p);
+    char text[240];
+    if (c == NULL)
+        return;
+    snprintf(text, sizeof text,
+             "the agent cannot make a session for tenant %s: out of memory? (%s)",
+             quota_tenant(c->agent, c->tenant)->name, strerror(-status));
+    unlink_queued(c);
+    connection_refuse(c, c->queued_tag, status, text);
+}
+
+void attach_end_tenant(struct pool *p, uint32_t tenant)
+{
+    for (struct connection *c = p->queue.first, *next; c != NULL; c = next) {
+        next = c->next_queued;
+        if (c->tenant != tenant)
+            continue;
+        unlink_queued(c);
+        connection_refuse(c, c->queued_tag, -EACCES, "its tenant is not one of this node any more");
+    }
+}
+
+void attach_give_up(struct pool *p)
+{
+    for (struct connection *c; (c = p->queue.first) != NULL;) {
+        unlink_queued(c);
+        connection_refuse(c, c->queued_tag, -EBUSY,
+                          "the operator takes the pool away from this node: go to another host");
+    }
+}
+
+/* ---- an ATTACH */
+
+/* Of a tenant: sockets of sessions that are over count too. */
+static uint32_t connections_of(const struct agent *a, uint32_t tenant)
+{
+    uint32_t n = 0;
+    for (const struct connection *c = a->connections; c != NULL; c = c->next)
+        n += (c->attached || c->queued) && c->tenant == tenant;
+    return n;
+}
+
+static uint32_t queued_in(const struct agent *a, uint32_t tenant)
+{
+    uint32_t n = 0;
+    for (const struct connection *c = a->connections; c != NULL; c = c->next)
+        n += c->queued && c->tenant == tenant;
+    return n;
+}
+
+void connection_attach(struct connection *c, const struct schema_control_attach *m)
+{
+    struct agent *a = c->agent;
+    struct base_errbuf over;
+    char text[240];
+    if (c->attached || c->queued) {
+        connection_refuse(c, m->h.tag, -EPROTO,
+                          "this connection has a session already: open another one");
+        return;
+    }
+    struct pool *p = choose_pool(c, m);
+    if (p == NULL)
+        return;
+    if (connections_of(a, c->tenant) >= a->config.max_sessions) {
+        snprintf(text, sizeof text, "too many connections of tenant %s are open: close some",
+                 a->tenants.at[c->tenant - 1].config.name);
+        connection_refuse(c, m->h.tag, -EAGAIN, text);
+        return;
+    }
+    const uint32_t more = 1 + queued_in(a, c->tenant);
+    int status = quota_ask(p, c->tenant, &over);
+    if (status == 0)
+        status = quota_check(p, c->tenant, more, more * p->config->arena_bytes, &over);
+    if (status != 0) {
+        connection_refuse(c, m->h.tag, status, over.text);
+        return;
+    }
+    c->pool = p;
+    if (p->queue.count == 0 && session_is_ready(p, c->tenant))
+        admit_worker(c, m->h.tag);
+    else
+        join_queue(c, m->h.tag);
+}

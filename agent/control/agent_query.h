@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks for workers and leases: a program at the admin socket, or a metaserver on behalf of a
+ * client of its own. Both get the same answers. Control thread. */
+#ifndef DAEMON_AGENT_QUERY_H
+#define DAEMON_AGENT_QUERY_H
+
+#include "base/http/server.h"
+#include "agent.h"
+
+struct agent_query; /* a metaserver's question whose answer has not come yet */
+
+/* One of the two, until it has its answer; neither: it has, or is gone. */
+struct asker {
+    struct http_request *http;
+    struct agent_query *asked;
+};
+
+/* What is asked for. Texts as the admin socket's path and query have them; NULL: absent. */
+struct held_request {
+    struct asker by;
+    const char *id;
+    const char *limit, *cursor, *tenant, *worker, *force;
+};
+
+static inline bool asker_waits(struct asker by)
+{
+    return by.http != NULL || by.asked != NULL;
+}
+
+/* Whether it is known to have gone. */
+bool asker_is_gone(struct asker by);
+/* Answers, once, with a->answer; or with an error, of either sign, and a sentence or NULL. */
+void asker_reply(struct agent *a, struct asker by, int status);
+void asker_refuse(struct asker by, int errnum, const char *detail);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Says to each metaserver what is in force of the settings, and why no more: when that changes, and
+ * again when a metaserver has forgotten. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/http/client.h"
+#include "base/json_writer.h"
+#include "base/metrics.h"
+#include "base/text.h"
+#include "agent.h"
+
+enum { TEXT_BYTES = 2048, AGAIN_MS = 1000, LATER_MS = 30000 };
+
+void desired_why(const struct agent *a, char why[DESIRED_WHY])
+{
+    const struct follow *f = &a->follow;
+    snprintf(why, DESIRED_WHY, "%s", f->why[0] != '\0' ? f->why : a->tenants.why);
+    if (f->why[0] == '\0')
+        pools_why(a, why, DESIRED_WHY);
+}
+
+void desired_metrics(const struct agent *a, struct base_text *t)
+{
+    const struct follow *f = &a->follow;
+    char why[DESIRED_WHY];
+    desired_why(a, why);
+    base_metric_one(t, "kedge_agent_settings_revision", BASE_METRIC_GAUGE,
+                    "Of the settings of metaservers, the revision in force; 0: none is.",
+                    f->applied);
+    base_metric_one(t, "kedge_agent_settings_behind", BASE_METRIC_GAUGE,
+                    "Whether another revision was seen than the one in force.",
+                    f->seen != f->applied || f->why[0] != '\0');
+    base_metric_one(t, "kedge_agent_settings_incomplete", BASE_METRIC_GAUGE,
+                    "Whether anything that was seen is not in force: the status says what.",
+                    why[0] != '\0');
+}
+
+/* How many workers are left changes all the time: it is told while somebody waits for it. */
+static void describe_applied(const struct agent *a, struct base_text *t)
+{
+    const struct follow *f = &a->follow;
+    char why[DESIRED_WHY];
+    desired_why(a, why);
+    base_json_object(t, NULL);
+    base_json_u64(t, "incarnation", a->incarnation);
+    base_json_u64(t, "revision", f->applied);
+    base_json_u64(t, "seen", f->seen);
+    if (a->node.desired.cordoned)
+        base_json_u64(t, "sessions", pools_workers_left(a));
+    base_json_string(t, "why", why);
+    base_json_object_end(t);
+}
+
+static void on_told(void *user, const struct http_answer *answer)
+{
+    struct registration *r = user;
+    r->pool->calls--;
+    r->telling = false;
+    if (answer->status == 204)
+        return;
+    /* Who has forgotten the node says so to its next renewal too, and is told again when it is
+     * registered; an older metaserver knows no such path. */
+    r->told = 0;
+    r->tell_ns = base_clock_ns() + (answer->status == 404 ? LATER_MS : AGAIN_MS) * BASE_NS_PER_MS;
+}
+
+static void tell_metaserver(struct registration *r, const struct base_text *t, uint64_t hash)
+{
+    char url[METASERVER_URL_BYTES];
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->pool->config->node);
+    struct http_call c = metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
+    c.body = base_text_str(t);
+    c.body_length = t->length;
+    if (http_client_call(r->pool->agent->http_client, &c, on_told, r, NULL) != 0)
+        return;
+    r->pool->calls++;
+    r->telling = true;
+    r->told = hash;
+    proofs_forgotten(r->pool->agent, (uint32_t)(r - r->pool->registration));
+}
+
+void report_step(struct agent *a)
+{
+    struct base_text t;
+    const uint64_t now = base_clock_ns();
+    if (a->http_client == NULL || a->stopping)
+        return;
+    base_text_init(&t, TEXT_BYTES);
+    describe_applied(a, &t);
+    const uint64_t hash = base_crc32c(0, base_text_str(&t), t.length) | UINT64_C(1) << 32;
+    for (uint32_t i = 0; i < a->config.metaservers && t.error == 0; i++) {
+        struct registration *r = &a->pools[0]->registration[i];
+        if (r->state == REGISTRATION_DONE && !r->telling && r->told != hash && now >= r->tell_ns)
+            tell_metaserver(r, &t, hash);
+    }
+    base_text_fini(&t);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arenas: made ahead, lent, and taken back.
+ *
+ * What touches all of an arena's pages (making, zeroing, freeing) takes as long as several attaches
+ * and runs on task threads (tasks.h); registering and all lists stay on the control thread. An
+ * arena that a task thread has is busy, and nobody else's.
+ *
+ * An arena is used again within its tenant alone, after the lane says that nothing of it is in
+ * flight or believed and its registration is gone; then it is zeroed and
+ * registered where no record has it (fabric/iova.h; design: "Memory"). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "agent.h"
+
+static void on_made(void *user);
+static void on_zeroed(void *user);
+
+/* ---- on a task thread */
+
+static void make_memory(void *user)
+{
+    struct arena *arena = user;
+    /* soft is a CPU, and would have to touch them. */
+    if (strcmp(arena->pool->config->provider, fab_soft.name) == 0)
+        arena->status = fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
+    else
+        arena->status = fab_mem_alloc_huge(arena->bytes, "kedge-arena", &arena->mem);
+}
+
+static void zero_memory(void *user)
+{
+    struct arena *arena = user;
+    arena->status = 0;
+    if (arena->mem.huge)
+        arena->status = fab_mem_zero(&arena->mem);
+    else
+        memset(arena->mem.addr, 0, arena->mem.size);
+}
+
+static void free_memory(void *user)
+{
+    struct arena *arena = user;
+    fab_mem_free(&arena->mem);
+}
+
+static void on_freed(void *user)
+{
+    struct arena *arena = user;
+    arena->pool->works--;
+    free(arena);
+}
+
+static void start_task(struct arena *arena, void (*run)(void *user), void (*done)(void *user))
+{
+    arena->busy = true;
+    arena->pool->works++;
+    tasks_submit(&arena->pool->agent->tasks, &arena->task, run, done, arena);
+}
+
+/* ---- on the control thread */
+
+/* Counted as its tenant's from now on, until it is freed: another tenant never gets it. */
+static void assign_tenant(struct arena *arena, uint32_t tenant)
+{
+    if (arena->tenant == 0 && tenant != 0)
+        arena->pool->agent->tenants.at[tenant - 1].arenas++;
+    arena->tenant = tenant;
+}
+
+static struct arena *arena_new(struct pool *p, uint32_t tenant, uint64_t bytes)
+{
+    struct arena *arena = calloc(1, sizeof *arena);
+    if (arena == NULL)
+        return NULL;
+    *arena = (struct arena){.pool = p, .bytes = bytes, .mem = {.fd = -1}};
+    assign_tenant(arena, tenant);
+    return arena;
+}
+
+static void count_memory(struct pool *p, const struct arena *arena)
+{
+    p->count.arenas++;
+    p->count.arena_bytes += arena->mem.size;
+}
+
+static void arena_free(struct arena *arena)
+{
+    struct pool *p = arena->pool;
+    if (arena->tenant != 0)
+        p->agent->tenants.at[arena->tenant - 1].arenas--;
+    if (arena->mem.addr == NULL) {
+        free(arena);
+        return;
+    }
+    p->count.arenas--;
+    p->count.arena_bytes -= arena->mem.size;
+    if (!p->stopping) {
+        start_task(arena, free_memory, on_freed);
+        return;
+    }
+    fab_mem_free(&arena->mem);
+    free(arena);
+}
+
+struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
+                                  unsigned access)
+{
+    struct pool *p = arena->pool;
+    struct fab_ctl c = {.kind = FAB_REG_MR,
+                        .mr = {.pd = p->device.pd,
+                               .mem = &arena->mem,
+                               .offset = offset,
+                               .length = length,
+                               .access = access}};
+    if (fab_iova_take(&p->agent->iova, FAB_IOVA_REGION, &arena->mem, offset, length, &c.mr.iova) !=
+        0)
+        c.mr.length = 0; /* which is refused: after years there are no more addresses */
+    return c;
+}
+
+struct fab_ctl arena_whole(const struct arena *arena)
+{
+    const unsigned remote = fab_remote_access(arena->pool->device.fab);
+    return arena_registration(arena, 0, arena->mem.size, IBV_ACCESS_LOCAL_WRITE | remote);
+}
+
+/* Registering takes a device long enough for other workers to notice: it goes on by itself. */
+static void arena_register(struct arena *arena, void (*done)(struct fab_ctl *ctl))
+{
+    struct pool *p = arena->pool;
+    arena->busy = true;
+    arena->ctl = arena_whole(arena);
+    arena->ctl.done = done;
+    arena->ctl.user = arena;
+    p->fab_ops++;
+    fab_submit(p->device.fab, &arena->ctl);
+}
+
+static struct arena *end_registration(struct fab_ctl *ctl)
+{
+    struct arena *arena = ctl->user;
+    arena->pool->fab_ops--;
+    arena->busy = false;
+    arena->mr = ctl->status == 0 ? ctl->mr.x : NULL;
+    if (arena->mr != NULL && !arena->unwanted)
+        fenced_ahead(arena);
+    return arena;
+}
+
+static void push_arena(struct arena **list, struct arena *arena)
+{
+    arena->next = *list;
+    *list = arena;
+}
+
+static struct arena *pop_arena(struct arena **list)
+{
+    struct arena *arena = *list;
+    if (arena != NULL)
+        *list = arena->next;
+    return arena;
+}
+
+static uint32_t length_of(const struct arena *list)
+{
+    uint32_t n = 0;
+    for (; list != NULL; list = list->next)
+        n++;
+    return n;
+}
+
+/* One that is ready, of the usual size: one that this tenant had before, else one that nobody had.
+ */
+static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
+{
+    if (bytes != p->config->arena_bytes)
+        return NULL;
+    struct arena *arena = pop_arena(&p->arenas_of[tenant - 1]);
+    if (arena == NULL) {
+        arena = pop_arena(&p->arenas_ahead);
+        p->count.arenas_ahead -= arena != NULL;
+    }
+    if (arena != NULL)
+        assign_tenant(arena, tenant);
+    return arena;
+}
+
+bool arena_is_ready(const struct pool *p, uint32_t tenant)
+{
+    return p->arenas_of[tenant - 1] != NULL || p->arenas_ahead != NULL;
+}
+
+struct arena *arena_take(struct pool *p, uint32_t tenant)
+{
+    return take_ready(p, tenant, p->config->arena_bytes);
+}
+
+int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session, struct arena **out)
+{
+    struct arena *arena = take_ready(p, tenant, bytes);
+    if (arena == NULL) {
+        arena = arena_new(p, tenant, bytes);
+        if (arena == NULL)
+            return -ENOMEM;
+        start_task(arena, make_memory, on_made);
+        p->agent->arenas_coming += bytes;
+        p->count.not_ahead++;
+    }
+    arena->session = session;
+    arena->asked = arena->busy;
+    *out = arena;
+    return 0;
+}
+
+/* Workers that come are refused for want of it, and hear no more than that. */
+static void say_failed(struct pool *p, int status)
+{
+    struct base_errbuf why;
+    if (status == 0 || p->stopping || p->agent->device_lost ||
+        !base_log_allow(&p->arena_log, base_clock_ns(), ARENAS_LOGGED_S * BASE_NS_PER_S, 1, NULL))
+        return;
+    (void)device_why(status, &why);
+    base_log(BASE_LOG_ERROR, "no more arenas can be made for workers that come", "why=\"%s\"",
+             why.text);
+}
+
+static void finish_making(struct arena *arena, int status)
+{
+    struct pool *p = arena->pool;
+    if (!arena->asked) {
+        p->arenas_making--;
+        say_failed(p, status);
+        p->arenas_status = status;
+        p->arenas_after_ns = base_clock_ns() + ARENAS_AFTER_MS * BASE_NS_PER_MS;
+        if (status != 0 && !p->stopping)
+            attach_failed(p, status);
+    } else if (!arena->unwanted) {
+        session_arena(p, arena, status);
+        if (status == 0)
+            return;
+    }
+    if (status == 0 && !arena->unwanted) {
+        push_arena(&p->arenas_ahead, arena);
+        p->count.arenas_ahead++;
+        attach_serve(p);
+    } else if (status == 0) {
+        arena_retire(arena);
+    } else {
+        arena_free(arena);
+    }
+}
+
+static void on_made_registered(struct fab_ctl *ctl)
+{
+    finish_making(end_registration(ctl), ctl->status);
+}
+
+static void on_made(void *user)
+{
+    struct arena *arena = user;
+    struct pool *p = arena->pool;
+    p->works--;
+    arena->busy = false;
+    if (arena->asked)
+        p->agent->arenas_coming -= arena->bytes;
+    if (arena->status == 0)
+        count_memory(p, arena);
+    if (arena->status == 0 && !p->stopping)
+        arena_register(arena, on_made_registered);
+    else
+        finish_making(arena, arena->status != 0 ? arena->status : -ECANCELED);
+}
+
+static bool has_place(const struct arena *arena)
+{
+    const struct pool *p = arena->pool;
+    return p->agent->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
+           length_of(p->arenas_of[arena->tenant - 1]) < p->prewarm.arenas + p->queue.count;
+}
+
+static void on_zeroed_registered(struct fab_ctl *ctl)
+{
+    struct arena *arena = end_registration(ctl);
+    struct pool *p = arena->pool;
+    if (ctl->status != 0) {
+        arena_free(arena);
+        return;
+    }
+    if (!has_place(arena)) { /* others were faster */
+        arena_retire(arena);
+        return;
+    }
+    p->count.recycled++;
+    push_arena(&p->arenas_of[arena->tenant - 1], arena);
+    attach_serve(p);
+}
+
+static void on_zeroed(void *user)
+{
+    struct arena *arena = user;
+    struct pool *p = arena->pool;
+    p->works--;
+    arena->busy = false;
+    if (p->stopping || arena->status != 0 || !has_place(arena))
+        arena_free(arena);
+    else
+        arena_register(arena, on_zeroed_registered);
+}
+
+/* Its registration is gone, so that no device reads or writes its pages any more. */
+static void on_deregistered(struct fab_ctl *ctl)
+{
+    struct arena *arena = ctl->user;
+    struct pool *p = arena->pool;
+    int status = ctl->status;
+    p->fab_ops--;
+    if (status == 0 && arena->lost)
+        status = -EIO; /* said when it was lost */
+    if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
+        base_log(BASE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
+                 strerror(-status));
+        if (arena->tenant != 0)
+            p->agent->tenants.at[arena->tenant - 1].arenas--;
+        return;
+    }
+    arena->mr = NULL;
+    if (p->stopping || arena->tenant == 0 || arena->mem.size != p->config->arena_bytes ||
+        !has_place(arena))
+        arena_free(arena);
+    else
+        start_task(arena, zero_memory, on_zeroed);
+}
+
+void arena_retire(struct arena *arena)
+{
+    fenced_drop(arena);
+    if (arena->busy || arena->fenced != NULL) {
+        arena->unwanted = true;
+        return;
+    }
+    arena->ctl = (struct fab_ctl){
+        .kind = FAB_DEREG_MR, .done = on_deregistered, .user = arena, .mr = {.x = arena->mr}};
+    arena->pool->fab_ops++;
+    fab_submit(arena->pool->device.fab, &arena->ctl);
+}
+
+/* One after another, now and then, when the last one failed: a full tmpfs and a device without room
+ * for more are not asked many times at once. */
+void arenas_refill(struct pool *p)
+{
+    const uint32_t wanted = p->prewarm.arenas + p->queue.count;
+    uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
+    if (p->arenas_status != 0 && base_clock_ns() < p->arenas_after_ns && p->queue.count == 0)
+        return;
+    if (p->arenas_status != 0)
+        most = 1;
+    while (!p->stopping && p->arenas_making < most &&
+           p->count.arenas_ahead + p->arenas_making < wanted) {
+        struct arena *arena = arena_new(p, 0, p->config->arena_bytes);
+        if (arena == NULL)
+            return;
+        p->arenas_making++;
+        start_task(arena, make_memory, on_made);
+    }
+}
+
+void arenas_shed(struct pool *p, uint32_t most)
+{
+    for (; most > 0 && p->count.arenas_ahead > p->prewarm.arenas + p->queue.count; most--) {
+        p->count.arenas_ahead--;
+        arena_retire(pop_arena(&p->arenas_ahead));
+    }
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->prewarm.arenas;
+             n--, most--)
+            arena_retire(pop_arena(&p->arenas_of[i]));
+}
+
+void arenas_forget(struct pool *p, uint32_t tenant)
+{
+    for (struct arena *arena; (arena = pop_arena(&p->arenas_of[tenant - 1])) != NULL;)
+        arena_retire(arena);
+}
+
+void arenas_stop(struct pool *p)
+{
+    for (struct arena *arena; (arena = pop_arena(&p->arenas_ahead)) != NULL;)
+        arena_retire(arena);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        arenas_forget(p, i + 1);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows what operators set: watches one metaserver's document, applies what changes while workers
+ * run, and keeps the last one that was applied in the state directory, for when it begins anew and
+ * no metaserver answers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/question.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/http/client.h"
+#include "agent.h"
+#include "state_file.h"
+
+#define FILE_NAME "settings.json"
+
+enum {
+    LOOK_MS = 250,      /* whether it is time for anything */
+    SILENCE_MS = 15000, /* several of the metaserver's empty lines: it is gone */
+    TRY_MIN_MS = 250,   /* between tries, doubled each time */
+    APPLY_AGAIN_MS = 1000,
+};
+
+/* ---- applying
+ * -------------------------------------------------------------------------------------------- */
+
+/* What cannot be of a tenant keeps nothing else from being in force. Whether it may be later. */
+static bool apply_tenants(struct agent *a, const struct agentd_desired *s)
+{
+    bool leave[AGENTD_TENANT_SLOTS];
+    char before[sizeof a->tenants.why];
+    memcpy(before, a->tenants.why, sizeof before);
+    const bool later = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, leave);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        quotas_apply(p);
+        for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+            if (leave[i])
+                sessions_end_tenant(p, i + 1);
+    }
+    if (a->tenants.why[0] != '\0' && strcmp(before, a->tenants.why) != 0)
+        base_log(BASE_LOG_ERROR, "not all that is said of tenants can be in force",
+                 "revision=%llu why=\"%s\"", (unsigned long long)s->revision, a->tenants.why);
+    return later;
+}
+
+static bool apply_desired(struct agent *a, const struct agentd_desired *s)
+{
+    const bool later = apply_tenants(a, s);
+    a->follow.window = agentd_desired_window(s, AGENTD_DEVICE, "");
+    a->follow.destination_window = agentd_desired_window(s, AGENTD_DESTINATION, "");
+    node_apply(a, &s->node);
+    pools_apply(a, s);
+    windows_take(a, s);
+    windows_apply(a);
+    return later;
+}
+
+/* ---- keeping
+ * --------------------------------------------------------------------------------------------- */
+
+static void write_desired(void *user)
+{
+    struct desired_save *save = user;
+    int dir = open(save->agent->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    save->status = dir < 0 ? -errno : state_file_write(dir, FILE_NAME, save->text, save->length);
+    if (dir >= 0)
+        close(dir);
+}
+
+static void save_next(struct agent *a);
+
+static void on_saved(void *user)
+{
+    struct desired_save *save = user;
+    struct agent *a = save->agent;
+    if (save->status != 0)
+        base_log(BASE_LOG_ERROR, "the settings in force are not kept for the next start",
+                 "directory=\"%s\" error=\"%s\"", a->config.state_dir, strerror(-save->status));
+    free(save->text);
+    save->text = NULL;
+    save_next(a);
+}
+
+/* One at a time: what came meanwhile is written after it, the newest alone. */
+static void save_next(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    if (f->save.text != NULL || f->unsaved == NULL)
+        return;
+    f->save = (struct desired_save){.agent = a, .text = f->unsaved, .length = strlen(f->unsaved)};
+    f->unsaved = NULL;
+    tasks_submit(&a->tasks, &f->save.task, write_desired, on_saved, &f->save);
+}
+
+static void keep_unsaved(struct agent *a, const char *text, size_t length)
+{
+    free(a->follow.unsaved);
+    a->follow.unsaved = strndup(text, length);
+    save_next(a);
+}
+
+/* ---- one document
+ * ---------------------------------------------------------------------------------------- */
+
+static void say_refused(struct agent *a, uint64_t revision, const char *why)
+{
+    struct follow *f = &a->follow;
+    if (strcmp(f->why, why) == 0) /* said before */
+        return;
+    snprintf(f->why, sizeof f->why, "%s", why);
+    base_log(BASE_LOG_ERROR, "settings cannot be applied: those before stay in force",
+             "revision=%llu in_force=%llu why=\"%s\"", (unsigned long long)revision,
+             (unsigned long long)f->applied, why);
+}
+
+static void forget_pending(struct follow *f)
+{
+    free(f->pending);
+    f->pending = NULL;
+}
+
+/* It may fit later: the newest one alone is tried again. */
+static void put_off(struct follow *f, const char *text, size_t length)
+{
+    f->pending = strndup(text, length);
+    f->again_ns = base_clock_ns() + APPLY_AGAIN_MS * BASE_NS_PER_MS;
+}
+
+/* Decodes and applies. What cannot be understood changes nothing; a tenant that there is no room
+ * for now is put off. */
+static int take_document(struct agent *a, const char *text, size_t length)
+{
+    struct follow *f = &a->follow;
+    struct base_errbuf why = {""};
+    struct agentd_desired *s = malloc(sizeof *s);
+    int status = s == NULL ? base_err(&why, -ENOMEM, "out of memory")
+                           : agentd_desired_decode(text, length, s, &why);
+    forget_pending(f);
+    if (s != NULL && s->revision != 0) /* it may be all of it that is understood */
+        f->seen = s->revision;
+    if (status == 0) {
+        if (apply_desired(a, s))
+            put_off(f, text, length);
+        if (f->applied != s->revision || f->why[0] != '\0')
+            base_log(BASE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
+                     (unsigned long long)s->revision, s->tenants, s->windows);
+        f->applied = s->revision;
+        f->why[0] = '\0';
+    } else {
+        say_refused(a, f->seen, why.text);
+    }
+    free(s);
+    return status;
+}
+
+static int take_line(void *user, const char *text, size_t length)
+{
+    struct agent *a = user;
+    struct follow *f = &a->follow;
+    if (length == 0) /* it is still there */
+        return 0;
+    f->backoff_ms = TRY_MIN_MS;
+    if (agentd_is_question(text, length)) {
+        agent_query_take(a, text, length);
+        return 0;
+    }
+    if (take_document(a, text, length) == 0)
+        keep_unsaved(a, text, length);
+    report_step(a);
+    return 0;
+}
+
+/* Of a document that is in force but for tenants that there was no room for. */
+static void apply_pending(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    struct agentd_desired *s = malloc(sizeof *s);
+    bool later = true;
+    f->again_ns = base_clock_ns() + APPLY_AGAIN_MS * BASE_NS_PER_MS;
+    if (s != NULL && agentd_desired_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
+        later = apply_tenants(a, s);
+        windows_apply(a);
+    }
+    if (!later)
+        forget_pending(f);
+    free(s);
+}
+
+/* ---- the stream
+ * ------------------------------------------------------------------------------------------ */
+
+static void try_next(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    f->call = 0;
+    f->metaserver = (f->metaserver + 1) % a->config.metaservers;
+    f->try_ns = base_clock_ns() + f->backoff_ms * BASE_NS_PER_MS;
+    f->backoff_ms = 2 * f->backoff_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * f->backoff_ms;
+}
+
+static void on_end(void *user, const struct http_answer *answer)
+{
+    struct agent *a = user;
+    if (answer->status == -ECANCELED && a->stopping)
+        return;
+    base_log(BASE_LOG_DEBUG, "no more settings from here", "metaserver=\"%s\" status=%d why=\"%s\"",
+             a->config.metaserver[a->follow.metaserver], answer->status, answer->why);
+    if (answer->status == 401 || answer->status == 403) /* its token was deleted, or changed */
+        registrations_doubt(a, a->follow.metaserver);
+    try_next(a);
+}
+
+/* Only of one that knows this node: others say 404. All of it is asked for each time: another
+ * metaserver, or one whose store was put back, may mean something else by the same revision. */
+static void watch_configuration(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    char url[METASERVER_URL_BYTES];
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1&answers=1",
+             a->config.metaserver[f->metaserver], a->config.node);
+    struct http_call c = metaserver_call(a, NULL, url, 0);
+    c.timeout_ms = UINT32_MAX;
+    c.silence_timeout_ms = SILENCE_MS;
+    c.max_response_bytes = AGENTD_SETTINGS_BYTES;
+    c.on_line = take_line;
+    if (a->pools[0]->registration[f->metaserver].state != REGISTRATION_DONE ||
+        http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
+        try_next(a);
+}
+
+static void note_lookups(struct agent *a)
+{
+    struct lane_stats stats;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        lane_stats(p->lane, &stats);
+        registrations_note_lookups(p, stats.lookups_failed);
+    }
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    struct follow *f = &a->follow;
+    const uint64_t now = base_clock_ns();
+    report_step(a);
+    note_lookups(a);
+    if (f->pending != NULL && now >= f->again_ns)
+        apply_pending(a);
+    if (f->call == 0 && now >= f->try_ns)
+        watch_configuration(a);
+}
+
+/* ---- its beginning and end
+ * ------------------------------------------------------------------------------- */
+
+/* The document in the state directory, the caller's to free; NULL: there is none. */
+static char *read_file(const struct agent *a, size_t *length)
+{
+    int dir = open(a->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *text = malloc(AGENTD_SETTINGS_BYTES);
+    int status = dir < 0 ? -errno : text == NULL ? -ENOMEM : 0;
+    if (status == 0)
+        status = state_file_read(dir, FILE_NAME, text, AGENTD_SETTINGS_BYTES, length);
+    if (status != 0 && status != -ENOENT)
+        base_log(BASE_LOG_ERROR, "the settings that were in force cannot be read",
+                 "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
+    if (dir >= 0)
+        close(dir);
+    if (status == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void follow_read(struct agent *a)
+{
+    size_t length = 0;
+    struct agentd_desired *s = calloc(1, sizeof *s);
+    char *text = read_file(a, &length);
+    BASE_ASSERT(s != NULL); /* nothing has begun yet */
+    if (text != NULL && agentd_desired_decode(text, length, s, NULL) != 0)
+        memset(s, 0, sizeof *s); /* follow_load() says so */
+    const struct agentd_pool pool = agentd_desired_pool(s, a->config.pool);
+    prewarm_init(a->pools[0], &pool);
+    free(text);
+    free(s);
+}
+
+void follow_load(struct agent *a)
+{
+    size_t length = 0;
+    char *text = read_file(a, &length);
+    if (text != NULL)
+        (void)take_document(a, text, length);
+    free(text);
+}
+
+void follow_start(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    if (a->config.metaservers == 0)
+        return;
+    f->backoff_ms = TRY_MIN_MS;
+    f->timer.data = a;
+    (void)uv_timer_init(&a->loop, &f->timer);
+    (void)uv_timer_start(&f->timer, on_look, LOOK_MS, LOOK_MS);
+}
+
+void follow_stop(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    if (f->call != 0)
+        (void)http_client_cancel(a->http_client, f->call);
+    f->call = 0;
+    forget_pending(f);
+}
+
+void follow_fini(struct agent *a)
+{
+    free(a->follow.unsaved);
+    a->follow.unsaved = NULL;
+}

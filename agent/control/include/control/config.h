@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-agentd's settings: one table says name, type, default, bounds and help of each. One thread.
+ */
+#ifndef CONTROL_CONFIG_H
+#define CONTROL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "fabric/service.h"
+
+#define AGENTD_ANY_CPU UINT64_MAX /* FAB_ANY_CPU */
+
+enum {
+    AGENTD_TEXT = 256,       /* bytes of a text setting, with the NUL */
+    AGENTD_NAME = 32,        /* of a tenant or pool */
+    AGENTD_METASERVERS = 8,  /* LANE_MAX_METASERVERS */
+    AGENTD_TENANTS = 64,     /* sections; and as many are said by metaservers */
+    AGENTD_UID_RANGES = 32,  /* of one tenant */
+    AGENTD_TOKENS = 16,      /* of one tenant */
+    AGENTD_SOCKET_PATH = 108 /* sockaddr_un */
+};
+
+/* first .. last, both included. */
+struct agentd_uids {
+    uid_t first, last;
+};
+
+/* How much may be in flight; 0: no limit. */
+struct agentd_limits {
+    uint64_t bytes, ops;
+};
+
+/* What both allow. */
+struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b);
+
+/* What a worker may show instead of its uid: the hash of it alone is known. */
+struct agentd_token {
+    uint8_t sha256[BASE_DIGEST_BYTES];
+    uint64_t expires_ms; /* since 1970; 0: never */
+};
+
+/* [tenant NAME] */
+struct agentd_tenant_config {
+    char name[AGENTD_NAME];
+    uint32_t id; /* a hash of the name, so that it is the same on every node; never 0 */
+    struct agentd_uids uids[AGENTD_UID_RANGES];
+    uint32_t uid_ranges;
+    struct agentd_token token[AGENTD_TOKENS];
+    uint32_t tokens;
+    uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
+    uint64_t memory;              /* bytes of arenas */
+    uint64_t control_ops_per_s;   /* of all its workers; 0: no bound */
+    struct agentd_limits window;
+    /* Of its own, which the file alone can say; "": none. Whoever can open it is of the tenant. */
+    char socket[AGENTD_SOCKET_PATH];
+    uint64_t socket_mode;
+    char pool[AGENTD_NAME]; /* that its workers get, as metaservers say; "": the agent's own */
+};
+
+/* Whether both have some uid, and which: its number in *uid. */
+bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
+                         uid_t *uid);
+/* Whether both have some token. */
+bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
+                           const struct agentd_tenant_config *b);
+
+struct agentd_config {
+    /* [agent] */
+    char node[AGENTD_TEXT];
+    char socket[AGENTD_TEXT], admin_socket[AGENTD_TEXT];
+    char state_dir[AGENTD_TEXT];
+    char metaserver[AGENTD_METASERVERS][AGENTD_TEXT]; /* http://host:port, no '/' at the end */
+    uint32_t metaservers;
+    char token_file[AGENTD_TEXT]; /* "": none */
+    uint64_t prove_ns;            /* 0: never */
+    char log_level[AGENTD_TEXT];
+    /* [fabric] */
+    char provider[AGENTD_TEXT], device[AGENTD_TEXT];
+    uint64_t port;   /* 0: the first that is up */
+    uint8_t gid[16]; /* zero: the provider chooses */
+    struct fab_service service;
+    char transport[AGENTD_TEXT]; /* auto, dc or rc */
+    char fault[AGENTD_TEXT];     /* a fault_plan's text; empty: none */
+    uint64_t dci_streams;
+    uint64_t ack_timeout; /* as verbs count it */
+    /* [pool] */
+    char pool[AGENTD_TEXT];
+    uint64_t pool_number;
+    uint64_t connections, responders, queue_pairs_ahead; /* rc */
+    uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
+    uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
+    uint64_t fenced_regions, regions_ahead;
+    uint64_t spin_ns, lane_cpu;                      /* or AGENTD_ANY_CPU */
+    struct agentd_limits window, destination_window; /* of the device, to each endpoint */
+    /* [tenant NAME] */
+    struct agentd_tenant_config tenant[AGENTD_TENANTS];
+    uint32_t tenants;
+};
+
+/* The defaults, then what the file says (path NULL: no file). Without a tenant there is one,
+ * "default", with the uid that runs this. -errno and a sentence that names the line. */
+int agentd_configure(const char *path, struct agentd_config *out, struct base_errbuf *err);
+
+/* Takes what may change while the agent runs, the windows and tenants' tokens, from another
+ * configuration; a tenant's from that of the same name. Returns whether anything else differs. */
+bool agentd_config_update(struct agentd_config *config, const struct agentd_config *from);
+
+/* The one's tokens become the other's. */
+void agentd_take_tokens(struct agentd_tenant_config *to, const struct agentd_tenant_config *from);
+
+/* Gives ack_timeout and mr_lease_ns, where they are 0 (auto), what is right for the provider. */
+void agentd_choose_times(struct agentd_config *config);
+
+/* A tenant's number in records: the same on every node. */
+uint32_t agentd_tenant_id(const char *name);
+
+/* The table, for --help. */
+void agentd_config_help(FILE *out);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a metaserver asks of this node's workers and leases, on the stream that the agent follows: a
+ * line {"ask": {...}} (schema/openapi.yaml), decoded. No I/O. Any thread. */
+#ifndef CONTROL_QUESTION_H
+#define CONTROL_QUESTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "control/lease_ids.h"
+#include "base/error.h"
+
+enum {
+    AGENTD_QUESTION_ID_BYTES = 16 + 1,
+    AGENTD_QUESTION_TEXT = 64,   /* of a tenant's name */
+    AGENTD_QUESTION_BYTES = 4096 /* of a line */
+};
+
+/* Texts are as the admin socket's path and queries have them, and as little checked; "": absent. */
+struct agentd_question {
+    char id[AGENTD_QUESTION_ID_BYTES]; /* 16 of 0-9, a-f */
+    bool revoke;                       /* else look */
+    bool leases;                       /* else workers */
+    bool force;
+    char item[AGENTD_ID_BYTES], worker[AGENTD_ID_BYTES];
+    char cursor[AGENTD_QUESTION_TEXT], tenant[AGENTD_QUESTION_TEXT];
+    char limit[8];
+};
+
+/* Whether a line of the stream is a question, and no configuration. */
+bool agentd_is_question(const char *line, size_t length);
+
+/* 0 and *out. -EINVAL and a sentence: it makes no sense, or asks for more than this agent knows of,
+ * which might be to revoke less; out->id is "" if there is nobody to tell. */
+int agentd_question_decode(const char *line, size_t length, struct agentd_question *out,
+                           struct base_errbuf *why);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may attach, and with which quotas: the tenants of the agent's own file, and those that the
+ * metaservers say, which take the place of the file's of the same name as long as they are said.
+ *
+ * What two of them claim is one's alone: a uid or a token of the file's tenant stays that tenant's,
+ * and of two that metaservers say the first that came has it. The other one is in force but for
+ * that, and `why` names it.
+ *
+ * No I/O. A tenant keeps its number (its index + 1) as long as anything of it is left: its sessions
+ * and the arenas that it had are known by it. One thread. */
+#ifndef CONTROL_TENANTS_H
+#define CONTROL_TENANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control/config.h"
+
+enum {
+    /* Those of the file and those that metaservers say; more while some are leaving. */
+    AGENTD_TENANT_SLOTS = 2 * AGENTD_TENANTS,
+    AGENTD_TENANTS_WHY = 240
+};
+
+enum agentd_tenant_state {
+    AGENTD_TENANT_FREE,
+    AGENTD_TENANT_LIVE,
+    AGENTD_TENANT_LEAVING /* nobody says it any more; something of it is left */
+};
+
+struct agentd_tenant {
+    enum agentd_tenant_state state;
+    bool central;                       /* what is in force is the metaservers' */
+    struct agentd_tenant_config config; /* in force */
+    struct agentd_tenant_config own;    /* the file's; its name is empty if it says none */
+    uint32_t arenas;                    /* that it was lent and that are not freed: the owner's */
+};
+
+struct agentd_tenants {
+    struct agentd_tenant at[AGENTD_TENANT_SLOTS];
+    char refused[AGENTD_TENANTS_WHY]; /* tenants that have no place; empty: all have */
+    char why[AGENTD_TENANTS_WHY]; /* what is not in force of what metaservers say; empty: all is */
+};
+
+/* Those of the file. */
+void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *config);
+
+/* The index of a uid's tenant, or -EACCES. */
+int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
+/* That of a token, at a time (ms since 1970): likewise. Takes as long whichever it is, and whether
+ * it is one. */
+int agentd_tenants_find_token(const struct agentd_tenants *t,
+                              const uint8_t sha256[BASE_DIGEST_BYTES], uint64_t wall_ms);
+
+/* Whether any tenant has a token, be it one that has expired. */
+bool agentd_tenants_have_tokens(const struct agentd_tenants *t);
+
+/* What the metaservers say takes the place of what they said before, as far as that can be: `why`
+ * says what cannot. leave[i] is set for each that nobody says any more: end its sessions. A tenant
+ * gets no place while there is none, or another of the same hash is there; those that are here keep
+ * theirs. Returns whether one that got none may get it when those that are leaving have gone. */
+bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
+                        uint32_t count, bool leave[AGENTD_TENANT_SLOTS]);
+
+/* The file was read anew: windows and tokens of the tenants that it had at the start are what it
+ * says now, and in force unless the metaservers say others. All of that; or -EEXIST and a sentence,
+ * and nothing: a token that is new in it is that of another tenant there. */
+int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
+                          struct base_errbuf *why);
+
+/* Nothing is left of it but what `arenas` counts: its place is free once that is 0. */
+void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The world, as a control core sees it: the one header by which anything but memory and the
+ * fabric's interface is reached from agent/control. The daemon implements it (daemon/world.c) with
+ * libuv, curl, files and threads; tests and the simulation implement it with a queue of events.
+ *
+ * A core runs on one thread, which this calls the control thread. Each operation begins something
+ * and returns; what it leads to comes later, from the world's own loop, never from inside the
+ * operation. Nothing blocks, but for what says so. */
+#ifndef CONTROL_WORLD_H
+#define CONTROL_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/http/client.h"
+
+struct world;
+
+/* A timer, embedded in what it is for. All zero is one that is not set. It must be cleared before
+ * its memory goes. */
+struct world_timer {
+    void (*fired)(void *user); /* the timer is not set any more, and may be set again */
+    void *user;
+    uint64_t due_ns; /* private from here on */
+    uint64_t serial;
+    struct world_timer *child, *next, *prev;
+    bool set;
+};
+
+/* All on the control thread. */
+struct world_ops {
+    /* Of the clock that leases are counted by (base/clock.h): grows, also while the machine is
+     * suspended. */
+    uint64_t (*now_ns)(struct world *w);
+    /* Seconds since 1970, which operators and tokens' ends are told in. May jump. */
+    uint64_t (*wall_s)(struct world *w);
+    /* Unpredictable bytes. 0 or -errno. */
+    int (*random)(struct world *w, void *bytes, size_t n);
+    /* world_timers_run() is to be called at that time, or soon after; UINT64_MAX: no timer is set.
+     * The last call counts. */
+    void (*alarm)(struct world *w, uint64_t due_ns);
+    /* As http_client_call() and http_client_cancel(). */
+    int (*call)(struct world *w, const struct http_call *call, http_done done, void *user,
+                uint64_t *id);
+    int (*cancel)(struct world *w, uint64_t id);
+};
+
+/* The first member of an implementation. */
+struct world {
+    const struct world_ops *ops;
+    struct world_timer *timers; /* private: those that are set, the earliest first */
+    uint64_t timer_serial;
+};
+
+static inline uint64_t world_now_ns(struct world *w)
+{
+    return w->ops->now_ns(w);
+}
+
+static inline uint64_t world_wall_s(struct world *w)
+{
+    return w->ops->wall_s(w);
+}
+
+static inline int world_random(struct world *w, void *bytes, size_t n)
+{
+    return w->ops->random(w, bytes, n);
+}
+
+static inline int world_call(struct world *w, const struct http_call *call, http_done done,
+                             void *user, uint64_t *id)
+{
+    return w->ops->call(w, call, done, user, id);
+}
+
+static inline int world_cancel(struct world *w, uint64_t id)
+{
+    return w->ops->cancel(w, id);
+}
+
+/* timers.c. Fires once, at that time or soon after; one that is set already is set anew. */
+void world_timer_at(struct world *w, struct world_timer *t, uint64_t due_ns);
+void world_timer_after(struct world *w, struct world_timer *t, uint64_t ns);
+/* Nothing if it is not set. */
+void world_timer_clear(struct world *w, struct world_timer *t);
+/* UINT64_MAX: it is not set. */
+uint64_t world_timer_due_ns(const struct world_timer *t);
+/* For the world: fires all that are due, in the order of their times and then of their setting.
+ * What is set meanwhile fires in another run at the earliest. */
+void world_timers_run(struct world *w);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operator might look for among the settings (config.c) and does not find there, in one
+ * place: each is right for every host that we know of, follows from another, or is what the tests
+ * stand for. kedge-agent.conf(5) names those that users notice. Constants of one file's own working
+ * stay in that file. */
+#ifndef DAEMON_LIMITS_H
+#define DAEMON_LIMITS_H
+
+#include "control/waiting.h"
+#include "schema/session.h"
+
+enum {
+    /* One session, beside `sq_slots`, `cq_slots`, `max_vqps`, `max_inflight` and the tenant's
+     * quotas. Arenas: LANE_SESSION_MAX_ARENAS. */
+    MRS_PER_SESSION = 256,
+    MAX_GRANTS = SCHEMA_SESSION_IMPORTS,
+    GUESS_BUDGET = 64,     /* wrong remote keys before it ends */
+    MESSAGES_PER_S = 200,  /* on the attach socket before it ends: the rings are for more */
+    ATTACH_MS = 5000,      /* from connecting to attaching; libkedge waits as long */
+    WAIT_MS = 4000,        /* in the queue for a session: a worker hears before libkedge gives up */
+    MAKING_AT_ONCE = 8,    /* sessions and arenas, while workers wait for them */
+    WRONG_TOKEN_MS = 1000, /* until a token that no tenant has is refused */
+
+    /* The lane, beside `max_peers` and `max_mrs`. */
+    MR_CACHE = 4096,        /* remote regions known at one time */
+    SQ_DEPTH = 256,         /* send slots of each DC initiator: `dcis` and `spares` say how many */
+    RC_SQ_DEPTH = 128,      /* send slots of each connection: `connections` says how many */
+    SUSPECT_TIMEOUTS = 2,   /* as long as so many of the device's, an endpoint that owes an answer
+                             * may be silent before it gets the probing DCI alone: one packet of a
+                             * living one may be lost, and its repetition too */
+    LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together, at least: as long as a READ is
+                             * repeated */
+    LOOKUP_HEDGE_MS = 20,   /* a metaserver that is silent for so long: the next one is asked too */
+    NODE_BELIEVED_S = 10,   /* an endpoint's record, before it is READ again */
+    ACK_RETRIES = 7,        /* with `ack_timeout` the bound that `mr_lease` must exceed */
+    RNR_RETRIES = 7,        /* for ever: receivers that are not ready are slow, not dead */
+
+    /* Connections to other nodes, with rc. */
+    HANDSHAKES = 32,         /* under way at a time; more wait */
+    ADDRESS_LOOK_MS = 2000,  /* the port and its addresses, beside what the device says of them */
+    CLOCK_LOOK_MS = 50,      /* this host's clock beside others: what a machine that was stopped may
+                              * do until somebody has looked */
+    PATH_PATIENCE_MS = 500,  /* what is posted waits for a connection, at least */
+    REPAIR_AGAIN_MS = 1000,  /* a queue pair that could not be repaired */
+    HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */
+    HANDSHAKE_SILENT_S = 2,  /* a node that says nothing for so long cannot be connected to */
+    RESPONDER_IDLE_S = 60,   /* after which an initiator is asked whether it is still there */
+
+    /* Metaservers. How often a registration is renewed follows from their node_lease. */
+    BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
+    BACKOFF_MAX_MS = 5000,
+    CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
+    QUESTIONS = 128,   /* names that workers ask for, at a time: renewals have room beside */
+    RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
+    /* A renewal that comes before its time, since the metaserver may have been started again: many
+     * agents may think so at once, so each comes at a moment of its own within the first, and not
+     * before the second is over again. */
+    LOOK_SOON_MS = 250,
+    LOOK_AGAIN_MS = 1000,
+
+    /* The process. */
+    GRACE_MS = 500,          /* unregistering, all metaservers together, when it ends */
+    TOLD_MS = 500,           /* until every worker was told that it ends */
+    TICK_MS = 20,            /* what is kept ready is looked at so often, */
+    QUIET_MS = 100,          /* and filled up when nobody has attached for so long */
+    SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
+    ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
+    FDS_PER_SESSION = 8,     /* LimitNOFILE must have room for max_sessions of these, */
+    FDS_PER_WAITING = 2,     /* for WAITING_ALL_OF(max_sessions) of these, */
+    FDS_BESIDE = 1280,       /* and for these */
+    BACKLOG = 1024,          /* workers that wait to be accepted */
+    CLOSING_STRANGERS = 512, /* refused connections of all listeners in equal parts, each of so many
+                              * at least, with descriptors, that wait to be closed; by so many
+                              * threads, of which a uid has so many: */
+    CLOSING_LEAST = 8,
+    CLOSERS = 16,
+    CLOSERS_OF_UID = 12,
+    ADMIN_CONNECTIONS = 64, /* on the admin socket */
+
+    /* The log: what workers or metaservers bring about must not fill it. */
+    FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */
+    FAULTS_LOGGED_S = 10,
+    LOSS_LOGGED_S = 60, /* other reasons why a metaserver is lost: in this time, so many */
+    LOSSES_LOGGED = 4,
+    TOKENS_LOGGED = 5, /* wrong tokens, in so many seconds: */
+    TOKENS_LOGGED_S = 10,
+    CROWD_LOGGED_S = 10,  /* connections that made room, or found none */
+    PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
+    FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */
+    ARENAS_LOGGED_S = 60, /* none can be made ahead */
+    FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
+};
+
+#define FDS_OF(max_sessions)                                                                       \
+    (FDS_PER_SESSION * (max_sessions) + FDS_PER_WAITING * WAITING_ALL_OF(max_sessions) + FDS_BESIDE)
+
+#endif

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lane asks for to reach other nodes: address handles and repaired initiators with DC,
+ * connections with RC. All of it is submitted to the fabric and goes on when it is done: resolving
+ * a neighbour may block for seconds. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "agent.h"
+#include "fd_watch.h"
+
+/* One operation under way, and what the lane hears when it is done. */
+struct control_op {
+    struct fab_ctl ctl; /* first */
+    struct pool *pool;
+    struct lane_command command;
+    uint32_t step;
+    enum ibv_mtu mtu;        /* that a DCI is brought up with, at most */
+    struct control_op *next; /* of those that wait */
+};
+
+static struct control_op *control_op_new(struct pool *p)
+{
+    struct control_op *e = calloc(1, sizeof *e);
+    BASE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
+    e->pool = p;
+    return e;
+}
+
+static void submit_control_op(struct control_op *e, void (*done)(struct fab_ctl *ctl))
+{
+    e->ctl.done = done;
+    e->pool->fab_ops++;
+    fab_submit(e->pool->device.fab, &e->ctl);
+}
+
+static void on_dropped(struct fab_ctl *ctl)
+{
+    struct control_op *e = (struct control_op *)ctl;
+    e->pool->fab_ops--;
+    free(e);
+}
+
+static void end_at_once(struct pool *p, struct fab_qp *qp)
+{
+    struct control_op *e = control_op_new(p);
+    e->ctl = (struct fab_ctl){
+        .kind = FAB_MODIFY_QP,
+        .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    submit_control_op(e, on_dropped);
+}
+
+static void end_overdue(struct pool *p, struct fab_qp *qp)
+{
+    uint32_t suppressed;
+    if (base_log_allow(&p->overdue_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S,
+                       FAULTS_LOGGED, &suppressed))
+        base_log(BASE_LOG_WARN,
+                 "a queue pair is ended: a request has been out for as long as any may take",
+                 "qpn=%u suppressed=%u", qp->qpn, suppressed);
+    end_at_once(p, qp);
+}
+
+/* ---- DC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void drop_address(struct pool *p, struct fab_ah *ah)
+{
+    struct control_op *e = control_op_new(p);
+    e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
+    submit_control_op(e, on_dropped);
+}
+
+/* Whether no initiator sends longer packets than the path takes; number 0 is the system's, which
+ * sends nothing but small requests. */
+static bool has_path_mtu(const struct agent_device *d)
+{
+    for (uint32_t i = 1; i < d->qps; i++)
+        if (d->qp_mtu[i] > d->path_mtu)
+            return false;
+    return true;
+}
+
+/* The lane gets it, once it can be sent to. */
+static void give_address(struct control_op *e)
+{
+    struct pool *p = e->pool;
+    struct fab_ah *ah = e->command.path.path.ah;
+    if (p->lane != NULL && !p->stopping && ah != NULL && !has_path_mtu(&p->device)) {
+        e->next = p->unpathed;
+        p->unpathed = e;
+        return;
+    }
+    if (p->lane != NULL && !p->stopping)
+        lane_thread_command(p, &e->command);
+    else if (ah != NULL)
+        drop_address(p, ah);
+    free(e);
+}
+
+static void give_addresses(struct pool *p)
+{
+    struct control_op *e = p->unpathed;
+    p->unpathed = NULL;
+    for (struct control_op *next; e != NULL; e = next) {
+        next = e->next;
+        give_address(e);
+    }
+}
+
+static void on_address(struct fab_ctl *ctl)
+{
+    struct control_op *e = (struct control_op *)ctl;
+    e->pool->fab_ops--;
+    e->command.path.status = ctl->status;
+    e->command.path.path.ah = ctl->status == 0 ? ctl->ah.x : NULL;
+    give_address(e);
+}
+
+/* An initiator sends all its targets packets of one length, so that all of them take what the
+ * smallest takes: each is brought up anew when nothing is out on it. */
+static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
+{
+    struct agent_device *d = &p->device;
+    if (mtu >= d->path_mtu)
+        return;
+    base_log(BASE_LOG_WARN, "DC initiators are brought up anew with a smaller MTU",
+             "pool=\"%s\" mtu=%u before=%u why=\"%s\"", p->name, 128u << mtu, 128u << d->path_mtu,
+             why);
+    d->path_mtu = mtu;
+    for (uint32_t i = 1; i < d->qps; i++) {
+        struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->qp[i]};
+        if (d->qp_mtu[i] > mtu)
+            lane_thread_command(p, &c);
+    }
+}
+
+/* A DC target answers READs with packets as long as its own MTU, whatever the initiator has: those
+ * that this port does not take would be lost, and each such READ break an initiator for all. */
+static bool answers_too_long(struct pool *p, const struct lane_event *wanted)
+{
+    const enum ibv_mtu theirs = wanted->want_path.mtu, ours = p->agent->port.active;
+    char gid[BASE_GID_TEXT];
+    uint32_t suppressed;
+    if (theirs <= ours)
+        return false;
+    if (base_log_allow(&p->mtu_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S, 1,
+                       &suppressed))
+        base_log(BASE_LOG_WARN,
+                 "an endpoint answers READs in longer packets than this port takes: set mtu in "
+                 "[fabric] of its node to what all ports take, and restart its agent",
+                 "gid=%s its_mtu=%u mtu=%u suppressed=%u",
+                 base_gid_format(wanted->want_path.gid, gid), 128u << theirs, 128u << ours,
+                 suppressed);
+    return true;
+}
+
+static void make_address(struct pool *p, const struct lane_event *wanted)
+{
+    struct control_op *e = control_op_new(p);
+    e->command =
+        (struct lane_command){.kind = LANE_COMMAND_PATH_READY, .path.flow = wanted->want_path.flow};
+    if (answers_too_long(p, wanted)) {
+        e->command.path.status = -EMSGSIZE;
+        give_address(e);
+        return;
+    }
+    lower_path_mtu(p, wanted->want_path.mtu, "an endpoint takes no longer packets");
+    e->ctl = (struct fab_ctl){
+        .kind = FAB_CREATE_AH,
+        .ah = {.pd = p->device.pd,
+               .attr = fab_pd_address(p->device.pd, wanted->want_path.gid, wanted->want_path.lid)}};
+    submit_control_op(e, on_address);
+}
+
+static enum ibv_mtu *mtu_of(struct agent_device *d, const struct fab_qp *qp)
+{
+    uint32_t i = 0;
+    while (d->qp[i] != qp)
+        BASE_ASSERT(++i < d->qps);
+    return &d->qp_mtu[i];
+}
+
+static void begin_raising(struct control_op *e);
+
+static void on_raised(struct fab_ctl *ctl)
+{
+    struct control_op *e = (struct control_op *)ctl;
+    struct pool *p = e->pool;
+    struct fab_qp *qp = e->command.qp;
+    p->fab_ops--;
+    if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
+        base_log(BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+                 "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
+        e->next = p->unrepaired;
+        p->unrepaired = e;
+        p->repair_ns = base_clock_ns() + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
+        return;
+    }
+    if (ctl->status == 0 && queues_dci_step(p, qp, ++e->step, ctl)) {
+        submit_control_op(e, on_raised);
+        return;
+    }
+    if (ctl->status == 0 && e->mtu > p->device.path_mtu && !p->stopping) { /* since it began */
+        begin_raising(e);
+        return;
+    }
+    if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
+        /* As often as workers post to dead peers: what counts them is qp_broken. */
+        base_log(BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
+        lane_thread_command(p, &e->command);
+    }
+    free(e);
+}
+
+/* The lane sends nothing on it until it is raised, and then with that MTU: so an address does not
+ * wait for one that the device cannot repair. */
+static void begin_raising(struct control_op *e)
+{
+    struct pool *p = e->pool;
+    e->step = 0;
+    e->mtu = *mtu_of(&p->device, e->command.qp) = p->device.path_mtu;
+    e->ctl = (struct fab_ctl){.status = 0};
+    (void)queues_dci_step(p, e->command.qp, 0, &e->ctl);
+    submit_control_op(e, on_raised);
+    give_addresses(p);
+}
+
+static void repair_qp(struct pool *p, struct fab_qp *qp)
+{
+    struct control_op *e = control_op_new(p);
+    e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY, .qp = qp};
+    begin_raising(e);
+}
+
+static void on_created(struct fab_ctl *ctl)
+{
+    struct control_op *e = (struct control_op *)ctl;
+    struct pool *p = e->pool;
+    p->fab_ops--;
+    prewarm_spare(p, ctl->status == 0, ctl->status);
+    if (ctl->status == 0) {
+        e->command.qp = p->device.qp[p->device.qps++] = ctl->qp.x;
+        begin_raising(e);
+    } else {
+        free(e);
+    }
+}
+
+void peer_setup_spare(struct pool *p, bool more)
+{
+    if (!more) {
+        lane_thread_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
+        return;
+    }
+    struct control_op *e = control_op_new(p);
+    e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY};
+    e->ctl = queues_dci(p, p->device.pd);
+    submit_control_op(e, on_created);
+}
+
+void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
+{
+    struct agent_device *d = &p->device;
+    uint32_t i = 0;
+    prewarm_spare(p, qp != NULL ? -1 : 0,
+                  -EAGAIN); /* all of them may be in use or being repaired */
+    if (qp == NULL)
+        return;
+    while (d->qp[i] != qp)
+        BASE_ASSERT(++i < d->qps);
+    d->qp[i] = d->qp[--d->qps];
+    d->qp_mtu[i] = d->qp_mtu[d->qps];
+    struct control_op *e = control_op_new(p);
+    e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
+    submit_control_op(e, on_dropped);
+}
+
+void peer_setup_tick(struct pool *p)
+{
+    struct control_op *e = p->unrepaired;
+    if (e == NULL || base_clock_ns() < p->repair_ns)
+        return;
+    p->unrepaired = NULL;
+    for (struct control_op *next; e != NULL; e = next) {
+        next = e->next;
+        begin_raising(e);
+    }
+}
+
+/* ---- RC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void connect_to(struct pool *p, const struct lane_event *e)
+{
+    struct connector_peer peer = {.incarnation = e->want_path.incarnation,
+                                  .ud_qpn = e->want_path.ud_qpn,
+                                  .ud_qkey = e->want_path.ud_qkey,
+                                  .lid = e->want_path.lid};
+    memcpy(peer.gid, e->want_path.gid, 16);
+    connector_connect(p->device.connector, &peer, e->want_path.flow);
+}
+
+static void done_with(struct pool *p, struct fab_qp *qp)
+{
+    if (!table_initiator_done(p, qp))
+        connector_drop(p->device.connector, qp, base_clock_ns());
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    peer_setup_step(timer->data);
+}
+
+static void on_message(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    peer_setup_step(poll->data);
+}
+
+/* Where RESET is final, the queue pair of handshakes that broke is another one now. */
+static void tell_number(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    const uint32_t qpn = connector_ud_qpn(d->connector);
+    if (qpn == d->ud_qpn)
+        return;
+    base_log(BASE_LOG_INFO, "handshakes have another queue pair: the metaservers are told",
+             "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);
+    d->ud_qpn = qpn;
+    p->agent->endpoints++;
+    registrations_changed(p->agent);
+}
+
+void peer_setup_step(struct pool *p)
+{
+    struct connector_event e;
+    if (p->device.connector == NULL || p->stopping)
+        return;
+    const uint64_t now = base_clock_ns();
+    const uint64_t due = connector_step(p->device.connector, now);
+    while (connector_event(p->device.connector, &e)) {
+        struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
+                                 .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
+        lane_thread_command(p, &c);
+    }
+    tell_number(p);
+    if (due == UINT64_MAX)
+        (void)uv_timer_stop(&p->handshakes_timer);
+    else
+        (void)uv_timer_start(&p->handshakes_timer, on_time,
+                             due > now ? (due - now) / BASE_NS_PER_MS + 1 : 1, 0);
+}
+
+int peer_setup_start(struct pool *p, struct base_errbuf *err)
+{
+    if (p->device.connector == NULL)
+        return 0;
+    p->handshakes_timer.data = p->handshakes_poll.data = p;
+    int status = fd_watch(&p->agent->loop, &p->handshakes_poll, connector_fd(p->device.connector),
+                          on_message, err);
+    if (status != 0)
+        return status;
+    (void)uv_timer_init(&p->agent->loop, &p->handshakes_timer);
+    peer_setup_step(p);
+    return 0;
+}
+
+/* ---- either
+ * -------------------------------------------------------------------------------------------- */
+
+void peer_setup_event(struct pool *p, const struct lane_event *e)
+{
+    const bool rc = p->device.rc;
+    switch (e->kind) {
+    case LANE_EVENT_WANT_PATH:
+        if (rc)
+            connect_to(p, e);
+        else
+            make_address(p, e);
+        return;
+    case LANE_EVENT_DROP_PATH:
+        if (rc)
+            done_with(p, e->path.qp);
+        else
+            drop_address(p, e->path.ah);
+        return;
+    case LANE_EVENT_QP_OVERDUE:
+        end_overdue(p, e->qp);
+        return;
+    case LANE_EVENT_QP_RETIRED:
+        end_at_once(p, e->qp);
+        return;
+    case LANE_EVENT_PROVED:
+        proofs_event(p, e);
+        return;
+    default: /* LANE_EVENT_QP_BROKEN */
+        if (rc)
+            done_with(p, e->qp);
+        else
+            repair_qp(p, e->qp);
+        return;
+    }
+}
+
+/* With DC the target stays as it is, and its READ responses as long as they were. */
+void peer_setup_mtu(struct pool *p)
+{
+    const enum ibv_mtu mtu = prewarm_mtu(p);
+    if (p->device.connector != NULL) {
+        connector_set_mtu(p->device.connector, mtu);
+        return;
+    }
+    lower_path_mtu(p, mtu, "the port takes no longer packets");
+    if (p->agent->port.active < p->device.dct_mtu)
+        base_log(BASE_LOG_ERROR,
+                 "this node's DC target answers READs in longer packets than its port takes: "
+                 "restart the agent",
+                 "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
+}
+
+void peer_setup_stop(struct pool *p)
+{
+    give_addresses(p); /* nobody wants them any more: they go */
+    if (p->device.fab != NULL)
+        device_settle(&p->device, &p->fab_ops);
+    for (struct control_op *e = p->unrepaired, *next; e != NULL; e = next) {
+        next = e->next;
+        free(e);
+    }
+    p->unrepaired = NULL;
+}

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pools of the agent: its own, which its file says and which is there from start to end, and
+ * those that metaservers say of this node, which come and go while workers run.
+ *
+ * One that goes takes no new workers, lets those that it has finish, and is closed when nothing of
+ * it is under way any more: nothing waits for it but the steps that free what the device has. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "incarnation.h"
+#include "base/futex.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/random.h"
+#include "agent.h"
+#include "fd_watch.h"
+#include "schema/peers.h"
+
+enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */, READY_MS = 5000 };
+
+static_assert(POOLS == 8, "operators read that number");
+
+/* ---- which there are */
+
+static struct pool *own_pool(const struct agent *a)
+{
+    return a->pools[0];
+}
+
+struct pool *pools_next(const struct agent *a, const struct pool *p)
+{
+    for (uint32_t i = p == NULL ? 0 : p->place + 1; i < POOLS; i++)
+        if (a->pools[i] != NULL && a->pools[i]->lane != NULL)
+            return a->pools[i];
+    return NULL;
+}
+
+struct pool *pools_find(const struct agent *a, const char *name)
+{
+    for (uint32_t i = 0; i < POOLS; i++)
+        if (a->pools[i] != NULL && strcmp(a->pools[i]->name, name) == 0)
+            return a->pools[i];
+    return NULL;
+}
+
+/* Until its lane can ask a metaserver its workers would reach nobody: unless there is none to wait
+ * for. */
+static bool is_ready(struct pool *p)
+{
+    if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own_pool(p->agent)) == 0 ||
+                             base_clock_ns() >= p->ready_ns))
+        p->ready_ns = 0;
+    return p->ready_ns == 0;
+}
+
+void sessions_drain(struct pool *p, bool drains)
+{
+    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
+        struct schema_session_ro *ro = p->sessions[i].ro;
+        if (p->sessions[i].stage != STAGE_LIVE || atomic_load(&ro->drains) == drains)
+            continue;
+        atomic_store(&ro->drains, drains);
+        if (atomic_load(&p->sessions[i].rw->want_wake) == 0)
+            continue;
+        atomic_fetch_add(&ro->wake, 1);
+        (void)base_futex_wake(&ro->wake, 1);
+    }
+}
+
+bool pools_drains(const struct pool *p)
+{
+    return p->stage != POOL_RUNS || p->agent->node.desired.draining;
+}
+
+const char *pools_state(struct pool *p)
+{
+    static const char *const states[] = {"running", "leaving", "closing", "closed"};
+    return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
+}
+
+struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size)
+{
+    const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
+    struct pool *p = t->pool[0] == '\0' ? own_pool(a) : pools_find(a, t->pool);
+    if (p != NULL && p->stage == POOL_RUNS && is_ready(p))
+        return p;
+    if (p == NULL)
+        snprintf(
+            text, size,
+            "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl agent status "
+            "says why): give the node a label that the pool selects, or go to another host",
+            t->name, t->pool, a->config.node);
+    else if (p->stage == POOL_RUNS)
+        snprintf(text, size,
+                 "tenant %s belongs to pool %s, which node %.60s is just making: try again in a "
+                 "moment",
+                 t->name, t->pool, a->config.node);
+    else
+        snprintf(text, size,
+                 "tenant %s belongs to pool %s, which node %.60s is giving up: go to another host",
+                 t->name, t->pool, a->config.node);
+    return NULL;
+}
+
+/* ---- what all of them have */
+
+uint32_t pools_workers_left(const struct agent *a)
+{
+    uint32_t n = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        n += sessions_left(p);
+    return n;
+}
+
+uint32_t pools_sessions(const struct agent *a)
+{
+    const struct session_counts c = pools_count(a);
+    return c.ready + c.making + c.live + c.ending;
+}
+
+/* What is counted for ever. */
+static void add_so_far(struct session_counts *sum, const struct session_counts *c)
+{
+    sum->attached += c->attached;
+    sum->not_ahead += c->not_ahead;
+    sum->attached_ahead += c->attached_ahead;
+    sum->recycled += c->recycled;
+    sum->faults += c->faults;
+}
+
+struct session_counts pools_count(const struct agent *a)
+{
+    struct session_counts sum = a->gone;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        const struct session_counts *c = &p->count;
+        sum.ready += c->ready;
+        sum.making += c->making;
+        sum.live += c->live;
+        sum.ending += c->ending;
+        sum.arenas += c->arenas;
+        sum.arenas_ahead += c->arenas_ahead;
+        sum.arena_bytes += c->arena_bytes;
+        add_so_far(&sum, c);
+    }
+    return sum;
+}
+
+static void add_reason(char *why, size_t size, const char *name, const char *sentence)
+{
+    const size_t used = strlen(why);
+    snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
+}
+
+static const char *why_not(const struct agent *a, const struct desired_pool *desired)
+{
+    if (desired->why[0] != '\0')
+        return desired->why;
+    if (desired->is.numbers.number == RESOURCE_UNSAID)
+        return "its metaserver says no number of it: update the metaserver";
+    if (desired->is.numbers.number == own_pool(a)->number)
+        return "it has the number of the agent's own pool: give it another one, or change `number` "
+               "in [pool] of the agent";
+    const struct pool *p = pools_find(a, desired->is.name);
+    if (p == NULL)
+        return "this agent has as many pools as it can have (8)";
+    return p->stage == POOL_RUNS ? p->prewarm.why : "the one of that name before is not gone yet";
+}
+
+void pools_why(const struct agent *a, char *why, size_t size)
+{
+    if (own_pool(a)->prewarm.why[0] != '\0')
+        add_reason(why, size, own_pool(a)->name, own_pool(a)->prewarm.why);
+    for (uint32_t i = 0; i < a->desired.count; i++) {
+        const struct desired_pool *desired = &a->desired.at[i];
+        const char *text =
+            strcmp(desired->is.name, own_pool(a)->name) != 0 ? why_not(a, desired) : "";
+        if (text[0] != '\0')
+            add_reason(why, size, desired->is.name, text);
+    }
+}
+
+/* ---- made */
+
+static int make_peers(struct pool *p, struct base_errbuf *err)
+{
+    uint64_t seed;
+    p->peers_bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
+    int status = base_random_bytes(&seed, sizeof seed);
+    if (status == 0)
+        status = base_memfd_new("kedge-peers", p->peers_bytes, true, &p->peers_fd, &p->peers);
+    if (status != 0)
+        return base_err(err, status, "the peer table cannot be made: %s", strerror(-status));
+    schema_peers_format(p->peers, (uint32_t)p->config->max_peers, seed);
+    return 0;
+}
+
+/* What operators say elsewhere must not keep this agent from starting. */
+static int open_device(struct pool *p, struct base_errbuf *err)
+{
+    int status = device_open(p, err);
+    if (status == 0 || !prewarm_is_desired(p))
+        return status;
+    base_log(BASE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
+             "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
+             p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
+             err->text);
+    device_close(p);
+    prewarm_own(p);
+    return device_open(p, err);
+}
+
+static void on_lane_events(uv_poll_t *poll, int status, int events)
+{
+    struct pool *p = poll->data;
+    struct lane_event e;
+    uint64_t count;
+    (void)status, (void)events;
+    if (read(p->events_efd, &count, sizeof count) < 0) {
+        /* It was read already. */
+    }
+    while (lane_event(p->lane, &e))
+        sessions_event(p, &e);
+    peer_setup_step(p);
+}
+
+static int start_pool(struct pool *p, struct base_errbuf *err)
+{
+    int status = open_device(p, err);
+    if (status == 0)
+        status = make_peers(p, err);
+    if (status == 0)
+        status = lane_thread_start(p, err);
+    if (status != 0)
+        return status;
+    p->events_poll.data = p;
+    status = fd_watch(&p->agent->loop, &p->events_poll, p->events_efd, on_lane_events, err);
+    if (status == 0)
+        status = peer_setup_start(p, err);
+    return status == 0 ? sessions_start(p, err) : status;
+}
+
+static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
+{
+    struct pool *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    *p = (struct pool){.agent = a, .config = &a->config, .place = place, .end_ns = UINT64_MAX};
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->lane_epfd = p->lane_kick = p->events_efd = p->peers_fd = -1;
+    a->pools[place] = p;
+    return p;
+}
+
+int pools_start(struct agent *a, struct base_errbuf *err)
+{
+    struct pool *p = pool_new(a, 0, a->config.pool);
+    if (p == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    p->number = (uint16_t)a->config.pool_number;
+    p->incarnation = a->incarnation;
+    p->mr_lease_ns = a->config.mr_lease_ns;
+    follow_read(a);
+    int status = start_pool(p, err);
+    return status == 0 ? sessions_await(p, err) : status;
+}
+
+/* ---- given back */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct pool *p = handle->data;
+    if (--p->handles > 0)
+        return;
+    p->agent->pools[p->place] = NULL;
+    free(p);
+}
+
+/* Those that were begun. */
+static void close_handle(struct pool *p, uv_handle_t *handle)
+{
+    if (handle->type == UV_UNKNOWN_HANDLE || uv_is_closing(handle))
+        return;
+    handle->data = p;
+    p->handles++;
+    uv_close(handle, on_handle_closed);
+}
+
+/* All but the loop's handles: those go first, while the loop runs. */
+static void give_back(struct pool *p)
+{
+    p->stopping = true;
+    peer_setup_stop(p);
+    lane_thread_stop(p);
+    if (p->device.connector != NULL)
+        connector_leave(p->device.connector);
+    sessions_stop(p);
+    device_close(p);
+    if (p->peers != NULL) {
+        munmap(p->peers, p->peers_bytes);
+        close(p->peers_fd);
+    }
+    p->peers = NULL;
+}
+
+/* What is counted for ever is not less for its end. */
+static void keep_counts(struct pool *p)
+{
+    add_so_far(&p->agent->gone, &p->count);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
+}
+
+/* The memory goes with the last handle. */
+static void close_pool(struct pool *p)
+{
+    keep_counts(p);
+    p->stage = POOL_CLOSED;
+    p->handles = 1; /* until all are counted */
+    close_handle(p, (uv_handle_t *)&p->events_poll);
+    close_handle(p, (uv_handle_t *)&p->handshakes_poll);
+    close_handle(p, (uv_handle_t *)&p->handshakes_timer);
+    for (int i = 0; i < LANE_MAX_METASERVERS; i++)
+        close_handle(p, (uv_handle_t *)&p->registration[i].timer);
+    give_back(p);
+    uv_handle_t counted = {.data = p};
+    on_handle_closed(&counted);
+}
+
+void pools_end_sessions(struct agent *a, uint32_t reason)
+{
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
+            session_release(p, (uint32_t)i, reason);
+}
+
+void pools_stop(struct agent *a)
+{
+    for (uint32_t i = POOLS; i-- > 0;) {
+        struct pool *p = a->pools[i];
+        if (p == NULL)
+            continue;
+        give_back(p);
+        free(p);
+        a->pools[i] = NULL;
+    }
+}
+
+/* ---- as metaservers say */
+
+static const struct agentd_pool *desired_of(const struct agent *a, const struct pool *p)
+{
+    for (uint32_t i = 0; i < a->desired.count; i++)
+        if (strcmp(a->desired.at[i].is.name, p->name) == 0 &&
+            a->desired.at[i].is.numbers.number == p->number)
+            return &a->desired.at[i].is;
+    return NULL;
+}
+
+static bool is_wanted(const struct agent *a, const struct desired_pool *desired)
+{
+    return desired->is.numbers.number != RESOURCE_UNSAID &&
+           desired->is.numbers.number != own_pool(a)->number &&
+           strcmp(desired->is.name, own_pool(a)->name) != 0;
+}
+
+/* Peers forget what they have learnt of a former life of it by a later incarnation, which the next
+ * start of the agent will be above too. */
+static int choose_incarnation(struct pool *p, struct base_errbuf *err)
+{
+    struct agent *a = p->agent;
+    const bool had = (a->had[p->number / 8] >> (p->number & 7) & 1) != 0;
+    int lost;
+    p->incarnation = had && a->unused != 0 ? a->unused : a->incarnation;
+    if (!had || a->unused != 0)
+        return 0;
+    return agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(), 0, &p->incarnation,
+                                   &lost, err);
+}
+
+/* One that could not be made was seen by nobody: the next that needs an incarnation gets its. So
+ * tries, of which there may be one every few seconds for as long as it is said, use up none. */
+static void keep_incarnation(struct pool *p, bool made)
+{
+    struct agent *a = p->agent;
+    if (made)
+        a->had[p->number / 8] |= (uint8_t)(1u << (p->number & 7));
+    if (p->incarnation != a->incarnation)
+        a->unused = made ? 0 : p->incarnation;
+}
+
+/* One that cannot be made is tried again, and said. */
+static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t place)
+{
+    struct base_errbuf err = {"out of memory"};
+    const uint64_t begun_ns = base_clock_ns();
+    struct pool *p = pool_new(a, place, desired->is.name);
+    int status = -ENOMEM;
+    if (p != NULL) {
+        p->number = (uint16_t)desired->is.numbers.number;
+        p->mr_lease_ns = desired->is.numbers.mr_lease_ms != RESOURCE_UNSAID
+                             ? desired->is.numbers.mr_lease_ms * BASE_NS_PER_MS
+                             : a->config.mr_lease_ns;
+        prewarm_init(p, &desired->is);
+        status = choose_incarnation(p, &err);
+        if (status == 0)
+            status = start_pool(p, &err);
+        keep_incarnation(p, status == 0);
+    }
+    if (status == 0) {
+        desired->why[0] = '\0';
+        base_log(BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
+                 (unsigned long long)((base_clock_ns() - begun_ns) / 1000));
+        p->ready_ns = base_clock_ns() + READY_MS * BASE_NS_PER_MS;
+        windows_apply(a);
+        a->endpoints++;
+        if (a->registering) /* else all of them begin together */
+            registrations_start(p);
+        registrations_changed(a);
+        return;
+    }
+    if (strncmp(desired->why, err.text, sizeof desired->why - 1) != 0)
+        base_log(BASE_LOG_ERROR, "a pool cannot be made: it is tried again", "pool=%s why=\"%s\"",
+                 desired->is.name, err.text);
+    snprintf(desired->why, sizeof desired->why, "%.159s", err.text);
+    desired->again_ns = base_clock_ns() + MAKE_AGAIN_MS * BASE_NS_PER_MS;
+    if (p != NULL)
+        close_pool(p);
+}
+
+static void make_wanted(struct agent *a)
+{
+    const uint64_t now = base_clock_ns();
+    uint32_t place = 1;
+    for (uint32_t i = 0; i < a->desired.count; i++) {
+        struct desired_pool *desired = &a->desired.at[i];
+        if (!is_wanted(a, desired) || now < desired->again_ns ||
+            pools_find(a, desired->is.name) != NULL)
+            continue;
+        while (place < POOLS && a->pools[place] != NULL)
+            place++;
+        if (place < POOLS)
+            make_pool(a, desired, place);
+    }
+}
+
+/* What is said of it now, elsewhere; of one that is deleted what was said last holds. */
+static uint64_t grace_of(const struct pool *p)
+{
+    const struct agent *a = p->agent;
+    for (uint32_t i = 0; i < a->desired.others; i++)
+        if (strcmp(a->desired.other[i].name, p->name) == 0 &&
+            a->desired.other[i].numbers.number == p->number)
+            return a->desired.other[i].numbers.grace_ms;
+    return p->prewarm.desired.numbers.grace_ms;
+}
+
+static void choose_end(struct pool *p)
+{
+    const uint64_t grace_ms = grace_of(p);
+    p->prewarm.desired.numbers.grace_ms = grace_ms;
+    p->end_ns = grace_ms == RESOURCE_UNSAID ? UINT64_MAX : p->left_ns + grace_ms * BASE_NS_PER_MS;
+}
+
+static void leave_pool(struct pool *p)
+{
+    p->stage = POOL_LEAVING;
+    p->left_ns = base_clock_ns();
+    choose_end(p);
+    sessions_drain(p, true);
+    base_log(BASE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
+             "pool=%s workers=%u", p->name, sessions_left(p));
+}
+
+/* Nobody is left in it. */
+static void begin_closing(struct pool *p)
+{
+    p->stage = POOL_CLOSING;
+    p->stopping = true;
+    registrations_stop(p);
+    p->agent->endpoints++;
+    registrations_changed(p->agent);
+    sessions_let_go(p);
+    attach_give_up(p);
+}
+
+static bool is_quiet(const struct pool *p)
+{
+    const struct session_counts *c = &p->count;
+    return p->works == 0 && p->fab_ops == 0 && p->calls == 0 && c->making == 0 && c->live == 0 &&
+           c->ending == 0 && p->leases.list == NULL;
+}
+
+/* One that is not said (any more). */
+static void step_out(struct pool *p)
+{
+    if (p->stage == POOL_RUNS)
+        leave_pool(p);
+    if (p->stage == POOL_LEAVING && grace_of(p) != p->prewarm.desired.numbers.grace_ms)
+        choose_end(p);
+    if (p->stage == POOL_LEAVING && base_clock_ns() >= p->end_ns) {
+        p->end_ns = UINT64_MAX;
+        base_log(BASE_LOG_WARN, "a pool goes: the workers that are left have had their time",
+                 "pool=%s workers=%u", p->name, sessions_left(p));
+        sessions_end_all(p, SCHEMA_REASON_POOL);
+    }
+    if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
+        begin_closing(p);
+    if (p->stage == POOL_CLOSING && is_quiet(p)) {
+        struct agent *a = p->agent;
+        base_log(BASE_LOG_INFO, "pool closed", "pool=%s", p->name);
+        close_pool(p);
+        windows_apply(a);
+    }
+}
+
+/* One that is. */
+static void step_in(struct pool *p, const struct agentd_pool *desired)
+{
+    if (p->stage == POOL_LEAVING) {
+        p->stage = POOL_RUNS;
+        sessions_drain(p, pools_drains(p));
+        base_log(BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
+    }
+    if (memcmp(&p->prewarm.desired, desired, sizeof *desired) != 0)
+        prewarm_apply(p, desired);
+}
+
+void pools_step(struct agent *a)
+{
+    for (uint32_t i = 1; i < POOLS && !a->stopping; i++) {
+        struct pool *p = a->pools[i];
+        if (p == NULL || p->stage == POOL_CLOSED)
+            continue;
+        const struct agentd_pool *desired = desired_of(a, p);
+        if (desired == NULL || p->stage == POOL_CLOSING)
+            step_out(p);
+        else
+            step_in(p, desired);
+    }
+    if (!a->stopping)
+        make_wanted(a);
+}
+
+void pools_apply(struct agent *a, const struct agentd_desired *s)
+{
+    const struct agentd_pool mine = agentd_desired_pool(s, own_pool(a)->name);
+    prewarm_apply(own_pool(a), &mine);
+    a->desired.count = s->pools;
+    for (uint32_t i = 0; i < s->pools; i++)
+        a->desired.at[i] = (struct desired_pool){.is = s->pool[i]};
+    a->desired.others = s->other_pools;
+    memcpy(a->desired.other, s->other_pool, s->other_pools * sizeof s->other_pool[0]);
+    pools_step(a);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much the pool keeps ready: what its settings say, which a metaserver's stand above, and as
+ * much more as workers have asked for lately. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "base/metrics.h"
+#include "agent.h"
+
+static uint32_t desired_or(uint64_t desired, uint64_t own)
+{
+    return (uint32_t)(desired != RESOURCE_UNSAID ? desired : own);
+}
+
+/* What is always kept, and up to the ceiling as many as came in the busiest second of late. */
+static uint32_t target_of(const struct prewarm *k, uint32_t floor)
+{
+    const uint64_t most = k->desired.numbers.ahead_max;
+    if (most == RESOURCE_UNSAID || k->demand <= floor)
+        return floor;
+    const uint32_t wanted = k->demand < most ? k->demand : (uint32_t)most;
+    return wanted > floor ? wanted : floor;
+}
+
+/* What the device has, but for what is said of the pool. */
+static struct fab_service desired_service(const struct pool *p)
+{
+    const struct pool_numbers *n = &p->prewarm.desired.numbers;
+    struct fab_service s = p->config->service;
+    if (n->service_level != RESOURCE_UNSAID)
+        s.service_level = (uint8_t)n->service_level;
+    if (n->traffic_class != RESOURCE_UNSAID)
+        s.traffic_class = (uint8_t)n->traffic_class;
+    if (n->flow_label != RESOURCE_UNSAID)
+        s.flow_label = (uint32_t)n->flow_label;
+    if (n->udp_source_port != RESOURCE_UNSAID)
+        s.flow_label = fab_flow_label((uint16_t)n->udp_source_port);
+    if (n->pkey_index != RESOURCE_UNSAID)
+        s.pkey_index = (uint16_t)n->pkey_index;
+    if (n->mtu != RESOURCE_UNSAID)
+        s.mtu = (enum ibv_mtu)(__builtin_ctzll(n->mtu) - 7);
+    return s;
+}
+
+static bool is_service(const struct fab_service *a, const struct fab_service *b)
+{
+    return a->service_level == b->service_level && a->traffic_class == b->traffic_class &&
+           a->flow_label == b->flow_label && a->pkey_index == b->pkey_index && a->mtu == b->mtu;
+}
+
+bool prewarm_has_own_service(const struct pool *p)
+{
+    return !is_service(&p->prewarm.service, &p->config->service);
+}
+
+enum ibv_mtu prewarm_mtu(const struct pool *p)
+{
+    const enum ibv_mtu port = p->agent->port.mtu, own = p->prewarm.service.mtu;
+    return own != 0 && own < port ? own : port;
+}
+
+static void set_targets(struct pool *p)
+{
+    struct prewarm *k = &p->prewarm;
+    k->sessions =
+        target_of(k, desired_or(k->desired.numbers.sessions_ahead, p->config->sessions_ahead));
+    k->arenas = target_of(k, desired_or(k->desired.numbers.arenas_ahead, p->config->arenas_ahead));
+}
+
+/* ---- what cannot be */
+
+static void add_why(struct prewarm *k, const char *sentence)
+{
+    size_t used = strlen(k->why);
+    snprintf(k->why + used, sizeof k->why - used, "%s%s", used > 0 ? "; " : "", sentence);
+}
+
+static void look_at_start(struct pool *p, const char *name, uint64_t desired, uint64_t own,
+                          uint64_t now)
+{
+    struct prewarm *k = &p->prewarm;
+    const uint32_t wanted = desired_or(desired, own);
+    char text[120];
+    if (wanted == now)
+        return;
+    snprintf(text, sizeof text, "%s %u needs %s (%llu in force)", name, wanted,
+             p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
+             (unsigned long long)now);
+    add_why(k, text);
+}
+
+static void explain_spares(struct pool *p)
+{
+    struct prewarm *k = &p->prewarm;
+    const uint32_t wanted = desired_or(k->desired.numbers.spares, p->config->spares);
+    char text[160];
+    if (wanted > p->device.max_spares)
+        snprintf(text, sizeof text,
+                 "spares %u are more than the %u that this start has room for (restart the agent)",
+                 wanted, p->device.max_spares);
+    else if (wanted > k->spares && k->spare_status != 0)
+        snprintf(text, sizeof text, "spares %u cannot be made: %s (%u in force)", wanted,
+                 strerror(-k->spare_status), k->spares);
+    else
+        return;
+    add_why(k, text);
+}
+
+/* One after another, as long as there are others than there should be. */
+static void step_spares(struct pool *p)
+{
+    struct prewarm *k = &p->prewarm;
+    uint32_t wanted = desired_or(k->desired.numbers.spares, p->config->spares);
+    if (wanted > p->device.max_spares)
+        wanted = p->device.max_spares;
+    if (p->device.rc || p->stopping || k->sparing || k->spares == wanted ||
+        base_clock_ns() < k->spare_ns)
+        return;
+    k->sparing = true;
+    peer_setup_spare(p, k->spares < wanted);
+}
+
+void prewarm_spare(struct pool *p, int change, int status)
+{
+    struct prewarm *k = &p->prewarm;
+    k->sparing = false;
+    k->spares += (uint32_t)change;
+    k->spare_status = change == 0 ? status : 0;
+    if (change == 0)
+        k->spare_ns = base_clock_ns() + BASE_NS_PER_S;
+    else
+        step_spares(p);
+}
+
+/* Of the own pool it is the file's. */
+static void explain_lease(struct pool *p)
+{
+    const uint64_t desired = p->prewarm.desired.numbers.mr_lease_ms,
+                   now = p->mr_lease_ns / BASE_NS_PER_MS;
+    char text[160];
+    if (p->place == 0 || desired == RESOURCE_UNSAID || desired == now)
+        return;
+    snprintf(text, sizeof text, "mr_lease_ms %llu needs the pool to be made anew (%llu in force)",
+             (unsigned long long)desired, (unsigned long long)now);
+    add_why(&p->prewarm, text);
+}
+
+static void explain_service(struct pool *p)
+{
+    const struct fab_service desired = desired_service(p);
+    char now[FAB_SERVICE_TEXT], text[FAB_SERVICE_TEXT + 80];
+    if (is_service(&desired, &p->prewarm.service))
+        return;
+    snprintf(text, sizeof text, "another service needs %s (%s in force)",
+             p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
+             fab_service_format(&p->prewarm.service, now));
+    add_why(&p->prewarm, text);
+}
+
+/* Whatever of what is said is not in force, and what to do about it. */
+static void explain_prewarm(struct pool *p)
+{
+    struct prewarm *k = &p->prewarm;
+    const struct agentd_config *c = p->config;
+    const uint64_t pairs = k->connections + c->queue_pairs_ahead;
+    char text[160];
+    k->why[0] = '\0';
+    explain_lease(p);
+    explain_service(p);
+    if (!p->device.rc) {
+        look_at_start(p, "dcis", k->desired.numbers.dcis, c->dcis, k->dcis);
+        explain_spares(p);
+    } else {
+        look_at_start(p, "connections", k->desired.numbers.connections, c->connections,
+                      k->connections);
+        look_at_start(p, "responders", k->desired.numbers.responders, c->responders, k->responders);
+    }
+    if (p->device.rc &&
+        desired_or(k->desired.numbers.queue_pairs_ahead, c->queue_pairs_ahead) > pairs) {
+        snprintf(text, sizeof text,
+                 "queue_pairs_ahead is more than the %llu that there can be (raise connections)",
+                 (unsigned long long)pairs);
+        add_why(k, text);
+    }
+    if (k->sessions > c->max_sessions) {
+        snprintf(text, sizeof text,
+                 "sessions_ahead is more than max_sessions %llu (raise that in [pool] of the "
+                 "agent)",
+                 (unsigned long long)c->max_sessions);
+        add_why(k, text);
+    }
+    if (p->sessions_failed || p->arenas_status != 0)
+        add_why(k, "no more sessions or arenas can be made ahead: see the agent's log");
+}
+
+/* ---- what is said */
+
+void prewarm_init(struct pool *p, const struct agentd_pool *desired)
+{
+    struct prewarm *k = &p->prewarm;
+    k->desired = *desired;
+    k->dcis = desired_or(k->desired.numbers.dcis, p->config->dcis);
+    /* Those of a pool that is made while workers attach come later, one after the other. */
+    k->spares = p->place == 0 ? desired_or(k->desired.numbers.spares, p->config->spares) : 0;
+    k->connections = desired_or(k->desired.numbers.connections, p->config->connections);
+    k->responders = desired_or(k->desired.numbers.responders, p->config->responders);
+    k->service = desired_service(p);
+    set_targets(p);
+}
+
+bool prewarm_is_desired(const struct pool *p)
+{
+    const struct agentd_config *c = p->config;
+    const struct prewarm *k = &p->prewarm;
+    return desired_or(k->desired.numbers.dcis, c->dcis) != c->dcis ||
+           desired_or(k->desired.numbers.spares, c->spares) != c->spares ||
+           desired_or(k->desired.numbers.connections, c->connections) != c->connections ||
+           desired_or(k->desired.numbers.responders, c->responders) != c->responders ||
+           (p->place == 0 && !is_service(&k->service, &c->service));
+}
+
+void prewarm_own(struct pool *p)
+{
+    const struct agentd_config *c = p->config;
+    p->prewarm.dcis = (uint32_t)c->dcis;
+    p->prewarm.spares = p->place == 0 ? (uint32_t)c->spares : 0;
+    p->prewarm.connections = (uint32_t)c->connections;
+    p->prewarm.responders = (uint32_t)c->responders;
+    if (p->place == 0) /* another one's must not be in a partition that is not its own */
+        p->prewarm.service = c->service;
+}
+
+void prewarm_apply(struct pool *p, const struct agentd_pool *desired)
+{
+    struct prewarm *k = &p->prewarm;
+    const struct agentd_pool before = k->desired;
+    k->desired = *desired;
+    set_targets(p);
+    if (p->device.connector != NULL)
+        connector_set_ahead(p->device.connector, desired_or(k->desired.numbers.queue_pairs_ahead,
+                                                            p->config->queue_pairs_ahead));
+    explain_prewarm(p);
+    if (memcmp(&before.numbers, &desired->numbers, sizeof before.numbers) != 0)
+        base_log(BASE_LOG_INFO, "the pool keeps as much ready as is said",
+                 "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
+                 k->why);
+    sessions_refill(p);
+    peer_setup_step(p);
+    step_spares(p);
+}
+
+/* ---- what workers ask for */
+
+/* Forgets the seconds that have gone round. */
+static uint64_t turn_seconds(struct prewarm *k)
+{
+    const uint64_t second = base_clock_ns() / BASE_NS_PER_S;
+    if (second - k->second >= POOL_SECONDS)
+        memset(k->taken, 0, sizeof k->taken);
+    else
+        for (uint64_t i = k->second + 1; i <= second; i++)
+            k->taken[i % POOL_SECONDS] = 0;
+    k->second = second;
+    return second;
+}
+
+void prewarm_taken(struct pool *p)
+{
+    struct prewarm *k = &p->prewarm;
+    const uint32_t now = ++k->taken[turn_seconds(k) % POOL_SECONDS];
+    if (now > k->demand) {
+        k->demand = now;
+        set_targets(p);
+    }
+}
+
+void prewarm_tick(struct pool *p)
+{
+    struct prewarm *k = &p->prewarm;
+    const uint64_t before = k->second;
+    step_spares(p);
+    if (turn_seconds(k) == before)
+        return;
+    k->demand = 0;
+    for (uint32_t i = 0; i < POOL_SECONDS; i++)
+        if (k->taken[i] > k->demand)
+            k->demand = k->taken[i];
+    set_targets(p);
+    explain_prewarm(p);
+}
+
+/* ---- shown */
+
+void prewarm_status(const struct pool *p, struct base_text *t)
+{
+    const struct prewarm *k = &p->prewarm;
+    const uint64_t most = k->desired.numbers.ahead_max;
+    char service[FAB_SERVICE_TEXT];
+    base_json_u64(t, "dcis", k->dcis);
+    base_json_u64(t, "spares", k->spares);
+    base_json_u64(t, "connections", k->connections);
+    base_json_u64(t, "responders", k->responders);
+    base_json_u64(t, "sessions_ahead", k->sessions);
+    base_json_u64(t, "arenas_ahead", k->arenas);
+    base_json_u64_or_null(t, "ahead_max", most, RESOURCE_UNSAID);
+    base_json_u64(t, "demand_per_s", k->demand);
+    base_json_string(t, "from", k->desired.name[0] != '\0' ? "metaserver" : "file");
+    base_json_string(t, "why", k->why);
+    base_json_string(t, "service", fab_service_format(&k->service, service));
+}

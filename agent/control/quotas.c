@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants' quotas, over all pools, and the end of tenants that nobody says any more. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/reserve.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "agent.h"
+
+static const struct {
+    const char *name, *of;
+} names[LANE_QUOTAS] = {
+    [LANE_QUOTA_SESSIONS] = {"sessions", "workers at a time"},
+    [LANE_QUOTA_MEMORY] = {"memory", "memory"},
+    [LANE_QUOTA_VQPS] = {"vqps", "queue pairs"},
+    [LANE_QUOTA_MRS] = {"mrs", "memory regions"},
+    [LANE_QUOTA_CONTROL_OPS] = {"control_ops_per_s", "control operations per second"},
+};
+
+const char *quota_name(enum lane_quota_kind which)
+{
+    return names[which].name;
+}
+
+const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant)
+{
+    return &a->tenants.at[tenant - 1].config;
+}
+
+static uint32_t bound_of(uint64_t setting)
+{
+    return setting == 0 || setting > UINT32_MAX ? UINT32_MAX : (uint32_t)setting;
+}
+
+static bool may_come(const struct agent *a, const struct pool *p, uint32_t place)
+{
+    const char *pool = a->tenants.at[place].config.pool;
+    if (a->tenants.at[place].state != AGENTD_TENANT_LIVE)
+        return false;
+    return p == NULL || (pool[0] == '\0' ? p == a->pools[0] : strcmp(pool, p->name) == 0);
+}
+
+void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
+                    uint32_t reserved[AGENTD_TENANT_SLOTS])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        count += may_come(a, p, i);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        reserved[i] = may_come(a, p, i) ? lane_reserve_each(capacity, count) : 0;
+}
+
+void quotas_apply(struct pool *p)
+{
+    uint32_t reserved[AGENTD_TENANT_SLOTS];
+    quotas_reserve(p->agent, p, p->config->max_mrs, reserved);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+        p->quota[i].reserved_mrs = reserved[i];
+        p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);
+        p->quota[i].max_mrs = bound_of(p->agent->tenants.at[i].config.mrs);
+        const uint64_t rate = p->agent->tenants.at[i].config.control_ops_per_s;
+        p->quota[i].control_ops_per_s = rate > UINT32_MAX ? UINT32_MAX : (uint32_t)rate;
+    }
+}
+
+/* ---- what tenants have */
+
+static bool has_tenant(const struct agent_session *s)
+{
+    return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
+}
+
+static void add_up(const struct agent_session *s, struct quota_used *used)
+{
+    used->sessions += s->stage == STAGE_LIVE || s->held;
+    used->ended += s->held;
+    for (uint32_t n = 0; n < s->arenas; n++)
+        used->bytes += s->arena[n]->bytes;
+    used->bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
+}
+
+void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS])
+{
+    memset(used, 0, AGENTD_TENANT_SLOTS * sizeof used[0]);
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; i < p->config->max_sessions; i++)
+            if (has_tenant(&p->sessions[i]))
+                add_up(&p->sessions[i], &used[p->sessions[i].tenant - 1]);
+}
+
+/* In all pools: a tenant that was given to another one may have workers in both. */
+static struct quota_used used_by(const struct agent *a, uint32_t tenant)
+{
+    struct quota_used used = {0};
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; i < p->config->max_sessions; i++)
+            if (has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
+                add_up(&p->sessions[i], &used);
+    return used;
+}
+
+/* ---- what is refused */
+
+static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind which,
+                    struct base_errbuf *why)
+{
+    char more[120] = "";
+    const bool counted = which == LANE_QUOTA_SESSIONS || which == LANE_QUOTA_MEMORY;
+    const uint64_t ended = counted ? used_by(p->agent, tenant).ended : 0;
+    if (which == LANE_QUOTA_CONTROL_OPS)
+        snprintf(more, sizeof more, ": try again in a moment");
+    else if (ended > 0)
+        snprintf(more, sizeof more,
+                 ": %llu of its sessions have ended, and count until their processes close them",
+                 (unsigned long long)ended);
+    return base_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s)%s",
+                    quota_tenant(p->agent, tenant)->name, names[which].of, names[which].name, more);
+}
+
+int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
+                 struct base_errbuf *why)
+{
+    p->quota[tenant - 1].refused[which]++;
+    return say_over(p, tenant, which, why);
+}
+
+int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why)
+{
+    if (lane_quota_ask(&p->quota[tenant - 1], base_clock_ns()))
+        return 0;
+    return say_over(p, tenant, LANE_QUOTA_CONTROL_OPS, why);
+}
+
+void quotas_add(struct quota_counts *sum, const struct lane_quota *quota)
+{
+    sum->control_ops += quota->control_ops;
+    for (int which = 0; which < LANE_QUOTAS; which++)
+        sum->refused[which] += quota->refused[which];
+}
+
+int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
+                struct base_errbuf *why)
+{
+    const struct agentd_tenant_config *t = quota_tenant(p->agent, tenant);
+    const struct quota_used used = used_by(p->agent, tenant);
+    if (used.sessions + more_sessions > t->sessions)
+        return quota_refuse(p, tenant, LANE_QUOTA_SESSIONS, why);
+    return used.bytes + more_bytes <= t->memory ? 0
+                                                : quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
+}
+
+/* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
+ * is allocated whole, and has none of a tmpfs' limits. Its pages count to the agent's own control
+ * group, whose processes go first when that has no more. */
+int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
+{
+    bool of_group;
+    const uint64_t most = base_memory_most(&of_group) / 8 * 7;
+    const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
+    if (have <= most && more_bytes <= most - have)
+        return 0;
+    return base_err(why, -ENOMEM,
+                    "this host has no room for an arena of %llu bytes: all of the agent's take "
+                    "%llu, and seven eighths of %s, %llu, is the most",
+                    (unsigned long long)more_bytes, (unsigned long long)have,
+                    of_group ? "what the agent's control group may use (memory.max)" : "its memory",
+                    (unsigned long long)most);
+}
+
+/* ---- tenants that nobody says any more */
+
+/* No more often than a tenant is forgiven, which takes most of a minute. */
+void quotas_apart(struct pool *p, const struct lane_event *e)
+{
+    const char *tenant = quota_tenant(p->agent, e->quarantined.tenant + 1)->name;
+    p->quarantined[e->quarantined.tenant] = e->quarantined.begins;
+    if (e->quarantined.begins && !e->quarantined.named)
+        base_log(BASE_LOG_WARN,
+                 "a request of one of several tenants was refused by its peer again and again, and "
+                 "the device does not say whose: from now on those of each go through queue pairs "
+                 "of their own",
+                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+    else if (e->quarantined.begins)
+        base_log(BASE_LOG_WARN,
+                 "requests of a tenant's workers were refused by their peers again and again, and "
+                 "broke queue pairs under requests of others: from now on they go through some of "
+                 "their own",
+                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+    else
+        base_log(BASE_LOG_INFO, "a tenant's requests go with those of others again",
+                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+}
+
+static bool has_sessions(const struct pool *p, uint32_t tenant)
+{
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        if (has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
+            return true;
+    return false;
+}
+
+static bool is_left_in(const struct agent *a, uint32_t tenant)
+{
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        if (has_sessions(p, tenant))
+            return true;
+    return false;
+}
+
+/* Their memory goes when the last session is over, and the place when the memory is gone. */
+void quotas_rest(struct agent *a)
+{
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+        if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || is_left_in(a, i + 1))
+            continue;
+        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+            arenas_forget(p, i + 1);
+        agentd_tenant_rest(&a->tenants, i);
+        if (a->tenants.at[i].state != AGENTD_TENANT_FREE)
+            continue;
+        a->quotas_before[i] = (struct quota_counts){.control_ops = 0};
+        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+            p->quota[i].control_ops = 0;
+            for (int which = 0; which < LANE_QUOTAS; which++)
+                p->quota[i].refused[which] = 0;
+        }
+        windows_forget_tenant(a, i + 1);
+    }
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registration with every metaserver: put, renewed, put again when a metaserver has forgotten; and
+ * what its answer says of its table goes to the lane. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/http/client.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "agent.h"
+#include "register_json.h"
+#include "start_check.h"
+
+static void try_later(struct registration *r);
+static void complete_registration(struct registration *r);
+static void lose_registration(struct registration *r, const char *why);
+static void look_again(struct registration *r);
+static void look_with_others(const struct registration *r);
+static void on_timer(uv_timer_t *timer);
+static void put_registration(struct registration *r);
+
+static struct pool *own_pool(const struct agent *a)
+{
+    return a->pools[0];
+}
+
+/* ---- what follows --------------------------------------------------------------------------- */
+
+static void tell_lane(struct pool *p)
+{
+    struct lane_command c = {.kind = LANE_COMMAND_METASERVERS};
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        if (p->registration[i].lane.ah != NULL || p->registration[i].lane.qp != NULL)
+            c.metaservers.at[c.metaservers.count++] = p->registration[i].lane;
+    lane_thread_command(p, &c);
+}
+
+static void drop_ah(struct pool *p, struct fab_ah *ah)
+{
+    struct fab_ctl c = {.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
+    if (ah != NULL)
+        (void)fab_call(p->device.fab, &c);
+}
+
+/* Whether what is over was begun before this node had another address. */
+static bool is_stale(struct registration *r)
+{
+    const bool stale = r->readdressed;
+    r->readdressed = false;
+    return stale;
+}
+
+static void on_address(struct fab_ctl *ctl)
+{
+    struct registration *r = ctl->user;
+    struct pool *p = r->pool;
+    p->fab_ops--;
+    r->resolving = false;
+    if (is_stale(r)) {
+        if (ctl->status == 0)
+            drop_ah(p, ctl->ah.x);
+        if (!p->stopping)
+            put_registration(r);
+        return;
+    }
+    if (ctl->status == 0) {
+        memcpy(r->gid, ctl->ah.attr.grh.dgid.raw, 16);
+        drop_ah(p, r->before);
+        r->before = r->lane.ah;
+        r->lane.ah = ctl->ah.x;
+    }
+    if (p->stopping)
+        return;
+    if (ctl->status == 0)
+        complete_registration(r);
+    else
+        lose_registration(r, "its endpoint's address cannot be resolved");
+}
+
+/* A handle per metaserver address; kept when it comes back with the same one. The one before stays
+ * until the next change: the lane may be using it. Resolving may take seconds. */
+static void make_ah(struct registration *r, const struct table_initiator_peer *peer)
+{
+    struct pool *p = r->pool;
+    if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0) {
+        complete_registration(r);
+        return;
+    }
+    r->resolve = (struct fab_ctl){.kind = FAB_CREATE_AH,
+                                  .done = on_address,
+                                  .user = r,
+                                  .ah = {.pd = p->device.system_pd,
+                                         .attr = fab_address(p->device.fab, peer->gid, peer->lid)}};
+    r->resolving = true;
+    p->fab_ops++;
+    fab_submit(p->device.fab, &r->resolve);
+}
+
+static void lose_registration(struct registration *r, const char *why)
+{
+    /* At once; then other reasons, a few a minute, until it is registered again. One that was held
+     * back is said when its turn comes, if it still holds. */
+    const bool news = r->why[0] == '\0';
+    uint32_t suppressed;
+    if (news)
+        r->log = (struct base_log_limit){0};
+    r->unsaid = r->unsaid || news || strcmp(r->why, why) != 0;
+    if (r->unsaid && base_log_allow(&r->log, base_clock_ns(), LOSS_LOGGED_S * BASE_NS_PER_S,
+                                    LOSSES_LOGGED, &suppressed)) {
+        r->unsaid = false;
+        base_log(BASE_LOG_WARN, "not registered",
+                 "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
+                 suppressed);
+    }
+    if (r->offered != NULL)
+        table_initiator_withdraw(r->offered);
+    r->offered = NULL;
+    r->state = REGISTRATION_LOST;
+    snprintf(r->why, sizeof r->why, "%s", why);
+    try_later(r);
+}
+
+/* A metaserver that knows a later incarnation of this node, because our state was lost or put back:
+ * everything that carries the incarnation is made anew, above that one. Once for each metaserver:
+ * when it happens again, somebody else uses the node's id, and the two would supersede each other
+ * for ever. */
+static bool is_superseded(struct registration *r, const json_t *problem, const char **why)
+{
+    struct pool *p = r->pool;
+    const uint32_t bit = 1u << (r - p->registration);
+    uint64_t known = 0;
+    if (!register_json_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
+        known < p->agent->incarnation)
+        return false;
+    if (p->agent->restarted_for_mask & bit) {
+        *why = "another agent registers as this node: give each host a `node` of its own, then "
+               "restart this agent";
+        return false;
+    }
+    base_log(BASE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
+             "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
+             (uint32_t)known);
+    if (p->agent->superseded_by < known)
+        p->agent->superseded_by = (uint32_t)known;
+    p->agent->restarted_for_mask |= bit;
+    uv_stop(&p->agent->loop);
+    return true;
+}
+
+static void on_refused(struct registration *r, const struct http_answer *answer)
+{
+    char why[sizeof r->why];
+    if (answer->status < 0) {
+        lose_registration(r, answer->why);
+        return;
+    }
+    json_t *problem = json_loads(answer->body, 0, NULL);
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    if (detail == NULL)
+        detail = "refused";
+    if (answer->status != 409 || !is_superseded(r, problem, &detail)) {
+        snprintf(why, sizeof why, "%d: %s", answer->status, detail);
+        lose_registration(r, why);
+    }
+    json_decref(problem);
+}
+
+/* Renewed in time, put anew when a metaserver says that it has forgotten, or has another table than
+ * this pool reads: one that was started again knows the node as soon as any of its pools has put
+ * it. What was lost since it was asked is put anew all the same, whatever it answers. */
+static void on_renewed(void *user, const struct http_answer *answer)
+{
+    struct registration *r = user;
+    r->pool->calls--;
+    if (r->pool->stopping || r->state != REGISTRATION_DONE)
+        return;
+    if (answer->status == 404 ||
+        (answer->status == 200 && !register_json_is_of_table(r, answer->body)))
+        put_registration(r);
+    else if (answer->status != 200)
+        on_refused(r, answer);
+    else
+        r->backoff_ms = BACKOFF_MS;
+}
+
+static void complete_registration(struct registration *r)
+{
+    base_log(BASE_LOG_INFO, "registered", "pool=%s metaserver=\"%s\" incarnation=%u", r->pool->name,
+             r->url, r->pool->agent->incarnation);
+    r->state = REGISTRATION_DONE;
+    r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
+    metaservers_look_at_token(r->pool->agent); /* which may be another one than at the start */
+    r->why[0] = '\0';
+    r->told = r->tell_ns = 0; /* it may have forgotten that too */
+    r->backoff_ms = BACKOFF_MS;
+    tell_lane(r->pool);
+    uv_timer_stop(&r->timer);
+    try_later(r);
+    look_again(r);
+    look_with_others(r);
+}
+
+static void on_registered(void *user, const struct http_answer *answer)
+{
+    struct registration *r = user;
+    struct table_initiator_peer peer = {.qpn = 0};
+    struct table_initiator *offered = r->offered;
+    r->pool->calls--;
+    r->putting = false;
+    if (r->pool->stopping)
+        return;
+    if (is_stale(r) && offered != NULL) { /* the metaserver has connected to the former address */
+        table_initiator_withdraw(offered);
+        r->offered = NULL;
+        put_registration(r);
+        return;
+    }
+    if (answer->status != 200 && answer->status != 201) {
+        on_refused(r, answer);
+        return;
+    }
+    if (offered == NULL && r->pool->device.rc) { /* withdrawn: it was lost while this was put */
+        put_registration(r);
+        return;
+    }
+    if (!register_json_understand(r, answer->body, &peer)) {
+        lose_registration(r, "its answer is not a metaserver's, or of another version");
+        return;
+    }
+    if (offered != NULL) {
+        r->offered = NULL;
+        table_initiator_raise(offered, &peer);
+        return;
+    }
+    make_ah(r, &peer);
+}
+
+void registration_initiator_up(struct registration *r, struct table_initiator *initiator,
+                               int status)
+{
+    if (is_stale(r)) {
+        if (status == 0)
+            table_initiator_drop(initiator);
+        put_registration(r);
+        return;
+    }
+    if (status != 0) {
+        lose_registration(
+            r, "the queue pair to its table cannot be connected: is its endpoint on this network?");
+        return;
+    }
+    r->lane.qp = initiator->qp;
+    complete_registration(r);
+}
+
+void registration_initiator_lost(struct registration *r)
+{
+    r->lane.qp = NULL;
+    if (r->pool->stopping)
+        return;
+    tell_lane(r->pool);
+    for (int i = 0; i < 2; i++) /* another one is on its way */
+        if (r->initiator[i].state == INITIATOR_OFFERED ||
+            r->initiator[i].state == INITIATOR_RAISING)
+            return;
+    lose_registration(
+        r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
+}
+
+/* It could not even be asked. */
+static void lost_call(struct registration *r, int status)
+{
+    struct base_errbuf why = {"too many HTTP calls at once"};
+    if (status == -ENOKEY &&
+        start_check_token(r->pool->config, r->pool->device.fab->caps.gid, &why))
+        base_err(&why, status, "its token_file held no token a moment ago");
+    lose_registration(r, why.text);
+}
+
+/* False: it cannot be asked, and is lost. */
+static bool call_metaserver(struct registration *r, const char *method, const char *tail,
+                            const char *body, http_done done)
+{
+    char url[METASERVER_URL_BYTES];
+    snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->pool->config->node, tail);
+    struct http_call c = metaserver_call(r->pool->agent, method, url, CALL_MS);
+    c.body = body;
+    c.body_length = strlen(body);
+    int status = http_client_call(r->pool->agent->http_client, &c, done, r, NULL);
+    r->pool->calls += status == 0;
+    if (status != 0)
+        lost_call(r, status);
+    return status == 0;
+}
+
+static void put_registration(struct registration *r)
+{
+    /* Several renewals may hear at once that the metaserver has forgotten. */
+    if (r->offered != NULL || r->putting || r->resolving)
+        return;
+    if (r->pool->device.rc) {
+        r->offered = table_initiator_offer(r);
+        const uint64_t rests_ms = r->offered == NULL ? table_initiator_rests_ms(r) : 0;
+        if (rests_ms > 0) {
+            (void)uv_timer_start(&r->timer, on_timer, rests_ms, 0);
+            return;
+        }
+        if (r->offered == NULL) {
+            lose_registration(r, "both queue pairs for its table are in use or being repaired");
+            return;
+        }
+    }
+    r->endpoints = r->pool->agent->endpoints;
+    char *body = register_json_describe(r->pool, r->offered);
+    if (body == NULL) {
+        lose_registration(r, "out of memory");
+        return;
+    }
+    r->putting = call_metaserver(r, "PUT", "", body, on_registered);
+    free(body);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct registration *r = timer->data;
+    char body[64];
+    if (r->state != REGISTRATION_DONE) {
+        r->state = REGISTRATION_ASKING;
+        put_registration(r);
+        return;
+    }
+    try_later(r);
+    snprintf(body, sizeof body, "{\"incarnation\":%u}", r->pool->agent->incarnation);
+    (void)call_metaserver(r, "POST", "/renew", body, on_renewed);
+}
+
+/* Done: the next renewal, at a third of the lease. Else another try, each later than the one
+ * before. */
+static void try_later(struct registration *r)
+{
+    uint64_t ms = r->lease_ms / 3;
+    if (r->state != REGISTRATION_DONE) {
+        ms = r->backoff_ms;
+        r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
+    }
+    (void)uv_timer_start(&r->timer, on_timer, ms, 0);
+}
+
+void registrations_start(struct pool *p)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+        struct registration *r = &p->registration[i];
+        r->pool = p;
+        r->url = p->config->metaserver[i];
+        r->state = REGISTRATION_ASKING;
+        r->backoff_ms = BACKOFF_MS;
+        (void)uv_timer_init(&p->agent->loop, &r->timer);
+        r->timer.data = r;
+        put_registration(r);
+    }
+}
+
+static bool is_raising(const struct registration *r)
+{
+    return r->initiator[0].state == INITIATOR_RAISING || r->initiator[1].state == INITIATOR_RAISING;
+}
+
+/* What is under way goes to its end first, and is not used. */
+void registrations_readdress(struct pool *p)
+{
+    if (p->device.rc) /* the lane gives them up, and others are offered */
+        lane_thread_command(p, &(struct lane_command){.kind = LANE_COMMAND_METASERVERS});
+    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+        struct registration *r = &p->registration[i];
+        if (p->device.rc) {
+            r->readdressed |= r->putting || is_raising(r);
+            continue;
+        }
+        memset(r->gid, 0, sizeof r->gid); /* its address is resolved anew */
+        r->readdressed |= r->resolving;
+        if (r->state == REGISTRATION_DONE)
+            put_registration(r);
+    }
+}
+
+/* ---- the node's endpoints, without a reader: they change while the one that there is goes on ----
+ */
+
+static void tell_endpoints(struct registration *r);
+
+static void endpoints_told(void *user, const struct http_answer *answer)
+{
+    struct registration *r = user;
+    r->pool->calls--;
+    r->announcing = false;
+    if (r->pool->stopping || r->state != REGISTRATION_DONE)
+        return;
+    if (answer->status != 200 && answer->status != 201)
+        on_refused(r, answer);
+    else if (!register_json_is_of_table(r, answer->body))
+        put_registration(r);
+    else
+        look_again(r);
+}
+
+/* Of the own pool, which is there as long as the agent. */
+static void tell_endpoints(struct registration *r)
+{
+    const struct agent *a = r->pool->agent;
+    if (r->state != REGISTRATION_DONE || r->announcing || r->endpoints == a->endpoints)
+        return;
+    char *body = register_json_describe(r->pool, NULL);
+    if (body == NULL) {
+        lose_registration(r, "out of memory");
+        return;
+    }
+    r->endpoints = a->endpoints;
+    r->announcing = call_metaserver(r, "PUT", "", body, endpoints_told);
+    free(body);
+}
+
+/* What was put may have taken the place of something newer. */
+static void look_again(struct registration *r)
+{
+    const struct agent *a = r->pool->agent;
+    struct registration *first = &own_pool(a)->registration[r - r->pool->registration];
+    if (r->endpoints == a->endpoints)
+        return;
+    first->endpoints = r->endpoints;
+    tell_endpoints(first);
+}
+
+void registrations_doubt(struct agent *a, uint32_t metaserver)
+{
+    struct registration *r = &own_pool(a)->registration[metaserver];
+    if (r->state == REGISTRATION_DONE)
+        (void)uv_timer_start(&r->timer, on_timer, 0, 0);
+}
+
+/* ---- before its time ----
+ *
+ * A renewal, or the next try, comes sooner when there is reason to believe that its metaserver was
+ * started again. The moments differ, since as many agents may have that reason at once, and none
+ * asks so more often than once a second, whatever others say. */
+
+static void look_soon(struct registration *r)
+{
+    const uint64_t now_ms = base_clock_ns() / BASE_NS_PER_MS;
+    uint32_t random = 0;
+    (void)base_random_bytes(&random, sizeof random); /* else at once */
+    const uint64_t ms = random % LOOK_SOON_MS;
+    if (r->pool->stopping || now_ms < r->looked_ms + LOOK_AGAIN_MS ||
+        !uv_is_active((uv_handle_t *)&r->timer) || uv_timer_get_due_in(&r->timer) <= ms)
+        return;
+    r->looked_ms = now_ms;
+    (void)uv_timer_start(&r->timer, on_timer, ms, 0);
+}
+
+/* Each pool registers by itself. Those that do not know the table that one of them is told of now
+ * learn of it by asking. */
+static void look_with_others(const struct registration *r)
+{
+    const struct agent *a = r->pool->agent;
+    for (uint32_t i = 0; i < POOLS; i++) {
+        if (a->pools[i] == NULL)
+            continue;
+        struct registration *other = &a->pools[i]->registration[r - r->pool->registration];
+        if (other->pool != NULL && (other->state != REGISTRATION_DONE ||
+                                    other->lane.table.generation != r->lane.table.generation))
+            look_soon(other);
+    }
+}
+
+void registrations_note_lookups(struct pool *p, uint64_t failed)
+{
+    const bool more = failed != p->lookups_failed;
+    p->lookups_failed = failed;
+    for (uint32_t i = 0; more && i < p->config->metaservers; i++)
+        if (p->registration[i].state == REGISTRATION_DONE)
+            look_soon(&p->registration[i]);
+}
+
+void registrations_changed(struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        if (own_pool(a)->registration[i].state == REGISTRATION_DONE)
+            tell_endpoints(&own_pool(a)->registration[i]);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an agent says to a metaserver in registering, and what it is answered, as JSON. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "register_json.h"
+
+/* ---- what is said --------------------------------------------------------------------------- */
+
+static json_t *json_hex64(uint64_t value)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
+    return json_string(text);
+}
+
+/* How peers reach this node. */
+static json_t *describe_endpoint(const struct pool *p)
+{
+    const struct agent_device *d = &p->device;
+    const struct fab_caps *caps = &d->fab->caps;
+    char gid[BASE_GID_TEXT];
+    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", base_gid_format(caps->gid, gid), "pool",
+                          (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu",
+                          128 << fab_pd_mtu(d->pd));
+    if (e == NULL)
+        return NULL;
+    if (p->incarnation != p->agent->incarnation)
+        json_object_set_new(e, "incarnation", json_integer(p->incarnation));
+    if (caps->lid != 0)
+        json_object_set_new(e, "lid", json_integer(caps->lid));
+    if (d->rc) {
+        json_object_set_new(e, "ud_qpn", json_integer(connector_ud_qpn(d->connector)));
+        json_object_set_new(e, "ud_qkey", json_integer(connector_ud_qkey(d->connector)));
+    } else {
+        json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
+        json_object_set_new(e, "dc_key", json_hex64(d->dct->dc_key));
+    }
+    return e;
+}
+
+/* rc: the queue pair that will READ this metaserver's table. */
+static json_t *describe_initiator(const struct pool *p, const struct table_initiator *initiator)
+{
+    const struct fab_caps *caps = &p->device.fab->caps;
+    char gid[BASE_GID_TEXT];
+    json_t *e = json_pack("{s:s, s:i, s:i, s:i}", "gid", base_gid_format(caps->gid, gid), "qpn",
+                          (int)initiator->qp->qpn, "psn", (int)initiator->psn, "mtu",
+                          128 << p->agent->port.mtu);
+    if (p->place != 0) /* the own pool's endpoint comes first */
+        json_object_set_new(e, "pool", json_integer(p->number));
+    if (caps->lid != 0)
+        json_object_set_new(e, "lid", json_integer(caps->lid));
+    return e;
+}
+
+/* Those that peers may reach: one that goes as long as anything of it is left. */
+static json_t *describe_endpoints(const struct agent *a)
+{
+    json_t *list = json_array();
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        const struct agent_device *d = &p->device;
+        if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
+            continue;
+        json_t *table = json_pack("{s:o, s:I, s:i}", "addr", json_hex64(d->table->mr->addr), "rkey",
+                                  (json_int_t)d->table->mr->rkey, "log2_slots", (int)d->mr_log2);
+        json_t *endpoint = describe_endpoint(p);
+        json_object_set_new(endpoint, "mr_table", table);
+        json_array_append_new(list, endpoint);
+    }
+    return list;
+}
+
+/* reader: this pool's, or NULL. */
+char *register_json_describe(const struct pool *p, const struct table_initiator *initiator)
+{
+    json_t *root = json_pack("{s:I, s:o}", "incarnation", (json_int_t)p->agent->incarnation,
+                             "endpoints", describe_endpoints(p->agent));
+    if (initiator != NULL)
+        json_object_set_new(root, "reader", describe_initiator(p, initiator));
+    char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    return text;
+}
+
+/* ---- what is heard -------------------------------------------------------------------------- */
+
+static bool read_hex(const json_t *object, const char *key, uint64_t *out)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    char *end = NULL;
+    if (text == NULL || strlen(text) != 16)
+        return false;
+    *out = strtoull(text, &end, 16);
+    return *end == '\0';
+}
+
+bool register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > max)
+        return false;
+    *out = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+/* The metaserver's end of the connection that was offered. */
+static bool understand_initiator(const json_t *endpoint, struct table_initiator_peer *peer)
+{
+    const json_t *rc = json_object_get(endpoint, "rc");
+    uint64_t qpn = 0, psn = 0, mtu = 0, reads = 0;
+    if (!register_json_number(rc, "qpn", 0xffffff, &qpn) || qpn == 0 ||
+        !register_json_number(rc, "psn", 0xffffff, &psn) ||
+        !register_json_number(rc, "mtu", 4096, &mtu) || mtu < 256 || (mtu & (mtu - 1)) != 0 ||
+        !register_json_number(rc, "reads", UINT8_MAX, &reads) || reads == 0)
+        return false;
+    *peer = (struct table_initiator_peer){.qpn = (uint32_t)qpn,
+                                          .psn = (uint32_t)psn,
+                                          .mtu = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7),
+                                          .reads = (uint8_t)reads};
+    return true;
+}
+
+/* The answer to a registration: how to READ that metaserver's table. */
+bool register_json_understand(struct registration *r, const char *body,
+                              struct table_initiator_peer *peer)
+{
+    uint8_t *gid = peer->gid;
+    json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *m = json_object_get(root, "metaserver"), *e = json_object_get(m, "endpoint"),
+                 *t = json_object_get(m, "table");
+    const char *text = json_string_value(json_object_get(e, "gid"));
+    struct schema_table_desc d = {.kind = SCHEMA_TABLE_ENDPOINTS};
+    uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0, lid = 0;
+    bool ok = text != NULL &&
+              (r->offered != NULL ? understand_initiator(e, peer)
+                                  : register_json_number(e, "dct_number", 0xffffff, &dctn) &&
+                                        read_hex(e, "dc_key", &key)) &&
+              base_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&
+              register_json_number(t, "rkey", UINT32_MAX, &rkey) &&
+              register_json_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
+              read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
+              register_json_number(t, "version", UINT16_MAX, &version) &&
+              version == SCHEMA_RECORD_VERSION &&
+              register_json_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
+    (void)register_json_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
+    json_decref(root);
+    if (!ok)
+        return false;
+    peer->lid = (uint16_t)lid;
+    d.rkey = (uint32_t)rkey;
+    d.log2_slots = (uint32_t)log2_slots;
+    d.version = (uint16_t)version;
+    r->lease_ms = lease;
+    r->lane.dctn = (uint32_t)dctn;
+    r->lane.dc_key = key;
+    r->lane.table = d;
+    return true;
+}
+
+/* Every metaserver says it: one that does not is asked for all of it. */
+bool register_json_is_of_table(const struct registration *r, const char *body)
+{
+    uint64_t generation = 0;
+    json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *table = json_object_get(json_object_get(root, "metaserver"), "table");
+    const bool is = read_hex(table != NULL ? table : root, "generation", &generation) &&
+                    generation == r->lane.table.generation;
+    json_decref(root);
+    return is;
+}

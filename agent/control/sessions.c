@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: made ahead, lent, and taken back. A session's rings are never used again: a forked
+ * accomplice may still map them. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "connection.h"
+#include "agent.h"
+#include "leases.h"
+#include "schema/reason.h"
+
+/* ---- made and given back on a task thread */
+
+static void make_rings(void *session)
+{
+    struct agent_session *s = session;
+    s->status = rings_make(s);
+}
+
+static void unmake_rings(void *session)
+{
+    rings_unmake(session);
+}
+
+static void on_made(void *session)
+{
+    struct agent_session *s = session;
+    struct pool *p = s->pool;
+    p->works--;
+    p->count.making--;
+    p->sessions_failed = s->status != 0;
+    s->stage = s->status == 0 ? STAGE_READY : STAGE_EMPTY;
+    p->count.ready += s->status == 0;
+    if (s->status == 0)
+        attach_serve(p);
+    else
+        attach_failed(p, s->status);
+}
+
+static void on_unmade(void *session)
+{
+    struct agent_session *s = session;
+    s->pool->works--;
+    s->stage = STAGE_EMPTY;
+    s->pool->agent->unmade++;
+}
+
+static void start_task(struct agent_session *s, enum stage stage, void (*run)(void *session),
+                       void (*done)(void *session))
+{
+    s->stage = stage;
+    s->pool->works++;
+    tasks_submit(&s->pool->agent->tasks, &s->task, run, done, s);
+}
+
+static void fence_again(struct pool *p);
+
+/* ---- sessions */
+
+static struct agent_session *find_stage(struct pool *p, enum stage stage)
+{
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        if (p->sessions[i].stage == stage)
+            return &p->sessions[i];
+    return NULL;
+}
+
+/* For one more: all pools share what the agent may have. */
+static struct agent_session *find_place(struct pool *p)
+{
+    return pools_sessions(p->agent) < p->config->max_sessions ? find_stage(p, STAGE_EMPTY) : NULL;
+}
+
+int sessions_start(struct pool *p, struct base_errbuf *err)
+{
+    quotas_apply(p);
+    p->sessions = calloc(p->config->max_sessions, sizeof p->sessions[0]);
+    if (p->sessions == NULL)
+        return base_err(err, -ENOMEM, "out of memory for %llu sessions",
+                        (unsigned long long)p->config->max_sessions);
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        p->sessions[i] =
+            (struct agent_session){.pool = p, .rw_fd = -1, .ro_fd = -1, .doorbell = -1};
+    sessions_refill(p);
+    return 0;
+}
+
+int sessions_await(struct pool *p, struct base_errbuf *err)
+{
+    while (p->count.making > 0 || p->arenas_making > 0)
+        (void)uv_run(&p->agent->loop, UV_RUN_ONCE);
+    if (p->count.ready == 0)
+        return base_err(err, -ENOMEM,
+                        "no session could be made ahead: is /dev/shm or memory full, or "
+                        "LimitNOFILE below 1024?");
+    if (p->count.arenas_ahead == 0 && p->arenas_status != 0) {
+        struct base_errbuf why;
+        (void)device_why(p->arenas_status, &why);
+        return base_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
+    }
+    return 0;
+}
+
+/* One that is ready: nobody has it. */
+static void shed_one(struct pool *p)
+{
+    struct agent_session *s = find_stage(p, STAGE_READY);
+    BASE_ASSERT(s != NULL);
+    p->count.ready--;
+    start_task(s, STAGE_UNMAKING, unmake_rings, on_unmade);
+}
+
+/* Some at a time of what is ready and is to be kept no more. */
+static void shed_some(struct pool *p)
+{
+    for (uint32_t most = SHED_AT_ONCE;
+         most > 0 && p->count.ready > p->prewarm.sessions + p->queue.count; most--)
+        shed_one(p);
+    arenas_shed(p, SHED_AT_ONCE);
+}
+
+/* Whether a worker waits there for a session that is not being made. */
+static bool is_awaited(const struct pool *p)
+{
+    return !p->stopping && p->queue.count > p->count.ready + p->count.making;
+}
+
+static bool is_awaited_elsewhere(const struct pool *p)
+{
+    for (const struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
+        if (o != p && is_awaited(o))
+            return true;
+    return false;
+}
+
+/* Another pool gives up one that is ready and that nobody waits for there: the one with the most.
+ */
+static bool make_room(struct pool *p)
+{
+    struct pool *most = NULL;
+    for (struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
+        if (o != p && o->count.ready > o->queue.count &&
+            (most == NULL || o->count.ready > most->count.ready))
+            most = o;
+    if (most == NULL || find_stage(p, STAGE_EMPTY) == NULL)
+        return false;
+    shed_one(most);
+    return true;
+}
+
+/* Who waits comes before what pools keep ready, be it another pool that he waits for. */
+static struct agent_session *find_room(struct pool *p)
+{
+    const bool awaited = is_awaited(p);
+    if (!awaited && is_awaited_elsewhere(p))
+        return NULL;
+    struct agent_session *s = find_place(p);
+    return s == NULL && awaited && make_room(p) ? find_place(p) : s;
+}
+
+/* One after another when the last one failed: a limit is not run into many times at once. */
+void sessions_refill(struct pool *p)
+{
+    const uint32_t wanted = p->prewarm.sessions + p->queue.count;
+    uint32_t most = p->prewarm.sessions > MAKING_AT_ONCE ? p->prewarm.sessions : MAKING_AT_ONCE;
+    if (p->sessions_failed)
+        most = 1;
+    while (!p->stopping && p->count.making < most && p->count.ready + p->count.making < wanted) {
+        struct agent_session *s = find_room(p);
+        if (s == NULL)
+            break;
+        p->count.making++;
+        start_task(s, STAGE_MAKING, make_rings, on_made);
+    }
+    arenas_refill(p);
+    if (!p->stopping)
+        memory_reclaim(p->agent);
+}
+
+/* What is made ahead takes processors and the device while the worker that has just come makes its
+ * first requests: that waits until it is quiet, or little is left. */
+void sessions_tick(struct pool *p)
+{
+    prewarm_tick(p);
+    fence_again(p);
+    shed_some(p);
+    leases_tick(p);
+    if (p->queue.count > 0 || base_clock_ns() - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
+        sessions_refill(p);
+    else
+        sessions_taken(p);
+}
+
+void sessions_taken(struct pool *p)
+{
+    if (2 * p->count.ready < p->prewarm.sessions || 2 * p->count.arenas_ahead < p->prewarm.arenas)
+        sessions_refill(p);
+}
+
+static struct lane_arena describe_arena(const struct arena *arena)
+{
+    return (struct lane_arena){.iova = arena->mr->addr,
+                               .bytes = arena->mem.size,
+                               .lkey = arena->mr->lkey,
+                               .rkey = arena->mr->rkey};
+}
+
+static void fill_in(struct pool *p, struct agent_session *s)
+{
+    struct schema_session_ro *ro = s->ro;
+    const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
+    ro->magic = SCHEMA_SESSION_MAGIC;
+    ro->version = SCHEMA_SESSION_VERSION;
+    ro->sq_slots = (uint32_t)p->config->sq_slots;
+    ro->cq_slots = (uint32_t)p->config->cq_slots;
+    ro->max_vqps = (uint32_t)p->config->max_vqps;
+    ro->max_inflight = (uint32_t)p->config->max_inflight;
+    ro->tenant = t->id;
+    ro->pool = p->number;
+    memcpy(ro->gid, p->device.fab->caps.gid, sizeof ro->gid);
+    atomic_store(&ro->drains, pools_drains(p));
+    atomic_store(&ro->doorbell, 1);
+}
+
+bool session_is_ready(const struct pool *p, uint32_t tenant)
+{
+    return p->count.ready > 0 && arena_is_ready(p, tenant);
+}
+
+int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
+                 uint32_t *number)
+{
+    struct agent_session *s = find_stage(p, STAGE_READY);
+    struct arena *arena = s != NULL ? arena_take(p, tenant) : NULL;
+    if (arena == NULL)
+        return -EAGAIN;
+    *number = (uint32_t)(s - p->sessions);
+    int status = lane_thread_watch(p, *number, s->doorbell);
+    if (status != 0) {
+        arena_retire(arena);
+        return status;
+    }
+    s->stage = STAGE_LIVE;
+    s->serial = ++p->agent->serial;
+    s->attached_ns = base_clock_ns();
+    s->tenant = tenant;
+    s->uid = uid;
+    s->pid = pid;
+    s->connection = c;
+    s->arena[0] = arena;
+    s->arenas = 1;
+    p->count.ready--;
+    p->count.live++;
+    p->count.attached++;
+    p->count.attached_ahead += c->queued_ns == 0;
+    prewarm_taken(p);
+    p->taken_ns = s->attached_ns;
+    fill_in(p, s);
+    return 0;
+}
+
+void session_begin(struct pool *p, uint32_t number)
+{
+    struct agent_session *s = &p->sessions[number];
+    struct lane_command command = {.kind = LANE_COMMAND_SESSION_ADD,
+                                   .session = number,
+                                   .add = {.id = number,
+                                           .rw = s->rw,
+                                           .ro = s->ro,
+                                           .tenant = s->ro->tenant,
+                                           .tenant_slot = s->tenant - 1,
+                                           .max_vqps = s->ro->max_vqps,
+                                           .max_inflight = s->ro->max_inflight,
+                                           .max_mrs = MRS_PER_SESSION,
+                                           .quota = &p->quota[s->tenant - 1],
+                                           .memory = s->memory,
+                                           .arena = describe_arena(s->arena[0])}};
+    lane_thread_command(p, &command);
+}
+
+int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why)
+{
+    struct agent_session *s = &p->sessions[number];
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (s->arena_asked != NULL)
+        return base_err(why, -EAGAIN, "one arena at a time");
+    if (s->arenas == LANE_SESSION_MAX_ARENAS)
+        return base_err(why, -EDQUOT, "this session has all the arenas that it can have");
+    if (bytes <= p->config->arena_bytes)
+        bytes = p->config->arena_bytes;
+    const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
+    if (bytes > t->memory) {
+        (void)quota_refuse(p, s->tenant, LANE_QUOTA_MEMORY, why);
+        return base_err(why, -EDQUOT,
+                        "an arena of %llu bytes is more than tenant %s may have in all: its quota "
+                        "of memory (memory) is %llu bytes",
+                        (unsigned long long)bytes, t->name, (unsigned long long)t->memory);
+    }
+    int status = quota_check_host(p->agent, bytes, why);
+    if (status != 0)
+        return status;
+    bytes = (bytes + page - 1) & ~(page - 1);
+    status = quota_check(p, s->tenant, 0, bytes, why);
+    if (status != 0)
+        return status;
+    status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
+    if (status != 0)
+        return base_err(why, status, "no arena could be made: %s", strerror(-status));
+    if (!s->arena_asked->asked)
+        session_arena(p, s->arena_asked, 0);
+    return status;
+}
+
+void session_arena(struct pool *p, struct arena *arena, int status)
+{
+    struct agent_session *s = &p->sessions[arena->session];
+    BASE_ASSERT(s->arena_asked == arena);
+    if (status == 0) {
+        struct lane_command command = {.kind = LANE_COMMAND_ARENA_ADD,
+                                       .session = arena->session,
+                                       .arena = describe_arena(arena)};
+        lane_thread_command(p, &command);
+        return;
+    }
+    s->arena_asked = NULL;
+    if (s->connection != NULL)
+        connection_arena(s->connection, status, NULL, 0);
+}
+
+static void give_arenas(struct agent_session *s)
+{
+    for (uint32_t i = 0; i < s->arenas; i++)
+        arena_retire(s->arena[i]);
+    if (s->arena_asked != NULL)
+        arena_retire(s->arena_asked);
+    s->arenas = 0;
+    s->arena_asked = NULL;
+}
+
+/* All that it had. */
+static void take_back(struct pool *p, struct agent_session *s)
+{
+    s->held = false;
+    give_arenas(s);
+    p->count.ending--;
+    start_task(s, STAGE_UNMAKING, unmake_rings, on_unmade);
+}
+
+static void begin_ending(struct pool *p, struct agent_session *s)
+{
+    s->stage = STAGE_ENDING;
+    p->count.live--;
+    p->count.ending++;
+}
+
+static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
+{
+    struct lane_command command = {
+        .kind = LANE_COMMAND_SESSION_END, .session = number, .reason = reason};
+    begin_ending(p, &p->sessions[number]);
+    lane_thread_command(p, &command);
+}
+
+void session_release(struct pool *p, uint32_t number, uint32_t reason)
+{
+    struct agent_session *s = &p->sessions[number];
+    s->connection = NULL;
+    if (s->stage == STAGE_LIVE)
+        tell_end(p, number, reason);
+    else if (s->held)
+        take_back(p, s);
+}
+
+/* tenant 0: of all. */
+static void end_those(struct pool *p, uint32_t tenant, uint32_t reason)
+{
+    for (uint32_t i = 0; i < p->config->max_sessions; i++) {
+        struct agent_session *s = &p->sessions[i];
+        if (s->stage != STAGE_LIVE || (tenant != 0 && s->tenant != tenant))
+            continue;
+        tell_end(p, i, reason);
+        if (s->connection != NULL) /* finish_session() tells it by its socket, with the reason */
+            connection_mute(s->connection);
+    }
+}
+
+void sessions_end_tenant(struct pool *p, uint32_t tenant)
+{
+    end_those(p, tenant, SCHEMA_REASON_TENANT);
+    attach_end_tenant(p, tenant);
+}
+
+void sessions_end_all(struct pool *p, uint32_t reason)
+{
+    end_those(p, 0, reason);
+}
+
+uint32_t sessions_left(const struct pool *p)
+{
+    uint32_t held = 0;
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        held += p->sessions[i].held;
+    return p->count.live + p->count.ending - held;
+}
+
+static void finish_session(struct pool *p, struct agent_session *s)
+{
+    lane_thread_unwatch(p, s->doorbell);
+    for (uint32_t i = 0; i < s->arenas; i++)
+        fenced_drop(s->arena[i]);
+    if (s->connection != NULL)
+        connection_end(s->connection);
+    if (s->stage == STAGE_LIVE)
+        begin_ending(p, s);
+    /* The lane was given an arena and owes an answer, which must not meet the number's next
+     * owner. */
+    s->over = s->arena_asked != NULL && !s->arena_asked->busy;
+    /* We have ended it, and its worker may still look at what has completed: what is lent again is
+     * zeroed. */
+    s->held = !s->over && s->connection != NULL;
+    if (!s->over && !s->held)
+        take_back(p, s);
+}
+
+static void arena_answered(struct pool *p, struct agent_session *s, const struct lane_event *e)
+{
+    struct arena *arena = s->arena_asked;
+    s->arena_asked = NULL;
+    if (arena == NULL)
+        return;
+    if (e->arena.status != 0) {
+        arena_retire(arena);
+        arena = NULL;
+    } else {
+        s->arena[s->arenas++] = arena;
+    }
+    if (s->connection != NULL)
+        connection_arena(s->connection, e->arena.status, arena, e->arena.number);
+    if (s->over)
+        finish_session(p, s);
+}
+
+/* A fence under way: the session may be over, and its number another's, when it is done. */
+struct fencing {
+    struct fab_ctl ctl; /* first */
+    struct pool *pool;
+    struct fencing *next; /* of those that are asked again */
+    struct lane_command command;
+};
+
+static void on_fenced(struct fab_ctl *ctl)
+{
+    struct fencing *f = (struct fencing *)ctl;
+    struct pool *p = f->pool;
+    p->fab_ops--;
+    if (ctl->status != 0 && !p->stopping && p->lane != NULL) {
+        /* Nobody is told that memory is free before this is sure: it is asked again. */
+        if (base_log_allow(&p->fence_log, base_clock_ns(), FENCES_LOGGED_S * BASE_NS_PER_S, 1,
+                           NULL))
+            base_log(BASE_LOG_ERROR,
+                     "the device cannot say whether remote operations are over: workers that give "
+                     "memory back wait until it can",
+                     "pool=%s error=\"%s\"", p->name, strerror(-ctl->status));
+        f->next = p->fences_again;
+        p->fences_again = f;
+        return;
+    }
+    if (ctl->status == 0 && p->lane != NULL)
+        lane_thread_command(p, &f->command);
+    free(f);
+}
+
+static void fence_again(struct pool *p)
+{
+    struct fencing *f = p->fences_again;
+    p->fences_again = NULL;
+    for (struct fencing *next; f != NULL; f = next) {
+        next = f->next;
+        p->fab_ops++;
+        fab_submit(p->device.fab, &f->ctl);
+    }
+}
+
+static void forget_fences(struct pool *p)
+{
+    for (struct fencing *f = p->fences_again, *next; f != NULL; f = next) {
+        next = f->next;
+        free(f);
+    }
+    p->fences_again = NULL;
+}
+
+static void fence_mr(struct pool *p, const struct lane_event *e)
+{
+    struct fencing *f = calloc(1, sizeof *f);
+    BASE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
+    *f = (struct fencing){
+        .ctl = {.kind = FAB_QUIESCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
+        .pool = p,
+        .command = {.kind = LANE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
+    p->fab_ops++;
+    fab_submit(p->device.fab, &f->ctl);
+}
+
+/* A worker can bring this about as often as it likes: it must not fill the log. */
+static void log_fault(struct pool *p, const struct agent_session *s, const struct lane_event *e)
+{
+    char worker[AGENTD_ID_BYTES];
+    struct lease_owner owner = {.tenant = ""};
+    uint32_t suppressed;
+    p->count.faults++;
+    if (s->tenant != 0)
+        lease_owner_of(s, &owner);
+    if (base_log_allow(&p->fault_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S,
+                       FAULTS_LOGGED, &suppressed))
+        base_log(BASE_LOG_WARN, "session ended by the agent",
+                 "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
+                 agentd_worker_id_format(&owner.id, worker), p->name, owner.tenant,
+                 (unsigned)s->uid, (int)s->pid, schema_reason_name(e->reason), suppressed);
+}
+
+void sessions_event(struct pool *p, const struct lane_event *e)
+{
+    struct agent_session *s = &p->sessions[e->session];
+    switch (e->kind) {
+    case LANE_EVENT_SESSION_FAULT:
+        log_fault(p, s, e);
+        if (s->connection != NULL)
+            connection_end(s->connection);
+        if (s->stage == STAGE_LIVE)
+            begin_ending(p, s);
+        return;
+    case LANE_EVENT_SESSION_OVER:
+        finish_session(p, s);
+        return;
+    case LANE_EVENT_ARENA_ADDED:
+        arena_answered(p, s, e);
+        return;
+    case LANE_EVENT_WANT_FENCE:
+        fence_mr(p, e);
+        return;
+    case LANE_EVENT_REVOKED:
+    case LANE_EVENT_ARENA_REREGISTERED:
+        leases_event(p, e);
+        return;
+    case LANE_EVENT_WANT_MR:
+    case LANE_EVENT_WANT_DEREG:
+        fenced_event(p, e);
+        return;
+    case LANE_EVENT_READDRESSED:
+        address_readdressed(p, e);
+        return;
+    case LANE_EVENT_TENANT_QUARANTINED:
+        quotas_apart(p, e);
+        return;
+    case LANE_EVENT_SPARE_DROPPED:
+        peer_setup_spare_dropped(p, e->qp);
+        return;
+    case LANE_EVENT_WANT_PATH:
+    case LANE_EVENT_DROP_PATH:
+    case LANE_EVENT_QP_OVERDUE:
+    case LANE_EVENT_QP_RETIRED:
+    case LANE_EVENT_QP_BROKEN:
+    case LANE_EVENT_PROVED:
+        peer_setup_event(p, e);
+        return;
+    }
+}
+
+void sessions_let_go(struct pool *p)
+{
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        if (p->sessions[i].held)
+            connection_close(p->sessions[i].connection);
+}
+
+/* After the lane thread has ended: nothing is posted any more. */
+void sessions_stop(struct pool *p)
+{
+    leases_stop(p);
+    forget_fences(p);
+    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
+        give_arenas(&p->sessions[i]);
+        rings_unmake(&p->sessions[i]);
+    }
+    if (p->device.fab != NULL) { /* some may still be registering */
+        device_settle(&p->device, &p->fab_ops);
+        arenas_stop(p);
+        device_settle(&p->device, &p->fab_ops);
+    }
+    free(p->sessions);
+    p->sessions = NULL;
+}

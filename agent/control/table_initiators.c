@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* With RC: the queue pairs that metaservers' endpoint tables are READ through. Made at start; a
+ * registration offers one, the metaserver connects its own to it, and the lane gets it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "agent.h"
+
+static struct table_initiator *end_op(struct fab_ctl *ctl)
+{
+    struct table_initiator *initiator = ctl->user;
+    initiator->registration->pool->fab_ops--;
+    return initiator;
+}
+
+static void submit_op(struct table_initiator *initiator, void (*done)(struct fab_ctl *ctl))
+{
+    struct pool *p = initiator->registration->pool;
+    initiator->ctl.done = done;
+    initiator->ctl.user = initiator;
+    p->fab_ops++;
+    fab_submit(p->device.fab, &initiator->ctl);
+}
+
+static void modify_initiator(struct table_initiator *initiator, const struct ibv_qp_attr *attr,
+                             int mask, void (*done)(struct fab_ctl *ctl))
+{
+    initiator->ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                                      .modify = {.x = initiator->qp, .attr = *attr, .mask = mask}};
+    submit_op(initiator, done);
+}
+
+/* ---- cleaned: in INIT, the same one or another one
+ * ------------------------------------------------------------------------------ */
+
+static uint64_t time_wait_ns(const struct agent_device *d)
+{
+    return d->fab->caps.time_wait_ns;
+}
+
+static void on_cleaned(struct fab_ctl *ctl)
+{
+    struct table_initiator *initiator = end_op(ctl);
+    struct pool *p = initiator->registration->pool;
+    const bool more = fab_reuse_next(&initiator->reuse, ctl);
+    initiator->qp = initiator->reuse.qp;
+    if (p->stopping)
+        return;
+    if (more) {
+        submit_op(initiator, on_cleaned);
+        return;
+    }
+    if (initiator->reuse.anew) /* its number may be that of one that is gone just now */
+        initiator->rest_ns = base_clock_ns() + time_wait_ns(&p->device);
+    if (initiator->reuse.status == 0) {
+        initiator->state = INITIATOR_READY;
+        return;
+    }
+    base_log(BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+             "qpn=%u error=\"%s\"", initiator->qp != NULL ? initiator->qp->qpn : 0,
+             strerror(-initiator->reuse.status));
+    initiator->state = INITIATOR_FAILED;
+    initiator->again_ns = base_clock_ns() + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
+}
+
+static struct fab_ctl initiator_creation(const struct agent_device *d)
+{
+    return (struct fab_ctl){
+        .kind = FAB_CREATE_QP,
+        .qp = {.pd = d->system_pd,
+               .type = FAB_QP_RC,
+               .send_cq = d->cq,
+               .recv_cq = d->cq,
+               .cap = {.send_wr = d->sq_depth, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
+}
+
+static void clean_initiator(struct table_initiator *initiator, bool is_new)
+{
+    const struct agent_device *d = &initiator->registration->pool->device;
+    initiator->state = INITIATOR_CLEANING;
+    initiator->reuse = (struct fab_reuse){.fab = d->fab,
+                                          .qp = initiator->qp,
+                                          .in_reset = is_new,
+                                          .make = initiator_creation(d),
+                                          .init = fab_init_attr(d->fab),
+                                          .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                                  IBV_QP_ACCESS_FLAGS};
+    fab_reuse_begin(&initiator->reuse, &initiator->ctl);
+    submit_op(initiator, on_cleaned);
+}
+
+static int make_one(struct registration *r, struct table_initiator *initiator)
+{
+    struct agent_device *d = &r->pool->device;
+    struct fab_ctl c = initiator_creation(d);
+    int status = fab_call(d->fab, &c);
+    if (status != 0)
+        return status;
+    *initiator = (struct table_initiator){
+        .registration = r, .qp = c.qp.x, .rest_ns = pool_begun_ns(r->pool) + time_wait_ns(d)};
+    clean_initiator(initiator, true);
+    return 0;
+}
+
+int table_initiators_make(struct pool *p)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < p->config->metaservers && status == 0; i++) {
+        p->registration[i].pool = p;
+        status = make_one(&p->registration[i], &p->registration[i].initiator[0]);
+        if (status == 0)
+            status = make_one(&p->registration[i], &p->registration[i].initiator[1]);
+    }
+    if (status == 0)
+        device_settle(&p->device, &p->fab_ops);
+    return status;
+}
+
+/* ---- connected: RTR, RTS
+ * -------------------------------------------------------------------------------- */
+
+struct table_initiator *table_initiator_offer(struct registration *r)
+{
+    const uint64_t now = base_clock_ns();
+    for (int i = 0; i < 2; i++) {
+        struct table_initiator *initiator = &r->initiator[i];
+        if (initiator->state != INITIATOR_READY || now < initiator->rest_ns ||
+            base_random_bytes(&initiator->psn, sizeof initiator->psn) != 0)
+            continue;
+        initiator->psn &= 0xffffff;
+        initiator->state = INITIATOR_OFFERED;
+        return initiator;
+    }
+    return NULL;
+}
+
+uint64_t table_initiator_rests_ms(const struct registration *r)
+{
+    const uint64_t now = base_clock_ns();
+    uint64_t least = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct table_initiator *initiator = &r->initiator[i];
+        if (initiator->state != INITIATOR_READY)
+            continue;
+        const uint64_t ms =
+            initiator->rest_ns > now ? (initiator->rest_ns - now) / BASE_NS_PER_MS + 1 : 1;
+        least = least == 0 || ms < least ? ms : least;
+    }
+    return least;
+}
+
+void table_initiator_withdraw(struct table_initiator *initiator)
+{
+    BASE_ASSERT(initiator->state == INITIATOR_OFFERED);
+    initiator->state = INITIATOR_READY;
+}
+
+static void on_raised(struct fab_ctl *ctl)
+{
+    struct table_initiator *initiator = end_op(ctl);
+    struct registration *r = initiator->registration;
+    const struct pool *p = r->pool;
+    struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
+                              .timeout = (uint8_t)p->config->ack_timeout,
+                              .retry_cnt = ACK_RETRIES,
+                              .rnr_retry = RNR_RETRIES,
+                              .sq_psn = initiator->psn,
+                              .max_rd_atomic = initiator->reads};
+    if (p->stopping)
+        return;
+    if (ctl->status == 0 && initiator->step++ == 0) {
+        modify_initiator(initiator, &rts,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+                         on_raised);
+        return;
+    }
+    initiator->state = INITIATOR_UP;
+    const int status = ctl->status;
+    if (status != 0)
+        clean_initiator(initiator, false);
+    registration_initiator_up(r, initiator, status);
+}
+
+void table_initiator_raise(struct table_initiator *initiator,
+                           const struct table_initiator_peer *peer)
+{
+    const struct fab *fab = initiator->registration->pool->device.fab;
+    const struct fab_caps *caps = &fab->caps;
+    const enum ibv_mtu own = initiator->registration->pool->agent->port.mtu;
+    initiator->state = INITIATOR_RAISING;
+    initiator->step = 0;
+    initiator->reads =
+        caps->max_rd_atomic < peer->reads ? (uint8_t)caps->max_rd_atomic : peer->reads;
+    initiator->rtr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                          .path_mtu = peer->mtu < own ? peer->mtu : own,
+                                          .dest_qp_num = peer->qpn,
+                                          .rq_psn = peer->psn,
+                                          .max_dest_rd_atomic = 1, /* nobody reads here */
+                                          .min_rnr_timer = 12,
+                                          .ah_attr = fab_address(fab, peer->gid, peer->lid)};
+    modify_initiator(initiator, &initiator->rtr,
+                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                     on_raised);
+}
+
+/* ---- over
+ * ---------------------------------------------------------------------------------------------- */
+
+void table_initiator_drop(struct table_initiator *initiator)
+{
+    initiator->rest_ns = base_clock_ns() + time_wait_ns(&initiator->registration->pool->device);
+    clean_initiator(initiator, false);
+}
+
+bool table_initiator_done(struct pool *p, const struct fab_qp *qp)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        for (int k = 0; k < 2; k++) {
+            struct table_initiator *initiator = &p->registration[i].initiator[k];
+            if (initiator->qp != qp)
+                continue;
+            initiator->rest_ns = base_clock_ns() + time_wait_ns(&p->device);
+            clean_initiator(initiator, false);
+            if (p->registration[i].lane.qp == qp)
+                registration_initiator_lost(&p->registration[i]);
+            return true;
+        }
+    return false;
+}
+
+void table_initiators_tick(struct pool *p)
+{
+    const uint64_t now = base_clock_ns();
+    for (uint32_t i = 0; i < p->config->metaservers && !p->agent->device_lost; i++)
+        for (int k = 0; k < 2; k++) {
+            struct table_initiator *initiator = &p->registration[i].initiator[k];
+            if (initiator->state == INITIATOR_FAILED && now >= initiator->again_ns)
+                clean_initiator(initiator, false);
+        }
+}
+
+void table_initiators_stop(struct pool *p)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        for (int k = 0; k < 2; k++) {
+            device_destroy(&p->device, FAB_DESTROY_QP, p->registration[i].initiator[k].qp);
+            p->registration[i].initiator[k].qp = NULL;
+        }
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows as the settings want them: told to the lane at the start, and again on SIGHUP. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+
+static void tell_lane(struct pool *p, enum lane_window_scope scope, uint32_t tenant,
+                      const struct agentd_limits *window)
+{
+    const struct lane_command command = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
+    lane_thread_command(p, &command);
+}
+
+static void tell_lanes(struct agent *a, enum lane_window_scope scope, uint32_t tenant,
+                       const struct agentd_limits *window)
+{
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        tell_lane(p, scope, tenant, window);
+}
+
+struct agentd_limits windows_device(const struct agent *a)
+{
+    return agentd_narrower(a->config.window, a->follow.window);
+}
+
+struct agentd_limits windows_destination(const struct agent *a)
+{
+    return agentd_narrower(a->config.destination_window, a->follow.destination_window);
+}
+
+/* ---- of the device
+ * --------------------------------------------------------------------------------------------- */
+
+void windows_rebalance(struct agent *a)
+{
+    struct agentd_share *share[POOLS];
+    struct lane_window now[POOLS];
+    struct pool *of[POOLS];
+    uint32_t count = 0;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        of[count] = p;
+        share[count] = &p->share;
+        (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &now[count++]);
+    }
+    if (count == 0)
+        return;
+    const uint64_t changed = agentd_rebalance_turn(share, now, count, windows_device(a));
+    for (uint32_t i = 0; i < count; i++)
+        if ((changed >> i & 1) != 0)
+            tell_lane(of[i], LANE_WINDOW_DEVICE, 0, &share[i]->told);
+}
+
+/* ---- of one destination
+ * ------------------------------------------------------------------------------- */
+
+void windows_take(struct agent *a, const struct agentd_desired *s)
+{
+    struct follow *f = &a->follow;
+    f->own_window_count = 0;
+    for (uint32_t i = 0; i < s->windows; i++)
+        if (s->window[i].one)
+            f->own_windows[f->own_window_count++] = s->window[i];
+}
+
+static void tell_destination(struct pool *p, const struct agentd_destination *to,
+                             struct agentd_limits most)
+{
+    struct lane_command command = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_DESTINATION, .bytes = most.bytes, .ops = most.ops}};
+    memcpy(command.window.gid, to->gid, sizeof command.window.gid);
+    lane_thread_command(p, &command);
+}
+
+static const struct agentd_destination *find_destination(const struct agentd_destination *list,
+                                                         uint32_t count, const uint8_t gid[16])
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (memcmp(list[i].gid, gid, sizeof list[i].gid) == 0)
+            return &list[i];
+    return NULL;
+}
+
+/* What has changed, and first what goes: a lane has room for no more than all of them. */
+static void tell_own_windows(struct pool *p)
+{
+    const struct follow *f = &p->agent->follow;
+    struct agentd_destination wanted[AGENTD_DESTINATIONS];
+    const uint32_t count = agentd_desired_destinations(f->own_windows, f->own_window_count, p->name,
+                                                       wanted, &p->own_windows_left);
+    for (uint32_t i = 0; i < p->own_window_count; i++)
+        if (find_destination(wanted, count, p->own_windows[i].gid) == NULL)
+            tell_destination(p, &p->own_windows[i], (struct agentd_limits){0});
+    for (uint32_t i = 0; i < count; i++) {
+        const struct agentd_destination *had =
+            find_destination(p->own_windows, p->own_window_count, wanted[i].gid);
+        if (had == NULL || memcmp(&had->most, &wanted[i].most, sizeof had->most) != 0)
+            tell_destination(p, &wanted[i], wanted[i].most);
+    }
+    memcpy(p->own_windows, wanted, count * sizeof wanted[0]);
+    p->own_window_count = count;
+}
+
+/* ---- all of them
+ * -------------------------------------------------------------------------------------- */
+
+void windows_apply(struct agent *a)
+{
+    const struct agentd_limits each = windows_destination(a);
+    windows_rebalance(a);
+    tell_lanes(a, LANE_WINDOW_DESTINATION, 0, &each);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        tell_lanes(a, LANE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        tell_own_windows(p);
+}
+
+void windows_forget_tenant(struct agent *a, uint32_t tenant)
+{
+    struct lane_command command = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_TENANT, .tenant = tenant - 1, .anew = true}};
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        lane_thread_command(p, &command);
+}
+
+void windows_reload(struct agent *a)
+{
+    struct agentd_config *fresh = malloc(sizeof *fresh);
+    struct base_errbuf err = {"out of memory"};
+    if (fresh == NULL || agentd_configure(a->config_path, fresh, &err) != 0 ||
+        agentd_tenants_reload(&a->tenants, fresh, &err) != 0) {
+        base_log(BASE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
+        free(fresh);
+        return;
+    }
+    if (agentd_config_update(&a->config, fresh))
+        base_log(BASE_LOG_WARN,
+                 "only windows and tokens change while the agent runs: restart it for the other "
+                 "settings",
+                 "file=\"%s\"", a->config_path);
+    free(fresh);
+    windows_apply(a);
+    const struct agentd_limits device = windows_device(a);
+    base_log(BASE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
+             (unsigned long long)device.bytes, (unsigned long long)device.ops);
+}

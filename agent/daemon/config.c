@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/ini.h"
+#include "base/text.h"
+#include "config_parse.h"
+#include "schema/resources.h"
+
+struct option {
+    const char *section, *key;
+    enum agentd_type type;
+    size_t offset;
+    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENTD_TEXT; A_POOL_COUNT: the
+                        * resource says them */
+    const char *initial;
+    const char *help;
+};
+
+#define AT(member) offsetof(struct agentd_config, member)
+#define OF(member) offsetof(struct agentd_tenant_config, member)
+#define MS         BASE_NS_PER_MS
+#define MIB        (1ull << 20)
+
+static const struct option options[] = {
+    {"agent", "node", A_NODE, AT(node), 0, 0, NULL,
+     "this node's id; the default is the host's name"},
+    {"agent", "socket", A_PATH, AT(socket), 0, AGENTD_SOCKET_PATH, "/run/kedge/agent.sock",
+     "where workers attach"},
+    {"agent", "admin_socket", A_PATH, AT(admin_socket), 0, AGENTD_SOCKET_PATH,
+     "/run/kedge/agent-admin.sock", "HTTP over a Unix socket: status, metrics"},
+    {"agent", "state_dir", A_PATH, AT(state_dir), 0, 0, "/var/lib/kedge-agent",
+     "directory of the saved incarnation; it must exist"},
+    {"agent", "metaservers", A_URLS, 0, 0, 0, "http://127.0.0.1:7480",
+     "list of http://host:port, the nearest first"},
+    {"agent", "token_file", A_TEXT, AT(token_file), 0, 0, "",
+     "what it shows to metaservers: rdmactl token create; empty: nothing"},
+    {"agent", "prove_every", A_TIME, AT(prove_ns), 0, 60000 * MS, "5s",
+     "try whether another node, or a metaserver, is reached; 0ms: never"},
+    {"agent", "log_level", A_LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
+    {"fabric", "provider", A_TEXT, AT(provider), 0, 0, "soft",
+     "soft: a software RNIC for one host; verbs: an RDMA device"},
+    {"fabric", "device", A_TEXT, AT(device), 0, 0, "",
+     "soft: its directory on tmpfs; verbs: as rdma link names it; empty: the first that does"},
+    {"fabric", "port", A_COUNT, AT(port), 0, 255, "0", "of the device; 0: the first that is up"},
+    {"fabric", "gid", A_GID, AT(gid), 0, 0, "::", "GID of this node; :: lets the provider choose"},
+#define SERVICE(key, initial, help) {"fabric", key, A_SERVICE, AT(service), 0, 0, initial, help},
+    FAB_SERVICE_SETTINGS(SERVICE){
+        "fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
+        "dc, rc, or auto: dc where the device has it; the same on every node"},
+    {"fabric", "dci_streams", A_COUNT, AT(dci_streams), 0, 16, "0",
+     "dc: nodes that one DC initiator serves at a time, at most; 0: one after the other"},
+    {"fabric", "ack_timeout", A_COUNT_OR_AUTO, AT(ack_timeout), 1, 21, "auto",
+     "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 13 on verbs"},
+    {"fabric", "fault", A_FAULT, AT(fault), 0, 0, "",
+     "for tests: what goes wrong on purpose, such as loss=5%, seed=7 (of datagrams)"},
+    {"pool", "name", A_TEXT, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
+    {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
+    {"pool", "dcis", A_POOL_COUNT, AT(dcis), 0, 0, "8",
+     "DC initiators; one of them is for probing"},
+    {"pool", "spares", A_POOL_COUNT, AT(spares), 0, 0, "2",
+     "DC initiators that replace broken ones"},
+    {"pool", "sessions_ahead", A_POOL_COUNT, AT(sessions_ahead), 0, 0, "16", "sessions kept ready"},
+    {"pool", "arenas_ahead", A_POOL_COUNT, AT(arenas_ahead), 0, 0, "16", "arenas kept ready"},
+    {"pool", "arena_bytes", A_SIZE, AT(arena_bytes), 65536, 1ull << 32, "2MiB",
+     "of a session's first arena"},
+    {"pool", "connections", A_POOL_COUNT, AT(connections), 0, 0, "64",
+     "rc: endpoints that requests can be out to at a time; more take turns"},
+    {"pool", "responders", A_POOL_COUNT, AT(responders), 0, 0, "1024",
+     "rc: connections that other nodes may have to this one"},
+    {"pool", "queue_pairs_ahead", A_POOL_COUNT, AT(queue_pairs_ahead), 0, 0, "8",
+     "rc: of either kind, kept ready"},
+    {"pool", "mr_lease", A_TIME_OR_AUTO, AT(mr_lease_ns), 1 * MS, 60000 * MS, "auto",
+     "how long peers may believe in a memory region of this node; auto: 100ms on soft, 3000ms on "
+     "verbs"},
+    {"pool", "max_sessions", A_COUNT, AT(max_sessions), 1, 65536, "512", "of all tenants"},
+    {"pool", "max_peers", A_COUNT, AT(max_peers), 1, 1 << 20, "16384", "endpoints known"},
+    {"pool", "sq_slots", A_POWER, AT(sq_slots), 4, 65536, "256", "of a submission ring"},
+    {"pool", "cq_slots", A_POWER, AT(cq_slots), 16, 65536, "1024", "of a completion ring"},
+    {"pool", "max_vqps", A_COUNT, AT(max_vqps), 1, 65536, "256", "of one session"},
+    {"pool", "max_inflight", A_COUNT, AT(max_inflight), 1, 65536, "256",
+     "requests of one session at a time"},
+    {"pool", "max_mrs", A_COUNT, AT(max_mrs), 1, 1 << 20, "16384",
+     "memory regions of all sessions (512 bytes each); 256 of one session"},
+    {"pool", "fenced_regions", A_COUNT, AT(fenced_regions), 0, 1 << 20, "1024",
+     "of them, that wait for no lease when they go (KEDGE_MR_FENCED)"},
+    {"pool", "regions_ahead", A_COUNT, AT(regions_ahead), 0, 64, "1",
+     "registrations for regions to come, of each session's first arena and those kept ready, where "
+     "regions have their own (any device but soft); each pins arena_bytes once more"},
+    {"pool", "lane_cpu", A_CPU, AT(lane_cpu), 0, 0, "any",
+     "the CPU that the lane runs on; keep others off it (isolcpus)"},
+    {"pool", "spin", A_TIME, AT(spin_ns), 0, 60000 * MS, "50us",
+     "how long the lane polls for more work before it sleeps"},
+    {"pool", "window_bytes", A_SIZE, AT(window.bytes), 0, 1ull << 48, "0",
+     "in flight at a time, of all workers; 0: no limit"},
+    {"pool", "window_ops", A_COUNT, AT(window.ops), 0, 1 << 30, "0", "requests, of all workers"},
+    {"pool", "destination_window_bytes", A_SIZE, AT(destination_window.bytes), 0, 1ull << 48, "0",
+     "to any one endpoint"},
+    {"pool", "destination_window_ops", A_COUNT, AT(destination_window.ops), 0, 1 << 30, "0",
+     "requests to any one endpoint"},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct option tenant_options[] = {
+    {"tenant NAME", "uids", A_UIDS, 0, 0, 0, "", "who belongs to it: www-data, 1000, 2000-2999"},
+    {"tenant NAME", "token_sha256", A_HASHES, 0, 0, 0, "",
+     "and who shows one of these: printf %s TOKEN | sha256sum"},
+    {"tenant NAME", "socket", A_PATH_OR_NONE, OF(socket), 0, AGENTD_SOCKET_PATH, "",
+     "of its own, to attach at: whoever can open it belongs to it"},
+    {"tenant NAME", "socket_mode", A_MODE, OF(socket_mode), 0, 0, "0660", "who can open that"},
+    {"tenant NAME", "sessions", A_COUNT, OF(sessions), 1, 65536, "128", "at a time"},
+    {"tenant NAME", "vqps", A_COUNT, OF(vqps), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
+    {"tenant NAME", "memory", A_SIZE, OF(memory), 65536, 1ull << 48, "1GiB", "of all arenas"},
+    {"tenant NAME", "mrs", A_COUNT, OF(mrs), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
+    {"tenant NAME", "control_ops_per_s", A_COUNT, OF(control_ops_per_s), 0, 1 << 30, "0",
+     "what workers ask for beside data operations; 0: no bound"},
+    {"tenant NAME", "window_bytes", A_SIZE, OF(window.bytes), 0, 1ull << 48, "0",
+     "in flight at a time; 0: no limit"},
+    {"tenant NAME", "window_ops", A_COUNT, OF(window.ops), 0, 1 << 30, "0", "requests in flight"},
+};
+#define TENANT_OPTIONS (sizeof tenant_options / sizeof tenant_options[0])
+
+/* While the file is read. */
+struct reading {
+    struct agentd_config *config;
+    bool seen[OPTIONS];
+    bool tenant_seen[AGENTD_TENANTS][TENANT_OPTIONS];
+};
+
+static int set_option(struct agentd_config *config, struct agentd_tenant_config *tenant,
+                      const struct option *o, const char *value, struct base_errbuf *must)
+{
+    if (o->type == A_URLS)
+        return agentd_set_urls(config, value, must);
+    if (o->type == A_SERVICE)
+        return fab_service_set(&config->service, o->key, value, must);
+    if (o->type == A_UIDS)
+        return agentd_set_uids(tenant, value, must);
+    if (o->type == A_HASHES)
+        return agentd_set_hashes(tenant, value, must);
+    char *at = (tenant != NULL ? (char *)tenant : (char *)config) + o->offset;
+    if (o->type == A_POOL_COUNT) {
+        const struct resource_field *f = resource_field_find(resource_table(RESOURCE_POOL), o->key);
+        return agentd_set_value(A_COUNT, at, f->min, f->max, value, must);
+    }
+    return agentd_set_value(o->type, at, o->min, o->max, value, must);
+}
+
+uint32_t agentd_tenant_id(const char *name)
+{
+    return base_crc32c(0, name, strlen(name)) | 1u << 31;
+}
+
+static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_config *t,
+                            const char *name)
+{
+    struct base_errbuf must;
+    memset(t, 0, sizeof *t);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->id = agentd_tenant_id(name);
+    for (size_t i = 0; i < TENANT_OPTIONS; i++) {
+        int status = set_option(config, t, &tenant_options[i], tenant_options[i].initial, &must);
+        BASE_ASSERT(status == 0);
+    }
+}
+
+/* The tenant of that name, made if it is new; NULL after saying what is wrong. */
+static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const char *name,
+                                                 struct base_errbuf *what)
+{
+    if (base_parse_name(name, AGENTD_NAME - 1) != 0) { /* as metaservers have them */
+        base_err(what, 0,
+                 "a tenant's name has 1 to 31 of a-z, 0-9, '.' and '-', and begins with a letter "
+                 "or a digit, as at metaservers: [tenant NAME]");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (strcmp(c->tenant[i].name, name) == 0)
+            return &c->tenant[i];
+    if (c->tenants == AGENTD_TENANTS) {
+        base_err(what, 0, "there are more than %d tenants", AGENTD_TENANTS);
+        return NULL;
+    }
+    struct agentd_tenant_config *t = &c->tenant[c->tenants];
+    tenant_defaults(c, t, name);
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (c->tenant[i].id == t->id) {
+            base_err(what, 0, "the names %s and %s have the same hash: rename one of them", name,
+                     c->tenant[i].name);
+            return NULL;
+        }
+    c->tenants++;
+    return t;
+}
+
+static int take_line(void *user, const char *section, const char *key, const char *value,
+                     struct base_errbuf *what)
+{
+    struct reading *r = user;
+    struct base_errbuf must;
+    struct agentd_tenant_config *tenant = NULL;
+    const struct option *table = options, *o = NULL;
+    size_t count = OPTIONS;
+    bool *seen = r->seen;
+    const char *place = section;
+    if (strncmp(section, "tenant ", 7) == 0) {
+        tenant = tenant_named(r->config, section + 7 + strspn(section + 7, " \t"), what);
+        if (tenant == NULL)
+            return -EINVAL;
+        table = tenant_options;
+        count = TENANT_OPTIONS;
+        seen = r->tenant_seen[tenant - r->config->tenant];
+        place = "tenant NAME";
+    }
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
+            o = &table[i];
+    if (o == NULL)
+        return base_err(
+            what, -EINVAL,
+            "there is no setting %.60s in [%.60s]: see kedge-agentd --help for those that are", key,
+            section);
+    if (seen[o - table])
+        return base_err(what, -EINVAL, "%s is set a second time: remove one", key);
+    seen[o - table] = true;
+    if (set_option(r->config, tenant, o, value, &must) == 0)
+        return 0;
+    if (o->type == A_HASHES) /* it may be the token itself, which no log is to have */
+        return base_err(what, -EINVAL, "%s %.200s", key, must.text);
+    return base_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
+}
+
+static void set_defaults(struct agentd_config *out)
+{
+    struct base_errbuf must;
+    char host[64] = "";
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (options[i].initial == NULL)
+            continue;
+        int status = set_option(out, NULL, &options[i], options[i].initial, &must);
+        BASE_ASSERT(status == 0);
+    }
+    (void)gethostname(host, sizeof host - 1);
+    for (char *c = host; *c != '\0'; c++)
+        *c = (char)tolower((unsigned char)*c);
+    if (agentd_set_value(A_NODE, out->node, 0, 0, host, &must) != 0)
+        out->node[0] = '\0'; /* finish_config() asks for one */
+}
+
+static uint64_t narrower_limit(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b)
+{
+    return (struct agentd_limits){.bytes = narrower_limit(a.bytes, b.bytes),
+                                  .ops = narrower_limit(a.ops, b.ops)};
+}
+
+bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
+                         uid_t *uid)
+{
+    for (uint32_t i = 0; i < a->uid_ranges; i++)
+        for (uint32_t k = 0; k < b->uid_ranges; k++)
+            if (a->uids[i].first <= b->uids[k].last && b->uids[k].first <= a->uids[i].last) {
+                *uid = a->uids[i].first > b->uids[k].first ? a->uids[i].first : b->uids[k].first;
+                return true;
+            }
+    return false;
+}
+
+bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
+                           const struct agentd_tenant_config *b)
+{
+    for (uint32_t i = 0; i < a->tokens; i++)
+        for (uint32_t k = 0; k < b->tokens; k++)
+            if (base_digest_same(a->token[i].sha256, b->token[k].sha256))
+                return true;
+    return false;
+}
+
+static int check_sockets(const struct agentd_config *c, const char *where, struct base_errbuf *err)
+{
+    if (strcmp(c->socket, c->admin_socket) == 0)
+        return base_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
+    for (uint32_t i = 0; i < c->tenants; i++) {
+        const struct agentd_tenant_config *t = &c->tenant[i];
+        bool taken = strcmp(t->socket, c->socket) == 0 || strcmp(t->socket, c->admin_socket) == 0;
+        for (uint32_t k = 0; k < i && t->socket[0] != '\0'; k++)
+            taken |= strcmp(t->socket, c->tenant[k].socket) == 0;
+        if (taken)
+            return base_err(err, -EINVAL,
+                            "%s: the socket of [tenant %s] is another one's too: name one of its "
+                            "own",
+                            where, t->name);
+    }
+    return 0;
+}
+
+/* Whose worker it is must not depend on the order of sections. */
+static int check_tenants(const struct agentd_config *c, const char *where, struct base_errbuf *err)
+{
+    uid_t uid;
+    for (uint32_t i = 0; i < c->tenants; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (agentd_uids_overlap(&c->tenant[i], &c->tenant[k], &uid))
+                return base_err(err, -EINVAL,
+                                "%s: uid %u is in `uids` of both [tenant %s] and [tenant %s]: "
+                                "take it out of one",
+                                where, (unsigned)uid, c->tenant[k].name, c->tenant[i].name);
+            else if (agentd_tokens_overlap(&c->tenant[i], &c->tenant[k]))
+                return base_err(err, -EINVAL,
+                                "%s: one token is in `token_sha256` of both [tenant %s] and "
+                                "[tenant %s]: take it out of one",
+                                where, c->tenant[k].name, c->tenant[i].name);
+    return 0;
+}
+
+/* What is right depends on what a wire may lose and delay. Nodes of one cluster have one provider,
+ * and so agree. */
+void agentd_choose_times(struct agentd_config *c)
+{
+    const bool wire = strcmp(c->provider, "soft") != 0;
+    if (c->ack_timeout == 0)
+        c->ack_timeout = wire ? 13 : 8; /* 34 ms, which devices may stretch to 134; 1 ms */
+    if (c->mr_lease_ns == 0)
+        c->mr_lease_ns = (wire ? 3000 : 100) * MS;
+}
+
+/* What concerns more than one setting. */
+static int finish_config(struct agentd_config *c, const char *path, struct base_errbuf *err)
+{
+    char self[32];
+    struct base_errbuf must;
+    const char *where = path == NULL ? "the configuration" : path;
+    agentd_choose_times(c);
+    if (c->node[0] == '\0')
+        return base_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node", where);
+    if (c->max_inflight > c->cq_slots)
+        return base_err(err, -EINVAL, "%s: max_inflight %llu needs as many cq_slots, not %llu",
+                        where, (unsigned long long)c->max_inflight,
+                        (unsigned long long)c->cq_slots);
+    int status = check_sockets(c, where, err);
+    if (status != 0 || c->tenants > 0)
+        return status != 0 ? status : check_tenants(c, where, err);
+    tenant_defaults(c, &c->tenant[0], "default");
+    snprintf(self, sizeof self, "%u", (unsigned)geteuid());
+    c->tenants = 1;
+    return agentd_set_uids(&c->tenant[0], self, &must);
+}
+
+int agentd_configure(const char *path, struct agentd_config *out, struct base_errbuf *err)
+{
+    struct reading r = {.config = out};
+    set_defaults(out);
+    int status = path != NULL ? base_ini_read(path, take_line, &r, err) : 0;
+    return status != 0 ? status : finish_config(out, path, err);
+}
+
+static const struct agentd_tenant_config *same_name(const struct agentd_config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (strcmp(c->tenant[i].name, name) == 0)
+            return &c->tenant[i];
+    return NULL;
+}
+
+void agentd_take_tokens(struct agentd_tenant_config *to, const struct agentd_tenant_config *from)
+{
+    memcpy(to->token, from->token, sizeof to->token);
+    to->tokens = from->tokens;
+}
+
+bool agentd_config_update(struct agentd_config *c, const struct agentd_config *from)
+{
+    c->window = from->window;
+    c->destination_window = from->destination_window;
+    for (uint32_t i = 0; i < c->tenants; i++) {
+        const struct agentd_tenant_config *t = same_name(from, c->tenant[i].name);
+        if (t == NULL)
+            continue;
+        c->tenant[i].window = t->window;
+        agentd_take_tokens(&c->tenant[i], t);
+    }
+    /* Both were zeroed before they were filled in. */
+    return memcmp(c, from, sizeof *c) != 0;
+}
+
+void agentd_config_help(FILE *out)
+{
+    const char *section = "";
+    for (size_t i = 0; i < OPTIONS + TENANT_OPTIONS; i++) {
+        const struct option *o = i < OPTIONS ? &options[i] : &tenant_options[i - OPTIONS];
+        if (strcmp(section, o->section) != 0)
+            fprintf(out, "  [%s]\n", o->section);
+        section = o->section;
+        fprintf(out, "  %-24s = %-28s  %s\n", o->key, o->initial == NULL ? "" : o->initial,
+                o->help);
+    }
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device and all that is made on it ahead of time: two protection domains, queue pairs
+ * (queues.c), the MR table that peers READ. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/assert.h"
+#include "base/random.h"
+#include "agent.h"
+#include "fabric/fault.h"
+#include "fabric/providers.h"
+#include "probe/probe.h"
+
+enum { SCRATCH_SPANS = 256, SMALLS = 1024 };
+
+static int call_fabric(struct agent_device *d, struct fab_ctl *ctl)
+{
+    return fab_call(d->fab, ctl);
+}
+
+static int alloc_pd(struct agent_device *d, const struct fab_service *service, struct fab_pd **out)
+{
+    struct fab_ctl c = {.kind = FAB_ALLOC_PD, .pd.service = service};
+    int status = call_fabric(d, &c);
+    if (status == 0)
+        *out = c.pd.x;
+    return status;
+}
+
+static int reg_mr(struct agent_device *d, struct fab_pd *pd, const struct fab_mem *mem,
+                  unsigned access, struct fab_mr **out)
+{
+    struct fab_ctl c = {.kind = FAB_REG_MR,
+                        .mr = {.pd = pd, .mem = mem, .length = mem->size, .access = access}};
+    int status = call_fabric(d, &c);
+    if (status == 0)
+        *out = c.mr.x;
+    return status;
+}
+
+/* What the device does not take inline is copied there; nobody else's key reaches it. */
+static int make_small(struct agent_device *d)
+{
+    if (d->fab->caps.max_inline >= SCHEMA_MAX_INLINE)
+        return 0;
+    int status = fab_mem_alloc(SMALLS * SCHEMA_MAX_INLINE, "kedge-small", &d->small);
+    return status == 0 ? reg_mr(d, d->pd, &d->small, 0, &d->small_mr) : status;
+}
+
+static int make_memory(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    d->mr_log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
+    int status =
+        fab_mem_alloc(SCRATCH_SPANS * SCHEMA_TABLE_SPAN_BYTES, "kedge-scratch", &d->scratch);
+    if (status == 0)
+        status = reg_mr(d, d->pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_mr);
+    if (status == 0)
+        status =
+            reg_mr(d, d->system_pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_system_mr);
+    if (status == 0)
+        status = device_new_table(p);
+    return status == 0 ? make_small(d) : status;
+}
+
+/* The seed and the generation are what peers will work out from this node's endpoint record. */
+static void init_mr_table(const struct pool *p, struct agent_table *table)
+{
+    const struct agent_device *d = &p->device;
+    struct schema_endpoint_record r = {
+        .pool = p->number, .incarnation = p->incarnation, .udqpn_slots = d->mr_log2 << 24};
+    memcpy(r.gid, d->fab->caps.gid, sizeof r.gid);
+    struct schema_table_desc desc = schema_mr_table_desc(&r);
+    schema_table_init(&table->table, SCHEMA_TABLE_MRS, table->memory.addr, d->mr_log2, desc.seed,
+                      desc.generation);
+}
+
+/* At an address of its own: a pool that is made again has its table where nothing of its former
+ * life is, whatever keys the device gives. */
+static int reg_table(struct pool *p, struct agent_table *table)
+{
+    struct fab_ctl c = {.kind = FAB_REG_MR,
+                        .mr = {.pd = p->device.pd,
+                               .mem = &table->memory,
+                               .length = table->memory.size,
+                               .access = IBV_ACCESS_REMOTE_READ}};
+    int status = fab_iova_take(&p->agent->iova, FAB_IOVA_TABLE, &table->memory, 0,
+                               table->memory.size, &c.mr.iova);
+    if (status == 0)
+        status = call_fabric(&p->device, &c);
+    if (status == 0)
+        table->mr = c.mr.x;
+    return status;
+}
+
+static void free_table(struct agent_device *d, struct agent_table *table)
+{
+    if (table == NULL)
+        return;
+    device_destroy(d, FAB_DEREG_MR, table->mr);
+    fab_mem_free(&table->memory);
+    free(table);
+}
+
+int device_new_table(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct agent_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return -ENOMEM;
+    int status = fab_mem_alloc(schema_table_bytes(d->mr_log2), "kedge-mr-table", &table->memory);
+    if (status == 0)
+        status = reg_table(p, table);
+    if (status != 0) {
+        free_table(d, table);
+        return status;
+    }
+    init_mr_table(p, table);
+    BASE_ASSERT(d->table_before == NULL);
+    d->table_before = d->table;
+    d->table = table;
+    return 0;
+}
+
+void device_drop_table(struct pool *p)
+{
+    free_table(&p->device, p->device.table_before);
+    p->device.table_before = NULL;
+}
+
+static bool is_for_want_of_memory(int status, struct rlimit *limit)
+{
+    limit->rlim_cur = RLIM_INFINITY;
+    (void)getrlimit(RLIMIT_MEMLOCK, limit);
+    return status == -ENOMEM && limit->rlim_cur != RLIM_INFINITY;
+}
+
+int device_why(int status, struct base_errbuf *err)
+{
+    struct rlimit limit;
+    if (!is_for_want_of_memory(status, &limit))
+        return base_err(err, status, "%s", strerror(-status));
+    return base_err(err, status,
+                    "out of memory: locked memory is limited to %llu KiB (raise LimitMEMLOCK in "
+                    "the unit, or `ulimit -l`), and /dev/shm must have room for the arenas",
+                    (unsigned long long)(limit.rlim_cur / 1024));
+}
+
+/* The limit that bites most users first, named before it does. */
+static int explain_failure(const struct pool *p, int status, struct base_errbuf *err)
+{
+    struct rlimit limit;
+    struct base_errbuf said = *err, why;
+    const char *what = said.text[0] != '\0' ? said.text : "making queue pairs and memory failed";
+    (void)device_why(status, &why);
+    if (is_for_want_of_memory(status, &limit))
+        return base_err(err, status, "%.200s: %.300s", what, why.text);
+    return base_err(err, status, "%.200s: %s (lower %s or max_mrs in [pool])", what,
+                    strerror(-status), p->device.rc ? "connections, responders" : "dcis, spares");
+}
+
+static int choose_transport(struct agent *a, struct base_errbuf *err)
+{
+    const struct fab_caps *caps = &a->fab->caps;
+    const char *wanted = a->config.transport;
+    const bool has_dc = caps->transports & FAB_DC;
+    const bool has_rc = (caps->transports & (FAB_RC | FAB_UD)) == (FAB_RC | FAB_UD);
+    a->rc = strcmp(wanted, "rc") == 0 || (strcmp(wanted, "auto") == 0 && !has_dc);
+    if (a->rc ? has_rc : has_dc)
+        return 0;
+    const char *why = caps->dc_why;
+    return base_err(err, -EOPNOTSUPP,
+                    "this device has no %s transport%s%s: set transport = auto in [fabric] "
+                    "(rdmactl doctor says what the device has)",
+                    a->rc ? "RC with UD" : "DC", a->rc || why[0] == '\0' ? "" : ": ",
+                    a->rc ? "" : why);
+}
+
+static int break_on_purpose(struct agent *a, struct base_errbuf *err)
+{
+    struct fault_plan plan;
+    int status = fault_plan_parse(a->config.fault, &plan, err);
+    if (status == 0)
+        status = fault_open(a->fab, &plan, &a->fab);
+    if (status == 0)
+        base_log(BASE_LOG_WARN, "faults are injected: this agent is for tests", "fault=\"%s\"",
+                 a->config.fault);
+    return status;
+}
+
+/* What keeps a former record from reaching whoever has its place now is that addresses never come
+ * back (iova.h). A device that registered at others would not say so: it is tried. */
+static int begin_addresses(struct agent *a, struct base_errbuf *err)
+{
+    uint64_t random;
+    int status = base_random_bytes(&random, sizeof random);
+    if (status != 0)
+        return base_err(err, status, "no random numbers: %s", strerror(-status));
+    fab_iova_init(&a->iova, random);
+    return probe_addresses(a->fab, err);
+}
+
+int fabric_open(struct agent *a, struct base_errbuf *err)
+{
+    struct fab_open_attr attr = {.device = a->config.device[0] != '\0' ? a->config.device : NULL,
+                                 .port = (uint8_t)a->config.port,
+                                 .service = a->config.service,
+                                 .dci_streams = (uint8_t)a->config.dci_streams};
+    const struct fab_provider *provider = fab_provider_find(a->config.provider, err);
+    memcpy(attr.gid, a->config.gid, sizeof attr.gid);
+    int status = provider != NULL ? provider->open(&attr, &a->fab, err) : -EINVAL;
+    if (status == 0)
+        status = begin_addresses(a, err);
+    if (status == 0 && a->config.fault[0] != '\0')
+        status = break_on_purpose(a, err);
+    if (status != 0)
+        return status;
+    fab_port_watch_init(&a->port, a->fab, device_port_changed, a);
+    return choose_transport(a, err);
+}
+
+void fabric_close(struct agent *a)
+{
+    if (a->fab != NULL)
+        (void)fab_close(a->fab);
+    a->fab = NULL;
+}
+
+/* The lane's thread and its completion queue. lane_cpu is of the own pool's alone. */
+static void place_lane(struct pool *p)
+{
+    const struct fab_caps *caps = &p->device.fab->caps;
+    const uint64_t cpu = p->place == 0 ? p->config->lane_cpu : AGENTD_ANY_CPU;
+    cpu_set_t allowed, beside;
+    CPU_ZERO(&allowed);
+    (void)sched_getaffinity(0, sizeof allowed, &allowed);
+    fab_cpus_of_node(caps->numa_node, &beside);
+    p->device.placement = fab_place(&allowed, &beside, cpu, p->place, caps->comp_vectors);
+    if (p->device.placement.bound)
+        base_log(BASE_LOG_INFO, "a lane is bound to CPUs",
+                 "pool=\"%s\" cpus=%d beside_device=%d numa_node=%d comp_vector=%u", p->name,
+                 CPU_COUNT(&p->device.placement.cpus), p->device.placement.beside, caps->numa_node,
+                 p->device.placement.comp_vector);
+}
+
+enum { MOST_PRIORITY = 7 };
+
+/* What is said of the pool, beside what the device was opened with. */
+static int check_service(const struct pool *p, struct base_errbuf *err)
+{
+    const uint32_t level = p->prewarm.service.service_level;
+    if (!p->agent->fab->caps.is_ethernet || level <= MOST_PRIORITY)
+        return 0;
+    return base_err(err, -EINVAL,
+                    "service_level %u: on Ethernet it is a priority, 0 to %d: set it to one", level,
+                    MOST_PRIORITY);
+}
+
+/* The device alone knows which there are. */
+static int refuse_service(const struct pool *p, struct base_errbuf *err)
+{
+    char service[FAB_SERVICE_TEXT];
+    return base_err(err, -EINVAL,
+                    "the device takes no queue pair with %s: does its port's table have that "
+                    "P_Key (/sys/class/infiniband), and its kernel service levels with DC?",
+                    fab_service_format(&p->prewarm.service, service));
+}
+
+int device_open(struct pool *p, struct base_errbuf *err)
+{
+    struct agent_device *d = &p->device;
+    d->fab = p->agent->fab;
+    d->rc = p->agent->rc;
+    place_lane(p);
+    int status = check_service(p, err);
+    if (status != 0)
+        return status;
+    status = alloc_pd(d, &p->prewarm.service, &d->pd);
+    if (status == 0)
+        status = alloc_pd(d, NULL, &d->system_pd);
+    if (status == 0)
+        status = queues_make(p, err);
+    if (status == -EINVAL && prewarm_has_own_service(p))
+        return refuse_service(p, err);
+    if (status == 0)
+        status = make_memory(p);
+    if (status != 0)
+        return explain_failure(p, status, err);
+    d->bound_ns = fab_bound_ns(&d->fab->caps, (uint8_t)p->config->ack_timeout, ACK_RETRIES);
+    uint64_t least = d->bound_ns + d->fab->caps.slack_ns;
+    if (p->mr_lease_ns <= least)
+        return base_err(
+            err, -EINVAL,
+            "%s is too short for this device: a posted operation may still be "
+            "executed for %llu ms "
+            "(set %s to %llums or more, or lower ack_timeout in [fabric])",
+            p->place == 0 ? "mr_lease" : "mr_lease_ms", (unsigned long long)(least / 1000000),
+            p->place == 0 ? "mr_lease in [pool]" : "it", (unsigned long long)(least / 1000000 + 1));
+    return 0;
+}
+
+void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x)
+{
+    struct fab_ctl c = {.kind = kind};
+    if (x == NULL)
+        return;
+    c.pd.x = x; /* every kind names its object first */
+    (void)call_fabric(d, &c);
+}
+
+void device_settle(struct agent_device *d, const uint32_t *pending)
+{
+    while (*pending > 0) {
+        struct pollfd fd = {.fd = fab_ctl_fd(d->fab), .events = POLLIN};
+        if (fab_run(d->fab) == 0)
+            (void)poll(&fd, 1, 1000);
+    }
+}
+
+void device_close(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    if (d->fab == NULL)
+        return;
+    device_settle(d, &p->fab_ops);
+    table_initiators_stop(p);
+    queues_destroy(p);
+    device_destroy(d, FAB_DEREG_MR, d->small_mr);
+    device_destroy(d, FAB_DEREG_MR, d->scratch_mr);
+    device_destroy(d, FAB_DEREG_MR, d->scratch_system_mr);
+    free_table(d, d->table);
+    free_table(d, d->table_before);
+    fab_mem_free(&d->small);
+    fab_mem_free(&d->scratch);
+    device_destroy(d, FAB_FREE_PD, d->pd);
+    device_destroy(d, FAB_FREE_PD, d->system_pd);
+    *d = (struct agent_device){0};
+}

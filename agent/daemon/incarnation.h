@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state directory: one agent's at a time, with the incarnation that this node's agent had last
+ * in a file. Blocks on disk; start-up only. */
+#ifndef DAEMON_INCARNATION_H
+#define DAEMON_INCARNATION_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Keeps other agents away from the directory while *lock (the caller's) is open, or the process
+ * lives. -EBUSY: another one has it; or -errno; and a sentence. */
+int agentd_state_lock(const char *state_dir, int *lock, struct base_errbuf *err);
+
+/* Takes the next one: the largest of the saved one + 1, at_least and the wall clock's seconds; it
+ * is durable (file and directory) when this returns. A missing file is a first start; one that
+ * makes no sense (written by hand, cut short) is replaced by what the wall clock says, and *lost
+ * tells so: a metaserver that knows a higher one will say it. -errno and a sentence. */
+int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_least,
+                            uint32_t *out, int *lost, struct base_errbuf *err);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where workers come: a socket for all, and one of each tenant that has its own. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "agent.h"
+#include "fd_watch.h"
+
+enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
+
+static void on_connection(uv_poll_t *poll, int status, int events);
+
+static void on_accept_again(uv_timer_t *timer)
+{
+    struct listener *l = timer->data;
+    l->waits = false;
+    (void)uv_poll_start(&l->poll, UV_READABLE, on_connection);
+}
+
+/* No descriptor or no memory for one more, or too many to be closed: who waits stays in the
+ * backlog, and the loop does not spin on him. */
+static void pause_accepting(struct listener *l, const char *why)
+{
+    uint32_t suppressed;
+    if (base_log_allow(&l->agent->accept_limit, base_clock_ns(), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
+                       &suppressed))
+        base_log(BASE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u", why,
+                 suppressed);
+    (void)uv_poll_stop(&l->poll);
+    (void)uv_timer_start(&l->again, on_accept_again, ACCEPT_PAUSE_MS, 0);
+}
+
+void listener_go_on(struct listener *l)
+{
+    if (!l->waits || closer_is_full(l))
+        return;
+    (void)uv_timer_stop(&l->again);
+    on_accept_again(&l->again);
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+    struct listener *l = poll->data;
+    (void)status, (void)events;
+    for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+        if (closer_is_full(l)) {
+            l->waits = true;
+            pause_accepting(l, "refused connections, to which descriptors were sent, wait to be "
+                               "closed");
+            return;
+        }
+        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+                pause_accepting(l, strerror(errno));
+            return;
+        }
+        connection_accept(l, fd);
+    }
+}
+
+/* ---- listening
+ * ------------------------------------------------------------------------------------------- */
+
+/* A socket file that nobody listens on any more is in the way; anything else is somebody's. */
+static int clear_the_way(const struct sockaddr_un *at, struct base_errbuf *err)
+{
+    struct stat st;
+    if (lstat(at->sun_path, &st) != 0)
+        return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return base_err(err, -EEXIST, "%s exists and is no socket: remove it, or change `socket`",
+                        at->sun_path);
+    int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int status = connect(probe, (const struct sockaddr *)at, sizeof *at) == 0 ? 0 : errno;
+    close(probe);
+    if (status != ECONNREFUSED)
+        return base_err(err, -EADDRINUSE,
+                        "another agent listens on %s: stop it, or change `socket`", at->sun_path);
+    (void)unlink(at->sun_path);
+    return 0;
+}
+
+/* Nobody can connect before it listens, and then its mode is as it should be; and a connection
+ * takes over then whether descriptors can be sent to it. */
+static int open_socket(struct listener *l, const struct sockaddr_un *at, mode_t mode,
+                       struct base_errbuf *err)
+{
+    l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    l->refuses_fds = l->fd >= 0 && base_fds_refuse(l->fd) == 0;
+    if (l->fd >= 0 && bind(l->fd, (const struct sockaddr *)at, sizeof *at) == 0 &&
+        chmod(l->path, mode) == 0 && listen(l->fd, BACKLOG) == 0)
+        return 0;
+    int status = -errno;
+    if (l->fd >= 0)
+        close(l->fd);
+    return base_err(err, status,
+                    "cannot listen on %s: %s (its directory must exist and be writable by uid %u)",
+                    l->path, strerror(-status), (unsigned)geteuid());
+}
+
+static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t mode,
+                     struct base_errbuf *err)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct listener *l = &a->listener[a->listeners];
+    if (strlen(path) >= sizeof at.sun_path)
+        return base_err(err, -ENAMETOOLONG,
+                        "`socket` is longer than the %zu bytes that a Unix socket's path can have",
+                        sizeof at.sun_path - 1);
+    *l = (struct listener){.agent = a, .tenant = tenant};
+    memcpy(at.sun_path, path, strlen(path));
+    memcpy(l->path, path, strlen(path));
+    int status = clear_the_way(&at, err);
+    if (status == 0)
+        status = open_socket(l, &at, mode, err);
+    if (status != 0)
+        return status;
+    l->poll.data = l->again.data = l;
+    status = fd_watch(&a->loop, &l->poll, l->fd, on_connection, err);
+    if (status != 0) {
+        (void)unlink(path);
+        close(l->fd);
+        return status;
+    }
+    a->listeners++;
+    (void)uv_timer_init(&a->loop, &l->again);
+    return 0;
+}
+
+int attach_listen(struct agent *a, struct base_errbuf *err)
+{
+    int status = listen_at(a, a->config.socket, 0, 0666, err);
+    for (uint32_t i = 0; i < a->config.tenants && status == 0; i++) {
+        const struct agentd_tenant_config *t = &a->config.tenant[i];
+        if (t->socket[0] != '\0') /* the file's tenants have the first places, and keep them */
+            status = listen_at(a, t->socket, i + 1, (mode_t)t->socket_mode, err);
+    }
+    return status;
+}
+
+void attach_stop(struct agent *a)
+{
+    for (; a->listeners > 0; a->listeners--) {
+        struct listener *l = &a->listener[a->listeners - 1];
+        (void)unlink(l->path);
+        l->waits = false;
+        uv_close((uv_handle_t *)&l->poll, NULL);
+        uv_close((uv_handle_t *)&l->again, NULL);
+        close(l->fd);
+    }
+    connections_close(a);
+}

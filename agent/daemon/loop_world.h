@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The world of a running agent (control/world.h): its libuv loop, the host's clocks and random
+ * numbers, and curl. Control thread. */
+#ifndef DAEMON_LOOP_WORLD_H
+#define DAEMON_LOOP_WORLD_H
+
+#include <uv.h>
+
+#include "control/world.h"
+
+struct loop_world {
+    struct world world; /* the first member */
+    uv_timer_t alarm;
+    struct http_client *const *http; /* NULL there: calls are refused with -ECANCELED */
+};
+
+/* `loop` is begun; `http` is looked at with each call, and stays where it is.
+ * Whoever ends the loop closes the alarm with all other handles (uv_walk()): then no timer fires.
+ */
+void loop_world_init(struct loop_world *w, uv_loop_t *loop, struct http_client *const *http);
+
+#endif

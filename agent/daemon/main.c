@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-agentd: parses, wires and runs. */
+#include <errno.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "incarnation.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/notify.h"
+#include "base/version.h"
+#include "agent.h"
+#include "fd_watch.h"
+#include "loop_world.h"
+#include "probe_main.h"
+#include "start_check.h"
+
+static int fail_start(const char *sentence)
+{
+    fprintf(stderr, "kedge-agentd: %s\n", sentence);
+    return EXIT_FAILURE;
+}
+
+/* The command line or the settings: to begin again would change nothing. */
+static int fail_for_good(const char *sentence)
+{
+    (void)fail_start(sentence);
+    return 2;
+}
+
+/* ---- the loop
+ * -------------------------------------------------------------------------------------------- */
+
+static void on_control(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    (void)status, (void)events;
+    (void)fab_run(a->fab);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        peer_setup_step(p);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    quotas_rest(a);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        sessions_tick(p);
+        peer_setup_tick(p);
+        table_initiators_tick(p);
+    }
+    device_tick(a);
+    address_tick(a);
+    clock_watch_tick(a);
+    node_tick(a);
+    proofs_tick(a);
+    pools_step(a);
+    windows_rebalance(a);
+    base_notify_tick(base_clock_ns());
+}
+
+static void on_signal(uv_signal_t *sig, int number)
+{
+    struct agent *a = sig->data;
+    base_log(BASE_LOG_INFO, "stopping", "signal=%d", number);
+    a->terminated = true;
+    uv_stop(&a->loop);
+}
+
+static void tell_ready(const struct agent *a)
+{
+    char gid[BASE_GID_TEXT], status[BASE_NOTIFY_TEXT];
+    snprintf(status, sizeof status, "node %.200s, gid %s", a->config.node,
+             base_gid_format(a->fab->caps.gid, gid));
+    base_notify_ready(status);
+}
+
+static void on_hangup(uv_signal_t *sig, int number)
+{
+    (void)number;
+    base_notify_reloading();
+    windows_reload(sig->data);
+    tell_ready(sig->data);
+}
+
+/* While it begins, from its first sentence in the log, and while it begins anew, nobody hears
+ * signals: they wait, and are not lost. Other threads are made meanwhile and never get them. */
+static void hold_signals(int how)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)pthread_sigmask(how, &set, NULL);
+}
+
+static bool is_told_to_stop(void)
+{
+    sigset_t set;
+    return sigpending(&set) == 0 &&
+           (sigismember(&set, SIGTERM) > 0 || sigismember(&set, SIGINT) > 0);
+}
+
+static int hear_signal(struct agent *a, uv_signal_t *sig, int number, uv_signal_cb heard,
+                       struct base_errbuf *err)
+{
+    int status = uv_signal_init(&a->loop, sig);
+    if (status == 0)
+        status = uv_signal_start(sig, heard, number);
+    return status == 0 ? 0
+                       : base_err(err, status, "signals cannot be heard: %s%s", uv_strerror(status),
+                                  status == -EMFILE ? " (raise LimitNOFILE)" : "");
+}
+
+static int watch_events(struct agent *a, struct base_errbuf *err)
+{
+    a->control_poll.data = a->fabric_events_poll.data = a;
+    a->tick.data = a->term.data = a->interrupt.data = a->hangup.data = a;
+    int status = fd_watch(&a->loop, &a->control_poll, fab_ctl_fd(a->fab), on_control, err);
+    if (status == 0)
+        status =
+            fd_watch(&a->loop, &a->fabric_events_poll, fab_event_fd(a->fab), device_events, err);
+    if (status == 0)
+        status = hear_signal(a, &a->term, SIGTERM, on_signal, err);
+    if (status == 0)
+        status = hear_signal(a, &a->interrupt, SIGINT, on_signal, err);
+    if (status == 0 && a->config_path != NULL)
+        status = hear_signal(a, &a->hangup, SIGHUP, on_hangup, err);
+    if (status != 0)
+        return status;
+    (void)uv_timer_init(&a->loop, &a->tick);
+    (void)uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
+    return 0;
+}
+
+/* ---- starting and stopping
+ * -------------------------------------------------------------------------------- */
+
+static int start_agent(struct agent *a, struct base_errbuf *err)
+{
+    int lost = 0;
+    int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
+                                         a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
+                                         &a->incarnation, &lost, err);
+    if (lost)
+        base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
+                 a->incarnation);
+    if (status == 0)
+        status = tasks_start(&a->tasks, &a->loop, err);
+    if (status == 0)
+        status = closer_start(a, err);
+    if (status == 0)
+        status = fabric_open(a, err);
+    if (status == 0 && (status = leases_start(a)) != 0)
+        return base_err(err, status, "there are no random numbers: %s", strerror(-status));
+    if (status != 0)
+        return status;
+    address_init(a);
+    clock_watch_init(a);
+    status = watch_events(a, err);
+    if (status != 0)
+        return status;
+    agentd_tenants_init(&a->tenants, &a->config);
+    status = pools_start(a, err);
+    if (status == 0)
+        status = metaservers_start(a, err);
+    if (status == 0) {
+        follow_load(a);
+        windows_apply(a); /* the file's hold before any worker comes, whatever metaservers say */
+        status = attach_listen(a, err);
+    }
+    if (status == 0)
+        status = admin_listen(a, err);
+    if (status != 0)
+        return status;
+    a->registering = true;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        registrations_start(p);
+    follow_start(a);
+    return 0;
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static bool begins_anew(const struct agent *a)
+{
+    return a->superseded_by != 0 && !a->terminated;
+}
+
+/* The lane says why before the sockets close: a worker believes what it sees first. */
+static void wait_until_told(const struct agent *a)
+{
+    const uint64_t end = base_clock_ns() + TOLD_MS * BASE_NS_PER_MS;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
+            while (p->sessions[i].stage == STAGE_ENDING &&
+                   atomic_load(&p->sessions[i].ro->ended) == 0 && base_clock_ns() < end)
+                usleep(100);
+}
+
+/* Workers see their sessions end; then everything is given back, in the reverse order. */
+static void stop_agent(struct agent *a)
+{
+    a->stopping = true;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        p->stopping = true;
+    pools_end_sessions(a, begins_anew(a) ? SCHEMA_REASON_RESTARTED : SCHEMA_REASON_DRAIN);
+    wait_until_told(a);
+    attach_stop(a);
+    follow_stop(a);
+    registrations_leave(a, GRACE_MS);
+    metaservers_stop(a);
+    agent_query_stop(a);
+    admin_stop(a);
+    uv_walk(&a->loop, close_handle, NULL); /* the world's alarm too: no timer fires any more */
+    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    tasks_stop(&a->tasks);
+    (void)uv_loop_close(&a->loop);
+    follow_fini(a);
+    pools_stop(a);
+    fabric_close(a);
+    closer_stop(a);
+}
+
+static int serve_agent(struct agent *a)
+{
+    struct base_errbuf err = {""};
+    char gid[BASE_GID_TEXT];
+    int status = uv_loop_init(&a->loop);
+    if (status != 0) {
+        (void)base_err(&err, status, "nothing can be waited for: %s%s", uv_strerror(status),
+                       status == -EMFILE ? " (raise LimitNOFILE)" : "");
+        return fail_start(err.text);
+    }
+    struct loop_world world;
+    loop_world_init(&world, &a->loop, &a->http_client);
+    a->world = &world.world;
+    a->started_ns = base_clock_ns();
+    status = start_agent(a, &err);
+    hold_signals(SIG_UNBLOCK);
+    if (status == 0) {
+        printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
+               base_gid_format(a->fab->caps.gid, gid));
+        fflush(stdout);
+        base_log(BASE_LOG_INFO, "ready", "node=%s gid=%s incarnation=%u socket=\"%s\"",
+                 a->config.node, gid, a->incarnation, a->config.socket);
+        tell_ready(a);
+        (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    }
+    if (begins_anew(a)) {
+        hold_signals(SIG_BLOCK);
+        base_notify_status("beginning anew: a metaserver knew a later incarnation");
+    } else {
+        base_notify_stopping();
+    }
+    stop_agent(a);
+    if (status == 0 && a->device_lost)
+        return fail_start(
+            "the device is gone or broken: see the log; it begins anew when the supervisor "
+            "restarts it");
+    return status == 0 ? EXIT_SUCCESS : fail_start(err.text);
+}
+
+/* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */
+static int serve_above_others(struct agent *a)
+{
+    struct base_errbuf err = {""};
+    int lock;
+    if (agentd_state_lock(a->config.state_dir, &lock, &err) != 0)
+        return fail_start(err.text);
+    int status = serve_agent(a);
+    while (status == EXIT_SUCCESS && begins_anew(a) && !is_told_to_stop()) {
+        const struct agentd_config config = a->config;
+        *a = (struct agent){.config = config,
+                            .config_path = a->config_path,
+                            .min_incarnation = a->superseded_by,
+                            .restarted_for_mask = a->restarted_for_mask};
+        status = serve_agent(a);
+    }
+    close(lock);
+    return status;
+}
+
+static void print_help(void)
+{
+    printf(
+        "usage: kedge-agentd [--config FILE] [--check-config]\n"
+        "       kedge-agentd --probe [--config FILE] [--provider NAME] [--device NAME] [-o "
+        "text|json]\n"
+        "\n"
+        "Keeps queue pairs and registered memory ready on this host, and lends them to workers.\n"
+        "\n"
+        "  --config FILE    settings (none: the defaults below)\n"
+        "  --check-config   read the settings, say what is wrong, and end\n"
+        "  --probe          try the device in all that Kedge does with it, report, and end\n"
+        "  --version        print the version and end\n"
+        "  --help           print this and end\n"
+        "\n"
+        "Settings, with their defaults:\n");
+    agentd_config_help(stdout);
+}
+
+/* Tables are large and sparse: huge pages that a kernel makes by itself would fill them (arenas ask
+ * for theirs). And most of a session's memory then comes from the kernel and goes back to it,
+ * whatever threads made and freed it; memory_reclaim.c trims the rest. */
+static void keep_little_memory(void)
+{
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
+}
+
+/* What the start would find out too, but for what only the device can say. */
+static int check_only(const struct agentd_config *config)
+{
+    struct base_errbuf why;
+    printf("kedge-agentd: the settings are right\n");
+    if (config->token_file[0] == '\0' && config->metaservers > 0)
+        printf("kedge-agentd: it would begin, and be let in only by metaservers with access = "
+               "open: token_file is not set\n");
+    if (!start_check_token(config, config->gid, &why))
+        printf("kedge-agentd: it would begin, and not be let in by metaservers: %s\n", why.text);
+    if (!start_check_privacy(config, &why))
+        printf("kedge-agentd: it would begin, but %s\n", why.text);
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                            {"check-config", no_argument, NULL, 'k'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    static struct agent agent;
+    struct base_errbuf err = {""};
+    enum base_log_level level = BASE_LOG_INFO;
+    const char *path = NULL;
+    bool check = false;
+    keep_little_memory();
+    if (probe_is_asked_for(argc, argv))
+        return probe_main(argc, argv);
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            path = optarg;
+            break;
+        case 'k':
+            check = true;
+            break;
+        case 'v':
+            printf("kedge-agentd %s\n", base_version_text());
+            return EXIT_SUCCESS;
+        case 'h':
+            print_help();
+            return EXIT_SUCCESS;
+        default:
+            return fail_for_good("see kedge-agentd --help");
+        }
+    }
+    if (optind < argc)
+        return fail_for_good("it takes no arguments but its options: see kedge-agentd --help");
+    agent.config_path = path;
+    if (agentd_configure(path, &agent.config, &err) != 0)
+        return fail_for_good(err.text);
+    int status = start_check(&agent.config, &err);
+    if (status != 0)
+        return status == -EINVAL ? fail_for_good(err.text) : fail_start(err.text);
+    if (check)
+        return check_only(&agent.config);
+    (void)base_log_parse_level(agent.config.log_level, &level);
+    base_log_init("kedge-agentd", level);
+    signal(SIGPIPE, SIG_IGN);
+    hold_signals(SIG_BLOCK);
+    base_notify_init();
+    if (!start_check_token(&agent.config, agent.config.gid, &err))
+        base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
+    metaservers_look_at_token(&agent);
+    return serve_above_others(&agent);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool's queue pairs: with DC the initiators and the target that peers reach this node by; with
+ * RC a connector, which keeps them ready. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "agent.h"
+
+enum { TARGET_WR = 16 };
+
+static int call_fabric(struct agent_device *d, struct fab_ctl *ctl)
+{
+    return fab_call(d->fab, ctl);
+}
+
+/* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
+ */
+static uint32_t count_sges(const struct fab_caps *caps)
+{
+    return caps->max_sge < SCHEMA_MAX_SGE ? caps->max_sge : SCHEMA_MAX_SGE;
+}
+
+static uint32_t inline_bytes(const struct fab_caps *caps)
+{
+    return caps->max_inline < SCHEMA_MAX_INLINE ? caps->max_inline : SCHEMA_MAX_INLINE;
+}
+
+/* ---- DC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Another one in each life, so that nothing of the one before is taken for an answer. */
+static uint32_t random_psn(void)
+{
+    uint32_t psn = 0;
+    (void)base_random_bytes(&psn, sizeof psn); /* else 0, as good as any that is known */
+    return psn & 0xffffff;
+}
+
+bool queues_dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl)
+{
+    static const struct {
+        enum ibv_qp_state state;
+        int mask;
+    } steps[] = {
+        {IBV_QPS_RESET, 0},
+        {IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT},
+        {IBV_QPS_RTR, IBV_QP_PATH_MTU},
+        {IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                          IBV_QP_MAX_QP_RD_ATOMIC},
+    };
+    const uint32_t reads = p->device.fab->caps.max_rd_atomic;
+    if (step >= sizeof steps / sizeof steps[0])
+        return false;
+    ctl->kind = FAB_MODIFY_QP;
+    ctl->modify.x = qp;
+    struct ibv_qp_attr *attr = &ctl->modify.attr;
+    *attr = fab_pd_init_attr(qp->pd);
+    attr->qp_state = steps[step].state;
+    attr->path_mtu = p->device.path_mtu;
+    attr->timeout = (uint8_t)p->config->ack_timeout;
+    attr->retry_cnt = ACK_RETRIES;
+    attr->rnr_retry = RNR_RETRIES;
+    attr->sq_psn = random_psn();
+    attr->max_rd_atomic = reads < 16 ? (uint8_t)reads : 16;
+    ctl->modify.mask = IBV_QP_STATE | steps[step].mask;
+    return true;
+}
+
+struct fab_ctl queues_dci(const struct pool *p, struct fab_pd *pd)
+{
+    const struct agent_device *d = &p->device;
+    return (struct fab_ctl){.kind = FAB_CREATE_QP,
+                            .qp = {.pd = pd,
+                                   .type = FAB_QP_DCI,
+                                   .send_cq = d->cq,
+                                   .recv_cq = d->cq,
+                                   .cap = {.send_wr = d->sq_depth,
+                                           .send_sge = count_sges(&d->fab->caps),
+                                           .inline_bytes = inline_bytes(&d->fab->caps)}}};
+}
+
+static int make_dci(struct pool *p, struct fab_pd *pd)
+{
+    struct agent_device *d = &p->device;
+    struct fab_ctl c = queues_dci(p, pd);
+    int status = call_fabric(d, &c);
+    if (status != 0)
+        return status;
+    struct fab_qp *qp = d->qp[d->qps] = c.qp.x;
+    d->qp_mtu[d->qps++] = d->path_mtu;
+    for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
+        struct fab_ctl modify = {.status = 0};
+        if (!queues_dci_step(p, qp, step, &modify))
+            break;
+        status = call_fabric(d, &modify);
+    }
+    return status;
+}
+
+static int make_dct(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
+        .dct = {
+            .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_remote_access(d->fab)}};
+    int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    if (status == 0)
+        status = call_fabric(d, &dct);
+    if (status == 0)
+        d->dct = dct.dct.x;
+    d->dct_mtu = fab_pd_mtu(d->pd);
+    return status;
+}
+
+static int make_target(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ,
+                          .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
+    int status = call_fabric(d, &cq);
+    if (status != 0)
+        return status;
+    d->target_cq = cq.cq.x;
+    status = call_fabric(d, &srq);
+    if (status != 0)
+        return status;
+    d->srq = srq.srq.x;
+    return make_dct(p);
+}
+
+int queues_retarget(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct fab_dct *before = d->dct;
+    int status = make_dct(p);
+    if (status == 0)
+        device_destroy(d, FAB_DESTROY_DCT, before);
+    return status;
+}
+
+/* Number 0 is the system's, then the pool's, then the spares. */
+static int make_dc(struct pool *p)
+{
+    const uint64_t count = (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1;
+    int status = make_dci(p, p->device.system_pd);
+    for (uint64_t i = 1; i < count && status == 0; i++)
+        status = make_dci(p, p->device.pd);
+    return status == 0 ? make_target(p) : status;
+}
+
+/* ---- RC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static int fill_random(void *user, void *bytes, size_t n)
+{
+    (void)user;
+    return base_random_bytes(bytes, n);
+}
+
+/* Of the own pool that is before the device was opened: its state directory was locked, so that the
+ * process before this one was gone. */
+uint64_t pool_begun_ns(const struct pool *p)
+{
+    return p->place == 0 ? p->agent->started_ns : base_clock_ns();
+}
+
+static int make_rc(struct pool *p, struct base_errbuf *err)
+{
+    const struct agentd_config *c = p->config;
+    struct agent_device *d = &p->device;
+    struct connector_config config = {
+        .pool = p->number,
+        .incarnation = p->incarnation,
+        .initiators = (uint32_t)(p->prewarm.connections + c->queue_pairs_ahead),
+        .responders = p->prewarm.responders,
+        .ahead = (uint32_t)c->queue_pairs_ahead,
+        .first = p->place == 0 ? 0 : 1, /* of other pools workers attach meanwhile, and wait */
+        .wanted = LANE_PATHS,
+        .handshakes = HANDSHAKES,
+        .sq_depth = RC_SQ_DEPTH,
+        .sge = count_sges(&d->fab->caps),
+        .inline_bytes = inline_bytes(&d->fab->caps),
+        .mtu = d->path_mtu,
+        .timeout = (uint8_t)c->ack_timeout,
+        .retry_cnt = ACK_RETRIES,
+        .rnr_retry = RNR_RETRIES,
+        .retry_ns = HANDSHAKE_RETRY_MS * 1000000ull,
+        .silence_ns = HANDSHAKE_SILENT_S * 1000000000ull,
+        .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
+        .begun_ns = pool_begun_ns(p),
+    };
+    struct connector_resources r = {
+        .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
+    int status = connector_new(&config, &r, fill_random, NULL, &d->connector, err);
+    if (status != 0)
+        return status;
+    d->ud_qpn = connector_ud_qpn(d->connector);
+    return table_initiators_make(p);
+}
+
+/* ---- either
+ * -------------------------------------------------------------------------------------------- */
+
+/* Send queues that complete on the lane's CQ. */
+static uint64_t queue_pairs(const struct pool *p, bool rc)
+{
+    const struct agentd_config *c = p->config;
+    return rc ? p->prewarm.connections + c->queue_pairs_ahead + 2 * c->metaservers
+              : (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1;
+}
+
+/* For so many spares there is room in the completion queue, so that more can come. */
+static void reserve_spares(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = p->prewarm.dcis + 1;
+    d->max_spares = p->prewarm.spares;
+    if (!d->rc && room > others + d->max_spares)
+        d->max_spares = room - others < LANE_MAX_DCIS ? (uint32_t)(room - others) : LANE_MAX_DCIS;
+}
+
+static int make_cq(struct pool *p, struct base_errbuf *err)
+{
+    struct agent_device *d = &p->device;
+    reserve_spares(p);
+    const uint64_t more = d->rc ? 0 : d->max_spares - p->prewarm.spares;
+    const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
+    if (cqe > d->fab->caps.max_cqe)
+        return base_err(err, -EINVAL,
+                        "the device's completion queues have room for %u, and %llu queue pairs "
+                        "need %llu: lower %s in [pool]",
+                        d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
+                        (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
+    int status = call_fabric(d, &chan);
+    if (status != 0)
+        return status;
+    d->chan = chan.chan.x;
+    struct fab_ctl cq = {
+        .kind = FAB_CREATE_CQ,
+        .cq = {.cqe = (uint32_t)cqe, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
+    status = call_fabric(d, &cq);
+    if (status == 0)
+        d->cq = cq.cq.x;
+    return status;
+}
+
+int queues_make(struct pool *p, struct base_errbuf *err)
+{
+    struct agent_device *d = &p->device;
+    d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
+    d->path_mtu = prewarm_mtu(p);
+    int status = make_cq(p, err);
+    if (status != 0)
+        return status;
+    return d->rc ? make_rc(p, err) : make_dc(p);
+}
+
+void queues_destroy(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    connector_free(d->connector);
+    for (uint32_t i = 0; i < d->qps; i++)
+        device_destroy(d, FAB_DESTROY_QP, d->qp[i]);
+    device_destroy(d, FAB_DESTROY_DCT, d->dct);
+    device_destroy(d, FAB_DESTROY_SRQ, d->srq);
+    device_destroy(d, FAB_DESTROY_CQ, d->target_cq);
+    device_destroy(d, FAB_DESTROY_CQ, d->cq);
+    device_destroy(d, FAB_DESTROY_CHAN, d->chan);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A registration with a metaserver, over DC unless a test says RC: HTTP calls, the lane and the
+ * device are the test's, and answer when it wants. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../check_main.h"
+#include "base/http/client.h"
+#include "agent.h"
+#include "fabric/provider.h"
+
+static struct {
+    struct agent agent;
+    struct pool pool, other;
+    struct fab fab;
+    struct fab_ops ops;
+    struct fab_ah ah[8];
+    struct fab_qp qp[2];
+    uint32_t made, dropped, told, raised;
+    struct fab_ctl *resolving, *raising; /* that the device has */
+    uint32_t calls;                      /* that wait for an answer, or did */
+    char method[8][8];
+    http_done done[8];
+    void *user[8];
+} w;
+
+/* ---- doubles, in whose place the linker puts these ---- */
+
+int __wrap_http_client_call(struct http_client *client, const struct http_call *call,
+                            http_done done, void *user, uint64_t *id);
+void __wrap_lane_thread_command(struct pool *p, const struct lane_command *command);
+
+int __wrap_http_client_call(struct http_client *client, const struct http_call *call,
+                            http_done done, void *user, uint64_t *id)
+{
+    (void)client, (void)id;
+    ck_assert_uint_lt(w.calls, 8);
+    snprintf(w.method[w.calls], sizeof w.method[0], "%s", call->method);
+    w.done[w.calls] = done;
+    w.user[w.calls++] = user;
+    return 0;
+}
+
+void __wrap_lane_thread_command(struct pool *p, const struct lane_command *command)
+{
+    (void)p;
+    w.told += command->kind == LANE_COMMAND_METASERVERS;
+}
+
+static void submit(struct fab *fab, struct fab_ctl *ctl)
+{
+    (void)fab;
+    if (ctl->kind == FAB_CREATE_AH) {
+        ck_assert_ptr_null(w.resolving); /* it has no room for a second one */
+        w.resolving = ctl;
+        return;
+    }
+    if (ctl->kind == FAB_MODIFY_QP) {
+        w.raised++;
+        w.raising = ctl;
+        return;
+    }
+    ck_assert_int_eq(ctl->kind, FAB_DESTROY_AH);
+    w.dropped++;
+    ctl->status = 0;
+    ctl->done(ctl);
+}
+
+static int run(struct fab *fab)
+{
+    (void)fab;
+    return 0;
+}
+
+static struct registration *begin(void)
+{
+    memset(&w, 0, sizeof w);
+    w.ops = (struct fab_ops){.submit = submit, .run = run};
+    w.fab.ops = &w.ops;
+    w.pool.agent = &w.agent;
+    w.pool.config = &w.agent.config;
+    w.pool.device.fab = &w.fab;
+    w.agent.fab = &w.fab;
+    w.agent.pools[0] = &w.pool;
+    w.agent.config.metaservers = 1;
+    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
+    registrations_start(&w.pool);
+    return &w.pool.registration[0];
+}
+
+static void end(void)
+{
+    registrations_stop(&w.pool);
+    uv_close((uv_handle_t *)&w.pool.registration[0].timer, NULL);
+    if (w.other.agent != NULL) {
+        registrations_stop(&w.other);
+        uv_close((uv_handle_t *)&w.other.registration[0].timer, NULL);
+    }
+    (void)uv_run(&w.agent.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&w.agent.loop), 0);
+}
+
+static struct registration *begin_rc(void)
+{
+    begin();
+    end(); /* it was DC's */
+    struct registration *r = &w.pool.registration[0];
+    memset(r, 0, sizeof *r);
+    w.pool.device.rc = true;
+    w.calls = 0;
+    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
+    for (int i = 0; i < 2; i++)
+        r->initiator[i] =
+            (struct table_initiator){.registration = r, .qp = &w.qp[i], .state = INITIATOR_READY};
+    registrations_start(&w.pool);
+    ck_assert_ptr_nonnull(r->offered);
+    return r;
+}
+
+static void answer_by(uint32_t call, int status, const char *body)
+{
+    const struct http_answer a = {.status = status, .body = body, .body_length = strlen(body)};
+    ck_assert_uint_lt(call, w.calls);
+    w.done[call](w.user[call], &a);
+}
+
+/* To a registration; its table's generation is one hexadecimal digit. */
+static void answer_of_table(uint32_t call, int status, char generation)
+{
+    char body[512];
+    snprintf(body, sizeof body,
+             "{\"node_lease_ms\":3000000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",\"dct_"
+             "number\":"
+             "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
+             "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
+             "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
+             "\"version\":1}}}",
+             generation);
+    answer_by(call, status, body);
+}
+
+static void answer_with(uint32_t call, int status)
+{
+    answer_of_table(call, status, '1');
+}
+
+/* To a renewal. */
+static void prolong(uint32_t call, char generation)
+{
+    char body[80];
+    snprintf(body, sizeof body, "{\"expires_in_ms\":3000,\"generation\":\"000000000000000%c\"}\n",
+             generation);
+    answer_by(call, 200, body);
+}
+
+static void answer(uint32_t call)
+{
+    answer_with(call, 201);
+}
+
+/* The queue pair that was offered goes to RTR and RTS. */
+static void raise_initiator(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct fab_ctl *ctl = w.raising;
+        ck_assert_ptr_nonnull(ctl);
+        w.raising = NULL;
+        ctl->status = 0;
+        ctl->done(ctl);
+    }
+}
+
+static void wait_for_call(uint32_t calls, const char *method)
+{
+    for (int i = 0; w.calls < calls; i++) {
+        ck_assert_int_lt(i, 30000);
+        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
+        (void)usleep(1000);
+    }
+    ck_assert_str_eq(w.method[calls - 1], method);
+}
+
+static void resolve(void)
+{
+    struct fab_ctl *ctl = w.resolving;
+    ck_assert_ptr_nonnull(ctl);
+    w.resolving = NULL;
+    ctl->status = 0;
+    ctl->ah.x = &w.ah[w.made++];
+    ctl->done(ctl);
+}
+
+START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)
+{
+    const struct registration *r = begin();
+    ck_assert_uint_eq(w.calls, 1);
+    answer(0);
+    ck_assert_int_ne(r->state, REGISTRATION_DONE);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_uint_eq(w.told, 1);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[0]);
+    end();
+}
+END_TEST
+
+START_TEST(one_address_is_resolved_at_a_time_however_often_it_changes)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    for (int i = 0; i < 3; i++)
+        registrations_readdress(&w.pool);
+    for (uint32_t i = 1; i < w.calls; i++)
+        answer(i);
+    while (w.resolving != NULL)
+        resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[w.made - 1]);
+    end();
+}
+END_TEST
+
+START_TEST(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)
+{
+    const struct registration *r = begin();
+    answer(0);
+    registrations_readdress(&w.pool);
+    resolve(); /* as begun with the former */
+    ck_assert_uint_eq(w.dropped, 1);
+    ck_assert_ptr_null(r->lane.ah);
+    ck_assert_uint_eq(w.calls, 2);
+    answer(1);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[1]);
+    ck_assert_uint_eq(w.dropped, 1);
+    end();
+}
+END_TEST
+
+START_TEST(a_change_while_it_is_put_takes_the_present_address)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    registrations_readdress(&w.pool); /* put again */
+    ck_assert_uint_eq(w.calls, 2);
+    w.fab.caps.sgid_index = 9;
+    registrations_readdress(&w.pool);
+    answer(1);
+    ck_assert_ptr_nonnull(w.resolving);
+    ck_assert_uint_eq(w.resolving->ah.attr.grh.sgid_index, 9);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_uint_eq(w.calls, 2);
+    end();
+}
+END_TEST
+
+START_TEST(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)
+{
+    struct registration *r = begin_rc();
+    registrations_readdress(&w.pool);
+    answer(0);
+    ck_assert_uint_eq(w.raised, 0); /* the metaserver has connected to an address that is gone */
+    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_ptr_nonnull(r->offered);
+    end();
+}
+END_TEST
+
+/* The answer to a renewal may be under way while the wire is cut, and the queue pair breaks. */
+START_TEST(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)
+{
+    static const int late[] = {200, 404, 500};
+    for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
+        struct registration *r = begin_rc();
+        answer(0);
+        raise_initiator();
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        registrations_doubt(&w.agent, 0);
+        wait_for_call(2, "POST");
+        registration_initiator_lost(r);
+        answer_with(1, late[i]);
+        ck_assert_int_ne(r->state, REGISTRATION_DONE);
+        wait_for_call(3, "PUT");
+        ck_assert_ptr_nonnull(r->offered);
+        answer(2);
+        raise_initiator();
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        ck_assert_ptr_nonnull(r->lane.qp);
+        end();
+    }
+}
+END_TEST
+
+/* And the other way round: what fails while it is put withdraws what was offered. */
+START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
+{
+    struct registration *r = begin_rc();
+    answer(0);
+    raise_initiator();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    answer_with(1, 404); /* forgotten: put, and goes on as it was meanwhile */
+    ck_assert_uint_eq(w.calls, 3);
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(4, "POST");
+    answer_with(3, 500);
+    ck_assert_ptr_null(r->offered);
+    answer(2);
+    ck_assert_uint_eq(w.calls, 5);
+    ck_assert_ptr_nonnull(r->offered);
+    answer(4);
+    raise_initiator();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    end();
+}
+END_TEST
+
+/* A metaserver that was restarted has the node again as soon as one of its pools has put it. */
+START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    prolong(1, '1');
+    ck_assert_uint_eq(w.calls, 2); /* that one is READ here */
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(3, "POST");
+    prolong(2, '2');
+    ck_assert_uint_eq(w.calls, 4);
+    ck_assert_str_eq(w.method[3], "PUT");
+    const uint32_t told = w.told;
+    answer_of_table(3, 200, '2');
+    ck_assert_uint_eq(w.told, told + 1);
+    ck_assert_uint_eq(r->lane.table.generation, 2);
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(5, "POST");
+    prolong(4, '2');
+    ck_assert_uint_eq(w.calls, 5);
+    end();
+}
+END_TEST
+
+/* The node's endpoints, without a reader: that, too, may be the first that a restarted one hears.
+ */
+START_TEST(endpoints_that_change_in_another_table_are_put_again_with_all)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    w.agent.endpoints++;
+    registrations_changed(&w.agent);
+    ck_assert_uint_eq(w.calls, 2);
+    answer_of_table(1, 200, '1');
+    ck_assert_uint_eq(w.calls, 2);
+    w.agent.endpoints++;
+    registrations_changed(&w.agent);
+    ck_assert_uint_eq(w.calls, 3);
+    answer_of_table(2, 201, '2');
+    ck_assert_uint_eq(w.calls, 4);
+    answer_of_table(3, 200, '2');
+    ck_assert_uint_eq(r->lane.table.generation, 2);
+    end();
+}
+END_TEST
+
+/* Another pool of the agent, which registers too. */
+static struct registration *begin_other(void)
+{
+    w.other.agent = &w.agent;
+    w.other.config = &w.agent.config;
+    w.other.device.fab = &w.fab;
+    w.agent.pools[1] = &w.other;
+    registrations_start(&w.other);
+    return &w.other.registration[0];
+}
+
+static void both_are_registered(void)
+{
+    (void)begin();
+    answer(0);
+    resolve();
+    (void)begin_other();
+    answer(1);
+    resolve();
+    ck_assert_int_eq(w.other.registration[0].state, REGISTRATION_DONE);
+    ck_assert_uint_eq(w.calls, 2);
+}
+
+/* Renewals, by which each would learn it, come after a third of a lease. */
+START_TEST(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)
+{
+    both_are_registered();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(3, "POST");
+    prolong(2, '2');
+    ck_assert_uint_eq(w.calls, 4);
+    answer_of_table(3, 200, '2');
+    wait_for_call(5, "POST");
+    ck_assert_ptr_eq(w.user[4], &w.other.registration[0]);
+    prolong(4, '2');
+    wait_for_call(6, "PUT");
+    ck_assert_ptr_eq(w.user[5], &w.other.registration[0]);
+    answer_of_table(5, 200, '2');
+    ck_assert_uint_eq(w.other.registration[0].lane.table.generation, 2);
+    for (int i = 0; i < 2 * LOOK_SOON_MS; i++) { /* and nobody asks again */
+        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
+        (void)usleep(1000);
+    }
+    ck_assert_uint_eq(w.calls, 6);
+    end();
+}
+END_TEST
+
+START_TEST(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)
+{
+    both_are_registered();
+    struct registration *r = &w.other.registration[0];
+    registrations_readdress(&w.other);
+    answer_with(2, 500);
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    (void)uv_timer_start(&r->timer, r->timer.timer_cb, 3600000, 0); /* after many tries */
+    registrations_readdress(&w.pool);
+    answer(3);
+    resolve();
+    wait_for_call(5, "PUT");
+    ck_assert_ptr_eq(w.user[4], r);
+    answer(4);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    end();
+}
+END_TEST
+
+START_TEST(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
+{
+    both_are_registered();
+    registrations_note_lookups(&w.pool, 0);
+    for (uint64_t failed = 1; failed <= 20; failed++)
+        registrations_note_lookups(&w.other, failed);
+    wait_for_call(3, "POST");
+    ck_assert_ptr_eq(w.user[2], &w.other.registration[0]);
+    prolong(2, '1');
+    for (int i = 0; i < 2 * LOOK_SOON_MS; i++) {
+        registrations_note_lookups(&w.other, 20);
+        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
+        (void)usleep(1000);
+    }
+    ck_assert_uint_eq(w.calls, 3);
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
+    T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
+    T(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)     \
+    T(a_change_while_it_is_put_takes_the_present_address)                                          \
+    T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)              \
+    T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
+    T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \
+    T(a_renewal_by_a_metaserver_with_another_table_puts_it_again)                                  \
+    T(endpoints_that_change_in_another_table_are_put_again_with_all)                               \
+    T(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)                \
+    T(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)                         \
+    T(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
+KEDGE_CHECK_MAIN("register", TESTS)
