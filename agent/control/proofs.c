@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Now and then one READ, of a metaserver's table or of one of the endpoints that a metaserver
- * names, shows whether this node's fabric works (agent/core/prove.c does it, reach.c keeps what is
- * known). What fails is a condition: shown, logged when it begins and ends, and said to the
+ * names, shows whether this node's fabric works (agent/lane/resolve/prove.c does it, reach.c keeps
+ * what is known). What fails is a condition: shown, logged when it begins and ends, and said to the
  * metaservers, which decide whom to blame. Nothing expires by it.
  *
  * Of the own pool alone: the others have the same port. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of agent/core/lease.h, included before it with the same guard: the lane as it would
- * be if a record that was READ once were good for ever. It still looks whether there is one. */
-#ifndef CORE_LEASE_H
-#define CORE_LEASE_H
+/* In the place of agent/lane/resolve/lease.h, included before it with the same guard: the lane as
+ * it would be if a record that was READ once were good for ever. It still looks whether there is
+ * one. */
+#ifndef LANE_LEASE_H
+#define LANE_LEASE_H
 
 #include "internal.h"
 

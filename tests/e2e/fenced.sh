@@ -4,7 +4,7 @@
 # back stays its own, however long the remote agent's lane stands still; it waits for no lease; they have a bound; the
 # operator sees and revokes them; and whoever is killed leaves nothing. An ordinary one waits for its lease first, and has
 # a registration of its own as well. (That with the lease alone late WRITEs do arrive on such a device,
-# tests/unit/agent/core/test_own.c shows, where the moment can be chosen.)
+# tests/unit/agent/lane/test_own.c shows, where the moment can be chosen.)
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-leases.sh"
 ms=${LEASES_MS:-8000}

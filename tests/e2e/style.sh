@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 command -v clang-format >/dev/null || { echo "skip: clang-format is not installed"; exit 77; }
 cp "$(dirname "$style")/../.clang-format" "$work/"
-mkdir -p "$work"/{base,schema,fabric,ctl,agent/core,metaserver/store,libclient/include}
+mkdir -p "$work"/{base,schema,fabric,ctl,agent/lane,metaserver/store,libclient/include}
 head='/* SPDX-License-Identifier: Apache-2.0 */'
 
 printf '%s\n#include "base/text.h"\n\nint base_one(void);\n\nint base_one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
@@ -16,7 +16,7 @@ mkdir -p "$work"/tests/bench/verbs
 printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/bench/verbs/right.c"
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
 printf '%s\nstatic int poll_one(void *p)\n{\n    return fab_poll(p, 1, p); /* not usleep() */\n}\n\nint g(void *p)\n{\n    return poll_one(p);\n}\n' \
-    "$head" >"$work/agent/core/right.c"
+    "$head" >"$work/agent/lane/right.c"
 printf '%s\nstatic int take_one(void)\n{\n    return 1;\n}\n\nint meta_one(void)\n{\n    return take_one();\n}\n' "$head" \
     >"$work/metaserver/right.c"
 printf '%s\nint kedge_one(void);\n' "$head" >"$work/libclient/include/kedge.h"
@@ -46,9 +46,9 @@ echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; echo 'int   x ;'; } | finds base/a.c 'not formatted'
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeLists.txt 'PkgConfig::VERBS is linked in fabric/CMakeLists.txt tests/bench/verbs/CMakeLists.txt alone'
 { echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds tests/bench/a.c "verbs' functions are called in fabric/verbs"
-{ echo "$head"; printf 'int f(const void *qp)\n{\n    return fab_qp_state(qp);\n}\n'; } | finds agent/core/a.c 'a lane may not call fab_qp_state'
-{ echo "$head"; printf 'void f(void)\n{\n    usleep(1);\n}\n'; } | finds agent/core/a.c 'a lane may not call usleep'
-{ echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } | finds agent/core/a.c 'a lane may not call submit'
+{ echo "$head"; printf 'int f(const void *qp)\n{\n    return fab_qp_state(qp);\n}\n'; } | finds agent/lane/a.c 'a lane may not call fab_qp_state'
+{ echo "$head"; printf 'void f(void)\n{\n    usleep(1);\n}\n'; } | finds agent/lane/a.c 'a lane may not call usleep'
+{ echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } | finds agent/lane/a.c 'a lane may not call submit'
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds metaserver/a.c 'take is one word'
 { echo "$head"; printf 'static const struct x *find(int x);\n'; } | finds base/a.c 'find is one word'
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds agent/a.c 'take is one word'

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/core/internal.h"
+#include "internal.h"
 #include "agent/lane.h"
 #include "base/assert.h"
 #include "base/clock.h"

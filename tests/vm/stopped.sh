@@ -5,7 +5,7 @@
 #
 #   stopped.sh BUILD_DIRECTORY       77, and the reason, when no guest can be booted here
 #
-# That the check can fail is shown on the double (unit.agent.core.own, with the lease alone): in guests a WRITE was not seen
+# That the check can fail is shown on the double (unit.agent.lane.own, with the lease alone): in guests a WRITE was not seen
 # to come late into a region with the lease alone either, which needs one that is under way in that very moment.
 #
 # KEDGE_TEST_LONG: three times, and for KEDGE_MR_LEASE_ONLY too, of which it is told what became. VM_LOGS names a

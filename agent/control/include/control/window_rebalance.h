@@ -6,8 +6,9 @@
  * lends the rest to those that have. What one lane gives up another gets only after the first was
  * seen to keep to less, so that all together never have more in flight than the window. Three
  * exceptions: each lane may have one request in flight, however narrow the window and in its first
- * moments; a request that is larger than its lane's part goes alone there (agent/core/window.h);
- * and what was in flight before there was a window at all is seen out. */
+ * moments; a request that is larger than its lane's part goes alone there
+ * (agent/lane/schedule/window.h); and what was in flight before there was a window at all is seen
+ * out. */
 #ifndef CONTROL_WINDOW_REBALANCE_H
 #define CONTROL_WINDOW_REBALANCE_H
 

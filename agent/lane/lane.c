@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lane itself: its making, its pass, its sleep, and its two rings with the control side. */
+#include "agent/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "transmit/initiators.h"
+#include "internal.h"
+#include "schedule/room.h"
+
+enum { HOUSEKEEPING_NS = 1000000 };
+
+/* ---- making
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_power_of_two(uint32_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+static bool config_is_sound(const struct lane_config *c, const struct lane_device_objects *r)
+{
+    return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
+           c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
+           (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
+           r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
+           c->mr_lease_ns > c->bound_ns + c->slack_ns && r->scratch.size >= SCHEMA_TABLE_SPAN_BYTES;
+}
+
+static uint32_t most_spares(const struct lane_device_objects *r)
+{
+    return r->max_spares > r->spares ? r->max_spares : r->spares;
+}
+
+/* With rc, for each endpoint's connection and two for each metaserver: when one is replaced, both
+ * are there for a moment. */
+static uint32_t room_for_phys(const struct lane *l)
+{
+    return l->config.rc ? l->config.max_links + 2 * LANE_MAX_METASERVERS
+                        : 1 + l->res.dcis + most_spares(&l->res);
+}
+
+static int make_phys(struct lane *l)
+{
+    l->phys_room = room_for_phys(l);
+    l->phys = calloc(l->phys_room, sizeof l->phys[0]);
+    l->phys_free = calloc(l->phys_room, sizeof l->phys_free[0]);
+    if (l->phys == NULL || l->phys_free == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        l->phys_free[l->phys_free_count++] =
+            l->phys_room - 1 - i; /* the first one is taken first */
+        l->phys[i].broken = 1;
+        l->phys[i].ring = calloc(l->config.sq_depth, sizeof l->phys[i].ring[0]);
+        if (l->phys[i].ring == NULL)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static uint32_t add_phys(struct lane *l, struct fab_qp *qp)
+{
+    return (uint32_t)(physical_qp_open(l, qp, NULL) - l->phys);
+}
+
+static void take_queue_pairs(struct lane *l)
+{
+    const struct lane_device_objects *r = &l->res;
+    if (l->config.rc)
+        return;
+    l->system_phys = add_phys(l, r->system_dci);
+    for (uint32_t i = 0; i < r->dcis; i++)
+        l->dci[i] = add_phys(l, r->dci[i]);
+    for (uint32_t i = 0; i < r->spares; i++)
+        l->spare[l->spare_count++] = add_phys(l, r->spare[i]);
+}
+
+static int make_arrays(struct lane *l)
+{
+    const struct lane_config *c = &l->config;
+    uint32_t scratch = (uint32_t)(l->res.scratch.size / SCHEMA_TABLE_SPAN_BYTES);
+    l->sessions = calloc(c->max_sessions, sizeof l->sessions[0]);
+    l->active = calloc(c->max_sessions, sizeof(struct session *));
+    l->peers = calloc(c->max_peers, sizeof l->peers[0]);
+    l->flows = calloc(c->max_flows, sizeof l->flows[0]);
+    l->control_tenants = calloc(c->max_tenants, sizeof l->control_tenants[0]);
+    l->tenant_flows = calloc(c->max_tenants, sizeof l->tenant_flows[0]);
+    l->culprits = calloc(c->max_tenants, sizeof l->culprits[0]);
+    l->rests = calloc(c->max_tenants, sizeof l->rests[0]);
+    l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
+    l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
+    if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
+        l->tenant_flows == NULL || l->culprits == NULL || l->rests == NULL ||
+        l->control_tenants == NULL || l->cache == NULL || l->scratch_free == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < scratch; i++)
+        l->scratch_free[l->scratch_count++] = i;
+    for (uint32_t i = 0; i < c->max_sessions; i++)
+        l->sessions[i].id = i;
+    for (int i = 0; i < LANE_OWN_WRS; i++)
+        physical_qp_free_own(l, &l->own[i]);
+    int status = base_spsc_new(c->max_sessions * 2 + 64, sizeof(struct lane_command), &l->commands);
+    if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
+                        pending, paths that are wanted, those that flows drop (flow.c), and those
+                        that are given back as they come (endpoint.c) */
+        status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
+                                   3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS,
+                               sizeof(struct lane_event), &l->events);
+    return status;
+}
+
+static void no_wake(void *user, _Atomic uint32_t *word)
+{
+    (void)user;
+    (void)word;
+}
+
+static const _Atomic uint32_t clock_is_trusted = 0;
+
+int lane_new(const struct lane_config *config, const struct lane_device_objects *resources,
+             struct lane **out)
+{
+    if (!config_is_sound(config, resources))
+        return -EINVAL;
+    struct lane *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return -ENOMEM;
+    l->config = *config;
+    if (l->config.clock_doubted == NULL)
+        l->config.clock_doubted = &clock_is_trusted;
+    l->res = *resources;
+    l->wake = no_wake;
+    wait_queue_init(l);
+    controls_init(l);
+    lookups_init(l);
+    remote_init(l);
+    int status = make_phys(l);
+    if (status == 0)
+        status = make_arrays(l);
+    if (status == 0)
+        status = windows_new(l);
+    if (status == 0)
+        status = inflight_new(l);
+    if (status == 0)
+        status = smalls_new(l);
+    if (status != 0) {
+        lane_free(l);
+        return status;
+    }
+    l->batch = LANE_BATCH;
+    l->evictor.culprits = l->culprits;
+    l->quarantine_evictor.of_quarantine = 1;
+    rooms_init(l);
+    take_queue_pairs(l);
+    *out = l;
+    return 0;
+}
+
+void lane_free(struct lane *l)
+{
+    if (l == NULL)
+        return;
+    for (uint32_t i = 0; l->phys != NULL && i < l->phys_room; i++)
+        free(l->phys[i].ring);
+    free(l->phys);
+    free(l->phys_free);
+    free(l->sessions);
+    free(l->active);
+    free(l->peers);
+    free(l->flows);
+    free(l->tenant_flows);
+    free(l->culprits);
+    free(l->rests);
+    free(l->control_tenants);
+    free(l->cache);
+    free(l->scratch_free);
+    windows_free(l);
+    inflight_free(l);
+    smalls_free(l);
+    base_spsc_free(l->commands);
+    base_spsc_free(l->events);
+    free(l);
+}
+
+struct fab_ah *lane_take_ah(struct lane *l)
+{
+    for (uint32_t i = 0; i < lane_destinations(l); i++) {
+        struct fab_ah *ah = l->flows[i].ah;
+        l->flows[i].ah = NULL;
+        if (ah != NULL)
+            return ah;
+    }
+    struct fab_ah *ah = l->proof.flow.ah;
+    l->proof.flow.ah = NULL;
+    return ah;
+}
+
+void lane_set_random(struct lane *l, int (*fill)(void *user, void *bytes, size_t n), void *user)
+{
+    l->random_fill = fill;
+    l->random_user = user;
+    (void)fill(user, &l->seed, sizeof l->seed);
+}
+
+void lane_set_wake(struct lane *l, void (*wake)(void *user, _Atomic uint32_t *word), void *user)
+{
+    l->wake = wake;
+    l->wake_user = user;
+}
+
+int64_t scratch_take(struct lane *l)
+{
+    return l->scratch_count > 0 ? (int64_t)l->scratch_free[--l->scratch_count] : -EAGAIN;
+}
+
+void scratch_give(struct lane *l, uint32_t slot)
+{
+    l->scratch_free[l->scratch_count++] = slot;
+}
+
+/* ---- commands and events
+ * --------------------------------------------------------------------------------- */
+
+void lane_event_push(struct lane *l, const struct lane_event *event)
+{
+    int status = base_spsc_push(l->events, event);
+    BASE_ASSERT(status == 0);
+}
+
+int lane_command(struct lane *l, const struct lane_command *command)
+{
+    return base_spsc_push(l->commands, command);
+}
+
+int lane_event(struct lane *l, struct lane_event *out)
+{
+    return base_spsc_pop(l->events, out) == 0;
+}
+
+bool lane_has_events(const struct lane *l)
+{
+    return base_spsc_count(l->events) > 0;
+}
+
+static void add_session(struct lane *l, const struct lane_command *c)
+{
+    int status = session_add(l, &c->add);
+    if (status == 0)
+        return;
+    atomic_store(&c->add.ro->ended, SCHEMA_REASON_QUOTA);
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
+                                            .session = c->add.id,
+                                            .reason = SCHEMA_REASON_QUOTA});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = c->add.id});
+}
+
+static void add_arena(struct lane *l, const struct lane_command *c)
+{
+    struct session *s = c->session < l->config.max_sessions ? &l->sessions[c->session] : NULL;
+    struct lane_event event = {.kind = LANE_EVENT_ARENA_ADDED, .session = c->session};
+    if (s == NULL || s->state != SESSION_LIVE) {
+        event.arena.status = -ENOENT;
+    } else if (s->arenas == LANE_SESSION_MAX_ARENAS) {
+        event.arena.status = -EDQUOT;
+    } else {
+        event.arena.number = s->arenas;
+        s->arena[s->arenas++] = c->arena;
+    }
+    lane_event_push(l, &event);
+}
+
+static void take_path(struct lane *l, const struct lane_command *c)
+{
+    struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow]
+                     : c->path.flow == LANE_PROOF_FLOW  ? &l->proof.flow
+                                                        : NULL;
+    BASE_ASSERT(f != NULL && f->used && f->want_path);
+    flow_take_path(l, f, c);
+    if (f == &l->proof.flow)
+        proof_path(l, c->path.status);
+}
+
+/* A repaired DCI, or one more: where one is missing, else among the spares. */
+static void take_qp(struct lane *l, struct fab_qp *qp)
+{
+    uint32_t number = 0;
+    while (number < l->phys_room && l->phys[number].qp != qp)
+        number++;
+    if (number == l->phys_room) {
+        number = add_phys(l, qp);
+        l->phys[number].broken = 1;
+    }
+    BASE_ASSERT(number < l->phys_room && l->phys[number].broken);
+    struct physical_qp *p = &l->phys[number];
+    p->broken = p->overdue = 0;
+    p->chain = p->chain_tail = NULL;
+    if (number != l->system_phys)
+        initiator_back(l, p);
+}
+
+static void drop_spare(struct lane *l)
+{
+    struct lane_event event = {.kind = LANE_EVENT_SPARE_DROPPED};
+    uint32_t i = l->spare_count;
+    while (i > 0 && l->phys[l->spare[i - 1]].head != l->phys[l->spare[i - 1]].tail)
+        i--; /* a proof is out there */
+    if (i > 0) {
+        struct physical_qp *p = &l->phys[l->spare[i - 1]];
+        l->spare[i - 1] = l->spare[--l->spare_count];
+        event.qp = p->qp;
+        physical_qp_close(l, p);
+    }
+    lane_event_push(l, &event);
+}
+
+/* The place of a connection that is in the list already, or a new one. */
+static struct physical_qp *phys_of(struct lane *l, struct fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp == qp)
+            return &l->phys[i];
+    return physical_qp_open(l, qp, NULL);
+}
+
+/* One that broke is not the lane's any more: this list was made before the control side heard that,
+ * since then one comes without it. */
+static void take_connection(struct lane *l, uint32_t i, struct fab_qp *const *lost)
+{
+    struct fab_qp *qp = l->metaserver[i].qp;
+    for (uint32_t k = 0; k < LANE_MAX_METASERVERS; k++)
+        if (lost[k] == qp) {
+            l->metaserver_lost[i] = qp;
+            return;
+        }
+    l->metaserver_phys[i] = phys_of(l, qp);
+}
+
+static void take_metaservers(struct lane *l, const struct lane_command *c)
+{
+    struct physical_qp *before[LANE_MAX_METASERVERS];
+    struct fab_qp *lost[LANE_MAX_METASERVERS];
+    struct lane_metaserver list[LANE_MAX_METASERVERS];
+    memcpy(before, l->metaserver_phys, sizeof before);
+    memcpy(list, l->metaserver, sizeof list);
+    memcpy(lost, l->metaserver_lost, sizeof lost);
+    memset(l->metaserver_phys, 0, sizeof l->metaserver_phys);
+    memset(l->metaserver_lost, 0, sizeof l->metaserver_lost);
+    l->metaservers = c->metaservers.count;
+    memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
+    lookups_metaservers(l, list);
+    for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
+        take_connection(l, i, lost);
+    for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
+        bool kept = before[i] == NULL;
+        for (uint32_t k = 0; k < l->metaservers; k++)
+            kept |= l->metaserver_phys[k] == before[i];
+        if (!kept)
+            inflight_retire(l, before[i]);
+    }
+    memset(l->silence, 0, sizeof l->silence);
+}
+
+static void take_commands(struct lane *l)
+{
+    struct lane_command c;
+    while (base_spsc_pop(l->commands, &c) == 0) {
+        l->did++;
+        if (c.kind != LANE_COMMAND_PATH_READY || l->wanting) /* else it is one flow's news */
+            l->changed = 1;
+        switch (c.kind) {
+        case LANE_COMMAND_SESSION_ADD:
+            add_session(l, &c);
+            break;
+        case LANE_COMMAND_SESSION_END:
+            session_end(l, &l->sessions[c.session], c.reason, false);
+            break;
+        case LANE_COMMAND_ARENA_ADD:
+            add_arena(l, &c);
+            break;
+        case LANE_COMMAND_PATH_READY:
+            take_path(l, &c);
+            break;
+        case LANE_COMMAND_SPARE_DROP:
+            drop_spare(l);
+            break;
+        case LANE_COMMAND_QP_READY:
+            take_qp(l, c.qp);
+            break;
+        case LANE_COMMAND_QP_FATAL:
+            physical_qp_fatal(l, c.qp);
+            break;
+        case LANE_COMMAND_QP_REBUILD:
+            physical_qp_rebuild(l, c.qp);
+            break;
+        case LANE_COMMAND_FENCED:
+            session_fenced(l, &l->sessions[c.session], c.tag);
+            break;
+        case LANE_COMMAND_MR_READY:
+            fenced_ready(l, &c);
+            break;
+        case LANE_COMMAND_MR_GONE:
+            fenced_gone(l, &c);
+            break;
+        case LANE_COMMAND_REVOKE:
+            regions_revoke(l, &c);
+            break;
+        case LANE_COMMAND_ARENA_REREGISTER:
+            arena_reregister(l, &c);
+            break;
+        case LANE_COMMAND_FORCE_LATE:
+            force_late(l, &c);
+            break;
+        case LANE_COMMAND_FORCE_OVER:
+            force_over(l, &c);
+            break;
+        case LANE_COMMAND_METASERVERS:
+            take_metaservers(l, &c);
+            break;
+        case LANE_COMMAND_READDRESS:
+            lane_readdress(l, &c);
+            break;
+        case LANE_COMMAND_WINDOW:
+            windows_set(l, &c);
+            break;
+        case LANE_COMMAND_PROVE:
+            proof_begin(l, &c);
+            break;
+        }
+    }
+}
+
+/* ---- the pass
+ * ---------------------------------------------------------------------------------------------- */
+
+static void poll_sessions(struct lane *l)
+{
+    for (uint32_t i = 0; i < l->active_count;) {
+        struct session *s = l->active[i];
+        uint32_t taken = session_poll(l, s);
+        l->did += taken;
+        if (taken > 0 || s->inflight > 0)
+            s->worked_ns = l->now_ns;
+        else if (l->now_ns - s->worked_ns > l->config.spin_ns && session_sleep(l, s)) {
+            l->active[i] = l->active[--l->active_count];
+            continue;
+        }
+        i++;
+    }
+}
+
+/* Whether this host's clock can be trusted. That a lane hears of it a millisecond later is little
+ * beside the time that it took to find out. */
+static void look_at_clock(struct lane *l)
+{
+    const bool was_doubted = l->lease_doubt != 0;
+    const bool doubted = atomic_load_explicit(l->config.clock_doubted, memory_order_acquire) != 0;
+    l->lease_doubt = doubted ? LANE_NEVER : 0;
+    if (was_doubted && !doubted)
+        remote_clock_is_back(l);
+}
+
+static void keep_house(struct lane *l)
+{
+    if (l->waiting > 0)
+        vqps_retry(l);
+    if (l->now_ns >= l->housekeeping_ns) {
+        l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
+        session_count_batch(l);
+        look_at_clock(l);
+        schema_peers_live(l->res.peers);
+        lookups_due(l);
+        if (proof_is_due(l))
+            proof_go_on(l);
+        flows_sweep(l);
+        if (l->readdressing > 0)
+            lane_readdress_go_on(l);
+        for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
+            if (l->sessions[i].stalled)
+                session_activate(l, &l->sessions[i]);
+        inflight_check(l);
+        if (l->now_ns >= l->await_due_ns)
+            inflight_give_up(l);
+        if (l->tenants_quarantined + l->tenants_resting > 0 || l->has_quarantine_dci ||
+            l->quarantine_untold)
+            quarantine_look(l);
+        if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
+            l->housekeeping_ns = l->look_due_ns;
+    }
+    if (!TAILQ_EMPTY(&l->crowd))
+        rooms_go_on(l);
+    windows_go_on(l);
+}
+
+uint32_t lane_step(struct lane *l, uint64_t now_ns)
+{
+    /* A lane that was not scheduled for long must look at its completions before it blames a peer
+     * for the pause. */
+    if (now_ns - l->now_ns > l->config.suspect_ns / 4)
+        l->trust_ns = now_ns + l->config.suspect_ns;
+    l->now_ns = now_ns;
+    l->lease_now_ns = now_ns | l->lease_doubt;
+    l->did = 0;
+    COUNT(l, passes, 1);
+    if (l->due != NULL)
+        sessions_due(l);
+    if (l->revoking != NULL)
+        revocations_due(l);
+    take_commands(l);
+    poll_sessions(l);
+    if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
+        controls_go_on(l);
+    keep_house(l);
+    physical_qp_ring(l);
+    l->did += physical_qp_poll(l);
+    sessions_publish(l);
+    if (l->renewals > 0) {
+        remote_refresh(l);
+        physical_qp_ring(l);
+    }
+    return l->did;
+}
+
+/* ---- sleeping
+ * ---------------------------------------------------------------------------------------------- */
+
+static uint64_t next_due(const struct lane *l)
+{
+    uint64_t due =
+        l->stalled_count > 0 || l->readdressing > 0 ? l->now_ns + HOUSEKEEPING_NS : vqps_due(l);
+    for (const struct session *s = l->due; s != NULL; s = s->next_due) {
+        uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
+        due = at < due ? at : due;
+    }
+    for (const struct session *s = l->revoking; s != NULL; s = s->next_revoking) {
+        uint64_t at = s->revoke_ns == 0 ? l->now_ns + HOUSEKEEPING_NS : s->revoke_ns;
+        due = at < due ? at : due;
+    }
+    if (proof_is_due(l) && l->now_ns + HOUSEKEEPING_NS < due)
+        due = l->now_ns + HOUSEKEEPING_NS;
+    const uint64_t lookup_ns = lookups_next(l), control_ns = controls_due(l);
+    due = lookup_ns < due ? lookup_ns : due;
+    due = control_ns < due ? control_ns : due;
+    const uint64_t look_ns = inflight_next(l);
+    return look_ns < due ? look_ns : due;
+}
+
+uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
+{
+    l->now_ns = now_ns;
+    if (fab_is_busy(l->res.cq)) /* only polling it makes it go on */
+        return 0;
+    for (uint32_t i = 0; i < l->active_count;) {
+        if (session_sleep(l, l->active[i]))
+            l->active[i] = l->active[--l->active_count];
+        else
+            i++;
+    }
+    (void)fab_arm(l->res.cq, false);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (l->active_count > 0 || physical_qp_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
+        vqps_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
+        sessions_publish(l);
+        return 0;
+    }
+    COUNT(l, sleeps, 1);
+    return next_due(l);
+}
+
+void lane_doorbell(struct lane *l, uint32_t session)
+{
+    if (session < l->config.max_sessions)
+        session_activate(l, &l->sessions[session]);
+}
+
+void lane_stats(const struct lane *l, struct lane_stats *out)
+{
+#define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
+    COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
+        COPY(doorbells);
+    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed),
+        COPY(lookups_compared), COPY(shares_compared), COPY(proofs), COPY(proofs_failed),
+        COPY(wrong_keys), COPY(qp_broken);
+    COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
+        COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
+        COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(quarantined),
+        COPY(tenants_quarantined), COPY(tenants_resting);
+    for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
+        COPY(window_waits[i]), COPY(window_waited_ns[i]);
+#undef COPY
+}

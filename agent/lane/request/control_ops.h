@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control operations of workers in the lane, and the tokens that sessions have imported: private to
+ * agent/lane, and the lane thread's. */
+#ifndef LANE_CONTROL_OPS_H
+#define LANE_CONTROL_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "schedule/fair_queue.h"
+
+struct lane;
+struct session;
+
+/* A tenant at the lane's control operations (control_ops.c). */
+struct control_tenant {
+    struct turn turn;
+    struct fair_queue sessions;
+    uint64_t due_ns; /* what it was given so far is paid for then */
+    uint32_t active; /* sessions that are polled */
+    uint8_t paused;
+    TAILQ_ENTRY(control_tenant) by_pause;
+};
+TAILQ_HEAD(control_list, control_tenant);
+
+/* control_ops.c: how many control operations are done in a pass, and whose. */
+void controls_init(struct lane *l);
+/* Whether the control operation that is next in s's ring may be taken: once in its turn. Else s
+ * waits for that, and its ring is not looked at. */
+bool control_enter(struct lane *l, struct session *s);
+void controls_go_on(struct lane *l);
+/* s has ended. */
+void control_forget(struct lane *l, struct session *s);
+/* When a lane that sleeps has to go on with them. */
+uint64_t controls_due(const struct lane *l);
+
+/* grants.c: tokens that a session has imported. */
+bool grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
+                    const uint8_t secret[16]);
+/* False: it has as many as it may. */
+bool grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16]);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions of this node's workers: how they come, and how they go, by their workers' will and by
+ * the operator's. Private to agent/lane, and the lane thread's; the leases are shown to others. */
+#ifndef LANE_REGION_H
+#define LANE_REGION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lane.h"
+
+struct schema_sq_desc;
+struct session;
+struct wr;
+
+/* A worker's own, in this node's MR table while it is LIVE. */
+struct region {
+    struct lane_lease lease;        /* NONE: the place is free */
+    uint32_t vkey, rkey;            /* rkey: of the arena that it is in, or its own */
+    uint32_t tag;                   /* of the fence, or of its registration's end; 0: none yet */
+    uint8_t by;                     /* place + 1 of the withdrawal that it is part of; 0: none */
+    bool hurried;                   /* the end of its registration waits for no lease (any more) */
+    _Atomic uint32_t shown_seq;     /* odd while a copy of the lease is written for whoever asks */
+    _Atomic uint64_t shown_word[6]; /* (regions.c) */
+};
+
+/* What all tenants' regions take of the MR table, and what is kept for tenants that have less. */
+struct mr_shares {
+    uint64_t used, kept;
+    uint64_t due_ns; /* when all tenants are looked at again */
+};
+
+/* A DEREG_MR that is not answered yet, at the place of its answer. */
+struct withdrawal {
+    uint32_t tag;
+    int32_t status;
+    uint16_t left;   /* regions that are not gone; 0: the place is free */
+    uint16_t lent;   /* of these, those whose lease is waited for */
+    uint64_t due_ns; /* when that is over; 0: not counted yet */
+};
+
+/* regions.c: this node's MR table. -EINPROGRESS: it gets a registration of its own, and
+ * fenced_ready() answers; or its arena is to have another one, and force_over() does. */
+int region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d, uint32_t *vkey,
+               uint8_t secret[16]);
+/* Peers find it, at its real address and key. d is sound; the quota's is given back on failure. */
+int region_publish(struct lane *l, struct session *s, struct region *region,
+                   const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
+                   uint8_t secret[16]);
+/* The worker withdraws it, as part of withdrawals[place], whose counts grow, unless no peer could
+ * reach it any more: then it is gone. */
+void region_remove(struct lane *l, struct session *s, struct region *region, uint32_t place);
+/* One that is being withdrawn keeps its key until it is gone. NULL: none has it. */
+struct region *region_find(const struct session *s, uint32_t vkey);
+/* 0, -EACCES: the operator has revoked it; -ENOENT. */
+int region_status(const struct session *s, uint32_t vkey);
+/* No peer finds any of them from now on; they are shown until regions_free_all(). */
+void regions_remove_all(struct lane *l, struct session *s);
+void regions_free_all(struct session *s);
+/* When what is withdrawn with its session is over. */
+void regions_show_due(struct session *s, uint64_t due_ns);
+/* How many places for regions were ever used; the others are free. */
+uint32_t region_places(const struct session *s);
+/* The record goes; the caller fences. */
+void region_withdraw(struct lane *l, struct session *s, struct region *region);
+void region_free(struct session *s, struct region *region);
+/* One region less of its tenant's. */
+void region_give_share(struct lane *l, const struct session *s);
+/* After a change of its lease. */
+void region_show(struct region *region);
+/* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
+ * 1000). */
+uint64_t region_wait_ns(const struct lane *l);
+
+/* dedicated_mr.c: regions with registrations of their own. */
+void fenced_want(struct lane *l, struct session *s, struct region *place,
+                 const struct schema_sq_desc *d);
+/* MR_READY and MR_GONE. */
+void fenced_ready(struct lane *l, const struct lane_command *c);
+void fenced_gone(struct lane *l, const struct lane_command *c);
+/* The region, withdrawn already, is WAITING until its registration has gone. */
+void fenced_let_go(struct lane *l, struct session *s, struct region *region);
+/* Lets go as many of those that the worker has withdrawn as may be under way: one more than of
+ * those that the operator has. */
+void fenced_go_on(struct lane *l, struct session *s);
+/* The session ends: what is awaited is the control side's. */
+void fenced_forget(struct lane *l, struct session *s);
+
+/* revoke.c: the operator's hold on regions. */
+void regions_revoke(struct lane *l, const struct lane_command *c);
+void revocations_due(struct lane *l);
+/* A fence that was asked for is over, or a deregistration. */
+void revocation_fenced(struct session *s, uint32_t tag);
+/* The session ends, and withdraws all by itself. */
+void revocations_forget(struct lane *l, struct session *s);
+void arena_reregister(struct lane *l, const struct lane_command *c);
+void force_late(struct lane *l, const struct lane_command *c);
+void force_over(struct lane *l, const struct lane_command *c);
+/* A stale request is over. */
+void arena_unused(struct lane *l, struct wr *w);
+/* A stale request will be posted again: with the present key. */
+void arena_rekey(struct lane *l, struct wr *w);
+
+/* withdraw.c: what workers give back. */
+/* DEREG_MR. False: it makes no sense. */
+bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d);
+/* What is due. False: no lease is waited for any more. */
+bool withdrawals_go_on(struct lane *l, struct session *s);
+/* Whether the region's end waits for its lease: until that is over, or by force. */
+bool region_waits(const struct region *region);
+/* That of one of its regions is waited for no more. fenced_go_on() is the caller's. */
+void withdrawal_hurry(struct session *s, struct region *region);
+/* One of its regions is gone. */
+void withdrawal_done(struct lane *l, struct session *s, struct region *region);
+/* A fence, named by its tag, is over. */
+void session_fenced(struct lane *l, struct session *s, uint32_t tag);
+/* The session ends, and withdraws all by itself. */
+void withdrawals_forget(struct session *s);
+
+#endif

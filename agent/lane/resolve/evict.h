@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which connection makes room for another endpoint's, with rc.
+ *
+ * The lane thread's. There may be thousands, and others' requests wait while they are looked at: so
+ * each time a few are, from where the last look ended, and of these the one that was used longest
+ * ago goes. One on which something is out goes only when a whole round found none that is idle; and
+ * one whose endpoint owes a sign of life only when another round found no other: what is out there
+ * ends when its retries do, and who wants a connection waits for that.
+ *
+ * Who wants another one gives up his own, or that of a tenant who has more than he: so nobody who
+ * uses many endpoints takes the connections of those who use few. */
+#ifndef LANE_EVICT_H
+#define LANE_EVICT_H
+
+#include <stdint.h>
+
+struct culprit;
+struct flow;
+struct physical_qp;
+
+enum { EVICT_LOOKS = 64 };
+
+struct evictor {
+    uint32_t at;           /* the next place of phys */
+    uint32_t looked;       /* at so many, since one went */
+    uint8_t of_quarantine; /* only those of tenants who are apart (quarantine.c) go, and of these
+                              those */
+    uint64_t linked_ns;    /* that there are since then, */
+    uint32_t
+        tenant; /* who wants one: his place + 1; of_quarantine: only his own go, 0: anybody's */
+    const struct culprit *culprits; /* how many each tenant has; NULL: no matter */
+    uint64_t owing_ns; /* who has given no sign of life since then owes one if something is out */
+    uint8_t only_idle;
+    uint32_t draining; /* that it has picked while something was out on them, which is not over */
+    uint8_t again;     /* the next look may find another one, whatever happens until then */
+};
+
+/* Of `room` places of phys. NULL: none yet. */
+struct flow *evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flows: what there is of an endpoint to which requests are out or wait. The lane thread's. Nobody
+ * owns one: while nothing is out on it and nobody waits with it, whoever needs one for another
+ * endpoint may have it. */
+#ifndef LANE_FLOW_H
+#define LANE_FLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct evictor;
+struct lane_command;
+struct lane;
+struct peer;
+struct physical_qp;
+struct session;
+struct vqp;
+struct window;
+
+/* VQPs whose head waits, in the order of coming (wait_queue.c). */
+struct vqp_list {
+    TAILQ_HEAD(, vqp) vqps;
+    uint32_t count;
+};
+TAILQ_HEAD(flow_list, flow);
+
+static inline void vqp_list_init(struct vqp_list *list)
+{
+    TAILQ_INIT(&list->vqps);
+    list->count = 0;
+}
+
+enum flow_news_state { NEWS_NONE, NEWS_COMES, NEWS_BEGUN /* some have been looked at */ };
+
+/* An endpoint that is used now. */
+struct flow {
+    uint8_t used;
+    uint8_t suspect;   /* it owes a sign of life; of those that are apart each that is not proven */
+    uint8_t want_path; /* asked for, and not answered */
+    uint8_t stale_path; /* and that since before this node's address was another */
+    uint8_t proven;     /* the last sign from it was one of life, and no silence is fresh */
+    uint8_t distrusted; /* it fell silent: until distrust_ns signs of life do not prove it */
+    uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
+    uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
+    uint8_t news;       /* enum flow_news_state: its parked VQPs are to be looked at */
+    uint8_t news_again; /* and once more, since something happened after that had begun */
+    uint8_t quarantined; /* its tenant's alone, beside the endpoint's own (quarantine.c) */
+    uint32_t news_left;  /* so many of them, when that has begun */
+    uint32_t peer_slot, peer_gen;
+    uint32_t tenant_slot; /* whose first request took it */
+    uint32_t holds;       /* VQPs that wait with it, and flows that are apart */
+    uint32_t outstanding; /* posted */
+    uint32_t dci;         /* index into lane->dci */
+    uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
+    uint64_t heard_ns;    /* when it last gave a sign of life; 0: it has not, or was silent since */
+    uint64_t distrust_ns;
+    uint64_t used_ns;         /* when something was last posted to it */
+    uint64_t doubted_ns;      /* since when */
+    uint64_t dead_ns;         /* and for how long it is dead then */
+    uint64_t dead_until_ns;   /* it does not answer: what is posted until then fails */
+    struct fab_ah *ah;        /* DC */
+    struct physical_qp *link; /* rc: its connection */
+    struct evictor *drains; /* rc: that goes when nothing is out on it, as this one says; or NULL */
+    uint64_t linked_ns;     /* rc: since when it has that */
+    uint32_t alone;         /* rc: of its next connection's, so many go one at a time */
+    uint32_t alone_hit;     /* see struct physical_qp */
+    uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
+    uint8_t felt;           /* and another's VQP has been parked here since */
+    uint32_t made_for;      /* rc: the place + 1 of the tenant who asked for its connection; or 0 */
+    struct window *window;
+    struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
+    TAILQ_ENTRY(flow) by_news, by_parked;
+    struct flow *next_free;
+    struct flow *next_quarantined; /* in its bucket */
+    struct flow *own;              /* apart: the endpoint's own, which it holds */
+};
+
+/* flow.c */
+/* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,
+ * or all are in use: try again. */
+struct flow *flow_take(struct lane *l, const struct vqp *q);
+/* q waits with its flow, if it has one; and does no more. */
+void flow_hold(const struct vqp *q);
+void flow_release(const struct vqp *q);
+/* The flows of the peer in this slot go, if that can be. */
+bool flows_leave(struct lane *l, uint32_t slot);
+/* Something happened to the peer in this slot, whatever flows lead to it. */
+void flows_news(struct lane *l, uint32_t slot);
+/* The tenant is apart from others, or is so no more, or its flows of its own need not wait: what
+ * waits there looks again. */
+void flows_rejoin(struct lane *l, uint32_t tenant_slot);
+/* A few of those that no peer names any more, and that are idle. */
+void flows_sweep(struct lane *l);
+
+/* endpoint.c: the way to it, and whether it answers. */
+/* rc: nothing is out on its connection, which goes. */
+void flow_drop_link(struct lane *l, struct flow *f);
+void flow_posted(struct lane *l, struct flow *f);
+enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
+void flow_completed(struct lane *l, struct flow *f, enum sign sign);
+bool flow_is_stuck(struct lane *l, struct flow *f);
+/* It owes a sign of life: until that comes, one request to it is out at a time. */
+void flow_suspect(struct lane *l, struct flow *f);
+/* It did not answer: its record is looked up, and unless that tells of another life what is posted
+ * to it fails for so long. */
+void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
+/* Whether there is a path to it; asks for one if not, for that session's tenant, and want_path says
+ * whether it is under way. Its record is fresh. */
+bool flow_has_path(struct lane *l, struct flow *f, const struct session *s);
+/* A WANT_PATH; with rc the connection is counted already. */
+void flow_ask_for_path(struct lane *l, struct flow *f);
+void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);
+/* This node's own address is another: whatever leads to it was made with the former. */
+void flow_readdress(struct lane *l, struct flow *f);
+/* rc: its connection broke. */
+void flow_lost_link(struct lane *l, struct flow *f);
+
+#endif

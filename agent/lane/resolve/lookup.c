@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lookups: an endpoint that is unknown, or whose record is old, is looked up with one READ of a
+ * metaserver's table (KRCore Algorithm 1); of a second one's beside it when the first is silent. */
+#include "resolve/lookup.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "internal.h"
+#include "schema/peers.h"
+
+enum {
+    TRIES = 3,
+    SILENCES = 6, /* doublings */
+    NO_METASERVER = LANE_MAX_METASERVERS
+};
+static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
+static const uint64_t AGAIN_NS = 1000000;    /* until there may be room for a READ */
+
+/* ---- those that are under way
+ * ------------------------------------------------------------------------------------------------
+ */
+
+void lookups_init(struct lane *l)
+{
+    struct lookups *all = &l->lookups;
+    for (int i = 0; i < LANE_LOOKUPS; i++)
+        LIST_INSERT_HEAD(&all->free, &all->all[i], in_use);
+    for (int i = 0; i < LANE_LOOKUP_READS; i++)
+        LIST_INSERT_HEAD(&all->free_reads, &all->all_reads[i], one);
+}
+
+static struct lookup_list *bucket_of(struct lane *l, const uint8_t gid[16])
+{
+    return &l->lookups.bucket[base_hash_gid(gid, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
+}
+
+static struct lookup *find_lookup(struct lane *l, const uint8_t gid[16])
+{
+    struct lookup *k;
+    LIST_FOREACH(k, bucket_of(l, gid), in_bucket) {
+        COUNT(l, lookups_compared, 1);
+        if (memcmp(k->gid, gid, sizeof k->gid) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+/* NULL: as many as there may be are under way. */
+static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16])
+{
+    struct lookup *k = LIST_FIRST(&l->lookups.free);
+    if (k == NULL)
+        return NULL;
+    LIST_REMOVE(k, in_use);
+    *k = (struct lookup){.deadline_ns = l->now_ns + l->config.lookup_timeout_ns};
+    memcpy(k->gid, gid, sizeof k->gid);
+    LIST_INSERT_HEAD(&l->lookups.used, k, in_use);
+    LIST_INSERT_HEAD(bucket_of(l, gid), k, in_bucket);
+    return k;
+}
+
+/* Nobody waits for it. Its READs that are out are nobody's when they come back. */
+static void free_lookup(struct lane *l, struct lookup *k)
+{
+    struct lookup_read *r;
+    while ((r = LIST_FIRST(&k->reads)) != NULL) {
+        LIST_REMOVE(r, one);
+        r->lookup = NULL;
+    }
+    LIST_REMOVE(k, in_bucket);
+    LIST_REMOVE(k, in_use);
+    LIST_INSERT_HEAD(&l->lookups.free, k, in_use);
+}
+
+/* It did not answer for as long as the device repeats a READ: not for want of one packet. */
+static void note_silence(struct lane *l, uint32_t metaserver)
+{
+    struct silence *s = &l->silence[metaserver];
+    if (l->now_ns < s->until_ns) /* heard of already */
+        return;
+    s->last_ns = s->last_ns == 0                       ? SILENCE_NS
+                 : s->last_ns < SILENCE_NS << SILENCES ? 2 * s->last_ns
+                                                       : s->last_ns;
+    s->until_ns = l->now_ns + s->last_ns;
+}
+
+bool lookup_may_ask(const struct lane *l, uint32_t metaserver)
+{
+    return l->now_ns >= l->silence[metaserver].until_ns;
+}
+
+bool lookup_has_whom_to_ask(const struct lane *l)
+{
+    for (uint32_t i = 0; i < l->metaservers; i++)
+        if (lookup_may_ask(l, i))
+            return true;
+    return false;
+}
+
+bool lookup_is_under_way(struct lane *l, const uint8_t gid[16])
+{
+    return find_lookup(l, gid) != NULL;
+}
+
+/* ---- READs
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
+{
+    const struct lane_metaserver *m = &l->metaserver[r->metaserver];
+    struct physical_qp *p =
+        l->config.rc ? l->metaserver_phys[r->metaserver] : &l->phys[l->system_phys];
+    struct wr *w = physical_qp_has_room(p) ? physical_qp_own_wr(l) : NULL;
+    if (w == NULL)
+        return false;
+    w->kind = WR_ENDPOINT_READ;
+    w->flow = NULL;
+    w->index = (uint32_t)(r - l->lookups.all_reads);
+    w->signaled = 1;
+    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
+                                         (uint64_t)r->scratch * SCHEMA_TABLE_SPAN_BYTES,
+                                 .length = SCHEMA_TABLE_SPAN_BYTES,
+                                 .lkey = l->res.scratch_system_lkey};
+    uint32_t home = schema_endpoint_home(&m->table, k->gid, l->config.pool);
+    w->fab = (struct fab_wr){.sg_list = w->sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_READ,
+                             .key.rkey = m->table.rkey,
+                             .remote_addr = m->table.addr + (uint64_t)home * SCHEMA_RECORD_BYTES,
+                             .ah = m->ah,
+                             .dest_qpn = m->dctn,
+                             .dc_key = m->dc_key};
+    physical_qp_chain(l, p, w);
+    r->read_ns = l->now_ns;
+    COUNT(l, endpoint_reads, 1);
+    return true;
+}
+
+/* It is in no list. */
+static void release_read(struct lane *l, struct lookup_read *r)
+{
+    scratch_give(l, r->scratch);
+    LIST_INSERT_HEAD(&l->lookups.free_reads, r, one);
+}
+
+static bool begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
+{
+    struct lookup_read *r = LIST_FIRST(&l->lookups.free_reads);
+    const int64_t scratch = r != NULL ? scratch_take(l) : -1;
+    if (scratch < 0)
+        return false;
+    LIST_REMOVE(r, one);
+    *r = (struct lookup_read){
+        .metaserver = (uint8_t)metaserver, .lookup = k, .scratch = (uint32_t)scratch};
+    if (!post_read(l, k, r)) {
+        release_read(l, r);
+        return false;
+    }
+    LIST_INSERT_HEAD(&k->reads, r, one);
+    k->hedge_ns = l->now_ns + l->config.lookup_hedge_ns;
+    return true;
+}
+
+/* The next metaserver that can be asked. False: there is none. With DC all are READ through one
+ * queue pair, which one that is silent breaks: then the others are asked when it is repaired. */
+static bool ask_one(struct lane *l, struct lookup *k)
+{
+    for (; k->next < l->metaservers; k->next++) {
+        if (!lookup_may_ask(l, k->next))
+            continue;
+        if (begin_read(l, k, k->next)) {
+            k->next++;
+            return true;
+        }
+        if (!l->config.rc) {
+            k->hedge_ns = l->now_ns + AGAIN_NS;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* In the last third whoever uses it has it READ again. */
+static void good_for(struct peer *p, uint64_t since_ns, uint64_t ns)
+{
+    p->expires_ns = since_ns + ns;
+    p->renew_us = (uint32_t)(ns / 3000);
+}
+
+/* What is known goes on for a while; not for long if the endpoint is silent. */
+static void go_on_with(struct lane *l, struct peer *p)
+{
+    bool answers = p->flow == NULL || p->flow->heard_ns != 0;
+    good_for(p, l->now_ns, answers ? l->config.node_lease_ns / 4 : SILENCE_NS);
+}
+
+/* A metaserver does not know the endpoint, but that answers: it has restarted, and will be told. */
+static bool is_known_better(struct lane *l, const struct lookup *k, uint32_t *slot, uint32_t *gen)
+{
+    if (schema_peers_find(l->res.peers, k->gid, l->config.pool, slot, gen) != 0)
+        return false;
+    struct peer *p = &l->peers[*slot];
+    if (p->flow == NULL || p->flow->heard_ns == 0)
+        return false;
+    go_on_with(l, p);
+    return true;
+}
+
+/* Tells everybody who waits. */
+static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32_t slot,
+                            uint32_t gen)
+{
+    uint32_t known_slot, known_gen;
+    if (status == -ENOENT && is_known_better(l, k, &slot, &gen))
+        status = 0;
+    if (status == -ESTALE &&
+        (status = schema_peers_find(l->res.peers, k->gid, l->config.pool, &slot, &gen)) == 0)
+        go_on_with(l, &l->peers[slot]);
+    while (!LIST_EMPTY(&k->waiters)) {
+        struct session *s = LIST_FIRST(&k->waiters);
+        lookups_forget(s);
+        session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, slot, gen,
+                      NULL);
+    }
+    if (schema_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
+        struct peer *p = &l->peers[known_slot];
+        p->refreshing = 0;
+        flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
+        if (status == -ENOENT) {   /* it has left */
+            schema_peers_remove(l->res.peers, known_slot);
+            p->used = 0;
+            COUNT(l, peers, -1);
+        } else if (status != 0) { /* nobody to ask: what is known goes on */
+            go_on_with(l, p);
+        }
+    }
+    if (status == -EHOSTUNREACH)
+        COUNT(l, lookups_failed, 1);
+    free_lookup(l, k);
+    l->changed |= l->wanting;
+}
+
+/* Room for one more: a peer goes with which nobody has anything to do. */
+static bool evict_peer(struct lane *l)
+{
+    for (uint32_t i = 0; i < l->config.max_peers; i++) {
+        uint32_t slot = l->peer_hand;
+        l->peer_hand = slot + 1 == l->config.max_peers ? 0 : slot + 1;
+        struct peer *p = &l->peers[slot];
+        if (!p->used || p->refreshing || !flows_leave(l, slot))
+            continue;
+        schema_peers_remove(l->res.peers, slot);
+        l->peers[slot] = (struct peer){0};
+        l->peer_hand = slot;
+        COUNT(l, peers, -1);
+        return true;
+    }
+    return false;
+}
+
+/* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
+ * -EOPNOTSUPP; -ENOSPC. */
+static int learn_record(struct lane *l, const struct lookup *k,
+                        const struct schema_endpoint_record *r, uint32_t *slot, uint32_t *gen)
+{
+    uint32_t log2_slots = r->udqpn_slots >> 24;
+    if (log2_slots > 30) /* not a table; do not compute with it */
+        return -ENOENT;
+    if (!(r->flags & (l->config.rc ? SCHEMA_RECORD_RC : SCHEMA_RECORD_DC)))
+        return -EOPNOTSUPP; /* it is reached in another way than this node can */
+    int64_t at = schema_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
+    if (at == -ENOSPC && evict_peer(l))
+        at = schema_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
+    if (at < 0)
+        return -ENOSPC;
+    const struct schema_peer *shared = peer_shared(l, (uint32_t)at);
+    struct peer *p = &l->peers[at];
+    *slot = (uint32_t)at;
+    *gen = shared->gen;
+    l->peer_hand = *slot + 1 == l->config.max_peers ? 0 : *slot + 1;
+    if (r->incarnation != shared->incarnation)
+        return -ESTALE;
+    if (!p->used)
+        COUNT(l, peers, 1);
+    *p = (struct peer){.used = 1,
+                       .flow = p->used ? p->flow : NULL,
+                       .first_gen = p->used ? p->first_gen : shared->gen,
+                       .dc_key = r->dc_key,
+                       .dctn = r->dctn_mtu & 0xffffff,
+                       .mtu = (uint8_t)(r->dctn_mtu >> 24),
+                       .ud_qpn = r->udqpn_slots & 0xffffff,
+                       .ud_qkey = r->ud_qkey,
+                       .lid = r->lid,
+                       .mr_addr = (uint64_t)r->mr_table_addr_hi << 32 | r->mr_table_addr_lo,
+                       .mr_rkey = r->mr_table_rkey,
+                       .mr_log2 = (uint8_t)(r->udqpn_slots >> 24)};
+    good_for(p, k->read_ns, l->config.node_lease_ns);
+    return 0;
+}
+
+/* Nobody is left to ask: what those said that answered. */
+static void give_up(struct lane *l, struct lookup *k)
+{
+    conclude_lookup(l, k, k->behind ? -ESTALE : k->absent ? -ENOENT : -EHOSTUNREACH, 0, 0);
+}
+
+/* A metaserver gave nothing, or less than another one may know: the next one, or the end. */
+static void ask_next(struct lane *l, struct lookup *k)
+{
+    if (!ask_one(l, k) && LIST_EMPTY(&k->reads))
+        give_up(l, k);
+}
+
+/* What its span says: 0 and where the endpoint is; -EAGAIN: it was being written. */
+static int look_into(struct lane *l, struct lookup *k, const struct lookup_read *r, uint32_t *slot,
+                     uint32_t *gen)
+{
+    struct schema_endpoint_record record;
+    const void *span =
+        (const uint8_t *)l->res.scratch.addr + (uint64_t)r->scratch * SCHEMA_TABLE_SPAN_BYTES;
+    int status = schema_endpoint_find(&l->metaserver[r->metaserver].table, span, k->gid,
+                                      l->config.pool, &record);
+    k->read_ns = r->read_ns;
+    return status == 0 ? learn_record(l, k, &record, slot, gen) : status;
+}
+
+void lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer)
+{
+    if (answer == IBV_WC_SUCCESS)
+        l->silence[metaserver] = (struct silence){.heard_ns = l->now_ns};
+    else if (answer != IBV_WC_WR_FLUSH_ERR) /* which another's failure brings too */
+        note_silence(l, metaserver);
+}
+
+void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
+{
+    struct lookup_read *r = &l->lookups.all_reads[w->index];
+    struct lookup *k = r->lookup;
+    uint32_t slot = 0, gen = 0;
+    int status = -EHOSTUNREACH;
+    if (r->metaserver != NO_METASERVER)
+        lookup_heard(l, r->metaserver, answer);
+    if (k == NULL) {
+        release_read(l, r);
+        return;
+    }
+    if (answer == IBV_WC_SUCCESS && r->metaserver != NO_METASERVER) {
+        status = look_into(l, k, r, &slot, &gen);
+        if (status == -EAGAIN && ++r->tries < TRIES && post_read(l, k, r))
+            return;
+    }
+    LIST_REMOVE(r, one);
+    release_read(l, r);
+    if (answer == IBV_WC_WR_FLUSH_ERR && r->metaserver < k->next) /* another's failure: once more */
+        k->next = r->metaserver;
+    k->absent |= status == -ENOENT;
+    k->behind |= status == -ESTALE;
+    if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE)
+        ask_next(l, k);
+    else
+        conclude_lookup(l, k, status, slot, gen);
+}
+
+/* Records that were READ of the one are records of the other. */
+static bool is_same_table(const struct lane_metaserver *a, const struct lane_metaserver *b)
+{
+    return a->number == b->number && a->table.seed == b->table.seed &&
+           a->table.generation == b->table.generation && a->table.log2_slots == b->table.log2_slots;
+}
+
+/* Where the one that was at `place` is in the list now. */
+static uint8_t place_now(const struct lane *l, const struct lane_metaserver *before, uint8_t place)
+{
+    for (uint32_t i = 0; place != NO_METASERVER && i < l->metaservers; i++)
+        if (is_same_table(&l->metaserver[i], &before[place]))
+            return (uint8_t)i;
+    return NO_METASERVER;
+}
+
+void lookups_metaservers(struct lane *l, const struct lane_metaserver *before)
+{
+    struct lookup *k;
+    for (uint32_t i = 0; i < LANE_LOOKUP_READS; i++)
+        l->lookups.all_reads[i].metaserver =
+            place_now(l, before, l->lookups.all_reads[i].metaserver);
+    LIST_FOREACH(k, &l->lookups.used, in_use)
+        k->next = 0; /* whoever is there now can be asked */
+}
+
+static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16])
+{
+    if (!lookup_has_whom_to_ask(l))
+        return -EHOSTUNREACH;
+    struct lookup *k = find_lookup(l, gid);
+    if (k == NULL) {
+        k = l->scratch_count > 0 ? begin_lookup(l, gid) : NULL;
+        if (k == NULL)
+            return -EAGAIN;
+        if (!ask_one(l, k)) {
+            free_lookup(l, k);
+            return -EHOSTUNREACH;
+        }
+    }
+    if (s != NULL)
+        LIST_INSERT_HEAD(&k->waiters, s, by_lookup);
+    return -EINPROGRESS;
+}
+
+int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+                 uint32_t *gen)
+{
+    if (schema_peers_find(l->res.peers, gid, l->config.pool, slot, gen) == 0) {
+        if (l->peers[*slot].expires_ns > l->now_ns || !lookup_has_whom_to_ask(l))
+            return 0;
+    }
+    return start_lookup(l, s, gid);
+}
+
+bool peer_is_same(struct lane *l, uint32_t slot, uint32_t gen)
+{
+    const uint32_t now = peer_shared(l, slot)->gen;
+    return now - gen <= now - l->peers[slot].first_gen;
+}
+
+bool peer_is_fresh(struct lane *l, uint32_t slot)
+{
+    struct peer *p = &l->peers[slot];
+    /* Not subtracted: the host may not have run for so long. */
+    if (p->expires_ns > l->now_ns + p->renew_us * 1000ull)
+        return true;
+    if (!p->refreshing) {
+        int status = start_lookup(l, NULL, peer_shared(l, slot)->gid);
+        if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
+            go_on_with(l, p);
+        p->refreshing = status == -EINPROGRESS;
+    }
+    return p->expires_ns > l->now_ns;
+}
+
+/* Its metaservers have had the time in which the device repeats a READ. */
+static void end_lookup(struct lane *l, struct lookup *k)
+{
+    const struct lookup_read *r;
+    LIST_FOREACH(r, &k->reads, one)
+        if (r->metaserver != NO_METASERVER)
+            note_silence(l, r->metaserver);
+    give_up(l, k);
+}
+
+void lookups_due(struct lane *l)
+{
+    for (struct lookup *k = LIST_FIRST(&l->lookups.used), *next; k != NULL; k = next) {
+        next = LIST_NEXT(k, in_use);
+        if (l->now_ns >= k->deadline_ns) {
+            end_lookup(l, k);
+        } else if (l->now_ns >= k->hedge_ns) {
+            k->hedge_ns = l->now_ns + l->config.lookup_hedge_ns;
+            ask_next(l, k);
+        }
+    }
+}
+
+uint64_t lookups_next(const struct lane *l)
+{
+    const struct lookup *k;
+    uint64_t due = LANE_NEVER;
+    LIST_FOREACH(k, &l->lookups.used, in_use) {
+        const uint64_t next =
+            k->hedge_ns < k->deadline_ns && k->next < l->metaservers ? k->hedge_ns : k->deadline_ns;
+        due = next < due ? next : due;
+    }
+    return due;
+}
+
+void lookups_forget(struct session *s)
+{
+    if (s->by_lookup.le_prev == NULL)
+        return;
+    LIST_REMOVE(s, by_lookup);
+    s->by_lookup.le_prev = NULL;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room in a queue pair: tenants take turns for it by bytes, and of a tenant its VQPs, as at
+ * windows, with no window set. One tenant alone fills the queue pair, and keeps its turn for a few
+ * requests at a time.
+ *
+ * A queue pair is first in, first out: who has filled it is served first, however fair the turns
+ * are behind it. So while two tenants wait for one, and a little longer, only a part of it is
+ * filled: as much as keeps the device busy.
+ *
+ * It also bounds what is out by bytes, so that a healthy backlog is over long before it would be
+ * ended as overdue.
+ *
+ * Invariant: a queue pair where somebody waits is in the lane's list, which each pass goes through.
+ */
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "internal.h"
+#include "schedule/room.h"
+
+#define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
+
+enum {
+    ALONE_TURN = 8,    /* requests */
+    SHARED_PART = 4,   /* of the queue pair's slots, */
+    SHARED_OPS = 32,   /* at least */
+    SHARED_DEPTHS = 8, /* for so many times its slots, after the last time that two waited, */
+    SCATTERED = 128    /* of a broken queue pair, in a pass */
+};
+static const uint64_t SHARED_NS = 20000000; /* and so long */
+static const uint64_t SHARED_MOST_NS = 1000000000;
+static const uint64_t SHARED_BYTES = 4 << 20; /* where the port's rate is not known */
+static const uint64_t SHARED_LEAST = 1 << 18;
+
+static struct window *room_of(const struct lane *l, const struct physical_qp *p)
+{
+    return &l->rooms[p - l->phys];
+}
+
+/* By the time, and for a while by the requests: the lane may get little of its processor. */
+static bool is_shared(const struct lane *l, const struct physical_qp *p)
+{
+    return l->now_ns < p->shared_until_ns || (l->now_ns < p->shared_until_ns + SHARED_MOST_NS &&
+                                              (int32_t)(p->shared_until - p->tail) > 0);
+}
+
+static uint32_t most_ops(const struct lane *l, const struct physical_qp *p)
+{
+    const uint32_t all = l->config.sq_depth;
+    if (p->depth < all)
+        return p->depth;
+    const uint32_t part = all / SHARED_PART > SHARED_OPS ? all / SHARED_PART : SHARED_OPS;
+    return part < all && is_shared(l, p) ? part : all;
+}
+
+/* Shared: what the port carries in a tenth of a millisecond. */
+static uint64_t most_bytes(const struct lane *l, const struct physical_qp *p)
+{
+    uint64_t shared = l->config.port_rate == 0 ? SHARED_BYTES : l->config.port_rate / 10;
+    shared = shared < SHARED_LEAST ? SHARED_LEAST : shared;
+    return shared < l->most_bytes && is_shared(l, p) ? shared : l->most_bytes;
+}
+
+static bool fits_room(const struct lane *l, const struct physical_qp *p, uint64_t length)
+{
+    return p->tail - p->head < most_ops(l, p) &&
+           (p->bytes == 0 || p->bytes + length <= most_bytes(l, p));
+}
+
+static void look_again(const struct lane *l, struct physical_qp *p)
+{
+    const bool wait = WINDOW_GET(room_of(l, p)->waiting) > 0;
+    p->pass_ops = wait ? 0 : most_ops(l, p);
+    p->pass_bytes = wait ? 0 : most_bytes(l, p);
+}
+
+void room_changed(const struct lane *l, struct physical_qp *p)
+{
+    look_again(l, p);
+}
+
+void rooms_init(struct lane *l)
+{
+    const uint32_t parts = l->config.rc ? l->config.max_links : l->res.dcis;
+    l->most_bytes = l->config.most_bytes == 0 ? UINT64_MAX / 2 : l->config.most_bytes / parts;
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        look_again(l, &l->phys[i]);
+}
+
+static void join_room(struct lane *l, struct physical_qp *p, struct vqp *q)
+{
+    struct window *room = room_of(l, p);
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    q->room = p;
+    flow_hold(q);
+    fair_queue_join(&t->vqps, &q->turn);
+    if (!t->turn.waits) {
+        fair_queue_join(&room->turns, &t->turn);
+        p->tenants++;
+    }
+    if (p->tenants > 1) {
+        p->shared_until_ns = l->now_ns + SHARED_NS;
+        p->shared_until = p->tail + SHARED_DEPTHS * l->config.sq_depth;
+    }
+    if (WINDOW_GET(room->waiting) == 0)
+        TAILQ_INSERT_TAIL(&l->crowd, p, by_crowd);
+    window_waits(l, room, 1);
+    look_again(l, p);
+}
+
+void room_quit(struct lane *l, struct vqp *q)
+{
+    struct physical_qp *p = q->room;
+    struct window *room = room_of(l, p);
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    q->room = NULL;
+    flow_release(q);
+    fair_queue_leave(&t->vqps, &q->turn);
+    if (t->vqps.first == NULL) {
+        fair_queue_leave(&room->turns, &t->turn);
+        p->tenants--;
+    }
+    window_waits(l, room, -1);
+    if (WINDOW_GET(room->waiting) == 0)
+        TAILQ_REMOVE(&l->crowd, p, by_crowd);
+    look_again(l, p);
+}
+
+/* Of its tenant, whatever comes of it. */
+static void charge_tenant(const struct lane *l, const struct physical_qp *p, const struct vqp *q,
+                          uint64_t length)
+{
+    struct window *room = room_of(l, p);
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    fair_queue_serve(&room->turns, &t->turn, length + WINDOW_REQUEST_COST);
+}
+
+void room_charge(const struct lane *l, struct vqp *q, uint64_t length)
+{
+    const struct window *room = room_of(l, l->turn_room);
+    if (WINDOW_GET(room->waiting) == 0)
+        return; /* and its queue may be another's by now */
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
+}
+
+bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
+{
+    if (p == NULL || p->broken || p->overdue) {
+        l->starved = 1;
+        return false;
+    }
+    const bool has_turn = l->turn_room == p && l->turn_vqp == q && l->turn_left > 0;
+    if ((has_turn || WINDOW_GET(room_of(l, p)->waiting) == 0) && fits_room(l, p, w->length)) {
+        look_again(l, p); /* its time of being shared may be over */
+        if (has_turn) {
+            l->turn_left--;
+            charge_tenant(l, p, q, w->length);
+        }
+        return true;
+    }
+    windows_desert(l, q);
+    q->wants = w->length;
+    if (window_has_queue(l, room_of(l, p)))
+        join_room(l, p, q);
+    else
+        l->wanting = 1;
+    return false;
+}
+
+/* They look for another queue pair, some in each pass. */
+static void scatter_room(struct lane *l, struct physical_qp *p)
+{
+    struct window *room = room_of(l, p);
+    for (int n = 0; n < SCATTERED && room->turns.first != NULL; n++) {
+        struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
+        vqp_block(l, OWNER(struct vqp, turn, t->vqps.first));
+    }
+    l->changed = 1;
+}
+
+/* The least served tenant's least served VQP, while its request fits. A smaller one behind it may
+ * not overtake it, which would wait for ever. In a pass no more than fill the queue pair: some may
+ * post elsewhere, or nothing. */
+static void serve_room(struct lane *l, struct physical_qp *p)
+{
+    struct window *room = room_of(l, p);
+    if (p->broken || p->overdue) {
+        scatter_room(l, p);
+        return;
+    }
+    for (uint32_t n = l->config.sq_depth; n > 0; n--) {
+        if (room->turns.first == NULL || p->broken || p->overdue)
+            return;
+        struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
+        struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
+        if (!fits_room(l, p, q->wants))
+            return;
+        l->turn_left = p->tenants == 1 ? ALONE_TURN : 1;
+        room_quit(l, q);
+        l->turn_vqp = q;
+        l->turn_room = p;
+        vqp_go_on(l, q);
+        l->turn_vqp = NULL;
+        l->turn_room = NULL;
+    }
+    l->did++; /* so that the lane does not sleep while more may go on, whatever these have done */
+}
+
+void rooms_go_on(struct lane *l)
+{
+    struct physical_qp *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
+    for (; p != NULL; p = next) {
+        next = p == last ? NULL : TAILQ_NEXT(p, by_crowd);
+        serve_room(l, p);
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who waits for room in a queue pair: private to agent/lane, and the lane thread's. */
+#ifndef LANE_ROOM_H
+#define LANE_ROOM_H
+
+#include "internal.h"
+
+void rooms_init(struct lane *l);
+/* p->depth was set. */
+void room_changed(const struct lane *l, struct physical_qp *p);
+static inline bool room_passes(const struct physical_qp *p, uint64_t length)
+{
+    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&
+           p->bytes + length <= p->pass_bytes;
+}
+/* Where that says no. True: w may be posted all the same, since it is q's turn or there is room
+ * again. False: q waits for it, or, where the queue pair is broken, for whatever the lane has few
+ * of. */
+bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w);
+/* Whether q's turn at a room is what its request is tried for. */
+static inline bool room_is_turn(const struct lane *l, const struct vqp *q)
+{
+    return l->turn_vqp == q;
+}
+/* In its turn q is done with a request of that length. Of a tenant's VQPs the one that has only had
+ * a record READ has had nothing yet: it comes first again, before others of his, who may want
+ * theirs, have the place of that record. */
+void room_charge(const struct lane *l, struct vqp *q, uint64_t length);
+/* q waits for room no more. */
+void room_quit(struct lane *l, struct vqp *q);
+/* Lets go on who may. */
+void rooms_go_on(struct lane *l);
+
+#endif

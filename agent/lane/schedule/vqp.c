@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual queue pairs: each behaves as a reliable connection. Requests leave in order; one that
+ * cannot go yet (its key is being looked up, its peer is silent, a queue is full) holds back those
+ * behind it, and no other VQP's. */
+#include "base/assert.h"
+#include "internal.h"
+#include "schedule/room.h"
+#include "schema/peers.h"
+
+enum {
+    TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
+    TURN_FREE = 1024,        /* so small that it is not counted */
+    GO_MOST = 64,            /* of a VQP's queue at a time, */
+    PASS_MOST = 512          /* and after so many of all in a pass, one */
+};
+
+/* PARK: only news of its own endpoint lets it go on. SPECIAL: it is not posted yet. */
+enum tried { TRIED_DONE, TRIED_WAIT, TRIED_PARK, TRIED_SPECIAL };
+
+/* How long a request waits for a flow, beside twice the time that one may be out. */
+static const uint64_t FLOWLESS_NS = 1000000000;
+
+static const uint8_t vqp_moves[3][3] = {
+    /*                from:  FREE  CONNECTED  ERROR, to the column's */
+    [VQP_FREE] = {[VQP_CONNECTED] = 1},
+    [VQP_CONNECTED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1},
+    [VQP_ERROR] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1},
+};
+
+static void vqp_move(struct vqp *q, enum vqp_state to)
+{
+    BASE_ASSERT(vqp_moves[q->state][to]);
+    q->state = (uint8_t)to;
+}
+
+static enum ibv_wc_status status_of(uint32_t reason)
+{
+    switch (reason) {
+    case SCHEMA_REASON_LOCAL_RANGE:
+        return IBV_WC_LOC_PROT_ERR;
+    case SCHEMA_REASON_VKEY:
+    case SCHEMA_REASON_ACCESS:
+    case SCHEMA_REASON_REMOTE_RANGE:
+        return IBV_WC_REM_ACCESS_ERR;
+    case SCHEMA_REASON_ALIGNMENT:
+    case SCHEMA_REASON_ATOMIC:
+    case SCHEMA_REASON_ATOMICS:
+        return IBV_WC_REM_INV_REQ_ERR;
+    case SCHEMA_REASON_PEER_DOWN:
+    case SCHEMA_REASON_STALE_PEER:
+        return IBV_WC_RETRY_EXC_ERR;
+    default:
+        return IBV_WC_LOC_QP_OP_ERR;
+    }
+}
+
+static void fail_request(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
+                         uint32_t reason)
+{
+    session_complete(l, w, status, reason);
+    if (q->state == VQP_CONNECTED)
+        vqp_move(q, VQP_ERROR);
+}
+
+void vqp_fail(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
+{
+    fail_request(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    if (q->queue.head != NULL)
+        vqp_wake(l, q);
+}
+
+/* An error completes after everything before it, as on a real queue pair; but at once when it was
+ * the guess that ended the session, whose queues are not looked at again. */
+static enum tried refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
+{
+    w->refused = (uint8_t)reason;
+    if (q->outstanding > 0 && q->state != VQP_FREE)
+        return TRIED_PARK;
+    windows_desert(l, q);
+    COUNT(l, refused, 1);
+    fail_request(l, q, w, status_of(reason), reason);
+    return TRIED_DONE;
+}
+
+static void forget_flow(struct vqp *q)
+{
+    BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    q->flow = NULL;
+}
+
+/* A VQP that has posted nothing is bound to an endpoint, and not to one of its lives: it goes on
+ * with the present one, as if it had been connected only now. */
+static bool follow_peer(struct lane *l, struct vqp *q, uint32_t gen)
+{
+    if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
+        return false;
+    windows_desert(l, q);
+    forget_flow(q);
+    q->peer_gen = gen;
+    return true;
+}
+
+/* For something that the lane has few of, and that others have. */
+static enum tried want_room(struct lane *l)
+{
+    l->wanting = 1;
+    return TRIED_WAIT;
+}
+
+/* It named no flow, or one that went to another endpoint meanwhile. All that is out ends within
+ * bound_ns, so that whoever waits for much longer waits in vain. 0 or a reason. */
+static uint32_t take_flow(struct lane *l, struct vqp *q)
+{
+    q->flow = flow_take(l, q);
+    if (q->flow != NULL) {
+        q->flowless_ns = 0;
+        return 0;
+    }
+    if (q->flowless_ns == 0)
+        q->flowless_ns = l->now_ns;
+    if (l->now_ns - q->flowless_ns <= FLOWLESS_NS + 2 * l->config.bound_ns)
+        return 0;
+    q->flowless_ns = 0;
+    return SCHEMA_REASON_ENDPOINTS;
+}
+
+/* Whether its flow is the one to be used: where its tenant is apart, that one's own. */
+static bool has_flow(const struct vqp *q, const struct flow *present)
+{
+    const struct flow *f = q->flow;
+    if (!q->session->quarantined || f == NULL)
+        return f != NULL && f == present;
+    return f->quarantined && f->peer_slot == q->peer_slot && f->peer_gen == q->peer_gen &&
+           f->tenant_slot == q->session->tenant_slot;
+}
+
+/* From or to one of those who are apart only when nothing of it is out, which keeps its order. 0 or
+ * a reason; then *tried. */
+static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *present,
+                          enum tried *tried)
+{
+    uint32_t reason = 0;
+    if (!has_flow(q, present)) {
+        if (q->outstanding > 0 && q->flow != NULL &&
+            q->flow->quarantined != q->session->quarantined) {
+            *tried = TRIED_PARK;
+            return 0;
+        }
+        windows_desert(l, q);
+        reason = take_flow(l, q);
+    }
+    if (q->flow != NULL && quarantine_waits(l, q))
+        *tried = TRIED_PARK;
+    else if (q->session->quarantined && !quarantine_is_ready(l))
+        *tried = want_room(l);
+    return reason;
+}
+
+static bool is_dead(const struct lane *l, const struct flow *f)
+{
+    return l->now_ns < f->dead_until_ns;
+}
+
+/* Its head has waited for a path for as long as a queue pair that is connected would have tried. */
+static bool has_waited(const struct lane *l, const struct vqp *q)
+{
+    return l->config.path_patience_ns == 0 ||
+           (q->path_ns != 0 && l->now_ns - q->path_ns >= l->config.path_patience_ns);
+}
+
+/* A path that could not be made is the failure of who has waited for it: who came late has a time
+ * of his own, and another one is asked for. Then *tried. */
+static uint32_t find_dead(struct lane *l, struct vqp *q, enum tried *tried)
+{
+    if (!q->flow->pathless || has_waited(l, q)) {
+        q->path_ns = 0;
+        return SCHEMA_REASON_PEER_DOWN;
+    }
+    if (q->path_ns == 0)
+        q->path_ns = l->now_ns;
+    *tried = TRIED_PARK;
+    return 0;
+}
+
+static uint32_t find_path(struct lane *l, struct vqp *q, enum tried *tried)
+{
+    if (flow_has_path(l, q->flow, q->session)) {
+        q->path_ns = 0;
+        return 0;
+    }
+    if (is_dead(l, q->flow)) /* which is known only now */
+        return find_dead(l, q, tried);
+    if (q->path_ns == 0)
+        q->path_ns = l->now_ns;
+    *tried = q->flow->want_path ? TRIED_PARK : want_room(l);
+    return 0;
+}
+
+/* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
+ * used. 0, a reason, or 0 with *tried: it waits. */
+static uint32_t peer_state(struct lane *l, struct vqp *q, enum tried *tried)
+{
+    const struct schema_peer *shared =
+        q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
+    if (shared == NULL || !shared->valid || !l->peers[q->peer_slot].used)
+        return SCHEMA_REASON_STALE_PEER;
+    if (shared->gen != q->peer_gen && !follow_peer(l, q, shared->gen))
+        return SCHEMA_REASON_STALE_PEER;
+    const struct flow *present = l->peers[q->peer_slot].flow;
+    if (q->flow == NULL || q->flow != present || l->tenants_quarantined + l->tenants_resting > 0) {
+        const uint32_t reason = find_flow(l, q, present, tried);
+        if (reason != 0 || *tried != TRIED_DONE)
+            return reason;
+    }
+    if (q->flow == NULL)
+        *tried = want_room(l);
+    else if (is_dead(l, q->flow))
+        return find_dead(l, q, tried);
+    else if (!peer_is_fresh(l, q->peer_slot))
+        *tried = l->peers[q->peer_slot].refreshing ? TRIED_PARK : want_room(l);
+    else
+        return find_path(l, q, tried);
+    return 0;
+}
+
+/* Who asks for much gets it in many passes, so that others have theirs in between: what is posted
+ * in a pass takes the device a time, and on soft the lane itself. Not where the turns at a window
+ * see to that. */
+static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
+{
+    struct session *s = q->session;
+    if (bytes <= TURN_FREE)
+        return true;
+    if (s->turn_ns != l->now_ns) {
+        s->turn_ns = l->now_ns;
+        s->turn_bytes = 0;
+    }
+    if (s->turn_bytes > 0 && s->turn_bytes + bytes > TURN_BYTES && !windows_are_full(l, q) &&
+        !room_is_turn(l, q)) {
+        l->changed = 1; /* by the next pass */
+        return false;
+    }
+    return true;
+}
+
+/* SPECIAL: it may be posted as it is now. DONE: it is over. */
+static enum tried try_special(struct lane *l, struct vqp *q, struct wr *w)
+{
+    if ((w->special & SPECIAL_ATOMIC) && (w->fab.remote_addr & 7) != 0)
+        return refuse_request(l, q, w, SCHEMA_REASON_ALIGNMENT);
+    if (w->special & SPECIAL_EMPTY) {
+        if (q->outstanding > 0)
+            return TRIED_PARK;
+        session_complete(l, w, IBV_WC_SUCCESS, 0);
+        return TRIED_DONE;
+    }
+    if ((w->special & SPECIAL_FENCE) && !q->session->caps->fences) {
+        if (q->outstanding > 0)
+            return TRIED_PARK;
+        w->fab.send_flags &= ~(unsigned)IBV_SEND_FENCE; /* nothing of its queue pair is out */
+    }
+    if ((w->special & SPECIAL_COPY) && !small_take(l, w))
+        return want_room(l);
+    return TRIED_SPECIAL;
+}
+
+/* TRIED_WAIT: for room, or at a window, and in those before, or else in none. */
+static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
+{
+    enum tried tried = TRIED_DONE;
+    uint32_t reason = w->refused;
+    if (q->state == VQP_ERROR) {
+        if (q->outstanding > 0)
+            return TRIED_PARK;
+        windows_desert(l, q);
+        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
+        return TRIED_DONE;
+    }
+    if (reason == 0)
+        reason = peer_state(l, q, &tried);
+    if (reason != 0)
+        return refuse_request(l, q, w, reason);
+    if (tried != TRIED_DONE)
+        return tried;
+    if (flow_is_stuck(l, q->flow))
+        return TRIED_PARK;
+    struct physical_qp *p = flow_phys(l, q->flow);
+    if (!room_passes(p, w->length) && !room_enter(l, q, p, w))
+        return TRIED_WAIT;
+    if (!has_turn(l, q, w->length))
+        return TRIED_WAIT;
+    switch (remote_resolve(l, q->flow, w, &reason)) {
+    case REMOTE_READING:
+        return TRIED_PARK;
+    case REMOTE_WAIT:
+        return want_room(l);
+    case REMOTE_REFUSED:
+        return refuse_request(l, q, w, reason);
+    case REMOTE_OK:
+        break;
+    }
+    if (!physical_qp_has_room(p) && !room_enter(l, q, p, w)) /* resolving has taken the last slot */
+        return TRIED_WAIT;
+    if (w->special != 0) {
+        tried = try_special(l, q, w);
+        if (tried != TRIED_SPECIAL)
+            return tried;
+    }
+    if (!windows_enter(l, q, w)) {
+        if (w->special & SPECIAL_COPY)
+            small_give(l, w);
+        return TRIED_WAIT;
+    }
+    const struct peer *peer = &l->peers[q->peer_slot];
+    w->flow = q->flow;
+    w->fab.ah = q->flow->ah;
+    w->fab.dest_qpn = peer->dctn;
+    w->fab.dc_key = peer->dc_key;
+    flow_posted(l, q->flow);
+    q->outstanding++;
+    q->begun = 1;
+    if (w->length > TURN_FREE)
+        q->session->turn_bytes += w->length;
+    physical_qp_chain(l, p, w);
+    COUNT(l, posted, 1);
+    return TRIED_DONE;
+}
+
+/* w is the first again. At a window it waits there. */
+static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum tried tried)
+{
+    queue_push_front(&q->queue, w);
+    if (tried == TRIED_PARK)
+        vqp_wait(l, q);
+    else if (q->window == NULL && q->room == NULL)
+        vqp_block(l, q);
+}
+
+void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
+{
+    if (q->queue.head != NULL) {
+        queue_push(&q->queue, w);
+        return;
+    }
+    const enum tried tried = try_post(l, q, w);
+    if (tried != TRIED_DONE)
+        wait_with(l, q, w, tried);
+}
+
+/* Some, so that others have theirs in between, also where nothing is posted: what is queued behind
+ * a refusal ends at once. One in any case, so that each who is looked at comes nearer. */
+void vqp_go_on(struct lane *l, struct vqp *q)
+{
+    if (l->went_ns != l->now_ns) {
+        l->went_ns = l->now_ns;
+        l->went = 0;
+    }
+    for (uint32_t n = 0; q->queue.head != NULL; n++) {
+        if (n == GO_MOST || (n > 0 && l->went >= PASS_MOST)) {
+            l->changed = 1; /* by the next pass */
+            vqp_block(l, q);
+            return;
+        }
+        struct wr *w = queue_pop(&q->queue);
+        const uint64_t length = w->length;
+        const enum tried tried = try_post(l, q, w);
+        if (tried != TRIED_DONE) {
+            wait_with(l, q, w, tried);
+            return;
+        }
+        l->did++;
+        l->went++;
+        if (l->turn_vqp == q)
+            room_charge(l, q, length);
+    }
+}
+
+/* Nothing of it is queued any more. */
+static void release_vqp(struct lane *l, struct vqp *q)
+{
+    forget_flow(q);
+    quota_give(&q->session->quota->vqps);
+    COUNT(l, vqps, -1);
+    vqp_move(q, VQP_FREE);
+}
+
+/* It is connected to nobody, and above all not to whom it was before; its posts will say why. */
+static void deny_vqp(struct lane *l, struct vqp *q, uint32_t reason)
+{
+    if (q->state != VQP_FREE)
+        release_vqp(l, q);
+    q->denied = (uint8_t)reason;
+}
+
+/* The caller has made sure that nothing of it is queued or out. */
+void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d)
+{
+    struct lane_quota *quota = s->quota;
+    q->denied = 0;
+    q->begun = 0;
+    q->path_ns = 0;
+    q->session = s;
+    if (!lane_quota_ask(quota, l->now_ns)) {
+        deny_vqp(l, q, SCHEMA_REASON_QUOTA_CONTROL_OPS);
+        return;
+    }
+    if (q->state == VQP_FREE) {
+        if (!quota_take(quota, LANE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
+            deny_vqp(l, q, SCHEMA_REASON_QUOTA_VQPS);
+            return;
+        }
+        COUNT(l, vqps, 1);
+    }
+    forget_flow(q);
+    q->flowless_ns = 0;
+    q->gen = d->vqp_gen;
+    q->peer_slot = d->bind.peer_slot;
+    q->peer_gen = d->bind.peer_gen;
+    vqp_move(q, VQP_CONNECTED);
+}
+
+void vqp_destroy(struct lane *l, struct vqp *q)
+{
+    if (q->state == VQP_FREE)
+        return;
+    q->gen++; /* what is out completes unseen */
+    windows_desert(l, q);
+    vqp_unblock(l, q);
+    while (q->queue.head != NULL)
+        session_complete(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
+    release_vqp(l, q);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows: how much may be in flight of the device, to each destination, of each tenant (RDMAbox's
+ * admission control, for more than one tenant). A destination can have limits of its own beside
+ * those of each; its window has the narrower of both.
+ *
+ * The lane thread's; others may read what is _Atomic. A worker's request enters its tenant's
+ * window, then its destination's, then the device's, before it is posted, and leaves all three when
+ * it is over, however it ended. Where it may not enter, its VQP waits in that window's queue,
+ * within those before, so that nothing is tried again that has not come nearer; VQPs that wait for
+ * something else are in no window. The lane's own READs of tables are in none and never wait:
+ * workers' requests wait for them.
+ *
+ * Of those that wait at a window tenants take turns by bytes, and of a tenant its VQPs. The order
+ * within a VQP is kept: only its first request waits here, the others behind it.
+ *
+ * While no window at all has a limit nothing is counted, so that who wants none pays a branch; what
+ * is out when the first is set is counted then.
+ *
+ * Invariants: what is in flight never grows beyond the limit, but for a request larger than the
+ * whole window, which goes alone (else it would wait for ever). Where somebody waits, something is
+ * in flight, or the window is in the list of those to be looked at: in this pass as far as its
+ * looks go, of which each costs others time, and in the next. */
+#ifndef LANE_WINDOW_H
+#define LANE_WINDOW_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "schedule/fair_queue.h"
+
+/* What a request costs in turns beside its bytes: about what a device could transfer meanwhile. */
+enum { WINDOW_REQUEST_COST = 256 };
+
+/* A tenant at a window. */
+struct tenant_turn {
+    struct turn turn;
+    struct fair_queue vqps;
+};
+
+struct window {
+    _Alignas(64) _Atomic uint64_t bytes; /* in flight */
+    _Atomic uint64_t ops;
+    /* What goes up to here goes without another look: the least of limit and high-water mark; 0
+     * while somebody waits. */
+    uint64_t pass_bytes, pass_ops;
+    _Atomic uint64_t waiting; /* VQPs */
+    /* -- seldom used from here on */
+    _Atomic uint64_t limit_bytes, limit_ops; /* 0: none */
+    _Atomic uint64_t most_bytes, most_ops;   /* in flight so far */
+    _Atomic uint64_t waits, waited_ns;       /* requests that waited here, and for how long */
+    _Atomic uint64_t gid[2];                 /* a destination's; 0: it is not in use */
+    uint8_t scope;                           /* enum lane_window_scope */
+    uint8_t due;                             /* in the lane's list */
+    STAILQ_ENTRY(window) by_due;
+    struct fair_queue turns;    /* of tenants */
+    struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone; NULL: a
+                                 * destination's at which nobody waits */
+};
+
+STAILQ_HEAD(window_list, window);
+
+/* The turns of one destination, or of one room, of which there are many more. */
+struct window_queue {
+    struct window *of; /* whose they are, or were last; NULL: nobody's yet */
+    TAILQ_ENTRY(window_queue) by_idle;
+};
+TAILQ_HEAD(window_queue_list, window_queue);
+
+/* 0: none. */
+struct window_limit {
+    uint64_t bytes, ops;
+};
+
+/* A destination's own limit, whether it is in use or not. */
+struct own_window {
+    uint64_t gid[2];
+    struct window_limit limit;
+};
+
+#define WINDOW_GET(field)        atomic_load_explicit(&(field), memory_order_relaxed)
+#define WINDOW_PUT(field, value) atomic_store_explicit(&(field), value, memory_order_relaxed)
+
+#define WINDOW_ADD(field, n) WINDOW_PUT(field, WINDOW_GET(field) + (uint64_t)(n))
+
+static inline bool window_passes(const struct window *n, uint64_t length)
+{
+    return WINDOW_GET(n->bytes) + length <= n->pass_bytes && WINDOW_GET(n->ops) < n->pass_ops;
+}
+
+static inline void window_count(struct window *n, uint64_t length)
+{
+    WINDOW_ADD(n->bytes, length);
+    WINDOW_ADD(n->ops, 1);
+}
+
+static inline void window_uncount(struct window *n, uint64_t length)
+{
+    WINDOW_ADD(n->bytes, -length);
+    WINDOW_ADD(n->ops, -1);
+}
+
+struct lane_command;
+struct lane;
+struct vqp;
+struct wr;
+struct flow;
+
+/* -ENOMEM. */
+int windows_new(struct lane *l);
+void windows_free(struct lane *l);
+/* A flow begins: the window of its endpoint; and ends, with nothing in it. */
+void window_open(struct lane *l, struct flow *f, const uint8_t gid[16]);
+void window_close(struct flow *f);
+/* LANE_COMMAND_WINDOW: also while more than that is in flight; then nothing goes until it is less.
+ */
+void windows_set(struct lane *l, const struct lane_command *c);
+
+/* Whether somebody waits at one of them already, so that q waits for its turn. */
+bool windows_are_full(const struct lane *l, const struct vqp *q);
+/* w, the first request of q, enters the windows that it is not in yet. False: q waits for it. That
+ * is windows_enter() and windows_leave(), in internal.h, where nobody waits. */
+bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w);
+/* Somebody waits somewhere, and w has left its windows. */
+void windows_left(struct lane *l, const struct wr *w);
+/* The first request of q waits for something else now, or is over without having been posted: q
+ * waits at no window, and that request is in none. */
+void windows_desert(struct lane *l, struct vqp *q);
+/* A destination or a room has turns from when somebody waits there until another one needs them.
+ * What tenants were served there before says nothing after that. False: there are none, since at
+ * all that have them somebody waits. */
+bool window_has_queue(struct lane *l, struct window *n);
+/* A VQP more waits there, or one less. */
+void window_waits(struct lane *l, struct window *n, int more);
+/* Lets go on who may. */
+void windows_go_on(struct lane *l);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transmit/blame.h"
+
+#include "internal.h"
+
+/* The lane stood still between looking at its clock and the doorbell, and the device has seen to it
+ * that nothing came of it: all of it goes again, under leases that are looked at anew. */
+static bool is_late(const struct lane *l, enum ibv_wc_status status)
+{
+    return l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR;
+}
+
+/* One that is to blame ends with its own status. Not one that was flushed: then the device or the
+ * queue pair gave up, and nobody knows how far it was. */
+static bool is_culprit(const struct lane *l, const struct wr *w)
+{
+    const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
+    return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && !is_late(l, status);
+}
+
+/* The peer has refused a request. */
+static bool is_refusal(enum ibv_wc_status status)
+{
+    return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
+           status == IBV_WC_REM_OP_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
+}
+
+static bool is_read(const struct wr *w)
+{
+    return w->fab.opcode == IBV_WR_RDMA_READ;
+}
+
+/* A WRITE or a SEND that is not executed keeps what is behind it from being executed. A READ or an
+ * atomic does not: it may be overtaken, before the peer refuses it, by all but READs (IBTA 9.5). */
+static bool keeps_order(const struct wr *w)
+{
+    return !is_read(w) && w->fab.opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+           w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+bool blame_is_nameless(const struct lane *l, const struct physical_qp *p)
+{
+    const struct wr *first = *ring_at(l, p, p->head);
+    return !l->config.names_culprit && !l->config.streams && p->tail - p->head > 1 &&
+           is_culprit(l, first) && first->ended != IBV_WC_RETRY_EXC_ERR;
+}
+
+/* Whether both go to the same life of an endpoint. Who is apart, and a proof, has a flow of his own
+ * to it. Metaservers have none, and with DC one queue pair for all. */
+static bool is_same_target(const struct wr *a, const struct wr *b)
+{
+    const struct flow *f = a->flow, *g = b->flow;
+    if (f == NULL && g == NULL)
+        return a->fab.ah == b->fab.ah && a->fab.dest_qpn == b->fab.dest_qpn;
+    return f == g ||
+           (f != NULL && g != NULL && f->peer_slot == g->peer_slot && f->peer_gen == g->peer_gen);
+}
+
+/* Who is to blame for what became of w: the first that is out; with streams, each of which may have
+ * had an error, one to the same peer rather than another. NULL: nobody. */
+static const struct wr *find_blamed(const struct lane *l, const struct physical_qp *p,
+                                    const struct wr *w)
+{
+    const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
+    if (!l->config.streams)
+        return is_culprit(l, first) && !blame_is_nameless(l, p) ? first : NULL;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *c = *ring_at(l, p, i);
+        if (c == NULL || !is_culprit(l, c))
+            continue;
+        if (is_same_target(c, w))
+            return c;
+        any = any != NULL ? any : c;
+    }
+    return any;
+}
+
+bool blame_loses(const struct lane *l, const struct physical_qp *p, const struct wr *w)
+{
+    const struct wr *failed = find_blamed(l, p, w);
+    if (w->kind != WR_WORKER)
+        return true; /* the lane asks again by itself */
+    if (is_late(l, (enum ibv_wc_status)(*ring_at(l, p, p->head))->ended))
+        return false;
+    if (failed == NULL)
+        return !is_read(w) || (w->special & SPECIAL_SUSPECT);
+    const enum ibv_wc_status status = (enum ibv_wc_status)failed->ended;
+    if (w == failed || vqp_of(w) == vqp_of(failed))
+        return true;                /* a reliable connection ends with its first error */
+    if (!is_same_target(w, failed)) /* with streams several targets are served at a time */
+        return l->config.streams && !is_read(w);
+    if (l->config.rc && is_refusal(status) && keeps_order(failed))
+        return !l->config.writes_in_order && keeps_order(w);
+    return status == IBV_WC_RETRY_EXC_ERR || !is_read(w);
+}
+
+enum ibv_wc_status blame_end_of(const struct lane *l, const struct physical_qp *p,
+                                const struct wr *w)
+{
+    const struct wr *failed = find_blamed(l, p, w);
+    if (is_culprit(l, w) && (l->config.streams || w == failed))
+        return (enum ibv_wc_status)w->ended;
+    return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && is_same_target(w, failed)
+               ? IBV_WC_RETRY_EXC_ERR
+               : IBV_WC_WR_FLUSH_ERR;
+}
+
+void blame_tenants(struct lane *l, const struct physical_qp *p)
+{
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = *ring_at(l, p, i);
+        if (w != NULL && is_culprit(l, w) && find_blamed(l, p, w) == w)
+            quarantine_blame(l, p, w);
+    }
+}

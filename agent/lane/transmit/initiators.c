@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transmit/initiators.h"
+
+#include "internal.h"
+
+static bool is_working(const struct physical_qp *p)
+{
+    return !p->broken && !p->overdue;
+}
+
+static uint32_t count_out(const struct physical_qp *p)
+{
+    return p->tail - p->head;
+}
+
+/* UINT32_MAX: none works. */
+static uint32_t find_least_loaded(const struct lane *l, uint32_t from, uint32_t to)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = from; i < to; i++) {
+        const struct physical_qp *p = &l->phys[l->dci[i]];
+        if (is_working(p) &&
+            (best == UINT32_MAX || count_out(p) < count_out(&l->phys[l->dci[best]])))
+            best = i;
+    }
+    return best;
+}
+
+uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, uint32_t had)
+{
+    uint32_t best = find_least_loaded(l, from, to);
+    if (best == UINT32_MAX)
+        best = find_least_loaded(l, 0, l->res.dcis);
+    return best != UINT32_MAX ? best : had;
+}
+
+/* p has another place. Endpoints to which requests are out there go on there until nothing is,
+ * which keeps the order of these; their former place is another's. */
+static void stay_where_out(const struct lane *l, const struct physical_qp *p, uint32_t place)
+{
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = *ring_at(l, p, i);
+        if (w != NULL && w->flow != NULL)
+            w->flow->dci = place;
+    }
+}
+
+/* What goes to suspect endpoints has one place alone, and would wait for a queue pair that may
+ * never be repaired: the least loaded of the others comes there, and the broken one to that one's
+ * place, where others choose. */
+static void keep_probing(struct lane *l)
+{
+    const uint32_t last = l->res.dcis - 1, broken = l->dci[last];
+    if (l->phys[broken].broken != BROKEN)
+        return;
+    const uint32_t best = find_least_loaded(l, 0, last);
+    if (best == UINT32_MAX)
+        return;
+    l->dci[last] = l->dci[best];
+    l->dci[best] = broken;
+    stay_where_out(l, &l->phys[l->dci[last]], last);
+}
+
+void initiator_lost(struct lane *l, const struct physical_qp *p)
+{
+    for (uint32_t i = 0; i < l->spare_count; i++) /* a spare can break too: it comes back as one */
+        if (&l->phys[l->spare[i]] == p)
+            l->spare[i] = l->spare[--l->spare_count];
+    for (uint32_t i = 0; i < l->res.dcis; i++)
+        if (&l->phys[l->dci[i]] == p && l->spare_count > 0)
+            l->dci[i] = l->spare[--l->spare_count];
+    keep_probing(l);
+}
+
+/* Its own rather than another's, so that none has two. */
+static uint32_t find_place(const struct lane *l, uint32_t number)
+{
+    for (uint32_t i = 0; i < l->res.dcis; i++)
+        if (l->dci[i] == number)
+            return i;
+    for (uint32_t i = 0; i < l->res.dcis; i++)
+        if (l->phys[l->dci[i]].broken == BROKEN)
+            return i;
+    return UINT32_MAX;
+}
+
+void initiator_back(struct lane *l, const struct physical_qp *p)
+{
+    const uint32_t number = (uint32_t)(p - l->phys), place = find_place(l, number);
+    if (place == UINT32_MAX) {
+        l->spare[l->spare_count++] = number;
+        quarantine_take_dci(l);
+        return;
+    }
+    l->dci[place] = number;
+    keep_probing(l);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DC: which of the queue pairs has which place in lane->dci, of which the last one is for endpoints
+ * that owe a sign of life. Private to agent/lane, and the lane thread's.
+ *
+ * Invariant: what is out on a flow that has something out is on the queue pair that has the flow's
+ * place. So a VQP's requests to an endpoint stay in one queue pair, and in order. */
+#ifndef LANE_INITIATORS_H
+#define LANE_INITIATORS_H
+
+#include <stdint.h>
+
+struct lane;
+struct physical_qp;
+
+/* p broke, and nothing is out on it: a spare takes its place, if there is one. */
+void initiator_lost(struct lane *l, const struct physical_qp *p);
+/* p works, again or for the first time: it gets its place, or a broken one's, or is a spare. */
+void initiator_back(struct lane *l, const struct physical_qp *p);
+/* The least loaded of those that work at the places from `from` to before `to`, or if none does, of
+ * all; `had` if none works at all. */
+uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, uint32_t had);
+
+#endif

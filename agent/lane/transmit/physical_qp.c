@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Physical queue pairs: chains of requests behind one doorbell, completions, and what happens when
+ * one breaks.
+ *
+ * KRCore's Algorithm 2: a completion names the request it stands for, and with it all unsignalled
+ * ones before; the last of a chain is always signalled, so that slots come back. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "transmit/blame.h"
+#include "transmit/initiators.h"
+#include "internal.h"
+#include "schedule/room.h"
+
+enum {
+    POLLED = 64,  /* completions at a time */
+    REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */
+};
+
+static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
+{
+    return (uint32_t)(p - l->phys);
+}
+
+bool physical_qp_has_room(const struct physical_qp *p)
+{
+    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->depth;
+}
+
+void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
+{
+    w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
+    w->fab.next = NULL;
+    w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
+    if (w->signaled | l->config.streams) /* of which each has completions of its own */
+        w->fab.send_flags |= IBV_SEND_SIGNALED;
+    *ring_at(l, p, p->tail++) = w;
+    p->bytes += w->length;
+    if (p->chain == NULL)
+        p->chain = &w->fab;
+    else
+        p->chain_tail->next = &w->fab;
+    p->chain_tail = &w->fab;
+    if (!p->chained) {
+        p->chained = 1;
+        p->next_chained = l->chained;
+        l->chained = p;
+    }
+    l->did++;
+}
+
+/* ---- connections: with rc
+ * --------------------------------------------------------------------------- */
+
+struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f)
+{
+    BASE_ASSERT(l->phys_free_count > 0);
+    struct physical_qp *p = &l->phys[l->phys_free[--l->phys_free_count]];
+    p->qp = qp;
+    p->flow = f;
+    p->broken = p->overdue = 0;
+    p->depth = l->config.sq_depth;
+    p->alone = 0;
+    if (f != NULL && f->alone > 0) {
+        p->alone = f->alone;
+        p->alone_hit = f->alone_hit;
+        p->depth = 1;
+        f->alone = 0;
+        room_changed(l, p);
+    }
+    return p;
+}
+
+void physical_qp_close(struct lane *l, struct physical_qp *p)
+{
+    BASE_ASSERT(p->head == p->tail);
+    for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++)
+        if (l->metaserver_phys[i] == p) {
+            l->metaserver_phys[i] = NULL;
+            l->metaserver_lost[i] = p->qp;
+        }
+    p->qp = NULL;
+    p->flow = NULL;
+    p->broken = 1;
+    l->phys_free[l->phys_free_count++] = number_of(l, p);
+}
+
+/* ---- completions
+ * ------------------------------------------------------------------------------------ */
+
+/* A worker's request has left the wire: its windows, its flow and its VQP no longer count it. */
+static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
+{
+    struct vqp *q = &w->session->vqps[w->vqp];
+    if (w->special & SPECIAL_COPY)
+        small_give(l, w);
+    windows_leave(l, w); /* first: that may be the end of its flow's connection */
+    if (--q->outstanding == 0 && q->waits != NULL)
+        flow_notify(l, w->flow);
+    flow_completed(l, w->flow, sign);
+}
+
+/* The same for any request. */
+static void unpost_request(struct lane *l, struct wr *w, enum sign sign)
+{
+    if (w->kind == WR_WORKER)
+        unpost_worker(l, w, sign);
+    else if (w->flow != NULL)
+        flow_completed(l, w->flow, sign);
+}
+
+/* One that the lane asked for itself. */
+static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    if (w->kind == WR_ENDPOINT_READ)
+        lookup_done(l, w, status);
+    else if (w->kind == WR_PROOF_READ)
+        proof_done(l, status);
+    else
+        remote_done(l, w, status);
+    physical_qp_free_own(l, w);
+    l->changed |= l->wanting;
+}
+
+static void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    if (status == IBV_WC_SUCCESS && w->kind == WR_WORKER) {
+        unpost_worker(l, w, SIGN_LIFE);
+        session_complete(l, w, status, 0);
+        return;
+    }
+    if (status == IBV_WC_REM_ACCESS_ERR && w->kind == WR_WORKER)
+        remote_doubt(l, w);
+    /* A refusal is a sign of life too; a flush says nothing. */
+    unpost_request(l, w,
+                   status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
+                   : status == IBV_WC_WR_FLUSH_ERR ? SIGN_NONE
+                                                   : SIGN_LIFE);
+    if (w->kind != WR_WORKER)
+        finish_own(l, w, status);
+    else
+        vqp_fail(l, &w->session->vqps[w->vqp], w, status);
+}
+
+/* ---- breaking
+ * --------------------------------------------------------------------------------------- */
+
+enum { LOST_BEHIND = 2 /* of a VQP that is lost, more than true: its first has its end */ };
+
+/* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */
+static void mark_lost(struct lane *l, struct physical_qp *p, bool mark)
+{
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        struct wr *w = *ring_at(l, p, i);
+        struct vqp *q = w != NULL ? vqp_of(w) : NULL;
+        if (q != NULL && (!mark || blame_loses(l, p, w)))
+            q->lost = mark;
+    }
+}
+
+/* Another queue pair takes the broken one's place; with rc, when one is asked for. */
+static void replace_qp(struct lane *l, struct physical_qp *p)
+{
+    struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN, .qp = p->qp};
+    if (l->config.rc) {
+        physical_qp_close(l, p);
+    } else {
+        quarantine_lost_dci(l, p);
+        initiator_lost(l, p);
+    }
+    lane_event_push(l, &event);
+}
+
+/* Back to the front of its VQP's queue: nothing of it was executed. */
+static void post_again(struct lane *l, struct wr *w)
+{
+    struct vqp *q = vqp_of(w);
+    unpost_request(l, w, SIGN_NONE);
+    if (w->stale)
+        arena_rekey(l, w);
+    vqp_unblock(l, q);
+    queue_push_front(&q->queue, w);
+    vqp_wake(l, q);
+    COUNT(l, reposted, 1);
+}
+
+/* Each that was out may have done it. What goes again does so once; on a connection one request at
+ * a time, so that the next error has a name; the records of all are read again, since one may be
+ * stale. An initiator has no flow of its own, and its requests go again beside others': the next
+ * error may be nameless too, and then READs that went again end with it. Devices with DC (mlx5)
+ * name the culprit, so that only doubles are so. */
+static void suspect_all(struct lane *l, struct physical_qp *p)
+{
+    const bool doubt = (*ring_at(l, p, p->head))->ended == IBV_WC_REM_ACCESS_ERR;
+    if (p->flow != NULL) {
+        p->flow->alone = p->tail - p->head + 1;
+        p->flow->alone_hit = quarantine_who_is_hit(l, p);
+    }
+    quarantine_suspect(l, p);
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        struct wr *w = *ring_at(l, p, i);
+        w->special |= SPECIAL_SUSPECT;
+        if (doubt && w->kind == WR_WORKER)
+            remote_doubt(l, w);
+    }
+}
+
+/* Newest first, so that the oldest ends at the front of its VQP's queue. */
+static void post_all_again(struct lane *l, struct physical_qp *p)
+{
+    for (uint32_t i = p->tail; i != p->head; i--) {
+        struct wr **at = ring_at(l, p, i - 1), *w = *at;
+        struct vqp *q = w != NULL ? vqp_of(w) : NULL;
+        if (q == NULL || q->lost || q->state == VQP_FREE) /* destroyed: nobody waits for it */
+            continue;
+        *at = NULL;
+        w->ended = 0;
+        post_again(l, w);
+    }
+}
+
+/* As on a queue pair of its own: where a peer is silent the first of a VQP says so, and those
+ * behind are flushed. */
+static enum ibv_wc_status end_of(const struct lane *l, const struct physical_qp *p,
+                                 const struct wr *w)
+{
+    const enum ibv_wc_status status = blame_end_of(l, p, w);
+    struct vqp *q = vqp_of(w);
+    if (q == NULL)
+        return status;
+    const bool behind = q->lost == LOST_BEHIND;
+    q->lost = LOST_BEHIND;
+    return behind && status == IBV_WC_RETRY_EXC_ERR ? IBV_WC_WR_FLUSH_ERR : status;
+}
+
+/* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
+static void break_phys(struct lane *l, struct physical_qp *p)
+{
+    const uint32_t from = p->head, end = p->tail;
+    const bool nameless = blame_is_nameless(l, p);
+    COUNT(l, qp_broken, 1);
+    p->broken = BROKEN;
+    p->chain = p->chain_tail = NULL;
+    if (p->flow != NULL)
+        flow_lost_link(l, p->flow);
+    mark_lost(l, p, true);
+    blame_tenants(l, p);
+    for (uint32_t i = from; i != end; i++) { /* before any of them goes */
+        struct wr *w = *ring_at(l, p, i);
+        if (w != NULL && (vqp_of(w) == NULL || vqp_of(w)->lost))
+            w->ended = (uint8_t)end_of(l, p, w);
+    }
+    if (nameless)
+        suspect_all(l, p);
+    post_all_again(l, p);
+    mark_lost(l, p,
+              false); /* while every VQP is still as it was; then the lost end, oldest first */
+    p->head = end;
+    p->bytes = 0;
+    replace_qp(l, p);
+    for (uint32_t i = from; i != end; i++) {
+        struct wr *w = *ring_at(l, p, i);
+        if (w == NULL)
+            continue;
+        const enum ibv_wc_status status =
+            w->ended != 0 ? (enum ibv_wc_status)w->ended : IBV_WC_WR_FLUSH_ERR;
+        w->ended = 0;
+        finish_request(l, w, status);
+    }
+    l->changed = 1;
+}
+
+/* Whether the queue pair is in ERR and everything in it has been flushed: with streams, each of
+ * them; else the last, before which all others were. */
+static bool is_drained(const struct lane *l, const struct physical_qp *p, uint32_t completed)
+{
+    if (!l->config.streams)
+        return completed == p->tail - 1;
+    for (uint32_t i = p->tail; i != p->head; i--) {
+        const struct wr *w = *ring_at(l, p, i - 1);
+        if (w != NULL && w->ended == 0)
+            return false;
+    }
+    return true;
+}
+
+void physical_qp_await(struct lane *l, struct physical_qp *p)
+{
+    if (p->broken == BROKEN_FAILING)
+        return;
+    p->broken = BROKEN_FAILING;
+    inflight_await(l, p);
+}
+
+void physical_qp_abandon(struct lane *l, struct physical_qp *p)
+{
+    if (p->head != p->tail) {
+        break_phys(l, p);
+        return;
+    }
+    p->broken = 1;
+    if (p->flow != NULL)
+        flow_lost_link(l, p->flow);
+    replace_qp(l, p);
+}
+
+static void abandon_counted(struct lane *l, struct physical_qp *p)
+{
+    COUNT(l, qp_broken, p->head == p->tail);
+    physical_qp_abandon(l, p);
+}
+
+void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        struct physical_qp *p = &l->phys[i];
+        if (p->qp != qp || p->broken || p->overdue)
+            continue;
+        if (p->head == p->tail)
+            physical_qp_abandon(l, p);
+        else
+            p->overdue = OVERDUE_RENEWED;
+    }
+}
+
+/* Nothing is out any more, all of it ended well: that may be what its end waits for. One that its
+ * endpoint gave up is closed already. */
+static void on_emptied(struct lane *l, struct physical_qp *p)
+{
+    if (p->broken == BROKEN || (p->broken == BROKEN_NOT && p->overdue == OVERDUE_NOT))
+        return;
+    if (p->overdue == OVERDUE_RENEWED)
+        physical_qp_abandon(l, p);
+    else
+        abandon_counted(l, p);
+}
+
+static struct wr *take_oldest(const struct lane *l, struct physical_qp *p)
+{
+    struct wr *w = *ring_at(l, p, p->head++);
+    p->bytes -= w->length;
+    return w;
+}
+
+/* Without streams: all up to this one have ended well. */
+static void complete_up_to(struct lane *l, struct physical_qp *p, uint32_t end)
+{
+    while (p->head != end)
+        finish_request(l, take_oldest(l, p), IBV_WC_SUCCESS);
+}
+
+/* Whether the oldest that is out has ended with an error, since when all that comes does. A queue
+ * pair may be in ERR by the device's word while completions of before are still to be polled. */
+static bool has_failed(const struct lane *l, const struct physical_qp *p)
+{
+    return !l->config.streams && (*ring_at(l, p, p->head))->ended != 0;
+}
+
+/* A completion that does not stand for all before it too: with an error, behind one, or of one
+ * stream of several. After an error nothing else is reported or posted again before the device has
+ * given back all that is out: until then it may read and write the memory of each. */
+static void complete_alone(struct lane *l, struct physical_qp *p, uint32_t index,
+                           enum ibv_wc_status status)
+{
+    if (p->broken == BROKEN)
+        return; /* of before a break: it was dealt with then */
+    if (!l->config.streams && !has_failed(l, p)) {
+        complete_up_to(l, p, index + (status == IBV_WC_SUCCESS));
+        if (status == IBV_WC_SUCCESS) {
+            if (p->head == p->tail)
+                on_emptied(l, p);
+            return;
+        }
+    }
+    struct wr **at = ring_at(l, p, index), *w = *at;
+    if (w == NULL)
+        return;
+    if (status != IBV_WC_SUCCESS) {
+        w->ended = (uint8_t)status;
+        physical_qp_await(l, p);
+    } else if (l->config.streams) {
+        *at = NULL;
+        p->bytes -= w->length;
+        finish_request(l, w, IBV_WC_SUCCESS);
+        while (p->head != p->tail && *ring_at(l, p, p->head) == NULL)
+            p->head++;
+    }
+    if (p->broken == BROKEN_FAILING && is_drained(l, p, index))
+        break_phys(l, p);
+    else if (p->head == p->tail)
+        on_emptied(l, p);
+}
+
+/* The event may have come before the completions: of what is out some may have ended well, and what
+ * is flushed is the device's until it says so. */
+void physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        struct physical_qp *p = &l->phys[i];
+        if (p->qp != qp || p->broken)
+            continue;
+        if (p->head == p->tail)
+            abandon_counted(l, p);
+        else
+            physical_qp_await(l, p);
+    }
+}
+
+/* ---- doorbells and polling
+ * --------------------------------------------------------------------------- */
+
+/* Whether the device refuses this request, and would each time: not when it came too late, nor
+ * when room is short, unless it says so again and again with nothing else to make room for. */
+static bool is_for_good(struct physical_qp *p, const struct fab_wr *first, int status)
+{
+    if (status == -ETIME)
+        return false;
+    if (status != -ENOMEM && status != -EAGAIN)
+        return true;
+    return (uint32_t)first->wr_id == p->head && ++p->refusals > REFUSALS;
+}
+
+/* Of what the device did not take nothing was executed. It goes back to its virtual queue pairs and
+ * comes again in a later pass, under leases that are looked at anew; but the first of it, if the
+ * device does not take that as it is, ends there with an error when all before it is over. */
+static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr *first, int status)
+{
+    const struct fab_wr *refused = is_for_good(p, first, status) ? first : NULL;
+    struct wr *w, *own = NULL;
+    COUNT(l, posts_refused, refused != NULL);
+    do {
+        w = *ring_at(l, p, --p->tail);
+        p->bytes -= w->length;
+        struct vqp *q = vqp_of(w);
+        if (q == NULL || q->state == VQP_FREE) {
+            w->next = own;
+            own = w;
+            continue;
+        }
+        if (&w->fab == refused)
+            w->refused = SCHEMA_REASON_DEVICE;
+        post_again(l, w);
+    } while (&w->fab != first);
+    for (struct wr *next; own != NULL; own = next) {
+        next = own->next;
+        finish_request(l, own, &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR);
+    }
+    l->changed = 1;
+}
+
+void physical_qp_ring(struct lane *l)
+{
+    struct physical_qp *list = l->chained;
+    l->chained = NULL;
+    for (struct physical_qp *p = list, *next; p != NULL; p = next) {
+        struct fab_wr *bad = NULL;
+        next = p->next_chained;
+        p->chained = 0;
+        if (p->chain == NULL) /* it broke */
+            continue;
+        if (p->alone > 0 && --p->alone == 0) {
+            p->depth = l->config.sq_depth;
+            room_changed(l, p);
+        }
+        p->chain_tail->send_flags |= IBV_SEND_SIGNALED;
+        struct fab_wr *first = p->chain;
+        p->chain = p->chain_tail = NULL;
+        COUNT(l, doorbells, 1);
+        const int status = fab_post_send(p->qp, first, &bad);
+        if (status != 0)
+            take_back(l, p, bad, status);
+        else
+            p->refusals = 0;
+    }
+}
+
+uint32_t physical_qp_poll(struct lane *l)
+{
+    struct ibv_wc wc[POLLED];
+    int n = fab_poll(l->res.cq, POLLED, wc);
+    for (int i = 0; i < n; i++) {
+        struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
+        uint32_t index = (uint32_t)wc[i].wr_id;
+        if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head)
+            continue; /* of before a break: it was dealt with then */
+        if (p->broken | l->config.streams | (wc[i].status != IBV_WC_SUCCESS)) {
+            complete_alone(l, p, index, wc[i].status);
+            continue;
+        }
+        complete_up_to(l, p, index + 1);
+        if (p->overdue && p->head == p->tail)
+            on_emptied(l, p);
+    }
+    if (n > 0 && l->starved)
+        l->changed = 1;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+/* ---- the lane's own requests
+ * -------------------------------------------------------------------------- */
+
+struct wr *physical_qp_own_wr(struct lane *l)
+{
+    struct wr *w = l->free_own;
+    if (w != NULL)
+        l->free_own = w->next;
+    return w;
+}
+
+void physical_qp_free_own(struct lane *l, struct wr *w)
+{
+    w->next = l->free_own;
+    l->free_own = w;
+}
