@@ -44,8 +44,8 @@ documented >"$work/documented"
 ! grep missing "$work/documented" || fail "an operation has no security"
 # What the daemon has, from its table: "METHOD /path".
 {
-    sed -nE 's/^ *\{"([A-Z]+)", "(\/[^"]*)",.*/\1 \2/p' "$root/metaserver/routes.c"
-    sed -nE 's/^ *RESOURCES\("(\/[^"]*)",.*/\1/p' "$root/metaserver/routes.c" | while read -r path; do
+    sed -nE 's/^ *\{"([A-Z]+)", "(\/[^"]*)",.*/\1 \2/p' "$root/metaserver/api/routes.c"
+    sed -nE 's/^ *RESOURCES\("(\/[^"]*)",.*/\1/p' "$root/metaserver/api/routes.c" | while read -r path; do
         printf '%s\n' "GET $path" "GET $path/{name}" "PUT $path/{name}" "DELETE $path/{name}"
     done
 } | sort >"$work/has"

@@ -8,7 +8,7 @@ set -e
 build=$1
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 trap 'rm -rf "$work"' EXIT
-KEDGE_TEST_RXE=rxe0 CK_FORK=no timeout 200 "$build/tests/unit_metaserver_table_responders"
+KEDGE_TEST_RXE=rxe0 CK_FORK=no timeout 200 "$build/tests/unit_metaserver_api_table_responders"
 fail() { echo "FAILED: $*"; cat "$work/metad.err"; exit 1; }
 mkdir "$work/data"
 printf '%s\n' '[metaserver]' "data_dir = $work/data" "admin_socket = $work/metad.sock" 'access = open' 'connections = 256' '[fabric]' 'provider = verbs' \

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of the REST interface, without their sockets: what comes next for who watches the
+ * configuration or the trail of changes.
+ *
+ * A watch is asked for its next piece when the one before was taken. So one that is slow holds one
+ * piece, and of the configuration it gets the newest alone. One thread. */
+#ifndef METASERVER_WATCH_H
+#define METASERVER_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "metaserver/resources.h"
+#include "metaserver/trail.h"
+
+#define META_WATCH_BEAT_NS                                                                         \
+    UINT64_C(3000000000) /* what is silent for so long gets an empty line                          \
+                          */
+
+struct meta_service;
+struct meta_watch;
+
+/* The configuration of a node: at once unless `known` and its revision is this one and no window
+ * names a node, then whenever it changes, or the GIDs of such a node. answers: the client is the
+ * node's agent, and answers queries (agent_query.h): it gets them too, each as a line with a
+ * member "ask", and of more than two such streams of a node the oldest ends. token: what s->wake()
+ * is called with when there may be more. 0 and *out; -EAGAIN: there are s->max_watches, or, if it
+ * is no agent's, s->reader_watches of those; -ENOMEM. */
+int meta_watch_configuration(struct meta_service *s, const char *node, bool answers, bool known,
+                             uint64_t revision, void *token, uint64_t now, struct meta_watch **out);
+/* The newest stream of that node whose client does; NULL: there is none. */
+struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node);
+
+/* The trail above a revision that it has, and what becomes of nodes after a position. */
+int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *filter,
+                      uint64_t revision, uint64_t position, void *token, uint64_t now,
+                      struct meta_watch **out);
+
+/* Ends the watch as soon as that token, which its client has shown, expires, is changed or is gone.
+ * wall_ms and now: the same moment. */
+void meta_watch_bind(struct meta_watch *w, const struct meta_resource *token, uint64_t wall_ms,
+                     uint64_t now);
+
+/* The next piece: whole lines of JSON, or an empty line when nothing came for long. 0 and *length,
+ * 0 if there is nothing yet; *bytes is borrowed until the next call or free. -ECANCELED: the node
+ * is gone, the token is not what it was, or the watcher fell behind the trail; -ENOMEM. Then
+ * nothing comes any more. */
+int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size_t *length);
+void meta_watch_free(struct meta_watch *w);
+
+/* Wakes one: there may be more for it. */
+void meta_watch_wake(struct meta_watch *w);
+/* Wakes all: something has changed. */
+void meta_watches_wake(struct meta_service *s);
+/* Wakes those that have been silent for long, and those for whom there is news of nodes: at a tick
+ * and not at once, since a storm of those is to cost no look at all watches each. */
+void meta_watches_beat(struct meta_service *s, uint64_t now);
+
+#endif

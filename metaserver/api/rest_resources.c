@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/tenants, /v1/windows, /v1/tokens, /v1/pools and /v1/nodes/{id}/settings: the same for all,
+ * but for what is in them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "metaserver/resources_json.h"
+#include "rest_private.h"
+#include "metaserver/secret.h"
+
+/* ---- conditions ----------------------------------------------------------------------------- */
+
+/* One entity tag at *text, and what follows up to the next. One that is not ours, or weak, matches
+ * nothing: it is left out. 0 or -EINVAL. */
+static int read_tag(const char **text, struct meta_resource_match *out)
+{
+    char digits[24];
+    uint64_t revision;
+    bool weak = strncmp(*text, "W/", 2) == 0;
+    const char *begin = *text + (weak ? 2 : 0);
+    const char *end = *begin == '"' ? strchr(begin + 1, '"') : NULL;
+    if (end == NULL)
+        return -EINVAL;
+    size_t length = (size_t)(end - begin - 1);
+    snprintf(digits, sizeof digits, "%.*s", length < sizeof digits ? (int)length : 0, begin + 1);
+    if (!weak && base_parse_u64(digits, 1, UINT64_MAX, &revision) == 0) {
+        if (out->count == META_RESOURCE_TAGS)
+            return -EINVAL;
+        out->revision[out->count++] = revision;
+    }
+    *text = end + 1 + strspn(end + 1, " \t");
+    return **text == ',' || **text == '\0' ? 0 : -EINVAL;
+}
+
+static int read_tags(const char *text, struct meta_resource_match *out)
+{
+    out->listed = true;
+    do {
+        text += strspn(text, ", \t");
+        if (read_tag(&text, out) != 0)
+            return -EINVAL;
+    } while (*text != '\0');
+    return 0;
+}
+
+/* Else the answer has been given. */
+static bool read_match(struct call *c, struct meta_resource_match *out)
+{
+    const char *match = c->request->if_match, *none = c->request->if_none_match;
+    *out = (struct meta_resource_match){.absent = none != NULL,
+                                        .any = match != NULL && strcmp(match, "*") == 0};
+    if (none != NULL && strcmp(none, "*") != 0) {
+        meta_rest_malformed(c, "If-None-Match", "must be *");
+        return false;
+    }
+    if (match != NULL && !out->any && read_tags(match, out) != 0) {
+        meta_rest_malformed(c, "If-Match",
+                            "must be * or the ETag of an answer, at most eight of them");
+        return false;
+    }
+    return true;
+}
+
+/* ---- one ------------------------------------------------------------------------------------ */
+
+static void refuse_change(struct call *c, int status, const struct meta_violation *violation)
+{
+    const struct {
+        int status;
+        enum meta_rest_problem problem;
+    } problems[] = {{-EINVAL, REST_MALFORMED},
+                    {-EREMCHG, REST_CHANGED},
+                    {-EEXIST, c->kind == META_POOL ? REST_POOL_TAKEN : REST_UID_TAKEN},
+                    {-EPERM, REST_FIXED},
+                    {-ENOENT, REST_DANGLING},
+                    {-EBUSY, REST_IN_USE},
+                    {-ENOSPC, REST_FULL}};
+    for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++)
+        if (problems[i].status == status)
+            meta_rest_problem_of(c, problems[i].problem, violation->field, violation->detail);
+}
+
+static void answer_missing(struct call *c)
+{
+    static const enum meta_rest_problem problems[] = {[META_TENANT] = REST_NO_TENANT,
+                                                      [META_WINDOW] = REST_NO_WINDOW,
+                                                      [META_TOKEN] = REST_NO_TOKEN,
+                                                      [META_NODE] = REST_NOTHING_SET,
+                                                      [META_POOL] = REST_NO_POOL};
+    meta_rest_problem(c, problems[c->kind], NULL);
+}
+
+static void show_resource(struct call *c, const struct meta_resource *resource)
+{
+    c->answer->revision = resource->revision;
+    meta_json_write_resource(c->body, resource, c->request->wall_ms);
+    base_text_append(c->body, "\n", 1);
+}
+
+/* Once: nobody can be told again. */
+static void show_secret(struct call *c, const struct meta_resource *token, const char *secret)
+{
+    c->answer->revision = token->revision;
+    meta_json_write_new_token(c->body, token, secret);
+    base_text_append(c->body, "\n", 1);
+}
+
+void meta_rest_get_resource(struct call *c)
+{
+    const struct meta_resource *found = meta_resources_find(c->s->resources, c->kind, c->id);
+    if (found == NULL)
+        answer_missing(c);
+    else
+        show_resource(c, found);
+}
+
+/* Says who and when, and carries it out. 0, or the answer has been given. */
+static int carry_out(struct call *c, struct meta_resource_change *change)
+{
+    struct base_errbuf err;
+    change->time_ms = c->request->wall_ms;
+    snprintf(change->who, sizeof change->who, "%s", c->who);
+    int status = meta_service_change(c->s, change, c->now, &err);
+    if (status != 0)
+        meta_rest_problem(c, REST_STORE, err.text);
+    return status;
+}
+
+/* Unless the client says a secret, a token keeps its own, and a new one gets one. 0, or the answer
+ * has been given.
+ */
+static int give_hash(struct call *c, struct meta_resource *to, char secret[SECRET_TEXT])
+{
+    const struct meta_resource *there = meta_resources_find(c->s->resources, META_TOKEN, c->id);
+    if (!meta_token_is_bare(&to->token))
+        return 0;
+    if (there != NULL) {
+        memcpy(to->token.hash, there->token.hash, sizeof to->token.hash);
+        return 0;
+    }
+    int status = meta_secret_make(c->id, secret, to->token.hash);
+    if (status != 0)
+        meta_rest_problem(c, REST_STORE, "there are no random numbers: nothing was changed");
+    return status;
+}
+
+/* Whether it would end before it begins. One that has expired may stay as it is. */
+static bool is_born_expired(const struct call *c, const struct meta_resource *to)
+{
+    const struct meta_resource *there = meta_resources_find(c->s->resources, META_TOKEN, c->id);
+    return meta_token_is_over(&to->token, c->request->wall_ms) &&
+           (there == NULL || there->token.expires_ms != to->token.expires_ms);
+}
+
+void meta_rest_put_resource(struct call *c)
+{
+    struct meta_resource_match match;
+    struct meta_resource_change change;
+    struct meta_resource to;
+    struct meta_violation violation = {.field = ""};
+    char secret[SECRET_TEXT] = "";
+    if (!meta_rest_has_json(c) || !read_match(c, &match))
+        return;
+    int status = meta_json_resource(c->kind, c->id, c->request->body, c->request->body_bytes, &to,
+                                    &violation);
+    if (status == 0 && c->kind == META_TOKEN && is_born_expired(c, &to)) {
+        meta_rest_malformed(
+            c, "expires",
+            "is not in the future: say a later time, or leave it out for none; to end a "
+            "token, delete it");
+        return;
+    }
+    if (status == 0 && c->kind == META_TOKEN && give_hash(c, &to, secret) != 0)
+        return;
+    if (status == 0)
+        status = meta_resources_plan_put(c->s->resources, &to, &match, &change, &violation);
+    if (status != 0) {
+        refuse_change(c, status, &violation);
+    } else if (carry_out(c, &change) == 0) {
+        c->answer->status = change.had ? 200 : 201;
+        if (secret[0] != '\0')
+            show_secret(c, &change.to, secret);
+        else
+            show_resource(c, &change.to);
+    }
+}
+
+void meta_rest_delete_resource(struct call *c)
+{
+    struct meta_resource_match match;
+    struct meta_resource_change change;
+    struct meta_violation violation = {.field = ""};
+    if (!read_match(c, &match))
+        return;
+    int status =
+        meta_resources_plan_remove(c->s->resources, c->kind, c->id, &match, &change, &violation);
+    if (status == -ENOENT)
+        answer_missing(c);
+    else if (status != 0)
+        refuse_change(c, status, &violation);
+    else if (carry_out(c, &change) == 0)
+        c->answer->status = 204;
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+struct filter {
+    bool of_uid, of_scope;
+    uint64_t uid;
+    enum meta_window_scope scope;
+    enum meta_scope token_scope;
+    const char *tenant; /* or NULL */
+};
+
+static bool has_uid(const struct meta_tenant *t, uint64_t uid)
+{
+    for (uint32_t i = 0; i < t->uid_count; i++)
+        if (uid >= t->uids[i].first && uid <= t->uids[i].last)
+            return true;
+    return false;
+}
+
+static bool filter_wants(const struct filter *f, const struct meta_resource *s)
+{
+    if (s->kind == META_TENANT)
+        return !f->of_uid || has_uid(&s->tenant, f->uid);
+    if (s->kind == META_POOL)
+        return true;
+    if (s->kind == META_TOKEN)
+        return !f->of_scope || s->token.scope == f->token_scope;
+    return (!f->of_scope || s->window.scope == f->scope) &&
+           (f->tenant == NULL || strcmp(f->tenant, s->window.tenant) == 0);
+}
+
+static bool read_filter(struct call *c, struct filter *out)
+{
+    const char *uid = c->request->parameter[META_PARAMETER_UID];
+    const char *scope = c->request->parameter[META_PARAMETER_SCOPE];
+    *out = (struct filter){.of_uid = uid != NULL,
+                           .of_scope = scope != NULL,
+                           .tenant = c->request->parameter[META_PARAMETER_TENANT]};
+    if (c->kind == META_TENANT && uid != NULL &&
+        base_parse_u64(uid, 0, UINT32_MAX - 1, &out->uid) != 0) {
+        meta_rest_malformed(c, "uid", "must be a number below 4294967295");
+        return false;
+    }
+    if (c->kind == META_WINDOW && scope != NULL &&
+        meta_window_scope_parse(scope, &out->scope) != 0) {
+        meta_rest_malformed(c, "scope", "must be device, destination or tenant");
+        return false;
+    }
+    if (c->kind == META_TOKEN && scope != NULL && meta_scope_parse(scope, &out->token_scope) != 0) {
+        meta_rest_malformed(c, "scope", "must be admin, operator, reader or agent");
+        return false;
+    }
+    return true;
+}
+
+/* The next one that is wanted. */
+static const struct meta_resource *next_wanted(const struct call *c, const struct filter *filter,
+                                               const char *after)
+{
+    const struct meta_resource *s = meta_resources_after(c->s->resources, c->kind, after);
+    while (s != NULL && !filter_wants(filter, s))
+        s = meta_resources_after(c->s->resources, c->kind, s->name);
+    return s;
+}
+
+void meta_rest_list_resources(struct call *c)
+{
+    struct filter filter;
+    struct rest_page page;
+    const struct meta_resource *s;
+    char all[META_JSON_PLURAL_BYTES];
+    uint64_t n = 0;
+    if (!meta_rest_read_page(c, &page) || !read_filter(c, &filter))
+        return;
+    base_json_object(c->body, NULL);
+    base_json_u64(c->body, "revision", meta_resources_revision(c->s->resources));
+    base_json_array(c->body, meta_json_plural(c->kind, all));
+    while (n < page.limit && (s = next_wanted(c, &filter, page.after)) != NULL) {
+        base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
+        meta_json_write_resource(c->body, s, c->request->wall_ms);
+        snprintf(page.after, sizeof page.after, "%s", s->name);
+    }
+    base_json_array_end(c->body);
+    if (n == page.limit && next_wanted(c, &filter, page.after) != NULL)
+        meta_rest_next_cursor(c, page.after);
+    base_json_object_end(c->body);
+    base_text_append(c->body, "\n", 1);
+}

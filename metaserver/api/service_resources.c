@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators set, kept in step with the store. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "metaserver/resources_json.h"
+#include "service_private.h"
+#include "metaserver/window_targets.h"
+
+#define BODY_BYTES 8192 /* more than a resource takes */
+
+struct loading {
+    struct meta_service *s;
+    struct meta_violation violation;
+    /* Pools of a store that is older than their numbers. */
+    uint32_t numberless;
+    bool those;    /* this time them alone */
+    uint32_t anew; /* that have another number than the one that their name stands for */
+    uint32_t foreign;
+    char name[META_POOLS_MAX][META_POOL_NAME_MAX + 1];
+};
+
+/* Like what meta_json_write_stored() has made, or meta_json_write_body() for the trail. */
+static int decode_resource(const char *kind, const char *name, const char *body,
+                           struct meta_resource *out, struct meta_violation *violation)
+{
+    enum meta_resource_kind k;
+    int status = meta_resource_kind_parse(kind, &k);
+    if (status != 0) {
+        snprintf(violation->detail, sizeof violation->detail, "unknown kind");
+        return status;
+    }
+    return meta_json_resource_stored(k, name, body, out, violation);
+}
+
+/* Its name's number may be that of another, whose name comes before it. */
+static int restore_numberless(struct loading *l, struct meta_resource *pool)
+{
+    pool->pool.numbers.number = meta_pool_free_id(l->s->resources, pool->name);
+    int status = meta_resources_restore(l->s->resources, pool, &l->violation);
+    if (status == 0 && pool->pool.numbers.number != meta_pool_id(pool->name))
+        memcpy(l->name[l->anew++], pool->name, strlen(pool->name) + 1); /* it is valid */
+    return status;
+}
+
+static int load_setting(void *user, const struct meta_store_resource *stored)
+{
+    struct loading *l = user;
+    struct meta_resource resource;
+    int status =
+        decode_resource(stored->kind, stored->name, stored->body, &resource, &l->violation);
+    if (status != 0)
+        return status;
+    if (resource.kind >= META_RESOURCE_KINDS) {
+        snprintf(l->violation.detail, sizeof l->violation.detail,
+                 "leases and restores are no settings");
+        return -EINVAL;
+    }
+    if (resource.kind == META_TOKEN && meta_token_is_bare(&resource.token)) {
+        snprintf(l->violation.detail, sizeof l->violation.detail, "token %.63s has no hash",
+                 resource.name);
+        return -EINVAL;
+    }
+    resource.revision = stored->revision;
+    const bool numberless =
+        resource.kind == META_POOL && resource.pool.numbers.number == RESOURCE_UNSAID;
+    if (l->those)
+        return numberless ? restore_numberless(l, &resource) : 0;
+    l->numberless += numberless;
+    return numberless ? 0 : meta_resources_restore(l->s->resources, &resource, &l->violation);
+}
+
+static int load_side(const struct meta_store_change *stored, const char *body, bool *there,
+                     struct meta_resource *out, struct meta_violation *violation)
+{
+    *there = body != NULL;
+    return body == NULL ? 0 : decode_resource(stored->kind, stored->name, body, out, violation);
+}
+
+static int load_sides(const struct meta_store_change *stored, struct meta_resource_change *c,
+                      struct meta_violation *violation)
+{
+    int status = load_side(stored, stored->before, &c->had, &c->from, violation);
+    if (status == 0)
+        status = load_side(stored, stored->after, &c->has, &c->to, violation);
+    return status;
+}
+
+/* A newer metaserver may write entries of a kind, or with a member, that is not known here. They
+ * say what has happened, and nothing follows from that: they are shown as they are. */
+static int load_foreign(struct loading *l, const struct meta_store_change *stored,
+                        struct meta_resource_change *c, struct meta_violation *violation)
+{
+    struct meta_foreign_entry entry = {stored->kind, stored->name, stored->before, stored->after};
+    const char *const sides[] = {stored->before, stored->after};
+    *violation = (struct meta_violation){.detail = ""};
+    for (size_t i = 0; i < 2; i++)
+        if (sides[i] != NULL && meta_json_check(sides[i], violation) != 0)
+            return -EINVAL;
+    c->had = c->has = false;
+    c->foreign = &entry;
+    l->foreign++;
+    return meta_resources_restore_change(l->s->resources, c);
+}
+
+static int load_change(void *user, const struct meta_store_change *stored)
+{
+    struct loading *l = user;
+    struct meta_resource_change c = {.revision = stored->revision, .time_ms = stored->time_ms};
+    struct meta_violation violation = {.detail = ""};
+    int status;
+    snprintf(c.who, sizeof c.who, "%s", stored->who);
+    snprintf(c.name, sizeof c.name, "%s", stored->name);
+    if (meta_resource_kind_parse(stored->kind, &c.kind) != 0)
+        c.kind = META_UNKNOWN;
+    if (c.kind == META_UNKNOWN || load_sides(stored, &c, &violation) != 0)
+        status = load_foreign(l, stored, &c, &violation);
+    else
+        status = meta_resources_restore_change(l->s->resources, &c);
+    if (status != 0)
+        l->violation = violation;
+    if (status != 0 && l->violation.detail[0] == '\0')
+        snprintf(l->violation.detail, sizeof l->violation.detail,
+                 "the trail has a gap at revision %" PRIu64, stored->revision);
+    return status;
+}
+
+static int pass_change(void *user, const struct meta_store_change *stored)
+{
+    (void)user, (void)stored;
+    return 0;
+}
+
+/* Once those that have numbers are there. */
+static int load_numberless(struct loading *l, struct base_errbuf *err)
+{
+    const struct meta_store_visitor visitor = {load_setting, pass_change, l};
+    l->those = true;
+    return l->numberless > 0 ? meta_store_load_resources(l->s->store, &visitor, err) : 0;
+}
+
+static const char *name_of_number(const struct meta_service *s, uint16_t id)
+{
+    const struct meta_resource *pool = meta_resources_after(s->resources, META_POOL, "");
+    while (pool != NULL && pool->pool.numbers.number != id)
+        pool = meta_resources_after(s->resources, META_POOL, pool->name);
+    return pool != NULL ? pool->name : "";
+}
+
+/* Written down, since it is not to change when the pool goes whose number the name stands for. A
+ * store that cannot be written is no reason not to start: then it is chosen again next time. */
+static void keep_number(struct meta_service *s, const char *name, uint64_t now)
+{
+    const struct meta_resource *pool = meta_resources_find(s->resources, META_POOL, name);
+    const struct meta_resource_match match = {.any = true};
+    struct meta_resource_change change;
+    struct meta_violation violation;
+    struct base_errbuf err;
+    base_log(BASE_LOG_WARN,
+             "a pool of an older store has a number of its own now: the one that its name stands "
+             "for is another pool's",
+             "pool=%s number=%u instead_of=%u which_has=%s", name,
+             (unsigned)pool->pool.numbers.number, (unsigned)meta_pool_id(name),
+             name_of_number(s, meta_pool_id(name)));
+    int status = meta_resources_plan_put(s->resources, pool, &match, &change, &violation);
+    BASE_ASSERT(status == 0); /* it is what is there */
+    change.from.pool.numbers.number = RESOURCE_UNSAID;
+    change.revision = change.to.revision = meta_resources_revision(s->resources) + 1;
+    change.time_ms = base_clock_wall_ms();
+    snprintf(change.who, sizeof change.who, "kedge-metad");
+    (void)meta_service_change(s, &change, now, &err);
+}
+
+int meta_service_load_resources(struct meta_service *s, uint64_t now, struct base_errbuf *err)
+{
+    struct loading l = {.s = s};
+    const struct meta_store_visitor visitor = {load_setting, load_change, &l};
+    err->text[0] = '\0';
+    int status = meta_store_load_resources(s->store, &visitor, err);
+    if (status == 0)
+        status = load_numberless(&l, err);
+    uint64_t last = meta_resources_revision(s->resources);
+    if (status == 0 && last > 0 && meta_resources_change_after(s->resources, last - 1) == NULL) {
+        snprintf(l.violation.detail, sizeof l.violation.detail, "the trail lacks its last entry");
+        status = -EINVAL;
+    }
+    if (status == 0 && l.foreign > 0)
+        base_log(BASE_LOG_WARN,
+                 "the trail has entries of a newer kedge-metad, which are shown as they are",
+                 "entries=%" PRIu32, l.foreign);
+    for (uint32_t i = 0; i < l.anew && status == 0; i++)
+        keep_number(s, l.name[i], now);
+    if (status == 0 || err->text[0] != '\0')
+        return status;
+    return base_err(
+        err, status,
+        "what the store holds of tenants, windows and tokens does not fit (%.64s: %.150s): "
+        "restore it from a backup",
+        l.violation.field, l.violation.detail);
+}
+
+static const char *body_of(struct base_text *text, bool there, const struct meta_resource *resource)
+{
+    if (!there)
+        return NULL;
+    meta_json_write_body(text, resource);
+    return base_text_str(text);
+}
+
+static int write_change(struct meta_service *s, const struct meta_resource_change *change,
+                        struct base_errbuf *err)
+{
+    struct base_text before, after, resource;
+    base_text_init(&before, BODY_BYTES);
+    base_text_init(&after, BODY_BYTES);
+    base_text_init(&resource, BODY_BYTES);
+    if (change->has)
+        meta_json_write_stored(&resource, &change->to);
+    const struct meta_store_change stored = {
+        .revision = change->revision,
+        .time_ms = change->time_ms,
+        .who = change->who,
+        .kind = meta_resource_kind_name(change->kind),
+        .name = change->name,
+        .before = body_of(&before, change->had, &change->from),
+        .after = body_of(&after, change->has, &change->to),
+        .resource = change->has ? base_text_str(&resource) : NULL,
+        .forget = meta_resources_forgets(s->resources),
+    };
+    int status = before.error != 0 ? before.error : after.error != 0 ? after.error : resource.error;
+    if (status != 0)
+        base_err(err, status, "out of memory: try again");
+    else
+        status = meta_store_change(s->store, &stored, err);
+    base_text_fini(&before);
+    base_text_fini(&after);
+    base_text_fini(&resource);
+    return status;
+}
+
+bool meta_service_refresh_window_targets(struct meta_service *s)
+{
+    const uint64_t before = s->window_targets;
+    s->window_targets = meta_window_targets_hash(s->resources, s->directory);
+    return s->window_targets != before;
+}
+
+int meta_service_change(struct meta_service *s, const struct meta_resource_change *change,
+                        uint64_t now, struct base_errbuf *err)
+{
+    if (change->revision == 0)
+        return 0;
+    if (write_change(s, change, err) != 0)
+        return meta_service_store_failed(s, "changing a setting", change->name, now, err);
+    meta_resources_apply(s->resources, change);
+    s->count.changes++;
+    base_log(BASE_LOG_INFO, "setting changed",
+             "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
+             meta_resource_kind_name(change->kind), change->name, change->revision,
+             change->kind == META_LEASE
+                 ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
+             : !change->had ? "created"
+             : change->has  ? "replaced"
+                            : "deleted",
+             change->who);
+    (void)meta_service_refresh_window_targets(s);
+    meta_watches_wake(s);
+    return 0;
+}

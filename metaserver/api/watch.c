@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "metaserver/resources_json.h"
+#include "metaserver/service.h"
+#include "metaserver/trail.h"
+
+enum {
+    EVENTS_PER_PIECE = 16,
+    OF_NODE = 2,              /* streams of one node's agent */
+    DOCUMENT_BYTES = 1 << 20, /* more than the most tenants and windows take */
+    PIECE_BYTES = 1 << 18,    /* more than what is said of one node and the pools takes, and than
+                               * so many events */
+};
+
+/* The configuration as of one revision but for its end, shared by all that are being sent it. */
+struct meta_watch_document {
+    struct meta_service *s;
+    unsigned users;
+    uint64_t revision, window_targets;
+    struct base_text text;
+};
+
+struct meta_watch {
+    struct meta_service *s;
+    void *token;
+    bool trail;                           /* watches the trail; else the configuration */
+    bool answers;                         /* and is the node's agent, which is sent queries */
+    bool superseded;                      /* by newer ones of that agent */
+    bool known;                           /* the client has something */
+    uint64_t revision;                    /* which is this */
+    uint64_t window_targets;              /* as the service had it then */
+    char node[META_STORE_ID_BYTES];       /* of the configuration */
+    struct meta_watch_filter filter;      /* of the trail */
+    struct trail_place place;             /* of what its client has of it */
+    struct meta_watch_document *document; /* that is being sent */
+    struct base_text piece;               /* of the trail, likewise; or the document's end */
+    bool has_end;                         /* which is to follow */
+    uint64_t beat_at;
+    char token_name[META_RESOURCE_NAME_BYTES]; /* that its client has shown; "": none */
+    uint64_t token_revision, token_ends;       /* UINT64_MAX: it does not */
+    LIST_ENTRY(meta_watch) link;
+};
+
+static int add_watch(struct meta_service *s, bool answers, void *token, uint64_t now,
+                     struct meta_watch **out)
+{
+    if (s->watch_count >= s->max_watches ||
+        (!answers && s->reader_watches != 0 &&
+         s->watch_count - s->agent_watches >= s->reader_watches))
+        return -EAGAIN;
+    struct meta_watch *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return -ENOMEM;
+    w->s = s;
+    w->token = token;
+    w->answers = answers;
+    w->beat_at = now + META_WATCH_BEAT_NS;
+    base_text_init(&w->piece, PIECE_BYTES);
+    LIST_INSERT_HEAD(&s->watches, w, link);
+    s->watch_count++;
+    s->agent_watches += answers;
+    *out = w;
+    return 0;
+}
+
+/* An agent begins anew before its former stream is known to be dead, but not again and again. */
+static void supersede_watches(struct meta_service *s, const char *node)
+{
+    struct meta_watch *w;
+    int newer = 0;
+    LIST_FOREACH(w, &s->watches, link) {
+        if (!w->answers || w->superseded || strcmp(w->node, node) != 0 || newer++ < OF_NODE)
+            continue;
+        w->superseded = true;
+        s->wake(w->token);
+    }
+}
+
+int meta_watch_configuration(struct meta_service *s, const char *node, bool answers, bool known,
+                             uint64_t revision, void *token, uint64_t now, struct meta_watch **out)
+{
+    struct meta_watch *w;
+    int status = add_watch(s, answers, token, now, &w);
+    if (status != 0)
+        return status;
+    w->known = known;
+    w->revision = revision;
+    snprintf(w->node, sizeof w->node, "%s", node);
+    if (answers)
+        supersede_watches(s, node);
+    *out = w;
+    return 0;
+}
+
+/* The newest comes first. */
+struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node)
+{
+    struct meta_watch *w;
+    LIST_FOREACH(w, &s->watches, link) {
+        if (w->answers && strcmp(w->node, node) == 0)
+            return w;
+    }
+    return NULL;
+}
+
+int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *filter,
+                      uint64_t revision, uint64_t position, void *token, uint64_t now,
+                      struct meta_watch **out)
+{
+    struct meta_watch *w;
+    int status = add_watch(s, false, token, now, &w);
+    if (status != 0)
+        return status;
+    w->trail = true;
+    w->place = (struct trail_place){revision, position};
+    w->filter = *filter;
+    *out = w;
+    return 0;
+}
+
+void meta_watch_bind(struct meta_watch *w, const struct meta_resource *token, uint64_t wall_ms,
+                     uint64_t now)
+{
+    uint64_t expires = token->token.expires_ms;
+    snprintf(w->token_name, sizeof w->token_name, "%s", token->name);
+    w->token_revision = token->revision;
+    w->token_ends = UINT64_MAX;
+    if (expires != 0 && (expires - wall_ms) < (UINT64_MAX - now) / BASE_NS_PER_MS)
+        w->token_ends = now + (expires - wall_ms) * BASE_NS_PER_MS;
+}
+
+static bool is_let_in(const struct meta_watch *w, uint64_t now)
+{
+    if (w->token_name[0] == '\0')
+        return true;
+    const struct meta_resource *token =
+        meta_resources_find(w->s->resources, META_TOKEN, w->token_name);
+    return token != NULL && token->revision == w->token_revision && now < w->token_ends;
+}
+
+static void release_document(struct meta_watch *w)
+{
+    struct meta_watch_document *d = w->document;
+    w->document = NULL;
+    if (d == NULL || --d->users > 0)
+        return;
+    if (d->s->document == d)
+        d->s->document = NULL;
+    base_text_fini(&d->text);
+    free(d);
+}
+
+static void release_piece(struct meta_watch *w)
+{
+    release_document(w);
+    base_text_fini(&w->piece);
+    base_text_init(&w->piece, PIECE_BYTES);
+    w->has_end = false;
+}
+
+void meta_watch_free(struct meta_watch *w)
+{
+    release_piece(w);
+    meta_queries_lose(w->s, w);
+    LIST_REMOVE(w, link);
+    w->s->watch_count--;
+    w->s->agent_watches -= w->answers;
+    free(w);
+}
+
+/* The document as of now, with one more user; NULL: no memory. */
+static struct meta_watch_document *present_document(struct meta_service *s)
+{
+    struct meta_watch_document *d = s->document;
+    if (d != NULL && d->revision == meta_resources_revision(s->resources) &&
+        d->window_targets == s->window_targets) {
+        d->users++;
+        return d;
+    }
+    d = calloc(1, sizeof *d);
+    if (d == NULL)
+        return NULL;
+    *d = (struct meta_watch_document){.s = s,
+                                      .users = 1,
+                                      .revision = meta_resources_revision(s->resources),
+                                      .window_targets = s->window_targets};
+    base_text_init(&d->text, DOCUMENT_BYTES);
+    meta_json_write_document(&d->text, s->resources, s->directory);
+    if (d->text.error != 0) {
+        base_text_fini(&d->text);
+        free(d);
+        return NULL;
+    }
+    s->document = d;
+    return d;
+}
+
+static int next_configuration(struct meta_watch *w, const char **bytes, size_t *length)
+{
+    struct meta_node_view view;
+    if (meta_directory_show(w->s->directory, w->node, 0, &view) != 0)
+        return -ECANCELED;
+    if (w->known && w->revision == meta_resources_revision(w->s->resources) &&
+        w->window_targets == w->s->window_targets)
+        return 0;
+    w->document = present_document(w->s);
+    if (w->document == NULL)
+        return -ENOMEM;
+    /* Of the same revision, whatever happens until it is taken. */
+    meta_json_write_document_end(&w->piece, w->s->resources, w->node);
+    base_text_append(&w->piece, "\n", 1);
+    if (w->piece.error != 0)
+        return -ENOMEM;
+    w->has_end = true;
+    w->known = true;
+    w->revision = w->document->revision;
+    w->window_targets = w->document->window_targets;
+    *bytes = w->document->text.data;
+    *length = w->document->text.length;
+    return 0;
+}
+
+static void next_end(struct meta_watch *w, const char **bytes, size_t *length)
+{
+    release_document(w);
+    w->has_end = false;
+    *bytes = w->piece.data;
+    *length = w->piece.length;
+}
+
+static int next_events(struct meta_watch *w, const char **bytes, size_t *length)
+{
+    const struct meta_service *s = w->s;
+    struct trail_entry entry;
+    if (!meta_trail_has(s->resources, s->liveness, &w->filter, &w->place))
+        return -ECANCELED;
+    for (int count = 0; count < EVENTS_PER_PIECE &&
+                        meta_trail_next(s->resources, s->liveness, &w->filter, &w->place, &entry);
+         count++) {
+        meta_trail_write(&w->piece, s->liveness, &entry);
+        base_text_append(&w->piece, "\n", 1);
+    }
+    *bytes = w->piece.data;
+    *length = w->piece.length;
+    return w->piece.error;
+}
+
+int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size_t *length)
+{
+    *length = 0;
+    if (w->superseded || !is_let_in(w, now))
+        return -ECANCELED;
+    if (w->has_end) {
+        next_end(w, bytes, length);
+        return 0;
+    }
+    release_piece(w);
+    if (w->answers && meta_queries_next(w->s, w, &w->piece)) {
+        *bytes = w->piece.data;
+        *length = w->piece.length;
+        w->beat_at = now + META_WATCH_BEAT_NS;
+        return w->piece.error;
+    }
+    int status = w->trail ? next_events(w, bytes, length) : next_configuration(w, bytes, length);
+    if (status != 0)
+        return status;
+    if (*length == 0 && now >= w->beat_at) {
+        *bytes = "\n";
+        *length = 1;
+    }
+    if (*length > 0)
+        w->beat_at = now + META_WATCH_BEAT_NS;
+    return 0;
+}
+
+void meta_watch_wake(struct meta_watch *w)
+{
+    w->s->wake(w->token);
+}
+
+void meta_watches_wake(struct meta_service *s)
+{
+    struct meta_watch *w;
+    LIST_FOREACH(w, &s->watches, link)
+        s->wake(w->token);
+}
+
+void meta_watches_beat(struct meta_service *s, uint64_t now)
+{
+    struct meta_watch *w;
+    const uint64_t newest = s->liveness != NULL ? meta_liveness_newest(s->liveness) : 0;
+    LIST_FOREACH(w, &s->watches, link) {
+        if (now >= w->beat_at || (w->trail && w->place.position < newest))
+            s->wake(w->token);
+    }
+}

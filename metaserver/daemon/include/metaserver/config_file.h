@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-metad's settings: one table says name, type, default, bounds and help of each. One thread.
+ */
+#ifndef METASERVER_CONFIG_FILE_H
+#define METASERVER_CONFIG_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "fabric/service.h"
+
+#define META_CONFIG_TEXT_BYTES 256 /* bytes of a text setting, with the NUL */
+
+struct meta_config {
+    /* [metaserver] */
+    char listen[META_CONFIG_TEXT_BYTES];
+    char admin_socket[META_CONFIG_TEXT_BYTES];
+    bool tokens_needed; /* access: "tokens", or "open" */
+    char data_dir[META_CONFIG_TEXT_BYTES];
+    char log_level[META_CONFIG_TEXT_BYTES];
+    uint64_t max_nodes, max_endpoints, connections, max_watches, reader_watches, events;
+    uint64_t client_connections, token_connections; /* of one address, of one token */
+    uint64_t client_rate;                           /* requests a second of either; 0: no bound */
+    char hosts[META_CONFIG_TEXT_BYTES];             /* as base/http/server.h has them */
+    uint64_t node_lease_ns, forget_after_ns;
+    /* [fabric] */
+    char provider[META_CONFIG_TEXT_BYTES];
+    char device[META_CONFIG_TEXT_BYTES];
+    uint64_t port;   /* 0: the first that is up */
+    uint8_t gid[16]; /* zero: the provider chooses */
+    struct fab_service service;
+};
+
+/* The defaults, then what the file says (path NULL: no file). -errno and a sentence that names the
+ * line. */
+int meta_config_read(const char *path, struct meta_config *out, struct base_errbuf *err);
+
+/* The table, for --help. */
+void meta_config_print_help(FILE *out);
+
+#endif

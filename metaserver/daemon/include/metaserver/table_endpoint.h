@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metaserver's place on the fabric: the endpoint table's memory, which agents READ through a DC
+ * target, or, where the device has none, each through a queue pair of its own (table_responders.h).
+ * Once it stands, no CPU of this process takes part in a lookup. One thread (the control loop's).
+ */
+#ifndef METASERVER_TABLE_ENDPOINT_H
+#define METASERVER_TABLE_ENDPOINT_H
+
+#include "fabric/fabric.h"
+#include "metaserver/config_file.h"
+#include "metaserver/service.h"
+
+struct meta_table_endpoint {
+    struct fab *fab;
+    struct fab_pd *pd;
+    struct fab_mem mem; /* the table */
+    struct fab_mr *mr;
+    /* NULL without DC: */
+    struct fab_cq *cq; /* nothing is ever received, but a target wants one */
+    struct fab_srq *srq;
+    struct fab_dct *dct;
+};
+
+/* Opens the device and registers zeroed memory for a table of bytes, for remote reading alone. out
+ * is zeroed to begin. -errno and a sentence; meta_table_endpoint_fini() also after a failure. */
+int meta_table_endpoint_init(struct meta_table_endpoint *out, const struct meta_config *config,
+                             size_t bytes, struct base_errbuf *err);
+void meta_table_endpoint_fini(struct meta_table_endpoint *e);
+
+/* What agents are told. */
+struct meta_service_endpoint meta_table_endpoint_describe(const struct meta_table_endpoint *e);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When nodes came, expired and went: the newest of it, in memory alone.
+ *
+ * No I/O, no clock; one thread. It is no part of the store's trail and has no revision of its own:
+ * a thousand nodes that expire at once write nothing. An event is known by its node, incarnation
+ * and state, so that it is one event however many metaservers see it. What happens to a node again
+ * in the same incarnation takes the place of the former event, and of a node the newest
+ * META_LIVENESS_OF_NODE are kept: one that comes and goes all the time takes others' room no
+ * further than that. Positions number the events of one life of the process; they grow, and some
+ * are missing.
+ * Invariant: events stand in the order of their positions, and none has a smaller revision than the
+ * one before. */
+#ifndef METASERVER_LIVENESS_H
+#define METASERVER_LIVENESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "metaserver/directory.h"
+
+enum {
+    META_LIVENESS_OF_NODE = 8,
+    META_LIVENESS_WHO_BYTES = 80, /* as resources have it */
+};
+
+enum meta_liveness_state { META_LIVENESS_LIVE, META_LIVENESS_EXPIRED, META_LIVENESS_REMOVED };
+
+struct meta_liveness_event {
+    uint64_t position; /* from 1 */
+    uint64_t revision; /* the resources' at that time */
+    uint64_t time_ms;  /* since 1970 */
+    uint64_t heard_ms; /* of one that expired: when it was heard of; 0: never by this process */
+    uint32_t incarnation;
+    uint32_t times; /* that this node came to this state in this incarnation: 1, ... */
+    enum meta_liveness_state state;
+    enum meta_node_state from; /* META_NODE_FREE: it was not known */
+    uint32_t from_incarnation;
+    char node[META_STORE_ID_BYTES];
+    char who[META_LIVENESS_WHO_BYTES]; /* of one that was removed: who did it; else "" */
+};
+
+struct meta_liveness;
+
+/* events: as many are kept, at least 1. generation: of this life of the process. NULL: no memory.
+ */
+struct meta_liveness *meta_liveness_new(uint32_t events, uint64_t generation);
+void meta_liveness_free(struct meta_liveness *l); /* NULL is allowed */
+
+/* "live", ...: a literal. */
+const char *meta_liveness_state_name(enum meta_liveness_state state);
+
+/* Adds *event, of which position and times are given here. */
+void meta_liveness_add(struct meta_liveness *l, const struct meta_liveness_event *event);
+
+/* The first event after a position; NULL: there is none. Borrowed until the next one is added. */
+const struct meta_liveness_event *meta_liveness_after(const struct meta_liveness *l,
+                                                      uint64_t position);
+/* The position of the newest event; 0: there was none yet. */
+uint64_t meta_liveness_newest(const struct meta_liveness *l);
+/* The position of the last event that was given up for want of room; 0: none was. */
+uint64_t meta_liveness_dropped(const struct meta_liveness *l);
+/* Whether nothing after that position was. */
+bool meta_liveness_has(const struct meta_liveness *l, uint64_t position);
+uint64_t meta_liveness_generation(const struct meta_liveness *l);
+
+#endif

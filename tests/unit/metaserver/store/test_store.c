@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every store must do, run on each of them; then what SQLite alone does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../check_main.h"
+#include "metaserver/store.h"
+
+enum kind { MEMORY, SQLITE, KINDS };
+
+struct fixture {
+    char dir[64], path[96];
+    struct meta_store *store;
+};
+
+static struct meta_store *open_sqlite(const char *path)
+{
+    struct meta_store *store = NULL;
+    struct base_errbuf err;
+    ck_assert_msg(meta_store_sqlite(path, &store, &err) == 0, "%s", err.text);
+    return store;
+}
+
+static void setup(struct fixture *f, enum kind kind)
+{
+    snprintf(f->dir, sizeof f->dir, "/tmp/kedge-store-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(f->dir));
+    snprintf(f->path, sizeof f->path, "%s/metad.db", f->dir);
+    f->store = kind == MEMORY ? meta_store_memory(NULL) : open_sqlite(f->path);
+}
+
+static void teardown(struct fixture *f)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-lock"};
+    meta_store_close(f->store);
+    for (int i = 0; i < 4; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s%s", f->path, suffixes[i]);
+        unlink(path);
+    }
+    ck_assert_int_eq(rmdir(f->dir), 0);
+}
+
+static struct meta_store_node node(const char *id, uint32_t incarnation, int endpoints, int first)
+{
+    struct meta_store_node n = {
+        .incarnation = incarnation,
+        .fingerprint = {.identity = 0xfedcba98, .count = (uint32_t)endpoints},
+        .endpoint_count = (uint32_t)endpoints};
+    snprintf(n.id, sizeof n.id, "%s", id);
+    for (int i = 0; i < endpoints; i++) {
+        n.endpoint[i].gid[0] = 0xfd;
+        n.endpoint[i].gid[15] = (uint8_t)(first + i);
+        n.endpoint[i].pool = 7;
+        n.fingerprint.print[i] =
+            (struct meta_store_print){0xfd000000 + (uint32_t)(first + i), incarnation};
+    }
+    return n;
+}
+
+/* All that is stored, as one line. */
+struct listing {
+    char text[4096];
+    size_t used;
+};
+
+static int list_one(void *user, const struct meta_store_node *n)
+{
+    struct listing *l = user;
+    l->used +=
+        (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s:%u:%08x%s", n->id,
+                         n->incarnation, n->fingerprint.identity, n->expired ? ":expired" : "");
+    for (uint32_t i = 0; i < n->endpoint_count; i++)
+        l->used +=
+            (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, ":%02x.%02x/%u",
+                             n->endpoint[i].gid[0], n->endpoint[i].gid[15], n->endpoint[i].pool);
+    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, " ");
+    return 0;
+}
+
+static void expect(struct meta_store *store, const char *text)
+{
+    struct listing l = {.text = ""};
+    struct base_errbuf err;
+    ck_assert_int_eq(meta_store_load(store, list_one, &l, &err), 0);
+    ck_assert_str_eq(l.text, text);
+}
+
+static void put(struct meta_store *store, struct meta_store_node n)
+{
+    struct base_errbuf err;
+    ck_assert_msg(meta_store_put(store, &n, &err) == 0, "%s", err.text);
+}
+
+static int find_process(void *user, const struct meta_store_node *n)
+{
+    struct meta_store_node *wanted = user;
+    if (strcmp(n->id, wanted->id) == 0)
+        wanted->fingerprint = n->fingerprint;
+    return 0;
+}
+
+/* Of the node with that id, if it is there. */
+static struct meta_store_fingerprint meta_fingerprint_of(struct meta_store *store, const char *id)
+{
+    struct meta_store_node n = node(id, 1, 0, 0);
+    struct base_errbuf err;
+    n.fingerprint.identity = 0;
+    ck_assert_int_eq(meta_store_load(store, find_process, &n, &err), 0);
+    return n.fingerprint;
+}
+
+/* ---- conformance ---------------------------------------------------------------------------- */
+
+static void lists_in_order(struct meta_store *s)
+{
+    put(s, node("b", 5, 2, 1));
+    put(s, node("a.1", 4294967295, 0, 0));
+    put(s, node("a", 1, 1, 9));
+    expect(s, "a:1:fedcba98:fd.09/7 a.1:4294967295:fedcba98 b:5:fedcba98:fd.01/7:fd.02/7 ");
+}
+
+static void replaces_a_node_and_its_endpoints(struct meta_store *s)
+{
+    put(s, node("n", 5, 3, 1));
+    put(s, node("n", 6, 1, 2));
+    expect(s, "n:6:fedcba98:fd.02/7 ");
+}
+
+static void refuses_an_older_incarnation_and_changes_nothing(struct meta_store *s)
+{
+    struct meta_store_node old = node("n", 4, 2, 5);
+    struct base_errbuf err;
+    put(s, node("n", 5, 1, 1));
+    ck_assert_int_eq(meta_store_put(s, &old, &err), -ESTALE);
+    expect(s, "n:5:fedcba98:fd.01/7 ");
+    put(s, node("n", 5, 1, 2));
+    expect(s, "n:5:fedcba98:fd.02/7 ");
+}
+
+static void moves_an_endpoint_to_who_has_it_last(struct meta_store *s)
+{
+    put(s, node("a", 1, 2, 1));
+    put(s, node("b", 1, 1, 2));
+    expect(s, "a:1:fedcba98:fd.01/7 b:1:fedcba98:fd.02/7 ");
+}
+
+static void expires_several_and_keeps_their_incarnations(struct meta_store *s)
+{
+    const char *ids[] = {"a", "unknown", "c"};
+    struct base_errbuf err;
+    put(s, node("a", 1, 1, 1));
+    put(s, node("b", 2, 1, 2));
+    put(s, node("c", 3, 1, 3));
+    ck_assert_int_eq(meta_store_expire(s, ids, 3, &err), 0);
+    expect(s, "a:1:fedcba98:expired b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
+    put(s, node("a", 1, 1, 1));
+    expect(s, "a:1:fedcba98:fd.01/7 b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
+}
+
+static void keeps_what_tells_processes_apart_when_a_node_expires(struct meta_store *s)
+{
+    const char *ids[] = {"a"};
+    struct base_errbuf err;
+    put(s, node("a", 7, 0, 0));
+    ck_assert_uint_eq(meta_fingerprint_of(s, "a").count, 0);
+    put(s, node("a", 7, META_STORE_NODE_ENDPOINTS, 1));
+    put(s, node("a", 7, 2, 8));
+    ck_assert_int_eq(meta_store_expire(s, ids, 1, &err), 0);
+    struct meta_store_fingerprint p = meta_fingerprint_of(s, "a");
+    ck_assert_uint_eq(p.identity, 0xfedcba98);
+    ck_assert_uint_eq(p.count, 2);
+    ck_assert_uint_eq(p.print[0].key, 0xfd000008);
+    ck_assert_uint_eq(p.print[1].key, 0xfd000009);
+    ck_assert_uint_eq(p.print[1].body, 7);
+    expect(s, "a:7:fedcba98:expired ");
+}
+
+static void removes_a_node_with_its_endpoints(struct meta_store *s)
+{
+    struct base_errbuf err;
+    put(s, node("a", 1, 2, 1));
+    put(s, node("b", 1, 0, 0));
+    ck_assert_int_eq(meta_store_remove(s, "a", &err), 0);
+    ck_assert_int_eq(meta_store_remove(s, "a", &err), -ENOENT);
+    expect(s, "b:1:fedcba98 ");
+    put(s, node("b", 1, 2, 1));
+    expect(s, "b:1:fedcba98:fd.01/7:fd.02/7 ");
+}
+
+static void holds_the_longest_names_and_most_endpoints(struct meta_store *s)
+{
+    struct meta_store_node n = node("", 1, META_STORE_NODE_ENDPOINTS, 1), got;
+    memset(n.id, 'x', META_STORE_ID_BYTES - 1);
+    put(s, n);
+    struct listing l = {.text = ""};
+    struct base_errbuf err;
+    ck_assert_int_eq(meta_store_load(s, list_one, &l, &err), 0);
+    ck_assert_int_eq(strncmp(l.text, n.id, 63), 0);
+    ck_assert_ptr_nonnull(strstr(l.text, "fd.10/7 "));
+    got = n;
+    ck_assert_int_eq(meta_store_remove(s, got.id, &err), 0);
+}
+
+static int stop_at_once(void *user, const struct meta_store_node *n)
+{
+    (void)n;
+    ++*(int *)user;
+    return -ENOSPC;
+}
+
+static void stops_loading_when_told(struct meta_store *s)
+{
+    int visits = 0;
+    struct base_errbuf err;
+    put(s, node("a", 1, 1, 1));
+    put(s, node("b", 1, 1, 2));
+    ck_assert_int_eq(meta_store_load(s, stop_at_once, &visits, &err), -ENOSPC);
+    ck_assert_int_eq(visits, 1);
+    ck_assert_int_eq(meta_store_check(s, &err), 0);
+}
+
+/* Settings and the trail, as one line. */
+static int list_setting(void *user, const struct meta_store_resource *x)
+{
+    struct listing *l = user;
+    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s/%s:%llu:%s ",
+                                x->kind, x->name, (unsigned long long)x->revision, x->body);
+    return 0;
+}
+
+static int list_change(void *user, const struct meta_store_change *x)
+{
+    struct listing *l = user;
+    l->used += (size_t)snprintf(
+        l->text + l->used, sizeof l->text - l->used, "%llu@%llu:%s:%s/%s:%s>%s ",
+        (unsigned long long)x->revision, (unsigned long long)x->time_ms, x->who, x->kind, x->name,
+        x->before != NULL ? x->before : "-", x->after != NULL ? x->after : "-");
+    return x->revision == 99 ? -EXDEV : 0;
+}
+
+static int list_settings(struct meta_store *store, struct listing *l)
+{
+    const struct meta_store_visitor visitor = {list_setting, list_change, l};
+    struct base_errbuf err;
+    *l = (struct listing){.text = ""};
+    return meta_store_load_resources(store, &visitor, &err);
+}
+
+static void expect_settings(struct meta_store *store, const char *text)
+{
+    struct listing l;
+    ck_assert_int_eq(list_settings(store, &l), 0);
+    ck_assert_str_eq(l.text, text);
+}
+
+static int change(struct meta_store *store, uint64_t revision, const char *kind, const char *name,
+                  const char *before, const char *after, uint64_t forget)
+{
+    struct base_errbuf err;
+    const struct meta_store_change c = {.revision = revision,
+                                        .time_ms = revision * 10,
+                                        .who = "me",
+                                        .kind = kind,
+                                        .name = name,
+                                        .before = before,
+                                        .after = after,
+                                        .forget = forget};
+    return meta_store_change(store, &c, &err);
+}
+
+static void keeps_settings_and_the_newest_of_their_changes(struct meta_store *s)
+{
+    struct listing l;
+    expect_settings(s, "");
+    ck_assert_int_eq(change(s, 1, "window", "a", NULL, "{1}", 0), 0);
+    ck_assert_int_eq(change(s, 2, "tenant", "b", NULL, "{2}", 0), 0);
+    ck_assert_int_eq(change(s, 3, "tenant", "a", NULL, "{3}", 0), 0);
+    ck_assert_int_eq(change(s, 4, "window", "a", "{1}", "{4}", 0), 0);
+    expect_settings(s, "tenant/a:3:{3} tenant/b:2:{2} window/a:4:{4} 1@10:me:window/a:->{1} "
+                       "2@20:me:tenant/b:->{2} 3@30:me:tenant/a:->{3} 4@40:me:window/a:{1}>{4} ");
+    ck_assert_int_eq(change(s, 5, "tenant", "a", "{3}", NULL, 3), 0);
+    expect_settings(s, "tenant/b:2:{2} window/a:4:{4} 4@40:me:window/a:{1}>{4} "
+                       "5@50:me:tenant/a:{3}>- ");
+    ck_assert_int_eq(change(s, 99, "tenant", "b", "{2}", NULL, 98), 0);
+    ck_assert_int_eq(list_settings(s, &l), -EXDEV);
+    expect(s, "");
+}
+
+/* What a backup brings back, until it is told to fail. */
+struct items {
+    unsigned at, fails_at;
+};
+
+static int next_item(void *user, struct meta_store_item *item, struct base_errbuf *err)
+{
+    struct items *i = user;
+    switch (++i->at == i->fails_at ? 0 : i->at) {
+    case 0:
+        return base_err(err, -EBADMSG, "there is no more");
+    case 1:
+        *item = (struct meta_store_item){.kind = META_STORE_NODE, .node = node("n", 3, 1, 9)};
+        return 1;
+    case 2:
+        *item = (struct meta_store_item){.kind = META_STORE_RESOURCE,
+                                         .resource = {"tenant", "z", 7, "{7}"}};
+        return 1;
+    case 3:
+        *item = (struct meta_store_item){.kind = META_STORE_CHANGE,
+                                         .change = {.revision = 7,
+                                                    .time_ms = 70,
+                                                    .who = "me",
+                                                    .kind = "tenant",
+                                                    .name = "z",
+                                                    .after = "{7}"}};
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static void is_replaced_as_a_whole_or_not_at_all(struct meta_store *s)
+{
+    struct base_errbuf err;
+    put(s, node("a", 1, 1, 1));
+    ck_assert_int_eq(change(s, 1, "tenant", "t", NULL, "{1}", 0), 0);
+    for (unsigned at = 1; at <= 4; at++) {
+        struct items fails = {.fails_at = at};
+        ck_assert_int_eq(meta_store_replace(s, next_item, &fails, &err), -EBADMSG);
+        expect(s, "a:1:fedcba98:fd.01/7 ");
+        expect_settings(s, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+    }
+    struct items all = {.fails_at = 0};
+    ck_assert_int_eq(meta_store_replace(s, next_item, &all, &err), 0);
+    expect(s, "n:3:fedcba98:fd.09/7 ");
+    expect_settings(s, "tenant/z:7:{7} 7@70:me:tenant/z:->{7} ");
+    ck_assert_int_eq(change(s, 8, "tenant", "z", "{7}", NULL, 0), 0);
+}
+
+START_TEST(every_store_keeps_the_contract)
+{
+    static void (*const rules[])(struct meta_store *) = {
+        lists_in_order,
+        replaces_a_node_and_its_endpoints,
+        refuses_an_older_incarnation_and_changes_nothing,
+        moves_an_endpoint_to_who_has_it_last,
+        expires_several_and_keeps_their_incarnations,
+        keeps_what_tells_processes_apart_when_a_node_expires,
+        removes_a_node_with_its_endpoints,
+        holds_the_longest_names_and_most_endpoints,
+        stops_loading_when_told,
+        keeps_settings_and_the_newest_of_their_changes,
+        is_replaced_as_a_whole_or_not_at_all,
+    };
+    for (enum kind kind = MEMORY; kind < KINDS; kind++) {
+        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+            struct fixture f;
+            setup(&f, kind);
+            rules[i](f.store);
+            teardown(&f);
+        }
+    }
+}
+END_TEST
+
+/* ---- SQLite --------------------------------------------------------------------------------- */
+
+START_TEST(sqlite_keeps_everything_over_closing_and_killing)
+{
+    struct fixture f;
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    meta_store_close(f.store);
+    pid_t child = fork();
+    if (child == 0) {
+        struct base_errbuf err;
+        struct meta_store *store = NULL;
+        struct meta_store_node n = node("b", 2, 1, 2);
+        int bad = meta_store_sqlite(f.path, &store, &err) != 0 ||
+                  meta_store_put(store, &n, &err) != 0 ||
+                  change(store, 1, "tenant", "t", NULL, "{1}", 0) != 0;
+        _exit(bad); /* without closing: as killed */
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    f.store = open_sqlite(f.path);
+    expect(f.store, "a:1:fedcba98:fd.01/7 b:2:fedcba98:fd.02/7 ");
+    expect_settings(f.store, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(sqlite_keeps_a_second_metaserver_out)
+{
+    struct fixture f;
+    struct meta_store *second = NULL;
+    struct base_errbuf err;
+    setup(&f, SQLITE);
+    ck_assert_int_eq(meta_store_sqlite(f.path, &second, &err), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.text, "in use by another metaserver"));
+    ck_assert_ptr_null(second);
+    teardown(&f);
+}
+END_TEST
+
+/* Another process in a transaction holds byte 120 of the -shm file: WAL_WRITE_LOCK of SQLite's WAL
+ * format. */
+START_TEST(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)
+{
+    struct fixture f;
+    struct base_errbuf err;
+    struct meta_store_node n = node("b", 1, 1, 2);
+    char shm[128], byte;
+    int ready[2], done[2], status;
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    snprintf(shm, sizeof shm, "%s-shm", f.path);
+    ck_assert_int_eq(pipe(ready), 0);
+    ck_assert_int_eq(pipe(done), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 120, .l_len = 1};
+        int fd = open(shm, O_RDWR);
+        byte = fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0;
+        _exit(write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert_int_eq(byte, 1);
+    ck_assert_int_eq(meta_store_put(f.store, &n, &err), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.text, "locked by another program"));
+    ck_assert_int_eq(meta_store_remove(f.store, "a", &err), -EBUSY);
+    ck_assert_int_eq(change(f.store, 1, "tenant", "t", NULL, "{1}", 0), -EBUSY);
+    expect_settings(f.store, "");
+    expect(f.store, "a:1:fedcba98:fd.01/7 ");
+    ck_assert_int_eq(write(done[1], &byte, 1), 1);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    put(f.store, n);
+    teardown(&f);
+}
+END_TEST
+
+/* A revision that is there already makes the trail's half of a change fail. */
+START_TEST(sqlite_changes_a_setting_with_its_entry_or_not_at_all)
+{
+    struct fixture f;
+    setup(&f, SQLITE);
+    ck_assert_int_eq(change(f.store, 1, "tenant", "t", NULL, "{1}", 0), 0);
+    ck_assert_int_lt(change(f.store, 1, "tenant", "t", "{1}", "{2}", 0), 0);
+    ck_assert_int_lt(change(f.store, 1, "tenant", "t", "{1}", NULL, 0), 0);
+    expect_settings(f.store, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+    ck_assert_int_eq(change(f.store, 2, "tenant", "t", "{1}", NULL, 1), 0);
+    expect_settings(f.store, "2@20:me:tenant/t:{1}>- ");
+    teardown(&f);
+}
+END_TEST
+
+static void copy_file(const char *from, const char *to)
+{
+    static char bytes[1 << 20];
+    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ssize_t n = read(in, bytes, sizeof bytes);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(write(out, bytes, (size_t)n), n);
+    close(in);
+    close(out);
+}
+
+/* As whoever copies metad.db alone, without its log. */
+START_TEST(a_copy_of_the_file_alone_brings_back_nothing_that_was_deleted)
+{
+    struct fixture f, copied;
+    struct meta_store *reader = NULL;
+    struct base_errbuf err;
+    setup(&f, SQLITE);
+    setup(&copied, SQLITE);
+    meta_store_close(copied.store);
+    ck_assert_int_eq(change(f.store, 1, "token", "t", NULL, "{1}", 0), 0);
+    ck_assert_int_eq(change(f.store, 2, "token", "u", NULL, "{2}", 0), 0);
+    ck_assert_int_eq(change(f.store, 3, "token", "t", "{1}", NULL, 2), 0);
+    copy_file(f.path, copied.path);
+    copied.store = open_sqlite(copied.path);
+    expect_settings(copied.store, "token/u:2:{2} 3@30:me:token/t:{1}>- ");
+    teardown(&copied);
+    /* Who reads meanwhile is not waited for: the next change makes up for it. */
+    setup(&copied, SQLITE);
+    meta_store_close(copied.store);
+    ck_assert_int_eq(meta_store_sqlite_reader(f.path, &reader, &err), 0);
+    expect_settings(reader, "token/u:2:{2} 3@30:me:token/t:{1}>- ");
+    ck_assert_int_eq(change(f.store, 4, "token", "u", "{2}", NULL, 3), 0);
+    expect_settings(reader, "token/u:2:{2} 3@30:me:token/t:{1}>- "); /* as of one moment */
+    meta_store_close(reader);
+    ck_assert_int_eq(change(f.store, 5, "token", "v", NULL, "{5}", 4), 0);
+    copy_file(f.path, copied.path);
+    copied.store = open_sqlite(copied.path);
+    expect_settings(copied.store, "token/v:5:{5} 5@50:me:token/v:->{5} ");
+    teardown(&copied);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_reader_needs_a_store_and_changes_nothing)
+{
+    struct fixture f;
+    struct meta_store *reader = NULL;
+    struct base_errbuf err;
+    ck_assert_int_eq(meta_store_sqlite_reader("/tmp/no-such-directory/metad.db", &reader, &err),
+                     -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "set data_dir"));
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    ck_assert_int_eq(meta_store_sqlite_reader(f.path, &reader, &err), 0);
+    expect(reader, "a:1:fedcba98:fd.01/7 ");
+    ck_assert_int_ne(change(reader, 1, "tenant", "t", NULL, "{1}", 0), 0);
+    meta_store_close(reader);
+    expect_settings(f.store, "");
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(sqlite_files_are_for_their_owner_alone)
+{
+    struct fixture f;
+    struct stat st;
+    char wal[128];
+    umask(022);
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    ck_assert_int_eq(stat(f.path, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    snprintf(wal, sizeof wal, "%s-wal", f.path);
+    ck_assert_int_eq(stat(wal, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(sqlite_says_what_is_wrong_with_its_file)
+{
+    static const char rubbish[8192] = "this is no database, but it is long enough to look at";
+    struct fixture f;
+    struct meta_store *store = NULL;
+    struct base_errbuf err;
+    ck_assert_int_eq(meta_store_sqlite("/nonexistent/metad.db", &store, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "is missing: make it"));
+    setup(&f, SQLITE);
+    meta_store_close(f.store);
+    int fd = open(f.path, O_WRONLY | O_TRUNC);
+    ck_assert_int_eq(write(fd, rubbish, sizeof rubbish), sizeof rubbish);
+    close(fd);
+    ck_assert_int_eq(meta_store_sqlite(f.path, &store, &err), -EIO);
+    ck_assert_ptr_nonnull(strstr(err.text, "damaged or is no database"));
+    f.store = NULL;
+    teardown(&f);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(every_store_keeps_the_contract)                                                              \
+    T(sqlite_keeps_everything_over_closing_and_killing)                                            \
+    T(sqlite_keeps_a_second_metaserver_out)                                                        \
+    T(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)                                   \
+    T(sqlite_changes_a_setting_with_its_entry_or_not_at_all)                                       \
+    T(a_copy_of_the_file_alone_brings_back_nothing_that_was_deleted)                               \
+    T(a_reader_needs_a_store_and_changes_nothing)                                                  \
+    T(sqlite_files_are_for_their_owner_alone)                                                      \
+    T(sqlite_says_what_is_wrong_with_its_file)
+KEDGE_CHECK_MAIN("metaserver store", TESTS)
