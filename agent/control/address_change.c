@@ -75,7 +75,7 @@ static void tell_sessions(const struct pool *p)
     uint64_t word[2];
     memcpy(word, p->device.fab->caps.gid, sizeof word);
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
-        struct schema_session_ro *ro = p->sessions[i].ro;
+        struct schema_session_ro *ro = p->sessions[i].rings.ro;
         if (p->sessions[i].stage != STAGE_READY && p->sessions[i].stage != STAGE_LIVE &&
             p->sessions[i].stage != STAGE_ENDING)
             continue; /* a task thread has it; it is filled in later */

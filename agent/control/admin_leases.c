@@ -51,7 +51,7 @@ static void print_lease(const struct pool *p, struct base_text *t, const struct 
                         const struct lane_lease *e, const char *state)
 {
     static const char *const states[] = {"gone", "live", "withdrawing", "waiting", "revoked"};
-    const uint64_t now = base_clock_ns(), ms = BASE_NS_PER_MS;
+    const uint64_t now = world_now_ns(p->world), ms = BASE_NS_PER_MS;
     char worker[AGENTD_ID_BYTES], lease[AGENTD_ID_BYTES + sizeof "-4294967295"];
     worker_id(o, worker);
     snprintf(lease, sizeof lease, "%s-%u", worker, e->number);
@@ -85,14 +85,14 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
     lease_owner_of(s, &o);
     for (uint32_t i = 0; i < s->arenas; i++)
         bytes += s->arena[i]->bytes;
-    for (uint32_t i = 0; i < lane_leases(s->memory); i++)
-        leases += lane_lease(s->memory, i, &lease);
+    for (uint32_t i = 0; i < lane_leases(s->rings.memory); i++)
+        leases += lane_lease(s->rings.memory, i, &lease);
     base_json_object(t, NULL);
     base_json_string(t, "id", worker_id(&o, id));
     base_json_u64(t, "session", o.id.session);
     print_owner(p, t, &o);
     base_json_string(t, "state", s->stage == STAGE_LIVE ? "live" : "ending");
-    base_json_u64(t, "age_ms", (base_clock_ns() - s->attached_ns) / BASE_NS_PER_MS);
+    base_json_u64(t, "age_ms", (world_now_ns(p->world) - s->attached_ns) / BASE_NS_PER_MS);
     base_json_u64(t, "arenas", s->arenas);
     base_json_u64(t, "arena_bytes", bytes);
     base_json_u64(t, "leases", leases);
@@ -172,8 +172,8 @@ static void list_leases(struct agent *a, const struct held_request *request)
         if (s == NULL)
             continue;
         lease_owner_of(s, &owner);
-        for (; at.place < lane_leases(s->memory); at.place++) {
-            if (!lane_lease(s->memory, at.place, &lease))
+        for (; at.place < lane_leases(s->rings.memory); at.place++) {
+            if (!lane_lease(s->rings.memory, at.place, &lease))
                 continue;
             if (n++ == f.limit) { /* there are more */
                 end_list(t, &at);

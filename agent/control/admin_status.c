@@ -249,7 +249,7 @@ void status_print(struct agent *a, struct base_text *t)
     base_json_string(t, "address", a->address.gone ? "gone" : "up");
     base_json_u64(t, "mtu", 128u << a->port.mtu);
     base_json_u64(t, "incarnation", a->incarnation);
-    base_json_u64(t, "uptime_ms", (base_clock_ns() - a->started_ns) / BASE_NS_PER_MS);
+    base_json_u64(t, "uptime_ms", (world_now_ns(a->world) - a->started_ns) / BASE_NS_PER_MS);
     status_pool(a->pools[0], "pool", t);
     base_json_object_end(t);
     status_counts(&c, a->refused, t);

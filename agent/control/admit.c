@@ -20,7 +20,7 @@ static int tenant_by_token(struct connection *c, const struct schema_control_att
     uint8_t hash[BASE_DIGEST_BYTES];
     int tenant = base_digest(m->token, hash);
     if (tenant == 0)
-        tenant = agentd_tenants_find_token(&a->tenants, hash, base_clock_wall_ms());
+        tenant = agentd_tenants_find_token(&a->tenants, hash, world_wall_ms(a->world));
     if (tenant < 0) {
         connection_refuse_token(c, m->h.tag);
         return -EACCES;
@@ -119,10 +119,10 @@ static void hand_over(struct connection *c, uint32_t tag)
                                           .peers_bytes = p->peers_bytes,
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
-                                          .tenant = s->ro->tenant};
-    int fds[SCHEMA_FD_COUNT] = {[SCHEMA_FD_RW] = s->rw_fd,
-                                [SCHEMA_FD_RO] = s->ro_fd,
-                                [SCHEMA_FD_DOORBELL] = s->doorbell,
+                                          .tenant = s->rings.ro->tenant};
+    int fds[SCHEMA_FD_COUNT] = {[SCHEMA_FD_RW] = s->rings.rw_fd,
+                                [SCHEMA_FD_RO] = s->rings.ro_fd,
+                                [SCHEMA_FD_DOORBELL] = s->rings.doorbell,
                                 [SCHEMA_FD_PEERS] = p->peers_fd,
                                 [SCHEMA_FD_ARENA] = s->arena[0]->mem.fd};
     int status = connection_send(c->fd, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, fds,
@@ -236,7 +236,7 @@ static void join_queue(struct connection *c, uint32_t tag)
     c->queued = true;
     waiting_leave(&c->agent->waiting, &c->waiting);
     c->queued_tag = tag;
-    c->queued_ns = base_clock_ns();
+    c->queued_ns = world_now_ns(c->agent->world);
     c->next_queued = NULL;
     if (q->count++ == 0)
         q->served_ns = c->queued_ns;
@@ -285,7 +285,7 @@ void attach_serve(struct pool *p)
 {
     struct attach_queue *q = &p->queue;
     for (struct connection *c; (c = choose_queued(p)) != NULL && session_is_ready(p, c->tenant);) {
-        const uint64_t now = base_clock_ns(), took = now - q->served_ns;
+        const uint64_t now = world_now_ns(p->world), took = now - q->served_ns;
         struct base_errbuf over;
         unlink_queued(c);
         q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;

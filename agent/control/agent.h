@@ -16,6 +16,7 @@
 #include "fabric/iova.h"
 #include "fabric/port.h"
 #include "pool.h"
+#include "wake.h"
 
 /* ---- pool.c
  * ---------------------------------------------------------------------------------------- */
@@ -228,9 +229,7 @@ enum { DESIRED_WHY = 240 };
 struct desired_save {
     struct agent *agent;
     char *text; /* while it is under way */
-    size_t length;
-    int status;
-    struct task task;
+    struct world_task task;
 };
 
 struct follow {
@@ -474,10 +473,10 @@ struct agent {
     uint64_t deferred;          /* of them, those that were told to come again later */
     struct session_counts gone; /* of pools that are no more: what is counted for ever */
     struct quota_counts quotas_before[AGENTD_TENANT_SLOTS]; /* likewise */
-    uint32_t unmade;                                        /* sessions, since memory was trimmed */
-    uint64_t trimmed_ns;
-    struct task trim;
-    bool trimming;
+    uint32_t unmade; /* sessions, since memory was reclaimed */
+    uint64_t reclaimed_ns;
+    struct world_task reclaim;
+    bool reclaiming;
     struct fenced_counts fenced;
     /* follow.c, node.c */
     struct follow follow;
@@ -489,7 +488,6 @@ struct agent {
         uint32_t count;
         uint64_t questions, unanswered;
     } asked;
-    struct tasks tasks;
     struct closer closer;
     /* listen.c, attach.c */
     struct listener listener[1 + AGENTD_TENANTS];

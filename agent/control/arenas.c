@@ -2,7 +2,7 @@
 /* Arenas: made ahead, lent, and taken back.
  *
  * What touches all of an arena's pages (making, zeroing, freeing) takes as long as several attaches
- * and runs on task threads (tasks.h); registering and all lists stay on the control thread. An
+ * and is done by tasks; registering and all lists stay on the control thread. An
  * arena that a task thread has is busy, and nobody else's.
  *
  * An arena is used again within its tenant alone, after the lane says that nothing of it is in
@@ -20,34 +20,6 @@
 static void on_made(void *user);
 static void on_zeroed(void *user);
 
-/* ---- on a task thread */
-
-static void make_memory(void *user)
-{
-    struct arena *arena = user;
-    /* soft is a CPU, and would have to touch them. */
-    if (strcmp(arena->pool->config->provider, fab_soft.name) == 0)
-        arena->status = fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
-    else
-        arena->status = fab_mem_alloc_huge(arena->bytes, "kedge-arena", &arena->mem);
-}
-
-static void zero_memory(void *user)
-{
-    struct arena *arena = user;
-    arena->status = 0;
-    if (arena->mem.huge)
-        arena->status = fab_mem_zero(&arena->mem);
-    else
-        memset(arena->mem.addr, 0, arena->mem.size);
-}
-
-static void free_memory(void *user)
-{
-    struct arena *arena = user;
-    fab_mem_free(&arena->mem);
-}
-
 static void on_freed(void *user)
 {
     struct arena *arena = user;
@@ -55,14 +27,25 @@ static void on_freed(void *user)
     free(arena);
 }
 
-static void start_task(struct arena *arena, void (*run)(void *user), void (*done)(void *user))
+static struct world_task describe_task(struct arena *arena, enum world_work work,
+                                       void (*done)(void *user))
+{
+    /* soft is a CPU, and would have to touch huge pages. */
+    const bool soft = strcmp(arena->pool->config->provider, fab_soft.name) == 0;
+    return (struct world_task){
+        .work = work,
+        .arena = {.memory = &arena->mem, .bytes = arena->bytes, .huge = !soft},
+        .done = done,
+        .user = arena};
+}
+
+static void start_task(struct arena *arena, enum world_work work, void (*done)(void *user))
 {
     arena->busy = true;
     arena->pool->works++;
-    tasks_submit(&arena->pool->agent->tasks, &arena->task, run, done, arena);
+    arena->task = describe_task(arena, work, done);
+    world_run(arena->pool->world, &arena->task);
 }
-
-/* ---- on the control thread */
 
 /* Counted as its tenant's from now on, until it is freed: another tenant never gets it. */
 static void assign_tenant(struct arena *arena, uint32_t tenant)
@@ -100,10 +83,11 @@ static void arena_free(struct arena *arena)
     p->count.arenas--;
     p->count.arena_bytes -= arena->mem.size;
     if (!p->stopping) {
-        start_task(arena, free_memory, on_freed);
+        start_task(arena, WORLD_FREE_ARENA, on_freed);
         return;
     }
-    fab_mem_free(&arena->mem);
+    arena->task = describe_task(arena, WORLD_FREE_ARENA, NULL);
+    world_run_here(p->world, &arena->task);
     free(arena);
 }
 
@@ -207,7 +191,7 @@ int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
         arena = arena_new(p, tenant, bytes);
         if (arena == NULL)
             return -ENOMEM;
-        start_task(arena, make_memory, on_made);
+        start_task(arena, WORLD_MAKE_ARENA, on_made);
         p->agent->arenas_coming += bytes;
         p->count.not_ahead++;
     }
@@ -222,7 +206,8 @@ static void say_failed(struct pool *p, int status)
 {
     struct base_errbuf why;
     if (status == 0 || p->stopping || p->agent->device_lost ||
-        !base_log_allow(&p->arena_log, base_clock_ns(), ARENAS_LOGGED_S * BASE_NS_PER_S, 1, NULL))
+        !base_log_allow(&p->arena_log, world_now_ns(p->world), ARENAS_LOGGED_S * BASE_NS_PER_S, 1,
+                        NULL))
         return;
     (void)device_why(status, &why);
     base_log(BASE_LOG_ERROR, "no more arenas can be made for workers that come", "why=\"%s\"",
@@ -236,7 +221,7 @@ static void finish_making(struct arena *arena, int status)
         p->arenas_making--;
         say_failed(p, status);
         p->arenas_status = status;
-        p->arenas_after_ns = base_clock_ns() + ARENAS_AFTER_MS * BASE_NS_PER_MS;
+        p->arenas_after_ns = world_now_ns(p->world) + ARENAS_AFTER_MS * BASE_NS_PER_MS;
         if (status != 0 && !p->stopping)
             attach_failed(p, status);
     } else if (!arena->unwanted) {
@@ -268,12 +253,12 @@ static void on_made(void *user)
     arena->busy = false;
     if (arena->asked)
         p->agent->arenas_coming -= arena->bytes;
-    if (arena->status == 0)
+    if (arena->task.status == 0)
         count_memory(p, arena);
-    if (arena->status == 0 && !p->stopping)
+    if (arena->task.status == 0 && !p->stopping)
         arena_register(arena, on_made_registered);
     else
-        finish_making(arena, arena->status != 0 ? arena->status : -ECANCELED);
+        finish_making(arena, arena->task.status != 0 ? arena->task.status : -ECANCELED);
 }
 
 static bool has_place(const struct arena *arena)
@@ -306,7 +291,7 @@ static void on_zeroed(void *user)
     struct pool *p = arena->pool;
     p->works--;
     arena->busy = false;
-    if (p->stopping || arena->status != 0 || !has_place(arena))
+    if (p->stopping || arena->task.status != 0 || !has_place(arena))
         arena_free(arena);
     else
         arena_register(arena, on_zeroed_registered);
@@ -333,7 +318,7 @@ static void on_deregistered(struct fab_ctl *ctl)
         !has_place(arena))
         arena_free(arena);
     else
-        start_task(arena, zero_memory, on_zeroed);
+        start_task(arena, WORLD_ZERO_ARENA, on_zeroed);
 }
 
 void arena_retire(struct arena *arena)
@@ -355,7 +340,7 @@ void arenas_refill(struct pool *p)
 {
     const uint32_t wanted = p->prewarm.arenas + p->queue.count;
     uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
-    if (p->arenas_status != 0 && base_clock_ns() < p->arenas_after_ns && p->queue.count == 0)
+    if (p->arenas_status != 0 && world_now_ns(p->world) < p->arenas_after_ns && p->queue.count == 0)
         return;
     if (p->arenas_status != 0)
         most = 1;
@@ -365,7 +350,7 @@ void arenas_refill(struct pool *p)
         if (arena == NULL)
             return;
         p->arenas_making++;
-        start_task(arena, make_memory, on_made);
+        start_task(arena, WORLD_MAKE_ARENA, on_made);
     }
 }
 

@@ -188,7 +188,7 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
     struct agent *a = c->agent;
     uint32_t suppressed;
     a->wrong_tokens++;
-    if (base_log_allow(&a->token_limit, base_clock_ns(), TOKENS_LOGGED_S * BASE_NS_PER_S,
+    if (base_log_allow(&a->token_limit, world_now_ns(a->world), TOKENS_LOGGED_S * BASE_NS_PER_S,
                        TOKENS_LOGGED, &suppressed))
         base_log(BASE_LOG_WARN, "a worker has shown a token that no tenant has",
                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
@@ -252,7 +252,7 @@ static void resolve_name(struct connection *c, const struct schema_control_resol
 
 static bool is_flood(struct connection *c)
 {
-    uint64_t second = base_clock_ns() / BASE_NS_PER_S;
+    uint64_t second = world_now_ns(c->agent->world) / BASE_NS_PER_S;
     if (second != c->second) {
         c->second = second;
         c->messages = 0;
@@ -379,7 +379,7 @@ static void say_crowded(const struct connection *c)
     struct agent *a = c->agent;
     uint32_t suppressed;
     a->crowded++;
-    if (base_log_allow(&a->crowd_limit, base_clock_ns(), CROWD_LOGGED_S * BASE_NS_PER_S, 1,
+    if (base_log_allow(&a->crowd_limit, world_now_ns(a->world), CROWD_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
         base_log(BASE_LOG_WARN, "too many connections that have not attached are open",
                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
@@ -458,7 +458,7 @@ static void turn_away(struct connection *c, const char *why)
 {
     struct agent *a = c->agent;
     uint32_t suppressed;
-    if (base_log_allow(&a->accept_limit, base_clock_ns(), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
+    if (base_log_allow(&a->accept_limit, world_now_ns(a->world), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
         base_log(BASE_LOG_ERROR, "a worker is turned away",
                  "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,

@@ -137,11 +137,13 @@ static void want_dereg(struct pool *p, const struct lane_event *e)
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
-static void say_failed(struct fenced_counts *c, int status)
+static void say_failed(const struct fenced *f, int status)
 {
+    struct fenced_counts *c = counts_of(f);
     struct base_errbuf why;
     c->failed++;
-    if (!base_log_allow(&c->log, base_clock_ns(), FENCED_LOGGED_S * BASE_NS_PER_S, 1, NULL))
+    if (!base_log_allow(&c->log, world_now_ns(f->arena->pool->world),
+                        FENCED_LOGGED_S * BASE_NS_PER_S, 1, NULL))
         return;
     (void)device_why(status, &why);
     base_log(BASE_LOG_ERROR, "a region could not be registered", "why=\"%s\"", why.text);
@@ -153,7 +155,7 @@ static void on_registered(struct fab_ctl *ctl)
     f->answer.mr.status = ctl->status;
     if (ctl->status != 0) {
         f->answer.mr.reason = SCHEMA_REASON_REGISTER;
-        say_failed(counts_of(f), ctl->status);
+        say_failed(f, ctl->status);
         answer_lane(f);
         forget_fenced(f);
         return;
@@ -189,7 +191,7 @@ static void on_ahead(struct fab_ctl *ctl)
 {
     struct fenced *f = end_op(ctl);
     if (ctl->status != 0) { /* a region that comes asks the device, and hears why */
-        say_failed(counts_of(f), ctl->status);
+        say_failed(f, ctl->status);
         forget_fenced(f);
         return;
     }

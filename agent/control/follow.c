@@ -62,24 +62,16 @@ static bool apply_desired(struct agent *a, const struct agentd_desired *s)
 /* ---- keeping
  * --------------------------------------------------------------------------------------------- */
 
-static void write_desired(void *user)
-{
-    struct desired_save *save = user;
-    int dir = open(save->agent->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    save->status = dir < 0 ? -errno : state_file_write(dir, FILE_NAME, save->text, save->length);
-    if (dir >= 0)
-        close(dir);
-}
-
 static void save_next(struct agent *a);
 
 static void on_saved(void *user)
 {
     struct desired_save *save = user;
     struct agent *a = save->agent;
-    if (save->status != 0)
+    if (save->task.status != 0)
         base_log(BASE_LOG_ERROR, "the settings in force are not kept for the next start",
-                 "directory=\"%s\" error=\"%s\"", a->config.state_dir, strerror(-save->status));
+                 "directory=\"%s\" error=\"%s\"", a->config.state_dir,
+                 strerror(-save->task.status));
     free(save->text);
     save->text = NULL;
     save_next(a);
@@ -91,9 +83,16 @@ static void save_next(struct agent *a)
     struct follow *f = &a->follow;
     if (f->save.text != NULL || f->unsaved == NULL)
         return;
-    f->save = (struct desired_save){.agent = a, .text = f->unsaved, .length = strlen(f->unsaved)};
+    f->save = (struct desired_save){.agent = a, .text = f->unsaved};
+    f->save.task = (struct world_task){.work = WORLD_SAVE_STATE,
+                                       .state = {.directory = a->config.state_dir,
+                                                 .name = FILE_NAME,
+                                                 .text = f->unsaved,
+                                                 .length = strlen(f->unsaved)},
+                                       .done = on_saved,
+                                       .user = &f->save};
     f->unsaved = NULL;
-    tasks_submit(&a->tasks, &f->save.task, write_desired, on_saved, &f->save);
+    world_run(a->world, &f->save.task);
 }
 
 static void keep_unsaved(struct agent *a, const char *text, size_t length)

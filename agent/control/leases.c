@@ -16,7 +16,6 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/random.h"
 
 enum {
     ANSWER_MS = 30000, /* rdmactl waits a little longer */
@@ -25,7 +24,7 @@ enum {
 
 int leases_start(struct agent *a)
 {
-    return base_random_bytes(&a->serial, sizeof a->serial);
+    return world_random(a->world, &a->serial, sizeof a->serial);
 }
 
 /* ---- whose --------------------------------------------------------------------------------- */
@@ -95,8 +94,8 @@ static struct renewal *find_renewal(struct pool *p, uint32_t tag)
 
 bool lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out)
 {
-    for (uint32_t i = 0; i < lane_leases(s->memory); i++)
-        if (lane_lease(s->memory, i, out) && out->number == number)
+    for (uint32_t i = 0; i < lane_leases(s->rings.memory); i++)
+        if (lane_lease(s->rings.memory, i, out) && out->number == number)
             return true;
     return false;
 }
@@ -168,8 +167,8 @@ static void collect_leases(struct revocation *r, const struct agent_session *s, 
                            uint32_t last)
 {
     struct lane_lease lease;
-    for (uint32_t i = 0; i < lane_leases(s->memory); i++)
-        if (lane_lease(s->memory, i, &lease) && lease.number <= last &&
+    for (uint32_t i = 0; i < lane_leases(s->rings.memory); i++)
+        if (lane_lease(s->rings.memory, i, &lease) && lease.number <= last &&
             takes_lease(r, arenas, &lease))
             add_lease(r, &lease);
 }
@@ -191,8 +190,9 @@ static void collect_revoked(struct revocation *r)
     const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     const uint32_t arenas = r->force ? arenas_of(r) : 0;
     struct lane_lease lease;
-    for (uint32_t i = 0; s != NULL && i < lane_leases(s->memory); i++)
-        if (lane_lease(s->memory, i, &lease) && lease.revoked && takes_lease(r, arenas, &lease))
+    for (uint32_t i = 0; s != NULL && i < lane_leases(s->rings.memory); i++)
+        if (lane_lease(s->rings.memory, i, &lease) && lease.revoked &&
+            takes_lease(r, arenas, &lease))
             add_lease(r, &lease);
 }
 
@@ -214,7 +214,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
     r->number = number;
     r->force = force;
     r->tag = ++p->leases.tag;
-    r->begun_ns = base_clock_ns();
+    r->begun_ns = world_now_ns(p->world);
     uint32_t arenas = 0;
     collect_leases(r, s, 0, UINT32_MAX);
     if (force) {
@@ -287,7 +287,7 @@ static void say_freed(const struct renewal *n)
     base_log(BASE_LOG_WARN, "an arena's registration was taken away by the operator",
              "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
              r->owner.tenant, (int)r->owner.pid, n->number,
-             (unsigned long long)((base_clock_ns() - r->begun_ns) / 1000));
+             (unsigned long long)((world_now_ns(r->pool->world) - r->begun_ns) / 1000));
     if (r->pool->lane != NULL && live_session(r) != NULL)
         lane_thread_command(r->pool, &command);
 }
@@ -453,7 +453,7 @@ void leases_event(struct pool *p, const struct lane_event *e)
  * no region that he does not know of. */
 void leases_tick(struct pool *p)
 {
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(p->world);
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
         if (r->stage == FORCING && now - r->begun_ns > (uint64_t)HELD_MS * BASE_NS_PER_MS)

@@ -17,7 +17,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fds.h"
-#include "base/random.h"
 #include "agent.h"
 #include "fd_watch.h"
 #include "schema/peers.h"
@@ -54,7 +53,7 @@ struct pool *pools_find(const struct agent *a, const char *name)
 static bool is_ready(struct pool *p)
 {
     if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own_pool(p->agent)) == 0 ||
-                             base_clock_ns() >= p->ready_ns))
+                             world_now_ns(p->world) >= p->ready_ns))
         p->ready_ns = 0;
     return p->ready_ns == 0;
 }
@@ -62,11 +61,11 @@ static bool is_ready(struct pool *p)
 void sessions_drain(struct pool *p, bool drains)
 {
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
-        struct schema_session_ro *ro = p->sessions[i].ro;
+        struct schema_session_ro *ro = p->sessions[i].rings.ro;
         if (p->sessions[i].stage != STAGE_LIVE || atomic_load(&ro->drains) == drains)
             continue;
         atomic_store(&ro->drains, drains);
-        if (atomic_load(&p->sessions[i].rw->want_wake) == 0)
+        if (atomic_load(&p->sessions[i].rings.rw->want_wake) == 0)
             continue;
         atomic_fetch_add(&ro->wake, 1);
         (void)base_futex_wake(&ro->wake, 1);
@@ -191,7 +190,7 @@ static int make_peers(struct pool *p, struct base_errbuf *err)
 {
     uint64_t seed;
     p->peers_bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
-    int status = base_random_bytes(&seed, sizeof seed);
+    int status = world_random(p->world, &seed, sizeof seed);
     if (status == 0)
         status = base_memfd_new("kedge-peers", p->peers_bytes, true, &p->peers_fd, &p->peers);
     if (status != 0)
@@ -250,7 +249,8 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     struct pool *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
-    *p = (struct pool){.agent = a, .config = &a->config, .place = place, .end_ns = UINT64_MAX};
+    *p = (struct pool){
+        .agent = a, .world = a->world, .config = &a->config, .place = place, .end_ns = UINT64_MAX};
     snprintf(p->name, sizeof p->name, "%s", name);
     p->lane_epfd = p->lane_kick = p->events_efd = p->peers_fd = -1;
     a->pools[place] = p;
@@ -379,7 +379,7 @@ static int choose_incarnation(struct pool *p, struct base_errbuf *err)
     p->incarnation = had && a->unused != 0 ? a->unused : a->incarnation;
     if (!had || a->unused != 0)
         return 0;
-    return agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(), 0, &p->incarnation,
+    return agentd_incarnation_next(a->config.state_dir, world_wall_s(p->world), 0, &p->incarnation,
                                    &lost, err);
 }
 
@@ -398,7 +398,7 @@ static void keep_incarnation(struct pool *p, bool made)
 static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t place)
 {
     struct base_errbuf err = {"out of memory"};
-    const uint64_t begun_ns = base_clock_ns();
+    const uint64_t begun_ns = world_now_ns(a->world);
     struct pool *p = pool_new(a, place, desired->is.name);
     int status = -ENOMEM;
     if (p != NULL) {
@@ -415,8 +415,8 @@ static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t pl
     if (status == 0) {
         desired->why[0] = '\0';
         base_log(BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
-                 (unsigned long long)((base_clock_ns() - begun_ns) / 1000));
-        p->ready_ns = base_clock_ns() + READY_MS * BASE_NS_PER_MS;
+                 (unsigned long long)((world_now_ns(p->world) - begun_ns) / 1000));
+        p->ready_ns = world_now_ns(p->world) + READY_MS * BASE_NS_PER_MS;
         windows_apply(a);
         a->endpoints++;
         if (a->registering) /* else all of them begin together */
@@ -428,14 +428,14 @@ static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t pl
         base_log(BASE_LOG_ERROR, "a pool cannot be made: it is tried again", "pool=%s why=\"%s\"",
                  desired->is.name, err.text);
     snprintf(desired->why, sizeof desired->why, "%.159s", err.text);
-    desired->again_ns = base_clock_ns() + MAKE_AGAIN_MS * BASE_NS_PER_MS;
+    desired->again_ns = world_now_ns(a->world) + MAKE_AGAIN_MS * BASE_NS_PER_MS;
     if (p != NULL)
         close_pool(p);
 }
 
 static void make_wanted(struct agent *a)
 {
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(a->world);
     uint32_t place = 1;
     for (uint32_t i = 0; i < a->desired.count; i++) {
         struct desired_pool *desired = &a->desired.at[i];
@@ -470,7 +470,7 @@ static void choose_end(struct pool *p)
 static void leave_pool(struct pool *p)
 {
     p->stage = POOL_LEAVING;
-    p->left_ns = base_clock_ns();
+    p->left_ns = world_now_ns(p->world);
     choose_end(p);
     sessions_drain(p, true);
     base_log(BASE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
@@ -503,7 +503,7 @@ static void step_out(struct pool *p)
         leave_pool(p);
     if (p->stage == POOL_LEAVING && grace_of(p) != p->prewarm.desired.numbers.grace_ms)
         choose_end(p);
-    if (p->stage == POOL_LEAVING && base_clock_ns() >= p->end_ns) {
+    if (p->stage == POOL_LEAVING && world_now_ns(p->world) >= p->end_ns) {
         p->end_ns = UINT64_MAX;
         base_log(BASE_LOG_WARN, "a pool goes: the workers that are left have had their time",
                  "pool=%s workers=%u", p->name, sessions_left(p));

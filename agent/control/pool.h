@@ -16,6 +16,7 @@
 #include "control/config.h"
 #include "control/desired.h"
 #include "control/window_rebalance.h"
+#include "control/world.h"
 #include "control/tenants.h"
 #include "base/error.h"
 #include "base/http/client.h"
@@ -25,7 +26,6 @@
 #include "fabric/reuse.h"
 #include "limits.h"
 #include "schema/control.h"
-#include "tasks.h"
 
 struct agent;
 struct pool;
@@ -237,8 +237,7 @@ struct arena {
     bool unwanted;         /* retired while busy */
     bool lost;             /* another registration of it cannot be given back */
     struct fenced *fenced; /* registrations of regions in it: they go before its own does */
-    int status;            /* of the task */
-    struct task task;
+    struct world_task task;
     struct fab_ctl ctl; /* busy: registering; or deregistering */
     struct arena *next;
 };
@@ -275,7 +274,7 @@ void fenced_event(struct pool *p, const struct lane_event *e);
  * arena that was retired meanwhile is retired. */
 void fenced_drop(struct arena *arena);
 
-/* ---- sessions.c, rings.c
+/* ---- sessions.c
  * ------------------------------------------------------------------------------------ */
 
 enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, STAGE_UNMAKING };
@@ -284,10 +283,7 @@ enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, S
 struct agent_session {
     struct pool *pool;
     enum stage stage;
-    int rw_fd, ro_fd, doorbell;
-    struct schema_session_rw *rw;
-    struct schema_session_ro *ro;
-    struct lane_memory *memory;
+    struct world_rings rings;
     struct arena *arena[LANE_SESSION_MAX_ARENAS];
     uint32_t arenas;
     struct arena *arena_asked; /* being made, or given to the lane and not answered yet */
@@ -299,13 +295,8 @@ struct agent_session {
     pid_t pid;
     struct connection *connection; /* or NULL: it is gone */
     bool held;                     /* over, but for its worker, which has not closed it yet */
-    struct task task;              /* while MAKING or UNMAKING */
-    int status;                    /* of the task */
+    struct world_task task;        /* while MAKING or UNMAKING */
 };
-
-/* rings.c: on a task thread; s has its pool and no descriptors. 0 or -errno, and then nothing. */
-int rings_make(struct agent_session *s);
-void rings_unmake(struct agent_session *s);
 
 /* Workers that wait for a session to be made (admit.c). */
 struct attach_queue {
@@ -440,6 +431,7 @@ enum { POOLS = 8 }; /* of one agent: each has a thread */
  * others come and go as metaservers say. */
 struct pool {
     struct agent *agent;
+    struct world *world;                /* the agent's */
     const struct agentd_config *config; /* the agent's */
     uint32_t place;                     /* in agent->pools; 0: the own one */
     char name[AGENTD_TEXT];

@@ -15,18 +15,7 @@
 #include "leases.h"
 #include "schema/reason.h"
 
-/* ---- made and given back on a task thread */
-
-static void make_rings(void *session)
-{
-    struct agent_session *s = session;
-    s->status = rings_make(s);
-}
-
-static void unmake_rings(void *session)
-{
-    rings_unmake(session);
-}
+/* ---- made and given back by tasks */
 
 static void on_made(void *session)
 {
@@ -34,13 +23,13 @@ static void on_made(void *session)
     struct pool *p = s->pool;
     p->works--;
     p->count.making--;
-    p->sessions_failed = s->status != 0;
-    s->stage = s->status == 0 ? STAGE_READY : STAGE_EMPTY;
-    p->count.ready += s->status == 0;
-    if (s->status == 0)
+    p->sessions_failed = s->task.status != 0;
+    s->stage = s->task.status == 0 ? STAGE_READY : STAGE_EMPTY;
+    p->count.ready += s->task.status == 0;
+    if (s->task.status == 0)
         attach_serve(p);
     else
-        attach_failed(p, s->status);
+        attach_failed(p, s->task.status);
 }
 
 static void on_unmade(void *session)
@@ -51,12 +40,13 @@ static void on_unmade(void *session)
     s->pool->agent->unmade++;
 }
 
-static void start_task(struct agent_session *s, enum stage stage, void (*run)(void *session),
+static void start_task(struct agent_session *s, enum stage stage, enum world_work work,
                        void (*done)(void *session))
 {
     s->stage = stage;
     s->pool->works++;
-    tasks_submit(&s->pool->agent->tasks, &s->task, run, done, s);
+    s->task = (struct world_task){.work = work, .rings = &s->rings, .done = done, .user = s};
+    world_run(s->pool->world, &s->task);
 }
 
 static void fence_again(struct pool *p);
@@ -86,7 +76,13 @@ int sessions_start(struct pool *p, struct base_errbuf *err)
                         (unsigned long long)p->config->max_sessions);
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
         p->sessions[i] =
-            (struct agent_session){.pool = p, .rw_fd = -1, .ro_fd = -1, .doorbell = -1};
+            (struct agent_session){.pool = p,
+                                   .rings = {.sq_slots = (uint32_t)p->config->sq_slots,
+                                             .cq_slots = (uint32_t)p->config->cq_slots,
+                                             .max_vqps = (uint32_t)p->config->max_vqps,
+                                             .max_inflight = (uint32_t)p->config->max_inflight,
+                                             .max_mrs = MRS_PER_SESSION,
+                                             .max_grants = MAX_GRANTS}};
     sessions_refill(p);
     return 0;
 }
@@ -113,7 +109,7 @@ static void shed_one(struct pool *p)
     struct agent_session *s = find_stage(p, STAGE_READY);
     BASE_ASSERT(s != NULL);
     p->count.ready--;
-    start_task(s, STAGE_UNMAKING, unmake_rings, on_unmade);
+    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, on_unmade);
 }
 
 /* Some at a time of what is ready and is to be kept no more. */
@@ -176,7 +172,7 @@ void sessions_refill(struct pool *p)
         if (s == NULL)
             break;
         p->count.making++;
-        start_task(s, STAGE_MAKING, make_rings, on_made);
+        start_task(s, STAGE_MAKING, WORLD_MAKE_RINGS, on_made);
     }
     arenas_refill(p);
     if (!p->stopping)
@@ -191,7 +187,7 @@ void sessions_tick(struct pool *p)
     fence_again(p);
     shed_some(p);
     leases_tick(p);
-    if (p->queue.count > 0 || base_clock_ns() - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
+    if (p->queue.count > 0 || world_now_ns(p->world) - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
         sessions_refill(p);
     else
         sessions_taken(p);
@@ -213,7 +209,7 @@ static struct lane_arena describe_arena(const struct arena *arena)
 
 static void fill_in(struct pool *p, struct agent_session *s)
 {
-    struct schema_session_ro *ro = s->ro;
+    struct schema_session_ro *ro = s->rings.ro;
     const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
     ro->magic = SCHEMA_SESSION_MAGIC;
     ro->version = SCHEMA_SESSION_VERSION;
@@ -241,14 +237,14 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     if (arena == NULL)
         return -EAGAIN;
     *number = (uint32_t)(s - p->sessions);
-    int status = lane_thread_watch(p, *number, s->doorbell);
+    int status = lane_thread_watch(p, *number, s->rings.doorbell);
     if (status != 0) {
         arena_retire(arena);
         return status;
     }
     s->stage = STAGE_LIVE;
     s->serial = ++p->agent->serial;
-    s->attached_ns = base_clock_ns();
+    s->attached_ns = world_now_ns(p->world);
     s->tenant = tenant;
     s->uid = uid;
     s->pid = pid;
@@ -271,15 +267,15 @@ void session_begin(struct pool *p, uint32_t number)
     struct lane_command command = {.kind = LANE_COMMAND_SESSION_ADD,
                                    .session = number,
                                    .add = {.id = number,
-                                           .rw = s->rw,
-                                           .ro = s->ro,
-                                           .tenant = s->ro->tenant,
+                                           .rw = s->rings.rw,
+                                           .ro = s->rings.ro,
+                                           .tenant = s->rings.ro->tenant,
                                            .tenant_slot = s->tenant - 1,
-                                           .max_vqps = s->ro->max_vqps,
-                                           .max_inflight = s->ro->max_inflight,
+                                           .max_vqps = s->rings.ro->max_vqps,
+                                           .max_inflight = s->rings.ro->max_inflight,
                                            .max_mrs = MRS_PER_SESSION,
                                            .quota = &p->quota[s->tenant - 1],
-                                           .memory = s->memory,
+                                           .memory = s->rings.memory,
                                            .arena = describe_arena(s->arena[0])}};
     lane_thread_command(p, &command);
 }
@@ -349,7 +345,7 @@ static void take_back(struct pool *p, struct agent_session *s)
     s->held = false;
     give_arenas(s);
     p->count.ending--;
-    start_task(s, STAGE_UNMAKING, unmake_rings, on_unmade);
+    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, on_unmade);
 }
 
 static void begin_ending(struct pool *p, struct agent_session *s)
@@ -411,7 +407,7 @@ uint32_t sessions_left(const struct pool *p)
 
 static void finish_session(struct pool *p, struct agent_session *s)
 {
-    lane_thread_unwatch(p, s->doorbell);
+    lane_thread_unwatch(p, s->rings.doorbell);
     for (uint32_t i = 0; i < s->arenas; i++)
         fenced_drop(s->arena[i]);
     if (s->connection != NULL)
@@ -461,8 +457,8 @@ static void on_fenced(struct fab_ctl *ctl)
     p->fab_ops--;
     if (ctl->status != 0 && !p->stopping && p->lane != NULL) {
         /* Nobody is told that memory is free before this is sure: it is asked again. */
-        if (base_log_allow(&p->fence_log, base_clock_ns(), FENCES_LOGGED_S * BASE_NS_PER_S, 1,
-                           NULL))
+        if (base_log_allow(&p->fence_log, world_now_ns(p->world), FENCES_LOGGED_S * BASE_NS_PER_S,
+                           1, NULL))
             base_log(BASE_LOG_ERROR,
                      "the device cannot say whether remote operations are over: workers that give "
                      "memory back wait until it can",
@@ -517,7 +513,7 @@ static void log_fault(struct pool *p, const struct agent_session *s, const struc
     p->count.faults++;
     if (s->tenant != 0)
         lease_owner_of(s, &owner);
-    if (base_log_allow(&p->fault_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S,
+    if (base_log_allow(&p->fault_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S,
                        FAULTS_LOGGED, &suppressed))
         base_log(BASE_LOG_WARN, "session ended by the agent",
                  "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
@@ -587,7 +583,9 @@ void sessions_stop(struct pool *p)
     forget_fences(p);
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
         give_arenas(&p->sessions[i]);
-        rings_unmake(&p->sessions[i]);
+        p->sessions[i].task =
+            (struct world_task){.work = WORLD_UNMAKE_RINGS, .rings = &p->sessions[i].rings};
+        world_run_here(p->world, &p->sessions[i].task);
     }
     if (p->device.fab != NULL) { /* some may still be registering */
         device_settle(&p->device, &p->fab_ops);

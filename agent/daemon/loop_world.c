@@ -6,11 +6,6 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-static struct loop_world *loop_world(struct world *w)
-{
-    return (struct loop_world *)w;
-}
-
 static uint64_t read_clock(struct world *w)
 {
     (void)w;
@@ -20,7 +15,7 @@ static uint64_t read_clock(struct world *w)
 static uint64_t read_wall_clock(struct world *w)
 {
     (void)w;
-    return base_clock_wall_s();
+    return base_clock_wall_ms();
 }
 
 static int draw_random(struct world *w, void *bytes, size_t n)
@@ -38,7 +33,7 @@ static void on_alarm(uv_timer_t *timer)
  * that fires too early for its core sets the alarm anew. */
 static void set_alarm(struct world *w, uint64_t due_ns)
 {
-    struct loop_world *l = loop_world(w);
+    struct loop_world *l = loop_world_of(w);
     const uint64_t now_ns = base_clock_ns();
     if (uv_is_closing((uv_handle_t *)&l->alarm))
         return;
@@ -55,23 +50,36 @@ static void set_alarm(struct world *w, uint64_t due_ns)
 static int begin_call(struct world *w, const struct http_call *call, http_done done, void *user,
                       uint64_t *id)
 {
-    struct http_client *http = *loop_world(w)->http;
+    struct http_client *http = *loop_world_of(w)->http;
     return http != NULL ? http_client_call(http, call, done, user, id) : -ECANCELED;
 }
 
 static int cancel_call(struct world *w, uint64_t id)
 {
-    struct http_client *http = *loop_world(w)->http;
+    struct http_client *http = *loop_world_of(w)->http;
     return http != NULL ? http_client_cancel(http, id) : -ENOENT;
+}
+
+static void begin_task(struct world *w, struct world_task *t)
+{
+    tasks_submit(&loop_world_of(w)->tasks, t);
+}
+
+static void do_task(struct world *w, struct world_task *t)
+{
+    (void)w;
+    t->status = TASK_RUNS[t->work](t);
 }
 
 static const struct world_ops LOOP_WORLD_OPS = {
     .now_ns = read_clock,
-    .wall_s = read_wall_clock,
+    .wall_ms = read_wall_clock,
     .random = draw_random,
     .alarm = set_alarm,
     .call = begin_call,
     .cancel = cancel_call,
+    .run = begin_task,
+    .run_here = do_task,
 };
 
 void loop_world_init(struct loop_world *w, uv_loop_t *loop, struct http_client *const *http)

@@ -7,14 +7,22 @@
 #include <uv.h>
 
 #include "control/world.h"
+#include "tasks.h"
 
 struct loop_world {
     struct world world; /* the first member */
     uv_timer_t alarm;
     struct http_client *const *http; /* NULL there: calls are refused with -ECANCELED */
+    struct tasks tasks;
 };
 
+static inline struct loop_world *loop_world_of(struct world *w)
+{
+    return (struct loop_world *)w;
+}
+
 /* `loop` is begun; `http` is looked at with each call, and stays where it is.
+ * `tasks` is all zero: tasks_start() comes before the first task, tasks_stop() in the end.
  * Whoever ends the loop closes the alarm with all other handles (uv_walk()): then no timer fires.
  */
 void loop_world_init(struct loop_world *w, uv_loop_t *loop, struct http_client *const *http);

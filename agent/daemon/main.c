@@ -155,7 +155,7 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
         base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                  a->incarnation);
     if (status == 0)
-        status = tasks_start(&a->tasks, &a->loop, err);
+        status = tasks_start(&loop_world_of(a->world)->tasks, TASK_RUNS, &a->loop, err);
     if (status == 0)
         status = closer_start(a, err);
     if (status == 0)
@@ -208,7 +208,7 @@ static void wait_until_told(const struct agent *a)
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
             while (p->sessions[i].stage == STAGE_ENDING &&
-                   atomic_load(&p->sessions[i].ro->ended) == 0 && base_clock_ns() < end)
+                   atomic_load(&p->sessions[i].rings.ro->ended) == 0 && base_clock_ns() < end)
                 usleep(100);
 }
 
@@ -228,7 +228,7 @@ static void stop_agent(struct agent *a)
     admin_stop(a);
     uv_walk(&a->loop, close_handle, NULL); /* the world's alarm too: no timer fires any more */
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
-    tasks_stop(&a->tasks);
+    tasks_stop(&loop_world_of(a->world)->tasks);
     (void)uv_loop_close(&a->loop);
     follow_fini(a);
     pools_stop(a);

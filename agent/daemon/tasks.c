@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
-static struct task *take_first(struct tasks *s)
+static struct world_task *take_first(struct tasks *s)
 {
-    struct task *t = s->first;
+    struct world_task *t = s->first;
     s->first = t->next;
     if (s->first == NULL)
         s->last = &s->first;
@@ -23,9 +23,9 @@ static void *run_thread(void *argument)
             (void)pthread_cond_wait(&s->more, &s->lock);
         if (s->first == NULL)
             break;
-        struct task *t = take_first(s);
+        struct world_task *t = take_first(s);
         (void)pthread_mutex_unlock(&s->lock);
-        t->run(t->user);
+        t->status = s->runs[t->work](t);
         (void)pthread_mutex_lock(&s->lock);
         t->next = NULL;
         *s->done_last = t;
@@ -44,11 +44,11 @@ static void hear_done(void *user)
 {
     struct tasks *s = user;
     (void)pthread_mutex_lock(&s->lock);
-    struct task *list = s->done;
+    struct world_task *list = s->done;
     s->done = NULL;
     s->done_last = &s->done;
     (void)pthread_mutex_unlock(&s->lock);
-    for (struct task *t = list, *next; t != NULL; t = next) {
+    for (struct world_task *t = list, *next; t != NULL; t = next) {
         next = t->next;
         s->out--;
         t->done(t->user);
@@ -80,9 +80,10 @@ static int make_threads(struct tasks *s)
     return status;
 }
 
-int tasks_start(struct tasks *s, uv_loop_t *loop, struct base_errbuf *err)
+int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *loop,
+                struct base_errbuf *err)
 {
-    *s = (struct tasks){.last = &s->first, .done_last = &s->done};
+    *s = (struct tasks){.runs = runs, .last = &s->first, .done_last = &s->done};
     int status = wake_init(&s->wake, loop, hear_done, s, err);
     if (status != 0)
         return status;
@@ -96,10 +97,9 @@ int tasks_start(struct tasks *s, uv_loop_t *loop, struct base_errbuf *err)
     return 0;
 }
 
-void tasks_submit(struct tasks *s, struct task *t, void (*what)(void *user),
-                  void (*done)(void *user), void *user)
+void tasks_submit(struct tasks *s, struct world_task *t)
 {
-    *t = (struct task){.run = what, .done = done, .user = user};
+    t->next = NULL;
     s->out++;
     (void)pthread_mutex_lock(&s->lock);
     *s->last = t;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What takes long and asks nobody, done beside the control thread: memory that is made, zeroed and
- * given back, files that are written. */
+/* The threads beside the control thread on which the tasks of control/world.h are done. */
 #ifndef DAEMON_TASKS_H
 #define DAEMON_TASKS_H
 
@@ -8,34 +7,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/world.h"
 #include "wake.h"
 
 enum { TASK_THREADS = 4 };
 
-struct task {
-    void (*run)(void *user);  /* on a task thread */
-    void (*done)(void *user); /* then, on the control thread: the task is its owner's again */
-    void *user;
-    struct task *next;
-};
+/* Does one on a task thread: 0 or -errno. */
+typedef int (*task_run)(struct world_task *t);
+
+/* task_runs.c: how each work is done. */
+extern const task_run TASK_RUNS[WORLD_WORKS];
 
 struct tasks {
+    const task_run *runs;
     pthread_t thread[TASK_THREADS];
     uint32_t threads;
     pthread_mutex_t lock;
     pthread_cond_t more, over;
     struct wake wake;
-    uint32_t out;               /* the control thread's: submitted, and not yet heard of */
-    struct task *first, **last; /* under the lock, as are these: to do, in order */
-    struct task *done, **done_last;
+    uint32_t out;                     /* the control thread's: submitted, and not yet heard of */
+    struct world_task *first, **last; /* under the lock, as are these: to do, in order */
+    struct world_task *done, **done_last;
     bool stop;
 };
 
-/* Control thread, all of them. 0 or -errno. */
-int tasks_start(struct tasks *s, uv_loop_t *loop, struct base_errbuf *err);
-/* `t` stays until its done(). Tasks begin in this order. */
-void tasks_submit(struct tasks *s, struct task *t, void (*run)(void *user),
-                  void (*done)(void *user), void *user);
+/* Control thread, all of them. runs: of each work, and they stay. 0 or -errno. */
+int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *loop,
+                struct base_errbuf *err);
+/* As world_run(). */
+void tasks_submit(struct tasks *s, struct world_task *t);
 /* When the loop has ended: waits for what is out, and for what that submits when it is done; then
  * for the threads. Also after a start that failed, and if *s is all 0. */
 void tasks_stop(struct tasks *s);

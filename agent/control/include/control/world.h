@@ -17,6 +17,19 @@
 #include "base/http/client.h"
 
 struct world;
+struct fab_mem;
+struct lane_memory;
+struct schema_session_ro;
+struct schema_session_rw;
+
+/* A session's memory: what it shares with its worker, and what its lane keeps of it. */
+struct world_rings {
+    uint32_t sq_slots, cq_slots, max_vqps, max_inflight, max_mrs, max_grants; /* wanted */
+    struct schema_session_rw *rw; /* NULL, as the next two: it is not made */
+    struct schema_session_ro *ro;
+    struct lane_memory *memory;
+    int rw_fd, ro_fd, doorbell; /* the world's own */
+};
 
 /* A timer, embedded in what it is for. All zero is one that is not set. It must be cleared before
  * its memory goes. */
@@ -29,13 +42,44 @@ struct world_timer {
     bool set;
 };
 
+/* What takes long and asks nobody: beside the control thread, on which done() is called then. */
+struct world_task {
+    enum world_work {
+        WORLD_MAKE_RINGS,
+        WORLD_UNMAKE_RINGS,
+        WORLD_MAKE_ARENA,
+        WORLD_ZERO_ARENA,
+        WORLD_FREE_ARENA,
+        WORLD_SAVE_STATE,
+        WORLD_RECLAIM_MEMORY, /* what the allocator keeps of what was freed */
+        WORLD_WORKS
+    } work;
+    union { /* what it is done to, the task's until then */
+        struct world_rings *rings;
+        struct world_arena {
+            struct fab_mem *memory;
+            uint64_t bytes; /* MAKE: how many, */
+            bool huge;      /* and whether of huge pages, if there are some */
+        } arena;
+        struct world_state {
+            const char *directory, *name; /* a file, replaced whole */
+            const char *text;
+            size_t length;
+        } state;
+    };
+    int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
+    void (*done)(void *user); /* the task is its owner's again */
+    void *user;
+    struct world_task *next; /* private */
+};
+
 /* All on the control thread. */
 struct world_ops {
     /* Of the clock that leases are counted by (base/clock.h): grows, also while the machine is
      * suspended. */
     uint64_t (*now_ns)(struct world *w);
-    /* Seconds since 1970, which operators and tokens' ends are told in. May jump. */
-    uint64_t (*wall_s)(struct world *w);
+    /* Milliseconds since 1970, which operators and tokens' ends are told in. May jump. */
+    uint64_t (*wall_ms)(struct world *w);
     /* Unpredictable bytes. 0 or -errno. */
     int (*random)(struct world *w, void *bytes, size_t n);
     /* world_timers_run() is to be called at that time, or soon after; UINT64_MAX: no timer is set.
@@ -45,6 +89,10 @@ struct world_ops {
     int (*call)(struct world *w, const struct http_call *call, http_done done, void *user,
                 uint64_t *id);
     int (*cancel)(struct world *w, uint64_t id);
+    /* Begins a task, which stays until its done(). Tasks begin in the order of these calls. */
+    void (*run)(struct world *w, struct world_task *t);
+    /* Blocks: does one on this thread, without its done(). For a pool's end alone. */
+    void (*run_here)(struct world *w, struct world_task *t);
 };
 
 /* The first member of an implementation. */
@@ -59,9 +107,14 @@ static inline uint64_t world_now_ns(struct world *w)
     return w->ops->now_ns(w);
 }
 
+static inline uint64_t world_wall_ms(struct world *w)
+{
+    return w->ops->wall_ms(w);
+}
+
 static inline uint64_t world_wall_s(struct world *w)
 {
-    return w->ops->wall_s(w);
+    return world_wall_ms(w) / 1000;
 }
 
 static inline int world_random(struct world *w, void *bytes, size_t n)
@@ -78,6 +131,16 @@ static inline int world_call(struct world *w, const struct http_call *call, http
 static inline int world_cancel(struct world *w, uint64_t id)
 {
     return w->ops->cancel(w, id);
+}
+
+static inline void world_run(struct world *w, struct world_task *t)
+{
+    w->ops->run(w, t);
+}
+
+static inline void world_run_here(struct world *w, struct world_task *t)
+{
+    w->ops->run_here(w, t);
 }
 
 /* timers.c. Fires once, at that time or soon after; one that is set already is set anew. */

@@ -8,10 +8,12 @@
 #include "base/clock.h"
 #include "fabric/provider.h"
 #include "leases.h"
+#include "world.h"
 
 enum { ARENAS = 3, SERIAL = 9, OUT = 16 };
 
 static struct {
+    struct test_world world;
     struct agent agent;
     struct pool pool;
     struct agent_session session;
@@ -126,6 +128,8 @@ static void begin(void)
     w.fab.ops = &w.ops;
     w.agent.config.max_sessions = 1;
     w.agent.pools[0] = &w.pool;
+    test_world_init(&w.world);
+    w.agent.world = w.pool.world = &w.world.world;
     w.pool.agent = &w.agent;
     w.pool.config = &w.agent.config;
     w.pool.device.fab = &w.fab;
@@ -203,7 +207,7 @@ START_TEST(who_registers_while_it_takes_long_is_told_before_he_gives_up)
     device_answers(FAB_REG_MR, 0, 0);
     leases_tick(&w.pool);
     ck_assert_uint_eq(count_told(LANE_COMMAND_FORCE_LATE), 0);
-    w.pool.leases.list->begun_ns -= 4 * BASE_NS_PER_S; /* of the 5 that kedge_reg_mr() waits */
+    test_world_advance(&w.world, 4 * BASE_NS_PER_S); /* of the 5 that kedge_reg_mr() waits */
     leases_tick(&w.pool);
     leases_tick(&w.pool); /* and who has come since then */
     ck_assert_uint_eq(count_told(LANE_COMMAND_FORCE_LATE), 2);

@@ -12,9 +12,11 @@
 #include "base/fds.h"
 #include "agent.h"
 #include "fd_watch.h"
+#include "loop_world.h"
 #include "schema/control.h"
 
 static struct agent *a;
+static struct loop_world world;
 static struct base_errbuf err;
 static char directory[32];
 static uint32_t room; /* so many more can be watched */
@@ -41,11 +43,14 @@ static void begin(uint32_t how_many)
     snprintf(a->config.socket, sizeof a->config.socket, "%s/a.sock", directory);
     snprintf(a->config.admin_socket, sizeof a->config.admin_socket, "%s/a.admin", directory);
     ck_assert_int_eq(uv_loop_init(&a->loop), 0);
+    loop_world_init(&world, &a->loop, &a->http_client);
+    a->world = &world.world;
 }
 
 /* Nothing is left, in the loop or in the directory. */
 static void end(void)
 {
+    uv_close((uv_handle_t *)&world.alarm, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&a->loop), 0);
     ck_assert_int_eq(rmdir(directory), 0);

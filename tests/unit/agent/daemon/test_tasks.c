@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks beside the control thread, which is the test's own here. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,37 +16,49 @@ static uv_loop_t loop;
 static struct tasks tasks;
 
 struct control_op {
-    struct task task;
+    struct world_task task;
     pthread_t ran_on, heard_on;
     uint32_t times;        /* heard of */
     uint32_t again;        /* is submitted so often when it is done */
     _Atomic bool *goes_on; /* NULL, or it runs until this is set */
 };
 
-static void run(void *user)
+static int run(struct world_task *t)
 {
-    struct control_op *e = user;
+    struct control_op *e = t->user;
     e->ran_on = pthread_self();
     for (int i = 0; e->goes_on != NULL && !atomic_load(e->goes_on) && i < WAITS; i++)
         (void)usleep(WAIT_US);
+    return -ENOENT;
 }
+
+static const task_run runs[WORLD_WORKS] = {[WORLD_SAVE_STATE] = run};
+
+static void submit(struct control_op *e);
 
 static void done(void *user)
 {
     struct control_op *e = user;
     e->heard_on = pthread_self();
+    ck_assert_int_eq(e->task.status, -ENOENT);
     e->times++;
     if (e->again > 0) {
         e->again--;
-        tasks_submit(&tasks, &e->task, run, done, e);
+        submit(e);
     }
+}
+
+static void submit(struct control_op *e)
+{
+    e->task = (struct world_task){.work = WORLD_SAVE_STATE, .done = done, .user = e};
+    tasks_submit(&tasks, &e->task);
 }
 
 static void begin(void)
 {
     struct base_errbuf err = {""};
     ck_assert_int_eq(uv_loop_init(&loop), 0);
-    ck_assert_msg(tasks_start(&tasks, &loop, &err) == 0, "%s", err.text);
+    ck_assert_msg(tasks_start(&tasks, runs, &loop, &err) == 0, "%s", err.text);
 }
 
 static void close_loop(void)
@@ -73,7 +86,7 @@ START_TEST(a_task_runs_on_another_thread_and_is_heard_of_on_this)
 {
     struct control_op e = {.again = 2};
     begin();
-    tasks_submit(&tasks, &e.task, run, done, &e);
+    submit(&e);
     run_until(&e.times, 3);
     ck_assert(!pthread_equal(e.ran_on, pthread_self()));
     ck_assert(pthread_equal(e.heard_on, pthread_self()));
@@ -89,10 +102,10 @@ START_TEST(what_is_done_is_heard_of_while_all_other_threads_are_busy)
     begin();
     for (int i = 0; i < TASK_THREADS - 1; i++) {
         slow[i] = (struct control_op){.goes_on = &goes_on};
-        tasks_submit(&tasks, &slow[i].task, run, done, &slow[i]);
+        submit(&slow[i]);
     }
     quick.again = 1;
-    tasks_submit(&tasks, &quick.task, run, done, &quick);
+    submit(&quick);
     run_until(&quick.times, 2);
     ck_assert_uint_eq(slow[0].times, 0);
     atomic_store(&goes_on, true);
@@ -109,7 +122,7 @@ START_TEST(the_end_waits_for_what_is_out_and_for_what_that_submits)
     close_loop(); /* nobody hears before the end */
     for (int i = 0; i < 2 * TASK_THREADS; i++) {
         e[i] = (struct control_op){.again = 3};
-        tasks_submit(&tasks, &e[i].task, run, done, &e[i]);
+        submit(&e[i]);
     }
     end();
     for (int i = 0; i < 2 * TASK_THREADS; i++)
@@ -124,7 +137,7 @@ START_TEST(a_loop_that_cannot_watch_them_is_desired)
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(dup3(null, uv_backend_fd(&loop), O_CLOEXEC), 0); /* no epoll's any more */
-    ck_assert_int_lt(tasks_start(&tasks, &loop, &err), 0);
+    ck_assert_int_lt(tasks_start(&tasks, runs, &loop, &err), 0);
     ck_assert_ptr_nonnull(strstr(err.text, "watched"));
     tasks_stop(&tasks);
     close(null);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How each work of control/world.h is done on a task thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "agent/lane.h"
+#include "base/fds.h"
+#include "fabric/fabric.h"
+#include "schema/session.h"
+#include "state_file.h"
+#include "tasks.h"
+
+/* Whatever of it there is. */
+static void drop_rings(struct world_rings *r)
+{
+    if (r->rw != NULL)
+        munmap(r->rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots));
+    if (r->ro != NULL)
+        munmap(r->ro, SCHEMA_SESSION_RO_BYTES(r->cq_slots));
+    int fds[] = {r->rw_fd, r->ro_fd, r->doorbell};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    lane_memory_free(r->memory);
+    r->memory = NULL;
+    r->rw = NULL;
+    r->ro = NULL;
+}
+
+static int unmake_rings(struct world_task *t)
+{
+    if (t->rings->rw != NULL)
+        drop_rings(t->rings);
+    return 0;
+}
+
+static int make_rings(struct world_task *t)
+{
+    struct world_rings *r = t->rings;
+    void *rw = NULL, *ro = NULL;
+    r->rw_fd = r->ro_fd = r->doorbell = -1;
+    int status =
+        base_memfd_new("kedge-rw", SCHEMA_SESSION_RW_BYTES(r->sq_slots), false, &r->rw_fd, &rw);
+    if (status == 0)
+        status =
+            base_memfd_new("kedge-ro", SCHEMA_SESSION_RO_BYTES(r->cq_slots), true, &r->ro_fd, &ro);
+    r->rw = rw;
+    r->ro = ro;
+    if (status == 0) {
+        r->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        status = r->doorbell < 0 ? -errno : 0;
+    }
+    if (status == 0) {
+        r->memory = lane_memory_new(r->max_grants, r->max_inflight, r->max_vqps, r->max_mrs);
+        status = r->memory == NULL ? -ENOMEM : 0;
+    }
+    if (status != 0)
+        drop_rings(r);
+    return status;
+}
+
+static int make_arena(struct world_task *t)
+{
+    const struct world_arena *a = &t->arena;
+    return a->huge ? fab_mem_alloc_huge(a->bytes, "kedge-arena", a->memory)
+                   : fab_mem_alloc(a->bytes, "kedge-arena", a->memory);
+}
+
+static int zero_arena(struct world_task *t)
+{
+    const struct fab_mem *memory = t->arena.memory;
+    if (memory->huge)
+        return fab_mem_zero(memory);
+    memset(memory->addr, 0, memory->size);
+    return 0;
+}
+
+static int free_arena(struct world_task *t)
+{
+    fab_mem_free(t->arena.memory);
+    return 0;
+}
+
+static int save_state(struct world_task *t)
+{
+    const struct world_state *s = &t->state;
+    int dir = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    int status = state_file_write(dir, s->name, s->text, s->length);
+    close(dir);
+    return status;
+}
+
+static int reclaim_memory(struct world_task *t)
+{
+    (void)t;
+    (void)malloc_trim(0);
+    return 0;
+}
+
+const task_run TASK_RUNS[WORLD_WORKS] = {
+    [WORLD_MAKE_RINGS] = make_rings,         [WORLD_UNMAKE_RINGS] = unmake_rings,
+    [WORLD_MAKE_ARENA] = make_arena,         [WORLD_ZERO_ARENA] = zero_arena,
+    [WORLD_FREE_ARENA] = free_arena,         [WORLD_SAVE_STATE] = save_state,
+    [WORLD_RECLAIM_MEMORY] = reclaim_memory,
+};
