@@ -23,11 +23,10 @@ void ctl_copy_printable(char *out, size_t size, const char *text)
             *c = '?';
 }
 
-/* A time that is set: its name has the unit, and it is shown with it. */
+/* A time that is set: it is shown with its unit. */
 static bool is_duration(const struct resource_field *field)
 {
-    const size_t length = strlen(field->name);
-    return field->is_number && length > 3 && strcmp(field->name + length - 3, "_ms") == 0;
+    return field->type == FIELD_PERIOD || field->type == FIELD_TIMEOUT;
 }
 
 static void show_labels(json_t *object, enum field_type type, char *out, size_t size)
@@ -50,8 +49,8 @@ static void show_integer(json_int_t value, const struct resource_field *field, c
                          size_t size)
 {
     char amount[CTL_AMOUNT_BYTES];
-    const enum field_type type = field != NULL ? field->type : FIELD_WORD;
-    if (value == 0 && (type == FIELD_BOUND || type == FIELD_SIZE))
+    const enum field_type type = field != NULL ? field->type : FIELD_COUNT;
+    if (value == 0 && (type == FIELD_BOUND || type == FIELD_SIZE || type == FIELD_TIMEOUT))
         snprintf(out, size, "-"); /* no bound */
     else if (value >= 0 && type == FIELD_SIZE)
         snprintf(out, size, "%s", ctl_format_size((uint64_t)value, amount));
@@ -277,17 +276,22 @@ static json_t *read_duration(const char *text)
 static json_t *read_value(const struct resource_field *field, const char *text)
 {
     uint64_t number;
-    if (is_duration(field))
-        return read_duration(text);
     switch (field->type) {
     case FIELD_UIDS:
         return read_list(text, true);
-    case FIELD_WORDS:
+    case FIELD_REFERENCES:
+    case FIELD_GIDS:
         return read_list(text, false);
     case FIELD_TIME:
         return read_time(text);
-    case FIELD_WORD:
+    case FIELD_CHOICE:
+    case FIELD_REFERENCE:
+    case FIELD_GID:
+    case FIELD_TEXT:
         return json_string(text);
+    case FIELD_PERIOD:
+    case FIELD_TIMEOUT:
+        return read_duration(text);
     case FIELD_SIZE:
         return base_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
     case FIELD_LABELS:
@@ -302,6 +306,7 @@ static json_t *read_value(const struct resource_field *field, const char *text)
                                             : NULL;
     case FIELD_BOUND:
     case FIELD_COUNT:
+    case FIELD_POWER:
         return base_parse_u64(text, 0, INT64_MAX, &number) == 0 ? json_integer((json_int_t)number)
                                                                 : NULL;
     }
@@ -326,17 +331,22 @@ static int no_such_value(const struct resource_field *key, const char *text,
         [FIELD_BOUND] = "a number such as 64, or 0 for no bound",
         [FIELD_SIZE] = "a size such as 4GiB, or 0 for no bound",
         [FIELD_UIDS] = "uids and ranges such as 1000,2000-2999",
-        [FIELD_WORD] = "a word",
-        [FIELD_WORDS] = "words with commas between them",
+        [FIELD_CHOICE] = "a word",
+        [FIELD_REFERENCE] = "a word",
+        [FIELD_GID] = "a word",
+        [FIELD_TEXT] = "a word",
+        [FIELD_REFERENCES] = "words with commas between them",
+        [FIELD_GIDS] = "words with commas between them",
         [FIELD_TIME] = "a time such as 2027-01-31T00:00:00Z, or a duration such as 30d",
         [FIELD_COUNT] = "a number, or nothing for the nodes' own",
+        [FIELD_POWER] = "a number, or nothing for the nodes' own",
+        [FIELD_PERIOD] = "a duration such as 30s, or a number of milliseconds",
+        [FIELD_TIMEOUT] = "a duration such as 30s, or a number of milliseconds",
         [FIELD_LABELS] = "labels such as zone=a,rack=7, each of them once",
         [FIELD_BOOL] = "true or false",
         [FIELD_SELECTOR] = "all, or labels such as zone=a,rack=7, each of them once",
     };
-    return base_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name,
-                    is_duration(key) ? "a duration such as 30s, or a number of milliseconds"
-                                     : forms[key->type],
+    return base_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
                     text);
 }
 
@@ -349,7 +359,7 @@ static int edit_key(const struct resource_table *kind, json_t *root, const char 
         const char *text = word + length + 1;
         if (strlen(key->name) != length || strncmp(key->name, word, length) != 0)
             continue;
-        if (key->type >= FIELD_WORD && key->type != FIELD_SELECTOR && text[0] == '\0') {
+        if (key->type >= FIELD_CHOICE && text[0] == '\0') {
             json_object_del(root, key->name);
             return 0;
         }
@@ -365,11 +375,12 @@ int ctl_json_units(const struct resource_table *kind, json_t *object, struct bas
     for (size_t i = 0; i < kind->fields; i++) {
         const struct resource_field *key = &kind->field[i];
         const char *text = json_string_value(json_object_get(object, key->name));
-        const bool duration = is_duration(key);
-        if (text != NULL && !duration && (key->type == FIELD_BOUND || key->type == FIELD_COUNT))
+        if (text != NULL &&
+            (key->type == FIELD_BOUND || key->type == FIELD_COUNT || key->type == FIELD_POWER))
             return base_err(err, -EINVAL, "%s is a number: write it without quotes, not \"%.60s\"",
                             key->name, text);
-        if (text == NULL || (key->type != FIELD_SIZE && key->type != FIELD_TIME && !duration))
+        if (text == NULL ||
+            (key->type != FIELD_SIZE && key->type != FIELD_TIME && !is_duration(key)))
             continue;
         json_t *value = read_value(key, text);
         if (value == NULL)

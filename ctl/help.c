@@ -168,8 +168,14 @@ static void print_keys(const char *word, FILE *to)
     if (kind == NULL)
         return;
     fputs(find_keys(word) != NULL ? "\nkeys:\n" : "\nin files for rdmactl apply:\n", to);
-    for (size_t i = 0; i < kind->fields; i++)
-        fprintf(to, "  %-*s %s\n", KEY_CHARS, kind->field[i].name, kind->field[i].help);
+    for (size_t i = 0; i < kind->fields; i++) {
+        const struct resource_field *f = &kind->field[i];
+        char words[RESOURCE_MUST_BYTES] = "";
+        if (f->words != NULL)
+            resource_words_text(f->words, "", words);
+        fprintf(to, "  %-*s %s%s%s\n", KEY_CHARS, f->name, words, f->words != NULL ? ": " : "",
+                f->help);
+    }
 }
 
 static void print_word(const struct ctl_word_row *w, FILE *to)

@@ -11,7 +11,7 @@
 #include "base/metrics.h"
 #include "base/version.h"
 #include "metaserver/json.h"
-#include "metaserver/node_json.h"
+#include "metaserver/json_read.h"
 #include "reach_json.h"
 #include "rest_private.h"
 
@@ -284,7 +284,8 @@ static void write_node(struct call *c, const struct meta_node_view *v)
         base_json_object_end(out);
     }
     base_json_array_end(out);
-    meta_node_json_write(out, meta_resources_node_spec(c->s->resources, v->id));
+    resource_write(out, resource_table(RESOURCE_NODE),
+                   meta_resources_node_spec(c->s->resources, v->id));
     write_report(c, &v->report);
     meta_reach_json_write(out, c->s->directory, &v->reach);
     base_json_object_end(out);
@@ -404,13 +405,13 @@ static int next_known(const struct call *c, const char *after, struct meta_node_
 }
 
 /* The next one with all of these labels. */
-static int next_node(const struct call *c, const struct meta_labels *labels, const char *after,
+static int next_node(const struct call *c, const struct resource_labels *labels, const char *after,
                      struct meta_node_view *out)
 {
     int status = next_known(c, after, out);
-    while (
-        status == 0 &&
-        !meta_labels_match(&meta_resources_node_spec(c->s->resources, out->id)->labels, labels)) {
+    while (status == 0 &&
+           !resource_labels_match(&meta_resources_node_spec(c->s->resources, out->id)->labels,
+                                  labels)) {
         char last[META_STORE_ID_BYTES];
         memcpy(last, out->id, sizeof last);
         status = next_known(c, last, out);
@@ -421,13 +422,13 @@ static int next_node(const struct call *c, const struct meta_labels *labels, con
 void meta_rest_list_nodes(struct call *c)
 {
     const char *label = c->request->parameter[META_PARAMETER_LABEL];
-    struct meta_labels labels = {.text = ""};
+    struct resource_labels labels = {.text = ""};
     struct meta_node_view view;
     struct rest_page page;
     uint64_t n = 0;
     if (!meta_rest_read_page(c, &page))
         return;
-    if (label != NULL && meta_labels_parse(label, &labels) != 0) {
+    if (label != NULL && resource_labels_parse(label, &labels) != 0) {
         meta_rest_malformed(c, "label", "must be KEY=VALUE, or several with commas between them");
         return;
     }

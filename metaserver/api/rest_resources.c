@@ -152,7 +152,7 @@ static bool is_born_expired(const struct call *c, const struct meta_resource *to
 {
     const struct meta_resource *there = meta_resources_find(c->s->resources, META_TOKEN, c->id);
     return meta_token_is_over(&to->token, c->request->wall_ms) &&
-           (there == NULL || there->token.expires_ms != to->token.expires_ms);
+           (there == NULL || there->token.expires != to->token.expires);
 }
 
 void meta_rest_put_resource(struct call *c)
@@ -210,15 +210,14 @@ void meta_rest_delete_resource(struct call *c)
 struct filter {
     bool of_uid, of_scope;
     uint64_t uid;
-    enum meta_window_scope scope;
-    enum meta_scope token_scope;
+    int scope;          /* of a window or a token, whichever the list is of */
     const char *tenant; /* or NULL */
 };
 
-static bool has_uid(const struct meta_tenant *t, uint64_t uid)
+static bool has_uid(const struct resource_tenant *t, uint64_t uid)
 {
-    for (uint32_t i = 0; i < t->uid_count; i++)
-        if (uid >= t->uids[i].first && uid <= t->uids[i].last)
+    for (uint32_t i = 0; i < t->uids.count; i++)
+        if (uid >= t->uids.range[i].first && uid <= t->uids.range[i].last)
             return true;
     return false;
 }
@@ -230,9 +229,22 @@ static bool filter_wants(const struct filter *f, const struct meta_resource *s)
     if (s->kind == META_POOL)
         return true;
     if (s->kind == META_TOKEN)
-        return !f->of_scope || s->token.scope == f->token_scope;
-    return (!f->of_scope || s->window.scope == f->scope) &&
+        return !f->of_scope || (int)s->token.scope == f->scope;
+    return (!f->of_scope || (int)s->window.scope == f->scope) &&
            (f->tenant == NULL || strcmp(f->tenant, s->window.tenant) == 0);
+}
+
+static bool read_scope(struct call *c, const char *word, int *out)
+{
+    const char *const *words =
+        c->kind == META_WINDOW ? resource_window_scopes : resource_token_scopes;
+    char text[RESOURCE_MUST_BYTES], must[sizeof text + 16];
+    *out = resource_word_find(words, word);
+    if (*out >= 0)
+        return true;
+    snprintf(must, sizeof must, "must be %s", resource_words_text(words, "", text));
+    meta_rest_malformed(c, "scope", must);
+    return false;
 }
 
 static bool read_filter(struct call *c, struct filter *out)
@@ -247,15 +259,8 @@ static bool read_filter(struct call *c, struct filter *out)
         meta_rest_malformed(c, "uid", "must be a number below 4294967295");
         return false;
     }
-    if (c->kind == META_WINDOW && scope != NULL &&
-        meta_window_scope_parse(scope, &out->scope) != 0) {
-        meta_rest_malformed(c, "scope", "must be device, destination or tenant");
-        return false;
-    }
-    if (c->kind == META_TOKEN && scope != NULL && meta_scope_parse(scope, &out->token_scope) != 0) {
-        meta_rest_malformed(c, "scope", "must be admin, operator, reader or agent");
-        return false;
-    }
+    if ((c->kind == META_WINDOW || c->kind == META_TOKEN) && scope != NULL)
+        return read_scope(c, scope, &out->scope);
     return true;
 }
 

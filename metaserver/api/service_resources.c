@@ -22,7 +22,7 @@ struct loading {
     bool those;    /* this time them alone */
     uint32_t anew; /* that have another number than the one that their name stands for */
     uint32_t foreign;
-    char name[META_POOLS_MAX][META_POOL_NAME_MAX + 1];
+    char name[RESOURCE_POOLS_MAX][RESOURCE_POOL_NAME_MAX + 1];
 };
 
 /* Like what meta_json_write_stored() has made, or meta_json_write_body() for the trail. */

@@ -128,7 +128,7 @@ int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *fi
 void meta_watch_bind(struct meta_watch *w, const struct meta_resource *token, uint64_t wall_ms,
                      uint64_t now)
 {
-    uint64_t expires = token->token.expires_ms;
+    uint64_t expires = token->token.expires;
     snprintf(w->token_name, sizeof w->token_name, "%s", token->name);
     w->token_revision = token->revision;
     w->token_ends = UINT64_MAX;

@@ -48,17 +48,17 @@ struct meta_caller meta_access_caller(const struct meta_resources *s, const char
     return (struct meta_caller){.kind = META_CALLER_TOKEN, .token = token};
 }
 
-static bool scope_suffices(enum meta_scope scope, enum meta_need need)
+static bool scope_suffices(enum resource_token_scope scope, enum meta_need need)
 {
     switch (scope) {
-    case META_SCOPE_READER:
+    case RESOURCE_SCOPE_READER:
         return need <= META_NEED_READER;
-    case META_SCOPE_OPERATOR:
+    case RESOURCE_SCOPE_OPERATOR:
         return need <= META_NEED_OPERATOR;
-    case META_SCOPE_ADMIN:
+    case RESOURCE_SCOPE_ADMIN:
         return true;
-    case META_SCOPE_AGENT:
-    case META_SCOPE_WORKER:
+    case RESOURCE_SCOPE_AGENT:
+    case RESOURCE_SCOPE_WORKER:
         return need == META_NEED_NOTHING;
     }
     return false;
@@ -76,9 +76,9 @@ static void explain_denial(const struct meta_resource *token, enum meta_need nee
     violation->field[0] = '\0';
     snprintf(violation->detail, sizeof violation->detail,
              "this needs the scope %s%s; the token's is %s%s%.63s%s%.31s", needs[need], also,
-             meta_scope_name(token->token.scope),
-             token->token.scope == META_SCOPE_AGENT ? " for node " : "", token->token.node,
-             token->token.scope == META_SCOPE_WORKER ? " of tenant " : "", token->token.tenant);
+             resource_token_scopes[token->token.scope],
+             token->token.scope == RESOURCE_SCOPE_AGENT ? " for node " : "", token->token.node,
+             token->token.scope == RESOURCE_SCOPE_WORKER ? " of tenant " : "", token->token.tenant);
 }
 
 int meta_access_decide(const struct meta_caller *caller, bool open, enum meta_need need,
@@ -99,7 +99,7 @@ int meta_access_decide(const struct meta_caller *caller, bool open, enum meta_ne
     const struct meta_token *t = &caller->token->token;
     if (scope_suffices(t->scope, need))
         return 0;
-    if (t->scope == META_SCOPE_AGENT &&
+    if (t->scope == RESOURCE_SCOPE_AGENT &&
         (agent == META_AGENT_ANY || (agent == META_AGENT_OWN && strcmp(t->node, id) == 0)))
         return 0;
     explain_denial(caller->token, need, agent, id, violation);
@@ -108,11 +108,11 @@ int meta_access_decide(const struct meta_caller *caller, bool open, enum meta_ne
 
 bool meta_access_has_gid(const struct meta_caller *caller, const uint8_t gid[16])
 {
-    if (caller->kind != META_CALLER_TOKEN || caller->token->token.scope != META_SCOPE_AGENT)
+    if (caller->kind != META_CALLER_TOKEN || caller->token->token.scope != RESOURCE_SCOPE_AGENT)
         return true;
     const struct meta_token *t = &caller->token->token;
-    for (uint32_t i = 0; i < t->gid_count; i++)
-        if (memcmp(t->gids[i], gid, sizeof t->gids[i]) == 0)
+    for (uint32_t i = 0; i < t->gids.count; i++)
+        if (memcmp(t->gids.gid[i], gid, sizeof t->gids.gid[i]) == 0)
             return true;
     return false;
 }

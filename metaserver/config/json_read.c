@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "schema/resource_read.h"
+
+enum { MORE_MAX = 4 }; /* members beside a kind's fields */
 
 int meta_json_bad(const struct json_at *at, const char *field, const char *detail)
 {
@@ -53,12 +56,28 @@ int meta_json_only(const struct json_at *at, json_t *object, const char *const *
     return 0;
 }
 
-int meta_json_only_fields(const struct json_at *at, json_t *object, const struct resource_table *t)
+int meta_json_only_fields(const struct json_at *at, json_t *object, const struct resource_table *t,
+                          const char *const *more)
 {
-    const char *names[RESOURCE_FIELDS_MAX + 1] = {NULL};
+    const char *names[RESOURCE_FIELDS_MAX + MORE_MAX + 1] = {NULL};
+    size_t count = 0;
     for (size_t i = 0; i < t->fields; i++)
-        names[i] = t->field[i].name;
+        names[count++] = t->field[i].name;
+    for (size_t i = 0; more[i] != NULL && i < MORE_MAX; i++)
+        names[count++] = more[i];
     return meta_json_only(at, object, names);
+}
+
+int meta_json_fields(const struct json_at *at, json_t *object, const struct resource_table *t,
+                     bool stored, void *out)
+{
+    struct resource_violation wrong;
+    const int status = resource_read(t, object, RESOURCE_TYPES_ALL, stored, out, &wrong);
+    if (status == 0)
+        return 0;
+    snprintf(at->violation->field, sizeof at->violation->field, "%s", wrong.field);
+    snprintf(at->violation->detail, sizeof at->violation->detail, "%s", wrong.detail);
+    return status;
 }
 
 int meta_json_number(const struct json_at *at, json_t *object, const char *name, bool required,
@@ -76,21 +95,6 @@ int meta_json_number(const struct json_at *at, json_t *object, const char *name,
     snprintf(text, sizeof text, "must be an integer from %llu to %llu", (unsigned long long)min,
              (unsigned long long)max);
     return meta_json_bad(at, name, text);
-}
-
-int meta_json_numbers(const struct json_at *at, json_t *object, const struct resource_table *t,
-                      void *numbers)
-{
-    int status = 0;
-    resource_numbers_clear(t, numbers);
-    for (size_t i = 0; i < t->fields && status == 0; i++) {
-        const struct resource_field *f = &t->field[i];
-        if (f->is_number)
-            status =
-                meta_json_number(at, object, f->name, false, f->type == FIELD_COUNT ? f->min : 0,
-                                 f->max, resource_number(f, numbers));
-    }
-    return status;
 }
 
 int meta_json_parse_agents(const void *body, size_t bytes, const struct json_at *at,

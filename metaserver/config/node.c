@@ -15,14 +15,15 @@ static int refuse_field(struct meta_violation *violation, const char *field, con
 
 int meta_node_spec_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
-    const struct meta_node_spec *n = &resource->node;
+    const struct resource_node *n = &resource->node;
     if (n->draining && !n->cordoned)
         return refuse_field(violation, "cordoned",
                             "must be true: a node that is draining takes no workers");
-    if (n->grace_ms != 0 && !n->draining)
+    if (n->numbers.grace_ms != 0 && !n->draining)
         return refuse_field(violation, "grace_ms", "is for a node that is draining");
-    if (n->grace_ms > RESOURCE_GRACE_MAX_MS)
-        return refuse_field(violation, "grace_ms", "must be at most 9007199254: 104 days");
+    const int status = meta_numbers_validate(resource->kind, &n->numbers, violation);
+    if (status != 0)
+        return status;
     if (n->reason[0] != '\0' && !n->cordoned)
         return refuse_field(violation, "reason", "is for a node that is cordoned");
     for (const char *c = n->reason; *c != '\0'; c++)
@@ -31,17 +32,9 @@ int meta_node_spec_validate(struct meta_resource *resource, struct meta_violatio
     return 0;
 }
 
-bool meta_node_spec_same(const struct meta_resource *one, const struct meta_resource *other)
+const struct resource_node *meta_resources_node_spec(const struct meta_resources *s, const char *id)
 {
-    const struct meta_node_spec *a = &one->node, *b = &other->node;
-    return a->cordoned == b->cordoned && a->draining == b->draining && a->grace_ms == b->grace_ms &&
-           strcmp(a->labels.text, b->labels.text) == 0 && strcmp(a->reason, b->reason) == 0;
-}
-
-const struct meta_node_spec *meta_resources_node_spec(const struct meta_resources *s,
-                                                      const char *id)
-{
-    static const struct meta_node_spec none;
+    static const struct resource_node none;
     const struct meta_resource *found = meta_resources_find(s, META_NODE, id);
     return found != NULL ? &found->node : &none;
 }

@@ -25,31 +25,29 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static int validate_tenants(struct meta_pool *p, struct meta_violation *violation)
+static int validate_tenants(struct resource_pool *p, struct meta_violation *violation)
 {
     char field[32];
-    BASE_ASSERT(p->tenant_count <= META_POOL_TENANTS);
-    for (uint32_t i = 0; i < p->tenant_count; i++) {
+    BASE_ASSERT(p->tenants.count <= RESOURCE_TENANTS_MAX);
+    for (uint32_t i = 0; i < p->tenants.count; i++) {
         snprintf(field, sizeof field, "tenants[%" PRIu32 "]", i);
-        if (!meta_resource_is_name(p->tenants[i], META_TENANT_NAME_MAX))
+        if (!meta_resource_is_name(p->tenants.name[i], RESOURCE_TENANT_NAME_MAX))
             return refuse_field(violation, -EINVAL, field, "is no tenant's name");
         for (uint32_t k = 0; k < i; k++)
-            if (strcmp(p->tenants[i], p->tenants[k]) == 0)
+            if (strcmp(p->tenants.name[i], p->tenants.name[k]) == 0)
                 return refuse_field(violation, -EINVAL, field, "is there twice");
     }
-    qsort(p->tenants, p->tenant_count, sizeof p->tenants[0], compare_names);
+    qsort(p->tenants.name, p->tenants.count, sizeof p->tenants.name[0], compare_names);
     return 0;
 }
 
 int meta_pool_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
-    struct meta_pool *p = &resource->pool;
+    struct resource_pool *p = &resource->pool;
     const struct pool_numbers *n = &p->numbers;
     const int status = meta_numbers_validate(resource->kind, n, violation);
     if (status != 0)
         return status;
-    if (n->mtu != RESOURCE_UNSAID && (n->mtu & (n->mtu - 1)) != 0)
-        return refuse_field(violation, -EINVAL, "mtu", "must be 256, 512, 1024, 2048 or 4096");
     if (n->flow_label != RESOURCE_UNSAID && n->udp_source_port != RESOURCE_UNSAID)
         return refuse_field(violation, -EINVAL, "udp_source_port",
                             "must not be set beside flow_label: they say the same");
@@ -58,17 +56,6 @@ int meta_pool_validate(struct meta_resource *resource, struct meta_violation *vi
         return refuse_field(violation, -EINVAL, "ahead_max",
                             "must not be less than sessions_ahead or arenas_ahead");
     return validate_tenants(p, violation);
-}
-
-bool meta_pool_same(const struct meta_resource *one, const struct meta_resource *other)
-{
-    const struct meta_pool *a = &one->pool, *b = &other->pool;
-    bool same = strcmp(a->nodes.text, b->nodes.text) == 0 &&
-                memcmp(&a->numbers, &b->numbers, sizeof a->numbers) == 0 &&
-                a->tenant_count == b->tenant_count;
-    for (uint32_t i = 0; same && i < a->tenant_count; i++)
-        same = strcmp(a->tenants[i], b->tenants[i]) == 0;
-    return same;
 }
 
 /* ---- beside the others ---------------------------------------------------------------------- */
@@ -94,10 +81,10 @@ uint16_t meta_pool_free_id(const struct meta_resources *s, const char *name)
     return id;
 }
 
-static bool has_tenant(const struct meta_pool *p, const char *tenant)
+static bool has_tenant(const struct resource_pool *p, const char *tenant)
 {
-    return bsearch(tenant, p->tenants, p->tenant_count, sizeof p->tenants[0], compare_names) !=
-           NULL;
+    return bsearch(tenant, p->tenants.name, p->tenants.count, sizeof p->tenants.name[0],
+                   compare_names) != NULL;
 }
 
 const struct meta_resource *meta_resources_pool_of(const struct meta_resources *s,
@@ -138,13 +125,13 @@ static int check_pair(const struct meta_resource *to, uint64_t number,
                  "%" PRIu64 " is that of pool %.31s: choose another `number`", number, other->name);
         return refuse_field(violation, -EEXIST, "number", detail);
     }
-    for (uint32_t i = 0; i < to->pool.tenant_count; i++) {
-        if (!has_tenant(&other->pool, to->pool.tenants[i]))
+    for (uint32_t i = 0; i < to->pool.tenants.count; i++) {
+        if (!has_tenant(&other->pool, to->pool.tenants.name[i]))
             continue;
         snprintf(field, sizeof field, "tenants[%" PRIu32 "]", i);
         snprintf(detail, sizeof detail,
-                 "tenant %.31s is in pool %.31s: take it from that one first", to->pool.tenants[i],
-                 other->name);
+                 "tenant %.31s is in pool %.31s: take it from that one first",
+                 to->pool.tenants.name[i], other->name);
         return refuse_field(violation, -EEXIST, field, detail);
     }
     return 0;

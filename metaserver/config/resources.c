@@ -22,8 +22,6 @@ struct meta_resources {
     uint32_t trail_size, trail_first, trail_count;
 };
 
-static bool same_tenant(const struct meta_resource *a, const struct meta_resource *b);
-static bool same_window(const struct meta_resource *a, const struct meta_resource *b);
 static int validate_tenant(struct meta_resource *resource, struct meta_violation *violation);
 static int validate_window(struct meta_resource *resource, struct meta_violation *violation);
 static int validate_revocation(struct meta_resource *resource, struct meta_violation *violation);
@@ -35,29 +33,23 @@ static const struct kind {
     uint32_t room;
     uint32_t name_max; /* characters */
     int (*validate)(struct meta_resource *resource, struct meta_violation *violation);
-    bool (*same)(const struct meta_resource *a, const struct meta_resource *b); /* but revisions */
 } kinds[] = {
 #define UP_TO(member)                                                                              \
     (offsetof(struct meta_resource, member) + sizeof((struct meta_resource *)0)->member)
-    [META_TENANT] = {"tenant", UP_TO(tenant), META_TENANTS_MAX, META_TENANT_NAME_MAX,
-                     validate_tenant, same_tenant},
-    [META_WINDOW] = {"window", UP_TO(window), META_WINDOWS_MAX, META_RESOURCE_NAME_BYTES - 1,
-                     validate_window, same_window},
-    [META_TOKEN] = {"token", UP_TO(token), META_TOKENS_MAX, META_RESOURCE_NAME_BYTES - 1,
-                    meta_token_validate, meta_token_same},
-    [META_NODE] = {"node", UP_TO(node), META_NODE_SPECS_MAX, META_RESOURCE_NAME_BYTES - 1,
-                   meta_node_spec_validate, meta_node_spec_same},
-    [META_POOL] = {"pool", UP_TO(pool), META_POOLS_MAX, META_POOL_NAME_MAX, meta_pool_validate,
-                   meta_pool_same},
-    [META_LEASE] = {"lease", UP_TO(revocation), 0, META_RESOURCE_NAME_BYTES - 1,
-                    validate_revocation, NULL},
-    [META_RESTORE] = {"restore", UP_TO(restore), 0, META_RESOURCE_NAME_BYTES - 1, validate_restore,
-                      NULL},
+    [META_TENANT] = {"tenant", UP_TO(tenant), RESOURCE_TENANTS_MAX, RESOURCE_TENANT_NAME_MAX,
+                     validate_tenant},
+    [META_WINDOW] = {"window", UP_TO(window), RESOURCE_WINDOWS_MAX, RESOURCE_WINDOW_NAME_MAX,
+                     validate_window},
+    [META_TOKEN] = {"token", UP_TO(token), META_TOKENS_MAX, RESOURCE_TOKEN_NAME_MAX,
+                    meta_token_validate},
+    [META_NODE] = {"node", UP_TO(node), META_NODE_SPECS_MAX, RESOURCE_NODE_NAME_MAX,
+                   meta_node_spec_validate},
+    [META_POOL] = {"pool", UP_TO(pool), RESOURCE_POOLS_MAX, RESOURCE_POOL_NAME_MAX,
+                   meta_pool_validate},
+    [META_LEASE] = {"lease", UP_TO(revocation), 0, RESOURCE_NODE_NAME_MAX, validate_revocation},
+    [META_RESTORE] = {"restore", UP_TO(restore), 0, META_RESOURCE_NAME_BYTES - 1, validate_restore},
 #undef UP_TO
 };
-static const char *const scopes[] = {[META_WINDOW_DEVICE] = "device",
-                                     [META_WINDOW_DESTINATION] = "destination",
-                                     [META_WINDOW_TENANT] = "tenant"};
 
 const char *meta_resource_kind_name(enum meta_resource_kind kind)
 {
@@ -69,26 +61,11 @@ uint32_t meta_resource_name_max(enum meta_resource_kind kind)
     return kinds[kind].name_max;
 }
 
-const char *meta_window_scope_name(enum meta_window_scope scope)
-{
-    return scopes[scope];
-}
-
 int meta_resource_kind_parse(const char *name, enum meta_resource_kind *out)
 {
     for (int i = 0; i < META_TRAIL_KINDS; i++)
         if (strcmp(kinds[i].name, name) == 0) {
             *out = (enum meta_resource_kind)i;
-            return 0;
-        }
-    return -EINVAL;
-}
-
-int meta_window_scope_parse(const char *name, enum meta_window_scope *out)
-{
-    for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
-        if (strcmp(scopes[i], name) == 0) {
-            *out = (enum meta_window_scope)i;
             return 0;
         }
     return -EINVAL;
@@ -204,7 +181,7 @@ bool meta_resource_is_name(const char *name, uint32_t max)
 
 static int compare_ranges(const void *a, const void *b)
 {
-    const struct meta_uid_range *x = a, *y = b;
+    const struct resource_uid_range *x = a, *y = b;
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
@@ -221,35 +198,36 @@ int meta_numbers_validate(enum meta_resource_kind kind, const void *numbers,
 
 static int validate_tenant(struct meta_resource *resource, struct meta_violation *violation)
 {
-    struct meta_tenant *t = &resource->tenant;
+    struct resource_tenant *t = &resource->tenant;
     char field[64];
-    BASE_ASSERT(t->uid_count <= META_TENANT_UIDS);
-    for (uint32_t i = 0; i < t->uid_count; i++) {
+    BASE_ASSERT(t->uids.count <= RESOURCE_UIDS_MAX);
+    for (uint32_t i = 0; i < t->uids.count; i++) {
         snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
         /* (uid_t)-1 means nobody in particular in every system call. */
-        if (t->uids[i].first > t->uids[i].last || t->uids[i].last == UINT32_MAX)
+        if (t->uids.range[i].first > t->uids.range[i].last || t->uids.range[i].last == UINT32_MAX)
             return refuse_field(violation, -EINVAL, field,
                                 "must be a uid below 4294967295, or a range of them such as "
                                 "\"1000-1999\"");
         for (uint32_t k = 0; k < i; k++)
-            if (t->uids[i].first <= t->uids[k].last && t->uids[k].first <= t->uids[i].last)
+            if (t->uids.range[i].first <= t->uids.range[k].last &&
+                t->uids.range[k].first <= t->uids.range[i].last)
                 return refuse_field(violation, -EINVAL, field, "has a uid that an earlier one has");
     }
-    qsort(t->uids, t->uid_count, sizeof t->uids[0], compare_ranges);
+    qsort(t->uids.range, t->uids.count, sizeof t->uids.range[0], compare_ranges);
     return meta_numbers_validate(resource->kind, &t->numbers, violation);
 }
 
-bool meta_window_has_gid(const struct meta_window *w)
+bool meta_window_has_gid(const struct resource_window *w)
 {
     static const uint8_t none[sizeof w->gid];
     return memcmp(w->gid, none, sizeof none) != 0;
 }
 
 /* Which one, of windows that are for one destination alone. */
-static int validate_destination(const struct meta_window *w, struct meta_violation *violation)
+static int validate_destination(const struct resource_window *w, struct meta_violation *violation)
 {
     const bool node = w->node[0] != '\0', gid = meta_window_has_gid(w), pool = w->pool[0] != '\0';
-    if (w->scope != META_WINDOW_DESTINATION && (node || gid || pool))
+    if (w->scope != RESOURCE_WINDOW_DESTINATION && (node || gid || pool))
         return refuse_field(violation, -EINVAL,
                             node  ? "node"
                             : gid ? "gid"
@@ -263,19 +241,19 @@ static int validate_destination(const struct meta_window *w, struct meta_violati
                             "is for a window that names a node or a gid");
     if (node && !meta_resource_is_name(w->node, sizeof w->node - 1))
         return refuse_field(violation, -EINVAL, "node", "is no node's id");
-    if (pool && !meta_resource_is_name(w->pool, META_POOL_NAME_MAX))
+    if (pool && !meta_resource_is_name(w->pool, RESOURCE_POOL_NAME_MAX))
         return refuse_field(violation, -EINVAL, "pool", "is no pool's name");
     return 0;
 }
 
 static int validate_window(struct meta_resource *resource, struct meta_violation *violation)
 {
-    const struct meta_window *w = &resource->window;
-    if (w->scope == META_WINDOW_TENANT && w->tenant[0] == '\0')
+    const struct resource_window *w = &resource->window;
+    if (w->scope == RESOURCE_WINDOW_TENANT && w->tenant[0] == '\0')
         return refuse_field(violation, -EINVAL, "tenant", "is missing: the scope is a tenant");
-    if (w->scope != META_WINDOW_TENANT && w->tenant[0] != '\0')
+    if (w->scope != RESOURCE_WINDOW_TENANT && w->tenant[0] != '\0')
         return refuse_field(violation, -EINVAL, "tenant", "is for the scope tenant alone");
-    if (w->tenant[0] != '\0' && !meta_resource_is_name(w->tenant, META_TENANT_NAME_MAX))
+    if (w->tenant[0] != '\0' && !meta_resource_is_name(w->tenant, RESOURCE_TENANT_NAME_MAX))
         return refuse_field(violation, -EINVAL, "tenant", "is no tenant's name");
     int status = validate_destination(w, violation);
     return status == 0 ? meta_numbers_validate(resource->kind, &w->numbers, violation) : status;
@@ -316,23 +294,11 @@ int meta_resource_validate(struct meta_resource *resource, struct meta_violation
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 
-static bool same_tenant(const struct meta_resource *one, const struct meta_resource *other)
+static bool is_same(const struct meta_resource *a, const struct meta_resource *b)
 {
-    const struct meta_tenant *a = &one->tenant, *b = &other->tenant;
-    bool same =
-        a->uid_count == b->uid_count && memcmp(&a->numbers, &b->numbers, sizeof a->numbers) == 0;
-    for (uint32_t i = 0; same && i < a->uid_count; i++)
-        same = a->uids[i].first == b->uids[i].first && a->uids[i].last == b->uids[i].last;
-    return same;
-}
-
-static bool same_window(const struct meta_resource *one, const struct meta_resource *other)
-{
-    const struct meta_window *a = &one->window, *b = &other->window;
-    return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 &&
-           strcmp(a->node, b->node) == 0 && memcmp(a->gid, b->gid, sizeof a->gid) == 0 &&
-           strcmp(a->pool, b->pool) == 0 &&
-           memcmp(&a->numbers, &b->numbers, sizeof a->numbers) == 0;
+    return resource_same(resource_table((enum resource_kind)a->kind), &a->tenant, &b->tenant) &&
+           (a->kind != META_TOKEN ||
+            memcmp(a->token.hash, b->token.hash, sizeof a->token.hash) == 0);
 }
 
 static int check_match(const struct meta_resource *there, const struct meta_resource_match *match,
@@ -366,9 +332,10 @@ static int check_uids(const struct meta_resources *s, const struct meta_resource
         const struct meta_resource *other = item_at(s, META_TENANT, n);
         if (strcmp(other->name, to->name) == 0)
             continue;
-        for (uint32_t i = 0; i < to->tenant.uid_count; i++)
-            for (uint32_t k = 0; k < other->tenant.uid_count; k++) {
-                const struct meta_uid_range *a = &to->tenant.uids[i], *b = &other->tenant.uids[k];
+        for (uint32_t i = 0; i < to->tenant.uids.count; i++)
+            for (uint32_t k = 0; k < other->tenant.uids.count; k++) {
+                const struct resource_uid_range *a = &to->tenant.uids.range[i],
+                                                *b = &other->tenant.uids.range[k];
                 if (a->first > b->last || b->first > a->last)
                     continue;
                 snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
@@ -388,7 +355,7 @@ static int check_references(const struct meta_resources *s, const struct meta_re
         return check_uids(s, to, violation);
     if (to->kind == META_TOKEN)
         return meta_token_check(s, to, violation);
-    if (to->kind == META_WINDOW && to->window.scope == META_WINDOW_TENANT &&
+    if (to->kind == META_WINDOW && to->window.scope == RESOURCE_WINDOW_TENANT &&
         meta_resources_find(s, META_TENANT, to->window.tenant) == NULL)
         return refuse_field(violation, -ENOENT, "tenant",
                             "there is no such tenant: create it first");
@@ -431,7 +398,7 @@ int meta_resources_plan_put(const struct meta_resources *s, const struct meta_re
     begin_change(s, to->kind, to->name, there, out);
     out->has = true;
     out->to = wanted;
-    if (there != NULL && kinds[to->kind].same(there, &wanted))
+    if (there != NULL && is_same(there, &wanted))
         out->revision = 0;
     out->to.revision = out->revision != 0 ? out->revision : there->revision;
     return 0;

@@ -10,91 +10,15 @@
 #include "revocation_json.h"
 #include "base/json_writer.h"
 #include "metaserver/json_read.h"
-#include "metaserver/node_json.h"
 #include "token_json.h"
 #include "metaserver/window_targets.h"
 
+static const struct resource_table *table_of(const struct meta_resource *s)
+{
+    return resource_table((enum resource_kind)s->kind);
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
-
-/* "1000-1999" */
-static int decode_uid(const struct json_at *at, json_t *value, size_t i, struct meta_uid_range *out)
-{
-    char field[16];
-    json_int_t uid = json_integer_value(value);
-    uint64_t first, last;
-    snprintf(field, sizeof field, "uids[%zu]", i);
-    if (json_is_integer(value) && uid >= 0 && uid < UINT32_MAX) {
-        *out = (struct meta_uid_range){(uint32_t)uid, (uint32_t)uid};
-        return 0;
-    }
-    if (json_is_string(value) &&
-        base_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) == 0) {
-        *out = (struct meta_uid_range){(uint32_t)first, (uint32_t)last};
-        return 0;
-    }
-    return meta_json_bad(at, field,
-                         "must be a uid, which is a number without quotes, or a range of them in "
-                         "quotes, such as \"1000-1999\"; below 4294967295");
-}
-
-static int decode_uids(const struct json_at *at, json_t *root, struct meta_tenant *t)
-{
-    json_t *array = json_object_get(root, "uids");
-    size_t count = json_array_size(array); /* 0 of what is no array */
-    if (array == NULL)                     /* a tenant of nobody, until it is said */
-        return 0;
-    if (!json_is_array(array) || count > META_TENANT_UIDS)
-        return meta_json_bad(at, "uids", "must be an array of at most 32 uids or ranges of uids");
-    for (size_t i = 0; i < count; i++) {
-        int status = decode_uid(at, json_array_get(array, i), i, &t->uids[i]);
-        if (status != 0)
-            return status;
-    }
-    t->uid_count = (uint32_t)count;
-    return 0;
-}
-
-static int decode_tenant(const struct json_at *at, json_t *root, struct meta_tenant *t)
-{
-    const struct resource_table *table = resource_table(RESOURCE_TENANT);
-    int status = meta_json_only_fields(at, root, table);
-    if (status == 0)
-        status = decode_uids(at, root, t);
-    return status == 0 ? meta_json_numbers(at, root, table, &t->numbers) : status;
-}
-
-/* A name, if it is there, of up to max characters; out has room for the NUL too. */
-static int name_of(const struct json_at *at, json_t *root, const char *field, uint32_t max,
-                   const char *must, char *out)
-{
-    json_t *value = json_object_get(root, field);
-    const char *name = json_string_value(value);
-    if (value == NULL)
-        return 0;
-    if (name == NULL || !meta_resource_is_name(name, max))
-        return meta_json_bad(at, field, must);
-    memcpy(out, name, strlen(name) + 1);
-    return 0;
-}
-
-static int decode_window(const struct json_at *at, json_t *root, struct meta_window *w)
-{
-    const struct resource_table *table = resource_table(RESOURCE_WINDOW);
-    const char *scope = json_string_value(json_object_get(root, "scope"));
-    int status = meta_json_only_fields(at, root, table);
-    if (status == 0 && (scope == NULL || meta_window_scope_parse(scope, &w->scope) != 0))
-        status = meta_json_bad(at, "scope", "must be \"device\", \"destination\" or \"tenant\"");
-    if (status == 0)
-        status =
-            name_of(at, root, "tenant", META_TENANT_NAME_MAX, "must be a tenant's name", w->tenant);
-    if (status == 0)
-        status = name_of(at, root, "node", sizeof w->node - 1, "must be a node's id", w->node);
-    if (status == 0)
-        status = meta_json_gid(at, root, "gid", false, w->gid);
-    if (status == 0)
-        status = name_of(at, root, "pool", META_POOL_NAME_MAX, "must be a pool's name", w->pool);
-    return status == 0 ? meta_json_numbers(at, root, table, &w->numbers) : status;
-}
 
 static int decode_restore(const struct json_at *at, json_t *root, struct meta_restore *r)
 {
@@ -110,17 +34,17 @@ static int decode_restore(const struct json_at *at, json_t *root, struct meta_re
 
 static int decode_kind(const struct json_at *at, json_t *root, bool stored, struct meta_resource *s)
 {
+    static const char *const nothing[] = {NULL};
+    int status;
     switch (s->kind) {
     case META_TENANT:
-        return decode_tenant(at, root, &s->tenant);
     case META_WINDOW:
-        return decode_window(at, root, &s->window);
+    case META_NODE:
+    case META_POOL:
+        status = meta_json_only_fields(at, root, table_of(s), nothing);
+        return status == 0 ? meta_json_fields(at, root, table_of(s), stored, &s->tenant) : status;
     case META_TOKEN:
         return meta_token_json_decode(at, root, s->name, stored, &s->token);
-    case META_NODE:
-        return meta_node_json_decode(at, root, &s->node);
-    case META_POOL:
-        return meta_pool_json_decode(at, root, stored, &s->pool);
     case META_LEASE:
         return meta_revocation_json_decode(at, root, &s->revocation);
     case META_RESTORE:
@@ -179,55 +103,15 @@ int meta_json_check(const char *body, struct meta_violation *violation)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void write_window(struct base_text *out, const struct meta_window *w)
-{
-    char gid[BASE_GID_TEXT];
-    base_json_string(out, "scope", meta_window_scope_name(w->scope));
-    if (w->tenant[0] != '\0')
-        base_json_string(out, "tenant", w->tenant);
-    if (w->node[0] != '\0')
-        base_json_string(out, "node", w->node);
-    if (meta_window_has_gid(w))
-        base_json_string(out, "gid", base_gid_format(w->gid, gid));
-    if (w->pool[0] != '\0')
-        base_json_string(out, "pool", w->pool);
-    resource_numbers_write(out, resource_table(RESOURCE_WINDOW), &w->numbers);
-}
-
-static void write_tenant(struct base_text *out, const struct meta_tenant *t)
-{
-    base_json_array(out, "uids");
-    for (uint32_t i = 0; i < t->uid_count; i++) {
-        if (t->uids[i].first == t->uids[i].last) {
-            base_json_u64(out, NULL, t->uids[i].first);
-        } else {
-            char range[sizeof "4294967295-4294967295"];
-            snprintf(range, sizeof range, "%" PRIu32 "-%" PRIu32, t->uids[i].first,
-                     t->uids[i].last);
-            base_json_string(out, NULL, range);
-        }
-    }
-    base_json_array_end(out);
-    resource_numbers_write(out, resource_table(RESOURCE_TENANT), &t->numbers);
-}
-
 static void write_members(struct base_text *out, const struct meta_resource *s)
 {
     switch (s->kind) {
     case META_TENANT:
-        write_tenant(out, &s->tenant);
-        return;
     case META_WINDOW:
-        write_window(out, &s->window);
-        return;
-    case META_TOKEN:
-        meta_token_json_write(out, &s->token, false);
-        return;
+    case META_TOKEN: /* but for its hash */
     case META_NODE:
-        meta_node_json_write(out, &s->node);
-        return;
     case META_POOL:
-        meta_pool_json_write(out, &s->pool);
+        resource_write(out, table_of(s), &s->tenant);
         return;
     case META_LEASE:
         meta_revocation_json_write(out, &s->revocation);
@@ -259,7 +143,7 @@ void meta_json_write_stored(struct base_text *out, const struct meta_resource *r
         return;
     }
     base_json_object(out, NULL);
-    meta_token_json_write(out, &resource->token, true);
+    meta_token_json_write_stored(out, &resource->token);
     base_json_object_end(out);
 }
 
@@ -372,7 +256,7 @@ static void write_told(struct base_text *out, const struct meta_resources *s,
 /* node: of pools alone. */
 static void write_array(struct base_text *out, const struct meta_resources *s,
                         const struct meta_directory *m, enum meta_resource_kind kind,
-                        const struct meta_node_spec *node)
+                        const struct resource_node *node)
 {
     const struct meta_resource *tokens[META_WORKER_TOKENS_MAX];
     const struct meta_resource *item = NULL;
@@ -382,7 +266,7 @@ static void write_array(struct base_text *out, const struct meta_resources *s,
     base_json_array(out, meta_json_plural(kind, all));
     while ((item = meta_resources_after(s, kind, after)) != NULL) {
         after = item->name;
-        if (kind == META_POOL && !meta_labels_match(&node->labels, &item->pool.nodes))
+        if (kind == META_POOL && !resource_labels_match(&node->labels, &item->pool.nodes))
             continue;
         write_told(out, s, m, item);
         if (kind == META_TENANT)
@@ -394,14 +278,14 @@ static void write_array(struct base_text *out, const struct meta_resources *s,
 
 /* Pools that the node may have had: how long those workers have that it still has of one. */
 static void write_other_pools(struct base_text *out, const struct meta_resources *s,
-                              const struct meta_node_spec *node)
+                              const struct resource_node *node)
 {
     const struct meta_resource *item = NULL;
     const char *after = "";
     bool any = false;
     while ((item = meta_resources_after(s, META_POOL, after)) != NULL) {
         after = item->name;
-        if (meta_labels_match(&node->labels, &item->pool.nodes))
+        if (resource_labels_match(&node->labels, &item->pool.nodes))
             continue;
         if (!any)
             base_json_array(out, "other_pools");
@@ -431,9 +315,9 @@ void meta_json_write_document(struct base_text *out, const struct meta_resources
 void meta_json_write_document_end(struct base_text *out, const struct meta_resources *s,
                                   const char *node)
 {
-    const struct meta_node_spec *n = meta_resources_node_spec(s, node);
+    const struct resource_node *n = meta_resources_node_spec(s, node);
     base_json_object(out, "node");
-    meta_node_json_write(out, n);
+    resource_write(out, resource_table(RESOURCE_NODE), n);
     base_json_object_end(out);
     write_array(out, s, NULL, META_POOL, n);
     write_other_pools(out, s, n);

@@ -19,8 +19,6 @@ int meta_foreign_copy(const struct meta_foreign_entry *entry, struct meta_foreig
 /* Whether a token is right by itself, but for its name. Puts its GIDs in order. 0; or -EINVAL and
  * *violation. */
 int meta_token_validate(struct meta_resource *resource, struct meta_violation *violation);
-/* But for revisions. */
-bool meta_token_same(const struct meta_resource *a, const struct meta_resource *b);
 /* Whether it may be there beside the others, in the place of what is there of its name. 0; -ENOENT:
  * its tenant is not there; -ENOSPC: that has as many as it may; and *violation. */
 int meta_token_check(const struct meta_resources *s, const struct meta_resource *to,
@@ -30,9 +28,7 @@ const struct meta_resource *meta_token_of(const struct meta_resources *s, const 
 
 /* The same of what is said of a node, and of a pool. */
 int meta_node_spec_validate(struct meta_resource *resource, struct meta_violation *violation);
-bool meta_node_spec_same(const struct meta_resource *a, const struct meta_resource *b);
 int meta_pool_validate(struct meta_resource *resource, struct meta_violation *violation);
-bool meta_pool_same(const struct meta_resource *a, const struct meta_resource *b);
 /* Whether it may be there beside the other pools, in the place of what is there of its name, and
  * with which number. 0 and *id; -EPERM: it had another number; -EEXIST: another pool has it, or one
  * of its tenants; and *violation, with the place of a tenant in `to`. */

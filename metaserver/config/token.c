@@ -9,27 +9,6 @@
 #include "base/assert.h"
 #include "resources_private.h"
 
-static const char *const scopes[] = {[META_SCOPE_READER] = "reader",
-                                     [META_SCOPE_OPERATOR] = "operator",
-                                     [META_SCOPE_ADMIN] = "admin",
-                                     [META_SCOPE_AGENT] = "agent",
-                                     [META_SCOPE_WORKER] = "worker"};
-
-const char *meta_scope_name(enum meta_scope scope)
-{
-    return scopes[scope];
-}
-
-int meta_scope_parse(const char *name, enum meta_scope *out)
-{
-    for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
-        if (strcmp(scopes[i], name) == 0) {
-            *out = (enum meta_scope)i;
-            return 0;
-        }
-    return -EINVAL;
-}
-
 static int refuse_field(struct meta_violation *violation, const char *field, const char *detail)
 {
     snprintf(violation->field, sizeof violation->field, "%s", field);
@@ -47,44 +26,35 @@ static int validate_agent(struct meta_token *t, struct meta_violation *violation
     char field[32];
     if (!meta_resource_is_name(t->node, META_RESOURCE_NAME_BYTES - 1))
         return refuse_field(violation, "node", "must be a node's id: the scope is agent");
-    if (t->gid_count == 0)
+    if (t->gids.count == 0)
         return refuse_field(violation, "gids",
                             "must list the GIDs of the node's endpoints: the scope is agent");
-    for (uint32_t i = 0; i < t->gid_count; i++)
+    for (uint32_t i = 0; i < t->gids.count; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (memcmp(t->gids[i], t->gids[k], 16) == 0) {
+            if (memcmp(t->gids.gid[i], t->gids.gid[k], 16) == 0) {
                 snprintf(field, sizeof field, "gids[%" PRIu32 "]", i);
                 return refuse_field(violation, field, "is there twice");
             }
-    qsort(t->gids, t->gid_count, sizeof t->gids[0], compare_gids);
+    qsort(t->gids.gid, t->gids.count, sizeof t->gids.gid[0], compare_gids);
     return 0;
 }
 
 int meta_token_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
     struct meta_token *t = &resource->token;
-    BASE_ASSERT(t->gid_count <= META_TOKEN_GIDS);
-    if (t->scope != META_SCOPE_WORKER && t->tenant[0] != '\0')
+    BASE_ASSERT(t->gids.count <= RESOURCE_GIDS_MAX);
+    if (t->scope != RESOURCE_SCOPE_WORKER && t->tenant[0] != '\0')
         return refuse_field(violation, "tenant", "is for the scope worker alone");
-    if (t->scope == META_SCOPE_AGENT)
+    if (t->scope == RESOURCE_SCOPE_AGENT)
         return validate_agent(t, violation);
-    if (t->scope == META_SCOPE_WORKER && !meta_resource_is_name(t->tenant, META_TENANT_NAME_MAX))
+    if (t->scope == RESOURCE_SCOPE_WORKER &&
+        !meta_resource_is_name(t->tenant, RESOURCE_TENANT_NAME_MAX))
         return refuse_field(violation, "tenant", "must be a tenant's name: the scope is worker");
     if (t->node[0] != '\0')
         return refuse_field(violation, "node", "is for the scope agent alone");
-    if (t->gid_count != 0)
+    if (t->gids.count != 0)
         return refuse_field(violation, "gids", "are for the scope agent alone");
     return 0;
-}
-
-bool meta_token_same(const struct meta_resource *one, const struct meta_resource *other)
-{
-    const struct meta_token *a = &one->token, *b = &other->token;
-    return a->scope == b->scope && strcmp(a->node, b->node) == 0 &&
-           strcmp(a->tenant, b->tenant) == 0 && a->expires_ms == b->expires_ms &&
-           a->gid_count == b->gid_count &&
-           memcmp(a->gids, b->gids, a->gid_count * sizeof a->gids[0]) == 0 &&
-           memcmp(a->hash, b->hash, sizeof a->hash) == 0;
 }
 
 /* ---- workers' ------------------------------------------------------------------------------- */
@@ -95,7 +65,7 @@ uint32_t meta_resources_worker_tokens(const struct meta_resources *s,
     uint32_t found = 0;
     for (uint32_t i = 0; i < meta_resources_count(s, META_TOKEN); i++) {
         const struct meta_resource *token = meta_resources_at(s, META_TOKEN, i);
-        if (token->token.scope != META_SCOPE_WORKER)
+        if (token->token.scope != RESOURCE_SCOPE_WORKER)
             continue;
         BASE_ASSERT(found < META_WORKER_TOKENS_MAX);
         out[found++] = token;
@@ -108,7 +78,7 @@ int meta_token_check(const struct meta_resources *s, const struct meta_resource 
 {
     const struct meta_resource *all[META_WORKER_TOKENS_MAX];
     uint32_t count = meta_resources_worker_tokens(s, all), others = 0;
-    if (to->token.scope != META_SCOPE_WORKER)
+    if (to->token.scope != RESOURCE_SCOPE_WORKER)
         return 0;
     if (meta_resources_find(s, META_TENANT, to->token.tenant) == NULL) {
         (void)refuse_field(violation, "tenant", "there is no such tenant: create it first");
@@ -135,7 +105,7 @@ const struct meta_resource *meta_token_of(const struct meta_resources *s, const 
 
 bool meta_token_is_over(const struct meta_token *t, uint64_t wall_ms)
 {
-    return t->expires_ms != 0 && wall_ms >= t->expires_ms;
+    return t->expires != 0 && wall_ms >= t->expires;
 }
 
 bool meta_token_is_bare(const struct meta_token *t)

@@ -11,8 +11,8 @@
  * itself may be there instead, as only the store has it. 0, or as meta_json_bad(). */
 int meta_token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
                            struct meta_token *t);
-/* Appends the members. stored: the hash too. */
-void meta_token_json_write(struct base_text *out, const struct meta_token *t, bool stored);
+/* Appends the members as the store has them: with the hash. */
+void meta_token_json_write_stored(struct base_text *out, const struct meta_token *t);
 /* Appends the member of a tenant's that says its workers' tokens, as agents are to know them;
  * nothing if it has none. all: meta_resources_worker_tokens(). */
 void meta_token_json_write_for_agents(struct base_text *out,

@@ -129,8 +129,8 @@ static struct http_who identify_client(void *user, const struct http_request *re
         return (struct http_who){.rank = HTTP_TRUSTED};
     if (caller.kind != META_CALLER_TOKEN)
         return (struct http_who){.rank = HTTP_ANONYMOUS};
-    const enum meta_scope scope = caller.token->token.scope;
-    const bool reads = scope == META_SCOPE_READER || scope == META_SCOPE_WORKER;
+    const enum resource_token_scope scope = caller.token->token.scope;
+    const bool reads = scope == RESOURCE_SCOPE_READER || scope == RESOURCE_SCOPE_WORKER;
     return (struct http_who){.rank = reads ? HTTP_KNOWN : HTTP_TRUSTED,
                              .id = caller.token->revision};
 }
@@ -292,7 +292,7 @@ static void say_first_token(const struct metad *m, const struct meta_config *con
 {
     const struct meta_resources *all = m->service->resources;
     const struct meta_resource *t = meta_resources_after(all, META_TOKEN, "");
-    while (t != NULL && t->token.scope != META_SCOPE_ADMIN)
+    while (t != NULL && t->token.scope != RESOURCE_SCOPE_ADMIN)
         t = meta_resources_after(all, META_TOKEN, t->name);
     if (t != NULL || !config->tokens_needed)
         return;

@@ -10,64 +10,65 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_tenant(const struct meta_tenant *t)
+static void check_tenant(const struct resource_tenant *t)
 {
-    BASE_ASSERT(t->uid_count <= META_TENANT_UIDS);
-    for (uint32_t i = 0; i < t->uid_count; i++)
-        BASE_ASSERT(t->uids[i].first <= t->uids[i].last && t->uids[i].last < UINT32_MAX);
+    BASE_ASSERT(t->uids.count <= RESOURCE_UIDS_MAX);
+    for (uint32_t i = 0; i < t->uids.count; i++)
+        BASE_ASSERT(t->uids.range[i].first <= t->uids.range[i].last &&
+                    t->uids.range[i].last < UINT32_MAX);
     BASE_ASSERT(resource_numbers_check(resource_table(RESOURCE_TENANT), &t->numbers) == NULL);
 }
 
-static void check_window(const struct meta_window *w)
+static void check_window(const struct resource_window *w)
 {
     const bool node = w->node[0] != '\0', gid = meta_window_has_gid(w);
-    BASE_ASSERT((w->scope == META_WINDOW_TENANT) == (w->tenant[0] != '\0'));
-    BASE_ASSERT(w->scope == META_WINDOW_DESTINATION || (!node && !gid));
+    BASE_ASSERT((w->scope == RESOURCE_WINDOW_TENANT) == (w->tenant[0] != '\0'));
+    BASE_ASSERT(w->scope == RESOURCE_WINDOW_DESTINATION || (!node && !gid));
     BASE_ASSERT(!(node && gid) && (node || gid || w->pool[0] == '\0'));
     BASE_ASSERT(w->numbers.bytes <= RESOURCE_NUMBER_MAX && w->numbers.ops <= RESOURCE_NUMBER_MAX);
 }
 
 static void check_token(const struct meta_token *t)
 {
-    BASE_ASSERT(t->gid_count <= META_TOKEN_GIDS);
-    BASE_ASSERT((t->scope == META_SCOPE_AGENT) == (t->node[0] != '\0'));
-    BASE_ASSERT((t->scope == META_SCOPE_AGENT) == (t->gid_count > 0));
-    BASE_ASSERT((t->scope == META_SCOPE_WORKER) == (t->tenant[0] != '\0'));
+    BASE_ASSERT(t->gids.count <= RESOURCE_GIDS_MAX);
+    BASE_ASSERT((t->scope == RESOURCE_SCOPE_AGENT) == (t->node[0] != '\0'));
+    BASE_ASSERT((t->scope == RESOURCE_SCOPE_AGENT) == (t->gids.count > 0));
+    BASE_ASSERT((t->scope == RESOURCE_SCOPE_WORKER) == (t->tenant[0] != '\0'));
 }
 
-static void check_labels(const struct meta_labels *l)
+static void check_labels(const struct resource_labels *l)
 {
-    struct meta_label one, before = {.key = ""};
+    struct resource_label one, before = {.key = ""};
     int count = 0;
     BASE_ASSERT(memchr(l->text, '\0', sizeof l->text) != NULL);
-    for (const char *at = l->text; meta_labels_next(at, &one); at = one.next, count++) {
-        BASE_ASSERT(meta_label_is_key(one.key) && meta_label_is_value(one.value));
+    for (const char *at = l->text; resource_labels_next(at, &one); at = one.next, count++) {
+        BASE_ASSERT(resource_label_is_key(one.key) && resource_label_is_value(one.value));
         BASE_ASSERT(strcmp(before.key, one.key) < 0);
         before = one;
     }
-    BASE_ASSERT(count <= META_LABELS_MAX && meta_labels_match(l, l));
+    BASE_ASSERT(count <= RESOURCE_LABELS_MAX && resource_labels_match(l, l));
 }
 
-static void check_node(const struct meta_node_spec *n)
+static void check_node(const struct resource_node *n)
 {
     check_labels(&n->labels);
     BASE_ASSERT(n->cordoned || (!n->draining && n->reason[0] == '\0'));
-    BASE_ASSERT(n->draining || n->grace_ms == 0);
+    BASE_ASSERT(n->draining || n->numbers.grace_ms == 0);
     for (const char *c = n->reason; *c != '\0'; c++)
         BASE_ASSERT((unsigned char)*c >= ' ');
 }
 
-static void check_pool(const struct meta_pool *p)
+static void check_pool(const struct resource_pool *p)
 {
     check_labels(&p->nodes);
     BASE_ASSERT(p->numbers.dcis == RESOURCE_UNSAID ||
                 (p->numbers.dcis >= 2 && p->numbers.dcis <= 32));
     BASE_ASSERT(resource_numbers_check(resource_table(RESOURCE_POOL), &p->numbers) == NULL);
-    BASE_ASSERT(p->tenant_count <= META_POOL_TENANTS);
-    for (uint32_t i = 0; i < p->tenant_count; i++) {
-        BASE_ASSERT(meta_resource_is_name(p->tenants[i], META_TENANT_NAME_MAX));
+    BASE_ASSERT(p->tenants.count <= RESOURCE_TENANTS_MAX);
+    for (uint32_t i = 0; i < p->tenants.count; i++) {
+        BASE_ASSERT(meta_resource_is_name(p->tenants.name[i], RESOURCE_TENANT_NAME_MAX));
         for (uint32_t k = 0; k < i; k++)
-            BASE_ASSERT(strcmp(p->tenants[i], p->tenants[k]) != 0);
+            BASE_ASSERT(strcmp(p->tenants.name[i], p->tenants.name[k]) != 0);
     }
 }
 

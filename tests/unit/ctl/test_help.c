@@ -126,7 +126,12 @@ START_TEST(the_help_of_a_word_has_its_commands_and_keys_and_no_others)
                           word, line);
         }
         for (size_t k = 0; kind != NULL && k < kind->fields; k++) {
-            snprintf(line, sizeof line, "\n  %-25s %s\n", kind->field[k].name, kind->field[k].help);
+            const struct resource_field *f = &kind->field[k];
+            char words[RESOURCE_MUST_BYTES] = "";
+            if (f->words != NULL)
+                resource_words_text(f->words, "", words);
+            snprintf(line, sizeof line, "\n  %-25s %s%s%s\n", f->name, words,
+                     f->words != NULL ? ": " : "", f->help);
             ck_assert_msg(strstr(text, line) != NULL, "%s lacks %s", word, line);
         }
         ck_assert_ptr_nonnull(strstr(text, ctl_word_rows[i].about));

@@ -27,8 +27,12 @@ int meta_json_bad(const struct json_at *at, const char *field, const char *detai
 int meta_json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out);
 /* Refuses what is not among names (NULL-terminated). */
 int meta_json_only(const struct json_at *at, json_t *object, const char *const *names);
-/* Refuses what is no field of that kind. */
-int meta_json_only_fields(const struct json_at *at, json_t *object, const struct resource_table *t);
+/* Refuses what is no field of that kind, and not among `more` (NULL-terminated). */
+int meta_json_only_fields(const struct json_at *at, json_t *object, const struct resource_table *t,
+                          const char *const *more);
+/* The fields of a kind into its struct. stored: a selector may be missing. */
+int meta_json_fields(const struct json_at *at, json_t *object, const struct resource_table *t,
+                     bool stored, void *out);
 /* What an agent says: an object with nothing but names, of which `incarnation` is a node's. 0, *out
  * (json_decref() it) and *incarnation, or as meta_json_bad(). */
 int meta_json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
@@ -36,9 +40,6 @@ int meta_json_parse_agents(const void *body, size_t bytes, const struct json_at 
 /* A number within bounds. A field that is not there leaves *out as it is, unless it is required. */
 int meta_json_number(const struct json_at *at, json_t *object, const char *name, bool required,
                      uint64_t min, uint64_t max, uint64_t *out);
-/* All of a kind's numbers: what is not there is left out. Bounds may be 0 here, or too small. */
-int meta_json_numbers(const struct json_at *at, json_t *object, const struct resource_table *t,
-                      void *numbers);
 /* A string of less than size bytes, with its NUL, likewise. */
 int meta_json_text(const struct json_at *at, json_t *object, const char *name, char *out,
                    size_t size);

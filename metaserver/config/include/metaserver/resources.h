@@ -13,29 +13,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "metaserver/labels.h"
 #include "metaserver/violation.h"
 #include "schema/resources.h"
 
 enum {
     META_RESOURCE_NAME_BYTES = 64, /* with the NUL */
     META_RESOURCE_WHO_BYTES = 80,  /* "token " and a name fit */
-    META_TENANT_NAME_MAX = 31,     /* characters: an agent keeps no more */
-    META_TENANT_UIDS = 32,         /* ranges of one tenant */
-    META_TENANTS_MAX = 64,         /* as many as an agent has room for */
-    META_WINDOWS_MAX = 256,
     META_TOKENS_MAX = 32768, /* one for each of as many nodes as there are by default, and more */
-    META_TOKEN_GIDS = 16,    /* as many endpoints as a node has */
     META_TOKEN_HASH_BYTES = 32,
     META_TENANT_TOKENS = 16, /* of workers, with one tenant: an agent keeps no more */
-    META_WORKER_TOKENS_MAX = META_TENANTS_MAX * META_TENANT_TOKENS,
+    META_WORKER_TOKENS_MAX = RESOURCE_TENANTS_MAX * META_TENANT_TOKENS,
     META_NODE_SPECS_MAX = 16384, /* nodes of which anything is set */
-    META_REASON_CHARS = 127,     /* why a node is cordoned */
-    META_POOLS_MAX = 64,
-    META_POOL_NAME_MAX = 31,
-    META_POOL_TENANTS = META_TENANTS_MAX, /* of one pool */
-    META_RESOURCE_TAGS = 8,               /* that an If-Match may list */
-    META_PROXY_ID_BYTES = 48,             /* of what an agent keeps: a lease, a worker */
+    META_RESOURCE_TAGS = 8,      /* that an If-Match may list */
+    META_PROXY_ID_BYTES = 48,    /* of what an agent keeps: a lease, a worker */
 };
 
 /* Those that others refer to come first: so they are restored. Leases and
@@ -53,70 +43,15 @@ enum meta_resource_kind {
     META_UNKNOWN = META_TRAIL_KINDS /* of a foreign entry of the trail */
 };
 
-/* Both included. */
-struct meta_uid_range {
-    uint32_t first, last;
-};
-
-struct meta_tenant {
-    uint32_t uid_count;
-    struct meta_uid_range uids[META_TENANT_UIDS]; /* ascending, apart */
-    struct tenant_numbers numbers;                /* bounds; 0: none of its own */
-};
-
-enum meta_window_scope { META_WINDOW_DEVICE, META_WINDOW_DESTINATION, META_WINDOW_TENANT };
-
-/* What may be in flight; 0: no bound. Of destinations, one alone may be named: a node, which need
- * not be known, or a GID; and the pool in which it is a destination. */
-struct meta_window {
-    enum meta_window_scope scope;
-    char tenant[META_RESOURCE_NAME_BYTES]; /* "" unless that is the scope */
-    char node[META_RESOURCE_NAME_BYTES];   /* "": none */
-    uint8_t gid[16];                       /* zero: none */
-    char pool[META_POOL_NAME_MAX + 1];     /* "": whatever pool */
-    struct window_numbers numbers;
-};
-
-/* What the bearer of a token may do: access.h. Each of the first three may all that the one before
- * may; an agent may what its node needs, and nothing else; a worker nothing here: it shows its
- * token to the agent where it attaches. */
-enum meta_scope {
-    META_SCOPE_READER,
-    META_SCOPE_OPERATOR,
-    META_SCOPE_ADMIN,
-    META_SCOPE_AGENT,
-    META_SCOPE_WORKER
-};
-
+/* What the bearer of a token may do: access.h. The hash is in the store and here alone. */
 struct meta_token {
-    enum meta_scope scope;
-    char node[META_RESOURCE_NAME_BYTES]; /* of an agent: its node, and the GIDs that it may say are
-                                          * that node's; else "" and none */
-    char tenant[META_TENANT_NAME_MAX + 1]; /* of a worker: whose it is; else "" */
-    uint32_t gid_count;
-    uint8_t gids[META_TOKEN_GIDS][16];
-    uint64_t expires_ms;                 /* since 1970; 0: never */
-    uint8_t hash[META_TOKEN_HASH_BYTES]; /* SHA-256 of its secret: in the store and here alone */
-};
-
-/* What an operator says of a node, apart from what its agent registers: it need not be registered.
- * Cordoned: its agent takes no new workers. Draining: cordoned, and those that it has go; by
- * themselves, or when grace_ms is over (0: it never is). */
-struct meta_node_spec {
-    struct meta_labels labels;
-    bool cordoned, draining; /* not draining alone */
-    uint64_t grace_ms;
-    char reason[META_REASON_CHARS + 1]; /* for workers that are refused; "" unless cordoned */
-};
-
-/* A pool of the nodes with all of these labels. */
-struct meta_pool {
-    struct meta_labels nodes;
-    struct pool_numbers numbers; /* what is left out each node's own file says; but `number`, which
-                                  * then is not chosen yet, and `grace_ms`: workers may finish */
-    uint32_t tenant_count;
-    /* Whose workers get it; by name. They need not be there. */
-    char tenants[META_POOL_TENANTS][META_TENANT_NAME_MAX + 1];
+    union {
+        struct resource_token said;
+        struct {
+            RESOURCE_OTHERS(TOKEN_FIELDS)
+        };
+    };
+    uint8_t hash[META_TOKEN_HASH_BYTES]; /* SHA-256 of its secret */
 };
 
 enum { META_REVOCATION_FAILED_BYTES = 32 };
@@ -139,12 +74,12 @@ struct meta_resource {
     enum meta_resource_kind kind;
     char name[META_RESOURCE_NAME_BYTES];
     uint64_t revision; /* of its last change */
-    union {
-        struct meta_tenant tenant;
-        struct meta_window window;
+    union {            /* each begins with the kind's struct of schema/resources.h */
+        struct resource_tenant tenant;
+        struct resource_window window;
         struct meta_token token;
-        struct meta_node_spec node;
-        struct meta_pool pool;
+        struct resource_node node;
+        struct resource_pool pool;
         struct meta_revocation revocation;
         struct meta_restore restore;
     };
@@ -189,17 +124,13 @@ void meta_resource_copy(struct meta_resource *to, const struct meta_resource *fr
 struct meta_resources *meta_resources_new(uint32_t trail);
 void meta_resources_free(struct meta_resources *s); /* NULL is allowed */
 
-/* "tenant", "device": literals. */
+/* "tenant": a literal. */
 const char *meta_resource_kind_name(enum meta_resource_kind kind);
-const char *meta_window_scope_name(enum meta_window_scope scope);
-const char *meta_scope_name(enum meta_scope scope);
 /* 0 or -EINVAL. */
 int meta_resource_kind_parse(const char *name, enum meta_resource_kind *out);
-int meta_window_scope_parse(const char *name, enum meta_window_scope *out);
-int meta_scope_parse(const char *name, enum meta_scope *out);
 
 /* Whether a window is of the destination with one GID. */
-bool meta_window_has_gid(const struct meta_window *w);
+bool meta_window_has_gid(const struct resource_window *w);
 
 /* [a-z0-9][a-z0-9.-]*, of 1 to max characters. */
 bool meta_resource_is_name(const char *name, uint32_t max);
@@ -218,8 +149,8 @@ const struct meta_resource *meta_resources_pool_of(const struct meta_resources *
 
 /* What is in force of a node: its spec, or the one of a node of which nothing is set. Borrowed.
  */
-const struct meta_node_spec *meta_resources_node_spec(const struct meta_resources *s,
-                                                      const char *id);
+const struct resource_node *meta_resources_node_spec(const struct meta_resources *s,
+                                                     const char *id);
 
 /* Workers' tokens of all tenants, by name: how many, and which. Borrowed. */
 uint32_t meta_resources_worker_tokens(const struct meta_resources *s,

@@ -4,13 +4,14 @@
 #define SCHEMA_RESOURCES_NODE_H
 
 /* clang-format off */
-#define NODE_FIELDS(NUMBER, OTHER)                                                                 \
-    OTHER(labels, FIELD_LABELS, "LABELS", NARROW, "zone=a,rack=7")                                 \
-    OTHER(cordoned, FIELD_BOOL, "CORDONED", NARROW, "it takes no new workers")                     \
-    OTHER(draining, FIELD_BOOL, "DRAINING", NARROW, "and those that it has go")                    \
-    NUMBER(grace_ms, FIELD_BOUND, 1, RESOURCE_GRACE_MAX_MS, "GRACE", NARROW,                       \
+#define NODE_FIELDS(NUMBER, CHOICE, REFERENCE, OTHER)                                              \
+    OTHER(labels, FIELD_LABELS, IN_ORDER, "LABELS", NARROW, "zone=a,rack=7")                       \
+    OTHER(cordoned, FIELD_BOOL, IN_ORDER, "CORDONED", NARROW, "it takes no new workers")           \
+    OTHER(draining, FIELD_BOOL, IN_ORDER, "DRAINING", NARROW, "and those that it has go")          \
+    NUMBER(grace_ms, FIELD_TIMEOUT, 1, RESOURCE_GRACE_MAX_MS, "GRACE", NARROW,                     \
            "how long these have for that")                                                         \
-    OTHER(reason, FIELD_WORD, "REASON", NARROW, "what workers that are refused are told")
+    OTHER(reason, FIELD_TEXT, IN_ORDER, "REASON", NARROW,                                          \
+          "what workers that are refused are told")
 /* clang-format on */
 
 #endif

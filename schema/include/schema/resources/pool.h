@@ -5,11 +5,11 @@
 #define SCHEMA_RESOURCES_POOL_H
 
 /* clang-format off */
-#define POOL_FIELDS(NUMBER, OTHER)                                                                 \
-    OTHER(nodes, FIELD_SELECTOR, "NODES", NARROW,                                                  \
+#define POOL_FIELDS(NUMBER, CHOICE, REFERENCE, OTHER)                                              \
+    OTHER(nodes, FIELD_SELECTOR, IN_ORDER, "NODES", NARROW,                                        \
           "zone=a,rack=7: the nodes with all these labels; or all; needed to create one")          \
-    OTHER(tenants, FIELD_WORDS, "TENANTS", NARROW,                                                 \
-          "whose workers get it, with commas; the others have the agents' own pool")               \
+    REFERENCE(tenants, FIELD_REFERENCES, TENANT, LAST, "TENANTS", NARROW,                          \
+              "whose workers get it, with commas; the others have the agents' own pool")           \
     NUMBER(number, FIELD_COUNT, 1, 65535, "NUMBER", NARROW,                                        \
            "in records, 1 to 65535; it stays as it is (a hash of the name)")                       \
     NUMBER(sessions_ahead, FIELD_COUNT, 1, 1024, "SESSIONS", NARROW,                               \
@@ -27,9 +27,9 @@
     NUMBER(dcis, FIELD_COUNT, 2, 32, "DCIS", WIDE, "with DC: initiators")                          \
     NUMBER(spares, FIELD_COUNT, 0, 32, "SPARES", NARROW,                                           \
            "with DC: initiators that replace broken ones, up to 32")                               \
-    NUMBER(mr_lease_ms, FIELD_COUNT, 10, 3600000, "MR LEASE", WIDE,                                \
+    NUMBER(mr_lease_ms, FIELD_PERIOD, 10, 3600000, "MR LEASE", WIDE,                               \
            "how long peers may believe in a region, from when the pool is made")                   \
-    NUMBER(grace_ms, FIELD_COUNT, 0, RESOURCE_GRACE_MAX_MS, "GRACE", WIDE,                         \
+    NUMBER(grace_ms, FIELD_PERIOD, 0, RESOURCE_GRACE_MAX_MS, "GRACE", WIDE,                        \
            "its workers end so long after a node has given it up; 0: at once (never)")             \
     NUMBER(service_level, FIELD_COUNT, 0, 15, "SERVICE LEVEL", WIDE,                               \
            "as of [fabric] in kedge-agent.conf(5), as are the following")                          \
@@ -38,7 +38,7 @@
     NUMBER(udp_source_port, FIELD_COUNT, 49152, 65535, "UDP PORT", WIDE,                           \
            "49152 to 65535, in place of flow_label")                                               \
     NUMBER(pkey_index, FIELD_COUNT, 0, 65535, "P_KEY", WIDE, "place in the port's table")          \
-    NUMBER(mtu, FIELD_COUNT, 256, 4096, "MTU", WIDE, "256, 512, 1024, 2048 or 4096")
+    NUMBER(mtu, FIELD_POWER, 256, 4096, "MTU", WIDE, "256, 512, 1024, 2048 or 4096")
 /* clang-format on */
 
 #endif

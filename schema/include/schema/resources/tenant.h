@@ -5,8 +5,8 @@
 #define SCHEMA_RESOURCES_TENANT_H
 
 /* clang-format off */
-#define TENANT_FIELDS(NUMBER, OTHER)                                                               \
-    OTHER(uids, FIELD_UIDS, "UIDS", NARROW,                                                        \
+#define TENANT_FIELDS(NUMBER, CHOICE, REFERENCE, OTHER)                                            \
+    OTHER(uids, FIELD_UIDS, IN_ORDER, "UIDS", NARROW,                                              \
           "its workers: uids and ranges of them, 1000,2000-2999")                                  \
     NUMBER(sessions, FIELD_BOUND, 1, RESOURCE_NUMBER_MAX, "SESSIONS", NARROW,                      \
            "workers at a time, on each node; 0: no bound, as of all below")                        \

@@ -4,15 +4,22 @@
 #define SCHEMA_RESOURCES_WINDOW_H
 
 /* clang-format off */
-#define WINDOW_FIELDS(NUMBER, OTHER)                                                               \
-    OTHER(scope, FIELD_WORD, "SCOPE", NARROW,                                                      \
-          "device, destination or tenant: what has such a window each")                            \
-    OTHER(tenant, FIELD_WORD, "TENANT", NARROW, "of the scope tenant: whose")                      \
-    OTHER(node, FIELD_WORD, "NODE", NARROW,                                                        \
-          "of the scope destination: this node alone, by its id")                                  \
-    OTHER(gid, FIELD_WORD, "GID", NARROW, "of the scope destination: this endpoint alone")         \
-    OTHER(pool, FIELD_WORD, "POOL", WIDE,                                                          \
-          "of the scope destination: as this pool's workers see it")                               \
+#define RESOURCE_WINDOW_SCOPES(WORD)                                                               \
+    WORD(RESOURCE_WINDOW_DEVICE, "device")                                                         \
+    WORD(RESOURCE_WINDOW_DESTINATION, "destination")                                               \
+    WORD(RESOURCE_WINDOW_TENANT, "tenant")
+
+#define WINDOW_FIELDS(NUMBER, CHOICE, REFERENCE, OTHER)                                            \
+    CHOICE(scope, resource_window_scope, IN_ORDER, "SCOPE", NARROW,                                \
+           "what has such a window each")                                                          \
+    REFERENCE(tenant, FIELD_REFERENCE, TENANT, IN_ORDER, "TENANT", NARROW,                         \
+              "of the scope tenant: whose")                                                        \
+    REFERENCE(node, FIELD_REFERENCE, NODE, IN_ORDER, "NODE", NARROW,                               \
+              "of the scope destination: this node alone, by its id")                              \
+    OTHER(gid, FIELD_GID, IN_ORDER, "GID", NARROW,                                                 \
+          "of the scope destination: this endpoint alone")                                         \
+    REFERENCE(pool, FIELD_REFERENCE, POOL, IN_ORDER, "POOL", WIDE,                                 \
+              "of the scope destination: as this pool's workers see it")                           \
     NUMBER(bytes, FIELD_SIZE, 1, RESOURCE_NUMBER_MAX, "BYTES", NARROW,                             \
            "in flight at a time, such as 1MiB; 0: no limit")                                       \
     NUMBER(ops, FIELD_BOUND, 1, RESOURCE_NUMBER_MAX, "OPS", NARROW,                                \

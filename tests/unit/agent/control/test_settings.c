@@ -47,15 +47,15 @@ START_TEST(a_document_is_read)
     ck_assert_uint_eq(t->mrs, 0);
     ck_assert_uint_eq(t->control_ops_per_s, 44);
     ck_assert_uint_eq(t->memory, UINT64_MAX); /* no bound */
-    struct agentd_limits w = agentd_desired_window(&s, AGENTD_DEVICE, "");
+    struct agentd_limits w = agentd_desired_window(&s, RESOURCE_WINDOW_DEVICE, "");
     ck_assert_uint_eq(w.ops, 64); /* the narrowest of each */
     ck_assert_uint_eq(w.bytes, 1);
-    w = agentd_desired_window(&s, AGENTD_TENANT, "red");
+    w = agentd_desired_window(&s, RESOURCE_WINDOW_TENANT, "red");
     ck_assert_uint_eq(w.bytes, 4096);
     ck_assert_uint_eq(w.ops, 9);
-    w = agentd_desired_window(&s, AGENTD_TENANT, "blue");
+    w = agentd_desired_window(&s, RESOURCE_WINDOW_TENANT, "blue");
     ck_assert_uint_eq(w.bytes + w.ops, 0);
-    w = agentd_desired_window(&s, AGENTD_DESTINATION, "");
+    w = agentd_desired_window(&s, RESOURCE_WINDOW_DESTINATION, "");
     ck_assert_uint_eq(w.bytes + w.ops, 0);
 }
 END_TEST
@@ -151,9 +151,9 @@ START_TEST(what_makes_no_sense_is_refused_and_named)
         "{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"control_ops_per_s\":\"1\"}],\"windows\":[]}",
         "control_ops_per_s");
     static const char *const destinations[][2] = {
-        {"\"gid\":\"::\"", "window w: that is no GID"},
-        {"\"gid\":\"x\"", "window w: that is no GID"},
-        {"\"gid\":7", "window w: that is no GID"},
+        {"\"gid\":\"::\"", "window w: gid must be a unicast IPv6 address"},
+        {"\"gid\":\"x\"", "window w: gid must be a unicast IPv6 address"},
+        {"\"gid\":7", "window w: gid must be a unicast IPv6 address"},
         {"\"node\":7", "node"},
         {"\"node\":\"\"", "node"},
         {"\"node\":\"n\",\"gids\":[\"fd00::1\",0]", "no GID"},
@@ -201,7 +201,7 @@ START_TEST(windows_for_one_destination_are_read_and_the_narrowest_holds)
             "{\"name\":\"d\",\"scope\":\"destination\",\"node\":\"gone\",\"ops\":1,\"gids\":[]},"
             "{\"name\":\"e\",\"scope\":\"destination\",\"node\":\"n1\",\"gids\":[\"fd00::9\"]}]}"),
         0);
-    struct agentd_limits each = agentd_desired_window(&s, AGENTD_DESTINATION, "");
+    struct agentd_limits each = agentd_desired_window(&s, RESOURCE_WINDOW_DESTINATION, "");
     ck_assert_uint_eq(each.bytes, 0); /* those for one are none for each */
     ck_assert_uint_eq(each.ops, 64);
     ck_assert_uint_eq(s.windows, 5); /* what has no bound is none */
@@ -253,7 +253,7 @@ START_TEST(destinations_for_which_there_is_no_room_are_counted)
     memset(&s, 0, sizeof s);
     s.windows = NODES;
     for (uint8_t i = 0; i < NODES; i++) { /* pairs of nodes with all GIDs but one in common */
-        s.window[i] = (struct agentd_window){.scope = AGENTD_DESTINATION,
+        s.window[i] = (struct agentd_window){.scope = RESOURCE_WINDOW_DESTINATION,
                                              .one = true,
                                              .gids = AGENTD_WINDOW_GIDS,
                                              .most = {.ops = 1 + i}};
@@ -328,11 +328,11 @@ START_TEST(pools_that_cannot_be_told_apart_are_refused)
     pools_refused("{\"name\":\"a\",\"number\":7},{\"name\":\"a\",\"number\":8}",
                   "two pools of the name a");
     pools_refused("{\"name\":\"a\",\"number\":0}",
-                  "pool a: number must be a number from 1 to 65535");
+                  "pool a: number must be an integer from 1 to 65535");
     pools_refused("{\"name\":\"a\",\"number\":65536}", "pool a: number must be");
-    pools_refused("{\"name\":\"a\",\"number\":\"7\"}", "pool a: number is no number");
+    pools_refused("{\"name\":\"a\",\"number\":\"7\"}", "pool a: number must be");
     pools_refused("{\"name\":\"a\",\"mr_lease_ms\":9}",
-                  "mr_lease_ms must be a number from 10 to 3600000");
+                  "mr_lease_ms must be an integer from 10 to 3600000");
     pools_refused("{\"name\":\"a\",\"mr_lease_ms\":3600001}", "mr_lease_ms must be");
     pools_refused("{\"name\":\"a\",\"grace_ms\":9007199255}", "grace_ms must be");
     refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"pool\":\"\"}],\"windows\":[]}", "pool");

@@ -41,13 +41,13 @@ static void make(const char *name, const char *json)
 START_TEST(a_scope_suffices_for_what_needs_no_more)
 {
     static const struct {
-        enum meta_scope scope;
+        enum resource_token_scope scope;
         bool may[5]; /* nothing, reader, operator, admin, lock */
-    } rows[] = {{META_SCOPE_READER, {true, true, false, false, false}},
-                {META_SCOPE_OPERATOR, {true, true, true, false, false}},
-                {META_SCOPE_ADMIN, {true, true, true, true, true}},
-                {META_SCOPE_AGENT, {true, false, false, false, false}},
-                {META_SCOPE_WORKER, {true, false, false, false, false}}};
+    } rows[] = {{RESOURCE_SCOPE_READER, {true, true, false, false, false}},
+                {RESOURCE_SCOPE_OPERATOR, {true, true, true, false, false}},
+                {RESOURCE_SCOPE_ADMIN, {true, true, true, true, true}},
+                {RESOURCE_SCOPE_AGENT, {true, false, false, false, false}},
+                {RESOURCE_SCOPE_WORKER, {true, false, false, false, false}}};
     static const bool shows_nothing[5] = {true, true, true, true, false};
     for (int need = META_NEED_NOTHING; need <= META_NEED_LOCK; need++) {
         struct meta_violation fault = {.detail = ""};
@@ -81,7 +81,7 @@ END_TEST
 START_TEST(an_agent_may_what_its_node_needs)
 {
     const struct meta_resource token = {.kind = META_TOKEN,
-                                        .token = {.scope = META_SCOPE_AGENT, .node = "n1"}};
+                                        .token = {.scope = RESOURCE_SCOPE_AGENT, .node = "n1"}};
     const struct meta_caller c = {.kind = META_CALLER_TOKEN, .token = &token};
     static const struct {
         enum meta_need_agent agent;

@@ -126,7 +126,7 @@ START_TEST(values_of_a_pool_have_bounds)
     setup();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(400, "/v1/pools/p", wrong[i].json, wrong[i].field, "malformed");
-    for (int i = 0; i <= META_POOL_TENANTS; i++)
+    for (int i = 0; i <= RESOURCE_TENANTS_MAX; i++)
         snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"t%d\"", i > 0 ? "," : "", i);
     snprintf(json + strlen(json), sizeof json - strlen(json), "]}");
     refused(400, "/v1/pools/p", json, "tenants", "at most 64");

@@ -179,7 +179,7 @@ START_TEST(what_contradicts_is_refused_with_the_culprit)
     ck_assert(says("urn:kedge:problem:in-use") && says("window w refers to it"));
     ck_assert_int_eq(ask("PUT", "/v1/tenants/db", "{\"uids\":[9,\"4-6\"]}"), 409);
     ck_assert(says("urn:kedge:problem:uid-taken") && says("\"field\":\"uids[1]\""));
-    for (int i = 1; i < META_TENANTS_MAX; i++) {
+    for (int i = 1; i < RESOURCE_TENANTS_MAX; i++) {
         snprintf(path, sizeof path, "/v1/tenants/t%d", i);
         snprintf(json, sizeof json, "{\"uids\":[%d]}", 100 + i);
         ck_assert_int_eq(ask("PUT", path, json), 201);

@@ -288,10 +288,10 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
     char path[80], json[8192], names[4096];
     setup();
     register_node();
-    for (int i = 0; i < META_TENANTS_MAX; i++) {
+    for (int i = 0; i < RESOURCE_TENANTS_MAX; i++) {
         size_t used = (size_t)snprintf(json, sizeof json, "{\"uids\":[");
-        for (int k = 0; k < META_TENANT_UIDS; k++) {
-            unsigned first = 4000000000u + (unsigned)(i * META_TENANT_UIDS + k) * 4;
+        for (int k = 0; k < RESOURCE_UIDS_MAX; k++) {
+            unsigned first = 4000000000u + (unsigned)(i * RESOURCE_UIDS_MAX + k) * 4;
             used += (size_t)snprintf(json + used, sizeof json - used, "%s\"%u-%u\"", k ? "," : "",
                                      first, first + 2);
         }
@@ -300,7 +300,7 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
         snprintf(path, sizeof path, "/v1/tenants/a-name-of-thirty-one-letters-%02d", i);
         ck_assert_int_eq(ask("PUT", path, json), 201);
     }
-    for (int i = 0; i < META_WINDOWS_MAX; i++) {
+    for (int i = 0; i < RESOURCE_WINDOWS_MAX; i++) {
         snprintf(path, sizeof path, "/v1/windows/%060d%03d", 0, i);
         ck_assert_int_eq(ask("PUT", path,
                              "{\"scope\":\"tenant\",\"bytes\":9007199254740992,\"tenant\":"
@@ -309,11 +309,11 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
     }
     ck_assert_int_eq(ask("PUT", "/v1/windows/more", "{\"scope\":\"device\"}"), 507);
     const char *label = "0123456789012345678901234567890123456789012345678901234567890";
-    for (int i = 0; i < META_POOLS_MAX + 1; i++) {
+    for (int i = 0; i < RESOURCE_POOLS_MAX + 1; i++) {
         int length = 0;
-        for (int k = 0; k < META_POOL_TENANTS; k++)
+        for (int k = 0; k < RESOURCE_TENANTS_MAX; k++)
             length += snprintf(names + length, sizeof names - (size_t)length, "%s\"%031d\"",
-                               k > 0 ? "," : "", i * META_POOL_TENANTS + k);
+                               k > 0 ? "," : "", i * RESOURCE_TENANTS_MAX + k);
         snprintf(json, sizeof json,
                  "{\"%s\":{\"a%s\":\"%s\",\"b%s\":\"%s\",\"c%s\":\"%s\",\"d%s\":\"%s\"}%s%s%s}",
                  i == 0 ? "labels" : "nodes", label, label, label, label, label, label, label,
@@ -342,7 +342,7 @@ START_TEST(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
     char json[4096] = "", cursor[64];
     int pages = 0, seen = 0;
     setup();
-    for (int k = 0; k < META_POOL_TENANTS; k++)
+    for (int k = 0; k < RESOURCE_TENANTS_MAX; k++)
         snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"%031d\"",
                  k == 0 ? "{\"nodes\":{},\"tenants\":[" : ",", k);
     snprintf(json + strlen(json), sizeof json - strlen(json), "],\"spares\":0}");

@@ -30,8 +30,8 @@ static struct meta_resource tenant(const char *name, uint32_t first, uint32_t la
 {
     struct meta_resource t = {.kind = META_TENANT};
     snprintf(t.name, sizeof t.name, "%s", name);
-    t.tenant.uid_count = 1;
-    t.tenant.uids[0] = (struct meta_uid_range){first, last};
+    t.tenant.uids.count = 1;
+    t.tenant.uids.range[0] = (struct resource_uid_range){first, last};
     return t;
 }
 
@@ -40,7 +40,7 @@ static struct meta_resource window(const char *name, const char *of, uint64_t by
     struct meta_resource w = {.kind = META_WINDOW, .window.numbers.bytes = bytes};
     snprintf(w.name, sizeof w.name, "%s", name);
     snprintf(w.window.tenant, sizeof w.window.tenant, "%s", of);
-    w.window.scope = of[0] != '\0' ? META_WINDOW_TENANT : META_WINDOW_DEVICE;
+    w.window.scope = of[0] != '\0' ? RESOURCE_WINDOW_TENANT : RESOURCE_WINDOW_DEVICE;
     return w;
 }
 
@@ -83,8 +83,8 @@ START_TEST(every_change_gets_the_next_revision)
     ck_assert_int_eq(put(window("all", "", 4096)), 0);
     ck_assert_int_eq(put(tenant("web", 1000, 1001)), 0);
     ck_assert(change.had && change.has);
-    ck_assert_uint_eq(change.from.tenant.uids[0].last, 1000);
-    ck_assert_uint_eq(change.to.tenant.uids[0].last, 1001);
+    ck_assert_uint_eq(change.from.tenant.uids.range[0].last, 1000);
+    ck_assert_uint_eq(change.to.tenant.uids.range[0].last, 1001);
     ck_assert_uint_eq(revision_of(META_TENANT, "web"), 3);
     ck_assert_uint_eq(revision_of(META_WINDOW, "all"), 2);
     ck_assert_int_eq(drop(META_WINDOW, "all"), 0);
@@ -116,12 +116,12 @@ START_TEST(uids_are_put_in_order_and_belong_to_one_tenant)
 {
     setup();
     struct meta_resource t = tenant("a", 2000, 2999);
-    t.tenant.uid_count = 2;
-    t.tenant.uids[1] = (struct meta_uid_range){1000, 1000};
+    t.tenant.uids.count = 2;
+    t.tenant.uids.range[1] = (struct resource_uid_range){1000, 1000};
     ck_assert_int_eq(put(t), 0);
     const struct meta_resource *found = meta_resources_find(s, META_TENANT, "a");
-    ck_assert_uint_eq(found->tenant.uids[0].first, 1000);
-    ck_assert_uint_eq(found->tenant.uids[1].first, 2000);
+    ck_assert_uint_eq(found->tenant.uids.range[0].first, 1000);
+    ck_assert_uint_eq(found->tenant.uids.range[1].first, 2000);
     ck_assert_int_eq(put(tenant("b", 2500, 2500)), -EEXIST);
     ck_assert_str_eq(fault.field, "uids[0]");
     ck_assert_ptr_nonnull(strstr(fault.detail, "uid 2500 belongs to tenant a"));
@@ -129,7 +129,7 @@ START_TEST(uids_are_put_in_order_and_belong_to_one_tenant)
     ck_assert_int_eq(put(tenant("b", 3000, 3000)), 0);
     ck_assert_int_eq(put(tenant("a", 1, 1)), 0);
     ck_assert_int_eq(put(tenant("b", 2000, 2999)), 0);
-    t.tenant.uids[1].first = t.tenant.uids[1].last = 2999;
+    t.tenant.uids.range[1].first = t.tenant.uids.range[1].last = 2999;
     ck_assert_int_eq(put(t), -EINVAL);
     ck_assert_str_eq(fault.field, "uids[1]");
     ck_assert_int_eq(put(tenant("c", 5, 4)), -EINVAL);
@@ -155,11 +155,11 @@ START_TEST(values_out_of_bounds_are_named)
     ck_assert_int_eq(put(w), -EINVAL);
     ck_assert_str_eq(fault.field, "ops");
     w = window("w", "a", 1);
-    w.window.scope = META_WINDOW_DESTINATION;
+    w.window.scope = RESOURCE_WINDOW_DESTINATION;
     ck_assert_int_eq(put(w), -EINVAL);
     ck_assert_str_eq(fault.field, "tenant");
     w = window("w", "", 1);
-    w.window.scope = META_WINDOW_TENANT;
+    w.window.scope = RESOURCE_WINDOW_TENANT;
     ck_assert_int_eq(put(w), -EINVAL);
     static const char *const names[] = {
         "", "A", "-a", "a_b", "a/b", "a b", "a23456789a123456789a123456789a12"};
@@ -188,7 +188,7 @@ START_TEST(a_tenant_that_a_window_refers_to_stays)
 }
 END_TEST
 
-static struct meta_resource token(const char *name, enum meta_scope scope, const char *of)
+static struct meta_resource token(const char *name, enum resource_token_scope scope, const char *of)
 {
     struct meta_resource t = {.kind = META_TOKEN, .token = {.scope = scope, .hash = {1}}};
     snprintf(t.name, sizeof t.name, "%s", name);
@@ -199,19 +199,19 @@ static struct meta_resource token(const char *name, enum meta_scope scope, const
 START_TEST(a_workers_token_is_of_a_tenant_which_stays)
 {
     setup();
-    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "")), -EINVAL);
+    ck_assert_int_eq(put(token("t", RESOURCE_SCOPE_WORKER, "")), -EINVAL);
     ck_assert_str_eq(fault.field, "tenant");
-    ck_assert_int_eq(put(token("t", META_SCOPE_READER, "web")), -EINVAL);
+    ck_assert_int_eq(put(token("t", RESOURCE_SCOPE_READER, "web")), -EINVAL);
     ck_assert_str_eq(fault.field, "tenant");
-    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "web")), -ENOENT);
+    ck_assert_int_eq(put(token("t", RESOURCE_SCOPE_WORKER, "web")), -ENOENT);
     ck_assert_str_eq(fault.field, "tenant");
     ck_assert_int_eq(put(tenant("web", 1, 1)), 0);
     ck_assert_int_eq(put(tenant("other", 2, 2)), 0);
-    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "web")), 0);
+    ck_assert_int_eq(put(token("t", RESOURCE_SCOPE_WORKER, "web")), 0);
     ck_assert_int_eq(drop(META_TENANT, "web"), -EBUSY);
     ck_assert_ptr_nonnull(strstr(fault.detail, "token t refers to it"));
     uint64_t revision = meta_resources_revision(s);
-    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "other")), 0);
+    ck_assert_int_eq(put(token("t", RESOURCE_SCOPE_WORKER, "other")), 0);
     ck_assert_uint_eq(meta_resources_revision(s), revision + 1);
     ck_assert_int_eq(drop(META_TENANT, "web"), 0);
     ck_assert_int_eq(drop(META_TOKEN, "t"), 0);
@@ -227,15 +227,15 @@ START_TEST(a_tenant_has_so_many_tokens)
     setup();
     ck_assert_int_eq(put(tenant("web", 1, 1)), 0);
     ck_assert_int_eq(put(tenant("other", 2, 2)), 0);
-    ck_assert_int_eq(put(token("reader", META_SCOPE_READER, "")), 0);
+    ck_assert_int_eq(put(token("reader", RESOURCE_SCOPE_READER, "")), 0);
     for (int i = 0; i < META_TENANT_TOKENS; i++) {
         snprintf(name, sizeof name, "t%02d", i);
-        ck_assert_int_eq(put(token(name, META_SCOPE_WORKER, "web")), 0);
+        ck_assert_int_eq(put(token(name, RESOURCE_SCOPE_WORKER, "web")), 0);
     }
-    ck_assert_int_eq(put(token("more", META_SCOPE_WORKER, "web")), -ENOSPC);
-    ck_assert_int_eq(put(token("more", META_SCOPE_WORKER, "other")), 0);
-    ck_assert_int_eq(put(token("more", META_SCOPE_WORKER, "web")), -ENOSPC);
-    ck_assert_int_eq(put(token("t00", META_SCOPE_WORKER, "web")), 0); /* it is one of them */
+    ck_assert_int_eq(put(token("more", RESOURCE_SCOPE_WORKER, "web")), -ENOSPC);
+    ck_assert_int_eq(put(token("more", RESOURCE_SCOPE_WORKER, "other")), 0);
+    ck_assert_int_eq(put(token("more", RESOURCE_SCOPE_WORKER, "web")), -ENOSPC);
+    ck_assert_int_eq(put(token("t00", RESOURCE_SCOPE_WORKER, "web")), 0); /* it is one of them */
     ck_assert_uint_eq(meta_resources_worker_tokens(s, all), META_TENANT_TOKENS + 1);
     ck_assert_str_eq(all[0]->name, "more");
     ck_assert_str_eq(all[16]->name, "t15");
@@ -277,8 +277,8 @@ START_TEST(there_is_room_for_so_many_and_they_are_listed_by_name)
     char name[32], last[META_RESOURCE_NAME_BYTES] = "";
     uint32_t n = 0;
     setup();
-    for (uint32_t i = 0; i < META_TENANTS_MAX; i++) {
-        snprintf(name, sizeof name, "t%u", (i * 37) % META_TENANTS_MAX);
+    for (uint32_t i = 0; i < RESOURCE_TENANTS_MAX; i++) {
+        snprintf(name, sizeof name, "t%u", (i * 37) % RESOURCE_TENANTS_MAX);
         ck_assert_int_eq(put(tenant(name, i, i)), 0);
     }
     ck_assert_int_eq(put(tenant("more", 5000, 5000)), -ENOSPC);
@@ -288,7 +288,7 @@ START_TEST(there_is_room_for_so_many_and_they_are_listed_by_name)
         ck_assert_int_lt(strcmp(last, t->name), 0);
         snprintf(last, sizeof last, "%s", t->name);
     }
-    ck_assert_uint_eq(n, META_TENANTS_MAX);
+    ck_assert_uint_eq(n, RESOURCE_TENANTS_MAX);
     ck_assert_int_eq(drop(META_TENANT, "t7"), 0);
     ck_assert_int_eq(put(tenant("more", 6000, 6000)), 0);
     teardown();

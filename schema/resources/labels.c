@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "metaserver/labels.h"
+#include "schema/labels.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,24 +10,24 @@
 static bool is_word(const char *text, const char *characters)
 {
     size_t length = strlen(text);
-    return length >= 1 && length <= META_LABEL_CHARS && strspn(text, characters) == length &&
+    return length >= 1 && length <= RESOURCE_LABEL_CHARS && strspn(text, characters) == length &&
            strchr(ALPHANUMERIC, text[0]) != NULL && strchr(ALPHANUMERIC, text[length - 1]) != NULL;
 }
 
-bool meta_label_is_key(const char *text)
+bool resource_label_is_key(const char *text)
 {
     return is_word(text, ALPHANUMERIC "._-/");
 }
 
-bool meta_label_is_value(const char *text)
+bool resource_label_is_value(const char *text)
 {
     return text[0] == '\0' || is_word(text, ALPHANUMERIC "._-");
 }
 
-bool meta_labels_next(const char *at, struct meta_label *out)
+bool resource_labels_next(const char *at, struct resource_label *out)
 {
     size_t key = strcspn(at, "="), value = at[key] == '=' ? strcspn(at + key + 1, ",") : 0;
-    if (at[key] != '=' || key > META_LABEL_CHARS || value > META_LABEL_CHARS)
+    if (at[key] != '=' || key > RESOURCE_LABEL_CHARS || value > RESOURCE_LABEL_CHARS)
         return false;
     memcpy(out->key, at, key);
     out->key[key] = '\0';
@@ -38,15 +38,15 @@ bool meta_labels_next(const char *at, struct meta_label *out)
     return true;
 }
 
-int meta_labels_add(struct meta_labels *labels, const char *key, const char *value)
+int resource_labels_add(struct resource_labels *labels, const char *key, const char *value)
 {
-    struct meta_label one;
-    char pair[2 * META_LABEL_CHARS + 4];
+    struct resource_label one;
+    char pair[2 * RESOURCE_LABEL_CHARS + 4];
     const char *at = labels->text, *place = NULL;
     uint32_t count = 0;
-    if (!meta_label_is_key(key) || !meta_label_is_value(value))
+    if (!resource_label_is_key(key) || !resource_label_is_value(value))
         return -EINVAL;
-    for (; meta_labels_next(at, &one); at = one.next, count++) {
+    for (; resource_labels_next(at, &one); at = one.next, count++) {
         int order = strcmp(one.key, key);
         if (order == 0)
             return -EEXIST;
@@ -61,22 +61,22 @@ int meta_labels_add(struct meta_labels *labels, const char *key, const char *val
         snprintf(pair, sizeof pair, "%s%s=%s", length > 0 ? "," : "", key, value);
     }
     size_t more = strlen(pair);
-    if (count == META_LABELS_MAX || length + more >= sizeof labels->text)
+    if (count == RESOURCE_LABELS_MAX || length + more >= sizeof labels->text)
         return -ENOSPC;
     memmove(labels->text + offset + more, labels->text + offset, length - offset + 1);
     memcpy(labels->text + offset, pair, more);
     return 0;
 }
 
-int meta_labels_parse(const char *text, struct meta_labels *out)
+int resource_labels_parse(const char *text, struct resource_labels *out)
 {
-    struct meta_labels labels = {.text = ""};
-    struct meta_label one;
+    struct resource_labels labels = {.text = ""};
+    struct resource_label one;
     bool more = true;
     while (more) {
-        if (!meta_labels_next(text, &one))
+        if (!resource_labels_next(text, &one))
             return -EINVAL;
-        int status = meta_labels_add(&labels, one.key, one.value);
+        int status = resource_labels_add(&labels, one.key, one.value);
         if (status != 0)
             return status;
         more = one.next[-1] == ',';
@@ -86,14 +86,15 @@ int meta_labels_parse(const char *text, struct meta_labels *out)
     return 0;
 }
 
-bool meta_labels_match(const struct meta_labels *labels, const struct meta_labels *wanted)
+bool resource_labels_match(const struct resource_labels *labels,
+                           const struct resource_labels *wanted)
 {
-    struct meta_label has, want;
+    struct resource_label has, want;
     const char *at = labels->text, *rest = wanted->text;
-    bool have = meta_labels_next(at, &has);
-    for (; meta_labels_next(rest, &want); rest = want.next) { /* both are by key */
+    bool have = resource_labels_next(at, &has);
+    for (; resource_labels_next(rest, &want); rest = want.next) { /* both are by key */
         while (have && strcmp(has.key, want.key) < 0)
-            have = meta_labels_next(at = has.next, &has);
+            have = resource_labels_next(at = has.next, &has);
         if (!have || strcmp(has.key, want.key) != 0 || strcmp(has.value, want.value) != 0)
             return false;
     }
