@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "schema/resource_read.h"
 
 /* ---- values */
 
@@ -34,39 +35,30 @@ static int parse_name(const json_t *object, const char *key, size_t size, char *
     return 0;
 }
 
+/* "pool gold: dcis must be ..." */
+static int refuse_field(struct base_errbuf *why, const struct resource_table *t, const char *name,
+                        const char *field, const char *detail)
+{
+    return base_err(why, -EINVAL, "%s%s%s: %s %s", t->name, name[0] != '\0' ? " " : "", name, field,
+                    detail);
+}
+
+/* The fields of a resource that are of use here: of these types. */
+static int read_fields(json_t *object, enum resource_kind kind, const char *name, uint32_t types,
+                       void *out, struct base_errbuf *why)
+{
+    const struct resource_table *table = resource_table(kind);
+    struct resource_violation wrong;
+    char must[RESOURCE_MUST_BYTES];
+    if (resource_read(table, object, types, true, out, &wrong) != 0)
+        return refuse_field(why, table, name, wrong.field, wrong.detail);
+    const struct resource_field *number = resource_numbers_check(table, out);
+    return number == NULL
+               ? 0
+               : refuse_field(why, table, name, number->name, resource_number_must(number, must));
+}
+
 /* ---- tenants */
-
-/* 1000 or "1000-1999" */
-static int decode_uid(const json_t *value, struct agentd_uids *out)
-{
-    const json_int_t uid = json_integer_value(value);
-    uint64_t first, last;
-    if (json_is_integer(value) && uid >= 0 && uid < UINT32_MAX) {
-        out->first = out->last = (uid_t)uid;
-        return 0;
-    }
-    if (!json_is_string(value) ||
-        base_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) != 0)
-        return -EINVAL;
-    *out = (struct agentd_uids){(uid_t)first, (uid_t)last};
-    return 0;
-}
-
-static int decode_uids(const json_t *object, struct agentd_tenant_config *t,
-                       struct base_errbuf *why)
-{
-    const json_t *array = json_object_get(object, "uids");
-    const size_t count = json_array_size(array);
-    if (!json_is_array(array) || count > AGENTD_UID_RANGES)
-        return base_err(why, -EINVAL, "tenant %s: uids must be at most %d users and ranges",
-                        t->name, AGENTD_UID_RANGES);
-    for (size_t i = 0; i < count; i++)
-        if (decode_uid(json_array_get(array, i), &t->uids[i]) != 0)
-            return base_err(why, -EINVAL, "tenant %s: uids[%zu] is neither a uid nor a range",
-                            t->name, i);
-    t->uid_ranges = (uint32_t)count;
-    return 0;
-}
 
 /* Of its workers; older metaservers say none. */
 static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
@@ -103,22 +95,11 @@ static int add_window(struct agentd_desired *s, const struct agentd_window *w,
     return 0;
 }
 
-static int decode_tenant_numbers(const json_t *object, const char *of, struct tenant_numbers *out,
-                                 struct base_errbuf *why)
+static int decode_tenant(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
 {
-    const struct resource_table *table = resource_table(RESOURCE_TENANT);
-    int status = 0;
-    for (size_t i = 0; i < table->fields && status == 0; i++)
-        if (table->field[i].is_number)
-            status = parse_number(object, of, table->field[i].name,
-                                  resource_number(&table->field[i], out), why);
-    return status;
-}
-
-static int decode_tenant(const json_t *object, struct agentd_desired *s, struct base_errbuf *why)
-{
-    struct agentd_window w = {.scope = AGENTD_TENANT};
-    struct tenant_numbers n;
+    const uint32_t types = RESOURCE_TYPES_NUMBERS | RESOURCE_TYPE(FIELD_UIDS);
+    struct agentd_window w = {.scope = RESOURCE_WINDOW_TENANT};
+    struct resource_tenant is;
     if (s->tenants == AGENTD_TENANTS)
         return base_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
     struct agentd_tenant_config *t = &s->tenant[s->tenants++];
@@ -130,89 +111,90 @@ static int decode_tenant(const json_t *object, struct agentd_desired *s, struct 
     if (json_object_get(object, "pool") != NULL &&
         (status = parse_name(object, "pool", sizeof t->pool, t->pool, why)) != 0)
         return status;
-    if ((status = decode_uids(object, t, why)) != 0 ||
-        (status = decode_tokens(object, t, why)) != 0 ||
-        (status = decode_tenant_numbers(object, t->name, &n, why)) != 0)
+    if (json_object_get(object, "uids") == NULL) /* metaservers always say them */
+        return base_err(why, -EINVAL, "tenant %s: uids are missing", t->name);
+    if ((status = read_fields(object, RESOURCE_TENANT, t->name, types, &is, why)) != 0 ||
+        (status = decode_tokens(object, t, why)) != 0)
         return status;
-    t->sessions = n.sessions != 0 ? n.sessions : UINT64_MAX;
-    t->memory = n.memory_bytes != 0 ? n.memory_bytes : UINT64_MAX;
-    t->vqps = n.vqps;
-    t->mrs = n.mrs;
-    t->control_ops_per_s = n.control_ops_per_s;
-    w.most = (struct agentd_limits){.bytes = n.window_bytes, .ops = n.window_ops};
+    for (uint32_t i = 0; i < is.uids.count; i++)
+        t->uids[i] = (struct agentd_uids){is.uids.range[i].first, is.uids.range[i].last};
+    t->uid_ranges = is.uids.count;
+    t->sessions = is.numbers.sessions != 0 ? is.numbers.sessions : UINT64_MAX;
+    t->memory = is.numbers.memory_bytes != 0 ? is.numbers.memory_bytes : UINT64_MAX;
+    t->vqps = is.numbers.vqps;
+    t->mrs = is.numbers.mrs;
+    t->control_ops_per_s = is.numbers.control_ops_per_s;
+    w.most = (struct agentd_limits){.bytes = is.numbers.window_bytes, .ops = is.numbers.window_ops};
     return add_window(s, &w, why);
 }
 
 /* ---- windows */
 
-static int add_gid(const json_t *value, struct agentd_window *w, struct base_errbuf *why)
+/* Those that its node has: what a metaserver adds to what operators say. */
+static int add_gids(const json_t *array, struct agentd_window *w, struct base_errbuf *why)
 {
     static const uint8_t none[16];
-    const char *text = json_string_value(value);
-    if (w->gids == AGENTD_WINDOW_GIDS)
+    if (json_array_size(array) > AGENTD_WINDOW_GIDS)
         return base_err(why, -EINVAL, "window %s: a node has at most %d GIDs", w->name,
                         AGENTD_WINDOW_GIDS);
-    uint8_t *gid = w->gid[w->gids];
-    if (text == NULL || base_gid_parse(text, gid) != 0 || memcmp(gid, none, sizeof none) == 0)
-        return base_err(why, -EINVAL, "window %s: that is no GID", w->name);
-    w->gids++;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const char *text = json_string_value(json_array_get(array, i));
+        uint8_t *gid = w->gid[w->gids];
+        if (text == NULL || base_gid_parse(text, gid) != 0 || memcmp(gid, none, sizeof none) == 0)
+            return base_err(why, -EINVAL, "window %s: gids[%zu] is no GID", w->name, i);
+        w->gids++;
+    }
     return 0;
 }
 
 /* Which one, if it is for one alone. */
-static int decode_destination(const json_t *object, struct agentd_window *w,
-                              struct base_errbuf *why)
+static int name_destination(const json_t *object, const struct resource_window *is,
+                            struct agentd_window *w, struct base_errbuf *why)
 {
-    const json_t *gids = json_object_get(object, "gids"), *gid = json_object_get(object, "gid");
-    int status = 0;
-    if (json_object_get(object, "node") != NULL) {
+    static const uint8_t none[16];
+    memcpy(w->node, is->node, sizeof w->node);
+    memcpy(w->pool, is->pool, sizeof w->pool);
+    if (is->node[0] != '\0') {
         w->one = true;
-        status = parse_name(object, "node", sizeof w->node, w->node, why);
-        for (size_t i = 0; i < json_array_size(gids) && status == 0; i++)
-            status = add_gid(json_array_get(gids, i), w, why);
-    } else if (gid != NULL) {
-        w->one = true;
-        status = add_gid(gid, w, why);
+        return add_gids(json_object_get(object, "gids"), w, why);
     }
-    if (status == 0 && json_object_get(object, "pool") != NULL)
-        status = parse_name(object, "pool", sizeof w->pool, w->pool, why);
-    return status;
+    if (memcmp(is->gid, none, sizeof none) != 0) {
+        w->one = true;
+        w->gids = 1;
+        memcpy(w->gid[0], is->gid, sizeof w->gid[0]);
+    }
+    return 0;
 }
 
-static int decode_window(const json_t *object, struct agentd_desired *s, struct base_errbuf *why)
+static int decode_window(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
 {
-    static const char *const scopes[] = {"device", "destination", "tenant"};
-    const char *scope = json_string_value(json_object_get(object, "scope"));
-    struct agentd_window w = {.scope = AGENTD_DEVICE};
-    const char *of = w.name;
+    struct agentd_window w = {.gids = 0};
+    struct resource_window is;
     int status = parse_name(object, "name", sizeof w.name, w.name, why);
+    if (status == 0)
+        status = read_fields(object, RESOURCE_WINDOW, w.name, RESOURCE_TYPES_ALL, &is, why);
     if (status != 0)
         return status;
-    int i = 0;
-    while (i < 3 && (scope == NULL || strcmp(scope, scopes[i]) != 0))
-        i++;
-    if (i == 3)
-        return base_err(why, -EINVAL, "window %s: its scope is not known here", of);
-    w.scope = (enum agentd_window_scope)i;
-    if (w.scope == AGENTD_TENANT &&
-        (status = parse_name(object, "tenant", sizeof w.tenant, w.tenant, why)) != 0)
-        return status;
-    if (w.scope == AGENTD_DESTINATION && (status = decode_destination(object, &w, why)) != 0)
-        return status;
-    if ((status = parse_number(object, of, "bytes", &w.most.bytes, why)) != 0 ||
-        (status = parse_number(object, of, "ops", &w.most.ops, why)) != 0)
+    w.scope = is.scope;
+    w.most = (struct agentd_limits){.bytes = is.numbers.bytes, .ops = is.numbers.ops};
+    if (w.scope == RESOURCE_WINDOW_TENANT && is.tenant[0] == '\0')
+        return base_err(why, -EINVAL, "window %s: tenant is missing", w.name);
+    if (w.scope == RESOURCE_WINDOW_TENANT)
+        memcpy(w.tenant, is.tenant, sizeof w.tenant);
+    if (w.scope == RESOURCE_WINDOW_DESTINATION &&
+        (status = name_destination(object, &is, &w, why)) != 0)
         return status;
     return add_window(s, &w, why);
 }
 
 struct agentd_limits agentd_desired_window(const struct agentd_desired *s,
-                                           enum agentd_window_scope scope, const char *tenant)
+                                           enum resource_window_scope scope, const char *tenant)
 {
     struct agentd_limits least = {0};
     for (uint32_t i = 0; i < s->windows; i++) {
         const struct agentd_window *w = &s->window[i];
         if (w->scope == scope && !w->one &&
-            (scope != AGENTD_TENANT || strcmp(w->tenant, tenant) == 0))
+            (scope != RESOURCE_WINDOW_TENANT || strcmp(w->tenant, tenant) == 0))
             least = agentd_narrower(least, w->most);
     }
     return least;
@@ -255,18 +237,19 @@ uint32_t agentd_desired_destinations(const struct agentd_window *windows, uint32
 
 /* ---- this node, and pools: older metaservers say nothing of them */
 
+/* Its labels are the metaserver's, and a reason that is too long is cut off. */
 static int decode_node(const json_t *root, struct agentd_node *n, struct base_errbuf *why)
 {
-    const json_t *object = json_object_get(root, "node");
+    json_t *object = json_object_get(root, "node");
     const char *reason = json_string_value(json_object_get(object, "reason"));
-    int status = parse_number(object, "node", "grace_ms", &n->grace_ms, why);
+    struct resource_node is;
+    const int status = read_fields(object, RESOURCE_NODE, "",
+                                   RESOURCE_TYPES_NUMBERS | RESOURCE_TYPE(FIELD_BOOL), &is, why);
     if (status != 0)
         return status;
-    if (n->grace_ms > RESOURCE_GRACE_MAX_MS)
-        return base_err(why, -EINVAL, "node: grace_ms is more than %d days",
-                        (int)(RESOURCE_GRACE_MAX_MS / 86400000));
-    n->draining = json_is_true(json_object_get(object, "draining"));
-    n->cordoned = n->draining || json_is_true(json_object_get(object, "cordoned"));
+    n->grace_ms = is.numbers.grace_ms;
+    n->draining = is.draining;
+    n->cordoned = is.draining || is.cordoned;
     snprintf(n->reason, sizeof n->reason, "%s", reason != NULL ? reason : "");
     for (char *c = n->reason; *c != '\0'; c++) /* workers print it */
         if ((unsigned char)*c < ' ' || *c == 127)
@@ -280,31 +263,6 @@ static struct agentd_pool new_pool(void)
     struct agentd_pool p = {.name = ""};
     resource_numbers_clear(resource_table(RESOURCE_POOL), &p.numbers);
     return p;
-}
-
-/* One that is not there stays left out. */
-static int decode_pool_number(const json_t *object, struct agentd_pool *p,
-                              const struct resource_field *f, struct base_errbuf *why)
-{
-    uint64_t value;
-    char of[sizeof p->name + 8], must[RESOURCE_MUST_BYTES];
-    if (json_object_get(object, f->name) == NULL)
-        return 0;
-    snprintf(of, sizeof of, "pool %s", p->name);
-    int status = parse_number(object, of, f->name, &value, why);
-    if (status != 0)
-        return status;
-    if (!resource_number_is_right(f, value))
-        return base_err(why, -EINVAL, "%s: %s %s", of, f->name, resource_number_must(f, must));
-    *resource_number(f, &p->numbers) = value;
-    return 0;
-}
-
-static int decode_named(const json_t *object, struct agentd_pool *p, const char *name,
-                        struct base_errbuf *why)
-{
-    const struct resource_table *table = resource_table(RESOURCE_POOL);
-    return decode_pool_number(object, p, resource_field_find(table, name), why);
 }
 
 /* Of what only a metaserver that is wrong says twice. */
@@ -324,8 +282,6 @@ static int check_alone(const struct agentd_desired *s, const struct agentd_pool 
 static int check_service(const struct agentd_pool *p, struct base_errbuf *why)
 {
     const struct pool_numbers *n = &p->numbers;
-    if (n->mtu != RESOURCE_UNSAID && (n->mtu & (n->mtu - 1)) != 0)
-        return base_err(why, -EINVAL, "pool %s: mtu must be 256, 512, 1024, 2048 or 4096", p->name);
     if (n->flow_label != RESOURCE_UNSAID && n->udp_source_port != RESOURCE_UNSAID)
         return base_err(why, -EINVAL,
                         "pool %s: flow_label and udp_source_port say the same: set one of them",
@@ -333,35 +289,33 @@ static int check_service(const struct agentd_pool *p, struct base_errbuf *why)
     return 0;
 }
 
-/* Which one it is, and how long its workers have once it is given up. */
-static int decode_any_pool(const json_t *object, uint32_t count, struct agentd_pool *p,
+/* Its numbers alone: which nodes and tenants it is for the metaserver has seen to. */
+static int decode_any_pool(json_t *object, uint32_t count, struct agentd_pool *p,
                            struct base_errbuf *why)
 {
+    struct resource_pool is;
     if (count == AGENTD_POOLS)
         return base_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
     *p = new_pool();
     int status = parse_name(object, "name", sizeof p->name, p->name, why);
     if (status == 0)
-        status = decode_named(object, p, "number", why);
-    return status == 0 ? decode_named(object, p, "grace_ms", why) : status;
+        status = read_fields(object, RESOURCE_POOL, p->name, RESOURCE_TYPES_NUMBERS, &is, why);
+    if (status == 0)
+        p->numbers = is.numbers;
+    return status;
 }
 
-static int decode_other_pool(const json_t *object, struct agentd_desired *s,
-                             struct base_errbuf *why)
+static int decode_other_pool(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
 {
     int status = decode_any_pool(object, s->other_pools, &s->other_pool[s->other_pools], why);
     s->other_pools += status == 0;
     return status;
 }
 
-static int decode_pool(const json_t *object, struct agentd_desired *s, struct base_errbuf *why)
+static int decode_pool(json_t *object, struct agentd_desired *s, struct base_errbuf *why)
 {
-    const struct resource_table *table = resource_table(RESOURCE_POOL);
     struct agentd_pool *p = &s->pool[s->pools];
     int status = decode_any_pool(object, s->pools, p, why);
-    for (size_t i = 0; i < table->fields && status == 0; i++)
-        if (table->field[i].is_number)
-            status = decode_pool_number(object, p, &table->field[i], why);
     if (status == 0)
         status = check_service(p, why);
     if (status == 0)
@@ -381,7 +335,7 @@ struct agentd_pool agentd_desired_pool(const struct agentd_desired *s, const cha
 /* ---- the document */
 
 static int decode_array(const json_t *root, const char *key,
-                        int (*one)(const json_t *, struct agentd_desired *, struct base_errbuf *),
+                        int (*one)(json_t *, struct agentd_desired *, struct base_errbuf *),
                         struct agentd_desired *s, struct base_errbuf *why)
 {
     const json_t *array = json_object_get(root, key);
@@ -416,6 +370,7 @@ int agentd_desired_decode(const char *text, size_t length, struct agentd_desired
         status = decode_array(root, "other_pools", decode_other_pool, out, why);
     json_decref(root);
     for (uint32_t i = 0; i < out->tenants && status == 0; i++)
-        out->tenant[i].window = agentd_desired_window(out, AGENTD_TENANT, out->tenant[i].name);
+        out->tenant[i].window =
+            agentd_desired_window(out, RESOURCE_WINDOW_TENANT, out->tenant[i].name);
     return status;
 }

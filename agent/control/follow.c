@@ -50,8 +50,8 @@ static bool apply_tenants(struct agent *a, const struct agentd_desired *s)
 static bool apply_desired(struct agent *a, const struct agentd_desired *s)
 {
     const bool later = apply_tenants(a, s);
-    a->follow.window = agentd_desired_window(s, AGENTD_DEVICE, "");
-    a->follow.destination_window = agentd_desired_window(s, AGENTD_DESTINATION, "");
+    a->follow.window = agentd_desired_window(s, RESOURCE_WINDOW_DEVICE, "");
+    a->follow.destination_window = agentd_desired_window(s, RESOURCE_WINDOW_DESTINATION, "");
     node_apply(a, &s->node);
     pools_apply(a, s);
     windows_take(a, s);

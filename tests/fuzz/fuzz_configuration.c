@@ -40,7 +40,7 @@ static void check_window(const struct agentd_window *w)
     check_text(w->pool, sizeof w->pool);
     BASE_ASSERT(w->most.bytes != 0 || w->most.ops != 0);
     BASE_ASSERT(w->gids <= AGENTD_WINDOW_GIDS && (w->one || w->gids == 0));
-    BASE_ASSERT(w->scope == AGENTD_DESTINATION || !w->one);
+    BASE_ASSERT(w->scope == RESOURCE_WINDOW_DESTINATION || !w->one);
 }
 
 static void check_destinations(const struct agentd_desired *s)
@@ -68,7 +68,7 @@ static void check(const struct agentd_desired *s)
             BASE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);
         BASE_ASSERT(t->tokens <= AGENTD_TOKENS);
         BASE_ASSERT(t->sessions > 0 && t->memory > 0);
-        (void)agentd_desired_window(s, AGENTD_TENANT, t->name);
+        (void)agentd_desired_window(s, RESOURCE_WINDOW_TENANT, t->name);
     }
     for (uint32_t i = 0; i < s->windows; i++)
         check_window(&s->window[i]);

@@ -12,17 +12,18 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "fabric/service.h"
+#include "schema/resources.h"
 
 #define AGENTD_ANY_CPU UINT64_MAX /* FAB_ANY_CPU */
 
 enum {
-    AGENTD_TEXT = 256,       /* bytes of a text setting, with the NUL */
-    AGENTD_NAME = 32,        /* of a tenant or pool */
-    AGENTD_METASERVERS = 8,  /* LANE_MAX_METASERVERS */
-    AGENTD_TENANTS = 64,     /* sections; and as many are said by metaservers */
-    AGENTD_UID_RANGES = 32,  /* of one tenant */
-    AGENTD_TOKENS = 16,      /* of one tenant */
-    AGENTD_SOCKET_PATH = 108 /* sockaddr_un */
+    AGENTD_TEXT = 256,                          /* bytes of a text setting, with the NUL */
+    AGENTD_NAME = RESOURCE_TENANT_NAME_MAX + 1, /* of a tenant or pool */
+    AGENTD_METASERVERS = 8,                     /* LANE_MAX_METASERVERS */
+    AGENTD_TENANTS = RESOURCE_TENANTS_MAX,      /* sections; and as many are said by metaservers */
+    AGENTD_UID_RANGES = RESOURCE_UIDS_MAX,      /* of one tenant */
+    AGENTD_TOKENS = 16,                         /* of one tenant */
+    AGENTD_SOCKET_PATH = 108                    /* sockaddr_un */
 };
 
 /* first .. last, both included. */

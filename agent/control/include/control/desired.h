@@ -12,17 +12,18 @@
 #include "schema/resources.h"
 
 enum {
-    AGENTD_WINDOWS = 256 + AGENTD_TENANTS, /* as metaservers have; and each tenant's own numbers */
-    AGENTD_WINDOW_GIDS = 16,               /* as many endpoints as a node has */
-    AGENTD_DESTINATIONS = 256,             /* with windows of their own: LANE_MAX_DESTINATIONS */
-    AGENTD_ID = 64,                        /* of a node or a window, with the NUL */
-    AGENTD_POOLS = 64,
-    AGENTD_REASON = 128,            /* with the NUL; more is cut off */
-    AGENTD_SETTINGS_BYTES = 1 << 20 /* of a document */
+    /* As metaservers have; and each tenant's own numbers. */
+    AGENTD_WINDOWS = RESOURCE_WINDOWS_MAX + AGENTD_TENANTS,
+    AGENTD_WINDOW_GIDS = RESOURCE_GIDS_MAX, /* as many endpoints as a node has */
+    AGENTD_DESTINATIONS = 256,              /* with windows of their own: LANE_MAX_DESTINATIONS */
+    AGENTD_ID = RESOURCE_NODE_NAME_MAX + 1, /* of a node or a window, with the NUL */
+    AGENTD_POOLS = RESOURCE_POOLS_MAX,
+    AGENTD_REASON = RESOURCE_TEXT_MAX + 1, /* with the NUL; more is cut off */
+    AGENTD_SETTINGS_BYTES = 1 << 20        /* of a document */
 };
 
 struct agentd_window {
-    enum agentd_window_scope { AGENTD_DEVICE, AGENTD_DESTINATION, AGENTD_TENANT } scope;
+    enum resource_window_scope scope;
     char tenant[AGENTD_NAME]; /* "" unless that is the scope */
     struct agentd_limits most;
     char name[AGENTD_ID]; /* "": a tenant's own numbers */
@@ -79,7 +80,7 @@ struct agentd_pool agentd_desired_pool(const struct agentd_desired *s, const cha
 /* The narrowest of all windows of a scope (and tenant); of those for destinations, the ones for
  * each. */
 struct agentd_limits agentd_desired_window(const struct agentd_desired *s,
-                                           enum agentd_window_scope scope, const char *tenant);
+                                           enum resource_window_scope scope, const char *tenant);
 /* What holds for single destinations as seen from a pool: each once, with the narrowest of all
  * windows for it. Returns how many; *left is how many more there are than have room. */
 uint32_t agentd_desired_destinations(const struct agentd_window *windows, uint32_t count,
