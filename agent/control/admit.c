@@ -25,23 +25,23 @@ static int tenant_by_token(struct connection *c, const struct schema_control_att
         connection_refuse_token(c, m->h.tag);
         return -EACCES;
     }
-    if (c->at->tenant == 0 || c->at->tenant == (uint32_t)tenant + 1)
+    if (c->peer.tenant == 0 || c->peer.tenant == (uint32_t)tenant + 1)
         return tenant;
     snprintf(
         text, sizeof text,
         "the token is of tenant %s, and this socket of tenant %s: use that tenant's, or %.100s",
-        a->tenants.at[tenant].config.name, a->tenants.at[c->at->tenant - 1].config.name,
+        a->tenants.at[tenant].config.name, a->tenants.at[c->peer.tenant - 1].config.name,
         a->config.socket);
     connection_refuse(c, m->h.tag, -EACCES, text);
     return -EACCES;
 }
 
-int connection_share(const struct listener *at, uid_t uid, uint32_t *share, struct base_errbuf *why)
+int connection_share(const struct agent *a, const struct attach_peer *peer, uint32_t *share,
+                     struct base_errbuf *why)
 {
-    const struct agent *a = at->agent;
-    const int tenant = agentd_tenants_find(&a->tenants, uid);
-    if (at->tenant != 0)
-        *share = WAITING_SHARE_SOCKETS + at->tenant - 1;
+    const int tenant = agentd_tenants_find(&a->tenants, peer->uid);
+    if (peer->tenant != 0)
+        *share = WAITING_SHARE_SOCKETS + peer->tenant - 1;
     else if (tenant >= 0)
         *share = WAITING_SHARE_TENANTS + (uint32_t)tenant;
     else if (agentd_tenants_have_tokens(&a->tenants))
@@ -52,7 +52,7 @@ int connection_share(const struct listener *at, uid_t uid, uint32_t *share, stru
             "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
             "uids=%u; or add it to `uids` of a [tenant] of the agent's file; no "
             "tenant of it has a token that could be shown)",
-            (unsigned)uid, (unsigned)uid);
+            (unsigned)peer->uid, (unsigned)peer->uid);
     return 0;
 }
 
@@ -62,8 +62,8 @@ static int choose_tenant(struct connection *c, const struct schema_control_attac
     char text[240];
     if (m->token[0] != '\0')
         return tenant_by_token(c, m);
-    if (c->at->tenant != 0)
-        return (int)c->at->tenant - 1;
+    if (c->peer.tenant != 0)
+        return (int)c->peer.tenant - 1;
     int tenant = agentd_tenants_find(&c->agent->tenants, c->peer.uid);
     if (tenant >= 0)
         return tenant;
@@ -116,17 +116,13 @@ static void hand_over(struct connection *c, uint32_t tag)
     const struct agent_session *s = &p->sessions[c->session];
     struct schema_control_attached out = {.rw_bytes = SCHEMA_SESSION_RW_BYTES(config->sq_slots),
                                           .ro_bytes = SCHEMA_SESSION_RO_BYTES(config->cq_slots),
-                                          .peers_bytes = p->peers_bytes,
+                                          .peers_bytes = p->peers.bytes,
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
                                           .tenant = s->rings.ro->tenant};
-    int fds[SCHEMA_FD_COUNT] = {[SCHEMA_FD_RW] = s->rings.rw_fd,
-                                [SCHEMA_FD_RO] = s->rings.ro_fd,
-                                [SCHEMA_FD_DOORBELL] = s->rings.doorbell,
-                                [SCHEMA_FD_PEERS] = p->peers_fd,
-                                [SCHEMA_FD_ARENA] = s->arena[0]->mem.fd};
-    int status = connection_send(c->fd, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, fds,
-                                 SCHEMA_FD_COUNT);
+    const struct world_lent lent = {
+        .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};
+    int status = connection_send(c, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, &lent);
     session_begin(p, c->session);
     if (status != 0)
         connection_close(c);
@@ -263,8 +259,7 @@ static void admit_worker(struct connection *c, uint32_t tag)
     }
     c->attached = true;
     waiting_leave(&c->agent->waiting, &c->waiting);
-    if (c->handles > 0)
-        uv_timer_stop(&c->deadline);
+    world_timer_clear(c->agent->world, &c->deadline);
     hand_over(c, tag);
 }
 

@@ -4,8 +4,6 @@
 #ifndef CONTROL_AGENT_H
 #define CONTROL_AGENT_H
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <uv.h>
 
 #include "control/address.h"
@@ -16,7 +14,6 @@
 #include "fabric/iova.h"
 #include "fabric/port.h"
 #include "pool.h"
-#include "wake.h"
 
 /* ---- pool.c
  * ---------------------------------------------------------------------------------------- */
@@ -310,32 +307,9 @@ void proofs_forgotten(struct agent *a, uint32_t metaserver);
 void proofs_status(const struct agent *a, struct base_text *t);
 void proofs_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- listen.c
- * -------------------------------------------------------------------------------------- */
-
-struct listener {
-    struct agent *agent;
-    bool refuses_fds; /* the kernel does: nobody sends descriptors there */
-    uint32_t tenant;  /* whose it is: its index + 1; 0: for all */
-    char path[AGENTD_SOCKET_PATH];
-    int fd;
-    uint32_t closing; /* refused connections that came there and wait for the closer */
-    bool waits;       /* accepts none until the closer has closed some */
-    uv_poll_t poll;
-    uv_timer_t again;
-};
-
-int attach_listen(struct agent *a, struct base_errbuf *err);
-/* The closer has closed one that came there. */
-void listener_go_on(struct listener *l);
-/* With all connections. */
-void attach_stop(struct agent *a);
-
 /* ---- attach.c
  * -------------------------------------------------------------------------------------- */
 
-/* Takes fd. */
-void connection_accept(struct listener *at, int fd);
 void connection_close(struct connection *c);
 /* admit.c. Sessions or arenas are there: those that wait for them have their turns. */
 void attach_serve(struct pool *p);
@@ -345,31 +319,12 @@ void attach_give_up(struct pool *p);
 void attach_end_tenant(struct pool *p, uint32_t tenant);
 /* One could not be made: whoever's turn it is hears why. */
 void attach_failed(struct pool *p, int status);
-void connections_close(struct agent *a);
 /* We have ended the session: the worker is told by its socket, and closes it when it is done with
  * what it got. */
 void connection_end(struct connection *c);
 /* We are ending it: nothing that its worker sends is heard any more. */
 void connection_mute(struct connection *c);
-/* The closer has closed its socket. */
-void connection_closed(struct connection *c);
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
-
-/* ---- closer.c
- * ------------------------------------------------------------------------------------------- */
-
-/* Closes on threads of its own what may take long to close. */
-int closer_start(struct agent *a, struct base_errbuf *err);
-/* Shuts a connection down. Whether descriptors are left there, so that it is for the closer; what
- * else was sent is read, or the worker would hear of that and not of what it was told. */
-bool closer_is_needed(const struct listener *at, int fd);
-/* Takes fd, where uid connected: connection_closed(c) follows; of NULL, nothing. -ENOMEM: it is
- * still the caller's. */
-int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c);
-/* As many of nobody's connections that came there wait to be closed as may: it accepts no more. */
-bool closer_is_full(const struct listener *at);
-/* When the loop has ended: what is left is closed. */
-void closer_stop(struct agent *a);
 
 /* ---- windows.c
  * ------------------------------------------------------------------------------------- */
@@ -406,23 +361,6 @@ void windows_metrics(struct agent *a, struct base_text *t);
 
 struct http_client;
 struct http_server;
-
-struct closing; /* closer.c */
-struct closer {
-    pthread_t thread[CLOSERS];
-    uint32_t threads; /* the control thread's */
-    _Atomic uint32_t begun_threads;
-    pthread_mutex_t lock;
-    pthread_cond_t more;
-    sem_t begun;
-    struct wake news;
-    struct closing *first, *last, *closed; /* under the lock, as are these: */
-    uint32_t idle, queued;
-    bool busy[CLOSERS]; /* a thread, that closes what is of: */
-    uid_t uid[CLOSERS];
-    bool stop;
-    int status; /* of the first thread's beginning */
-};
 
 struct agent {
     struct agentd_config config;
@@ -488,11 +426,8 @@ struct agent {
         uint32_t count;
         uint64_t questions, unanswered;
     } asked;
-    struct closer closer;
-    /* listen.c, attach.c */
-    struct listener listener[1 + AGENTD_TENANTS];
-    uint32_t listeners;
-    struct base_log_limit accept_limit, token_limit, crowd_limit;
+    /* attach.c */
+    struct base_log_limit watch_limit, token_limit, crowd_limit;
     uint64_t wrong_tokens;
     struct connection *connections;
     struct waiting waiting;

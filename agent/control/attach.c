@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attach socket: who comes, what they say, and how their end is noticed. What they get is
- * admit.c's.
+/* The connections of workers: who comes, what they say, and how their end is noticed. What they get
+ * is admit.c's; their sockets are the world's.
  *
  * A connection is one worker: its session ends when the socket or the process does. Everything that
- * comes in is checked for size and kind before a byte of it is believed; who sends too much is told
- * so and cut off. */
+ * comes in is checked for size and kind before a byte of it is believed; a worker that sends too
+ * much is told so and cut off. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fds.h"
 #include "base/log.h"
 #include "connection.h"
 #include "agent.h"
-#include "fd_watch.h"
 
 #define TOO_MANY "too many connections are open: close some, or try again"
 
@@ -38,44 +34,27 @@ static void unlist_connection(struct connection *c)
 
 static void free_unless_used(struct connection *c)
 {
-    if (!c->resolving && !c->with_closer)
+    if (!c->resolving && c->socket == NULL)
         free(c);
 }
 
-static void connection_free(struct connection *c)
+void attach_closed(struct connection *c)
 {
-    if (c->pidfd >= 0)
-        close(c->pidfd);
-    c->with_closer = c->dirty && closer_take(c->at, c->fd, c->peer.uid, c) == 0;
-    if (c->with_closer)
-        return;
-    close(c->fd);
+    c->socket = NULL;
     if (c->dirty)
         unlist_connection(c);
     free_unless_used(c);
 }
 
-void connection_closed(struct connection *c)
-{
-    c->with_closer = false;
-    unlist_connection(c);
-    free_unless_used(c);
-}
-
-static void handle_closed(uv_handle_t *handle)
-{
-    struct connection *c = handle->data;
-    if (--c->handles == 0)
-        connection_free(c);
-}
-
 /* One to which descriptors were sent counts until it is closed. */
 void connection_close(struct connection *c)
 {
+    struct world *w = c->agent->world;
     if (c->closing)
         return;
     c->closing = true;
-    c->dirty = closer_is_needed(c->at, c->fd);
+    world_timer_clear(w, &c->deadline);
+    c->dirty = world_close(w, c->socket);
     c->waiting.stays = true;
     if (c->dirty)
         waiting_add(&c->agent->waiting, &c->waiting);
@@ -85,16 +64,9 @@ void connection_close(struct connection *c)
         connection_leave_queue(c);
     if (c->attached)
         session_release(c->pool, c->session, SCHEMA_REASON_CLOSED);
-    if (c->handles == 0) /* whoever has accepted it frees it */
-        return;
-    uv_close((uv_handle_t *)&c->deadline, handle_closed);
-    if (c->poll.data != NULL)
-        uv_close((uv_handle_t *)&c->poll, handle_closed);
-    if (c->process.data != NULL)
-        uv_close((uv_handle_t *)&c->process, handle_closed);
 }
 
-void connections_close(struct agent *a)
+void attach_close_all(struct agent *a)
 {
     for (struct connection *c = a->connections, *next; c != NULL; c = next) {
         next = c->next;
@@ -110,14 +82,15 @@ void connection_mute(struct connection *c)
 void connection_end(struct connection *c)
 {
     connection_mute(c);
-    (void)shutdown(c->fd, SHUT_WR);
+    if (!c->closing)
+        world_shut(c->agent->world, c->socket);
 }
 
 /* ---- answers
  * --------------------------------------------------------------------------------------------- */
 
-int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
-                    const int *fds, unsigned count)
+static int send_message(struct world *w, struct world_socket *to, void *message, uint16_t type,
+                        uint32_t size, uint32_t tag, const struct world_lent *lent)
 {
     struct schema_control_header *h = message;
     *h = (struct schema_control_header){.magic = SCHEMA_CONTROL_MAGIC,
@@ -125,27 +98,34 @@ int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_
                                         .type = type,
                                         .tag = tag,
                                         .size = size};
-    return base_fds_send(fd, message, size, fds, count);
+    return world_reply(w, to, message, size, lent);
 }
 
-static int send_error(int fd, uint32_t tag, int status, const char *text, uint32_t retry_ms)
+int connection_send(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
+                    const struct world_lent *lent)
+{
+    return send_message(c->agent->world, c->socket, message, type, size, tag, lent);
+}
+
+static int send_error(struct world *w, struct world_socket *to, uint32_t tag, int status,
+                      const char *text, uint32_t retry_ms)
 {
     struct schema_control_error m = {.status = status, .retry_ms = retry_ms};
     snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
-    return connection_send(fd, &m, SCHEMA_CONTROL_ERROR, sizeof m, tag, NULL, 0);
+    return send_message(w, to, &m, SCHEMA_CONTROL_ERROR, sizeof m, tag, NULL);
 }
 
-/* Non-blocking: who does not read its answers loses them and its session. */
+/* A worker that does not read its answers loses them and its session. */
 static void send_answer(struct connection *c, void *message, uint16_t type, uint32_t size,
-                        uint32_t tag, const int *fds, unsigned count)
+                        uint32_t tag, const struct world_lent *lent)
 {
-    if (connection_send(c->fd, message, type, size, tag, fds, count) != 0)
+    if (connection_send(c, message, type, size, tag, lent) != 0)
         connection_close(c);
 }
 
 static void answer_error(struct connection *c, uint32_t tag, int status, const char *text)
 {
-    if (send_error(c->fd, tag, status, text, 0) != 0)
+    if (send_error(c->agent->world, c->socket, tag, status, text, 0) != 0)
         connection_close(c);
 }
 
@@ -153,7 +133,7 @@ void connection_refuse_for(struct connection *c, uint32_t tag, int status, const
                            uint32_t retry_ms)
 {
     c->agent->refused++;
-    (void)send_error(c->fd, tag, status, text, retry_ms);
+    (void)send_error(c->agent->world, c->socket, tag, status, text, retry_ms);
     connection_close(c);
 }
 
@@ -162,25 +142,24 @@ void connection_refuse(struct connection *c, uint32_t tag, int status, const cha
     connection_refuse_for(c, tag, status, text, 0);
 }
 
-static void on_deadline(uv_timer_t *timer);
+static void set_deadline(struct connection *c, uint64_t ms)
+{
+    world_timer_after(c->agent->world, &c->deadline, ms * BASE_NS_PER_MS);
+}
 
 void connection_await(struct connection *c)
 {
-    if (c->handles > 0) /* else connection_watch() does */
-        (void)uv_timer_start(&c->deadline, on_deadline, WAIT_MS, 0);
+    if (c->watched) /* else attach_watched() does */
+        set_deadline(c, WAIT_MS);
 }
 
 /* The answer comes late, and until then the connection stays and counts, whatever its worker does:
  * so many guesses a second are all that there are. */
 static void hold_connection(struct connection *c)
 {
-    if (c->handles == 0) /* connection_watch() does */
-        return;
-    if (c->poll.data != NULL) {
-        (void)uv_poll_stop(&c->poll);
-        (void)uv_poll_stop(&c->process);
-    }
-    (void)uv_timer_start(&c->deadline, on_deadline, WRONG_TOKEN_MS, 0);
+    world_mute(c->agent->world, c->socket);
+    if (c->watched) /* else attach_watched() does */
+        set_deadline(c, WRONG_TOKEN_MS);
 }
 
 void connection_refuse_token(struct connection *c, uint32_t tag)
@@ -192,7 +171,7 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
                        TOKENS_LOGGED, &suppressed))
         base_log(BASE_LOG_WARN, "a worker has shown a token that no tenant has",
                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
-                 (int)c->peer.pid, c->at->path, suppressed);
+                 (int)c->peer.pid, c->peer.path, suppressed);
     c->held = true;
     c->held_tag = tag;
     c->waiting.silent = false;
@@ -210,7 +189,8 @@ void connection_arena(struct connection *c, int status, const struct arena *aren
         return;
     }
     struct schema_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};
-    send_answer(c, &m, SCHEMA_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &arena->mem.fd, 1);
+    const struct world_lent lent = {.arena = &arena->mem};
+    send_answer(c, &m, SCHEMA_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &lent);
 }
 
 static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t pool)
@@ -218,8 +198,7 @@ static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t 
     struct connection *c = user;
     c->resolving = false;
     if (c->closing) {
-        if (c->handles == 0)
-            free_unless_used(c);
+        free_unless_used(c);
         return;
     }
     if (c->ended)
@@ -233,7 +212,7 @@ static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t 
     }
     struct schema_control_resolved m = {.pool = pool};
     memcpy(m.gid, gid, sizeof m.gid);
-    send_answer(c, &m, SCHEMA_CONTROL_RESOLVED, sizeof m, c->resolve_tag, NULL, 0);
+    send_answer(c, &m, SCHEMA_CONTROL_RESOLVED, sizeof m, c->resolve_tag, NULL);
 }
 
 static void resolve_name(struct connection *c, const struct schema_control_resolve *m)
@@ -270,7 +249,7 @@ static void refuse_version(struct connection *c, uint16_t version)
                                      .status = -EPROTONOSUPPORT};
     snprintf(m.text, sizeof m.text, SCHEMA_CONTROL_VERSIONS, SCHEMA_CONTROL_VERSION, version);
     c->agent->refused++;
-    (void)base_fds_send(c->fd, &m, sizeof m, NULL, 0);
+    (void)world_reply(c->agent->world, c->socket, &m, sizeof m, NULL);
     connection_close(c);
 }
 
@@ -312,58 +291,30 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     }
 }
 
-/* A message. -EPROTO: descriptors are with it, that nobody asked for; it is left where it is. */
-static int receive_message(struct connection *c, void *packet, size_t *bytes)
+void attach_received(struct connection *c, int status, const void *message, size_t bytes)
 {
-    unsigned count;
-    int status = c->at->refuses_fds ? 0 : base_fds_look(c->fd);
-    if (status != 0)
-        return status;
-    return base_fds_recv(c->fd, packet, SCHEMA_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
-}
-
-/* The rest of what was sent is taken after what others sent. */
-static void take_next(struct connection *c)
-{
-    _Alignas(8) uint8_t packet[SCHEMA_CONTROL_MAX_BYTES];
-    size_t bytes = 0;
-    int got = receive_message(c, packet, &bytes);
-    if (got == -EAGAIN || got == -EINTR)
+    if (c->closing)
         return;
-    if (got == 0 && !is_flood(c)) {
+    if (status == 0 && !is_flood(c)) {
         if (!c->ended)
-            take_message(c, packet, bytes);
-        explicit_bzero(packet, bytes); /* a token was in it, perhaps */
-        return;
+            take_message(c, message, bytes);
+    } else if (c->ended) {
+        connection_close(c);
+    } else {
+        connection_refuse(c, 0, status != 0 ? -EPROTO : -EAGAIN,
+                          status != 0 ? "malformed message"
+                                      : "too many messages: the rings are for that");
     }
-    const bool malformed = got == -EMSGSIZE || got == -EPROTO;
-    if (c->ended || (got != 0 && !malformed))
-        connection_close(c);
-    else
-        connection_refuse(c, 0, malformed ? -EPROTO : -EAGAIN,
-                          malformed ? "malformed message"
-                                    : "too many messages: the rings are for that");
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+void attach_hung_up(struct connection *c)
 {
-    struct connection *c = poll->data;
-    (void)events;
-    if (status < 0)
-        connection_close(c);
-    else
-        take_next(c);
+    connection_close(c);
 }
 
-static void on_process_end(uv_poll_t *poll, int status, int events)
+static void on_deadline(void *connection)
 {
-    (void)status, (void)events;
-    connection_close(poll->data);
-}
-
-static void on_deadline(uv_timer_t *timer)
-{
-    struct connection *c = timer->data;
+    struct connection *c = connection;
     if (c->queued)
         connection_waited(c);
     else if (c->held)
@@ -383,7 +334,7 @@ static void say_crowded(const struct connection *c)
                        &suppressed))
         base_log(BASE_LOG_WARN, "too many connections that have not attached are open",
                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
-                 (int)c->peer.pid, c->at->path, suppressed);
+                 (int)c->peer.pid, c->peer.path, suppressed);
 }
 
 /* Whoever connects sends at once, so that one that has said nothing is given up for one that may.
@@ -402,55 +353,32 @@ static int find_room(struct connection *c)
     return status;
 }
 
-/* -EACCES: nobody of its uid can attach, which `why` says. */
-static int connection_new(struct listener *at, int fd, struct connection **out,
-                          struct base_errbuf *why)
+/* NULL: it has been told why not. */
+struct connection *attach_connected(struct agent *a, struct world_socket *s,
+                                    const struct attach_peer *peer)
 {
-    struct agent *a = at->agent;
+    struct base_errbuf why = {.text = TOO_MANY};
     struct connection *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return -ENOMEM;
-    c->agent = a;
-    c->at = at;
-    c->fd = fd;
-    c->pidfd = -1;
-    int status = base_fds_peer(fd, &c->peer);
-    c->waiting.uid = c->peer.uid;
-    c->waiting.silent = true;
-    if (status == 0)
-        status = connection_share(at, c->peer.uid, &c->waiting.share, why);
-    if (status == 0)
-        status = find_room(c);
-    if (status != 0) {
-        free(c);
-        return status;
+    int status = -ENOMEM;
+    if (c != NULL) {
+        *c = (struct connection){.agent = a,
+                                 .socket = s,
+                                 .peer = *peer,
+                                 .deadline = {.fired = on_deadline, .user = c},
+                                 .waiting = {.uid = peer->uid, .silent = true}};
+        status = connection_share(a, peer, &c->waiting.share, &why);
+        if (status == 0)
+            status = find_room(c);
     }
-    c->next = a->connections;
-    a->connections = c;
-    *out = c;
-    return 0;
-}
-
-/* 0; or -errno and a sentence. */
-static int poll_begin(struct connection *c, uv_poll_t *poll, int fd, struct base_errbuf *why)
-{
-    const int status = uv_poll_init(&c->agent->loop, poll, fd);
-    if (status != 0)
-        return fd_watch_failed(status, why);
-    poll->data = c;
-    c->handles++;
-    return 0;
-}
-
-/* How its process ends is noticed too. -ESRCH: it has ended. */
-static int watch_worker(struct connection *c, struct base_errbuf *why)
-{
-    c->pidfd = base_fds_peer_pidfd(c->fd, c->peer.pid);
-    if (c->pidfd < 0)
-        return base_err(why, c->pidfd, "no descriptor of a process can be had: %s%s",
-                        strerror(-c->pidfd), c->pidfd == -EMFILE ? " (raise LimitNOFILE)" : "");
-    const int status = poll_begin(c, &c->poll, c->fd, why);
-    return status == 0 ? poll_begin(c, &c->process, c->pidfd, why) : status;
+    if (status == 0) {
+        c->next = a->connections;
+        a->connections = c;
+        return c;
+    }
+    free(c);
+    a->refused++;
+    (void)send_error(a->world, s, 0, status == -EACCES ? status : -EAGAIN, why.text, 0);
+    return NULL;
 }
 
 /* One that has its session loses it, and hears no more than that. */
@@ -458,7 +386,7 @@ static void turn_away(struct connection *c, const char *why)
 {
     struct agent *a = c->agent;
     uint32_t suppressed;
-    if (base_log_allow(&a->accept_limit, world_now_ns(a->world), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
+    if (base_log_allow(&a->watch_limit, world_now_ns(a->world), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
         base_log(BASE_LOG_ERROR, "a worker is turned away",
                  "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,
@@ -470,55 +398,13 @@ static void turn_away(struct connection *c, const char *why)
                           "the agent can watch over no more workers: its log says why");
 }
 
-/* From now on what it sends and how it ends is noticed. */
-static void connection_watch(struct connection *c)
+void attach_watched(struct connection *c, int status, const char *why)
 {
-    struct agent *a = c->agent;
-    (void)uv_timer_init(&a->loop, &c->deadline);
-    c->deadline.data = c;
-    c->handles = 1;
-    if (c->held) {
-        hold_connection(c);
-        return;
-    }
-    struct base_errbuf why;
-    const int status = watch_worker(c, &why);
-    if (status != 0) {
-        if (status == -ESRCH)
-            connection_close(c);
-        else
-            turn_away(c, why.text);
-        return;
-    }
-    (void)uv_poll_start(&c->poll, UV_READABLE | UV_DISCONNECT, on_readable);
-    (void)uv_poll_start(&c->process, UV_READABLE, on_process_end);
-    if (!c->attached)
-        (void)uv_timer_start(&c->deadline, on_deadline, c->queued ? WAIT_MS : ATTACH_MS, 0);
-}
-
-/* Who connects sends at once, most often: that is answered before anything else is done. */
-static void connection_begin(struct connection *c)
-{
-    take_next(c);
-    if (!c->closing)
-        connection_watch(c);
-    if (c->closing && c->handles == 0)
-        connection_free(c);
-}
-
-void connection_accept(struct listener *at, int fd)
-{
-    struct base_peer_process peer = {0};
-    struct connection *c;
-    struct base_errbuf why = {.text = TOO_MANY};
-    int status = connection_new(at, fd, &c, &why);
-    if (status == 0) {
-        connection_begin(c);
-        return;
-    }
-    at->agent->refused++;
-    (void)send_error(fd, 0, status == -EACCES ? status : -EAGAIN, why.text, 0);
-    (void)base_fds_peer(fd, &peer);
-    if (!closer_is_needed(at, fd) || closer_take(at, fd, peer.uid, NULL) != 0)
-        close(fd);
+    c->watched = true;
+    if (status != 0)
+        turn_away(c, why);
+    else if (c->held)
+        set_deadline(c, WRONG_TOKEN_MS);
+    else if (!c->attached)
+        set_deadline(c, c->queued ? WAIT_MS : ATTACH_MS);
 }

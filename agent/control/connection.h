@@ -5,29 +5,25 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 
+#include "control/attach.h"
 #include "control/waiting.h"
-#include "base/fds.h"
+#include "control/world.h"
 #include "schema/control.h"
 
 struct agent;
-struct listener;
 struct pool;
 
 struct connection {
     struct agent *agent;
-    struct listener *at;
-    struct pool *pool; /* attached: that its session is of */
-    int fd, pidfd;
-    uv_poll_t poll, process;
-    uv_timer_t deadline; /* to attach by; held: to be answered at */
-    int handles;         /* that are not closed yet; 0 until it is watched */
-    bool closing, attached, resolving;
-    bool ended;              /* by us: nothing that it sends is heard any more */
-    bool held;               /* its token was wrong */
-    bool dirty, with_closer; /* descriptors were sent there; it is being closed */
-    struct base_peer_process peer;
+    struct world_socket *socket; /* NULL: it is closed */
+    struct attach_peer peer;
+    struct pool *pool;           /* attached: that its session is of */
+    struct world_timer deadline; /* to attach by; held: to be answered at */
+    bool watched, closing, attached, resolving;
+    bool ended; /* by us: nothing that it sends is heard any more */
+    bool held;  /* its token was wrong */
+    bool dirty; /* descriptors were sent there: it may be closing for long */
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
     uint32_t arena_tag, resolve_tag, held_tag;
@@ -39,9 +35,10 @@ struct connection {
     struct connection *next;
 };
 
-/* attach.c. Fills in the header of message, and sends it: 0 or -errno. */
-int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
-                    const int *fds, unsigned count);
+/* attach.c. Fills in the header of message, and sends it with what is lent (or NULL): 0 or -errno.
+ */
+int connection_send(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
+                    const struct world_lent *lent);
 /* From now on its deadline is that of who waits. */
 void connection_await(struct connection *c);
 /* Its answer, and its end. retry_ms: when to ask again, or 0. */
@@ -53,7 +50,7 @@ void connection_refuse_token(struct connection *c, uint32_t tag);
 
 /* admit.c. Which share of those that wait a process that connects there belongs to: 0; or -EACCES
  * and a sentence: nobody of its uid can attach, whatever he says. */
-int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
+int connection_share(const struct agent *a, const struct attach_peer *peer, uint32_t *share,
                      struct base_errbuf *why);
 /* An ATTACH: it gets a session, or is refused. */
 void connection_attach(struct connection *c, const struct schema_control_attach *m);

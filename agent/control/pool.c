@@ -189,13 +189,13 @@ void pools_why(const struct agent *a, char *why, size_t size)
 static int make_peers(struct pool *p, struct base_errbuf *err)
 {
     uint64_t seed;
-    p->peers_bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
+    p->peers.bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
     int status = world_random(p->world, &seed, sizeof seed);
     if (status == 0)
-        status = base_memfd_new("kedge-peers", p->peers_bytes, true, &p->peers_fd, &p->peers);
+        status = base_memfd_new("kedge-peers", p->peers.bytes, true, &p->peers.fd, &p->peers.table);
     if (status != 0)
         return base_err(err, status, "the peer table cannot be made: %s", strerror(-status));
-    schema_peers_format(p->peers, (uint32_t)p->config->max_peers, seed);
+    schema_peers_format(p->peers.table, (uint32_t)p->config->max_peers, seed);
     return 0;
 }
 
@@ -252,7 +252,7 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     *p = (struct pool){
         .agent = a, .world = a->world, .config = &a->config, .place = place, .end_ns = UINT64_MAX};
     snprintf(p->name, sizeof p->name, "%s", name);
-    p->lane_epfd = p->lane_kick = p->events_efd = p->peers_fd = -1;
+    p->lane_epfd = p->lane_kick = p->events_efd = -1;
     a->pools[place] = p;
     return p;
 }
@@ -301,11 +301,11 @@ static void give_back(struct pool *p)
         connector_leave(p->device.connector);
     sessions_stop(p);
     device_close(p);
-    if (p->peers != NULL) {
-        munmap(p->peers, p->peers_bytes);
-        close(p->peers_fd);
+    if (p->peers.table != NULL) {
+        munmap(p->peers.table, p->peers.bytes);
+        close(p->peers.fd);
     }
-    p->peers = NULL;
+    p->peers.table = NULL;
 }
 
 /* What is counted for ever is not less for its end. */

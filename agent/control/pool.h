@@ -455,9 +455,7 @@ struct pool {
     struct agent_device device;
     struct lane *lane;
     uint64_t lookups_failed; /* of it, as registrations_note_lookups() was told last */
-    void *peers;             /* the workers' read-only table */
-    int peers_fd;
-    uint64_t peers_bytes;
+    struct world_peers peers;
     uv_poll_t events_poll;
     /* lane_thread.c */
     pthread_t thread;

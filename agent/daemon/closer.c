@@ -6,6 +6,8 @@
  * lingers, whose wait a signal ends. On the control thread every worker that attaches would wait
  * for it. Most of it is waiting, so that there are several threads, made when they are needed; and
  * one uid never has them all. */
+#include "attach_socket.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/fds.h"
-#include "agent.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid /* glibc names it from 2.38 on */
@@ -26,9 +27,9 @@ enum { INTERRUPT_EVERY_NS = 1000000, STACK_BYTES = 256 << 10 };
 
 struct closing {
     int fd;
-    uid_t uid;            /* who connected */
-    struct listener *at;  /* a connection of nobody counts there */
-    struct connection *c; /* that hears when it is closed, or NULL */
+    uid_t uid;              /* who connected */
+    struct listener *at;    /* a connection of nobody counts there */
+    struct world_socket *s; /* that hears when it is closed, or NULL */
     struct closing *next;
 };
 
@@ -149,8 +150,8 @@ static void take_closed(void *closer)
     (void)pthread_mutex_unlock(&r->lock);
     while (one != NULL) {
         struct closing *next = one->next;
-        if (one->c != NULL)
-            connection_closed(one->c);
+        if (one->s != NULL)
+            socket_closed(one->s);
         else
             one->at->closing--;
         if (!r->stop)
@@ -160,15 +161,14 @@ static void take_closed(void *closer)
     }
 }
 
-int closer_start(struct agent *a, struct base_errbuf *err)
+int closer_start(struct closer *r, uv_loop_t *loop, struct base_errbuf *err)
 {
-    struct closer *r = &a->closer;
     struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: calls are to end */
     (void)sigemptyset(&action.sa_mask);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->more, NULL);
     (void)sem_init(&r->begun, 0, 0);
-    int status = wake_init(&r->news, &a->loop, take_closed, r, err);
+    int status = wake_init(&r->news, loop, take_closed, r, err);
     if (status != 0)
         return status;
     if (sigaction(SIGRTMIN, &action, NULL) != 0)
@@ -196,19 +196,19 @@ bool closer_is_needed(const struct listener *at, int fd)
 /* The descriptors of all of them are this process's. */
 bool closer_is_full(const struct listener *at)
 {
-    const uint32_t listeners = at->agent->listeners > 0 ? at->agent->listeners : 1;
+    const uint32_t listeners = at->of->listeners > 0 ? at->of->listeners : 1;
     const uint32_t part = CLOSING_STRANGERS / listeners;
     return at->closing >= (part > CLOSING_LEAST ? part : CLOSING_LEAST);
 }
 
-int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c)
+int closer_take(struct listener *at, int fd, uid_t uid, struct world_socket *s)
 {
-    struct closer *r = &at->agent->closer;
+    struct closer *r = &at->of->closer;
     struct closing *one = calloc(1, sizeof *one);
     if (one == NULL)
         return -ENOMEM;
-    *one = (struct closing){.fd = fd, .uid = uid, .at = at, .c = c};
-    at->closing += c == NULL;
+    *one = (struct closing){.fd = fd, .uid = uid, .at = at, .s = s};
+    at->closing += s == NULL;
     (void)pthread_mutex_lock(&r->lock);
     if (r->last == NULL)
         r->first = one;
@@ -223,9 +223,8 @@ int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c)
     return 0;
 }
 
-void closer_stop(struct agent *a)
+void closer_stop(struct closer *r)
 {
-    struct closer *r = &a->closer;
     (void)pthread_mutex_lock(&r->lock);
     r->stop = true;
     (void)pthread_cond_broadcast(&r->more);

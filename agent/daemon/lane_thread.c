@@ -187,7 +187,7 @@ static int make_lane(struct pool *p)
         .small = d->small,
         .small_iova = d->small_mr != NULL ? d->small_mr->addr : 0,
         .small_lkey = d->small_mr != NULL ? d->small_mr->lkey : 0,
-        .peers = p->peers,
+        .peers = p->peers.table,
         .mr_table = &p->device.table->table,
     };
     for (uint32_t i = 0; i < r.dcis; i++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where workers come: a socket for all, and one of each tenant that has its own. */
+#include "attach_socket.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +13,6 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
-#include "agent.h"
 #include "fd_watch.h"
 
 enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
@@ -25,12 +26,12 @@ static void on_accept_again(uv_timer_t *timer)
     (void)uv_poll_start(&l->poll, UV_READABLE, on_connection);
 }
 
-/* No descriptor or no memory for one more, or too many to be closed: who waits stays in the
- * backlog, and the loop does not spin on him. */
+/* No descriptor or no memory for one more, or too many to be closed: a worker that waits stays in
+ * the backlog, and the loop does not spin on it. */
 static void pause_accepting(struct listener *l, const char *why)
 {
     uint32_t suppressed;
-    if (base_log_allow(&l->agent->accept_limit, base_clock_ns(), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
+    if (base_log_allow(&l->of->limit, base_clock_ns(), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
         base_log(BASE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u", why,
                  suppressed);
@@ -63,7 +64,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
                 pause_accepting(l, strerror(errno));
             return;
         }
-        connection_accept(l, fd);
+        socket_accept(l, fd);
     }
 }
 
@@ -107,16 +108,16 @@ static int open_socket(struct listener *l, const struct sockaddr_un *at, mode_t 
                     l->path, strerror(-status), (unsigned)geteuid());
 }
 
-static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t mode,
+static int listen_at(struct attach_sockets *of, const char *path, uint32_t tenant, mode_t mode,
                      struct base_errbuf *err)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    struct listener *l = &a->listener[a->listeners];
+    struct listener *l = &of->listener[of->listeners];
     if (strlen(path) >= sizeof at.sun_path)
         return base_err(err, -ENAMETOOLONG,
                         "`socket` is longer than the %zu bytes that a Unix socket's path can have",
                         sizeof at.sun_path - 1);
-    *l = (struct listener){.agent = a, .tenant = tenant};
+    *l = (struct listener){.of = of, .tenant = tenant};
     memcpy(at.sun_path, path, strlen(path));
     memcpy(l->path, path, strlen(path));
     int status = clear_the_way(&at, err);
@@ -125,37 +126,38 @@ static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t 
     if (status != 0)
         return status;
     l->poll.data = l->again.data = l;
-    status = fd_watch(&a->loop, &l->poll, l->fd, on_connection, err);
+    status = fd_watch(of->loop, &l->poll, l->fd, on_connection, err);
     if (status != 0) {
         (void)unlink(path);
         close(l->fd);
         return status;
     }
-    a->listeners++;
-    (void)uv_timer_init(&a->loop, &l->again);
+    of->listeners++;
+    (void)uv_timer_init(of->loop, &l->again);
     return 0;
 }
 
-int attach_listen(struct agent *a, struct base_errbuf *err)
+int listeners_open(struct attach_sockets *of, const struct agentd_config *config,
+                   struct base_errbuf *err)
 {
-    int status = listen_at(a, a->config.socket, 0, 0666, err);
-    for (uint32_t i = 0; i < a->config.tenants && status == 0; i++) {
-        const struct agentd_tenant_config *t = &a->config.tenant[i];
+    int status = listen_at(of, config->socket, 0, 0666, err);
+    for (uint32_t i = 0; i < config->tenants && status == 0; i++) {
+        const struct agentd_tenant_config *t = &config->tenant[i];
         if (t->socket[0] != '\0') /* the file's tenants have the first places, and keep them */
-            status = listen_at(a, t->socket, i + 1, (mode_t)t->socket_mode, err);
+            status = listen_at(of, t->socket, i + 1, (mode_t)t->socket_mode, err);
     }
     return status;
 }
 
-void attach_stop(struct agent *a)
+void listeners_close(struct attach_sockets *of)
 {
-    for (; a->listeners > 0; a->listeners--) {
-        struct listener *l = &a->listener[a->listeners - 1];
+    for (; of->listeners > 0; of->listeners--) {
+        struct listener *l = &of->listener[of->listeners - 1];
         (void)unlink(l->path);
         l->waits = false;
         uv_close((uv_handle_t *)&l->poll, NULL);
         uv_close((uv_handle_t *)&l->again, NULL);
         close(l->fd);
     }
-    connections_close(a);
+    attach_close_all(of->agent);
 }

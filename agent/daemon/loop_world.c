@@ -80,11 +80,17 @@ static const struct world_ops LOOP_WORLD_OPS = {
     .cancel = cancel_call,
     .run = begin_task,
     .run_here = do_task,
+    .reply = socket_send,
+    .shut = socket_shut,
+    .mute = socket_mute,
+    .close = socket_close,
 };
 
-void loop_world_init(struct loop_world *w, uv_loop_t *loop, struct http_client *const *http)
+void loop_world_init(struct loop_world *w, struct agent *a, uv_loop_t *loop,
+                     struct http_client *const *http)
 {
-    *w = (struct loop_world){.world.ops = &LOOP_WORLD_OPS, .http = http};
+    *w = (struct loop_world){
+        .world.ops = &LOOP_WORLD_OPS, .http = http, .sockets = {.agent = a, .loop = loop}};
     (void)uv_timer_init(loop, &w->alarm);
     w->alarm.data = &w->world;
 }

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "attach_socket.h"
 #include "control/world.h"
 #include "tasks.h"
 
@@ -14,6 +15,7 @@ struct loop_world {
     uv_timer_t alarm;
     struct http_client *const *http; /* NULL there: calls are refused with -ECANCELED */
     struct tasks tasks;
+    struct attach_sockets sockets;
 };
 
 static inline struct loop_world *loop_world_of(struct world *w)
@@ -21,10 +23,11 @@ static inline struct loop_world *loop_world_of(struct world *w)
     return (struct loop_world *)w;
 }
 
-/* `loop` is begun; `http` is looked at with each call, and stays where it is.
- * `tasks` is all zero: tasks_start() comes before the first task, tasks_stop() in the end.
+/* `a` hears what workers do; `loop` is begun; `http` is looked at with each call, and stays where
+ * it is. `tasks` is all zero: tasks_start() comes before the first task, tasks_stop() in the end.
  * Whoever ends the loop closes the alarm with all other handles (uv_walk()): then no timer fires.
  */
-void loop_world_init(struct loop_world *w, uv_loop_t *loop, struct http_client *const *http);
+void loop_world_init(struct loop_world *w, struct agent *a, uv_loop_t *loop,
+                     struct http_client *const *http);
 
 #endif

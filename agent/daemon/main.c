@@ -157,7 +157,7 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
     if (status == 0)
         status = tasks_start(&loop_world_of(a->world)->tasks, TASK_RUNS, &a->loop, err);
     if (status == 0)
-        status = closer_start(a, err);
+        status = closer_start(&loop_world_of(a->world)->sockets.closer, &a->loop, err);
     if (status == 0)
         status = fabric_open(a, err);
     if (status == 0 && (status = leases_start(a)) != 0)
@@ -176,7 +176,7 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
     if (status == 0) {
         follow_load(a);
         windows_apply(a); /* the file's hold before any worker comes, whatever metaservers say */
-        status = attach_listen(a, err);
+        status = listeners_open(&loop_world_of(a->world)->sockets, &a->config, err);
     }
     if (status == 0)
         status = admin_listen(a, err);
@@ -220,7 +220,7 @@ static void stop_agent(struct agent *a)
         p->stopping = true;
     pools_end_sessions(a, begins_anew(a) ? SCHEMA_REASON_RESTARTED : SCHEMA_REASON_DRAIN);
     wait_until_told(a);
-    attach_stop(a);
+    listeners_close(&loop_world_of(a->world)->sockets);
     follow_stop(a);
     registrations_leave(a, GRACE_MS);
     metaservers_stop(a);
@@ -233,7 +233,7 @@ static void stop_agent(struct agent *a)
     follow_fini(a);
     pools_stop(a);
     fabric_close(a);
-    closer_stop(a);
+    closer_stop(&loop_world_of(a->world)->sockets.closer);
 }
 
 static int serve_agent(struct agent *a)
@@ -247,7 +247,7 @@ static int serve_agent(struct agent *a)
         return fail_start(err.text);
     }
     struct loop_world world;
-    loop_world_init(&world, &a->loop, &a->http_client);
+    loop_world_init(&world, a, &a->loop, &a->http_client);
     a->world = &world.world;
     a->started_ns = base_clock_ns();
     status = start_agent(a, &err);

@@ -17,6 +17,7 @@
 #include "base/http/client.h"
 
 struct world;
+struct world_socket; /* a worker's, which has connected: the world's */
 struct fab_mem;
 struct lane_memory;
 struct schema_session_ro;
@@ -29,6 +30,20 @@ struct world_rings {
     struct schema_session_ro *ro;
     struct lane_memory *memory;
     int rw_fd, ro_fd, doorbell; /* the world's own */
+};
+
+/* The table of peers that all workers of a pool read; one page or more, zeroed when it is made. */
+struct world_peers {
+    void *table;
+    uint64_t bytes;
+    int fd; /* the world's own */
+};
+
+/* What a worker is lent with a message, in the order of schema/control.h. NULL: not that. */
+struct world_lent {
+    const struct world_rings *rings;
+    const struct world_peers *peers;
+    const struct fab_mem *arena;
 };
 
 /* A timer, embedded in what it is for. All zero is one that is not set. It must be cleared before
@@ -93,6 +108,17 @@ struct world_ops {
     void (*run)(struct world *w, struct world_task *t);
     /* Blocks: does one on this thread, without its done(). For a pool's end alone. */
     void (*run_here)(struct world *w, struct world_task *t);
+    /* Sends a whole message, with what is lent (or NULL). 0; or -errno: it cannot be, now or ever.
+     */
+    int (*reply)(struct world *w, struct world_socket *s, const void *message, size_t bytes,
+                 const struct world_lent *lent);
+    /* Its worker sees that no more comes. */
+    void (*shut)(struct world *w, struct world_socket *s);
+    /* Nothing of it is reported any more but attach_closed(). */
+    void (*mute)(struct world *w, struct world_socket *s);
+    /* Once: attach_closed() follows. True: that may take long, since descriptors were sent there.
+     */
+    bool (*close)(struct world *w, struct world_socket *s);
 };
 
 /* The first member of an implementation. */
@@ -141,6 +167,27 @@ static inline void world_run(struct world *w, struct world_task *t)
 static inline void world_run_here(struct world *w, struct world_task *t)
 {
     w->ops->run_here(w, t);
+}
+
+static inline int world_reply(struct world *w, struct world_socket *s, const void *message,
+                              size_t bytes, const struct world_lent *lent)
+{
+    return w->ops->reply(w, s, message, bytes, lent);
+}
+
+static inline void world_shut(struct world *w, struct world_socket *s)
+{
+    w->ops->shut(w, s);
+}
+
+static inline void world_mute(struct world *w, struct world_socket *s)
+{
+    w->ops->mute(w, s);
+}
+
+static inline bool world_close(struct world *w, struct world_socket *s)
+{
+    return w->ops->close(w, s);
 }
 
 /* timers.c. Fires once, at that time or soon after; one that is set already is set anew. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../../check_main.h"
-#include "agent.h"
+#include "attach_socket.h"
 
 enum { FIRST_SLOW = 100, WAIT_US = 1000, WAITS = 60000 };
 
@@ -18,6 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static _Atomic uint32_t being_closed;
 static bool go_on;
+static uv_loop_t loop;
 
 int close(int fd)
 {
@@ -29,17 +30,18 @@ int close(int fd)
     return (int)syscall(SYS_close, fd);
 }
 
-static struct agent *begin(void)
+static struct attach_sockets *begin(void)
 {
-    struct agent *a = calloc(1, sizeof *a);
+    struct attach_sockets *a = calloc(1, sizeof *a);
     struct base_errbuf err = {{0}};
     ck_assert_ptr_nonnull(a);
     being_closed = 0;
     go_on = false;
-    ck_assert_int_eq(uv_loop_init(&a->loop), 0);
-    ck_assert_msg(closer_start(a, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    a->loop = &loop;
+    ck_assert_msg(closer_start(&a->closer, &loop, &err) == 0, "%s", err.text);
     for (int i = 0; i < 2; i++)
-        a->listener[i].agent = a;
+        a->listener[i].of = a;
     return a;
 }
 
@@ -50,10 +52,10 @@ static void take(struct listener *at, uid_t uid, bool slow)
     ck_assert_int_eq(closer_take(at, fd, uid, NULL), 0);
 }
 
-static void run_until(struct agent *a, const uint32_t *count, uint32_t value)
+static void run_until(struct attach_sockets *a, const uint32_t *count, uint32_t value)
 {
     for (int i = 0; i < WAITS && *count != value; i++) {
-        (void)uv_run(&a->loop, UV_RUN_NOWAIT);
+        (void)uv_run(a->loop, UV_RUN_NOWAIT);
         (void)usleep(WAIT_US);
     }
     ck_assert_uint_eq(*count, value);
@@ -67,21 +69,21 @@ static void let_go(void)
     (void)pthread_mutex_unlock(&lock);
 }
 
-static void end(struct agent *a)
+static void end(struct attach_sockets *a)
 {
     let_go();
     run_until(a, &a->listener[0].closing, 0);
     run_until(a, &a->listener[1].closing, 0);
     uv_close((uv_handle_t *)&a->closer.news.poll, NULL);
-    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&a->loop), 0);
-    closer_stop(a);
+    (void)uv_run(a->loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(a->loop), 0);
+    closer_stop(&a->closer);
     free(a);
 }
 
 START_TEST(a_uid_whose_connections_take_long_to_close_keeps_no_other_uid_waiting)
 {
-    struct agent *a = begin();
+    struct attach_sockets *a = begin();
     for (int i = 0; i < 100; i++)
         take(&a->listener[0], 1, true);
     take(&a->listener[1], 2, false);
@@ -93,7 +95,7 @@ END_TEST
 
 START_TEST(a_uid_never_has_all_threads)
 {
-    struct agent *a = begin();
+    struct attach_sockets *a = begin();
     for (int i = 0; i < 100; i++)
         take(&a->listener[0], 1, true);
     for (int i = 0; i < 10; i++)
@@ -113,7 +115,7 @@ END_TEST
 
 START_TEST(only_the_listener_where_they_come_has_too_many)
 {
-    struct agent *a = begin();
+    struct attach_sockets *a = begin();
     for (int i = 0; i < CLOSING_STRANGERS; i++) {
         ck_assert(!closer_is_full(&a->listener[0]));
         take(&a->listener[0], 1, true);
@@ -129,7 +131,7 @@ END_TEST
 
 START_TEST(all_listeners_together_have_as_many_as_one_would)
 {
-    struct agent *a = begin();
+    struct attach_sockets *a = begin();
     a->listeners = 2;
     for (int i = 0; i < CLOSING_STRANGERS / 2; i++) {
         ck_assert(!closer_is_full(&a->listener[0]));

@@ -43,7 +43,7 @@ static void begin(uint32_t how_many)
     snprintf(a->config.socket, sizeof a->config.socket, "%s/a.sock", directory);
     snprintf(a->config.admin_socket, sizeof a->config.admin_socket, "%s/a.admin", directory);
     ck_assert_int_eq(uv_loop_init(&a->loop), 0);
-    loop_world_init(&world, &a->loop, &a->http_client);
+    loop_world_init(&world, a, &a->loop, &a->http_client);
     a->world = &world.world;
 }
 
@@ -76,9 +76,9 @@ END_TEST
 START_TEST(a_socket_for_workers_that_nobody_would_hear_is_none)
 {
     begin(0);
-    expect_way_out(attach_listen(a, &err));
-    ck_assert_uint_eq(a->listeners, 0);
-    attach_stop(a);
+    expect_way_out(listeners_open(&world.sockets, &a->config, &err));
+    ck_assert_uint_eq(world.sockets.listeners, 0);
+    listeners_close(&world.sockets);
     end();
 }
 END_TEST
@@ -112,10 +112,10 @@ static void expect_worker_is_told(uint32_t how_many)
     } got;
     int pair[2];
     begin(how_many);
-    struct listener at = {.agent = a, .tenant = 1, .refuses_fds = true};
+    struct listener at = {.of = &world.sockets, .tenant = 1, .refuses_fds = true};
     a->config.max_sessions = 16;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
-    connection_accept(&at, pair[0]);
+    socket_accept(&at, pair[0]);
     ck_assert_int_eq(recv(pair[1], &got, sizeof got, 0), (ssize_t)sizeof got.error);
     ck_assert_int_eq(got.header.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(got.error.status, -EAGAIN);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers' sockets report to the agent. The world accepts, receives and watches; the core
+ * decides who is lent what, and answers by world_reply().
+ *
+ * Control thread. None of these is called from inside a world's operation. A connection is the
+ * core's, and lives until attach_closed() of it; its socket lives as long. */
+#ifndef CONTROL_ATTACH_H
+#define CONTROL_ATTACH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct agent;
+struct connection;
+struct world_socket;
+
+/* Who has connected, and where. */
+struct attach_peer {
+    uid_t uid;
+    pid_t pid;
+    uint32_t tenant;  /* whose socket it is: its index + 1; 0: all tenants' */
+    const char *path; /* of that, as long as the agent lives */
+};
+
+/* Somebody has connected. NULL: no more may; that was said there, and the world closes it. Else
+ * what came with the connection is reported at once, and then attach_watched(). */
+struct connection *attach_connected(struct agent *a, struct world_socket *s,
+                                    const struct attach_peer *peer);
+
+/* status: 0 and a whole message, which is the caller's; -EPROTO: one that can be none, since it is
+ * too long or descriptors are with it. */
+void attach_received(struct connection *c, int status, const void *message, size_t bytes);
+
+/* From now on what it sends and how it ends is reported. Or (status, of -errno, and a sentence) it
+ * cannot be. */
+void attach_watched(struct connection *c, int status, const char *why);
+
+/* Its worker has hung up, or the process has ended. */
+void attach_hung_up(struct connection *c);
+
+/* After world_close(): the socket is no more. */
+void attach_closed(struct connection *c);
+
+/* The agent ends: all of them are closed. */
+void attach_close_all(struct agent *a);
+
+#endif

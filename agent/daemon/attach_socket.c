@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One worker's socket: what comes in, how its end is noticed, and what is sent. */
+#include "attach_socket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fd_watch.h"
+#include "schema/control.h"
+
+struct world_socket {
+    struct listener *at;
+    struct connection *c; /* the core's; NULL: it wanted none */
+    int fd, pidfd;
+    uid_t uid;
+    uv_poll_t poll, process;
+    uv_timer_t anchor; /* never set: whatever is closed is so by the loop, and not before it runs */
+    int handles;       /* that are not closed yet; 0 until it is watched */
+    bool muted, closing;
+    bool dirty; /* descriptors were sent there */
+};
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+void socket_closed(struct world_socket *s)
+{
+    attach_closed(s->c);
+    free(s);
+}
+
+static void end_socket(struct world_socket *s)
+{
+    if (s->pidfd >= 0)
+        close(s->pidfd);
+    if (s->dirty && closer_take(s->at, s->fd, s->uid, s) == 0)
+        return;
+    close(s->fd);
+    socket_closed(s);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct world_socket *s = handle->data;
+    if (--s->handles == 0)
+        end_socket(s);
+}
+
+bool socket_close(struct world *w, struct world_socket *s)
+{
+    (void)w;
+    s->closing = true;
+    s->dirty = closer_is_needed(s->at, s->fd);
+    if (s->handles == 0) /* socket_accept() ends it */
+        return s->dirty;
+    uv_close((uv_handle_t *)&s->anchor, on_handle_closed);
+    if (s->poll.data != NULL)
+        uv_close((uv_handle_t *)&s->poll, on_handle_closed);
+    if (s->process.data != NULL)
+        uv_close((uv_handle_t *)&s->process, on_handle_closed);
+    return s->dirty;
+}
+
+/* ---- what is sent -------------------------------------------------------------------------- */
+
+int socket_send(struct world *w, struct world_socket *s, const void *message, size_t bytes,
+                const struct world_lent *lent)
+{
+    int fds[SCHEMA_FD_COUNT];
+    unsigned count = 0;
+    (void)w;
+    if (lent != NULL && lent->rings != NULL) {
+        fds[count++] = lent->rings->rw_fd;
+        fds[count++] = lent->rings->ro_fd;
+        fds[count++] = lent->rings->doorbell;
+    }
+    if (lent != NULL && lent->peers != NULL)
+        fds[count++] = lent->peers->fd;
+    if (lent != NULL && lent->arena != NULL)
+        fds[count++] = lent->arena->fd;
+    return base_fds_send(s->fd, message, bytes, fds, count);
+}
+
+void socket_shut(struct world *w, struct world_socket *s)
+{
+    (void)w;
+    (void)shutdown(s->fd, SHUT_WR);
+}
+
+void socket_mute(struct world *w, struct world_socket *s)
+{
+    (void)w;
+    s->muted = true;
+    if (s->poll.data == NULL || s->closing)
+        return;
+    (void)uv_poll_stop(&s->poll);
+    (void)uv_poll_stop(&s->process);
+}
+
+/* ---- what comes in ------------------------------------------------------------------------- */
+
+/* A message. -EPROTO: descriptors are with it, that nobody asked for; it is left where it is. */
+static int receive_message(struct world_socket *s, void *packet, size_t *bytes)
+{
+    unsigned count;
+    int status = s->at->refuses_fds ? 0 : base_fds_look(s->fd);
+    if (status != 0)
+        return status;
+    return base_fds_recv(s->fd, packet, SCHEMA_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
+}
+
+/* The rest of what was sent is taken after what others sent. */
+static void take_next(struct world_socket *s)
+{
+    _Alignas(8) uint8_t packet[SCHEMA_CONTROL_MAX_BYTES];
+    size_t bytes = 0;
+    int got = receive_message(s, packet, &bytes);
+    if (got == -EAGAIN || got == -EINTR)
+        return;
+    if (got == 0) {
+        attach_received(s->c, 0, packet, bytes);
+        explicit_bzero(packet, bytes); /* a token was in it, perhaps */
+    } else if (got == -EMSGSIZE || got == -EPROTO) {
+        attach_received(s->c, -EPROTO, NULL, 0);
+    } else {
+        attach_hung_up(s->c);
+    }
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct world_socket *s = poll->data;
+    (void)events;
+    if (status < 0)
+        attach_hung_up(s->c);
+    else
+        take_next(s);
+}
+
+static void on_process_end(uv_poll_t *poll, int status, int events)
+{
+    const struct world_socket *s = poll->data;
+    (void)status, (void)events;
+    attach_hung_up(s->c);
+}
+
+/* ---- watching ------------------------------------------------------------------------------ */
+
+/* 0; or -errno and a sentence. */
+static int begin_poll(struct world_socket *s, uv_poll_t *poll, int fd, struct base_errbuf *why)
+{
+    const int status = uv_poll_init(s->at->of->loop, poll, fd);
+    if (status != 0)
+        return fd_watch_failed(status, why);
+    poll->data = s;
+    s->handles++;
+    return 0;
+}
+
+/* How its process ends is noticed too. -ESRCH: it has ended. */
+static int watch_worker(struct world_socket *s, pid_t pid, struct base_errbuf *why)
+{
+    s->pidfd = base_fds_peer_pidfd(s->fd, pid);
+    if (s->pidfd < 0)
+        return base_err(why, s->pidfd, "no descriptor of a process can be had: %s%s",
+                        strerror(-s->pidfd), s->pidfd == -EMFILE ? " (raise LimitNOFILE)" : "");
+    const int status = begin_poll(s, &s->poll, s->fd, why);
+    return status == 0 ? begin_poll(s, &s->process, s->pidfd, why) : status;
+}
+
+static void watch_socket(struct world_socket *s, pid_t pid)
+{
+    struct base_errbuf why = {""};
+    (void)uv_timer_init(s->at->of->loop, &s->anchor);
+    s->anchor.data = s;
+    s->handles = 1;
+    const int status = s->muted ? 0 : watch_worker(s, pid, &why);
+    if (status == -ESRCH) {
+        attach_hung_up(s->c);
+        return;
+    }
+    if (status == 0 && !s->muted) {
+        (void)uv_poll_start(&s->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+        (void)uv_poll_start(&s->process, UV_READABLE, on_process_end);
+    }
+    attach_watched(s->c, status, why.text);
+}
+
+/* Nobody's: it has been told why. */
+static void drop_socket(struct world_socket *s)
+{
+    if (!closer_is_needed(s->at, s->fd) || closer_take(s->at, s->fd, s->uid, NULL) != 0)
+        close(s->fd);
+    free(s);
+}
+
+/* Who connects sends at once, most often: that is answered before anything else is done. */
+void socket_accept(struct listener *at, int fd)
+{
+    struct base_peer_process peer;
+    struct world_socket *s = calloc(1, sizeof *s);
+    if (s == NULL || base_fds_peer(fd, &peer) != 0) {
+        free(s);
+        close(fd);
+        return;
+    }
+    *s = (struct world_socket){.at = at, .fd = fd, .pidfd = -1, .uid = peer.uid};
+    const struct attach_peer who = {
+        .uid = peer.uid, .pid = peer.pid, .tenant = at->tenant, .path = at->path};
+    s->c = attach_connected(at->of->agent, s, &who);
+    if (s->c == NULL) {
+        drop_socket(s);
+        return;
+    }
+    take_next(s);
+    if (!s->closing)
+        watch_socket(s, peer.pid);
+    if (s->closing && s->handles == 0)
+        end_socket(s);
+}
