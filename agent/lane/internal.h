@@ -18,6 +18,7 @@
 #include "resolve/prove.h"
 #include "request/region.h"
 #include "schema/peers.h"
+#include "transmit/operation.h"
 #include "transmit/small.h"
 #include "schedule/window.h"
 
@@ -44,15 +45,15 @@ struct wr {
     struct wr *next;         /* in a VQP's queue, or a free list */
     struct session *session; /* WR_WORKER */
     struct flow *flow;       /* whom it goes to, while posted; NULL: a metaserver */
-    uint64_t wr_id;          /* the worker's */
-    uint64_t remote_addr;    /* as the region's owner names it */
+    const struct operation *op;
+    uint64_t wr_id;       /* the worker's */
+    uint64_t remote_addr; /* as the region's owner names it */
     uint64_t length;
     uint32_t vkey;
     uint16_t vqp, vqp_gen;
     uint16_t stale; /* bit i: posted with the key of arena i's former registration, which goes */
     uint8_t kind, signaled; /* kind: enum wr_kind */
     uint8_t refused; /* enum schema_reason: completes with an error when all before it are over */
-    uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
     uint8_t special; /* of enum special */
     uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited */
     uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */

@@ -68,7 +68,8 @@ static void check_request(const struct session *s, const struct schema_sq_desc *
 
 static void fuzz_post(const struct session *s, const struct schema_sq_desc *d, const uint8_t *ring)
 {
-    uint32_t slots = check_slots(d);
+    const struct operation *op = operation_of(d->op);
+    uint32_t slots = check_slots(op, d);
     BASE_ASSERT(slots <= SLOTS && (slots == 0 || slots == d->slots));
     if (slots == 0)
         return;
@@ -77,7 +78,7 @@ static void fuzz_post(const struct session *s, const struct schema_sq_desc *d, c
     struct wr *w = calloc(1, sizeof *w);
     BASE_ASSERT(extra != NULL && w != NULL);
     memcpy(extra, ring + SCHEMA_LINE, (slots - 1) * SCHEMA_LINE);
-    uint32_t reason = check_post(s, d, extra, w);
+    uint32_t reason = check_post(s, op, d, extra, w);
     BASE_ASSERT(reason == SCHEMA_REASON_NONE || reason == SCHEMA_REASON_DESCRIPTOR ||
                 reason == SCHEMA_REASON_LOCAL_RANGE || reason == SCHEMA_REASON_ATOMIC ||
                 reason == SCHEMA_REASON_DEVICE || reason == SCHEMA_REASON_ATOMICS);

@@ -5,33 +5,16 @@
 
 #include "internal.h"
 
-/* What a VQP can post, and how its completion is called. */
-struct operation {
-    enum ibv_wr_opcode opcode;
-    enum ibv_wc_opcode completion;
-    bool atomic, can_inline;
-};
-
-static const struct operation operations[] = {
-    [SCHEMA_OP_READ] = {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, false, false},
-    [SCHEMA_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, true},
-    [SCHEMA_OP_CAS] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, true, false},
-    [SCHEMA_OP_FAA] = {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, true, false},
-};
-
-static bool is_post(uint8_t op)
-{
-    return op >= SCHEMA_OP_READ && op <= SCHEMA_OP_FAA;
-}
-
-uint32_t check_slots(const struct schema_sq_desc *d)
+uint32_t check_slots(const struct operation *op, const struct schema_sq_desc *d)
 {
     uint32_t slots = 1;
-    if (is_post(d->op) && (d->flags & SCHEMA_OP_INLINE)) {
+    if (op->kind == OPERATION_UNKNOWN)
+        return 0;
+    if (op->kind == OPERATION_POST && (d->flags & SCHEMA_OP_INLINE)) {
         if (d->post.length > SCHEMA_MAX_INLINE)
             return 0;
         slots += (d->post.length + SCHEMA_LINE - 1) / SCHEMA_LINE;
-    } else if (is_post(d->op) && d->num_sge > 1) {
+    } else if (op->kind == OPERATION_POST && d->num_sge > 1) {
         slots += 1;
     }
     return d->slots == slots ? slots : 0;
@@ -80,28 +63,27 @@ static uint32_t take_sges(const struct session *s, const struct schema_sq_desc *
     return 0;
 }
 
-static uint32_t check_atomic(const struct session *s, const struct schema_sq_desc *d,
-                             struct wr *out)
+/* Of an operation on so many bytes, which is an atomic. */
+static uint32_t check_exact(const struct session *s, const struct schema_sq_desc *d, struct wr *out)
 {
-    if (d->num_sge != 1 || out->length != 8)
+    if (d->num_sge != 1 || out->length != out->op->bytes)
         return SCHEMA_REASON_DESCRIPTOR;
     if (!s->caps->atomics)
         return SCHEMA_REASON_ATOMICS;
-    if ((d->post.remote_addr & 7) != 0)
+    if (d->post.remote_addr % out->op->alignment != 0)
         return SCHEMA_REASON_ATOMIC;
-    out->special |= SPECIAL_ATOMIC;
+    out->special |= SPECIAL_ALIGNED;
     return 0;
 }
 
-uint32_t check_post(const struct session *s, const struct schema_sq_desc *d, const void *extra,
-                    struct wr *out)
+uint32_t check_post(const struct session *s, const struct operation *op,
+                    const struct schema_sq_desc *d, const void *extra, struct wr *out)
 {
-    if (!is_post(d->op) || d->num_sge > SCHEMA_MAX_SGE ||
+    out->op = op;
+    if (op->kind != OPERATION_POST || d->num_sge > SCHEMA_MAX_SGE ||
         (d->flags & ~(SCHEMA_OP_SIGNALED | SCHEMA_OP_INLINE | SCHEMA_OP_FENCE)) != 0)
         return SCHEMA_REASON_DESCRIPTOR;
-    const struct operation *op = &operations[d->op];
     out->fab.opcode = op->opcode;
-    out->opcode = (uint8_t)op->completion;
     out->special = d->flags & SPECIAL_FENCE;
     out->fab.send_flags = d->flags & SCHEMA_OP_FENCE ? IBV_SEND_FENCE : 0;
     out->fab.sg_list = out->sge;
@@ -126,5 +108,5 @@ uint32_t check_post(const struct session *s, const struct schema_sq_desc *d, con
     }
     if (out->length == 0)
         out->special |= SPECIAL_EMPTY;
-    return op->atomic ? check_atomic(s, d, out) : 0;
+    return op->bytes != 0 ? check_exact(s, d, out) : 0;
 }

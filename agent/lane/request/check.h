@@ -9,6 +9,7 @@
 
 #include "schema/session.h"
 
+struct operation;
 struct session;
 struct wr;
 
@@ -18,15 +19,15 @@ enum special {
     SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */
     SPECIAL_FENCE = SCHEMA_OP_FENCE,
     SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
-    SPECIAL_ATOMIC = 1 << 3,  /* to an address that the device can do it at */
+    SPECIAL_ALIGNED = 1 << 3, /* to an address that the device can do it at */
 };
 static_assert(SPECIAL_FENCE == 1 << 2, "a bit of its own");
 
-/* Fills *out from a descriptor and its extra slots (copies), or says what is wrong:
- * enum schema_reason. */
-uint32_t check_post(const struct session *s, const struct schema_sq_desc *d, const void *extra,
-                    struct wr *out);
-/* How many slots the descriptor must take, or 0: malformed. */
-uint32_t check_slots(const struct schema_sq_desc *d);
+/* Fills *out from a descriptor of that operation and its extra slots (copies), or says what is
+ * wrong: enum schema_reason. out->op is set in any case. */
+uint32_t check_post(const struct session *s, const struct operation *op,
+                    const struct schema_sq_desc *d, const void *extra, struct wr *out);
+/* How many slots the descriptor of that operation must take, or 0: malformed. */
+uint32_t check_slots(const struct operation *op, const struct schema_sq_desc *d);
 
 #endif

@@ -250,7 +250,7 @@ void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, u
                                                                  .vqp = w->vqp,
                                                                  .vqp_gen = w->vqp_gen,
                                                                  .status = (uint8_t)status,
-                                                                 .opcode = w->opcode,
+                                                                 .opcode = w->op->completion,
                                                                  .vendor_err = vendor_err};
         session_tell(l, s);
     }
@@ -331,8 +331,8 @@ static void copy_slot(const struct session *s, uint32_t index, void *to)
     }
 }
 
-static void take_post(struct lane *l, struct session *s, const struct schema_sq_desc *d,
-                      const void *extra)
+static void take_post(struct lane *l, struct session *s, const struct operation *op,
+                      const struct schema_sq_desc *d, const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
     struct wr *w = s->free_wr;
@@ -350,7 +350,7 @@ static void take_post(struct lane *l, struct session *s, const struct schema_sq_
     w->vqp_gen = d->vqp_gen;
     w->signaled = d->flags & SCHEMA_OP_SIGNALED;
     w->length = 0;
-    w->refused = (uint8_t)check_post(s, d, extra, w);
+    w->refused = (uint8_t)check_post(s, op, d, extra, w);
     if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
         w->refused = SCHEMA_REASON_LOCAL_RANGE;
     if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
@@ -443,37 +443,26 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     }
 }
 
-static bool is_post(uint8_t op)
-{
-    return op >= SCHEMA_OP_READ && op <= SCHEMA_OP_FAA;
-}
-
 /* False: it cannot be taken now, and so nothing behind it. */
-static bool take_descriptor(struct lane *l, struct session *s, const struct schema_sq_desc *d,
-                            const void *extra)
+static bool take_descriptor(struct lane *l, struct session *s, const struct operation *op,
+                            const struct schema_sq_desc *d, const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
-    if (is_post(d->op)) {
-        take_post(l, s, d, extra);
+    if (op->kind == OPERATION_POST) {
+        take_post(l, s, op, d, extra);
         return true;
     }
-    if (d->op == SCHEMA_OP_BIND && (q->outstanding > 0 || q->queue.head != NULL))
+    if (op->kind == OPERATION_BIND && (q->outstanding > 0 || q->queue.head != NULL))
         return false; /* what it was connected to before comes to its end first */
     if (!control_enter(l, s))
         return false;
-    if (d->op >= SCHEMA_OP_CONNECT)
+    if (op->kind == OPERATION_CONTROL)
         take_control(l, s, d);
-    else if (d->op == SCHEMA_OP_BIND)
+    else if (op->kind == OPERATION_BIND)
         vqp_bind(l, s, q, d);
     else if (q->gen == d->vqp_gen)
         vqp_destroy(l, q);
     return true;
-}
-
-static bool op_is_known(uint8_t op)
-{
-    return is_post(op) || op == SCHEMA_OP_BIND || op == SCHEMA_OP_DESTROY ||
-           (op >= SCHEMA_OP_CONNECT && op <= SCHEMA_OP_MR_STATUS);
 }
 
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a
@@ -507,14 +496,15 @@ uint32_t session_poll(struct lane *l, struct session *s)
         struct schema_sq_desc d;
         _Alignas(8) uint8_t extra[2 * SCHEMA_LINE];
         copy_slot(s, head, &d);
-        uint32_t slots = check_slots(&d);
-        if (slots == 0 || slots > avail || !op_is_known(d.op) || d.vqp >= s->max_vqps) {
+        const struct operation *op = operation_of(d.op);
+        uint32_t slots = check_slots(op, &d);
+        if (slots == 0 || slots > avail || d.vqp >= s->max_vqps) {
             session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
             return 1;
         }
         for (uint32_t i = 1; i < slots; i++)
             copy_slot(s, head + i, extra + (i - 1) * SCHEMA_LINE);
-        if (!take_descriptor(l, s, &d, extra) || s->state != SESSION_LIVE)
+        if (!take_descriptor(l, s, op, &d, extra) || s->state != SESSION_LIVE)
             break;
         head += slots;
         avail -= slots;

@@ -116,6 +116,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
     struct wr *w = physical_qp_has_room(p) ? physical_qp_own_wr(l) : NULL;
     if (w == NULL)
         return false;
+    w->op = operation_of(SCHEMA_OP_READ);
     w->kind = WR_ENDPOINT_READ;
     w->flow = NULL;
     w->index = (uint32_t)(r - l->lookups.all_reads);
@@ -127,7 +128,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
     uint32_t home = schema_endpoint_home(&m->table, k->gid, l->config.pool);
     w->fab = (struct fab_wr){.sg_list = w->sge,
                              .num_sge = 1,
-                             .opcode = IBV_WR_RDMA_READ,
+                             .opcode = w->op->opcode,
                              .key.rkey = m->table.rkey,
                              .remote_addr = m->table.addr + (uint64_t)home * SCHEMA_RECORD_BYTES,
                              .ah = m->ah,

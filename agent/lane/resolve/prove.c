@@ -84,6 +84,7 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
         return false;
     }
     p->scratch = (uint32_t)scratch;
+    w->op = operation_of(SCHEMA_OP_READ);
     w->kind = WR_PROOF_READ;
     w->flow = f;
     w->signaled = 1;
@@ -94,7 +95,7 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
     w->fab = *fab;
     w->fab.sg_list = w->sge;
     w->fab.num_sge = 1;
-    w->fab.opcode = IBV_WR_RDMA_READ;
+    w->fab.opcode = w->op->opcode;
     if (f != NULL)
         flow_posted(l, f);
     physical_qp_chain(l, at, w);

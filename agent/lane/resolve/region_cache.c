@@ -98,6 +98,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e)
     e->reading = 1;
     e->scratch = (uint32_t)scratch;
     e->read_ns = l->now_ns;
+    w->op = operation_of(SCHEMA_OP_READ);
     w->kind = WR_MR_READ;
     w->flow = f;
     w->index = (uint32_t)(e - l->cache);
@@ -107,7 +108,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e)
                                  .lkey = l->res.scratch_lkey};
     w->fab = (struct fab_wr){.sg_list = w->sge,
                              .num_sge = 1,
-                             .opcode = IBV_WR_RDMA_READ,
+                             .opcode = w->op->opcode,
                              .key.rkey = d.rkey,
                              .remote_addr = d.addr + (uint64_t)schema_mr_home(&d, e->record.vkey) *
                                                          SCHEMA_RECORD_BYTES,
@@ -194,13 +195,6 @@ void remote_doubt(struct lane *l, const struct wr *w)
     for (int i = 0; i < WAYS; i++)
         if (is_entry(&set[i], w->flow, w->vkey) && set[i].state == CACHED_VALID)
             disbelieve_record(&set[i], CACHED_VALID, l->now_ns);
-}
-
-static uint16_t needed_flag(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_RDMA_READ    ? SCHEMA_RECORD_READ
-           : opcode == IBV_WR_RDMA_WRITE ? SCHEMA_RECORD_WRITE
-                                         : SCHEMA_RECORD_ATOMIC;
 }
 
 /* Another tenant's key is answered like an unknown one. Of unknown ones it is the READ that counts
@@ -295,7 +289,7 @@ enum remote_answer remote_resolve(struct lane *l, struct flow *f, struct wr *w, 
     const struct schema_mr_record *r = &e->record;
     if (!is_for(l, w->session, r))
         return refuse_key(l, e, w, reason);
-    if (!(r->flags & needed_flag(w->fab.opcode))) {
+    if (!(r->flags & w->op->access)) {
         *reason = SCHEMA_REASON_ACCESS;
         return REMOTE_REFUSED;
     }

@@ -246,7 +246,7 @@ static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
 /* SPECIAL: it may be posted as it is now. DONE: it is over. */
 static enum tried try_special(struct lane *l, struct vqp *q, struct wr *w)
 {
-    if ((w->special & SPECIAL_ATOMIC) && (w->fab.remote_addr & 7) != 0)
+    if ((w->special & SPECIAL_ALIGNED) && w->fab.remote_addr % w->op->alignment != 0)
         return refuse_request(l, q, w, SCHEMA_REASON_ALIGNMENT);
     if (w->special & SPECIAL_EMPTY) {
         if (q->outstanding > 0)

@@ -25,17 +25,9 @@ static bool is_refusal(enum ibv_wc_status status)
            status == IBV_WC_REM_OP_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
 }
 
-static bool is_read(const struct wr *w)
+static bool holds_back(const struct wr *w)
 {
-    return w->fab.opcode == IBV_WR_RDMA_READ;
-}
-
-/* A WRITE or a SEND that is not executed keeps what is behind it from being executed. A READ or an
- * atomic does not: it may be overtaken, before the peer refuses it, by all but READs (IBTA 9.5). */
-static bool keeps_order(const struct wr *w)
-{
-    return !is_read(w) && w->fab.opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
-           w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+    return w->op->order == ORDER_HOLDS_BACK;
 }
 
 bool blame_is_nameless(const struct lane *l, const struct physical_qp *p)
@@ -83,15 +75,15 @@ bool blame_loses(const struct lane *l, const struct physical_qp *p, const struct
     if (is_late(l, (enum ibv_wc_status)(*ring_at(l, p, p->head))->ended))
         return false;
     if (failed == NULL)
-        return !is_read(w) || (w->special & SPECIAL_SUSPECT);
+        return !w->op->repeatable || (w->special & SPECIAL_SUSPECT);
     const enum ibv_wc_status status = (enum ibv_wc_status)failed->ended;
     if (w == failed || vqp_of(w) == vqp_of(failed))
         return true;                /* a reliable connection ends with its first error */
     if (!is_same_target(w, failed)) /* with streams several targets are served at a time */
-        return l->config.streams && !is_read(w);
-    if (l->config.rc && is_refusal(status) && keeps_order(failed))
-        return !l->config.writes_in_order && keeps_order(w);
-    return status == IBV_WC_RETRY_EXC_ERR || !is_read(w);
+        return l->config.streams && !w->op->repeatable;
+    if (l->config.rc && is_refusal(status) && holds_back(failed))
+        return !l->config.writes_in_order && holds_back(w);
+    return status == IBV_WC_RETRY_EXC_ERR || !w->op->repeatable;
 }
 
 enum ibv_wc_status blame_end_of(const struct lane *l, const struct physical_qp *p,
