@@ -55,7 +55,10 @@ struct wr {
     uint8_t kind, signaled; /* kind: enum wr_kind */
     uint8_t refused; /* enum schema_reason: completes with an error when all before it are over */
     uint8_t special; /* of enum special */
-    uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited */
+    uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited, or it
+                      * has returned so */
+    uint8_t again;   /* it has returned, and nothing of it was carried out: it goes again; `ended`
+                      * says FLUSH_ERR */
     uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */
     uint8_t inline_data[SCHEMA_MAX_INLINE];
 };
@@ -63,6 +66,11 @@ struct wr {
 struct wr_queue {
     struct wr *head, *tail;
     uint32_t count;
+};
+
+/* Requests that queue pairs have given back, the first one first (request/returns.h). */
+struct returned {
+    struct wr *first, **last;
 };
 
 enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
@@ -224,18 +232,19 @@ struct physical_qp {
     uint32_t head, tail;
     struct fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
     struct physical_qp *next_chained;
-    struct flow *flow;        /* rc: whose connection it is; NULL: a metaserver's */
-    uint8_t broken, chained;  /* broken: enum broken */
-    uint8_t overdue;          /* enum overdue: its end was asked for, nothing more is posted */
-    uint8_t refusals;         /* of a first request for want of room, with nothing else out */
-    uint32_t failing_us;      /* BROKEN_FAILING: since when */
-    uint64_t bytes;           /* posted */
-    uint64_t pass_bytes;      /* a worker's request goes up to here without another look, */
-    uint32_t pass_ops;        /* and up to here; 0 while somebody waits for room (room.c) */
-    uint32_t tenants;         /* that wait */
-    uint64_t shared_until_ns; /* two waited not long ago: until then, and until so much */
-    uint32_t shared_until;    /* was posted */
-    uint32_t depth;           /* that may be out: sq_depth, and less while `alone` */
+    struct flow *flow;       /* rc: whose connection it is; NULL: a metaserver's */
+    uint8_t broken, chained; /* broken: enum broken */
+    uint8_t overdue;         /* enum overdue: its end was asked for, nothing more is posted */
+    uint8_t refusals;        /* of a first request for want of room, with nothing else out */
+    uint32_t failing_us;     /* BROKEN_FAILING: since when */
+    uint64_t bytes;          /* posted */
+    uint64_t pass_bytes;     /* a worker's request goes up to here without another look, */
+    uint32_t pass_ops; /* and up to here; 0: while somebody waits for room, or the depth was set
+                          (room.c) */
+    uint32_t tenants;  /* that wait */
+    uint64_t shared_until_ns;          /* two waited not long ago: until then, and until so much */
+    uint32_t shared_until;             /* was posted */
+    uint32_t depth;                    /* that may be out: sq_depth, and less while `alone` */
     TAILQ_ENTRY(physical_qp) by_crowd; /* in the lane's list while somebody waits */
     uint32_t alone;     /* so many more are posted one at a time (physical_qp.c, "nameless") */
     uint32_t alone_hit; /* quarantine_who_is_hit(), by the error that had no name */
@@ -325,9 +334,12 @@ struct lane {
     uint32_t tenants_quarantined, tenants_resting, flows_quarantined, unnamed_breaks;
     uint64_t quarantine_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_quarantine_dci, quarantine_untold;
+    uint8_t rejoins; /* some of the culprits are marked so; until the next returns_take() */
     struct flow *quarantine_flows[LANE_APART_BUCKETS];
     uint32_t links, quarantine_links; /* rc: made or asked for; of who is apart */
     struct wr own[LANE_OWN_WRS], *free_own;
+    struct returned returned;
+    struct flow *lost_links; /* whose connections broke: likewise */
     uint32_t *scratch_free, scratch_count;
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
@@ -369,12 +381,39 @@ struct lane {
     struct inflight_check_all *looks;
     uint32_t *seen[OVERDUE_LOOKS];
     uint32_t look_parts, look_part;
+    uint32_t looked_parts; /* so many before that one were looked at last */
     struct lane_counters counters;
 };
+
+/* Of failing_us. */
+static inline uint32_t physical_qp_us(uint64_t ns)
+{
+    return (uint32_t)(ns / 1000);
+}
+
+/* So many may be out from now on. What goes next looks at what room there is (schedule/room.c). */
+static inline void physical_qp_set_depth(struct physical_qp *p, uint32_t depth)
+{
+    p->depth = depth;
+    p->pass_ops = 0;
+}
 
 static inline struct wr **ring_at(const struct lane *l, const struct physical_qp *p, uint32_t index)
 {
     return &p->ring[index & (l->config.sq_depth - 1)];
+}
+
+static inline struct wr *physical_qp_take_oldest(const struct lane *l, struct physical_qp *p)
+{
+    struct wr *w = *ring_at(l, p, p->head++);
+    p->bytes -= w->length;
+    return w;
+}
+
+/* How many places for flows were ever used. */
+static inline uint32_t flows_ever(const struct lane *l)
+{
+    return atomic_load_explicit(&l->flows_high, memory_order_relaxed);
 }
 
 /* Of a worker's request, or NULL. */
@@ -445,6 +484,20 @@ static inline struct wr *queue_pop(struct wr_queue *q)
     return w;
 }
 
+static inline void returned_put(struct lane *l, struct wr *w)
+{
+    w->next = NULL;
+    *l->returned.last = w;
+    l->returned.last = &w->next;
+}
+
+static inline struct wr *returned_take_all(struct lane *l)
+{
+    struct wr *first = l->returned.first;
+    l->returned = (struct returned){.last = &l->returned.first};
+    return first;
+}
+
 /* session.c */
 int session_add(struct lane *l, const struct lane_session *add);
 /* Nothing more is taken from its rings; SESSION_OVER follows. fault: the control side is told. */
@@ -487,6 +540,8 @@ void vqp_destroy(struct lane *l, struct vqp *q);
 void vqp_submit(struct lane *l, struct vqp *q, struct wr *w);
 /* Posts what it can of its queue. */
 void vqp_go_on(struct lane *l, struct vqp *q);
+/* What it had posted, and is out no more, comes before its queue again. */
+void vqp_take_back(struct lane *l, struct vqp *q, struct wr *w);
 /* What it had posted has failed. */
 void vqp_fail(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status);
 
@@ -512,7 +567,11 @@ uint64_t vqps_due(const struct lane *l);
 bool physical_qp_has_room(const struct physical_qp *p);
 void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w);
 void physical_qp_ring(struct lane *l);
-uint32_t physical_qp_poll(struct lane *l);
+/* A completion that stands for itself alone, or tells of an error. */
+void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
+                          enum ibv_wc_status status);
+/* Nothing is out on it any more, and something about it is not as usual. */
+void physical_qp_emptied(struct lane *l, struct physical_qp *p);
 /* rc: a place for a connected queue pair; there is one for each that may be. */
 struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
@@ -520,6 +579,8 @@ void physical_qp_close(struct lane *l, struct physical_qp *p);
 /* It takes no more, and what is out on it comes back from the device; not for ever
  * (inflight_timeout.c). */
 void physical_qp_await(struct lane *l, struct physical_qp *p);
+/* Likewise of one that was awaited already: for another bound_ns. */
+void physical_qp_wait(struct lane *l, struct physical_qp *p);
 /* The control side gets it back. What the device still has of it, if there is anything, ends or
  * goes elsewhere, although the device may carry it out yet. */
 void physical_qp_abandon(struct lane *l, struct physical_qp *p);
@@ -528,8 +589,6 @@ void physical_qp_abandon(struct lane *l, struct physical_qp *p);
 void physical_qp_fatal(struct lane *l, const struct fab_qp *qp);
 /* Nothing more is posted on it; the control side gets it when nothing is out. */
 void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp);
-struct wr *physical_qp_own_wr(struct lane *l);
-void physical_qp_free_own(struct lane *l, struct wr *w);
 
 /* inflight_timeout.c. After the queue pairs' places. */
 int inflight_new(struct lane *l);
@@ -537,15 +596,14 @@ void inflight_free(struct lane *l);
 /* With end_overdue, once look_due_ns has come: a device that keeps no deadlines may carry out a
  * request long after its lease, when those before it in the queue pair all but used up their
  * retries: what would be out for longer than one may take ends with its queue pair (design: "MR
- * leases: the rule"). Posts what is chained and polls all completions. */
-void inflight_check(struct lane *l);
+ * leases: the rule"). True: some seem to be; the caller posts what is chained, polls all
+ * completions, and calls inflight_end_overdue() for what is out still. */
+bool inflight_check(struct lane *l);
+void inflight_end_overdue(struct lane *l);
 /* p is of no use any more. It goes when the device has given back what is out on it, so that
  * nothing is told or done again of which the device may yet tell otherwise. */
 void inflight_retire(struct lane *l, struct physical_qp *p);
-/* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
- * up; with streams p is told to end first. */
-void inflight_await(struct lane *l, struct physical_qp *p);
-/* Once await_due_ns has come. Posts what is chained and polls all completions. */
+/* Once await_due_ns has come, and all completions were polled. */
 void inflight_give_up(struct lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */
 uint64_t inflight_next(const struct lane *l);
@@ -593,9 +651,5 @@ void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
 void remote_clock_is_back(struct lane *l);
 /* The owner's device has refused w: its record is not believed any longer. */
 void remote_doubt(struct lane *l, const struct wr *w);
-
-int64_t scratch_take(struct lane *l);
-void scratch_give(struct lane *l, uint32_t slot);
-void lane_event_push(struct lane *l, const struct lane_event *event);
 
 #endif

@@ -9,6 +9,9 @@
 #include "base/assert.h"
 #include "transmit/initiators.h"
 #include "internal.h"
+#include "transmit/events.h"
+#include "transmit/own_read.h"
+#include "request/returns.h"
 #include "schedule/room.h"
 
 enum { HOUSEKEEPING_NS = 1000000 };
@@ -101,7 +104,7 @@ static int make_arrays(struct lane *l)
     for (uint32_t i = 0; i < c->max_sessions; i++)
         l->sessions[i].id = i;
     for (int i = 0; i < LANE_OWN_WRS; i++)
-        physical_qp_free_own(l, &l->own[i]);
+        own_read_give(l, &l->own[i]);
     int status = base_spsc_new(c->max_sessions * 2 + 64, sizeof(struct lane_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
                         pending, paths that are wanted, those that flows drop (flow.c), and those
@@ -133,6 +136,7 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
         l->config.clock_doubted = &clock_is_trusted;
     l->res = *resources;
     l->wake = no_wake;
+    l->returned.last = &l->returned.first;
     wait_queue_init(l);
     controls_init(l);
     lookups_init(l);
@@ -187,7 +191,7 @@ void lane_free(struct lane *l)
 
 struct fab_ah *lane_take_ah(struct lane *l)
 {
-    for (uint32_t i = 0; i < lane_destinations(l); i++) {
+    for (uint32_t i = 0; i < flows_ever(l); i++) {
         struct fab_ah *ah = l->flows[i].ah;
         l->flows[i].ah = NULL;
         if (ah != NULL)
@@ -211,38 +215,12 @@ void lane_set_wake(struct lane *l, void (*wake)(void *user, _Atomic uint32_t *wo
     l->wake_user = user;
 }
 
-int64_t scratch_take(struct lane *l)
-{
-    return l->scratch_count > 0 ? (int64_t)l->scratch_free[--l->scratch_count] : -EAGAIN;
-}
-
-void scratch_give(struct lane *l, uint32_t slot)
-{
-    l->scratch_free[l->scratch_count++] = slot;
-}
-
 /* ---- commands and events
  * --------------------------------------------------------------------------------- */
-
-void lane_event_push(struct lane *l, const struct lane_event *event)
-{
-    int status = base_spsc_push(l->events, event);
-    BASE_ASSERT(status == 0);
-}
 
 int lane_command(struct lane *l, const struct lane_command *command)
 {
     return base_spsc_push(l->commands, command);
-}
-
-int lane_event(struct lane *l, struct lane_event *out)
-{
-    return base_spsc_pop(l->events, out) == 0;
-}
-
-bool lane_has_events(const struct lane *l)
-{
-    return base_spsc_count(l->events) > 0;
 }
 
 static void add_session(struct lane *l, const struct lane_command *c)
@@ -297,8 +275,8 @@ static void take_qp(struct lane *l, struct fab_qp *qp)
     struct physical_qp *p = &l->phys[number];
     p->broken = p->overdue = 0;
     p->chain = p->chain_tail = NULL;
-    if (number != l->system_phys)
-        initiator_back(l, p);
+    if (number != l->system_phys && initiator_back(l, p))
+        quarantine_take_dci(l);
 }
 
 static void drop_spare(struct lane *l)
@@ -429,6 +407,8 @@ static void take_commands(struct lane *l)
             proof_begin(l, &c);
             break;
         }
+        if (returns_wait(l))
+            returns_take(l);
     }
 }
 
@@ -480,12 +460,19 @@ static void keep_house(struct lane *l)
         for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);
-        inflight_check(l);
-        if (l->now_ns >= l->await_due_ns)
+        if (inflight_check(l)) {
+            returns_poll_all(l);
+            inflight_end_overdue(l);
+        }
+        if (l->now_ns >= l->await_due_ns) {
+            returns_poll_all(l);
             inflight_give_up(l);
+        }
         if (l->tenants_quarantined + l->tenants_resting > 0 || l->has_quarantine_dci ||
             l->quarantine_untold)
             quarantine_look(l);
+        if (returns_wait(l))
+            returns_take(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
@@ -514,11 +501,14 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         controls_go_on(l);
     keep_house(l);
     physical_qp_ring(l);
-    l->did += physical_qp_poll(l);
+    if (l->returned.first != NULL)
+        returns_take(l);
+    l->did += returns_poll(l);
     sessions_publish(l);
     if (l->renewals > 0) {
         remote_refresh(l);
         physical_qp_ring(l);
+        returns_take(l);
     }
     return l->did;
 }
@@ -560,7 +550,7 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     }
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
-    if (l->active_count > 0 || physical_qp_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
+    if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
         vqps_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;

@@ -19,6 +19,7 @@ enum special {
     SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */
     SPECIAL_FENCE = SCHEMA_OP_FENCE,
     SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
+    SPECIAL_DOUBT = 1 << 5,   /* that was a refusal: its region's record is not to be believed */
     SPECIAL_ALIGNED = 1 << 3, /* to an address that the device can do it at */
 };
 static_assert(SPECIAL_FENCE == 1 << 2, "a bit of its own");

@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "internal.h"
+#include "transmit/events.h"
 
 void fenced_want(struct lane *l, struct session *s, struct region *place,
                  const struct schema_sq_desc *d)

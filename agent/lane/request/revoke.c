@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "internal.h"
+#include "transmit/events.h"
 
 static_assert(LANE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
 

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "internal.h"
+#include "transmit/events.h"
 
 /* A worker that lives for long meets keys that are gone: it is to be told from one that guesses. */
 static const uint64_t GUESS_REFILL_NS = 1000000000;

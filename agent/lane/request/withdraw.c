@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "internal.h"
+#include "transmit/events.h"
 
 static struct withdrawal *withdrawal_of(struct session *s, const struct region *region)
 {

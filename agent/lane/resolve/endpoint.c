@@ -5,6 +5,7 @@
 
 #include "transmit/initiators.h"
 #include "internal.h"
+#include "transmit/events.h"
 #include "schema/peers.h"
 
 enum { APART_PART = 4 /* rc: of the connections, of all who are apart */ };

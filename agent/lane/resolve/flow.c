@@ -16,6 +16,7 @@
  * Invariant: what is out on a flow, waits with it, or is asked about it keeps it where it is. */
 #include "base/assert.h"
 #include "internal.h"
+#include "transmit/events.h"
 
 enum {
     LOOKS = 64, /* at flows for an idle one, each time that one is wanted and none is free */
@@ -28,20 +29,9 @@ static bool is_idle(const struct flow *f)
     return f->holds == 0 && f->outstanding == 0 && !f->want_path;
 }
 
-static uint32_t flows_high(const struct lane *l)
-{
-    return atomic_load_explicit(&l->flows_high, memory_order_relaxed);
-}
-
 uint32_t lane_destinations(const struct lane *l)
 {
     return atomic_load_explicit(&l->flows_high, memory_order_acquire);
-}
-
-/* Whether the control side keeps up: what is dropped is told to it, and its ring has an end. */
-static bool can_tell(const struct lane *l)
-{
-    return base_spsc_count(l->events) < LANE_PATHS;
 }
 
 /* ---- of those who are apart
@@ -160,7 +150,7 @@ static bool has_its_share(const struct lane *l, uint32_t tenant_slot)
 
 static struct flow *take_unused(struct lane *l)
 {
-    const uint32_t high = flows_high(l);
+    const uint32_t high = flows_ever(l);
     struct flow *f = l->free_flow;
     if (f != NULL) {
         l->free_flow = f->next_free;
@@ -176,8 +166,8 @@ static struct flow *take_unused(struct lane *l)
  * one ends. */
 static bool make_room(struct lane *l, uint32_t tenant_slot, bool of_anybody)
 {
-    const uint32_t high = flows_high(l);
-    for (uint32_t i = 0; i < LOOKS && i < high && can_tell(l); i++) {
+    const uint32_t high = flows_ever(l);
+    for (uint32_t i = 0; i < LOOKS && i < high && lane_may_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_hand < high ? l->flow_hand : 0];
         l->flow_hand = (uint32_t)(f - l->flows) + 1;
         if (!f->used || !is_idle(f) || (!of_anybody && f->tenant_slot != tenant_slot))
@@ -218,7 +208,7 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     struct flow *f = p->flow;
     if (f != NULL && f->peer_gen == q->peer_gen)
         return f;
-    if (f != NULL && is_idle(f) && can_tell(l)) /* of a life of its peer that is over */
+    if (f != NULL && is_idle(f) && lane_may_tell(l)) /* of a life of its peer that is over */
         drop_flow(l, f);
     f = make_flow(l, q);
     if (f == NULL)
@@ -247,7 +237,7 @@ struct flow *flow_take(struct lane *l, const struct vqp *q)
 
 static bool leave_flow(struct lane *l, struct flow *f)
 {
-    if (!is_idle(f) || !can_tell(l))
+    if (!is_idle(f) || !lane_may_tell(l))
         return false;
     drop_flow(l, f);
     return true;
@@ -277,8 +267,8 @@ static bool is_stray(struct lane *l, const struct flow *f)
 
 void flows_sweep(struct lane *l)
 {
-    const uint32_t high = flows_high(l);
-    for (uint32_t i = 0; i < SWEPT && i < high && can_tell(l); i++) {
+    const uint32_t high = flows_ever(l);
+    for (uint32_t i = 0; i < SWEPT && i < high && lane_may_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_broom < high ? l->flow_broom : 0];
         l->flow_broom = (uint32_t)(f - l->flows) + 1;
         f->distrusted &= l->now_ns < f->distrust_ns;

@@ -73,6 +73,8 @@ struct flow {
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
     struct flow *next_free;
+    struct flow
+        *next_lost; /* rc: its connection broke, which it is to be told (lane->lost_links) */
     struct flow *next_quarantined; /* in its bucket */
     struct flow *own;              /* apart: the endpoint's own, which it holds */
 };

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "internal.h"
+#include "transmit/own_read.h"
 #include "schema/peers.h"
 
 enum {
@@ -113,7 +114,7 @@ static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
     struct physical_qp *p =
         l->config.rc ? l->metaserver_phys[r->metaserver] : &l->phys[l->system_phys];
-    struct wr *w = physical_qp_has_room(p) ? physical_qp_own_wr(l) : NULL;
+    struct wr *w = physical_qp_has_room(p) ? own_read_take(l) : NULL;
     if (w == NULL)
         return false;
     w->op = operation_of(SCHEMA_OP_READ);

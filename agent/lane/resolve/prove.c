@@ -18,6 +18,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "internal.h"
+#include "transmit/events.h"
+#include "transmit/own_read.h"
 
 enum {
     TRIES = 2,
@@ -77,7 +79,7 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
     if (!physical_qp_has_room(at))
         return false;
     const int64_t scratch = scratch_take(l);
-    struct wr *w = scratch >= 0 ? physical_qp_own_wr(l) : NULL;
+    struct wr *w = scratch >= 0 ? own_read_take(l) : NULL;
     if (w == NULL) {
         if (scratch >= 0)
             scratch_give(l, (uint32_t)scratch);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "transmit/events.h"
 
 enum { READDRESSED = 64 /* flows, in one pass */ };
 
@@ -51,9 +52,9 @@ void lane_readdress(struct lane *l, const struct lane_command *c)
  * posted with a former path meanwhile ends or goes again as on any that breaks. */
 void lane_readdress_go_on(struct lane *l)
 {
-    const uint32_t high = lane_destinations(l);
+    const uint32_t high = flows_ever(l);
     for (uint32_t i = 0; i < READDRESSED && l->readdress_hand < high; i++) {
-        if (base_spsc_count(l->events) >= LANE_PATHS)
+        if (!lane_may_tell(l))
             return;
         struct flow *f = &l->flows[l->readdress_hand++];
         if (f->used)

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "internal.h"
+#include "transmit/own_read.h"
 #include "resolve/lease.h"
 
 enum {
@@ -88,7 +89,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e)
     int64_t scratch = scratch_take(l);
     if (scratch < 0)
         return false;
-    struct wr *w = physical_qp_own_wr(l);
+    struct wr *w = own_read_take(l);
     if (w == NULL) {
         scratch_give(l, (uint32_t)scratch);
         return false;

@@ -74,11 +74,6 @@ static void look_again(const struct lane *l, struct physical_qp *p)
     p->pass_bytes = wait ? 0 : most_bytes(l, p);
 }
 
-void room_changed(const struct lane *l, struct physical_qp *p)
-{
-    look_again(l, p);
-}
-
 void rooms_init(struct lane *l)
 {
     const uint32_t parts = l->config.rc ? l->config.max_links : l->res.dcis;

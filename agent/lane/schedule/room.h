@@ -6,8 +6,6 @@
 #include "internal.h"
 
 void rooms_init(struct lane *l);
-/* p->depth was set. */
-void room_changed(const struct lane *l, struct physical_qp *p);
 static inline bool room_passes(const struct physical_qp *p, uint64_t length)
 {
     return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&

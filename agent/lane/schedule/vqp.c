@@ -62,6 +62,13 @@ static void fail_request(struct lane *l, struct vqp *q, struct wr *w, enum ibv_w
         vqp_move(q, VQP_ERROR);
 }
 
+void vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
+{
+    vqp_unblock(l, q);
+    queue_push_front(&q->queue, w);
+    vqp_wake(l, q);
+}
+
 void vqp_fail(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
 {
     fail_request(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);

@@ -245,7 +245,7 @@ static void set_destinations(struct lane *l, const uint8_t which[16],
         l->destination_limit = *limit;
     else
         set_own_window(l, gid, limit);
-    for (uint32_t i = 0; i < lane_destinations(l); i++) {
+    for (uint32_t i = 0; i < flows_ever(l); i++) {
         struct window *n = &l->flow_windows[i];
         if (l->flows[i].used &&
             (each || (WINDOW_GET(n->gid[0]) == gid[0] && WINDOW_GET(n->gid[1]) == gid[1])))

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "internal.h"
+#include "transmit/events.h"
 
 enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };
 
@@ -102,73 +103,61 @@ static void report_overdue(struct lane *l, struct physical_qp *p)
     ask_for_end(l, p, LANE_EVENT_QP_OVERDUE);
 }
 
-/* So that what is over counts no more, also after a pause; bounded by what is out. */
-static void see_all_completions(struct lane *l)
-{
-    physical_qp_ring(l); /* no list breaks that is not posted yet */
-    for (uint32_t polled; (polled = physical_qp_poll(l)) > 0;)
-        l->did += polled;
-}
-
 static bool is_overdue(const struct lane *l, uint32_t i, uint32_t look)
 {
     const struct physical_qp *p = &l->phys[i];
     return p->overdue != OVERDUE_ENDED && (int32_t)(l->seen[look][i] - p->head) > 0;
 }
 
-static void look_at_part(struct lane *l, uint32_t part)
+/* Of those without a queue pair nothing is out. False: none. */
+static bool has_overdue(const struct lane *l, uint32_t part)
 {
-    bool polled = false;
-    note_look(l, part); /* first: what this pass posts was not out before it */
     const uint32_t look = after_old(l, &l->looks[part]);
-    /* Of those without a queue pair nothing is out. */
-    for (uint32_t i = begin_of(l, part); i < begin_of(l, part + 1); i++) {
-        if (!is_overdue(l, i, look))
-            continue;
-        if (!polled)
-            see_all_completions(l);
-        polled = true;
+    for (uint32_t i = begin_of(l, part); i < begin_of(l, part + 1); i++)
         if (is_overdue(l, i, look))
-            report_overdue(l, &l->phys[i]);
-    }
+            return true;
+    return false;
 }
 
-void inflight_check(struct lane *l)
+bool inflight_check(struct lane *l)
 {
     const uint64_t step_ns = period_ns(l) / l->look_parts;
+    bool overdue = false;
+    l->looked_parts = 0;
     if (l->now_ns < l->look_due_ns)
-        return;
+        return false;
     /* After a pause all, once. */
-    for (uint32_t n = 0; n < l->look_parts && l->now_ns >= l->look_due_ns; n++) {
-        look_at_part(l, l->look_part);
+    while (l->looked_parts < l->look_parts && l->now_ns >= l->look_due_ns) {
+        note_look(l, l->look_part); /* first: what this pass posts was not out before it */
+        overdue |= has_overdue(l, l->look_part);
         l->look_part = l->look_part + 1 == l->look_parts ? 0 : l->look_part + 1;
         l->look_due_ns += step_ns;
+        l->looked_parts++;
     }
     if (l->look_due_ns <= l->now_ns)
         l->look_due_ns = l->now_ns + step_ns;
+    return overdue;
+}
+
+void inflight_end_overdue(struct lane *l)
+{
+    for (uint32_t n = 1; n <= l->looked_parts; n++) {
+        const uint32_t part = (l->look_part + l->look_parts - n) % l->look_parts;
+        const uint32_t look = after_old(l, &l->looks[part]);
+        for (uint32_t i = begin_of(l, part); i < begin_of(l, part + 1); i++)
+            if (is_overdue(l, i, look))
+                report_overdue(l, &l->phys[i]);
+    }
 }
 
 /* ---- what a broken queue pair does not give back
  * ---------------------------------------------------------------------------------------------- */
-
-static uint32_t us_of(uint64_t ns)
-{
-    return (uint32_t)(ns / 1000);
-}
 
 /* One stream's error does not end the others: the device may serve them for as long as it likes. So
  * it is told to end the queue pair, which gives them back, before that is given up. */
 static bool may_live(const struct lane *l, const struct physical_qp *p)
 {
     return l->config.streams && p->overdue != OVERDUE_ENDED;
-}
-
-void inflight_await(struct lane *l, struct physical_qp *p)
-{
-    const uint64_t due_ns = l->now_ns + l->config.bound_ns;
-    p->failing_us = us_of(l->now_ns);
-    if (due_ns < l->await_due_ns)
-        l->await_due_ns = due_ns;
 }
 
 void inflight_retire(struct lane *l, struct physical_qp *p)
@@ -185,17 +174,16 @@ void inflight_retire(struct lane *l, struct physical_qp *p)
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
 void inflight_give_up(struct lane *l)
 {
-    see_all_completions(l);
     l->await_due_ns = LANE_NEVER;
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct physical_qp *p = &l->phys[i];
         if (p->broken != BROKEN_FAILING)
             continue;
-        const uint64_t since_ns = (us_of(l->now_ns) - p->failing_us) * 1000ull;
+        const uint64_t since_ns = (physical_qp_us(l->now_ns) - p->failing_us) * 1000ull;
         const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
         if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {
             report_overdue(l, p);
-            inflight_await(l, p);
+            physical_qp_wait(l, p);
         } else if (since_ns + 1000 > l->config.bound_ns)
             physical_qp_abandon(l, p);
         else if (due_ns < l->await_due_ns)

@@ -84,14 +84,14 @@ static uint32_t find_place(const struct lane *l, uint32_t number)
     return UINT32_MAX;
 }
 
-void initiator_back(struct lane *l, const struct physical_qp *p)
+bool initiator_back(struct lane *l, const struct physical_qp *p)
 {
     const uint32_t number = (uint32_t)(p - l->phys), place = find_place(l, number);
     if (place == UINT32_MAX) {
         l->spare[l->spare_count++] = number;
-        quarantine_take_dci(l);
-        return;
+        return true;
     }
     l->dci[place] = number;
     keep_probing(l);
+    return false;
 }

@@ -7,6 +7,7 @@
 #ifndef LANE_INITIATORS_H
 #define LANE_INITIATORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct lane;
@@ -14,8 +15,9 @@ struct physical_qp;
 
 /* p broke, and nothing is out on it: a spare takes its place, if there is one. */
 void initiator_lost(struct lane *l, const struct physical_qp *p);
-/* p works, again or for the first time: it gets its place, or a broken one's, or is a spare. */
-void initiator_back(struct lane *l, const struct physical_qp *p);
+/* p works, again or for the first time: it gets its place, or a broken one's, or is a spare: then
+ * true. */
+bool initiator_back(struct lane *l, const struct physical_qp *p);
 /* The least loaded of those that work at the places from `from` to before `to`, or if none does, of
  * all; `had` if none works at all. */
 uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, uint32_t had);

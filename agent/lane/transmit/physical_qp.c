@@ -11,12 +11,10 @@
 #include "transmit/blame.h"
 #include "transmit/initiators.h"
 #include "internal.h"
-#include "schedule/room.h"
+#include "transmit/events.h"
+#include "transmit/own_read.h"
 
-enum {
-    POLLED = 64,  /* completions at a time */
-    REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */
-};
+enum { REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */ };
 
 static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
 {
@@ -65,9 +63,8 @@ struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct f
     if (f != NULL && f->alone > 0) {
         p->alone = f->alone;
         p->alone_hit = f->alone_hit;
-        p->depth = 1;
+        physical_qp_set_depth(p, 1);
         f->alone = 0;
-        room_changed(l, p);
     }
     return p;
 }
@@ -89,58 +86,12 @@ void physical_qp_close(struct lane *l, struct physical_qp *p)
 /* ---- completions
  * ------------------------------------------------------------------------------------ */
 
-/* A worker's request has left the wire: its windows, its flow and its VQP no longer count it. */
-static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
+/* Nothing of it was carried out. */
+static void give_back_again(struct lane *l, struct wr *w)
 {
-    struct vqp *q = &w->session->vqps[w->vqp];
-    if (w->special & SPECIAL_COPY)
-        small_give(l, w);
-    windows_leave(l, w); /* first: that may be the end of its flow's connection */
-    if (--q->outstanding == 0 && q->waits != NULL)
-        flow_notify(l, w->flow);
-    flow_completed(l, w->flow, sign);
-}
-
-/* The same for any request. */
-static void unpost_request(struct lane *l, struct wr *w, enum sign sign)
-{
-    if (w->kind == WR_WORKER)
-        unpost_worker(l, w, sign);
-    else if (w->flow != NULL)
-        flow_completed(l, w->flow, sign);
-}
-
-/* One that the lane asked for itself. */
-static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
-{
-    if (w->kind == WR_ENDPOINT_READ)
-        lookup_done(l, w, status);
-    else if (w->kind == WR_PROOF_READ)
-        proof_done(l, status);
-    else
-        remote_done(l, w, status);
-    physical_qp_free_own(l, w);
-    l->changed |= l->wanting;
-}
-
-static void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status status)
-{
-    if (status == IBV_WC_SUCCESS && w->kind == WR_WORKER) {
-        unpost_worker(l, w, SIGN_LIFE);
-        session_complete(l, w, status, 0);
-        return;
-    }
-    if (status == IBV_WC_REM_ACCESS_ERR && w->kind == WR_WORKER)
-        remote_doubt(l, w);
-    /* A refusal is a sign of life too; a flush says nothing. */
-    unpost_request(l, w,
-                   status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
-                   : status == IBV_WC_WR_FLUSH_ERR ? SIGN_NONE
-                                                   : SIGN_LIFE);
-    if (w->kind != WR_WORKER)
-        finish_own(l, w, status);
-    else
-        vqp_fail(l, &w->session->vqps[w->vqp], w, status);
+    w->ended = IBV_WC_WR_FLUSH_ERR;
+    w->again = 1;
+    returned_put(l, w);
 }
 
 /* ---- breaking
@@ -172,19 +123,6 @@ static void replace_qp(struct lane *l, struct physical_qp *p)
     lane_event_push(l, &event);
 }
 
-/* Back to the front of its VQP's queue: nothing of it was executed. */
-static void post_again(struct lane *l, struct wr *w)
-{
-    struct vqp *q = vqp_of(w);
-    unpost_request(l, w, SIGN_NONE);
-    if (w->stale)
-        arena_rekey(l, w);
-    vqp_unblock(l, q);
-    queue_push_front(&q->queue, w);
-    vqp_wake(l, q);
-    COUNT(l, reposted, 1);
-}
-
 /* Each that was out may have done it. What goes again does so once; on a connection one request at
  * a time, so that the next error has a name; the records of all are read again, since one may be
  * stale. An initiator has no flow of its own, and its requests go again beside others': the next
@@ -200,23 +138,20 @@ static void suspect_all(struct lane *l, struct physical_qp *p)
     quarantine_suspect(l, p);
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
-        w->special |= SPECIAL_SUSPECT;
-        if (doubt && w->kind == WR_WORKER)
-            remote_doubt(l, w);
+        w->special |= doubt ? SPECIAL_SUSPECT | SPECIAL_DOUBT : SPECIAL_SUSPECT;
     }
 }
 
 /* Newest first, so that the oldest ends at the front of its VQP's queue. */
-static void post_all_again(struct lane *l, struct physical_qp *p)
+static void give_all_back_again(struct lane *l, struct physical_qp *p)
 {
     for (uint32_t i = p->tail; i != p->head; i--) {
         struct wr **at = ring_at(l, p, i - 1), *w = *at;
         struct vqp *q = w != NULL ? vqp_of(w) : NULL;
-        if (q == NULL || q->lost || q->state == VQP_FREE) /* destroyed: nobody waits for it */
+        if (q == NULL || q->lost)
             continue;
         *at = NULL;
-        w->ended = 0;
-        post_again(l, w);
+        give_back_again(l, w);
     }
 }
 
@@ -234,6 +169,16 @@ static enum ibv_wc_status end_of(const struct lane *l, const struct physical_qp 
     return behind && status == IBV_WC_RETRY_EXC_ERR ? IBV_WC_WR_FLUSH_ERR : status;
 }
 
+/* rc: its flow hears of it. */
+static void lose_link(struct lane *l, struct flow *f)
+{
+    if (f == NULL)
+        return;
+    f->link = NULL;
+    f->next_lost = l->lost_links;
+    l->lost_links = f;
+}
+
 /* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
 static void break_phys(struct lane *l, struct physical_qp *p)
 {
@@ -242,8 +187,7 @@ static void break_phys(struct lane *l, struct physical_qp *p)
     COUNT(l, qp_broken, 1);
     p->broken = BROKEN;
     p->chain = p->chain_tail = NULL;
-    if (p->flow != NULL)
-        flow_lost_link(l, p->flow);
+    lose_link(l, p->flow);
     mark_lost(l, p, true);
     blame_tenants(l, p);
     for (uint32_t i = from; i != end; i++) { /* before any of them goes */
@@ -253,7 +197,7 @@ static void break_phys(struct lane *l, struct physical_qp *p)
     }
     if (nameless)
         suspect_all(l, p);
-    post_all_again(l, p);
+    give_all_back_again(l, p);
     mark_lost(l, p,
               false); /* while every VQP is still as it was; then the lost end, oldest first */
     p->head = end;
@@ -263,10 +207,9 @@ static void break_phys(struct lane *l, struct physical_qp *p)
         struct wr *w = *ring_at(l, p, i);
         if (w == NULL)
             continue;
-        const enum ibv_wc_status status =
-            w->ended != 0 ? (enum ibv_wc_status)w->ended : IBV_WC_WR_FLUSH_ERR;
-        w->ended = 0;
-        finish_request(l, w, status);
+        if (w->ended == 0)
+            w->ended = IBV_WC_WR_FLUSH_ERR;
+        returned_put(l, w);
     }
     l->changed = 1;
 }
@@ -285,12 +228,22 @@ static bool is_drained(const struct lane *l, const struct physical_qp *p, uint32
     return true;
 }
 
+void physical_qp_wait(struct lane *l, struct physical_qp *p)
+{
+    const uint64_t due_ns = l->now_ns + l->config.bound_ns;
+    p->failing_us = physical_qp_us(l->now_ns);
+    if (due_ns < l->await_due_ns)
+        l->await_due_ns = due_ns;
+}
+
+/* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
+ * up; with streams p is told to end first (inflight_timeout.c). */
 void physical_qp_await(struct lane *l, struct physical_qp *p)
 {
     if (p->broken == BROKEN_FAILING)
         return;
     p->broken = BROKEN_FAILING;
-    inflight_await(l, p);
+    physical_qp_wait(l, p);
 }
 
 void physical_qp_abandon(struct lane *l, struct physical_qp *p)
@@ -300,8 +253,7 @@ void physical_qp_abandon(struct lane *l, struct physical_qp *p)
         return;
     }
     p->broken = 1;
-    if (p->flow != NULL)
-        flow_lost_link(l, p->flow);
+    lose_link(l, p->flow);
     replace_qp(l, p);
 }
 
@@ -326,7 +278,7 @@ void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp)
 
 /* Nothing is out any more, all of it ended well: that may be what its end waits for. One that its
  * endpoint gave up is closed already. */
-static void on_emptied(struct lane *l, struct physical_qp *p)
+void physical_qp_emptied(struct lane *l, struct physical_qp *p)
 {
     if (p->broken == BROKEN || (p->broken == BROKEN_NOT && p->overdue == OVERDUE_NOT))
         return;
@@ -336,18 +288,11 @@ static void on_emptied(struct lane *l, struct physical_qp *p)
         abandon_counted(l, p);
 }
 
-static struct wr *take_oldest(const struct lane *l, struct physical_qp *p)
-{
-    struct wr *w = *ring_at(l, p, p->head++);
-    p->bytes -= w->length;
-    return w;
-}
-
 /* Without streams: all up to this one have ended well. */
 static void complete_up_to(struct lane *l, struct physical_qp *p, uint32_t end)
 {
     while (p->head != end)
-        finish_request(l, take_oldest(l, p), IBV_WC_SUCCESS);
+        returned_put(l, physical_qp_take_oldest(l, p));
 }
 
 /* Whether the oldest that is out has ended with an error, since when all that comes does. A queue
@@ -360,8 +305,8 @@ static bool has_failed(const struct lane *l, const struct physical_qp *p)
 /* A completion that does not stand for all before it too: with an error, behind one, or of one
  * stream of several. After an error nothing else is reported or posted again before the device has
  * given back all that is out: until then it may read and write the memory of each. */
-static void complete_alone(struct lane *l, struct physical_qp *p, uint32_t index,
-                           enum ibv_wc_status status)
+void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
+                          enum ibv_wc_status status)
 {
     if (p->broken == BROKEN)
         return; /* of before a break: it was dealt with then */
@@ -369,7 +314,7 @@ static void complete_alone(struct lane *l, struct physical_qp *p, uint32_t index
         complete_up_to(l, p, index + (status == IBV_WC_SUCCESS));
         if (status == IBV_WC_SUCCESS) {
             if (p->head == p->tail)
-                on_emptied(l, p);
+                physical_qp_emptied(l, p);
             return;
         }
     }
@@ -382,14 +327,14 @@ static void complete_alone(struct lane *l, struct physical_qp *p, uint32_t index
     } else if (l->config.streams) {
         *at = NULL;
         p->bytes -= w->length;
-        finish_request(l, w, IBV_WC_SUCCESS);
+        returned_put(l, w);
         while (p->head != p->tail && *ring_at(l, p, p->head) == NULL)
             p->head++;
     }
     if (p->broken == BROKEN_FAILING && is_drained(l, p, index))
         break_phys(l, p);
     else if (p->head == p->tail)
-        on_emptied(l, p);
+        physical_qp_emptied(l, p);
 }
 
 /* The event may have come before the completions: of what is out some may have ended well, and what
@@ -407,7 +352,7 @@ void physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
     }
 }
 
-/* ---- doorbells and polling
+/* ---- doorbells
  * --------------------------------------------------------------------------- */
 
 /* Whether the device refuses this request, and would each time: not when it came too late, nor
@@ -432,19 +377,19 @@ static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr
     do {
         w = *ring_at(l, p, --p->tail);
         p->bytes -= w->length;
-        struct vqp *q = vqp_of(w);
-        if (q == NULL || q->state == VQP_FREE) {
+        if (w->kind != WR_WORKER) {
             w->next = own;
             own = w;
             continue;
         }
         if (&w->fab == refused)
             w->refused = SCHEMA_REASON_DEVICE;
-        post_again(l, w);
+        give_back_again(l, w);
     } while (&w->fab != first);
     for (struct wr *next; own != NULL; own = next) {
         next = own->next;
-        finish_request(l, own, &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR);
+        own->ended = &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR;
+        returned_put(l, own);
     }
     l->changed = 1;
 }
@@ -459,10 +404,8 @@ void physical_qp_ring(struct lane *l)
         p->chained = 0;
         if (p->chain == NULL) /* it broke */
             continue;
-        if (p->alone > 0 && --p->alone == 0) {
-            p->depth = l->config.sq_depth;
-            room_changed(l, p);
-        }
+        if (p->alone > 0 && --p->alone == 0)
+            physical_qp_set_depth(p, l->config.sq_depth);
         p->chain_tail->send_flags |= IBV_SEND_SIGNALED;
         struct fab_wr *first = p->chain;
         p->chain = p->chain_tail = NULL;
@@ -473,43 +416,4 @@ void physical_qp_ring(struct lane *l)
         else
             p->refusals = 0;
     }
-}
-
-uint32_t physical_qp_poll(struct lane *l)
-{
-    struct ibv_wc wc[POLLED];
-    int n = fab_poll(l->res.cq, POLLED, wc);
-    for (int i = 0; i < n; i++) {
-        struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
-        uint32_t index = (uint32_t)wc[i].wr_id;
-        if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head)
-            continue; /* of before a break: it was dealt with then */
-        if (p->broken | l->config.streams | (wc[i].status != IBV_WC_SUCCESS)) {
-            complete_alone(l, p, index, wc[i].status);
-            continue;
-        }
-        complete_up_to(l, p, index + 1);
-        if (p->overdue && p->head == p->tail)
-            on_emptied(l, p);
-    }
-    if (n > 0 && l->starved)
-        l->changed = 1;
-    return n > 0 ? (uint32_t)n : 0;
-}
-
-/* ---- the lane's own requests
- * -------------------------------------------------------------------------- */
-
-struct wr *physical_qp_own_wr(struct lane *l)
-{
-    struct wr *w = l->free_own;
-    if (w != NULL)
-        l->free_own = w->next;
-    return w;
-}
-
-void physical_qp_free_own(struct lane *l, struct wr *w)
-{
-    w->next = l->free_own;
-    l->free_own = w;
 }

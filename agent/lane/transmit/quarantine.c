@@ -19,7 +19,7 @@
 
 #include "transmit/initiators.h"
 #include "internal.h"
-#include "schedule/room.h"
+#include "transmit/events.h"
 
 enum {
     BREAKS_MOST = 4,
@@ -108,7 +108,7 @@ static void tell_control(struct lane *l, uint32_t tenant_slot)
     struct culprit *c = &l->culprits[tenant_slot];
     if (c->told == c->quarantined)
         return;
-    if (base_spsc_count(l->events) >= LANE_PATHS) {
+    if (!lane_may_tell(l)) {
         l->quarantine_untold = 1;
         return;
     }
@@ -163,6 +163,13 @@ static void charge_break(struct lane *l, struct culprit *c)
         set_rest(l, c, c->paid_ns - free_ns);
 }
 
+/* What waits at its flows looks again (flows_rejoin()). */
+static void let_rejoin(struct lane *l, uint32_t tenant_slot)
+{
+    l->culprits[tenant_slot].rejoins = 1;
+    l->rejoins = 1;
+}
+
 static void quarantine_tenant(struct lane *l, uint32_t tenant_slot, bool quarantined, bool named)
 {
     struct culprit *c = &l->culprits[tenant_slot];
@@ -177,7 +184,7 @@ static void quarantine_tenant(struct lane *l, uint32_t tenant_slot, bool quarant
     for (uint32_t i = 0; i < l->config.max_sessions; i++)
         if (l->sessions[i].tenant_slot == tenant_slot)
             l->sessions[i].quarantined = quarantined;
-    flows_rejoin(l, tenant_slot);
+    let_rejoin(l, tenant_slot);
     if (l->tenants_quarantined == 0)
         l->quarantine_wait_ns = 0;
     quarantine_take_dci(l);
@@ -295,12 +302,13 @@ void quarantine_look_who_waited(struct lane *l, struct flow *f)
 
 void quarantine_forget(struct lane *l, uint32_t tenant_slot)
 {
-    const uint32_t high = lane_destinations(l);
+    const uint32_t high = flows_ever(l);
     if (l->culprits[tenant_slot].quarantined)
         quarantine_tenant(l, tenant_slot, false, false);
     set_rest(l, &l->culprits[tenant_slot], 0);
     atomic_store_explicit(&l->rests[tenant_slot], 0, memory_order_relaxed);
     l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told,
+                                                .rejoins = l->culprits[tenant_slot].rejoins,
                                                 .made = l->culprits[tenant_slot].made,
                                                 .links = l->culprits[tenant_slot].links};
     for (uint32_t i = 0; i < high; i++)
@@ -323,8 +331,7 @@ void quarantine_take_dci(struct lane *l)
     struct physical_qp *p = &l->phys[l->dci[LANE_QUARANTINE_DCI] = l->spare[--l->spare_count]];
     l->has_quarantine_dci = 1;
     l->quarantine_wait_ns = 0;
-    p->depth = 1;
-    room_changed(l, p);
+    physical_qp_set_depth(p, 1);
     l->changed = 1;
 }
 
@@ -332,8 +339,7 @@ static void leave_dci(struct lane *l)
 {
     struct physical_qp *p = &l->phys[l->dci[LANE_QUARANTINE_DCI]];
     l->has_quarantine_dci = 0;
-    p->depth = l->config.sq_depth;
-    room_changed(l, p);
+    physical_qp_set_depth(p, l->config.sq_depth);
 }
 
 /* Once nothing is out on it and nobody waits for room there. */
@@ -344,7 +350,7 @@ static void give_dci_back(struct lane *l)
         WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
         return;
     leave_dci(l);
-    initiator_back(l, p); /* where none was left for strangers, it is theirs at once */
+    (void)initiator_back(l, p); /* where none was left for strangers, it is theirs at once */
     l->changed = 1;
 }
 
@@ -406,7 +412,7 @@ void quarantine_look(struct lane *l)
             tell_control(l, i);
         if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
             set_rest(l, c, 0);
-            flows_rejoin(l, i); /* who is not apart is looked at in his turn (wait_queue.c) */
+            let_rejoin(l, i); /* who is not apart is looked at in his turn (wait_queue.c) */
         }
         if (!c->quarantined)
             continue;

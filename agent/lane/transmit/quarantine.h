@@ -29,6 +29,7 @@ struct culprit {
     uint8_t quarantined;   /* its requests go through queue pairs of their own; */
     uint8_t named;         /* it is known to have broken some, */
     uint8_t told;          /* as the control side knows it */
+    uint8_t rejoins;       /* what waits at its flows is to look again (lane->rejoins) */
     struct flow *probe;    /* of its own to suspect endpoints the one that had its turn last */
 };
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request/returns.h"
+
+#include "transmit/own_read.h"
+
+enum { POLLED = 64 /* completions at a time */ };
+
+/* A worker's request is out no more: its windows, its flow and its VQP no longer count it. */
+static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
+{
+    struct vqp *q = &w->session->vqps[w->vqp];
+    if (w->special & SPECIAL_COPY)
+        small_give(l, w);
+    windows_leave(l, w); /* first: that may be the end of its flow's connection */
+    if (--q->outstanding == 0 && q->waits != NULL)
+        flow_notify(l, w->flow);
+    flow_completed(l, w->flow, sign);
+}
+
+/* A refusal is a sign of life too; a flush says nothing. */
+static enum sign sign_of(enum ibv_wc_status status)
+{
+    return status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
+           : status == IBV_WC_WR_FLUSH_ERR ? SIGN_NONE
+                                           : SIGN_LIFE;
+}
+
+/* One that the lane asked for itself. */
+static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    if (w->flow != NULL)
+        flow_completed(l, w->flow, sign_of(status));
+    if (w->kind == WR_ENDPOINT_READ)
+        lookup_done(l, w, status);
+    else if (w->kind == WR_PROOF_READ)
+        proof_done(l, status);
+    else
+        remote_done(l, w, status);
+    own_read_give(l, w);
+    l->changed |= l->wanting;
+}
+
+/* Nothing of it was carried out: it goes again, unless its VQP was destroyed, so that nobody waits
+ * for it. */
+static void go_again(struct lane *l, struct wr *w)
+{
+    struct vqp *q = vqp_of(w);
+    unpost_worker(l, w, SIGN_NONE);
+    if (q->state == VQP_FREE) {
+        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
+        return;
+    }
+    if (w->stale)
+        arena_rekey(l, w);
+    vqp_take_back(l, q, w);
+    COUNT(l, reposted, 1);
+}
+
+static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    if (w->special & SPECIAL_DOUBT || status == IBV_WC_REM_ACCESS_ERR)
+        remote_doubt(l, w);
+    w->special &= (uint8_t)~SPECIAL_DOUBT;
+    if (w->again) {
+        w->again = 0;
+        go_again(l, w);
+        return;
+    }
+    unpost_worker(l, w, sign_of(status));
+    vqp_fail(l, &w->session->vqps[w->vqp], w, status);
+}
+
+static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    if (w->kind != WR_WORKER) {
+        finish_own(l, w, status);
+    } else if (status == IBV_WC_SUCCESS) {
+        unpost_worker(l, w, SIGN_LIFE);
+        session_complete(l, w, status, 0);
+    } else {
+        finish_badly(l, w, status);
+    }
+}
+
+/* None comes to the list meanwhile: what these ask for is posted later. */
+static void take_requests(struct lane *l)
+{
+    struct wr *next;
+    for (struct wr *w = returned_take_all(l); w != NULL; w = next) {
+        const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
+        next = w->next;
+        w->ended = 0;
+        finish_request(l, w, status);
+    }
+}
+
+/* What was made with a connection that broke comes before what was out on it. */
+static void take_links(struct lane *l)
+{
+    struct flow *f;
+    while ((f = l->lost_links) != NULL) {
+        l->lost_links = f->next_lost;
+        flow_lost_link(l, f);
+    }
+}
+
+static void take_rejoins(struct lane *l)
+{
+    l->rejoins = 0;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++) {
+        if (!l->culprits[i].rejoins)
+            continue;
+        l->culprits[i].rejoins = 0;
+        flows_rejoin(l, i);
+    }
+}
+
+void returns_take(struct lane *l)
+{
+    if (l->lost_links != NULL)
+        take_links(l);
+    take_requests(l);
+    if (l->rejoins)
+        take_rejoins(l);
+}
+
+/* All up to this one have ended well, and each is over before the next is looked at. */
+static inline void complete_up_to(struct lane *l, struct physical_qp *p, uint32_t index)
+{
+    while (p->head != index + 1)
+        finish_request(l, physical_qp_take_oldest(l, p), IBV_WC_SUCCESS);
+    if (p->overdue && p->head == p->tail) {
+        physical_qp_emptied(l, p);
+        returns_take(l);
+    }
+}
+
+uint32_t returns_poll(struct lane *l)
+{
+    struct ibv_wc wc[POLLED];
+    int n = fab_poll(l->res.cq, POLLED, wc);
+    for (int i = 0; i < n; i++) {
+        struct physical_qp *p = &l->phys[wc[i].wr_id >> 32];
+        uint32_t index = (uint32_t)wc[i].wr_id;
+        if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head)
+            continue; /* of before a break: it was dealt with then */
+        if (p->broken | l->config.streams | (wc[i].status != IBV_WC_SUCCESS)) {
+            physical_qp_complete(l, p, index, wc[i].status);
+            returns_take(l);
+            continue;
+        }
+        complete_up_to(l, p, index);
+    }
+    if (n > 0 && l->starved)
+        l->changed = 1;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+void returns_poll_all(struct lane *l)
+{
+    physical_qp_ring(l); /* no list breaks that is not posted yet */
+    for (uint32_t polled; (polled = returns_poll(l)) > 0;)
+        l->did += polled;
+}

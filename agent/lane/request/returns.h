@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the queue pairs give back goes to whom it concerns. Private to agent/lane, and the lane
+ * thread's.
+ *
+ * Queue pairs call nobody above them. They leave lists: requests that have ended, or that were not
+ * carried out and go again; flows whose connection broke; tenants whose flows are to be looked at.
+ * Whoever has rung, polled, or given up a queue pair takes these lists before anything else is
+ * done. */
+#ifndef LANE_RETURNS_H
+#define LANE_RETURNS_H
+
+#include "internal.h"
+
+static inline bool returns_wait(const struct lane *l)
+{
+    return l->returned.first != NULL || l->lost_links != NULL || l->rejoins;
+}
+
+void returns_take(struct lane *l);
+/* Takes completions from the device, each with what it brings. Returns how many. */
+uint32_t returns_poll(struct lane *l);
+/* So that what is over counts no more, also after a pause: posts what is chained, and takes all
+ * completions that there are. Bounded by what is out. */
+void returns_poll_all(struct lane *l);
+
+#endif
