@@ -7,12 +7,31 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "transmit/initiators.h"
-#include "internal.h"
-#include "transmit/events.h"
-#include "transmit/own_read.h"
+#include "commands.h"
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "request/active.h"
+#include "request/control_ops.h"
+#include "request/intake.h"
+#include "request/region.h"
+#include "request/reply.h"
 #include "request/returns.h"
+#include "request/session.h"
+#include "resolve/flow.h"
+#include "resolve/lookup.h"
+#include "resolve/prove.h"
+#include "resolve/readdress.h"
+#include "resolve/region_cache.h"
 #include "schedule/room.h"
+#include "schedule/rounds.h"
+#include "schedule/wait_queue.h"
+#include "schedule/window.h"
+#include "session_state.h"
+#include "transmit/inflight_timeout.h"
+#include "transmit/own_read.h"
+#include "transmit/physical_qp.h"
+#include "transmit/quarantine.h"
+#include "transmit/small.h"
 
 enum { HOUSEKEEPING_NS = 1000000 };
 
@@ -223,195 +242,6 @@ int lane_command(struct lane *l, const struct lane_command *command)
     return base_spsc_push(l->commands, command);
 }
 
-static void add_session(struct lane *l, const struct lane_command *c)
-{
-    int status = session_add(l, &c->add);
-    if (status == 0)
-        return;
-    atomic_store(&c->add.ro->ended, SCHEMA_REASON_QUOTA);
-    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
-                                            .session = c->add.id,
-                                            .reason = SCHEMA_REASON_QUOTA});
-    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = c->add.id});
-}
-
-static void add_arena(struct lane *l, const struct lane_command *c)
-{
-    struct session *s = c->session < l->config.max_sessions ? &l->sessions[c->session] : NULL;
-    struct lane_event event = {.kind = LANE_EVENT_ARENA_ADDED, .session = c->session};
-    if (s == NULL || s->state != SESSION_LIVE) {
-        event.arena.status = -ENOENT;
-    } else if (s->arenas == LANE_SESSION_MAX_ARENAS) {
-        event.arena.status = -EDQUOT;
-    } else {
-        event.arena.number = s->arenas;
-        s->arena[s->arenas++] = c->arena;
-    }
-    lane_event_push(l, &event);
-}
-
-static void take_path(struct lane *l, const struct lane_command *c)
-{
-    struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow]
-                     : c->path.flow == LANE_PROOF_FLOW  ? &l->proof.flow
-                                                        : NULL;
-    BASE_ASSERT(f != NULL && f->used && f->want_path);
-    flow_take_path(l, f, c);
-    if (f == &l->proof.flow)
-        proof_path(l, c->path.status);
-}
-
-/* A repaired DCI, or one more: where one is missing, else among the spares. */
-static void take_qp(struct lane *l, struct fab_qp *qp)
-{
-    uint32_t number = 0;
-    while (number < l->phys_room && l->phys[number].qp != qp)
-        number++;
-    if (number == l->phys_room) {
-        number = add_phys(l, qp);
-        l->phys[number].broken = 1;
-    }
-    BASE_ASSERT(number < l->phys_room && l->phys[number].broken);
-    struct physical_qp *p = &l->phys[number];
-    p->broken = p->overdue = 0;
-    p->chain = p->chain_tail = NULL;
-    if (number != l->system_phys && initiator_back(l, p))
-        quarantine_take_dci(l);
-}
-
-static void drop_spare(struct lane *l)
-{
-    struct lane_event event = {.kind = LANE_EVENT_SPARE_DROPPED};
-    uint32_t i = l->spare_count;
-    while (i > 0 && l->phys[l->spare[i - 1]].head != l->phys[l->spare[i - 1]].tail)
-        i--; /* a proof is out there */
-    if (i > 0) {
-        struct physical_qp *p = &l->phys[l->spare[i - 1]];
-        l->spare[i - 1] = l->spare[--l->spare_count];
-        event.qp = p->qp;
-        physical_qp_close(l, p);
-    }
-    lane_event_push(l, &event);
-}
-
-/* The place of a connection that is in the list already, or a new one. */
-static struct physical_qp *phys_of(struct lane *l, struct fab_qp *qp)
-{
-    for (uint32_t i = 0; i < l->phys_room; i++)
-        if (l->phys[i].qp == qp)
-            return &l->phys[i];
-    return physical_qp_open(l, qp, NULL);
-}
-
-/* One that broke is not the lane's any more: this list was made before the control side heard that,
- * since then one comes without it. */
-static void take_connection(struct lane *l, uint32_t i, struct fab_qp *const *lost)
-{
-    struct fab_qp *qp = l->metaserver[i].qp;
-    for (uint32_t k = 0; k < LANE_MAX_METASERVERS; k++)
-        if (lost[k] == qp) {
-            l->metaserver_lost[i] = qp;
-            return;
-        }
-    l->metaserver_phys[i] = phys_of(l, qp);
-}
-
-static void take_metaservers(struct lane *l, const struct lane_command *c)
-{
-    struct physical_qp *before[LANE_MAX_METASERVERS];
-    struct fab_qp *lost[LANE_MAX_METASERVERS];
-    struct lane_metaserver list[LANE_MAX_METASERVERS];
-    memcpy(before, l->metaserver_phys, sizeof before);
-    memcpy(list, l->metaserver, sizeof list);
-    memcpy(lost, l->metaserver_lost, sizeof lost);
-    memset(l->metaserver_phys, 0, sizeof l->metaserver_phys);
-    memset(l->metaserver_lost, 0, sizeof l->metaserver_lost);
-    l->metaservers = c->metaservers.count;
-    memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
-    lookups_metaservers(l, list);
-    for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
-        take_connection(l, i, lost);
-    for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
-        bool kept = before[i] == NULL;
-        for (uint32_t k = 0; k < l->metaservers; k++)
-            kept |= l->metaserver_phys[k] == before[i];
-        if (!kept)
-            inflight_retire(l, before[i]);
-    }
-    memset(l->silence, 0, sizeof l->silence);
-}
-
-static void take_commands(struct lane *l)
-{
-    struct lane_command c;
-    while (base_spsc_pop(l->commands, &c) == 0) {
-        l->did++;
-        if (c.kind != LANE_COMMAND_PATH_READY || l->wanting) /* else it is one flow's news */
-            l->changed = 1;
-        switch (c.kind) {
-        case LANE_COMMAND_SESSION_ADD:
-            add_session(l, &c);
-            break;
-        case LANE_COMMAND_SESSION_END:
-            session_end(l, &l->sessions[c.session], c.reason, false);
-            break;
-        case LANE_COMMAND_ARENA_ADD:
-            add_arena(l, &c);
-            break;
-        case LANE_COMMAND_PATH_READY:
-            take_path(l, &c);
-            break;
-        case LANE_COMMAND_SPARE_DROP:
-            drop_spare(l);
-            break;
-        case LANE_COMMAND_QP_READY:
-            take_qp(l, c.qp);
-            break;
-        case LANE_COMMAND_QP_FATAL:
-            physical_qp_fatal(l, c.qp);
-            break;
-        case LANE_COMMAND_QP_REBUILD:
-            physical_qp_rebuild(l, c.qp);
-            break;
-        case LANE_COMMAND_FENCED:
-            session_fenced(l, &l->sessions[c.session], c.tag);
-            break;
-        case LANE_COMMAND_MR_READY:
-            fenced_ready(l, &c);
-            break;
-        case LANE_COMMAND_MR_GONE:
-            fenced_gone(l, &c);
-            break;
-        case LANE_COMMAND_REVOKE:
-            regions_revoke(l, &c);
-            break;
-        case LANE_COMMAND_ARENA_REREGISTER:
-            arena_reregister(l, &c);
-            break;
-        case LANE_COMMAND_FORCE_LATE:
-            force_late(l, &c);
-            break;
-        case LANE_COMMAND_FORCE_OVER:
-            force_over(l, &c);
-            break;
-        case LANE_COMMAND_METASERVERS:
-            take_metaservers(l, &c);
-            break;
-        case LANE_COMMAND_READDRESS:
-            lane_readdress(l, &c);
-            break;
-        case LANE_COMMAND_WINDOW:
-            windows_set(l, &c);
-            break;
-        case LANE_COMMAND_PROVE:
-            proof_begin(l, &c);
-            break;
-        }
-        if (returns_wait(l))
-            returns_take(l);
-    }
-}
-
 /* ---- the pass
  * ---------------------------------------------------------------------------------------------- */
 
@@ -421,6 +251,8 @@ static void poll_sessions(struct lane *l)
         struct session *s = l->active[i];
         uint32_t taken = session_poll(l, s);
         l->did += taken;
+        if (l->doomed != NULL)
+            sessions_end_doomed(l);
         if (taken > 0 || s->inflight > 0)
             s->worked_ns = l->now_ns;
         else if (l->now_ns - s->worked_ns > l->config.spin_ns && session_sleep(l, s)) {
@@ -444,8 +276,7 @@ static void look_at_clock(struct lane *l)
 
 static void keep_house(struct lane *l)
 {
-    if (l->waiting > 0)
-        vqps_retry(l);
+    rounds_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
         session_count_batch(l);
@@ -476,9 +307,8 @@ static void keep_house(struct lane *l)
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
-    if (!TAILQ_EMPTY(&l->crowd))
-        rooms_go_on(l);
-    windows_go_on(l);
+    rounds_serve(l);
+    sessions_end_doomed(l);
 }
 
 uint32_t lane_step(struct lane *l, uint64_t now_ns)
@@ -495,10 +325,10 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         sessions_due(l);
     if (l->revoking != NULL)
         revocations_due(l);
-    take_commands(l);
+    commands_take(l);
     poll_sessions(l);
     if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
-        controls_go_on(l);
+        intake_controls(l);
     keep_house(l);
     physical_qp_ring(l);
     if (l->returned.first != NULL)
@@ -519,7 +349,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
 static uint64_t next_due(const struct lane *l)
 {
     uint64_t due =
-        l->stalled_count > 0 || l->readdressing > 0 ? l->now_ns + HOUSEKEEPING_NS : vqps_due(l);
+        l->stalled_count > 0 || l->readdressing > 0 ? l->now_ns + HOUSEKEEPING_NS : rounds_due(l);
     for (const struct session *s = l->due; s != NULL; s = s->next_due) {
         uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
         due = at < due ? at : due;
@@ -551,7 +381,7 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        vqps_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
+        rounds_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
     }

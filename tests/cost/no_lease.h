@@ -5,7 +5,8 @@
 #ifndef LANE_LEASE_H
 #define LANE_LEASE_H
 
-#include "internal.h"
+#include "resolve/region_cache.h"
+#include "transmit/wr.h"
 
 static inline bool lease_is_sure(const struct lane *l, const struct cached *e)
 {

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "lane_state.h"
+#include "request/check.h"
+#include "session_state.h"
+#include "request/dedicated_mr.h"
+#include "request/reg_mr.h"
 #include "agent/lane.h"
 #include "base/assert.h"
 #include "base/clock.h"
@@ -105,7 +109,7 @@ static void fuzz_fenced(struct session *s, struct lane *l)
     BASE_ASSERT(e.want_mr.offset <= a->bytes && e.want_mr.length <= a->bytes - e.want_mr.offset);
     BASE_ASSERT(e.want_mr.access != 0 && (e.want_mr.access & SCHEMA_REG_FENCED) == 0);
     BASE_ASSERT(s->quota->mrs == 1);
-    fenced_forget(l, s);
+    dedicated_forget(l, s);
     BASE_ASSERT(s->quota->mrs == 0);
 }
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of a descriptor: the one place where what a worker wrote becomes a request (KRCore,
  * Algorithm 2, "detecting malformed requests"). Works on copies; reads nothing that is shared. */
+#include "request/check.h"
+
 #include <string.h>
 
-#include "internal.h"
+#include "request/check.h"
+#include "session_state.h"
+#include "transmit/operation.h"
+#include "transmit/wr.h"
 
 uint32_t check_slots(const struct operation *op, const struct schema_sq_desc *d)
 {

@@ -4,7 +4,6 @@
 #ifndef LANE_CHECK_H
 #define LANE_CHECK_H
 
-#include <assert.h>
 #include <stdint.h>
 
 #include "schema/session.h"
@@ -12,17 +11,6 @@
 struct operation;
 struct session;
 struct wr;
-
-/* What a worker's request needs beside being posted. */
-enum special {
-    SPECIAL_EMPTY = 1 << 0, /* no byte is to be moved: it never reaches a queue pair */
-    SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */
-    SPECIAL_FENCE = SCHEMA_OP_FENCE,
-    SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
-    SPECIAL_DOUBT = 1 << 5,   /* that was a refusal: its region's record is not to be believed */
-    SPECIAL_ALIGNED = 1 << 3, /* to an address that the device can do it at */
-};
-static_assert(SPECIAL_FENCE == 1 << 2, "a bit of its own");
 
 /* Fills *out from a descriptor of that operation and its extra slots (copies), or says what is
  * wrong: enum schema_reason. out->op is set in any case. */

@@ -9,10 +9,14 @@
  * when nobody does. (What operators set, control_ops_per_s, refuses: quota.c.)
  *
  * A lookup costs many times what other operations do, in turns and of the budget. */
+#include "request/control_ops.h"
+
 #include <stddef.h>
 
 #include "base/assert.h"
-#include "internal.h"
+#include "lane_state.h"
+#include "schedule/fair_queue.h"
+#include "session_state.h"
 
 #define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
@@ -113,36 +117,41 @@ static void pay_units(struct lane *l, struct control_tenant *t, uint64_t units)
         t->due_ns = l->now_ns + BURST_NS;
 }
 
-/* One, and what stands behind it in the ring up to the next one. */
-static void take_turn(struct lane *l, struct control_tenant *t, struct session *s)
+void control_begin_pass(struct lane *l)
 {
-    const uint64_t before = count_lookups(l);
-    leave_turns(l, s);
-    session_activate(l, s);
-    l->control_session = s;
-    l->control_units = 1;
-    l->did += session_poll(l, s);
-    l->control_session = NULL;
-    s->worked_ns = l->now_ns;
-    const uint64_t units = count_lookups(l) != before ? LOOKUP_UNITS : l->control_units;
-    pay_units(l, t, units);
-    fair_queue_serve(&l->controls, &t->turn, units);
-    fair_queue_serve(&t->sessions, &s->control_turn, units);
-}
-
-void controls_go_on(struct lane *l)
-{
+    l->control_turns = IN_A_PASS;
     if (!TAILQ_EMPTY(&l->paused))
         unpause_tenants(l);
-    for (int n = 0; n < IN_A_PASS && l->controls.first != NULL;) {
+}
+
+struct session *control_begin_turn(struct lane *l)
+{
+    while (l->control_turns > 0 && l->controls.first != NULL) {
         struct control_tenant *t = OWNER(struct control_tenant, turn, l->controls.first);
         if (!has_budget(l, t)) {
             pause_tenant(l, t);
             continue;
         }
-        take_turn(l, t, OWNER(struct session, control_turn, t->sessions.first));
-        n++;
+        struct session *s = OWNER(struct session, control_turn, t->sessions.first);
+        leave_turns(l, s);
+        l->control_turns--;
+        l->control_session = s;
+        l->control_units = 1;
+        l->control_lookups = count_lookups(l);
+        return s;
     }
+    return NULL;
+}
+
+void control_end_turn(struct lane *l, struct session *s)
+{
+    struct control_tenant *t = tenant_of(l, s);
+    l->control_session = NULL;
+    s->worked_ns = l->now_ns;
+    const uint64_t units = count_lookups(l) != l->control_lookups ? LOOKUP_UNITS : l->control_units;
+    pay_units(l, t, units);
+    fair_queue_serve(&l->controls, &t->turn, units);
+    fair_queue_serve(&t->sessions, &s->control_turn, units);
 }
 
 uint64_t controls_due(const struct lane *l)

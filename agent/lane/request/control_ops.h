@@ -29,7 +29,12 @@ void controls_init(struct lane *l);
 /* Whether the control operation that is next in s's ring may be taken: once in its turn. Else s
  * waits for that, and its ring is not looked at. */
 bool control_enter(struct lane *l, struct session *s);
-void controls_go_on(struct lane *l);
+/* In a pass some take their turn: it is that session's until its end, and what it takes is paid for
+ * then. One, and what stands behind it in the ring up to the next one. NULL: no more in this pass.
+ */
+void control_begin_pass(struct lane *l);
+struct session *control_begin_turn(struct lane *l);
+void control_end_turn(struct lane *l, struct session *s);
 /* s has ended. */
 void control_forget(struct lane *l, struct session *s);
 /* When a lane that sleeps has to go on with them. */

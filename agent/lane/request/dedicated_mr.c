@@ -7,14 +7,20 @@
  * its lease is over, and nobody is refused who could know better; a fenced one's at once. The
  * control side makes and ends the registrations, since that may block; the worker's next requests
  * stand behind its own. */
+#include "request/dedicated_mr.h"
+
 #include <errno.h>
 
 #include "base/assert.h"
-#include "internal.h"
+#include "lane_state.h"
+#include "request/mr_shares.h"
+#include "request/region.h"
+#include "request/reply.h"
+#include "session_state.h"
 #include "transmit/events.h"
 
-void fenced_want(struct lane *l, struct session *s, struct region *place,
-                 const struct schema_sq_desc *d)
+void dedicated_want(struct lane *l, struct session *s, struct region *place,
+                    const struct schema_sq_desc *d)
 {
     s->registering.place = place;
     s->registering.tag = ++l->fences;
@@ -40,7 +46,7 @@ static void want_dereg(struct lane *l, struct session *s, uint32_t arena, uint32
                                             .fence = {.rkey = rkey, .tag = tag, .arena = arena}});
 }
 
-void fenced_ready(struct lane *l, const struct lane_command *c)
+void dedicated_ready(struct lane *l, const struct lane_command *c)
 {
     struct session *s = &l->sessions[c->session];
     uint32_t vkey = 0;
@@ -51,7 +57,7 @@ void fenced_ready(struct lane *l, const struct lane_command *c)
     BASE_ASSERT(place != NULL && s->registering.tag == c->mr.tag);
     s->registering.place = NULL;
     if (c->mr.status != 0) {
-        region_give_share(l, s);
+        mr_share_give(l, s);
         session_reply(l, s, c->mr.status, c->mr.reason, 0, 0, NULL);
         return;
     }
@@ -63,7 +69,7 @@ void fenced_ready(struct lane *l, const struct lane_command *c)
     session_reply(l, s, status, 0, vkey, 0, secret);
 }
 
-void fenced_let_go(struct lane *l, struct session *s, struct region *region)
+void dedicated_let_go(struct lane *l, struct session *s, struct region *region)
 {
     region->lease.state = LANE_LEASE_WAITING;
     region->tag = ++l->fences;
@@ -71,44 +77,10 @@ void fenced_let_go(struct lane *l, struct session *s, struct region *region)
     want_dereg(l, s, region->lease.arena, region->rkey, region->tag);
 }
 
-void fenced_gone(struct lane *l, const struct lane_command *c)
-{
-    struct session *s = &l->sessions[c->session];
-    if (s->state != SESSION_LIVE)
-        return;
-    BASE_ASSERT(s->deregging > 0);
-    s->deregging--;
-    s->revoke_ns = 0; /* another one's turn, perhaps */
-    for (uint32_t i = 0; i < region_places(s); i++) {
-        struct region *region = &s->regions[i];
-        if (!region->lease.own || region->lease.state != LANE_LEASE_WAITING ||
-            region->tag != c->mr.tag)
-            continue;
-        if (region->by != 0) {
-            withdrawal_done(l, s, region);
-        } else {
-            region->lease.state = LANE_LEASE_REVOKED;
-            region_show(region);
-        }
-        break;
-    }
-    fenced_go_on(l, s);
-}
-
-void fenced_go_on(struct lane *l, struct session *s)
-{
-    for (uint32_t i = 0; i < region_places(s) && s->deregging <= LANE_DEREGS; i++) {
-        struct region *region = &s->regions[i];
-        if (region->by != 0 && region->lease.own && !region_waits(region) &&
-            region->lease.state == LANE_LEASE_WITHDRAWING)
-            fenced_let_go(l, s, region);
-    }
-}
-
-void fenced_forget(struct lane *l, struct session *s)
+void dedicated_forget(struct lane *l, struct session *s)
 {
     if (s->registering.place != NULL)
-        region_give_share(l, s);
+        mr_share_give(l, s);
     s->registering.place = NULL;
     s->registering.held = false;
 }

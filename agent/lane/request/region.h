@@ -11,6 +11,7 @@
 #include "agent/lane.h"
 
 struct schema_sq_desc;
+struct schema_table;
 struct session;
 struct wr;
 
@@ -31,6 +32,14 @@ struct mr_shares {
     uint64_t due_ns; /* when all tenants are looked at again */
 };
 
+enum { REGION_ACCESS = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC };
+
+/* Whether the region's end waits for its lease: until that is over, or by force. */
+static inline bool region_waits(const struct region *region)
+{
+    return !region->lease.fenced && !region->hurried;
+}
+
 /* A DEREG_MR that is not answered yet, at the place of its answer. */
 struct withdrawal {
     uint32_t tag;
@@ -40,11 +49,13 @@ struct withdrawal {
     uint64_t due_ns; /* when that is over; 0: not counted yet */
 };
 
-/* regions.c: this node's MR table. -EINPROGRESS: it gets a registration of its own, and
- * fenced_ready() answers; or its arena is to have another one, and force_over() does. */
-int region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d, uint32_t *vkey,
-               uint8_t secret[16]);
-/* Peers find it, at its real address and key. d is sound; the quota's is given back on failure. */
+/* regions.c: this node's MR table. */
+/* Whether a REG_MR gets a registration of its own. */
+bool region_has_own(const struct lane *l, const struct schema_sq_desc *d);
+/* A free place, which stays free until region_publish(); NULL: there is none. */
+struct region *region_place(struct session *s);
+/* Peers find it, at its real address and key. d is sound; the tenant's share is
+ * given back on failure. */
 int region_publish(struct lane *l, struct session *s, struct region *region,
                    const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
                    uint8_t secret[16]);
@@ -60,32 +71,18 @@ void regions_remove_all(struct lane *l, struct session *s);
 void regions_free_all(struct session *s);
 /* When what is withdrawn with its session is over. */
 void regions_show_due(struct session *s, uint64_t due_ns);
+/* All go over to another table. Returns how many it had no room for. */
+uint32_t regions_move(struct lane *l, struct schema_table *to);
 /* How many places for regions were ever used; the others are free. */
 uint32_t region_places(const struct session *s);
 /* The record goes; the caller fences. */
 void region_withdraw(struct lane *l, struct session *s, struct region *region);
 void region_free(struct session *s, struct region *region);
-/* One region less of its tenant's. */
-void region_give_share(struct lane *l, const struct session *s);
 /* After a change of its lease. */
 void region_show(struct region *region);
 /* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
  * 1000). */
 uint64_t region_wait_ns(const struct lane *l);
-
-/* dedicated_mr.c: regions with registrations of their own. */
-void fenced_want(struct lane *l, struct session *s, struct region *place,
-                 const struct schema_sq_desc *d);
-/* MR_READY and MR_GONE. */
-void fenced_ready(struct lane *l, const struct lane_command *c);
-void fenced_gone(struct lane *l, const struct lane_command *c);
-/* The region, withdrawn already, is WAITING until its registration has gone. */
-void fenced_let_go(struct lane *l, struct session *s, struct region *region);
-/* Lets go as many of those that the worker has withdrawn as may be under way: one more than of
- * those that the operator has. */
-void fenced_go_on(struct lane *l, struct session *s);
-/* The session ends: what is awaited is the control side's. */
-void fenced_forget(struct lane *l, struct session *s);
 
 /* revoke.c: the operator's hold on regions. */
 void regions_revoke(struct lane *l, const struct lane_command *c);
@@ -107,14 +104,18 @@ void arena_rekey(struct lane *l, struct wr *w);
 bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d);
 /* What is due. False: no lease is waited for any more. */
 bool withdrawals_go_on(struct lane *l, struct session *s);
-/* Whether the region's end waits for its lease: until that is over, or by force. */
-bool region_waits(const struct region *region);
-/* That of one of its regions is waited for no more. fenced_go_on() is the caller's. */
+/* That of one of its regions is waited for no more. withdrawals_let_go() is the
+ * caller's. */
 void withdrawal_hurry(struct session *s, struct region *region);
 /* One of its regions is gone. */
 void withdrawal_done(struct lane *l, struct session *s, struct region *region);
-/* A fence, named by its tag, is over. */
-void session_fenced(struct lane *l, struct session *s, uint32_t tag);
+/* A fence, named by its tag, is over. False: it was none of these. */
+bool withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag);
+/* Lets go as many of those with registrations of their own that the worker has withdrawn as may be
+ * under way: one more than of those that the operator has. */
+void withdrawals_let_go(struct lane *l, struct session *s);
+/* MR_GONE: of those, or of what the operator has withdrawn. */
+void withdrawals_gone(struct lane *l, const struct lane_command *c);
 /* The session ends, and withdraws all by itself. */
 void withdrawals_forget(struct session *s);
 

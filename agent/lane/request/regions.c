@@ -3,11 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/reserve.h"
-#include "base/assert.h"
-#include "internal.h"
-
-static const uint64_t SHARES_NS = 1000000;
+#include "lane_state.h"
+#include "request/mr_shares.h"
+#include "request/region.h"
+#include "session_state.h"
 
 /* Stretched by as much as a clock may be wrong, and while this host's is in doubt by an eighth
  * more: it may run too fast, by a tenth at most, since the kernel slews no faster
@@ -103,7 +102,7 @@ static void give_place(struct session *s, const struct region *region)
 }
 
 /* The first one that is free: places that were never used are memory that nobody has touched. */
-static struct region *free_region(struct session *s)
+struct region *region_place(struct session *s)
 {
     const uint32_t high = region_places(s);
     for (uint32_t i = 0; i < high; i += 64) {
@@ -138,21 +137,7 @@ static int put_under_a_new_key(struct lane *l, struct schema_mr_record *r)
     return -ENOSPC;
 }
 
-enum { ACCESS = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC };
-static const uint32_t KINDS = SCHEMA_REG_FENCED | SCHEMA_REG_LEASE_ONLY;
-
-static bool is_sound(const struct session *s, const struct schema_sq_desc *d)
-{
-    const uint32_t arena = d->reg_mr.arena;
-    const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
-    return (d->reg_mr.access & ACCESS) != 0 && (d->reg_mr.access & ~(ACCESS | KINDS)) == 0 &&
-           (d->reg_mr.access & KINDS) != KINDS && arena < s->arenas && length != 0 &&
-           offset <= s->arena[arena].bytes && length <= s->arena[arena].bytes - offset &&
-           d->reg_mr.vaddr <= UINT64_MAX - length;
-}
-
-/* Whether it gets a registration of its own. */
-static bool has_own(const struct lane *l, const struct schema_sq_desc *d)
+bool region_has_own(const struct lane *l, const struct schema_sq_desc *d)
 {
     return (d->reg_mr.access & SCHEMA_REG_FENCED) != 0 ||
            (l->config.own_regions && (d->reg_mr.access & SCHEMA_REG_LEASE_ONLY) == 0);
@@ -162,99 +147,7 @@ static bool has_own(const struct lane *l, const struct schema_sq_desc *d)
  * own registration is gone by then, or the device keeps to the deadline of each request. */
 static uint16_t backed_flag(const struct lane *l, const struct schema_sq_desc *d)
 {
-    return has_own(l, d) || l->config.deadlines ? SCHEMA_RECORD_BACKED : 0;
-}
-
-/* A peer checks that an atomic is aligned by the name of the region, and devices by its place: a
- * request that is good by the one and not by the other would break a queue pair. */
-static bool is_congruent(const struct session *s, const struct schema_sq_desc *d)
-{
-    const uint64_t place = s->arena[d->reg_mr.arena].iova + d->reg_mr.offset;
-    return ((d->reg_mr.vaddr ^ place) & 7) == 0;
-}
-
-/* ---- shares of the table
- *
- * What tenants have, and what is kept for those that have less than their reserve, is counted along
- * as regions come and go: there may be hundreds of tenants. Reserves are the control side's, and
- * change at any time: so all are looked at anew now and then. ---- */
-
-static uint32_t has_mrs(const struct lane_quota *q)
-{
-    return atomic_load_explicit(&q->mrs, memory_order_relaxed);
-}
-
-static uint32_t lacks_mrs(const struct lane_quota *q)
-{
-    return lane_reserve_lacks(has_mrs(q),
-                              atomic_load_explicit(&q->reserved_mrs, memory_order_relaxed));
-}
-
-static void look_at_shares(struct lane *l)
-{
-    l->shares.used = l->shares.kept = 0;
-    l->shares.due_ns = l->now_ns + SHARES_NS;
-    for (uint32_t i = 0; i < l->config.max_tenants; i++) {
-        l->shares.used += has_mrs(&l->config.quotas[i]);
-        l->shares.kept += lacks_mrs(&l->config.quotas[i]);
-    }
-    COUNT(l, shares_compared, l->config.max_tenants);
-}
-
-/* Whether the others' reserves leave room for one more of its tenant's (agent/reserve.h). */
-static bool has_room(struct lane *l, const struct session *s)
-{
-    if (l->config.quotas == NULL)
-        return true;
-    if (l->now_ns >= l->shares.due_ns)
-        look_at_shares(l);
-    return lane_reserve_leaves(l->config.max_mrs, l->shares.used, l->shares.kept,
-                               lacks_mrs(s->quota));
-}
-
-static bool take_share(struct lane *l, const struct session *s)
-{
-    struct lane_quota *q = s->quota;
-    const bool lacked = lacks_mrs(q) > 0;
-    if (!quota_take(q, LANE_QUOTA_MRS, &q->mrs, q->max_mrs))
-        return false;
-    l->shares.used++;
-    l->shares.kept -= lacked && l->shares.kept > 0;
-    return true;
-}
-
-void region_give_share(struct lane *l, const struct session *s)
-{
-    quota_give(&s->quota->mrs);
-    l->shares.used -= l->shares.used > 0;
-    l->shares.kept += lacks_mrs(s->quota) > 0;
-}
-
-int region_add(struct lane *l, struct session *s, const struct schema_sq_desc *d, uint32_t *vkey,
-               uint8_t secret[16])
-{
-    if (!is_sound(s, d))
-        return -EINVAL;
-    if (!is_congruent(s, d))
-        return -EFAULT;
-    if ((d->reg_mr.access & SCHEMA_RECORD_ATOMIC) != 0 && !s->caps->atomics)
-        return -EOPNOTSUPP;
-    if (!has_own(l, d) && (s->forced_arenas >> d->reg_mr.arena & 1) != 0) {
-        s->registering.asked = *d;
-        s->registering.held = true;
-        return -EINPROGRESS;
-    }
-    struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
-    if (region != NULL && !has_room(l, s))
-        return -ENOSPC;
-    if (region == NULL || !take_share(l, s))
-        return -EDQUOT;
-    const struct lane_arena *arena = &s->arena[d->reg_mr.arena];
-    const struct lane_arena at = {.rkey = arena->rkey, .iova = arena->iova + d->reg_mr.offset};
-    if (!has_own(l, d))
-        return region_publish(l, s, region, d, &at, vkey, secret);
-    fenced_want(l, s, region, d);
-    return -EINPROGRESS;
+    return region_has_own(l, d) || l->config.deadlines ? SCHEMA_RECORD_BACKED : 0;
 }
 
 int region_publish(struct lane *l, struct session *s, struct region *region,
@@ -262,7 +155,7 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
                    uint8_t secret[16])
 {
     const bool fenced = (d->reg_mr.access & SCHEMA_REG_FENCED) != 0;
-    const uint32_t arena = d->reg_mr.arena, access = d->reg_mr.access & ACCESS;
+    const uint32_t arena = d->reg_mr.arena, access = d->reg_mr.access & REGION_ACCESS;
     const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
     struct schema_mr_record r = {
         .tenant = s->tenant,
@@ -278,7 +171,7 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
     if (status == 0)
         status = put_under_a_new_key(l, &r);
     if (status != 0) {
-        region_give_share(l, s);
+        mr_share_give(l, s);
         return status;
     }
     region->vkey = r.vkey;
@@ -286,7 +179,7 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
     region->rkey = r.rkey;
     region->hurried = false;
     region->lease = (struct lane_lease){.state = LANE_LEASE_LIVE,
-                                        .own = has_own(l, d),
+                                        .own = region_has_own(l, d),
                                         .fenced = fenced,
                                         .number = ++s->registered,
                                         .arena = arena,
@@ -310,7 +203,7 @@ void region_withdraw(struct lane *l, struct session *s, struct region *region)
     struct schema_mr_record r = {.vkey = region->vkey};
     (void)schema_table_remove(l->res.mr_table, &r);
     region->lease.state = LANE_LEASE_WITHDRAWING;
-    region_give_share(l, s);
+    mr_share_give(l, s);
     COUNT(l, mrs, -1);
 }
 
@@ -397,4 +290,33 @@ void regions_show_due(struct session *s, uint64_t due_ns)
         region->lease.due_ns = due_ns;
         region_show(region);
     }
+}
+
+/* ---- to another table, since this node's name is another ---------------------------------------
+ */
+
+/* Its record goes over with its key; nobody who READs the former table renews a lease by it. */
+static bool move_region(struct lane *l, struct schema_table *to, const struct region *region)
+{
+    struct schema_table *from = l->res.mr_table;
+    struct schema_mr_record r;
+    const uint8_t *window =
+        from->slots + (size_t)schema_mr_home(&from->desc, region->vkey) * SCHEMA_RECORD_BYTES;
+    if (schema_mr_find(&from->desc, window, region->vkey, &r) != 0)
+        return false;
+    (void)schema_table_remove(from, &r);
+    return schema_table_put(to, &r) >= 0;
+}
+
+uint32_t regions_move(struct lane *l, struct schema_table *to)
+{
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < l->config.max_sessions; i++) {
+        struct session *s = &l->sessions[i];
+        for (uint32_t k = 0; s->state != SESSION_NONE && k < region_places(s); k++)
+            if (s->regions[k].lease.state == LANE_LEASE_LIVE)
+                lost += !move_region(l, to, &s->regions[k]);
+    }
+    l->res.mr_table = to;
+    return lost;
 }

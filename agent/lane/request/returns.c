@@ -1,7 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "request/returns.h"
 
+#include <errno.h>
+
+#include "lane_state.h"
+#include "request/check.h"
+#include "request/region.h"
+#include "request/reply.h"
+#include "resolve/flow.h"
+#include "resolve/flow_news.h"
+#include "resolve/lookup.h"
+#include "resolve/path.h"
+#include "resolve/prove.h"
+#include "resolve/region_cache.h"
+#include "schedule/vqp.h"
+#include "schedule/window_pass.h"
+#include "session_state.h"
 #include "transmit/own_read.h"
+#include "transmit/physical_qp.h"
+#include "transmit/returned.h"
+#include "transmit/small.h"
+#include "transmit/wr.h"
 
 enum { POLLED = 64 /* completions at a time */ };
 
@@ -25,6 +44,17 @@ static enum sign sign_of(enum ibv_wc_status status)
                                            : SIGN_LIFE;
 }
 
+static void answer_connects(struct lane *l)
+{
+    struct session *s;
+    while ((s = LIST_FIRST(&l->lookups.answered)) != NULL) {
+        const int status = s->connected.status;
+        lookups_forget(s);
+        session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0,
+                      s->connected.slot, s->connected.gen, NULL);
+    }
+}
+
 /* One that the lane asked for itself. */
 static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
@@ -38,6 +68,16 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
         remote_done(l, w, status);
     own_read_give(l, w);
     l->changed |= l->wanting;
+    if (!LIST_EMPTY(&l->lookups.answered))
+        answer_connects(l);
+}
+
+static inline void complete_request(struct lane *l, struct wr *w, enum ibv_wc_status status,
+                                    uint32_t reason)
+{
+    if (w->stale)
+        arena_unused(l, w);
+    session_complete(l, w, status, reason);
 }
 
 /* Nothing of it was carried out: it goes again, unless its VQP was destroyed, so that nobody waits
@@ -47,7 +87,7 @@ static void go_again(struct lane *l, struct wr *w)
     struct vqp *q = vqp_of(w);
     unpost_worker(l, w, SIGN_NONE);
     if (q->state == VQP_FREE) {
-        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
+        complete_request(l, w, IBV_WC_WR_FLUSH_ERR, 0);
         return;
     }
     if (w->stale)
@@ -56,18 +96,21 @@ static void go_again(struct lane *l, struct wr *w)
     COUNT(l, reposted, 1);
 }
 
+/* It was out, and did not end well. */
 static void finish_badly(struct lane *l, struct wr *w, enum ibv_wc_status status)
 {
-    if (w->special & SPECIAL_DOUBT || status == IBV_WC_REM_ACCESS_ERR)
+    const bool again = w->back == BACK_AGAIN;
+    w->back = BACK_ENDED;
+    if ((w->special & SPECIAL_DOUBT) || status == IBV_WC_REM_ACCESS_ERR)
         remote_doubt(l, w);
     w->special &= (uint8_t)~SPECIAL_DOUBT;
-    if (w->again) {
-        w->again = 0;
+    if (again) {
         go_again(l, w);
         return;
     }
     unpost_worker(l, w, sign_of(status));
-    vqp_fail(l, &w->session->vqps[w->vqp], w, status);
+    complete_request(l, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    vqp_fail(l, &w->session->vqps[w->vqp]);
 }
 
 static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_status status)
@@ -76,7 +119,7 @@ static inline void finish_request(struct lane *l, struct wr *w, enum ibv_wc_stat
         finish_own(l, w, status);
     } else if (status == IBV_WC_SUCCESS) {
         unpost_worker(l, w, SIGN_LIFE);
-        session_complete(l, w, status, 0);
+        complete_request(l, w, status, 0);
     } else {
         finish_badly(l, w, status);
     }
@@ -90,7 +133,12 @@ static void take_requests(struct lane *l)
         const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
         next = w->next;
         w->ended = 0;
-        finish_request(l, w, status);
+        if (w->back == BACK_UNPOSTED) {
+            w->back = BACK_ENDED;
+            session_complete(l, w, status, w->refused);
+        } else {
+            finish_request(l, w, status);
+        }
     }
 }
 
@@ -120,6 +168,8 @@ void returns_take(struct lane *l)
     if (l->lost_links != NULL)
         take_links(l);
     take_requests(l);
+    if (!LIST_EMPTY(&l->lookups.answered))
+        answer_connects(l);
     if (l->rejoins)
         take_rejoins(l);
 }

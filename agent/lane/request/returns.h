@@ -4,16 +4,18 @@
  *
  * Queue pairs call nobody above them. They leave lists: requests that have ended, or that were not
  * carried out and go again; flows whose connection broke; tenants whose flows are to be looked at.
+ * Lookups leave the sessions whose CONNECT is answered, and VQPs requests that end unposted.
  * Whoever has rung, polled, or given up a queue pair takes these lists before anything else is
  * done. */
 #ifndef LANE_RETURNS_H
 #define LANE_RETURNS_H
 
-#include "internal.h"
+#include "lane_state.h"
 
 static inline bool returns_wait(const struct lane *l)
 {
-    return l->returned.first != NULL || l->lost_links != NULL || l->rejoins;
+    return l->returned.first != NULL || l->lost_links != NULL || l->rejoins ||
+           !LIST_EMPTY(&l->lookups.answered);
 }
 
 void returns_take(struct lane *l);

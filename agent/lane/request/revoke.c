@@ -10,8 +10,16 @@
  * one would be refused with those that the operator means. */
 #include <errno.h>
 
-#include "internal.h"
+#include "lane_state.h"
+#include "schedule/vqp.h"
+#include "request/dedicated_mr.h"
+#include "request/reg_mr.h"
+#include "request/region.h"
+#include "request/reply.h"
+#include "session_state.h"
 #include "transmit/events.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 static_assert(LANE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
 
@@ -61,7 +69,7 @@ void regions_revoke(struct lane *l, const struct lane_command *c)
     if (s != NULL && c->revoke.force)
         s->forced_arenas |= c->revoke.arenas;
     if (found > 0)
-        fenced_go_on(l, s);
+        withdrawals_let_go(l, s);
     if (found > 0 && (taken > 0 || c->revoke.force)) {
         s->revoke_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
         if (!s->in_revoking) {
@@ -122,9 +130,9 @@ static bool go_on(struct lane *l, struct session *s)
             region_show(region);
         }
         if (region->lease.own && (!waits || l->now_ns >= region->lease.due_ns)) {
-            /* It waits for nothing but its turn: fenced_gone(). */
+            /* It waits for nothing but its turn: withdrawals_gone(). */
             if (s->deregging < LANE_DEREGS)
-                fenced_let_go(l, s, region);
+                dedicated_let_go(l, s, region);
             else
                 left = true;
             continue;
@@ -245,7 +253,7 @@ static void release_arenas(struct lane *l, struct session *s, uint32_t arenas)
         return;
     s->registering.held = false;
     const struct schema_sq_desc asked = s->registering.asked; /* which may be written anew */
-    session_register(l, s, &asked);
+    region_register(l, s, &asked);
 }
 
 void force_late(struct lane *l, const struct lane_command *c)

@@ -7,7 +7,14 @@
  * force, wait for no lease. */
 #include <errno.h>
 
-#include "internal.h"
+#include "base/assert.h"
+#include "lane_state.h"
+#include "request/active.h"
+#include "request/dedicated_mr.h"
+#include "request/region.h"
+#include "request/reply.h"
+#include "schedule/quota.h"
+#include "session_state.h"
 #include "transmit/events.h"
 
 static struct withdrawal *withdrawal_of(struct session *s, const struct region *region)
@@ -31,6 +38,16 @@ static bool remove_one(struct lane *l, struct session *s, uint32_t vkey, uint32_
     return true;
 }
 
+void withdrawals_let_go(struct lane *l, struct session *s)
+{
+    for (uint32_t i = 0; i < region_places(s) && s->deregging <= LANE_DEREGS; i++) {
+        struct region *region = &s->regions[i];
+        if (region->by != 0 && region->lease.own && !region_waits(region) &&
+            region->lease.state == LANE_LEASE_WITHDRAWING)
+            dedicated_let_go(l, s, region);
+    }
+}
+
 bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d)
 {
     const uint32_t place = d->dereg_mr.tag % SCHEMA_REPLIES;
@@ -51,14 +68,9 @@ bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_
         s->lent_places |= 1u << place;
         session_await(l, s);
     }
-    fenced_go_on(l, s);
+    withdrawals_let_go(l, s);
     finish_one(l, s, w);
     return true;
-}
-
-bool region_waits(const struct region *region)
-{
-    return !region->lease.fenced && !region->hurried;
 }
 
 void withdrawal_hurry(struct session *s, struct region *region)
@@ -135,7 +147,7 @@ static void hurry_own(struct lane *l, struct session *s, uint32_t places)
         if (region->by != 0 && (places >> (region->by - 1) & 1) != 0 && region->lease.own)
             withdrawal_hurry(s, region);
     }
-    fenced_go_on(l, s);
+    withdrawals_let_go(l, s);
 }
 
 bool withdrawals_go_on(struct lane *l, struct session *s)
@@ -160,14 +172,10 @@ bool withdrawals_go_on(struct lane *l, struct session *s)
     return s->lent_places != 0;
 }
 
-void session_fenced(struct lane *l, struct session *s, uint32_t tag)
+bool withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag)
 {
-    if (s->state != SESSION_LIVE)
-        return;
-    if (s->fence_tag != tag) {
-        revocation_fenced(s, tag);
-        return;
-    }
+    if (s->fence_tag != tag)
+        return false;
     s->fence_tag = 0;
     s->due_ns = 0;
     for (uint32_t i = 0; i < region_places(s); i++) {
@@ -175,4 +183,31 @@ void session_fenced(struct lane *l, struct session *s, uint32_t tag)
         if (region->by != 0 && !region->lease.own && region->tag == tag)
             withdrawal_done(l, s, region);
     }
+    return true;
+}
+
+/* ---- registrations of their own ------------------------------------------------------------- */
+
+void withdrawals_gone(struct lane *l, const struct lane_command *c)
+{
+    struct session *s = &l->sessions[c->session];
+    if (s->state != SESSION_LIVE)
+        return;
+    BASE_ASSERT(s->deregging > 0);
+    s->deregging--;
+    s->revoke_ns = 0; /* another one's turn, perhaps */
+    for (uint32_t i = 0; i < region_places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (!region->lease.own || region->lease.state != LANE_LEASE_WAITING ||
+            region->tag != c->mr.tag)
+            continue;
+        if (region->by != 0) {
+            withdrawal_done(l, s, region);
+        } else {
+            region->lease.state = LANE_LEASE_REVOKED;
+            region_show(region);
+        }
+        break;
+    }
+    withdrawals_let_go(l, s);
 }

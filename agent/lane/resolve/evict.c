@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resolve/evict.h"
 
-#include "internal.h"
+#include "resolve/flow.h"
+#include "transmit/physical_qp.h"
 
 static struct flow *older_flow(struct flow *a, struct flow *b)
 {

@@ -14,9 +14,18 @@
  * order.
  *
  * Invariant: what is out on a flow, waits with it, or is asked about it keeps it where it is. */
+#include "resolve/flow.h"
+
 #include "base/assert.h"
-#include "internal.h"
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow_news.h"
+#include "resolve/liveness.h"
+#include "resolve/path.h"
+#include "schedule/vqp.h"
+#include "schedule/window.h"
 #include "transmit/events.h"
+#include "transmit/quarantine.h"
 
 enum {
     LOOKS = 64, /* at flows for an idle one, each time that one is wanted and none is free */
@@ -38,14 +47,9 @@ uint32_t lane_destinations(const struct lane *l)
  * ------------------------------------------------------------------------------------------------
  */
 
-static struct flow **bucket_of(struct lane *l, uint32_t slot)
-{
-    return &l->quarantine_flows[slot % LANE_APART_BUCKETS];
-}
-
 static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 {
-    struct flow *f = *bucket_of(l, q->peer_slot);
+    struct flow *f = *quarantine_bucket(l, q->peer_slot);
     while (f != NULL && (f->peer_slot != q->peer_slot || f->peer_gen != q->peer_gen ||
                          f->tenant_slot != q->session->tenant_slot))
         f = f->next_quarantined;
@@ -55,10 +59,9 @@ static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 /* It counts in the endpoint's one window, and holds that one's flow for it. */
 static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
 {
-    struct flow **bucket = bucket_of(l, f->peer_slot);
+    struct flow **bucket = quarantine_bucket(l, f->peer_slot);
     f->quarantined = 1;
     f->own = own;
-    f->window = own->window;
     f->proven = own->proven;
     f->distrusted = own->distrusted;
     f->distrust_ns = own->distrust_ns;
@@ -72,7 +75,7 @@ static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
 
 static void unlink_quarantined(struct lane *l, const struct flow *f)
 {
-    struct flow **at = bucket_of(l, f->peer_slot);
+    struct flow **at = quarantine_bucket(l, f->peer_slot);
     while (*at != f)
         at = &(*at)->next_quarantined;
     *at = f->next_quarantined;
@@ -82,25 +85,6 @@ static void unlink_quarantined(struct lane *l, const struct flow *f)
         f->own->heard_ns = f->heard_ns;
     }
     l->flows_quarantined--;
-}
-
-void flows_rejoin(struct lane *l, uint32_t tenant_slot)
-{
-    for (uint32_t i = 0; l->flows_quarantined > 0 && i < LANE_APART_BUCKETS; i++)
-        for (struct flow *f = l->quarantine_flows[i]; f != NULL; f = f->next_quarantined)
-            if (f->tenant_slot == tenant_slot)
-                flow_notify(l, f);
-}
-
-void flows_news(struct lane *l, uint32_t slot)
-{
-    if (l->peers[slot].flow != NULL)
-        flow_notify(l, l->peers[slot].flow);
-    if (l->flows_quarantined == 0)
-        return;
-    for (struct flow *f = *bucket_of(l, slot); f != NULL; f = f->next_quarantined)
-        if (f->peer_slot == slot)
-            flow_notify(l, f);
 }
 
 /* ---- all
@@ -120,25 +104,14 @@ static void drop_flow(struct lane *l, struct flow *f)
         unlink_quarantined(l, f);
     if (f->suspect)
         COUNT(l, suspects, -1);
-    if (!f->quarantined)
-        window_close(f);
-    flow_forget_parked(l, f);
+    if (!f->quarantined && f->window != NULL)
+        window_close(f->window);
+    BASE_ASSERT(f->parked.count == 0);
+    flow_take_news(l, f);
     COUNT(l, flows, -1);
     l->flow_tenants -= --l->tenant_flows[f->tenant_slot] == 0;
     *f = (struct flow){.next_free = l->free_flow};
     l->free_flow = f;
-}
-
-void flow_hold(const struct vqp *q)
-{
-    if (q->flow != NULL)
-        q->flow->holds++;
-}
-
-void flow_release(const struct vqp *q)
-{
-    if (q->flow != NULL)
-        q->flow->holds--;
 }
 
 static bool has_its_share(const struct lane *l, uint32_t tenant_slot)
@@ -214,7 +187,6 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     if (f == NULL)
         return NULL;
     f->dci = q->peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
-    window_open(l, f, peer_shared(l, q->peer_slot)->gid);
     return p->flow = f;
 }
 
@@ -245,7 +217,7 @@ static bool leave_flow(struct lane *l, struct flow *f)
 
 bool flows_leave(struct lane *l, uint32_t slot)
 {
-    struct flow *f = l->flows_quarantined > 0 ? *bucket_of(l, slot) : NULL;
+    struct flow *f = l->flows_quarantined > 0 ? *quarantine_bucket(l, slot) : NULL;
     for (struct flow *next; f != NULL; f = next) {
         next = f->next_quarantined;
         if (f->peer_slot == slot && !leave_flow(l, f))

@@ -32,6 +32,9 @@ static inline void vqp_list_init(struct vqp_list *list)
     list->count = 0;
 }
 
+/* What a sign from an endpoint says of it. */
+enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
+
 enum flow_news_state { NEWS_NONE, NEWS_COMES, NEWS_BEGUN /* some have been looked at */ };
 
 /* An endpoint that is used now. */
@@ -69,7 +72,7 @@ struct flow {
     uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
     uint8_t felt;           /* and another's VQP has been parked here since */
     uint32_t made_for;      /* rc: the place + 1 of the tenant who asked for its connection; or 0 */
-    struct window *window;
+    struct window *window;  /* NULL: it is only now taken; its first VQP opens it */
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
     struct flow *next_free;
@@ -83,40 +86,9 @@ struct flow {
 /* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,
  * or all are in use: try again. */
 struct flow *flow_take(struct lane *l, const struct vqp *q);
-/* q waits with its flow, if it has one; and does no more. */
-void flow_hold(const struct vqp *q);
-void flow_release(const struct vqp *q);
 /* The flows of the peer in this slot go, if that can be. */
 bool flows_leave(struct lane *l, uint32_t slot);
-/* Something happened to the peer in this slot, whatever flows lead to it. */
-void flows_news(struct lane *l, uint32_t slot);
-/* The tenant is apart from others, or is so no more, or its flows of its own need not wait: what
- * waits there looks again. */
-void flows_rejoin(struct lane *l, uint32_t tenant_slot);
 /* A few of those that no peer names any more, and that are idle. */
 void flows_sweep(struct lane *l);
-
-/* endpoint.c: the way to it, and whether it answers. */
-/* rc: nothing is out on its connection, which goes. */
-void flow_drop_link(struct lane *l, struct flow *f);
-void flow_posted(struct lane *l, struct flow *f);
-enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
-void flow_completed(struct lane *l, struct flow *f, enum sign sign);
-bool flow_is_stuck(struct lane *l, struct flow *f);
-/* It owes a sign of life: until that comes, one request to it is out at a time. */
-void flow_suspect(struct lane *l, struct flow *f);
-/* It did not answer: its record is looked up, and unless that tells of another life what is posted
- * to it fails for so long. */
-void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
-/* Whether there is a path to it; asks for one if not, for that session's tenant, and want_path says
- * whether it is under way. Its record is fresh. */
-bool flow_has_path(struct lane *l, struct flow *f, const struct session *s);
-/* A WANT_PATH; with rc the connection is counted already. */
-void flow_ask_for_path(struct lane *l, struct flow *f);
-void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);
-/* This node's own address is another: whatever leads to it was made with the former. */
-void flow_readdress(struct lane *l, struct flow *f);
-/* rc: its connection broke. */
-void flow_lost_link(struct lane *l, struct flow *f);
 
 #endif

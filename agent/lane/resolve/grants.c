@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "internal.h"
+#include "lane_state.h"
+#include "request/control_ops.h"
+#include "session_state.h"
 
 static uint32_t *bucket_of(const struct lane *l, const struct session *s, uint32_t vkey,
                            const uint8_t secret[16])

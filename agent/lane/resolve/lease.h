@@ -4,7 +4,9 @@
 #ifndef LANE_LEASE_H
 #define LANE_LEASE_H
 
-#include "internal.h"
+#include "lane_state.h"
+#include "resolve/region_cache.h"
+#include "transmit/wr.h"
 
 /* The one look at a record that is valid, and not to be renewed yet; none is while the clock cannot
  * be trusted. */

@@ -7,9 +7,16 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "internal.h"
-#include "transmit/own_read.h"
 #include "schema/peers.h"
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow.h"
+#include "resolve/flow_news.h"
+#include "session_state.h"
+#include "transmit/operation.h"
+#include "transmit/own_read.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 enum {
     TRIES = 3,
@@ -211,7 +218,7 @@ static bool is_known_better(struct lane *l, const struct lookup *k, uint32_t *sl
     return true;
 }
 
-/* Tells everybody who waits. */
+/* Everybody who waits is answered when that can be told (lookups.answered). */
 static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32_t slot,
                             uint32_t gen)
 {
@@ -223,9 +230,11 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
         go_on_with(l, &l->peers[slot]);
     while (!LIST_EMPTY(&k->waiters)) {
         struct session *s = LIST_FIRST(&k->waiters);
-        lookups_forget(s);
-        session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, slot, gen,
-                      NULL);
+        s->connected.status = status;
+        s->connected.slot = slot;
+        s->connected.gen = gen;
+        LIST_REMOVE(s, by_lookup);
+        LIST_INSERT_HEAD(&l->lookups.answered, s, by_lookup);
     }
     if (schema_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
         struct peer *p = &l->peers[known_slot];
@@ -419,12 +428,6 @@ int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint3
             return 0;
     }
     return start_lookup(l, s, gid);
-}
-
-bool peer_is_same(struct lane *l, uint32_t slot, uint32_t gen)
-{
-    const uint32_t now = peer_shared(l, slot)->gen;
-    return now - gen <= now - l->peers[slot].first_gen;
 }
 
 bool peer_is_fresh(struct lane *l, uint32_t slot)

@@ -3,10 +3,16 @@
 #ifndef LANE_LOOKUP_H
 #define LANE_LOOKUP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <infiniband/verbs.h>
+
+struct lane;
+struct lane_metaserver;
 struct session;
+struct wr;
 
 enum { LANE_LOOKUPS = 64, LANE_LOOKUP_BUCKETS = 64, LANE_LOOKUP_READS = 2 * LANE_LOOKUPS };
 
@@ -45,6 +51,7 @@ struct lookups {
     struct lookup_read all_reads[LANE_LOOKUP_READS];
     struct lookup_list used, free, bucket[LANE_LOOKUP_BUCKETS];
     struct lookup_read_list free_reads;
+    struct lookup_waiters answered; /* sessions whose CONNECT has its answer, which is to be told */
 };
 
 /* What the lane has heard of a metaserver lately. */
@@ -52,5 +59,28 @@ struct silence {
     uint64_t until_ns, last_ns; /* it is not asked before; for how long that was */
     uint64_t heard_ns;          /* when it answered last; 0: not yet */
 };
+
+/* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
+int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+                 uint32_t *gen);
+void lookups_init(struct lane *l);
+void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status status);
+/* The list of metaservers is another one than this, which has room for all that there can be: a
+ * READ of one that is not in it any more, or whose table is another now, says nothing. */
+void lookups_metaservers(struct lane *l, const struct lane_metaserver *before);
+void lookups_due(struct lane *l);
+/* When that is to be called; NEVER: nothing is looked up. */
+uint64_t lookups_next(const struct lane *l);
+void lookups_forget(struct session *s);
+/* Whether that endpoint is being looked up. */
+bool lookup_is_under_way(struct lane *l, const uint8_t gid[16]);
+/* Whether a metaserver may be asked: it has not just been silent, and there is one. */
+bool lookup_may_ask(const struct lane *l, uint32_t metaserver);
+bool lookup_has_whom_to_ask(const struct lane *l);
+/* What an answer of that metaserver to another READ of its table says of it. */
+void lookup_heard(struct lane *l, uint32_t metaserver, enum ibv_wc_status answer);
+/* Whether the peer's record may be used now; asks for a new one before it is too old. Else
+ * peers[slot].refreshing says whether a new one is under way. */
+bool peer_is_fresh(struct lane *l, uint32_t slot);
 
 #endif

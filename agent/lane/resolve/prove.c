@@ -17,9 +17,17 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "internal.h"
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow.h"
+#include "resolve/liveness.h"
+#include "resolve/lookup.h"
+#include "resolve/path.h"
 #include "transmit/events.h"
+#include "transmit/operation.h"
 #include "transmit/own_read.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 enum {
     TRIES = 2,

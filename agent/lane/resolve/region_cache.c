@@ -6,13 +6,25 @@
  * + lease - bound - slack: the lease is its owner's, who says it in the record, and bound and slack
  * are this device's. One that is in use is READ again before that, so that a worker that goes on
  * never waits for it. */
+#include "resolve/region_cache.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "internal.h"
-#include "transmit/own_read.h"
+#include "lane_state.h"
+#include "request/control_ops.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow.h"
+#include "resolve/flow_news.h"
 #include "resolve/lease.h"
+#include "resolve/liveness.h"
+#include "resolve/path.h"
+#include "session_state.h"
+#include "transmit/operation.h"
+#include "transmit/own_read.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 enum {
     WAYS = 4,
@@ -20,6 +32,9 @@ enum {
     RENEW_PART = 3 /* of the time that may be posted under a record, the last third renews it: a
                       READ takes far less */
 };
+
+/* A worker that lives for long meets keys that are gone: it is to be told from one that guesses. */
+static const uint64_t GUESS_REFILL_NS = 1000000000;
 
 static bool is_entry(const struct cached *e, const struct flow *f, uint32_t vkey)
 {
@@ -198,6 +213,17 @@ void remote_doubt(struct lane *l, const struct wr *w)
             disbelieve_record(&set[i], CACHED_VALID, l->now_ns);
 }
 
+/* Who guesses too often loses its session. */
+static void count_wrong_key(struct lane *l, struct session *s)
+{
+    const uint64_t seconds = (l->now_ns - s->wrong_ns) / GUESS_REFILL_NS;
+    COUNT(l, wrong_keys, 1);
+    s->wrong_keys -= seconds < s->wrong_keys ? (uint32_t)seconds : s->wrong_keys;
+    s->wrong_ns += seconds * GUESS_REFILL_NS;
+    if (++s->wrong_keys > l->config.guess_budget)
+        session_doom(l, s, SCHEMA_REASON_GUESSES);
+}
+
 /* Another tenant's key is answered like an unknown one. Of unknown ones it is the READ that counts
  * as a guess, not the requests that are refused by what it brought: a region may be gone, and who
  * used it not know. */
@@ -207,7 +233,7 @@ static enum remote_answer refuse_key(struct lane *l, struct cached *e, struct wr
     *reason = SCHEMA_REASON_VKEY;
     if (!e->guessed || e->state == CACHED_VALID) {
         e->guessed = 1;
-        session_wrong_key(l, w->session);
+        count_wrong_key(l, w->session);
     }
     return REMOTE_REFUSED;
 }

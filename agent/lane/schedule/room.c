@@ -12,20 +12,25 @@
  *
  * Invariant: a queue pair where somebody waits is in the lane's list, which each pass goes through.
  */
+#include "schedule/room.h"
+
 #include <stddef.h>
 
 #include "base/assert.h"
-#include "internal.h"
-#include "schedule/room.h"
+#include "lane_state.h"
+#include "schedule/fair_queue.h"
+#include "schedule/vqp.h"
+#include "schedule/window.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 #define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 enum {
-    ALONE_TURN = 8,    /* requests */
-    SHARED_PART = 4,   /* of the queue pair's slots, */
-    SHARED_OPS = 32,   /* at least */
-    SHARED_DEPTHS = 8, /* for so many times its slots, after the last time that two waited, */
-    SCATTERED = 128    /* of a broken queue pair, in a pass */
+    ALONE_TURN = 8,   /* requests */
+    SHARED_PART = 4,  /* of the queue pair's slots, */
+    SHARED_OPS = 32,  /* at least */
+    SHARED_DEPTHS = 8 /* for so many times its slots, after the last time that two waited, */
 };
 static const uint64_t SHARED_NS = 20000000; /* and so long */
 static const uint64_t SHARED_MOST_NS = 1000000000;
@@ -164,50 +169,22 @@ bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const stru
     return false;
 }
 
-/* They look for another queue pair, some in each pass. */
-static void scatter_room(struct lane *l, struct physical_qp *p)
+struct vqp *room_first(const struct lane *l, const struct physical_qp *p)
 {
-    struct window *room = room_of(l, p);
-    for (int n = 0; n < SCATTERED && room->turns.first != NULL; n++) {
-        struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
-        vqp_block(l, OWNER(struct vqp, turn, t->vqps.first));
-    }
-    l->changed = 1;
+    const struct window *room = room_of(l, p);
+    if (room->turns.first == NULL)
+        return NULL;
+    const struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
+    return OWNER(struct vqp, turn, t->vqps.first);
 }
 
-/* The least served tenant's least served VQP, while its request fits. A smaller one behind it may
- * not overtake it, which would wait for ever. In a pass no more than fill the queue pair: some may
- * post elsewhere, or nothing. */
-static void serve_room(struct lane *l, struct physical_qp *p)
+bool room_begin_turn(struct lane *l, struct physical_qp *p, struct vqp *q)
 {
-    struct window *room = room_of(l, p);
-    if (p->broken || p->overdue) {
-        scatter_room(l, p);
-        return;
-    }
-    for (uint32_t n = l->config.sq_depth; n > 0; n--) {
-        if (room->turns.first == NULL || p->broken || p->overdue)
-            return;
-        struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
-        struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
-        if (!fits_room(l, p, q->wants))
-            return;
-        l->turn_left = p->tenants == 1 ? ALONE_TURN : 1;
-        room_quit(l, q);
-        l->turn_vqp = q;
-        l->turn_room = p;
-        vqp_go_on(l, q);
-        l->turn_vqp = NULL;
-        l->turn_room = NULL;
-    }
-    l->did++; /* so that the lane does not sleep while more may go on, whatever these have done */
-}
-
-void rooms_go_on(struct lane *l)
-{
-    struct physical_qp *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
-    for (; p != NULL; p = next) {
-        next = p == last ? NULL : TAILQ_NEXT(p, by_crowd);
-        serve_room(l, p);
-    }
+    if (!fits_room(l, p, q->wants))
+        return false;
+    l->turn_left = p->tenants == 1 ? ALONE_TURN : 1;
+    room_quit(l, q);
+    l->turn_vqp = q;
+    l->turn_room = p;
+    return true;
 }

@@ -3,7 +3,9 @@
 #ifndef LANE_ROOM_H
 #define LANE_ROOM_H
 
-#include "internal.h"
+#include "lane_state.h"
+#include "schedule/vqp.h"
+#include "transmit/physical_qp.h"
 
 void rooms_init(struct lane *l);
 static inline bool room_passes(const struct physical_qp *p, uint64_t length)
@@ -26,7 +28,12 @@ static inline bool room_is_turn(const struct lane *l, const struct vqp *q)
 void room_charge(const struct lane *l, struct vqp *q, uint64_t length);
 /* q waits for room no more. */
 void room_quit(struct lane *l, struct vqp *q);
-/* Lets go on who may. */
-void rooms_go_on(struct lane *l);
+
+/* A round (rounds.c). The least served tenant's least served VQP that waits there, or NULL. */
+struct vqp *room_first(const struct lane *l, const struct physical_qp *p);
+/* It waits there no more, and may go on: it is its turn until lane->turn_vqp is set to NULL. False:
+ * its request does not fit. A smaller one behind it may not overtake it, which would wait for ever.
+ */
+bool room_begin_turn(struct lane *l, struct physical_qp *p, struct vqp *q);
 
 #endif

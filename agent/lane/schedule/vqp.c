@@ -2,10 +2,29 @@
 /* Virtual queue pairs: each behaves as a reliable connection. Requests leave in order; one that
  * cannot go yet (its key is being looked up, its peer is silent, a queue is full) holds back those
  * behind it, and no other VQP's. */
+#include "schedule/vqp.h"
+
 #include "base/assert.h"
-#include "internal.h"
-#include "schedule/room.h"
 #include "schema/peers.h"
+#include "lane_state.h"
+#include "request/check.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow.h"
+#include "resolve/liveness.h"
+#include "resolve/lookup.h"
+#include "resolve/path.h"
+#include "resolve/region_cache.h"
+#include "schedule/quota.h"
+#include "schedule/room.h"
+#include "schedule/wait_queue.h"
+#include "schedule/window.h"
+#include "schedule/window_pass.h"
+#include "session_state.h"
+#include "transmit/physical_qp.h"
+#include "transmit/quarantine.h"
+#include "transmit/returned.h"
+#include "transmit/small.h"
+#include "transmit/wr.h"
 
 enum {
     TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
@@ -54,10 +73,8 @@ static enum ibv_wc_status status_of(uint32_t reason)
     }
 }
 
-static void fail_request(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
-                         uint32_t reason)
+static void enter_error(struct vqp *q)
 {
-    session_complete(l, w, status, reason);
     if (q->state == VQP_CONNECTED)
         vqp_move(q, VQP_ERROR);
 }
@@ -69,23 +86,23 @@ void vqp_take_back(struct lane *l, struct vqp *q, struct wr *w)
     vqp_wake(l, q);
 }
 
-void vqp_fail(struct lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
+void vqp_fail(struct lane *l, struct vqp *q)
 {
-    fail_request(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? SCHEMA_REASON_UNDER_WAY : 0);
+    enter_error(q);
     if (q->queue.head != NULL)
         vqp_wake(l, q);
 }
 
-/* An error completes after everything before it, as on a real queue pair; but at once when it was
- * the guess that ended the session, whose queues are not looked at again. */
+/* An error completes after everything before it, as on a real queue pair. */
 static enum tried refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
     w->refused = (uint8_t)reason;
-    if (q->outstanding > 0 && q->state != VQP_FREE)
+    if (q->outstanding > 0)
         return TRIED_PARK;
     windows_desert(l, q);
     COUNT(l, refused, 1);
-    fail_request(l, q, w, status_of(reason), reason);
+    request_over(l, w, status_of(reason), reason);
+    enter_error(q);
     return TRIED_DONE;
 }
 
@@ -114,12 +131,22 @@ static enum tried want_room(struct lane *l)
     return TRIED_WAIT;
 }
 
+/* A flow of a tenant in quarantine counts in the endpoint's one window. */
+static void open_window(struct lane *l, struct flow *f)
+{
+    struct flow *own = f->quarantined ? f->own : f;
+    if (own->window == NULL)
+        window_open(l, own, peer_shared(l, own->peer_slot)->gid);
+    f->window = own->window;
+}
+
 /* It named no flow, or one that went to another endpoint meanwhile. All that is out ends within
  * bound_ns, so that whoever waits for much longer waits in vain. 0 or a reason. */
 static uint32_t take_flow(struct lane *l, struct vqp *q)
 {
     q->flow = flow_take(l, q);
     if (q->flow != NULL) {
+        open_window(l, q->flow);
         q->flowless_ns = 0;
         return 0;
     }
@@ -258,7 +285,7 @@ static enum tried try_special(struct lane *l, struct vqp *q, struct wr *w)
     if (w->special & SPECIAL_EMPTY) {
         if (q->outstanding > 0)
             return TRIED_PARK;
-        session_complete(l, w, IBV_WC_SUCCESS, 0);
+        request_over(l, w, IBV_WC_SUCCESS, 0);
         return TRIED_DONE;
     }
     if ((w->special & SPECIAL_FENCE) && !q->session->caps->fences) {
@@ -280,7 +307,7 @@ static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
         if (q->outstanding > 0)
             return TRIED_PARK;
         windows_desert(l, q);
-        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
+        request_over(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
         return TRIED_DONE;
     }
     if (reason == 0)
@@ -358,6 +385,8 @@ void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
  * a refusal ends at once. One in any case, so that each who is looked at comes nearer. */
 void vqp_go_on(struct lane *l, struct vqp *q)
 {
+    if (q->session->state != SESSION_LIVE)
+        return; /* its end takes the queue with it */
     if (l->went_ns != l->now_ns) {
         l->went_ns = l->now_ns;
         l->went = 0;
@@ -431,9 +460,8 @@ void vqp_destroy(struct lane *l, struct vqp *q)
     if (q->state == VQP_FREE)
         return;
     q->gen++; /* what is out completes unseen */
-    windows_desert(l, q);
-    vqp_unblock(l, q);
+    vqp_stop_waiting(l, q);
     while (q->queue.head != NULL)
-        session_complete(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
+        request_over(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
     release_vqp(l, q);
 }

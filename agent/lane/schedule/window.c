@@ -7,18 +7,20 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "internal.h"
-#include "schedule/room.h"
+#include "lane_state.h"
+#include "resolve/flow.h"
+#include "schedule/fair_queue.h"
+#include "schedule/vqp.h"
+#include "session_state.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 #define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 /* How many windows a request is in; they are entered in this order. */
 enum { IN_NONE, IN_TENANT, IN_DESTINATION, IN_ALL };
 
-enum {
-    QUEUES = 1024, /* of destinations and queue pairs where somebody waits, at a time */
-    LOOKS = 128    /* in a pass at those who wait at windows */
-};
+enum { QUEUES = 1024 /* of destinations and queue pairs where somebody waits, at a time */ };
 
 /* ---- making
  * ------------------------------------------------------------------------------------------- */
@@ -83,7 +85,7 @@ static void look_again(struct window *n)
     n->pass_ops = wait ? 0 : least_of(WINDOW_GET(n->limit_ops), WINDOW_GET(n->most_ops));
 }
 
-static void become_due(struct lane *l, struct window *n)
+void window_become_due(struct lane *l, struct window *n)
 {
     if (n->due || WINDOW_GET(n->waiting) == 0)
         return;
@@ -97,7 +99,7 @@ static void set_limit(struct lane *l, struct window *n, const struct window_limi
     atomic_store_explicit(&n->limit_bytes, limit->bytes, memory_order_release);
     atomic_store_explicit(&n->limit_ops, limit->ops, memory_order_release);
     look_again(n);
-    become_due(l, n);
+    window_become_due(l, n);
 }
 
 static bool is_none(const struct window_limit *limit)
@@ -149,14 +151,6 @@ void window_open(struct lane *l, struct flow *f, const uint8_t gid[16])
     WINDOW_PUT(n->gid[0], words[0]);
     WINDOW_PUT(n->gid[1], words[1]);
     limit_destination(l, n);
-}
-
-void window_close(struct flow *f)
-{
-    struct window *n = f->window;
-    BASE_ASSERT(WINDOW_GET(n->ops) == 0 && WINDOW_GET(n->waiting) == 0);
-    WINDOW_PUT(n->gid[0], 0);
-    WINDOW_PUT(n->gid[1], 0);
 }
 
 /* ---- on and off
@@ -262,10 +256,8 @@ void windows_set(struct lane *l, const struct lane_command *c)
         break;
     case LANE_WINDOW_TENANT:
         BASE_ASSERT(c->window.tenant < l->config.max_tenants);
-        if (c->window.anew) {
+        if (c->window.anew)
             begin_anew(&l->tenant_windows[c->window.tenant]);
-            quarantine_forget(l, c->window.tenant);
-        }
         set_limit(l, &l->tenant_windows[c->window.tenant], &limit);
         break;
     case LANE_WINDOW_DESTINATION:
@@ -416,25 +408,22 @@ bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
 static void uncount_request(struct lane *l, struct window *n, uint64_t length)
 {
     window_uncount(n, length);
-    become_due(l, n);
+    window_become_due(l, n);
 }
 
 /* The last one first: who goes on there is in the others already. */
 void windows_left(struct lane *l, const struct wr *w)
 {
-    become_due(l, l->device_window);
-    become_due(l, w->flow->window);
-    become_due(l, w->session->window);
+    window_become_due(l, l->device_window);
+    window_become_due(l, w->flow->window);
+    window_become_due(l, w->session->window);
 }
 
 void windows_desert(struct lane *l, struct vqp *q)
 {
     if (q->window != NULL) {
-        become_due(l, q->window); /* who is next may be smaller */
+        window_become_due(l, q->window); /* who is next may be smaller */
         quit_window(l, q);
-    }
-    if (q->room != NULL) {
-        room_quit(l, q);
     }
     if (q->in > IN_DESTINATION)
         uncount_request(l, l->device_window, q->wants);
@@ -445,42 +434,34 @@ void windows_desert(struct lane *l, struct vqp *q)
     q->in = IN_NONE;
 }
 
-/* The least served tenant's least served VQP, while its request fits. What comes next may not
- * overtake one that is larger: that would wait for ever. False: no look is left for the next. */
-static bool go_on(struct lane *l, struct window *n, uint32_t *looks)
+struct window *windows_take_due(struct lane *l)
 {
-    while (n->turns.first != NULL) {
-        struct tenant_turn *t = OWNER(struct tenant_turn, turn, n->turns.first);
-        struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
-        if (!fits_window(n, q->wants))
-            return true;
-        if (*looks == 0)
-            return false;
-        --*looks;
-        quit_window(l, q);
-        l->turn_window = n;
-        l->turn_wr = q->queue.head;
-        vqp_go_on(l, q);
-        l->turn_wr = NULL;
-    }
-    return true;
+    struct window *n = STAILQ_FIRST(&l->due_windows);
+    if (n == NULL)
+        return NULL;
+    STAILQ_REMOVE_HEAD(&l->due_windows, by_due);
+    n->due = 0;
+    return n;
 }
 
-/* One where more may go on than there are looks for goes on behind the others. */
-void windows_go_on(struct lane *l)
+struct vqp *window_next(const struct window *n)
 {
-    uint32_t looks = LOOKS;
-    if (STAILQ_EMPTY(&l->due_windows))
-        return;
-    while (!STAILQ_EMPTY(&l->due_windows)) {
-        struct window *n = STAILQ_FIRST(&l->due_windows);
-        STAILQ_REMOVE_HEAD(&l->due_windows, by_due);
-        n->due = 0;
-        if (!go_on(l, n, &looks)) {
-            become_due(l, n);
-            break;
-        }
-    }
+    if (n->turns.first == NULL)
+        return NULL;
+    const struct tenant_turn *t = OWNER(struct tenant_turn, turn, n->turns.first);
+    struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
+    return fits_window(n, q->wants) ? q : NULL;
+}
+
+void window_begin_turn(struct lane *l, struct vqp *q)
+{
+    l->turn_window = q->window;
+    l->turn_wr = q->queue.head;
+    quit_window(l, q);
+}
+
+void windows_end_round(struct lane *l)
+{
     switch_as_needed(l); /* the last who waited has gone on */
 }
 

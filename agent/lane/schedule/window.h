@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/assert.h"
 #include "schedule/fair_queue.h"
 
 /* What a request costs in turns beside its bytes: about what a device could transfer meanwhile. */
@@ -100,6 +101,14 @@ static inline void window_uncount(struct window *n, uint64_t length)
     WINDOW_ADD(n->ops, -1);
 }
 
+/* Nothing is in it. */
+static inline void window_close(struct window *n)
+{
+    BASE_ASSERT(WINDOW_GET(n->ops) == 0 && WINDOW_GET(n->waiting) == 0);
+    WINDOW_PUT(n->gid[0], 0);
+    WINDOW_PUT(n->gid[1], 0);
+}
+
 struct lane_command;
 struct lane;
 struct vqp;
@@ -109,9 +118,8 @@ struct flow;
 /* -ENOMEM. */
 int windows_new(struct lane *l);
 void windows_free(struct lane *l);
-/* A flow begins: the window of its endpoint; and ends, with nothing in it. */
+/* A flow begins: the window of its endpoint. */
 void window_open(struct lane *l, struct flow *f, const uint8_t gid[16]);
-void window_close(struct flow *f);
 /* LANE_COMMAND_WINDOW: also while more than that is in flight; then nothing goes until it is less.
  */
 void windows_set(struct lane *l, const struct lane_command *c);
@@ -119,7 +127,7 @@ void windows_set(struct lane *l, const struct lane_command *c);
 /* Whether somebody waits at one of them already, so that q waits for its turn. */
 bool windows_are_full(const struct lane *l, const struct vqp *q);
 /* w, the first request of q, enters the windows that it is not in yet. False: q waits for it. That
- * is windows_enter() and windows_leave(), in internal.h, where nobody waits. */
+ * is windows_enter() and windows_leave(), in window_pass.h, where nobody waits. */
 bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w);
 /* Somebody waits somewhere, and w has left its windows. */
 void windows_left(struct lane *l, const struct wr *w);
@@ -132,7 +140,17 @@ void windows_desert(struct lane *l, struct vqp *q);
 bool window_has_queue(struct lane *l, struct window *n);
 /* A VQP more waits there, or one less. */
 void window_waits(struct lane *l, struct window *n, int more);
-/* Lets go on who may. */
-void windows_go_on(struct lane *l);
+
+/* A round (rounds.c). A window that is due is taken; it becomes so again if somebody is left whom
+ * there was no time for. */
+struct window *windows_take_due(struct lane *l);
+void window_become_due(struct lane *l, struct window *n);
+/* The least served tenant's least served VQP, if its request fits. What comes next may not overtake
+ * one that is larger: that would wait for ever. Else NULL. */
+struct vqp *window_next(const struct window *n);
+/* q, which waits at a window, does so no more, and may go on there: it is its turn until
+ * lane->turn_wr is set to NULL. */
+void window_begin_turn(struct lane *l, struct vqp *q);
+void windows_end_round(struct lane *l);
 
 #endif

@@ -2,6 +2,7 @@
 #include "transmit/events.h"
 
 #include "base/assert.h"
+#include "lane_state.h"
 
 void lane_event_push(struct lane *l, const struct lane_event *event)
 {

@@ -3,7 +3,7 @@
 #ifndef LANE_EVENTS_H
 #define LANE_EVENTS_H
 
-#include "internal.h"
+#include "lane_state.h"
 
 /* There is room: the ring is made for all that can be pending at a time (lane.c). */
 void lane_event_push(struct lane *l, const struct lane_event *event);

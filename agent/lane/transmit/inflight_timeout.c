@@ -8,11 +8,14 @@
  *
  * There may be thousands of connections: they are looked at in parts, one after the other, each as
  * often as that, so that no look is long. */
+#include "transmit/inflight_timeout.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "internal.h"
+#include "lane_state.h"
 #include "transmit/events.h"
+#include "transmit/physical_qp.h"
 
 enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transmit/initiators.h"
 
-#include "internal.h"
+#include "lane_state.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 static bool is_working(const struct physical_qp *p)
 {

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-#include "internal.h"
+#include "lane_state.h"
+#include "transmit/wr.h"
 
 struct wr *own_read_take(struct lane *l)
 {

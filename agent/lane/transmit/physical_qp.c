@@ -4,15 +4,22 @@
  *
  * KRCore's Algorithm 2: a completion names the request it stands for, and with it all unsignalled
  * ones before; the last of a chain is always signalled, so that slots come back. */
+#include "transmit/physical_qp.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "lane_state.h"
+#include "request/check.h"
+#include "resolve/flow.h"
+#include "schedule/vqp.h"
 #include "transmit/blame.h"
-#include "transmit/initiators.h"
-#include "internal.h"
 #include "transmit/events.h"
-#include "transmit/own_read.h"
+#include "transmit/initiators.h"
+#include "transmit/quarantine.h"
+#include "transmit/returned.h"
+#include "transmit/wr.h"
 
 enum { REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */ };
 
@@ -90,7 +97,7 @@ void physical_qp_close(struct lane *l, struct physical_qp *p)
 static void give_back_again(struct lane *l, struct wr *w)
 {
     w->ended = IBV_WC_WR_FLUSH_ERR;
-    w->again = 1;
+    w->back = BACK_AGAIN;
     returned_put(l, w);
 }
 

@@ -17,9 +17,14 @@
  * or wait for another connection, they are late and not lost: of such breaks many count as one. */
 #include "transmit/quarantine.h"
 
-#include "transmit/initiators.h"
-#include "internal.h"
+#include "lane_state.h"
+#include "resolve/flow.h"
+#include "schedule/vqp.h"
+#include "schedule/window.h"
 #include "transmit/events.h"
+#include "transmit/initiators.h"
+#include "transmit/physical_qp.h"
+#include "transmit/wr.h"
 
 enum {
     BREAKS_MOST = 4,

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "../../check_main.h"
-#include "internal.h"
+#include "resolve/evict.h"
+#include "resolve/flow.h"
+#include "transmit/physical_qp.h"
 
 enum { ROOM = 4096, ROUND = ROOM / EVICT_LOOKS };
 

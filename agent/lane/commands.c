@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "commands.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "lane_state.h"
+#include "request/dedicated_mr.h"
+#include "request/region.h"
+#include "request/returns.h"
+#include "request/session.h"
+#include "resolve/flow.h"
+#include "resolve/lookup.h"
+#include "resolve/path.h"
+#include "resolve/prove.h"
+#include "resolve/readdress.h"
+#include "schedule/window.h"
+#include "session_state.h"
+#include "transmit/events.h"
+#include "transmit/inflight_timeout.h"
+#include "transmit/initiators.h"
+#include "transmit/physical_qp.h"
+#include "transmit/quarantine.h"
+#include "transmit/wr.h"
+
+static void add_session(struct lane *l, const struct lane_command *c)
+{
+    int status = session_add(l, &c->add);
+    if (status == 0)
+        return;
+    atomic_store(&c->add.ro->ended, SCHEMA_REASON_QUOTA);
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
+                                            .session = c->add.id,
+                                            .reason = SCHEMA_REASON_QUOTA});
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = c->add.id});
+}
+
+static void add_arena(struct lane *l, const struct lane_command *c)
+{
+    struct session *s = c->session < l->config.max_sessions ? &l->sessions[c->session] : NULL;
+    struct lane_event event = {.kind = LANE_EVENT_ARENA_ADDED, .session = c->session};
+    if (s == NULL || s->state != SESSION_LIVE) {
+        event.arena.status = -ENOENT;
+    } else if (s->arenas == LANE_SESSION_MAX_ARENAS) {
+        event.arena.status = -EDQUOT;
+    } else {
+        event.arena.number = s->arenas;
+        s->arena[s->arenas++] = c->arena;
+    }
+    lane_event_push(l, &event);
+}
+
+static void take_path(struct lane *l, const struct lane_command *c)
+{
+    struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow]
+                     : c->path.flow == LANE_PROOF_FLOW  ? &l->proof.flow
+                                                        : NULL;
+    BASE_ASSERT(f != NULL && f->used && f->want_path);
+    flow_take_path(l, f, c);
+    if (f == &l->proof.flow)
+        proof_path(l, c->path.status);
+}
+
+/* A repaired DCI, or one more: where one is missing, else among the spares. */
+static void take_qp(struct lane *l, struct fab_qp *qp)
+{
+    uint32_t number = 0;
+    while (number < l->phys_room && l->phys[number].qp != qp)
+        number++;
+    if (number == l->phys_room) {
+        number = (uint32_t)(physical_qp_open(l, qp, NULL) - l->phys);
+        l->phys[number].broken = 1;
+    }
+    BASE_ASSERT(number < l->phys_room && l->phys[number].broken);
+    struct physical_qp *p = &l->phys[number];
+    p->broken = p->overdue = 0;
+    p->chain = p->chain_tail = NULL;
+    if (number != l->system_phys && initiator_back(l, p))
+        quarantine_take_dci(l);
+}
+
+static void drop_spare(struct lane *l)
+{
+    struct lane_event event = {.kind = LANE_EVENT_SPARE_DROPPED};
+    uint32_t i = l->spare_count;
+    while (i > 0 && l->phys[l->spare[i - 1]].head != l->phys[l->spare[i - 1]].tail)
+        i--; /* a proof is out there */
+    if (i > 0) {
+        struct physical_qp *p = &l->phys[l->spare[i - 1]];
+        l->spare[i - 1] = l->spare[--l->spare_count];
+        event.qp = p->qp;
+        physical_qp_close(l, p);
+    }
+    lane_event_push(l, &event);
+}
+
+/* The place of a connection that is in the list already, or a new one. */
+static struct physical_qp *phys_of(struct lane *l, struct fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp == qp)
+            return &l->phys[i];
+    return physical_qp_open(l, qp, NULL);
+}
+
+/* One that broke is not the lane's any more: this list was made before the control side heard that,
+ * since then one comes without it. */
+static void take_connection(struct lane *l, uint32_t i, struct fab_qp *const *lost)
+{
+    struct fab_qp *qp = l->metaserver[i].qp;
+    for (uint32_t k = 0; k < LANE_MAX_METASERVERS; k++)
+        if (lost[k] == qp) {
+            l->metaserver_lost[i] = qp;
+            return;
+        }
+    l->metaserver_phys[i] = phys_of(l, qp);
+}
+
+static void take_metaservers(struct lane *l, const struct lane_command *c)
+{
+    struct physical_qp *before[LANE_MAX_METASERVERS];
+    struct fab_qp *lost[LANE_MAX_METASERVERS];
+    struct lane_metaserver list[LANE_MAX_METASERVERS];
+    memcpy(before, l->metaserver_phys, sizeof before);
+    memcpy(list, l->metaserver, sizeof list);
+    memcpy(lost, l->metaserver_lost, sizeof lost);
+    memset(l->metaserver_phys, 0, sizeof l->metaserver_phys);
+    memset(l->metaserver_lost, 0, sizeof l->metaserver_lost);
+    l->metaservers = c->metaservers.count;
+    memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
+    lookups_metaservers(l, list);
+    for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
+        take_connection(l, i, lost);
+    for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
+        bool kept = before[i] == NULL;
+        for (uint32_t k = 0; k < l->metaservers; k++)
+            kept |= l->metaserver_phys[k] == before[i];
+        if (!kept)
+            inflight_retire(l, before[i]);
+    }
+    memset(l->silence, 0, sizeof l->silence);
+}
+
+/* What workers have given back, or what the operator has revoked. */
+static void take_fence(struct lane *l, struct session *s, uint32_t tag)
+{
+    if (s->state == SESSION_LIVE && !withdrawals_fenced(l, s, tag))
+        revocation_fenced(s, tag);
+}
+
+/* Of a session or its regions. False: of something else. */
+static bool take_of_session(struct lane *l, const struct lane_command *c)
+{
+    switch (c->kind) {
+    case LANE_COMMAND_SESSION_ADD:
+        add_session(l, c);
+        break;
+    case LANE_COMMAND_SESSION_END:
+        session_end(l, &l->sessions[c->session], c->reason, false);
+        break;
+    case LANE_COMMAND_ARENA_ADD:
+        add_arena(l, c);
+        break;
+    case LANE_COMMAND_FENCED:
+        take_fence(l, &l->sessions[c->session], c->tag);
+        break;
+    case LANE_COMMAND_MR_READY:
+        dedicated_ready(l, c);
+        break;
+    case LANE_COMMAND_MR_GONE:
+        withdrawals_gone(l, c);
+        break;
+    case LANE_COMMAND_REVOKE:
+        regions_revoke(l, c);
+        break;
+    case LANE_COMMAND_ARENA_REREGISTER:
+        arena_reregister(l, c);
+        break;
+    case LANE_COMMAND_FORCE_LATE:
+        force_late(l, c);
+        break;
+    case LANE_COMMAND_FORCE_OVER:
+        force_over(l, c);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+static void take_of_lane(struct lane *l, const struct lane_command *c)
+{
+    switch (c->kind) {
+    case LANE_COMMAND_PATH_READY:
+        take_path(l, c);
+        break;
+    case LANE_COMMAND_SPARE_DROP:
+        drop_spare(l);
+        break;
+    case LANE_COMMAND_QP_READY:
+        take_qp(l, c->qp);
+        break;
+    case LANE_COMMAND_QP_FATAL:
+        physical_qp_fatal(l, c->qp);
+        break;
+    case LANE_COMMAND_QP_REBUILD:
+        physical_qp_rebuild(l, c->qp);
+        break;
+    case LANE_COMMAND_METASERVERS:
+        take_metaservers(l, c);
+        break;
+    case LANE_COMMAND_READDRESS:
+        lane_readdress(l, c,
+                       c->readdress.mr_table != NULL ? regions_move(l, c->readdress.mr_table) : 0);
+        break;
+    case LANE_COMMAND_WINDOW:
+        if (c->window.scope == LANE_WINDOW_TENANT && c->window.anew)
+            quarantine_forget(l, c->window.tenant);
+        windows_set(l, c);
+        break;
+    case LANE_COMMAND_PROVE:
+        proof_begin(l, c);
+        break;
+    default:
+        break; /* of a session */
+    }
+}
+
+void commands_take(struct lane *l)
+{
+    struct lane_command c;
+    while (base_spsc_pop(l->commands, &c) == 0) {
+        l->did++;
+        if (c.kind != LANE_COMMAND_PATH_READY || l->wanting) /* else it is one flow's news */
+            l->changed = 1;
+        if (!take_of_session(l, &c))
+            take_of_lane(l, &c);
+        if (returns_wait(l))
+            returns_take(l);
+    }
+}

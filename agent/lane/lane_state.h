@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane, as its files share it. Private to agent/lane, and the lane thread's.
+ * A field is the concern of the file that its comment names, and of those in the same folder. */
+#ifndef LANE_STATE_H
+#define LANE_STATE_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "agent/lane.h"
+#include "base/spsc.h"
+#include "request/control_ops.h"
+#include "request/region.h"
+#include "resolve/evict.h"
+#include "resolve/flow.h"
+#include "resolve/lookup.h"
+#include "resolve/prove.h"
+#include "schedule/window.h"
+#include "transmit/quarantine.h"
+#include "transmit/wr.h"
+
+struct cached;
+struct inflight_check_all;
+struct peer;
+struct physical_qp;
+struct session;
+struct vqp;
+
+enum {
+    LANE_OWN_WRS = 256,
+    LANE_SPARES = 2 * LANE_MAX_DCIS + 1,
+    LANE_QUARANTINE_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
+    LANE_APART_BUCKETS = 64,
+    LANE_BATCH = 32,    /* requests of one session in a pass, */
+    LANE_TAKEN = 512,   /* of all, or one of each */
+    LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
+    OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
+    LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
+    LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
+};
+#define LANE_NEVER UINT64_MAX
+
+TAILQ_HEAD(phys_list, physical_qp);
+
+struct lane_counters {
+    _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
+        mr_reads, mr_renewals, lookups_failed, lookups_compared, shares_compared, proofs,
+        proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, reposted,
+        retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed,
+        links_evicted, quarantined, tenants_quarantined, tenants_resting;
+    _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
+};
+#define COUNT(lane, what, n)                                                                       \
+    atomic_store_explicit(&(lane)->counters.what,                                                  \
+                          atomic_load_explicit(&(lane)->counters.what, memory_order_relaxed) +     \
+                              (uint64_t)(n),                                                       \
+                          memory_order_relaxed)
+
+struct lane {
+    struct lane_config config;
+    struct lane_device_objects res;
+    uint64_t now_ns;
+    uint64_t lease_now_ns; /* the same for leases: NEVER while the clock cannot be trusted, so
+                            * that each record is looked at closely */
+    uint64_t lease_doubt;  /* what makes it so, or 0 */
+    uint32_t did, went;    /* in this pass; requests of those who waited, at: */
+    uint64_t went_ns;
+    uint8_t changed;            /* something happened that may let the blocked go on */
+    uint8_t starved;            /* one of them waits for a queue pair that works */
+    uint8_t wanting;            /* one of them waits for something else that the lane has few of */
+    _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
+    uint64_t retry_ns;          /* when the blocked are tried again anyway */
+    uint64_t park_ns;           /* and when some of the parked are */
+    uint64_t housekeeping_ns;
+    uint64_t look_due_ns;  /* for what is out too long; NEVER: the device keeps deadlines */
+    uint64_t await_due_ns; /* for what does not come back from a queue pair that broke */
+    uint64_t trust_ns;     /* nobody is suspect before: the lane itself was away */
+    struct session *sessions;
+    struct session **active;
+    uint32_t active_count, stalled_count, batch; /* batch: of each, in a pass */
+    struct session *dirty, *due; /* to publish; with a lease or a drain to wait for */
+    struct session *doomed;      /* to end, as soon as what is being done is done */
+    struct session *revoking;    /* with regions that the operator withdraws */
+    /* control_ops.c: tenants with control operations, in turn; those that wait for their budget;
+     * whose turn it is, within controls_go_on(). */
+    struct fair_queue controls;
+    struct control_tenant *control_tenants;
+    struct control_list paused;
+    struct session *control_session;
+    uint32_t control_units;       /* of the operation that is being done: what it costs */
+    uint32_t control_turns;       /* that are left in this pass */
+    uint64_t control_lookups;     /* READs of metaservers before that operation */
+    uint64_t seed;                /* of hashes of what workers choose */
+    struct vqp_list blocked;      /* who waits for something that others have */
+    struct vqp_list served;       /* those that have had something in this round, */
+    uint32_t round_left;          /* in which so many are still to be looked at */
+    struct flow_list news;        /* flows: something happened to them */
+    struct flow_list parking;     /* flows with parked VQPs */
+    uint32_t waiting, news_count; /* VQPs in any of these lists; flows with news */
+    struct peer *peers;
+    struct flow *flows;
+    struct cached *cache;
+    uint64_t cache_sets; /* the bits of a hash that say where its set begins (region_cache.c) */
+    struct cached *renewal[LANE_RENEWALS]; /* READ again after what workers want in this pass */
+    uint32_t renewals;
+    struct lookups lookups;
+    struct physical_qp *phys, *chained;
+    uint32_t phys_room, system_phys, spare_count, peer_hand, phys_free_count, *phys_free;
+    struct evictor evictor, quarantine_evictor;
+    /* flow.c: those that were ever used, those of them that are free, where to look for an idle
+     * one, where to look for one that its peer does not name; and how many tenants have. */
+    _Atomic uint32_t flows_high;
+    struct flow *free_flow;
+    uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
+    uint32_t paths_asked;                                /* and not answered */
+    uint32_t dci[LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
+    /* quarantine.c: what is held against each tenant, and all; how often each has rested; how many
+     * are apart, and rest; their flows, by endpoint; how many breaks had no name. */
+    struct culprit *culprits, together;
+    _Atomic uint64_t *rests;
+    uint32_t tenants_quarantined, tenants_resting, flows_quarantined, unnamed_breaks;
+    uint64_t quarantine_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
+    uint8_t has_quarantine_dci, quarantine_untold;
+    uint8_t rejoins; /* some of the culprits are marked so; until the next returns_take() */
+    struct flow *quarantine_flows[LANE_APART_BUCKETS];
+    uint32_t links, quarantine_links; /* rc: made or asked for; of who is apart */
+    struct wr own[LANE_OWN_WRS], *free_own;
+    struct returned returned;
+    struct flow *lost_links; /* whose connections broke: likewise */
+    uint32_t *scratch_free, scratch_count;
+    uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
+    uint32_t metaservers;
+    struct lane_metaserver metaserver[LANE_MAX_METASERVERS];
+    struct physical_qp *metaserver_phys[LANE_MAX_METASERVERS]; /* NULL: it broke */
+    struct fab_qp *metaserver_lost[LANE_MAX_METASERVERS];      /* those, which are given back */
+    struct silence silence[LANE_MAX_METASERVERS];
+    struct proof proof;
+    /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */
+    uint32_t readdressing, readdress_hand, readdress_lost;
+    uint32_t fences;         /* asked for so far */
+    struct mr_shares shares; /* of max_mrs */
+    struct base_spsc *commands, *events;
+    int (*random_fill)(void *user, void *bytes, size_t n);
+    void *random_user;
+    void (*wake)(void *user, _Atomic uint32_t *word);
+    void *wake_user;
+    struct window *device_window, *tenant_windows, *flow_windows;
+    struct window *rooms;           /* of phys: who waits for room there (room.c) */
+    struct phys_list crowd;         /* those where somebody does */
+    uint32_t windows_waiting;       /* VQPs, at all of them */
+    struct window_list due_windows; /* where somebody may go on */
+    struct window *turn_window;     /* only within windows_go_on(): whose turn it is there */
+    struct wr *turn_wr;
+    /* Only within rooms_go_on(): whose turn it is, where, and for how many requests more. */
+    struct vqp *turn_vqp;
+    struct physical_qp *turn_room;
+    uint32_t turn_left;
+    uint64_t most_bytes;         /* of a queue pair */
+    struct tenant_turn *turns;   /* of all windows */
+    struct window_queue *queues; /* of destinations and rooms */
+    struct window_queue_list idle_queues;
+    void *raw_windows[4];
+    struct window_limit destination_limit; /* of each */
+    struct own_window *own_windows;        /* of some alone */
+    uint32_t own_window_count;
+    /* inflight_timeout.c: the looks at each part of phys, and how far each of phys had posted then;
+     * which part is next. */
+    struct inflight_check_all *looks;
+    uint32_t *seen[OVERDUE_LOOKS];
+    uint32_t look_parts, look_part;
+    uint32_t looked_parts; /* so many before that one were looked at last */
+    struct lane_counters counters;
+};
+
+/* How many places for flows were ever used. */
+static inline uint32_t flows_ever(const struct lane *l)
+{
+    return atomic_load_explicit(&l->flows_high, memory_order_relaxed);
+}
+
+#endif

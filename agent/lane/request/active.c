@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request/active.h"
+
+#include "lane_state.h"
+#include "session_state.h"
+
+void session_count_batch(struct lane *l)
+{
+    l->batch = LANE_BATCH;
+    if (l->active_count > LANE_TAKEN / LANE_BATCH)
+        l->batch = l->active_count < LANE_TAKEN ? LANE_TAKEN / l->active_count : 1;
+}
+
+void session_activate(struct lane *l, struct session *s)
+{
+    s->worked_ns = l->now_ns;
+    l->stalled_count -= s->stalled;
+    s->stalled = 0;
+    if (s->active || s->state != SESSION_LIVE)
+        return;
+    s->active = 1;
+    l->control_tenants[s->tenant_slot].active++;
+    l->active[l->active_count++] = s;
+    session_count_batch(l);
+    atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
+}
+
+void session_await(struct lane *l, struct session *s)
+{
+    s->due_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
+    if (s->in_due)
+        return;
+    s->in_due = 1;
+    s->next_due = l->due;
+    l->due = s;
+}
+
+/* Flag, fence, one more look (session.h). A worker that does not poll its completions, and so has
+ * requests for which there is no room, is looked at again now and then: it need not ring when it
+ * polls at last. */
+bool session_sleep(struct lane *l, struct session *s)
+{
+    atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (s->state == SESSION_LIVE && s->control_op == 0 &&
+        atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) != s->sq_head) {
+        if (!session_look_at_cq_head(s) || session_has_room(s)) {
+            atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
+            return false;
+        }
+        s->stalled = 1;
+        l->stalled_count++;
+    }
+    s->active = 0;
+    l->control_tenants[s->tenant_slot].active--;
+    return true;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which sessions are polled, and which sleep. Private to agent/lane, and the lane thread's. */
+#ifndef LANE_ACTIVE_H
+#define LANE_ACTIVE_H
+
+#include "lane_state.h"
+#include "session_state.h"
+
+void session_activate(struct lane *l, struct session *s);
+/* Stops polling it, unless there is something to take: then false. */
+bool session_sleep(struct lane *l, struct session *s);
+/* What is taken of each in a pass, so that those of many do not keep others' waiting: after more
+ * are active, and now and then. */
+void session_count_batch(struct lane *l);
+/* Its leases are looked at in the next pass, after what was withdrawn in this one. */
+void session_await(struct lane *l, struct session *s);
+
+/* Room for one more request and its completion. A worker that never polls stops here, and sees a
+ * full ring. */
+static inline bool session_has_room(const struct session *s)
+{
+    return s->free_wr != NULL && s->cq_tail - s->cq_head + s->cq_reserved <= s->cq_mask;
+}
+
+/* Looks anew at how far the worker has polled. False: it says what cannot be. */
+static inline bool session_look_at_cq_head(struct session *s)
+{
+    s->cq_head = atomic_load_explicit(&s->rw->cq_head, memory_order_acquire);
+    return s->cq_tail - s->cq_head <= s->cq_mask + 1;
+}
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker writes into its ring becomes requests here.
+ *
+ * The lane trusts its private indices alone. A worker whose indices or descriptors make no sense
+ * loses its session; one whose request is wrong loses that VQP. */
+#include "request/intake.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lane_state.h"
+#include "request/active.h"
+#include "request/check.h"
+#include "request/control_ops.h"
+#include "request/reg_mr.h"
+#include "request/region.h"
+#include "request/reply.h"
+#include "request/returns.h"
+#include "request/session.h"
+#include "resolve/lookup.h"
+#include "schedule/quota.h"
+#include "schedule/vqp.h"
+#include "session_state.h"
+#include "transmit/operation.h"
+#include "transmit/wr.h"
+
+/* Word by word and once: what the worker changes after this is not seen. */
+static void copy_slot(const struct session *s, uint32_t index, void *to)
+{
+    const uint64_t *from =
+        (const uint64_t *)(const void *)(s->ring + (size_t)(index & s->sq_mask) * SCHEMA_LINE);
+    for (int i = 0; i < SCHEMA_LINE / 8; i++) {
+        uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+        memcpy((uint8_t *)to + i * 8, &word, 8);
+    }
+}
+
+static void take_post(struct lane *l, struct session *s, const struct operation *op,
+                      const struct schema_sq_desc *d, const void *extra)
+{
+    struct vqp *q = &s->vqps[d->vqp];
+    struct wr *w = s->free_wr;
+    s->free_wr = w->next;
+    s->inflight++;
+    s->cq_reserved++;
+    COUNT(l, inflight, 1);
+    w->session = s;
+    w->flow = NULL;
+    w->kind = WR_WORKER;
+    w->wr_id = d->post.wr_id;
+    w->remote_addr = d->post.remote_addr;
+    w->vkey = d->post.vkey;
+    w->vqp = d->vqp;
+    w->vqp_gen = d->vqp_gen;
+    w->signaled = d->flags & SCHEMA_OP_SIGNALED;
+    w->length = 0;
+    w->refused = (uint8_t)check_post(s, op, d, extra, w);
+    if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
+        w->refused = SCHEMA_REASON_LOCAL_RANGE;
+    if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
+        /* Nothing can be before it on a VQP that does not exist. */
+        q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;
+        COUNT(l, refused, 1);
+        session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
+                         q->denied != 0 ? q->denied : SCHEMA_REASON_NOT_CONNECTED);
+        return;
+    }
+    vqp_submit(l, q, w);
+}
+
+/* What the tenant's control operations per second do not refuse. A worker must always be able to
+ * withdraw what peers reach, and libkedge does not wait for the answer to an import. Both count all
+ * the same, so that what comes after them waits for the longer, and both have a bound of their own:
+ * the regions and imports of a session. */
+static bool is_always_done(const struct lane *l, const struct session *s,
+                           const struct schema_sq_desc *d)
+{
+    return (d->op == SCHEMA_OP_DEREG_MR && region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
+           (d->op == SCHEMA_OP_IMPORT && s->grants_used < l->config.max_grants &&
+            !grant_is_there(l, s, d->import.vkey, d->import.secret));
+}
+
+static bool may_ask(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+{
+    if (!is_always_done(l, s, d))
+        return lane_quota_ask(s->quota, l->now_ns);
+    quota_charge(s->quota, l->now_ns);
+    return true;
+}
+
+/* Control requests: answered now, or later with nothing more taken until then. */
+static void take_control(struct lane *l, struct session *s, const struct schema_sq_desc *d)
+{
+    uint32_t slot = 0, gen = 0;
+    int status;
+    s->control_op = d->op;
+    s->control_tag = d->connect.tag;
+    if (!may_ask(l, s, d)) {
+        session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS, 0, 0, NULL);
+        return;
+    }
+    switch (d->op) {
+    case SCHEMA_OP_CONNECT:
+        status = d->connect.pool != l->config.pool
+                     ? -EINVAL
+                     : peer_connect(l, s, d->connect.gid, &slot, &gen);
+        if (status != -EINPROGRESS)
+            session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, slot,
+                          gen, NULL);
+        return;
+    case SCHEMA_OP_REG_MR:
+        region_register(l, s, d);
+        return;
+    case SCHEMA_OP_DEREG_MR:
+        s->control_op = 0; /* what stands behind it goes on */
+        if (!withdrawal_begin(l, s, d))
+            session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
+        return;
+    case SCHEMA_OP_MR_STATUS:
+        status = region_status(s, d->dereg_mr.vkey);
+        session_reply(l, s, status, status == -EACCES ? SCHEMA_REASON_REVOKED : 0, 0, 0, NULL);
+        return;
+    default:
+        status = grant_add(l, s, d->import.vkey, d->import.secret) ? 0 : -EDQUOT;
+        session_reply(l, s, status, status != 0 ? SCHEMA_REASON_QUOTA : 0, 0, 0, NULL);
+        return;
+    }
+}
+
+/* False: it cannot be taken now, and so nothing behind it. */
+static bool take_descriptor(struct lane *l, struct session *s, const struct operation *op,
+                            const struct schema_sq_desc *d, const void *extra)
+{
+    struct vqp *q = &s->vqps[d->vqp];
+    if (op->kind == OPERATION_POST) {
+        take_post(l, s, op, d, extra);
+        return true;
+    }
+    if (op->kind == OPERATION_BIND && (q->outstanding > 0 || q->queue.head != NULL))
+        return false; /* what it was connected to before comes to its end first */
+    if (!control_enter(l, s))
+        return false;
+    if (op->kind == OPERATION_CONTROL)
+        take_control(l, s, d);
+    else if (op->kind == OPERATION_BIND)
+        vqp_bind(l, s, q, d);
+    else if (q->gen == d->vqp_gen)
+        vqp_destroy(l, q);
+    return true;
+}
+
+uint32_t session_poll(struct lane *l, struct session *s)
+{
+    uint32_t head = s->sq_head, left = l->batch;
+    uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
+    if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
+        return 0;
+    /* Lines that will be written: ask for them while the descriptor is on its way. */
+    __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
+    __builtin_prefetch(&s->ro->cq_tail, 1);
+    if (avail > s->sq_mask + 1 || (!session_has_room(s) && !session_look_at_cq_head(s))) {
+        session_end(l, s, SCHEMA_REASON_RING, true);
+        return 1;
+    }
+    while (avail > 0 && left > 0 && s->control_op == 0 && session_has_room(s)) {
+        struct schema_sq_desc d;
+        _Alignas(8) uint8_t extra[2 * SCHEMA_LINE];
+        copy_slot(s, head, &d);
+        const struct operation *op = operation_of(d.op);
+        uint32_t slots = check_slots(op, &d);
+        if (slots == 0 || slots > avail || d.vqp >= s->max_vqps) {
+            session_end(l, s, SCHEMA_REASON_DESCRIPTOR, true);
+            return 1;
+        }
+        for (uint32_t i = 1; i < slots; i++)
+            copy_slot(s, head + i, extra + (i - 1) * SCHEMA_LINE);
+        const bool taken = take_descriptor(l, s, op, &d, extra);
+        if (l->returned.first != NULL)
+            returns_take(l);
+        if (!taken || s->state != SESSION_LIVE)
+            break;
+        head += slots;
+        avail -= slots;
+        left--;
+    }
+    if (head != s->sq_head && s->state == SESSION_LIVE) {
+        s->sq_head = head;
+        atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
+    }
+    return l->batch - left;
+}
+
+/* ---- control operations, in turn
+ * ----------------------------------------------------------------------------------- */
+
+void intake_controls(struct lane *l)
+{
+    struct session *s;
+    control_begin_pass(l);
+    while ((s = control_begin_turn(l)) != NULL) {
+        session_activate(l, s);
+        l->did += session_poll(l, s);
+        control_end_turn(l, s);
+        sessions_end_doomed(l);
+    }
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request/reply.h"
+
+#include <string.h>
+
+#include "lane_state.h"
+#include "schedule/vqp.h"
+#include "request/active.h"
+#include "session_state.h"
+#include "transmit/wr.h"
+
+void session_tell(struct lane *l, struct session *s)
+{
+    if (s->dirty)
+        return;
+    s->dirty = 1;
+    s->next_dirty = l->dirty;
+    l->dirty = s;
+}
+
+void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err)
+{
+    struct session *s = w->session;
+    bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
+    s->cq_reserved--;
+    s->inflight--;
+    COUNT(l, inflight, -1);
+    if (status == IBV_WC_SUCCESS)
+        COUNT(l, completed, 1);
+    else
+        COUNT(l, failed, 1);
+    if (seen && (w->signaled || status != IBV_WC_SUCCESS)) {
+        __builtin_prefetch(&s->cqes[(s->cq_tail + 8) & s->cq_mask], 1);
+        s->cqes[s->cq_tail++ & s->cq_mask] = (struct schema_cqe){.wr_id = w->wr_id,
+                                                                 .byte_len = (uint32_t)w->length,
+                                                                 .vqp = w->vqp,
+                                                                 .vqp_gen = w->vqp_gen,
+                                                                 .status = (uint8_t)status,
+                                                                 .opcode = w->op->completion,
+                                                                 .vendor_err = vendor_err};
+        session_tell(l, s);
+    }
+    w->next = s->free_wr;
+    s->free_wr = w;
+}
+
+static struct schema_reply *reply_of(const struct session *s, uint32_t tag, int status,
+                                     uint32_t reason)
+{
+    struct schema_reply *r = &s->ro->reply[tag % SCHEMA_REPLIES];
+    r->status = status;
+    r->reason = reason;
+    return r;
+}
+
+void session_answer(struct lane *l, struct session *s, uint32_t tag, int status)
+{
+    struct schema_reply *r = reply_of(s, tag, status, 0);
+    atomic_store_explicit(&r->tag, tag, memory_order_release);
+    session_tell(l, s);
+}
+
+void session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+                   uint64_t b, const uint8_t *secret)
+{
+    struct schema_reply *r = reply_of(s, s->control_tag, status, reason);
+    r->value[0] = a;
+    r->value[1] = b;
+    if (secret != NULL)
+        memcpy(r->secret, secret, sizeof r->secret);
+    atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
+    s->control_op = 0;
+    session_tell(l, s);
+    session_activate(l, s); /* what stands behind the question */
+}
+
+/* The fence orders them before the look at who sleeps (session.h). */
+void sessions_publish(struct lane *l)
+{
+    if (l->dirty == NULL)
+        return;
+    for (struct session *s = l->dirty; s != NULL; s = s->next_dirty)
+        atomic_store_explicit(&s->ro->cq_tail, s->cq_tail, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    for (struct session *s = l->dirty, *next; s != NULL; s = next) {
+        next = s->next_dirty;
+        s->dirty = 0;
+        if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0) {
+            atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
+            l->wake(l->wake_user, &s->ro->wake);
+        }
+    }
+    l->dirty = NULL;
+}

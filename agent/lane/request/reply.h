@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker is told: completions, and answers to its control requests. Private to agent/lane,
+ * and the lane thread's. */
+#ifndef LANE_REPLY_H
+#define LANE_REPLY_H
+
+#include "lane_state.h"
+
+/* The request is over: its completion, if it has one, into the slot that was reserved for it. */
+void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err);
+/* To the control request that nothing behind is taken before. secret: 16 bytes, or NULL. */
+void session_reply(struct lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+                   uint64_t b, const uint8_t *secret);
+/* To another one. */
+void session_answer(struct lane *l, struct session *s, uint32_t tag, int status);
+/* A worker that sleeps is woken at the end of the pass. */
+void session_tell(struct lane *l, struct session *s);
+/* The end of the pass: workers see what they were told. */
+void sessions_publish(struct lane *l);
+
+#endif

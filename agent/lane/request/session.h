@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of sessions. Private to agent/lane, and the lane thread's. */
+#ifndef LANE_SESSION_H
+#define LANE_SESSION_H
+
+#include "lane_state.h"
+
+int session_add(struct lane *l, const struct lane_session *add);
+/* Nothing more is taken from its rings; SESSION_OVER follows. fault: the control side is told. */
+void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault);
+/* Those that session_doom() has queued. */
+void sessions_end_doomed(struct lane *l);
+/* Deregistrations and ends whose time has come; in a pass of the lane the first thing, so that the
+ * clock was read after what was withdrawn in the one before. */
+void sessions_due(struct lane *l);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers: endpoints that are known, by their slot in the table that workers read. Private to
+ * agent/lane, and the lane thread's. */
+#ifndef LANE_ENDPOINT_H
+#define LANE_ENDPOINT_H
+
+#include "lane_state.h"
+#include "schema/peers.h"
+
+/* What the lane knows of an endpoint beside what workers see. */
+struct peer {
+    uint64_t dc_key, mr_addr, expires_ns;
+    struct flow *flow;
+    uint32_t dctn, mr_rkey, ud_qpn, ud_qkey;
+    uint32_t first_gen; /* of its slot, since it is this endpoint's: one more with each life */
+    uint32_t renew_us;  /* so long before it expires whoever uses it has it READ again, and goes on
+                           meanwhile */
+    uint16_t lid;
+    uint8_t mr_log2, used, refreshing;
+    uint8_t mtu; /* enum ibv_mtu, of its DC target */
+};
+static_assert(sizeof(struct peer) == 64, "one cache line for each of many peers");
+
+struct schema_peer *peer_shared(struct lane *l, uint32_t slot);
+/* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
+bool peer_is_same(struct lane *l, uint32_t slot, uint32_t gen);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/flow_news.h"
+
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow.h"
+
+void flow_notify(struct lane *l, struct flow *f)
+{
+    f->news_again = 1;
+    if (f->news != NEWS_NONE || f->parked.count == 0)
+        return;
+    f->news = NEWS_COMES;
+    TAILQ_INSERT_TAIL(&l->news, f, by_news);
+    l->news_count++;
+}
+
+void flow_take_news(struct lane *l, struct flow *f)
+{
+    if (f->news == NEWS_NONE)
+        return;
+    f->news = NEWS_NONE;
+    TAILQ_REMOVE(&l->news, f, by_news);
+    l->news_count--;
+}
+
+void flows_rejoin(struct lane *l, uint32_t tenant_slot)
+{
+    for (uint32_t i = 0; l->flows_quarantined > 0 && i < LANE_APART_BUCKETS; i++)
+        for (struct flow *f = l->quarantine_flows[i]; f != NULL; f = f->next_quarantined)
+            if (f->tenant_slot == tenant_slot)
+                flow_notify(l, f);
+}
+
+void flows_news(struct lane *l, uint32_t slot)
+{
+    if (l->peers[slot].flow != NULL)
+        flow_notify(l, l->peers[slot].flow);
+    if (l->flows_quarantined == 0)
+        return;
+    for (struct flow *f = *quarantine_bucket(l, slot); f != NULL; f = f->next_quarantined)
+        if (f->peer_slot == slot)
+            flow_notify(l, f);
+}

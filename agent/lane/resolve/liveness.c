@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/liveness.h"
+
+#include "schema/peers.h"
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow.h"
+#include "resolve/flow_news.h"
+#include "transmit/initiators.h"
+#include "transmit/physical_qp.h"
+#include "transmit/quarantine.h"
+
+/* Who answers and falls silent in turn would hold up endpoints that answer each time. */
+static const uint64_t DISTRUST_NS = 10000000000;
+
+/* The least loaded of the ordinary DCIs, beginning with the one it had: a change of target costs a
+ * reconnection. Some of them are for endpoints that have not shown that they are alive: a worker
+ * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
+static void choose_dci(struct lane *l, struct flow *f)
+{
+    if (f->quarantined) {
+        f->dci = quarantine_dci(l, f);
+        return;
+    }
+    uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1, unproven = ordinary / 2;
+    uint32_t from = f->proven ? 0 : ordinary - unproven,
+             to = f->proven ? ordinary - unproven : ordinary;
+    if (unproven == 0) {
+        from = 0;
+        to = ordinary;
+    }
+    uint32_t best = f->dci >= from && f->dci < to ? f->dci : from;
+    for (uint32_t i = from; i < to; i++) {
+        const struct physical_qp *p = &l->phys[l->dci[i]], *q = &l->phys[l->dci[best]];
+        if ((q->broken && !p->broken) || (!p->broken && p->tail - p->head < q->tail - q->head))
+            best = i;
+    }
+    const struct physical_qp *p = &l->phys[l->dci[best]];
+    if (p->broken | p->overdue)
+        best = initiator_that_works(l, from, to, best);
+    f->dci = f->suspect ? l->res.dcis - 1 : best;
+}
+
+void flow_suspect(struct lane *l, struct flow *f)
+{
+    if (f->suspect)
+        return;
+    f->suspect = 1;
+    COUNT(l, suspects, 1);
+}
+
+/* It may have restarted: asked for before it is used again, and not when its record would lapse. */
+static void look_up_again(struct lane *l, const struct flow *f)
+{
+    struct peer *p = &l->peers[f->peer_slot];
+    const bool present =
+        f->quarantined ? peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
+    if (present && p->expires_ns > l->now_ns)
+        p->expires_ns = l->now_ns;
+}
+
+void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
+{
+    f->doubted = 1;
+    f->doubted_ns = l->now_ns;
+    f->dead_ns = dead_ns;
+    look_up_again(l, f);
+}
+
+static void fell_silent(struct lane *l, struct flow *f)
+{
+    f->proven = 0;
+    f->heard_ns = 0;
+    f->distrusted = 1;
+    f->distrust_ns = l->now_ns + DISTRUST_NS;
+    look_up_again(l, f);
+    if (!f->quarantined || l->config.rc)
+        return;
+    f->own->proven = 0;
+    f->own->heard_ns = 0;
+    f->own->distrusted = 1;
+    f->own->distrust_ns = f->distrust_ns;
+    flow_suspect(l, f);
+}
+
+static void is_trusted_again(struct lane *l, struct flow *f)
+{
+    f->suspect = 0;
+    if (f->quarantined)
+        flows_rejoin(l, f->tenant_slot);
+    flow_notify(l, f);
+    COUNT(l, suspects, -1);
+}
+
+/* Of its own, so that those that end well are the shorter. */
+static void completed_badly(struct lane *l, struct flow *f, enum sign sign)
+{
+    if (sign == SIGN_SILENCE)
+        fell_silent(l, f);
+    if (f->outstanding > 0)
+        return;
+    flow_notify(l, f); /* it is not stuck any more */
+    if (f->quarantined && f->suspect)
+        flows_rejoin(l, f->tenant_slot); /* another one may have its turn */
+}
+
+void flow_heard(struct lane *l, struct flow *f, enum sign sign)
+{
+    if (sign != SIGN_LIFE) {
+        completed_badly(l, f, sign);
+        return;
+    }
+    f->proven = !f->distrusted;
+    f->doubted = 0;
+    f->since_ns = f->heard_ns = l->now_ns;
+    if (f->suspect)
+        is_trusted_again(l, f);
+}
+
+/* How long what is out takes at the port's rate. */
+static uint64_t transfer_ns(const struct lane *l)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        bytes += l->phys[i].bytes;
+    return l->config.port_rate == 0 ? 0 : bytes * 1000 / l->config.port_rate * 1000;
+}
+
+/* What is out has been silent for longer than it may take to be answered. Apart from its caller,
+ * since with few requests out it is not asked. */
+static __attribute__((noinline)) bool is_silent(struct lane *l, struct flow *f)
+{
+    const uint64_t silent_ns = l->now_ns - f->since_ns;
+    if (!f->suspect && l->now_ns >= l->trust_ns && silent_ns > l->config.suspect_ns &&
+        silent_ns > l->config.suspect_ns + transfer_ns(l))
+        flow_suspect(l, f);
+    return f->suspect;
+}
+
+bool flow_is_stuck(struct lane *l, struct flow *f)
+{
+    if (l->config.rc)
+        return false;
+    if (f->outstanding > 0)
+        return is_silent(l, f);
+    choose_dci(l, f);
+    return false;
+}

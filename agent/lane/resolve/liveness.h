@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signs of life: whether an endpoint answers, and what may be posted to it meanwhile. Private to
+ * agent/lane, and the lane thread's. */
+#ifndef LANE_LIVENESS_H
+#define LANE_LIVENESS_H
+
+#include "lane_state.h"
+#include "resolve/flow.h"
+
+/* Whether nothing may be posted to it now: it is silent, and what is out already is enough to find
+ * out when it speaks again. Picks the DCI where something may be. With rc its connection is its
+ * own, and what waits there is in nobody's way. */
+bool flow_is_stuck(struct lane *l, struct flow *f);
+/* It owes a sign of life: until that comes, one request to it is out at a time. */
+void flow_suspect(struct lane *l, struct flow *f);
+/* It did not answer: its record is looked up, and unless that tells of another life what is posted
+ * to it fails for so long. */
+void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);
+/* A request to it is out no more, and that was a sign; one of life while it is suspect included. */
+void flow_heard(struct lane *l, struct flow *f, enum sign sign);
+
+static inline void flow_posted(struct lane *l, struct flow *f)
+{
+    f->used_ns = l->now_ns;
+    if (f->outstanding++ == 0)
+        f->since_ns = l->now_ns;
+}
+
+#endif

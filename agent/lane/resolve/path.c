@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways to endpoints in use: address handles with DC, connections with RC. */
+#include "resolve/path.h"
+
+#include <string.h>
+
+#include "schema/peers.h"
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/evict.h"
+#include "resolve/flow.h"
+#include "resolve/flow_news.h"
+#include "resolve/liveness.h"
+#include "resolve/prove.h"
+#include "session_state.h"
+#include "transmit/events.h"
+#include "transmit/inflight_timeout.h"
+#include "transmit/physical_qp.h"
+#include "transmit/quarantine.h"
+
+enum { APART_PART = 4 /* rc: of the connections, of all tenants in quarantine */ };
+static const uint64_t DEAD_NS = 100000000;  /* until a path is asked for again */
+static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so long: forgotten */
+
+/* ---- connections, with rc
+ * ------------------------------------------------------------------------------------------- */
+
+static void give_link(struct lane *l, struct flow *f)
+{
+    l->links--;
+    if (f->made_for != 0)
+        l->culprits[f->made_for - 1].made--;
+    f->made_for = 0;
+    if (!f->quarantined)
+        return;
+    l->quarantine_links--;
+    l->culprits[f->tenant_slot].links--;
+}
+
+void flow_lost_link(struct lane *l, struct flow *f)
+{
+    f->link = NULL;
+    if (f->drains != NULL)
+        f->drains->draining--;
+    f->drains = NULL;
+    give_link(l, f);
+    COUNT(l, links, -1);
+    l->changed = 1;
+}
+
+void flow_drop_link(struct lane *l, struct flow *f)
+{
+    struct physical_qp *p = f->link;
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.qp = p->qp});
+    physical_qp_close(l, p);
+    flow_lost_link(l, f);
+}
+
+/* ---- paths
+ * ------------------------------------------------------------------------------------------- */
+
+/* All connections are in use, or all that those may have who are apart: one goes, of theirs then,
+ * at once when nothing is out on it; else when all that is has come back, which may take long, so
+ * that idle ones go meanwhile. False: not yet. */
+static bool evict_link(struct lane *l, struct evictor *evictor)
+{
+    const uint64_t suspect_ns = l->config.suspect_ns;
+    evictor->only_idle = evictor->draining > 0;
+    evictor->owing_ns = l->now_ns > suspect_ns ? l->now_ns - suspect_ns : 0;
+    struct flow *f = evict_pick(evictor, l->phys, l->phys_room);
+    l->changed |= evictor->again && !evictor->only_idle;
+    if (f == NULL)
+        return false;
+    COUNT(l, links_evicted, 1);
+    if (f->outstanding == 0) {
+        flow_drop_link(l, f);
+        return true;
+    }
+    f->drains = evictor;
+    evictor->draining++;
+    return false;
+}
+
+/* Whether tenants who are apart have as many connections of their own as they may, so that
+ * strangers lose few to them; and that one as many as it may, so that none of them loses all to
+ * another. Each that goes rests, where packets of it may come late, while strangers may need one:
+ * so they take turns that are as long as that. */
+static bool quarantine_have_most(struct lane *l, uint32_t tenant_slot)
+{
+    const uint32_t part = l->config.max_links / APART_PART, tenants = l->tenants_quarantined;
+    const uint32_t each = tenants > 0 && part > tenants ? part / tenants : 1;
+    const uint64_t rest_ns = l->res.fab->caps.time_wait_ns;
+    const bool has_its = l->culprits[tenant_slot].links >= each;
+    l->quarantine_evictor.linked_ns = l->now_ns > rest_ns ? l->now_ns - rest_ns : 0;
+    l->quarantine_evictor.tenant = has_its ? tenant_slot + 1 : 0;
+    return has_its || l->quarantine_links >= (part > 0 ? part : 1);
+}
+
+static bool take_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
+{
+    const bool have_most = f->quarantined && quarantine_have_most(l, f->tenant_slot);
+    l->evictor.tenant = tenant_slot + 1;
+    if ((have_most || l->links == l->config.max_links) &&
+        !evict_link(l, have_most ? &l->quarantine_evictor : &l->evictor))
+        return false;
+    l->links++;
+    f->made_for = tenant_slot + 1;
+    l->culprits[tenant_slot].made++;
+    l->quarantine_links += f->quarantined;
+    if (f->quarantined)
+        l->culprits[f->tenant_slot].links++;
+    return true;
+}
+
+void flow_ask_for_path(struct lane *l, struct flow *f)
+{
+    const struct peer *p = &l->peers[f->peer_slot];
+    const struct schema_peer *shared = peer_shared(l, f->peer_slot);
+    struct lane_event event = {
+        .kind = LANE_EVENT_WANT_PATH,
+        .want_path = {.flow = f == &l->proof.flow ? LANE_PROOF_FLOW : (uint32_t)(f - l->flows),
+                      .incarnation = shared->incarnation,
+                      .ud_qpn = p->ud_qpn,
+                      .ud_qkey = p->ud_qkey,
+                      .mtu = (enum ibv_mtu)p->mtu,
+                      .lid = p->lid}};
+    memcpy(event.want_path.gid, shared->gid, 16);
+    f->want_path = 1;
+    l->paths_asked++;
+    lane_event_push(l, &event);
+}
+
+/* Its record was looked up, and it is the same life still: dead, for those who waited for that. A
+ * doubt that nobody waited about is forgotten. */
+static bool is_confirmed(struct lane *l, struct flow *f)
+{
+    f->doubted = 0;
+    if (l->now_ns - f->doubted_ns > DOUBT_NS)
+        return false;
+    f->dead_until_ns = l->now_ns + f->dead_ns;
+    flow_notify(l, f);
+    return true;
+}
+
+bool flow_has_path(struct lane *l, struct flow *f, const struct session *s)
+{
+    if (f->doubted && is_confirmed(l, f))
+        return false;
+    if (f->ah != NULL || (f->link != NULL && f->drains == NULL))
+        return true;
+    if (f->want_path || f->link != NULL || l->paths_asked == LANE_PATHS)
+        return false;
+    if (l->config.rc && !take_link(l, f, s->tenant_slot))
+        return false;
+    flow_ask_for_path(l, f);
+    return false;
+}
+
+/* It was begun with this node's former address, and so is of no use; nor does a failure say
+ * anything of the peer. Who waits for it asks again. */
+static void give_back(struct lane *l, struct flow *f, const struct lane_path *path)
+{
+    f->stale_path = 0;
+    if (l->config.rc)
+        give_link(l, f);
+    if (path->ah != NULL || path->qp != NULL)
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path = *path});
+}
+
+void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c)
+{
+    const struct lane_path *path = &c->path.path;
+    f->want_path = 0;
+    l->paths_asked--;
+    l->changed |= l->wanting;
+    f->used_ns = l->now_ns;
+    flow_notify(l, f);
+    if (f->stale_path) {
+        give_back(l, f, path);
+        return;
+    }
+    if (path->ah == NULL && path->qp == NULL) {
+        if (l->config.rc)
+            give_link(l, f);
+        f->pathless = 1;
+        flow_doubt(l, f, DEAD_NS);
+        COUNT(l, paths_failed, 1);
+        return;
+    }
+    f->pathless = 0;
+    quarantine_look_who_waited(l, f);
+    f->ah = path->ah;
+    f->linked_ns = l->now_ns;
+    f->link = path->qp != NULL ? physical_qp_open(l, path->qp, f) : NULL;
+    COUNT(l, links, f->link != NULL);
+}
+
+void flow_readdress(struct lane *l, struct flow *f)
+{
+    f->dead_until_ns = 0; /* it was this node that could not be heard */
+    f->doubted = 0;
+    f->stale_path = f->want_path;
+    if (f->ah != NULL)
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
+    f->ah = NULL;
+    if (f->link != NULL)
+        inflight_retire(l, f->link);
+    flow_notify(l, f);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way to an endpoint. Private to agent/lane, and the lane thread's. */
+#ifndef LANE_PATH_H
+#define LANE_PATH_H
+
+#include "lane_state.h"
+#include "resolve/flow.h"
+#include "resolve/liveness.h"
+#include "transmit/physical_qp.h"
+
+/* Where what goes to it is posted. With rc only while it has a path. */
+static inline struct physical_qp *flow_phys(struct lane *l, const struct flow *f)
+{
+    return l->config.rc ? f->link : &l->phys[l->dci[f->dci]];
+}
+
+/* Whether there is a path to it; asks for one if not, for that session's tenant, and want_path says
+ * whether it is under way. Its record is fresh. */
+bool flow_has_path(struct lane *l, struct flow *f, const struct session *s);
+/* A WANT_PATH; with rc the connection is counted already. */
+void flow_ask_for_path(struct lane *l, struct flow *f);
+void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);
+/* This node's own address is another: whatever leads to it was made with the former. */
+void flow_readdress(struct lane *l, struct flow *f);
+/* rc: nothing is out on its connection, which goes. */
+void flow_drop_link(struct lane *l, struct flow *f);
+/* rc: its connection broke. */
+void flow_lost_link(struct lane *l, struct flow *f);
+
+/* A request to it is out no more. */
+static inline void flow_completed(struct lane *l, struct flow *f, enum sign sign)
+{
+    f->outstanding--;
+    if (f->drains != NULL && f->outstanding == 0)
+        flow_drop_link(l, f);
+    if (sign != SIGN_LIFE || f->suspect) {
+        flow_heard(l, f, sign);
+        return;
+    }
+    f->proven = !f->distrusted;
+    f->doubted = 0;
+    f->since_ns = f->heard_ns = l->now_ns;
+}
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/rounds.h"
+
+#include "base/assert.h"
+#include "lane_state.h"
+#include "resolve/flow.h"
+#include "resolve/flow_news.h"
+#include "schedule/room.h"
+#include "schedule/vqp.h"
+#include "schedule/wait_queue.h"
+#include "schedule/window.h"
+#include "session_state.h"
+#include "transmit/physical_qp.h"
+
+enum {
+    RETRY_NS = 100000,
+    WAITING_NS = 1000000,  /* a lane that sleeps looks as often as that */
+    PARKED_LOOKS = 16,     /* at the most, each time that some are tried anyway */
+    PARKED_LOOK_NS = 1000, /* each of them puts the next time off by that */
+    LOOKS = 128,           /* in a pass at those of whom there is news, at the blocked, and at
+                            * those who wait at windows */
+    SCATTERED = 128        /* of a broken queue pair, in a pass */
+};
+
+/* ---- in lists
+ * ------------------------------------------------------------------------------------------ */
+
+static void look_at(struct lane *l, struct vqp *q)
+{
+    BASE_ASSERT(q->session->state == SESSION_LIVE || q->session->state == SESSION_DOOMED);
+    vqp_unblock(l, q);
+    COUNT(l, retried, 1);
+    vqp_go_on(l, q);
+}
+
+/* Some are still to be looked at, or those of them who have had something to be put back. */
+static bool is_in_round(const struct lane *l)
+{
+    return l->round_left > 0 || l->served.count > 0;
+}
+
+/* Who has had something waits behind those who have not, to the end of the round. */
+static void look_at_blocked(struct lane *l)
+{
+    struct vqp *q;
+    if (!is_in_round(l)) {
+        l->changed = l->starved = l->wanting = 0;
+        l->retry_ns = l->now_ns + RETRY_NS;
+        l->round_left = l->blocked.count;
+    }
+    for (uint32_t n = LOOKS; n > 0 && l->round_left > 0; n--) {
+        uint32_t did = l->did;
+        q = TAILQ_FIRST(&l->blocked.vqps);
+        l->round_left--;
+        look_at(l, q);
+        if (l->did == did || q->waits != &l->blocked)
+            continue;
+        vqp_unblock(l, q);
+        wait_queue_join(l, &l->served, q);
+    }
+    if (l->round_left > 0)
+        return;
+    while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL) {
+        vqp_unblock(l, q);
+        wait_queue_join(l, &l->blocked, q);
+    }
+}
+
+/* False: more are parked at f than may be looked at in this pass. */
+static bool look_at_parked(struct lane *l, struct flow *f, uint32_t *looks)
+{
+    if (f->news == NEWS_COMES) {
+        f->news = NEWS_BEGUN;
+        f->news_left = f->parked.count;
+        f->news_again = 0;
+    }
+    for (; *looks > 0 && f->news_left > 0 && f->parked.count > 0; --*looks) {
+        f->news_left--;
+        look_at(l, TAILQ_FIRST(&f->parked.vqps));
+    }
+    return f->news_left == 0 || f->parked.count == 0;
+}
+
+/* What comes while others are looked at waits for the next round: so each has an end. A flow where
+ * more are parked than there is time for goes on behind the others. */
+static void look_at_news(struct lane *l)
+{
+    uint32_t looks = LOOKS;
+    for (uint32_t flows = l->news_count; flows > 0 && l->news_count > 0 && looks > 0; flows--) {
+        struct flow *f = TAILQ_FIRST(&l->news);
+        const bool all = look_at_parked(l, f, &looks);
+        if (f->news != NEWS_BEGUN) /* it went to another endpoint meanwhile */
+            continue;
+        if (!all) {
+            TAILQ_REMOVE(&l->news, f, by_news);
+            TAILQ_INSERT_TAIL(&l->news, f, by_news);
+            continue;
+        }
+        flow_take_news(l, f);
+        if (f->news_again)
+            flow_notify(l, f);
+    }
+}
+
+/* One of each flow in turn. */
+static void look_at_some(struct lane *l)
+{
+    const uint32_t parked = l->waiting - l->blocked.count - l->served.count;
+    uint32_t n = 0;
+    for (; n < parked && n < PARKED_LOOKS && !TAILQ_EMPTY(&l->parking); n++) {
+        struct flow *f = TAILQ_FIRST(&l->parking);
+        look_at(l, TAILQ_FIRST(&f->parked.vqps));
+        if (TAILQ_FIRST(&l->parking) != f)
+            continue;
+        TAILQ_REMOVE(&l->parking, f, by_parked);
+        TAILQ_INSERT_TAIL(&l->parking, f, by_parked);
+    }
+    l->park_ns = l->now_ns + RETRY_NS + (uint64_t)n * PARKED_LOOK_NS;
+}
+
+/* While anybody is in a list. */
+static void retry_waiting(struct lane *l)
+{
+    /* News first: a path that has come is used before somebody else takes it for himself. */
+    if (l->news_count > 0)
+        look_at_news(l);
+    if (is_in_round(l) || (l->blocked.count > 0 && (l->changed || l->now_ns >= l->retry_ns)))
+        look_at_blocked(l);
+    if (l->now_ns >= l->park_ns)
+        look_at_some(l);
+}
+
+/* ---- for room in a queue pair
+ * ------------------------------------------------------------------------------------------ */
+
+/* They look for another queue pair, some in each pass. */
+static void scatter_room(struct lane *l, struct physical_qp *p)
+{
+    struct vqp *q;
+    for (int n = 0; n < SCATTERED && (q = room_first(l, p)) != NULL; n++)
+        vqp_block(l, q);
+    l->changed = 1;
+}
+
+/* In a pass no more than fill the queue pair: some may post elsewhere, or nothing. */
+static void serve_room(struct lane *l, struct physical_qp *p)
+{
+    if (p->broken || p->overdue) {
+        scatter_room(l, p);
+        return;
+    }
+    for (uint32_t n = l->config.sq_depth; n > 0; n--) {
+        struct vqp *q = p->broken || p->overdue ? NULL : room_first(l, p);
+        if (q == NULL || !room_begin_turn(l, p, q))
+            return;
+        vqp_go_on(l, q);
+        l->turn_vqp = NULL;
+        l->turn_room = NULL;
+    }
+    l->did++; /* so that the lane does not sleep while more may go on, whatever these have done */
+}
+
+static void serve_rooms(struct lane *l)
+{
+    struct physical_qp *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
+    for (; p != NULL; p = next) {
+        next = p == last ? NULL : TAILQ_NEXT(p, by_crowd);
+        serve_room(l, p);
+    }
+}
+
+/* ---- at windows
+ * ------------------------------------------------------------------------------------------ */
+
+/* False: no look is left for the next. */
+static bool serve_window(struct lane *l, struct window *n, uint32_t *looks)
+{
+    struct vqp *q;
+    while ((q = window_next(n)) != NULL) {
+        if (*looks == 0)
+            return false;
+        --*looks;
+        window_begin_turn(l, q);
+        vqp_go_on(l, q);
+        l->turn_wr = NULL;
+    }
+    return true;
+}
+
+/* One where more may go on than there are looks for goes on behind the others. */
+static void serve_windows(struct lane *l)
+{
+    uint32_t looks = LOOKS;
+    struct window *n;
+    while ((n = windows_take_due(l)) != NULL) {
+        if (!serve_window(l, n, &looks)) {
+            window_become_due(l, n);
+            break;
+        }
+    }
+    windows_end_round(l);
+}
+
+/* ---- all
+ * ------------------------------------------------------------------------------------------ */
+
+void rounds_retry(struct lane *l)
+{
+    if (l->waiting > 0)
+        retry_waiting(l);
+}
+
+void rounds_serve(struct lane *l)
+{
+    if (!TAILQ_EMPTY(&l->crowd))
+        serve_rooms(l);
+    if (!STAILQ_EMPTY(&l->due_windows))
+        serve_windows(l);
+}
+
+uint64_t rounds_due(const struct lane *l)
+{
+    if (!STAILQ_EMPTY(&l->due_windows))
+        return l->now_ns;
+    if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
+        return LANE_NEVER;
+    if (l->news_count > 0 || is_in_round(l) || (l->changed && l->blocked.count > 0))
+        return l->now_ns;
+    return l->now_ns + WAITING_NS;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* VQPs whose head waits, other than at a window (window.h) or for room in a queue pair (room.h).
+ * Private to agent/lane, and the lane thread's.
+ *
+ * What others have too (a place to READ into, a connection) is waited for in the lane's one list,
+ * which is looked at as a whole when some of that comes back. A VQP that waits for its own endpoint
+ * alone (its record, a path, a region's record, that it answers, its own completions) waits in that
+ * flow's list: thousands that wait for silent endpoints cost nobody else anything. Only news of the
+ * endpoint (flow_notify()) let those go on; that some are tried now and then all the same is for
+ * what time alone changes, as when an endpoint becomes suspect.
+ *
+ * Invariant: a VQP with a queue is in one of these lists, or waits at a window or for room, or its
+ * session is to end. Of a round no more is left than are blocked: a VQP that leaves by another way
+ * leaves it too. */
+#ifndef LANE_WAIT_QUEUE_H
+#define LANE_WAIT_QUEUE_H
+
+#include "lane_state.h"
+#include "schedule/vqp.h"
+
+void wait_queue_init(struct lane *l);
+/* It waits nowhere. */
+void wait_queue_join(struct lane *l, struct vqp_list *list, struct vqp *q);
+/* For something that others have: all of those are tried again when the lane has changed. */
+void vqp_block(struct lane *l, struct vqp *q);
+/* For news of its own flow, and for nothing else. */
+void vqp_wait(struct lane *l, struct vqp *q);
+/* Something of its own is over: it waits, and is tried in the next round. */
+void vqp_wake(struct lane *l, struct vqp *q);
+/* It is in none of these lists. */
+void vqp_unblock(struct lane *l, struct vqp *q);
+/* It waits nowhere, and its head is in no window. */
+void vqp_stop_waiting(struct lane *l, struct vqp *q);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lane keeps of a session. Private to agent/lane, and the lane thread's.
+ * Who does what with it: request/. */
+#ifndef LANE_SESSION_STATE_H
+#define LANE_SESSION_STATE_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "agent/lane.h"
+#include "lane_state.h"
+#include "request/region.h"
+#include "schedule/fair_queue.h"
+
+/* Made by the control side, which reads the leases. */
+struct lane_memory {
+    struct wr *wrs, *free_wr;
+    struct vqp *vqps;
+    struct region *regions;
+    struct grant *grants;
+    struct withdrawal withdrawals[SCHEMA_REPLIES];
+    _Atomic uint32_t regions_high; /* so many places were ever used */
+    uint64_t *regions_taken;       /* bit i: place i is not free */
+    /* Places of regions by key, and of grants by what they are: the first of each bucket, and the
+     * next of each place, all + 1. */
+    uint32_t region_mask, grant_mask;
+    uint32_t *region_first, *region_next, *grant_first, *grant_next;
+};
+
+struct grant { /* an imported token */
+    uint32_t vkey;
+    uint8_t secret[16];
+};
+
+enum session_state {
+    SESSION_NONE,
+    SESSION_LIVE,
+    SESSION_DOOMED, /* is to end when what is being done is done (session_doom) */
+    SESSION_ENDING
+};
+
+struct session {
+    uint8_t state;       /* enum session_state */
+    uint8_t active;      /* polled at each pass; else its doorbell flag is set */
+    uint8_t dirty;       /* has completions that are not published */
+    uint8_t exported;    /* peers had a key to its memory */
+    uint8_t quarantined; /* its tenant is (quarantine.c) */
+    uint32_t id;
+    const struct fab_caps *caps; /* the device's */
+    struct schema_session_rw *rw;
+    struct schema_session_ro *ro;
+    const uint8_t *ring;
+    struct schema_cqe *cqes;
+    uint32_t sq_mask, cq_mask;
+    uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
+    uint32_t sq_head, cq_tail; /* private: what counts */
+    uint32_t cq_reserved;      /* completions that requests in the lane may still need */
+    uint32_t inflight, max_inflight;
+    uint32_t tenant_slot;
+    struct window *window; /* its tenant's */
+    uint32_t tenant, max_vqps, max_regions, regions_used, grants_used;
+    uint32_t wrong_keys; /* of the budget, refilled since wrong_ns */
+    uint64_t wrong_ns;
+    uint64_t worked_ns;           /* when it last had something for the lane */
+    uint64_t turn_ns, turn_bytes; /* the present pass, and what was posted in it */
+    uint32_t arenas;
+    struct lane_arena arena[LANE_SESSION_MAX_ARENAS];
+    struct wr *free_wr;
+    struct vqp *vqps;
+    struct region *regions;
+    struct grant *grants;
+    /* But for withdrawals one control request at a time; nothing more is taken from the ring until
+     * it is answered. LANE_CONTROL_WAITS: nor until its turn has come. */
+    uint32_t control_op, control_tag;
+    struct turn control_turn;
+    struct lane_quota *quota;
+    struct lane_memory *memory;
+    uint32_t registered;  /* regions so far */
+    uint32_t lent_places; /* bit i: withdrawals[i] waits for a lease */
+    uint32_t fence_tag;   /* of the fence that is under way for withdrawals, or 0 */
+    struct {
+        struct region *place; /* NULL: no registration is awaited */
+        uint32_t tag;
+        struct schema_sq_desc asked;
+        bool held;          /* until its arena is not among forced_arenas any more */
+    } registering;          /* REG_MR that is not answered yet: one at a time */
+    uint32_t forced_arenas; /* bit i: arena i is to have another registration (revoke.c) */
+    uint32_t deregging;     /* registrations of fenced regions that are asked to go */
+    /* What the operator withdraws (revoke.c). */
+    uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
+    uint64_t revoke_ns;  /* when there is something to do; 0: at once */
+    struct session *next_revoking;
+    uint32_t renewing; /* bit i: arena i got another registration, which is under way: */
+    struct {
+        uint32_t tag, old_lkey; /* the command's; which is used no more */
+        uint64_t old_iova;
+        uint32_t fence_tag, stale; /* posted requests that still name it */
+        uint32_t last, taken;      /* registered before; live until then */
+    } renewal[LANE_SESSION_MAX_ARENAS];
+    uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
+    struct session *next_dirty, *next_due, *next_doomed;
+    uint32_t doomed; /* why: enum schema_reason */
+    struct {
+        int status;
+        uint32_t slot, gen;
+    } connected; /* the answer to its CONNECT, until it is told (lookups.answered) */
+    LIST_ENTRY(session) by_lookup; /* that its CONNECT waits for; le_prev NULL: for none */
+    uint8_t in_due, in_revoking,
+        stalled; /* stalled: asleep with requests that have no room for their completions */
+};
+
+/* Its end is queued: nothing is taken from it or posted for it from now on. */
+static inline void session_doom(struct lane *l, struct session *s, uint32_t reason)
+{
+    if (s->state != SESSION_LIVE)
+        return;
+    s->state = SESSION_DOOMED;
+    s->doomed = reason;
+    s->next_doomed = l->doomed;
+    l->doomed = s;
+}
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Physical queue pairs: chains of requests behind one doorbell, and what comes of them. Private to
+ * agent/lane, and the lane thread's.
+ *
+ * What has ended is left in lane->returned, and flows whose connection broke in lane->lost_links:
+ * whoever calls these takes that before anything else is done (request/returns.h). */
+#ifndef LANE_PHYSICAL_QP_H
+#define LANE_PHYSICAL_QP_H
+
+#include "lane_state.h"
+#include "transmit/wr.h"
+
+/* Something has been out for too long, and the device was told; the control side wants it anew. */
+enum overdue { OVERDUE_NOT, OVERDUE_ENDED, OVERDUE_RENEWED };
+enum broken { BROKEN_NOT, BROKEN, BROKEN_FAILING /* not all that is out is back yet */ };
+
+/* A physical queue pair and what is posted on it, oldest first; wr_id of a post is (number << 32 |
+ * index). With rc its place is used again for another queue pair; head and tail go on, so that a
+ * late completion of the former is told apart. */
+struct physical_qp {
+    struct fab_qp *qp; /* NULL: the place is free */
+    struct wr **ring;  /* sq_depth, a power of two */
+    uint32_t head, tail;
+    struct fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
+    struct physical_qp *next_chained;
+    struct flow *flow;       /* rc: whose connection it is; NULL: a metaserver's */
+    uint8_t broken, chained; /* broken: enum broken */
+    uint8_t overdue;         /* enum overdue: its end was asked for, nothing more is posted */
+    uint8_t refusals;        /* of a first request for want of room, with nothing else out */
+    uint32_t failing_us;     /* BROKEN_FAILING: since when */
+    uint64_t bytes;          /* posted */
+    uint64_t pass_bytes;     /* a worker's request goes up to here without another look, */
+    uint32_t pass_ops; /* and up to here; 0: while somebody waits for room, or the depth was set
+                          (room.c) */
+    uint32_t tenants;  /* that wait */
+    uint64_t shared_until_ns;          /* two waited not long ago: until then, and until so much */
+    uint32_t shared_until;             /* was posted */
+    uint32_t depth;                    /* that may be out: sq_depth, and less while `alone` */
+    TAILQ_ENTRY(physical_qp) by_crowd; /* in the lane's list while somebody waits */
+    uint32_t alone;     /* so many more are posted one at a time (physical_qp.c, "nameless") */
+    uint32_t alone_hit; /* quarantine_who_is_hit(), by the error that had no name */
+};
+static_assert(sizeof(struct physical_qp) == 128, "a shift to find it");
+
+/* Of failing_us. */
+static inline uint32_t physical_qp_us(uint64_t ns)
+{
+    return (uint32_t)(ns / 1000);
+}
+
+/* So many may be out from now on. What goes next looks at what room there is (schedule/room.c). */
+static inline void physical_qp_set_depth(struct physical_qp *p, uint32_t depth)
+{
+    p->depth = depth;
+    p->pass_ops = 0;
+}
+
+static inline struct wr **ring_at(const struct lane *l, const struct physical_qp *p, uint32_t index)
+{
+    return &p->ring[index & (l->config.sq_depth - 1)];
+}
+
+static inline struct wr *physical_qp_take_oldest(const struct lane *l, struct physical_qp *p)
+{
+    struct wr *w = *ring_at(l, p, p->head++);
+    p->bytes -= w->length;
+    return w;
+}
+
+bool physical_qp_has_room(const struct physical_qp *p);
+void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w);
+void physical_qp_ring(struct lane *l);
+/* A completion that stands for itself alone, or tells of an error. */
+void physical_qp_complete(struct lane *l, struct physical_qp *p, uint32_t index,
+                          enum ibv_wc_status status);
+/* Nothing is out on it any more, and something about it is not as usual. */
+void physical_qp_emptied(struct lane *l, struct physical_qp *p);
+/* rc: a place for a connected queue pair; there is one for each that may be. */
+struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f);
+/* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
+void physical_qp_close(struct lane *l, struct physical_qp *p);
+/* It takes no more, and what is out on it comes back from the device; not for ever
+ * (inflight_timeout.c). */
+void physical_qp_await(struct lane *l, struct physical_qp *p);
+/* Likewise of one that was awaited already: for another bound_ns. */
+void physical_qp_wait(struct lane *l, struct physical_qp *p);
+/* The control side gets it back. What the device still has of it, if there is anything, ends or
+ * goes elsewhere, although the device may carry it out yet. */
+void physical_qp_abandon(struct lane *l, struct physical_qp *p);
+/* The device says that this queue pair is in ERR: not waited for until somebody posts. What is out
+ * on it comes back first. */
+void physical_qp_fatal(struct lane *l, const struct fab_qp *qp);
+/* Nothing more is posted on it; the control side gets it when nothing is out. */
+void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp);
+
+#endif

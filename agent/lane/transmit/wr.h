@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests: workers', and the lane's own READs of tables. Private to agent/lane, and the lane
+ * thread's. */
+#ifndef LANE_WR_H
+#define LANE_WR_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+#include "schema/session.h"
+#include "transmit/operation.h"
+
+struct flow;
+struct session;
+
+/* What a worker's request needs beside being posted. */
+enum special {
+    SPECIAL_EMPTY = 1 << 0, /* no byte is to be moved: it never reaches a queue pair */
+    SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */
+    SPECIAL_FENCE = SCHEMA_OP_FENCE,
+    SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
+    SPECIAL_DOUBT = 1 << 5,   /* that was a refusal: its region's record is not to be believed */
+    SPECIAL_ALIGNED = 1 << 3, /* to an address that the device can do it at */
+};
+static_assert(SPECIAL_FENCE == 1 << 2, "a bit of its own");
+
+enum wr_back {
+    BACK_ENDED,   /* it was out, and `ended` says how it ended */
+    BACK_AGAIN,   /* it was out, nothing of it was carried out, and it goes again */
+    BACK_UNPOSTED /* it was not out, and ends so; `refused` says why */
+};
+enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ, WR_PROOF_READ };
+
+/* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
+ * ring, it holds all it takes to post it again. */
+struct wr {
+    struct fab_wr fab;
+    struct ibv_sge sge[SCHEMA_MAX_SGE];
+    struct wr *next;         /* in a VQP's queue, or a free list */
+    struct session *session; /* WR_WORKER */
+    struct flow *flow;       /* whom it goes to, while posted; NULL: a metaserver */
+    const struct operation *op;
+    uint64_t wr_id;       /* the worker's */
+    uint64_t remote_addr; /* as the region's owner names it */
+    uint64_t length;
+    uint32_t vkey;
+    uint16_t vqp, vqp_gen;
+    uint16_t stale; /* bit i: posted with the key of arena i's former registration, which goes */
+    uint8_t kind, signaled; /* kind: enum wr_kind */
+    uint8_t refused; /* enum schema_reason: completes with an error when all before it are over */
+    uint8_t special; /* of enum special */
+    uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited, or it
+                      * has returned so */
+    uint8_t back;    /* enum wr_back, in the list of what has returned */
+    uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */
+    uint8_t inline_data[SCHEMA_MAX_INLINE];
+};
+
+struct wr_queue {
+    struct wr *head, *tail;
+    uint32_t count;
+};
+
+/* Requests that queue pairs have given back, the first one first (request/returns.h). */
+struct returned {
+    struct wr *first, **last;
+};
+
+static inline void queue_push(struct wr_queue *q, struct wr *w)
+{
+    w->next = NULL;
+    q->count++;
+    if (q->head == NULL)
+        q->head = w;
+    else
+        q->tail->next = w;
+    q->tail = w;
+}
+
+static inline void queue_push_front(struct wr_queue *q, struct wr *w)
+{
+    w->next = q->head;
+    q->count++;
+    q->head = w;
+    if (q->tail == NULL || w->next == NULL)
+        q->tail = w;
+}
+
+static inline struct wr *queue_pop(struct wr_queue *q)
+{
+    struct wr *w = q->head;
+    q->head = w->next;
+    q->count--;
+    if (q->head == NULL)
+        q->tail = NULL;
+    return w;
+}
+
+#endif
