@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the control side asks of a lane, and what comes with it (agent/lane.h). Ownership of what a
+ * command carries passes to the lane until the event that answers it. */
+#ifndef AGENT_LANE_COMMAND_H
+#define AGENT_LANE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lane_config.h"
+#include "schema/session.h"
+#include "schema/table.h"
+
+struct lane_quota;
+
+/* Registered memory that a worker may use. */
+struct lane_arena {
+    uint64_t iova; /* where its registration has its first byte; the lane touches none of them */
+    uint64_t bytes;
+    uint32_t lkey, rkey; /* real */
+};
+
+/* How to reach an endpoint: an address handle with DC, a connection with rc. */
+struct lane_path {
+    struct fab_ah *ah;
+    struct fab_qp *qp;
+};
+
+/* What a lane keeps for one session. The control side makes it, off the lane's thread since that
+ * takes system calls and page faults; it is the lane's from SESSION_ADD to SESSION_OVER. NULL: no
+ * memory. Any thread. */
+struct lane_memory;
+struct lane_memory *lane_memory_new(uint32_t max_grants, uint32_t max_inflight, uint32_t max_vqps,
+                                    uint32_t max_mrs);
+void lane_memory_free(struct lane_memory *memory);
+
+/* A session as the lane sees it. Mappings are the control side's until LANE_EVENT_SESSION_OVER. */
+struct lane_session {
+    uint32_t id; /* below max_sessions, not in use; names it in commands and events */
+    struct schema_session_rw *rw;
+    struct schema_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
+    uint32_t tenant;
+    uint32_t tenant_slot; /* below max_tenants: which window and whose turn it is */
+    uint32_t max_vqps, max_inflight, max_mrs;
+    struct lane_quota *quota;   /* the tenant's, borrowed */
+    struct lane_memory *memory; /* for these numbers and the lane's max_grants */
+    struct lane_arena arena;    /* number 0 */
+};
+
+enum lane_command_kind {
+    LANE_COMMAND_SESSION_ADD = 1,
+    LANE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
+    LANE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
+    LANE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
+    LANE_COMMAND_QP_READY,    /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them
+                               */
+    LANE_COMMAND_SPARE_DROP,  /* one spare less -> SPARE_DROPPED */
+    LANE_COMMAND_QP_FATAL,    /* this queue pair was found in ERR after everything that the control
+                               * side has told of it before: so said of its present life. One that
+                               * the lane does not have, or has given back, is left alone */
+    LANE_COMMAND_QP_REBUILD,  /* this DCI is to be brought up anew: nothing more is posted on it,
+                               * and QP_BROKEN follows when what is out has come back. One that the
+                               * lane does not have is left alone */
+    LANE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
+    LANE_COMMAND_REVOKE,      /* the operator withdraws a session's regions -> REVOKED */
+    LANE_COMMAND_ARENA_REREGISTER, /* an arena has another registration -> ARENA_RENEWED */
+    LANE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
+                               * another registration is refused; the next one waits again */
+    LANE_COMMAND_FORCE_OVER,  /* after a REVOKE by force: none of its arenas gets another
+                               * registration any more */
+    LANE_COMMAND_MR_READY,    /* answers WANT_MR: status, and why not: reason */
+    LANE_COMMAND_MR_GONE,     /* answers WANT_DEREG: no device reaches it any more. Neither is said
+                               * of a session whose SESSION_OVER was taken */
+    LANE_COMMAND_METASERVERS, /* replaces the list, nearest first */
+    LANE_COMMAND_READDRESS,   /* this node's address is another: whatever was made with the former
+                               * is given back, and asked for anew -> READDRESSED */
+    LANE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
+    LANE_COMMAND_PROVE,  /* one READ, to see whether an endpoint or a metaserver is reached ->
+                          * PROVED; one at a time */
+};
+
+/* What a window is of; each request is in one of each. */
+enum lane_window_scope {
+    LANE_WINDOW_DEVICE,
+    LANE_WINDOW_DESTINATION, /* an endpoint */
+    LANE_WINDOW_TENANT,
+};
+enum { LANE_WINDOW_SCOPES = 3 };
+
+/* How to READ a metaserver's endpoint table. */
+struct lane_metaserver {
+    struct fab_ah
+        *ah; /* in the system PD; the control side keeps it until the lane got another list */
+    uint32_t dctn;
+    uint64_t dc_key;
+    struct fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until
+                        * QP_BROKEN, which also follows when a list comes without it; and not again
+                        * before one has come without it */
+    struct schema_table_desc table;
+    uint32_t number; /* the control side's, of this metaserver */
+};
+
+/* PROVE of an endpoint, and not of a metaserver. */
+#define LANE_PROVE_ENDPOINT UINT32_MAX
+
+struct lane_command {
+    enum lane_command_kind kind;
+    uint32_t session;
+    union {
+        struct lane_session add;
+        uint32_t reason; /* SESSION_END: enum schema_reason */
+        struct lane_arena arena;
+        struct {
+            uint32_t flow;
+            struct lane_path path;
+            int status;
+        } path;
+        struct fab_qp *qp;
+        uint32_t tag;
+        struct {
+            uint32_t tag;    /* in the answer again */
+            uint32_t number; /* of a lease; 0: all that are in: */
+            uint32_t arenas; /* bit i: number i */
+            bool own;   /* and all with registrations of their own, which `arenas` leaves out */
+            bool force; /* of these the registration goes at once. For each of `arenas` an
+                         * ARENA_RENEW follows, or FORCE_OVER for all; until then REG_MRs there,
+                         * for regions without a registration of their own, wait */
+        } revoke;
+        struct {
+            uint32_t tag; /* of the event */
+            uint32_t rkey;
+            uint64_t iova;   /* of the region's first byte */
+            uint32_t reason; /* enum schema_reason, with status */
+            int status;
+        } mr;
+        struct {
+            uint32_t tag; /* in the answer again */
+            uint32_t number, lkey, rkey;
+            uint64_t iova;
+        } renew;
+        struct {
+            enum lane_window_scope scope;
+            uint32_t tenant; /* TENANT: its slot */
+            uint8_t gid[16]; /* DESTINATION: this one's own, beside the one of each, the narrower
+                              * of both holds; at most LANE_MAX_DESTINATIONS at a time.
+                              * All zero: the one of each */
+            uint64_t bytes, ops; /* 0: no limit */
+            bool anew; /* TENANT: the slot is for another one now; nothing is in flight of it */
+        } window;
+        struct {
+            uint8_t gid[16];
+            uint32_t incarnation;
+            /* NULL: peers know the node by the same name. Else that is another one, which tells
+             * another place for the MR table: this one, empty, registered and borrowed as the
+             * first; regions go over to it with their keys. */
+            struct schema_table *mr_table;
+        } readdress;
+        struct {
+            uint32_t count;
+            struct lane_metaserver at[LANE_MAX_METASERVERS];
+        } metaservers;
+        struct {
+            uint32_t tag;        /* in the answer again */
+            uint32_t metaserver; /* its number, or LANE_PROVE_ENDPOINT: */
+            uint8_t gid[16];     /* of the lane's pool */
+            uint64_t fresh_ns;   /* what has answered to others' requests within that is proven */
+        } prove;
+    };
+};
+
+#endif

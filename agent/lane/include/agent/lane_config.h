@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a lane is made with (agent/lane.h). Times in ns, sizes in bytes. */
+#ifndef AGENT_LANE_CONFIG_H
+#define AGENT_LANE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+
+struct lane_quota;
+struct schema_table;
+
+enum {
+    LANE_MAX_DCIS = 32,
+    LANE_MAX_METASERVERS = 8,
+    LANE_SESSION_MAX_ARENAS = 16,
+    LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
+    LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
+};
+
+struct lane_config {
+    uint32_t max_sessions;
+    uint32_t max_peers;              /* known endpoints */
+    uint32_t max_flows;              /* endpoints with requests out or waiting at one time */
+    uint32_t max_tenants;            /* of all sessions */
+    uint32_t max_mrs;                /* regions of all sessions */
+    const struct lane_quota *quotas; /* of all max_tenants tenants, borrowed, for max_mrs;
+                                      * NULL: no tenant has a reserve of those */
+    uint32_t mr_cache;               /* remote regions known at one time, a power of two */
+    uint32_t sq_depth;               /* of each DCI */
+    uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
+    uint32_t max_grants;   /* imports of one session */
+    uint64_t spin_ns;      /* how long a silent session is polled before it goes to sleep: about
+                              what a wake-up costs (RDMAbox counts 120 polls instead) */
+    uint64_t suspect_ns;   /* an endpoint that was silent for longer while it had requests is
+                              suspect: beside the time for what is out at the port's rate */
+    uint64_t port_rate;    /* bytes in a millisecond; 0: not known */
+    uint64_t most_bytes;   /* out on all queue pairs at a time, so that what is healthy ends long
+                              before bound_ns; 0: no limit. A request that is larger than its queue
+                              pair's part goes when nothing else is out there */
+    uint64_t lookup_timeout_ns; /* of all metaservers together: at least as long as the device
+                                 * repeats a READ */
+    uint64_t lookup_hedge_ns;   /* a metaserver that is silent for so long keeps nobody from asking
+                                 * the next one beside it */
+    uint64_t path_patience_ns;  /* what is posted waits for a path for at least so long, whoever was
+                                 * refused one before it */
+    uint64_t node_lease_ns;     /* how long an endpoint record is believed */
+    uint64_t mr_lease_ns;       /* how long an MR record is believed */
+    uint64_t bound_ns,
+        slack_ns;       /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
+    bool rc;            /* peers are reached through RC connections, one each; else through DC */
+    uint32_t max_links; /* rc: connections at a time, of max_flows endpoints */
+    bool deadlines;     /* the device keeps to not_after_ns, and now_ns is of the same clock */
+    bool posts_in_time; /* else, it looks at that last of all before its doorbell */
+    bool end_overdue;   /* it does not keep them: end a queue pair before a request in it is out
+                         * for longer than bound_ns; the device's time is now_ns's */
+    bool own_regions;   /* the device keeps no deadlines: an ordinary region has a registration of
+                         * its own, which goes when its lease is over */
+    /* Not 0: this host's clock cannot be trusted, so that only regions which hardware guards are
+     * reached, and what was READ before is not believed afterwards. Borrowed, written by the
+     * control side at any time; NULL: it always can. */
+    const _Atomic uint32_t *clock_doubted;
+    bool streams;                        /* a DCI serves several targets at a time */
+    bool names_culprit, writes_in_order; /* as of the device (fabric.h) */
+    uint8_t gid[16];
+    uint16_t pool;
+    uint32_t incarnation;
+};
+
+/* What the lane uses of the fabric; made by the control side, borrowed while the lane lives. All
+ * DCIs are in RTS, complete on `cq`, and have room for sq_depth; the system DCI (metaserver READs)
+ * completes on cq too. With rc there are none: connections come with PATH_READY, and one for each
+ * metaserver with METASERVERS; they complete on cq and have room for sq_depth too. */
+struct lane_device_objects {
+    struct fab *fab;
+    struct fab_cq *cq; /* room for every send slot of every queue pair below */
+    struct fab_pd *pd;
+    struct fab_qp *dci[LANE_MAX_DCIS];
+    uint32_t dcis; /* in use; the last is the probing one, for suspect endpoints */
+    struct fab_qp *spare[LANE_MAX_DCIS];
+    uint32_t spares;
+    uint32_t max_spares;          /* that there may be at a time: more come with QP_READY */
+    struct fab_qp *system_dci;    /* in the system PD; NULL with rc */
+    struct fab_mem scratch;       /* for what the lane itself READs */
+    uint32_t scratch_lkey;        /* in pd */
+    uint32_t scratch_system_lkey; /* in the system PD */
+    /* For inline data beyond the device's max_inline, where that is less than SCHEMA_MAX_INLINE:
+     * places of so many bytes, and how pd's queue pairs name the first. */
+    struct fab_mem small;
+    uint64_t small_iova;
+    uint32_t small_lkey;
+    void *peers; /* formatted: schema/peers.h; max_peers slots */
+    struct schema_table
+        *mr_table; /* this node's, registered for remote READ; the lane is its writer */
+};
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a lane stands, as anybody may ask at any time: its counters, its leases as an operator sees
+ * them, its windows. Any thread. */
+#ifndef AGENT_LANE_STATS_H
+#define AGENT_LANE_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lane_command.h"
+
+struct lane;
+
+/* Counters, monotonic unless said otherwise; each is written by the lane with relaxed stores, read
+ * by anybody. */
+struct lane_stats {
+    uint64_t passes, sleeps;
+    uint64_t posted, completed, failed, refused; /* worker requests */
+    uint64_t doorbells;                          /* linked lists handed to the fabric */
+    uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
+    uint64_t mr_renewals;                        /* of those, while requests went on */
+    uint64_t lookups_failed;
+    uint64_t lookups_compared; /* with an endpoint that was asked for: what finding one costs */
+    uint64_t shares_compared;  /* tenants whose part of the MR table was looked at */
+    uint64_t proofs, proofs_failed; /* READs that were to prove a way; ways that were not */
+    uint64_t wrong_keys;
+    uint64_t control_pauses; /* times that a tenant's control operations waited for its budget */
+    uint64_t qp_broken, qp_overdue, reposted;
+    uint64_t posts_refused; /* requests that the device did not take as they were */
+    uint64_t retried;       /* looks at virtual queue pairs whose requests wait */
+    uint64_t paths_failed, links_evicted;
+    uint64_t quarantined; /* times that a tenant was put apart from others */
+    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects, tenants_quarantined,
+        tenants_resting; /* gauges */
+    /* By enum lane_window_scope: requests that had to wait at such a window, and how long they
+     * did, of those that do no more. */
+    uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
+};
+void lane_stats(const struct lane *lane, struct lane_stats *out);
+/* How often the requests of the tenant in that place have had to wait since they had broken queue
+ * pairs. Likewise. */
+uint64_t lane_rests(const struct lane *lane, uint32_t tenant);
+
+/* ---- leases: what workers let peers use, as an operator sees it
+ * ---------------------------------------------------------------------------------------------- */
+
+enum lane_lease_state {
+    LANE_LEASE_NONE,
+    LANE_LEASE_LIVE,
+    LANE_LEASE_WITHDRAWING, /* not to be found any more; believed until its time is over */
+    LANE_LEASE_WAITING,     /* nothing begins in it any more; what had begun is waited for */
+    LANE_LEASE_REVOKED,     /* no peer reaches it: its worker has not deregistered it yet */
+};
+
+struct lane_lease {
+    enum lane_lease_state state;
+    bool revoked;     /* by the operator */
+    bool own;         /* with a registration of its own */
+    bool fenced;      /* and nobody waits a period for its end */
+    uint32_t number;  /* of its session's registrations, from 1 */
+    uint32_t arena;   /* number */
+    uint32_t access;  /* enum schema_record_flag: READ, WRITE, ATOMIC */
+    uint64_t offset;  /* in the arena */
+    uint64_t length;  /* bytes */
+    uint64_t born_ns; /* of lane_step()'s clock */
+    uint64_t due_ns;  /* WITHDRAWING: when its time is over; 0: not counted yet */
+};
+
+/* Of a session's memory, while the control side has not freed it: how many places for leases were
+ * ever used (from 0), and what is in one of them now. False: nothing. Any thread. */
+uint32_t lane_leases(const struct lane_memory *memory);
+bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out);
+
+/* How a window stands. Written as the counters are, so that one of these numbers may be a request
+ * ahead of another; but where it is counted, with a limit comes what
+ * was in flight when it came into force, or later. */
+struct lane_window {
+    bool counted; /* false: no window of the lane has a limit, and nothing is counted */
+    uint64_t limit_bytes, limit_ops; /* 0: none */
+    uint64_t bytes, ops;             /* of workers' requests, in flight */
+    uint64_t most_bytes, most_ops;   /* in flight so far */
+    uint64_t waiting;                /* VQPs whose first request waits here now */
+    uint64_t waits, waited_ns;       /* as in the counters */
+    uint8_t gid[16];                 /* of a destination */
+};
+/* number: of a tenant, its slot; of a destination, any below lane_destinations(); of the
+ * device, 0. False: no such destination is in use. Any thread. */
+bool lane_window(const struct lane *lane, enum lane_window_scope scope, uint32_t number,
+                 struct lane_window *out);
+/* How many places for destinations were ever used. Any thread. */
+uint32_t lane_destinations(const struct lane *lane);
+
+#endif
