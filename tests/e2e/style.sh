@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 command -v clang-format >/dev/null || { echo "skip: clang-format is not installed"; exit 77; }
 cp "$(dirname "$style")/../.clang-format" "$work/"
-mkdir -p "$work"/{base,schema,fabric,ctl,agent/lane,metaserver/store,libclient/include}
+mkdir -p "$work"/{base,schema,fabric,ctl,agent/lane,agent/lane/request,agent/lane/transmit,metaserver/store,libclient/include}
 head='/* SPDX-License-Identifier: Apache-2.0 */'
 
 printf '%s\n#include "base/text.h"\n\nint base_one(void);\n\nint base_one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
@@ -22,6 +22,9 @@ printf '%s\nstatic int take_one(void)\n{\n    return 1;\n}\n\nint meta_one(void)
 printf '%s\nint kedge_one(void);\n' "$head" >"$work/libclient/include/kedge.h"
 printf '%s\nint client_one(void)\n{\n    return 1;\n}\n\nint kedge_one(void)\n{\n    return client_one();\n}\n' "$head" \
     >"$work/libclient/right.c"
+printf '%s\nint take_above(void)\n{\n    return 1;\n}\n' "$head" >"$work/agent/lane/request/above.c"
+printf '%s\nint take_above(void); /* take_above() */\n' "$head" >"$work/agent/lane/request/above.h"
+printf '%s\nint ring_below(void)\n{\n    return 1;\n}\n' "$head" >"$work/agent/lane/transmit/below.c"
 "$style" "$work" >"$work/out" || fail "an offence is seen where none is: $(cat "$work/out")"
 echo "ok: what is right passes"
 
@@ -49,6 +52,7 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeList
 { echo "$head"; printf 'int f(const void *qp)\n{\n    return fab_qp_state(qp);\n}\n'; } | finds agent/lane/a.c 'a lane may not call fab_qp_state'
 { echo "$head"; printf 'void f(void)\n{\n    usleep(1);\n}\n'; } | finds agent/lane/a.c 'a lane may not call usleep'
 { echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } | finds agent/lane/a.c 'a lane may not call submit'
+{ echo "$head"; printf 'int f(void)\n{\n    return take_above();\n}\n'; } | finds agent/lane/transmit/a.c 'take_above is of a layer above'
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds metaserver/a.c 'take is one word'
 { echo "$head"; printf 'static const struct x *find(int x);\n'; } | finds base/a.c 'find is one word'
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds agent/a.c 'take is one word'
