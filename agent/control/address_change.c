@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "incarnation.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "agent.h"
@@ -19,7 +18,7 @@ void address_init(struct agent *a)
     const struct fab_caps *caps = &a->fab->caps;
     a->address = (struct address){.sgid_index = caps->sgid_index, .lid = caps->lid};
     memcpy(a->address.gid, caps->gid, sizeof a->address.gid);
-    a->address_due_ns = base_clock_ns() + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
+    a->address_due_ns = world_now_ns(a->world) + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
 }
 
 void address_look(struct agent *a)
@@ -28,7 +27,7 @@ void address_look(struct agent *a)
     if (a->address_asked || a->stopping || a->device_lost)
         return;
     a->address_asked = true;
-    a->address_due_ns = base_clock_ns() + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
+    a->address_due_ns = world_now_ns(a->world) + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
     a->address_ctl = (struct fab_ctl){.kind = FAB_QUERY_ADDRESS, .done = on_seen, .user = a};
     memcpy(a->address_ctl.address.gid, a->address.gid, sizeof a->address.gid);
     fab_submit(a->fab, &a->address_ctl);
@@ -36,7 +35,7 @@ void address_look(struct agent *a)
 
 void address_tick(struct agent *a)
 {
-    if (base_clock_ns() >= a->address_due_ns)
+    if (world_now_ns(a->world) >= a->address_due_ns)
         address_look(a);
 }
 
@@ -107,7 +106,7 @@ static void pool_readdress(struct pool *p, bool renamed)
         return;
     }
     if (p->device.rc)
-        connector_readdress(p->device.connector, p->incarnation, base_clock_ns());
+        connector_readdress(p->device.connector, p->incarnation, world_now_ns(p->world));
     memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
     c.readdress.incarnation = p->incarnation;
     c.readdress.mr_table = renamed ? &p->device.table->table : NULL;
@@ -118,12 +117,12 @@ static void pool_readdress(struct pool *p, bool renamed)
 
 static void change_address(struct agent *a, bool renamed)
 {
-    int lost;
+    bool lost;
     struct base_errbuf err = {""};
     const uint32_t before = a->incarnation;
     fab_set_address(a->fab, a->address.gid, a->address.sgid_index, a->address.lid);
-    if (renamed && agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(), before + 1,
-                                           &a->incarnation, &lost, &err) != 0) {
+    if (renamed &&
+        world_next_incarnation(a->world, before + 1, &a->incarnation, &lost, &err) != 0) {
         a->incarnation = before + 1; /* if it cannot be saved: the next start is later anyway */
         base_log(BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
     }
@@ -180,7 +179,7 @@ static void on_seen(struct fab_ctl *ctl)
     if (a->stopping || ctl->status != 0 || is_between_tables(a))
         return;
     address_port(a, !ctl->address.now.active);
-    act_on_news(a, address_seen(&a->address, &ctl->address.now, base_clock_ns()));
+    act_on_news(a, address_seen(&a->address, &ctl->address.now, world_now_ns(a->world)));
 }
 
 void address_retarget(struct agent *a)

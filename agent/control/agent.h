@@ -102,17 +102,20 @@ void clock_why(const struct agent *a, char *text, size_t size);
 void clock_status(const struct agent *a, struct base_text *t);
 void clock_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- metaserver_call.c, register.c, registered.c, unregister.c, resolve.c
+/* ---- daemon/metaserver_client.c
+ * ------------------------------------------------------ */
+
+/* The HTTP client, begun and ended. */
+int metaservers_start(struct agent *a, struct base_errbuf *err);
+void metaservers_stop(struct agent *a);
+/* The node has begun to unregister: waits until all have answered, or for grace_ms. */
+void metaservers_await_leaving(struct agent *a, unsigned grace_ms);
+
+/* ---- register.c, registered.c, unregister.c, resolve.c
  * ------------------------------------------------------ */
 
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
 enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
-/* The HTTP client, begun and ended. */
-int metaservers_start(struct agent *a, struct base_errbuf *err);
-void metaservers_stop(struct agent *a);
-/* A warning when others may read the file that was just found to hold a token; one until they may
- * not. */
-void metaservers_look_at_token(struct agent *a);
 /* A request to a metaserver, with the agent's token. url is borrowed; ms: of connecting, and of it
  * all. */
 struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
@@ -129,7 +132,11 @@ const struct registration *registrations_with(const struct agent *a, uint32_t me
 const struct pool *registrations_missed(const struct agent *a);
 /* The node has other endpoints than before: the metaservers are told. */
 void registrations_changed(struct agent *a);
-/* The node goes: unregisters as far as that goes within `grace_ms`. */
+/* A warning when others may read the file that was just found to hold a token; one until they may
+ * not. */
+void registrations_look_at_token(struct agent *a);
+/* The node goes: metaservers that have it are asked to forget it, which a->unregistering counts,
+ * and each has grace_ms to answer. */
 void registrations_leave(struct agent *a, unsigned grace_ms);
 /* Asks the metaservers for a node by name: done(user, status, gid, pool) once, later. */
 void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
@@ -232,7 +239,7 @@ struct desired_save {
 struct follow {
     uint32_t metaserver; /* that is watched, or is next */
     uint64_t call;       /* 0: none */
-    uv_timer_t timer;
+    struct world_timer timer;
     uint64_t seen;                                    /* the revision that came last; 0: none did */
     uint64_t applied;                                 /* the one in force; 0: none */
     struct agentd_limits window, destination_window;  /* of it */
@@ -243,7 +250,7 @@ struct follow {
     char *pending;         /* that is in force but for tenants for which there was no room */
     uint64_t try_ns, again_ns, backoff_ms;
     struct desired_save save;
-    char *unsaved; /* the newest document in force that waits to be written */
+    char *unsaved; /* the newest document in force that waits to be kept */
 };
 
 /* What was in force when the agent ended: first what the device is opened with, then, after
@@ -340,9 +347,9 @@ void windows_apply(struct agent *a);
 void windows_rebalance(struct agent *a);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */
 void windows_forget_tenant(struct agent *a, uint32_t tenant);
-/* Reads the file again; of what has changed in it windows and tenants' tokens
- * alone come into force. */
-void windows_reload(struct agent *a);
+/* The file has been read again; of what has changed in it windows and tenants' tokens alone come
+ * into force. 0; or -errno and a sentence: all stays as it was. */
+int windows_reload(struct agent *a, const struct agentd_config *fresh, struct base_errbuf *err);
 
 /* ---- admin.c
  * --------------------------------------------------------------------------------------- */

@@ -71,8 +71,7 @@ static void send_answer(struct agent_query *q, int status, const char *body)
     struct http_call c = metaserver_call(a, "PUT", url, CALL_MS);
     c.body = base_text_str(&t);
     c.body_length = t.length;
-    const bool told = t.error == 0 && a->http_client != NULL &&
-                      http_client_call(a->http_client, &c, on_told, q, NULL) == 0;
+    const bool told = t.error == 0 && world_call(a->world, &c, on_told, q, NULL) == 0;
     base_text_fini(&t);
     if (told)
         return;

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/crc32c.h"
-#include "base/http/client.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/text.h"
@@ -65,7 +64,8 @@ static void on_told(void *user, const struct http_answer *answer)
     /* Who has forgotten the node says so to its next renewal too, and is told again when it is
      * registered; an older metaserver knows no such path. */
     r->told = 0;
-    r->tell_ns = base_clock_ns() + (answer->status == 404 ? LATER_MS : AGAIN_MS) * BASE_NS_PER_MS;
+    r->tell_ns = world_now_ns(r->pool->world) +
+                 (answer->status == 404 ? LATER_MS : AGAIN_MS) * BASE_NS_PER_MS;
 }
 
 static void tell_metaserver(struct registration *r, const struct base_text *t, uint64_t hash)
@@ -75,7 +75,7 @@ static void tell_metaserver(struct registration *r, const struct base_text *t, u
     struct http_call c = metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
     c.body = base_text_str(t);
     c.body_length = t->length;
-    if (http_client_call(r->pool->agent->http_client, &c, on_told, r, NULL) != 0)
+    if (world_call(r->pool->world, &c, on_told, r, NULL) != 0)
         return;
     r->pool->calls++;
     r->telling = true;
@@ -86,8 +86,8 @@ static void tell_metaserver(struct registration *r, const struct base_text *t, u
 void report_step(struct agent *a)
 {
     struct base_text t;
-    const uint64_t now = base_clock_ns();
-    if (a->http_client == NULL || a->stopping)
+    const uint64_t now = world_now_ns(a->world);
+    if (a->stopping)
         return;
     base_text_init(&t, TEXT_BYTES);
     describe_applied(a, &t);

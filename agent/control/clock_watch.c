@@ -3,7 +3,6 @@
  * metrics what follows from it (clock_check.c decides). */
 #include <errno.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/json_writer.h"
@@ -68,30 +67,24 @@ static void on_seen(struct fab_ctl *ctl)
     const enum clock_state before = a->clock.check.state;
     a->clock.asked = false;
     a->clock.none = ctl->status == -EOPNOTSUPP;
-    a->clock.ask_ns = base_clock_ns() + (a->clock.none ? ASK_AGAIN_NS : 0);
+    a->clock.ask_ns = world_now_ns(a->world) + (a->clock.none ? ASK_AGAIN_NS : 0);
     if (a->stopping)
         return;
     if (ctl->status == 0)
         clock_check_device(&a->clock.check, &ctl->clock);
     else
-        clock_check_gone(&a->clock.check, base_clock_ns());
+        clock_check_gone(&a->clock.check, world_now_ns(a->world));
     act_on_state(a, before);
-}
-
-static uint64_t now_of(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static void look_at_kernel(struct agent *a)
 {
     const enum clock_state before = a->clock.check.state;
-    struct clock_look look = {.before_ns = now_of(CLOCK_MONOTONIC)};
-    look.other_ns = now_of(CLOCK_MONOTONIC_RAW);
-    look.after_ns = now_of(CLOCK_MONOTONIC);
-    clock_check_kernel(&a->clock.check, &look, base_clock_ns());
+    struct world_clocks now;
+    world_clocks(a->world, &now);
+    const struct clock_look look = {
+        .before_ns = now.before_ns, .after_ns = now.after_ns, .other_ns = now.raw_ns};
+    clock_check_kernel(&a->clock.check, &look, world_now_ns(a->world));
     act_on_state(a, before);
 }
 
@@ -107,7 +100,7 @@ static bool should_ask(const struct agent *a, uint64_t now)
 
 void clock_watch_tick(struct agent *a)
 {
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(a->world);
     if (a->device_lost || now < a->clock.due_ns)
         return;
     a->clock.due_ns = now + CLOCK_LOOK_MS * BASE_NS_PER_MS;

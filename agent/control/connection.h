@@ -8,7 +8,7 @@
 
 #include "control/attach.h"
 #include "control/waiting.h"
-#include "control/world.h"
+#include "control/sockets.h"
 #include "schema/control.h"
 
 struct agent;

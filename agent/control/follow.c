@@ -3,18 +3,14 @@
  * run, and keeps the last one that was applied in the state directory, for when it begins anew and
  * no metaserver answers. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "control/question.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/http/client.h"
 #include "agent.h"
-#include "state_file.h"
 
 #define FILE_NAME "settings.json"
 
@@ -123,10 +119,11 @@ static void forget_pending(struct follow *f)
 }
 
 /* It may fit later: the newest one alone is tried again. */
-static void put_off(struct follow *f, const char *text, size_t length)
+static void put_off(struct agent *a, const char *text, size_t length)
 {
+    struct follow *f = &a->follow;
     f->pending = strndup(text, length);
-    f->again_ns = base_clock_ns() + APPLY_AGAIN_MS * BASE_NS_PER_MS;
+    f->again_ns = world_now_ns(a->world) + APPLY_AGAIN_MS * BASE_NS_PER_MS;
 }
 
 /* Decodes and applies. What cannot be understood changes nothing; a tenant that there is no room
@@ -143,7 +140,7 @@ static int take_document(struct agent *a, const char *text, size_t length)
         f->seen = s->revision;
     if (status == 0) {
         if (apply_desired(a, s))
-            put_off(f, text, length);
+            put_off(a, text, length);
         if (f->applied != s->revision || f->why[0] != '\0')
             base_log(BASE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
                      (unsigned long long)s->revision, s->tenants, s->windows);
@@ -179,7 +176,7 @@ static void apply_pending(struct agent *a)
     struct follow *f = &a->follow;
     struct agentd_desired *s = malloc(sizeof *s);
     bool later = true;
-    f->again_ns = base_clock_ns() + APPLY_AGAIN_MS * BASE_NS_PER_MS;
+    f->again_ns = world_now_ns(a->world) + APPLY_AGAIN_MS * BASE_NS_PER_MS;
     if (s != NULL && agentd_desired_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
         later = apply_tenants(a, s);
         windows_apply(a);
@@ -197,7 +194,7 @@ static void try_next(struct agent *a)
     struct follow *f = &a->follow;
     f->call = 0;
     f->metaserver = (f->metaserver + 1) % a->config.metaservers;
-    f->try_ns = base_clock_ns() + f->backoff_ms * BASE_NS_PER_MS;
+    f->try_ns = world_now_ns(a->world) + f->backoff_ms * BASE_NS_PER_MS;
     f->backoff_ms = 2 * f->backoff_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * f->backoff_ms;
 }
 
@@ -227,7 +224,7 @@ static void watch_configuration(struct agent *a)
     c.max_response_bytes = AGENTD_SETTINGS_BYTES;
     c.on_line = take_line;
     if (a->pools[0]->registration[f->metaserver].state != REGISTRATION_DONE ||
-        http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
+        world_call(a->world, &c, on_end, a, &f->call) != 0)
         try_next(a);
 }
 
@@ -240,11 +237,12 @@ static void note_lookups(struct agent *a)
     }
 }
 
-static void on_look(uv_timer_t *timer)
+static void on_look(void *user)
 {
-    struct agent *a = timer->data;
+    struct agent *a = user;
     struct follow *f = &a->follow;
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(a->world);
+    world_timer_after(a->world, &f->timer, LOOK_MS * BASE_NS_PER_MS);
     report_step(a);
     note_lookups(a);
     if (f->pending != NULL && now >= f->again_ns)
@@ -257,18 +255,15 @@ static void on_look(uv_timer_t *timer)
  * ------------------------------------------------------------------------------- */
 
 /* The document in the state directory, the caller's to free; NULL: there is none. */
-static char *read_file(const struct agent *a, size_t *length)
+static char *load_document(const struct agent *a, size_t *length)
 {
-    int dir = open(a->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char *text = malloc(AGENTD_SETTINGS_BYTES);
-    int status = dir < 0 ? -errno : text == NULL ? -ENOMEM : 0;
-    if (status == 0)
-        status = state_file_read(dir, FILE_NAME, text, AGENTD_SETTINGS_BYTES, length);
+    const int status = text != NULL
+                           ? world_load(a->world, FILE_NAME, text, AGENTD_SETTINGS_BYTES, length)
+                           : -ENOMEM;
     if (status != 0 && status != -ENOENT)
         base_log(BASE_LOG_ERROR, "the settings that were in force cannot be read",
                  "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
-    if (dir >= 0)
-        close(dir);
     if (status == 0)
         return text;
     free(text);
@@ -279,7 +274,7 @@ void follow_read(struct agent *a)
 {
     size_t length = 0;
     struct agentd_desired *s = calloc(1, sizeof *s);
-    char *text = read_file(a, &length);
+    char *text = load_document(a, &length);
     BASE_ASSERT(s != NULL); /* nothing has begun yet */
     if (text != NULL && agentd_desired_decode(text, length, s, NULL) != 0)
         memset(s, 0, sizeof *s); /* follow_load() says so */
@@ -292,7 +287,7 @@ void follow_read(struct agent *a)
 void follow_load(struct agent *a)
 {
     size_t length = 0;
-    char *text = read_file(a, &length);
+    char *text = load_document(a, &length);
     if (text != NULL)
         (void)take_document(a, text, length);
     free(text);
@@ -304,17 +299,17 @@ void follow_start(struct agent *a)
     if (a->config.metaservers == 0)
         return;
     f->backoff_ms = TRY_MIN_MS;
-    f->timer.data = a;
-    (void)uv_timer_init(&a->loop, &f->timer);
-    (void)uv_timer_start(&f->timer, on_look, LOOK_MS, LOOK_MS);
+    f->timer = (struct world_timer){.fired = on_look, .user = a};
+    world_timer_after(a->world, &f->timer, LOOK_MS * BASE_NS_PER_MS);
 }
 
 void follow_stop(struct agent *a)
 {
     struct follow *f = &a->follow;
     if (f->call != 0)
-        (void)http_client_cancel(a->http_client, f->call);
+        (void)world_cancel(a->world, f->call);
     f->call = 0;
+    world_timer_clear(a->world, &f->timer);
     forget_pending(f);
 }
 

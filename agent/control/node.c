@@ -17,8 +17,9 @@ void node_apply(struct agent *a, const struct agentd_node *desired)
     if (!desired->draining)
         n->end_ns = UINT64_MAX;
     else if (!before.draining || before.grace_ms != desired->grace_ms)
-        n->end_ns = desired->grace_ms == 0 ? UINT64_MAX
-                                           : base_clock_ns() + desired->grace_ms * BASE_NS_PER_MS;
+        n->end_ns = desired->grace_ms == 0
+                        ? UINT64_MAX
+                        : world_now_ns(a->world) + desired->grace_ms * BASE_NS_PER_MS;
     if (before.cordoned != desired->cordoned || before.draining != desired->draining)
         base_log(BASE_LOG_INFO,
                  desired->draining   ? "draining: no new workers, and those that are here go"
@@ -33,7 +34,7 @@ void node_apply(struct agent *a, const struct agentd_node *desired)
 void node_tick(struct agent *a)
 {
     struct node_state *n = &a->node;
-    if (!n->desired.draining || base_clock_ns() < n->end_ns)
+    if (!n->desired.draining || world_now_ns(a->world) < n->end_ns)
         return;
     n->end_ns = UINT64_MAX;
     base_log(BASE_LOG_WARN, "draining: the workers that are left have had their time",
@@ -57,7 +58,7 @@ bool node_refuses(const struct agent *a, char *text, size_t size)
 void node_status(const struct agent *a, struct base_text *t)
 {
     const struct node_state *n = &a->node;
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(a->world);
     base_json_object(t, "node_state");
     base_json_bool(t, "cordoned", n->desired.cordoned);
     base_json_bool(t, "draining", n->desired.draining);

@@ -9,7 +9,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "agent.h"
-#include "fd_watch.h"
 
 /* One operation under way, and what the lane hears when it is done. */
 struct control_op {
@@ -55,7 +54,7 @@ static void end_at_once(struct pool *p, struct fab_qp *qp)
 static void end_overdue(struct pool *p, struct fab_qp *qp)
 {
     uint32_t suppressed;
-    if (base_log_allow(&p->overdue_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S,
+    if (base_log_allow(&p->overdue_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S,
                        FAULTS_LOGGED, &suppressed))
         base_log(BASE_LOG_WARN,
                  "a queue pair is ended: a request has been out for as long as any may take",
@@ -147,7 +146,7 @@ static bool answers_too_long(struct pool *p, const struct lane_event *wanted)
     uint32_t suppressed;
     if (theirs <= ours)
         return false;
-    if (base_log_allow(&p->mtu_log, base_clock_ns(), FAULTS_LOGGED_S * BASE_NS_PER_S, 1,
+    if (base_log_allow(&p->mtu_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
         base_log(BASE_LOG_WARN,
                  "an endpoint answers READs in longer packets than this port takes: set mtu in "
@@ -197,7 +196,7 @@ static void on_raised(struct fab_ctl *ctl)
                  "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
         e->next = p->unrepaired;
         p->unrepaired = e;
-        p->repair_ns = base_clock_ns() + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
+        p->repair_ns = world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
         return;
     }
     if (ctl->status == 0 && queues_dci_step(p, qp, ++e->step, ctl)) {
@@ -282,7 +281,7 @@ void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
 void peer_setup_tick(struct pool *p)
 {
     struct control_op *e = p->unrepaired;
-    if (e == NULL || base_clock_ns() < p->repair_ns)
+    if (e == NULL || world_now_ns(p->world) < p->repair_ns)
         return;
     p->unrepaired = NULL;
     for (struct control_op *next; e != NULL; e = next) {
@@ -308,18 +307,12 @@ static void connect_to(struct pool *p, const struct lane_event *e)
 static void done_with(struct pool *p, struct fab_qp *qp)
 {
     if (!table_initiator_done(p, qp))
-        connector_drop(p->device.connector, qp, base_clock_ns());
+        connector_drop(p->device.connector, qp, world_now_ns(p->world));
 }
 
-static void on_time(uv_timer_t *timer)
+static void on_message(void *user)
 {
-    peer_setup_step(timer->data);
-}
-
-static void on_message(uv_poll_t *poll, int status, int events)
-{
-    (void)status, (void)events;
-    peer_setup_step(poll->data);
+    peer_setup_step(user);
 }
 
 /* Where RESET is final, the queue pair of handshakes that broke is another one now. */
@@ -341,7 +334,7 @@ void peer_setup_step(struct pool *p)
     struct connector_event e;
     if (p->device.connector == NULL || p->stopping)
         return;
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(p->world);
     const uint64_t due = connector_step(p->device.connector, now);
     while (connector_event(p->device.connector, &e)) {
         struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
@@ -350,24 +343,21 @@ void peer_setup_step(struct pool *p)
     }
     tell_number(p);
     if (due == UINT64_MAX)
-        (void)uv_timer_stop(&p->handshakes_timer);
+        world_timer_clear(p->world, &p->handshakes_timer);
     else
-        (void)uv_timer_start(&p->handshakes_timer, on_time,
-                             due > now ? (due - now) / BASE_NS_PER_MS + 1 : 1, 0);
+        world_timer_at(p->world, &p->handshakes_timer, due > now ? due : now);
 }
 
 int peer_setup_start(struct pool *p, struct base_errbuf *err)
 {
     if (p->device.connector == NULL)
         return 0;
-    p->handshakes_timer.data = p->handshakes_poll.data = p;
-    int status = fd_watch(&p->agent->loop, &p->handshakes_poll, connector_fd(p->device.connector),
-                          on_message, err);
-    if (status != 0)
-        return status;
-    (void)uv_timer_init(&p->agent->loop, &p->handshakes_timer);
-    peer_setup_step(p);
-    return 0;
+    p->handshakes_timer = (struct world_timer){.fired = on_message, .user = p};
+    p->handshakes = (struct world_watch){.ready = on_message, .user = p};
+    int status = world_watch(p->world, &p->handshakes, connector_fd(p->device.connector), err);
+    if (status == 0)
+        peer_setup_step(p);
+    return status;
 }
 
 /* ---- either
@@ -425,6 +415,8 @@ void peer_setup_mtu(struct pool *p)
 
 void peer_setup_stop(struct pool *p)
 {
+    world_unwatch(p->world, &p->handshakes);
+    world_timer_clear(p->world, &p->handshakes_timer);
     give_addresses(p); /* nobody wants them any more: they go */
     if (p->device.fab != NULL)
         device_settle(&p->device, &p->fab_ops);

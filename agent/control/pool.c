@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "incarnation.h"
 #include "base/futex.h"
 #include "base/assert.h"
 #include "base/clock.h"
@@ -295,6 +294,7 @@ static void close_handle(struct pool *p, uv_handle_t *handle)
 static void give_back(struct pool *p)
 {
     p->stopping = true;
+    registrations_stop(p);
     peer_setup_stop(p);
     lane_thread_stop(p);
     if (p->device.connector != NULL)
@@ -323,10 +323,6 @@ static void close_pool(struct pool *p)
     p->stage = POOL_CLOSED;
     p->handles = 1; /* until all are counted */
     close_handle(p, (uv_handle_t *)&p->events_poll);
-    close_handle(p, (uv_handle_t *)&p->handshakes_poll);
-    close_handle(p, (uv_handle_t *)&p->handshakes_timer);
-    for (int i = 0; i < LANE_MAX_METASERVERS; i++)
-        close_handle(p, (uv_handle_t *)&p->registration[i].timer);
     give_back(p);
     uv_handle_t counted = {.data = p};
     on_handle_closed(&counted);
@@ -375,12 +371,11 @@ static int choose_incarnation(struct pool *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
     const bool had = (a->had[p->number / 8] >> (p->number & 7) & 1) != 0;
-    int lost;
+    bool lost;
     p->incarnation = had && a->unused != 0 ? a->unused : a->incarnation;
     if (!had || a->unused != 0)
         return 0;
-    return agentd_incarnation_next(a->config.state_dir, world_wall_s(p->world), 0, &p->incarnation,
-                                   &lost, err);
+    return world_next_incarnation(a->world, 0, &p->incarnation, &lost, err);
 }
 
 /* One that could not be made was seen by nobody: the next that needs an incarnation gets its. So

@@ -18,6 +18,7 @@
 #include "control/window_rebalance.h"
 #include "control/world.h"
 #include "control/tenants.h"
+#include "control/world.h"
 #include "base/error.h"
 #include "base/http/client.h"
 #include "base/log.h"
@@ -187,9 +188,9 @@ struct registration {
     struct table_initiator initiator[2]; /* rc */
     struct table_initiator *offered;     /* rc: while ASKING */
     enum registration_state state;
-    uv_timer_t timer; /* the next renewal, or the next try */
+    struct world_timer timer; /* the next renewal, or the next try */
     uint64_t lease_ms, backoff_ms;
-    uint64_t looked_ms; /* when that was brought forward last */
+    uint64_t looked_ns; /* when that was brought forward last; 0: never */
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
     bool announcing;    /* they are being put without a reader */
     bool putting;       /* they are being put with one, or its address; one at a time */
@@ -497,8 +498,8 @@ struct pool {
     struct control_op
         *unpathed; /* addresses that wait for all initiators to have device.path_mtu */
     struct base_log_limit mtu_log;
-    uv_poll_t handshakes_poll;
-    uv_timer_t handshakes_timer;
+    struct world_watch handshakes;
+    struct world_timer handshakes_timer;
     struct base_log_limit overdue_log;
 };
 

@@ -116,7 +116,7 @@ static void step_spares(struct pool *p)
     if (wanted > p->device.max_spares)
         wanted = p->device.max_spares;
     if (p->device.rc || p->stopping || k->sparing || k->spares == wanted ||
-        base_clock_ns() < k->spare_ns)
+        world_now_ns(p->world) < k->spare_ns)
         return;
     k->sparing = true;
     peer_setup_spare(p, k->spares < wanted);
@@ -129,7 +129,7 @@ void prewarm_spare(struct pool *p, int change, int status)
     k->spares += (uint32_t)change;
     k->spare_status = change == 0 ? status : 0;
     if (change == 0)
-        k->spare_ns = base_clock_ns() + BASE_NS_PER_S;
+        k->spare_ns = world_now_ns(p->world) + BASE_NS_PER_S;
     else
         step_spares(p);
 }
@@ -254,9 +254,9 @@ void prewarm_apply(struct pool *p, const struct agentd_pool *desired)
 /* ---- what workers ask for */
 
 /* Forgets the seconds that have gone round. */
-static uint64_t turn_seconds(struct prewarm *k)
+static uint64_t turn_seconds(struct world *w, struct prewarm *k)
 {
-    const uint64_t second = base_clock_ns() / BASE_NS_PER_S;
+    const uint64_t second = world_now_ns(w) / BASE_NS_PER_S;
     if (second - k->second >= POOL_SECONDS)
         memset(k->taken, 0, sizeof k->taken);
     else
@@ -269,7 +269,7 @@ static uint64_t turn_seconds(struct prewarm *k)
 void prewarm_taken(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
-    const uint32_t now = ++k->taken[turn_seconds(k) % POOL_SECONDS];
+    const uint32_t now = ++k->taken[turn_seconds(p->world, k) % POOL_SECONDS];
     if (now > k->demand) {
         k->demand = now;
         set_targets(p);
@@ -281,7 +281,7 @@ void prewarm_tick(struct pool *p)
     struct prewarm *k = &p->prewarm;
     const uint64_t before = k->second;
     step_spares(p);
-    if (turn_seconds(k) == before)
+    if (turn_seconds(p->world, k) == before)
         return;
     k->demand = 0;
     for (uint32_t i = 0; i < POOL_SECONDS; i++)

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/http/client.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -80,7 +79,7 @@ void proofs_event(struct pool *p, const struct lane_event *e)
 {
     struct agent *a = p->agent;
     struct proofs *f = &a->proofs;
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(a->world);
     if (!f->under_way || e->proved.tag != f->tag)
         return;
     f->under_way = false;
@@ -189,7 +188,7 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
     c.body = body;
     c.body_length = strlen(body);
     c.max_response_bytes = ANSWER_BYTES;
-    if (http_client_call(a->http_client, &c, on_told, r, NULL) == 0) {
+    if (world_call(a->world, &c, on_told, r, NULL) == 0) {
         r->pool->calls++;
         a->proofs.telling |= 1u << i;
     }
@@ -199,9 +198,8 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
 void proofs_tick(struct agent *a)
 {
     struct proofs *f = &a->proofs;
-    const uint64_t now = base_clock_ns(), period = a->config.prove_ns;
-    if (period == 0 || a->stopping || a->http_client == NULL || a->device_lost ||
-        registrations_of(own_pool(a)) == 0)
+    const uint64_t now = world_now_ns(a->world), period = a->config.prove_ns;
+    if (period == 0 || a->stopping || a->device_lost || registrations_of(own_pool(a)) == 0)
         return;
     if (!f->begun) {
         f->begun = true;
@@ -244,7 +242,7 @@ static const char *state_of(const struct agent *a, const struct agentd_reach_cou
 void proofs_status(const struct agent *a, struct base_text *t)
 {
     const struct agentd_reach_counts c = agentd_reach_count(&a->proofs.reach);
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(a->world);
     char gid[BASE_GID_TEXT];
     base_json_object(t, "fabric");
     base_json_string(t, "state", state_of(a, &c));

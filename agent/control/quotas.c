@@ -7,7 +7,6 @@
 #include "agent/reserve.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "agent.h"
 
 static const struct {
@@ -129,7 +128,7 @@ int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
 
 int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why)
 {
-    if (lane_quota_ask(&p->quota[tenant - 1], base_clock_ns()))
+    if (lane_quota_ask(&p->quota[tenant - 1], world_now_ns(p->world)))
         return 0;
     return say_over(p, tenant, LANE_QUOTA_CONTROL_OPS, why);
 }
@@ -158,7 +157,7 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
 int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
 {
     bool of_group;
-    const uint64_t most = base_memory_most(&of_group) / 8 * 7;
+    const uint64_t most = world_memory_most(a->world, &of_group) / 8 * 7;
     const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
     if (have <= most && more_bytes <= most - have)
         return 0;

@@ -9,19 +9,16 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/http/client.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "agent.h"
 #include "register_json.h"
-#include "start_check.h"
 
 static void try_later(struct registration *r);
 static void complete_registration(struct registration *r);
 static void lose_registration(struct registration *r, const char *why);
 static void look_again(struct registration *r);
 static void look_with_others(const struct registration *r);
-static void on_timer(uv_timer_t *timer);
+static void on_timer(void *user);
 static void put_registration(struct registration *r);
 
 static struct pool *own_pool(const struct agent *a)
@@ -110,8 +107,8 @@ static void lose_registration(struct registration *r, const char *why)
     if (news)
         r->log = (struct base_log_limit){0};
     r->unsaid = r->unsaid || news || strcmp(r->why, why) != 0;
-    if (r->unsaid && base_log_allow(&r->log, base_clock_ns(), LOSS_LOGGED_S * BASE_NS_PER_S,
-                                    LOSSES_LOGGED, &suppressed)) {
+    if (r->unsaid && base_log_allow(&r->log, world_now_ns(r->pool->world),
+                                    LOSS_LOGGED_S * BASE_NS_PER_S, LOSSES_LOGGED, &suppressed)) {
         r->unsaid = false;
         base_log(BASE_LOG_WARN, "not registered",
                  "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
@@ -148,7 +145,7 @@ static bool is_superseded(struct registration *r, const json_t *problem, const c
     if (p->agent->superseded_by < known)
         p->agent->superseded_by = (uint32_t)known;
     p->agent->restarted_for_mask |= bit;
-    uv_stop(&p->agent->loop);
+    world_stop(p->world);
     return true;
 }
 
@@ -194,12 +191,11 @@ static void complete_registration(struct registration *r)
              r->url, r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
-    metaservers_look_at_token(r->pool->agent); /* which may be another one than at the start */
+    registrations_look_at_token(r->pool->agent); /* which may be another one than at the start */
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;
     tell_lane(r->pool);
-    uv_timer_stop(&r->timer);
     try_later(r);
     look_again(r);
     look_with_others(r);
@@ -272,12 +268,30 @@ void registration_initiator_lost(struct registration *r)
         r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 
+void registrations_look_at_token(struct agent *a)
+{
+    struct base_errbuf why;
+    const bool open = !world_token_is_private(a->world, &why);
+    if (open && !a->token_is_open)
+        base_log(BASE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
+    a->token_is_open = open;
+}
+
+struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
+                                 uint32_t ms)
+{
+    return (struct http_call){.method = method,
+                              .url = url,
+                              .token_file = a->config.token_file,
+                              .connect_timeout_ms = ms,
+                              .timeout_ms = ms};
+}
+
 /* It could not even be asked. */
 static void lost_call(struct registration *r, int status)
 {
     struct base_errbuf why = {"too many HTTP calls at once"};
-    if (status == -ENOKEY &&
-        start_check_token(r->pool->config, r->pool->device.fab->caps.gid, &why))
+    if (status == -ENOKEY && world_has_token(r->pool->world, r->pool->device.fab->caps.gid, &why))
         base_err(&why, status, "its token_file held no token a moment ago");
     lose_registration(r, why.text);
 }
@@ -291,7 +305,7 @@ static bool call_metaserver(struct registration *r, const char *method, const ch
     struct http_call c = metaserver_call(r->pool->agent, method, url, CALL_MS);
     c.body = body;
     c.body_length = strlen(body);
-    int status = http_client_call(r->pool->agent->http_client, &c, done, r, NULL);
+    int status = world_call(r->pool->world, &c, done, r, NULL);
     r->pool->calls += status == 0;
     if (status != 0)
         lost_call(r, status);
@@ -307,7 +321,7 @@ static void put_registration(struct registration *r)
         r->offered = table_initiator_offer(r);
         const uint64_t rests_ms = r->offered == NULL ? table_initiator_rests_ms(r) : 0;
         if (rests_ms > 0) {
-            (void)uv_timer_start(&r->timer, on_timer, rests_ms, 0);
+            world_timer_after(r->pool->world, &r->timer, rests_ms * BASE_NS_PER_MS);
             return;
         }
         if (r->offered == NULL) {
@@ -325,9 +339,9 @@ static void put_registration(struct registration *r)
     free(body);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(void *user)
 {
-    struct registration *r = timer->data;
+    struct registration *r = user;
     char body[64];
     if (r->state != REGISTRATION_DONE) {
         r->state = REGISTRATION_ASKING;
@@ -348,7 +362,7 @@ static void try_later(struct registration *r)
         ms = r->backoff_ms;
         r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
     }
-    (void)uv_timer_start(&r->timer, on_timer, ms, 0);
+    world_timer_after(r->pool->world, &r->timer, ms * BASE_NS_PER_MS);
 }
 
 void registrations_start(struct pool *p)
@@ -359,8 +373,7 @@ void registrations_start(struct pool *p)
         r->url = p->config->metaserver[i];
         r->state = REGISTRATION_ASKING;
         r->backoff_ms = BACKOFF_MS;
-        (void)uv_timer_init(&p->agent->loop, &r->timer);
-        r->timer.data = r;
+        r->timer = (struct world_timer){.fired = on_timer, .user = r};
         put_registration(r);
     }
 }
@@ -439,7 +452,7 @@ void registrations_doubt(struct agent *a, uint32_t metaserver)
 {
     struct registration *r = &own_pool(a)->registration[metaserver];
     if (r->state == REGISTRATION_DONE)
-        (void)uv_timer_start(&r->timer, on_timer, 0, 0);
+        world_timer_after(a->world, &r->timer, 0);
 }
 
 /* ---- before its time ----
@@ -450,15 +463,16 @@ void registrations_doubt(struct agent *a, uint32_t metaserver)
 
 static void look_soon(struct registration *r)
 {
-    const uint64_t now_ms = base_clock_ns() / BASE_NS_PER_MS;
+    struct world *w = r->pool->world;
+    const uint64_t now_ns = world_now_ns(w), due_ns = world_timer_due_ns(&r->timer);
     uint32_t random = 0;
-    (void)base_random_bytes(&random, sizeof random); /* else at once */
-    const uint64_t ms = random % LOOK_SOON_MS;
-    if (r->pool->stopping || now_ms < r->looked_ms + LOOK_AGAIN_MS ||
-        !uv_is_active((uv_handle_t *)&r->timer) || uv_timer_get_due_in(&r->timer) <= ms)
+    (void)world_random(w, &random, sizeof random); /* else at once */
+    const uint64_t soon_ns = now_ns + random % LOOK_SOON_MS * BASE_NS_PER_MS;
+    if (r->pool->stopping || due_ns == UINT64_MAX || due_ns <= soon_ns ||
+        (r->looked_ns != 0 && now_ns < r->looked_ns + LOOK_AGAIN_MS * BASE_NS_PER_MS))
         return;
-    r->looked_ms = now_ms;
-    (void)uv_timer_start(&r->timer, on_timer, ms, 0);
+    r->looked_ns = now_ns;
+    world_timer_at(w, &r->timer, soon_ns);
 }
 
 /* Each pool registers by itself. Those that do not know the table that one of them is told of now

@@ -65,7 +65,7 @@ static void on_named(void *user, const struct http_answer *answer)
 /* What one metaserver may take, so that those after it can be asked too. */
 static uint32_t share_ms(const struct question *q)
 {
-    uint64_t now = base_clock_ns(), left = q->end_ns > now ? q->end_ns - now : 0;
+    uint64_t now = world_now_ns(q->agent->world), left = q->end_ns > now ? q->end_ns - now : 0;
     uint32_t others = 0;
     for (uint32_t i = q->next; i < q->agent->config.metaservers; i++)
         others += q->agent->pools[0]->registration[i].state == REGISTRATION_DONE;
@@ -82,8 +82,7 @@ static void ask_next(struct question *q)
         const struct registration *r = &a->pools[0]->registration[q->next++];
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
         const struct http_call c = metaserver_call(a, NULL, url, share_ms(q));
-        if (r->state == REGISTRATION_DONE &&
-            http_client_call(a->http_client, &c, on_named, q, NULL) == 0)
+        if (r->state == REGISTRATION_DONE && world_call(a->world, &c, on_named, q, NULL) == 0)
             return;
     }
     answer_question(q, q->status, none);
@@ -111,7 +110,7 @@ void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
                            .pool = pool,
                            .done = done,
                            .user = user,
-                           .end_ns = base_clock_ns() + RESOLVE_MS * BASE_NS_PER_MS,
+                           .end_ns = world_now_ns(a->world) + RESOLVE_MS * BASE_NS_PER_MS,
                            .status = -EHOSTUNREACH};
     snprintf(q->name, sizeof q->name, "%s", name);
     ask_next(q);

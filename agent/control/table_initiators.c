@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/random.h"
 #include "agent.h"
 
 static struct table_initiator *end_op(struct fab_ctl *ctl)
@@ -54,7 +53,7 @@ static void on_cleaned(struct fab_ctl *ctl)
         return;
     }
     if (initiator->reuse.anew) /* its number may be that of one that is gone just now */
-        initiator->rest_ns = base_clock_ns() + time_wait_ns(&p->device);
+        initiator->rest_ns = world_now_ns(p->world) + time_wait_ns(&p->device);
     if (initiator->reuse.status == 0) {
         initiator->state = INITIATOR_READY;
         return;
@@ -63,7 +62,7 @@ static void on_cleaned(struct fab_ctl *ctl)
              "qpn=%u error=\"%s\"", initiator->qp != NULL ? initiator->qp->qpn : 0,
              strerror(-initiator->reuse.status));
     initiator->state = INITIATOR_FAILED;
-    initiator->again_ns = base_clock_ns() + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
+    initiator->again_ns = world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
 }
 
 static struct fab_ctl initiator_creation(const struct agent_device *d)
@@ -124,11 +123,11 @@ int table_initiators_make(struct pool *p)
 
 struct table_initiator *table_initiator_offer(struct registration *r)
 {
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(r->pool->world);
     for (int i = 0; i < 2; i++) {
         struct table_initiator *initiator = &r->initiator[i];
         if (initiator->state != INITIATOR_READY || now < initiator->rest_ns ||
-            base_random_bytes(&initiator->psn, sizeof initiator->psn) != 0)
+            world_random(r->pool->world, &initiator->psn, sizeof initiator->psn) != 0)
             continue;
         initiator->psn &= 0xffffff;
         initiator->state = INITIATOR_OFFERED;
@@ -139,7 +138,7 @@ struct table_initiator *table_initiator_offer(struct registration *r)
 
 uint64_t table_initiator_rests_ms(const struct registration *r)
 {
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(r->pool->world);
     uint64_t least = 0;
     for (int i = 0; i < 2; i++) {
         const struct table_initiator *initiator = &r->initiator[i];
@@ -213,7 +212,8 @@ void table_initiator_raise(struct table_initiator *initiator,
 
 void table_initiator_drop(struct table_initiator *initiator)
 {
-    initiator->rest_ns = base_clock_ns() + time_wait_ns(&initiator->registration->pool->device);
+    const struct pool *p = initiator->registration->pool;
+    initiator->rest_ns = world_now_ns(p->world) + time_wait_ns(&p->device);
     clean_initiator(initiator, false);
 }
 
@@ -224,7 +224,7 @@ bool table_initiator_done(struct pool *p, const struct fab_qp *qp)
             struct table_initiator *initiator = &p->registration[i].initiator[k];
             if (initiator->qp != qp)
                 continue;
-            initiator->rest_ns = base_clock_ns() + time_wait_ns(&p->device);
+            initiator->rest_ns = world_now_ns(p->world) + time_wait_ns(&p->device);
             clean_initiator(initiator, false);
             if (p->registration[i].lane.qp == qp)
                 registration_initiator_lost(&p->registration[i]);
@@ -235,7 +235,7 @@ bool table_initiator_done(struct pool *p, const struct fab_qp *qp)
 
 void table_initiators_tick(struct pool *p)
 {
-    const uint64_t now = base_clock_ns();
+    const uint64_t now = world_now_ns(p->world);
     for (uint32_t i = 0; i < p->config->metaservers && !p->agent->device_lost; i++)
         for (int k = 0; k < 2; k++) {
             struct table_initiator *initiator = &p->registration[i].initiator[k];

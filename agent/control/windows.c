@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows as the settings want them: told to the lane at the start, and again on SIGHUP. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent.h"
@@ -127,24 +126,19 @@ void windows_forget_tenant(struct agent *a, uint32_t tenant)
         lane_thread_command(p, &command);
 }
 
-void windows_reload(struct agent *a)
+int windows_reload(struct agent *a, const struct agentd_config *fresh, struct base_errbuf *err)
 {
-    struct agentd_config *fresh = malloc(sizeof *fresh);
-    struct base_errbuf err = {"out of memory"};
-    if (fresh == NULL || agentd_configure(a->config_path, fresh, &err) != 0 ||
-        agentd_tenants_reload(&a->tenants, fresh, &err) != 0) {
-        base_log(BASE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
-        free(fresh);
-        return;
-    }
+    const int status = agentd_tenants_reload(&a->tenants, fresh, err);
+    if (status != 0)
+        return status;
     if (agentd_config_update(&a->config, fresh))
         base_log(BASE_LOG_WARN,
                  "only windows and tokens change while the agent runs: restart it for the other "
                  "settings",
                  "file=\"%s\"", a->config_path);
-    free(fresh);
     windows_apply(a);
     const struct agentd_limits device = windows_device(a);
     base_log(BASE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
              (unsigned long long)device.bytes, (unsigned long long)device.ops);
+    return 0;
 }

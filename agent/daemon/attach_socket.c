@@ -48,7 +48,7 @@ static void on_handle_closed(uv_handle_t *handle)
         end_socket(s);
 }
 
-bool socket_close(struct world *w, struct world_socket *s)
+static bool close_socket(struct world *w, struct world_socket *s)
 {
     (void)w;
     s->closing = true;
@@ -65,8 +65,8 @@ bool socket_close(struct world *w, struct world_socket *s)
 
 /* ---- what is sent -------------------------------------------------------------------------- */
 
-int socket_send(struct world *w, struct world_socket *s, const void *message, size_t bytes,
-                const struct world_lent *lent)
+static int send_message(struct world *w, struct world_socket *s, const void *message, size_t bytes,
+                        const struct world_lent *lent)
 {
     int fds[SCHEMA_FD_COUNT];
     unsigned count = 0;
@@ -83,13 +83,13 @@ int socket_send(struct world *w, struct world_socket *s, const void *message, si
     return base_fds_send(s->fd, message, bytes, fds, count);
 }
 
-void socket_shut(struct world *w, struct world_socket *s)
+static void shut_socket(struct world *w, struct world_socket *s)
 {
     (void)w;
     (void)shutdown(s->fd, SHUT_WR);
 }
 
-void socket_mute(struct world *w, struct world_socket *s)
+static void mute_socket(struct world *w, struct world_socket *s)
 {
     (void)w;
     s->muted = true;
@@ -98,6 +98,9 @@ void socket_mute(struct world *w, struct world_socket *s)
     (void)uv_poll_stop(&s->poll);
     (void)uv_poll_stop(&s->process);
 }
+
+const struct world_socket_ops SOCKET_OPS = {
+    .reply = send_message, .shut = shut_socket, .mute = mute_socket, .close = close_socket};
 
 /* ---- what comes in ------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "control/attach.h"
 #include "control/config.h"
-#include "control/world.h"
+#include "control/sockets.h"
 #include "limits.h"
 #include "wake.h"
 
@@ -48,12 +48,7 @@ void listener_go_on(struct listener *l);
 void socket_accept(struct listener *at, int fd);
 /* The closer has closed it. */
 void socket_closed(struct world_socket *s);
-/* As world_reply() and so on. */
-int socket_send(struct world *w, struct world_socket *s, const void *message, size_t bytes,
-                const struct world_lent *lent);
-void socket_shut(struct world *w, struct world_socket *s);
-void socket_mute(struct world *w, struct world_socket *s);
-bool socket_close(struct world *w, struct world_socket *s);
+extern const struct world_socket_ops SOCKET_OPS;
 
 /* ---- closer.c: closes on threads of its own what may take long to close */
 

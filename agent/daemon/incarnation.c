@@ -69,7 +69,7 @@ int agentd_state_lock(const char *state_dir, int *lock, struct base_errbuf *err)
 }
 
 int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_least,
-                            uint32_t *out, int *lost, struct base_errbuf *err)
+                            uint32_t *out, bool *lost, struct base_errbuf *err)
 {
     uint32_t saved = 0;
     uint64_t next = wall_s < UINT32_MAX ? wall_s : 0;

@@ -4,6 +4,7 @@
 #ifndef DAEMON_INCARNATION_H
 #define DAEMON_INCARNATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -17,6 +18,6 @@ int agentd_state_lock(const char *state_dir, int *lock, struct base_errbuf *err)
  * makes no sense (written by hand, cut short) is replaced by what the wall clock says, and *lost
  * tells so: a metaserver that knows a higher one will say it. -errno and a sentence. */
 int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_least,
-                            uint32_t *out, int *lost, struct base_errbuf *err);
+                            uint32_t *out, bool *lost, struct base_errbuf *err);
 
 #endif

@@ -2,9 +2,19 @@
 #include "loop_world.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/random.h"
+#include "agent.h"
+#include "fd_watch.h"
+#include "incarnation.h"
+#include "start_check.h"
+#include "state_file.h"
 
 static uint64_t read_clock(struct world *w)
 {
@@ -16,6 +26,21 @@ static uint64_t read_wall_clock(struct world *w)
 {
     (void)w;
     return base_clock_wall_ms();
+}
+
+static uint64_t ns_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void read_clocks(struct world *w, struct world_clocks *out)
+{
+    (void)w;
+    out->before_ns = ns_of(CLOCK_MONOTONIC);
+    out->raw_ns = ns_of(CLOCK_MONOTONIC_RAW);
+    out->after_ns = ns_of(CLOCK_MONOTONIC);
 }
 
 static int draw_random(struct world *w, void *bytes, size_t n)
@@ -47,17 +72,107 @@ static void set_alarm(struct world *w, uint64_t due_ns)
         due_ns > now_ns ? (due_ns - now_ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS : 0, 0);
 }
 
+/* ---- descriptors of the fabric's */
+
+struct loop_watch {
+    uv_poll_t poll; /* data: what is watched */
+};
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    const struct world_watch *watch = poll->data;
+    (void)status, (void)events;
+    watch->ready(watch->user);
+}
+
+static int begin_watch(struct world *w, struct world_watch *watch, int fd, struct base_errbuf *err)
+{
+    struct loop_watch *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    l->poll.data = watch;
+    const int status = fd_watch(&loop_world_of(w)->agent->loop, &l->poll, fd, on_readable, err);
+    if (status == 0)
+        watch->of_world = l;
+    else
+        free(l);
+    return status;
+}
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void end_watch(struct world *w, struct world_watch *watch)
+{
+    struct loop_watch *l = watch->of_world;
+    if (loop_world_of(w)->ended)
+        free(l);
+    else
+        uv_close((uv_handle_t *)&l->poll, on_watch_closed);
+}
+
+/* ---- metaservers */
+
 static int begin_call(struct world *w, const struct http_call *call, http_done done, void *user,
                       uint64_t *id)
 {
-    struct http_client *http = *loop_world_of(w)->http;
+    struct http_client *http = loop_world_of(w)->agent->http_client;
     return http != NULL ? http_client_call(http, call, done, user, id) : -ECANCELED;
 }
 
 static int cancel_call(struct world *w, uint64_t id)
 {
-    struct http_client *http = *loop_world_of(w)->http;
+    struct http_client *http = loop_world_of(w)->agent->http_client;
     return http != NULL ? http_client_cancel(http, id) : -ENOENT;
+}
+
+static bool has_token(struct world *w, const uint8_t gid[16], struct base_errbuf *why)
+{
+    return start_check_token(&loop_world_of(w)->agent->config, gid, why);
+}
+
+static bool is_token_private(struct world *w, struct base_errbuf *why)
+{
+    return start_check_privacy(&loop_world_of(w)->agent->config, why);
+}
+
+/* ---- work, the state directory and the host */
+
+static int open_state(const struct loop_world *l)
+{
+    const int dir = open(l->agent->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir >= 0 ? dir : -errno;
+}
+
+static int load_document(struct world *w, const char *name, void *bytes, size_t capacity,
+                         size_t *length)
+{
+    const int dir = open_state(loop_world_of(w));
+    if (dir < 0)
+        return dir;
+    const int status = state_file_read(dir, name, bytes, capacity, length);
+    close(dir);
+    return status;
+}
+
+static int next_incarnation(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
+                            struct base_errbuf *err)
+{
+    return agentd_incarnation_next(loop_world_of(w)->agent->config.state_dir, base_clock_wall_s(),
+                                   at_least, out, lost, err);
+}
+
+static uint64_t read_memory_most(struct world *w, bool *of_group)
+{
+    (void)w;
+    return base_memory_most(of_group);
+}
+
+static void stop_loop(struct world *w)
+{
+    uv_stop(&loop_world_of(w)->agent->loop);
 }
 
 static void begin_task(struct world *w, struct world_task *t)
@@ -74,23 +189,42 @@ static void do_task(struct world *w, struct world_task *t)
 static const struct world_ops LOOP_WORLD_OPS = {
     .now_ns = read_clock,
     .wall_ms = read_wall_clock,
+    .clocks = read_clocks,
     .random = draw_random,
     .alarm = set_alarm,
+    .watch = begin_watch,
+    .unwatch = end_watch,
     .call = begin_call,
     .cancel = cancel_call,
+    .has_token = has_token,
+    .token_is_private = is_token_private,
+    .load = load_document,
+    .next_incarnation = next_incarnation,
     .run = begin_task,
     .run_here = do_task,
-    .reply = socket_send,
-    .shut = socket_shut,
-    .mute = socket_mute,
-    .close = socket_close,
+    .memory_most = read_memory_most,
+    .stop = stop_loop,
 };
 
-void loop_world_init(struct loop_world *w, struct agent *a, uv_loop_t *loop,
-                     struct http_client *const *http)
+void loop_world_init(struct loop_world *w, struct agent *a)
 {
-    *w = (struct loop_world){
-        .world.ops = &LOOP_WORLD_OPS, .http = http, .sockets = {.agent = a, .loop = loop}};
-    (void)uv_timer_init(loop, &w->alarm);
+    *w = (struct loop_world){.world = {.ops = &LOOP_WORLD_OPS, .sockets = &SOCKET_OPS},
+                             .agent = a,
+                             .sockets = {.agent = a, .loop = &a->loop}};
+    (void)uv_timer_init(&a->loop, &w->alarm);
     w->alarm.data = &w->world;
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void loop_world_end(struct loop_world *w)
+{
+    uv_walk(&w->agent->loop, close_handle, NULL);
+    (void)uv_run(&w->agent->loop, UV_RUN_DEFAULT);
+    w->ended = true;
 }

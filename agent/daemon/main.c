@@ -83,11 +83,23 @@ static void tell_ready(const struct agent *a)
     base_notify_ready(status);
 }
 
+static void reload_config(struct agent *a)
+{
+    struct base_errbuf err = {"out of memory"};
+    struct agentd_config *fresh = malloc(sizeof *fresh);
+    int status = fresh != NULL ? agentd_configure(a->config_path, fresh, &err) : -ENOMEM;
+    if (status == 0)
+        status = windows_reload(a, fresh, &err);
+    if (status != 0)
+        base_log(BASE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
+    free(fresh);
+}
+
 static void on_hangup(uv_signal_t *sig, int number)
 {
     (void)number;
     base_notify_reloading();
-    windows_reload(sig->data);
+    reload_config(sig->data);
     tell_ready(sig->data);
 }
 
@@ -147,7 +159,7 @@ static int watch_events(struct agent *a, struct base_errbuf *err)
 
 static int start_agent(struct agent *a, struct base_errbuf *err)
 {
-    int lost = 0;
+    bool lost = false;
     int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
                                          a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
                                          &a->incarnation, &lost, err);
@@ -189,13 +201,6 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
     return 0;
 }
 
-static void close_handle(uv_handle_t *handle, void *user)
-{
-    (void)user;
-    if (!uv_is_closing(handle))
-        uv_close(handle, NULL);
-}
-
 static bool begins_anew(const struct agent *a)
 {
     return a->superseded_by != 0 && !a->terminated;
@@ -223,11 +228,11 @@ static void stop_agent(struct agent *a)
     listeners_close(&loop_world_of(a->world)->sockets);
     follow_stop(a);
     registrations_leave(a, GRACE_MS);
+    metaservers_await_leaving(a, GRACE_MS);
     metaservers_stop(a);
     agent_query_stop(a);
     admin_stop(a);
-    uv_walk(&a->loop, close_handle, NULL); /* the world's alarm too: no timer fires any more */
-    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    loop_world_end(loop_world_of(a->world));
     tasks_stop(&loop_world_of(a->world)->tasks);
     (void)uv_loop_close(&a->loop);
     follow_fini(a);
@@ -247,8 +252,9 @@ static int serve_agent(struct agent *a)
         return fail_start(err.text);
     }
     struct loop_world world;
-    loop_world_init(&world, a, &a->loop, &a->http_client);
+    loop_world_init(&world, a);
     a->world = &world.world;
+    registrations_look_at_token(a);
     a->started_ns = base_clock_ns();
     status = start_agent(a, &err);
     hold_signals(SIG_UNBLOCK);
@@ -388,6 +394,5 @@ int main(int argc, char **argv)
     base_notify_init();
     if (!start_check_token(&agent.config, agent.config.gid, &err))
         base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
-    metaservers_look_at_token(&agent);
     return serve_above_others(&agent);
 }

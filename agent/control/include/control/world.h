@@ -15,116 +15,83 @@
 
 #include "base/error.h"
 #include "base/http/client.h"
+#include "control/timer.h"
+#include "control/work.h"
 
 struct world;
-struct world_socket; /* a worker's, which has connected: the world's */
-struct fab_mem;
-struct lane_memory;
-struct schema_session_ro;
-struct schema_session_rw;
+struct world_socket_ops;
 
-/* A session's memory: what it shares with its worker, and what its lane keeps of it. */
-struct world_rings {
-    uint32_t sq_slots, cq_slots, max_vqps, max_inflight, max_mrs, max_grants; /* wanted */
-    struct schema_session_rw *rw; /* NULL, as the next two: it is not made */
-    struct schema_session_ro *ro;
-    struct lane_memory *memory;
-    int rw_fd, ro_fd, doorbell; /* the world's own */
-};
-
-/* The table of peers that all workers of a pool read; one page or more, zeroed when it is made. */
-struct world_peers {
-    void *table;
-    uint64_t bytes;
-    int fd; /* the world's own */
-};
-
-/* What a worker is lent with a message, in the order of schema/control.h. NULL: not that. */
-struct world_lent {
-    const struct world_rings *rings;
-    const struct world_peers *peers;
-    const struct fab_mem *arena;
-};
-
-/* A timer, embedded in what it is for. All zero is one that is not set. It must be cleared before
- * its memory goes. */
-struct world_timer {
-    void (*fired)(void *user); /* the timer is not set any more, and may be set again */
+/* A descriptor of the fabric's that is watched, embedded in what it is for. All zero is one that is
+ * not. */
+struct world_watch {
+    void (*ready)(void *user); /* it may be read */
     void *user;
-    uint64_t due_ns; /* private from here on */
-    uint64_t serial;
-    struct world_timer *child, *next, *prev;
-    bool set;
+    void *of_world; /* the world's own */
 };
 
-/* What takes long and asks nobody: beside the control thread, on which done() is called then. */
-struct world_task {
-    enum world_work {
-        WORLD_MAKE_RINGS,
-        WORLD_UNMAKE_RINGS,
-        WORLD_MAKE_ARENA,
-        WORLD_ZERO_ARENA,
-        WORLD_FREE_ARENA,
-        WORLD_SAVE_STATE,
-        WORLD_RECLAIM_MEMORY, /* what the allocator keeps of what was freed */
-        WORLD_WORKS
-    } work;
-    union { /* what it is done to, the task's until then */
-        struct world_rings *rings;
-        struct world_arena {
-            struct fab_mem *memory;
-            uint64_t bytes; /* MAKE: how many, */
-            bool huge;      /* and whether of huge pages, if there are some */
-        } arena;
-        struct world_state {
-            const char *directory, *name; /* a file, replaced whole */
-            const char *text;
-            size_t length;
-        } state;
-    };
-    int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
-    void (*done)(void *user); /* the task is its owner's again */
-    void *user;
-    struct world_task *next; /* private */
+/* The clock that the kernel steers (CLOCK_MONOTONIC), read before and after one that it does not
+ * (CLOCK_MONOTONIC_RAW). */
+struct world_clocks {
+    uint64_t before_ns, raw_ns, after_ns;
 };
 
 /* All on the control thread. */
 struct world_ops {
+    /* ---- time and chance */
+
     /* Of the clock that leases are counted by (base/clock.h): grows, also while the machine is
      * suspended. */
     uint64_t (*now_ns)(struct world *w);
     /* Milliseconds since 1970, which operators and tokens' ends are told in. May jump. */
     uint64_t (*wall_ms)(struct world *w);
+    void (*clocks)(struct world *w, struct world_clocks *out);
     /* Unpredictable bytes. 0 or -errno. */
     int (*random)(struct world *w, void *bytes, size_t n);
     /* world_timers_run() is to be called at that time, or soon after; UINT64_MAX: no timer is set.
      * The last call counts. */
     void (*alarm)(struct world *w, uint64_t due_ns);
+    /* A control descriptor of the fabric's (a number that only the fabric and the world know) is
+     * watched until it is not any more. 0; or -errno and a sentence. */
+    int (*watch)(struct world *w, struct world_watch *watch, int fd, struct base_errbuf *err);
+    void (*unwatch)(struct world *w, struct world_watch *watch);
+
+    /* ---- metaservers */
+
     /* As http_client_call() and http_client_cancel(). */
     int (*call)(struct world *w, const struct http_call *call, http_done done, void *user,
                 uint64_t *id);
     int (*cancel)(struct world *w, uint64_t id);
+    /* Whether the file that calls take their token from holds one, if there is to be any; else *why
+     * says what makes one for this node and gid. */
+    bool (*has_token)(struct world *w, const uint8_t gid[16], struct base_errbuf *why);
+    /* Whether only its owner may read it; else *why says what to do. */
+    bool (*token_is_private)(struct world *w, struct base_errbuf *why);
+
+    /* ---- work, the state directory and the host */
+
+    /* A document of the state directory: 0, *length and at most `capacity` bytes; -ENOENT; -EFBIG:
+     * it is longer; or -errno. Blocks: only before the world's loop runs. */
+    int (*load)(struct world *w, const char *name, void *bytes, size_t capacity, size_t *length);
+    /* An incarnation that this node has not had, which is at least at_least: 0 and *out, which is
+     * durable; or -errno and a sentence. *lost: the one that was saved made no sense. Blocks on the
+     * disk. */
+    int (*next_incarnation)(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
+                            struct base_errbuf *err);
     /* Begins a task, which stays until its done(). Tasks begin in the order of these calls. */
     void (*run)(struct world *w, struct world_task *t);
     /* Blocks: does one on this thread, without its done(). For a pool's end alone. */
     void (*run_here)(struct world *w, struct world_task *t);
-    /* Sends a whole message, with what is lent (or NULL). 0; or -errno: it cannot be, now or ever.
-     */
-    int (*reply)(struct world *w, struct world_socket *s, const void *message, size_t bytes,
-                 const struct world_lent *lent);
-    /* Its worker sees that no more comes. */
-    void (*shut)(struct world *w, struct world_socket *s);
-    /* Nothing of it is reported any more but attach_closed(). */
-    void (*mute)(struct world *w, struct world_socket *s);
-    /* Once: attach_closed() follows. True: that may take long, since descriptors were sent there.
-     */
-    bool (*close)(struct world *w, struct world_socket *s);
+    /* The most memory that the agent may have, of its control group or else of the host. */
+    uint64_t (*memory_most)(struct world *w, bool *of_group);
+    /* The core has nothing to do any more: the world ends its loop. */
+    void (*stop)(struct world *w);
 };
 
 /* The first member of an implementation. */
 struct world {
     const struct world_ops *ops;
-    struct world_timer *timers; /* private: those that are set, the earliest first */
+    const struct world_socket_ops *sockets; /* control/sockets.h */
+    struct world_timer *timers;             /* private: those that are set, the earliest first */
     uint64_t timer_serial;
 };
 
@@ -169,36 +136,55 @@ static inline void world_run_here(struct world *w, struct world_task *t)
     w->ops->run_here(w, t);
 }
 
-static inline int world_reply(struct world *w, struct world_socket *s, const void *message,
-                              size_t bytes, const struct world_lent *lent)
+static inline void world_clocks(struct world *w, struct world_clocks *out)
 {
-    return w->ops->reply(w, s, message, bytes, lent);
+    w->ops->clocks(w, out);
 }
 
-static inline void world_shut(struct world *w, struct world_socket *s)
+static inline int world_watch(struct world *w, struct world_watch *watch, int fd,
+                              struct base_errbuf *err)
 {
-    w->ops->shut(w, s);
+    return w->ops->watch(w, watch, fd, err);
 }
 
-static inline void world_mute(struct world *w, struct world_socket *s)
+static inline bool world_has_token(struct world *w, const uint8_t gid[16], struct base_errbuf *why)
 {
-    w->ops->mute(w, s);
+    return w->ops->has_token(w, gid, why);
 }
 
-static inline bool world_close(struct world *w, struct world_socket *s)
+static inline bool world_token_is_private(struct world *w, struct base_errbuf *why)
 {
-    return w->ops->close(w, s);
+    return w->ops->token_is_private(w, why);
 }
 
-/* timers.c. Fires once, at that time or soon after; one that is set already is set anew. */
-void world_timer_at(struct world *w, struct world_timer *t, uint64_t due_ns);
-void world_timer_after(struct world *w, struct world_timer *t, uint64_t ns);
-/* Nothing if it is not set. */
-void world_timer_clear(struct world *w, struct world_timer *t);
-/* UINT64_MAX: it is not set. */
-uint64_t world_timer_due_ns(const struct world_timer *t);
-/* For the world: fires all that are due, in the order of their times and then of their setting.
- * What is set meanwhile fires in another run at the earliest. */
-void world_timers_run(struct world *w);
+static inline int world_load(struct world *w, const char *name, void *bytes, size_t capacity,
+                             size_t *length)
+{
+    return w->ops->load(w, name, bytes, capacity, length);
+}
+
+static inline int world_next_incarnation(struct world *w, uint32_t at_least, uint32_t *out,
+                                         bool *lost, struct base_errbuf *err)
+{
+    return w->ops->next_incarnation(w, at_least, out, lost, err);
+}
+
+static inline uint64_t world_memory_most(struct world *w, bool *of_group)
+{
+    return w->ops->memory_most(w, of_group);
+}
+
+static inline void world_stop(struct world *w)
+{
+    w->ops->stop(w);
+}
+
+/* Nothing if it is not watched. */
+static inline void world_unwatch(struct world *w, struct world_watch *watch)
+{
+    if (watch->of_world != NULL)
+        w->ops->unwatch(w, watch);
+    watch->of_world = NULL;
+}
 
 #endif

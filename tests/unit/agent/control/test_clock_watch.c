@@ -3,12 +3,12 @@
  * test's. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "../../check_main.h"
 #include "base/clock.h"
 #include "agent.h"
 #include "fabric/provider.h"
+#include "world.h"
 
 static const uint64_t MS = BASE_NS_PER_MS, LEASE = 3000 * BASE_NS_PER_MS;
 
@@ -16,19 +16,11 @@ static struct {
     struct agent agent;
     struct fab fab;
     struct fab_ops ops;
-    uint64_t now_ns, hz;
+    struct test_world world;
+    uint64_t hz;
     int status;
     uint32_t asked;
 } w;
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
-{
-    (void)clock; /* no clock differs from another */
-    out->tv_sec = (time_t)(w.now_ns / BASE_NS_PER_S);
-    out->tv_nsec = (long)(w.now_ns % BASE_NS_PER_S);
-    return 0;
-}
 
 static void submit(struct fab *fab, struct fab_ctl *ctl)
 {
@@ -37,9 +29,9 @@ static void submit(struct fab *fab, struct fab_ctl *ctl)
     w.asked++;
     ctl->status = w.status;
     if (w.status == 0)
-        ctl->clock =
-            (struct fab_clock){.before_ns = w.now_ns, .after_ns = w.now_ns, .hz = w.hz, .bits = 64};
-    ctl->clock.ticks = w.now_ns / 1000 * (w.hz / 1000000);
+        ctl->clock = (struct fab_clock){
+            .before_ns = w.world.now_ns, .after_ns = w.world.now_ns, .hz = w.hz, .bits = 64};
+    ctl->clock.ticks = w.world.now_ns / 1000 * (w.hz / 1000000);
     ctl->done(ctl);
 }
 
@@ -50,7 +42,8 @@ static void begin(void)
     w.fab.ops = &w.ops;
     w.agent.fab = &w.fab;
     w.agent.config.mr_lease_ns = LEASE;
-    w.now_ns = 1000000 * MS;
+    test_world_init(&w.world);
+    w.agent.world = &w.world.world;
     w.hz = 1000000000;
     clock_watch_init(&w.agent);
 }
@@ -60,7 +53,7 @@ static uint32_t run(uint64_t ms)
 {
     const uint32_t before = w.asked;
     for (uint64_t i = 0; i < ms / 50; i++) {
-        w.now_ns += 50 * MS;
+        w.world.now_ns += 50 * MS;
         clock_watch_tick(&w.agent);
     }
     return w.asked - before;
@@ -115,7 +108,7 @@ START_TEST(one_without_is_asked_too_while_the_clock_is_doubted)
     (void)run(1000);
     w.agent.clock.check.state = CLOCK_DOUBTED; /* as the kernel's clock makes it */
     w.agent.clock.check.lie = CLOCK_STEERED;
-    w.agent.clock.check.lied_ns = w.now_ns;
+    w.agent.clock.check.lied_ns = w.world.now_ns;
     ck_assert_uint_ge(run(20000), 18);
     ck_assert_int_eq(w.agent.clock.check.state, CLOCK_DOUBTED);
 }

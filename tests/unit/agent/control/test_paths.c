@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "base/clock.h"
 #include "agent.h"
 #include "fabric/provider.h"
+#include "world.h"
 
 enum { QPS = 3, OUT = 16, STEPS = 4 /* from RESET to RTS */ };
 
 static struct {
+    struct test_world world;
     struct agent agent;
     struct pool pool;
     struct fab fab;
@@ -70,6 +73,8 @@ static void begin(void)
     w.fab = (struct fab){.ops = &w.ops};
     w.pd = (struct fab_pd){.fab = &w.fab};
     w.agent.port.active = IBV_MTU_4096;
+    test_world_init(&w.world);
+    w.agent.world = w.pool.world = &w.world.world;
     w.pool.agent = &w.agent;
     w.pool.config = &w.agent.config;
     w.pool.lane = (struct lane *)&w; /* there is one */
@@ -112,7 +117,7 @@ START_TEST(and_not_for_one_that_the_device_cannot_repair)
     for (int step = 0; step < STEPS; step++)
         answer_for(&w.qp[2], 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
-    w.pool.repair_ns = 0; /* it is tried again */
+    test_world_advance(&w.world, REPAIR_AGAIN_MS * BASE_NS_PER_MS);
     peer_setup_tick(&w.pool);
     answer_for(&w.qp[1], -EIO);
     ck_assert_uint_eq(w.told[LANE_COMMAND_PATH_READY], 1);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A registration with a metaserver, over DC unless a test says RC: HTTP calls, the lane and the
- * device are the test's, and answer when it wants. */
+/* A registration with a metaserver, over DC unless a test says RC: time, HTTP calls, the
+ * lane and the device are the test's, and answer when it wants. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../check_main.h"
-#include "base/http/client.h"
+#include "base/clock.h"
 #include "agent.h"
 #include "fabric/provider.h"
+#include "world.h"
 
 static struct {
+    struct test_world world;
     struct agent agent;
     struct pool pool, other;
     struct fab fab;
@@ -20,28 +21,9 @@ static struct {
     struct fab_qp qp[2];
     uint32_t made, dropped, told, raised;
     struct fab_ctl *resolving, *raising; /* that the device has */
-    uint32_t calls;                      /* that wait for an answer, or did */
-    char method[8][8];
-    http_done done[8];
-    void *user[8];
 } w;
 
-/* ---- doubles, in whose place the linker puts these ---- */
-
-int __wrap_http_client_call(struct http_client *client, const struct http_call *call,
-                            http_done done, void *user, uint64_t *id);
 void __wrap_lane_thread_command(struct pool *p, const struct lane_command *command);
-
-int __wrap_http_client_call(struct http_client *client, const struct http_call *call,
-                            http_done done, void *user, uint64_t *id)
-{
-    (void)client, (void)id;
-    ck_assert_uint_lt(w.calls, 8);
-    snprintf(w.method[w.calls], sizeof w.method[0], "%s", call->method);
-    w.done[w.calls] = done;
-    w.user[w.calls++] = user;
-    return 0;
-}
 
 void __wrap_lane_thread_command(struct pool *p, const struct lane_command *command)
 {
@@ -77,6 +59,8 @@ static int run(struct fab *fab)
 static struct registration *begin(void)
 {
     memset(&w, 0, sizeof w);
+    test_world_init(&w.world);
+    w.agent.world = w.pool.world = w.other.world = &w.world.world;
     w.ops = (struct fab_ops){.submit = submit, .run = run};
     w.fab.ops = &w.ops;
     w.pool.agent = &w.agent;
@@ -85,7 +69,6 @@ static struct registration *begin(void)
     w.agent.fab = &w.fab;
     w.agent.pools[0] = &w.pool;
     w.agent.config.metaservers = 1;
-    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
     registrations_start(&w.pool);
     return &w.pool.registration[0];
 }
@@ -93,13 +76,9 @@ static struct registration *begin(void)
 static void end(void)
 {
     registrations_stop(&w.pool);
-    uv_close((uv_handle_t *)&w.pool.registration[0].timer, NULL);
-    if (w.other.agent != NULL) {
+    if (w.other.agent != NULL)
         registrations_stop(&w.other);
-        uv_close((uv_handle_t *)&w.other.registration[0].timer, NULL);
-    }
-    (void)uv_run(&w.agent.loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&w.agent.loop), 0);
+    ck_assert_uint_eq(w.world.alarm_ns, UINT64_MAX);
 }
 
 static struct registration *begin_rc(void)
@@ -109,8 +88,7 @@ static struct registration *begin_rc(void)
     struct registration *r = &w.pool.registration[0];
     memset(r, 0, sizeof *r);
     w.pool.device.rc = true;
-    w.calls = 0;
-    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
+    w.world.calls = 0;
     for (int i = 0; i < 2; i++)
         r->initiator[i] =
             (struct table_initiator){.registration = r, .qp = &w.qp[i], .state = INITIATOR_READY};
@@ -121,9 +99,7 @@ static struct registration *begin_rc(void)
 
 static void answer_by(uint32_t call, int status, const char *body)
 {
-    const struct http_answer a = {.status = status, .body = body, .body_length = strlen(body)};
-    ck_assert_uint_lt(call, w.calls);
-    w.done[call](w.user[call], &a);
+    test_world_answer(&w.world, call, status, body);
 }
 
 /* To a registration; its table's generation is one hexadecimal digit. */
@@ -174,12 +150,7 @@ static void raise_initiator(void)
 
 static void wait_for_call(uint32_t calls, const char *method)
 {
-    for (int i = 0; w.calls < calls; i++) {
-        ck_assert_int_lt(i, 30000);
-        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
-        (void)usleep(1000);
-    }
-    ck_assert_str_eq(w.method[calls - 1], method);
+    test_world_await_call(&w.world, calls, method);
 }
 
 static void resolve(void)
@@ -195,7 +166,7 @@ static void resolve(void)
 START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)
 {
     const struct registration *r = begin();
-    ck_assert_uint_eq(w.calls, 1);
+    ck_assert_uint_eq(w.world.calls, 1);
     answer(0);
     ck_assert_int_ne(r->state, REGISTRATION_DONE);
     resolve();
@@ -213,7 +184,7 @@ START_TEST(one_address_is_resolved_at_a_time_however_often_it_changes)
     resolve();
     for (int i = 0; i < 3; i++)
         registrations_readdress(&w.pool);
-    for (uint32_t i = 1; i < w.calls; i++)
+    for (uint32_t i = 1; i < w.world.calls; i++)
         answer(i);
     while (w.resolving != NULL)
         resolve();
@@ -231,7 +202,7 @@ START_TEST(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_
     resolve(); /* as begun with the former */
     ck_assert_uint_eq(w.dropped, 1);
     ck_assert_ptr_null(r->lane.ah);
-    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_uint_eq(w.world.calls, 2);
     answer(1);
     resolve();
     ck_assert_int_eq(r->state, REGISTRATION_DONE);
@@ -247,7 +218,7 @@ START_TEST(a_change_while_it_is_put_takes_the_present_address)
     answer(0);
     resolve();
     registrations_readdress(&w.pool); /* put again */
-    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_uint_eq(w.world.calls, 2);
     w.fab.caps.sgid_index = 9;
     registrations_readdress(&w.pool);
     answer(1);
@@ -255,7 +226,7 @@ START_TEST(a_change_while_it_is_put_takes_the_present_address)
     ck_assert_uint_eq(w.resolving->ah.attr.grh.sgid_index, 9);
     resolve();
     ck_assert_int_eq(r->state, REGISTRATION_DONE);
-    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_uint_eq(w.world.calls, 2);
     end();
 }
 END_TEST
@@ -266,7 +237,7 @@ START_TEST(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_off
     registrations_readdress(&w.pool);
     answer(0);
     ck_assert_uint_eq(w.raised, 0); /* the metaserver has connected to an address that is gone */
-    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_uint_eq(w.world.calls, 2);
     ck_assert_ptr_nonnull(r->offered);
     end();
 }
@@ -306,13 +277,13 @@ START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
     registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     answer_with(1, 404); /* forgotten: put, and goes on as it was meanwhile */
-    ck_assert_uint_eq(w.calls, 3);
+    ck_assert_uint_eq(w.world.calls, 3);
     registrations_doubt(&w.agent, 0);
     wait_for_call(4, "POST");
     answer_with(3, 500);
     ck_assert_ptr_null(r->offered);
     answer(2);
-    ck_assert_uint_eq(w.calls, 5);
+    ck_assert_uint_eq(w.world.calls, 5);
     ck_assert_ptr_nonnull(r->offered);
     answer(4);
     raise_initiator();
@@ -330,12 +301,12 @@ START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
     registrations_doubt(&w.agent, 0);
     wait_for_call(2, "POST");
     prolong(1, '1');
-    ck_assert_uint_eq(w.calls, 2); /* that one is READ here */
+    ck_assert_uint_eq(w.world.calls, 2); /* that one is READ here */
     registrations_doubt(&w.agent, 0);
     wait_for_call(3, "POST");
     prolong(2, '2');
-    ck_assert_uint_eq(w.calls, 4);
-    ck_assert_str_eq(w.method[3], "PUT");
+    ck_assert_uint_eq(w.world.calls, 4);
+    ck_assert_str_eq(w.world.call[3].method, "PUT");
     const uint32_t told = w.told;
     answer_of_table(3, 200, '2');
     ck_assert_uint_eq(w.told, told + 1);
@@ -343,7 +314,7 @@ START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
     registrations_doubt(&w.agent, 0);
     wait_for_call(5, "POST");
     prolong(4, '2');
-    ck_assert_uint_eq(w.calls, 5);
+    ck_assert_uint_eq(w.world.calls, 5);
     end();
 }
 END_TEST
@@ -357,14 +328,14 @@ START_TEST(endpoints_that_change_in_another_table_are_put_again_with_all)
     resolve();
     w.agent.endpoints++;
     registrations_changed(&w.agent);
-    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_uint_eq(w.world.calls, 2);
     answer_of_table(1, 200, '1');
-    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_uint_eq(w.world.calls, 2);
     w.agent.endpoints++;
     registrations_changed(&w.agent);
-    ck_assert_uint_eq(w.calls, 3);
+    ck_assert_uint_eq(w.world.calls, 3);
     answer_of_table(2, 201, '2');
-    ck_assert_uint_eq(w.calls, 4);
+    ck_assert_uint_eq(w.world.calls, 4);
     answer_of_table(3, 200, '2');
     ck_assert_uint_eq(r->lane.table.generation, 2);
     end();
@@ -391,7 +362,7 @@ static void both_are_registered(void)
     answer(1);
     resolve();
     ck_assert_int_eq(w.other.registration[0].state, REGISTRATION_DONE);
-    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_uint_eq(w.world.calls, 2);
 }
 
 /* Renewals, by which each would learn it, come after a third of a lease. */
@@ -401,20 +372,17 @@ START_TEST(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_a
     registrations_doubt(&w.agent, 0);
     wait_for_call(3, "POST");
     prolong(2, '2');
-    ck_assert_uint_eq(w.calls, 4);
+    ck_assert_uint_eq(w.world.calls, 4);
     answer_of_table(3, 200, '2');
     wait_for_call(5, "POST");
-    ck_assert_ptr_eq(w.user[4], &w.other.registration[0]);
+    ck_assert_ptr_eq(w.world.call[4].user, &w.other.registration[0]);
     prolong(4, '2');
     wait_for_call(6, "PUT");
-    ck_assert_ptr_eq(w.user[5], &w.other.registration[0]);
+    ck_assert_ptr_eq(w.world.call[5].user, &w.other.registration[0]);
     answer_of_table(5, 200, '2');
     ck_assert_uint_eq(w.other.registration[0].lane.table.generation, 2);
-    for (int i = 0; i < 2 * LOOK_SOON_MS; i++) { /* and nobody asks again */
-        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
-        (void)usleep(1000);
-    }
-    ck_assert_uint_eq(w.calls, 6);
+    test_world_advance(&w.world, 2 * LOOK_SOON_MS * BASE_NS_PER_MS); /* and nobody asks again */
+    ck_assert_uint_eq(w.world.calls, 6);
     end();
 }
 END_TEST
@@ -426,12 +394,12 @@ START_TEST(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)
     registrations_readdress(&w.other);
     answer_with(2, 500);
     ck_assert_int_eq(r->state, REGISTRATION_LOST);
-    (void)uv_timer_start(&r->timer, r->timer.timer_cb, 3600000, 0); /* after many tries */
+    world_timer_after(&w.world.world, &r->timer, 3600 * BASE_NS_PER_S); /* after many tries */
     registrations_readdress(&w.pool);
     answer(3);
     resolve();
     wait_for_call(5, "PUT");
-    ck_assert_ptr_eq(w.user[4], r);
+    ck_assert_ptr_eq(w.world.call[4].user, r);
     answer(4);
     resolve();
     ck_assert_int_eq(r->state, REGISTRATION_DONE);
@@ -446,14 +414,13 @@ START_TEST(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
     for (uint64_t failed = 1; failed <= 20; failed++)
         registrations_note_lookups(&w.other, failed);
     wait_for_call(3, "POST");
-    ck_assert_ptr_eq(w.user[2], &w.other.registration[0]);
+    ck_assert_ptr_eq(w.world.call[2].user, &w.other.registration[0]);
     prolong(2, '1');
     for (int i = 0; i < 2 * LOOK_SOON_MS; i++) {
         registrations_note_lookups(&w.other, 20);
-        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
-        (void)usleep(1000);
+        test_world_advance(&w.world, 1 * BASE_NS_PER_MS);
     }
-    ck_assert_uint_eq(w.calls, 3);
+    ck_assert_uint_eq(w.world.calls, 3);
     end();
 }
 END_TEST

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../check_main.h"
+#include "base/clock.h"
 
 static struct test_world *test_world(struct world *w)
 {
@@ -18,6 +21,13 @@ static uint64_t tell_now(struct world *w)
 static uint64_t tell_wall(struct world *w)
 {
     return test_world(w)->wall_ms;
+}
+
+/* No clock differs from another. */
+static void read_clocks(struct world *w, struct world_clocks *out)
+{
+    const uint64_t now = test_world(w)->now_ns;
+    *out = (struct world_clocks){.before_ns = now, .raw_ns = now, .after_ns = now};
 }
 
 /* splitmix64 */
@@ -50,12 +60,71 @@ static void begin_task(struct world *w, struct world_task *task)
     *at = task;
 }
 
+static int begin_call(struct world *w, const struct http_call *call, http_done done, void *user,
+                      uint64_t *id)
+{
+    struct test_world *t = test_world(w);
+    ck_assert_uint_lt(t->calls, TEST_CALLS);
+    struct test_call *c = &t->call[t->calls++];
+    *c = (struct test_call){.done = done, .user = user};
+    snprintf(c->method, sizeof c->method, "%s", call->method != NULL ? call->method : "GET");
+    snprintf(c->url, sizeof c->url, "%s", call->url);
+    if (id != NULL)
+        *id = t->calls;
+    return 0;
+}
+
+static int cancel_call(struct world *w, uint64_t id)
+{
+    struct test_call *c = &test_world(w)->call[id - 1];
+    if (c->done == NULL)
+        return -ENOENT;
+    c->done = NULL;
+    return 0;
+}
+
+static bool has_token(struct world *w, const uint8_t gid[16], struct base_errbuf *why)
+{
+    (void)w, (void)gid, (void)why;
+    return true;
+}
+
+static bool is_token_private(struct world *w, struct base_errbuf *why)
+{
+    (void)w, (void)why;
+    return true;
+}
+
+static int next_incarnation(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
+                            struct base_errbuf *err)
+{
+    struct test_world *t = test_world(w);
+    (void)err;
+    t->incarnation = at_least > t->incarnation ? at_least : t->incarnation + 1;
+    *out = t->incarnation;
+    *lost = false;
+    return 0;
+}
+
+static void stop_world(struct world *w)
+{
+    test_world(w)->stops++;
+}
+
+/* What no test has needed yet is NULL. */
 static const struct world_ops TEST_WORLD_OPS = {
     .now_ns = tell_now,
     .wall_ms = tell_wall,
     .random = draw_random,
     .alarm = set_alarm,
+    .clocks = read_clocks,
+    .call = begin_call,
+    .cancel = cancel_call,
+    .has_token = has_token,
+    .token_is_private = is_token_private,
+    .next_incarnation = next_incarnation,
     .run = begin_task,
+    .stop = stop_world,
 };
 
 void test_world_init(struct test_world *w)
@@ -86,4 +155,23 @@ void test_world_end_task(struct test_world *w, int status)
     w->tasks = task->next;
     task->status = status;
     task->done(task->user);
+}
+
+void test_world_await_call(struct test_world *w, uint32_t calls, const char *method)
+{
+    for (int ms = 0; w->calls < calls; ms++) {
+        ck_assert_int_lt(ms, 30000);
+        test_world_advance(w, BASE_NS_PER_MS);
+    }
+    ck_assert_str_eq(w->call[calls - 1].method, method);
+}
+
+void test_world_answer(struct test_world *w, uint32_t call, int status, const char *body)
+{
+    const struct http_answer answer = {.status = status, .body = body, .body_length = strlen(body)};
+    ck_assert_uint_lt(call, w->calls);
+    const http_done done = w->call[call].done;
+    ck_assert(done != NULL);
+    w->call[call].done = NULL;
+    done(w->call[call].user, &answer);
 }

@@ -6,12 +6,26 @@
 
 #include "control/world.h"
 
+enum { TEST_CALLS = 64 };
+
+/* A request to a metaserver. */
+struct test_call {
+    char method[8];
+    char url[256];
+    http_done done; /* NULL: it was answered, or cancelled */
+    void *user;
+};
+
 struct test_world {
     struct world world; /* the first member */
     uint64_t now_ns, wall_ms;
-    uint64_t alarm_ns;        /* UINT64_MAX: none */
-    uint64_t random;          /* counts: the bytes are its hash */
-    struct world_task *tasks; /* that were begun, the first first */
+    uint64_t alarm_ns;                 /* UINT64_MAX: none */
+    uint64_t random;                   /* counts: the bytes are its hash */
+    struct world_task *tasks;          /* that were begun, the first first */
+    struct test_call call[TEST_CALLS]; /* that were begun, in order */
+    uint32_t calls;
+    uint32_t incarnation; /* the last one that was taken */
+    uint32_t stops;
 };
 
 void test_world_init(struct test_world *w);
@@ -19,5 +33,10 @@ void test_world_init(struct test_world *w);
 void test_world_advance(struct test_world *w, uint64_t ns);
 /* Ends the first task that was begun, of which there is one, with this status. */
 void test_world_end_task(struct test_world *w, int status);
+/* To the call of that number, from 0, which has had none. A status of less than 0 is a failure to
+ * get an answer. */
+void test_world_answer(struct test_world *w, uint32_t call, int status, const char *body);
+/* Until there have been so many calls, of which the last one has that method: 30 s at most. */
+void test_world_await_call(struct test_world *w, uint32_t calls, const char *method);
 
 #endif

@@ -43,7 +43,7 @@ static void begin(uint32_t how_many)
     snprintf(a->config.socket, sizeof a->config.socket, "%s/a.sock", directory);
     snprintf(a->config.admin_socket, sizeof a->config.admin_socket, "%s/a.admin", directory);
     ck_assert_int_eq(uv_loop_init(&a->loop), 0);
-    loop_world_init(&world, a, &a->loop, &a->http_client);
+    loop_world_init(&world, a);
     a->world = &world.world;
 }
 

@@ -34,7 +34,7 @@ static void put(const char *text)
 static uint32_t next(uint64_t wall_s, uint32_t at_least, int expect_lost)
 {
     uint32_t n = 0;
-    int lost = -1;
+    bool lost = !expect_lost; /* it is always said */
     ck_assert_int_eq(agentd_incarnation_next(dir, wall_s, at_least, &n, &lost, &err), 0);
     ck_assert_int_eq(lost, expect_lost);
     return n;
@@ -84,7 +84,7 @@ END_TEST
 START_TEST(a_missing_directory_is_a_sentence_with_the_way_out)
 {
     uint32_t n;
-    int lost;
+    bool lost;
     ck_assert_int_eq(agentd_incarnation_next("/nowhere/at/all", 1, 0, &n, &lost, &err), -ENOENT);
     ck_assert(strstr(err.text, "/nowhere/at/all") != NULL);
     ck_assert(strstr(err.text, "set state_dir") != NULL);
@@ -94,7 +94,7 @@ END_TEST
 START_TEST(the_last_one_is_refused_instead_of_beginning_again)
 {
     uint32_t n;
-    int lost;
+    bool lost;
     make_dir();
     put("4294967294\n");
     ck_assert_int_eq(agentd_incarnation_next(dir, 1, 0, &n, &lost, &err), -EOVERFLOW);

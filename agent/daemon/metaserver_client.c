@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all requests to metaservers have in common. */
+/* The HTTP client by which the agent calls metaservers, in its loop. */
+#include <poll.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "agent.h"
 #include "fd_watch.h"
-#include "start_check.h"
 
 static void on_http(uv_poll_t *poll, int status, int events)
 {
@@ -27,6 +28,17 @@ int metaservers_start(struct agent *a, struct base_errbuf *err)
     return status;
 }
 
+/* Nothing else of the loop runs meanwhile. */
+void metaservers_await_leaving(struct agent *a, unsigned grace_ms)
+{
+    const uint64_t end_ns = base_clock_ns() + grace_ms * BASE_NS_PER_MS;
+    while (a->unregistering > 0 && base_clock_ns() < end_ns) {
+        struct pollfd fd = {.fd = http_client_fd(a->http_client), .events = POLLIN};
+        (void)poll(&fd, 1, 10);
+        http_client_run(a->http_client);
+    }
+}
+
 void metaservers_stop(struct agent *a)
 {
     if (a->http_client == NULL)
@@ -34,23 +46,4 @@ void metaservers_stop(struct agent *a)
     uv_close((uv_handle_t *)&a->http_poll, NULL);
     http_client_free(a->http_client);
     a->http_client = NULL;
-}
-
-void metaservers_look_at_token(struct agent *a)
-{
-    struct base_errbuf why;
-    const bool open = !start_check_privacy(&a->config, &why);
-    if (open && !a->token_is_open)
-        base_log(BASE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
-    a->token_is_open = open;
-}
-
-struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
-                                 uint32_t ms)
-{
-    return (struct http_call){.method = method,
-                              .url = url,
-                              .token_file = a->config.token_file,
-                              .connect_timeout_ms = ms,
-                              .timeout_ms = ms};
 }

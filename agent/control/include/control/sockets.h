@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the world (control/world.h) that workers' sockets are: what the core says there. What
+ * it hears is control/attach.h. Control thread. */
+#ifndef CONTROL_SOCKETS_H
+#define CONTROL_SOCKETS_H
+
+#include "control/world.h"
+
+struct fab_mem;
+struct world_socket; /* the world's: of a worker that has connected */
+
+/* What a worker is lent with a message, in the order of schema/control.h. NULL: not that. */
+struct world_lent {
+    const struct world_rings *rings;
+    const struct world_peers *peers;
+    const struct fab_mem *arena;
+};
+
+struct world_socket_ops {
+    /* Sends a whole message, with what is lent (or NULL). 0; or -errno: it cannot be, now or ever.
+     */
+    int (*reply)(struct world *w, struct world_socket *s, const void *message, size_t bytes,
+                 const struct world_lent *lent);
+    /* Its worker sees that no more comes. */
+    void (*shut)(struct world *w, struct world_socket *s);
+    /* Nothing of it is reported any more but attach_closed(). */
+    void (*mute)(struct world *w, struct world_socket *s);
+    /* Once: attach_closed() follows. True: that may take long, since descriptors were sent there.
+     */
+    bool (*close)(struct world *w, struct world_socket *s);
+};
+
+static inline int world_reply(struct world *w, struct world_socket *s, const void *message,
+                              size_t bytes, const struct world_lent *lent)
+{
+    return w->sockets->reply(w, s, message, bytes, lent);
+}
+
+static inline void world_shut(struct world *w, struct world_socket *s)
+{
+    w->sockets->shut(w, s);
+}
+
+static inline void world_mute(struct world *w, struct world_socket *s)
+{
+    w->sockets->mute(w, s);
+}
+
+static inline bool world_close(struct world *w, struct world_socket *s)
+{
+    return w->sockets->close(w, s);
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a control core has done beside its thread: memory that is made, zeroed and given back, files
+ * that are written. world_run() (control/world.h) begins it. */
+#ifndef CONTROL_WORK_H
+#define CONTROL_WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fab_mem;
+struct lane_memory;
+struct schema_session_ro;
+struct schema_session_rw;
+
+/* A session's memory: what it shares with its worker, and what its lane keeps of it. */
+struct world_rings {
+    uint32_t sq_slots, cq_slots, max_vqps, max_inflight, max_mrs, max_grants; /* wanted */
+    struct schema_session_rw *rw; /* NULL, as the next two: it is not made */
+    struct schema_session_ro *ro;
+    struct lane_memory *memory;
+    int rw_fd, ro_fd, doorbell; /* the world's own */
+};
+
+/* The table of peers that all workers of a pool read. */
+struct world_peers {
+    void *table;
+    uint64_t bytes;
+    int fd; /* the world's own */
+};
+
+/* What takes long and asks nobody: beside the control thread, on which done() is called then. */
+struct world_task {
+    enum world_work {
+        WORLD_MAKE_RINGS,
+        WORLD_UNMAKE_RINGS,
+        WORLD_MAKE_ARENA,
+        WORLD_ZERO_ARENA,
+        WORLD_FREE_ARENA,
+        WORLD_SAVE_STATE,
+        WORLD_RECLAIM_MEMORY, /* what the allocator keeps of what was freed */
+        WORLD_WORKS
+    } work;
+    union { /* what it is done to, the task's until then */
+        struct world_rings *rings;
+        struct world_arena {
+            struct fab_mem *memory;
+            uint64_t bytes; /* MAKE: how many, */
+            bool huge;      /* and whether of huge pages, if there are some */
+        } arena;
+        struct world_state {
+            const char *directory, *name; /* a file, replaced whole */
+            const char *text;
+            size_t length;
+        } state;
+    };
+    int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
+    void (*done)(void *user); /* the task is its owner's again */
+    void *user;
+    struct world_task *next; /* private */
+};
+
+#endif
