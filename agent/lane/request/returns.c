@@ -31,7 +31,7 @@ static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
     if (w->special & SPECIAL_COPY)
         small_give(l, w);
     windows_leave(l, w); /* first: that may be the end of its flow's connection */
-    if (--q->outstanding == 0 && q->waits != NULL)
+    if (--q->outstanding == 0 && q->wait != WAIT_NOTHING && vqp_is_listed(q))
         flow_notify(l, w->flow);
     flow_completed(l, w->flow, sign);
 }

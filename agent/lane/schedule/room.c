@@ -12,6 +12,7 @@
  *
  * Invariant: a queue pair where somebody waits is in the lane's list, which each pass goes through.
  */
+
 #include "schedule/room.h"
 
 #include <stddef.h>
@@ -20,6 +21,8 @@
 #include "lane_state.h"
 #include "schedule/fair_queue.h"
 #include "schedule/vqp.h"
+#include "schedule/wait.h"
+#include "schedule/wait_queue.h"
 #include "schedule/window.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
@@ -91,7 +94,7 @@ static void join_room(struct lane *l, struct physical_qp *p, struct vqp *q)
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
-    BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    vqp_wait_move(q, WAIT_ROOM);
     q->room = p;
     flow_hold(q);
     fair_queue_join(&t->vqps, &q->turn);
@@ -114,6 +117,7 @@ void room_quit(struct lane *l, struct vqp *q)
     struct physical_qp *p = q->room;
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    vqp_wait_move(q, WAIT_NOTHING);
     q->room = NULL;
     flow_release(q);
     fair_queue_leave(&t->vqps, &q->turn);
@@ -145,12 +149,10 @@ void room_charge(const struct lane *l, struct vqp *q, uint64_t length)
     fair_queue_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
 }
 
-bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
+enum vqp_wait room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
 {
-    if (p == NULL || p->broken || p->overdue) {
-        l->starved = 1;
-        return false;
-    }
+    if (p == NULL || p->broken || p->overdue)
+        return WAIT_QP;
     const bool has_turn = l->turn_room == p && l->turn_vqp == q && l->turn_left > 0;
     if ((has_turn || WINDOW_GET(room_of(l, p)->waiting) == 0) && fits_room(l, p, w->length)) {
         look_again(l, p); /* its time of being shared may be over */
@@ -158,15 +160,14 @@ bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const stru
             l->turn_left--;
             charge_tenant(l, p, q, w->length);
         }
-        return true;
+        return WAIT_NOTHING;
     }
     windows_desert(l, q);
     q->wants = w->length;
-    if (window_has_queue(l, room_of(l, p)))
-        join_room(l, p, q);
-    else
-        l->wanting = 1;
-    return false;
+    if (!window_has_queue(l, room_of(l, p)))
+        return WAIT_TURNS;
+    join_room(l, p, q);
+    return WAIT_ROOM;
 }
 
 struct vqp *room_first(const struct lane *l, const struct physical_qp *p)

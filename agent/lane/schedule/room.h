@@ -13,10 +13,9 @@ static inline bool room_passes(const struct physical_qp *p, uint64_t length)
     return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&
            p->bytes + length <= p->pass_bytes;
 }
-/* Where that says no. True: w may be posted all the same, since it is q's turn or there is room
- * again. False: q waits for it, or, where the queue pair is broken, for whatever the lane has few
- * of. */
-bool room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w);
+/* Where that says no. NOTHING: w may be posted all the same, since it is q's turn or there is room
+ * again. ROOM: q waits for it there. Else what q is to wait for. */
+enum vqp_wait room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w);
 /* Whether q's turn at a room is what its request is tried for. */
 static inline bool room_is_turn(const struct lane *l, const struct vqp *q)
 {

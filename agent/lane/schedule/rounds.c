@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "schedule/rounds.h"
 
 #include "base/assert.h"
@@ -7,6 +8,7 @@
 #include "resolve/flow_news.h"
 #include "schedule/room.h"
 #include "schedule/vqp.h"
+#include "schedule/wait.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
 #include "session_state.h"
@@ -53,17 +55,14 @@ static void look_at_blocked(struct lane *l)
         q = TAILQ_FIRST(&l->blocked.vqps);
         l->round_left--;
         look_at(l, q);
-        if (l->did == did || q->waits != &l->blocked)
+        if (l->did == did || vqp_wait_places[q->wait] != PLACE_LANE)
             continue;
-        vqp_unblock(l, q);
-        wait_queue_join(l, &l->served, q);
+        wait_queue_set_served(l, q, true);
     }
     if (l->round_left > 0)
         return;
-    while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL) {
-        vqp_unblock(l, q);
-        wait_queue_join(l, &l->blocked, q);
-    }
+    while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL)
+        wait_queue_set_served(l, q, false);
 }
 
 /* False: more are parked at f than may be looked at in this pass. */
@@ -138,7 +137,7 @@ static void scatter_room(struct lane *l, struct physical_qp *p)
 {
     struct vqp *q;
     for (int n = 0; n < SCATTERED && (q = room_first(l, p)) != NULL; n++)
-        vqp_block(l, q);
+        vqp_wait_for(l, q, WAIT_PASS);
     l->changed = 1;
 }
 

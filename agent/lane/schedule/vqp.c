@@ -2,6 +2,7 @@
 /* Virtual queue pairs: each behaves as a reliable connection. Requests leave in order; one that
  * cannot go yet (its key is being looked up, its peer is silent, a queue is full) holds back those
  * behind it, and no other VQP's. */
+
 #include "schedule/vqp.h"
 
 #include "base/assert.h"
@@ -16,6 +17,7 @@
 #include "resolve/region_cache.h"
 #include "schedule/quota.h"
 #include "schedule/room.h"
+#include "schedule/wait.h"
 #include "schedule/wait_queue.h"
 #include "schedule/window.h"
 #include "schedule/window_pass.h"
@@ -32,9 +34,6 @@ enum {
     GO_MOST = 64,            /* of a VQP's queue at a time, */
     PASS_MOST = 512          /* and after so many of all in a pass, one */
 };
-
-/* PARK: only news of its own endpoint lets it go on. SPECIAL: it is not posted yet. */
-enum tried { TRIED_DONE, TRIED_WAIT, TRIED_PARK, TRIED_SPECIAL };
 
 /* How long a request waits for a flow, beside twice the time that one may be out. */
 static const uint64_t FLOWLESS_NS = 1000000000;
@@ -94,21 +93,21 @@ void vqp_fail(struct lane *l, struct vqp *q)
 }
 
 /* An error completes after everything before it, as on a real queue pair. */
-static enum tried refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
+static enum vqp_wait refuse_request(struct lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0)
-        return TRIED_PARK;
+        return WAIT_OWN;
     windows_desert(l, q);
     COUNT(l, refused, 1);
     request_over(l, w, status_of(reason), reason);
     enter_error(q);
-    return TRIED_DONE;
+    return WAIT_NOTHING;
 }
 
 static void forget_flow(struct vqp *q)
 {
-    BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    BASE_ASSERT(q->wait == WAIT_NOTHING);
     q->flow = NULL;
 }
 
@@ -122,13 +121,6 @@ static bool follow_peer(struct lane *l, struct vqp *q, uint32_t gen)
     forget_flow(q);
     q->peer_gen = gen;
     return true;
-}
-
-/* For something that the lane has few of, and that others have. */
-static enum tried want_room(struct lane *l)
-{
-    l->wanting = 1;
-    return TRIED_WAIT;
 }
 
 /* A flow of a tenant in quarantine counts in the endpoint's one window. */
@@ -169,24 +161,24 @@ static bool has_flow(const struct vqp *q, const struct flow *present)
 }
 
 /* From or to one of those who are apart only when nothing of it is out, which keeps its order. 0 or
- * a reason; then *tried. */
+ * a reason; then *wait. */
 static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *present,
-                          enum tried *tried)
+                          enum vqp_wait *wait)
 {
     uint32_t reason = 0;
     if (!has_flow(q, present)) {
         if (q->outstanding > 0 && q->flow != NULL &&
             q->flow->quarantined != q->session->quarantined) {
-            *tried = TRIED_PARK;
+            *wait = WAIT_OWN;
             return 0;
         }
         windows_desert(l, q);
         reason = take_flow(l, q);
     }
     if (q->flow != NULL && quarantine_waits(l, q))
-        *tried = TRIED_PARK;
+        *wait = WAIT_REST;
     else if (q->session->quarantined && !quarantine_is_ready(l))
-        *tried = want_room(l);
+        *wait = WAIT_INITIATOR;
     return reason;
 }
 
@@ -203,8 +195,8 @@ static bool has_waited(const struct lane *l, const struct vqp *q)
 }
 
 /* A path that could not be made is the failure of who has waited for it: who came late has a time
- * of his own, and another one is asked for. Then *tried. */
-static uint32_t find_dead(struct lane *l, struct vqp *q, enum tried *tried)
+ * of his own, and another one is asked for. Then *wait. */
+static uint32_t find_dead(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 {
     if (!q->flow->pathless || has_waited(l, q)) {
         q->path_ns = 0;
@@ -212,27 +204,27 @@ static uint32_t find_dead(struct lane *l, struct vqp *q, enum tried *tried)
     }
     if (q->path_ns == 0)
         q->path_ns = l->now_ns;
-    *tried = TRIED_PARK;
+    *wait = WAIT_PATH;
     return 0;
 }
 
-static uint32_t find_path(struct lane *l, struct vqp *q, enum tried *tried)
+static uint32_t find_path(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 {
     if (flow_has_path(l, q->flow, q->session)) {
         q->path_ns = 0;
         return 0;
     }
     if (is_dead(l, q->flow)) /* which is known only now */
-        return find_dead(l, q, tried);
+        return find_dead(l, q, wait);
     if (q->path_ns == 0)
         q->path_ns = l->now_ns;
-    *tried = q->flow->want_path ? TRIED_PARK : want_room(l);
+    *wait = q->flow->want_path ? WAIT_PATH : WAIT_ASKING;
     return 0;
 }
 
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
- * used. 0, a reason, or 0 with *tried: it waits. */
-static uint32_t peer_state(struct lane *l, struct vqp *q, enum tried *tried)
+ * used. 0, a reason, or 0 with *wait: it waits. */
+static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
 {
     const struct schema_peer *shared =
         q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
@@ -242,18 +234,18 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum tried *tried)
         return SCHEMA_REASON_STALE_PEER;
     const struct flow *present = l->peers[q->peer_slot].flow;
     if (q->flow == NULL || q->flow != present || l->tenants_quarantined + l->tenants_resting > 0) {
-        const uint32_t reason = find_flow(l, q, present, tried);
-        if (reason != 0 || *tried != TRIED_DONE)
+        const uint32_t reason = find_flow(l, q, present, wait);
+        if (reason != 0 || *wait != WAIT_NOTHING)
             return reason;
     }
     if (q->flow == NULL)
-        *tried = want_room(l);
+        *wait = WAIT_FLOW;
     else if (is_dead(l, q->flow))
-        return find_dead(l, q, tried);
+        return find_dead(l, q, wait);
     else if (!peer_is_fresh(l, q->peer_slot))
-        *tried = l->peers[q->peer_slot].refreshing ? TRIED_PARK : want_room(l);
+        *wait = l->peers[q->peer_slot].refreshing ? WAIT_RECORD : WAIT_ASKING;
     else
-        return find_path(l, q, tried);
+        return find_path(l, q, wait);
     return 0;
 }
 
@@ -271,80 +263,36 @@ static bool has_turn(struct lane *l, const struct vqp *q, uint64_t bytes)
     }
     if (s->turn_bytes > 0 && s->turn_bytes + bytes > TURN_BYTES && !windows_are_full(l, q) &&
         !room_is_turn(l, q)) {
-        l->changed = 1; /* by the next pass */
         return false;
     }
     return true;
 }
 
-/* SPECIAL: it may be posted as it is now. DONE: it is over. */
-static enum tried try_special(struct lane *l, struct vqp *q, struct wr *w)
+/* NOTHING, and *over: it is over; else it may be posted as it is now. */
+static enum vqp_wait try_special(struct lane *l, struct vqp *q, struct wr *w, bool *over)
 {
-    if ((w->special & SPECIAL_ALIGNED) && w->fab.remote_addr % w->op->alignment != 0)
+    if ((w->special & SPECIAL_ALIGNED) && w->fab.remote_addr % w->op->alignment != 0) {
+        *over = true;
         return refuse_request(l, q, w, SCHEMA_REASON_ALIGNMENT);
+    }
     if (w->special & SPECIAL_EMPTY) {
         if (q->outstanding > 0)
-            return TRIED_PARK;
+            return WAIT_OWN;
         request_over(l, w, IBV_WC_SUCCESS, 0);
-        return TRIED_DONE;
+        *over = true;
+        return WAIT_NOTHING;
     }
     if ((w->special & SPECIAL_FENCE) && !q->session->caps->fences) {
         if (q->outstanding > 0)
-            return TRIED_PARK;
+            return WAIT_OWN;
         w->fab.send_flags &= ~(unsigned)IBV_SEND_FENCE; /* nothing of its queue pair is out */
     }
-    if ((w->special & SPECIAL_COPY) && !small_take(l, w))
-        return want_room(l);
-    return TRIED_SPECIAL;
+    return (w->special & SPECIAL_COPY) && !small_take(l, w) ? WAIT_SMALL : WAIT_NOTHING;
 }
 
-/* TRIED_WAIT: for room, or at a window, and in those before, or else in none. */
-static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
+/* It has entered all that it had to. */
+static void post_request(struct lane *l, struct vqp *q, struct physical_qp *p, struct wr *w)
 {
-    enum tried tried = TRIED_DONE;
-    uint32_t reason = w->refused;
-    if (q->state == VQP_ERROR) {
-        if (q->outstanding > 0)
-            return TRIED_PARK;
-        windows_desert(l, q);
-        request_over(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
-        return TRIED_DONE;
-    }
-    if (reason == 0)
-        reason = peer_state(l, q, &tried);
-    if (reason != 0)
-        return refuse_request(l, q, w, reason);
-    if (tried != TRIED_DONE)
-        return tried;
-    if (flow_is_stuck(l, q->flow))
-        return TRIED_PARK;
-    struct physical_qp *p = flow_phys(l, q->flow);
-    if (!room_passes(p, w->length) && !room_enter(l, q, p, w))
-        return TRIED_WAIT;
-    if (!has_turn(l, q, w->length))
-        return TRIED_WAIT;
-    switch (remote_resolve(l, q->flow, w, &reason)) {
-    case REMOTE_READING:
-        return TRIED_PARK;
-    case REMOTE_WAIT:
-        return want_room(l);
-    case REMOTE_REFUSED:
-        return refuse_request(l, q, w, reason);
-    case REMOTE_OK:
-        break;
-    }
-    if (!physical_qp_has_room(p) && !room_enter(l, q, p, w)) /* resolving has taken the last slot */
-        return TRIED_WAIT;
-    if (w->special != 0) {
-        tried = try_special(l, q, w);
-        if (tried != TRIED_SPECIAL)
-            return tried;
-    }
-    if (!windows_enter(l, q, w)) {
-        if (w->special & SPECIAL_COPY)
-            small_give(l, w);
-        return TRIED_WAIT;
-    }
     const struct peer *peer = &l->peers[q->peer_slot];
     w->flow = q->flow;
     w->fab.ah = q->flow->ah;
@@ -357,17 +305,74 @@ static enum tried try_post(struct lane *l, struct vqp *q, struct wr *w)
         q->session->turn_bytes += w->length;
     physical_qp_chain(l, p, w);
     COUNT(l, posted, 1);
-    return TRIED_DONE;
 }
 
-/* w is the first again. At a window it waits there. */
-static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum tried tried)
+/* On a queue pair in error. */
+static enum vqp_wait flush_request(struct lane *l, struct vqp *q, struct wr *w)
+{
+    if (q->outstanding > 0)
+        return WAIT_OWN;
+    windows_desert(l, q);
+    request_over(l, w, IBV_WC_WR_FLUSH_ERR, SCHEMA_REASON_BEHIND);
+    return WAIT_NOTHING;
+}
+
+/* NOTHING: w is posted, or over. Else what q waits for: at a window, or for room, it is in the
+ * queue for that, and in the windows before; else in no window. */
+static enum vqp_wait try_post(struct lane *l, struct vqp *q, struct wr *w)
+{
+    enum vqp_wait wait = WAIT_NOTHING;
+    uint32_t reason = w->refused;
+    bool over = false;
+    if (q->state == VQP_ERROR)
+        return flush_request(l, q, w);
+    if (reason == 0)
+        reason = peer_state(l, q, &wait);
+    if (reason != 0)
+        return refuse_request(l, q, w, reason);
+    if (wait != WAIT_NOTHING)
+        return wait;
+    if (flow_is_stuck(l, q->flow))
+        return WAIT_SIGN;
+    struct physical_qp *p = flow_phys(l, q->flow);
+    if (!room_passes(p, w->length) && (wait = room_enter(l, q, p, w)) != WAIT_NOTHING)
+        return wait;
+    if (!has_turn(l, q, w->length))
+        return WAIT_PASS;
+    switch (remote_resolve(l, q->flow, w, &reason)) {
+    case REMOTE_READING:
+        return WAIT_REGION;
+    case REMOTE_WAIT:
+        return WAIT_ASKING;
+    case REMOTE_REFUSED:
+        return refuse_request(l, q, w, reason);
+    case REMOTE_OK:
+        break;
+    }
+    /* Resolving may have taken the last slot. */
+    if (!physical_qp_has_room(p) && (wait = room_enter(l, q, p, w)) != WAIT_NOTHING)
+        return wait;
+    if (w->special != 0) {
+        wait = try_special(l, q, w, &over);
+        if (over || wait != WAIT_NOTHING)
+            return wait;
+    }
+    wait = windows_enter(l, q, w);
+    if (wait != WAIT_NOTHING) {
+        if (w->special & SPECIAL_COPY)
+            small_give(l, w);
+        return wait;
+    }
+    post_request(l, q, p, w);
+    return WAIT_NOTHING;
+}
+
+/* w is the first again. At a window or for room it waits already. */
+static void wait_with(struct lane *l, struct vqp *q, struct wr *w, enum vqp_wait why)
 {
     queue_push_front(&q->queue, w);
-    if (tried == TRIED_PARK)
-        vqp_wait(l, q);
-    else if (q->window == NULL && q->room == NULL)
-        vqp_block(l, q);
+    if (q->wait == WAIT_NOTHING)
+        vqp_wait_for(l, q, why);
 }
 
 void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
@@ -376,9 +381,9 @@ void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
         queue_push(&q->queue, w);
         return;
     }
-    const enum tried tried = try_post(l, q, w);
-    if (tried != TRIED_DONE)
-        wait_with(l, q, w, tried);
+    const enum vqp_wait why = try_post(l, q, w);
+    if (why != WAIT_NOTHING)
+        wait_with(l, q, w, why);
 }
 
 /* Some, so that others have theirs in between, also where nothing is posted: what is queued behind
@@ -393,15 +398,14 @@ void vqp_go_on(struct lane *l, struct vqp *q)
     }
     for (uint32_t n = 0; q->queue.head != NULL; n++) {
         if (n == GO_MOST || (n > 0 && l->went >= PASS_MOST)) {
-            l->changed = 1; /* by the next pass */
-            vqp_block(l, q);
+            vqp_wait_for(l, q, WAIT_PASS);
             return;
         }
         struct wr *w = queue_pop(&q->queue);
         const uint64_t length = w->length;
-        const enum tried tried = try_post(l, q, w);
-        if (tried != TRIED_DONE) {
-            wait_with(l, q, w, tried);
+        const enum vqp_wait why = try_post(l, q, w);
+        if (why != WAIT_NOTHING) {
+            wait_with(l, q, w, why);
             return;
         }
         l->did++;

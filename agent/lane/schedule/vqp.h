@@ -7,6 +7,7 @@
 #include "lane_state.h"
 #include "resolve/flow.h"
 #include "schedule/fair_queue.h"
+#include "schedule/wait.h"
 #include "session_state.h"
 #include "transmit/wr.h"
 
@@ -19,6 +20,8 @@ struct vqp {
     uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
     uint8_t begun;  /* something was posted since it was bound */
     uint8_t in;     /* how many windows its head is in, while that waits at the next */
+    uint8_t wait;   /* enum vqp_wait, moved by vqp_wait_move() alone */
+    uint8_t served; /* in the lane's list of those that have had something in this round */
     uint16_t gen;
     uint32_t index;
     uint32_t peer_slot, peer_gen;
@@ -26,16 +29,22 @@ struct vqp {
     struct flow *flow;    /* its peer's while that says so too (flow_take) */
     struct session *session;
     struct wr_queue queue;
-    struct vqp_list *waits; /* where its head waits: the lane's list, or that of its flow */
-    TAILQ_ENTRY(vqp) waiting;
-    struct window *window;    /* where its head waits, instead */
-    struct physical_qp *room; /* where its head waits for room, instead */
+    TAILQ_ENTRY(vqp) waiting; /* in a list */
+    struct window *window;    /* WAIT_WINDOW: where */
+    struct physical_qp *room; /* WAIT_ROOM: where */
     struct turn turn;         /* at either */
     uint64_t wait_ns;         /* since when */
-    uint64_t path_ns;         /* since when its head waits for a path; 0: it does not */
     uint64_t wants;           /* bytes */
-    uint64_t flowless_ns;     /* since when its head waits for a flow; 0: it does not */
+    /* Since when its head has had no path, or no flow, whatever it waited for meanwhile: so long is
+     * that tried. 0: it has one. */
+    uint64_t path_ns, flowless_ns;
 };
+
+/* Whether it is in a list, and not at a window or for room. */
+static inline bool vqp_is_listed(const struct vqp *q)
+{
+    return vqp_wait_places[q->wait] == PLACE_ENDPOINT || vqp_wait_places[q->wait] == PLACE_LANE;
+}
 
 /* Of a worker's request, or NULL. */
 static inline struct vqp *vqp_of(const struct wr *w)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "schedule/wait_queue.h"
 
 #include "base/assert.h"
@@ -7,6 +8,7 @@
 #include "resolve/flow_news.h"
 #include "schedule/room.h"
 #include "schedule/vqp.h"
+#include "schedule/wait.h"
 #include "schedule/window.h"
 
 void wait_queue_init(struct lane *l)
@@ -21,62 +23,84 @@ void wait_queue_init(struct lane *l)
 /* ---- in and out
  * ------------------------------------------------------------------------------------------ */
 
-void wait_queue_join(struct lane *l, struct vqp_list *list, struct vqp *q)
+static struct vqp_list *list_of(struct lane *l, const struct vqp *q)
 {
-    BASE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    if (vqp_wait_places[q->wait] == PLACE_ENDPOINT)
+        return &q->flow->parked;
+    return q->served ? &l->served : &l->blocked;
+}
+
+static void join_list(struct lane *l, struct vqp *q, enum vqp_wait why)
+{
+    vqp_wait_move(q, why);
+    struct vqp_list *list = list_of(l, q);
     TAILQ_INSERT_TAIL(&list->vqps, q, waiting);
     list->count++;
     l->waiting++;
-    q->waits = list;
     flow_hold(q);
-}
-
-static bool is_parked(const struct vqp *q)
-{
-    return q->flow != NULL && q->waits == &q->flow->parked;
 }
 
 void vqp_unblock(struct lane *l, struct vqp *q)
 {
-    if (q->waits == NULL)
+    if (!vqp_is_listed(q))
         return;
-    TAILQ_REMOVE(&q->waits->vqps, q, waiting);
-    q->waits->count--;
+    struct vqp_list *list = list_of(l, q);
+    TAILQ_REMOVE(&list->vqps, q, waiting);
+    list->count--;
     l->waiting--;
     if (l->round_left > l->blocked.count)
         l->round_left = l->blocked.count;
     flow_release(q);
-    if (is_parked(q) && q->waits->count == 0)
+    if (vqp_wait_places[q->wait] == PLACE_ENDPOINT && list->count == 0)
         TAILQ_REMOVE(&l->parking, q->flow, by_parked);
-    q->waits = NULL;
+    q->served = 0;
+    vqp_wait_move(q, WAIT_NOTHING);
+}
+
+void wait_queue_set_served(struct lane *l, struct vqp *q, bool served)
+{
+    const enum vqp_wait why = (enum vqp_wait)q->wait;
+    vqp_unblock(l, q);
+    q->served = served;
+    join_list(l, q, why);
 }
 
 void vqp_stop_waiting(struct lane *l, struct vqp *q)
 {
-    if (q->room != NULL)
+    if (q->wait == WAIT_ROOM)
         room_quit(l, q);
     windows_desert(l, q);
     vqp_unblock(l, q);
 }
 
-void vqp_block(struct lane *l, struct vqp *q)
+static void wait_for_lane(struct lane *l, struct vqp *q, enum vqp_wait why)
 {
-    vqp_stop_waiting(l, q);
-    wait_queue_join(l, &l->blocked, q);
+    l->starved |= why == WAIT_QP;
+    l->changed |= why == WAIT_PASS;
+    l->wanting |= why != WAIT_QP && why != WAIT_PASS;
+    join_list(l, q, why);
 }
 
-void vqp_wait(struct lane *l, struct vqp *q)
+static void wait_for_endpoint(struct lane *l, struct vqp *q, enum vqp_wait why)
 {
     struct flow *f = q->flow;
     f->felt |= f->broken_by != q->session->tenant_slot + 1;
-    vqp_stop_waiting(l, q);
     if (f->parked.count == 0)
         TAILQ_INSERT_TAIL(&l->parking, f, by_parked);
-    wait_queue_join(l, &f->parked, q);
+    join_list(l, q, why);
+}
+
+void vqp_wait_for(struct lane *l, struct vqp *q, enum vqp_wait why)
+{
+    vqp_stop_waiting(l, q);
+    if (vqp_wait_places[why] == PLACE_ENDPOINT)
+        wait_for_endpoint(l, q, why);
+    else
+        wait_for_lane(l, q, why);
 }
 
 void vqp_wake(struct lane *l, struct vqp *q)
 {
-    vqp_wait(l, q);
+    vqp_wait_for(l, q, WAIT_NEWS);
     flow_notify(l, q->flow);
 }

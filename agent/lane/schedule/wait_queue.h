@@ -19,17 +19,17 @@
 #include "schedule/vqp.h"
 
 void wait_queue_init(struct lane *l);
-/* It waits nowhere. */
-void wait_queue_join(struct lane *l, struct vqp_list *list, struct vqp *q);
-/* For something that others have: all of those are tried again when the lane has changed. */
-void vqp_block(struct lane *l, struct vqp *q);
-/* For news of its own flow, and for nothing else. */
-void vqp_wait(struct lane *l, struct vqp *q);
+/* Of one in the lane's lists: it has had something in this round, and waits to its end; or that is
+ * over. It waits for the same. */
+void wait_queue_set_served(struct lane *l, struct vqp *q, bool served);
+/* For something of PLACE_ENDPOINT, of the flow that it has, or of PLACE_LANE. It waits for nothing
+ * else any more. */
+void vqp_wait_for(struct lane *l, struct vqp *q, enum vqp_wait why);
 /* Something of its own is over: it waits, and is tried in the next round. */
 void vqp_wake(struct lane *l, struct vqp *q);
 /* It is in none of these lists. */
 void vqp_unblock(struct lane *l, struct vqp *q);
-/* It waits nowhere, and its head is in no window. */
+/* It waits for nothing, and its head is in no window. */
 void vqp_stop_waiting(struct lane *l, struct vqp *q);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "schedule/window.h"
 
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include "resolve/flow.h"
 #include "schedule/fair_queue.h"
 #include "schedule/vqp.h"
+#include "schedule/wait.h"
+#include "schedule/wait_queue.h"
 #include "session_state.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
@@ -312,6 +315,7 @@ void window_waits(struct lane *l, struct window *n, int more)
 static void join_window(struct lane *l, struct window *n, struct vqp *q)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
+    vqp_wait_move(q, WAIT_WINDOW);
     q->window = n;
     flow_hold(q);
     q->wait_ns = l->now_ns;
@@ -329,6 +333,7 @@ static void quit_window(struct lane *l, struct vqp *q)
 {
     struct window *n = q->window;
     struct tenant_turn *t = tenant_at(n, q->session);
+    vqp_wait_move(q, WAIT_NOTHING);
     q->window = NULL;
     flow_release(q);
     fair_queue_leave(&t->vqps, &q->turn);
@@ -378,7 +383,7 @@ static void charge_window(struct window *n, struct vqp *q, uint64_t length)
     fair_queue_serve(&t->vqps, &q->turn, cost);
 }
 
-bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
+enum vqp_wait windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
 {
     struct window *const in_order[IN_ALL] = {q->session->window, q->flow->window, l->device_window};
     while (q->in < IN_ALL) {
@@ -389,11 +394,10 @@ bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
             q->wants = w->length;
             if (window_has_queue(l, n)) {
                 join_window(l, n, q);
-            } else { /* waits with those for whom there is too little of something */
-                windows_desert(l, q);
-                l->wanting = 1;
+                return WAIT_WINDOW;
             }
-            return false;
+            windows_desert(l, q);
+            return WAIT_TURNS;
         }
         if (has_turn)
             charge_window(n, q, w->length);
@@ -402,7 +406,7 @@ bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w)
         q->in++;
     }
     q->in = IN_NONE; /* it is not the first any more */
-    return true;
+    return WAIT_NOTHING;
 }
 
 static void uncount_request(struct lane *l, struct window *n, uint64_t length)
@@ -421,7 +425,7 @@ void windows_left(struct lane *l, const struct wr *w)
 
 void windows_desert(struct lane *l, struct vqp *q)
 {
-    if (q->window != NULL) {
+    if (q->wait == WAIT_WINDOW) {
         window_become_due(l, q->window); /* who is next may be smaller */
         quit_window(l, q);
     }

@@ -29,6 +29,7 @@
 
 #include "base/assert.h"
 #include "schedule/fair_queue.h"
+#include "schedule/wait.h"
 
 /* What a request costs in turns beside its bytes: about what a device could transfer meanwhile. */
 enum { WINDOW_REQUEST_COST = 256 };
@@ -126,9 +127,10 @@ void windows_set(struct lane *l, const struct lane_command *c);
 
 /* Whether somebody waits at one of them already, so that q waits for its turn. */
 bool windows_are_full(const struct lane *l, const struct vqp *q);
-/* w, the first request of q, enters the windows that it is not in yet. False: q waits for it. That
- * is windows_enter() and windows_leave(), in window_pass.h, where nobody waits. */
-bool windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w);
+/* w, the first request of q, enters the windows that it is not in yet. NOTHING: it is in all.
+ * WINDOW: q waits for it there. Else what q is to wait for. That is windows_enter() and
+ * windows_leave(), in window_pass.h, where nobody waits. */
+enum vqp_wait windows_enter_slowly(struct lane *l, struct vqp *q, struct wr *w);
 /* Somebody waits somewhere, and w has left its windows. */
 void windows_left(struct lane *l, const struct wr *w);
 /* The first request of q waits for something else now, or is over without having been posted: q

@@ -9,18 +9,18 @@
 #include "schedule/vqp.h"
 #include "schedule/window.h"
 
-static inline bool windows_enter(struct lane *l, struct vqp *q, struct wr *w)
+static inline enum vqp_wait windows_enter(struct lane *l, struct vqp *q, struct wr *w)
 {
     struct window *t = q->session->window, *f = q->flow->window, *d = l->device_window;
     if (!WINDOW_GET(l->windows_on))
-        return true;
+        return WAIT_NOTHING;
     if (q->in != 0 || !window_passes(t, w->length) || !window_passes(f, w->length) ||
         !window_passes(d, w->length))
         return windows_enter_slowly(l, q, w);
     window_count(t, w->length);
     window_count(f, w->length);
     window_count(d, w->length);
-    return true;
+    return WAIT_NOTHING;
 }
 
 /* w, posted before, is over or waits anew. */
