@@ -11,7 +11,7 @@ static struct flow *older_flow(struct flow *a, struct flow *b)
 
 static bool owes_sign(const struct evictor *e, const struct flow *f)
 {
-    return f->suspect || f->since_ns < e->owing_ns;
+    return flow_is_suspect(f) || f->since_ns < e->owing_ns;
 }
 
 static struct flow *choose_busy(const struct evictor *e, struct flow *a, struct flow *b)

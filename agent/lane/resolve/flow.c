@@ -14,6 +14,7 @@
  * order.
  *
  * Invariant: what is out on a flow, waits with it, or is asked about it keeps it where it is. */
+
 #include "resolve/flow.h"
 
 #include "base/assert.h"
@@ -62,11 +63,7 @@ static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
     struct flow **bucket = quarantine_bucket(l, f->peer_slot);
     f->quarantined = 1;
     f->own = own;
-    f->proven = own->proven;
-    f->distrusted = own->distrusted;
-    f->distrust_ns = own->distrust_ns;
-    if (!f->proven && !l->config.rc) /* one request at a time goes there: not to the dead */
-        flow_suspect(l, f);
+    flow_inherit(l, f, own);
     f->dci = quarantine_dci(l, f);
     f->next_quarantined = *bucket;
     *bucket = f;
@@ -80,8 +77,9 @@ static void unlink_quarantined(struct lane *l, const struct flow *f)
         at = &(*at)->next_quarantined;
     *at = f->next_quarantined;
     f->own->holds--;
-    if (!f->own->distrusted && f->heard_ns > f->own->heard_ns) {
-        f->own->proven |= f->proven; /* so that nobody proves it again and again */
+    if (!flow_is_distrusted(f->own) && f->heard_ns > f->own->heard_ns) {
+        if (flow_is_proven(f)) /* so that nobody proves it again and again */
+            flow_vouch(l, f->own);
         f->own->heard_ns = f->heard_ns;
     }
     l->flows_quarantined--;
@@ -102,7 +100,7 @@ static void drop_flow(struct lane *l, struct flow *f)
         l->peers[f->peer_slot].flow = NULL;
     if (f->quarantined)
         unlink_quarantined(l, f);
-    if (f->suspect)
+    if (flow_is_suspect(f))
         COUNT(l, suspects, -1);
     if (!f->quarantined && f->window != NULL)
         window_close(f->window);
@@ -243,7 +241,8 @@ void flows_sweep(struct lane *l)
     for (uint32_t i = 0; i < SWEPT && i < high && lane_may_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_broom < high ? l->flow_broom : 0];
         l->flow_broom = (uint32_t)(f - l->flows) + 1;
-        f->distrusted &= l->now_ns < f->distrust_ns;
+        if (f->used)
+            flow_forgive(l, f);
         if (f->used && is_idle(f) && is_stray(l, f))
             drop_flow(l, f);
     }

@@ -37,14 +37,25 @@ enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
 
 enum flow_news_state { NEWS_NONE, NEWS_COMES, NEWS_BEGUN /* some have been looked at */ };
 
+/* What an endpoint's signs say of it (liveness.c, which alone moves it). */
+enum liveness {
+    LIVE_UNPROVEN,   /* it has shown nothing, or nothing since it was silent */
+    LIVE_PROVEN,     /* the last sign from it was one of life, and no silence is fresh */
+    LIVE_DISTRUSTED, /* it fell silent: until distrust_ns signs of life do not prove it */
+    /* -- the same of one that owes a sign of life: until that comes one request is out to it at a
+     *    time. Of those of tenants in quarantine each that is not proven owes one. */
+    SUSPECT_UNPROVEN,
+    SUSPECT_PROVEN,
+    SUSPECT_DISTRUSTED,
+    LIVENESSES
+};
+
 /* An endpoint that is used now. */
 struct flow {
     uint8_t used;
-    uint8_t suspect;   /* it owes a sign of life; of those that are apart each that is not proven */
-    uint8_t want_path; /* asked for, and not answered */
+    uint8_t liveness;   /* enum liveness */
+    uint8_t want_path;  /* asked for, and not answered */
     uint8_t stale_path; /* and that since before this node's address was another */
-    uint8_t proven;     /* the last sign from it was one of life, and no silence is fresh */
-    uint8_t distrusted; /* it fell silent: until distrust_ns signs of life do not prove it */
     uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
     uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
     uint8_t news;       /* enum flow_news_state: its parked VQPs are to be looked at */
@@ -81,6 +92,21 @@ struct flow {
     struct flow *next_quarantined; /* in its bucket */
     struct flow *own;              /* apart: the endpoint's own, which it holds */
 };
+
+static inline bool flow_is_suspect(const struct flow *f)
+{
+    return f->liveness >= SUSPECT_UNPROVEN;
+}
+
+static inline bool flow_is_distrusted(const struct flow *f)
+{
+    return f->liveness == LIVE_DISTRUSTED || f->liveness == SUSPECT_DISTRUSTED;
+}
+
+static inline bool flow_is_proven(const struct flow *f)
+{
+    return f->liveness == LIVE_PROVEN || f->liveness == SUSPECT_PROVEN;
+}
 
 /* flow.c */
 /* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "resolve/liveness.h"
 
 #include "schema/peers.h"
@@ -13,6 +14,38 @@
 /* Who answers and falls silent in turn would hold up endpoints that answer each time. */
 static const uint64_t DISTRUST_NS = 10000000000;
 
+/* What happens to an endpoint. */
+enum liveness_event {
+    HEARD,    /* a sign of life */
+    SILENT,   /* it did not answer */
+    OWES,     /* what is out to it is out for too long, or it is to show first that it is alive */
+    FORGIVEN, /* its silence is long ago */
+    VOUCHED,  /* it has answered on another flow */
+    LIVENESS_EVENTS
+};
+
+static const uint8_t liveness_moves[LIVENESSES][LIVENESS_EVENTS] = {
+    /*                       HEARD, SILENT, OWES, FORGIVEN, VOUCHED */
+    [LIVE_UNPROVEN] = {LIVE_PROVEN, LIVE_DISTRUSTED, SUSPECT_UNPROVEN, LIVE_UNPROVEN, LIVE_PROVEN},
+    [LIVE_PROVEN] = {LIVE_PROVEN, LIVE_DISTRUSTED, SUSPECT_PROVEN, LIVE_PROVEN, LIVE_PROVEN},
+    [LIVE_DISTRUSTED] = {LIVE_DISTRUSTED, LIVE_DISTRUSTED, SUSPECT_DISTRUSTED, LIVE_UNPROVEN,
+                         LIVE_DISTRUSTED},
+    [SUSPECT_UNPROVEN] = {LIVE_PROVEN, SUSPECT_DISTRUSTED, SUSPECT_UNPROVEN, SUSPECT_UNPROVEN,
+                          SUSPECT_PROVEN},
+    [SUSPECT_PROVEN] = {LIVE_PROVEN, SUSPECT_DISTRUSTED, SUSPECT_PROVEN, SUSPECT_PROVEN,
+                        SUSPECT_PROVEN},
+    [SUSPECT_DISTRUSTED] = {LIVE_DISTRUSTED, SUSPECT_DISTRUSTED, SUSPECT_DISTRUSTED,
+                            SUSPECT_UNPROVEN, SUSPECT_DISTRUSTED},
+};
+
+static void liveness_move(struct lane *l, struct flow *f, enum liveness_event event)
+{
+    const bool was_suspect = flow_is_suspect(f);
+    f->liveness = liveness_moves[f->liveness][event];
+    if (flow_is_suspect(f) != was_suspect)
+        COUNT(l, suspects, was_suspect ? -1 : 1);
+}
+
 /* The least loaded of the ordinary DCIs, beginning with the one it had: a change of target costs a
  * reconnection. Some of them are for endpoints that have not shown that they are alive: a worker
  * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
@@ -23,8 +56,8 @@ static void choose_dci(struct lane *l, struct flow *f)
         return;
     }
     uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1, unproven = ordinary / 2;
-    uint32_t from = f->proven ? 0 : ordinary - unproven,
-             to = f->proven ? ordinary - unproven : ordinary;
+    const bool proven = flow_is_proven(f);
+    uint32_t from = proven ? 0 : ordinary - unproven, to = proven ? ordinary - unproven : ordinary;
     if (unproven == 0) {
         from = 0;
         to = ordinary;
@@ -38,15 +71,34 @@ static void choose_dci(struct lane *l, struct flow *f)
     const struct physical_qp *p = &l->phys[l->dci[best]];
     if (p->broken | p->overdue)
         best = initiator_that_works(l, from, to, best);
-    f->dci = f->suspect ? l->res.dcis - 1 : best;
+    f->dci = flow_is_suspect(f) ? l->res.dcis - 1 : best;
 }
 
 void flow_suspect(struct lane *l, struct flow *f)
 {
-    if (f->suspect)
-        return;
-    f->suspect = 1;
-    COUNT(l, suspects, 1);
+    liveness_move(l, f, OWES);
+}
+
+void flow_forgive(struct lane *l, struct flow *f)
+{
+    if (l->now_ns >= f->distrust_ns)
+        liveness_move(l, f, FORGIVEN);
+}
+
+void flow_vouch(struct lane *l, struct flow *f)
+{
+    liveness_move(l, f, VOUCHED);
+}
+
+void flow_inherit(struct lane *l, struct flow *f, const struct flow *own)
+{
+    f->distrust_ns = own->distrust_ns;
+    if (flow_is_proven(own))
+        liveness_move(l, f, VOUCHED);
+    else if (flow_is_distrusted(own))
+        liveness_move(l, f, SILENT);
+    if (!flow_is_proven(f) && !l->config.rc) /* one request at a time goes there: not to the dead */
+        liveness_move(l, f, OWES);
 }
 
 /* It may have restarted: asked for before it is used again, and not when its record would lapse. */
@@ -69,27 +121,24 @@ void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)
 
 static void fell_silent(struct lane *l, struct flow *f)
 {
-    f->proven = 0;
+    liveness_move(l, f, SILENT);
     f->heard_ns = 0;
-    f->distrusted = 1;
     f->distrust_ns = l->now_ns + DISTRUST_NS;
     look_up_again(l, f);
     if (!f->quarantined || l->config.rc)
         return;
-    f->own->proven = 0;
+    liveness_move(l, f->own, SILENT);
     f->own->heard_ns = 0;
-    f->own->distrusted = 1;
     f->own->distrust_ns = f->distrust_ns;
-    flow_suspect(l, f);
+    liveness_move(l, f, OWES);
 }
 
-static void is_trusted_again(struct lane *l, struct flow *f)
+/* It owes nothing any more. */
+static void tell_of_life(struct lane *l, struct flow *f)
 {
-    f->suspect = 0;
     if (f->quarantined)
         flows_rejoin(l, f->tenant_slot);
     flow_notify(l, f);
-    COUNT(l, suspects, -1);
 }
 
 /* Of its own, so that those that end well are the shorter. */
@@ -100,7 +149,7 @@ static void completed_badly(struct lane *l, struct flow *f, enum sign sign)
     if (f->outstanding > 0)
         return;
     flow_notify(l, f); /* it is not stuck any more */
-    if (f->quarantined && f->suspect)
+    if (f->quarantined && flow_is_suspect(f))
         flows_rejoin(l, f->tenant_slot); /* another one may have its turn */
 }
 
@@ -110,11 +159,12 @@ void flow_heard(struct lane *l, struct flow *f, enum sign sign)
         completed_badly(l, f, sign);
         return;
     }
-    f->proven = !f->distrusted;
+    const bool was_suspect = flow_is_suspect(f);
+    liveness_move(l, f, HEARD);
     f->doubted = 0;
     f->since_ns = f->heard_ns = l->now_ns;
-    if (f->suspect)
-        is_trusted_again(l, f);
+    if (was_suspect)
+        tell_of_life(l, f);
 }
 
 /* How long what is out takes at the port's rate. */
@@ -131,10 +181,10 @@ static uint64_t transfer_ns(const struct lane *l)
 static __attribute__((noinline)) bool is_silent(struct lane *l, struct flow *f)
 {
     const uint64_t silent_ns = l->now_ns - f->since_ns;
-    if (!f->suspect && l->now_ns >= l->trust_ns && silent_ns > l->config.suspect_ns &&
+    if (!flow_is_suspect(f) && l->now_ns >= l->trust_ns && silent_ns > l->config.suspect_ns &&
         silent_ns > l->config.suspect_ns + transfer_ns(l))
         flow_suspect(l, f);
-    return f->suspect;
+    return flow_is_suspect(f);
 }
 
 bool flow_is_stuck(struct lane *l, struct flow *f)

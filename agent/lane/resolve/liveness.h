@@ -13,6 +13,12 @@
 bool flow_is_stuck(struct lane *l, struct flow *f);
 /* It owes a sign of life: until that comes, one request to it is out at a time. */
 void flow_suspect(struct lane *l, struct flow *f);
+/* Its silence is forgotten, if that was long ago. */
+void flow_forgive(struct lane *l, struct flow *f);
+/* It has answered on another flow to it; and that flow, of a tenant in quarantine, begins with what
+ * is known by the endpoint's own. */
+void flow_vouch(struct lane *l, struct flow *f);
+void flow_inherit(struct lane *l, struct flow *f, const struct flow *own);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
 void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns);

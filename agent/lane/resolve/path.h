@@ -33,13 +33,10 @@ static inline void flow_completed(struct lane *l, struct flow *f, enum sign sign
     f->outstanding--;
     if (f->drains != NULL && f->outstanding == 0)
         flow_drop_link(l, f);
-    if (sign != SIGN_LIFE || f->suspect) {
+    if (sign == SIGN_LIFE && f->liveness == LIVE_PROVEN && !f->doubted)
+        f->since_ns = f->heard_ns = l->now_ns; /* nothing else comes of it */
+    else
         flow_heard(l, f, sign);
-        return;
-    }
-    f->proven = !f->distrusted;
-    f->doubted = 0;
-    f->since_ns = f->heard_ns = l->now_ns;
 }
 
 #endif

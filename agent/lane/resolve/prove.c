@@ -10,6 +10,7 @@
  *
  * An error is believed only when the endpoint's record was looked up again after it: it may have
  * restarted, or left. */
+
 #include "resolve/prove.h"
 
 #include <errno.h>
@@ -287,7 +288,7 @@ static void seek_endpoint(struct lane *l)
         return;
     }
     struct flow *others = others_flow(l);
-    if (others != NULL && others->proven && !others->suspect && !others->doubted &&
+    if (others != NULL && others->liveness == LIVE_PROVEN && !others->doubted &&
         l->now_ns - others->heard_ns < p->fresh_ns) {
         answer_proof(l, 0);
         return;

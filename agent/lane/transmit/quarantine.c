@@ -370,10 +370,10 @@ static bool may_probe(struct lane *l, struct flow *f)
 {
     struct culprit *c = &l->culprits[f->tenant_slot];
     const struct flow *g = c->probe;
-    if (!f->suspect)
+    if (!flow_is_suspect(f))
         return true;
-    if (g != NULL && g != f && g->quarantined && g->tenant_slot == f->tenant_slot && g->suspect &&
-        g->outstanding > 0)
+    if (g != NULL && g != f && g->quarantined && g->tenant_slot == f->tenant_slot &&
+        flow_is_suspect(g) && g->outstanding > 0)
         return false;
     c->probe = f;
     return true;
@@ -404,7 +404,7 @@ bool quarantine_is_ready(struct lane *l)
 
 uint32_t quarantine_dci(const struct lane *l, const struct flow *f)
 {
-    return l->has_quarantine_dci && !f->suspect ? LANE_QUARANTINE_DCI : l->res.dcis - 1;
+    return l->has_quarantine_dci && !flow_is_suspect(f) ? LANE_QUARANTINE_DCI : l->res.dcis - 1;
 }
 
 void quarantine_look(struct lane *l)

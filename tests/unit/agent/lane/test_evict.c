@@ -148,7 +148,7 @@ START_TEST(among_busy_ones_that_of_an_endpoint_which_owes_a_sign_of_life_goes_la
         flow[i].since_ns = 1000 * (i + 1);
     e.owing_ns = 2500; /* the first two are silent */
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[2]);
-    flow[2].suspect = 1;
+    flow[2].liveness = SUSPECT_PROVEN;
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[3]);
     flow[3].since_ns = 100;
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[0]); /* all of them owe one */
