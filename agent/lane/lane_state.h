@@ -30,7 +30,7 @@ enum {
     LANE_OWN_WRS = 256,
     LANE_SPARES = 2 * LANE_MAX_DCIS + 1,
     LANE_QUARANTINE_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
-    LANE_APART_BUCKETS = 64,
+    LANE_QUARANTINE_BUCKETS = 64,
     LANE_BATCH = 32,    /* requests of one session in a pass, */
     LANE_TAKEN = 512,   /* of all, or one of each */
     LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
@@ -82,7 +82,7 @@ struct lane {
     struct session *doomed;      /* to end, as soon as what is being done is done */
     struct session *revoking;    /* with regions that the operator withdraws */
     /* control_ops.c: tenants with control operations, in turn; those that wait for their budget;
-     * whose turn it is, within controls_go_on(). */
+     * whose turn it is, while it has it. */
     struct fair_queue controls;
     struct control_tenant *control_tenants;
     struct control_list paused;
@@ -115,15 +115,15 @@ struct lane {
     uint32_t paths_asked;                                /* and not answered */
     uint32_t dci[LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
     /* quarantine.c: what is held against each tenant, and all; how often each has rested; how many
-     * are apart, and rest; their flows, by endpoint; how many breaks had no name. */
+     * are in quarantine, and rest; their flows, by endpoint; how many breaks had no name. */
     struct culprit *culprits, together;
     _Atomic uint64_t *rests;
     uint32_t tenants_quarantined, tenants_resting, flows_quarantined, unnamed_breaks;
     uint64_t quarantine_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_quarantine_dci, quarantine_untold;
     uint8_t rejoins; /* some of the culprits are marked so; until the next returns_take() */
-    struct flow *quarantine_flows[LANE_APART_BUCKETS];
-    uint32_t links, quarantine_links; /* rc: made or asked for; of who is apart */
+    struct flow *quarantine_flows[LANE_QUARANTINE_BUCKETS];
+    uint32_t links, quarantine_links; /* rc: made or asked for; of tenants in quarantine */
     struct wr own[LANE_OWN_WRS], *free_own;
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
@@ -149,9 +149,9 @@ struct lane {
     struct phys_list crowd;         /* those where somebody does */
     uint32_t windows_waiting;       /* VQPs, at all of them */
     struct window_list due_windows; /* where somebody may go on */
-    struct window *turn_window;     /* only within windows_go_on(): whose turn it is there */
+    struct window *turn_window;     /* only in a round: whose turn it is there */
     struct wr *turn_wr;
-    /* Only within rooms_go_on(): whose turn it is, where, and for how many requests more. */
+    /* Only in a round: whose turn it is, where, and for how many requests more. */
     struct vqp *turn_vqp;
     struct physical_qp *turn_room;
     uint32_t turn_left;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of a descriptor: the one place where what a worker wrote becomes a request (KRCore,
  * Algorithm 2, "detecting malformed requests"). Works on copies; reads nothing that is shared. */
+
 #include "request/check.h"
 
 #include <string.h>
@@ -37,7 +38,8 @@ static bool local_sge(const struct session *s, uint64_t offset, uint32_t length,
     return true;
 }
 
-/* Pieces without a byte are left away: drivers have to treat them apart, and not all do. */
+/* Pieces without a byte are left away: drivers have to treat them as a case of its own, and not all
+ * do. */
 static uint32_t take_many(const struct session *s, const struct schema_sq_desc *d,
                           const void *extra, struct wr *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control operations of workers in the lane, and the tokens that sessions have imported: private to
+/* Control operations of workers in the lane: how many are done in a pass, and whose. Private to
  * agent/lane, and the lane thread's. */
 #ifndef LANE_CONTROL_OPS_H
 #define LANE_CONTROL_OPS_H
@@ -24,7 +24,6 @@ struct control_tenant {
 };
 TAILQ_HEAD(control_list, control_tenant);
 
-/* control_ops.c: how many control operations are done in a pass, and whose. */
 void controls_init(struct lane *l);
 /* Whether the control operation that is next in s's ring may be taken: once in its turn. Else s
  * waits for that, and its ring is not looked at. */
@@ -39,11 +38,5 @@ void control_end_turn(struct lane *l, struct session *s);
 void control_forget(struct lane *l, struct session *s);
 /* When a lane that sleeps has to go on with them. */
 uint64_t controls_due(const struct lane *l);
-
-/* grants.c: tokens that a session has imported. */
-bool grant_is_there(const struct lane *l, const struct session *s, uint32_t vkey,
-                    const uint8_t secret[16]);
-/* False: it has as many as it may. */
-bool grant_add(struct lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16]);
 
 #endif

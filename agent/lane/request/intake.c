@@ -3,6 +3,7 @@
  *
  * The lane trusts its private indices alone. A worker whose indices or descriptors make no sense
  * loses its session; one whose request is wrong loses that VQP. */
+
 #include "request/intake.h"
 
 #include <errno.h>
@@ -17,6 +18,8 @@
 #include "request/reply.h"
 #include "request/returns.h"
 #include "request/session.h"
+#include "request/withdraw.h"
+#include "resolve/grants.h"
 #include "resolve/lookup.h"
 #include "schedule/quota.h"
 #include "schedule/vqp.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "request/mr_shares.h"
 
 #include "agent/reserve.h"

@@ -49,13 +49,12 @@ struct withdrawal {
     uint64_t due_ns; /* when that is over; 0: not counted yet */
 };
 
-/* regions.c: this node's MR table. */
 /* Whether a REG_MR gets a registration of its own. */
 bool region_has_own(const struct lane *l, const struct schema_sq_desc *d);
 /* A free place, which stays free until region_publish(); NULL: there is none. */
 struct region *region_place(struct session *s);
-/* Peers find it, at its real address and key. d is sound; the tenant's share is
- * given back on failure. */
+/* Peers find it, at its real address and key. d is sound; the tenant's share is given
+ * back on failure. */
 int region_publish(struct lane *l, struct session *s, struct region *region,
                    const struct schema_sq_desc *d, const struct lane_arena *at, uint32_t *vkey,
                    uint8_t secret[16]);
@@ -83,40 +82,5 @@ void region_show(struct region *region);
 /* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
  * 1000). */
 uint64_t region_wait_ns(const struct lane *l);
-
-/* revoke.c: the operator's hold on regions. */
-void regions_revoke(struct lane *l, const struct lane_command *c);
-void revocations_due(struct lane *l);
-/* A fence that was asked for is over, or a deregistration. */
-void revocation_fenced(struct session *s, uint32_t tag);
-/* The session ends, and withdraws all by itself. */
-void revocations_forget(struct lane *l, struct session *s);
-void arena_reregister(struct lane *l, const struct lane_command *c);
-void force_late(struct lane *l, const struct lane_command *c);
-void force_over(struct lane *l, const struct lane_command *c);
-/* A stale request is over. */
-void arena_unused(struct lane *l, struct wr *w);
-/* A stale request will be posted again: with the present key. */
-void arena_rekey(struct lane *l, struct wr *w);
-
-/* withdraw.c: what workers give back. */
-/* DEREG_MR. False: it makes no sense. */
-bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_desc *d);
-/* What is due. False: no lease is waited for any more. */
-bool withdrawals_go_on(struct lane *l, struct session *s);
-/* That of one of its regions is waited for no more. withdrawals_let_go() is the
- * caller's. */
-void withdrawal_hurry(struct session *s, struct region *region);
-/* One of its regions is gone. */
-void withdrawal_done(struct lane *l, struct session *s, struct region *region);
-/* A fence, named by its tag, is over. False: it was none of these. */
-bool withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag);
-/* Lets go as many of those with registrations of their own that the worker has withdrawn as may be
- * under way: one more than of those that the operator has. */
-void withdrawals_let_go(struct lane *l, struct session *s);
-/* MR_GONE: of those, or of what the operator has withdrawn. */
-void withdrawals_gone(struct lane *l, const struct lane_command *c);
-/* The session ends, and withdraws all by itself. */
-void withdrawals_forget(struct session *s);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "request/returns.h"
 
 #include <errno.h>
 
 #include "lane_state.h"
 #include "request/check.h"
-#include "request/region.h"
 #include "request/reply.h"
+#include "request/revoke.h"
 #include "resolve/flow.h"
 #include "resolve/flow_news.h"
 #include "resolve/lookup.h"
@@ -14,6 +15,7 @@
 #include "resolve/prove.h"
 #include "resolve/region_cache.h"
 #include "schedule/vqp.h"
+#include "schedule/wait.h"
 #include "schedule/window_pass.h"
 #include "session_state.h"
 #include "transmit/own_read.h"

@@ -8,6 +8,8 @@
  * do all others on the same physical queue pairs. What the worker registers there meanwhile waits
  * for the other registration, not for ever, since peers that had READ its record under the former
  * one would be refused with those that the operator means. */
+#include "request/revoke.h"
+
 #include <errno.h>
 
 #include "lane_state.h"
@@ -16,6 +18,7 @@
 #include "request/reg_mr.h"
 #include "request/region.h"
 #include "request/reply.h"
+#include "request/withdraw.h"
 #include "session_state.h"
 #include "transmit/events.h"
 #include "transmit/physical_qp.h"

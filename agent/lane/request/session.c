@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: how they begin and end, and what the lane keeps of them. */
+
 #include "request/session.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
 #include "request/region.h"
+#include "request/revoke.h"
+#include "request/withdraw.h"
 #include "resolve/lookup.h"
 #include "schedule/vqp.h"
 #include "session_state.h"

@@ -5,6 +5,8 @@
  * those that are in one registration wait for the same fence, and those with registrations of their
  * own for the ends of these, a few at a time. Fenced regions, and those that the operator takes by
  * force, wait for no lease. */
+#include "request/withdraw.h"
+
 #include <errno.h>
 
 #include "base/assert.h"

@@ -23,7 +23,7 @@ enum { EVICT_LOOKS = 64 };
 struct evictor {
     uint32_t at;           /* the next place of phys */
     uint32_t looked;       /* at so many, since one went */
-    uint8_t of_quarantine; /* only those of tenants who are apart (quarantine.c) go, and of these
+    uint8_t of_quarantine; /* only those of tenants in quarantine go, and of these
                               those */
     uint64_t linked_ns;    /* that there are since then, */
     uint32_t

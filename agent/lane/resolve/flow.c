@@ -8,7 +8,7 @@
  * A tenant may have its share of them: as many as would be left for one more tenant that came, if
  * all had as many. So there is one for whoever comes, whatever the others do.
  *
- * A tenant that is apart from others (quarantine.c) has flows of its own, one for each endpoint
+ * A tenant in quarantine (quarantine.c) has flows of its own, one for each endpoint
  * that it uses, and so an own connection with RC: they are found by their peer's slot and their
  * tenant. A VQP goes from one flow to another only when nothing of it is out, which keeps its
  * order.
@@ -32,7 +32,8 @@ enum {
     LOOKS = 64, /* at flows for an idle one, each time that one is wanted and none is free */
     SWEPT = 64  /* each time */
 };
-static const uint64_t APART_IDLE_NS = 1000000000; /* unused for so long, one that is apart goes */
+static const uint64_t QUARANTINE_IDLE_NS =
+    1000000000; /* unused for so long, one in quarantine goes */
 
 static bool is_idle(const struct flow *f)
 {
@@ -44,7 +45,7 @@ uint32_t lane_destinations(const struct lane *l)
     return atomic_load_explicit(&l->flows_high, memory_order_acquire);
 }
 
-/* ---- of those who are apart
+/* ---- of tenants in quarantine
  * ------------------------------------------------------------------------------------------------
  */
 
@@ -232,7 +233,7 @@ static bool is_stray(struct lane *l, const struct flow *f)
         return l->peers[f->peer_slot].flow != f;
     return !l->culprits[f->tenant_slot].quarantined ||
            peer_shared(l, f->peer_slot)->gen != f->peer_gen ||
-           l->now_ns - f->used_ns > APART_IDLE_NS;
+           l->now_ns - f->used_ns > QUARANTINE_IDLE_NS;
 }
 
 void flows_sweep(struct lane *l)

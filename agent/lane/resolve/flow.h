@@ -64,7 +64,7 @@ struct flow {
     uint32_t news_left;  /* so many of them, when that has begun */
     uint32_t peer_slot, peer_gen;
     uint32_t tenant_slot; /* whose first request took it */
-    uint32_t holds;       /* VQPs that wait with it, and flows that are apart */
+    uint32_t holds;       /* VQPs that wait with it, and flows in quarantine */
     uint32_t outstanding; /* posted */
     uint32_t dci;         /* index into lane->dci */
     uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
@@ -90,7 +90,7 @@ struct flow {
     struct flow
         *next_lost; /* rc: its connection broke, which it is to be told (lane->lost_links) */
     struct flow *next_quarantined; /* in its bucket */
-    struct flow *own;              /* apart: the endpoint's own, which it holds */
+    struct flow *own;              /* in quarantine: the endpoint's own, which it holds */
 };
 
 static inline bool flow_is_suspect(const struct flow *f)

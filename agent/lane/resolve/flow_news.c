@@ -26,7 +26,7 @@ void flow_take_news(struct lane *l, struct flow *f)
 
 void flows_rejoin(struct lane *l, uint32_t tenant_slot)
 {
-    for (uint32_t i = 0; l->flows_quarantined > 0 && i < LANE_APART_BUCKETS; i++)
+    for (uint32_t i = 0; l->flows_quarantined > 0 && i < LANE_QUARANTINE_BUCKETS; i++)
         for (struct flow *f = l->quarantine_flows[i]; f != NULL; f = f->next_quarantined)
             if (f->tenant_slot == tenant_slot)
                 flow_notify(l, f);

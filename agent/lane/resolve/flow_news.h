@@ -22,7 +22,7 @@ void flows_rejoin(struct lane *l, uint32_t tenant_slot);
 /* Of the flows of tenants in quarantine, those to the peer in this slot and some others. */
 static inline struct flow **quarantine_bucket(struct lane *l, uint32_t slot)
 {
-    return &l->quarantine_flows[slot % LANE_APART_BUCKETS];
+    return &l->quarantine_flows[slot % LANE_QUARANTINE_BUCKETS];
 }
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens that a session has imported: looked for by key and secret, whoever chose them. */
+
+#include "resolve/grants.h"
+
 #include <string.h>
 
 #include "base/hash.h"
 #include "lane_state.h"
-#include "request/control_ops.h"
 #include "session_state.h"
 
 static uint32_t *bucket_of(const struct lane *l, const struct session *s, uint32_t vkey,

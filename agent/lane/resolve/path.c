@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ways to endpoints in use: address handles with DC, connections with RC. */
+
 #include "resolve/path.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@
 #include "transmit/physical_qp.h"
 #include "transmit/quarantine.h"
 
-enum { APART_PART = 4 /* rc: of the connections, of all tenants in quarantine */ };
+enum { QUARANTINE_PART = 4 /* rc: of the connections, of all tenants in quarantine */ };
 static const uint64_t DEAD_NS = 100000000;  /* until a path is asked for again */
 static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so long: forgotten */
 
@@ -59,7 +60,7 @@ void flow_drop_link(struct lane *l, struct flow *f)
 /* ---- paths
  * ------------------------------------------------------------------------------------------- */
 
-/* All connections are in use, or all that those may have who are apart: one goes, of theirs then,
+/* All connections are in use, or all that tenants in quarantine may have: one goes, of theirs then,
  * at once when nothing is out on it; else when all that is has come back, which may take long, so
  * that idle ones go meanwhile. False: not yet. */
 static bool evict_link(struct lane *l, struct evictor *evictor)
@@ -81,13 +82,13 @@ static bool evict_link(struct lane *l, struct evictor *evictor)
     return false;
 }
 
-/* Whether tenants who are apart have as many connections of their own as they may, so that
+/* Whether tenants in quarantine have as many connections of their own as they may, so that
  * strangers lose few to them; and that one as many as it may, so that none of them loses all to
  * another. Each that goes rests, where packets of it may come late, while strangers may need one:
  * so they take turns that are as long as that. */
 static bool quarantine_have_most(struct lane *l, uint32_t tenant_slot)
 {
-    const uint32_t part = l->config.max_links / APART_PART, tenants = l->tenants_quarantined;
+    const uint32_t part = l->config.max_links / QUARANTINE_PART, tenants = l->tenants_quarantined;
     const uint32_t each = tenants > 0 && part > tenants ? part / tenants : 1;
     const uint64_t rest_ns = l->res.fab->caps.time_wait_ns;
     const bool has_its = l->culprits[tenant_slot].links >= each;

@@ -6,6 +6,7 @@
  * + lease - bound - slack: the lease is its owner's, who says it in the record, and bound and slack
  * are this device's. One that is in use is READ again before that, so that a worker that goes on
  * never waits for it. */
+
 #include "resolve/region_cache.h"
 
 #include <errno.h>
@@ -13,10 +14,10 @@
 
 #include "base/hash.h"
 #include "lane_state.h"
-#include "request/control_ops.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow.h"
 #include "resolve/flow_news.h"
+#include "resolve/grants.h"
 #include "resolve/lease.h"
 #include "resolve/liveness.h"
 #include "resolve/path.h"

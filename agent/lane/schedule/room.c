@@ -22,7 +22,6 @@
 #include "schedule/fair_queue.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
-#include "schedule/wait_queue.h"
 #include "schedule/window.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"

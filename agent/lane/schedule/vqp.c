@@ -150,7 +150,7 @@ static uint32_t take_flow(struct lane *l, struct vqp *q)
     return SCHEMA_REASON_ENDPOINTS;
 }
 
-/* Whether its flow is the one to be used: where its tenant is apart, that one's own. */
+/* Whether its flow is the one to be used: where its tenant is in quarantine, that one's own. */
 static bool has_flow(const struct vqp *q, const struct flow *present)
 {
     const struct flow *f = q->flow;
@@ -160,8 +160,8 @@ static bool has_flow(const struct vqp *q, const struct flow *present)
            f->tenant_slot == q->session->tenant_slot;
 }
 
-/* From or to one of those who are apart only when nothing of it is out, which keeps its order. 0 or
- * a reason; then *wait. */
+/* From or to one of a tenant in quarantine only when nothing of it is out, which keeps its order. 0
+ * or a reason; then *wait. */
 static uint32_t find_flow(struct lane *l, struct vqp *q, const struct flow *present,
                           enum vqp_wait *wait)
 {

@@ -16,7 +16,7 @@ enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
 /* A virtual queue pair: requests go to the fabric in order, from `queue`. */
 struct vqp {
     uint8_t state;  /* enum vqp_state, moved by vqp_move() alone */
-    uint8_t lost;   /* only within break_phys() */
+    uint8_t lost;   /* only while its queue pair breaks */
     uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
     uint8_t begun;  /* something was posted since it was bound */
     uint8_t in;     /* how many windows its head is in, while that waits at the next */

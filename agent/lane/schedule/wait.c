@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "schedule/vqp.h"
-#include "schedule/wait_queue.h"
 
 const uint8_t vqp_wait_places[VQP_WAITS] = {
     [WAIT_OWN] = PLACE_ENDPOINT,  [WAIT_RECORD] = PLACE_ENDPOINT, [WAIT_PATH] = PLACE_ENDPOINT,

@@ -44,8 +44,8 @@ bool blame_is_nameless(const struct lane *l, const struct physical_qp *p)
            is_culprit(l, first) && first->ended != IBV_WC_RETRY_EXC_ERR;
 }
 
-/* Whether both go to the same life of an endpoint. Who is apart, and a proof, has a flow of his own
- * to it. Metaservers have none, and with DC one queue pair for all. */
+/* Whether both go to the same life of an endpoint. A tenant in quarantine, and a proof, has a flow
+ * of its own to it. Metaservers have none, and with DC one queue pair for all. */
 static bool is_same_target(const struct wr *a, const struct wr *b)
 {
     const struct flow *f = a->flow, *g = b->flow;

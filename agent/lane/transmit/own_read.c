@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 #include "transmit/own_read.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
  *
  * KRCore's Algorithm 2: a completion names the request it stands for, and with it all unsignalled
  * ones before; the last of a chain is always signalled, so that slots come back. */
+
 #include "transmit/physical_qp.h"
 
 #include <errno.h>

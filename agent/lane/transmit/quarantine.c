@@ -7,14 +7,15 @@
  * same queue pair is flushed with it. So breaks are counted that strangers felt, by the tenant
  * whose request was refused, since a worker may take a session for each. After a few of them its
  * requests go through queue pairs of their own (flow.c): with RC another connection to each
- * endpoint, with DC one initiator for all who are apart. Breaks are forgotten with time, also of
+ * endpoint, with DC one initiator for all in quarantine. Breaks are forgotten with time, also of
  * who is honest and had regions taken away from under him.
  *
  * Nobody is blamed for an error that may be another's (blame.c, "nameless"): where there are many
- * of those, all who had requests out go apart for a while, which with RC costs them nothing but
- * connections, and who it was shows then. Nobody is blamed either for a peer that is silent, or
- * where no stranger felt it: a tenant by itself is never apart. Where strangers' requests go again,
- * or wait for another connection, they are late and not lost: of such breaks many count as one. */
+ * of those, all who had requests out go into quarantine for a while, which with RC costs them
+ * nothing but connections, and who it was shows then. Nobody is blamed either for a peer that is
+ * silent, or where no stranger felt it: a tenant by itself is never in quarantine. Where strangers'
+ * requests go again, or wait for another connection, they are late and not lost: of such breaks
+ * many count as one. */
 #include "transmit/quarantine.h"
 
 #include "lane_state.h"
@@ -46,9 +47,9 @@ static const uint64_t PATIENCE_NS = 1000000000;
 
 /* Who breaks queue pairs of his own goes on so, and each has to be repaired, or rests and is
  * missing to strangers (on SoftRoCE for 0.7 s, of 64). So he waits before his next request; and who
- * is not apart, since nobody else had anything out there, after as many breaks as make one. What
- * all tenants together may break is twice what one may, and then as much as one: each of those who
- * owe something then waits for as many times longer. */
+ * is not in quarantine, since nobody else had anything out there, after as many breaks as make one.
+ * What all tenants together may break is twice what one may, and then as much as one: each of those
+ * who owe something then waits for as many times longer. */
 static const uint64_t REST_NS = 50000000;
 static const uint64_t FREE_NS = 800000000;        /* FELT_MOST of them */
 static const uint64_t CROWD_NS = 1600000000;      /* twice that */
@@ -66,13 +67,13 @@ static bool may_be_worker(enum ibv_wc_status status)
 /* What is not lost goes again, and its worker does not notice. */
 uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p)
 {
-    uint32_t hit = (uint32_t)APART_HIT_NOBODY;
+    uint32_t hit = (uint32_t)HIT_NOBODY;
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
         if (w == NULL || w->kind != WR_WORKER || !w->session->vqps[w->vqp].lost)
             continue;
         const uint32_t slot = w->session->tenant_slot;
-        hit = hit == (uint32_t)APART_HIT_NOBODY || hit == slot ? slot : (uint32_t)APART_HIT_MANY;
+        hit = hit == (uint32_t)HIT_NOBODY || hit == slot ? slot : (uint32_t)HIT_MANY;
     }
     return hit;
 }
@@ -81,7 +82,7 @@ uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p
 static bool hits_others(const struct lane *l, const struct physical_qp *p, const struct wr *by)
 {
     const uint32_t hit = p->alone > 0 ? p->alone_hit : quarantine_who_is_hit(l, p);
-    return hit != (uint32_t)APART_HIT_NOBODY && hit != by->session->tenant_slot;
+    return hit != (uint32_t)HIT_NOBODY && hit != by->session->tenant_slot;
 }
 
 /* Whether a stranger's request was out, which may go again. */
@@ -154,8 +155,8 @@ static uint32_t count_debtors(const struct lane *l)
     return count;
 }
 
-/* Each break costs a rest, of which some may be owed by who is not apart, unless all together owe
- * too much: then all who owe take turns at one rest's rate. */
+/* Each break costs a rest, of which some may be owed by a tenant that is not in quarantine, unless
+ * all together owe too much: then all who owe take turns at one rest's rate. */
 static void charge_break(struct lane *l, struct culprit *c)
 {
     owe_more(l, &l->together.paid_ns, REST_NS, 2 * CROWD_NS);
@@ -197,8 +198,8 @@ static void quarantine_tenant(struct lane *l, uint32_t tenant_slot, bool quarant
     tell_control(l, tenant_slot);
 }
 
-/* Whether strangers have felt so many by all who are not apart that the next one counts for all
- * that its tenant may break. */
+/* Whether strangers have felt so many by all who are not in quarantine that the next one counts for
+ * all that its tenant may break. */
 static bool felt_too_many(struct lane *l)
 {
     struct culprit *all = &l->together;
@@ -417,7 +418,7 @@ void quarantine_look(struct lane *l)
             tell_control(l, i);
         if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
             set_rest(l, c, 0);
-            let_rejoin(l, i); /* who is not apart is looked at in his turn (wait_queue.c) */
+            let_rejoin(l, i); /* one that is not in quarantine is looked at in its turn */
         }
         if (!c->quarantined)
             continue;
