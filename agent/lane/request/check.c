@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of a descriptor: the one place where what a worker wrote becomes a request (KRCore,
  * Algorithm 2, "detecting malformed requests"). Works on copies; reads nothing that is shared. */
-
 #include "request/check.h"
 
 #include <string.h>

@@ -9,7 +9,6 @@
  * when nobody does. (What operators set, control_ops_per_s, refuses: quota.c.)
  *
  * A lookup costs many times what other operations do, in turns and of the budget. */
-
 #include "request/control_ops.h"
 
 #include <stddef.h>

@@ -7,7 +7,6 @@
  * its lease is over, and nobody is refused who could know better; a fenced one's at once. The
  * control side makes and ends the registrations, since that may block; the worker's next requests
  * stand behind its own. */
-
 #include "request/dedicated_mr.h"
 
 #include <errno.h>

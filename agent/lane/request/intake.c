@@ -3,7 +3,6 @@
  *
  * The lane trusts its private indices alone. A worker whose indices or descriptors make no sense
  * loses its session; one whose request is wrong loses that VQP. */
-
 #include "request/intake.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "request/mr_shares.h"
 
 #include "agent/reserve.h"

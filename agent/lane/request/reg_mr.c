@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "request/reg_mr.h"
 
 #include <errno.h>

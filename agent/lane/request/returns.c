@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "request/returns.h"
 
 #include <errno.h>
 
 #include "lane_state.h"
-#include "request/check.h"
 #include "request/reply.h"
 #include "request/revoke.h"
 #include "resolve/flow.h"
@@ -211,6 +209,8 @@ uint32_t returns_poll(struct lane *l)
 void returns_poll_all(struct lane *l)
 {
     physical_qp_ring(l); /* no list breaks that is not posted yet */
+    if (l->returned.first != NULL)
+        returns_take(l);
     for (uint32_t polled; (polled = returns_poll(l)) > 0;)
         l->did += polled;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: how they begin and end, and what the lane keeps of them. */
-
 #include "request/session.h"
 
 #include <errno.h>

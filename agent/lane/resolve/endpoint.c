@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the lane knows of endpoints (KRCore's DCCache), beside what workers see. */
-
 #include "resolve/endpoint.h"
 
 #include "schema/peers.h"

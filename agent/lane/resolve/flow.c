@@ -14,7 +14,6 @@
  * order.
  *
  * Invariant: what is out on a flow, waits with it, or is asked about it keeps it where it is. */
-
 #include "resolve/flow.h"
 
 #include "base/assert.h"

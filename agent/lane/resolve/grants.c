@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens that a session has imported: looked for by key and secret, whoever chose them. */
-
 #include "resolve/grants.h"
 
 #include <string.h>

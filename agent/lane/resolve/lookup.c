@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lookups: an endpoint that is unknown, or whose record is old, is looked up with one READ of a
  * metaserver's table (KRCore Algorithm 1); of a second one's beside it when the first is silent. */
-
 #include "resolve/lookup.h"
 
 #include <errno.h>

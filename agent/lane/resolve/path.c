@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ways to endpoints in use: address handles with DC, connections with RC. */
-
 #include "resolve/path.h"
 
 #include <string.h>

@@ -10,7 +10,6 @@
  *
  * An error is believed only when the endpoint's record was looked up again after it: it may have
  * restarted, or left. */
-
 #include "resolve/prove.h"
 
 #include <errno.h>

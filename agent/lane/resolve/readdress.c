@@ -2,7 +2,6 @@
 /* This node's address is another. Sessions, their regions and what waits in their queues live;
  * paths to peers are asked for anew, and where peers know the node by another name from now on, so
  * is its MR table, whose place and seed follow from that name. */
-
 #include "resolve/readdress.h"
 
 #include <string.h>

@@ -6,7 +6,6 @@
  * + lease - bound - slack: the lease is its owner's, who says it in the record, and bound and slack
  * are this device's. One that is in use is READ again before that, so that a worker that goes on
  * never waits for it. */
-
 #include "resolve/region_cache.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "schedule/fair_queue.h"
 
 #include <stddef.h>

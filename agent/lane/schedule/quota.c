@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tenant has of its quotas: the one thing that several lanes and the control thread write,
  * each at any time. */
-
 #include "schedule/quota.h"
 
 #include <stdatomic.h>

@@ -12,7 +12,6 @@
  *
  * Invariant: a queue pair where somebody waits is in the lane's list, which each pass goes through.
  */
-
 #include "schedule/room.h"
 
 #include <stddef.h>

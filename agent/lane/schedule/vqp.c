@@ -2,13 +2,11 @@
 /* Virtual queue pairs: each behaves as a reliable connection. Requests leave in order; one that
  * cannot go yet (its key is being looked up, its peer is silent, a queue is full) holds back those
  * behind it, and no other VQP's. */
-
 #include "schedule/vqp.h"
 
 #include "base/assert.h"
 #include "schema/peers.h"
 #include "lane_state.h"
-#include "request/check.h"
 #include "resolve/endpoint.h"
 #include "resolve/flow.h"
 #include "resolve/liveness.h"

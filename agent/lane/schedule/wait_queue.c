@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "schedule/wait_queue.h"
 
 #include "base/assert.h"

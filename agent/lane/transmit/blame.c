@@ -2,7 +2,6 @@
 #include "transmit/blame.h"
 
 #include "lane_state.h"
-#include "request/check.h"
 #include "resolve/flow.h"
 #include "schedule/vqp.h"
 #include "transmit/operation.h"

@@ -8,7 +8,6 @@
  *
  * There may be thousands of connections: they are looked at in parts, one after the other, each as
  * often as that, so that no look is long. */
-
 #include "transmit/inflight_timeout.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
  *
  * KRCore's Algorithm 2: a completion names the request it stands for, and with it all unsignalled
  * ones before; the last of a chain is always signalled, so that slots come back. */
-
 #include "transmit/physical_qp.h"
 
 #include <errno.h>
@@ -12,7 +11,6 @@
 
 #include "base/assert.h"
 #include "lane_state.h"
-#include "request/check.h"
 #include "resolve/flow.h"
 #include "schedule/vqp.h"
 #include "transmit/blame.h"

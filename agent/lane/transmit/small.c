@@ -2,7 +2,6 @@
 /* Small WRITEs that carry their bytes themselves (inline), on a device that takes fewer bytes so
  * than workers may send: they are copied to registered memory of the lane, which is theirs until
  * they are over. So many at a time; more wait, as for room in a queue pair. */
-
 #include "transmit/small.h"
 
 #include <errno.h>
