@@ -350,8 +350,9 @@ enum {
     SOFT_WHOLE = 4096,    /* bytes of a request that is moved at once */
     SOFT_TURN = 1024,     /* that longer ones of all queue pairs move from poll to poll, or as many
                            * as the others did, */
-    SOFT_ALONE = 1 << 19, /* or these, if there was no other one for */
-    SOFT_QUIET_NS = 1000000
+    SOFT_QUIET_NS = 1000000,  /* or more, if there was no other one for so long: a byte for each */
+    SOFT_ALONE_NS = 2,        /* of these since, about a twentieth of what it takes to move them, */
+    SOFT_ALONE_MOST = 1 << 21 /* and no more than these */
 };
 enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SOFT_WAIT_TURN };
 /* Executes a request now, or a piece of it, or says what it waits for. dgid: the address handle's,

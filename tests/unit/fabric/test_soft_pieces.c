@@ -8,12 +8,14 @@
 #include "soft/soft.h"
 
 enum {
-    LONG = 2 << 20,
-    HALF = 3 << 20,
-    MEM = 6 << 20,
-    MOST = 512 * 1024, /* that are moved from poll to poll, when nobody else wants anything */
-    BESIDE = 1024,     /* the same, beside short requests, each of which waits for it */
-    GIVE_UP = 100000   /* polls */
+    LONG = 16 << 20,
+    HALF = 17 << 20,
+    MEM = 34 << 20,
+    MOST = 2 << 20, /* that are moved from poll to poll, when nobody else wants anything, */
+    SOON = 500000,  /* or these, when somebody did a millisecond ago */
+    QUIET_NS = 1000000,
+    BESIDE = 1024,   /* the same, beside short requests, each of which waits for it */
+    GIVE_UP = 100000 /* polls */
 };
 
 struct pair {
@@ -176,6 +178,37 @@ START_TEST(a_short_request_is_done_while_a_long_one_of_another_queue_pair_is_mov
 }
 END_TEST
 
+/* What a short request waits for is a part of the pause that was before it: as many bytes are moved
+ * as a processor moves in a twentieth of that. */
+START_TEST(the_longer_no_short_request_came_the_more_is_moved_in_a_poll)
+{
+    struct bed_wr big, small;
+    struct ibv_wc wc;
+    struct soft_cq *cq;
+    pair_open();
+    cq = (struct soft_cq *)p.a.cq;
+    put_samples(theirs(0), LONG);
+    fill(&big, 1, IBV_WR_RDMA_READ, 0, 0, LONG);
+    fill(&small, 2, IBV_WR_RDMA_READ, HALF, 0, 8);
+    bed_post(p.dci[0], &big.wr);
+    bed_post(p.dci[1], &small.wr);
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 1);
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0); /* this one has seen the short one */
+    uint64_t moved = samples_in(mine(0), LONG), now;
+    cq->whole_ns = base_clock_ns() - QUIET_NS; /* as if it had come then */
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
+    now = samples_in(mine(0), LONG);
+    ck_assert_uint_ge(now - moved, SOON);
+    moved = now;
+    cq->whole_ns = base_clock_ns() - 1000 * (uint64_t)QUIET_NS;
+    ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
+    now = samples_in(mine(0), LONG);
+    ck_assert_uint_eq(now - moved, MOST);
+    (void)polls_until(1, IBV_WC_SUCCESS);
+    pair_close();
+}
+END_TEST
+
 /* Also where some are complete at each poll. */
 START_TEST(a_long_request_goes_on_beside_short_ones_without_end)
 {
@@ -183,13 +216,13 @@ START_TEST(a_long_request_goes_on_beside_short_ones_without_end)
     struct ibv_wc wc;
     int polls = 0;
     pair_open();
-    fill(&big, 1, IBV_WR_RDMA_READ, 0, 0, LONG);
+    fill(&big, 1, IBV_WR_RDMA_READ, 0, 0, LONG / 8);
     fill(&small, 2, IBV_WR_RDMA_READ, HALF, 0, 8);
     bed_post(p.dci[0], &big.wr);
     do {
         bed_post(p.dci[1], &small.wr);
         ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 1);
-        ck_assert_int_lt(polls++, 10000);
+        ck_assert_int_lt(polls++, LONG / BESIDE);
     } while (wc.wr_id == 2);
     while (fab_poll(p.a.cq, 1, &wc) == 1)
         ;
@@ -526,6 +559,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(long_requests_arrive_whole_also_over_many_sges)                                              \
     T(a_short_request_is_done_while_a_long_one_of_another_queue_pair_is_moved)                     \
+    T(the_longer_no_short_request_came_the_more_is_moved_in_a_poll)                                \
     T(a_long_request_goes_on_beside_short_ones_without_end)                                        \
     T(who_sleeps_while_a_long_request_is_moved_is_woken_at_once)                                   \
     T(long_requests_of_two_queue_pairs_take_turns)                                                 \
