@@ -119,11 +119,13 @@ static void take_connection(struct lane *l, uint32_t i, struct fab_qp *const *lo
     l->metaserver_phys[i] = phys_of(l, qp);
 }
 
+/* A READ that is chained names an address handle of the former list, and is posted first. */
 static void take_metaservers(struct lane *l, const struct lane_command *c)
 {
     struct physical_qp *before[LANE_MAX_METASERVERS];
     struct fab_qp *lost[LANE_MAX_METASERVERS];
     struct lane_metaserver list[LANE_MAX_METASERVERS];
+    returns_ring(l);
     memcpy(before, l->metaserver_phys, sizeof before);
     memcpy(list, l->metaserver, sizeof list);
     memcpy(lost, l->metaserver_lost, sizeof lost);

@@ -286,8 +286,10 @@ static void keep_house(struct lane *l)
         if (proof_is_due(l))
             proof_go_on(l);
         flows_sweep(l);
-        if (l->readdressing > 0)
+        if (l->readdressing > 0) {
+            returns_ring(l);
             lane_readdress_go_on(l);
+        }
         for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);

@@ -206,6 +206,13 @@ uint32_t returns_poll(struct lane *l)
     return n > 0 ? (uint32_t)n : 0;
 }
 
+void returns_ring(struct lane *l)
+{
+    physical_qp_ring(l);
+    if (returns_wait(l))
+        returns_take(l);
+}
+
 void returns_poll_all(struct lane *l)
 {
     physical_qp_ring(l); /* no list breaks that is not posted yet */

@@ -26,7 +26,9 @@ void lane_readdress(struct lane *l, const struct lane_command *c, uint32_t lost)
 }
 
 /* A few at a time: there may be more of them than the control side's ring of events holds. What is
- * posted with a former path meanwhile ends or goes again as on any that breaks. */
+ * posted with a former path meanwhile ends or goes again as on any that breaks. The caller has
+ * posted what is chained: it names the former address handles, which the control side may destroy
+ * as soon as it hears of them. */
 void lane_readdress_go_on(struct lane *l)
 {
     const uint32_t high = flows_ever(l);

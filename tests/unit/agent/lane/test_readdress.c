@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "fabric/provider.h"
+#include "lane_state.h"
 #include "world_trio.h"
 
 enum { TENANT = 7, LONG = 200000, LOG2 = 8 };
@@ -265,7 +267,138 @@ START_TEST(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)
 }
 END_TEST
 
+/* ---- handles, with DC: the control side may destroy one as soon as it hears that it is given up,
+ * which is before the lane's next doorbell
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* A control side that takes the lane's events in the moment of the doorbell, and the handles that
+ * it has destroyed by then. */
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    const struct fab_ah *given_up[64];
+    const struct fab_ah *listed; /* that of a former list of metaservers */
+    uint32_t count, posted, used_after;
+} control;
+
+static int post_late(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
+{
+    struct lane_event e;
+    while (lane_event(w->node[0].lane, &e))
+        if (e.kind == LANE_EVENT_DROP_PATH && e.path.ah != NULL)
+            control.given_up[control.count++] = e.path.ah;
+    for (struct fab_wr *at = wr; at != NULL; at = at->next, control.posted++)
+        for (uint32_t i = 0; i < control.count; i++)
+            control.used_after += at->ah == control.given_up[i];
+    for (struct fab_wr *at = wr; at != NULL && control.listed != NULL; at = at->next)
+        control.used_after +=
+            at->ah == control.listed && w->node[0].lane->metaserver[0].ah != control.listed;
+    return control.real->post_send(qp, wr, bad);
+}
+
+static void watch_handles(void)
+{
+    memset(&control, 0, sizeof control);
+    control.real = w->node[0].fab->ops;
+    control.ops = *control.real;
+    control.ops.post_send = post_late;
+    w->node[0].fab->ops = &control.ops;
+}
+
+static void unwatch_handles(void)
+{
+    struct lane_event e;
+    w->node[0].fab->ops = control.real;
+    while (lane_event(w->node[0].lane, &e))
+        if (e.kind == LANE_EVENT_DROP_PATH && e.path.ah != NULL)
+            control.given_up[control.count++] = e.path.ah;
+    for (uint32_t i = 0; i < control.count; i++) {
+        struct fab_ctl drop = {.kind = FAB_DESTROY_AH,
+                               .ah = {.x = (struct fab_ah *)control.given_up[i]}};
+        ck_assert_int_eq(fab_call(w->node[0].fab, &drop), 0);
+    }
+}
+
+/* The READ is chained in the pass in which the address changes. */
+START_TEST(a_handle_is_not_used_after_it_was_given_up)
+{
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    struct lane_command c = {.kind = LANE_COMMAND_READDRESS, .readdress = {.incarnation = 101}};
+    read_one(vkey, 1);
+    if (w->rc) {
+        world_unpair(w, &owner, &k);
+        return;
+    }
+    watch_handles();
+    ck_assert_int_eq(lane_command(w->node[0].lane, &c), 0);
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 2, 64, 8, vkey, 64);
+    world_post(&k, &d);
+    lane_doorbell(w->node[0].lane, k.id);
+    (void)lane_step(w->node[0].lane, w->now_ns += 1000);
+    ck_assert_uint_gt(control.posted, 0);
+    ck_assert_uint_eq(control.used_after, 0);
+    unwatch_handles();
+    ck_assert_uint_eq(control.count, 1);
+    ck_assert_uint_eq(world_done(w, &k, LONG).status, IBV_WC_SUCCESS);
+    read_one(vkey, 3);
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+/* All records of the metaserver's table are being written, or are whole again. */
+static void tear_records(bool begin)
+{
+    for (uint32_t i = 0; i < 1u << w->table.desc.log2_slots; i++) {
+        uint32_t *seq = (uint32_t *)(w->table.slots + (size_t)i * SCHEMA_RECORD_BYTES);
+        if (*seq != 0)
+            *seq = begin ? *seq | 1 : *seq & ~1u;
+    }
+}
+
+/* A span that was torn is READ again: chained when the poll at the end of a pass has brought it,
+ * before the next pass takes the commands. */
+START_TEST(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)
+{
+    struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT, .slots = 1};
+    world_open(w);
+    struct world_node *n = &w->node[0];
+    world_attach(w, &k, 0, 0, TENANT);
+    if (w->rc) {
+        world_detach(w, &k);
+        world_close(w);
+        return;
+    }
+    watch_handles();
+    control.listed = n->metaserver_ah;
+    tear_records(true);
+    d.connect.pool = n->config.pool;
+    memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
+    d.connect.tag = ++k.tag;
+    world_post(&k, &d);
+    lane_doorbell(n->lane, k.id);
+    for (int i = 0; i < 100 && n->lane->chained == NULL; i++)
+        (void)lane_step(n->lane, w->now_ns += 1000);
+    ck_assert_ptr_nonnull(n->lane->chained);
+    tear_records(false);
+    n->metaserver_ah = NULL;
+    world_tell_metaserver(w, n);
+    (void)lane_step(n->lane, w->now_ns += 1000);
+    ck_assert_ptr_eq(n->lane->metaserver[0].ah, n->metaserver_ah);
+    ck_assert_uint_eq(control.used_after, 0);
+    control.given_up[control.count++] = control.listed;
+    control.listed = NULL;
+    world_run(w, 100);
+    unwatch_handles();
+    ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+    world_detach(w, &k);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)                                 \
+    T(a_handle_is_not_used_after_it_was_given_up)                                                  \
     T(what_was_carried_out_by_then_is_told_so_and_nothing_goes_again)                              \
     T(what_is_out_is_the_devices_until_it_gives_it_back)                                           \
     T(what_the_device_never_gives_back_is_given_up_after_so_long_as_a_request_may_take)            \
