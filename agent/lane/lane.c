@@ -111,11 +111,14 @@ static int make_arrays(struct lane *l)
     l->control_tenants = calloc(c->max_tenants, sizeof l->control_tenants[0]);
     l->tenant_flows = calloc(c->max_tenants, sizeof l->tenant_flows[0]);
     l->culprits = calloc(c->max_tenants, sizeof l->culprits[0]);
+    l->evictor.hands = calloc(c->max_tenants, sizeof(struct evict_hand));
+    l->quarantine_evictor.hands = calloc(c->max_tenants, sizeof(struct evict_hand));
     l->rests = calloc(c->max_tenants, sizeof l->rests[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
     l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
     if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
         l->tenant_flows == NULL || l->culprits == NULL || l->rests == NULL ||
+        l->evictor.hands == NULL || l->quarantine_evictor.hands == NULL ||
         l->control_tenants == NULL || l->cache == NULL || l->scratch_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
@@ -196,6 +199,8 @@ void lane_free(struct lane *l)
     free(l->flows);
     free(l->tenant_flows);
     free(l->culprits);
+    free(l->evictor.hands);
+    free(l->quarantine_evictor.hands);
     free(l->rests);
     free(l->control_tenants);
     free(l->cache);

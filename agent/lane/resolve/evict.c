@@ -37,27 +37,43 @@ static bool is_meant(const struct evictor *e, const struct flow *f)
            has_more(e, f->made_for);
 }
 
+/* The best busy one of the round so far, if it is one still: its place may be another's by now. */
+static struct flow *find_kept(const struct evictor *e, const struct physical_qp *phys,
+                              uint32_t room)
+{
+    struct flow *f = e->hand->best < room ? phys[e->hand->best].flow : NULL;
+    return f != NULL && f->news != NEWS_COMES && is_meant(e, f) ? f : NULL;
+}
+
 struct flow *evict_pick(struct evictor *e, const struct physical_qp *phys, uint32_t room)
 {
-    struct flow *idle = NULL, *busy = NULL;
-    e->again = 0;
-    for (uint32_t i = 0; i < EVICT_LOOKS && i < room; i++, e->looked++) {
-        struct flow *f = phys[e->at].flow;
-        e->at = e->at + 1 < room ? e->at + 1 : 0;
+    struct evict_hand *hand = e->hand;
+    if (hand->looked == 0)
+        *hand = (struct evict_hand){.at = hand->at, .best = UINT32_MAX};
+    struct flow *idle = NULL, *busy = find_kept(e, phys, room);
+    if (busy != NULL && busy->outstanding == 0) {
+        idle = busy;
+        busy = NULL;
+    }
+    for (uint32_t i = 0; i < EVICT_LOOKS && i < room; i++, hand->looked++) {
+        const uint32_t at = hand->at;
+        struct flow *f = phys[at].flow;
+        hand->at = at + 1 < room ? at + 1 : 0;
         if (f == NULL || !is_meant(e, f))
             continue;
         if (f->news == NEWS_COMES) /* its own have waited for it, and come first */
-            e->again = 1;
+            hand->has_news = 1;
         else if (f->outstanding == 0)
             idle = older_flow(idle, f);
-        else
-            busy = choose_busy(e, busy, f);
+        else if ((busy = choose_busy(e, busy, f)) == f)
+            hand->best = at;
     }
+    e->again = hand->has_news;
     const bool one_more = room > EVICT_LOOKS && busy != NULL && owes_sign(e, busy) && !e->only_idle;
-    if (idle == NULL && e->looked < (one_more ? 2 * room : room)) {
+    if (idle == NULL && hand->looked < (one_more ? 2 * room : room)) {
         e->again = 1;
         return NULL;
     }
-    e->looked = 0;
+    hand->looked = 0;
     return idle != NULL || e->only_idle ? idle : busy;
 }

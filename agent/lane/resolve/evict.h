@@ -3,9 +3,10 @@
  *
  * The lane thread's. There may be thousands, and others' requests wait while they are looked at: so
  * each time a few are, from where the last look ended, and of these the one that was used longest
- * ago goes. One on which something is out goes only when a whole round found none that is idle; and
- * one whose endpoint owes a sign of life only when another round found no other: what is out there
- * ends when its retries do, and who wants a connection waits for that.
+ * ago goes. One on which something is out goes only when a whole round found none that is idle: the
+ * one of all of these that was used longest ago. One whose endpoint owes a sign of life goes only
+ * when another round found no other: what is out there ends when its retries do, and who wants a
+ * connection waits for that.
  *
  * Who wants another one gives up his own, or that of a tenant who has more than he: so nobody who
  * uses many endpoints takes the connections of those who use few. */
@@ -20,12 +21,21 @@ struct physical_qp;
 
 enum { EVICT_LOOKS = 64 };
 
+/* How far a tenant has come with its round: each has one of its own, since what one tenant may have
+ * another may not. */
+struct evict_hand {
+    uint32_t at;      /* the next place of phys */
+    uint32_t looked;  /* at so many in this round */
+    uint32_t best;    /* the place of the best busy one of these; UINT32_MAX: there is none */
+    uint8_t has_news; /* some of them are of endpoints whose own have not heard of theirs */
+};
+
 struct evictor {
-    uint32_t at;           /* the next place of phys */
-    uint32_t looked;       /* at so many, since one went */
-    uint8_t of_quarantine; /* only those of tenants in quarantine go, and of these
-                              those */
-    uint64_t linked_ns;    /* that there are since then, */
+    struct evict_hand *hands; /* one for each tenant */
+    struct evict_hand *hand;  /* of who asks */
+    uint8_t of_quarantine;    /* only those of tenants in quarantine go, and of these
+                               those */
+    uint64_t linked_ns;       /* that there are since then, */
     uint32_t
         tenant; /* who wants one: his place + 1; of_quarantine: only his own go, 0: anybody's */
     const struct culprit *culprits; /* how many each tenant has; NULL: no matter */

@@ -61,9 +61,10 @@ void flow_drop_link(struct lane *l, struct flow *f)
 
 /* All connections are in use, or all that tenants in quarantine may have: one goes, of theirs then,
  * at once when nothing is out on it; else when all that is has come back, which may take long, so
- * that idle ones go meanwhile. False: not yet. */
-static bool evict_link(struct lane *l, struct evictor *evictor)
+ * that idle ones go meanwhile. The tenant needs another one. False: not yet. */
+static bool evict_link(struct lane *l, struct evictor *evictor, uint32_t tenant_slot)
 {
+    evictor->hand = &evictor->hands[tenant_slot];
     const uint64_t suspect_ns = l->config.suspect_ns;
     evictor->only_idle = evictor->draining > 0;
     evictor->owing_ns = l->now_ns > suspect_ns ? l->now_ns - suspect_ns : 0;
@@ -101,7 +102,7 @@ static bool take_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
     const bool have_most = f->quarantined && quarantine_have_most(l, f->tenant_slot);
     l->evictor.tenant = tenant_slot + 1;
     if ((have_most || l->links == l->config.max_links) &&
-        !evict_link(l, have_most ? &l->quarantine_evictor : &l->evictor))
+        !evict_link(l, have_most ? &l->quarantine_evictor : &l->evictor, tenant_slot))
         return false;
     l->links++;
     f->made_for = tenant_slot + 1;

@@ -12,11 +12,13 @@ enum { ROOM = 4096, ROUND = ROOM / EVICT_LOOKS };
 static struct physical_qp phys[ROOM];
 static struct flow flow[ROOM];
 static struct evictor e;
+static struct evict_hand hand;
 
 /* All of them are used, each a little later than the one before; something is out on each. */
 static void begin(uint32_t room)
 {
-    e = (struct evictor){0};
+    hand = (struct evict_hand){0};
+    e = (struct evictor){.hand = &hand};
     for (uint32_t i = 0; i < room; i++) {
         flow[i] = (struct flow){.used_ns = 1000 + i, .outstanding = 1};
         phys[i] = (struct physical_qp){.flow = &flow[i]};
@@ -136,7 +138,7 @@ START_TEST(an_idle_one_is_found_before_a_busy_one_goes)
     flow[ROOM - 1].outstanding = 1;
     for (int i = 0; i < ROUND - 1; i++)
         ck_assert_ptr_null(evict_pick(&e, phys, ROOM));
-    ck_assert_ptr_eq(evict_pick(&e, phys, ROOM), &flow[ROOM - EVICT_LOOKS]);
+    ck_assert_ptr_eq(evict_pick(&e, phys, ROOM), &flow[0]);
 }
 END_TEST
 
@@ -163,7 +165,7 @@ START_TEST(of_thousands_one_that_answers_is_found_before_a_silent_one_goes)
     begin(ROOM);
     e.owing_ns = 1;
     flow[7].since_ns = 1;
-    for (int i = 0; i < ROUND; i++) {
+    for (int i = 0; i < ROUND - 1; i++) {
         ck_assert_ptr_null(evict_pick(&e, phys, ROOM));
         ck_assert(e.again);
     }
@@ -175,7 +177,67 @@ START_TEST(of_thousands_one_that_answers_is_found_before_a_silent_one_goes)
 }
 END_TEST
 
+/* A part without one that is meant ends the round, which is as long as a number of parts. */
+static void all_of_his_are_in_the_first_part(bool of_quarantine)
+{
+    enum { FEW = 2 * EVICT_LOOKS, HIS = 60, OTHERS = 50 };
+    struct culprit culprits[2] = {{.made = HIS}, {.made = OTHERS}};
+    begin(FEW);
+    for (uint32_t i = 0; i < FEW; i++) {
+        flow[i].made_for = i < HIS ? 1 : 2;
+        flow[i].tenant_slot = i < HIS ? 0 : 1;
+        flow[i].quarantined = of_quarantine;
+        if (i >= HIS + OTHERS)
+            phys[i].flow = NULL;
+    }
+    e.culprits = culprits;
+    e.of_quarantine = of_quarantine;
+    e.tenant = 1;
+    ck_assert_ptr_null(evict_pick(&e, phys, FEW));
+    ck_assert(e.again);
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[0]);
+    ck_assert(!e.again);
+    ck_assert_ptr_null(evict_pick(&e, phys, FEW));
+    flow[0].outstanding = 0; /* by now, since when another one was used */
+    flow[0].used_ns = 5000;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[0]);
+    flow[0].outstanding = 1;
+    ck_assert_ptr_null(evict_pick(&e, phys, FEW));
+    phys[1].flow = &flow[HIS]; /* its place is another's, which is not meant */
+    ck_assert_ptr_null(evict_pick(&e, phys, FEW));
+}
+
+START_TEST(a_busy_one_goes_also_when_none_is_in_the_last_part_of_a_round)
+{
+    all_of_his_are_in_the_first_part(false);
+    all_of_his_are_in_the_first_part(true);
+}
+END_TEST
+
+/* With as many parts as tenants, each would look at the same ones for ever if they had one round.
+ */
+START_TEST(of_tenants_who_ask_in_turn_each_has_a_round_of_its_own)
+{
+    enum { FEW = 2 * EVICT_LOOKS };
+    struct culprit culprits[2] = {{.made = EVICT_LOOKS}, {.made = EVICT_LOOKS}};
+    struct evict_hand hands[2] = {{0}};
+    begin(FEW);
+    for (uint32_t i = 0; i < FEW;
+         i++) /* those of the tenant that asks first are in the second part */
+        flow[i].made_for = i < EVICT_LOOKS ? 2 : 1;
+    e.culprits = culprits;
+    for (uint32_t i = 0; i < 4; i++) {
+        e.tenant = i % 2 + 1;
+        e.hand = &hands[i % 2];
+        const struct flow *f = evict_pick(&e, phys, FEW);
+        ck_assert_ptr_eq(f, i < 2 ? NULL : &flow[e.tenant == 1 ? EVICT_LOOKS : 0]);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(a_busy_one_goes_also_when_none_is_in_the_last_part_of_a_round)                               \
+    T(of_tenants_who_ask_in_turn_each_has_a_round_of_its_own)                                      \
     T(of_a_few_the_idle_one_that_was_used_longest_ago_goes)                                        \
     T(one_whose_own_have_not_heard_of_it_stays)                                                    \
     T(where_there_is_none_nobody_looks_again_for_that)                                             \
