@@ -10,10 +10,10 @@
 
 #include "verbs/verbs.h"
 
-static void read_driver(const char *device, char out[static 32])
+static void read_driver(const char *ibdev_path, char out[static 32])
 {
-    char path[160], target[256];
-    snprintf(path, sizeof path, "/sys/class/infiniband/%s/device/driver", device);
+    char path[320], target[256];
+    snprintf(path, sizeof path, "%.256s/device/driver", ibdev_path);
     ssize_t n = readlink(path, target, sizeof target - 1);
     if (n <= 0)
         return;
@@ -22,22 +22,40 @@ static void read_driver(const char *device, char out[static 32])
     snprintf(out, 32, "%.31s", slash != NULL ? slash + 1 : target);
 }
 
-void verbs_describe_driver(struct fab_candidate *out)
+void verbs_describe_driver(const char *ibdev_path, struct fab_candidate *out)
 {
-    read_driver(out->device, out->driver);
+    read_driver(ibdev_path, out->driver);
 }
 
-/* What libraries and devices are known to do, by their source or their maker's words. libmlx5,
- * libmlx4 and librxe take the request from the completion itself; libirdma and libbnxt_re take the
- * oldest of which they have said nothing yet. ConnectX from 5 on can place the data of WRITEs in
- * the order in which packets come (out-of-order data placement, for adaptive routing). */
-void verbs_describe_errors(const char *device, bool is_rxe, struct fab_caps *caps)
+/* mlx4's driver takes the size of the pages that a registration is translated by, up to 2 GiB, from
+ * where its memory is in the process and in the host, and lets it begin at whatever I/O virtual
+ * address it is told: one that differs from the process's below that size leads to physical memory
+ * that is not the region's (mlx4_ib_reg_user_mr and mlx4_ib_umem_calc_optimal_mtt_size of Linux).
+ * Every address that peers are given differs so (fabric/iova.h). */
+bool verbs_describe_refusal(const struct fab_candidate *device, char *why, size_t size)
+{
+    if (strcmp(device->driver, "mlx4_core") != 0)
+        return false;
+    snprintf(
+        why, size,
+        "with mlx4 (ConnectX-3 and before) a region at an address of its own may lead to "
+        "memory that is not its own: set `device` in [fabric] to one of another driver, or use "
+        "SoftRoCE");
+    return true;
+}
+
+/* What libraries and devices are known to do, by their source or their maker's words. libmlx5 and
+ * librxe take the request from the completion itself; libirdma and libbnxt_re take the oldest of
+ * which they have said nothing yet. rxe's responder takes one packet after the other, and none
+ * behind one that it has refused. ConnectX from 5 on can place the data of WRITEs in the order in
+ * which packets come (out-of-order data placement, for adaptive routing), and of other devices
+ * nobody has said that they do not. */
+void verbs_describe_errors(const char *ibdev_path, bool is_rxe, struct fab_caps *caps)
 {
     char driver[32] = "";
-    read_driver(device, driver);
-    caps->names_culprit =
-        is_rxe || strcmp(driver, "mlx5_core") == 0 || strcmp(driver, "mlx4_core") == 0;
-    caps->writes_in_order = strcmp(driver, "mlx5_core") != 0;
+    read_driver(ibdev_path, driver);
+    caps->names_culprit = is_rxe || strcmp(driver, "mlx5_core") == 0;
+    caps->writes_in_order = is_rxe;
 }
 
 void verbs_describe_device(const struct ibv_device_attr *device, struct fab_candidate *out)

@@ -5,10 +5,14 @@
 
 #include "fabric/devices.h"
 
-/* Each fills its part of *out, whose device is set; a port's needs the port as well. */
-void verbs_describe_driver(struct fab_candidate *out);
+/* Each fills its part of *out, whose device is set; a port's needs the port as well. ibdev_path is
+ * the device's in sysfs, as libibverbs gives it (struct ibv_device). */
+void verbs_describe_driver(const char *ibdev_path, struct fab_candidate *out);
+/* Whether Kedge does not use devices of this one's driver: then the reason and what to do instead
+ * is in why. Asked before the device is opened. */
+bool verbs_describe_refusal(const struct fab_candidate *device, char *why, size_t size);
 /* names_culprit and writes_in_order. */
-void verbs_describe_errors(const char *device, bool is_rxe, struct fab_caps *caps);
+void verbs_describe_errors(const char *ibdev_path, bool is_rxe, struct fab_caps *caps);
 void verbs_describe_device(const struct ibv_device_attr *device, struct fab_candidate *out);
 void verbs_describe_port(const struct ibv_port_attr *port, struct fab_candidate *out);
 /* Of the device in sysfs; -1: it says none. */

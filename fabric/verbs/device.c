@@ -239,7 +239,7 @@ static int start_device(struct verbs_fab *f, const struct verbs_choice *c,
                         name, strerror(-status));
     f->rxe = device.vendor_id == VERBS_RXE_VENDOR;
     read_caps(&f->base.caps, c, &device, max_inline, service);
-    verbs_describe_errors(name, f->rxe, &f->base.caps);
+    verbs_describe_errors(c->context->device->ibdev_path, f->rxe, &f->base.caps);
     if (verbs_dc_load(&f->dc, f->base.caps.dc_why, sizeof f->base.caps.dc_why) == 0)
         verbs_dc_probe(f);
     verbs_clock_describe(f);

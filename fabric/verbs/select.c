@@ -251,13 +251,17 @@ static void look_at_device(struct walk *w, struct ibv_device *device)
 {
     struct fab_candidate base = {.gid_index = -1};
     snprintf(base.device, sizeof base.device, "%s", ibv_get_device_name(device));
-    verbs_describe_driver(&base);
+    verbs_describe_driver(device->ibdev_path, &base);
     if (w->attr->device != NULL && strcmp(w->attr->device, base.device) != 0) {
         not_asked_for(w, &base, w->attr->device);
         return;
     }
     if (device->transport_type != IBV_TRANSPORT_IB) {
         snprintf(base.why, sizeof base.why, "it is neither InfiniBand nor RoCE");
+        pass_over(w, &base, -ENOTSUP);
+        return;
+    }
+    if (verbs_describe_refusal(&base, base.why, sizeof base.why)) {
         pass_over(w, &base, -ENOTSUP);
         return;
     }
