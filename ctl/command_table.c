@@ -203,8 +203,16 @@ const struct ctl_option_row ctl_option_rows[] = {
     {"-h, --help", NULL, {NULL}, "of everything; behind a command's first word, of that"},
     {"--version", NULL, {NULL}, "which one this is"},
 };
+
+const struct ctl_field_option_row ctl_field_option_rows[] = {
+    {"tenant", "pool", "tenants"},
+    {"number", "pool", "number"},
+    {"mr-lease", "pool", "mr_lease_ms"},
+    {"grace", "pool", "grace_ms"},
+};
 /* clang-format on */
 
 const size_t ctl_command_count = COUNT_OF(ctl_command_rows);
 const size_t ctl_word_count = COUNT_OF(ctl_word_rows);
 const size_t ctl_option_count = COUNT_OF(ctl_option_rows);
+const size_t ctl_field_option_count = COUNT_OF(ctl_field_option_rows);

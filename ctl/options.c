@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "ctl/command_table.h"
 #include "ctl/nodes.h"
@@ -31,8 +30,6 @@ static const struct option long_options[] = {
     {"label", required_argument, NULL, 'l'},
     {"reason", required_argument, NULL, 'R'},
     {"grace", required_argument, NULL, 'g'},
-    {"number", required_argument, NULL, 'n'},
-    {"mr-lease", required_argument, NULL, 'L'},
     {"wait", no_argument, NULL, 'W'},
     {"help", no_argument, NULL, 'h'},
     {"tenant", required_argument, NULL, 'T'},
@@ -47,8 +44,8 @@ static const struct option long_options[] = {
     {"all", no_argument, NULL, 'E'},
     {"all-nodes", no_argument, NULL, 'A'},
     {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
 };
+#define LONG_OPTIONS (sizeof long_options / sizeof long_options[0])
 
 /* Says which second words the first one has. */
 static int wrong_verb(const char *word, struct base_errbuf *err)
@@ -86,7 +83,7 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
     if (words < wanted)
         return base_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                         c->word[0], c->word[1], c->word[0]);
-    if (c->takes == CTL_TAKES_WORDS && words == wanted && !ctl_pool_said(o))
+    if (c->takes == CTL_TAKES_WORDS && words == wanted && o->said_count == 0)
         return ask_for_keys(c, word[own], err);
     if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && words > wanted)
         return base_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
@@ -174,15 +171,12 @@ static int check_options(const struct ctl_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "--force is for lease revoke alone");
     if (o->all && (o->command != CTL_LEASE_REVOKE || o->worker != NULL))
         return base_err(err, -EINVAL, "--all is for lease revoke alone, without --worker");
-    const bool pool = ctl_pool_edited(o);
+    const bool tenant = ctl_option_fits(o, "tenant");
     if (o->command != CTL_LEASE_REVOKE && o->command != CTL_AGENT_ITEM_LIST &&
-        (o->worker != NULL || (o->tenant != NULL && !pool && !lists_kind(o, "window"))))
+        (o->worker != NULL || (o->tenant != NULL && !tenant && !lists_kind(o, "window"))))
         return base_err(err, -EINVAL,
                         "--worker is for workers and leases alone, --tenant for those, window "
                         "list, pool create and pool set");
-    if (!pool && (o->pool.number != NULL || o->pool.lease_ms != 0))
-        return base_err(err, -EINVAL,
-                        "--number and --mr-lease are for pool create and pool set alone");
     if (o->command == CTL_LEASE_REVOKE && o->tenant != NULL)
         return base_err(err, -EINVAL,
                         "leases are revoked one by one, or a worker's at a time: see rdmactl "
@@ -197,7 +191,7 @@ static int check_options(const struct ctl_options *o, struct base_errbuf *err)
                         "--worker");
     if (o->command != CTL_EVENT_WATCH && (o->from_revision || o->position != NULL))
         return base_err(err, -EINVAL, "--revision and --position are for watch alone");
-    if (o->pool.tenants > 1 && !pool)
+    if (o->tenants > 1 && !tenant)
         return base_err(err, -EINVAL, "--tenant is said twice");
     if (o->label != NULL && ctl_list_check("--label", o->label, err) != 0)
         return -EINVAL;
@@ -213,7 +207,7 @@ static int check_options(const struct ctl_options *o, struct base_errbuf *err)
         return base_err(err, -EINVAL, "--context is not for this: it names its context itself");
     if (o->command != CTL_NODE_DRAIN && o->wait)
         return base_err(err, -EINVAL, "--wait is for node drain alone");
-    if (o->command != CTL_NODE_DRAIN && !pool && o->grace_said)
+    if (o->command != CTL_NODE_DRAIN && !ctl_option_fits(o, "grace") && o->grace_said)
         return base_err(err, -EINVAL, "--grace is for node drain, pool create and pool set alone");
     if (o->files > CTL_FILES)
         return base_err(err, -EINVAL, "--file is there %zu times: apply takes at most %d files",
@@ -234,9 +228,9 @@ static int take_output(const char *name, struct ctl_options *o, struct base_errb
 
 static const char *name_of(int option)
 {
-    for (const struct option *o = long_options; o->name != NULL; o++)
-        if (o->val == option)
-            return o->name;
+    for (size_t i = 0; i < LONG_OPTIONS; i++)
+        if (long_options[i].val == option)
+            return long_options[i].name;
     return "";
 }
 
@@ -253,20 +247,19 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     const struct {
         int option;
         const char **to;
-    } texts[] = {
-        {'s', &o->server},       {'t', &o->token_file}, {'T', &o->tenant},      {'w', &o->worker},
-        {'a', &o->agent_socket}, {'c', &o->config},     {'p', &o->provider},    {'d', &o->device},
-        {'l', &o->label},        {'R', &o->reason},     {'S', &o->secret_file}, {'C', &o->context},
-        {'n', &o->pool.number},  {'N', &o->node},       {'O', &o->scope},       {'u', &o->uid},
-        {'k', &o->of_kind},      {'m', &o->name},       {'P', &o->position},    {'e', &o->serve},
-        {'q', &o->peer},         {'U', &o->secret_out}};
+    } texts[] = {{'s', &o->server},   {'t', &o->token_file},   {'T', &o->tenant},
+                 {'w', &o->worker},   {'a', &o->agent_socket}, {'c', &o->config},
+                 {'p', &o->provider}, {'d', &o->device},       {'l', &o->label},
+                 {'R', &o->reason},   {'S', &o->secret_file},  {'C', &o->context},
+                 {'N', &o->node},     {'O', &o->scope},        {'u', &o->uid},
+                 {'k', &o->of_kind},  {'m', &o->name},         {'P', &o->position},
+                 {'e', &o->serve},    {'q', &o->peer},         {'U', &o->secret_out}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;
         return 0;
     }
-    if (option == 'T' && o->pool.tenants++ < CTL_POOL_TENANTS)
-        o->pool.tenant[o->pool.tenants - 1] = text;
+    o->tenants += option == 'T';
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].option == option) {
             if (*texts[i].to != NULL && !may_repeat(option))
@@ -277,16 +270,11 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     return -ENOENT;
 }
 
-static int take_ms(const char *option, bool zero, const char *text, uint64_t *out,
-                   struct base_errbuf *err)
+/* What it is of is seen when the command is known. */
+static void note_field(const char *name, const char *text, struct ctl_options *o)
 {
-    uint64_t ns;
-    if (base_parse_duration(text, &ns) != 0 || (ns < BASE_NS_PER_MS && !(zero && ns == 0)))
-        return base_err(err, -EINVAL,
-                        "%s must be a duration such as 30s, of 1ms at least%s, not \"%.40s\"",
-                        option, zero ? ", or 0" : "", text);
-    *out = ns / BASE_NS_PER_MS;
-    return 0;
+    if (ctl_option_sets_field(name) && o->said_count++ < CTL_SAID_MAX)
+        o->said[o->said_count - 1] = (struct ctl_said){name, text};
 }
 
 /* Options that are said by being there. False: it is none of them. */
@@ -321,10 +309,12 @@ static int take_option(int option, struct ctl_options *o, struct base_errbuf *er
                             CTL_EVENTS_MAX, optarg);
         return 0;
     case 'g':
+        if (o->grace_said)
+            return base_err(err, -EINVAL, "--grace is said twice");
         o->grace_said = true;
-        return take_ms("--grace", true, optarg, &o->grace_ms, err);
-    case 'L':
-        return take_ms("--mr-lease", false, optarg, &o->pool.lease_ms, err);
+        return ctl_duration_parse("grace", true, optarg, &o->grace_ms, err);
+    case CTL_FIELD_OPTION:
+        return 0;
     default:
         return take_text(option, optarg, o, err);
     }
@@ -333,11 +323,14 @@ static int take_option(int option, struct ctl_options *o, struct base_errbuf *er
 int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct base_errbuf *err)
 {
     struct ctl_options o = {.server = NULL};
+    struct option all[LONG_OPTIONS + CTL_FIELD_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
     bool help = false;
-    int c, status;
+    int c, status, index = 0;
+    memcpy(all, long_options, sizeof long_options);
+    (void)ctl_field_options_add(all, LONG_OPTIONS, LONG_OPTIONS + CTL_FIELD_OPTIONS);
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "o:f:h", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "o:f:h", all, &index)) != -1) {
         if (c == 'V') {
             *out = (struct ctl_options){.command = CTL_VERSION};
             return 0;
@@ -345,6 +338,8 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
         help |= c == 'h';
         if (help) /* what else is said does not matter */
             continue;
+        if (c == CTL_FIELD_OPTION || strlen(name_of(c)) > 0)
+            note_field(c == CTL_FIELD_OPTION ? all[index].name : name_of(c), optarg, &o);
         status = take_option(c, &o, err);
         if (status == -ENOENT)
             status = base_err(err, -EINVAL,
@@ -361,6 +356,8 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct bas
     status = o.server != NULL ? ctl_server_check("--server", o.server, err) : 0;
     if (status == 0)
         status = parse_command(argc - optind, argv + optind, &o, err);
+    if (status == 0)
+        status = ctl_field_options_check(&o, err);
     if (status == 0)
         status = check_options(&o, err);
     if (status == 0)

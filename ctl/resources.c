@@ -220,19 +220,19 @@ static int make_body(const struct ctl_options *o, const struct resource_table *k
                      struct base_errbuf *err)
 {
     char secret[HTTP_TOKEN_BYTES];
-    struct ctl_pool_words pool = {.count = 0};
-    int status = ctl_pool_edited(o) ? ctl_pool_words(o, &pool, err) : 0;
-    const char **words = calloc(o->word_count + pool.count + 1, sizeof *words);
+    struct ctl_field_words more;
+    int status = ctl_field_words(o, &more, err);
+    const char **words = calloc(o->word_count + more.count + 1, sizeof *words);
     if (status == 0 && words == NULL)
         status = base_err(err, -ENOMEM, "out of memory");
-    for (size_t i = 0; status == 0 && i < o->word_count + pool.count; i++)
-        words[i] = i < o->word_count ? o->words[i] : pool.word[i - o->word_count];
+    for (size_t i = 0; status == 0 && i < o->word_count + more.count; i++)
+        words[i] = i < o->word_count ? o->words[i] : more.word[i - o->word_count];
     if (status == 0)
-        status = ctl_words_check(words, o->word_count + pool.count, err);
+        status = ctl_words_check(words, o->word_count + more.count, err);
     if (status == 0)
         status = ctl_edit_resource(kind, there != NULL ? there->body : NULL,
                                    there != NULL ? there->body_length : 0, words,
-                                   o->word_count + pool.count, out, revision, err);
+                                   o->word_count + more.count, out, revision, err);
     free(words);
     if (status != 0 || o->secret_file == NULL)
         return status;

@@ -1,20 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completion of rdmactl for bash. Names and ids come from the metaserver or the agent, if it answers.
+# Completion of rdmactl for bash. Commands, options, keys and the words that a key may be come from rdmactl --help, names
+# and ids from the metaserver or the agent, if it answers.
 
 # The members called $2 of the objects that `rdmactl $1 list` shows, asked with the options that follow.
 _rdmactl_names() { # resource member options...
     rdmactl "${@:3}" "$1" list -o json 2>/dev/null | grep -o "\"$2\":\"[^\"]*\"" | cut -d'"' -f4
 }
 
-# The keys that `rdmactl $1 --help` lists, which asks nobody.
+# "list", "get", ... behind $1; without it the first words.
+_rdmactl_commands() { # word
+    rdmactl --help 2>/dev/null | sed -n '/^commands:$/,/^$/s/^  \([a-z].*\)/\1/p' | sed 's/  .*//' |
+        awk -v word="${1-}" '{ if (word == "") print $1; else if ($1 == word && $2 !~ /^-/) print $2 }' | uniq
+}
+
+# Each option of which there is one, with "=" if it takes a value.
+_rdmactl_options() {
+    rdmactl --help 2>/dev/null | sed -nE '/^options:$/,/^$/s/^  ((-[a-z]), )?(--[a-z-]+)( [A-Za-z][^ ]*)? .*/\2 \3\4/p' |
+        awk 'NF {long = $1 ~ /^--/ ? 1 : 2; value = NF > long ? "=" : ""; for (i = 1; i <= long; i++) print $i value}' | sort -u
+}
+
+# The keys that `rdmactl $1 --help` lists; of one that is a choice each of its words too: "KEY=WORD".
 _rdmactl_keys() { # resource
-    rdmactl "$1" --help 2>/dev/null | sed -n '/^keys:$/,/^$/s/^  \([a-z_0-9]*\) .*/\1=/p'
+    rdmactl "$1" --help 2>/dev/null | sed -n '/^keys:$/,/^$/s/^  \([a-z_0-9]*\)  *\(.*\)/\1 \2/p' |
+        awk '{
+            key = $1
+            text = substr($0, length(key) + 2)
+            if (match(text, /^[a-z]+(, [a-z]+)* or [a-z]+: /)) {
+                n = split(substr(text, 1, RLENGTH - 2), words, /, | or /)
+                for (i = 1; i <= n; i++) print key "=" words[i]
+            } else print key "="
+        }'
 }
 
 _rdmactl() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} line=() words=() i key= choices=
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} line=() words=() i key= choices= options
     local context=() agent=() server=() # options that say whom to ask, on the line so far
     COMPREPLY=()
+    options=$(_rdmactl_options)
     # bash takes "=" for a word of its own: behind an option as good as a blank, behind a key not.
     if [[ $word == = ]]; then key=$before word=; elif [[ $before == = ]]; then key=${COMP_WORDS[COMP_CWORD - 2]}; fi
     [[ $key != -* ]] || { before=$key; key=; }
@@ -27,9 +49,7 @@ _rdmactl() {
         --server | --token-file) server+=("${line[i]}" "${line[i + 1]-}"); ((++i)) ;;
         --agent-socket) agent+=(--agent-socket "${line[++i]-}") ;;
         --node) agent+=(--node "${line[++i]-}") ;;
-        -o | --output | --secret-file | --secret-out | --config | --provider | --device | --serve | --peer | -f | --file | --revision | --position | --tenant | --worker | \
-            --label | --reason | --grace | --number | --mr-lease | --scope | --uid | --kind | --name | --limit) ((++i)) ;;
-        -*) ;;
+        -*) ! grep -qxF -- "${line[i]}=" <<<"$options" || ((++i)) ;;
         *) words+=("${line[i]}") ;;
         esac
     done
@@ -45,9 +65,10 @@ _rdmactl() {
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return ;;
     --kind) choices="tenant window token node pool lease restore liveness" ;;
-    --scope)
-        if [[ ${words[*]} == token* ]]; then choices="reader operator admin agent worker"; else choices="device destination tenant"; fi ;;
-    --server | --serve | --peer | --uid | --name | --limit | --revision | --position | --label | --reason | --grace | --number | --mr-lease) return ;;
+    --scope) choices=$(_rdmactl_keys "${words[0]-window}" | sed -n 's/^scope=//p') ;;
+    -*)
+        ! grep -qxF -- "$before=" <<<"$options" || return 0
+        choices=$(_rdmactl_words "$word") ;;
     *) choices=$(_rdmactl_words "$word") ;;
     esac
     [[ -z $key ]] || choices=$(tr ' ' '\n' <<<"$choices" | sed -n "s/^$key=//p")
@@ -58,20 +79,11 @@ _rdmactl() {
 # What may stand behind $words, which with the others is _rdmactl's.
 _rdmactl_words() { # word so far
     if [[ $1 == -* ]]; then
-        echo --output --context --server --token-file --secret-file --secret-out --agent-socket --config --provider --device --serve --peer --file \
-            --revision --position --tenant --worker --all --force --node --all-nodes --label --reason --grace --wait --number --mr-lease \
-            --scope --uid --kind --name --limit --help --version
+        grep '^--' <<<"$options" | tr -d =
         return
     fi
     case "${words[*]}" in
-    "") echo status node agent worker lease tenant window pool token event apply context doctor ;;
-    agent) echo status ;;
-    node) echo list get label cordon uncordon drain delete watch ;;
-    worker) echo list get ;;
-    lease) echo list get revoke ;;
-    tenant | window | pool | token) echo list get create set delete watch ;;
-    event) echo list watch ;;
-    context) echo list get use set delete ;;
+    "") _rdmactl_commands ;;
     "worker get" | "lease get" | "lease revoke")
         _rdmactl_names "${words[0]}" id "${context[@]}" "${server[@]}" "${agent[@]}" ;;
     "tenant get" | "tenant set" | "tenant delete" | "window get" | "window set" | "window delete" | \
@@ -81,15 +93,10 @@ _rdmactl_words() { # word so far
         _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
     "context get" | "context set" | "context delete") _rdmactl_names context name ;;
     "context use") _rdmactl_names context name; echo none ;;
-    "tenant set "* | "tenant create "*) _rdmactl_keys tenant ;;
-    "window set "* | "window create "*)
-        _rdmactl_keys window | grep -v '^scope='
-        echo scope=device scope=destination scope=tenant ;;
-    "pool set "* | "pool create "*) _rdmactl_keys pool ;;
-    "token set "* | "token create "*)
-        _rdmactl_keys token | grep -v '^scope='
-        echo scope=admin scope=operator scope=reader scope=agent scope=worker ;;
     "context set "*) echo server= token_file= agent_socket= output=table output=wide output=json ;;
+    *" set "* | *" create "*) _rdmactl_keys "${words[0]}" ;;
+    *" "*) ;;
+    *) _rdmactl_commands "${words[0]}" ;;
     esac
 }
 complete -F _rdmactl rdmactl

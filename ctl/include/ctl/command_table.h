@@ -49,4 +49,13 @@ struct ctl_option_row {
 extern const struct ctl_option_row ctl_option_rows[];
 extern const size_t ctl_option_count;
 
+/* Of an option that sets a field of what is created or set, as KEY=VALUE would: once, or of a list
+ * once for each. */
+struct ctl_field_option_row {
+    const char *option; /* "mr-lease" */
+    const char *kind, *field;
+};
+extern const struct ctl_field_option_row ctl_field_option_rows[];
+extern const size_t ctl_field_option_count;
+
 #endif

@@ -3,6 +3,7 @@
 #ifndef CTL_OPTIONS_H
 #define CTL_OPTIONS_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,17 +52,16 @@ enum ctl_command {
 enum {
     CTL_EVENTS_MAX = 1000,
     CTL_FILES = 64,
-    CTL_POOL_TENANTS = 64,
-    CTL_POOL_WORDS = 4,
-    CTL_POOL_WORD_BYTES = 2304
+    CTL_SAID_MAX = 72,       /* options of fields, on one command line */
+    CTL_FIELD_OPTIONS = 8,   /* of one kind */
+    CTL_FIELD_OPTION = 1000, /* to getopt: one that has no letter of its own */
+    CTL_FIELD_WORD_BYTES = 2304
 };
 
-/* Of SETTING_CREATE and _SET of a pool, beside its words. */
-struct ctl_pool_options {
-    const char *tenant[CTL_POOL_TENANTS]; /* each --tenant */
-    size_t tenants;                       /* as many as were said, also if they do not fit */
-    const char *number;                   /* or NULL */
-    uint64_t lease_ms;                    /* 0: not said */
+/* An option that sets a field of what is created or set, as it was said. */
+struct ctl_said {
+    const char *option; /* "mr-lease" */
+    const char *text;
 };
 
 /* Strings are argv's, the environment's, the contexts', or literals. */
@@ -75,22 +75,24 @@ struct ctl_options {
     const char *const *words; /* of SETTING_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
                                * NODE_LABEL; argv's */
     size_t word_count;
-    struct ctl_pool_options pool;
-    const char *label;           /* of NODE_LIST: KEY=VALUE,...; or NULL */
-    const char *reason;          /* of NODE_CORDON and _DRAIN; or NULL */
-    bool grace_said;             /* else for ever */
-    uint64_t grace_ms;           /* of NODE_DRAIN and of a pool; 0: at once */
-    bool wait;                   /* of NODE_DRAIN */
-    const char *file[CTL_FILES]; /* of APPLY; "-": standard input */
-    size_t files;                /* as many as were said, also if they do not fit */
-    const char *scope;           /* of SETTING_LIST of windows and tokens; or NULL */
-    const char *uid;             /* of SETTING_LIST of tenants: whose it is; or NULL */
-    const char *of_kind;         /* of --kind, which is `kind` then */
-    const char *name;            /* of EVENT_*: of what is called so; or NULL */
-    uint64_t limit;              /* of EVENT_LIST: the newest; 0: all */
+    struct ctl_said said[CTL_SAID_MAX]; /* of RESOURCE_CREATE and _SET */
+    size_t said_count;                  /* as many as were said, also if they do not fit */
+    const char *label;                  /* of NODE_LIST: KEY=VALUE,...; or NULL */
+    const char *reason;                 /* of NODE_CORDON and _DRAIN; or NULL */
+    bool grace_said;                    /* else for ever */
+    uint64_t grace_ms;                  /* of NODE_DRAIN and of a pool; 0: at once */
+    bool wait;                          /* of NODE_DRAIN */
+    const char *file[CTL_FILES];        /* of APPLY; "-": standard input */
+    size_t files;                       /* as many as were said, also if they do not fit */
+    const char *scope;                  /* of SETTING_LIST of windows and tokens; or NULL */
+    const char *uid;                    /* of SETTING_LIST of tenants: whose it is; or NULL */
+    const char *of_kind;                /* of --kind, which is `kind` then */
+    const char *name;                   /* of EVENT_*: of what is called so; or NULL */
+    uint64_t limit;                     /* of EVENT_LIST: the newest; 0: all */
     bool from_revision;
     uint64_t revision;           /* of EVENT_WATCH: begin after this one */
     const char *position;        /* of EVENT_WATCH, likewise of nodes' events; NULL: from now on */
+    size_t tenants;              /* how often --tenant was said */
     const char *tenant, *worker; /* of HELD_LIST, and tenant of SETTING_LIST of windows; NULL:
                                   * all. worker of LEASE_REVOKE: instead of an id */
     bool force;                  /* of LEASE_REVOKE */
@@ -127,17 +129,29 @@ void ctl_options_output(struct ctl_options *o, const char *output);
 int ctl_server_check(const char *of, const char *server, struct base_errbuf *err);
 int ctl_output_check(const char *of, const char *output, struct base_errbuf *err);
 
-/* What the options say of a pool, as words. */
-struct ctl_pool_words {
-    char text[CTL_POOL_WORDS][CTL_POOL_WORD_BYTES];
-    const char *word[CTL_POOL_WORDS];
+/* Whether an option of that name sets a field of some kind. */
+bool ctl_option_sets_field(const char *option);
+/* Whether the command makes or changes a resource; and one with a field that the option sets. */
+bool ctl_resource_edited(const struct ctl_options *o);
+bool ctl_option_fits(const struct ctl_options *o, const char *option);
+/* Appends the options that do nothing but that. Returns how many there are now, up to room. */
+size_t ctl_field_options_add(struct option *out, size_t count, size_t room);
+/* Whether those that were said fit the command, and are said once. 0 or -EINVAL. */
+int ctl_field_options_check(const struct ctl_options *o, struct base_errbuf *err);
+/* Milliseconds of a duration. zero: it may be 0. 0 or -EINVAL. */
+int ctl_duration_parse(const char *option, bool zero, const char *text, uint64_t *out_ms,
+                       struct base_errbuf *err);
+
+/* What those options say, as words KEY=VALUE. */
+struct ctl_field_words {
+    char text[CTL_FIELD_OPTIONS][CTL_FIELD_WORD_BYTES];
+    const char *word[CTL_FIELD_OPTIONS];
     size_t count;
 };
-bool ctl_pool_edited(const struct ctl_options *o); /* whether the command makes or changes one */
-bool ctl_pool_said(const struct ctl_options *o);   /* whether there are any such options */
-/* 0 and *out, whose words are its own; -EINVAL: there is no room for them. */
-int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out,
-                   struct base_errbuf *err);
+/* Of a command that makes or changes a resource. 0 and *out, whose words are its own; -EINVAL: a
+ * value is none, or there is no room for them. */
+int ctl_field_words(const struct ctl_options *o, struct ctl_field_words *out,
+                    struct base_errbuf *err);
 
 /* 0; or -EINVAL: two of the words have the same key. */
 int ctl_words_check(const char *const *words, size_t count, struct base_errbuf *err);

@@ -98,6 +98,32 @@ START_TEST(each_option_of_the_help_is_one_and_is_said_of_commands_that_there_are
 }
 END_TEST
 
+/* "--grace DURATION" of "pool". */
+static bool is_in_help(const struct ctl_field_option_row *f)
+{
+    bool found = false;
+    for (size_t i = 0; i < ctl_option_count; i++) {
+        const struct ctl_option_row *row = &ctl_option_rows[i];
+        const size_t length = strlen(f->option);
+        found |= strncmp(row->option, "--", 2) == 0 &&
+                 strncmp(row->option + 2, f->option, length) == 0 &&
+                 row->option[2 + length] == ' ' && row->word != NULL &&
+                 strcmp(row->word, f->kind) == 0;
+    }
+    return found;
+}
+
+START_TEST(each_option_of_a_field_is_in_the_help_and_sets_one_that_there_is)
+{
+    for (size_t i = 0; i < ctl_field_option_count; i++) {
+        const struct ctl_field_option_row *f = &ctl_field_option_rows[i];
+        const struct resource_table *kind = resource_table_find(f->kind);
+        ck_assert_msg(kind != NULL && resource_field_find(kind, f->field) != NULL, "%s", f->field);
+        ck_assert_msg(is_in_help(f), "--%s of a %s", f->option, f->kind);
+    }
+}
+END_TEST
+
 static const char *help_of(const char *word)
 {
     static char text[1 << 16];
@@ -167,6 +193,7 @@ END_TEST
     T(each_example_is_a_command_line_of_its_word)                                                  \
     T(each_word_has_commands_and_each_command_a_word)                                              \
     T(each_option_of_the_help_is_one_and_is_said_of_commands_that_there_are)                       \
+    T(each_option_of_a_field_is_in_the_help_and_sets_one_that_there_is)                            \
     T(the_help_of_a_word_has_its_commands_and_keys_and_no_others)                                  \
     T(the_help_of_a_word_has_the_options_of_its_commands_alone)                                    \
     T(no_line_of_the_help_is_too_long)

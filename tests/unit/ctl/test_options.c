@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/options.h"
+#include "schema/resources.h"
 
 static struct base_errbuf err;
 
@@ -105,6 +106,9 @@ START_TEST(nothing_is_said_twice)
         {{"node", "list", "--label=x=1", "--label=y=1"}, "--label is said twice"},
         {{"lease", "list", "--tenant=a", "--tenant=b"}, "--tenant is said twice"},
         {{"lease", "list", "--node=a", "--node=b"}, "--node is said twice"},
+        {{"pool", "set", "p", "--number=1", "--number=2"}, "--number is said twice"},
+        {{"pool", "set", "p", "--mr-lease=1s", "--mr-lease=2s"}, "--mr-lease is said twice"},
+        {{"node", "drain", "n", "--grace=1s", "--grace=2s"}, "--grace is said twice"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_int_eq(parse(&o, wrong[i].words), -EINVAL);
@@ -123,30 +127,30 @@ END_TEST
 START_TEST(options_of_pools_stand_for_words)
 {
     struct ctl_options o;
-    struct ctl_pool_words w;
+    struct ctl_field_words w;
     ck_assert_int_eq(PARSE(&o, "pool", "create", "gold"), 0); /* of all nodes, for nobody yet */
     ck_assert_uint_eq(o.word_count, 0);
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), 0);
     ck_assert_uint_eq(w.count, 0);
     ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "--tenant=web", "--tenant=batch"), 0);
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), 0);
     ck_assert_uint_eq(w.count, 1);
     ck_assert_str_eq(w.word[0], "tenants=web,batch");
     ck_assert_int_eq(
         PARSE(&o, "pool", "create", "gold", "--number=513", "--mr-lease=50ms", "--grace=30s"), 0);
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), 0);
     ck_assert_uint_eq(w.count, 3);
     ck_assert_str_eq(w.word[0], "number=513");
     ck_assert_str_eq(w.word[1], "mr_lease_ms=50");
     ck_assert_str_eq(w.word[2], "grace_ms=30000");
     ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "--grace=0s"), 0); /* at once */
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), 0);
     ck_assert_uint_eq(w.count, 1);
     ck_assert_str_eq(w.word[0], "grace_ms=0");
     ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "spares=3", "--mr-lease", "1s"), 0);
     ck_assert_uint_eq(o.word_count, 1);
     ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "--tenant=web,batch"), 0);
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), -EINVAL);
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "repeat it"));
 }
 END_TEST
@@ -154,19 +158,24 @@ END_TEST
 START_TEST(a_pool_has_as_many_tenants_as_fit)
 {
     struct ctl_options o = {.command = CTL_RESOURCE_SET, .kind = "pool"};
-    struct ctl_pool_words w;
-    for (size_t i = 0; i < CTL_POOL_TENANTS; i++)
-        o.pool.tenant[i] = "a-name-of-thirty-one-letters-00";
-    o.pool.tenants = CTL_POOL_TENANTS;
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
-    ck_assert_uint_eq(strlen(w.word[0]), strlen("tenants=") + CTL_POOL_TENANTS * 32 - 1);
-    o.pool.tenants++;
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(err.text, "at most 64 tenants"));
-    o.pool.tenants--;
-    for (size_t i = 0; i < CTL_POOL_TENANTS; i++)
-        o.pool.tenant[i] = "a-name-of-many-more-than-thirty-one-letters";
-    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), -EINVAL);
+    struct ctl_field_words w;
+    for (size_t i = 0; i < CTL_SAID_MAX; i++)
+        o.said[i] = (struct ctl_said){"tenant", "a-name-of-thirty-one-letters-00"};
+    o.said_count = RESOURCE_TENANTS_MAX;
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), 0);
+    ck_assert_uint_eq(strlen(w.word[0]), strlen("tenants=") + RESOURCE_TENANTS_MAX * 32 - 1);
+    o.said_count = RESOURCE_TENANTS_MAX + 1;
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), -EINVAL);
+    ck_assert_ptr_nonnull(
+        strstr(err.text, "--tenant is there 65 times: a pool has at most 64 ten"));
+    o.said_count = CTL_SAID_MAX + 9; /* of which some are not kept */
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "--tenant is there 81 times"));
+    o.said_count = RESOURCE_TENANTS_MAX;
+    for (size_t i = 0; i < RESOURCE_TENANTS_MAX; i++)
+        o.said[i].text = "a-name-of-many-more-than-thirty-one-letters";
+    ck_assert_int_eq(ctl_field_words(&o, &w, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "a tenant's name has at most 31 characters"));
 }
 END_TEST
 
