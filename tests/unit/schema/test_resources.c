@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of what operators set, and that schema/openapi.yaml and rdmactl(1) say the same. */
+/* The tables of what operators set, and that schema/openapi.yaml, rdmactl(1) and the help of their
+ * own rows say the same. */
 #include "../check_main.h"
 
 #include <inttypes.h>
@@ -35,11 +36,41 @@ static char *cut_section(const char *text, const char *from, size_t indent)
     return strndup(begin, (size_t)(end - begin));
 }
 
-static const char *const bodies[] = {[RESOURCE_TENANT] = "\n    TenantBody:",
-                                     [RESOURCE_WINDOW] = "\n    WindowBody:",
-                                     [RESOURCE_TOKEN] = "\n    TokenBody:",
-                                     [RESOURCE_NODE] = "\n    NodeSettingsBody:",
-                                     [RESOURCE_POOL] = "\n    PoolBody:"};
+static const struct {
+    const char *body, *shown;
+} schemas[] = {[RESOURCE_TENANT] = {"\n    TenantBody:", "\n    Tenant:"},
+               [RESOURCE_WINDOW] = {"\n    WindowBody:", "\n    Window:"},
+               [RESOURCE_TOKEN] = {"\n    TokenBody:", "\n    Token:"},
+               [RESOURCE_NODE] = {"\n    NodeSettingsBody:", "\n    NodeSettings:"},
+               [RESOURCE_POOL] = {"\n    PoolBody:", "\n    Pool:"}};
+
+/* The line "    NAME:..." of a schema that a property refers to. */
+static char *cut_referred(const char *openapi, const char *property)
+{
+    static const char path[] = "#/components/schemas/";
+    const char *name = strstr(property, path);
+    char head[96];
+    ck_assert_msg(name != NULL, "%s", property);
+    name += strlen(path);
+    snprintf(head, sizeof head, "\n    %.*s:", (int)strcspn(name, "\""), name);
+    const char *begin = strstr(openapi, head);
+    ck_assert_msg(begin != NULL, "%s", head);
+    return strndup(begin + 1, strcspn(begin + 1, "\n"));
+}
+
+/* Whether a name is in "required: [a, b]". */
+static bool is_listed(const char *schema, const char *name)
+{
+    const char *list = strstr(schema, "      required: [");
+    const size_t length = strlen(name);
+    if (list == NULL)
+        return false;
+    const char *end = strchr(list, ']');
+    for (const char *at = list; (at = strstr(at + 1, name)) != NULL && at < end;)
+        if ((at[-1] == '[' || at[-1] == ' ') && (at[length] == ',' || at[length] == ']'))
+            return true;
+    return false;
+}
 
 /* Of the form "    name: value" at that depth, each with what is indented more. */
 static char *next_property(char **at, char name[64])
@@ -91,12 +122,132 @@ static void check_range(const struct resource_table *t, const struct resource_fi
                   f->name, least, f->max, property);
 }
 
-START_TEST(openapi_has_the_same_fields_and_ranges)
+static bool is_bound(const struct resource_field *f)
+{
+    return f->type == FIELD_BOUND || f->type == FIELD_SIZE;
+}
+
+static void has(const struct resource_table *t, const struct resource_field *f,
+                const char *property, const char *what)
+{
+    ck_assert_msg(strstr(property, what) != NULL, "openapi.yaml: %s of a %s lacks \"%s\": %s",
+                  f->name, t->name, what, property);
+}
+
+static void has_number(const struct resource_table *t, const struct resource_field *f,
+                       const char *property, const char *key, uint64_t value)
+{
+    ck_assert_msg(says(property, key, value), "openapi.yaml: %s of a %s has not %s: %" PRIu64,
+                  f->name, t->name, key, value);
+}
+
+static void check_integer(const struct resource_table *t, const struct resource_field *f,
+                          const char *openapi, const char *property)
+{
+    if (is_bound(f)) {
+        char *size = cut_referred(openapi, property);
+        has(t, f, size, "Size: {type: integer,");
+        has(t, f, size, "default: 0,");
+        free(size);
+    } else {
+        has(t, f, property, "type: integer");
+    }
+    if (f->type == FIELD_TIMEOUT)
+        has(t, f, property, "default: 0,");
+    else
+        ck_assert_msg(strstr(property, "default:") == NULL, "%s of a %s has no default", f->name,
+                      t->name);
+    check_range(t, f, property);
+}
+
+static void check_choice(const struct resource_table *t, const struct resource_field *f,
+                         const char *openapi, const char *property)
+{
+    char *scope = cut_referred(openapi, property), list[128];
+    size_t used = (size_t)snprintf(list, sizeof list, "{type: string, enum: [");
+    for (size_t i = 0; f->words[i] != NULL; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
+                                 f->words[i]);
+    snprintf(list + used, sizeof list - used, "]");
+    has(t, f, scope, list);
+    free(scope);
+}
+
+static void check_names(const struct resource_table *t, const struct resource_field *f,
+                        const char *property)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof pattern, "[a-z0-9.-]{0,%u}$", resource_table(f->of)->name_max - 1);
+    has(t, f, property, "type: array");
+    has_number(t, f, property, "maxItems", RESOURCE_TENANTS_MAX);
+    has(t, f, property, pattern);
+}
+
+static void check_labels(const struct resource_table *t, const struct resource_field *f,
+                         const char *openapi, const char *property)
+{
+    char *labels = cut_section(openapi, "\n    Labels:", 4);
+    has(t, f, property, "schemas/Labels");
+    has_number(t, f, labels, "maxProperties", RESOURCE_LABELS_MAX);
+    free(labels);
+}
+
+static void check_property(const struct resource_table *t, const struct resource_field *f,
+                           const char *openapi, const char *property)
+{
+    switch (f->type) {
+    case FIELD_UIDS:
+        has(t, f, property, "type: array");
+        has(t, f, property, "default: []");
+        has_number(t, f, property, "maxItems", RESOURCE_UIDS_MAX);
+        return;
+    case FIELD_SELECTOR:
+    case FIELD_LABELS:
+        check_labels(t, f, openapi, property);
+        return;
+    case FIELD_CHOICE:
+        check_choice(t, f, openapi, property);
+        return;
+    case FIELD_REFERENCE:
+        has(t, f, property, "type: string");
+        return;
+    case FIELD_GID:
+        has(t, f, property, "schemas/Gid");
+        return;
+    case FIELD_TEXT:
+        has(t, f, property, "type: string");
+        has_number(t, f, property, "maxLength", RESOURCE_TEXT_MAX);
+        return;
+    case FIELD_REFERENCES:
+        check_names(t, f, property);
+        return;
+    case FIELD_GIDS:
+        has(t, f, property, "schemas/Gid");
+        has_number(t, f, property, "maxItems", RESOURCE_GIDS_MAX);
+        return;
+    case FIELD_TIME:
+        has(t, f, property, "type: string, format: date-time");
+        return;
+    case FIELD_BOOL:
+        has(t, f, property, "type: boolean, default: false");
+        return;
+    case FIELD_BOUND:
+    case FIELD_SIZE:
+    case FIELD_COUNT:
+    case FIELD_POWER:
+    case FIELD_PERIOD:
+    case FIELD_TIMEOUT:
+        check_integer(t, f, openapi, property);
+        return;
+    }
+}
+
+START_TEST(openapi_has_the_same_fields_types_ranges_and_defaults)
 {
     char *openapi = read_source("schema/openapi.yaml");
     for (int kind = 0; kind < RESOURCE_KINDS; kind++) {
         const struct resource_table *t = resource_table((enum resource_kind)kind);
-        char *body = cut_section(openapi, bodies[kind], 4);
+        char *body = cut_section(openapi, schemas[kind].body, 4);
         char *properties = cut_section(body, "      properties:", 6), *at = properties, *one;
         char name[64];
         size_t known = 0;
@@ -109,8 +260,9 @@ START_TEST(openapi_has_the_same_fields_and_ranges)
                 continue;
             }
             ck_assert_msg(f != NULL, "openapi.yaml has %s of a %s", name, t->name);
-            if (f->is_number)
-                check_range(t, f, one);
+            check_property(t, f, openapi, one);
+            ck_assert_msg(is_listed(body, name) == resource_field_is_required(f),
+                          "openapi.yaml: whether %s of a %s has to be said", name, t->name);
             known++;
             free(one);
         }
@@ -123,32 +275,113 @@ START_TEST(openapi_has_the_same_fields_and_ranges)
 }
 END_TEST
 
-/* A word of an item's head, which is a line (".It Cm dcis , spares") or what is between ".It Xo"
- * and ".Xc". */
-static bool is_item(const char *page, const char *name)
+/* What is left out of what is written has to be left out of what is required of answers. */
+static bool is_always_shown(const struct resource_table *t, const struct resource_field *f)
+{
+    return is_bound(f) || resource_field_is_required(f) || f->type == FIELD_UIDS ||
+           f->type == FIELD_LABELS || f->type == FIELD_BOOL ||
+           /* A metaserver chooses one where none is said. */
+           (t == resource_table(RESOURCE_POOL) && strcmp(f->name, "number") == 0);
+}
+
+START_TEST(openapi_shows_all_fields_and_requires_those_that_always_are)
+{
+    char *openapi = read_source("schema/openapi.yaml"), line[64];
+    for (int kind = 0; kind < RESOURCE_KINDS; kind++) {
+        const struct resource_table *t = resource_table((enum resource_kind)kind);
+        char *shown = cut_section(openapi, schemas[kind].shown, 4);
+        for (size_t i = 0; i < t->fields; i++) {
+            const struct resource_field *f = &t->field[i];
+            snprintf(line, sizeof line, "\n        %s: {", f->name);
+            ck_assert_msg(strstr(shown, line) != NULL, "openapi.yaml shows no %s of a %s", f->name,
+                          t->name);
+            ck_assert_msg(is_listed(shown, f->name) == is_always_shown(t, f),
+                          "openapi.yaml: whether %s of a %s is always shown", f->name, t->name);
+        }
+        free(shown);
+    }
+    free(openapi);
+}
+END_TEST
+
+/* The item of a word, up to the next one: its head is a line (".It Cm dcis , spares") or what is
+ * between ".It Xo" and ".Xc". NULL: there is none. */
+static char *cut_item(const char *page, const char *name)
 {
     const size_t length = strlen(name);
     for (const char *head = strstr(page, "\n.It "); head != NULL;
          head = strstr(head + 1, "\n.It ")) {
         const bool is_long = strncmp(head, "\n.It Xo", 7) == 0;
         const char *end = is_long ? strstr(head, "\n.Xc") : strchr(head + 1, '\n');
-        for (const char *at = head; (at = strstr(at + 1, name)) != NULL && at < end;)
-            if (at[-1] == ' ' && (at[length] == ' ' || at[length] == '\n'))
-                return true;
+        for (const char *at = head; (at = strstr(at + 1, name)) != NULL && at < end;) {
+            if (at[-1] != ' ' || (at[length] != ' ' && at[length] != '\n'))
+                continue;
+            const char *next = strstr(end, "\n.It "), *last = strstr(end, "\n.El");
+            next = next == NULL || last < next ? last : next;
+            return strndup(head, (size_t)(next - head));
+        }
     }
-    return false;
+    return NULL;
 }
 
-START_TEST(the_man_page_names_each_field)
+/* "1 to 1024", "256, 512 or 1024": a man page's or a help's words for a range. */
+static const char *range_text(const struct resource_field *f, char out[RESOURCE_MUST_BYTES])
 {
-    char *page = read_source("docs/man/rdmactl.1");
+    if (f->type == FIELD_POWER) {
+        (void)resource_number_must(f, out);
+        memmove(out, out + strlen("must be "), strlen(out) + 1 - strlen("must be "));
+    } else {
+        snprintf(out, RESOURCE_MUST_BYTES, "%" PRIu64 " to %" PRIu64, f->min, f->max);
+    }
+    return out;
+}
+
+/* Of a bound the page says once for all what it may be; a grace's is longer than anybody wants. */
+static bool has_range(const struct resource_field *f)
+{
+    return f->is_number && !is_bound(f) && f->max != RESOURCE_GRACE_MAX_MS;
+}
+
+START_TEST(the_man_page_names_each_field_and_its_range)
+{
+    char *page = read_source("docs/man/rdmactl.1"), range[RESOURCE_MUST_BYTES];
     for (int kind = 0; kind < RESOURCE_KINDS; kind++) {
         const struct resource_table *t = resource_table((enum resource_kind)kind);
-        for (size_t i = 0; i < t->fields && kind != RESOURCE_NODE; i++) /* set by verbs */
-            ck_assert_msg(is_item(page, t->field[i].name), "rdmactl(1) has no %s of a %s",
-                          t->field[i].name, t->name);
+        for (size_t i = 0; i < t->fields && kind != RESOURCE_NODE; i++) { /* set by verbs */
+            const struct resource_field *f = &t->field[i];
+            char *item = cut_item(page, f->name);
+            ck_assert_msg(item != NULL, "rdmactl(1) has no %s of a %s", f->name, t->name);
+            ck_assert_msg(!has_range(f) || strstr(item, range_text(f, range)) != NULL,
+                          "rdmactl(1): %s of a %s is %s: %s", f->name, t->name,
+                          range_text(f, range), item);
+            for (size_t k = 0; f->words != NULL && f->words[k] != NULL; k++)
+                ck_assert_msg(strstr(page, f->words[k]) != NULL, "rdmactl(1) has no %s",
+                              f->words[k]);
+            free(item);
+        }
     }
     free(page);
+}
+END_TEST
+
+START_TEST(a_range_that_a_help_says_is_the_row_s)
+{
+    for (int kind = 0; kind < RESOURCE_KINDS; kind++) {
+        const struct resource_table *t = resource_table((enum resource_kind)kind);
+        for (size_t i = 0; i < t->fields; i++) {
+            const struct resource_field *f = &t->field[i];
+            const char *to = strstr(f->help, " to "), *digits = "0123456789";
+            char range[RESOURCE_MUST_BYTES];
+            const bool up = to != NULL && strncmp(to - 2, "up", 2) == 0;
+            if (up && strchr(digits, to[4]) != NULL)
+                ck_assert_uint_eq(strtoull(to + 4, NULL, 10), f->max);
+            else if (f->is_number && to != NULL && strchr(digits, to[4]) != NULL)
+                ck_assert_msg(strstr(f->help, range_text(f, range)) != NULL, "%s: %s", f->name,
+                              f->help);
+            if (f->type == FIELD_POWER)
+                ck_assert_str_eq(f->help, range_text(f, range));
+        }
+    }
 }
 END_TEST
 
@@ -215,8 +448,10 @@ START_TEST(what_is_left_out_is_not_written)
 END_TEST
 
 #define TESTS(T)                                                                                   \
-    T(openapi_has_the_same_fields_and_ranges)                                                      \
-    T(the_man_page_names_each_field)                                                               \
+    T(openapi_has_the_same_fields_types_ranges_and_defaults)                                       \
+    T(openapi_shows_all_fields_and_requires_those_that_always_are)                                 \
+    T(the_man_page_names_each_field_and_its_range)                                                 \
+    T(a_range_that_a_help_says_is_the_row_s)                                                       \
     T(numbers_have_ranges_and_may_be_left_out)                                                     \
     T(what_is_left_out_is_not_written)
 KEDGE_CHECK_MAIN("schema resources", TESTS)
