@@ -25,8 +25,10 @@ enum agentd_type {
     A_UIDS,
     A_MODE, /* of a file */
     A_HASHES,
-    A_SERVICE,   /* one of kedge_fab_service_settings */
-    A_POOL_COUNT /* a number that operators set of pools too, from and to the same */
+    A_SERVICE, /* one of kedge_fab_service_settings */
+    /* What operators say of pools too, from and to the same: a number; a time, there in ms. */
+    A_POOL_COUNT,
+    A_POOL_PERIOD_OR_AUTO
 };
 
 /* One setting; at: where it goes. 0, or -EINVAL and what the value must be. */

@@ -20,8 +20,8 @@ struct option {
     const char *section, *key;
     enum agentd_type type;
     size_t offset;
-    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENTD_TEXT; A_POOL_COUNT: the
-                        * resource says them */
+    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENTD_TEXT; A_POOL_...: the
+                        * field of the resource says them */
     const char *initial;
     const char *help;
 };
@@ -79,7 +79,7 @@ static const struct option options[] = {
      "rc: connections that other nodes may have to this one"},
     {"pool", "queue_pairs_ahead", A_POOL_COUNT, AT(queue_pairs_ahead), 0, 0, "8",
      "rc: of either kind, kept ready"},
-    {"pool", "mr_lease", A_TIME_OR_AUTO, AT(mr_lease_ns), 1 * MS, 60000 * MS, "auto",
+    {"pool", "mr_lease", A_POOL_PERIOD_OR_AUTO, AT(mr_lease_ns), 0, 0, "auto",
      "how long peers may believe in a memory region of this node; auto: 100ms on soft, 3000ms on "
      "verbs"},
     {"pool", "max_sessions", A_COUNT, AT(max_sessions), 1, 65536, "512", "of all tenants"},
@@ -136,6 +136,16 @@ struct reading {
     bool tenant_seen[AGENTD_TENANTS][TENANT_OPTIONS];
 };
 
+/* Of a setting that operators can say of pools too: "mr_lease" is their "mr_lease_ms". */
+static const struct resource_field *field_of(const struct option *o)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s%s", o->key, o->type == A_POOL_COUNT ? "" : "_ms");
+    const struct resource_field *f = resource_field_find(resource_table(RESOURCE_POOL), name);
+    BASE_ASSERT(f != NULL);
+    return f;
+}
+
 static int set_option(struct agentd_config *config, struct agentd_tenant_config *tenant,
                       const struct option *o, const char *value, struct base_errbuf *must)
 {
@@ -148,9 +158,11 @@ static int set_option(struct agentd_config *config, struct agentd_tenant_config 
     if (o->type == A_HASHES)
         return agentd_set_hashes(tenant, value, must);
     char *at = (tenant != NULL ? (char *)tenant : (char *)config) + o->offset;
-    if (o->type == A_POOL_COUNT) {
-        const struct resource_field *f = resource_field_find(resource_table(RESOURCE_POOL), o->key);
-        return agentd_set_value(A_COUNT, at, f->min, f->max, value, must);
+    if (o->type == A_POOL_COUNT || o->type == A_POOL_PERIOD_OR_AUTO) {
+        const struct resource_field *f = field_of(o);
+        const uint64_t unit = o->type == A_POOL_COUNT ? 1 : MS;
+        return agentd_set_value(o->type == A_POOL_COUNT ? A_COUNT : A_TIME_OR_AUTO, at,
+                                f->min * unit, f->max * unit, value, must);
     }
     return agentd_set_value(o->type, at, o->min, o->max, value, must);
 }
@@ -395,6 +407,33 @@ bool agentd_config_update(struct agentd_config *c, const struct agentd_config *f
     }
     /* Both were zeroed before they were filled in. */
     return memcmp(c, from, sizeof *c) != 0;
+}
+
+static void describe_range(const struct option *o, char out[BASE_RANGE_TEXT])
+{
+    const enum base_unit unit = o->type == A_SIZE ? BASE_UNIT_BYTES
+                                : o->type == A_TIME || o->type == A_POOL_PERIOD_OR_AUTO
+                                    ? BASE_UNIT_NS
+                                    : BASE_UNIT_NONE;
+    const struct resource_field *f =
+        o->type == A_POOL_COUNT || o->type == A_POOL_PERIOD_OR_AUTO ? field_of(o) : NULL;
+    out[0] = '\0';
+    if (f != NULL)
+        base_range_format(unit, f->min * (unit == BASE_UNIT_NS ? MS : 1),
+                          f->max * (unit == BASE_UNIT_NS ? MS : 1), out);
+    else if (o->type == A_COUNT || o->type == A_POWER || o->type == A_COUNT_OR_AUTO ||
+             unit != BASE_UNIT_NONE)
+        base_range_format(unit, o->min, o->max, out);
+}
+
+bool agentd_config_setting(size_t i, struct base_setting *out)
+{
+    if (i >= OPTIONS + TENANT_OPTIONS)
+        return false;
+    const struct option *o = i < OPTIONS ? &options[i] : &tenant_options[i - OPTIONS];
+    *out = (struct base_setting){.section = o->section, .key = o->key, .initial = o->initial};
+    describe_range(o, out->range);
+    return true;
 }
 
 void agentd_config_help(FILE *out)

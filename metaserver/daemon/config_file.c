@@ -180,6 +180,18 @@ int meta_config_read(const char *path, struct meta_config *out, struct base_errb
     return status;
 }
 
+bool meta_config_setting(size_t i, struct base_setting *out)
+{
+    if (i >= OPTIONS)
+        return false;
+    const struct option *o = &options[i];
+    *out = (struct base_setting){.section = o->section, .key = o->key, .initial = o->initial};
+    if (o->type == COUNT || o->type == DURATION)
+        base_range_format(o->type == COUNT ? BASE_UNIT_NONE : BASE_UNIT_NS, o->min, o->max,
+                          out->range);
+    return true;
+}
+
 void meta_config_print_help(FILE *out)
 {
     const char *section = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of what operators set, and that schema/openapi.yaml, rdmactl(1) and the help of their
  * own rows say the same. */
-#include "../check_main.h"
+#include "../man_page.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,20 +9,6 @@
 #include <string.h>
 
 #include "schema/resources.h"
-
-/* A file of the source tree, whole. */
-static char *read_source(const char *path)
-{
-    char whole[512];
-    snprintf(whole, sizeof whole, "%s/%s", KEDGE_SOURCE_DIR, path);
-    FILE *file = fopen(whole, "r");
-    ck_assert_msg(file != NULL, "%s", whole);
-    char *text = calloc(1, 1 << 20);
-    const size_t bytes = fread(text, 1, (1 << 20) - 1, file);
-    ck_assert(bytes > 0 && bytes < (1 << 20) - 1);
-    fclose(file);
-    return text;
-}
 
 /* From the line behind `from` to the next line that is indented by no more than `indent`. */
 static char *cut_section(const char *text, const char *from, size_t indent)
@@ -303,26 +289,6 @@ START_TEST(openapi_shows_all_fields_and_requires_those_that_always_are)
     free(openapi);
 }
 END_TEST
-
-/* The item of a word, up to the next one: its head is a line (".It Cm dcis , spares") or what is
- * between ".It Xo" and ".Xc". NULL: there is none. */
-static char *cut_item(const char *page, const char *name)
-{
-    const size_t length = strlen(name);
-    for (const char *head = strstr(page, "\n.It "); head != NULL;
-         head = strstr(head + 1, "\n.It ")) {
-        const bool is_long = strncmp(head, "\n.It Xo", 7) == 0;
-        const char *end = is_long ? strstr(head, "\n.Xc") : strchr(head + 1, '\n');
-        for (const char *at = head; (at = strstr(at + 1, name)) != NULL && at < end;) {
-            if (at[-1] != ' ' || (at[length] != ' ' && at[length] != '\n'))
-                continue;
-            const char *next = strstr(end, "\n.It "), *last = strstr(end, "\n.El");
-            next = next == NULL || last < next ? last : next;
-            return strndup(head, (size_t)(next - head));
-        }
-    }
-    return NULL;
-}
 
 /* "1 to 1024", "256, 512 or 1024": a man page's or a help's words for a range. */
 static const char *range_text(const struct resource_field *f, char out[RESOURCE_MUST_BYTES])

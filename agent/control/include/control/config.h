@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/setting.h"
 #include "fabric/service.h"
 #include "schema/resources.h"
 
@@ -122,5 +123,7 @@ uint32_t agentd_tenant_id(const char *name);
 
 /* The table, for --help. */
 void agentd_config_help(FILE *out);
+/* The i-th row of it, for what is held against it. False: there are no more. */
+bool agentd_config_setting(size_t i, struct base_setting *out);
 
 #endif

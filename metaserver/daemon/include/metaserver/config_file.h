@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/setting.h"
 #include "fabric/service.h"
 
 #define META_CONFIG_TEXT_BYTES 256 /* bytes of a text setting, with the NUL */
@@ -39,5 +40,7 @@ int meta_config_read(const char *path, struct meta_config *out, struct base_errb
 
 /* The table, for --help. */
 void meta_config_print_help(FILE *out);
+/* The i-th row of it, for what is held against it. False: there are no more. */
+bool meta_config_setting(size_t i, struct base_setting *out);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../check_main.h"
+#include "../../man_page.h"
 #include "control/config.h"
 #include "control/tenants.h"
 
@@ -296,6 +297,49 @@ START_TEST(of_another_file_windows_alone_come_into_force)
 }
 END_TEST
 
+/* Manual pages are held against the table: each setting has an item, which has its range. */
+START_TEST(the_man_page_has_each_setting_with_its_range)
+{
+    char *page = read_source("docs/man/kedge-agent.conf.5");
+    struct base_setting s;
+    size_t i = 0;
+    for (; agentd_config_setting(i, &s); i++) {
+        char heading[64];
+        snprintf(heading, sizeof heading, "\n.Ss Section %s\n", s.section);
+        char *section = cut_page_section(page, heading), *item = cut_item(section, s.key);
+        ck_assert_msg(item != NULL, "kedge-agent.conf.5 has no %s in %s", s.key, s.section);
+        ck_assert_msg(strstr(item, s.range) != NULL, "kedge-agent.conf.5: %s is %s: %s", s.key,
+                      s.range, item);
+        free(item);
+        free(section);
+    }
+    ck_assert_uint_gt(i, 15);
+    free(page);
+}
+END_TEST
+
+/* What operators say of a pool's queue pairs and what a file says of a device's is one thing. */
+START_TEST(settings_of_service_have_the_ranges_of_the_fields_of_pools)
+{
+#define KEY(key, initial, help) key,
+    static const char *const keys[] = {FAB_SERVICE_SETTINGS(KEY)};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const struct resource_field *f =
+            resource_field_find(resource_table(RESOURCE_POOL), keys[i]);
+        ck_assert_msg(f != NULL, "%s", keys[i]);
+        const uint64_t step = f->type == FIELD_POWER ? f->min : 1;
+        const uint64_t values[] = {f->min, f->max, f->min - step, f->max + step};
+        for (size_t k = 0; k < 4; k++) {
+            struct fab_service service = {0};
+            char value[24];
+            snprintf(value, sizeof value, "%" PRIu64, values[k]);
+            const int status = fab_service_set(&service, keys[i], value, &err);
+            ck_assert_msg((status == 0) == (k < 2), "%s = %s: %s", keys[i], value, err.text);
+        }
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(an_empty_file_means_the_defaults)                                                            \
     T(an_unknown_key_is_named_with_its_line)                                                       \
@@ -313,5 +357,7 @@ END_TEST
     T(malformed_tenants_are_refused)                                                               \
     T(a_tenant_may_have_tokens_and_a_socket_of_its_own)                                            \
     T(tokens_and_sockets_of_tenants_are_checked)                                                   \
+    T(the_man_page_has_each_setting_with_its_range)                                                \
+    T(settings_of_service_have_the_ranges_of_the_fields_of_pools)                                  \
     T(of_another_file_windows_alone_come_into_force)
 KEDGE_CHECK_MAIN("agentd_config", TESTS)

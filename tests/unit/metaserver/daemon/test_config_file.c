@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../check_main.h"
+#include "../../man_page.h"
 #include "metaserver/config_file.h"
 
 static int configure(const char *text, struct meta_config *out, struct base_errbuf *err)
@@ -122,9 +122,31 @@ START_TEST(a_setting_may_be_as_long_as_it_can_be)
 }
 END_TEST
 
+/* Manual pages are held against the table: each setting has an item, which has its range. */
+START_TEST(the_man_page_has_each_setting_with_its_range)
+{
+    char *page = read_source("docs/man/kedge-metad.8");
+    struct base_setting s;
+    size_t i = 0;
+    for (; meta_config_setting(i, &s); i++) {
+        char heading[64];
+        snprintf(heading, sizeof heading, "\n.Ss Section %s\n", s.section);
+        char *section = cut_page_section(page, heading), *item = cut_item(section, s.key);
+        ck_assert_msg(item != NULL, "kedge-metad.8 has no %s in %s", s.key, s.section);
+        ck_assert_msg(strstr(item, s.range) != NULL, "kedge-metad.8: %s is %s: %s", s.key, s.range,
+                      item);
+        free(item);
+        free(section);
+    }
+    ck_assert_uint_gt(i, 15);
+    free(page);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(settings_have_defaults_and_are_read)                                                         \
     T(what_is_wrong_is_named_with_its_line)                                                        \
     T(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)                             \
+    T(the_man_page_has_each_setting_with_its_range)                                                \
     T(a_setting_may_be_as_long_as_it_can_be)
 KEDGE_CHECK_MAIN("metaserver config", TESTS)
