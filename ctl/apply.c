@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
@@ -87,9 +88,12 @@ static void say_applied(const struct ctl_options *o, const struct ctl_manifest_i
         return;
     }
     base_text_init(&t, LINE_BYTES);
-    base_text_json(&t, item->name);
-    printf("%s{\"kind\":\"%s\",\"name\":%s,\"created\":%s}", first ? "" : ",", item->kind->name,
-           base_text_str(&t), created ? "true" : "false");
+    base_json_object(&t, NULL);
+    base_json_string(&t, "kind", item->kind->name);
+    base_json_string(&t, "name", item->name);
+    base_json_bool(&t, "created", created);
+    base_json_object_end(&t);
+    ctl_json_list_item(first, base_text_str(&t));
     base_text_fini(&t);
 }
 
@@ -139,7 +143,7 @@ static int apply_and_note(const struct ctl_options *o, const struct ctl_manifest
     int status = a->set != NULL && a->resource != NULL ? apply_all(o, m, a, err)
                                                        : base_err(err, -ENOMEM, "out of memory");
     if (o->json)
-        puts("]}");
+        ctl_json_list_end();
     fflush(stdout);
     ctl_resource_notes(o, a->set, a->count);
     while (a->count > 0)
@@ -155,11 +159,11 @@ int ctl_apply(const struct ctl_options *o, struct base_errbuf *err)
     struct applied applied = {.set = NULL};
     int status = read_files(o, &m, err);
     if (o->json)
-        printf("{" CTL_FORMAT ",\"applied\":[");
+        ctl_json_list("applied");
     if (status == 0)
         status = apply_and_note(o, &m, &applied, err);
     else if (o->json)
-        puts("]}");
+        ctl_json_list_end();
     ctl_manifest_fini(&m);
     return status;
 }

@@ -203,9 +203,12 @@ int ctl_context_use(const struct ctl_options *o, struct base_errbuf *err)
     if (status != 0)
         return status;
     if (o->json) {
-        printf("{" CTL_FORMAT ",\"current\":");
-        printf(strcmp(o->id, CTL_NO_CONTEXT) == 0 ? "null}\n" : "\"%s\"}\n", o->id);
-        return 0;
+        struct base_text t;
+        base_text_init(&t, OUTPUT_BYTES);
+        ctl_json_begin(&t);
+        base_json_string(&t, "current", strcmp(o->id, CTL_NO_CONTEXT) == 0 ? NULL : o->id);
+        base_json_object_end(&t);
+        return ctl_json_finish(&t, err);
     }
     if (strcmp(o->id, CTL_NO_CONTEXT) == 0)
         puts("rdmactl uses no context");

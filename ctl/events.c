@@ -88,7 +88,7 @@ static int list_pages(const struct ctl_options *o, struct listing *l, struct bas
         if (status != 0)
             break;
         if (l->json && page == 0)
-            printf("{" CTL_FORMAT ",\"events\":[");
+            ctl_json_list("events");
         status = ctl_decode_events(result.body, result.body_length, add_event, l, next, sizeof next,
                                    err);
         http_result_fini(&result);
@@ -102,7 +102,7 @@ static int print_list(const struct ctl_options *o, struct listing *l, struct bas
 {
     int status = list_pages(o, l, err);
     if (status == 0 && o->json)
-        puts("]}");
+        ctl_json_list_end();
     else if (status == 0 && !l->any)
         puts(o->kind != NULL || o->name != NULL ? "there is no such event yet"
                                                 : "nobody has changed anything yet");

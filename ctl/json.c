@@ -9,35 +9,106 @@
 
 enum { LINE_BYTES = 4096 };
 
-/* With a member before its own. */
-static int print_with(const char *first, const char *object, struct base_errbuf *err)
+/* The members of an object that is whole, behind those that t has. -EBADMSG: it is no object. */
+static int append_members(struct base_text *t, const char *object, struct base_errbuf *err)
 {
     size_t length = strlen(object);
     while (length > 0 && strchr(" \t\r\n", object[length - 1]) != NULL)
         length--;
     if (object[0] != '{' || length < 2)
         return base_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
-    printf("{" CTL_FORMAT "%s%s%.*s\n", first, object[1] == '}' ? "" : ",", (int)length - 1,
-           object + 1);
+    if (object[1] != '}')
+        base_text_append(t, ",", 1);
+    base_text_append(t, object + 1, length - 2);
     return 0;
+}
+
+static int print_object(const char *kind, const char *object, struct base_errbuf *err)
+{
+    struct base_text t;
+    base_text_init(&t, strlen(object) + LINE_BYTES);
+    ctl_json_begin(&t);
+    if (kind != NULL)
+        base_json_string(&t, "kind", kind);
+    int status = append_members(&t, object, err);
+    base_json_object_end(&t);
+    if (status == 0)
+        return ctl_json_finish(&t, err);
+    base_text_fini(&t);
+    return status;
 }
 
 int ctl_json_print(const char *object, struct base_errbuf *err)
 {
-    return print_with("", object, err);
+    return print_object(NULL, object, err);
 }
 
 int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *err)
 {
-    char member[64];
-    snprintf(member, sizeof member, ",\"kind\":\"%.40s\"", kind);
-    return print_with(member, object, err);
+    return print_object(kind, object, err);
 }
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+/* As far as it is; frees it. */
+static void print_part(struct base_text *t)
+{
+    fputs(base_text_str(t), stdout);
+    base_text_fini(t);
+}
+
+void ctl_json_list(const char *key)
+{
+    struct base_text t;
+    base_text_init(&t, LINE_BYTES);
+    ctl_json_begin(&t);
+    base_json_array(&t, key);
+    print_part(&t);
+}
+
+void ctl_json_list_item(bool first, const char *json)
+{
+    printf("%s%s", first ? "" : ",", json);
+}
+
+int ctl_json_list_resource(bool first, const char *kind, const char *object,
+                           struct base_errbuf *err)
+{
+    struct base_text t;
+    base_text_init(&t, strlen(object) + LINE_BYTES);
+    base_json_object(&t, NULL);
+    base_json_string(&t, "kind", kind);
+    int status = append_members(&t, object, err);
+    base_json_object_end(&t);
+    if (status == 0)
+        ctl_json_list_item(first, base_text_str(&t));
+    base_text_fini(&t);
+    return status;
+}
+
+void ctl_json_list_end(void)
+{
+    puts("]}");
+}
+
+void ctl_json_list_end_with(const char *key, const char *items)
+{
+    struct base_text t;
+    base_text_init(&t, strlen(items) + LINE_BYTES);
+    base_json_array(&t, key);
+    base_text_append(&t, items, strlen(items));
+    base_json_array_end(&t);
+    base_json_object_end(&t);
+    printf("],%s\n", base_text_str(&t));
+    base_text_fini(&t);
+}
+
+/* ---- objects -------------------------------------------------------------------------------- */
 
 void ctl_json_begin(struct base_text *t)
 {
     base_json_object(t, NULL);
-    base_text_append(t, CTL_FORMAT, sizeof CTL_FORMAT - 1);
+    base_json_u64(t, "format_version", CTL_FORMAT_VERSION);
 }
 
 int ctl_json_finish(struct base_text *t, struct base_errbuf *err)

@@ -174,7 +174,7 @@ static int list_pages(const struct ctl_options *o, const struct ctl_agent_item_k
         if (status != 0)
             return status;
         if (o->json && n == 0)
-            printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
+            ctl_json_list(kind->plural);
         add_page(o, kind, &page, l);
         memcpy(cursor, page.next, sizeof cursor);
         ctl_agent_item_page_fini(&page);
@@ -189,9 +189,9 @@ static int print_listed(const struct ctl_options *o, const struct ctl_agent_item
 {
     int status = 0;
     if (o->json && o->all_nodes)
-        printf("],\"unreachable\":[%s]}\n", base_text_str(&l->gap));
+        ctl_json_list_end_with("unreachable", base_text_str(&l->gap));
     else if (o->json)
-        puts("]}");
+        ctl_json_list_end();
     else if (l->count == 0)
         printf("there is no such %s %s now\n", kind->name,
                asks_server(o) ? "there" : "on this host");

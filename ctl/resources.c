@@ -114,10 +114,10 @@ int ctl_resource_list(const struct ctl_options *o, struct base_errbuf *err)
     struct ctl_resources all = {.item = NULL};
     int status = ctl_resources_fetch(o, kind, &all, err);
     if (status == 0 && o->json) {
-        printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
-        for (size_t i = 0; i < all.count; i++)
-            printf("%s{\"kind\":\"%s\",%s", i > 0 ? "," : "", kind->name, all.item[i].json + 1);
-        puts("]}");
+        ctl_json_list(kind->plural);
+        for (size_t i = 0; i < all.count && status == 0; i++)
+            status = ctl_json_list_resource(i == 0, kind->name, all.item[i].json, err);
+        ctl_json_list_end();
     } else if (status == 0 && all.count == 0 &&
                (o->scope != NULL || o->tenant != NULL || o->uid != NULL)) {
         printf("there is no such %s\n", kind->name);

@@ -207,11 +207,11 @@ static int revoke_all(const struct ctl_options *o, struct base_errbuf *err)
     int status = find_holders(o, &h, err);
     base_text_init(&r.says, FAILED_BYTES);
     if (status == 0 && o->json)
-        printf("{" CTL_FORMAT ",\"revoked\":[");
+        ctl_json_list("revoked");
     for (size_t i = 0; i < h.count && status == 0; i++)
         revoke_of(o, h.id[i], &r);
     if (status == 0 && o->json)
-        printf("],\"failed\":[%s]}\n", base_text_str(&r.says));
+        ctl_json_list_end_with("failed", base_text_str(&r.says));
     else if (status == 0 && r.done + r.failed == 0)
         puts("no worker there has a lease");
     if (r.status != 0)

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "agent.h"
 #include "register_json.h"
@@ -339,18 +340,24 @@ static void put_registration(struct registration *r)
     free(body);
 }
 
+enum { RENEWAL_BYTES = 64 };
+
 static void on_timer(void *user)
 {
     struct registration *r = user;
-    char body[64];
+    struct base_text body;
     if (r->state != REGISTRATION_DONE) {
         r->state = REGISTRATION_ASKING;
         put_registration(r);
         return;
     }
     try_later(r);
-    snprintf(body, sizeof body, "{\"incarnation\":%u}", r->pool->agent->incarnation);
-    (void)call_metaserver(r, "POST", "/renew", body, on_renewed);
+    base_text_init(&body, RENEWAL_BYTES);
+    base_json_object(&body, NULL);
+    base_json_u64(&body, "incarnation", r->pool->agent->incarnation);
+    base_json_object_end(&body);
+    (void)call_metaserver(r, "POST", "/renew", base_text_str(&body), on_renewed);
+    base_text_fini(&body);
 }
 
 /* Done: the next renewal, at a third of the lease. Else another try, each later than the one

@@ -91,23 +91,22 @@ static const char *title_of(int status)
     return t != NULL && t->title != NULL ? t->title : base_error_of_http(status)->title;
 }
 
-/* detail is ours and needs no escape. */
 const char *http_raw_problem(int status, const char *detail, char *out, size_t bytes)
 {
-    char body[HTTP_RAW_BYTES / 2];
+    struct base_text body;
     const char *title = status == 503 ? "too busy" : title_of(status);
     /* Where the same request can do better later. */
     const char *retry = status == 503 || status == 429 ? "Retry-After: 1\r\n" : "";
-    int n = snprintf(body, sizeof body,
-                     "{\"type\":\"urn:kedge:problem:%s\",\"title\":\"%s\",\"status\":%d,"
-                     "\"detail\":\"%s\"}",
-                     type_of(status), title, status, detail);
-    BASE_ASSERT(n > 0 && (size_t)n < sizeof body);
-    n = snprintf(out, bytes,
-                 "HTTP/1.1 %d %s\r\nContent-Type: " HTTP_PROBLEM_TYPE
-                 "\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n%s",
-                 status, title, n, retry, body);
+    base_text_init(&body, HTTP_RAW_BYTES / 2);
+    http_problem(&body, status, title, detail);
+    if (body.error != 0) /* without memory, without a body */
+        base_text_reset(&body);
+    const int n = snprintf(out, bytes,
+                           "HTTP/1.1 %d %s\r\nContent-Type: " HTTP_PROBLEM_TYPE
+                           "\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n%s",
+                           status, title, body.length, retry, base_text_str(&body));
     BASE_ASSERT(n > 0 && (size_t)n < bytes);
+    base_text_fini(&body);
     return out;
 }
 

@@ -18,6 +18,7 @@ enum {
     /* Beside one for each millisecond since the backup, which is more than a store writes in the
      * long run: for bursts, and for clocks that differ. */
     REVISIONS_LEFT_OUT = 1000000,
+    RESTORE_BYTES = 64,
 };
 
 static void raise_revision(struct meta_backup_counts *counts, uint64_t revision)
@@ -156,8 +157,8 @@ struct reading {
     json_t *root; /* what the last item borrows from */
     struct meta_backup_counts counts;
     struct meta_backup_restorer *by;
-    char body[64]; /* of the restore's own entry */
-    bool over;     /* which was the last item */
+    char body[RESTORE_BYTES]; /* of the restore's own entry */
+    bool over;                /* which was the last item */
 };
 
 static int refuse_line(const struct reading *r, struct base_errbuf *err)
@@ -276,6 +277,17 @@ static json_t *take_line(struct reading *r)
     return root;
 }
 
+static void write_restore(char out[RESTORE_BYTES], uint64_t revision)
+{
+    struct base_text body;
+    base_text_init(&body, RESTORE_BYTES - 1);
+    base_json_object(&body, NULL);
+    base_json_u64(&body, "revision", revision);
+    base_json_object_end(&body);
+    snprintf(out, RESTORE_BYTES, "%s", base_text_str(&body));
+    base_text_fini(&body);
+}
+
 static int add_restore(struct reading *r, struct meta_store_item *item, struct base_errbuf *err)
 {
     const uint64_t now = r->by->wall_ms, then = r->counts.time_ms, last = r->counts.revision;
@@ -285,7 +297,7 @@ static int add_restore(struct reading *r, struct meta_store_item *item, struct b
         return base_err(err, -ERANGE, "the backup's last revision, or its date, is too large");
     r->by->revision = last + more > r->by->above ? last + more : r->by->above + 1;
     r->over = true;
-    snprintf(r->body, sizeof r->body, "{\"revision\":%" PRIu64 "}", last);
+    write_restore(r->body, last);
     item->kind = META_STORE_CHANGE;
     item->change = (struct meta_store_change){.revision = r->by->revision,
                                               .time_ms = now,

@@ -42,6 +42,7 @@ echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds agent/a.c "verbs' functions are called in fabric/verbs"
 { echo "$head"; printf 'void f(struct base_text *t)\n{\n    base_text_printf(t, ",\\"age_ms\\":%%d}", 1);\n}\n'; } | finds ctl/a.c 'JSON is written with base_json_'
 { echo "$head"; printf 'void f(struct base_text *t)\n{\n    base_text_append(\n        t, ",\\"worker\\":", 10);\n}\n'; } | finds agent/a.c 'JSON is written with base_json_'
+{ echo "$head"; printf 'void f(void)\n{\n    printf("{\\"worker\\":%%d}", 1);\n}\n'; } | finds ctl/a.c 'JSON is written with base_json_'
 { echo "$head"; echo '#include "agent/lane.h"'; } | finds base/a.c 'base/ may not include agent/lane.h'
 { echo "$head"; echo '#include "fabric/fabric.h"'; } | finds ctl/a.c 'ctl/ may not include fabric/fabric.h'
 { echo "$head"; echo '#include <sqlite3.h>'; } | finds agent/a.c 'sqlite3.h has its home in metaserver/store/'

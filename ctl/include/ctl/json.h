@@ -3,13 +3,15 @@
 #ifndef CTL_JSON_H
 #define CTL_JSON_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "base/text.h"
 
 /* Grows when a member goes or means something else; not when one is added. */
-#define CTL_FORMAT "\"format_version\":1"
+enum { CTL_FORMAT_VERSION = 1 };
 
-/* Prints an object that a server has said, with CTL_FORMAT in it, and the end of the line. 0; or
+/* Prints an object that a server has said, with that version in it, and the end of the line. 0; or
  * -EBADMSG: it is no object. */
 int ctl_json_print(const char *object, struct base_errbuf *err);
 /* Likewise, and says what it is, so that `apply` takes it back. */
@@ -20,5 +22,17 @@ void ctl_json_begin(struct base_text *t);
 int ctl_json_finish(struct base_text *t, struct base_errbuf *err);
 /* Prints that something of that name is there no longer. */
 int ctl_json_deleted(const char *kind, const char *name, struct base_errbuf *err);
+
+/* A list that is printed as it comes: the object's beginning, with an array of that key; what is in
+ * it; and the end. */
+void ctl_json_list(const char *key);
+/* json: a value that is JSON already. */
+void ctl_json_list_item(bool first, const char *json);
+/* An object that a server has said, which says what it is. 0 or -EBADMSG. */
+int ctl_json_list_resource(bool first, const char *kind, const char *object,
+                           struct base_errbuf *err);
+void ctl_json_list_end(void);
+/* With another array behind it; items: JSON values, with commas between them. */
+void ctl_json_list_end_with(const char *key, const char *items);
 
 #endif

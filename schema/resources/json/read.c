@@ -9,6 +9,8 @@
 
 #include "base/text.h"
 
+#define LABELS_EXAMPLE "{\"zone\": \"a\"}"
+
 static int refuse_value(struct resource_violation *v, const char *field, const char *detail)
 {
     snprintf(v->field, sizeof v->field, "%s", field);
@@ -115,7 +117,7 @@ static int read_labels(const struct resource_field *f, json_t *object, struct re
     char field[64];
     json_t *value;
     if (!json_is_object(object))
-        return refuse_value(v, f->name, "must be an object of labels, such as {\"zone\": \"a\"}");
+        return refuse_value(v, f->name, "must be an object of labels, such as " LABELS_EXAMPLE);
     json_object_foreach(object, key, value)
     {
         const char *text = json_string_value(value);
@@ -274,8 +276,8 @@ static int refuse_missing(const struct resource_table *t, const struct resource_
 {
     char must[sizeof v->detail];
     snprintf(must, sizeof must,
-             "is missing: say which nodes have the %s, by labels such as {\"zone\": \"a\"}, or {} "
-             "for all",
+             "is missing: say which nodes have the %s, by labels such as " LABELS_EXAMPLE
+             ", or {} for all",
              t->name);
     return refuse_value(v, f->name, must);
 }
