@@ -4,6 +4,7 @@
 
 #include "../check_main.h"
 #include "base/random.h"
+#include "base/setting.h"
 #include "base/text.h"
 
 START_TEST(a_text_grows_and_stops_at_its_bound_without_half_an_append)
@@ -296,6 +297,30 @@ START_TEST(random_characters_decode_to_something_that_encodes_to_them_or_not_at_
 }
 END_TEST
 
+START_TEST(ranges_are_written_with_units_and_without_ends_that_nobody_reaches)
+{
+    static const struct {
+        enum base_unit unit;
+        uint64_t min, max;
+        const char *text;
+    } cases[] = {
+        {BASE_UNIT_NONE, 2, 32, "2 to 32"},
+        {BASE_UNIT_NONE, 0, 1000000, "0 to 1000000"},
+        {BASE_UNIT_NONE, 0, UINT64_C(1) << 30, ""},
+        {BASE_UNIT_NONE, 1, UINT64_C(1) << 32, "1 or more"},
+        {BASE_UNIT_BYTES, 65536, UINT64_C(1) << 32, "64KiB to 4GiB"},
+        {BASE_UNIT_BYTES, 65536, UINT64_C(1) << 48, "64KiB or more"},
+        {BASE_UNIT_BYTES, 65537, 1 << 21, "65537 to 2MiB"},
+        {BASE_UNIT_NS, 0, UINT64_C(60000000000), "0 to 60s"},
+        {BASE_UNIT_NS, 10000000, UINT64_C(3600000000000), "10ms to 1h"},
+    };
+    char text[BASE_RANGE_TEXT];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        ck_assert_str_eq(base_range_format(cases[i].unit, cases[i].min, cases[i].max, text),
+                         cases[i].text);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_text_grows_and_stops_at_its_bound_without_half_an_append)                                  \
     T(what_came_last_is_taken_back_with_its_error)                                                 \
@@ -311,5 +336,6 @@ END_TEST
     T(hex_takes_exactly_the_digits_that_were_asked_for)                                            \
     T(base64_matches_the_rfcs_vectors)                                                             \
     T(base64_that_is_not_the_one_encoding_is_refused)                                              \
-    T(random_characters_decode_to_something_that_encodes_to_them_or_not_at_all)
+    T(random_characters_decode_to_something_that_encodes_to_them_or_not_at_all)                    \
+    T(ranges_are_written_with_units_and_without_ends_that_nobody_reaches)
 KEDGE_CHECK_MAIN("base text", TESTS)
