@@ -338,7 +338,7 @@ START_TEST(a_range_that_a_help_says_is_the_row_s)
             const struct resource_field *f = &t->field[i];
             const char *to = strstr(f->help, " to "), *digits = "0123456789";
             char range[RESOURCE_MUST_BYTES];
-            const bool up = to != NULL && strncmp(to - 2, "up", 2) == 0;
+            const bool up = to != NULL && to - f->help >= 2 && strncmp(to - 2, "up", 2) == 0;
             if (up && strchr(digits, to[4]) != NULL)
                 ck_assert_uint_eq(strtoull(to + 4, NULL, 10), f->max);
             else if (f->is_number && to != NULL && strchr(digits, to[4]) != NULL)
