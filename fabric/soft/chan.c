@@ -15,8 +15,6 @@
 #include "base/clock.h"
 #include "soft/soft.h"
 
-static const uint64_t AGAIN_NS = 100000; /* nobody has such a lock for long, if it runs */
-
 /* Named by the context, so that what it leaves behind is known for its own. */
 static void fifo_name(char name[48], soft_owner owner, uint32_t number)
 {
@@ -90,18 +88,13 @@ void soft_chan_clean(struct soft_fab *f)
 
 /* ---- waking ---- */
 
-static bool is_wanted(uint32_t armed, bool solicited)
-{
-    return (armed & 3) == SOFT_ARMED || ((armed & 3) == SOFT_ARMED_SOLICITED && solicited);
-}
-
 /* The byte first, then disarm what was seen: who dies in between has woken it once too often. A
  * full FIFO has woken its reader already. */
 void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited)
 {
     uint32_t armed = atomic_load(&cq->armed);
     char name[48];
-    if (!is_wanted(armed, solicited))
+    if (!soft_is_wanted(armed, solicited))
         return;
     fifo_name(name, atomic_load(&cq->owner), atomic_load(&cq->chan));
     int fd = openat(f->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -113,16 +106,6 @@ void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicite
     (void)atomic_compare_exchange_strong(&cq->armed, &armed, armed & ~3u);
 }
 
-void soft_cq_wake(struct soft_cq *cq, bool solicited)
-{
-    uint32_t armed = atomic_load_explicit(&cq->shared->armed, memory_order_relaxed);
-    if (!is_wanted(armed, solicited))
-        return;
-    if (write(cq->chan->fifo, "", 1) < 0) {
-    }
-    (void)atomic_compare_exchange_strong(&cq->shared->armed, &armed, armed & ~3u);
-}
-
 void soft_wake_all(struct soft_fab *f)
 {
     for (uint32_t i = 0; i < atomic_load(&f->shared->cq_high); i++)
@@ -130,8 +113,7 @@ void soft_wake_all(struct soft_fab *f)
             soft_cq_notify(f, &f->shared->cq[i], true);
 }
 
-/* Its channel becomes readable then, unless another CQ's time comes before. */
-static void set_timer(struct soft_chan *chan, uint64_t due)
+void soft_chan_set_timer(struct soft_chan *chan, uint64_t due)
 {
     uint64_t set = atomic_load(&chan->due_ns);
     if (due == UINT64_MAX || (set != 0 && set <= due))
@@ -140,52 +122,6 @@ static void set_timer(struct soft_chan *chan, uint64_t due)
     struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / BASE_NS_PER_S),
                                            .tv_nsec = (long)(due % BASE_NS_PER_S)}};
     (void)timerfd_settime(chan->timer, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-static bool is_armed(struct soft_cq *cq)
-{
-    return cq->chan != NULL && (atomic_load(&cq->shared->armed) & 3) != SOFT_NOT_ARMED;
-}
-
-void soft_cq_look_again(struct soft_cq *cq)
-{
-    if (is_armed(cq))
-        set_timer(cq->chan, base_clock_ns() + AGAIN_NS);
-}
-
-void soft_cq_timer(struct soft_cq *cq)
-{
-    uint64_t due = UINT64_MAX;
-    if (!is_armed(cq) || atomic_load(&cq->waiting) == 0)
-        return;
-    if (pthread_mutex_trylock(&cq->qps_lock) != 0) {
-        soft_cq_look_again(cq);
-        return;
-    }
-    struct soft_qp *qp;
-    soft_cq_gather(cq);
-    TAILQ_FOREACH(qp, &cq->waiters, by_turn) {
-        if (!qp->waiting)
-            continue;
-        due = qp->next_try_ns < due ? qp->next_try_ns : due;
-        if (qp->deadline_ns != 0 && qp->deadline_ns < due)
-            due = qp->deadline_ns;
-    }
-    pthread_mutex_unlock(&cq->qps_lock);
-    set_timer(cq->chan, due);
-}
-
-int soft_arm(struct fab_cq *base, bool solicited_only)
-{
-    struct soft_cq *cq = (struct soft_cq *)base;
-    if (cq->chan == NULL)
-        return -EINVAL;
-    /* Ordered before what the poll that must follow looks at. Others only disarm. */
-    uint32_t before = atomic_load(&cq->shared->armed);
-    atomic_store(&cq->shared->armed,
-                 ((before & ~3u) + 4) | (solicited_only ? SOFT_ARMED_SOLICITED : SOFT_ARMED));
-    soft_cq_timer(cq);
-    return 0;
 }
 
 void soft_chan_drain(struct fab_chan *base)

@@ -5,9 +5,12 @@
  * Completions of receives are appended by the senders' processes to a shared ring, under a robust
  * lock that is only ever tried. */
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "soft/soft.h"
+
+static const uint64_t AGAIN_NS = 100000; /* nobody has such a lock for long, if it runs */
 
 /* ---- filling ---- */
 
@@ -17,8 +20,7 @@ static uint32_t remote_used(const struct soft_cq_shared *s)
            atomic_load_explicit(&s->head, memory_order_relaxed);
 }
 
-/* The CQ is dead: its queue pairs break, and their owner is told. On its own thread. */
-static void kill_cq(struct soft_cq *cq)
+void soft_cq_kill(struct soft_cq *cq)
 {
     struct soft_fab *f = soft_of(cq->base.fab);
     if (cq->dead)
@@ -35,6 +37,18 @@ static void kill_cq(struct soft_cq *cq)
             soft_qp_attend(f, qp);
     }
     pthread_mutex_unlock(&f->lock);
+}
+
+/* Wakes whoever waits for this CQ, on its own thread. */
+static void wake_own(struct soft_cq *cq, bool solicited)
+{
+    uint32_t armed = atomic_load_explicit(&cq->shared->armed, memory_order_relaxed);
+    if (!soft_is_wanted(armed, solicited))
+        return;
+    if (write(cq->chan->fifo, "", 1) < 0) {
+        /* Full, and so readable. */
+    }
+    (void)atomic_compare_exchange_strong(&cq->shared->armed, &armed, armed & ~3u);
 }
 
 void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status status,
@@ -54,7 +68,7 @@ void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_statu
         return; /* errors complete all */
     uint32_t used = cq->tail - cq->head;
     if (used + remote_used(cq->shared) >= cq->base.cqe) {
-        kill_cq(cq);
+        soft_cq_kill(cq);
         return;
     }
     struct soft_cqe *e = &cq->ring[cq->tail++ & (cq->room - 1)];
@@ -73,7 +87,7 @@ void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_statu
             e->wc.byte_len += wr->sg_list[i].length;
     }
     atomic_store_explicit(&cq->shared->local_used, used + 1, memory_order_relaxed);
-    soft_cq_wake(cq, status != IBV_WC_SUCCESS);
+    wake_own(cq, status != IBV_WC_SUCCESS);
 }
 
 bool soft_cq_append(struct soft_cq_shared *s, const struct soft_arrival *a)
@@ -95,68 +109,6 @@ bool soft_cq_is_full(struct soft_cq_shared *s)
         return false;
     atomic_store(&s->overflow, 1);
     return true;
-}
-
-/* ---- polling ---- */
-
-/* Somebody broke a queue pair of this context: those that complete here flush. False: try again
- * later. */
-static bool attend_broken(struct soft_cq *cq)
-{
-    if (pthread_mutex_trylock(&cq->qps_lock) != 0)
-        return false;
-    for (struct soft_qp *qp = cq->qps; qp != NULL; qp = qp->next_in_cq)
-        if (soft_state(atomic_load(&qp->shared->ident)) == IBV_QPS_ERR &&
-            (!qp->flushed || atomic_load(&qp->shared->cause) != 0))
-            soft_qp_flush(qp);
-    pthread_mutex_unlock(&cq->qps_lock);
-    return true;
-}
-
-/* The same for receives that complete here while their queue pair's sends complete elsewhere, where
- * perhaps nobody polls. */
-static bool attend_receives(struct soft_cq *cq)
-{
-    struct soft_fab *f = soft_of(cq->base.fab);
-    uint32_t high = atomic_load(&f->shared->qp_high);
-    bool done = true;
-    if (pthread_mutex_trylock(&f->lock) != 0)
-        return false;
-    for (uint32_t i = 0; i < high; i++) {
-        struct soft_qp *qp = atomic_load(&f->qp_of[i]);
-        if (qp != NULL && qp->base.recv_cq == &cq->base && qp->send_cq != cq &&
-            soft_state(atomic_load(&qp->shared->ident)) == IBV_QPS_ERR)
-            done &= soft_rq_flush(f, qp);
-    }
-    pthread_mutex_unlock(&f->lock);
-    return done;
-}
-
-/* What long requests may move until the next poll when no short one came for quiet_ns. A short one
- * that comes now waits for it, which takes about a twentieth of the pause that it made itself. */
-static uint32_t quiet_allowance(uint64_t quiet_ns)
-{
-    const uint64_t bytes = quiet_ns / SOFT_ALONE_NS;
-    if (quiet_ns < SOFT_QUIET_NS)
-        return SOFT_TURN;
-    return bytes < SOFT_ALONE_MOST ? (uint32_t)bytes : SOFT_ALONE_MOST;
-}
-
-/* Asked for only while there are long requests, so that others pay for no clock. */
-uint32_t soft_allowance(struct soft_cq *cq)
-{
-    if (cq->allowed_at == cq->polls)
-        return cq->allowance;
-    if (cq->whole != cq->whole_seen) {
-        const uint32_t bytes = cq->whole - cq->whole_seen;
-        cq->whole_seen = cq->whole;
-        cq->whole_ns = base_clock_ns();
-        cq->allowance = bytes > SOFT_TURN ? bytes : SOFT_TURN;
-    } else {
-        cq->allowance = quiet_allowance(base_clock_ns() - cq->whole_ns);
-    }
-    cq->allowed_at = cq->polls;
-    return cq->allowance;
 }
 
 /* ---- those that wait
@@ -189,117 +141,50 @@ void soft_cq_gather(struct soft_cq *cq)
         TAILQ_INSERT_TAIL(&cq->waiters, qp, by_turn);
 }
 
-/* Who moves something comes behind those who did not. True: it waits for its turn again. */
-static bool look_at(struct soft_cq *cq, struct soft_qp *qp)
+/* ---- when to look again ---- */
+
+static bool is_armed(struct soft_cq *cq)
 {
-    const uint32_t before = soft_allowance(cq);
-    cq->looked++;
-    if (qp->waiting && (before > 0 || qp->waits_for != SOFT_WAIT_TURN))
-        soft_qp_progress(qp);
-    const bool moved = cq->allowance != before;
-    if (!qp->waiting || moved)
-        TAILQ_REMOVE(&cq->waiters, qp, by_turn);
-    if (qp->waiting && moved)
-        TAILQ_INSERT_TAIL(&cq->waiters, qp, by_turn);
-    qp->listed = qp->waiting;
-    return qp->waiting && qp->waits_for == SOFT_WAIT_TURN;
+    return cq->chan != NULL && (atomic_load(&cq->shared->armed) & 3) != SOFT_NOT_ARMED;
 }
 
-static void progress_qps(struct soft_cq *cq)
+void soft_cq_look_again(struct soft_cq *cq)
 {
-    bool busy = false;
+    if (is_armed(cq))
+        soft_chan_set_timer(cq->chan, base_clock_ns() + AGAIN_NS);
+}
+
+void soft_cq_timer(struct soft_cq *cq)
+{
+    uint64_t due = UINT64_MAX;
+    if (!is_armed(cq) || atomic_load(&cq->waiting) == 0)
+        return;
     if (pthread_mutex_trylock(&cq->qps_lock) != 0) {
         soft_cq_look_again(cq);
         return;
     }
+    struct soft_qp *qp;
     soft_cq_gather(cq);
-    struct soft_qp *last = TAILQ_LAST(&cq->waiters, soft_waiters), *next;
-    for (struct soft_qp *qp = TAILQ_FIRST(&cq->waiters); qp != NULL; qp = next) {
-        next = qp == last ? NULL : TAILQ_NEXT(qp, by_turn);
-        busy |= look_at(cq, qp);
+    TAILQ_FOREACH(qp, &cq->waiters, by_turn) {
+        if (!qp->waiting)
+            continue;
+        due = qp->next_try_ns < due ? qp->next_try_ns : due;
+        if (qp->deadline_ns != 0 && qp->deadline_ns < due)
+            due = qp->deadline_ns;
     }
-    cq->busy = busy;
     pthread_mutex_unlock(&cq->qps_lock);
-    soft_cq_timer(cq);
+    soft_chan_set_timer(cq->chan, due);
 }
 
-static int take_local(struct soft_cq *cq, int n, struct ibv_wc *wc)
-{
-    int taken = 0;
-    while (taken < n && cq->head != cq->tail) {
-        const struct soft_cqe *e = &cq->ring[cq->head++ & (cq->room - 1)];
-        /* A reset or destroyed queue pair's completions are no longer there, as with verbs. */
-        if (soft_qpn(atomic_load_explicit(&e->qp->ident, memory_order_relaxed)) != e->wc.qp_num ||
-            atomic_load_explicit(&e->qp->epoch, memory_order_relaxed) != e->epoch)
-            continue;
-        atomic_store_explicit(&e->qp->sq_freed, e->freed, memory_order_relaxed);
-        wc[taken++] = e->wc;
-    }
-    atomic_store_explicit(&cq->shared->local_used, cq->tail - cq->head, memory_order_relaxed);
-    return taken;
-}
-
-static int take_remote(struct soft_cq *cq, int n, struct ibv_wc *wc)
-{
-    const struct soft_fab *f = soft_of(cq->base.fab);
-    struct soft_cq_shared *s = cq->shared;
-    uint32_t head = atomic_load_explicit(&s->head, memory_order_relaxed);
-    uint32_t tail = atomic_load_explicit(&s->tail, memory_order_acquire);
-    int taken = 0;
-    if (head == tail)
-        return 0;
-    for (; taken < n && head != tail; head++) {
-        const struct soft_arrival *a = &s->ring[head & s->mask];
-        const struct soft_qp_shared *qp = &f->shared->qp[a->qpn & (SOFT_QPS - 1)];
-        if (soft_qpn(atomic_load_explicit(&qp->ident, memory_order_relaxed)) != a->qpn ||
-            atomic_load_explicit(&qp->epoch, memory_order_relaxed) != a->epoch)
-            continue;
-        wc[taken++] = (struct ibv_wc){.wr_id = a->wr_id,
-                                      .status = (enum ibv_wc_status)a->status,
-                                      .opcode = (enum ibv_wc_opcode)a->opcode,
-                                      .byte_len = a->byte_len,
-                                      .imm_data = a->imm_data,
-                                      .qp_num = a->qpn,
-                                      .src_qp = a->src_qp,
-                                      .wc_flags = a->wc_flags};
-    }
-    atomic_store_explicit(&s->head, head, memory_order_release);
-    return taken;
-}
-
-bool soft_is_busy(const struct fab_cq *base)
-{
-    const struct soft_cq *cq = (const struct soft_cq *)base;
-    return cq->busy && atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0;
-}
-
-/* Every other time what is complete goes before what would take a while. */
-static void go_on(struct soft_cq *cq)
-{
-    const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
-    cq->polls++;
-    if (!yields)
-        progress_qps(cq);
-    cq->yielded = yields;
-}
-
-int soft_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
+int soft_arm(struct fab_cq *base, bool solicited_only)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
-    uint32_t attention =
-        atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
-    if (attention != cq->attention) {
-        if (attend_broken(cq) && attend_receives(cq))
-            cq->attention = attention;
-        if (atomic_load(&soft_of(base->fab)->me->attention) != cq->attention)
-            soft_cq_look_again(cq);
-    }
-    if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0)
-        go_on(cq);
-    if (atomic_load_explicit(&cq->shared->overflow, memory_order_relaxed) != 0) {
-        kill_cq(cq);
-        return -EIO;
-    }
-    int taken = cq->head != cq->tail ? take_local(cq, n, wc) : 0;
-    return taken + take_remote(cq, n - taken, wc + taken);
+    if (cq->chan == NULL)
+        return -EINVAL;
+    /* Ordered before what the poll that must follow looks at. Others only disarm. */
+    uint32_t before = atomic_load(&cq->shared->armed);
+    atomic_store(&cq->shared->armed,
+                 ((before & ~3u) + 4) | (solicited_only ? SOFT_ARMED_SOLICITED : SOFT_ARMED));
+    soft_cq_timer(cq);
+    return 0;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executing one work request: on the initiator's CPU, straight on the target's memory. */
-#include <errno.h>
-
+/* Executing one work request: its target, its own memory, and then what kind it is. */
 #include "base/clock.h"
 #include "soft/soft.h"
 
@@ -66,19 +64,6 @@ static const struct soft_target *reach_target(struct soft_qp *qp, const struct f
     }
 }
 
-void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_event_type cause)
-{
-    struct soft_fab *f = soft_of(qp->base.pd->fab);
-    uint32_t send_cq = atomic_load(&t->qp->send_cq), recv_cq = atomic_load(&t->qp->recv_cq);
-    if (atomic_load(&t->qp->kind) != SOFT_RC || !soft_qp_to_err(t->qp, t->qpn, cause))
-        return; /* a DC target stays (it has nobody's connection to lose) */
-    atomic_fetch_add(&t->context->attention, 1);
-    if (send_cq == 0 || recv_cq == 0)
-        return;
-    soft_cq_notify(f, &f->shared->cq[send_cq - 1], true);
-    soft_cq_notify(f, &f->shared->cq[recv_cq - 1], true);
-}
-
 /* ---- the local side ---- */
 
 static uint32_t total_length(const struct fab_wr *wr)
@@ -87,11 +72,6 @@ static uint32_t total_length(const struct fab_wr *wr)
     for (int i = 0; i < wr->num_sge; i++)
         n += wr->sg_list[i].length;
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
-}
-
-static bool is_atomic(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 static bool is_send(enum ibv_wr_opcode opcode)
@@ -117,7 +97,7 @@ static uint32_t local_key(const struct fab_wr *wr)
 static bool local_is_sound(const struct soft_qp *qp, const struct fab_wr *wr)
 {
     const struct soft_fab *f = soft_of(qp->base.pd->fab);
-    bool writes = wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode);
+    bool writes = wr->opcode == IBV_WR_RDMA_READ || soft_is_atomic(wr->opcode);
     if (wr->send_flags & IBV_SEND_INLINE)
         return true;
     for (int i = 0; i < wr->num_sge; i++)
@@ -125,91 +105,6 @@ static bool local_is_sound(const struct soft_qp *qp, const struct fab_wr *wr)
             !soft_mr_is_local(f, soft_pd_of(qp), &wr->sg_list[i], writes))
             return false;
     return true;
-}
-
-/* ---- one-sided ---- */
-
-static unsigned needed_access(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ
-           : is_atomic(opcode)        ? IBV_ACCESS_REMOTE_ATOMIC
-                                      : IBV_ACCESS_REMOTE_WRITE;
-}
-
-static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_t *at)
-{
-    uint64_t before = wr->compare_add;
-    if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
-        __atomic_compare_exchange_n(at, &before, wr->swap, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST);
-    else
-        before = __atomic_fetch_add(at, wr->compare_add, __ATOMIC_SEQ_CST);
-    soft_copy(soft_local_at(f, wr, 0), (const uint8_t *)&before, 8);
-}
-
-/* Requests of one queue pair are seen in their order: hence the fences, of which x86 needs none. */
-static void move_data(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote)
-{
-    if (is_atomic(wr->opcode)) {
-        do_atomic(f, wr, (uint64_t *)(void *)remote);
-        return;
-    }
-    atomic_thread_fence(memory_order_release);
-    for (int i = 0; i < wr->num_sge; i++) {
-        uint8_t *local = soft_local_at(f, wr, i);
-        if (wr->opcode == IBV_WR_RDMA_READ)
-            soft_copy(local, remote, wr->sg_list[i].length);
-        else
-            soft_copy(remote, local, wr->sg_list[i].length);
-        remote += wr->sg_list[i].length;
-    }
-    atomic_thread_fence(memory_order_acquire);
-}
-
-/* The responder refuses: on RC its queue pair breaks too (IBTA 9.9.3). */
-static enum soft_outcome refuse_request(struct soft_qp *qp, const struct soft_target *t,
-                                        enum ibv_wc_status with, enum ibv_wc_status *status)
-{
-    soft_break_peer(qp, t,
-                    with == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
-    *status = with;
-    return SOFT_DONE;
-}
-
-enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
-                                 const struct soft_target *t, uint32_t length,
-                                 enum ibv_wc_status *status)
-{
-    unsigned access = needed_access(wr->opcode);
-    uint8_t *at = NULL;
-    if (access == IBV_ACCESS_REMOTE_ATOMIC && (wr->remote_addr & 7) != 0)
-        return refuse_request(qp, t, IBV_WC_REM_INV_REQ_ERR, status);
-    if ((atomic_load_explicit(&t->qp->access, memory_order_relaxed) & access) != access)
-        return refuse_request(qp, t, IBV_WC_REM_ACCESS_ERR, status);
-    *status = IBV_WC_SUCCESS;
-    if (length == 0)
-        return SOFT_DONE;
-    switch (soft_mr_enter(qp, t->owner, atomic_load_explicit(&t->qp->pd, memory_order_relaxed),
-                          wr->key.rkey, wr->remote_addr, length, access, &at)) {
-    case SOFT_MR_OK:
-        if (length > SOFT_WHOLE)
-            return soft_move_in_turns(qp, wr, at, length, status);
-        qp->send_cq->whole += length;
-        move_data(soft_of(qp->base.pd->fab), wr, at);
-        return SOFT_DONE;
-    case SOFT_MR_DENIED:
-        /* The key may be gone because we stood still since the clock was read: late, and no fault.
-         */
-        return soft_has_no_time(qp, wr, status)
-                   ? SOFT_DONE
-                   : refuse_request(qp, t, IBV_WC_REM_ACCESS_ERR, status);
-    case SOFT_MR_FAILED: /* ours to mend: the peer does not even know */
-        *status = IBV_WC_REM_OP_ERR;
-        return SOFT_DONE;
-    case SOFT_MR_GONE:
-        break;
-    }
-    return SOFT_WAIT_PEER;
 }
 
 /* ---- two-sided ---- */

@@ -105,3 +105,30 @@ enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr
     }
     return SOFT_WAIT_TURN;
 }
+
+/* What long requests may move until the next poll when no short one came for quiet_ns. A short one
+ * that comes now waits for it, which takes about a twentieth of the pause that it made itself. */
+static uint32_t quiet_allowance(uint64_t quiet_ns)
+{
+    const uint64_t bytes = quiet_ns / SOFT_ALONE_NS;
+    if (quiet_ns < SOFT_QUIET_NS)
+        return SOFT_TURN;
+    return bytes < SOFT_ALONE_MOST ? (uint32_t)bytes : SOFT_ALONE_MOST;
+}
+
+/* Asked for only while there are long requests, so that others pay for no clock. */
+uint32_t soft_allowance(struct soft_cq *cq)
+{
+    if (cq->allowed_at == cq->polls)
+        return cq->allowance;
+    if (cq->whole != cq->whole_seen) {
+        const uint32_t bytes = cq->whole - cq->whole_seen;
+        cq->whole_seen = cq->whole;
+        cq->whole_ns = base_clock_ns();
+        cq->allowance = bytes > SOFT_TURN ? bytes : SOFT_TURN;
+    } else {
+        cq->allowance = quiet_allowance(base_clock_ns() - cq->whole_ns);
+    }
+    cq->allowed_at = cq->polls;
+    return cq->allowance;
+}

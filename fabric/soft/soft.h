@@ -236,7 +236,7 @@ static inline bool soft_gid_is(const _Atomic uint64_t shared[2], const uint64_t 
            atomic_load_explicit(&shared[1], memory_order_relaxed) == words[1];
 }
 
-/* device.c */
+/* tables.c */
 /* The first free slot of a table at or after `from` becomes this context's: its index below count,
  * or -ENOSPC. The first `bytes` of it exist in memory then. */
 int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, size_t bytes, uint32_t count,
@@ -244,6 +244,13 @@ int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, size_t by
 /* Makes the memory of [at, at + bytes) of the shared tables exist: what a full tmpfs refuses is an
  * error here and not a SIGBUS later. 0 or -errno. */
 int soft_reserve(const struct soft_fab *f, const void *at, size_t bytes);
+
+/* locks.c */
+/* Both locks are only ever tried: 0 or -EBUSY. What a dead process left half done is finished. */
+int soft_rq_trylock(struct soft_fab *f, struct soft_rq_shared *rq);
+int soft_cq_trylock(struct soft_fab *f, struct soft_cq_shared *cq);
+void soft_unlock(pthread_mutex_t *lock);
+int soft_make_lock(_Atomic uint32_t *made, pthread_mutex_t *lock);
 
 /* context.c */
 /* A context for this process, with the open lock held; what dead ones left is taken back. */
@@ -270,7 +277,7 @@ int soft_keys_init(struct soft_keys *k, struct base_errbuf *err);
 int64_t soft_keys_next(struct soft_keys *k);
 void soft_keys_give(struct soft_keys *k, uint32_t index);
 
-/* mr.c */
+/* mr.c, maps.c, hazards.c */
 int soft_mr_register(struct soft_fab *f, struct fab_ctl *ctl);
 /* 0, or -EINPROGRESS while some thread is inside. */
 int soft_mr_deregister(struct soft_fab *f, struct fab_ctl *ctl);
@@ -341,9 +348,14 @@ void soft_copy(uint8_t *to, const uint8_t *from, size_t n);
 /* 0, -EINVAL, or -EINPROGRESS while a sender is inside its receive queue. */
 int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_attr *attr,
                    int mask);
+/* qp_error.c */
 /* Puts a queue pair in ERR from whatever state but RESET, if it still has this number. `cause` is
  * the event that its owner gets. False: nothing changed. */
 bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause);
+/* A queue pair of ours is in ERR: those who poll its CQs flush it, and are woken for that. */
+void soft_qp_attend(struct soft_fab *f, struct soft_qp *qp);
+/* Breaks the peer's RC queue pair, whose owner learns of it at its next poll. */
+void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_event_type cause);
 
 /* exec.c */
 enum {
@@ -360,19 +372,24 @@ enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SO
  * again. */
 enum soft_outcome soft_execute(struct soft_qp *qp, const struct fab_wr *wr, const uint64_t dgid[2],
                                enum ibv_wc_status *status);
-/* pieces.c: of one that is longer than SOFT_WHOLE the next piece, its regions being held. */
+/* pieces.c: how much long requests may still move until the next poll is over: little, for the sake
+ * of short ones, and more where there are none. */
+uint32_t soft_allowance(struct soft_cq *cq);
+/* Of one that is longer than SOFT_WHOLE the next piece, its regions being held. */
 enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr, uint8_t *remote,
                                      uint32_t length, enum ibv_wc_status *status);
 /* Whether its time is over, if it has one; then *status. In the middle a READ may begin anew, while
  * of a WRITE a part is done. */
 bool soft_has_no_time(const struct soft_qp *qp, const struct fab_wr *wr,
                       enum ibv_wc_status *status);
-/* exec.c: the remote side of a one-sided request: checked and carried out. */
+static inline bool soft_is_atomic(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+/* one_sided.c: the remote side of a one-sided request: checked and carried out. */
 enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                  const struct soft_target *t, uint32_t length,
                                  enum ibv_wc_status *status);
-/* Breaks the peer's RC queue pair, whose owner learns of it at its next poll. */
-void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_event_type cause);
 
 /* order.c */
 static inline struct soft_pending *soft_pending_at(const struct soft_qp *qp, uint32_t index)
@@ -407,7 +424,8 @@ enum soft_outcome soft_deliver(struct soft_qp *qp, const struct soft_target *t,
                                struct soft_message *m, enum ibv_wc_status *status);
 
 /* recv.c: receive queues */
-int soft_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
+/* Appends receives: 0, or -ENOMEM or -EINVAL with *bad. The owning thread. */
+int soft_rq_post(struct soft_rq *rq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
 int soft_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
 /* Flushes a broken queue pair's own receives. False: somebody is inside, try again. */
 bool soft_rq_flush(struct soft_fab *f, struct soft_qp *qp);
@@ -417,18 +435,14 @@ int soft_rq_claim(struct soft_fab *f, struct soft_rq *rq, uint32_t max_wr, uint3
 int soft_rq_release(struct soft_fab *f, struct soft_rq *rq);
 /* Waits for nobody: 0 and everything queued is dropped, or -EBUSY. */
 int soft_rq_drop(struct soft_fab *f, struct soft_rq *rq);
-/* Both locks are only ever tried: 0 or -EBUSY. What a dead process left half done is finished. */
-int soft_rq_trylock(struct soft_fab *f, struct soft_rq_shared *rq);
-int soft_cq_trylock(struct soft_fab *f, struct soft_cq_shared *cq);
-void soft_unlock(pthread_mutex_t *lock);
-int soft_make_lock(_Atomic uint32_t *made, pthread_mutex_t *lock);
 
-/* cq.c */
+/* poll.c */
+int soft_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
 int soft_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
 bool soft_is_busy(const struct fab_cq *cq);
-/* How much long requests may still move until the next poll is over: little, for the sake of short
- * ones, and more where there are none. */
-uint32_t soft_allowance(struct soft_cq *cq);
+/* cq.c */
+/* The CQ is dead: its queue pairs break, and their owner is told. On its own thread. */
+void soft_cq_kill(struct soft_cq *cq);
 /* A send's completion, on the CQ's own thread; freed: how many send slots are over with it. */
 void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed);
@@ -441,26 +455,29 @@ bool soft_cq_append(struct soft_cq_shared *cq, const struct soft_arrival *a);
 /* Whether a receive's completion has no room, which kills the CQ. With cq's robust lock held. */
 bool soft_cq_is_full(struct soft_cq_shared *cq);
 
-/* chan.c */
-int soft_chan_create(struct soft_fab *f, struct fab_ctl *ctl);
-int soft_chan_destroy(struct soft_fab *f, struct fab_ctl *ctl);
-/* Removes what dead contexts left in the directory. With the open lock held. */
-void soft_chan_clean(struct soft_fab *f);
 int soft_arm(struct fab_cq *cq, bool solicited_only);
-void soft_chan_drain(struct fab_chan *chan);
-/* Wakes whoever waits for this CQ, if it is armed for that. */
-void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited);
-/* The same for our own, on its thread. */
-void soft_cq_wake(struct soft_cq *cq, bool solicited);
-/* A queue pair of ours is in ERR: those who poll its CQs flush it, and are woken for that. */
-void soft_qp_attend(struct soft_fab *f, struct soft_qp *qp);
-/* Wakes everybody who waits: a process died, perhaps just before it would have. */
-void soft_wake_all(struct soft_fab *f);
 /* An armed CQ's channel also becomes readable when something that waits is due. Its own thread. */
 void soft_cq_timer(struct soft_cq *cq);
 /* The same in a moment: somebody held a lock that polls only try, so that this one left something.
  */
 void soft_cq_look_again(struct soft_cq *cq);
+
+/* chan.c */
+int soft_chan_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_chan_destroy(struct soft_fab *f, struct fab_ctl *ctl);
+/* Removes what dead contexts left in the directory. With the open lock held. */
+void soft_chan_clean(struct soft_fab *f);
+void soft_chan_drain(struct fab_chan *chan);
+/* The channel becomes readable then, unless another CQ's time comes before. UINT64_MAX: never. */
+void soft_chan_set_timer(struct soft_chan *chan, uint64_t due);
+static inline bool soft_is_wanted(uint32_t armed, bool solicited)
+{
+    return (armed & 3) == SOFT_ARMED || ((armed & 3) == SOFT_ARMED_SOLICITED && solicited);
+}
+/* Wakes whoever waits for this CQ, if it is armed for that. */
+void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited);
+/* Wakes everybody who waits: a process died, perhaps just before it would have. */
+void soft_wake_all(struct soft_fab *f);
 
 /* create.c */
 int soft_pd_alloc(struct soft_fab *f, struct fab_ctl *ctl);

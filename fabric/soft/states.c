@@ -103,25 +103,6 @@ static int to_reset(struct soft_fab *f, struct soft_qp *qp)
     return 0;
 }
 
-bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause)
-{
-    uint64_t ident = atomic_load(&s->ident);
-    do {
-        enum ibv_qp_state state = soft_state(ident);
-        if (soft_qpn(ident) != qpn || state == IBV_QPS_RESET || state == IBV_QPS_ERR)
-            return false;
-    } while (!atomic_compare_exchange_weak(&s->ident, &ident, soft_ident(qpn, IBV_QPS_ERR)));
-    atomic_store(&s->cause, (uint32_t)cause + 1);
-    return true;
-}
-
-void soft_qp_attend(struct soft_fab *f, struct soft_qp *qp)
-{
-    atomic_fetch_add(&f->me->attention, 1);
-    soft_cq_notify(f, qp->send_cq->shared, true);
-    soft_cq_notify(f, ((struct soft_cq *)qp->base.recv_cq)->shared, true);
-}
-
 static bool values_are_sound(const struct soft_fab *f, const struct fab_pd *pd,
                              const struct ibv_qp_attr *attr, int mask)
 {
