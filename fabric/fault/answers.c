@@ -8,9 +8,11 @@
  * They are posted as they are, without completions of their own, and behind them a request more
  * that the inner provider refuses: when that comes back, or an error of theirs, each is completed
  * so. */
+#include "fault/answers.h"
+
 #include <string.h>
 
-#include "fault/layer.h"
+#include "fault/poison.h"
 
 static bool is_same_target(const struct fault_qp *qp, const struct fab_wr *a,
                            const struct fab_wr *b)

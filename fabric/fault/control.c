@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control operations: each becomes one of the inner provider's, or fails as the plan has it. The
  * faults are drawn on the control thread, in the order of submission. */
+#include "fault/control.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fault/layer.h"
+#include "fault/data.h"
+#include "fault/poison.h"
 
 /* An operation under way in the inner provider. */
 struct fault_ctl {

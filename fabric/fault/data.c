@@ -10,45 +10,22 @@
  * With errors_first an error's completion has the name of the oldest request of which nothing was
  * said, though that was executed, and all from there on are flushed: so do libirdma and
  * libbnxt_re, which count along with completions alone. */
+#include "fault/data.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fault/layer.h"
+#include "fault/answers.h"
+#include "fault/poison.h"
 
-/* Never valid: 0 names no region, here and in verbs. */
-static const struct ibv_sge nowhere = {.addr = 0, .length = 1, .lkey = 0};
 static const uint32_t nobody = 0xfffffe;
 
 enum { CUT_LATE_PPM = 500000 /* of what is cut so much had arrived, and the answer was cut */ };
 
-static void count_fault(struct fault_fab *f)
-{
-    atomic_fetch_add_explicit(&f->count, 1, memory_order_relaxed);
-}
-
 /* ---- posting
  * -------------------------------------------------------------------------------------- */
-
-struct fault_poison *fault_poison_take(struct fault_fab *f, struct fault_qp *qp)
-{
-    struct fault_cq *cq = (struct fault_cq *)qp->base.send_cq;
-    struct fault_poison *poison = &cq->poison[cq->poison_next++ % cq->poison_room];
-    *poison = (struct fault_poison){.qpn = qp->base.qpn};
-    qp->broken = true;
-    count_fault(f);
-    return poison;
-}
-
-void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison, struct fab_wr *wr)
-{
-    wr->wr_id = (uintptr_t)poison;
-    wr->opcode = qp->base.type == FAB_QP_UD ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
-    wr->send_flags &= ~(unsigned)IBV_SEND_INLINE;
-    wr->sg_list = &nowhere;
-    wr->num_sge = 1;
-}
 
 /* It is not executed. */
 static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct fab_wr *wr)
@@ -186,7 +163,7 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
         copy->opcode = IBV_WR_RDMA_WRITE;
         copy->send_flags &= ~(unsigned)IBV_SEND_INLINE;
         copy->num_sge = 0;
-        count_fault(f);
+        fault_count_one(f);
         return;
     }
     bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
@@ -198,7 +175,7 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
         if (!is_lost && !cut)
             return;
         copy->dest_qpn = nobody;
-        count_fault(f);
+        fault_count_one(f);
     } else if (may_fail && loses_answer(f, qp, cut))
         fault_silence_begin(f, qp, list);
     else if (may_fail && cut)
@@ -237,7 +214,7 @@ static bool is_refused(struct fault_fab *f, struct fault_qp *qp, const struct fa
         f->now.plan.refuse_ppm != 0 && fault_hits(&f->now, &qp->stream, f->now.plan.refuse_ppm);
     if (!hit && !(f->now.plan.picky && is_disliked(&f->base.caps, wr)))
         return false;
-    count_fault(f);
+    fault_count_one(f);
     return true;
 }
 
@@ -255,7 +232,7 @@ int fault_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
     struct fault_fab *f = fault_of(base->pd->fab);
     struct fab_wr *refused = NULL;
     if (fault_hits(&f->now, &qp->stream, f->now.plan.post_error_ppm)) {
-        count_fault(f);
+        fault_count_one(f);
         *bad = wr;
         return -ENOMEM;
     }
@@ -329,7 +306,7 @@ static void hold_wc(struct fault_fab *f, struct fault_cq *cq, const struct ibv_w
     *held = (struct fault_held){.wc = *wc, .ready_at = cq->polls};
     if (late && !cq->armed) {
         held->ready_at += f->now.plan.delay_polls;
-        count_fault(f);
+        fault_count_one(f);
     }
 }
 
@@ -346,7 +323,7 @@ static void hold_named(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *
     if (wc->status == IBV_WC_SUCCESS)
         qp->sent_head = last->index; /* it stands for those before */
     else
-        count_fault(f);
+        fault_count_one(f);
     for (; qp->sent_head != end; qp->sent_head++) {
         wc->wr_id = qp->sent[qp->sent_head % FAULT_SENT].wr_id;
         hold_wc(f, cq, wc);

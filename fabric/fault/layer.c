@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layer itself: opening, closing, its plan, events. */
+#include "fault/layer.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -8,20 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fault/layer.h"
-
-static const uint32_t million = 1000000;
-
-bool fault_hits(const struct fault_plan_state *now, struct fault_stream *stream, uint32_t ppm)
-{
-    if (stream->generation != now->generation) {
-        struct base_prng mix;
-        stream->generation = now->generation;
-        base_prng_seed(&mix, now->plan.seed);
-        base_prng_seed(&stream->prng, base_prng_next(&mix) ^ ((uint64_t)stream->ordinal << 32));
-    }
-    return base_prng_below(&stream->prng, million) < ppm;
-}
+#include "fault/control.h"
+#include "fault/data.h"
 
 static int fault_close(struct fab *fab)
 {

@@ -166,41 +166,4 @@ static inline struct fault_fab *fault_of(const struct fab *fab)
     return (struct fault_fab *)fab;
 }
 
-/* Packet numbers of a queue pair, on which it is called while nothing of the other half is under
- * way: it is put to RTS with its first one; it is RESET. */
-void fault_psn_begin(struct fault_qp *qp, uint32_t psn);
-void fault_psn_end(struct fault_fab *f, struct fault_qp *qp);
-
-/* layer.c: whether a fault of this rate hits now. Draws exactly once, whatever the rate. */
-bool fault_hits(const struct fault_plan_state *now, struct fault_stream *stream, uint32_t ppm);
-
-/* control.c */
-void fault_submit(struct fab *fab, struct fab_ctl *ctl);
-int fault_run(struct fab *fab);
-/* What was submitted and not yet taken completes with -ECANCELED. */
-void fault_cancel(struct fault_fab *f);
-
-/* answers.c. With the last request of the list answers begin to be lost: that one's, and of those
- * behind it to the same target so many as the seed says. */
-void fault_silence_begin(struct fault_fab *f, struct fault_qp *qp, struct fault_list *list);
-/* Whether the answer of wr, which comes next, is lost too. */
-bool fault_silence_goes_on(const struct fault_qp *qp, const struct fault_list *list,
-                           const struct fab_wr *wr);
-/* The last one's is. */
-void fault_silence_join(struct fault_list *list);
-/* If one is under way: what breaks the queue pair behind those. */
-void fault_silence_end(const struct fault_qp *qp, struct fault_list *list);
-
-/* data.c */
-/* One that is not in use, for a request of qp, which counts as broken from here on. */
-struct fault_poison *fault_poison_take(struct fault_fab *f, struct fault_qp *qp);
-/* The inner provider will refuse it on its own side. */
-void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison, struct fab_wr *wr);
-int fault_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
-int fault_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
-int fault_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
-int fault_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
-int fault_arm(struct fab_cq *cq, bool solicited_only);
-bool fault_is_busy(const struct fab_cq *cq);
-
 #endif

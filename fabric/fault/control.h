@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layer's control operations: as fab_submit(), from any thread, and fab_run(). */
+#ifndef FAULT_CONTROL_H
+#define FAULT_CONTROL_H
+
+#include "fault/layer.h"
+
+void fault_submit(struct fab *fab, struct fab_ctl *ctl);
+int fault_run(struct fab *fab);
+/* What was submitted and not yet taken completes with -ECANCELED. */
+void fault_cancel(struct fault_fab *f);
+
+#endif
