@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "verbs/objects.h"
 #include "verbs/verbs.h"
 
 static int carry_out(void *of, struct fab_ctl *ctl)

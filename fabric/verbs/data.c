@@ -5,6 +5,8 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "verbs/data.h"
+#include "verbs/late.h"
 #include "verbs/verbs.h"
 
 /* ---- the send queue's slots ---- */
@@ -75,16 +77,6 @@ static void translate_wr(const struct verbs_qp *q, const struct fab_wr *wr, stru
         out->wr.rdma.remote_addr = wr->remote_addr;
         out->wr.rdma.rkey = wr->key.rkey;
     }
-}
-
-bool verbs_is_late(const struct fab_wr *list)
-{
-    uint64_t first = UINT64_MAX;
-    for (const struct fab_wr *wr = list; wr != NULL; wr = wr->next)
-        if (wr->key.not_after_ns != 0 && wr->key.not_after_ns < first &&
-            wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
-            first = wr->key.not_after_ns;
-    return first != UINT64_MAX && base_clock_ns() > first;
 }
 
 /* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. */

@@ -10,7 +10,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "verbs/data.h"
 #include "verbs/describe.h"
+#include "verbs/objects.h"
 #include "verbs/verbs.h"
 
 enum { MOST_PRIORITY = 7 };
@@ -25,22 +27,6 @@ static uint32_t least_u32(uint64_t a, uint64_t b)
 static uint32_t positive_u32(int value)
 {
     return value > 0 ? (uint32_t)value : 0;
-}
-
-static enum ibv_mtu usable_mtu(const struct ibv_port_attr *p, const struct fab_service *s)
-{
-    return s->mtu != 0 && s->mtu < p->active_mtu ? s->mtu : p->active_mtu;
-}
-
-int verbs_port_query(struct verbs_fab *f, struct fab_ctl *ctl)
-{
-    struct ibv_port_attr port;
-    int status = -ibv_query_port(f->context, f->base.caps.port_num, &port);
-    if (status != 0)
-        return status;
-    ctl->port.active = port.active_mtu;
-    ctl->port.mtu = usable_mtu(&port, &f->base.caps.service);
-    return 0;
 }
 
 /* Bytes in a millisecond: lanes at their speed, as numbered by IBTA's PortInfo (LinkWidthActive,
@@ -95,7 +81,7 @@ static void read_caps(struct fab_caps *caps, const struct verbs_choice *c,
         .sgid_index = c->sgid_index,
         .port_num = c->port,
         .lid = p->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : p->lid,
-        .mtu = usable_mtu(p, service),
+        .mtu = verbs_port_mtu(p, service),
         .is_ethernet = p->link_layer == IBV_LINK_LAYER_ETHERNET,
         .atomics = d->atomic_cap != IBV_ATOMIC_NONE,
         .fences = d->vendor_id != VERBS_RXE_VENDOR,

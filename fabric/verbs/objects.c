@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs/objects.h"
 #include "verbs/verbs.h"
 
 /* Why a call of libibverbs that returned NULL did. */

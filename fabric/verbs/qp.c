@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "verbs/objects.h"
 #include "verbs/verbs.h"
 
 enum { MOST_TIMEOUT = 31, FLOW_LABEL_MASK = 0xfffff };

@@ -3,7 +3,7 @@
  * other. The one home of libibverbs.
  *
  * Threads: lanes post and poll. The provider's own: workers, which carry out control operations
- * (pool.h), and one that hears the device, and keeps its asynchronous events. fab_run(), on
+ * (executor.h), and one that hears the device, and keeps its asynchronous events. fab_run(), on
  * the caller's control thread, hands back what is over, and is where objects are freed. */
 #ifndef VERBS_VERBS_H
 #define VERBS_VERBS_H
@@ -16,6 +16,7 @@
 #include "fabric/provider.h"
 #include "verbs/dc.h"
 #include "verbs/executor.h"
+#include "verbs/qpn.h"
 
 struct base_errbuf;
 
@@ -24,35 +25,6 @@ enum {
     VERBS_CHUNK = 32,      /* requests of one doorbell */
     VERBS_RXE_VENDOR = 0xffffff,
 };
-
-/* What the threads that poll know of a queue pair number. Lives until the device is closed, so
- * that a late completion of a queue pair that is gone finds something to write to.
- *
- * One word, so that nothing of one life of the number is counted to another: its epoch, given anew
- * whenever a queue pair gets the number or goes to RESET; what failed; and how many signalled
- * requests succeeded in it, running. A poll that began before an epoch did has nothing of it, since
- * it is a later post's: what it brings of that number is of the life before, and is dropped. */
-struct verbs_qpn {
-    _Atomic uint64_t word; /* epoch << 24 | enum verbs_failed << 22 | completed */
-};
-
-enum verbs_failed {
-    VERBS_SOME_FAILED = 1, /* the queue is in ERR: the device alone knows what is free in it */
-    VERBS_BROKEN = 2,      /* a completion said why, so that the state is ERR before the device
-                            * says so: rxe moves it after completing */
-};
-enum { VERBS_FAILED_SHIFT = 22, VERBS_EPOCH_SHIFT = 24 };
-#define VERBS_COMPLETED ((1u << VERBS_FAILED_SHIFT) - 1) /* more than any queue has room for */
-
-static inline uint32_t verbs_failed_of(const struct verbs_qpn *n)
-{
-    return (uint32_t)(atomic_load_explicit(&n->word, memory_order_relaxed) >> VERBS_FAILED_SHIFT) &
-           (VERBS_SOME_FAILED | VERBS_BROKEN);
-}
-static inline uint32_t verbs_completed_of(const struct verbs_qpn *n)
-{
-    return (uint32_t)atomic_load_explicit(&n->word, memory_order_relaxed) & VERBS_COMPLETED;
-}
 
 struct verbs_fab {
     struct fab base;
@@ -153,7 +125,10 @@ static inline struct verbs_qpn *verbs_qpn_find(struct verbs_fab *f, uint32_t qpn
     return page != NULL ? &page[qpn % VERBS_QPN_PAGE] : NULL;
 }
 
-/* device.c: on a worker. 0 or -errno. */
+/* port_query.c */
+/* The largest MTU of that port that the service allows. */
+enum ibv_mtu verbs_port_mtu(const struct ibv_port_attr *port, const struct fab_service *service);
+/* On a worker: FAB_QUERY_PORT. 0 or -errno. */
 int verbs_port_query(struct verbs_fab *f, struct fab_ctl *ctl);
 
 /* raw_clock.c: once, when the device is opened. */
@@ -187,29 +162,6 @@ int verbs_threads_start(struct verbs_fab *f);
 /* As verbs_executor_stop(). */
 int verbs_threads_stop(struct verbs_fab *f);
 
-/* objects.c: on a worker. Each is one control operation; 0 or -errno. */
-int verbs_pd_alloc(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_pd_free(struct fab_ctl *ctl);
-int verbs_mr_register(struct fab_ctl *ctl);
-int verbs_mr_deregister(struct fab_ctl *ctl);
-int verbs_chan_create(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_chan_destroy(struct fab_ctl *ctl);
-int verbs_cq_create(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_cq_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_srq_create(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_srq_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_ah_create(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_ah_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
-
-/* qp.c: on a worker, but for the state. */
-int verbs_qp_create(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_qp_modify(struct verbs_fab *f, struct fab_ctl *ctl);
-int verbs_qp_destroy(struct verbs_fab *f, struct fab_ctl *ctl);
-/* Asks the device: a system call. */
-enum ibv_qp_state verbs_qp_state(const struct fab_qp *qp);
-/* The most inline bytes that a queue pair can have, found by creating some. 0 or -errno. Blocks. */
-int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes);
-
 /* rxe_cq_filter.c */
 /* 0 or -ENOMEM. */
 int verbs_filter_init(struct verbs_cq *c);
@@ -218,17 +170,6 @@ void verbs_filter_fini(struct verbs_cq *c);
 int verbs_filter_poll(struct verbs_cq *c, int n, struct ibv_wc *wc);
 /* A worker: forgets the completions of a queue pair. Nothing on a device that does so itself. */
 void verbs_filter_purge(struct fab_cq *cq, uint32_t qpn);
-
-/* data.c */
-int verbs_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);
-/* Asked when all else is done before a doorbell, of all that is not posted yet: whether one of it
- * comes too late. What an RNIC was told nobody can take back. */
-bool verbs_is_late(const struct fab_wr *list);
-int verbs_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
-int verbs_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad);
-int verbs_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
-int verbs_arm(struct fab_cq *cq, bool solicited_only);
-void verbs_chan_drain(struct fab_chan *chan);
 
 /* events.c */
 /* One event: for the CQ that it is about, and kept for the control thread. */

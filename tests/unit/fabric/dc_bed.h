@@ -4,6 +4,8 @@
 #define TESTS_UNIT_FABRIC_DC_BED_H
 
 #include "dc_stand_in.h"
+#include "verbs/data.h"
+#include "verbs/objects.h"
 
 struct dc_bed {
     struct verbs_fab *f;
