@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Channels: a FIFO in the device's directory that anybody writes a byte to, and a timer for what
  * waits, behind one epoll descriptor. */
+#include "soft/chan.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +22,15 @@ static void fifo_name(char name[48], soft_owner owner, uint32_t number)
 {
     snprintf(name, 48, "chan.%" PRIx64 ".%u", owner, number);
 }
+
+struct soft_chan {
+    struct fab_chan base;
+    uint32_t number;
+    int fifo;
+    int timer;
+    _Atomic uint64_t due_ns; /* what the timer is set to; 0: not set */
+    _Atomic uint32_t users;
+};
 
 static void free_chan(struct soft_fab *f, struct soft_chan *chan)
 {
@@ -68,6 +79,16 @@ int soft_chan_destroy(struct soft_fab *f, struct fab_ctl *ctl)
     return 0;
 }
 
+void soft_chan_use(struct soft_chan *chan, int by)
+{
+    atomic_fetch_add(&chan->users, (uint32_t)by);
+}
+
+uint32_t soft_chan_number(const struct soft_chan *chan)
+{
+    return chan->number;
+}
+
 void soft_chan_clean(struct soft_fab *f)
 {
     int fd = openat(f->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -88,8 +109,8 @@ void soft_chan_clean(struct soft_fab *f)
 
 /* ---- waking ---- */
 
-/* The byte first, then disarm what was seen: who dies in between has woken it once too often. A
- * full FIFO has woken its reader already. */
+/* The byte first, then disarm what was seen: a process that dies in between has woken it once too
+ * often. A full FIFO has woken its reader already. */
 void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited)
 {
     uint32_t armed = atomic_load(&cq->armed);
@@ -113,14 +134,21 @@ void soft_wake_all(struct soft_fab *f)
             soft_cq_notify(f, &f->shared->cq[i], true);
 }
 
-void soft_chan_set_timer(struct soft_chan *chan, uint64_t due)
+void soft_chan_wake(struct soft_chan *chan)
+{
+    if (write(chan->fifo, "", 1) < 0) {
+        /* Full, and so readable. */
+    }
+}
+
+void soft_chan_set_timer(struct soft_chan *chan, uint64_t due_ns)
 {
     uint64_t set = atomic_load(&chan->due_ns);
-    if (due == UINT64_MAX || (set != 0 && set <= due))
+    if (due_ns == UINT64_MAX || (set != 0 && set <= due_ns))
         return;
-    atomic_store(&chan->due_ns, due);
-    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / BASE_NS_PER_S),
-                                           .tv_nsec = (long)(due % BASE_NS_PER_S)}};
+    atomic_store(&chan->due_ns, due_ns);
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due_ns / BASE_NS_PER_S),
+                                           .tv_nsec = (long)(due_ns % BASE_NS_PER_S)}};
     (void)timerfd_settime(chan->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -133,5 +161,5 @@ void soft_chan_drain(struct fab_chan *base)
         ;
     if (read(chan->timer, &expirations, sizeof expirations) < 0)
         return;                     /* not due: it stays set */
-    atomic_store(&chan->due_ns, 0); /* who still waits sets it again at its next poll */
+    atomic_store(&chan->due_ns, 0); /* a CQ that still waits sets it again at its next poll */
 }

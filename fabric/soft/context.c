@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: one open of the device each, who lives, and what dead ones left. */
+/* Contexts: one open of the device each, which of them live, and what dead ones left. */
+#include "soft/context.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "soft/chan.h"
 #include "soft/soft.h"
 
 int soft_lock_byte(int fd, off_t byte, bool lock)
@@ -102,16 +105,17 @@ void soft_reclaim(struct soft_fab *f, soft_owner dead)
     RECLAIM(mr, mr_high, {
         atomic_store(&s->mr[i].key, 0);
         atomic_fetch_add(&s->mr_retired, 1);
-        if (dead == 0) /* we open: a device gives who comes next the keys of who died, too */
+        if (dead ==
+            0) /* we open: the next process gets the keys of one that died, as on a device */
             soft_keys_give(&f->keys, i);
     })
     RECLAIM(cq, cq_high, atomic_store(&s->cq[i].armed, SOFT_NOT_ARMED))
-    RECLAIM(rq, rq_high, (void)0) /* who claims it next empties it, under its lock */
+    RECLAIM(rq, rq_high, (void)0) /* the next owner empties it, under its lock */
     if (dead != 0)
         soft_wake_all(f);
 }
 
-/* Frees the contexts of dead processes; finds a free one, and who has our GID. */
+/* Frees the contexts of dead processes; finds a free one, and another that has our GID. */
 static int look_around(struct soft_fab *f, const uint64_t gid[2], struct soft_context_shared **mine,
                        bool *died, struct base_errbuf *err)
 {

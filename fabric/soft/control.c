@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control operations: queued by anybody, executed by soft_run() on the control thread. */
+#include "soft/control.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "soft/soft.h"
+#include "soft/chan.h"
+#include "soft/maps.h"
+#include "soft/mr.h"
+#include "soft/objects.h"
 
 static uint64_t now_of(clockid_t clock)
 {
@@ -36,7 +41,7 @@ static int carry_out(struct soft_fab *f, struct fab_ctl *ctl)
     case FAB_DEREG_MR:
         return soft_mr_deregister(f, ctl);
     case FAB_QUIESCE_MR:
-        return soft_mr_fence(f, ctl);
+        return soft_mr_quiesce(f, ctl);
     case FAB_CREATE_CHAN:
         return soft_chan_create(f, ctl);
     case FAB_DESTROY_CHAN:

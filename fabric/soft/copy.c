@@ -2,7 +2,9 @@
 /* Moving bytes as a device does. These copies race with other initiators and with the target's own
  * process by nature; what is torn is for the protocols above to see. They alone are hidden from the
  * thread sanitizer, which also intercepts the C library's own memcpy. */
-#include "soft/soft.h"
+#include "soft/copy.h"
+
+#include <string.h>
 
 #define RACES_BY_NATURE __attribute__((no_sanitize("thread")))
 

@@ -4,11 +4,14 @@
  * Completions of sends go into a private ring: the thread that posts is the thread that polls.
  * Completions of receives are appended by the senders' processes to a shared ring, under a robust
  * lock that is only ever tried. */
+#include "soft/cq.h"
+
 #include <errno.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "soft/soft.h"
+#include "soft/chan.h"
+#include "soft/qp.h"
+#include "soft/qp_error.h"
 
 static const uint64_t AGAIN_NS = 100000; /* nobody has such a lock for long, if it runs */
 
@@ -45,9 +48,7 @@ static void wake_own(struct soft_cq *cq, bool solicited)
     uint32_t armed = atomic_load_explicit(&cq->shared->armed, memory_order_relaxed);
     if (!soft_is_wanted(armed, solicited))
         return;
-    if (write(cq->chan->fifo, "", 1) < 0) {
-        /* Full, and so readable. */
-    }
+    soft_chan_wake(cq->chan);
     (void)atomic_compare_exchange_strong(&cq->shared->armed, &armed, armed & ~3u);
 }
 

@@ -4,7 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "soft/soft.h"
+#include "soft/chan.h"
+#include "soft/locks.h"
+#include "soft/objects.h"
+#include "soft/tables.h"
+
+struct soft_ah {
+    struct fab_ah base;
+};
 
 /* ---- PDs, address handles ---- */
 
@@ -81,7 +88,7 @@ static int prepare_cq(struct soft_fab *f, struct soft_cq_shared *s, uint32_t cqe
     atomic_store(&s->local_used, 0);
     atomic_store(&s->overflow, 0);
     atomic_store(&s->armed, SOFT_NOT_ARMED);
-    atomic_store(&s->chan, chan != NULL ? chan->number : 0);
+    atomic_store(&s->chan, chan != NULL ? soft_chan_number(chan) : 0);
     soft_unlock(&s->lock);
     return 0;
 }
@@ -122,7 +129,7 @@ int soft_cq_create(struct soft_fab *f, struct fab_ctl *ctl)
         return status;
     }
     if (cq->chan != NULL)
-        atomic_fetch_add(&cq->chan->users, 1);
+        soft_chan_use(cq->chan, 1);
     pthread_mutex_init(&cq->qps_lock, NULL);
     TAILQ_INIT(&cq->waiters);
     cq->attention = atomic_load(&f->me->attention);
@@ -143,7 +150,7 @@ int soft_cq_destroy(struct soft_fab *f, struct fab_ctl *ctl)
     atomic_store(&cq->shared->owner, 0);
     soft_unlock(lock);
     if (cq->chan != NULL)
-        atomic_fetch_sub(&cq->chan->users, 1);
+        soft_chan_use(cq->chan, -1);
     fab_events_purge(&f->events, &cq->base);
     pthread_mutex_destroy(&cq->qps_lock);
     free(cq->ring);

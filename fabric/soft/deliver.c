@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SENDs and immediates: the sender's process takes a receive from the target's queue, fills its
  * buffers, and appends the completion. The target's process need not run for that. */
+#include "soft/deliver.h"
+
 #include <errno.h>
 
-#include "soft/soft.h"
+#include "soft/chan.h"
+#include "soft/copy.h"
+#include "soft/locks.h"
+#include "soft/maps.h"
+#include "soft/one_sided.h"
+#include "soft/qp_error.h"
 
 /* Where the message goes next: over the receive's SGEs. */
 struct scatter {

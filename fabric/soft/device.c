@@ -15,7 +15,16 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "soft/chan.h"
+#include "soft/context.h"
+#include "soft/control.h"
+#include "soft/cq.h"
+#include "soft/maps.h"
+#include "soft/poll.h"
+#include "soft/recv.h"
+#include "soft/sendq.h"
 #include "soft/soft.h"
+#include "soft/watch.h"
 
 static int name_directory(const char *device, char out[SOFT_DIR_BYTES], struct base_errbuf *err)
 {

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executing one work request: its target, its own memory, and then what kind it is. */
+#include "soft/exec.h"
+
 #include "base/clock.h"
-#include "soft/soft.h"
+#include "soft/deliver.h"
+#include "soft/hazards.h"
+#include "soft/maps.h"
+#include "soft/one_sided.h"
+#include "soft/watch.h"
 
 /* ---- targets ---- */
 
@@ -129,8 +135,8 @@ static enum soft_outcome two_sided(struct soft_qp *qp, const struct fab_wr *wr,
     return soft_deliver(qp, t, &m, status);
 }
 
-/* The clock is read after the regions are held: from then on a fence of their owner waits for us,
- * and before that it is the deadline that keeps us out. */
+/* The clock is read after the regions are held: from then on QUIESCE_MR of their owner waits for
+ * us, and before that it is the deadline that keeps us out. */
 static bool is_too_late(struct soft_qp *qp, const struct fab_wr *wr)
 {
     if (qp->moved > 0) /* asked when it began (pieces.c) */
@@ -149,8 +155,8 @@ enum soft_outcome soft_execute(struct soft_qp *qp, const struct fab_wr *wr, cons
         *status = IBV_WC_LOC_LEN_ERR;
         return SOFT_DONE;
     }
-    /* Both regions in one fence; a message's own is known only when its receive is. */
-    soft_hold(qp, is_send(wr->opcode) ? qp->held : wr->key.rkey, local_key(wr));
+    /* Both regions behind one barrier; a message's own is known only when its receive is. */
+    soft_mr_hold(qp, is_send(wr->opcode) ? qp->held : wr->key.rkey, local_key(wr));
     if (!local_is_sound(qp, wr)) {
         *status = IBV_WC_LOC_PROT_ERR;
         return SOFT_DONE;

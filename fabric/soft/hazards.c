@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hazard words: which regions a queue pair's thread is in. */
-#include "soft/soft.h"
+#include "soft/hazards.h"
 
 void soft_mr_step_out(struct soft_qp *qp)
 {

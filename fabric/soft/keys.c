@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which keys the next region gets. New ones, as long as there are any; or, where a test asks for
  * it, those that regions gave back: mlx5 keeps them in a cache and hands out the last one first. */
+#include "soft/keys.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "soft/soft.h"
 
 static const char RETURN[] = "return";
 /* Of so many draws with a seed one is for new keys, and one for any that came back. */

@@ -3,7 +3,7 @@
  *
  * A context is one open of the device. Every slot of every table has an owner word, claimed and
  * released by one atomic operation, so that there is no lock to be left behind by a process that
- * dies: whoever opens the device next takes back what contexts without a living process own. A
+ * dies: the next open of the device takes back what contexts without a living process own. A
  * context lives while its process holds the kernel's lock on the context's byte of the file.
  * Untouched slots take no memory, so the tables are as large as they may ever become: never map
  * this file with MAP_POPULATE or under mlockall(MCL_FUTURE). */
@@ -55,8 +55,8 @@ struct soft_context_shared {
 enum soft_qp_kind { SOFT_RC = FAB_QP_RC, SOFT_UD = FAB_QP_UD, SOFT_DCI = FAB_QP_DCI, SOFT_DCT };
 
 /* One queue pair or DC target. First line: what an initiator reads at each operation, written by
- * the owner's control thread, and its state by whoever breaks it. Second line: the owning lane's,
- * read by who deregisters. */
+ * the owner's control thread, and its state by any process that breaks it. Second line: the owning
+ * lane's, read by owners that deregister. */
 struct soft_qp_shared {
     _Alignas(64) _Atomic soft_owner owner;
     /* qpn << 32 | enum ibv_qp_state, in one word so that nobody breaks the slot's next queue pair
@@ -78,10 +78,10 @@ struct soft_qp_shared {
     _Alignas(64) _Atomic uint32_t inside;
     _Atomic uint32_t inside_local; /* the initiator's own; SOFT_ANY_KEY: several */
     _Atomic uint32_t left;         /* grows whenever its thread has left them all, for good */
-    /* The same of a long request between two pieces, which only fences wait for; 0: none. */
+    /* The same of a long request between two pieces, which only QUIESCE_MR waits for; 0: none. */
     _Atomic uint32_t middle, middle_local;
-    _Atomic uint64_t middle_until_ns; /* its time, after which it goes no further once there was a
-                                       * fence; UINT64_MAX: it has none */
+    _Atomic uint64_t middle_until_ns; /* its time, after which it goes no further once its
+                                       * region was quiesced; UINT64_MAX: it has none */
     _Atomic uint32_t epoch;           /* grows at RESET: completions of before are dropped */
     _Atomic uint32_t sq_freed;        /* send slots given back, running */
     _Atomic uint32_t cause;           /* enum ibv_event_type + 1: why somebody else broke it */
@@ -112,7 +112,7 @@ struct soft_mr_shared {
     uint16_t salt;
     _Atomic uint64_t identity; /* of soft_shared's count */
     uint64_t addr, length;     /* addr: what peers and SGEs call its first byte */
-    _Atomic uint32_t fences;   /* grows with each that begins */
+    _Atomic uint32_t quiesces; /* grows with each that begins */
     uint64_t shift;            /* from that to where its owner's process has it */
     _Alignas(64) int32_t pid;
     int32_t fd; /* the owner's number of the memfd, and the file that it must still be */
@@ -161,8 +161,9 @@ struct soft_rqe {
  * Lines: the lock's and the takers'; the owner's.
  *
  * Taking a receive and appending its completion are two stores. Between them `taking` says what is
- * under way, and is not 0 only while that CQ's lock is held or its holder has died: who then finds
- * the CQ's lock abandoned looks whether the completion got there, and finishes the taking. */
+ * under way, and is not 0 only while that CQ's lock is held or its holder has died: the next one
+ * that finds the CQ's lock abandoned looks whether the completion got there, and finishes the
+ * taking. */
 struct soft_rq_shared {
     _Alignas(64) _Atomic soft_owner owner;
     _Atomic uint32_t lock_made;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The robust locks of what other processes append to and take from. */
+#include "soft/locks.h"
+
 #include <errno.h>
 
 #include "soft/soft.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions as who uses them sees them: our own, and other processes', which are mapped here.
+/* Regions as those who use them see them: our own, and other processes', which are mapped here.
  *
  * Each is looked at while its key is in the queue pair's hazard words (hazards.c). */
+#include "soft/maps.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "soft/soft.h"
+#include "soft/hazards.h"
 
 #define NEEDS_WRITING (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -23,6 +25,21 @@ bool soft_mr_is_local(const struct soft_fab *f, uint32_t pd, const struct ibv_sg
            sge->addr - s->addr <= s->length - sge->length &&
            (!write || (s->access & IBV_ACCESS_LOCAL_WRITE));
 }
+
+/* A region of a peer as we know it, mapped: what its slot said while its key was valid, so that
+ * checks and copy agree even if the slot is used again meanwhile. Lanes find it by slot; the
+ * control thread unmaps it when it is stale and no queue pair is inside. */
+struct soft_map {
+    uint32_t key, pd;
+    uint64_t identity;
+    soft_owner owner;
+    unsigned access;
+    uint64_t addr, length;
+    uint8_t *base; /* of the region's first byte */
+    void *start;   /* of the mapping, or NULL in the owner's own process */
+    size_t bytes;
+    struct soft_map *next; /* in the list of all */
+};
 
 /* Maps another process's region. That process may be stopped: /proc asks nothing of it. */
 static int map_file(struct soft_map *map, const struct soft_mr_shared *s)
@@ -114,7 +131,7 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
     int status;
     if (key == 0)
         return SOFT_MR_DENIED;
-    soft_hold(qp, key, qp->held_local);
+    soft_mr_hold(qp, key, qp->held_local);
     if (atomic_load_explicit(&s->key, memory_order_acquire) != key)
         return soft_context_lives(f, owner) ? SOFT_MR_DENIED : SOFT_MR_GONE;
     struct soft_map *map = atomic_load_explicit(&f->map_of[index], memory_order_acquire);

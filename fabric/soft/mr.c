@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory regions as their owner sees them: the shared table, and waiting until everybody has left.
- *
- * An initiator first writes the keys into its queue pair's hazard words, fences, and then looks
- * whether they are still valid; the owner first clears a key, fences, and then looks at every
- * hazard word. One of the two sees the other: either the initiator refuses, or the owner waits
- * (hazard pointers, Michael 2004). */
+/* Memory regions as their owner sees them: the shared table, and waiting until every thread has
+ * left a region (hazards.h says how each side sees the other). */
+#include "soft/mr.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,10 +10,17 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "soft/context.h"
 #include "soft/soft.h"
+#include "soft/tables.h"
 
 /* Of memory and address, as uverbs compares them. */
 #define PAGE_BYTES 4096u
+
+struct soft_mr {
+    struct fab_mr base;
+    struct soft_mr_shared *shared;
+};
 
 /* The key of the slot's next region, or once more the one of its last. */
 static uint32_t choose_key(struct soft_mr_shared *s, uint32_t index, bool again)
@@ -120,7 +125,7 @@ static bool somebody_is_inside(struct soft_fab *f, uint32_t key)
         if (owner == f->owner && atomic_load(&qp->inside_local) == SOFT_ANY_KEY)
             return true;
         if (!names_key(qp, key) || owner == 0 || !soft_owner_process_lives(f, owner))
-            continue; /* who died in there will touch nothing more */
+            continue; /* a process that died in there will touch nothing more */
         if (names_key(qp, key))
             return true;
     }
@@ -143,12 +148,12 @@ int soft_mr_deregister(struct soft_fab *f, struct fab_ctl *ctl)
     return 0;
 }
 
-/* Who was inside at the beginning, and how often each had left by then: a queue pair that goes in
- * and out all the time is over with what it did before. Who is in the middle of a long request goes
- * on as long as its time lasts, and no further: it looks at the clock once it has seen that there
- * was a fence, which it does after it has said that it is inside; and here the clock is read before
- * anybody is looked for inside. */
-struct fence {
+/* The queue pairs that were inside at the beginning, and how often each had left by then: one that
+ * goes in and out all the time is over with what it did before. One that is in the middle of a long
+ * request goes on as long as its time lasts, and no further: its thread looks at the clock once it
+ * has seen that somebody quiesces the region, which it does after it has said that it is inside;
+ * and here the clock is read before anybody is looked for inside. */
+struct quiesce {
     uint32_t count;
     struct {
         uint32_t qp, left;
@@ -162,51 +167,51 @@ static bool is_inside(struct soft_fab *f, uint32_t i, uint32_t key, uint64_t now
     return begins_in(qp, key, now_ns) && owner != 0 && soft_owner_process_lives(f, owner);
 }
 
-static uint64_t fence_clock(void)
+static uint64_t read_clock_first(void)
 {
     uint64_t now_ns = base_clock_ns();
     atomic_thread_fence(memory_order_seq_cst);
     return now_ns;
 }
 
-static int begin_fence(struct soft_fab *f, struct fab_ctl *ctl)
+static int begin_quiesce(struct soft_fab *f, struct fab_ctl *ctl)
 {
     uint32_t high = atomic_load(&f->shared->qp_high);
     struct soft_mr_shared *s = &f->shared->mr[ctl->fence.rkey & (SOFT_MRS - 1)];
-    struct fence *fence = calloc(1, sizeof *fence + high * sizeof fence->in[0]);
-    if (fence == NULL)
-        return -EINPROGRESS;         /* tried again */
-    atomic_fetch_add(&s->fences, 1); /* of whatever has the key by now: it costs a look */
-    const uint64_t now_ns = fence_clock();
+    struct quiesce *q = calloc(1, sizeof *q + high * sizeof q->in[0]);
+    if (q == NULL)
+        return -EINPROGRESS;           /* tried again */
+    atomic_fetch_add(&s->quiesces, 1); /* of whatever has the key by now: it costs a look */
+    const uint64_t now_ns = read_clock_first();
     for (uint32_t i = 0; i < high; i++) {
         uint32_t left =
             atomic_load(&f->shared->qp[i].left); /* before the look: it may leave after */
         if (!is_inside(f, i, ctl->fence.rkey, now_ns))
             continue;
-        fence->in[fence->count].qp = i;
-        fence->in[fence->count++].left = left;
+        q->in[q->count].qp = i;
+        q->in[q->count++].left = left;
     }
-    ctl->fence.progress = fence;
+    ctl->fence.progress = q;
     return 0;
 }
 
-int soft_mr_fence(struct soft_fab *f, struct fab_ctl *ctl)
+int soft_mr_quiesce(struct soft_fab *f, struct fab_ctl *ctl)
 {
     if (ctl->fence.progress == NULL) {
-        int status = begin_fence(f, ctl);
+        int status = begin_quiesce(f, ctl);
         if (status != 0)
             return status;
     }
-    struct fence *fence = ctl->fence.progress;
-    const uint64_t now_ns = fence_clock();
-    while (fence->count > 0) {
-        uint32_t i = fence->in[fence->count - 1].qp;
-        if (atomic_load(&f->shared->qp[i].left) == fence->in[fence->count - 1].left &&
+    struct quiesce *q = ctl->fence.progress;
+    const uint64_t now_ns = read_clock_first();
+    while (q->count > 0) {
+        uint32_t i = q->in[q->count - 1].qp;
+        if (atomic_load(&f->shared->qp[i].left) == q->in[q->count - 1].left &&
             is_inside(f, i, ctl->fence.rkey, now_ns))
             return -EINPROGRESS;
-        fence->count--;
+        q->count--;
     }
-    free(fence);
+    free(q);
     ctl->fence.progress = NULL;
     return 0;
 }

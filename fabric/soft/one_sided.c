@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* READs, WRITEs and atomics: on the initiator's CPU, straight on the target's memory. */
+#include "soft/one_sided.h"
+
 #include "base/clock.h"
-#include "soft/soft.h"
+#include "soft/copy.h"
+#include "soft/maps.h"
+#include "soft/pieces.h"
+#include "soft/qp_error.h"
 
 static unsigned needed_access(enum ibv_wr_opcode opcode)
 {
@@ -21,7 +26,8 @@ static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_
     soft_copy(soft_local_at(f, wr, 0), (const uint8_t *)&before, 8);
 }
 
-/* Requests of one queue pair are seen in their order: hence the fences, of which x86 needs none. */
+/* Requests of one queue pair are seen in their order: hence the barriers, of which x86 needs none.
+ */
 static void move_data(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote)
 {
     if (soft_is_atomic(wr->opcode)) {
@@ -68,7 +74,7 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
     case SOFT_MR_OK:
         if (length > SOFT_WHOLE)
             return soft_move_in_turns(qp, wr, at, length, status);
-        qp->send_cq->whole += length;
+        qp->send_cq->pace.whole += length;
         move_data(soft_of(qp->base.pd->fab), wr, at);
         return SOFT_DONE;
     case SOFT_MR_DENIED:

@@ -4,13 +4,15 @@
  * order. So when a READ is refused, what is flushed behind it may have been executed. A device that
  * places data in the order in which packets come may have a WRITE overtaken by WRITEs and SENDs
  * too. Asked for by KEDGE_SOFT_ORDER (fabric.h), or it never happens here. */
+#include "soft/order.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "soft/soft.h"
+#include "soft/exec.h"
 
 enum { MOST_POLLS = 4 /* that a READ or an atomic is held back for */ };
 
@@ -30,13 +32,13 @@ int soft_order_init(struct soft_order *order, struct base_errbuf *err)
     return 0;
 }
 
-void soft_order_begin(struct soft_fab *f, struct soft_qp *qp)
+void soft_order_begin(struct soft_order *order, struct soft_qp *qp)
 {
     struct base_prng mix;
-    qp->late_order = f->order.late && qp->base.type != FAB_QP_UD;
-    qp->late_writes = qp->late_order && f->order.writes;
-    base_prng_seed(&mix, f->order.seed);
-    base_prng_seed(&qp->order, base_prng_next(&mix) ^ (uint64_t)++f->order.queue_pairs << 32);
+    qp->late_order = order->late && qp->base.type != FAB_QP_UD;
+    qp->late_writes = qp->late_order && order->writes;
+    base_prng_seed(&mix, order->seed);
+    base_prng_seed(&qp->order, base_prng_next(&mix) ^ (uint64_t)++order->queue_pairs << 32);
 }
 
 static bool is_write(const struct fab_wr *wr)

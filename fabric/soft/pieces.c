@@ -2,10 +2,14 @@
 /* Long requests: each goes piece by piece, in turns with those of other queue pairs, so that one
  * does not hold up the thread that all of them share. In between it holds no region, so that nobody
  * has to wait for it, whose process may be stopped: once the region is deregistered the next piece
- * is refused. A fence waits for the rest of it, or until its time is over, after which no piece
+ * is refused. QUIESCE_MR waits for the rest of it, or until its time is over, after which no piece
  * follows. */
+#include "soft/pieces.h"
+
 #include "base/clock.h"
-#include "soft/soft.h"
+#include "soft/copy.h"
+#include "soft/hazards.h"
+#include "soft/maps.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -49,8 +53,8 @@ static void ask_for(uint8_t *to, const uint8_t *from, size_t n)
     }
 }
 
-/* Whoever posts a short request waits for the piece that is being moved. Most of its time would be
- * that of its memory: that comes until the next poll. */
+/* A short request that is posted meanwhile waits for the piece that is being moved. Most of its
+ * time would be that of its memory: that comes until the next poll. */
 static void prepare_part(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote,
                          uint32_t at, uint32_t left)
 {
@@ -67,43 +71,24 @@ bool soft_has_no_time(const struct soft_qp *qp, const struct fab_wr *wr, enum ib
     return true;
 }
 
-/* After a fence that came since its first piece nothing goes on that is late. */
-static bool is_fenced_off(const struct soft_qp *qp, const struct fab_wr *wr,
-                          enum ibv_wc_status *status)
+/* A late request goes no further when its region was quiesced since its first piece. */
+static bool is_quiesced(const struct soft_qp *qp, const struct fab_wr *wr,
+                        enum ibv_wc_status *status)
 {
     const struct soft_fab *f = soft_of(qp->base.pd->fab);
     return qp->moved != 0 && wr->key.not_after_ns != 0 &&
-           atomic_load(&f->shared->mr[wr->key.rkey & (SOFT_MRS - 1)].fences) != qp->fences &&
+           atomic_load(&f->shared->mr[wr->key.rkey & (SOFT_MRS - 1)].quiesces) != qp->quiesces &&
            soft_has_no_time(qp, wr, status);
 }
 
-/* The first of several: asked once more, now that it is known which fences there were before. */
+/* The first of several: asked once more, now that it is known how often the region was quiesced
+ * before.
+ */
 static bool begins_late(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status *status)
 {
     const struct soft_fab *f = soft_of(qp->base.pd->fab);
-    qp->fences = atomic_load(&f->shared->mr[wr->key.rkey & (SOFT_MRS - 1)].fences);
+    qp->quiesces = atomic_load(&f->shared->mr[wr->key.rkey & (SOFT_MRS - 1)].quiesces);
     return soft_has_no_time(qp, wr, status);
-}
-
-enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr, uint8_t *remote,
-                                     uint32_t length, enum ibv_wc_status *status)
-{
-    struct soft_cq *cq = qp->send_cq;
-    if (is_fenced_off(qp, wr, status))
-        return SOFT_DONE;
-    const uint32_t left = length - qp->moved, room = soft_allowance(cq);
-    const uint32_t n = left < room ? left : room;
-    if (n < left && qp->moved == 0 && begins_late(qp, wr, status))
-        return SOFT_DONE;
-    move_part(soft_of(qp->base.pd->fab), wr, remote, qp->moved, n);
-    cq->allowance -= n;
-    if (n == left)
-        return SOFT_DONE;
-    if (n > 0) {
-        prepare_part(soft_of(qp->base.pd->fab), wr, remote, qp->moved + n, left - n);
-        soft_mr_pause(qp, &wr->key, qp->moved + n);
-    }
-    return SOFT_WAIT_TURN;
 }
 
 /* What long requests may move until the next poll when no short one came for quiet_ns. A short one
@@ -117,18 +102,39 @@ static uint32_t quiet_allowance(uint64_t quiet_ns)
 }
 
 /* Asked for only while there are long requests, so that others pay for no clock. */
-uint32_t soft_allowance(struct soft_cq *cq)
+uint32_t soft_allowance(struct soft_pace *p)
 {
-    if (cq->allowed_at == cq->polls)
-        return cq->allowance;
-    if (cq->whole != cq->whole_seen) {
-        const uint32_t bytes = cq->whole - cq->whole_seen;
-        cq->whole_seen = cq->whole;
-        cq->whole_ns = base_clock_ns();
-        cq->allowance = bytes > SOFT_TURN ? bytes : SOFT_TURN;
+    if (p->allowed_at == p->polls)
+        return p->allowance;
+    if (p->whole != p->whole_seen) {
+        const uint32_t bytes = p->whole - p->whole_seen;
+        p->whole_seen = p->whole;
+        p->whole_ns = base_clock_ns();
+        p->allowance = bytes > SOFT_TURN ? bytes : SOFT_TURN;
     } else {
-        cq->allowance = quiet_allowance(base_clock_ns() - cq->whole_ns);
+        p->allowance = quiet_allowance(base_clock_ns() - p->whole_ns);
     }
-    cq->allowed_at = cq->polls;
-    return cq->allowance;
+    p->allowed_at = p->polls;
+    return p->allowance;
+}
+
+enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr, uint8_t *remote,
+                                     uint32_t length, enum ibv_wc_status *status)
+{
+    struct soft_cq *cq = qp->send_cq;
+    if (is_quiesced(qp, wr, status))
+        return SOFT_DONE;
+    const uint32_t left = length - qp->moved, room = soft_allowance(&cq->pace);
+    const uint32_t n = left < room ? left : room;
+    if (n < left && qp->moved == 0 && begins_late(qp, wr, status))
+        return SOFT_DONE;
+    move_part(soft_of(qp->base.pd->fab), wr, remote, qp->moved, n);
+    cq->pace.allowance -= n;
+    if (n == left)
+        return SOFT_DONE;
+    if (n > 0) {
+        prepare_part(soft_of(qp->base.pd->fab), wr, remote, qp->moved + n, left - n);
+        soft_mr_pause(qp, &wr->key, qp->moved + n);
+    }
+    return SOFT_WAIT_TURN;
 }

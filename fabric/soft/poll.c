@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a queue's own thread calls beside posting sends. Polling: broken queue pairs are flushed,
  * what waits goes on, and completions are taken. */
+#include "soft/poll.h"
+
 #include <errno.h>
 
-#include "soft/soft.h"
+#include "soft/cq.h"
+#include "soft/pieces.h"
+#include "soft/recv.h"
+#include "soft/sendq.h"
 
 /* Somebody broke a queue pair of this context: those that complete here flush. False: try again
  * later. */
@@ -38,14 +43,16 @@ static bool attend_receives(struct soft_cq *cq)
     return done;
 }
 
-/* Who moves something comes behind those who did not. True: it waits for its turn again. */
+/* A queue pair that moves something goes behind those that did not. True: it waits for its turn
+ * again.
+ */
 static bool look_at(struct soft_cq *cq, struct soft_qp *qp)
 {
-    const uint32_t before = soft_allowance(cq);
+    const uint32_t before = soft_allowance(&cq->pace);
     cq->looked++;
     if (qp->waiting && (before > 0 || qp->waits_for != SOFT_WAIT_TURN))
         soft_qp_progress(qp);
-    const bool moved = cq->allowance != before;
+    const bool moved = cq->pace.allowance != before;
     if (!qp->waiting || moved)
         TAILQ_REMOVE(&cq->waiters, qp, by_turn);
     if (qp->waiting && moved)
@@ -126,7 +133,7 @@ bool soft_is_busy(const struct fab_cq *base)
 static void go_on(struct soft_cq *cq)
 {
     const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
-    cq->polls++;
+    cq->pace.polls++;
     if (!yields)
         progress_qps(cq);
     cq->yielded = yields;

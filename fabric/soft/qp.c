@@ -4,7 +4,17 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "soft/soft.h"
+#include "soft/hazards.h"
+#include "soft/locks.h"
+#include "soft/objects.h"
+#include "soft/tables.h"
+
+struct soft_dct {
+    struct fab_dct base;
+    struct soft_qp_shared *shared;
+    struct soft_cq *cq;
+    struct soft_srq *srq;
+};
 
 /* A free entry of the table, without a number yet: nobody reaches it. -errno in *status. */
 static struct soft_qp_shared *claim_qp(struct soft_fab *f, uint32_t *qpn, int *status)
@@ -120,7 +130,7 @@ int soft_qp_create(struct soft_fab *f, struct fab_ctl *ctl)
     attach_shared(qp->shared, (enum soft_qp_kind)ctl->qp.type, ctl->qp.pd,
                   cq_number(f, ctl->qp.send_cq), cq_number(f, ctl->qp.recv_cq),
                   ctl->qp.srq != NULL ? srq_number(f, ctl->qp.srq) : (uint32_t)rq);
-    soft_order_begin(f, qp);
+    soft_order_begin(&f->order, qp);
     hold_objects(qp, 1);
     atomic_store(&f->qp_of[qp->shared - f->shared->qp], qp);
     atomic_store(&qp->shared->ident, soft_ident(qpn, IBV_QPS_RESET));

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queue pairs that break: ours, because a CQ of theirs died, and those of peers, because they
  * refused a request. Any thread. */
-#include "soft/soft.h"
+#include "soft/qp_error.h"
+
+#include "soft/chan.h"
 
 bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause)
 {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receive queues. */
+#include "soft/recv.h"
+
 #include <errno.h>
 
-#include "soft/soft.h"
+#include "soft/chan.h"
+#include "soft/locks.h"
+#include "soft/qp.h"
+#include "soft/tables.h"
 
 /* ---- making and dropping ---- */
 
@@ -55,7 +60,7 @@ int soft_rq_release(struct soft_fab *f, struct soft_rq *rq)
     if (status != 0)
         return status;
     pthread_mutex_t *lock = &rq->shared->lock;
-    atomic_store(&rq->shared->owner, 0); /* who locks it next sees that first */
+    atomic_store(&rq->shared->owner, 0); /* the next one that locks it sees that first */
     rq->shared = NULL;
     soft_unlock(lock);
     return 0;

@@ -2,10 +2,13 @@
 /* Send queues. A request is executed at the doorbell. One whose target does not answer (dead,
  * unreachable, not ready) stays at the head of its queue pair, with everything else behind it,
  * until a poll finds that it can go on or that its time-outs have run out. */
+#include "soft/sendq.h"
+
 #include <errno.h>
 
 #include "base/clock.h"
-#include "soft/soft.h"
+#include "soft/exec.h"
+#include "soft/hazards.h"
 
 /* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
  */
@@ -123,14 +126,14 @@ static bool keep_waiting(struct soft_qp *qp, const struct fab_wr *wr, enum soft_
         span = BASE_NS_PER_MS;
     else if (is_send(wr) && span < BASE_NS_PER_S) /* that process may just not have been running */
         span = BASE_NS_PER_S;
-    if (qp->deadline_ns == 0 || (int)why != qp->waits_for) {
+    if (qp->deadline_ns == 0 || why != qp->waits_for) {
         qp->deadline_ns = span == UINT64_MAX ? UINT64_MAX : now + span;
         qp->next_try_ns = 0;
     } else if (now >= qp->deadline_ns) {
         *status = ud ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
         return false;
     }
-    qp->waits_for = (int)why;
+    qp->waits_for = why;
     if (why == SOFT_WAIT_LOCK) /* and it goes on this moment, unless that process is stopped */
         qp->next_try_ns = now + 10 * BASE_NS_PER_US;
     else if (now >= qp->next_try_ns)
@@ -146,7 +149,7 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
     uint64_t from = p->kept_ns > qp->resumed_ns ? p->kept_ns : qp->resumed_ns;
     if (is_send(&p->wr) || span == UINT64_MAX || qp->waits_for == SOFT_WAIT_TURN)
         return false;                /* the last: the peer is not silent */
-    if (p->wr.key.not_after_ns != 0) /* whoever has a time keeps to that */
+    if (p->wr.key.not_after_ns != 0) /* a request with a time keeps to that */
         return qp->deadline_ns != 0 && now >= qp->deadline_ns;
     return (qp->deadline_ns != 0 && now >= qp->deadline_ns) ||
            (qp->rnr_tries == 0 && now > from && now - from >= 2 * span);
@@ -230,7 +233,7 @@ void soft_qp_progress(struct soft_qp *qp)
 }
 
 /* Held back, with nothing before it, so that what comes next may overtake it. Its time has come:
- * who sleeps is woken at once. */
+ * a lane that sleeps is woken at once. */
 static void hold_back(struct soft_qp *qp, const struct fab_wr *wr)
 {
     const uint64_t now = base_clock_ns();

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "soft/soft.h"
+#include "soft/hazards.h"
+#include "soft/objects.h"
+#include "soft/qp_error.h"
 
 struct move {
     uint8_t type;           /* enum fab_qp_type */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots of the shared tables. Every slot begins with its owner word. */
+#include "soft/tables.h"
+
 #include <errno.h>
 #include <fcntl.h>
 

@@ -2,6 +2,8 @@
 /* Liveness of peers: one thread per context that sleeps on their pidfds and marks their contexts
  * dead, so that the data path has one word to look at. What a hardware RNIC's transport timers are
  * for. */
+#include "soft/watch.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "soft/context.h"
 #include "soft/soft.h"
 
 struct soft_watch {

@@ -5,7 +5,7 @@
 
 #include "../check_main.h"
 #include "bed.h"
-#include "soft/soft.h"
+#include "soft/cq.h"
 
 struct duo {
     char dir[64];

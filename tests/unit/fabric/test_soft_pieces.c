@@ -5,7 +5,7 @@
 
 #include "../check_main.h"
 #include "bed.h"
-#include "soft/soft.h"
+#include "soft/cq.h"
 
 enum {
     LONG = 16 << 20,
@@ -195,12 +195,12 @@ START_TEST(the_longer_no_short_request_came_the_more_is_moved_in_a_poll)
     ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 1);
     ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0); /* this one has seen the short one */
     uint64_t moved = samples_in(mine(0), LONG), now;
-    cq->whole_ns = base_clock_ns() - QUIET_NS; /* as if it had come then */
+    cq->pace.whole_ns = base_clock_ns() - QUIET_NS; /* as if it had come then */
     ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
     now = samples_in(mine(0), LONG);
     ck_assert_uint_ge(now - moved, SOON);
     moved = now;
-    cq->whole_ns = base_clock_ns() - 1000 * (uint64_t)QUIET_NS;
+    cq->pace.whole_ns = base_clock_ns() - 1000 * (uint64_t)QUIET_NS;
     ck_assert_int_eq(fab_poll(p.a.cq, 1, &wc), 0);
     now = samples_in(mine(0), LONG);
     ck_assert_uint_eq(now - moved, MOST);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making, changing and freeing what control operations name, but for regions and channels:
+ * create.c, qp.c, states.c. Control thread.
+ *
+ * 0 or -errno. -EBUSY: something uses the object. -EINPROGRESS: a sender is inside, to be called
+ * again. */
+#ifndef SOFT_OBJECTS_H
+#define SOFT_OBJECTS_H
+
+#include "soft/qp.h"
+
+int soft_pd_alloc(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_pd_free(struct fab_ctl *ctl);
+int soft_ah_create(struct fab_ctl *ctl);
+int soft_ah_destroy(struct fab_ctl *ctl);
+int soft_cq_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_cq_destroy(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_srq_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_srq_destroy(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_qp_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_qp_destroy(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_dct_create(struct soft_fab *f, struct fab_ctl *ctl);
+int soft_dct_destroy(struct soft_fab *f, struct fab_ctl *ctl);
+/* -EINVAL where verbs refuses the move or an attribute. */
+int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_attr *attr,
+                   int mask);
+/* Whether this network takes an address: one that lacks what the device was opened with (its
+ * service) gets nowhere, as in a fabric whose switches drop what is in no priority of theirs. */
+bool soft_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address);
+
+#endif
