@@ -497,7 +497,7 @@ static void fence_mr(struct pool *p, const struct lane_event *e)
     struct fencing *f = calloc(1, sizeof *f);
     BASE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
     *f = (struct fencing){
-        .ctl = {.kind = FAB_QUIESCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
+        .ctl = {.kind = FAB_QUIESCE_MR, .done = on_fenced, .quiesce = {.rkey = e->fence.rkey}},
         .pool = p,
         .command = {.kind = LANE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
     p->fab_ops++;

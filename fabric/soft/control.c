@@ -90,7 +90,7 @@ void soft_submit(struct fab *fab, struct fab_ctl *ctl)
     struct soft_fab *f = soft_of(fab);
     uint64_t one = 1;
     if (ctl->kind == FAB_QUIESCE_MR)
-        ctl->fence.progress = NULL;
+        ctl->quiesce.progress = NULL;
     pthread_mutex_lock(&f->lock);
     *f->submitted_tail = ctl;
     f->submitted_tail = &ctl->next;

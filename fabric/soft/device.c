@@ -211,7 +211,7 @@ static int soft_close(struct fab *fab)
     for (struct fab_ctl *ctl = f->pending, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         if (ctl->kind == FAB_QUIESCE_MR)
-            free(ctl->fence.progress);
+            free(ctl->quiesce.progress);
         ctl->status = -ECANCELED;
         ctl->done(ctl);
     }

@@ -177,7 +177,7 @@ static uint64_t read_clock_first(void)
 static int begin_quiesce(struct soft_fab *f, struct fab_ctl *ctl)
 {
     uint32_t high = atomic_load(&f->shared->qp_high);
-    struct soft_mr_shared *s = &f->shared->mr[ctl->fence.rkey & (SOFT_MRS - 1)];
+    struct soft_mr_shared *s = &f->shared->mr[ctl->quiesce.rkey & (SOFT_MRS - 1)];
     struct quiesce *q = calloc(1, sizeof *q + high * sizeof q->in[0]);
     if (q == NULL)
         return -EINPROGRESS;           /* tried again */
@@ -186,32 +186,32 @@ static int begin_quiesce(struct soft_fab *f, struct fab_ctl *ctl)
     for (uint32_t i = 0; i < high; i++) {
         uint32_t left =
             atomic_load(&f->shared->qp[i].left); /* before the look: it may leave after */
-        if (!is_inside(f, i, ctl->fence.rkey, now_ns))
+        if (!is_inside(f, i, ctl->quiesce.rkey, now_ns))
             continue;
         q->in[q->count].qp = i;
         q->in[q->count++].left = left;
     }
-    ctl->fence.progress = q;
+    ctl->quiesce.progress = q;
     return 0;
 }
 
 int soft_mr_quiesce(struct soft_fab *f, struct fab_ctl *ctl)
 {
-    if (ctl->fence.progress == NULL) {
+    if (ctl->quiesce.progress == NULL) {
         int status = begin_quiesce(f, ctl);
         if (status != 0)
             return status;
     }
-    struct quiesce *q = ctl->fence.progress;
+    struct quiesce *q = ctl->quiesce.progress;
     const uint64_t now_ns = read_clock_first();
     while (q->count > 0) {
         uint32_t i = q->in[q->count - 1].qp;
         if (atomic_load(&f->shared->qp[i].left) == q->in[q->count - 1].left &&
-            is_inside(f, i, ctl->fence.rkey, now_ns))
+            is_inside(f, i, ctl->quiesce.rkey, now_ns))
             return -EINPROGRESS;
         q->count--;
     }
     free(q);
-    ctl->fence.progress = NULL;
+    ctl->quiesce.progress = NULL;
     return 0;
 }

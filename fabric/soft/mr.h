@@ -11,7 +11,7 @@ int soft_mr_register(struct soft_fab *f, struct fab_ctl *ctl);
 /* 0, or -EINPROGRESS while some thread is inside: to be called again. */
 int soft_mr_deregister(struct soft_fab *f, struct fab_ctl *ctl);
 /* 0, or -EINPROGRESS while somebody is inside who was when it was first called: to be called
- * again. What it keeps meanwhile is ctl->fence.progress, to be freed by free(). */
+ * again. What it keeps meanwhile is ctl->quiesce.progress, to be freed by free(). */
 int soft_mr_quiesce(struct soft_fab *f, struct fab_ctl *ctl);
 
 #endif

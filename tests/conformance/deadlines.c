@@ -9,7 +9,7 @@
 
 static void fence(struct node *n, uint32_t rkey)
 {
-    struct fab_ctl c = {.kind = FAB_QUIESCE_MR, .fence = {.rkey = rkey}};
+    struct fab_ctl c = {.kind = FAB_QUIESCE_MR, .quiesce = {.rkey = rkey}};
     ck_assert_int_eq(fab_call(n->fab, &c), 0);
 }
 

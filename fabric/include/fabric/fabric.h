@@ -310,12 +310,12 @@ struct fab_ctl {
                * an address that was never used nothing but this region is reached under them.
                * DEREG_MR is done when no remote operation can touch it */
         struct {
-            uint32_t rkey;  /* one that is gone by now is fenced; one that is another region's by
-                             * now is waited for like that region's */
+            uint32_t rkey; /* one that is gone by now is quiesced, too; one that is another region's
+                            * by now is waited for like that region's */
             void *progress; /* the provider's */
-        } fence; /* FENCE_MR is done when what had begun in the region before it was submitted is
-                  * over, or goes no further since its not_after_ns is over; on a device without
-                  * `deadlines`, where nobody can tell, at once */
+        } quiesce; /* QUIESCE_MR is done when what had begun in the region before it was submitted
+                    * is over, or goes no further since its not_after_ns is over; on a device
+                    * without `deadlines`, where nobody can tell, at once */
         struct {
             enum ibv_mtu active; /* that the port takes now */
             enum ibv_mtu mtu;    /* that queue pairs can be connected with: no more than that of

@@ -26,7 +26,7 @@ struct fault_plan {
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
     uint32_t control_error_ppm; /* a control operation fails with -EIO */
-    uint32_t fence_error_ppm;   /* a FENCE_MR does */
+    uint32_t fence_error_ppm;   /* a QUIESCE_MR does */
     enum ibv_mtu mtu; /* of the path, when it is less than the port's: the port says so when it is
                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
                        * connected with more; 0: as the inner provider has it */

@@ -238,7 +238,7 @@ END_TEST
 START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
 {
     const struct fault_plan plan = {.seed = 1, .no_deadlines = true};
-    struct fab_ctl fence = {.kind = FAB_QUIESCE_MR, .fence = {.rkey = 12345}};
+    struct fab_ctl fence = {.kind = FAB_QUIESCE_MR, .quiesce = {.rkey = 12345}};
     struct rig r;
     rig_open(&r, FAB_QP_RC);
     ck_assert(r.fab->caps.deadlines);
@@ -246,7 +246,7 @@ START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
     rig_open_with(&r, FAB_QP_RC, &plan);
     ck_assert(!r.fab->caps.deadlines);
     ck_assert_int_eq(call(&r, &fence), 0);
-    ck_assert_ptr_null(fence.fence.progress);
+    ck_assert_ptr_null(fence.quiesce.progress);
     ck_assert_uint_eq(fault_count(r.fab), 0);
     rig_close(&r);
 }

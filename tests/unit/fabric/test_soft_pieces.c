@@ -383,7 +383,7 @@ static void begin_fence(struct bed_node *n, uint32_t rkey)
 {
     fence_done = false;
     fence_ctl = (struct fab_ctl){
-        .kind = FAB_QUIESCE_MR, .fence = {.rkey = rkey}, .done = note_done, .user = &fence_done};
+        .kind = FAB_QUIESCE_MR, .quiesce = {.rkey = rkey}, .done = note_done, .user = &fence_done};
     fab_submit(n->fab, &fence_ctl);
     (void)fab_run(n->fab);
 }
