@@ -65,3 +65,89 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeList
 { echo "$head"; printf 'void take_one(void)\n{\n}\n'; } | finds base/a.c 'take_one .* does not begin with base_'
 { echo "$head"; printf 'void kedge_two(void)\n{\n}\n'; } | finds libclient/a.c 'kedge_two is not in kedge.h'
 echo "$head" | finds metaserver/store/right.c 'metaserver/right.c has that name too'
+
+{ echo "$head"; seq 200 | sed 's|.*|/* . */|'; } | finds base/long.h 'a header of 201 lines'
+
+# What is known of a tree may stay, and neither grows nor outlives its reason.
+knows() { # what ops/style-known says, pattern of what is said of it, or "" where that is right; what it is, for people
+    echo "$1" >"$work/ops/style-known"
+    if "$style" "$work" ${build:+"$build"} >"$work/out"; then
+        [[ -z $2 ]] && grep -q '^1 known offences are left' "$work/out" || fail "$3: $(cat "$work/out")"
+    else
+        [[ -n $2 ]] && grep -qE "$2" "$work/out" || fail "$3: $(cat "$work/out")"
+    fi
+    rm "$work/ops/style-known"
+    echo "ok: $3"
+}
+mkdir "$work/ops"
+build=
+{ echo "$head"; seq 210 | sed 's|.*|/* . */|'; } >"$work/base/long.h"
+knows 'header base/long.h 211' '' 'a long header that is known may stay'
+knows 'header base/long.h 205' '^base/long.h: a header of 211 lines, at most 200 .ops/style-known: 205.$' 'a known header may not grow'
+knows 'header base/long.h 220' '^ops/style-known: header base/long.h is 211 by now, not 220: lower it' 'what is known is lowered with it'
+rm "$work/base/long.h"
+knows 'header base/long.h 211' '^ops/style-known: header base/long.h is over: take it out' 'what is over is known no more'
+{ echo "$head"; seq 300 | sed 's|.*|/* . */|'; } >"$work/libclient/include/kedge.h"
+echo 'int kedge_one(void);' >>"$work/libclient/include/kedge.h"
+"$style" "$work" >"$work/out" || fail "kedge.h is as long as it must: $(cat "$work/out")"
+echo "ok: kedge.h may be longer"
+
+# The objects of a build: who calls whom, and what code that decides reaches.
+build=$work/build
+source_of() { # file, what its function is called, whom it calls...
+    local file=$1 name=$2 call
+    shift 2
+    mkdir -p "$(dirname "$work/$file")"
+    {
+        echo "$head"
+        for call in "$name" "$@"; do echo "int $call(void);"; done
+        printf '\nint %s(void)\n{\n' "$name"
+        for call in "$@"; do echo "    $call();"; done
+        printf '    return 0;\n}\n'
+    } >"$work/$file"
+    compile_as_cmake "$file"
+}
+compile_as_cmake() { # file
+    local object=$build/${1%%/*}/CMakeFiles/x.dir/${1#*/}.o
+    mkdir -p "$(dirname "$object")"
+    cc -w -fno-builtin -I "${style%/ops/style}/base/include" -c "$work/$1" -o "$object"
+}
+circle_of() { # folder, count
+    local i
+    for ((i = 1; i <= $2; i++)); do source_of "$1/part$i.c" "meta_part$i" "meta_part$((i % $2 + 1))"; done
+}
+objects_show() { # pattern, what it is; "" where that is right
+    if "$style" "$work" "$build" >"$work/out"; then
+        [[ -z $1 ]] || fail "$2: not seen"
+    else
+        [[ -n $1 ]] && grep -qE "$1" "$work/out" || fail "$2: $(cat "$work/out")"
+    fi
+    echo "ok: $2"
+}
+clear_parts() { rm -f "$work"/*/part*.c "$work"/*/*/part*.c; }
+while read -r file; do compile_as_cmake "$file"; done < <(cd "$work" && find base agent metaserver libclient -name '*.c')
+circle_of metaserver 4
+objects_show '' 'four files may call each other'
+circle_of metaserver 5
+objects_show '^metaserver: 5 files call each other in a circle' 'five files may not call each other'
+knows 'circle metaserver 5' '' 'a circle that is known may stay'
+circle_of metaserver 6
+knows 'circle metaserver 5' '^metaserver: 6 files .*ops/style-known: 5' 'a known circle may not grow'
+knows 'circle metaserver 7' 'circle metaserver is 6 by now, not 7: lower it' 'a known circle is lowered with it'
+clear_parts
+knows 'circle metaserver 6' 'circle metaserver is over: take it out' 'a circle that is over is known no more'
+source_of metaserver/part1.c meta_part1 meta_part2
+source_of metaserver/store/part2.c meta_part2
+objects_show '' 'one folder may call another one'
+source_of metaserver/store/part2.c meta_part2 meta_part1
+objects_show '^metaserver.metaserver/store: folders of one program' 'two folders may not call each other'
+clear_parts
+for call in uv_run clock_gettime base_clock_wall_ms getrandom open socket pthread_create base_log; do
+    source_of agent/connect/part1.c connector_part1 "$call"
+    objects_show "^agent/connect: code that decides may not reach $call .agent/connect/part1.c" "code that decides may not reach $call"
+    clear_parts
+done
+source_of agent/connect/part1.c connector_part1 memcpy base_prng_next
+objects_show '' 'code that decides may copy, and draw from a seed that it is given'
+touch -d '+1 min' "$work/agent/connect/part1.c"
+objects_show 'sources are newer than their objects, such as agent/connect/part1.c: build first' 'old objects are no proof'
