@@ -63,7 +63,7 @@ struct lane {
     uint64_t lease_now_ns; /* the same for leases: NEVER while the clock cannot be trusted, so
                             * that each record is looked at closely */
     uint64_t lease_doubt;  /* what makes it so, or 0 */
-    uint32_t did, went;    /* in this pass; requests of those who waited, at: */
+    uint32_t did, went;    /* in this pass; requests of VQPs that had waited, at: */
     uint64_t went_ns;
     uint8_t changed;            /* something happened that may let the blocked go on */
     uint8_t starved;            /* one of them waits for a queue pair that works */
@@ -91,7 +91,7 @@ struct lane {
     uint32_t control_turns;       /* that are left in this pass */
     uint64_t control_lookups;     /* READs of metaservers before that operation */
     uint64_t seed;                /* of hashes of what workers choose */
-    struct vqp_list blocked;      /* who waits for something that others have */
+    struct vqp_list blocked;      /* VQPs that wait for something that others have */
     struct vqp_list served;       /* those that have had something in this round, */
     uint32_t round_left;          /* in which so many are still to be looked at */
     struct flow_list news;        /* flows: something happened to them */
@@ -145,7 +145,7 @@ struct lane {
     void (*wake)(void *user, _Atomic uint32_t *word);
     void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
-    struct window *rooms;           /* of phys: who waits for room there (room.c) */
+    struct window *rooms;           /* of phys: VQPs that wait for room there (room.c) */
     struct phys_list crowd;         /* those where somebody does */
     uint32_t windows_waiting;       /* VQPs, at all of them */
     struct window_list due_windows; /* where somebody may go on */

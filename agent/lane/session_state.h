@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the lane keeps of a session. Private to agent/lane, and the lane thread's.
- * Who does what with it: request/. */
+ * What is done with it is in request/. */
 #ifndef LANE_SESSION_STATE_H
 #define LANE_SESSION_STATE_H
 

@@ -17,12 +17,12 @@ struct wr;
 
 /* A worker's own, in this node's MR table while it is LIVE. */
 struct region {
-    struct lane_lease lease;        /* NONE: the place is free */
-    uint32_t vkey, rkey;            /* rkey: of the arena that it is in, or its own */
-    uint32_t tag;                   /* of the fence, or of its registration's end; 0: none yet */
-    uint8_t by;                     /* place + 1 of the withdrawal that it is part of; 0: none */
-    bool hurried;                   /* the end of its registration waits for no lease (any more) */
-    _Atomic uint32_t shown_seq;     /* odd while a copy of the lease is written for whoever asks */
+    struct lane_lease lease;    /* NONE: the place is free */
+    uint32_t vkey, rkey;        /* rkey: of the arena that it is in, or its own */
+    uint32_t tag;               /* of the fence, or of its registration's end; 0: none yet */
+    uint8_t by;                 /* place + 1 of the withdrawal that it is part of; 0: none */
+    bool hurried;               /* the end of its registration waits for no lease (any more) */
+    _Atomic uint32_t shown_seq; /* odd while a copy of the lease is written for those that ask */
     _Atomic uint64_t shown_word[6]; /* (regions.c) */
 };
 

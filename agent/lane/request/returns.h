@@ -5,8 +5,8 @@
  * Queue pairs call nobody above them. They leave lists: requests that have ended, or that were not
  * carried out and go again; flows whose connection broke; tenants whose flows are to be looked at.
  * Lookups leave the sessions whose CONNECT is answered, and VQPs requests that end unposted.
- * Whoever has rung, polled, or given up a queue pair takes these lists before anything else is
- * done. */
+ * A caller that has rung, polled, or given up a queue pair takes these lists before it does
+ * anything else. */
 #ifndef LANE_RETURNS_H
 #define LANE_RETURNS_H
 

@@ -13,8 +13,8 @@ struct peer {
     struct flow *flow;
     uint32_t dctn, mr_rkey, ud_qpn, ud_qkey;
     uint32_t first_gen; /* of its slot, since it is this endpoint's: one more with each life */
-    uint32_t renew_us;  /* so long before it expires whoever uses it has it READ again, and goes on
-                           meanwhile */
+    uint32_t renew_us;  /* so long before it expires a request that uses it has it READ again, and
+                           goes on  meanwhile */
     uint16_t lid;
     uint8_t mr_log2, used, refreshing;
     uint8_t mtu; /* enum ibv_mtu, of its DC target */

@@ -5,11 +5,11 @@
  * each time a few are, from where the last look ended, and of these the one that was used longest
  * ago goes. One on which something is out goes only when a whole round found none that is idle: the
  * one of all of these that was used longest ago. One whose endpoint owes a sign of life goes only
- * when another round found no other: what is out there ends when its retries do, and who wants a
- * connection waits for that.
+ * when another round found no other: what is out there ends when its retries do, and an endpoint
+ * that is to get a connection waits for that.
  *
- * Who wants another one gives up his own, or that of a tenant who has more than he: so nobody who
- * uses many endpoints takes the connections of those who use few. */
+ * A tenant that wants another one gives up one of its own, or takes one of a tenant that has more:
+ * so none that uses many endpoints takes the connections of those that use few. */
 #ifndef LANE_EVICT_H
 #define LANE_EVICT_H
 
@@ -37,9 +37,10 @@ struct evictor {
                                those */
     uint64_t linked_ns;       /* that there are since then, */
     uint32_t
-        tenant; /* who wants one: his place + 1; of_quarantine: only his own go, 0: anybody's */
+        tenant; /* that wants one: its place + 1; of_quarantine: only its own go, 0: anybody's */
     const struct culprit *culprits; /* how many each tenant has; NULL: no matter */
-    uint64_t owing_ns; /* who has given no sign of life since then owes one if something is out */
+    uint64_t owing_ns; /* an endpoint that has given no sign of life since then owes one if
+                          something is out */
     uint8_t only_idle;
     uint32_t draining; /* that it has picked while something was out on them, which is not over */
     uint8_t again;     /* the next look may find another one, whatever happens until then */

@@ -241,7 +241,7 @@ void flows_sweep(struct lane *l)
     for (uint32_t i = 0; i < SWEPT && i < high && lane_may_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_broom < high ? l->flow_broom : 0];
         l->flow_broom = (uint32_t)(f - l->flows) + 1;
-        if (f->used)
+        if (f->used && flow_is_distrusted(f))
             flow_forgive(l, f);
         if (f->used && is_idle(f) && is_stray(l, f))
             drop_flow(l, f);

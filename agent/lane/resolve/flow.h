@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flows: what there is of an endpoint to which requests are out or wait. The lane thread's. Nobody
- * owns one: while nothing is out on it and nobody waits with it, whoever needs one for another
+ * owns one: while nothing is out on it and no VQP waits with it, a VQP that needs one for another
  * endpoint may have it. */
 #ifndef LANE_FLOW_H
 #define LANE_FLOW_H
@@ -57,8 +57,9 @@ struct flow {
     uint8_t want_path;  /* asked for, and not answered */
     uint8_t stale_path; /* and that since before this node's address was another */
     uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
-    uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
-    uint8_t news;       /* enum flow_news_state: its parked VQPs are to be looked at */
+    uint8_t pathless;   /* dead because no path could be made: not for a VQP that has not waited for
+                           one */
+    uint8_t news;       /* enum flow_news_state: the VQPs in its list are to be looked at */
     uint8_t news_again; /* and once more, since something happened after that had begun */
     uint8_t quarantined; /* its tenant's alone, beside the endpoint's own (quarantine.c) */
     uint32_t news_left;  /* so many of them, when that has begun */
@@ -82,8 +83,8 @@ struct flow {
     uint32_t alone_hit;     /* see struct physical_qp */
     uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
     uint8_t felt;           /* and another's VQP has been parked here since */
-    uint32_t made_for;      /* rc: the place + 1 of the tenant who asked for its connection; or 0 */
-    struct window *window;  /* NULL: it is only now taken; its first VQP opens it */
+    uint32_t made_for;     /* rc: the place + 1 of the tenant that asked for its connection; or 0 */
+    struct window *window; /* NULL: it is only now taken; its first VQP opens it */
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
     struct flow *next_free;

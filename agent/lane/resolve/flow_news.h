@@ -2,7 +2,7 @@
 /* News of endpoints: of which of them something is to be looked at. Private to agent/lane, and the
  * lane thread's.
  *
- * Whoever learns something of an endpoint says so here and does no more; the VQPs that wait for it
+ * What learns something of an endpoint says so here and does no more; the VQPs that wait for it
  * are looked at when their turn comes (schedule/rounds.c). */
 #ifndef LANE_FLOW_NEWS_H
 #define LANE_FLOW_NEWS_H

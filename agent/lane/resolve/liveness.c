@@ -68,7 +68,7 @@ static void choose_dci(struct lane *l, struct flow *f)
             best = i;
     }
     const struct physical_qp *p = &l->phys[l->dci[best]];
-    if (p->broken | p->overdue)
+    if (!physical_qp_works(p))
         best = initiator_that_works(l, from, to, best);
     f->dci = flow_is_suspect(f) ? l->res.dcis - 1 : best;
 }

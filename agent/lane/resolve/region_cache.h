@@ -18,7 +18,7 @@ struct cached {
     uint32_t scratch;
     uint64_t read_ns, post_until_ns;
     uint64_t sure_until_ns; /* until then nothing of this has to be looked at: it is valid, and
-                               whoever uses it does not have it READ again yet; else 0 */
+                               a request that uses it does not have it READ again yet; else 0 */
     struct fab_key key;     /* of what is posted under it; without a time when the device does
                                      not look at that */
     struct schema_mr_record record;

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Somebody who may wait. Zeroed to begin with. */
+/* A member, which may wait. Zeroed to begin with. */
 struct turn {
     struct turn *child, *next, *prev; /* prev: the elder sibling, or the parent */
     const struct fair_queue *of;      /* where `served` counts */

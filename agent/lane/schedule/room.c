@@ -149,7 +149,7 @@ void room_charge(const struct lane *l, struct vqp *q, uint64_t length)
 
 enum vqp_wait room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, const struct wr *w)
 {
-    if (p == NULL || p->broken || p->overdue)
+    if (p == NULL || !physical_qp_works(p))
         return WAIT_QP;
     const bool has_turn = l->turn_room == p && l->turn_vqp == q && l->turn_left > 0;
     if ((has_turn || WINDOW_GET(room_of(l, p)->waiting) == 0) && fits_room(l, p, w->length)) {

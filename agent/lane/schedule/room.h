@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for room in a queue pair: private to agent/lane, and the lane thread's. */
+/* VQPs that wait for room in a queue pair: private to agent/lane, and the lane thread's. */
 #ifndef LANE_ROOM_H
 #define LANE_ROOM_H
 
@@ -10,7 +10,7 @@
 void rooms_init(struct lane *l);
 static inline bool room_passes(const struct physical_qp *p, uint64_t length)
 {
-    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&
+    return p != NULL && physical_qp_works(p) && p->tail - p->head < p->pass_ops &&
            p->bytes + length <= p->pass_bytes;
 }
 /* Where that says no. NOTHING: w may be posted all the same, since it is q's turn or there is room
@@ -22,8 +22,8 @@ static inline bool room_is_turn(const struct lane *l, const struct vqp *q)
     return l->turn_vqp == q;
 }
 /* In its turn q is done with a request of that length. Of a tenant's VQPs the one that has only had
- * a record READ has had nothing yet: it comes first again, before others of his, who may want
- * theirs, have the place of that record. */
+ * a record READ has had nothing yet: it comes first again, before others of that tenant, which may
+ * want theirs, have the place of that record. */
 void room_charge(const struct lane *l, struct vqp *q, uint64_t length);
 /* q waits for room no more. */
 void room_quit(struct lane *l, struct vqp *q);

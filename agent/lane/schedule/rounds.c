@@ -143,12 +143,12 @@ static void scatter_room(struct lane *l, struct physical_qp *p)
 /* In a pass no more than fill the queue pair: some may post elsewhere, or nothing. */
 static void serve_room(struct lane *l, struct physical_qp *p)
 {
-    if (p->broken || p->overdue) {
+    if (!physical_qp_works(p)) {
         scatter_room(l, p);
         return;
     }
     for (uint32_t n = l->config.sq_depth; n > 0; n--) {
-        struct vqp *q = p->broken || p->overdue ? NULL : room_first(l, p);
+        struct vqp *q = physical_qp_works(p) ? room_first(l, p) : NULL;
         if (q == NULL || !room_begin_turn(l, p, q))
             return;
         vqp_go_on(l, q);

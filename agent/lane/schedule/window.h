@@ -13,8 +13,8 @@
  * Of those that wait at a window tenants take turns by bytes, and of a tenant its VQPs. The order
  * within a VQP is kept: only its first request waits here, the others behind it.
  *
- * While no window at all has a limit nothing is counted, so that who wants none pays a branch; what
- * is out when the first is set is counted then.
+ * While no window at all has a limit nothing is counted, so that an operator who wants none pays a
+ * branch; what is out when the first is set is counted then.
  *
  * Invariants: what is in flight never grows beyond the limit, but for a request larger than the
  * whole window, which goes alone (else it would wait for ever). Where somebody waits, something is

@@ -5,11 +5,6 @@
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
 
-static bool is_working(const struct physical_qp *p)
-{
-    return !p->broken && !p->overdue;
-}
-
 static uint32_t count_out(const struct physical_qp *p)
 {
     return p->tail - p->head;
@@ -21,7 +16,7 @@ static uint32_t find_least_loaded(const struct lane *l, uint32_t from, uint32_t 
     uint32_t best = UINT32_MAX;
     for (uint32_t i = from; i < to; i++) {
         const struct physical_qp *p = &l->phys[l->dci[i]];
-        if (is_working(p) &&
+        if (physical_qp_works(p) &&
             (best == UINT32_MAX || count_out(p) < count_out(&l->phys[l->dci[best]])))
             best = i;
     }

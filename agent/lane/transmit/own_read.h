@@ -2,7 +2,7 @@
 /* What the lane's own READs of tables need, of which there are few: requests, and places to READ
  * into. Private to agent/lane, and the lane thread's.
  *
- * Who takes one gives it back: the place when its bytes were looked at; the request goes back by
+ * What takes one gives it back: the place when its bytes were looked at; the request goes back by
  * itself when it has returned (request/returns.c). */
 #ifndef LANE_OWN_READ_H
 #define LANE_OWN_READ_H

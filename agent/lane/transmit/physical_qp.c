@@ -29,7 +29,7 @@ static uint32_t number_of(const struct lane *l, const struct physical_qp *p)
 
 bool physical_qp_has_room(const struct physical_qp *p)
 {
-    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->depth;
+    return p != NULL && physical_qp_works(p) && p->tail - p->head < p->depth;
 }
 
 void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
@@ -273,7 +273,7 @@ void physical_qp_rebuild(struct lane *l, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
         struct physical_qp *p = &l->phys[i];
-        if (p->qp != qp || p->broken || p->overdue)
+        if (p->qp != qp || !physical_qp_works(p))
             continue;
         if (p->head == p->tail)
             physical_qp_abandon(l, p);

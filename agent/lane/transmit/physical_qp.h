@@ -3,7 +3,7 @@
  * agent/lane, and the lane thread's.
  *
  * What has ended is left in lane->returned, and flows whose connection broke in lane->lost_links:
- * whoever calls these takes that before anything else is done (request/returns.h). */
+ * the caller takes that before it does anything else (request/returns.h). */
 #ifndef LANE_PHYSICAL_QP_H
 #define LANE_PHYSICAL_QP_H
 
@@ -16,7 +16,7 @@ enum broken { BROKEN_NOT, BROKEN, BROKEN_FAILING /* not all that is out is back 
 
 /* A physical queue pair and what is posted on it, oldest first; wr_id of a post is (number << 32 |
  * index). With rc its place is used again for another queue pair; head and tail go on, so that a
- * late completion of the former is told apart. */
+ * late completion of the former is recognized. */
 struct physical_qp {
     struct fab_qp *qp; /* NULL: the place is free */
     struct wr **ring;  /* sq_depth, a power of two */
@@ -65,6 +65,12 @@ static inline struct wr *physical_qp_take_oldest(const struct lane *l, struct ph
     struct wr *w = *ring_at(l, p, p->head++);
     p->bytes -= w->length;
     return w;
+}
+
+/* Whether more may be posted on it: it is in order, and its end was not asked for. */
+static inline bool physical_qp_works(const struct physical_qp *p)
+{
+    return !p->broken && !p->overdue;
 }
 
 bool physical_qp_has_room(const struct physical_qp *p);

@@ -352,7 +352,7 @@ static void leave_dci(struct lane *l)
 static void give_dci_back(struct lane *l)
 {
     const struct physical_qp *p = &l->phys[l->dci[LANE_QUARANTINE_DCI]];
-    if (p->head != p->tail || p->broken || p->overdue ||
+    if (p->head != p->tail || !physical_qp_works(p) ||
         WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
         return;
     leave_dci(l);

@@ -20,8 +20,8 @@ struct culprit {
     uint32_t felt;     /* breaks that strangers felt, since so many counted as one */
     uint64_t rests_ns; /* until then it waits, since it has broken another one; 0: it does not */
     uint64_t paid_ns;  /* its breaks are paid for until then, each with a rest */
-    uint32_t unnamed;  /* breaks by nobody knows whom, with requests of his and of others; one less
-                        * with time, since: */
+    uint32_t unnamed;  /* breaks by an unknown tenant, with requests of this one and of others; one
+                        * less  with time, since: */
     uint64_t unnamed_ns;
     uint32_t last_unnamed; /* the number of the last such break */
     uint32_t made;         /* rc: connections that were made for it, or are being made; */
@@ -40,7 +40,8 @@ void quarantine_blame(struct lane *l, const struct physical_qp *p, const struct 
  * tenants at a time, with rc, each of them goes into quarantine, so that the next one has a name.
  */
 void quarantine_suspect(struct lane *l, const struct physical_qp *p);
-/* rc: the flow has a connection again after one that broke: whoever waited for it has felt that. */
+/* rc: the flow has a connection again after one that broke: the tenants that waited for it have
+ * felt that. */
 void quarantine_look_who_waited(struct lane *l, struct flow *f);
 /* p has broken, and those that end with it are marked as lost: whose they are; or several tenants',
  * or nobody's. */
