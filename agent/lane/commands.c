@@ -58,7 +58,7 @@ static void take_path(struct lane *l, const struct lane_command *c)
     struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow]
                      : c->path.flow == LANE_PROOF_FLOW  ? &l->proof.flow
                                                         : NULL;
-    BASE_ASSERT(f != NULL && f->used && f->want_path);
+    BASE_ASSERT(f != NULL && f->used && flow_path_is_asked(f));
     flow_take_path(l, f, c);
     if (f == &l->proof.flow)
         proof_path(l, c->path.status);

@@ -36,7 +36,7 @@ static const uint64_t QUARANTINE_IDLE_NS =
 
 static bool is_idle(const struct flow *f)
 {
-    return f->holds == 0 && f->outstanding == 0 && !f->want_path;
+    return f->holds == 0 && f->outstanding == 0 && !flow_path_is_asked(f);
 }
 
 uint32_t lane_destinations(const struct lane *l)
@@ -92,10 +92,7 @@ static void unlink_quarantined(struct lane *l, const struct flow *f)
 /* It is idle. */
 static void drop_flow(struct lane *l, struct flow *f)
 {
-    if (f->link != NULL)
-        flow_drop_link(l, f);
-    if (f->ah != NULL)
-        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
+    flow_drop_path(l, f);
     if (l->peers[f->peer_slot].flow == f)
         l->peers[f->peer_slot].flow = NULL;
     if (f->quarantined)

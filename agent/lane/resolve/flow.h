@@ -50,12 +50,21 @@ enum liveness {
     LIVENESSES
 };
 
+/* The way to an endpoint (path.c, which alone moves it). */
+enum path_state {
+    PATH_NONE,
+    PATH_ASKED,  /* the control side makes one */
+    PATH_STALE,  /* the same, since before this node's address was another: it will be of no use */
+    PATH_THERE,  /* an address handle or a connection, which may be breaking */
+    PATH_DRAINS, /* rc: the connection goes when nothing is out on it (`drains`) */
+    PATH_STATES
+};
+
 /* An endpoint that is used now. */
 struct flow {
     uint8_t used;
     uint8_t liveness;   /* enum liveness */
-    uint8_t want_path;  /* asked for, and not answered */
-    uint8_t stale_path; /* and that since before this node's address was another */
+    uint8_t path;       /* enum path_state */
     uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
     uint8_t pathless;   /* dead because no path could be made: not for a VQP that has not waited for
                            one */
@@ -93,6 +102,11 @@ struct flow {
     struct flow *next_quarantined; /* in its bucket */
     struct flow *own;              /* in quarantine: the endpoint's own, which it holds */
 };
+
+static inline bool flow_path_is_asked(const struct flow *f)
+{
+    return f->path == PATH_ASKED || f->path == PATH_STALE;
+}
 
 static inline bool flow_is_suspect(const struct flow *f)
 {

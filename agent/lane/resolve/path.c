@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "schema/peers.h"
 #include "lane_state.h"
 #include "resolve/endpoint.h"
@@ -25,6 +26,21 @@ static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so
 /* ---- connections, with rc
  * ------------------------------------------------------------------------------------------- */
 
+static const uint8_t path_moves[PATH_STATES][PATH_STATES] = {
+    /*             from: NONE  ASKED  STALE  THERE  DRAINS, to the column's */
+    [PATH_NONE] = {[PATH_ASKED] = 1},
+    [PATH_ASKED] = {[PATH_NONE] = 1, [PATH_STALE] = 1, [PATH_THERE] = 1},
+    [PATH_STALE] = {[PATH_NONE] = 1},
+    [PATH_THERE] = {[PATH_NONE] = 1, [PATH_DRAINS] = 1},
+    [PATH_DRAINS] = {[PATH_NONE] = 1},
+};
+
+static void path_move(struct flow *f, enum path_state to)
+{
+    BASE_ASSERT(path_moves[f->path][to]);
+    f->path = (uint8_t)to;
+}
+
 static void give_link(struct lane *l, struct flow *f)
 {
     l->links--;
@@ -43,6 +59,7 @@ void flow_lost_link(struct lane *l, struct flow *f)
     if (f->drains != NULL)
         f->drains->draining--;
     f->drains = NULL;
+    path_move(f, PATH_NONE);
     give_link(l, f);
     COUNT(l, links, -1);
     l->changed = 1;
@@ -54,6 +71,21 @@ void flow_drop_link(struct lane *l, struct flow *f)
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.qp = p->qp});
     physical_qp_close(l, p);
     flow_lost_link(l, f);
+}
+
+static void drop_ah(struct lane *l, struct flow *f)
+{
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
+    f->ah = NULL;
+    path_move(f, PATH_NONE);
+}
+
+void flow_drop_path(struct lane *l, struct flow *f)
+{
+    if (f->link != NULL)
+        flow_drop_link(l, f);
+    if (f->ah != NULL)
+        drop_ah(l, f);
 }
 
 /* ---- paths
@@ -78,6 +110,7 @@ static bool evict_link(struct lane *l, struct evictor *evictor, uint32_t tenant_
         return true;
     }
     f->drains = evictor;
+    path_move(f, PATH_DRAINS);
     evictor->draining++;
     return false;
 }
@@ -126,7 +159,7 @@ void flow_ask_for_path(struct lane *l, struct flow *f)
                       .mtu = (enum ibv_mtu)p->mtu,
                       .lid = p->lid}};
     memcpy(event.want_path.gid, shared->gid, 16);
-    f->want_path = 1;
+    path_move(f, PATH_ASKED);
     l->paths_asked++;
     lane_event_push(l, &event);
 }
@@ -147,9 +180,9 @@ bool flow_has_path(struct lane *l, struct flow *f, const struct session *s)
 {
     if (f->doubted && is_confirmed(l, f))
         return false;
-    if (f->ah != NULL || (f->link != NULL && f->drains == NULL))
+    if (f->path == PATH_THERE)
         return true;
-    if (f->want_path || f->link != NULL || l->paths_asked == LANE_PATHS)
+    if (f->path != PATH_NONE || l->paths_asked == LANE_PATHS)
         return false;
     if (l->config.rc && !take_link(l, f, s->tenant_slot))
         return false;
@@ -161,7 +194,6 @@ bool flow_has_path(struct lane *l, struct flow *f, const struct session *s)
  * anything of the peer. Who waits for it asks again. */
 static void give_back(struct lane *l, struct flow *f, const struct lane_path *path)
 {
-    f->stale_path = 0;
     if (l->config.rc)
         give_link(l, f);
     if (path->ah != NULL || path->qp != NULL)
@@ -171,16 +203,17 @@ static void give_back(struct lane *l, struct flow *f, const struct lane_path *pa
 void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c)
 {
     const struct lane_path *path = &c->path.path;
-    f->want_path = 0;
+    const bool stale = f->path == PATH_STALE, made = path->ah != NULL || path->qp != NULL;
+    path_move(f, made && !stale ? PATH_THERE : PATH_NONE);
     l->paths_asked--;
     l->changed |= l->wanting;
     f->used_ns = l->now_ns;
     flow_notify(l, f);
-    if (f->stale_path) {
+    if (stale) {
         give_back(l, f, path);
         return;
     }
-    if (path->ah == NULL && path->qp == NULL) {
+    if (!made) {
         if (l->config.rc)
             give_link(l, f);
         f->pathless = 1;
@@ -200,10 +233,10 @@ void flow_readdress(struct lane *l, struct flow *f)
 {
     f->dead_until_ns = 0; /* it was this node that could not be heard */
     f->doubted = 0;
-    f->stale_path = f->want_path;
+    if (f->path == PATH_ASKED)
+        path_move(f, PATH_STALE);
     if (f->ah != NULL)
-        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
-    f->ah = NULL;
+        drop_ah(l, f);
     if (f->link != NULL)
         inflight_retire(l, f->link);
     flow_notify(l, f);

@@ -14,14 +14,16 @@ static inline struct physical_qp *flow_phys(struct lane *l, const struct flow *f
     return l->config.rc ? f->link : &l->phys[l->dci[f->dci]];
 }
 
-/* Whether there is a path to it; asks for one if not, for that session's tenant, and want_path says
- * whether it is under way. Its record is fresh. */
+/* Whether there is a path to it; asks for one if not, for that session's tenant, and its state
+ * says whether it is under way. Its record is fresh. */
 bool flow_has_path(struct lane *l, struct flow *f, const struct session *s);
 /* A WANT_PATH; with rc the connection is counted already. */
 void flow_ask_for_path(struct lane *l, struct flow *f);
 void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c);
 /* This node's own address is another: whatever leads to it was made with the former. */
 void flow_readdress(struct lane *l, struct flow *f);
+/* It goes, if there is one; nothing is out on it. */
+void flow_drop_path(struct lane *l, struct flow *f);
 /* rc: nothing is out on its connection, which goes. */
 void flow_drop_link(struct lane *l, struct flow *f);
 /* rc: its connection broke. */

@@ -41,11 +41,7 @@ static const uint64_t SEEK_NS = 5 * BASE_NS_PER_S;
 static void drop_path(struct lane *l)
 {
     struct flow *f = &l->proof.flow;
-    if (f->link != NULL)
-        flow_drop_link(l, f);
-    if (f->ah != NULL)
-        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
-    f->ah = NULL;
+    flow_drop_path(l, f);
     f->used = 0;
 }
 
@@ -226,9 +222,9 @@ static bool has_own_path(struct lane *l, int *status)
 {
     struct proof *p = &l->proof;
     struct flow *f = &p->flow;
-    if (f->used && (f->ah != NULL || f->link != NULL))
+    if (f->used && (f->path == PATH_THERE || f->path == PATH_DRAINS))
         return true;
-    if (f->used && f->want_path)
+    if (f->used && flow_path_is_asked(f))
         return false;
     if (f->used) /* it came to nothing, or is gone again */
         *status = p->path_status != 0 ? p->path_status : -EAGAIN;
@@ -275,7 +271,7 @@ static int meaning_of_path(int status)
 static void seek_endpoint(struct lane *l)
 {
     struct proof *p = &l->proof;
-    if (p->flow.want_path)
+    if (flow_path_is_asked(&p->flow))
         return;
     int status = p->flow.used ? same_life(l) : seek_record(l);
     if (status == -EINPROGRESS)
@@ -292,7 +288,7 @@ static void seek_endpoint(struct lane *l)
         answer_proof(l, 0);
         return;
     }
-    if (l->config.rc && others != NULL && others->link != NULL && others->drains == NULL) {
+    if (l->config.rc && others != NULL && others->path == PATH_THERE) {
         read_endpoint(l, others);
         return;
     }
@@ -342,6 +338,6 @@ void proof_go_on(struct lane *l)
         seek_metaserver(l);
     else
         seek_endpoint(l);
-    if (p->state == PROOF_SEEKS && l->now_ns >= p->end_ns && !p->flow.want_path)
+    if (p->state == PROOF_SEEKS && l->now_ns >= p->end_ns && !flow_path_is_asked(&p->flow))
         answer_proof(l, -EAGAIN);
 }

@@ -216,7 +216,7 @@ static uint32_t find_path(struct lane *l, struct vqp *q, enum vqp_wait *wait)
         return find_dead(l, q, wait);
     if (q->path_ns == 0)
         q->path_ns = l->now_ns;
-    *wait = q->flow->want_path ? WAIT_PATH : WAIT_ASKING;
+    *wait = flow_path_is_asked(q->flow) ? WAIT_PATH : WAIT_ASKING;
     return 0;
 }
 
