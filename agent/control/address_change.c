@@ -87,9 +87,9 @@ static void tell_sessions(const struct pool *p)
 
 static int make_anew(struct pool *p, bool renamed)
 {
-    int status = p->device.rc ? 0 : queues_retarget(p);
+    int status = p->device.rc ? 0 : world_device(p->world, WORLD_DEVICE_TARGET, p, NULL);
     if (status == 0 && renamed)
-        status = device_new_table(p);
+        status = world_device(p->world, WORLD_DEVICE_TABLE, p, NULL);
     return status;
 }
 
@@ -110,7 +110,7 @@ static void pool_readdress(struct pool *p, bool renamed)
     memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
     c.readdress.incarnation = p->incarnation;
     c.readdress.mr_table = renamed ? &p->device.table->table : NULL;
-    lane_thread_command(p, &c);
+    pool_command(p, &c);
     if (renamed)
         tell_sessions(p);
 }
@@ -185,7 +185,7 @@ static void on_seen(struct fab_ctl *ctl)
 void address_retarget(struct agent *a)
 {
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        int status = p->device.rc ? 0 : queues_retarget(p);
+        int status = p->device.rc ? 0 : world_device(p->world, WORLD_DEVICE_TARGET, p, NULL);
         if (status != 0)
             base_log(BASE_LOG_ERROR, "a DC target cannot be made anew: restart the agent",
                      "pool=%s error=\"%s\"", p->name, strerror(-status));
@@ -200,5 +200,5 @@ void address_readdressed(struct pool *p, const struct lane_event *e)
         base_log(BASE_LOG_ERROR,
                  "regions got no place in the MR table under the new address: no peer finds them",
                  "pool=%s regions=%u", p->name, e->reason);
-    device_drop_table(p);
+    (void)world_device(p->world, WORLD_DEVICE_DROP, p, NULL);
 }

@@ -326,7 +326,7 @@ static void refuse_force(struct asker by, const struct revocation *r)
 {
     struct base_errbuf why;
     char text[sizeof why.text + 160];
-    (void)device_why(r->failed, &why);
+    (void)device_why(r->pool->world, r->failed, &why);
     snprintf(text, sizeof text,
              "%s was forced, since the registration could not be replaced (%.300s); the leases are "
              "being withdrawn instead, and are over within %llu ms",

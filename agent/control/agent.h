@@ -27,6 +27,9 @@ struct desired_pool {
 
 /* The agent's own, before anything else runs the loop. */
 int pools_start(struct agent *a, struct base_errbuf *err);
+/* Whether some of what the own one keeps ready is still being made; then: whether it can begin. */
+bool pools_are_starting(const struct agent *a);
+int pools_check(struct agent *a, struct base_errbuf *err);
 /* What metaservers say of this node's pools, of which the own one is only adjusted. */
 void pools_apply(struct agent *a, const struct agentd_desired *s);
 /* Now and then, and after that: begins and ends those that are or are not said any more. */
@@ -55,9 +58,6 @@ void pools_stop(struct agent *a);
 /* ---- device.c, device_events.c
  * --------------------------------------------------------------------- */
 
-/* The device and its transport, for all pools; closed after the last of them. */
-int fabric_open(struct agent *a, struct base_errbuf *err);
-void fabric_close(struct agent *a);
 void device_events(uv_poll_t *poll, int status, int events);
 /* The port has another MTU than before. */
 void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);

@@ -209,7 +209,7 @@ static void say_failed(struct pool *p, int status)
         !base_log_allow(&p->arena_log, world_now_ns(p->world), ARENAS_LOGGED_S * BASE_NS_PER_S, 1,
                         NULL))
         return;
-    (void)device_why(status, &why);
+    (void)device_why(p->world, status, &why);
     base_log(BASE_LOG_ERROR, "no more arenas can be made for workers that come", "why=\"%s\"",
              why.text);
 }

@@ -45,7 +45,7 @@ static void answer_lane(const struct fenced *f)
 {
     struct pool *p = f->arena->pool;
     if (!f->over && p->lane != NULL)
-        lane_thread_command(p, &f->answer);
+        pool_command(p, &f->answer);
 }
 
 static void submit_op(struct fenced *f, struct fab_ctl ctl, void (*done)(struct fab_ctl *ctl))
@@ -145,7 +145,7 @@ static void say_failed(const struct fenced *f, int status)
     if (!base_log_allow(&c->log, world_now_ns(f->arena->pool->world),
                         FENCED_LOGGED_S * BASE_NS_PER_S, 1, NULL))
         return;
-    (void)device_why(status, &why);
+    (void)device_why(f->arena->pool->world, status, &why);
     base_log(BASE_LOG_ERROR, "a region could not be registered", "why=\"%s\"", why.text);
 }
 
@@ -236,7 +236,7 @@ static bool draw_fenced(struct arena *arena, const struct lane_command *answer, 
     f->answer = *answer;
     f->answer.mr.rkey = f->mr->rkey;
     f->answer.mr.iova = f->mr->addr + offset;
-    lane_thread_command(arena->pool, &f->answer);
+    pool_command(arena->pool, &f->answer);
     fenced_ahead(arena);
     return true;
 }
@@ -261,7 +261,7 @@ static void want_mr(struct pool *p, const struct lane_event *e)
         c->refused++;
         answer.mr.status = -EDQUOT;
         answer.mr.reason = SCHEMA_REASON_FENCED_REGIONS;
-        lane_thread_command(p, &answer);
+        pool_command(p, &answer);
         return;
     }
     if (draw_fenced(arena, &answer, e->want_mr.offset, tenant, e->want_mr.fenced))

@@ -130,7 +130,7 @@ static void tell_lane(const struct revocation *r, enum lane_command_kind kind)
 {
     const struct lane_command command = {.kind = kind, .session = number_of(r)};
     if (r->pool->lane != NULL && live_session(r) != NULL)
-        lane_thread_command(r->pool, &command);
+        pool_command(r->pool, &command);
 }
 
 /* Nothing more is begun; who has asked is answered when it is over. */
@@ -232,7 +232,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
                                               .arenas = force ? arenas : UINT32_MAX,
                                               .own = number == 0,
                                               .force = force}};
-    lane_thread_command(p, &command);
+    pool_command(p, &command);
     return 0;
 }
 
@@ -289,7 +289,7 @@ static void say_freed(const struct renewal *n)
              r->owner.tenant, (int)r->owner.pid, n->number,
              (unsigned long long)((world_now_ns(r->pool->world) - r->begun_ns) / 1000));
     if (r->pool->lane != NULL && live_session(r) != NULL)
-        lane_thread_command(r->pool, &command);
+        pool_command(r->pool, &command);
 }
 
 static void on_deregistered(struct fab_ctl *ctl)
@@ -363,7 +363,7 @@ static void on_registered(struct fab_ctl *ctl)
                                              .lkey = n->mr->lkey,
                                              .rkey = n->mr->rkey,
                                              .iova = n->mr->addr}};
-    lane_thread_command(p, &command);
+    pool_command(p, &command);
 }
 
 static void begin_renewal(struct revocation *r, struct agent_session *s, uint32_t number)

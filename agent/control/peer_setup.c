@@ -94,7 +94,7 @@ static void give_address(struct control_op *e)
         return;
     }
     if (p->lane != NULL && !p->stopping)
-        lane_thread_command(p, &e->command);
+        pool_command(p, &e->command);
     else if (ah != NULL)
         drop_address(p, ah);
     free(e);
@@ -133,7 +133,7 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
     for (uint32_t i = 1; i < d->qps; i++) {
         struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->qp[i]};
         if (d->qp_mtu[i] > mtu)
-            lane_thread_command(p, &c);
+            pool_command(p, &c);
     }
 }
 
@@ -199,7 +199,7 @@ static void on_raised(struct fab_ctl *ctl)
         p->repair_ns = world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
         return;
     }
-    if (ctl->status == 0 && queues_dci_step(p, qp, ++e->step, ctl)) {
+    if (ctl->status == 0 && dci_step(p, qp, ++e->step, ctl)) {
         submit_control_op(e, on_raised);
         return;
     }
@@ -210,7 +210,7 @@ static void on_raised(struct fab_ctl *ctl)
     if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
         base_log(BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
-        lane_thread_command(p, &e->command);
+        pool_command(p, &e->command);
     }
     free(e);
 }
@@ -223,7 +223,7 @@ static void begin_raising(struct control_op *e)
     e->step = 0;
     e->mtu = *mtu_of(&p->device, e->command.qp) = p->device.path_mtu;
     e->ctl = (struct fab_ctl){.status = 0};
-    (void)queues_dci_step(p, e->command.qp, 0, &e->ctl);
+    (void)dci_step(p, e->command.qp, 0, &e->ctl);
     submit_control_op(e, on_raised);
     give_addresses(p);
 }
@@ -252,12 +252,12 @@ static void on_created(struct fab_ctl *ctl)
 void peer_setup_spare(struct pool *p, bool more)
 {
     if (!more) {
-        lane_thread_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
+        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
         return;
     }
     struct control_op *e = control_op_new(p);
     e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY};
-    e->ctl = queues_dci(p, p->device.pd);
+    e->ctl = dci_creation(p, p->device.pd);
     submit_control_op(e, on_created);
 }
 
@@ -339,7 +339,7 @@ void peer_setup_step(struct pool *p)
     while (connector_event(p->device.connector, &e)) {
         struct lane_command c = {.kind = LANE_COMMAND_PATH_READY,
                                  .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
-        lane_thread_command(p, &c);
+        pool_command(p, &c);
     }
     tell_number(p);
     if (due == UINT64_MAX)
@@ -419,7 +419,7 @@ void peer_setup_stop(struct pool *p)
     world_timer_clear(p->world, &p->handshakes_timer);
     give_addresses(p); /* nobody wants them any more: they go */
     if (p->device.fab != NULL)
-        device_settle(&p->device, &p->fab_ops);
+        world_settle(p->world, p->device.fab, &p->fab_ops);
     for (struct control_op *e = p->unrepaired, *next; e != NULL; e = next) {
         next = e->next;
         free(e);

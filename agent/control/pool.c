@@ -9,15 +9,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/futex.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/fds.h"
 #include "agent.h"
-#include "fd_watch.h"
 #include "schema/peers.h"
 
 enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */, READY_MS = 5000 };
@@ -67,7 +62,7 @@ void sessions_drain(struct pool *p, bool drains)
         if (atomic_load(&p->sessions[i].rings.rw->want_wake) == 0)
             continue;
         atomic_fetch_add(&ro->wake, 1);
-        (void)base_futex_wake(&ro->wake, 1);
+        world_wake(p->world, &ro->wake);
     }
 }
 
@@ -78,7 +73,7 @@ bool pools_drains(const struct pool *p)
 
 const char *pools_state(struct pool *p)
 {
-    static const char *const states[] = {"running", "leaving", "closing", "closed"};
+    static const char *const states[] = {"running", "leaving", "closing"};
     return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
 }
 
@@ -114,6 +109,13 @@ uint32_t pools_workers_left(const struct agent *a)
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         n += sessions_left(p);
     return n;
+}
+
+/* Of the own pool that is before the device was opened: its state directory was locked, so that the
+ * process before this one was gone. */
+uint64_t pool_begun_ns(const struct pool *p)
+{
+    return p->place == 0 ? p->agent->started_ns : world_now_ns(p->world);
 }
 
 uint32_t pools_sessions(const struct agent *a)
@@ -188,10 +190,13 @@ void pools_why(const struct agent *a, char *why, size_t size)
 static int make_peers(struct pool *p, struct base_errbuf *err)
 {
     uint64_t seed;
+    struct world_task make = {.work = WORLD_MAKE_PEERS, .peers = &p->peers};
     p->peers.bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
     int status = world_random(p->world, &seed, sizeof seed);
-    if (status == 0)
-        status = base_memfd_new("kedge-peers", p->peers.bytes, true, &p->peers.fd, &p->peers.table);
+    if (status == 0) {
+        world_run_here(p->world, &make);
+        status = make.status;
+    }
     if (status != 0)
         return base_err(err, status, "the peer table cannot be made: %s", strerror(-status));
     schema_peers_format(p->peers.table, (uint32_t)p->config->max_peers, seed);
@@ -201,30 +206,16 @@ static int make_peers(struct pool *p, struct base_errbuf *err)
 /* What operators say elsewhere must not keep this agent from starting. */
 static int open_device(struct pool *p, struct base_errbuf *err)
 {
-    int status = device_open(p, err);
+    int status = world_device(p->world, WORLD_DEVICE_OPEN, p, err);
     if (status == 0 || !prewarm_is_desired(p))
         return status;
     base_log(BASE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
              "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
              p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
              err->text);
-    device_close(p);
+    (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
     prewarm_own(p);
-    return device_open(p, err);
-}
-
-static void on_lane_events(uv_poll_t *poll, int status, int events)
-{
-    struct pool *p = poll->data;
-    struct lane_event e;
-    uint64_t count;
-    (void)status, (void)events;
-    if (read(p->events_efd, &count, sizeof count) < 0) {
-        /* It was read already. */
-    }
-    while (lane_event(p->lane, &e))
-        sessions_event(p, &e);
-    peer_setup_step(p);
+    return world_device(p->world, WORLD_DEVICE_OPEN, p, err);
 }
 
 static int start_pool(struct pool *p, struct base_errbuf *err)
@@ -233,11 +224,7 @@ static int start_pool(struct pool *p, struct base_errbuf *err)
     if (status == 0)
         status = make_peers(p, err);
     if (status == 0)
-        status = lane_thread_start(p, err);
-    if (status != 0)
-        return status;
-    p->events_poll.data = p;
-    status = fd_watch(&p->agent->loop, &p->events_poll, p->events_efd, on_lane_events, err);
+        status = pool_start_lane(p, err);
     if (status == 0)
         status = peer_setup_start(p, err);
     return status == 0 ? sessions_start(p, err) : status;
@@ -251,7 +238,6 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     *p = (struct pool){
         .agent = a, .world = a->world, .config = &a->config, .place = place, .end_ns = UINT64_MAX};
     snprintf(p->name, sizeof p->name, "%s", name);
-    p->lane_epfd = p->lane_kick = p->events_efd = -1;
     a->pools[place] = p;
     return p;
 }
@@ -265,47 +251,34 @@ int pools_start(struct agent *a, struct base_errbuf *err)
     p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
     follow_read(a);
-    int status = start_pool(p, err);
-    return status == 0 ? sessions_await(p, err) : status;
+    return start_pool(p, err);
+}
+
+bool pools_are_starting(const struct agent *a)
+{
+    return sessions_are_making(own_pool(a));
+}
+
+int pools_check(struct agent *a, struct base_errbuf *err)
+{
+    return sessions_check(own_pool(a), err);
 }
 
 /* ---- given back */
 
-static void on_handle_closed(uv_handle_t *handle)
-{
-    struct pool *p = handle->data;
-    if (--p->handles > 0)
-        return;
-    p->agent->pools[p->place] = NULL;
-    free(p);
-}
-
-/* Those that were begun. */
-static void close_handle(struct pool *p, uv_handle_t *handle)
-{
-    if (handle->type == UV_UNKNOWN_HANDLE || uv_is_closing(handle))
-        return;
-    handle->data = p;
-    p->handles++;
-    uv_close(handle, on_handle_closed);
-}
-
-/* All but the loop's handles: those go first, while the loop runs. */
+/* All but its memory. */
 static void give_back(struct pool *p)
 {
     p->stopping = true;
     registrations_stop(p);
     peer_setup_stop(p);
-    lane_thread_stop(p);
+    pool_stop_lane(p);
     if (p->device.connector != NULL)
         connector_leave(p->device.connector);
     sessions_stop(p);
-    device_close(p);
-    if (p->peers.table != NULL) {
-        munmap(p->peers.table, p->peers.bytes);
-        close(p->peers.fd);
-    }
-    p->peers.table = NULL;
+    (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
+    struct world_task release = {.work = WORLD_FREE_PEERS, .peers = &p->peers};
+    world_run_here(p->world, &release);
 }
 
 /* What is counted for ever is not less for its end. */
@@ -316,16 +289,12 @@ static void keep_counts(struct pool *p)
         quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }
 
-/* The memory goes with the last handle. */
 static void close_pool(struct pool *p)
 {
     keep_counts(p);
-    p->stage = POOL_CLOSED;
-    p->handles = 1; /* until all are counted */
-    close_handle(p, (uv_handle_t *)&p->events_poll);
     give_back(p);
-    uv_handle_t counted = {.data = p};
-    on_handle_closed(&counted);
+    p->agent->pools[p->place] = NULL;
+    free(p);
 }
 
 void pools_end_sessions(struct agent *a, uint32_t reason)
@@ -530,7 +499,7 @@ void pools_step(struct agent *a)
 {
     for (uint32_t i = 1; i < POOLS && !a->stopping; i++) {
         struct pool *p = a->pools[i];
-        if (p == NULL || p->stage == POOL_CLOSED)
+        if (p == NULL)
             continue;
         const struct agentd_pool *desired = desired_of(a, p);
         if (desired == NULL || p->stage == POOL_CLOSING)

@@ -6,18 +6,16 @@
 #ifndef CONTROL_POOL_H
 #define CONTROL_POOL_H
 
-#include <pthread.h>
 #include <sys/types.h>
 #include <time.h>
-#include <uv.h>
 
 #include "agent/connector.h"
 #include "agent/lane.h"
 #include "control/config.h"
 #include "control/desired.h"
 #include "control/window_rebalance.h"
-#include "control/world.h"
 #include "control/tenants.h"
+#include "control/lanes.h"
 #include "control/world.h"
 #include "base/error.h"
 #include "base/http/client.h"
@@ -69,36 +67,25 @@ struct agent_device {
     uint64_t bound_ns;           /* of the lease rule, from the queue pairs' attributes */
 };
 
-/* Blocks on the device. */
-int device_open(struct pool *p, struct base_errbuf *err);
-/* What an error of the device means, with the limit of locked memory where that may be it. Returns
- * status. */
-int device_why(int status, struct base_errbuf *err);
-void device_close(struct pool *p);
-/* Another MR table, empty, for the endpoint's present name; the one there was becomes the one
- * before. 0 or -errno. Blocks. */
-int device_new_table(struct pool *p);
-/* The lane has left the one before. */
-void device_drop_table(struct pool *p);
-/* Runs what was submitted until *pending is 0. */
-void device_settle(struct agent_device *d, const uint32_t *pending);
+/* device_objects.c. What an error of the device means, with the limit of locked memory where that
+ * may be it. Returns status. */
+int device_why(struct world *w, int status, struct base_errbuf *err);
+/* Destroys x of the kind, if there is one. Blocks: for a pool's start and end. */
+void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);
+/* pool.c. Since when no earlier life of this endpoint has had queue pairs. */
+uint64_t pool_begun_ns(const struct pool *p);
 
-/* ---- queues.c
+/* ---- dci.c
  * -------------------------------------------------------------------------------------- */
 
-/* The queue pairs that the pool has, as the transport wants them. */
-int queues_make(struct pool *p, struct base_errbuf *err);
-/* DC: another target, of the present address; the former one goes. 0 or -errno. Blocks. */
-int queues_retarget(struct pool *p);
-/* Since when no earlier life of this endpoint has had queue pairs. */
-uint64_t pool_begun_ns(const struct pool *p);
-void queues_destroy(struct pool *p);
-/* Destroys x of the kind, if there is one; for start and end. */
-void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);
 /* What it takes to create a DCI, in RESET. */
-struct fab_ctl queues_dci(const struct pool *p, struct fab_pd *pd);
+struct fab_ctl dci_creation(const struct pool *p, struct fab_pd *pd);
 /* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
-bool queues_dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl);
+bool dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl);
+/* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
+ */
+uint32_t dci_sges(const struct fab_caps *caps);
+uint32_t dci_inline_bytes(const struct fab_caps *caps);
 
 /* ---- peer_setup.c: what the lane asks for to reach other nodes, nothing of which may block.
  * -------------------------------------------------------------------------------------- */
@@ -319,8 +306,10 @@ struct session_counts {
 };
 
 int sessions_start(struct pool *p, struct base_errbuf *err);
-/* Runs the loop until what is kept ready is there; only before anything else runs it. */
-int sessions_await(struct pool *p, struct base_errbuf *err);
+/* Whether some of what is kept ready is still being made; then, as the agent begins, whether there
+ * is any: 0, or -errno and a sentence. */
+bool sessions_are_making(const struct pool *p);
+int sessions_check(struct pool *p, struct base_errbuf *err);
 /* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0.
  * -EAGAIN: none is ready. */
 bool session_is_ready(const struct pool *p, uint32_t tenant);
@@ -411,16 +400,15 @@ void prewarm_spare(struct pool *p, int change, int status);
 /* Members of the status's `pool`. */
 void prewarm_status(const struct pool *p, struct base_text *t);
 
-/* ---- lane_thread.c
+/* ---- lane_setup.c
  * --------------------------------------------------------------------------------- */
 
-int lane_thread_start(struct pool *p, struct base_errbuf *err);
-void lane_thread_stop(struct pool *p);
-/* The lane thread watches this session's doorbell from now on / no longer. Any thread. */
-int lane_thread_watch(struct pool *p, uint32_t session, int doorbell);
-void lane_thread_unwatch(struct pool *p, int doorbell);
-/* Gives the lane a command and wakes it; waits for room in the ring without end only in theory. */
-void lane_thread_command(struct pool *p, const struct lane_command *command);
+/* Makes the lane, and has it stepped. 0; or -errno and a sentence. */
+int pool_start_lane(struct pool *p, struct base_errbuf *err);
+/* When its device objects are still there. */
+void pool_stop_lane(struct pool *p);
+/* Gives the lane a command, and wakes it. */
+void pool_command(struct pool *p, const struct lane_command *command);
 
 /* ---- all of it
  * ------------------------------------------------------------------------------------- */
@@ -443,13 +431,11 @@ struct pool {
         POOL_RUNS,
         POOL_LEAVING, /* takes no new workers; those that it has may finish, until end_ns */
         POOL_CLOSING, /* nobody has anything of it: what is under way ends */
-        POOL_CLOSED,  /* but for the loop's handles */
     } stage;
     uint64_t ready_ns; /* RUNS: when workers get it, registered or not; 0: they do */
     uint64_t left_ns;  /* LEAVING: since when; */
     uint64_t end_ns;   /* and when its workers have had their time; UINT64_MAX: never */
     bool stopping;     /* nothing is begun any more */
-    uint32_t handles;  /* of the loop that are not closed yet */
     uint32_t works;    /* tasks, */
     uint32_t fab_ops;  /* control operations of the device, */
     uint32_t calls;    /* and of metaservers, under way */
@@ -457,12 +443,7 @@ struct pool {
     struct lane *lane;
     uint64_t lookups_failed; /* of it, as registrations_note_lookups() was told last */
     struct world_peers peers;
-    uv_poll_t events_poll;
-    /* lane_thread.c */
-    pthread_t thread;
-    bool thread_runs;
-    int lane_epfd, lane_kick, events_efd;
-    _Atomic bool lane_stop, lane_asleep;
+    struct world_lane stepping; /* of it */
     /* register.c */
     struct registration registration[LANE_MAX_METASERVERS];
     /* sessions.c */

@@ -54,7 +54,7 @@ static void prove_next(struct agent *a)
     memcpy(c.prove.gid, t->gid, sizeof c.prove.gid);
     memcpy(f->gid, t->gid, sizeof f->gid);
     f->under_way = true;
-    lane_thread_command(own_pool(a), &c);
+    pool_command(own_pool(a), &c);
 }
 
 static void log_news(const struct agentd_reach_target *t, enum agentd_reach_news news,

@@ -35,7 +35,7 @@ static void tell_lane(struct pool *p)
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         if (p->registration[i].lane.ah != NULL || p->registration[i].lane.qp != NULL)
             c.metaservers.at[c.metaservers.count++] = p->registration[i].lane;
-    lane_thread_command(p, &c);
+    pool_command(p, &c);
 }
 
 static void drop_ah(struct pool *p, struct fab_ah *ah)
@@ -394,7 +394,7 @@ static bool is_raising(const struct registration *r)
 void registrations_readdress(struct pool *p)
 {
     if (p->device.rc) /* the lane gives them up, and others are offered */
-        lane_thread_command(p, &(struct lane_command){.kind = LANE_COMMAND_METASERVERS});
+        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_METASERVERS});
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
         struct registration *r = &p->registration[i];
         if (p->device.rc) {

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -87,17 +86,20 @@ int sessions_start(struct pool *p, struct base_errbuf *err)
     return 0;
 }
 
-int sessions_await(struct pool *p, struct base_errbuf *err)
+bool sessions_are_making(const struct pool *p)
 {
-    while (p->count.making > 0 || p->arenas_making > 0)
-        (void)uv_run(&p->agent->loop, UV_RUN_ONCE);
+    return p->count.making > 0 || p->arenas_making > 0;
+}
+
+int sessions_check(struct pool *p, struct base_errbuf *err)
+{
     if (p->count.ready == 0)
         return base_err(err, -ENOMEM,
                         "no session could be made ahead: is /dev/shm or memory full, or "
                         "LimitNOFILE below 1024?");
     if (p->count.arenas_ahead == 0 && p->arenas_status != 0) {
         struct base_errbuf why;
-        (void)device_why(p->arenas_status, &why);
+        (void)device_why(p->world, p->arenas_status, &why);
         return base_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
     }
     return 0;
@@ -237,7 +239,7 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     if (arena == NULL)
         return -EAGAIN;
     *number = (uint32_t)(s - p->sessions);
-    int status = lane_thread_watch(p, *number, s->rings.doorbell);
+    int status = world_lane_watch(p->world, &p->stepping, *number, &s->rings);
     if (status != 0) {
         arena_retire(arena);
         return status;
@@ -277,13 +279,13 @@ void session_begin(struct pool *p, uint32_t number)
                                            .quota = &p->quota[s->tenant - 1],
                                            .memory = s->rings.memory,
                                            .arena = describe_arena(s->arena[0])}};
-    lane_thread_command(p, &command);
+    pool_command(p, &command);
 }
 
 int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why)
 {
     struct agent_session *s = &p->sessions[number];
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t page = p->world->page_bytes;
     if (s->arena_asked != NULL)
         return base_err(why, -EAGAIN, "one arena at a time");
     if (s->arenas == LANE_SESSION_MAX_ARENAS)
@@ -321,7 +323,7 @@ void session_arena(struct pool *p, struct arena *arena, int status)
         struct lane_command command = {.kind = LANE_COMMAND_ARENA_ADD,
                                        .session = arena->session,
                                        .arena = describe_arena(arena)};
-        lane_thread_command(p, &command);
+        pool_command(p, &command);
         return;
     }
     s->arena_asked = NULL;
@@ -360,7 +362,7 @@ static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
     struct lane_command command = {
         .kind = LANE_COMMAND_SESSION_END, .session = number, .reason = reason};
     begin_ending(p, &p->sessions[number]);
-    lane_thread_command(p, &command);
+    pool_command(p, &command);
 }
 
 void session_release(struct pool *p, uint32_t number, uint32_t reason)
@@ -407,7 +409,7 @@ uint32_t sessions_left(const struct pool *p)
 
 static void finish_session(struct pool *p, struct agent_session *s)
 {
-    lane_thread_unwatch(p, s->rings.doorbell);
+    world_lane_unwatch(p->world, &p->stepping, &s->rings);
     for (uint32_t i = 0; i < s->arenas; i++)
         fenced_drop(s->arena[i]);
     if (s->connection != NULL)
@@ -468,7 +470,7 @@ static void on_fenced(struct fab_ctl *ctl)
         return;
     }
     if (ctl->status == 0 && p->lane != NULL)
-        lane_thread_command(p, &f->command);
+        pool_command(p, &f->command);
     free(f);
 }
 
@@ -588,9 +590,9 @@ void sessions_stop(struct pool *p)
         world_run_here(p->world, &p->sessions[i].task);
     }
     if (p->device.fab != NULL) { /* some may still be registering */
-        device_settle(&p->device, &p->fab_ops);
+        world_settle(p->world, p->device.fab, &p->fab_ops);
         arenas_stop(p);
-        device_settle(&p->device, &p->fab_ops);
+        world_settle(p->world, p->device.fab, &p->fab_ops);
     }
     free(p->sessions);
     p->sessions = NULL;

@@ -114,7 +114,7 @@ int table_initiators_make(struct pool *p)
             status = make_one(&p->registration[i], &p->registration[i].initiator[1]);
     }
     if (status == 0)
-        device_settle(&p->device, &p->fab_ops);
+        world_settle(p->world, p->device.fab, &p->fab_ops);
     return status;
 }
 

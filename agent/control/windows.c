@@ -10,7 +10,7 @@ static void tell_lane(struct pool *p, enum lane_window_scope scope, uint32_t ten
     const struct lane_command command = {
         .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
-    lane_thread_command(p, &command);
+    pool_command(p, &command);
 }
 
 static void tell_lanes(struct agent *a, enum lane_window_scope scope, uint32_t tenant,
@@ -71,7 +71,7 @@ static void tell_destination(struct pool *p, const struct agentd_destination *to
         .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = LANE_WINDOW_DESTINATION, .bytes = most.bytes, .ops = most.ops}};
     memcpy(command.window.gid, to->gid, sizeof command.window.gid);
-    lane_thread_command(p, &command);
+    pool_command(p, &command);
 }
 
 static const struct agentd_destination *find_destination(const struct agentd_destination *list,
@@ -123,7 +123,7 @@ void windows_forget_tenant(struct agent *a, uint32_t tenant)
         .kind = LANE_COMMAND_WINDOW,
         .window = {.scope = LANE_WINDOW_TENANT, .tenant = tenant - 1, .anew = true}};
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        lane_thread_command(p, &command);
+        pool_command(p, &command);
 }
 
 int windows_reload(struct agent *a, const struct agentd_config *fresh, struct base_errbuf *err)

@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 
 #include "base/assert.h"
-#include "base/random.h"
 #include "agent.h"
+#include "device.h"
 #include "fabric/fault.h"
 #include "fabric/providers.h"
 #include "probe/probe.h"
@@ -48,22 +48,6 @@ static int make_small(struct agent_device *d)
         return 0;
     int status = fab_mem_alloc(SMALLS * SCHEMA_MAX_INLINE, "kedge-small", &d->small);
     return status == 0 ? reg_mr(d, d->pd, &d->small, 0, &d->small_mr) : status;
-}
-
-static int make_memory(struct pool *p)
-{
-    struct agent_device *d = &p->device;
-    d->mr_log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
-    int status =
-        fab_mem_alloc(SCRATCH_SPANS * SCHEMA_TABLE_SPAN_BYTES, "kedge-scratch", &d->scratch);
-    if (status == 0)
-        status = reg_mr(d, d->pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_mr);
-    if (status == 0)
-        status =
-            reg_mr(d, d->system_pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_system_mr);
-    if (status == 0)
-        status = device_new_table(p);
-    return status == 0 ? make_small(d) : status;
 }
 
 /* The seed and the generation are what peers will work out from this node's endpoint record. */
@@ -105,7 +89,7 @@ static void free_table(struct agent_device *d, struct agent_table *table)
     free(table);
 }
 
-int device_new_table(struct pool *p)
+static int new_table(struct pool *p)
 {
     struct agent_device *d = &p->device;
     struct agent_table *table = calloc(1, sizeof *table);
@@ -125,38 +109,47 @@ int device_new_table(struct pool *p)
     return 0;
 }
 
-void device_drop_table(struct pool *p)
+static int make_memory(struct pool *p)
 {
-    free_table(&p->device, p->device.table_before);
-    p->device.table_before = NULL;
+    struct agent_device *d = &p->device;
+    d->mr_log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
+    int status =
+        fab_mem_alloc(SCRATCH_SPANS * SCHEMA_TABLE_SPAN_BYTES, "kedge-scratch", &d->scratch);
+    if (status == 0)
+        status = reg_mr(d, d->pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_mr);
+    if (status == 0)
+        status =
+            reg_mr(d, d->system_pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_system_mr);
+    if (status == 0)
+        status = new_table(p);
+    return status == 0 ? make_small(d) : status;
 }
 
-static bool is_for_want_of_memory(int status, struct rlimit *limit)
+uint64_t device_lock_limit(struct world *w)
 {
-    limit->rlim_cur = RLIM_INFINITY;
-    (void)getrlimit(RLIMIT_MEMLOCK, limit);
-    return status == -ENOMEM && limit->rlim_cur != RLIM_INFINITY;
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    (void)w;
+    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    return limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
 }
 
-int device_why(int status, struct base_errbuf *err)
+void device_settle(struct world *w, struct fab *fab, const uint32_t *pending)
 {
-    struct rlimit limit;
-    if (!is_for_want_of_memory(status, &limit))
-        return base_err(err, status, "%s", strerror(-status));
-    return base_err(err, status,
-                    "out of memory: locked memory is limited to %llu KiB (raise LimitMEMLOCK in "
-                    "the unit, or `ulimit -l`), and /dev/shm must have room for the arenas",
-                    (unsigned long long)(limit.rlim_cur / 1024));
+    (void)w;
+    while (*pending > 0) {
+        struct pollfd fd = {.fd = fab_ctl_fd(fab), .events = POLLIN};
+        if (fab_run(fab) == 0)
+            (void)poll(&fd, 1, 1000);
+    }
 }
 
 /* The limit that bites most users first, named before it does. */
 static int explain_failure(const struct pool *p, int status, struct base_errbuf *err)
 {
-    struct rlimit limit;
     struct base_errbuf said = *err, why;
     const char *what = said.text[0] != '\0' ? said.text : "making queue pairs and memory failed";
-    (void)device_why(status, &why);
-    if (is_for_want_of_memory(status, &limit))
+    (void)device_why(p->world, status, &why);
+    if (status == -ENOMEM && device_lock_limit(p->world) != UINT64_MAX)
         return base_err(err, status, "%.200s: %.300s", what, why.text);
     return base_err(err, status, "%.200s: %s (lower %s or max_mrs in [pool])", what,
                     strerror(-status), p->device.rc ? "connections, responders" : "dcis, spares");
@@ -196,7 +189,7 @@ static int break_on_purpose(struct agent *a, struct base_errbuf *err)
 static int begin_addresses(struct agent *a, struct base_errbuf *err)
 {
     uint64_t random;
-    int status = base_random_bytes(&random, sizeof random);
+    int status = world_random(a->world, &random, sizeof random);
     if (status != 0)
         return base_err(err, status, "no random numbers: %s", strerror(-status));
     fab_iova_init(&a->iova, random);
@@ -269,7 +262,7 @@ static int refuse_service(const struct pool *p, struct base_errbuf *err)
                     fab_service_format(&p->prewarm.service, service));
 }
 
-int device_open(struct pool *p, struct base_errbuf *err)
+static int open_device(struct pool *p, struct base_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->fab = p->agent->fab;
@@ -302,30 +295,12 @@ int device_open(struct pool *p, struct base_errbuf *err)
     return 0;
 }
 
-void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x)
-{
-    struct fab_ctl c = {.kind = kind};
-    if (x == NULL)
-        return;
-    c.pd.x = x; /* every kind names its object first */
-    (void)call_fabric(d, &c);
-}
-
-void device_settle(struct agent_device *d, const uint32_t *pending)
-{
-    while (*pending > 0) {
-        struct pollfd fd = {.fd = fab_ctl_fd(d->fab), .events = POLLIN};
-        if (fab_run(d->fab) == 0)
-            (void)poll(&fd, 1, 1000);
-    }
-}
-
-void device_close(struct pool *p)
+static void close_device(struct pool *p)
 {
     struct agent_device *d = &p->device;
     if (d->fab == NULL)
         return;
-    device_settle(d, &p->fab_ops);
+    device_settle(p->world, d->fab, &p->fab_ops);
     table_initiators_stop(p);
     queues_destroy(p);
     device_destroy(d, FAB_DEREG_MR, d->small_mr);
@@ -338,4 +313,25 @@ void device_close(struct pool *p)
     device_destroy(d, FAB_FREE_PD, d->pd);
     device_destroy(d, FAB_FREE_PD, d->system_pd);
     *d = (struct agent_device){0};
+}
+
+int device_do(struct world *w, enum world_device_step step, struct pool *p, struct base_errbuf *err)
+{
+    (void)w;
+    switch (step) {
+    case WORLD_DEVICE_OPEN:
+        return open_device(p, err);
+    case WORLD_DEVICE_CLOSE:
+        close_device(p);
+        return 0;
+    case WORLD_DEVICE_TARGET:
+        return queues_retarget(p);
+    case WORLD_DEVICE_TABLE:
+        return new_table(p);
+    case WORLD_DEVICE_DROP:
+        free_table(&p->device, p->device.table_before);
+        p->device.table_before = NULL;
+        return 0;
+    }
+    return -EINVAL;
 }

@@ -33,7 +33,7 @@ static void one_event(struct agent *a, const struct fab_event *e)
             return;
         c.qp = e->qp; /* the lane that has it knows it */
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-            lane_thread_command(p, &c);
+            pool_command(p, &c);
         return;
     case IBV_EVENT_PORT_ERR:
         address_port(a, true);

@@ -13,6 +13,7 @@
 #include "agent.h"
 #include "fd_watch.h"
 #include "incarnation.h"
+#include "lane_thread.h"
 #include "start_check.h"
 #include "state_file.h"
 
@@ -208,7 +209,10 @@ static const struct world_ops LOOP_WORLD_OPS = {
 
 void loop_world_init(struct loop_world *w, struct agent *a)
 {
-    *w = (struct loop_world){.world = {.ops = &LOOP_WORLD_OPS, .sockets = &SOCKET_OPS},
+    *w = (struct loop_world){.world = {.ops = &LOOP_WORLD_OPS,
+                                       .sockets = &SOCKET_OPS,
+                                       .lanes = &LANE_OPS,
+                                       .page_bytes = (size_t)sysconf(_SC_PAGESIZE)},
                              .agent = a,
                              .sockets = {.agent = a, .loop = &a->loop}};
     (void)uv_timer_init(&a->loop, &w->alarm);

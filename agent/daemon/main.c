@@ -18,6 +18,7 @@
 #include "base/notify.h"
 #include "base/version.h"
 #include "agent.h"
+#include "device.h"
 #include "fd_watch.h"
 #include "loop_world.h"
 #include "probe_main.h"
@@ -157,6 +158,15 @@ static int watch_events(struct agent *a, struct base_errbuf *err)
 /* ---- starting and stopping
  * -------------------------------------------------------------------------------- */
 
+/* Nothing else runs the loop yet. */
+static int start_pools(struct agent *a, struct base_errbuf *err)
+{
+    int status = pools_start(a, err);
+    while (status == 0 && pools_are_starting(a))
+        (void)uv_run(&a->loop, UV_RUN_ONCE);
+    return status == 0 ? pools_check(a, err) : status;
+}
+
 static int start_agent(struct agent *a, struct base_errbuf *err)
 {
     bool lost = false;
@@ -182,7 +192,7 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
     if (status != 0)
         return status;
     agentd_tenants_init(&a->tenants, &a->config);
-    status = pools_start(a, err);
+    status = start_pools(a, err);
     if (status == 0)
         status = metaservers_start(a, err);
     if (status == 0) {

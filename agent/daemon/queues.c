@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/random.h"
 #include "agent.h"
+#include "device.h"
 
 enum { TARGET_WR = 16 };
 
@@ -15,77 +14,14 @@ static int call_fabric(struct agent_device *d, struct fab_ctl *ctl)
     return fab_call(d->fab, ctl);
 }
 
-/* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
- */
-static uint32_t count_sges(const struct fab_caps *caps)
-{
-    return caps->max_sge < SCHEMA_MAX_SGE ? caps->max_sge : SCHEMA_MAX_SGE;
-}
-
-static uint32_t inline_bytes(const struct fab_caps *caps)
-{
-    return caps->max_inline < SCHEMA_MAX_INLINE ? caps->max_inline : SCHEMA_MAX_INLINE;
-}
-
 /* ---- DC
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Another one in each life, so that nothing of the one before is taken for an answer. */
-static uint32_t random_psn(void)
-{
-    uint32_t psn = 0;
-    (void)base_random_bytes(&psn, sizeof psn); /* else 0, as good as any that is known */
-    return psn & 0xffffff;
-}
-
-bool queues_dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl)
-{
-    static const struct {
-        enum ibv_qp_state state;
-        int mask;
-    } steps[] = {
-        {IBV_QPS_RESET, 0},
-        {IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT},
-        {IBV_QPS_RTR, IBV_QP_PATH_MTU},
-        {IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                          IBV_QP_MAX_QP_RD_ATOMIC},
-    };
-    const uint32_t reads = p->device.fab->caps.max_rd_atomic;
-    if (step >= sizeof steps / sizeof steps[0])
-        return false;
-    ctl->kind = FAB_MODIFY_QP;
-    ctl->modify.x = qp;
-    struct ibv_qp_attr *attr = &ctl->modify.attr;
-    *attr = fab_pd_init_attr(qp->pd);
-    attr->qp_state = steps[step].state;
-    attr->path_mtu = p->device.path_mtu;
-    attr->timeout = (uint8_t)p->config->ack_timeout;
-    attr->retry_cnt = ACK_RETRIES;
-    attr->rnr_retry = RNR_RETRIES;
-    attr->sq_psn = random_psn();
-    attr->max_rd_atomic = reads < 16 ? (uint8_t)reads : 16;
-    ctl->modify.mask = IBV_QP_STATE | steps[step].mask;
-    return true;
-}
-
-struct fab_ctl queues_dci(const struct pool *p, struct fab_pd *pd)
-{
-    const struct agent_device *d = &p->device;
-    return (struct fab_ctl){.kind = FAB_CREATE_QP,
-                            .qp = {.pd = pd,
-                                   .type = FAB_QP_DCI,
-                                   .send_cq = d->cq,
-                                   .recv_cq = d->cq,
-                                   .cap = {.send_wr = d->sq_depth,
-                                           .send_sge = count_sges(&d->fab->caps),
-                                           .inline_bytes = inline_bytes(&d->fab->caps)}}};
-}
-
 static int make_dci(struct pool *p, struct fab_pd *pd)
 {
     struct agent_device *d = &p->device;
-    struct fab_ctl c = queues_dci(p, pd);
+    struct fab_ctl c = dci_creation(p, pd);
     int status = call_fabric(d, &c);
     if (status != 0)
         return status;
@@ -93,7 +29,7 @@ static int make_dci(struct pool *p, struct fab_pd *pd)
     d->qp_mtu[d->qps++] = d->path_mtu;
     for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
         struct fab_ctl modify = {.status = 0};
-        if (!queues_dci_step(p, qp, step, &modify))
+        if (!dci_step(p, qp, step, &modify))
             break;
         status = call_fabric(d, &modify);
     }
@@ -107,7 +43,7 @@ static int make_dct(struct pool *p)
         .kind = FAB_CREATE_DCT,
         .dct = {
             .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_remote_access(d->fab)}};
-    int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    int status = world_random(p->world, &dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
         status = call_fabric(d, &dct);
     if (status == 0)
@@ -157,17 +93,9 @@ static int make_dc(struct pool *p)
  * ------------------------------------------------------------------------------------------------
  */
 
-static int fill_random(void *user, void *bytes, size_t n)
+static int fill_random(void *world, void *bytes, size_t n)
 {
-    (void)user;
-    return base_random_bytes(bytes, n);
-}
-
-/* Of the own pool that is before the device was opened: its state directory was locked, so that the
- * process before this one was gone. */
-uint64_t pool_begun_ns(const struct pool *p)
-{
-    return p->place == 0 ? p->agent->started_ns : base_clock_ns();
+    return world_random(world, bytes, n);
 }
 
 static int make_rc(struct pool *p, struct base_errbuf *err)
@@ -184,8 +112,8 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
         .wanted = LANE_PATHS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,
-        .sge = count_sges(&d->fab->caps),
-        .inline_bytes = inline_bytes(&d->fab->caps),
+        .sge = dci_sges(&d->fab->caps),
+        .inline_bytes = dci_inline_bytes(&d->fab->caps),
         .mtu = d->path_mtu,
         .timeout = (uint8_t)c->ack_timeout,
         .retry_cnt = ACK_RETRIES,
@@ -197,7 +125,7 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
     };
     struct connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
-    int status = connector_new(&config, &r, fill_random, NULL, &d->connector, err);
+    int status = connector_new(&config, &r, fill_random, p->world, &d->connector, err);
     if (status != 0)
         return status;
     d->ud_qpn = connector_ud_qpn(d->connector);

@@ -86,6 +86,23 @@ static int free_arena(struct world_task *t)
     return 0;
 }
 
+static int make_peers(struct world_task *t)
+{
+    struct world_peers *p = t->peers;
+    return base_memfd_new("kedge-peers", p->bytes, true, &p->fd, &p->table);
+}
+
+static int free_peers(struct world_task *t)
+{
+    struct world_peers *p = t->peers;
+    if (p->table == NULL)
+        return 0;
+    munmap(p->table, p->bytes);
+    close(p->fd);
+    p->table = NULL;
+    return 0;
+}
+
 static int save_state(struct world_task *t)
 {
     const struct world_state *s = &t->state;
@@ -108,5 +125,6 @@ const task_run TASK_RUNS[WORLD_WORKS] = {
     [WORLD_MAKE_RINGS] = make_rings,         [WORLD_UNMAKE_RINGS] = unmake_rings,
     [WORLD_MAKE_ARENA] = make_arena,         [WORLD_ZERO_ARENA] = zero_arena,
     [WORLD_FREE_ARENA] = free_arena,         [WORLD_SAVE_STATE] = save_state,
+    [WORLD_MAKE_PEERS] = make_peers,         [WORLD_FREE_PEERS] = free_peers,
     [WORLD_RECLAIM_MEMORY] = reclaim_memory,
 };

@@ -24,9 +24,9 @@ struct world_rings {
 
 /* The table of peers that all workers of a pool read. */
 struct world_peers {
-    void *table;
-    uint64_t bytes;
-    int fd; /* the world's own */
+    uint64_t bytes; /* wanted */
+    void *table;    /* zeroed when it is made; NULL: it is not */
+    int fd;         /* the world's own */
 };
 
 /* What takes long and asks nobody: beside the control thread, on which done() is called then. */
@@ -38,11 +38,14 @@ struct world_task {
         WORLD_ZERO_ARENA,
         WORLD_FREE_ARENA,
         WORLD_SAVE_STATE,
+        WORLD_MAKE_PEERS,
+        WORLD_FREE_PEERS,
         WORLD_RECLAIM_MEMORY, /* what the allocator keeps of what was freed */
         WORLD_WORKS
     } work;
     union { /* what it is done to, the task's until then */
         struct world_rings *rings;
+        struct world_peers *peers;
         struct world_arena {
             struct fab_mem *memory;
             uint64_t bytes; /* MAKE: how many, */

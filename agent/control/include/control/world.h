@@ -19,6 +19,7 @@
 #include "control/work.h"
 
 struct world;
+struct world_lane_ops;
 struct world_socket_ops;
 
 /* A descriptor of the fabric's that is watched, embedded in what it is for. All zero is one that is
@@ -91,6 +92,8 @@ struct world_ops {
 struct world {
     const struct world_ops *ops;
     const struct world_socket_ops *sockets; /* control/sockets.h */
+    const struct world_lane_ops *lanes;     /* control/lanes.h */
+    size_t page_bytes;                      /* of memory */
     struct world_timer *timers;             /* private: those that are set, the earliest first */
     uint64_t timer_serial;
 };

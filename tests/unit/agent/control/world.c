@@ -111,7 +111,28 @@ static void stop_world(struct world *w)
     test_world(w)->stops++;
 }
 
+static void tell_lane(struct world *w, struct world_lane *l, const struct lane_command *command)
+{
+    (void)l;
+    test_world(w)->lane_told(command);
+}
+
+/* The test has answered all of it. */
+static void settle(struct world *w, struct fab *fab, const uint32_t *pending)
+{
+    (void)w, (void)fab;
+    ck_assert_uint_eq(*pending, 0);
+}
+
+static uint64_t tell_no_limit(struct world *w)
+{
+    (void)w;
+    return UINT64_MAX;
+}
+
 /* What no test has needed yet is NULL. */
+static const struct world_lane_ops TEST_LANE_OPS = {
+    .command = tell_lane, .settle = settle, .lock_limit = tell_no_limit};
 static const struct world_ops TEST_WORLD_OPS = {
     .now_ns = tell_now,
     .wall_ms = tell_wall,
@@ -129,7 +150,7 @@ static const struct world_ops TEST_WORLD_OPS = {
 
 void test_world_init(struct test_world *w)
 {
-    *w = (struct test_world){.world.ops = &TEST_WORLD_OPS,
+    *w = (struct test_world){.world = {.ops = &TEST_WORLD_OPS, .lanes = &TEST_LANE_OPS},
                              .now_ns = 1000000000000, /* it is not its beginning */
                              .wall_ms = 1700000000000,
                              .alarm_ns = UINT64_MAX};

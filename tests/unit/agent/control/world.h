@@ -4,6 +4,7 @@
 #ifndef UNIT_AGENT_CONTROL_WORLD_H
 #define UNIT_AGENT_CONTROL_WORLD_H
 
+#include "control/lanes.h"
 #include "control/world.h"
 
 enum { TEST_CALLS = 64 };
@@ -26,6 +27,7 @@ struct test_world {
     uint32_t calls;
     uint32_t incarnation; /* the last one that was taken */
     uint32_t stops;
+    void (*lane_told)(const struct lane_command *command); /* of any lane; a test sets it */
 };
 
 void test_world_init(struct test_world *w);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the world (control/world.h) that lanes and their device are: a lane is stepped there,
+ * by a thread of its own or by a simulation, and what blocks on the device is done there. Control
+ * thread, but for world_wake(). */
+#ifndef CONTROL_LANES_H
+#define CONTROL_LANES_H
+
+#include <stdatomic.h>
+
+#include "control/world.h"
+
+struct fab;
+struct fab_chan;
+struct fab_placement;
+struct lane;
+struct lane_command;
+struct pool;
+
+/* A lane that is stepped, embedded in what it is of; all set by that before it starts. */
+struct world_lane {
+    struct lane *lane;
+    struct fab_chan *chan;                 /* that wakes it */
+    const struct fab_placement *placement; /* the CPUs where it is stepped */
+    uint64_t cpu;                          /* `lane_cpu` of the settings, for a sentence */
+    uint64_t spin_ns;                      /* it sleeps when it had nothing to do for so long */
+    void (*news)(void *user);              /* the lane has events; on the control thread */
+    void *user;
+    void *of_world; /* the world's own */
+};
+
+/* What of a pool's device objects blocks: only where a pool begins or ends, or the port has another
+ * address. */
+enum world_device_step {
+    WORLD_DEVICE_OPEN,   /* protection domains, queue pairs and the MR table; or a sentence */
+    WORLD_DEVICE_CLOSE,  /* all that there is of them; never fails */
+    WORLD_DEVICE_TARGET, /* DC: another target, of the present address; the former one goes */
+    WORLD_DEVICE_TABLE,  /* another MR table, for the present name; the present one becomes the one
+                          * before */
+    WORLD_DEVICE_DROP    /* the one before goes, which the lane has left; never fails */
+};
+
+struct world_lane_ops {
+    /* Begins to step it. 0; or -errno and a sentence: then stop() is still to be called. */
+    int (*start)(struct world *w, struct world_lane *l, struct base_errbuf *err);
+    /* Blocks until it is stepped no more: its news are not told either. Nothing for one that never
+     * began. */
+    void (*stop)(struct world *w, struct world_lane *l);
+    /* As lane_command(), and it wakes. Blocks while a lane's ring is full, which it empties in each
+     * step. */
+    void (*command)(struct world *w, struct world_lane *l, const struct lane_command *command);
+    /* Its session of that number has this doorbell, from now on or no longer. 0 or -errno. */
+    int (*watch)(struct world *w, struct world_lane *l, uint32_t session,
+                 const struct world_rings *rings);
+    void (*unwatch)(struct world *w, struct world_lane *l, const struct world_rings *rings);
+    /* Wakes a worker that sleeps on this word of its rings. Any thread. */
+    void (*wake)(struct world *w, _Atomic uint32_t *word);
+    /* Blocks. 0 or -errno; err: OPEN's, else NULL. */
+    int (*device)(struct world *w, enum world_device_step step, struct pool *p,
+                  struct base_errbuf *err);
+    /* Blocks: runs the fabric's control operations until *pending is 0. For a pool's end alone. */
+    void (*settle)(struct world *w, struct fab *fab, const uint32_t *pending);
+    /* How much memory may be locked for devices, in bytes; UINT64_MAX: no limit. */
+    uint64_t (*lock_limit)(struct world *w);
+};
+
+static inline int world_lane_start(struct world *w, struct world_lane *l, struct base_errbuf *err)
+{
+    return w->lanes->start(w, l, err);
+}
+
+static inline void world_lane_stop(struct world *w, struct world_lane *l)
+{
+    w->lanes->stop(w, l);
+}
+
+static inline void world_lane_command(struct world *w, struct world_lane *l,
+                                      const struct lane_command *command)
+{
+    w->lanes->command(w, l, command);
+}
+
+static inline int world_lane_watch(struct world *w, struct world_lane *l, uint32_t session,
+                                   const struct world_rings *rings)
+{
+    return w->lanes->watch(w, l, session, rings);
+}
+
+static inline void world_lane_unwatch(struct world *w, struct world_lane *l,
+                                      const struct world_rings *rings)
+{
+    w->lanes->unwatch(w, l, rings);
+}
+
+static inline void world_wake(struct world *w, _Atomic uint32_t *word)
+{
+    w->lanes->wake(w, word);
+}
+
+static inline int world_device(struct world *w, enum world_device_step step, struct pool *p,
+                               struct base_errbuf *err)
+{
+    return w->lanes->device(w, step, p, err);
+}
+
+static inline void world_settle(struct world *w, struct fab *fab, const uint32_t *pending)
+{
+    w->lanes->settle(w, fab, pending);
+}
+
+static inline uint64_t world_lock_limit(struct world *w)
+{
+    return w->lanes->lock_limit(w);
+}
+
+#endif

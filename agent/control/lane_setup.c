@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pool's lane: with what it is made, who steps it, and its end. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "agent.h"
+
+/* Both on the lane's thread. */
+static void wake_worker(void *world, _Atomic uint32_t *word)
+{
+    world_wake(world, word);
+}
+
+static int fill_random(void *world, void *bytes, size_t n)
+{
+    return world_random(world, bytes, n);
+}
+
+/* What is out takes so little of the time that a request may be out, at the port's rate, that it is
+ * over in time where the network has only a small part of that to give, or lanes share the port. */
+static uint64_t most_bytes(const struct agent_device *d)
+{
+    enum { PART = 32 };
+    return d->bound_ns / BASE_NS_PER_MS * d->fab->caps.port_rate / PART;
+}
+
+/* As long as the device repeats a READ whose packets are lost. With DC all metaservers are asked
+ * through one initiator, so that the next one's answer comes behind that. */
+static uint64_t lookup_timeout_ns(const struct pool *p)
+{
+    const uint64_t least_ns = LOOKUP_TIMEOUT_MS * BASE_NS_PER_MS;
+    const uint64_t repeats_ns = p->device.bound_ns / 2;
+    const uint64_t all_ns =
+        p->device.rc || p->config->metaservers < 2 ? repeats_ns : 2 * repeats_ns;
+    return all_ns > least_ns ? all_ns : least_ns;
+}
+
+/* As long as a connected queue pair would have repeated a request. */
+static uint64_t patience_ns(const struct pool *p)
+{
+    const uint64_t least_ns = PATH_PATIENCE_MS * BASE_NS_PER_MS,
+                   repeats_ns = p->device.bound_ns / 2;
+    return repeats_ns > least_ns ? repeats_ns : least_ns;
+}
+
+static int make_lane(struct pool *p)
+{
+    const struct agentd_config *c = p->config;
+    const struct agent_device *d = &p->device;
+    struct lane_config config = {
+        .max_sessions = (uint32_t)c->max_sessions,
+        .max_peers = (uint32_t)c->max_peers,
+        .max_flows =
+            2 * (uint32_t)c->max_peers, /* whatever others do, one tenant has all of them */
+        .max_tenants = AGENTD_TENANT_SLOTS,
+        .max_mrs = (uint32_t)c->max_mrs,
+        .quotas = p->quota,
+        .mr_cache = MR_CACHE,
+        .sq_depth = d->sq_depth,
+        .rc = d->rc,
+        .max_links = p->prewarm.connections,
+        .spin_ns = c->spin_ns,
+        .guess_budget = GUESS_BUDGET,
+        .max_grants = MAX_GRANTS,
+        .suspect_ns = SUSPECT_TIMEOUTS * fab_timeout_ns(&d->fab->caps, (uint8_t)c->ack_timeout),
+        .port_rate = d->fab->caps.port_rate,
+        .most_bytes = d->fab->caps.deadlines ? 0 : most_bytes(d),
+        .lookup_timeout_ns = lookup_timeout_ns(p),
+        .path_patience_ns = patience_ns(p),
+        .lookup_hedge_ns = LOOKUP_HEDGE_MS * BASE_NS_PER_MS,
+        .node_lease_ns = NODE_BELIEVED_S * BASE_NS_PER_S,
+        .mr_lease_ns = p->mr_lease_ns,
+        .deadlines = d->fab->caps.deadlines,
+        .posts_in_time = d->fab->caps.posts_in_time,
+        .end_overdue = !d->fab->caps.deadlines,
+        .own_regions = !d->fab->caps.deadlines,
+        .clock_doubted = &p->agent->clock.doubted,
+        .streams = d->fab->caps.dci_streams,
+        .names_culprit = d->fab->caps.names_culprit,
+        .writes_in_order = d->fab->caps.writes_in_order,
+        .bound_ns = d->bound_ns,
+        .slack_ns = d->fab->caps.slack_ns,
+        .pool = p->number,
+        .incarnation = p->incarnation,
+    };
+    memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
+    struct lane_device_objects r = {
+        .fab = d->fab,
+        .cq = d->cq,
+        .pd = d->pd,
+        .dcis = d->rc ? 0 : p->prewarm.dcis,
+        .spares = d->rc ? 0 : p->prewarm.spares,
+        .max_spares = d->rc ? 0 : d->max_spares,
+        .system_dci = d->rc ? NULL : d->qp[0],
+        .scratch = d->scratch,
+        .scratch_lkey = d->scratch_mr->lkey,
+        .scratch_system_lkey = d->scratch_system_mr->lkey,
+        .small = d->small,
+        .small_iova = d->small_mr != NULL ? d->small_mr->addr : 0,
+        .small_lkey = d->small_mr != NULL ? d->small_mr->lkey : 0,
+        .peers = p->peers.table,
+        .mr_table = &p->device.table->table,
+    };
+    for (uint32_t i = 0; i < r.dcis; i++)
+        r.dci[i] = d->qp[1 + i];
+    for (uint32_t i = 0; i < r.spares; i++)
+        r.spare[i] = d->qp[1 + r.dcis + i];
+    int status = lane_new(&config, &r, &p->lane);
+    if (status == 0) {
+        lane_set_random(p->lane, fill_random, p->world);
+        lane_set_wake(p->lane, wake_worker, p->world);
+    }
+    return status;
+}
+
+static void on_news(void *pool)
+{
+    struct pool *p = pool;
+    struct lane_event e;
+    while (lane_event(p->lane, &e))
+        sessions_event(p, &e);
+    peer_setup_step(p);
+}
+
+int pool_start_lane(struct pool *p, struct base_errbuf *err)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        p->registration[i].lane.number = i; /* as the lane is to name it */
+    int status = make_lane(p);
+    if (status != 0)
+        return base_err(err, status, "the lane cannot begin: %s", strerror(-status));
+    p->stepping = (struct world_lane){.lane = p->lane,
+                                      .chan = p->device.chan,
+                                      .placement = &p->device.placement,
+                                      .cpu = p->config->lane_cpu,
+                                      .spin_ns = p->config->spin_ns,
+                                      .news = on_news,
+                                      .user = p};
+    return world_lane_start(p->world, &p->stepping, err);
+}
+
+void pool_command(struct pool *p, const struct lane_command *command)
+{
+    world_lane_command(p->world, &p->stepping, command);
+}
+
+void pool_stop_lane(struct pool *p)
+{
+    world_lane_stop(p->world, &p->stepping);
+    struct fab_ctl drop = {.kind = FAB_DESTROY_AH};
+    while (p->lane != NULL && (drop.ah.x = lane_take_ah(p->lane)) != NULL)
+        (void)fab_call(p->device.fab, &drop);
+    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+        if ((drop.ah.x = p->registration[i].lane.ah) != NULL)
+            (void)fab_call(p->device.fab, &drop);
+        if ((drop.ah.x = p->registration[i].before) != NULL)
+            (void)fab_call(p->device.fab, &drop);
+        p->registration[i].lane.ah = p->registration[i].before = NULL;
+    }
+    lane_free(p->lane);
+    p->lane = NULL;
+}
