@@ -341,7 +341,7 @@ void revocation_reply(struct revocation *r, int status)
     const struct asker by = r->by;
     struct base_text *t = &a->answer;
     const bool over = revocation_is_over(r);
-    r->by = (struct asker){.http = NULL};
+    r->by = (struct asker){.request = NULL};
     if (status != 0) {
         refuse_revocation(by, status);
         return;
@@ -421,25 +421,26 @@ static bool match_prefix(const char *path, const char *prefix, const char **id)
     return true;
 }
 
-bool leases_handle(struct agent *a, struct http_request *request, enum http_verdict *verdict)
+bool leases_handle(struct agent *a, struct world_request *r, const struct admin_request *request,
+                   bool *answered)
 {
     const char *id;
     const bool leases = match_prefix(request->path, "/v1/leases", &id);
     if (!leases && !match_prefix(request->path, "/v1/workers", &id))
         return false;
     const bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
-    const struct held_request held = {.by = {.http = request},
+    const struct held_request held = {.by = {.world = a->world, .request = r},
                                       .id = id,
-                                      .limit = http_query(request, "limit"),
-                                      .cursor = http_query(request, "cursor"),
-                                      .tenant = http_query(request, "tenant"),
-                                      .worker = http_query(request, "worker"),
-                                      .force = http_query(request, "force")};
-    *verdict = HTTP_REPLIED;
+                                      .limit = request->limit,
+                                      .cursor = request->cursor,
+                                      .tenant = request->tenant,
+                                      .worker = request->worker,
+                                      .force = request->force};
+    *answered = true;
     if (leases && strcmp(request->method, "DELETE") == 0)
-        *verdict = leases_revoke(a, &held) ? HTTP_DEFER : HTTP_REPLIED;
+        *answered = !leases_revoke(a, &held);
     else if (!get)
-        admin_refuse_method(request, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
+        admin_refuse_method(a, r, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
     else
         leases_look(a, &held, leases);
     return true;

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "control/address.h"
+#include "control/admin.h"
 #include "control/clock_check.h"
 #include "control/reach.h"
 #include "base/random.h"
@@ -206,9 +207,8 @@ struct fenced_counts {
 
 /* Chooses agent->serial: 0 or -errno. */
 int leases_start(struct agent *a);
-struct http_request;
-/* The admin socket's `abandon`. */
-void leases_abandon(void *user, struct http_request *request);
+/* A request of the admin socket gets no answer any more. */
+void leases_forget_request(struct pool *p, const struct world_request *r);
 
 /* ---- agent_query.c
  * ------------------------------------------------------------------------------------- */
@@ -354,9 +354,11 @@ int windows_reload(struct agent *a, const struct agentd_config *fresh, struct ba
 /* ---- admin.c
  * --------------------------------------------------------------------------------------- */
 
-int admin_listen(struct agent *a, struct base_errbuf *err);
-void admin_stop(struct agent *a);
-void admin_refuse_method(struct http_request *request, const char *allow);
+/* Before anything is asked, and after that. */
+void admin_init(struct agent *a);
+void admin_fini(struct agent *a);
+/* 405. */
+void admin_refuse_method(struct agent *a, struct world_request *r, const char *allow);
 /* admin_windows.c: a member of the status's object; and metrics. */
 void windows_status(struct agent *a, struct base_text *t);
 /* Of a pool's object: its lane's part of the device's window. */
@@ -367,7 +369,6 @@ void windows_metrics(struct agent *a, struct base_text *t);
  * ------------------------------------------------------------------------------------- */
 
 struct http_client;
-struct http_server;
 
 struct agent {
     struct agentd_config config;
@@ -440,8 +441,6 @@ struct agent {
     struct waiting waiting;
     uint64_t crowded; /* connections that made room, or found none */
     /* admin.c */
-    struct http_server *admin;
-    uv_poll_t admin_poll;
     struct base_text answer;
     /* main.c */
     uv_poll_t control_poll, fabric_events_poll;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/http/client.h"
+#include "base/http/server.h" /* http_problem() */
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "leases.h"
@@ -81,15 +82,15 @@ static void send_answer(struct agent_query *q, int status, const char *body)
 
 bool asker_is_gone(struct asker by)
 {
-    return by.http != NULL && http_client_gone(by.http);
+    return by.request != NULL && world_is_gone(by.world, by.request);
 }
 
 void asker_refuse(struct asker by, int errnum, const char *detail)
 {
     const struct base_error *row = base_error_of(errnum);
     struct base_text t;
-    if (by.http != NULL) {
-        http_reply_error(by.http, errnum, detail);
+    if (by.request != NULL) {
+        world_refuse(by.world, by.request, errnum, detail);
         return;
     }
     base_text_init(&t, ANSWER_BYTES - ENVELOPE_BYTES);
@@ -103,10 +104,10 @@ void asker_reply(struct agent *a, struct asker by, int status)
     const struct base_text *t = &a->answer;
     if (t->error != 0) {
         asker_refuse(by, t->error, NULL);
-    } else if (by.http != NULL) {
-        const struct http_response response = {
-            .status = status, .body = base_text_str(t), .body_length = t->length};
-        (void)http_reply(by.http, &response);
+    } else if (by.request != NULL) {
+        const struct admin_answer answer = {
+            .status = status, .body = base_text_str(t), .length = t->length};
+        world_answer(by.world, by.request, &answer);
     } else if (t->length > ANSWER_BYTES - ENVELOPE_BYTES) {
         asker_refuse(by, EMSGSIZE, "ask for fewer at a time");
     } else {
@@ -124,7 +125,7 @@ static const char *text_or_null(const char *text)
 static void answer_question(struct agent *a, struct agent_query *q,
                             const struct agentd_question *question)
 {
-    const struct held_request request = {.by = {.asked = q},
+    const struct held_request request = {.by = {.world = a->world, .asked = q},
                                          .id = text_or_null(question->item),
                                          .limit = text_or_null(question->limit),
                                          .cursor = text_or_null(question->cursor),
@@ -159,7 +160,7 @@ void agent_query_take(struct agent *a, const char *line, size_t length)
     a->asked.list = q;
     a->asked.count++;
     if (status != 0)
-        asker_refuse((struct asker){.asked = q}, EINVAL, why.text);
+        asker_refuse((struct asker){.world = a->world, .asked = q}, EINVAL, why.text);
     else
         answer_question(a, q, &question);
 }

@@ -4,14 +4,15 @@
 #ifndef DAEMON_AGENT_QUERY_H
 #define DAEMON_AGENT_QUERY_H
 
-#include "base/http/server.h"
+#include "control/admin.h"
 #include "agent.h"
 
 struct agent_query; /* a metaserver's question whose answer has not come yet */
 
 /* One of the two, until it has its answer; neither: it has, or is gone. */
 struct asker {
-    struct http_request *http;
+    struct world *world;           /* the agent's */
+    struct world_request *request; /* of the admin socket */
     struct agent_query *asked;
 };
 
@@ -24,7 +25,7 @@ struct held_request {
 
 static inline bool asker_waits(struct asker by)
 {
-    return by.http != NULL || by.asked != NULL;
+    return by.request != NULL || by.asked != NULL;
 }
 
 /* Whether it is known to have gone. */

@@ -468,13 +468,11 @@ void leases_tick(struct pool *p)
     }
 }
 
-void leases_abandon(void *user, struct http_request *request)
+void leases_forget_request(struct pool *p, const struct world_request *request)
 {
-    const struct agent *a = user;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
-            if (r->by.http == request)
-                r->by.http = NULL;
+    for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
+        if (r->by.request == request)
+            r->by.request = NULL;
 }
 
 void leases_forget_asked(struct agent *a)

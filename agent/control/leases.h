@@ -5,7 +5,6 @@
 
 #include "control/lease_ids.h"
 #include "agent_query.h"
-#include "base/http/server.h"
 #include "agent.h"
 
 /* Whose they are; a copy, since a worker may end meanwhile and its session's number be another's.
@@ -78,8 +77,9 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
  * else (false) it has been given. */
 void leases_look(struct agent *a, const struct held_request *request, bool leases);
 bool leases_revoke(struct agent *a, const struct held_request *request);
-/* admin_leases.c: /v1/leases and /v1/workers. False: the path is none of them. */
-bool leases_handle(struct agent *a, struct http_request *request, enum http_verdict *verdict);
+/* admin_leases.c: /v1/leases and /v1/workers, as admin_take(). False: the path is none of them. */
+bool leases_handle(struct agent *a, struct world_request *r, const struct admin_request *request,
+                   bool *answered);
 /* Questions of metaservers get no answer any more. */
 void leases_forget_asked(struct agent *a);
 /* Answers r->by. status: 0, and r says how far it is; or -errno. */

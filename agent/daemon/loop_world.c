@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "agent.h"
 #include "fd_watch.h"
+#include "admin_http.h"
 #include "incarnation.h"
 #include "lane_thread.h"
 #include "start_check.h"
@@ -212,6 +213,7 @@ void loop_world_init(struct loop_world *w, struct agent *a)
     *w = (struct loop_world){.world = {.ops = &LOOP_WORLD_OPS,
                                        .sockets = &SOCKET_OPS,
                                        .lanes = &LANE_OPS,
+                                       .admin = &ADMIN_OPS,
                                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE)},
                              .agent = a,
                              .sockets = {.agent = a, .loop = &a->loop}};

@@ -19,6 +19,8 @@ struct loop_world {
     bool ended; /* the loop is closed, but for its memory */
     struct tasks tasks;
     struct attach_sockets sockets;
+    struct http_server *admin;
+    uv_poll_t admin_poll;
 };
 
 static inline struct loop_world *loop_world_of(struct world *w)

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/version.h"
+#include "admin_http.h"
 #include "agent.h"
 #include "device.h"
 #include "fd_watch.h"
@@ -200,8 +201,9 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
         windows_apply(a); /* the file's hold before any worker comes, whatever metaservers say */
         status = listeners_open(&loop_world_of(a->world)->sockets, &a->config, err);
     }
+    admin_init(a);
     if (status == 0)
-        status = admin_listen(a, err);
+        status = admin_listen(loop_world_of(a->world), err);
     if (status != 0)
         return status;
     a->registering = true;
@@ -241,7 +243,8 @@ static void stop_agent(struct agent *a)
     metaservers_await_leaving(a, GRACE_MS);
     metaservers_stop(a);
     agent_query_stop(a);
-    admin_stop(a);
+    admin_stop(loop_world_of(a->world));
+    admin_fini(a);
     loop_world_end(loop_world_of(a->world));
     tasks_stop(&loop_world_of(a->world)->tasks);
     (void)uv_loop_close(&a->loop);

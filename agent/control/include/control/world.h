@@ -19,6 +19,7 @@
 #include "control/work.h"
 
 struct world;
+struct world_admin_ops;
 struct world_lane_ops;
 struct world_socket_ops;
 
@@ -93,6 +94,7 @@ struct world {
     const struct world_ops *ops;
     const struct world_socket_ops *sockets; /* control/sockets.h */
     const struct world_lane_ops *lanes;     /* control/lanes.h */
+    const struct world_admin_ops *admin;    /* control/admin.h */
     size_t page_bytes;                      /* of memory */
     struct world_timer *timers;             /* private: those that are set, the earliest first */
     uint64_t timer_serial;

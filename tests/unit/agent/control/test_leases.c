@@ -143,7 +143,7 @@ static void begin(void)
         w.session.arena[i] = &w.arena[i];
         w.state[i] = LANE_LEASE_LIVE;
     }
-    const struct asker nobody = {.http = NULL};
+    const struct asker nobody = {.request = NULL};
     ck_assert_int_eq(lease_revoke(nobody, &w.session, 0, true), 0);
     ck_assert_uint_eq(w.told[0].revoke.arenas, (1u << ARENAS) - 1);
     lane_answers(LANE_EVENT_REVOKED, w.told[0].revoke.tag, 0);

@@ -10,6 +10,7 @@
 
 #include "../../check_main.h"
 #include "base/fds.h"
+#include "admin_http.h"
 #include "agent.h"
 #include "fd_watch.h"
 #include "loop_world.h"
@@ -86,9 +87,9 @@ END_TEST
 START_TEST(an_admin_socket_that_nobody_would_hear_is_none)
 {
     begin(0);
-    expect_way_out(admin_listen(a, &err));
-    ck_assert_ptr_null(a->admin);
-    admin_stop(a);
+    expect_way_out(admin_listen(&world, &err));
+    ck_assert_ptr_null(world.admin);
+    admin_stop(&world);
     end();
 }
 END_TEST

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the admin socket has: the agent's status, its metrics, whether it is ready; workers and
+ * leases are admin_leases.c's. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/http/server.h" /* http_problem() */
+#include "base/json_writer.h"
+#include "base/metrics.h"
+#include "base/version.h"
+#include "admin_counters.h"
+#include "leases.h"
+
+enum { ANSWER_MAX = 1 << 20 };
+
+enum { READY_WHY_BYTES = 800 };
+
+void admin_refuse_method(struct agent *a, struct world_request *r, const char *allow)
+{
+    struct base_text t;
+    char detail[64];
+    snprintf(detail, sizeof detail, "here it can be one of %s", allow);
+    base_text_init(&t, 512);
+    http_problem(&t, 405, "method not allowed", detail);
+    const struct admin_answer answer = {.status = 405,
+                                        .content_type = HTTP_PROBLEM_TYPE,
+                                        .body = base_text_str(&t),
+                                        .length = t.length,
+                                        .allow = allow};
+    world_answer(a->world, r, &answer);
+    base_text_fini(&t);
+}
+
+/* Why the nearest metaserver does not have the pool: "" before it was asked. */
+static const char *say_nearest(const struct pool *p)
+{
+    return p != NULL && p->config->metaservers > 0 ? p->registration[0].why : "";
+}
+
+/* Whether workers are served, and what there is to say about it; "": all is well. Once registered,
+ * an agent that has lost all metaservers serves its workers as before, but for nodes that it has
+ * not met: to be taken out of service for that would make it worse. */
+static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
+{
+    const struct pool *own = a->pools[0], *missed = registrations_missed(a);
+    const bool has_own = own != NULL && registrations_of(own) > 0;
+    const char *nearest = say_nearest(has_own && missed != NULL ? missed : own);
+    const char *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
+    snprintf(why, READY_WHY_BYTES, "%s", address_why(a));
+    if (why[0] != '\0')
+        return a->was_registered;
+    if (!a->was_registered)
+        snprintf(why, READY_WHY_BYTES,
+                 "no metaserver has had this node since its agent began: workers attach, and find "
+                 "no other nodes%s%.100s%s%.400s; see rdmactl agent status",
+                 from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
+    else if (!has_own)
+        snprintf(why, READY_WHY_BYTES,
+                 "no metaserver has this node any more: workers attach, and reach the nodes that "
+                 "are known here%s%.100s%s%.400s; see rdmactl agent status",
+                 from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
+    else if (missed != NULL)
+        snprintf(
+            why, READY_WHY_BYTES,
+            "no metaserver has pool %.63s of this node: its workers attach, and reach the nodes "
+            "that it knows: %.100s: %.400s; see rdmactl agent status",
+            missed->name, from, nearest);
+    else
+        clock_why(a, why, READY_WHY_BYTES);
+    return a->was_registered;
+}
+
+/* What a->answer has. */
+static void reply_text(struct agent *a, struct world_request *r, const char *content_type)
+{
+    const struct base_text *t = &a->answer;
+    const struct admin_answer answer = {
+        .status = 200, .content_type = content_type, .body = base_text_str(t), .length = t->length};
+    if (t->error != 0)
+        world_refuse(a->world, r, t->error, NULL);
+    else
+        world_answer(a->world, r, &answer);
+}
+
+/* 200 with a "why" where something is amiss; 503 with the same as its detail. */
+static void reply_ready(struct agent *a, struct world_request *r)
+{
+    struct base_text *t = &a->answer;
+    char why[READY_WHY_BYTES];
+    if (!is_ready(a, why)) {
+        world_refuse(a->world, r, EHOSTUNREACH, why);
+        return;
+    }
+    base_json_object(t, NULL);
+    base_json_string(t, "status", "ok");
+    base_json_u64(t, "metaservers", registrations_done(a));
+    if (why[0] != '\0')
+        base_json_string(t, "why", why);
+    base_json_object_end(t);
+    base_text_append(t, "\n", 1);
+    reply_text(a, r, NULL);
+}
+
+static void print_version(struct base_text *t)
+{
+    base_json_object(t, NULL);
+    base_json_string(t, "version", KEDGE_VERSION);
+    base_json_string(t, "commit", base_version_commit());
+    base_json_object_end(t);
+    base_text_append(t, "\n", 1);
+}
+
+static void print_health(struct base_text *t)
+{
+    base_json_object(t, NULL);
+    base_json_string(t, "status", "ok");
+    base_json_object_end(t);
+    base_text_append(t, "\n", 1);
+}
+
+bool admin_take(struct agent *a, struct world_request *r, const struct admin_request *request)
+{
+    struct base_text *t = &a->answer;
+    const char *content_type = NULL, *path = request->path;
+    bool answered;
+    base_text_reset(t);
+    if (leases_handle(a, r, request, &answered))
+        return answered;
+    if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
+        admin_refuse_method(a, r, "GET, HEAD");
+        return true;
+    }
+    if (strcmp(path, "/v1/status") == 0) {
+        status_print(a, t);
+    } else if (strcmp(path, "/metrics") == 0) {
+        metrics_print(a, t);
+        content_type = BASE_METRICS_TYPE;
+    } else if (strcmp(path, "/version") == 0) {
+        print_version(t);
+    } else if (strcmp(path, "/readyz") == 0) {
+        reply_ready(a, r);
+        return true;
+    } else if (strcmp(path, "/healthz") == 0) {
+        print_health(t);
+    } else {
+        world_refuse(a->world, r, ENOENT,
+                     "there are /v1/status, /v1/workers, /v1/leases, /metrics, /healthz, /readyz "
+                     "and /version");
+        return true;
+    }
+    reply_text(a, r, content_type);
+    return true;
+}
+
+void admin_forget(struct agent *a, const struct world_request *r)
+{
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        leases_forget_request(p, r);
+}
+
+void admin_init(struct agent *a)
+{
+    base_text_init(&a->answer, ANSWER_MAX);
+}
+
+void admin_fini(struct agent *a)
+{
+    base_text_fini(&a->answer);
+}
