@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process around the pools: what its files share. Everything runs on the control thread, in one
- * libuv loop. */
+/* What is around the pools, as its files share it. Everything runs on the control thread. */
 #ifndef CONTROL_AGENT_H
 #define CONTROL_AGENT_H
-
-#include <uv.h>
 
 #include "control/address.h"
 #include "control/admin.h"
@@ -56,10 +53,11 @@ void pools_why(const struct agent *a, char *why, size_t size);
 void pools_end_sessions(struct agent *a, uint32_t reason);
 void pools_stop(struct agent *a);
 
-/* ---- device.c, device_events.c
+/* ---- device_events.c
  * --------------------------------------------------------------------- */
 
-void device_events(uv_poll_t *poll, int status, int events);
+/* The fabric has some. */
+void device_events(struct agent *a);
 /* The port has another MTU than before. */
 void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);
 /* Now and then: whether it has. */
@@ -102,15 +100,6 @@ void clock_watch_tick(struct agent *a);
 void clock_why(const struct agent *a, char *text, size_t size);
 void clock_status(const struct agent *a, struct base_text *t);
 void clock_metrics(const struct agent *a, struct base_text *t);
-
-/* ---- daemon/metaserver_client.c
- * ------------------------------------------------------ */
-
-/* The HTTP client, begun and ended. */
-int metaservers_start(struct agent *a, struct base_errbuf *err);
-void metaservers_stop(struct agent *a);
-/* The node has begun to unregister: waits until all have answered, or for grace_ms. */
-void metaservers_await_leaving(struct agent *a, unsigned grace_ms);
 
 /* ---- register.c, registered.c, unregister.c, resolve.c
  * ------------------------------------------------------ */
@@ -368,13 +357,15 @@ void windows_metrics(struct agent *a, struct base_text *t);
 /* ---- all of it
  * ------------------------------------------------------------------------------------- */
 
-struct http_client;
+/* agent.c. Now and then (TICK_MS): all that is looked at so. */
+void agent_tick(struct agent *a);
+/* The fabric has control operations that are done. */
+void agent_run_fabric(struct agent *a);
 
 struct agent {
     struct agentd_config config;
     const char *config_path; /* NULL: there is none */
-    struct world *world;     /* what follows from here on as libuv's is to go through it */
-    uv_loop_t loop;
+    struct world *world;
     uint32_t incarnation;
     uint32_t min_incarnation; /* ours must exceed it; 0: any will do */
     uint32_t superseded_by;   /* one that a metaserver knows, and ours does not exceed; 0: none */
@@ -401,9 +392,7 @@ struct agent {
     } desired;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     uint32_t unused; /* the latest incarnation, of a pool that could not be made; 0: none */
-    /* register.c, metaserver_call.c */
-    struct http_client *http_client;
-    uv_poll_t http_poll;
+    /* register.c */
     bool registering;       /* pools that are made do so too */
     bool was_registered;    /* some metaserver has had the node in this life */
     bool token_is_open;     /* others may read token_file, which was said */
@@ -442,10 +431,6 @@ struct agent {
     uint64_t crowded; /* connections that made room, or found none */
     /* admin.c */
     struct base_text answer;
-    /* main.c */
-    uv_poll_t control_poll, fabric_events_poll;
-    uv_timer_t tick;
-    uv_signal_t term, interrupt, hangup;
 };
 
 #endif

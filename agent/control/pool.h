@@ -195,7 +195,7 @@ struct registration {
 };
 
 /* Begins to register with every metaserver: all endpoints of the node, and this pool's reader;
- * needs agent->http_client and ->incarnation. */
+ * needs agent->incarnation. */
 void registrations_start(struct pool *p);
 /* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
  * broken. */

@@ -79,7 +79,7 @@ int admin_listen(struct loop_world *w, struct base_errbuf *err)
     if (status != 0)
         return status;
     w->admin_poll.data = w;
-    status = fd_watch(&w->agent->loop, &w->admin_poll, http_server_fd(w->admin), on_readable, err);
+    status = fd_watch(&w->loop, &w->admin_poll, http_server_fd(w->admin), on_readable, err);
     if (status != 0) {
         http_server_free(w->admin);
         w->admin = NULL;

@@ -152,7 +152,7 @@ static int start_lane(struct world *w, struct world_lane *l, struct base_errbuf 
         watch_fd(t, t->kick, FROM_CONTROL) != 0)
         return base_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
                         strerror(errno));
-    const int status = wake_init(&t->news, &loop_world_of(w)->agent->loop, on_news, t, err);
+    const int status = wake_init(&t->news, &loop_world_of(w)->loop, on_news, t, err);
     return status == 0 ? start_thread(t, err) : status;
 }
 

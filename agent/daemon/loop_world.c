@@ -93,7 +93,7 @@ static int begin_watch(struct world *w, struct world_watch *watch, int fd, struc
     if (l == NULL)
         return base_err(err, -ENOMEM, "out of memory");
     l->poll.data = watch;
-    const int status = fd_watch(&loop_world_of(w)->agent->loop, &l->poll, fd, on_readable, err);
+    const int status = fd_watch(&loop_world_of(w)->loop, &l->poll, fd, on_readable, err);
     if (status == 0)
         watch->of_world = l;
     else
@@ -120,13 +120,13 @@ static void end_watch(struct world *w, struct world_watch *watch)
 static int begin_call(struct world *w, const struct http_call *call, http_done done, void *user,
                       uint64_t *id)
 {
-    struct http_client *http = loop_world_of(w)->agent->http_client;
+    struct http_client *http = loop_world_of(w)->http;
     return http != NULL ? http_client_call(http, call, done, user, id) : -ECANCELED;
 }
 
 static int cancel_call(struct world *w, uint64_t id)
 {
-    struct http_client *http = loop_world_of(w)->agent->http_client;
+    struct http_client *http = loop_world_of(w)->http;
     return http != NULL ? http_client_cancel(http, id) : -ENOENT;
 }
 
@@ -174,7 +174,7 @@ static uint64_t read_memory_most(struct world *w, bool *of_group)
 
 static void stop_loop(struct world *w)
 {
-    uv_stop(&loop_world_of(w)->agent->loop);
+    uv_stop(&loop_world_of(w)->loop);
 }
 
 static void begin_task(struct world *w, struct world_task *t)
@@ -208,7 +208,7 @@ static const struct world_ops LOOP_WORLD_OPS = {
     .stop = stop_loop,
 };
 
-void loop_world_init(struct loop_world *w, struct agent *a)
+int loop_world_init(struct loop_world *w, struct agent *a)
 {
     *w = (struct loop_world){.world = {.ops = &LOOP_WORLD_OPS,
                                        .sockets = &SOCKET_OPS,
@@ -216,9 +216,14 @@ void loop_world_init(struct loop_world *w, struct agent *a)
                                        .admin = &ADMIN_OPS,
                                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE)},
                              .agent = a,
-                             .sockets = {.agent = a, .loop = &a->loop}};
-    (void)uv_timer_init(&a->loop, &w->alarm);
+                             .sockets = {.agent = a, .loop = &w->loop}};
+    const int status = uv_loop_init(&w->loop);
+    if (status != 0)
+        return status;
+    (void)uv_timer_init(&w->loop, &w->alarm);
     w->alarm.data = &w->world;
+    a->world = &w->world;
+    return 0;
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -230,7 +235,12 @@ static void close_handle(uv_handle_t *handle, void *user)
 
 void loop_world_end(struct loop_world *w)
 {
-    uv_walk(&w->agent->loop, close_handle, NULL);
-    (void)uv_run(&w->agent->loop, UV_RUN_DEFAULT);
+    uv_walk(&w->loop, close_handle, NULL);
+    (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     w->ended = true;
+}
+
+void loop_world_fini(struct loop_world *w)
+{
+    (void)uv_loop_close(&w->loop);
 }

@@ -15,12 +15,19 @@ struct agent;
 struct loop_world {
     struct world world; /* the first member */
     struct agent *agent;
+    uv_loop_t loop;
     uv_timer_t alarm;
     bool ended; /* the loop is closed, but for its memory */
     struct tasks tasks;
     struct attach_sockets sockets;
     struct http_server *admin;
     uv_poll_t admin_poll;
+    struct http_client *http; /* NULL: calls are refused with -ECANCELED */
+    uv_poll_t http_poll;
+    /* main.c */
+    uv_poll_t control_poll, events_poll; /* of the fabric */
+    uv_timer_t tick;
+    uv_signal_t term, interrupt, hangup;
 };
 
 static inline struct loop_world *loop_world_of(struct world *w)
@@ -28,10 +35,12 @@ static inline struct loop_world *loop_world_of(struct world *w)
     return (struct loop_world *)w;
 }
 
-/* The agent's loop is begun; its configuration is there. `tasks` is all zero: tasks_start() comes
- * before the first task, tasks_stop() in the end. */
-void loop_world_init(struct loop_world *w, struct agent *a);
+/* The agent's configuration is there, and this is its world from now on. `tasks` is all zero:
+ * tasks_start() comes before the first task, tasks_stop() in the end. 0, or -errno of the loop. */
+int loop_world_init(struct loop_world *w, struct agent *a);
 /* Closes all that the loop has, the alarm too: no timer fires any more, and nothing is watched. */
 void loop_world_end(struct loop_world *w);
+/* Then: the loop itself. */
+void loop_world_fini(struct loop_world *w);
 
 #endif

@@ -22,6 +22,7 @@
 #include "device.h"
 #include "fd_watch.h"
 #include "loop_world.h"
+#include "metaserver_client.h"
 #include "probe_main.h"
 #include "start_check.h"
 
@@ -43,29 +44,19 @@ static int fail_for_good(const char *sentence)
 
 static void on_control(uv_poll_t *poll, int status, int events)
 {
-    struct agent *a = poll->data;
     (void)status, (void)events;
-    (void)fab_run(a->fab);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        peer_setup_step(p);
+    agent_run_fabric(poll->data);
+}
+
+static void on_device_events(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    device_events(poll->data);
 }
 
 static void on_tick(uv_timer_t *timer)
 {
-    struct agent *a = timer->data;
-    quotas_rest(a);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        sessions_tick(p);
-        peer_setup_tick(p);
-        table_initiators_tick(p);
-    }
-    device_tick(a);
-    address_tick(a);
-    clock_watch_tick(a);
-    node_tick(a);
-    proofs_tick(a);
-    pools_step(a);
-    windows_rebalance(a);
+    agent_tick(timer->data);
     base_notify_tick(base_clock_ns());
 }
 
@@ -74,7 +65,7 @@ static void on_signal(uv_signal_t *sig, int number)
     struct agent *a = sig->data;
     base_log(BASE_LOG_INFO, "stopping", "signal=%d", number);
     a->terminated = true;
-    uv_stop(&a->loop);
+    world_stop(a->world);
 }
 
 static void tell_ready(const struct agent *a)
@@ -124,10 +115,11 @@ static bool is_told_to_stop(void)
            (sigismember(&set, SIGTERM) > 0 || sigismember(&set, SIGINT) > 0);
 }
 
-static int hear_signal(struct agent *a, uv_signal_t *sig, int number, uv_signal_cb heard,
+static int hear_signal(struct loop_world *w, uv_signal_t *sig, int number, uv_signal_cb heard,
                        struct base_errbuf *err)
 {
-    int status = uv_signal_init(&a->loop, sig);
+    int status = uv_signal_init(&w->loop, sig);
+    sig->data = w->agent;
     if (status == 0)
         status = uv_signal_start(sig, heard, number);
     return status == 0 ? 0
@@ -135,24 +127,23 @@ static int hear_signal(struct agent *a, uv_signal_t *sig, int number, uv_signal_
                                   status == -EMFILE ? " (raise LimitNOFILE)" : "");
 }
 
-static int watch_events(struct agent *a, struct base_errbuf *err)
+static int watch_events(struct loop_world *w, struct base_errbuf *err)
 {
-    a->control_poll.data = a->fabric_events_poll.data = a;
-    a->tick.data = a->term.data = a->interrupt.data = a->hangup.data = a;
-    int status = fd_watch(&a->loop, &a->control_poll, fab_ctl_fd(a->fab), on_control, err);
+    struct agent *a = w->agent;
+    w->control_poll.data = w->events_poll.data = w->tick.data = a;
+    int status = fd_watch(&w->loop, &w->control_poll, fab_ctl_fd(a->fab), on_control, err);
     if (status == 0)
-        status =
-            fd_watch(&a->loop, &a->fabric_events_poll, fab_event_fd(a->fab), device_events, err);
+        status = fd_watch(&w->loop, &w->events_poll, fab_event_fd(a->fab), on_device_events, err);
     if (status == 0)
-        status = hear_signal(a, &a->term, SIGTERM, on_signal, err);
+        status = hear_signal(w, &w->term, SIGTERM, on_signal, err);
     if (status == 0)
-        status = hear_signal(a, &a->interrupt, SIGINT, on_signal, err);
+        status = hear_signal(w, &w->interrupt, SIGINT, on_signal, err);
     if (status == 0 && a->config_path != NULL)
-        status = hear_signal(a, &a->hangup, SIGHUP, on_hangup, err);
+        status = hear_signal(w, &w->hangup, SIGHUP, on_hangup, err);
     if (status != 0)
         return status;
-    (void)uv_timer_init(&a->loop, &a->tick);
-    (void)uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
+    (void)uv_timer_init(&w->loop, &w->tick);
+    (void)uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
     return 0;
 }
 
@@ -160,16 +151,18 @@ static int watch_events(struct agent *a, struct base_errbuf *err)
  * -------------------------------------------------------------------------------- */
 
 /* Nothing else runs the loop yet. */
-static int start_pools(struct agent *a, struct base_errbuf *err)
+static int start_pools(struct loop_world *w, struct base_errbuf *err)
 {
+    struct agent *a = w->agent;
     int status = pools_start(a, err);
     while (status == 0 && pools_are_starting(a))
-        (void)uv_run(&a->loop, UV_RUN_ONCE);
+        (void)uv_run(&w->loop, UV_RUN_ONCE);
     return status == 0 ? pools_check(a, err) : status;
 }
 
-static int start_agent(struct agent *a, struct base_errbuf *err)
+static int start_agent(struct loop_world *w, struct base_errbuf *err)
 {
+    struct agent *a = w->agent;
     bool lost = false;
     int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
                                          a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
@@ -178,9 +171,9 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
         base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                  a->incarnation);
     if (status == 0)
-        status = tasks_start(&loop_world_of(a->world)->tasks, TASK_RUNS, &a->loop, err);
+        status = tasks_start(&w->tasks, TASK_RUNS, &w->loop, err);
     if (status == 0)
-        status = closer_start(&loop_world_of(a->world)->sockets.closer, &a->loop, err);
+        status = closer_start(&w->sockets.closer, &w->loop, err);
     if (status == 0)
         status = fabric_open(a, err);
     if (status == 0 && (status = leases_start(a)) != 0)
@@ -189,21 +182,21 @@ static int start_agent(struct agent *a, struct base_errbuf *err)
         return status;
     address_init(a);
     clock_watch_init(a);
-    status = watch_events(a, err);
+    status = watch_events(w, err);
     if (status != 0)
         return status;
     agentd_tenants_init(&a->tenants, &a->config);
-    status = start_pools(a, err);
+    status = start_pools(w, err);
     if (status == 0)
-        status = metaservers_start(a, err);
+        status = metaserver_client_start(w, err);
     if (status == 0) {
         follow_load(a);
         windows_apply(a); /* the file's hold before any worker comes, whatever metaservers say */
-        status = listeners_open(&loop_world_of(a->world)->sockets, &a->config, err);
+        status = listeners_open(&w->sockets, &a->config, err);
     }
     admin_init(a);
     if (status == 0)
-        status = admin_listen(loop_world_of(a->world), err);
+        status = admin_listen(w, err);
     if (status != 0)
         return status;
     a->registering = true;
@@ -230,46 +223,45 @@ static void wait_until_told(const struct agent *a)
 }
 
 /* Workers see their sessions end; then everything is given back, in the reverse order. */
-static void stop_agent(struct agent *a)
+static void stop_agent(struct loop_world *w)
 {
+    struct agent *a = w->agent;
     a->stopping = true;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         p->stopping = true;
     pools_end_sessions(a, begins_anew(a) ? SCHEMA_REASON_RESTARTED : SCHEMA_REASON_DRAIN);
     wait_until_told(a);
-    listeners_close(&loop_world_of(a->world)->sockets);
+    listeners_close(&w->sockets);
     follow_stop(a);
     registrations_leave(a, GRACE_MS);
-    metaservers_await_leaving(a, GRACE_MS);
-    metaservers_stop(a);
+    metaserver_client_await_leaving(w, GRACE_MS);
+    metaserver_client_stop(w);
     agent_query_stop(a);
-    admin_stop(loop_world_of(a->world));
+    admin_stop(w);
     admin_fini(a);
-    loop_world_end(loop_world_of(a->world));
-    tasks_stop(&loop_world_of(a->world)->tasks);
-    (void)uv_loop_close(&a->loop);
+    loop_world_end(w);
+    tasks_stop(&w->tasks);
+    loop_world_fini(w);
     follow_fini(a);
     pools_stop(a);
     fabric_close(a);
-    closer_stop(&loop_world_of(a->world)->sockets.closer);
+    closer_stop(&w->sockets.closer);
 }
 
 static int serve_agent(struct agent *a)
 {
     struct base_errbuf err = {""};
     char gid[BASE_GID_TEXT];
-    int status = uv_loop_init(&a->loop);
+    struct loop_world world, *w = &world;
+    int status = loop_world_init(w, a);
     if (status != 0) {
         (void)base_err(&err, status, "nothing can be waited for: %s%s", uv_strerror(status),
                        status == -EMFILE ? " (raise LimitNOFILE)" : "");
         return fail_start(err.text);
     }
-    struct loop_world world;
-    loop_world_init(&world, a);
-    a->world = &world.world;
     registrations_look_at_token(a);
     a->started_ns = base_clock_ns();
-    status = start_agent(a, &err);
+    status = start_agent(w, &err);
     hold_signals(SIG_UNBLOCK);
     if (status == 0) {
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
@@ -278,7 +270,7 @@ static int serve_agent(struct agent *a)
         base_log(BASE_LOG_INFO, "ready", "node=%s gid=%s incarnation=%u socket=\"%s\"",
                  a->config.node, gid, a->incarnation, a->config.socket);
         tell_ready(a);
-        (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+        (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     }
     if (begins_anew(a)) {
         hold_signals(SIG_BLOCK);
@@ -286,7 +278,7 @@ static int serve_agent(struct agent *a)
     } else {
         base_notify_stopping();
     }
-    stop_agent(a);
+    stop_agent(w);
     if (status == 0 && a->device_lost)
         return fail_start(
             "the device is gone or broken: see the log; it begins anew when the supervisor "

@@ -14,6 +14,7 @@
 #include "agent.h"
 #include "fd_watch.h"
 #include "loop_world.h"
+#include "metaserver_client.h"
 #include "schema/control.h"
 
 static struct agent *a;
@@ -43,17 +44,15 @@ static void begin(uint32_t how_many)
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(a->config.socket, sizeof a->config.socket, "%s/a.sock", directory);
     snprintf(a->config.admin_socket, sizeof a->config.admin_socket, "%s/a.admin", directory);
-    ck_assert_int_eq(uv_loop_init(&a->loop), 0);
-    loop_world_init(&world, a);
-    a->world = &world.world;
+    ck_assert_int_eq(loop_world_init(&world, a), 0);
 }
 
 /* Nothing is left, in the loop or in the directory. */
 static void end(void)
 {
     uv_close((uv_handle_t *)&world.alarm, NULL);
-    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&a->loop), 0);
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&world.loop), 0);
     ck_assert_int_eq(rmdir(directory), 0);
     free(a);
 }
@@ -68,7 +67,7 @@ START_TEST(what_cannot_be_watched_is_not_begun_and_the_way_out_is_desired)
 {
     uv_poll_t poll = {.data = NULL};
     begin(0);
-    expect_way_out(fd_watch(&a->loop, &poll, STDIN_FILENO, NULL, &err));
+    expect_way_out(fd_watch(&world.loop, &poll, STDIN_FILENO, NULL, &err));
     ck_assert_int_eq(poll.type, UV_UNKNOWN_HANDLE);
     end();
 }
@@ -97,9 +96,9 @@ END_TEST
 START_TEST(without_hearing_metaservers_nothing_is_asked_of_them)
 {
     begin(0);
-    expect_way_out(metaservers_start(a, &err));
-    ck_assert_ptr_null(a->http_client);
-    metaservers_stop(a);
+    expect_way_out(metaserver_client_start(&world, &err));
+    ck_assert_ptr_null(world.http);
+    metaserver_client_stop(&world);
     end();
 }
 END_TEST
@@ -121,7 +120,7 @@ static void expect_worker_is_told(uint32_t how_many)
     ck_assert_int_eq(got.header.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(got.error.status, -EAGAIN);
     ck_assert_ptr_nonnull(strstr(got.error.text, "can watch over no more workers"));
-    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(recv(pair[1], &got, sizeof got, 0), 0); /* and closed */
     ck_assert_ptr_null(a->connections);
     ck_assert_uint_eq(a->refused, 1);

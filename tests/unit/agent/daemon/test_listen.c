@@ -18,6 +18,7 @@
 static int sent; /* what became of the descriptor that was sent */
 static bool asked;
 static struct attach_sockets sockets;
+static uv_loop_t loop;
 
 int listen(int fd, int backlog)
 {
@@ -53,15 +54,15 @@ START_TEST(who_connects_as_soon_as_it_listens_cannot_send_descriptors)
     }
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(a->config.socket, sizeof a->config.socket, "%s/a.sock", directory);
-    ck_assert_int_eq(uv_loop_init(&a->loop), 0);
-    sockets = (struct attach_sockets){.agent = a, .loop = &a->loop};
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    sockets = (struct attach_sockets){.agent = a, .loop = &loop};
     ck_assert_msg(listeners_open(&sockets, &a->config, &err) == 0, "%s", err.text);
     ck_assert(asked);
     ck_assert_int_eq(sent, -EPERM);
     ck_assert(sockets.listener[0].refuses_fds);
     listeners_close(&sockets);
-    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&a->loop), 0);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
     (void)rmdir(directory);
     free(a);
 }

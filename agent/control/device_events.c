@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the device says by itself: a queue pair is in ERR, the port went down, the device is gone.
  */
-#include "base/clock.h"
 #include "base/log.h"
 #include "agent.h"
 
@@ -10,7 +9,7 @@ static void give_up(struct agent *a, const char *what)
 {
     base_log(BASE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", what);
     a->device_lost = true;
-    uv_stop(&a->loop);
+    world_stop(a->world);
 }
 
 static void one_event(struct agent *a, const struct fab_event *e)
@@ -77,14 +76,12 @@ void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
 void device_tick(struct agent *a)
 {
     if (!a->device_lost)
-        fab_port_watch_tick(&a->port, base_clock_ns());
+        fab_port_watch_tick(&a->port, world_now_ns(a->world));
 }
 
-void device_events(uv_poll_t *poll, int status, int events)
+void device_events(struct agent *a)
 {
-    struct agent *a = poll->data;
     struct fab_event e;
-    (void)status, (void)events;
     while (!a->device_lost && fab_get_event(a->fab, &e))
         one_event(a, &e);
 }

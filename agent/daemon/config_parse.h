@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of settings, from text. One thread. */
-#ifndef CONTROL_CONFIG_PARSE_H
-#define CONTROL_CONFIG_PARSE_H
+#ifndef DAEMON_CONFIG_PARSE_H
+#define DAEMON_CONFIG_PARSE_H
 
 #include "control/config.h"
 

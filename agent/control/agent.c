@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the world's loop calls of all parts. */
+#include "agent.h"
+
+void agent_run_fabric(struct agent *a)
+{
+    (void)fab_run(a->fab);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        peer_setup_step(p);
+}
+
+void agent_tick(struct agent *a)
+{
+    quotas_rest(a);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        sessions_tick(p);
+        peer_setup_tick(p);
+        table_initiators_tick(p);
+    }
+    device_tick(a);
+    address_tick(a);
+    clock_watch_tick(a);
+    node_tick(a);
+    proofs_tick(a);
+    pools_step(a);
+    windows_rebalance(a);
+}

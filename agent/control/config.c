@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a configuration once it is there: daemon/config_file.c reads it. */
+#include "control/config.h"
+
+#include <string.h>
+
+#include "base/crc32c.h"
+
+uint32_t agentd_tenant_id(const char *name)
+{
+    return base_crc32c(0, name, strlen(name)) | 1u << 31;
+}
+
+static uint64_t narrower_limit(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b)
+{
+    return (struct agentd_limits){.bytes = narrower_limit(a.bytes, b.bytes),
+                                  .ops = narrower_limit(a.ops, b.ops)};
+}
+
+bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
+                         uid_t *uid)
+{
+    for (uint32_t i = 0; i < a->uid_ranges; i++)
+        for (uint32_t k = 0; k < b->uid_ranges; k++)
+            if (a->uids[i].first <= b->uids[k].last && b->uids[k].first <= a->uids[i].last) {
+                *uid = a->uids[i].first > b->uids[k].first ? a->uids[i].first : b->uids[k].first;
+                return true;
+            }
+    return false;
+}
+
+bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
+                           const struct agentd_tenant_config *b)
+{
+    for (uint32_t i = 0; i < a->tokens; i++)
+        for (uint32_t k = 0; k < b->tokens; k++)
+            if (base_digest_same(a->token[i].sha256, b->token[k].sha256))
+                return true;
+    return false;
+}
+
+static const struct agentd_tenant_config *same_name(const struct agentd_config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (strcmp(c->tenant[i].name, name) == 0)
+            return &c->tenant[i];
+    return NULL;
+}
+
+void agentd_take_tokens(struct agentd_tenant_config *to, const struct agentd_tenant_config *from)
+{
+    memcpy(to->token, from->token, sizeof to->token);
+    to->tokens = from->tokens;
+}
+
+bool agentd_config_update(struct agentd_config *c, const struct agentd_config *from)
+{
+    c->window = from->window;
+    c->destination_window = from->destination_window;
+    for (uint32_t i = 0; i < c->tenants; i++) {
+        const struct agentd_tenant_config *t = same_name(from, c->tenant[i].name);
+        if (t == NULL)
+            continue;
+        c->tenant[i].window = t->window;
+        agentd_take_tokens(&c->tenant[i], t);
+    }
+    /* Both were zeroed before they were filled in. */
+    return memcmp(c, from, sizeof *c) != 0;
+}
