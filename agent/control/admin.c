@@ -16,22 +16,6 @@ enum { ANSWER_MAX = 1 << 20 };
 
 enum { READY_WHY_BYTES = 800 };
 
-void admin_refuse_method(struct agent *a, struct world_request *r, const char *allow)
-{
-    struct base_text t;
-    char detail[64];
-    snprintf(detail, sizeof detail, "here it can be one of %s", allow);
-    base_text_init(&t, 512);
-    http_problem(&t, 405, "method not allowed", detail);
-    const struct admin_answer answer = {.status = 405,
-                                        .content_type = HTTP_PROBLEM_TYPE,
-                                        .body = base_text_str(&t),
-                                        .length = t.length,
-                                        .allow = allow};
-    world_answer(a->world, r, &answer);
-    base_text_fini(&t);
-}
-
 /* Why the nearest metaserver does not have the pool: "" before it was asked. */
 static const char *say_nearest(const struct pool *p)
 {

@@ -11,7 +11,7 @@ void agent_run_fabric(struct agent *a)
 
 void agent_tick(struct agent *a)
 {
-    quotas_rest(a);
+    tenants_rest(a);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         sessions_tick(p);
         peer_setup_tick(p);

@@ -23,8 +23,8 @@ struct desired_pool {
     uint64_t again_ns;
 };
 
-/* The agent's own, before anything else runs the loop. */
-int pools_start(struct agent *a, struct base_errbuf *err);
+/* The agent's own, of which that is said, before anything else runs the loop. */
+int pools_start(struct agent *a, const struct agentd_pool *desired, struct base_errbuf *err);
 /* Whether some of what the own one keeps ready is still being made; then: whether it can begin. */
 bool pools_are_starting(const struct agent *a);
 int pools_check(struct agent *a, struct base_errbuf *err);
@@ -175,8 +175,14 @@ void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capaci
                     uint32_t reserved[AGENTD_TENANT_SLOTS]);
 /* After a change of tenants: their quotas hold for whatever is asked for from now on. */
 void quotas_apply(struct pool *p);
+/* Whether what it has counts to its tenant. */
+bool session_has_tenant(const struct agent_session *s);
+
+/* ---- tenant_end.c
+ * ---------------------------------------------------------------------------------------- */
+
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
-void quotas_rest(struct agent *a);
+void tenants_rest(struct agent *a);
 
 /* ---- dedicated_mrs.c: of all pools (pool.h has the rest)
  * ------------------------------------------------------------ */
@@ -244,7 +250,7 @@ struct follow {
 
 /* What was in force when the agent ended: first what the device is opened with, then, after
  * sessions_start(), all of it. */
-void follow_read(struct agent *a);
+struct agentd_pool follow_read(struct agent *a);
 void follow_load(struct agent *a);
 /* After registrations_start(). */
 void follow_start(struct agent *a);

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who asks for workers and leases: a program at the admin socket, or a metaserver on behalf of a
  * client of its own. Both get the same answers. Control thread. */
-#ifndef DAEMON_AGENT_QUERY_H
-#define DAEMON_AGENT_QUERY_H
+#ifndef CONTROL_AGENT_QUERY_H
+#define CONTROL_AGENT_QUERY_H
 
 #include "control/admin.h"
+#include "control/question.h"
 #include "agent.h"
 
-struct agent_query; /* a metaserver's question whose answer has not come yet */
+/* A metaserver's question whose answer has not come yet. */
+struct agent_query {
+    struct agent *agent;
+    struct agent_query *next;
+    uint32_t metaserver; /* that asks */
+    char id[AGENTD_QUESTION_ID_BYTES];
+};
 
 /* One of the two, until it has its answer; neither: it has, or is gone. */
 struct asker {
@@ -28,7 +35,9 @@ static inline bool asker_waits(struct asker by)
     return by.request != NULL || by.asked != NULL;
 }
 
-/* Whether it is known to have gone. */
+/* Takes it off the list, and frees it. */
+void agent_query_forget(struct agent_query *q);
+/* query_answer.c. Whether it is known to have gone. */
 bool asker_is_gone(struct asker by);
 /* Answers, once, with a->answer; or with an error, of either sign, and a sentence or NULL. */
 void asker_reply(struct agent *a, struct asker by, int status);

@@ -270,7 +270,7 @@ static char *load_document(const struct agent *a, size_t *length)
     return NULL;
 }
 
-void follow_read(struct agent *a)
+struct agentd_pool follow_read(struct agent *a)
 {
     size_t length = 0;
     struct agentd_desired *s = calloc(1, sizeof *s);
@@ -279,9 +279,9 @@ void follow_read(struct agent *a)
     if (text != NULL && agentd_desired_decode(text, length, s, NULL) != 0)
         memset(s, 0, sizeof *s); /* follow_load() says so */
     const struct agentd_pool pool = agentd_desired_pool(s, a->config.pool);
-    prewarm_init(a->pools[0], &pool);
     free(text);
     free(s);
+    return pool;
 }
 
 void follow_load(struct agent *a)

@@ -140,11 +140,6 @@ int pool_start_lane(struct pool *p, struct base_errbuf *err)
     return world_lane_start(p->world, &p->stepping, err);
 }
 
-void pool_command(struct pool *p, const struct lane_command *command)
-{
-    world_lane_command(p->world, &p->stepping, command);
-}
-
 void pool_stop_lane(struct pool *p)
 {
     world_lane_stop(p->world, &p->stepping);

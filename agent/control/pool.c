@@ -19,170 +19,9 @@ enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */, READY_MS = 5000 };
 
 static_assert(POOLS == 8, "operators read that number");
 
-/* ---- which there are */
-
 static struct pool *own_pool(const struct agent *a)
 {
     return a->pools[0];
-}
-
-struct pool *pools_next(const struct agent *a, const struct pool *p)
-{
-    for (uint32_t i = p == NULL ? 0 : p->place + 1; i < POOLS; i++)
-        if (a->pools[i] != NULL && a->pools[i]->lane != NULL)
-            return a->pools[i];
-    return NULL;
-}
-
-struct pool *pools_find(const struct agent *a, const char *name)
-{
-    for (uint32_t i = 0; i < POOLS; i++)
-        if (a->pools[i] != NULL && strcmp(a->pools[i]->name, name) == 0)
-            return a->pools[i];
-    return NULL;
-}
-
-/* Until its lane can ask a metaserver its workers would reach nobody: unless there is none to wait
- * for. */
-static bool is_ready(struct pool *p)
-{
-    if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own_pool(p->agent)) == 0 ||
-                             world_now_ns(p->world) >= p->ready_ns))
-        p->ready_ns = 0;
-    return p->ready_ns == 0;
-}
-
-void sessions_drain(struct pool *p, bool drains)
-{
-    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
-        struct schema_session_ro *ro = p->sessions[i].rings.ro;
-        if (p->sessions[i].stage != STAGE_LIVE || atomic_load(&ro->drains) == drains)
-            continue;
-        atomic_store(&ro->drains, drains);
-        if (atomic_load(&p->sessions[i].rings.rw->want_wake) == 0)
-            continue;
-        atomic_fetch_add(&ro->wake, 1);
-        world_wake(p->world, &ro->wake);
-    }
-}
-
-bool pools_drains(const struct pool *p)
-{
-    return p->stage != POOL_RUNS || p->agent->node.desired.draining;
-}
-
-const char *pools_state(struct pool *p)
-{
-    static const char *const states[] = {"running", "leaving", "closing"};
-    return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
-}
-
-struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size)
-{
-    const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
-    struct pool *p = t->pool[0] == '\0' ? own_pool(a) : pools_find(a, t->pool);
-    if (p != NULL && p->stage == POOL_RUNS && is_ready(p))
-        return p;
-    if (p == NULL)
-        snprintf(
-            text, size,
-            "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl agent status "
-            "says why): give the node a label that the pool selects, or go to another host",
-            t->name, t->pool, a->config.node);
-    else if (p->stage == POOL_RUNS)
-        snprintf(text, size,
-                 "tenant %s belongs to pool %s, which node %.60s is just making: try again in a "
-                 "moment",
-                 t->name, t->pool, a->config.node);
-    else
-        snprintf(text, size,
-                 "tenant %s belongs to pool %s, which node %.60s is giving up: go to another host",
-                 t->name, t->pool, a->config.node);
-    return NULL;
-}
-
-/* ---- what all of them have */
-
-uint32_t pools_workers_left(const struct agent *a)
-{
-    uint32_t n = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        n += sessions_left(p);
-    return n;
-}
-
-/* Of the own pool that is before the device was opened: its state directory was locked, so that the
- * process before this one was gone. */
-uint64_t pool_begun_ns(const struct pool *p)
-{
-    return p->place == 0 ? p->agent->started_ns : world_now_ns(p->world);
-}
-
-uint32_t pools_sessions(const struct agent *a)
-{
-    const struct session_counts c = pools_count(a);
-    return c.ready + c.making + c.live + c.ending;
-}
-
-/* What is counted for ever. */
-static void add_so_far(struct session_counts *sum, const struct session_counts *c)
-{
-    sum->attached += c->attached;
-    sum->not_ahead += c->not_ahead;
-    sum->attached_ahead += c->attached_ahead;
-    sum->recycled += c->recycled;
-    sum->faults += c->faults;
-}
-
-struct session_counts pools_count(const struct agent *a)
-{
-    struct session_counts sum = a->gone;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        const struct session_counts *c = &p->count;
-        sum.ready += c->ready;
-        sum.making += c->making;
-        sum.live += c->live;
-        sum.ending += c->ending;
-        sum.arenas += c->arenas;
-        sum.arenas_ahead += c->arenas_ahead;
-        sum.arena_bytes += c->arena_bytes;
-        add_so_far(&sum, c);
-    }
-    return sum;
-}
-
-static void add_reason(char *why, size_t size, const char *name, const char *sentence)
-{
-    const size_t used = strlen(why);
-    snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
-}
-
-static const char *why_not(const struct agent *a, const struct desired_pool *desired)
-{
-    if (desired->why[0] != '\0')
-        return desired->why;
-    if (desired->is.numbers.number == RESOURCE_UNSAID)
-        return "its metaserver says no number of it: update the metaserver";
-    if (desired->is.numbers.number == own_pool(a)->number)
-        return "it has the number of the agent's own pool: give it another one, or change `number` "
-               "in [pool] of the agent";
-    const struct pool *p = pools_find(a, desired->is.name);
-    if (p == NULL)
-        return "this agent has as many pools as it can have (8)";
-    return p->stage == POOL_RUNS ? p->prewarm.why : "the one of that name before is not gone yet";
-}
-
-void pools_why(const struct agent *a, char *why, size_t size)
-{
-    if (own_pool(a)->prewarm.why[0] != '\0')
-        add_reason(why, size, own_pool(a)->name, own_pool(a)->prewarm.why);
-    for (uint32_t i = 0; i < a->desired.count; i++) {
-        const struct desired_pool *desired = &a->desired.at[i];
-        const char *text =
-            strcmp(desired->is.name, own_pool(a)->name) != 0 ? why_not(a, desired) : "";
-        if (text[0] != '\0')
-            add_reason(why, size, desired->is.name, text);
-    }
 }
 
 /* ---- made */
@@ -242,7 +81,7 @@ static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
     return p;
 }
 
-int pools_start(struct agent *a, struct base_errbuf *err)
+int pools_start(struct agent *a, const struct agentd_pool *desired, struct base_errbuf *err)
 {
     struct pool *p = pool_new(a, 0, a->config.pool);
     if (p == NULL)
@@ -250,7 +89,7 @@ int pools_start(struct agent *a, struct base_errbuf *err)
     p->number = (uint16_t)a->config.pool_number;
     p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
-    follow_read(a);
+    prewarm_init(p, desired);
     return start_pool(p, err);
 }
 
@@ -284,7 +123,7 @@ static void give_back(struct pool *p)
 /* What is counted for ever is not less for its end. */
 static void keep_counts(struct pool *p)
 {
-    add_so_far(&p->agent->gone, &p->count);
+    session_counts_add(&p->agent->gone, &p->count);
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }
@@ -483,6 +322,14 @@ static void step_out(struct pool *p)
     }
 }
 
+/* What it keeps ready is as said: as much is made of it as is missing. */
+static void keep_ready(struct pool *p, const struct agentd_pool *desired)
+{
+    prewarm_apply(p, desired);
+    sessions_refill(p);
+    peer_setup_step(p);
+}
+
 /* One that is. */
 static void step_in(struct pool *p, const struct agentd_pool *desired)
 {
@@ -492,7 +339,7 @@ static void step_in(struct pool *p, const struct agentd_pool *desired)
         base_log(BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
     }
     if (memcmp(&p->prewarm.desired, desired, sizeof *desired) != 0)
-        prewarm_apply(p, desired);
+        keep_ready(p, desired);
 }
 
 void pools_step(struct agent *a)
@@ -514,7 +361,7 @@ void pools_step(struct agent *a)
 void pools_apply(struct agent *a, const struct agentd_desired *s)
 {
     const struct agentd_pool mine = agentd_desired_pool(s, own_pool(a)->name);
-    prewarm_apply(own_pool(a), &mine);
+    keep_ready(own_pool(a), &mine);
     a->desired.count = s->pools;
     for (uint32_t i = 0; i < s->pools; i++)
         a->desired.at[i] = (struct desired_pool){.is = s->pool[i]};

@@ -305,6 +305,7 @@ struct session_counts {
     uint64_t faults; /* sessions that the lane ended */
 };
 
+void session_counts_add(struct session_counts *sum, const struct session_counts *c);
 int sessions_start(struct pool *p, struct base_errbuf *err);
 /* Whether some of what is kept ready is still being made; then, as the agent begins, whether there
  * is any: 0, or -errno and a sentence. */

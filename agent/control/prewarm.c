@@ -246,8 +246,6 @@ void prewarm_apply(struct pool *p, const struct agentd_pool *desired)
         base_log(BASE_LOG_INFO, "the pool keeps as much ready as is said",
                  "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
                  k->why);
-    sessions_refill(p);
-    peer_setup_step(p);
     step_spares(p);
 }
 

@@ -67,7 +67,7 @@ void quotas_apply(struct pool *p)
 
 /* ---- what tenants have */
 
-static bool has_tenant(const struct agent_session *s)
+bool session_has_tenant(const struct agent_session *s)
 {
     return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
@@ -86,7 +86,7 @@ void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLO
     memset(used, 0, AGENTD_TENANT_SLOTS * sizeof used[0]);
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; i < p->config->max_sessions; i++)
-            if (has_tenant(&p->sessions[i]))
+            if (session_has_tenant(&p->sessions[i]))
                 add_up(&p->sessions[i], &used[p->sessions[i].tenant - 1]);
 }
 
@@ -96,7 +96,7 @@ static struct quota_used used_by(const struct agent *a, uint32_t tenant)
     struct quota_used used = {0};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; i < p->config->max_sessions; i++)
-            if (has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
+            if (session_has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
                 add_up(&p->sessions[i], &used);
     return used;
 }
@@ -169,8 +169,6 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_err
                     (unsigned long long)most);
 }
 
-/* ---- tenants that nobody says any more */
-
 /* No more often than a tenant is forgiven, which takes most of a minute. */
 void quotas_apart(struct pool *p, const struct lane_event *e)
 {
@@ -191,41 +189,4 @@ void quotas_apart(struct pool *p, const struct lane_event *e)
     else
         base_log(BASE_LOG_INFO, "a tenant's requests go with those of others again",
                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
-}
-
-static bool has_sessions(const struct pool *p, uint32_t tenant)
-{
-    for (uint64_t i = 0; i < p->config->max_sessions; i++)
-        if (has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
-            return true;
-    return false;
-}
-
-static bool is_left_in(const struct agent *a, uint32_t tenant)
-{
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        if (has_sessions(p, tenant))
-            return true;
-    return false;
-}
-
-/* Their memory goes when the last session is over, and the place when the memory is gone. */
-void quotas_rest(struct agent *a)
-{
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || is_left_in(a, i + 1))
-            continue;
-        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-            arenas_forget(p, i + 1);
-        agentd_tenant_rest(&a->tenants, i);
-        if (a->tenants.at[i].state != AGENTD_TENANT_FREE)
-            continue;
-        a->quotas_before[i] = (struct quota_counts){.control_ops = 0};
-        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-            p->quota[i].control_ops = 0;
-            for (int which = 0; which < LANE_QUOTAS; which++)
-                p->quota[i].refused[which] = 0;
-        }
-        windows_forget_tenant(a, i + 1);
-    }
 }

@@ -399,14 +399,6 @@ void sessions_end_all(struct pool *p, uint32_t reason)
     end_those(p, 0, reason);
 }
 
-uint32_t sessions_left(const struct pool *p)
-{
-    uint32_t held = 0;
-    for (uint64_t i = 0; i < p->config->max_sessions; i++)
-        held += p->sessions[i].held;
-    return p->count.live + p->count.ending - held;
-}
-
 static void finish_session(struct pool *p, struct agent_session *s)
 {
     world_lane_unwatch(p->world, &p->stepping, &s->rings);

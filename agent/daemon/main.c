@@ -154,7 +154,8 @@ static int watch_events(struct loop_world *w, struct base_errbuf *err)
 static int start_pools(struct loop_world *w, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
-    int status = pools_start(a, err);
+    const struct agentd_pool own = follow_read(a);
+    int status = pools_start(a, &own, err);
     while (status == 0 && pools_are_starting(a))
         (void)uv_run(&w->loop, UV_RUN_ONCE);
     return status == 0 ? pools_check(a, err) : status;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which pool a tenant's workers are in, and whether it takes them yet. */
+#include <stdio.h>
+
+#include "agent.h"
+
+static struct pool *own_pool(const struct agent *a)
+{
+    return a->pools[0];
+}
+
+/* Until its lane can ask a metaserver its workers would reach nobody: unless there is none to wait
+ * for. */
+static bool is_ready(struct pool *p)
+{
+    if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own_pool(p->agent)) == 0 ||
+                             world_now_ns(p->world) >= p->ready_ns))
+        p->ready_ns = 0;
+    return p->ready_ns == 0;
+}
+
+const char *pools_state(struct pool *p)
+{
+    static const char *const states[] = {"running", "leaving", "closing"};
+    return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
+}
+
+struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size)
+{
+    const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
+    struct pool *p = t->pool[0] == '\0' ? own_pool(a) : pools_find(a, t->pool);
+    if (p != NULL && p->stage == POOL_RUNS && is_ready(p))
+        return p;
+    if (p == NULL)
+        snprintf(
+            text, size,
+            "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl agent status "
+            "says why): give the node a label that the pool selects, or go to another host",
+            t->name, t->pool, a->config.node);
+    else if (p->stage == POOL_RUNS)
+        snprintf(text, size,
+                 "tenant %s belongs to pool %s, which node %.60s is just making: try again in a "
+                 "moment",
+                 t->name, t->pool, a->config.node);
+    else
+        snprintf(text, size,
+                 "tenant %s belongs to pool %s, which node %.60s is giving up: go to another host",
+                 t->name, t->pool, a->config.node);
+    return NULL;
+}

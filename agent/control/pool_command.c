@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent.h"
+
+void pool_command(struct pool *p, const struct lane_command *command)
+{
+    world_lane_command(p->world, &p->stepping, command);
+}
