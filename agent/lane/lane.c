@@ -355,8 +355,9 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
 
 static uint64_t next_due(const struct lane *l)
 {
-    uint64_t due =
-        l->stalled_count > 0 || l->readdressing > 0 ? l->now_ns + HOUSEKEEPING_NS : rounds_due(l);
+    uint64_t due = l->stalled_count > 0 || l->readdressing > 0 || l->silenced
+                       ? l->now_ns + HOUSEKEEPING_NS
+                       : rounds_due(l);
     for (const struct session *s = l->due; s != NULL; s = s->next_due) {
         uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
         due = at < due ? at : due;

@@ -125,6 +125,7 @@ struct lane {
     struct flow *quarantine_flows[LANE_QUARANTINE_BUCKETS];
     uint32_t links, quarantine_links; /* rc: made or asked for; of tenants in quarantine */
     struct wr own[LANE_OWN_WRS], *free_own;
+    uint8_t silenced; /* a queue pair may be silent (physical_qp_is_silent()) */
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
     uint32_t *scratch_free, scratch_count;

@@ -12,6 +12,7 @@
 #include "resolve/path.h"
 #include "resolve/prove.h"
 #include "resolve/region_cache.h"
+#include "resolve/signal_read.h"
 #include "schedule/vqp.h"
 #include "schedule/wait.h"
 #include "schedule/window_pass.h"
@@ -64,6 +65,8 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
         lookup_done(l, w, status);
     else if (w->kind == WR_PROOF_READ)
         proof_done(l, status);
+    else if (w->kind == WR_SIGNAL_READ)
+        signal_read_done(l, w, status);
     else
         remote_done(l, w, status);
     own_read_give(l, w);
@@ -172,6 +175,8 @@ void returns_take(struct lane *l)
         answer_connects(l);
     if (l->rejoins)
         take_rejoins(l);
+    if (l->silenced)
+        signal_reads_post(l);
 }
 
 /* All up to this one have ended well, and each is over before the next is looked at. */

@@ -14,7 +14,7 @@
 
 static inline bool returns_wait(const struct lane *l)
 {
-    return l->returned.first != NULL || l->lost_links != NULL || l->rejoins ||
+    return l->returned.first != NULL || l->lost_links != NULL || l->rejoins || l->silenced ||
            !LIST_EMPTY(&l->lookups.answered);
 }
 

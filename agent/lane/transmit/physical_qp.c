@@ -32,6 +32,13 @@ bool physical_qp_has_room(const struct physical_qp *p)
     return p != NULL && physical_qp_works(p) && p->tail - p->head < p->depth;
 }
 
+bool physical_qp_is_silent(const struct lane *l, const struct physical_qp *p)
+{
+    return p->head != p->tail && p->chain == NULL && p->broken == BROKEN_NOT &&
+           p->overdue != OVERDUE_ENDED &&
+           !((*ring_at(l, p, p->tail - 1))->fab.send_flags & IBV_SEND_SIGNALED);
+}
+
 void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
 {
     w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
@@ -397,6 +404,7 @@ static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr
         own->ended = &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR;
         returned_put(l, own);
     }
+    l->silenced |= physical_qp_is_silent(l, p);
     l->changed = 1;
 }
 

@@ -73,6 +73,9 @@ static inline bool physical_qp_works(const struct physical_qp *p)
     return !p->broken && !p->overdue;
 }
 
+/* Whether what is out on it ends without a completion, since the device took but the first part of
+ * a list: the last of that part is not signalled, and nothing is chained behind it. */
+bool physical_qp_is_silent(const struct lane *l, const struct physical_qp *p);
 bool physical_qp_has_room(const struct physical_qp *p);
 void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w);
 void physical_qp_ring(struct lane *l);

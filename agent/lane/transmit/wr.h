@@ -30,7 +30,8 @@ enum wr_back {
     BACK_AGAIN,   /* it was out, nothing of it was carried out, and it goes again */
     BACK_UNPOSTED /* it was not out, and ends so; `refused` says why */
 };
-enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ, WR_PROOF_READ };
+/* WR_SIGNAL_READ: of no use but that its completion stands for those before it. */
+enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ, WR_PROOF_READ, WR_SIGNAL_READ };
 
 /* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
  * ring, it holds all it takes to post it again. */
@@ -53,7 +54,8 @@ struct wr {
     uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited, or it
                       * has returned so */
     uint8_t back;    /* enum wr_back, in the list of what has returned */
-    uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */
+    uint32_t index;  /* own READs: of the lookup or the cached region, or the place of a
+                      * WR_SIGNAL_READ; SPECIAL_COPY: its place */
     uint8_t inline_data[SCHEMA_MAX_INLINE];
 };
 

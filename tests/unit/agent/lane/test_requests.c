@@ -81,7 +81,7 @@ END_TEST
 static struct {
     const struct fab_ops *real;
     struct fab_ops ops;
-    uint32_t bytes, posts;
+    uint32_t bytes, posts, also; /* also: of so many bytes too */
     int status;
 } device;
 
@@ -89,7 +89,8 @@ static int refuse_some(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad
 {
     for (struct fab_wr *at = wr, *last = NULL; at != NULL; last = at, at = at->next) {
         device.posts++;
-        if (at->num_sge != 1 || at->sg_list[0].length != device.bytes)
+        if (at->num_sge != 1 ||
+            (at->sg_list[0].length != device.bytes && at->sg_list[0].length != device.also))
             continue;
         int status = 0;
         if (last != NULL) {
@@ -110,7 +111,7 @@ static void refuse(uint32_t bytes, int status)
     device.real = w->node[0].fab->ops;
     device.ops = *device.real;
     device.ops.post_send = refuse_some;
-    device.bytes = bytes;
+    device.bytes = device.also = bytes;
     device.status = status;
     device.posts = 0;
     w->node[0].fab->ops = &device.ops;
@@ -161,6 +162,53 @@ END_TEST
 START_TEST(a_request_that_never_finds_room_in_an_empty_queue_ends_after_some_tries)
 {
     refuse_the_second(-ENOMEM);
+}
+END_TEST
+
+/* Of a list the device takes a WRITE that asks for no completion, and refuses the READ behind it.
+ * Nothing else is posted there: the WRITE ends all the same, and so does the READ, and its VQP. */
+static void refuse_behind_a_silent_one(uint16_t vqp, bool lanes_too, int status)
+{
+    open_pair((struct fault_plan){0});
+    ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+    ck_assert_uint_eq(do_one(world_rw(SCHEMA_OP_READ, 9, 0, 8, vkey, 0)).status, IBV_WC_SUCCESS);
+    refuse(24, status);
+    if (lanes_too)
+        device.also = SCHEMA_RECORD_BYTES;
+    struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, 1, 0, 8, vkey, 0);
+    d.flags &= ~SCHEMA_OP_SIGNALED;
+    world_post(&k, &d);
+    d = world_rw(SCHEMA_OP_READ, 2, 0, 24, vkey, 0);
+    d.vqp = vqp;
+    world_post(&k, &d);
+    struct schema_cqe e = world_done(w, &k, PASSES);
+    if (lanes_too) { /* it may have been carried out, and says so */
+        ck_assert_uint_eq(e.wr_id, 1);
+        ck_assert_uint_eq(e.status, IBV_WC_WR_FLUSH_ERR);
+        e = world_done(w, &k, PASSES);
+    }
+    ck_assert_uint_eq(e.wr_id, 2);
+    ck_assert_uint_ne(e.status, IBV_WC_SUCCESS);
+    world_run(w, 100);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, lanes_too);
+    ck_assert_uint_lt(device.posts, 64);
+    w->node[0].fab->ops = device.real;
+    close_pair();
+}
+
+START_TEST(what_is_out_unsignalled_before_a_request_that_is_refused_ends)
+{
+    refuse_behind_a_silent_one(0, false, -EINVAL);
+    refuse_behind_a_silent_one(1, false, -EINVAL);
+}
+END_TEST
+
+/* Then only the end of its queue pair gives it back. */
+START_TEST(so_it_does_where_the_device_takes_nothing_behind_it)
+{
+    refuse_behind_a_silent_one(0, true, -EINVAL);
+    refuse_behind_a_silent_one(1, true, -ENOMEM);
 }
 END_TEST
 
@@ -438,7 +486,12 @@ START_TEST(a_device_that_refuses_requests_at_random_breaks_no_queue_pair)
     uint32_t failed = 0;
     open_pair((struct fault_plan){.seed = 7, .refuse_ppm = 100000});
     for (uint64_t i = 0; i < REQUESTS; i++) {
+        struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, REQUESTS + i, 0, 8, vkey, 0);
+        d.flags &= ~SCHEMA_OP_SIGNALED;
+        world_post(&k, &d); /* which tells of itself when it fails, and then of the one behind it */
         struct schema_cqe e = do_one(world_rw(SCHEMA_OP_READ, i, 0, 8, vkey, 0));
+        if (e.wr_id == REQUESTS + i)
+            e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.wr_id, i);
         failed += e.status != IBV_WC_SUCCESS;
         if (e.status != IBV_WC_SUCCESS)
@@ -456,6 +509,8 @@ END_TEST
     T(a_request_that_the_device_refuses_ends_at_once_and_the_list_goes_on)                         \
     T(a_request_that_never_finds_room_in_an_empty_queue_ends_after_some_tries)                     \
     T(a_lane_whose_own_read_is_refused_says_that_the_peer_is_down)                                 \
+    T(what_is_out_unsignalled_before_a_request_that_is_refused_ends)                               \
+    T(so_it_does_where_the_device_takes_nothing_behind_it)                                         \
     T(a_request_without_a_byte_completes_in_its_turn_and_never_reaches_a_queue_pair)               \
     T(pieces_without_a_byte_are_left_away)                                                         \
     T(more_pieces_than_the_device_takes_are_refused)                                               \
