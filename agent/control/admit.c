@@ -276,6 +276,12 @@ static bool may_still(struct connection *c)
     return false;
 }
 
+/* When what a quota lacks is being given back. */
+static uint32_t retry_after(int status)
+{
+    return status == -EAGAIN ? RETRY_LEAST_MS : 0;
+}
+
 void attach_serve(struct pool *p)
 {
     struct attach_queue *q = &p->queue;
@@ -290,7 +296,7 @@ void attach_serve(struct pool *p)
             continue;
         const int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
         if (status != 0)
-            connection_refuse(c, c->queued_tag, status, over.text);
+            connection_refuse_for(c, c->queued_tag, status, over.text, retry_after(status));
         else
             admit_worker(c, c->queued_tag);
     }
@@ -374,7 +380,7 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
     if (status == 0)
         status = quota_check(p, c->tenant, more, more * p->config->arena_bytes, &over);
     if (status != 0) {
-        connection_refuse(c, m->h.tag, status, over.text);
+        connection_refuse_for(c, m->h.tag, status, over.text, retry_after(status));
         return;
     }
     c->pool = p;

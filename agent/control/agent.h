@@ -140,8 +140,9 @@ void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
 /* What a tenant has that its quotas of sessions and memory bound. */
 struct quota_used {
     uint64_t sessions;
-    uint64_t ended; /* of these: they are over, and their workers' processes have them still */
-    uint64_t bytes; /* of arenas */
+    uint64_t ended;      /* of these: they are over, and their workers' processes have them still */
+    uint64_t bytes;      /* of arenas, from the asking until they are freed; of these: */
+    uint64_t bytes_left; /* no session has them any more */
 };
 /* Of all pools, of each tenant. */
 void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS]);
@@ -150,7 +151,8 @@ const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t 
 /* As in the settings: a literal. */
 const char *quota_name(enum lane_quota_kind which);
 /* Whether it may have as much more, counted over all pools: 0; or -EDQUOT, which is counted, and a
- * sentence. */
+ * sentence; or likewise -EAGAIN: once what its sessions have left is freed, which takes no more
+ * than moments. */
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
                 struct base_errbuf *why);
 /* Whether the host, and the agent's control group, has room for as much more of arenas, whatever

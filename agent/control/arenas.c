@@ -20,11 +20,56 @@
 static void on_made(void *user);
 static void on_zeroed(void *user);
 
+/* Its bytes are the tenant's: what it has is what it asked for and is not free yet, whoever has
+ * left since. */
+static void charge_tenant(struct arena *arena)
+{
+    if (arena->tenant == 0 || arena->charged)
+        return;
+    arena->charged = true;
+    arena->pool->agent->tenants.at[arena->tenant - 1].arena_bytes += arena->bytes;
+}
+
+static void discharge_tenant(struct arena *arena)
+{
+    if (arena->charged)
+        arena->pool->agent->tenants.at[arena->tenant - 1].arena_bytes -= arena->bytes;
+    arena->charged = false;
+}
+
+/* Nothing of it is its tenant's any more. */
+static void leave_tenant(struct arena *arena)
+{
+    discharge_tenant(arena);
+    if (arena->tenant != 0)
+        arena->pool->agent->tenants.at[arena->tenant - 1].arenas--;
+}
+
+/* Its memory is the host's again, if it had any. */
+static void forget_arena(struct arena *arena, uint64_t bytes)
+{
+    struct pool *p = arena->pool;
+    leave_tenant(arena);
+    p->count.arenas -= bytes != 0;
+    p->count.arena_bytes -= bytes;
+    free(arena);
+}
+
 static void on_freed(void *user)
 {
     struct arena *arena = user;
     arena->pool->works--;
-    free(arena);
+    forget_arena(arena, arena->made_bytes);
+}
+
+/* Making what a worker has asked for, and freeing what is not of the usual size, may be as much
+ * work as its tenant has a quota: that has its turn among other tenants'. */
+static uint32_t task_tenant(const struct arena *arena, enum world_work work)
+{
+    const bool asked =
+        work == WORLD_MAKE_ARENA ||
+        (work == WORLD_FREE_ARENA && arena->bytes != arena->pool->config->arena_bytes);
+    return asked ? arena->tenant : 0;
 }
 
 static struct world_task describe_task(struct arena *arena, enum world_work work,
@@ -32,11 +77,14 @@ static struct world_task describe_task(struct arena *arena, enum world_work work
 {
     /* soft is a CPU, and would have to touch huge pages. */
     const bool soft = strcmp(arena->pool->config->provider, fab_soft.name) == 0;
-    return (struct world_task){
-        .work = work,
-        .arena = {.memory = &arena->mem, .bytes = arena->bytes, .huge = !soft},
-        .done = done,
-        .user = arena};
+    return (struct world_task){.work = work,
+                               .arena = {.memory = &arena->mem,
+                                         .bytes = arena->bytes,
+                                         .huge = !soft,
+                                         .unwanted = &arena->unwanted},
+                               .tenant = task_tenant(arena, work),
+                               .done = done,
+                               .user = arena};
 }
 
 static void start_task(struct arena *arena, enum world_work work, void (*done)(void *user))
@@ -47,12 +95,13 @@ static void start_task(struct arena *arena, enum world_work work, void (*done)(v
     world_run(arena->pool->world, &arena->task);
 }
 
-/* Counted as its tenant's from now on, until it is freed: another tenant never gets it. */
+/* Its tenant's from now on, until it is freed: another tenant never gets it. */
 static void assign_tenant(struct arena *arena, uint32_t tenant)
 {
     if (arena->tenant == 0 && tenant != 0)
         arena->pool->agent->tenants.at[tenant - 1].arenas++;
     arena->tenant = tenant;
+    charge_tenant(arena);
 }
 
 static struct arena *arena_new(struct pool *p, uint32_t tenant, uint64_t bytes)
@@ -65,30 +114,27 @@ static struct arena *arena_new(struct pool *p, uint32_t tenant, uint64_t bytes)
     return arena;
 }
 
-static void count_memory(struct pool *p, const struct arena *arena)
+static void count_memory(struct pool *p, struct arena *arena)
 {
     p->count.arenas++;
     p->count.arena_bytes += arena->mem.size;
+    arena->made_bytes = arena->mem.size;
 }
 
 static void arena_free(struct arena *arena)
 {
     struct pool *p = arena->pool;
-    if (arena->tenant != 0)
-        p->agent->tenants.at[arena->tenant - 1].arenas--;
     if (arena->mem.addr == NULL) {
-        free(arena);
+        forget_arena(arena, 0);
         return;
     }
-    p->count.arenas--;
-    p->count.arena_bytes -= arena->mem.size;
     if (!p->stopping) {
         start_task(arena, WORLD_FREE_ARENA, on_freed);
         return;
     }
     arena->task = describe_task(arena, WORLD_FREE_ARENA, NULL);
     world_run_here(p->world, &arena->task);
-    free(arena);
+    forget_arena(arena, arena->made_bytes);
 }
 
 struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
@@ -255,7 +301,7 @@ static void on_made(void *user)
         p->agent->arenas_coming -= arena->bytes;
     if (arena->task.status == 0)
         count_memory(p, arena);
-    if (arena->task.status == 0 && !p->stopping)
+    if (arena->task.status == 0 && !p->stopping && !arena->unwanted)
         arena_register(arena, on_made_registered);
     else
         finish_making(arena, arena->task.status != 0 ? arena->task.status : -ECANCELED);
@@ -281,6 +327,7 @@ static void on_zeroed_registered(struct fab_ctl *ctl)
         return;
     }
     p->count.recycled++;
+    discharge_tenant(arena); /* so many are kept for it: it is charged when one is lent again */
     push_arena(&p->arenas_of[arena->tenant - 1], arena);
     attach_serve(p);
 }
@@ -309,8 +356,7 @@ static void on_deregistered(struct fab_ctl *ctl)
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
         base_log(BASE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
                  strerror(-status));
-        if (arena->tenant != 0)
-            p->agent->tenants.at[arena->tenant - 1].arenas--;
+        leave_tenant(arena);
         return;
     }
     arena->mr = NULL;

@@ -215,14 +215,16 @@ void registrations_stop(struct pool *p);
 
 struct arena {
     struct pool *pool;
-    uint64_t bytes; /* what was asked for */
+    uint64_t bytes;      /* what was asked for */
+    uint64_t made_bytes; /* what it has of the host's memory, until that is free; 0: none yet */
     struct fab_mem mem;
     struct fab_mr *mr;     /* NULL while it is between owners */
     uint32_t tenant;       /* index + 1 of whose it was or is; 0: nobody's yet */
     uint32_t session;      /* that asked for it */
     bool busy;             /* a task thread has it, or it is being registered, or anew */
     bool asked;            /* when made, its session hears of it */
-    bool unwanted;         /* retired while busy */
+    bool charged;          /* its bytes count as its tenant's (tenants.h) */
+    _Atomic bool unwanted; /* retired while busy: a task thread that makes it reads it */
     bool lost;             /* another registration of it cannot be given back */
     struct fenced *fenced; /* registrations of regions in it: they go before its own does */
     struct world_task task;

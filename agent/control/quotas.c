@@ -77,13 +77,21 @@ static void add_up(const struct agent_session *s, struct quota_used *used)
     used->sessions += s->stage == STAGE_LIVE || s->held;
     used->ended += s->held;
     for (uint32_t n = 0; n < s->arenas; n++)
-        used->bytes += s->arena[n]->bytes;
-    used->bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
+        used->bytes_left -= s->arena[n]->bytes;
+    used->bytes_left -= s->arena_asked != NULL ? s->arena_asked->bytes : 0;
+}
+
+/* Before what its sessions have is taken from what they left. */
+static struct quota_used begin_with(const struct agent *a, uint32_t tenant)
+{
+    const uint64_t bytes = a->tenants.at[tenant - 1].arena_bytes;
+    return (struct quota_used){.bytes = bytes, .bytes_left = bytes};
 }
 
 void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS])
 {
-    memset(used, 0, AGENTD_TENANT_SLOTS * sizeof used[0]);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        used[i] = begin_with(a, i + 1);
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; i < p->config->max_sessions; i++)
             if (session_has_tenant(&p->sessions[i]))
@@ -93,7 +101,7 @@ void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLO
 /* In all pools: a tenant that was given to another one may have workers in both. */
 static struct quota_used used_by(const struct agent *a, uint32_t tenant)
 {
-    struct quota_used used = {0};
+    struct quota_used used = begin_with(a, tenant);
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; i < p->config->max_sessions; i++)
             if (session_has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
@@ -147,8 +155,15 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
     const struct quota_used used = used_by(p->agent, tenant);
     if (used.sessions + more_sessions > t->sessions)
         return quota_refuse(p, tenant, LANE_QUOTA_SESSIONS, why);
-    return used.bytes + more_bytes <= t->memory ? 0
-                                                : quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
+    if (used.bytes <= t->memory && more_bytes <= t->memory - used.bytes)
+        return 0;
+    if (used.bytes - used.bytes_left + more_bytes > t->memory)
+        return quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
+    p->quota[tenant - 1].refused[LANE_QUOTA_MEMORY]++;
+    return base_err(why, -EAGAIN,
+                    "%llu bytes that sessions of tenant %s have left are being given back, and "
+                    "count to its quota of memory (memory) until then: try again in a moment",
+                    (unsigned long long)used.bytes_left, t->name);
 }
 
 /* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd

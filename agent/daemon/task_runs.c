@@ -67,8 +67,7 @@ static int make_rings(struct world_task *t)
 static int make_arena(struct world_task *t)
 {
     const struct world_arena *a = &t->arena;
-    return a->huge ? fab_mem_alloc_huge(a->bytes, "kedge-arena", a->memory)
-                   : fab_mem_alloc(a->bytes, "kedge-arena", a->memory);
+    return fab_mem_alloc_unless(a->bytes, "kedge-arena", a->huge, a->unwanted, a->memory);
 }
 
 static int zero_arena(struct world_task *t)

@@ -5,35 +5,69 @@
 #include <stddef.h>
 #include <string.h>
 
-static struct world_task *take_first(struct tasks *s)
+static uint32_t count_tenants_running(const struct tasks *s)
 {
-    struct world_task *t = s->first;
-    s->first = t->next;
-    if (s->first == NULL)
-        s->last = &s->first;
+    uint32_t n = 0;
+    for (uint32_t owner = 1; owner < TASK_OWNERS; owner++)
+        n += s->of[owner].running;
+    return n;
+}
+
+static struct world_task *take_first(struct tasks *s, uint32_t owner)
+{
+    struct task_list *list = &s->of[owner];
+    struct world_task *t = list->first;
+    list->first = t->next;
+    if (list->first == NULL)
+        list->last = &list->first;
+    list->running++;
+    s->waiting--;
+    s->last_owner = owner;
     return t;
+}
+
+/* In turns between owners. NULL: nothing may begin now. */
+static struct world_task *take_next(struct tasks *s)
+{
+    const bool full = count_tenants_running(s) >= TASKS_OF_TENANTS;
+    for (uint32_t i = 1; s->waiting > 0 && i <= TASK_OWNERS; i++) {
+        const uint32_t owner = (s->last_owner + i) % TASK_OWNERS;
+        const struct task_list *list = &s->of[owner];
+        if (list->first != NULL && (owner == 0 || (!full && list->running < TASKS_OF_TENANT)))
+            return take_first(s, owner);
+    }
+    return NULL;
+}
+
+/* With the lock open while it runs. */
+static void run_task(struct tasks *s, struct world_task *t)
+{
+    const uint32_t owner = t->tenant;
+    (void)pthread_mutex_unlock(&s->lock);
+    t->status = s->runs[t->work](t);
+    (void)pthread_mutex_lock(&s->lock);
+    s->of[owner].running--;
+    t->next = NULL;
+    *s->done_last = t;
+    s->done_last = &t->next;
+    (void)pthread_cond_signal(&s->over);
+    (void)pthread_mutex_unlock(&s->lock);
+    wake_up(&s->wake);
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->waiting > 0) /* one of a tenant that could not begin may now, on an idle thread */
+        (void)pthread_cond_signal(&s->more);
 }
 
 static void *run_thread(void *argument)
 {
     struct tasks *s = argument;
     (void)pthread_mutex_lock(&s->lock);
-    for (;;) {
-        while (s->first == NULL && !s->stop)
+    for (struct world_task *t;;) {
+        while ((t = take_next(s)) == NULL && !(s->stop && s->waiting == 0))
             (void)pthread_cond_wait(&s->more, &s->lock);
-        if (s->first == NULL)
+        if (t == NULL)
             break;
-        struct world_task *t = take_first(s);
-        (void)pthread_mutex_unlock(&s->lock);
-        t->status = s->runs[t->work](t);
-        (void)pthread_mutex_lock(&s->lock);
-        t->next = NULL;
-        *s->done_last = t;
-        s->done_last = &t->next;
-        (void)pthread_cond_signal(&s->over);
-        (void)pthread_mutex_unlock(&s->lock);
-        wake_up(&s->wake);
-        (void)pthread_mutex_lock(&s->lock);
+        run_task(s, t);
     }
     (void)pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -83,7 +117,9 @@ static int make_threads(struct tasks *s)
 int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *loop,
                 struct base_errbuf *err)
 {
-    *s = (struct tasks){.runs = runs, .last = &s->first, .done_last = &s->done};
+    *s = (struct tasks){.runs = runs, .done_last = &s->done};
+    for (uint32_t i = 0; i < TASK_OWNERS; i++)
+        s->of[i].last = &s->of[i].first;
     int status = wake_init(&s->wake, loop, hear_done, s, err);
     if (status != 0)
         return status;
@@ -99,11 +135,13 @@ int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *lo
 
 void tasks_submit(struct tasks *s, struct world_task *t)
 {
+    struct task_list *list = &s->of[t->tenant];
     t->next = NULL;
     s->out++;
     (void)pthread_mutex_lock(&s->lock);
-    *s->last = t;
-    s->last = &t->next;
+    *list->last = t;
+    list->last = &t->next;
+    s->waiting++;
     (void)pthread_cond_signal(&s->more);
     (void)pthread_mutex_unlock(&s->lock);
 }

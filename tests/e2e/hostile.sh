@@ -42,6 +42,14 @@ fds() {
     fd_list | awk -v room=$arenas '/^socket:/ {sockets++; next} /kedge-arena/ {arenas++; next} {others++}
         END {print others + (sockets > 16 ? sockets - 16 : 0) + (arenas > room ? arenas - room : 0)}'
 }
+# MiB of memory that arenas take, also those that are being made.
+arena_mib() {
+    local fd
+    for fd in "/proc/${pids[a]}"/fd/*; do
+        [[ $(readlink "$fd" 2>/dev/null) != */memfd:kedge-arena* ]] || stat -L -c %b "$fd" 2>/dev/null || true
+    done | awk '{sum += $1} END {print int(sum / 2048)}'
+}
+
 rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; }
 # The least of 2 s, since the agent gives back once a second what it does not use.
 least_rss() { for _ in $(seq 20); do rss; sleep 0.1; done | sort -n | sed -n 1p; }
@@ -91,12 +99,21 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
     attacker=$!
     timeout 120 $honest "$hostile" newcomer --socket "$work/a.sock" --ms "$ms" >"$work/newcomer.out" 2>&1 &
     newcomer=$!
+    most=0
     while kill -0 "$attacker" 2>/dev/null; do
+        if [[ $attack == balloon ]]; then
+            now=$(arena_mib)
+            most=$((now > most ? now : most))
+        fi
         status >/dev/null || fail "$attack: the agent did not answer its operator within $((10 * slow)) s"
         sleep 0.1
     done
     wait "$attacker" || fail "$attack: $(cat "$out")"
     left=$(rate "$count" "$begin")
+    if [[ $attack == balloon && $pools == 1 ]]; then # its quota, and what is kept ready and the honest have
+        ((most <= 256 + arenas * 2)) || fail "$attack: arenas took $most MiB"
+        ok "$attack: arenas took $most MiB at most"
+    fi
     wait "$newcomer" || fail "$attack: $(cat "$work/newcomer.out")"
     kill -0 "${pids[a]}" 2>/dev/null || fail "$attack: the agent died"
     case $attack in

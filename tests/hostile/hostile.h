@@ -102,6 +102,7 @@ void attack_statuses(struct hostile *h);
 void attack_sleepers(struct hostile *h);
 void attack_strangers(struct hostile *h);
 void attack_hoard(struct hostile *h);
+void attack_balloon(struct hostile *h);
 void attack_ask_and_fault(struct hostile *h);
 void attack_accomplice(struct hostile *h);
 void attack_dies(struct hostile *h);

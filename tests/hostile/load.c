@@ -169,6 +169,23 @@ void attack_hoard(struct hostile *h)
     }
 }
 
+/* Asks for nearly all the memory that its tenant may have, and leaves before it is made. */
+void attack_balloon(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        struct raw r;
+        struct schema_control_arena ask = {.bytes = 200 << 20};
+        if (raw_try(h->socket, &r) != 0) { /* what it left counts until it is given back */
+            h->errors++;
+            usleep(1000);
+            continue;
+        }
+        (void)raw_send(r.socket, &ask, SCHEMA_CONTROL_ARENA, sizeof ask, 1);
+        h->did++;
+        raw_close(&r);
+    }
+}
+
 /* Its arena is on the way when the session ends. */
 void attack_ask_and_fault(struct hostile *h)
 {

@@ -180,6 +180,10 @@ int fab_mem_alloc(size_t size, const char *name, struct fab_mem *out);
  * touches once others map it: who punches holes in it and takes the pages makes touching it fatal.
  */
 int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out);
+/* Either of them, unless `unwanted` (NULL: never) is set before it is made, by any thread:
+ * -ECANCELED, within some ms of that. */
+int fab_mem_alloc_unless(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
+                         struct fab_mem *out);
 /* Zeroes all of it without touching it, when nothing is registered in it. 0, or -ENOMEM: it is of
  * no more use than to be freed. Any thread. Blocks. */
 int fab_mem_zero(const struct fab_mem *mem);

@@ -67,9 +67,25 @@ START_TEST(huge_pages_are_used_where_there_are_some_and_missed_by_nobody_where_n
 }
 END_TEST
 
+START_TEST(memory_that_is_unwanted_before_it_is_made_is_not_made)
+{
+    _Atomic bool unwanted = true;
+    struct fab_mem m = {.fd = -1};
+    ck_assert_int_eq(fab_mem_alloc_unless(64 * HUGE_PAGE, "mem", false, &unwanted, &m), -ECANCELED);
+    ck_assert_int_eq(fab_mem_alloc_unless(64 * HUGE_PAGE, "mem", true, &unwanted, &m), -ECANCELED);
+    ck_assert_int_eq(m.fd, -1);
+    unwanted = false;
+    ck_assert_int_eq(fab_mem_alloc_unless(20 * HUGE_PAGE, "mem", false, &unwanted, &m), 0);
+    ck_assert_uint_eq(m.size, 20 * HUGE_PAGE); /* more than one piece */
+    ck_assert(is_zero(&m));
+    fab_mem_free(&m);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(memory_is_zeroed_sealed_and_of_whole_pages)                                                  \
     T(zeroing_leaves_nothing_and_goes_round_every_mapping)                                         \
-    T(huge_pages_are_used_where_there_are_some_and_missed_by_nobody_where_not)
+    T(huge_pages_are_used_where_there_are_some_and_missed_by_nobody_where_not)                     \
+    T(memory_that_is_unwanted_before_it_is_made_is_not_made)
 
 KEDGE_CHECK_MAIN("fabric.mem", TESTS)

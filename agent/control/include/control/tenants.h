@@ -34,6 +34,9 @@ struct agentd_tenant {
     struct agentd_tenant_config config; /* in force */
     struct agentd_tenant_config own;    /* the file's; its name is empty if it says none */
     uint32_t arenas;                    /* that it was lent and that are not freed: the owner's */
+    /* Bytes of arenas that its workers have asked for, have or had: from the asking until they are
+     * freed, or kept for its next worker. The owner's. */
+    uint64_t arena_bytes;
 };
 
 struct agentd_tenants {

@@ -48,8 +48,9 @@ struct world_task {
         struct world_peers *peers;
         struct world_arena {
             struct fab_mem *memory;
-            uint64_t bytes; /* MAKE: how many, */
-            bool huge;      /* and whether of huge pages, if there are some */
+            uint64_t bytes;               /* MAKE: how many, */
+            bool huge;                    /* and whether of huge pages, if there are some */
+            const _Atomic bool *unwanted; /* MAKE: -ECANCELED soon after this is set */
         } arena;
         struct world_state {
             const char *directory, *name; /* a file, replaced whole */
@@ -57,6 +58,7 @@ struct world_task {
             size_t length;
         } state;
     };
+    uint32_t tenant;          /* whose it is (index + 1); 0: the agent's own, or of all */
     int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
     void (*done)(void *user); /* the task is its owner's again */
     void *user;

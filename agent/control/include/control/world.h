@@ -79,7 +79,9 @@ struct world_ops {
      * disk. */
     int (*next_incarnation)(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
                             struct base_errbuf *err);
-    /* Begins a task, which stays until its done(). Tasks begin in the order of these calls. */
+    /* Begins a task, which stays until its done(). Those of one tenant
+     * (task->tenant) begin in the order of these calls, those of several in turns; what tenants ask
+     * for never keeps the agent's own tasks from beginning. */
     void (*run)(struct world *w, struct world_task *t);
     /* Blocks: does one on this thread, without its done(). For a pool's end alone. */
     void (*run_here)(struct world *w, struct world_task *t);

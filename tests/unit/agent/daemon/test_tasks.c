@@ -15,10 +15,14 @@ enum { WAIT_US = 1000, WAITS = 60000 };
 static uv_loop_t loop;
 static struct tasks tasks;
 
+static _Atomic uint32_t ran;
+
 struct control_op {
     struct world_task task;
     pthread_t ran_on, heard_on;
-    uint32_t times;        /* heard of */
+    uint32_t times; /* heard of */
+    uint32_t nth;   /* of all, when it ran */
+    uint32_t tenant;
     uint32_t again;        /* is submitted so often when it is done */
     _Atomic bool *goes_on; /* NULL, or it runs until this is set */
 };
@@ -27,6 +31,7 @@ static int run(struct world_task *t)
 {
     struct control_op *e = t->user;
     e->ran_on = pthread_self();
+    e->nth = atomic_fetch_add(&ran, 1);
     for (int i = 0; e->goes_on != NULL && !atomic_load(e->goes_on) && i < WAITS; i++)
         (void)usleep(WAIT_US);
     return -ENOENT;
@@ -50,7 +55,8 @@ static void done(void *user)
 
 static void submit(struct control_op *e)
 {
-    e->task = (struct world_task){.work = WORLD_SAVE_STATE, .done = done, .user = e};
+    e->task =
+        (struct world_task){.work = WORLD_SAVE_STATE, .tenant = e->tenant, .done = done, .user = e};
     tasks_submit(&tasks, &e->task);
 }
 
@@ -115,6 +121,53 @@ START_TEST(what_is_done_is_heard_of_while_all_other_threads_are_busy)
 }
 END_TEST
 
+START_TEST(what_tenants_ask_for_never_occupies_all_threads)
+{
+    _Atomic bool goes_on = false;
+    struct control_op own = {.again = 5}, other = {.tenant = 9, .again = 5}, slow[8];
+    begin();
+    for (int i = 0; i < 8; i++) {
+        slow[i] = (struct control_op){.tenant = 7, .goes_on = &goes_on};
+        submit(&slow[i]);
+    }
+    submit(&own);
+    submit(&other);
+    run_until(&own.times, 6);
+    run_until(&other.times, 6);
+    ck_assert_uint_eq(slow[0].times, 0);
+    atomic_store(&goes_on, true);
+    run_until(&slow[7].times, 1);
+    close_loop();
+    end();
+}
+END_TEST
+
+/* One tenant's eight were there before the other's one. */
+START_TEST(tenants_have_their_turns)
+{
+    _Atomic bool goes_on = false;
+    struct control_op a = {.tenant = 1, .goes_on = &goes_on},
+                      b = {.tenant = 2, .goes_on = &goes_on}, many[8], one = {.tenant = 4};
+    const uint32_t before = atomic_load(&ran);
+    begin();
+    submit(&a);
+    submit(&b); /* tenants' room is taken */
+    for (int i = 0; i < 8; i++) {
+        many[i] = (struct control_op){.tenant = 3};
+        submit(&many[i]);
+    }
+    submit(&one);
+    (void)usleep(20 * WAIT_US);
+    ck_assert_uint_eq(atomic_load(&ran) - before, 2);
+    atomic_store(&goes_on, true);
+    run_until(&many[7].times, 1);
+    run_until(&one.times, 1);
+    ck_assert_uint_le(one.nth, many[2].nth);
+    close_loop();
+    end();
+}
+END_TEST
+
 START_TEST(the_end_waits_for_what_is_out_and_for_what_that_submits)
 {
     struct control_op e[2 * TASK_THREADS];
@@ -158,6 +211,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_task_runs_on_another_thread_and_is_heard_of_on_this)                                       \
     T(what_is_done_is_heard_of_while_all_other_threads_are_busy)                                   \
+    T(what_tenants_ask_for_never_occupies_all_threads)                                             \
+    T(tenants_have_their_turns)                                                                    \
     T(the_end_waits_for_what_is_out_and_for_what_that_submits)                                     \
     T(a_loop_that_cannot_watch_them_is_desired)                                                    \
     T(the_end_of_what_never_began_is_nothing)

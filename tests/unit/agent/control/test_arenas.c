@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of arenas counts to a tenant: the world is the test's, and makes nothing. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "agent.h"
+#include "world.h"
+
+enum { TENANT = 1 };
+
+static const uint64_t MIB = 1 << 20;
+static struct test_world world;
+static struct agent agent;
+static struct pool pool;
+
+static void begin(void)
+{
+    memset(&agent, 0, sizeof agent);
+    test_world_init(&world);
+    agent.world = &world.world;
+    agent.config.arena_bytes = 2 * MIB;
+    agent.tenants.at[TENANT - 1].state = AGENTD_TENANT_LIVE;
+    agent.tenants.at[TENANT - 1].config.memory = 1024 * MIB;
+    agent.tenants.at[TENANT - 1].config.sessions = 10;
+    pool = (struct pool){.agent = &agent, .config = &agent.config, .world = &world.world};
+    agent.pools[0] = &pool;
+}
+
+static uint64_t counted(void)
+{
+    return agent.tenants.at[TENANT - 1].arena_bytes;
+}
+
+START_TEST(what_was_asked_for_and_left_counts_until_it_is_free)
+{
+    struct base_errbuf why;
+    struct arena *arena;
+    begin();
+    ck_assert_int_eq(arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
+    ck_assert_uint_eq(counted(), 600 * MIB);
+    ck_assert(!atomic_load(arena->task.arena.unwanted));
+    arena_retire(arena); /* its session is over */
+    ck_assert(atomic_load(arena->task.arena.unwanted));
+    ck_assert_uint_eq(counted(), 600 * MIB);
+    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 424 * MIB, &why), 0);
+    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 425 * MIB, &why), -EAGAIN);
+    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 1025 * MIB, &why), -EDQUOT);
+    test_world_end_task(&world, -ECANCELED);
+    ck_assert_uint_eq(counted(), 0);
+    ck_assert_uint_eq(agent.tenants.at[TENANT - 1].arenas, 0);
+    ck_assert_uint_eq(agent.arenas_coming, 0);
+    ck_assert_int_eq(quota_check(&pool, TENANT, 0, 1024 * MIB, &why), 0);
+}
+END_TEST
+
+START_TEST(what_was_made_before_it_was_left_counts_until_it_is_freed)
+{
+    struct arena *arena;
+    begin();
+    ck_assert_int_eq(arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
+    ck_assert_uint_eq(arena->task.tenant, TENANT);
+    arena_retire(arena);
+    arena->mem = (struct fab_mem){.addr = arena, .size = 600 * MIB, .fd = -1};
+    test_world_end_task(&world, 0);
+    ck_assert_int_eq(arena->task.work, WORLD_FREE_ARENA); /* and is not registered before */
+    ck_assert_uint_eq(arena->task.tenant, TENANT);
+    ck_assert_uint_eq(counted(), 600 * MIB);
+    ck_assert_uint_eq(pool.count.arena_bytes, 600 * MIB);
+    test_world_end_task(&world, 0);
+    ck_assert_uint_eq(counted(), 0);
+    ck_assert_uint_eq(pool.count.arena_bytes, 0);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(what_was_asked_for_and_left_counts_until_it_is_free)                                         \
+    T(what_was_made_before_it_was_left_counts_until_it_is_freed)
+
+KEDGE_CHECK_MAIN("agent.control.arenas", TESTS)
