@@ -13,8 +13,7 @@
 #include "fabric/port.h"
 #include "pool.h"
 
-/* ---- pool.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- pool.c */
 
 /* By metaservers, of this node. */
 struct desired_pool {
@@ -53,8 +52,7 @@ void pools_why(const struct agent *a, char *why, size_t size);
 void pools_end_sessions(struct agent *a, uint32_t reason);
 void pools_stop(struct agent *a);
 
-/* ---- device_events.c
- * --------------------------------------------------------------------- */
+/* ---- device_events.c */
 
 /* The fabric has some. */
 void device_events(struct agent *a);
@@ -63,8 +61,7 @@ void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);
 /* Now and then: whether it has. */
 void device_tick(struct agent *a);
 
-/* ---- address_change.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- address_change.c */
 
 /* After fabric_open(). */
 void address_init(struct agent *a);
@@ -80,8 +77,7 @@ void address_retarget(struct agent *a);
 /* LANE_EVENT_READDRESSED. */
 void address_readdressed(struct pool *p, const struct lane_event *e);
 
-/* ---- clock_watch.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- clock_watch.c */
 
 struct clock_watch {
     struct clock_check check;
@@ -101,8 +97,7 @@ void clock_why(const struct agent *a, char *text, size_t size);
 void clock_status(const struct agent *a, struct base_text *t);
 void clock_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- register.c, registered.c, unregister.c, resolve.c
- * ------------------------------------------------------ */
+/* ---- register.c, registered.c, unregister.c, resolve.c */
 
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
 enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
@@ -134,8 +129,7 @@ void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
                                         uint16_t pool),
                            void *user);
 
-/* ---- quotas.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- quotas.c */
 
 /* What a tenant has that its quotas of sessions and memory bound. */
 struct quota_used {
@@ -180,14 +174,12 @@ void quotas_apply(struct pool *p);
 /* Whether what it has counts to its tenant. */
 bool session_has_tenant(const struct agent_session *s);
 
-/* ---- tenant_end.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- tenant_end.c */
 
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
 void tenants_rest(struct agent *a);
 
-/* ---- dedicated_mrs.c: of all pools (pool.h has the rest)
- * ------------------------------------------------------------ */
+/* ---- dedicated_mrs.c: of all pools (pool.h has the rest) */
 
 struct fenced_counts {
     uint32_t now; /* registrations of fenced regions that there are, or that come or go; of: */
@@ -199,16 +191,14 @@ struct fenced_counts {
     struct base_log_limit log;
 };
 
-/* ---- leases.c: of all pools
- * ------------------------------------------------------------ */
+/* ---- leases.c: of all pools */
 
 /* Chooses agent->serial: 0 or -errno. */
 int leases_start(struct agent *a);
 /* A request of the admin socket gets no answer any more. */
 void leases_forget_request(struct pool *p, const struct world_request *r);
 
-/* ---- agent_query.c
- * ------------------------------------------------------------------------------------- */
+/* ---- agent_query.c */
 
 /* A line of the stream that is a question of the metaserver that we follow. */
 void agent_query_take(struct agent *a, const char *line, size_t length);
@@ -216,14 +206,12 @@ void agent_query_take(struct agent *a, const char *line, size_t length);
 void agent_query_stop(struct agent *a);
 void agent_query_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- memory_reclaim.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- memory_reclaim.c */
 
 /* Now and then: once a second, if sessions have left something. */
 void memory_reclaim(struct agent *a);
 
-/* ---- follow.c
- * -------------------------------------------------------------------------------------- */
+/* ---- follow.c */
 
 enum { DESIRED_WHY = 240 };
 
@@ -260,8 +248,7 @@ void follow_start(struct agent *a);
 void follow_stop(struct agent *a);
 void follow_fini(struct agent *a);
 
-/* ---- node.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- node.c */
 
 struct node_state {
     struct agentd_node desired;
@@ -277,8 +264,7 @@ bool node_refuses(const struct agent *a, char *text, size_t size);
 void node_status(const struct agent *a, struct base_text *t);
 void node_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- applied_report.c
- * -------------------------------------------------------------------------------------- */
+/* ---- applied_report.c */
 
 /* What was seen of the settings and is not in force; empty: nothing. */
 void desired_why(const struct agent *a, char why[DESIRED_WHY]);
@@ -286,8 +272,7 @@ void desired_metrics(const struct agent *a, struct base_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
 
-/* ---- proofs.c
- * -------------------------------------------------------------------------------------- */
+/* ---- proofs.c */
 
 struct proofs {
     struct agentd_reach reach;
@@ -311,8 +296,7 @@ void proofs_forgotten(struct agent *a, uint32_t metaserver);
 void proofs_status(const struct agent *a, struct base_text *t);
 void proofs_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- attach.c
- * -------------------------------------------------------------------------------------- */
+/* ---- attach.c */
 
 void connection_close(struct connection *c);
 /* admit.c. Sessions or arenas are there: those that wait for them have their turns. */
@@ -330,8 +314,7 @@ void connection_end(struct connection *c);
 void connection_mute(struct connection *c);
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
 
-/* ---- windows.c
- * ------------------------------------------------------------------------------------- */
+/* ---- windows.c */
 
 /* In force: what the file says and what the metaservers say, both hold. */
 struct agentd_limits windows_device(const struct agent *a);
@@ -348,8 +331,7 @@ void windows_forget_tenant(struct agent *a, uint32_t tenant);
  * into force. 0; or -errno and a sentence: all stays as it was. */
 int windows_reload(struct agent *a, const struct agentd_config *fresh, struct base_errbuf *err);
 
-/* ---- admin.c
- * --------------------------------------------------------------------------------------- */
+/* ---- admin.c */
 
 /* Before anything is asked, and after that. */
 void admin_init(struct agent *a);
@@ -362,8 +344,7 @@ void windows_status(struct agent *a, struct base_text *t);
 void windows_pool_status(const struct pool *p, struct base_text *t);
 void windows_metrics(struct agent *a, struct base_text *t);
 
-/* ---- all of it
- * ------------------------------------------------------------------------------------- */
+/* ---- all of it */
 
 /* agent.c. Now and then (TICK_MS): all that is looked at so. */
 void agent_tick(struct agent *a);

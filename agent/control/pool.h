@@ -30,8 +30,7 @@ struct agent;
 struct pool;
 struct connection;
 
-/* ---- device.c
- * -------------------------------------------------------------------------------------- */
+/* ---- device.c */
 
 /* This node's regions, as peers READ them. */
 struct agent_table {
@@ -75,8 +74,7 @@ void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);
 /* pool.c. Since when no earlier life of this endpoint has had queue pairs. */
 uint64_t pool_begun_ns(const struct pool *p);
 
-/* ---- dci.c
- * -------------------------------------------------------------------------------------- */
+/* ---- dci.c */
 
 /* What it takes to create a DCI, in RESET. */
 struct fab_ctl dci_creation(const struct pool *p, struct fab_pd *pd);
@@ -87,8 +85,7 @@ bool dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab
 uint32_t dci_sges(const struct fab_caps *caps);
 uint32_t dci_inline_bytes(const struct fab_caps *caps);
 
-/* ---- peer_setup.c: what the lane asks for to reach other nodes, nothing of which may block.
- * -------------------------------------------------------------------------------------- */
+/* ---- peer_setup.c: what the lane asks for to reach other nodes, nothing of which may block. */
 
 int peer_setup_start(struct pool *p, struct base_errbuf *err);
 /* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
@@ -106,8 +103,7 @@ void peer_setup_mtu(struct pool *p);
 /* Waits for what is under way, after the loop. */
 void peer_setup_stop(struct pool *p);
 
-/* ---- table_initiators.c: rc: the queue pairs that metaservers' tables are READ through.
- * -------------------------------------------------------------------------------------- */
+/* ---- table_initiators.c: rc: the queue pairs that metaservers' tables are READ through. */
 
 struct registration;
 /* A metaserver's own: two, so that one can be in use while the next is made. */
@@ -159,8 +155,7 @@ void table_initiators_tick(struct pool *p);
 bool table_initiator_done(struct pool *p, const struct fab_qp *qp);
 void table_initiators_stop(struct pool *p);
 
-/* ---- register.c
- * ------------------------------------------------------------------------------------ */
+/* ---- register.c */
 
 enum registration_state {
     REGISTRATION_NONE,
@@ -210,8 +205,7 @@ void registrations_readdress(struct pool *p);
 /* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
 void registrations_stop(struct pool *p);
 
-/* ---- arenas.c
- * -------------------------------------------------------------------------------------- */
+/* ---- arenas.c */
 
 struct arena {
     struct pool *pool;
@@ -253,8 +247,7 @@ void arenas_forget(struct pool *p, uint32_t tenant);
 /* After sessions have given theirs. */
 void arenas_stop(struct pool *p);
 
-/* ---- dedicated_mrs.c: regions with registrations of their own
- * ------------------------------------------------------------------------------------ */
+/* ---- dedicated_mrs.c: regions with registrations of their own */
 
 /* The arena is registered: what its regions will want is made ahead, where they want it. */
 void fenced_ahead(struct arena *arena);
@@ -264,8 +257,7 @@ void fenced_event(struct pool *p, const struct lane_event *e);
  * arena that was retired meanwhile is retired. */
 void fenced_drop(struct arena *arena);
 
-/* ---- sessions.c
- * ------------------------------------------------------------------------------------ */
+/* ---- sessions.c */
 
 enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, STAGE_UNMAKING };
 
@@ -346,8 +338,7 @@ uint32_t sessions_left(const struct pool *p);
 void sessions_let_go(struct pool *p);
 void sessions_stop(struct pool *p);
 
-/* ---- leases.c: those that the operator revokes
- * -------------------------------------------------------------------------------------- */
+/* ---- leases.c: those that the operator revokes */
 
 struct revocation;
 struct leases {
@@ -363,8 +354,7 @@ void leases_tick(struct pool *p);
 /* After the lane thread has ended, before arenas are retired. */
 void leases_stop(struct pool *p);
 
-/* ---- prewarm.c
- * ---------------------------------------------------------------------------------------- */
+/* ---- prewarm.c */
 
 enum { POOL_SECONDS = 60 };
 
@@ -403,8 +393,7 @@ void prewarm_spare(struct pool *p, int change, int status);
 /* Members of the status's `pool`. */
 void prewarm_status(const struct pool *p, struct base_text *t);
 
-/* ---- lane_setup.c
- * --------------------------------------------------------------------------------- */
+/* ---- lane_setup.c */
 
 /* Makes the lane, and has it stepped. 0; or -errno and a sentence. */
 int pool_start_lane(struct pool *p, struct base_errbuf *err);
@@ -413,8 +402,7 @@ void pool_stop_lane(struct pool *p);
 /* Gives the lane a command, and wakes it. */
 void pool_command(struct pool *p, const struct lane_command *command);
 
-/* ---- all of it
- * ------------------------------------------------------------------------------------- */
+/* ---- all of it */
 
 enum { POOLS = 8 }; /* of one agent: each has a thread */
 
