@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between routes.c (what there is, and who may), rest.c (what is said; nodes), node_register.c
- * (registering, which may be answered later), rest_resources.c (what operators set) and
- * rest_watch.c (what agents are told of it, and the trail). */
+/* Between routes.c (what there is, and who may) and those that answer: rest.c (nodes),
+ * node_register.c (registering, which may be answered later), rest_resources.c (what operators
+ * set), rest_watch.c (what agents are told of it, and the trail) and agent_proxy.c (workers and
+ * leases). What they share is in problems.c, which calls none of them; none of them calls routes.c.
+ */
 #ifndef METASERVER_REST_PRIVATE_H
 #define METASERVER_REST_PRIVATE_H
 
@@ -96,9 +98,6 @@ bool meta_rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES]);
 void meta_rest_bad_cursor(struct call *c);
 /* Appends the cursor of a page that ended with `last`, which is shorter than REST_CURSOR_BYTES. */
 void meta_rest_next_cursor(struct call *c, const char *last);
-
-/* Finds the request's route, sees whether the caller may, and has it answered. */
-void meta_rest_route(struct call *c);
 
 void meta_rest_list_nodes(struct call *c);
 void meta_rest_get_node(struct call *c);

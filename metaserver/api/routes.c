@@ -313,7 +313,8 @@ static bool id_is_sound(struct call *c, const struct route *route, int which)
     return false;
 }
 
-void meta_rest_route(struct call *c)
+/* Finds the request's route, sees whether the caller may, and has it answered. */
+static void route_request(struct call *c)
 {
     struct ids ids;
     const struct route *route = find_route(c, &ids);
@@ -331,4 +332,16 @@ void meta_rest_route(struct call *c)
         return;
     c->kind = route->kind;
     route->handle(c);
+}
+
+void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,
+                         uint64_t now, struct base_text *body, struct meta_service_answer *out)
+{
+    struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
+    *out = META_SERVICE_ANSWER;
+    meta_service_at(s, now, request->wall_ms);
+    meta_service_lapse(s, now);
+    route_request(&c);
+    if (out->status != META_SERVICE_LATER)
+        s->count.http[out->status]++;
 }
