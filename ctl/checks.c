@@ -228,19 +228,15 @@ size_t ctl_checks_host(struct ctl_check *out, size_t max)
     return count;
 }
 
-size_t ctl_checks_leave(struct ctl_check *check, size_t count, const char *provider)
+size_t ctl_checks_leave(struct ctl_check *check, size_t count, bool by_proc)
 {
     static const char *const known[] = {"RDMA devices", "locked memory", "open files", "/dev/shm",
                                         "soft device"};
-    static const char *const of_soft[] = {"/proc"};
-    const bool soft = strcmp(provider, "soft") == 0;
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
-        bool out = false;
+        bool out = !by_proc && strcmp(check[i].name, "/proc") == 0;
         for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
             out = out || strcmp(check[i].name, known[k]) == 0;
-        for (size_t k = 0; k < sizeof of_soft / sizeof of_soft[0] && !soft; k++)
-            out = out || strcmp(check[i].name, of_soft[k]) == 0;
         if (!out)
             check[left++] = check[i];
     }

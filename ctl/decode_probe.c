@@ -58,6 +58,7 @@ static int fill_probe(json_t *root, struct ctl_probe *p, struct base_errbuf *err
     json_t *checks = json_object_get(root, "checks"), *candidates;
     size_t i;
     read_word(root, "provider", p->provider, sizeof p->provider);
+    p->by_proc = json_is_true(json_object_get(root, "by_proc"));
     read_word(root, "device", p->device, sizeof p->device);
     read_word(root, "gid", p->gid, sizeof p->gid);
     json_array_foreach(checks, i, each)

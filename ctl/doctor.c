@@ -64,7 +64,7 @@ static void add_probe(struct findings *f, const struct ctl_options *o, struct ct
     int status = ctl_probe_run(o, probe, &why);
     f->probed = status == 0;
     if (f->probed) {
-        f->count = ctl_checks_leave(f->check, f->count, probe->provider);
+        f->count = ctl_checks_leave(f->check, f->count, probe->by_proc);
         f->first_probed = f->count;
         for (size_t i = 0; i < probe->checks; i++)
             f->check[f->count++] = probe->check[i];

@@ -10,7 +10,6 @@
  * registered where no record has it (fabric/iova.h; design: "Memory"). */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -75,12 +74,10 @@ static uint32_t task_tenant(const struct arena *arena, enum world_work work)
 static struct world_task describe_task(struct arena *arena, enum world_work work,
                                        void (*done)(void *user))
 {
-    /* soft is a CPU, and would have to touch huge pages. */
-    const bool soft = strcmp(arena->pool->config->provider, fab_soft.name) == 0;
     return (struct world_task){.work = work,
                                .arena = {.memory = &arena->mem,
                                          .bytes = arena->bytes,
-                                         .huge = !soft,
+                                         .huge = arena->pool->device.fab->caps.huge_pages,
                                          .unwanted = &arena->unwanted},
                                .tenant = task_tenant(arena, work),
                                .done = done,

@@ -14,6 +14,7 @@
 #include "base/ini.h"
 #include "base/text.h"
 #include "config_parse.h"
+#include "fabric/providers.h"
 #include "schema/resources.h"
 
 struct option {
@@ -305,7 +306,9 @@ static int check_tenants(const struct agentd_config *c, const char *where, struc
  * and so agree. */
 void agentd_choose_times(struct agentd_config *c)
 {
-    const bool wire = strcmp(c->provider, "soft") != 0;
+    struct base_errbuf err;
+    const struct fab_provider *provider = fab_provider_find(c->provider, &err);
+    const bool wire = provider == NULL || provider->wire; /* opening says that there is none */
     if (c->ack_timeout == 0)
         c->ack_timeout = wire ? 13 : 8; /* 34 ms, which devices may stretch to 134; 1 ms */
     if (c->mr_lease_ns == 0)

@@ -7,6 +7,7 @@
 
 #include "agent/connector.h"
 #include "control/config.h"
+#include "fabric/providers.h"
 #include "limits.h"
 #include "probe/probe.h"
 #include "schema/session.h"
@@ -86,19 +87,11 @@ static const char *parse_options(int argc, char **argv, struct options *o)
 }
 
 /* Without settings of anybody's: the first device that does, for that is what one wants to know. */
-static const char *provider_for(const struct options *o, const struct agentd_config *config)
+static const char *name_provider(const struct options *o, const struct agentd_config *config)
 {
     if (o->provider != NULL)
         return o->provider;
-    if (o->config != NULL)
-        return config->provider;
-    struct fab_devices devices;
-    struct base_errbuf err;
-    const struct fab_open_attr any = {.port = 0};
-    (void)fab_devices_list(&any, &devices, &err);
-    bool there = devices.count > 0;
-    fab_devices_fini(&devices);
-    return there || o->device != NULL ? "verbs" : "soft";
+    return o->config != NULL ? config->provider : fab_provider_usual(o->device != NULL)->name;
 }
 
 static uint64_t larger_of(uint64_t a, uint64_t b)
@@ -106,20 +99,28 @@ static uint64_t larger_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+static bool keeps_deadlines(const char *name)
+{
+    struct base_errbuf err;
+    const struct fab_provider *provider = fab_provider_find(name, &err);
+    return provider != NULL && provider->deadlines;
+}
+
 /* What device.c, queues.c and arenas.c make of a configuration. */
 static void settings_from(const struct options *o, struct agentd_config *config,
                           struct probe_settings *s)
 {
     const char *device = o->device != NULL ? o->device : config->device;
-    const char *provider = provider_for(o, config);
+    const char *provider = name_provider(o, config);
     if (o->config == NULL) { /* all is auto, and the provider is another one perhaps */
         snprintf(config->provider, sizeof config->provider, "%s", provider);
         config->ack_timeout = config->mr_lease_ns = 0;
         agentd_choose_times(config);
     }
     const uint64_t dc = config->dcis + config->spares + 1;
-    /* soft keeps deadlines, and its regions need no registrations. */
-    const uint64_t each = strcmp(provider, "soft") == 0 ? 0 : config->regions_ahead;
+    /* Where deadlines are kept regions need no registrations of their own. */
+    const bool own_regions = !keeps_deadlines(provider);
+    const uint64_t each = own_regions ? config->regions_ahead : 0;
     const uint64_t rc = config->connections + config->queue_pairs_ahead + 2 * config->metaservers;
     *s = (struct probe_settings){
         .provider = provider,
@@ -144,7 +145,7 @@ static void settings_from(const struct options *o, struct agentd_config *config,
         .datagrams_sent = CONNECTOR_SENDS,
         .datagrams_taken = CONNECTOR_RECVS,
         .regions = (uint32_t)((config->max_sessions + config->arenas_ahead) * (1 + each) +
-                              OWN_REGIONS + (strcmp(provider, "soft") == 0 ? 0 : config->max_mrs)),
+                              OWN_REGIONS + (own_regions ? config->max_mrs : 0)),
         .largest_region = config->arena_bytes,
         .open_files = FDS_OF(config->max_sessions),
         .start_bytes =

@@ -174,6 +174,7 @@ void probe_print_json(const struct probe_report *r, struct base_text *t)
     base_json_string(t, "cpu", m.cpu);
     base_json_object_end(t);
     base_json_string(t, "provider", r->provider);
+    base_json_bool(t, "by_proc", r->by_proc);
     base_json_string(t, "device", r->device);
     base_json_u64(t, "port", r->port);
     base_json_string(t, "gid", r->transports != 0 ? base_gid_format(r->gid, gid) : "");

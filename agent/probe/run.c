@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the device that the configuration names, and runs all checks in order. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -41,34 +42,37 @@ static const struct fab_candidate *chosen_candidate(const struct fab_devices *d)
 }
 
 /* False: there is nothing that could be opened. */
-static bool check_candidates(struct probe_report *r, const struct probe_settings *s, bool verbs)
+static bool check_candidates(struct probe_report *r, const struct probe_settings *s,
+                             const struct fab_provider *provider)
 {
     struct base_errbuf err = {.text = ""};
     char gid[BASE_GID_TEXT];
-    /* soft's directory is no device's name */
-    struct fab_open_attr attr = verbs ? s->attr : (struct fab_open_attr){.port = 0};
+    const bool wanted = provider->rdma_devices;
+    /* A directory is no device's name. */
+    struct fab_open_attr attr = wanted ? s->attr : (struct fab_open_attr){.port = 0};
     int status = fab_devices_list(&attr, &r->devices, &err);
-    struct probe_check *c = probe_begin(r, "devices", verbs ? PROBE_FOR_RC : PROBE_FOR_NOTHING);
+    struct probe_check *c = probe_begin(r, "devices", wanted ? PROBE_FOR_RC : PROBE_FOR_NOTHING);
     const struct fab_candidate *it = chosen_candidate(&r->devices);
     probe_number(c, "candidates", r->devices.count);
     if (status != 0 || it == NULL) {
-        if (verbs)
+        if (wanted)
             probe_fail(c,
                        "see the list of devices for what there is, and [fabric] in "
                        "kedge-agent.conf(5) for how to name one",
                        "%s", err.text);
         else
-            probe_skip(c, "%s; the soft provider needs none", err.text);
-        return !verbs;
+            probe_skip(c, "%s; the %s provider needs none", err.text, provider->name);
+        return !wanted;
     }
     probe_number(c, "gid_index", (uint64_t)it->gid_index);
     probe_number(c, "vendor_id", it->vendor_id);
     probe_number(c, "part_id", it->part_id);
     base_gid_format(it->gid, gid);
-    if (!verbs) {
-        probe_ok(c, "the configuration asks for soft, though %s port %u could be used (GID %s)",
-                 it->device, it->port, gid);
-        probe_advise(c, "to use it: `provider = verbs` and `device = %s` in [fabric]", it->device);
+    if (!wanted) {
+        probe_ok(c, "the configuration asks for %s, though %s port %u could be used (GID %s)",
+                 provider->name, it->device, it->port, gid);
+        probe_advise(c, "to use it: `provider = %s` and `device = %s` in [fabric]",
+                     fab_provider_usual(true)->name, it->device);
         return true;
     }
     snprintf(r->device, sizeof r->device, "%s", it->device);
@@ -78,17 +82,8 @@ static bool check_candidates(struct probe_report *r, const struct probe_settings
     return true;
 }
 
-/* soft's: the one that is named, or the usual one. */
-static void name_directory(const struct fab_open_attr *attr, char out[PATH_MAX])
-{
-    if (attr->device != NULL)
-        snprintf(out, PATH_MAX, "%s", attr->device);
-    else
-        snprintf(out, PATH_MAX, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
-}
-
-/* Where soft's directory is, and whether an agent can use it: on a disk it works, and its pages are
- * written there without end. */
+/* Where a device that is a directory is, and whether an agent can use it: on a disk it works, and
+ * its pages are written there without end. */
 static void check_directory(struct probe_report *r, const struct fab_open_attr *attr,
                             const struct fab_provider *provider)
 {
@@ -97,9 +92,9 @@ static void check_directory(struct probe_report *r, const struct fab_open_attr *
     struct statfs fs;
     struct stat st;
     struct probe_check *c = probe_begin(r, "soft.directory", PROBE_FOR_RC);
-    name_directory(attr, dir);
+    (void)provider->directory(attr->device, dir, sizeof dir); /* too long: check() says so */
     snprintf(parent, sizeof parent, "%s", dir);
-    if (provider->check(attr->device, &err) != 0) {
+    if (provider->check != NULL && provider->check(attr->device, &err) != 0) {
         probe_fail(c, "", "%s", err.text);
         return;
     }
@@ -128,19 +123,19 @@ static void check_directory(struct probe_report *r, const struct fab_open_attr *
  * ------------------------------------------------------------------------------------------------
  */
 
-/* soft makes its directory when it is not there, and then an agent of another user could not use
+/* Opening makes the directory when it is not there, and then an agent of another user could not use
  * it: the probe tries elsewhere in that case. */
 struct scratch {
     char dir[64]; /* "" if none was made */
 };
 
-static void soft_elsewhere(struct scratch *x, struct fab_open_attr *attr)
+static void try_elsewhere(struct scratch *x, const struct fab_provider *provider,
+                          struct fab_open_attr *attr)
 {
     char dir[PATH_MAX];
     struct stat st;
-    name_directory(attr, dir);
     x->dir[0] = '\0';
-    if (lstat(dir, &st) == 0)
+    if (provider->directory(attr->device, dir, sizeof dir) != 0 || lstat(dir, &st) == 0)
         return;
     snprintf(x->dir, sizeof x->dir, "/dev/shm/kedge-probe-XXXXXX");
     if (mkdtemp(x->dir) == NULL)
@@ -149,18 +144,20 @@ static void soft_elsewhere(struct scratch *x, struct fab_open_attr *attr)
         attr->device = x->dir;
 }
 
-static void soft_tidy(const struct scratch *x)
+/* Nothing but what this opened is in there. */
+static void remove_scratch(const struct scratch *x)
 {
-    char file[96];
-    if (x->dir[0] == '\0')
+    DIR *dir = x->dir[0] != '\0' ? opendir(x->dir) : NULL;
+    if (dir == NULL)
         return;
-    snprintf(file, sizeof file, "%s/device", x->dir);
-    (void)unlink(file);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+        (void)unlinkat(dirfd(dir), e->d_name, 0);
+    (void)closedir(dir);
     (void)rmdir(x->dir);
 }
 
-static struct fab *open_device(struct probe_report *r, const struct probe_settings *s,
-                               const struct fab_provider *provider, struct fab_open_attr *attr)
+static struct fab *open_device(struct probe_report *r, const struct fab_provider *provider,
+                               struct fab_open_attr *attr)
 {
     static const uint8_t any[16];
     struct base_errbuf err = {.text = ""};
@@ -178,9 +175,9 @@ static struct fab *open_device(struct probe_report *r, const struct probe_settin
     else
         probe_fail(c, status == -ENOMEM ? "raise LimitMEMLOCK, or free memory" : "", "%s",
                    err.text[0] != '\0' ? err.text : strerror(-status));
-    if (status == 0 && strcmp(s->provider, "soft") == 0)
+    if (status == 0 && provider->usual != NULL)
         snprintf(r->device, sizeof r->device, "%s",
-                 attr->device != NULL ? attr->device : "the usual directory in /dev/shm");
+                 attr->device != NULL ? attr->device : provider->usual);
     return status == 0 ? fab : NULL;
 }
 
@@ -242,7 +239,6 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
     struct fab_open_attr attr = s->attr;
     struct scratch scratch = {.dir = ""};
     const struct fab_provider *provider = fab_provider_find(s->provider, &err);
-    bool soft = strcmp(s->provider, "soft") == 0;
     *r = (struct probe_report){.port = 0};
     snprintf(r->provider, sizeof r->provider, "%.31s", s->provider);
     snprintf(r->device, sizeof r->device, "%s", attr.device != NULL ? attr.device : "(any)");
@@ -251,15 +247,16 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
         return;
     }
     check_configuration(r, s);
-    bool there = check_candidates(r, s, !soft);
-    probe_memory_limits(r, s, !soft);
+    bool there = check_candidates(r, s, provider);
+    probe_memory_limits(r, s, provider->locks_memory);
     if (!there)
         return;
-    if (soft)
+    r->by_proc = provider->by_proc;
+    if (provider->directory != NULL)
         check_directory(r, &s->attr, provider);
-    if (soft && s->peer == NULL)
-        soft_elsewhere(&scratch, &attr);
-    struct fab *fab = open_device(r, s, provider, &attr);
+    if (provider->directory != NULL && s->peer == NULL)
+        try_elsewhere(&scratch, provider, &attr);
+    struct fab *fab = open_device(r, provider, &attr);
     if (fab != NULL && s->peer != NULL)
         fab = add_faults(s, fab);
     if (fab != NULL) {
@@ -268,7 +265,7 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
             probe_fail(probe_begin(r, "closing", PROBE_FOR_NOTHING), "send this report",
                        "the device could not be closed: something is left on it");
     }
-    soft_tidy(&scratch);
+    remove_scratch(&scratch);
 }
 
 int probe_serve(const struct probe_settings *s, const char *address, FILE *out,
@@ -281,7 +278,7 @@ int probe_serve(const struct probe_settings *s, const char *address, FILE *out,
     report = (struct probe_report){.port = 0};
     if (provider == NULL)
         return -EINVAL;
-    struct fab *fab = open_device(&report, s, provider, &attr);
+    struct fab *fab = open_device(&report, provider, &attr);
     if (fab == NULL)
         return base_err(err, -ENODEV, "%.400s", report.check[0].found);
     fab = add_faults(s, fab);

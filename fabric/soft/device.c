@@ -26,11 +26,16 @@
 #include "soft/soft.h"
 #include "soft/watch.h"
 
+static int soft_directory(const char *device, char *out, size_t bytes)
+{
+    int n = device != NULL ? snprintf(out, bytes, "%s", device)
+                           : snprintf(out, bytes, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
+    return n >= 0 && (size_t)n < bytes ? 0 : -ENAMETOOLONG;
+}
+
 static int name_directory(const char *device, char out[SOFT_DIR_BYTES], struct base_errbuf *err)
 {
-    if (device == NULL)
-        snprintf(out, SOFT_DIR_BYTES, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
-    else if (snprintf(out, SOFT_DIR_BYTES, "%s", device) >= SOFT_DIR_BYTES)
+    if (soft_directory(device, out, SOFT_DIR_BYTES) != 0)
         return base_err(err, -ENAMETOOLONG, "soft device: the path %s is longer than %d bytes",
                         device, SOFT_DIR_BYTES - 1);
     return 0;
@@ -327,4 +332,13 @@ static int soft_open(const struct fab_open_attr *attr, struct fab **out, struct 
     return 0;
 }
 
-const struct fab_provider fab_soft = {.name = "soft", .open = soft_open, .check = soft_check};
+const struct fab_provider fab_soft = {
+    .name = "soft",
+    .about = "one host, no RNIC",
+    .usual = "the usual directory in /dev/shm",
+    .deadlines = true,
+    .by_proc = true,
+    .open = soft_open,
+    .check = soft_check,
+    .directory = soft_directory,
+};

@@ -86,6 +86,7 @@ static void read_caps(struct fab_caps *caps, const struct verbs_choice *c,
         .atomics = d->atomic_cap != IBV_ATOMIC_NONE,
         .fences = d->vendor_id != VERBS_RXE_VENDOR,
         .posts_in_time = true,
+        .huge_pages = true,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
          * the kernel's own time, which is the processor's. */
         .timeout_stretch = 4,
@@ -267,4 +268,9 @@ static int verbs_open(const struct fab_open_attr *attr, struct fab **out, struct
     return 0;
 }
 
-const struct fab_provider fab_verbs = {.name = "verbs", .open = verbs_open};
+const struct fab_provider fab_verbs = {.name = "verbs",
+                                       .about = "RDMA devices, SoftRoCE included",
+                                       .rdma_devices = true,
+                                       .wire = true,
+                                       .locks_memory = true,
+                                       .open = verbs_open};

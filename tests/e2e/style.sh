@@ -43,6 +43,8 @@ echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; printf 'void f(struct base_text *t)\n{\n    base_text_printf(t, ",\\"age_ms\\":%%d}", 1);\n}\n'; } | finds ctl/a.c 'JSON is written with base_json_'
 { echo "$head"; printf 'void f(struct base_text *t)\n{\n    base_text_append(\n        t, ",\\"worker\\":", 10);\n}\n'; } | finds agent/a.c 'JSON is written with base_json_'
 { echo "$head"; printf 'void f(void)\n{\n    printf("{\\"worker\\":%%d}", 1);\n}\n'; } | finds ctl/a.c 'JSON is written with base_json_'
+{ echo "$head"; printf 'bool f(const char *p)\n{\n    return strcmp(p, "soft") == 0;\n}\n'; } | finds agent/a.c "nobody asks for a provider's name"
+{ echo "$head"; printf 'const void *f(void)\n{\n    return &fab_soft;\n}\n'; } | finds metaserver/a.c "nobody asks for a provider's name"
 { echo "$head"; echo '#include "agent/lane.h"'; } | finds base/a.c 'base/ may not include agent/lane.h'
 { echo "$head"; echo '#include "fabric/fabric.h"'; } | finds ctl/a.c 'ctl/ may not include fabric/fabric.h'
 { echo "$head"; echo '#include <sqlite3.h>'; } | finds agent/a.c 'sqlite3.h has its home in metaserver/store/'

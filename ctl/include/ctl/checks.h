@@ -3,6 +3,7 @@
 #ifndef CTL_CHECKS_H
 #define CTL_CHECKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum ctl_level { CTL_OK, CTL_WARN, CTL_FAIL, CTL_SKIP }; /* FAIL: Kedge cannot run here */
@@ -18,8 +19,8 @@ struct ctl_check {
 /* Fills out, at most max of them, with the checks that need no server. Returns how many. */
 size_t ctl_checks_host(struct ctl_check *out, size_t max);
 
-/* Takes out those of the host that a probe of the device speaks of as well, and those that matter
- * to the soft provider alone when it is not used. Returns how many are left. */
-size_t ctl_checks_leave(struct ctl_check *check, size_t count, const char *provider);
+/* Takes out those of the host that a probe of the device speaks of as well, and /proc,
+ * if its provider does not reach peers by it. Returns how many are left. */
+size_t ctl_checks_leave(struct ctl_check *check, size_t count, bool by_proc);
 
 #endif

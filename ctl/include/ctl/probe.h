@@ -22,6 +22,7 @@ struct ctl_probe {
     size_t checks;
     struct ctl_candidate candidate[CTL_PROBE_CANDIDATES]; /* more are in `rest` alone */
     size_t candidates;
+    bool by_proc; /* peers reach each other through /proc */
     bool usable, rc, dc;
     char sentence[1024];
     char *rest; /* the report without its checks and verdict: a JSON object, owned */

@@ -81,6 +81,8 @@ struct fab_caps {
                            * WRITEs may be in memory already */
     bool deadlines;       /* not_after_ns is kept to */
     bool posts_in_time;   /* else, it is looked at last of all before the doorbell */
+    bool huge_pages;      /* memory that workers lend had better be of huge pages, of which a device
+                           * needs      fewer entries. Where not, a CPU would have to touch them */
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
     uint64_t port_rate;       /* bytes in a millisecond, when it was opened; 0: not known */
@@ -209,12 +211,23 @@ struct fab_open_attr {
 };
 
 struct fab_provider {
-    const char *name; /* "soft" */
+    const char *name;  /* "soft" */
+    const char *about; /* for people: "one host, no RNIC" */
+    const char *usual; /* what device NULL is, for people; NULL: the first that does */
+    /* What is so of each of its devices, for those who have not opened one yet: */
+    bool rdma_devices; /* they are those of devices.h */
+    bool wire;         /* what is sent may be lost, and is late by as much as a network is */
+    bool locks_memory; /* registered memory counts as locked (RLIMIT_MEMLOCK) */
+    bool deadlines;    /* as in fab_caps */
+    bool by_proc;      /* it reaches peers' memory through /proc: nodes share one host's */
     /* Opens the device. -errno with a sentence in err. */
     int (*open)(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err);
     /* Whether looking at the device (NULL: the provider's own) tells already that it cannot be
      * opened; changes nothing. 0, or what open() would say. Or NULL: only opening it tells. */
     int (*check)(const char *device, struct base_errbuf *err);
+    /* The path of a device (NULL: the provider's own) that is a directory: opening makes it when it
+     * is not there. 0 or -ENAMETOOLONG. NULL: devices are none. */
+    int (*directory)(const char *device, char *out, size_t bytes);
 };
 
 extern const struct fab_provider fab_soft;

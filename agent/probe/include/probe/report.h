@@ -49,7 +49,8 @@ struct probe_check {
 
 struct probe_report {
     char provider[32];
-    char device[256]; /* that was opened: its name, or soft's directory */
+    char device[256]; /* that was opened: its name, or its directory */
+    bool by_proc;     /* as struct fab_provider has it */
     uint8_t gid[16];
     uint8_t port;
     uint32_t transports; /* of enum fab_transport; 0: none was opened */

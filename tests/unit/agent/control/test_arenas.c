@@ -14,6 +14,7 @@ static const uint64_t MIB = 1 << 20;
 static struct test_world world;
 static struct agent agent;
 static struct pool pool;
+static struct fab fab; /* nothing is asked of it but what it is like */
 
 static void begin(void)
 {
@@ -25,6 +26,7 @@ static void begin(void)
     agent.tenants.at[TENANT - 1].config.memory = 1024 * MIB;
     agent.tenants.at[TENANT - 1].config.sessions = 10;
     pool = (struct pool){.agent = &agent, .config = &agent.config, .world = &world.world};
+    pool.device.fab = &fab;
     agent.pools[0] = &pool;
 }
 
