@@ -11,6 +11,7 @@
 #include "control/world.h"
 #include "fabric/iova.h"
 #include "fabric/port.h"
+#include "names.h"
 #include "pool.h"
 
 /* ---- pool.c */
@@ -97,7 +98,7 @@ void clock_why(const struct agent *a, char *text, size_t size);
 void clock_status(const struct agent *a, struct base_text *t);
 void clock_metrics(const struct agent *a, struct base_text *t);
 
-/* ---- register.c, registered.c, unregister.c, resolve.c */
+/* ---- register.c, registered.c, unregister.c */
 
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
 enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
@@ -123,11 +124,6 @@ void registrations_look_at_token(struct agent *a);
 /* The node goes: metaservers that have it are asked to forget it, which a->unregistering counts,
  * and each has grace_ms to answer. */
 void registrations_leave(struct agent *a, unsigned grace_ms);
-/* Asks the metaservers for a node by name: done(user, status, gid, pool) once, later. */
-void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
-                           void (*done)(void *user, int status, const uint8_t gid[16],
-                                        uint16_t pool),
-                           void *user);
 
 /* ---- quotas.c */
 
@@ -388,7 +384,7 @@ struct agent {
     uint32_t endpoints;     /* how often the node's have changed */
     uint32_t unregistering; /* metaservers that have not answered yet */
     uint64_t arenas_coming; /* bytes of those that workers have asked for and that are being made */
-    uint32_t questions;     /* names that are being asked for */
+    struct names names;     /* that workers ask for */
     /* sessions.c, leases.c */
     struct agentd_tenants tenants;
     uint32_t serial;  /* of the worker that attached last; from a random number on, so that an id of

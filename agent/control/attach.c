@@ -205,9 +205,10 @@ static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t 
         return;
     if (status != 0) {
         answer_error(c, c->resolve_tag, status,
-                     status == -ENOENT   ? "no node has that name"
-                     : status == -EAGAIN ? "too many names are being asked for: try again"
-                                         : "no metaserver could be asked for that name");
+                     status == -ENOENT ? "no node has that name"
+                     : status == -EAGAIN
+                         ? "too many names are being asked for: try again in a second"
+                         : "no metaserver could be asked for that name");
         return;
     }
     struct schema_control_resolved m = {.pool = pool};
@@ -223,7 +224,7 @@ static void resolve_name(struct connection *c, const struct schema_control_resol
     }
     c->resolving = true;
     c->resolve_tag = m->h.tag;
-    registrations_resolve(c->agent, c->pool->number, m->name, on_resolved, c);
+    names_resolve(c->agent, c->tenant, c->pool->number, m->name, on_resolved, c);
 }
 
 /* ---- what comes in

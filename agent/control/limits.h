@@ -50,7 +50,6 @@ enum {
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
     BACKOFF_MAX_MS = 5000,
     CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
-    QUESTIONS = 128,   /* names that workers ask for, at a time: renewals have room beside */
     RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
     /* A renewal that comes before its time, since the metaserver may have been started again: many
      * agents may think so at once, so each comes at a moment of its own within the first, and not

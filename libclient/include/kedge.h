@@ -198,8 +198,8 @@ KEDGE_API struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32
  * completions of before come first. -ENOENT: nobody has that GID; -EHOSTUNREACH: no metaserver
  * answers; -ETIMEDOUT. */
 KEDGE_API int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16]);
-/* The same by a node's name, which the agent asks of a metaserver: a message, milliseconds the
- * first time. */
+/* The same by a node's name, which the agent asks of a metaserver: a message, and milliseconds.
+ * -EAGAIN: the tenant's workers have asked for too many names in this second. */
 KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 
 /* ---- posting and polling ------------------------------------------------------------------- */

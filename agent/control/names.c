@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of nodes, which workers ask for: answered by the metaservers. */
+#include "names.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/reserve.h"
 #include "base/clock.h"
 #include "agent.h"
 
 struct question {
     struct agent *agent;
-    uint16_t pool; /* of the endpoint */
-    void (*done)(void *user, int status, const uint8_t gid[16], uint16_t pool);
+    uint32_t tenant; /* its index + 1 */
+    uint16_t pool;   /* of the endpoint */
+    names_done *done;
     void *user;
     uint32_t next;   /* of the metaservers */
     uint64_t end_ns; /* by then there is an answer: the worker waits no longer */
@@ -24,7 +27,8 @@ static void ask_next(struct question *q);
 
 static void answer_question(struct question *q, int status, const uint8_t gid[16])
 {
-    q->agent->questions--;
+    q->agent->names.out--;
+    q->agent->names.out_of[q->tenant - 1]--;
     q->done(q->user, status, gid, q->pool);
     free(q);
 }
@@ -54,6 +58,8 @@ static void on_named(void *user, const struct http_answer *answer)
     uint8_t gid[16] = {0};
     if (answer->status == 404)
         q->status = -ENOENT;
+    else if (answer->status == 429 && q->status == -EHOSTUNREACH)
+        q->status = -EAGAIN;
     else if (answer->status == 200)
         q->status = read_endpoint(q->pool, answer->body, gid);
     if (answer->status == 200 && q->status == 0)
@@ -94,19 +100,39 @@ static bool is_name(const char *name)
     return n > 0 && n < 64 && name[n] == '\0' && name[0] != '.' && name[0] != '-';
 }
 
-void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
-                           void (*done)(void *user, int status, const uint8_t gid[16],
-                                        uint16_t pool),
-                           void *user)
+/* One more of that tenant's. False: it has as many out as it may, or has asked for a second's. */
+static bool take_place(struct agent *a, uint32_t tenant)
+{
+    struct names *n = &a->names;
+    const uint64_t now = world_now_ns(a->world);
+    uint32_t reserved[AGENTD_TENANT_SLOTS], tenants = 0;
+    quotas_reserve(a, NULL, NAMES_OUT, reserved);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        tenants += a->tenants.at[i].state == AGENTD_TENANT_LIVE;
+    uint64_t *whole_ns = &n->whole_ns[tenant - 1];
+    const uint64_t from_ns = *whole_ns > now ? *whole_ns : now;
+    const uint64_t then_ns = from_ns + (tenants > 0 ? tenants : 1) * BASE_NS_PER_S / NAMES_PER_S;
+    if (then_ns > now + BASE_NS_PER_S ||
+        !lane_reserve_allows(NAMES_OUT, n->out_of, reserved, AGENTD_TENANT_SLOTS, tenant - 1))
+        return false;
+    *whole_ns = then_ns;
+    n->out++;
+    n->out_of[tenant - 1]++;
+    return true;
+}
+
+void names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *name,
+                   names_done *done, void *user)
 {
     static const uint8_t none[16];
-    struct question *q = NULL;
-    if (!is_name(name) || a->questions >= QUESTIONS || (q = calloc(1, sizeof *q)) == NULL) {
+    struct question *q = is_name(name) ? calloc(1, sizeof *q) : NULL;
+    if (q == NULL || !take_place(a, tenant)) {
+        free(q);
         done(user, is_name(name) ? -EAGAIN : -ENOENT, none, 0);
         return;
     }
-    a->questions++;
     *q = (struct question){.agent = a,
+                           .tenant = tenant,
                            .pool = pool,
                            .done = done,
                            .user = user,
