@@ -13,6 +13,7 @@
 #include "fabric/port.h"
 #include "names.h"
 #include "pool.h"
+#include "worker_events.h"
 
 /* ---- pool.c */
 
@@ -294,21 +295,10 @@ void proofs_metrics(const struct agent *a, struct base_text *t);
 
 /* ---- attach.c */
 
-void connection_close(struct connection *c);
-/* admit.c. Sessions or arenas are there: those that wait for them have their turns. */
-void attach_serve(struct pool *p);
-/* The pool goes, and who waits with it. */
+/* Before the first pool: hears from then on what becomes of sessions (worker_events.h). */
+void attach_init(struct agent *a);
+/* admit.c. The pool goes, and who waits with it. */
 void attach_give_up(struct pool *p);
-/* Likewise those of a tenant: its place may be another's next. */
-void attach_end_tenant(struct pool *p, uint32_t tenant);
-/* One could not be made: whoever's turn it is hears why. */
-void attach_failed(struct pool *p, int status);
-/* We have ended the session: the worker is told by its socket, and closes it when it is done with
- * what it got. */
-void connection_end(struct connection *c);
-/* We are ending it: nothing that its worker sends is heard any more. */
-void connection_mute(struct connection *c);
-void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
 
 /* ---- windows.c */
 
@@ -411,6 +401,7 @@ struct agent {
     /* attach.c */
     struct base_log_limit watch_limit, token_limit, crowd_limit;
     uint64_t wrong_tokens;
+    const struct worker_events *worker_events; /* of all sessions: attach.c hears them */
     struct connection *connections;
     struct waiting waiting;
     uint64_t crowded; /* connections that made room, or found none */

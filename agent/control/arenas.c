@@ -266,16 +266,16 @@ static void finish_making(struct arena *arena, int status)
         p->arenas_status = status;
         p->arenas_after_ns = world_now_ns(p->world) + ARENAS_AFTER_MS * BASE_NS_PER_MS;
         if (status != 0 && !p->stopping)
-            attach_failed(p, status);
+            p->agent->worker_events->failed(p, status);
     } else if (!arena->unwanted) {
-        session_arena(p, arena, status);
+        p->arena_made(p, arena, status);
         if (status == 0)
             return;
     }
     if (status == 0 && !arena->unwanted) {
         push_arena(&p->arenas_ahead, arena);
         p->count.arenas_ahead++;
-        attach_serve(p);
+        p->agent->worker_events->ready(p);
     } else if (status == 0) {
         arena_retire(arena);
     } else {
@@ -326,7 +326,7 @@ static void on_zeroed_registered(struct fab_ctl *ctl)
     p->count.recycled++;
     discharge_tenant(arena); /* so many are kept for it: it is charged when one is lent again */
     push_arena(&p->arenas_of[arena->tenant - 1], arena);
-    attach_serve(p);
+    p->agent->worker_events->ready(p);
 }
 
 static void on_zeroed(void *user)

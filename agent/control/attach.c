@@ -74,14 +74,14 @@ void attach_close_all(struct agent *a)
     }
 }
 
-void connection_mute(struct connection *c)
+static void mute_connection(struct connection *c)
 {
     c->ended = true;
 }
 
-void connection_end(struct connection *c)
+static void end_connection(struct connection *c)
 {
-    connection_mute(c);
+    mute_connection(c);
     if (!c->closing)
         world_shut(c->agent->world, c->socket);
 }
@@ -178,7 +178,8 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
     hold_connection(c);
 }
 
-void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number)
+static void answer_arena(struct connection *c, int status, const struct arena *arena,
+                         uint32_t number)
 {
     if (c->closing || c->ended)
         return;
@@ -408,4 +409,16 @@ void attach_watched(struct connection *c, int status, const char *why)
         set_deadline(c, WRONG_TOKEN_MS);
     else if (!c->attached)
         set_deadline(c, c->queued ? WAIT_MS : ATTACH_MS);
+}
+
+void attach_init(struct agent *a)
+{
+    static const struct worker_events EVENTS = {.ready = attach_serve,
+                                                .failed = attach_failed,
+                                                .tenant_ended = attach_end_tenant,
+                                                .arena = answer_arena,
+                                                .ending = mute_connection,
+                                                .ended = end_connection,
+                                                .let_go = connection_close};
+    a->worker_events = &EVENTS;
 }

@@ -39,6 +39,7 @@ struct connection {
  */
 int connection_send(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
                     const struct world_lent *lent);
+void connection_close(struct connection *c);
 /* From now on its deadline is that of who waits. */
 void connection_await(struct connection *c);
 /* Its answer, and its end. retry_ms: when to ask again, or 0. */
@@ -54,6 +55,11 @@ int connection_share(const struct agent *a, const struct attach_peer *peer, uint
                      struct base_errbuf *why);
 /* An ATTACH: it gets a session, or is refused. */
 void connection_attach(struct connection *c, const struct schema_control_attach *m);
+
+/* As worker_events.h says. */
+void attach_serve(struct pool *p);
+void attach_failed(struct pool *p, int status);
+void attach_end_tenant(struct pool *p, uint32_t tenant);
 
 /* It has waited for WAIT_MS: refused, and told when to come again. */
 void connection_waited(struct connection *c);

@@ -229,7 +229,7 @@ struct arena {
 /* One of the usual size for a tenant (its index + 1). NULL: none is ready. */
 struct arena *arena_take(struct pool *p, uint32_t tenant);
 bool arena_is_ready(const struct pool *p, uint32_t tenant);
-/* One for a session that has one already. *out is ready, or `asked`: then session_arena() comes. */
+/* One for a session that has one already. *out is ready, or `asked`: then arena_made() comes. */
 int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
               struct arena **out);
 /* What registers that much of it, to be submitted: at an address that none ever had. */
@@ -312,10 +312,9 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
                  uint32_t *number);
 /* The lane hears of it: once, before anything else happens to it. */
 void session_begin(struct pool *p, uint32_t number);
-/* Gives it one more arena; the answer comes as connection_arena(). 0; or -errno and a sentence. */
+/* Gives it one more arena; the answer is an event (worker_events.h). 0; or -errno and a sentence.
+ */
 int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why);
-/* The arena that a session asked for is made, or is not. */
-void session_arena(struct pool *p, struct arena *arena, int status);
 /* Its worker is gone, or all of this ends. */
 void session_release(struct pool *p, uint32_t number, uint32_t reason);
 /* Events of the lane, and refilling what is kept ahead. */
@@ -447,7 +446,8 @@ struct pool {
     uint64_t taken_ns;    /* when a worker last got a session */
     struct base_log_limit fault_log;
     /* arenas.c */
-    struct arena *arenas_ahead;                   /* nobody's yet */
+    void (*arena_made)(struct pool *p, struct arena *arena, int status); /* that was asked for */
+    struct arena *arenas_ahead;                                          /* nobody's yet */
     struct arena *arenas_of[AGENTD_TENANT_SLOTS]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
     int arenas_status;            /* of the last one that was made ahead */

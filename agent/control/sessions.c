@@ -26,9 +26,9 @@ static void on_made(void *session)
     s->stage = s->task.status == 0 ? STAGE_READY : STAGE_EMPTY;
     p->count.ready += s->task.status == 0;
     if (s->task.status == 0)
-        attach_serve(p);
+        p->agent->worker_events->ready(p);
     else
-        attach_failed(p, s->task.status);
+        p->agent->worker_events->failed(p, s->task.status);
 }
 
 static void on_unmade(void *session)
@@ -66,8 +66,11 @@ static struct agent_session *find_place(struct pool *p)
     return pools_sessions(p->agent) < p->config->max_sessions ? find_stage(p, STAGE_EMPTY) : NULL;
 }
 
+static void give_arena(struct pool *p, struct arena *arena, int status);
+
 int sessions_start(struct pool *p, struct base_errbuf *err)
 {
+    p->arena_made = give_arena;
     quotas_apply(p);
     p->sessions = calloc(p->config->max_sessions, sizeof p->sessions[0]);
     if (p->sessions == NULL)
@@ -311,11 +314,11 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_er
     if (status != 0)
         return base_err(why, status, "no arena could be made: %s", strerror(-status));
     if (!s->arena_asked->asked)
-        session_arena(p, s->arena_asked, 0);
+        give_arena(p, s->arena_asked, 0);
     return status;
 }
 
-void session_arena(struct pool *p, struct arena *arena, int status)
+static void give_arena(struct pool *p, struct arena *arena, int status)
 {
     struct agent_session *s = &p->sessions[arena->session];
     BASE_ASSERT(s->arena_asked == arena);
@@ -328,7 +331,7 @@ void session_arena(struct pool *p, struct arena *arena, int status)
     }
     s->arena_asked = NULL;
     if (s->connection != NULL)
-        connection_arena(s->connection, status, NULL, 0);
+        p->agent->worker_events->arena(s->connection, status, NULL, 0);
 }
 
 static void give_arenas(struct agent_session *s)
@@ -384,14 +387,14 @@ static void end_those(struct pool *p, uint32_t tenant, uint32_t reason)
             continue;
         tell_end(p, i, reason);
         if (s->connection != NULL) /* finish_session() tells it by its socket, with the reason */
-            connection_mute(s->connection);
+            p->agent->worker_events->ending(s->connection);
     }
 }
 
 void sessions_end_tenant(struct pool *p, uint32_t tenant)
 {
     end_those(p, tenant, SCHEMA_REASON_TENANT);
-    attach_end_tenant(p, tenant);
+    p->agent->worker_events->tenant_ended(p, tenant);
 }
 
 void sessions_end_all(struct pool *p, uint32_t reason)
@@ -405,7 +408,7 @@ static void finish_session(struct pool *p, struct agent_session *s)
     for (uint32_t i = 0; i < s->arenas; i++)
         fenced_drop(s->arena[i]);
     if (s->connection != NULL)
-        connection_end(s->connection);
+        p->agent->worker_events->ended(s->connection);
     if (s->stage == STAGE_LIVE)
         begin_ending(p, s);
     /* The lane was given an arena and owes an answer, which must not meet the number's next
@@ -431,7 +434,7 @@ static void arena_answered(struct pool *p, struct agent_session *s, const struct
         s->arena[s->arenas++] = arena;
     }
     if (s->connection != NULL)
-        connection_arena(s->connection, e->arena.status, arena, e->arena.number);
+        p->agent->worker_events->arena(s->connection, e->arena.status, arena, e->arena.number);
     if (s->over)
         finish_session(p, s);
 }
@@ -522,7 +525,7 @@ void sessions_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_SESSION_FAULT:
         log_fault(p, s, e);
         if (s->connection != NULL)
-            connection_end(s->connection);
+            p->agent->worker_events->ended(s->connection);
         if (s->stage == STAGE_LIVE)
             begin_ending(p, s);
         return;
@@ -567,7 +570,7 @@ void sessions_let_go(struct pool *p)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
         if (p->sessions[i].held)
-            connection_close(p->sessions[i].connection);
+            p->agent->worker_events->let_go(p->sessions[i].connection);
 }
 
 /* After the lane thread has ended: nothing is posted any more. */

@@ -155,6 +155,7 @@ static int start_pools(struct loop_world *w, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
     const struct agentd_pool own = follow_read(a);
+    attach_init(a);
     int status = pools_start(a, &own, err);
     while (status == 0 && pools_are_starting(a))
         (void)uv_run(&w->loop, UV_RUN_ONCE);

@@ -21,6 +21,7 @@ static void begin(void)
     memset(&agent, 0, sizeof agent);
     test_world_init(&world);
     agent.world = &world.world;
+    attach_init(&agent);
     agent.config.arena_bytes = 2 * MIB;
     agent.tenants.at[TENANT - 1].state = AGENTD_TENANT_LIVE;
     agent.tenants.at[TENANT - 1].config.memory = 1024 * MIB;
