@@ -5,13 +5,16 @@
 
 #include "soft/soft.h"
 
+/* Requests of up to SOFT_WHOLE bytes are short, and are moved at once. Of longer ones, all queue
+ * pairs of a completion queue together move SOFT_TURN bytes from poll to poll, or as many as short
+ * ones did. When no short one came for SOFT_QUIET_NS, they move a byte for each SOFT_ALONE_NS since
+ * then, which takes about a twentieth of that time, and SOFT_ALONE_MOST at most. */
 enum {
-    SOFT_WHOLE = 4096, /* bytes of a request that is moved at once */
-    SOFT_TURN = 1024,  /* that longer ones of all queue pairs move from poll to poll, or as many
-                        * as the others did, */
-    SOFT_QUIET_NS = 1000000,  /* or more, if there was no other one for so long: a byte for each */
-    SOFT_ALONE_NS = 2,        /* of these since, about a twentieth of what it takes to move them, */
-    SOFT_ALONE_MOST = 1 << 21 /* and no more than these */
+    SOFT_WHOLE = 4096,
+    SOFT_TURN = 1024,
+    SOFT_QUIET_NS = 1000000,
+    SOFT_ALONE_NS = 2,
+    SOFT_ALONE_MOST = 1 << 21
 };
 
 /* How much the long requests of a CQ's queue pairs may move. */
