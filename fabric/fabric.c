@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "fabric/provider.h"
 
-enum { HOP_LIMIT = 64, FLOW_LABEL_LOW_BITS = 14 };
+enum { HOP_LIMIT = 64, FLOW_LABEL_LOW_BITS = 14, WAIT_MS = 1000 };
 #define FLOW_LABEL_LOW ((1u << FLOW_LABEL_LOW_BITS) - 1)
 
 uint32_t fab_flow_label(uint16_t udp_source_port)
@@ -127,6 +127,23 @@ int fab_ctl_fd(const struct fab *fab)
     return fab->ops->ctl_fd(fab);
 }
 
+void fab_wait(struct fab *fab)
+{
+    struct pollfd fd = {.events = POLLIN};
+    if (fab->ops->wait != NULL) {
+        fab->ops->wait(fab);
+        return;
+    }
+    fd.fd = fab_ctl_fd(fab);
+    (void)poll(&fd, 1, WAIT_MS);
+}
+
+int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab_mem *out)
+{
+    return fab->ops->mem_alloc != NULL ? fab->ops->mem_alloc(fab, size, out)
+                                       : fab_mem_alloc(size, name, out);
+}
+
 /* The caller's user pointer holds a flag while a synchronous call runs. */
 static void call_done(struct fab_ctl *ctl)
 {
@@ -143,8 +160,7 @@ int fab_call(struct fab *fab, struct fab_ctl *ctl)
     fab_submit(fab, ctl);
     fab_run(fab);
     while (!over) {
-        struct pollfd fd = {.fd = fab_ctl_fd(fab), .events = POLLIN};
-        (void)poll(&fd, 1, 1000);
+        fab_wait(fab);
         fab_run(fab);
     }
     ctl->user = user;

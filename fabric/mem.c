@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -80,6 +81,10 @@ int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out)
 
 int fab_mem_zero(const struct fab_mem *mem)
 {
+    if (mem->give_back != NULL) {
+        memset(mem->addr, 0, mem->size);
+        return 0;
+    }
     if (fallocate(mem->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)mem->size) == 0 &&
         fallocate(mem->fd, 0, 0, (off_t)mem->size) == 0)
         return 0;
@@ -90,6 +95,11 @@ void fab_mem_free(struct fab_mem *mem)
 {
     if (mem->addr == NULL)
         return;
+    if (mem->give_back != NULL) {
+        mem->give_back(mem);
+        *mem = (struct fab_mem){.fd = -1};
+        return;
+    }
     munmap(mem->addr, mem->size);
     close(mem->fd);
     *mem = (struct fab_mem){.fd = -1};

@@ -3,14 +3,13 @@
 #include "agent/connector.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "internal.h"
 
-enum { ADDRESSES_BESIDE = 32, WAIT_MS = 1000 };
+enum { ADDRESSES_BESIDE = 32 };
 
 /* ---- messages
  * ---------------------------------------------------------------------------------------------- */
@@ -144,11 +143,9 @@ int connector_fd(const struct connector *c)
 /* Until what was submitted is over. */
 static void await_ops(struct connector *c)
 {
-    while (c->ops > 0) {
-        struct pollfd p = {.fd = fab_ctl_fd(c->res.fab), .events = POLLIN};
+    while (c->ops > 0)
         if (fab_run(c->res.fab) == 0)
-            (void)poll(&p, 1, WAIT_MS);
-    }
+            fab_wait(c->res.fab);
 }
 
 static int make_ahead(struct connector *c, struct slots *s)

@@ -410,8 +410,8 @@ int datagrams_init(struct connector *c, uint32_t addresses)
     int status = c->fill(c->fill_user, &d->qkey, sizeof d->qkey);
     d->qkey &= 0x7fffffff; /* the high bit is the kernel's own */
     if (status == 0)
-        status = fab_mem_alloc((size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
-                               "kedge-handshakes", &d->mem);
+        status = fab_mem_alloc_for(c->res.fab, (size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
+                                   "kedge-handshakes", &d->mem);
     if (status != 0)
         return status;
     struct fab_ctl mr = {.kind = FAB_REG_MR,

@@ -2,7 +2,6 @@
 /* The device and all that is made on it ahead of time: two protection domains, queue pairs
  * (queues.c), the MR table that peers READ. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -136,11 +135,9 @@ uint64_t device_lock_limit(struct world *w)
 void device_settle(struct world *w, struct fab *fab, const uint32_t *pending)
 {
     (void)w;
-    while (*pending > 0) {
-        struct pollfd fd = {.fd = fab_ctl_fd(fab), .events = POLLIN};
+    while (*pending > 0)
         if (fab_run(fab) == 0)
-            (void)poll(&fd, 1, 1000);
-    }
+            fab_wait(fab);
 }
 
 /* The limit that bites most users first, named before it does. */

@@ -2,7 +2,6 @@
 #include "metaserver/table_responders.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -433,11 +432,9 @@ void meta_responders_stop(struct meta_responders *r)
         if (p->state == SPARE || p->state == READY || p->state == KEPT)
             end_responder(p);
     }
-    while (in_use(r) > 0 || r->port.asking) {
-        struct pollfd fd = {.fd = fab_ctl_fd(r->pd->fab), .events = POLLIN};
+    while (in_use(r) > 0 || r->port.asking)
         if (fab_run(r->pd->fab) == 0)
-            (void)poll(&fd, 1, 1000);
-    }
+            fab_wait(r->pd->fab);
 }
 
 void meta_responders_free(struct meta_responders *r)

@@ -166,13 +166,14 @@ struct fab_ah {
     uint8_t dgid[16];
 };
 
-/* Registered memory is always a sealed memfd: workers may map it, and `soft` reaches it across
- * processes. */
+/* Registered memory is a sealed memfd: workers may map it, and `soft` reaches it across processes.
+ * A provider whose devices are all in one process may give other memory (fab_mem_alloc_for()). */
 struct fab_mem {
     void *addr;  /* page-aligned, mapped shared and writable here */
     size_t size; /* multiple of the page size */
-    int fd;      /* memfd, SHRINK|GROW|SEAL sealed */
+    int fd;      /* memfd, SHRINK|GROW|SEAL sealed; -1: none, and no other process maps it */
     bool huge;   /* of huge pages */
+    void (*give_back)(struct fab_mem *mem); /* the provider's that it is of; NULL: a memfd's */
 };
 
 /* Makes size bytes (rounded up to pages) of zeroed memory. -ENOMEM, -EMFILE. Any thread. Blocks. */
@@ -186,8 +187,11 @@ int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out);
  * -ECANCELED, within some ms of that. */
 int fab_mem_alloc_unless(size_t size, const char *name, bool huge, const _Atomic bool *unwanted,
                          struct fab_mem *out);
-/* Zeroes all of it without touching it, when nothing is registered in it. 0, or -ENOMEM: it is of
- * no more use than to be freed. Any thread. Blocks. */
+/* The same as fab_mem_alloc(), for memory that no other process needs: of the provider's own kind,
+ * where it has one. To be freed before the device is closed. */
+int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab_mem *out);
+/* Zeroes all of it, a memfd without touching it, when nothing is registered in it. 0, or -ENOMEM:
+ * it is of no more use than to be freed. Any thread. Blocks. */
 int fab_mem_zero(const struct fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void fab_mem_free(struct fab_mem *mem);
@@ -399,9 +403,13 @@ void fab_submit(struct fab *fab, struct fab_ctl *ctl);
  * thread. Returns how many completed. Some (a deregistration with a process inside the region) stay
  * pending without blocking the others. */
 int fab_run(struct fab *fab);
-/* Readable (EPOLLIN) when fab_run() has something to do. Borrowed; never read it. */
+/* Readable (EPOLLIN) when fab_run() has something to do. Borrowed; never read it. Of `sim` this and
+ * the other descriptors are numbers that its net alone knows (sim.h). */
 int fab_ctl_fd(const struct fab *fab);
-/* Submits and runs until this one is done: for start-up, tools and tests, on the control thread. */
+/* Waits until fab_run() has something to do, for about a second at most. Control thread. */
+void fab_wait(struct fab *fab);
+/* Submits, runs and waits until this one is done: for start-up, tools and tests, on the control
+ * thread. */
 int fab_call(struct fab *fab, struct fab_ctl *ctl);
 
 /* What a port's query has told holds from now on: for the caps, and so for whatever is created or

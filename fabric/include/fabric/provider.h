@@ -25,6 +25,9 @@ struct fab_ops {
     enum ibv_qp_state (*qp_state)(const struct fab_qp *qp);
     int (*event_fd)(const struct fab *fab);
     int (*get_event)(struct fab *fab, struct fab_event *out);
+    void (*wait)(struct fab *fab); /* or NULL: ctl_fd is one for poll(2) */
+    /* Or NULL: memfds are what it takes. As fab_mem_alloc_for(), with give_back set. */
+    int (*mem_alloc)(struct fab *fab, size_t size, struct fab_mem *out);
     /* Or NULL: the caps, which are changed already, are all. */
     void (*set_address)(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid);
 };
