@@ -130,6 +130,7 @@ enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct fab_wr *wr
         return SOFT_DONE;
     move_part(soft_of(qp->base.pd->fab), wr, remote, qp->moved, n);
     cq->pace.allowance -= n;
+    cq->pace.in_turns += n;
     if (n == left)
         return SOFT_DONE;
     if (n > 0) {

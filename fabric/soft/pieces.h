@@ -25,6 +25,7 @@ struct soft_pace {
     uint64_t whole_ns;   /* and when it had grown */
     uint32_t allowed_at; /* before which poll long ones were given their allowance: */
     uint32_t allowance;  /* so many bytes more may be moved until that is over */
+    uint32_t in_turns;   /* bytes of long requests that were moved, running */
 };
 
 /* How many bytes long requests may still move until the next poll is over: few, for the sake of

@@ -43,16 +43,16 @@ static bool attend_receives(struct soft_cq *cq)
     return done;
 }
 
-/* A queue pair that moves something goes behind those that did not. True: it waits for its turn
- * again.
+/* A queue pair that moves a part of a long request goes behind those that did not. True: it waits
+ * for its turn again. The allowance, which reads the clock, is asked for only by long requests.
  */
 static bool look_at(struct soft_cq *cq, struct soft_qp *qp)
 {
-    const uint32_t before = soft_allowance(&cq->pace);
+    const uint32_t before = cq->pace.in_turns;
     cq->looked++;
-    if (qp->waiting && (before > 0 || qp->waits_for != SOFT_WAIT_TURN))
+    if (qp->waiting && (qp->waits_for != SOFT_WAIT_TURN || soft_allowance(&cq->pace) > 0))
         soft_qp_progress(qp);
-    const bool moved = cq->pace.allowance != before;
+    const bool moved = cq->pace.in_turns != before;
     if (!qp->waiting || moved)
         TAILQ_REMOVE(&cq->waiters, qp, by_turn);
     if (qp->waiting && moved)
