@@ -125,20 +125,31 @@ static bool is_key(const union body *b, const uint8_t gid[16], uint16_t pool)
     return b->valid != 0 && b->pool == pool && memcmp(b->gid, gid, sizeof b->gid) == 0;
 }
 
-/* The index entry that is `probe` after the key's home. */
-static const uint32_t *entry_of(const struct schema_peers_header *h, const uint8_t gid[16],
-                                uint16_t pool, uint32_t probe)
+/* The index entries in which a key can be: from its home on, round the end of the index. */
+struct probes {
+    const uint32_t *index;
+    uint64_t home, mask;
+};
+
+static struct probes probes_of(const struct schema_peers_header *h, const uint8_t gid[16],
+                               uint16_t pool)
 {
-    uint64_t home = base_hash_gid(gid, pool, h->seed);
-    return index_of(h) + ((home + probe) & ((1ull << h->log2_index) - 1));
+    return (struct probes){.index = index_of(h),
+                           .home = base_hash_gid(gid, pool, h->seed),
+                           .mask = (1ull << h->log2_index) - 1};
+}
+
+static const uint32_t *entry_of(const struct probes *p, uint32_t probe)
+{
+    return p->index + ((p->home + probe) & p->mask);
 }
 
 /* Entries are cleared by removal, so an empty one does not end the search. */
-static int64_t search_index(const struct schema_peers_header *h, const uint8_t gid[16],
-                            uint16_t pool, union body *out)
+static int64_t search_index(const struct schema_peers_header *h, const struct probes *probes,
+                            const uint8_t gid[16], uint16_t pool, union body *out)
 {
     for (uint32_t probe = 0; probe < SCHEMA_PEERS_PROBES; probe++) {
-        uint32_t entry = __atomic_load_n(entry_of(h, gid, pool, probe), __ATOMIC_ACQUIRE);
+        uint32_t entry = __atomic_load_n(entry_of(probes, probe), __ATOMIC_ACQUIRE);
         if (entry == 0 || entry > h->max_peers)
             continue;
         if (copy_peer(h, entry - 1, out) && is_key(out, gid, pool))
@@ -150,8 +161,9 @@ static int64_t search_index(const struct schema_peers_header *h, const uint8_t g
 int schema_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
                       uint32_t *gen)
 {
+    const struct probes probes = probes_of(memory, gid, pool);
     union body b;
-    int64_t found = search_index(memory, gid, pool, &b);
+    int64_t found = search_index(memory, &probes, gid, pool, &b);
     if (found < 0)
         return (int)found;
     *slot = (uint32_t)found;
@@ -204,9 +216,10 @@ int64_t schema_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16]
                          uint32_t incarnation)
 {
     const struct schema_peers_header *h = memory;
+    const struct probes probes = probes_of(h, gid, pool);
     uint32_t *entry = NULL;
     union body b;
-    int64_t slot = search_index(h, gid, pool, &b);
+    int64_t slot = search_index(h, &probes, gid, pool, &b);
     if (slot >= 0) {
         if (incarnation > b.incarnation) {
             b.incarnation = incarnation;
@@ -216,8 +229,8 @@ int64_t schema_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16]
         return slot; /* an older incarnation is old news */
     }
     for (uint32_t probe = 0; probe < SCHEMA_PEERS_PROBES && entry == NULL; probe++)
-        if (*entry_of(h, gid, pool, probe) == 0)
-            entry = (uint32_t *)(uintptr_t)entry_of(h, gid, pool, probe);
+        if (*entry_of(&probes, probe) == 0)
+            entry = (uint32_t *)(uintptr_t)entry_of(&probes, probe);
     slot = entry == NULL ? -ENOSPC : free_slot(h, slot_hint);
     if (slot < 0)
         return slot;
@@ -238,8 +251,9 @@ void schema_peers_remove(void *memory, uint32_t slot)
     BASE_ASSERT(copy_peer(h, slot, &b));
     if (b.valid == 0)
         return;
+    const struct probes probes = probes_of(h, b.gid, b.pool);
     for (uint32_t probe = 0; probe < SCHEMA_PEERS_PROBES; probe++) {
-        uint32_t *entry = (uint32_t *)(uintptr_t)entry_of(h, b.gid, b.pool, probe);
+        uint32_t *entry = (uint32_t *)(uintptr_t)entry_of(&probes, probe);
         if (*entry == slot + 1) {
             __atomic_store_n(entry, 0, __ATOMIC_RELEASE);
             break;
