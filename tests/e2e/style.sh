@@ -68,6 +68,32 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeList
 { echo "$head"; printf 'void kedge_two(void)\n{\n}\n'; } | finds libclient/a.c 'kedge_two is not in kedge.h'
 echo "$head" | finds metaserver/store/right.c 'metaserver/right.c has that name too'
 
+# What documents and comments name is there.
+mkdir -p "$work"/docs "$work"/tests/unit/base "$work"/tests/e2e "$work"/schema/include/schema
+echo "$head" >"$work/tests/unit/base/test_right.c"
+echo "$head" >"$work/schema/include/schema/right.h"
+touch "$work/tests/e2e/right.sh"
+printf '# How it is\n\n## One `thing`, and another\n\n```sh\n# no heading\n```\n' >"$work/docs/other.md"
+{
+    echo '[a](other.md) [b](other.md#one-thing-and-another) [c](../base/right.c) [d](https://kedge.invalid/x) [e](#here)'
+    echo '`base/right.c` `base/*.c` `./base/` `base/right.c now` `schema/right.h`'
+    echo 'unit.base unit.base.right unit.base.right.rc e2e.right and e2e.right.rc.'
+    printf '\n# Here\n'
+} >"$work/docs/right.md"
+printf '%s\n/* As docs/other.md says, and base/right.c does. */\n' "$head" >"$work/base/comment.c"
+"$style" "$work" >"$work/out" || fail "an offence is seen in right documents: $(cat "$work/out")"
+echo "ok: documents that name what is there pass"
+echo '[a](gone.md)' | finds docs/a.md 'a link to gone.md, which is not there'
+echo '[a](docs/gone.md)' | finds README.md 'a link to docs/gone.md, which is not there'
+echo '[a](other.md#no-heading)' | finds docs/a.md 'no such heading'
+echo '[a](#gone)' | finds docs/a.md 'no such heading'
+echo 'See `base/gone.c`.' | finds docs/a.md 'base/gone.c is not there'
+echo 'See `agent/gone/*.c`.' | finds docs/a.md 'agent/gone/\*.c is not there'
+echo 'It is `unit.base.gone` that shows it.' | finds docs/a.md 'there is no test unit.base.gone'
+echo '(e2e.gone.rc)' | finds docs/a.md 'there is no test e2e.gone'
+{ echo "$head"; echo '/* As base/gone.c does. */'; } | finds base/a.c 'base/gone.c is not there'
+{ echo "$head"; echo '/* docs/gone.md has the rule. */'; } | finds base/a.c 'docs/gone.md is not there'
+
 { echo "$head"; seq 200 | sed 's|.*|/* . */|'; } | finds base/long.h 'a header of 201 lines'
 
 # What is known of a tree may stay, and neither grows nor outlives its reason.
