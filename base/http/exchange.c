@@ -50,6 +50,7 @@ static const struct status_text {
     {415, "unsupported-media-type", NULL},
     {417, "expectation-failed", "the expectation is not known"},
     {429, "too-many-requests", "too many requests"},
+    {431, "headers-too-large", "the headers are too large"},
     {501, "not-implemented", "the request uses what is not implemented"},
     {502, "senseless-answer", NULL},
     {503, "unavailable", NULL},
@@ -451,6 +452,10 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
         r->begun = true;
         r->public.method = method;
         r->public.path = url;
+        if (http_head_leaves_no_room(r)) {
+            http_connection_refuse(r->connection, 431, "the cookies are too large");
+            return MHD_NO;
+        }
         http_head_look(r, method, version);
         http_admission_look(r);
         return rejected_early(r) ? send_rejection(r) : MHD_YES;

@@ -19,7 +19,8 @@
 enum {
     PARAMETERS_MAX = 64,
     /* Of the memory of a connection: a URI has at most one part, and one parameter takes one at
-     * most. With less of it libmicrohttpd would stop in the middle, without an answer. */
+     * most. With less of it libmicrohttpd would stop in the middle, without an answer. The same
+     * part may be cookies, which it copies. */
     URI_PARTS = 4,
     PARAMETER_PARTS = 256,
 };
@@ -254,4 +255,31 @@ void http_head_look(struct http_exchange *r, const char *method, const char *ver
         refuse_head(r, 505, "HTTP/1.1 and HTTP/1.0 are known");
     look_at_body(r, &h);
     look_at_host(r, &h, version);
+}
+
+static const char *header_of(const struct http_exchange *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+}
+
+bool http_head_leaves_no_room(const struct http_exchange *r)
+{
+    const char *cookie = header_of(r, MHD_HTTP_HEADER_COOKIE);
+    return cookie != NULL &&
+           strlen(cookie) > r->connection->server->config.header_bytes / URI_PARTS;
+}
+
+/* Such a head has no number for the length of its body, or there was no memory for its cookies. */
+int http_head_find_fault(struct http_exchange *r, const char **why)
+{
+    const char *length = header_of(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    uint64_t bytes;
+    *why = "the headers are larger than all that this server takes";
+    if (length == NULL || base_parse_u64(length, 0, UINT64_MAX, &bytes) == 0)
+        return 431;
+    *why = "the body is too large";
+    if (length[0] != '\0' && strspn(length, "0123456789") == strlen(length))
+        return 413;
+    *why = "Content-Length has other characters than digits, or none";
+    return 400;
 }

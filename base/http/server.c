@@ -283,11 +283,39 @@ static int watch_fd(int epoll, int fd)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
 }
 
+/* Whether its head is there, and it was neither given to http_on_request() nor answered. */
+static bool is_passed_over(const struct http_exchange *r)
+{
+    return r != NULL && !r->begun &&
+           MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE) != NULL &&
+           MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_HTTP_STATUS) == NULL;
+}
+
+/* libmicrohttpd complains before it answers a request by itself, twice if that was for the length
+ * of its body, but does not say of whom. It gives a head to http_on_request() as soon as that is
+ * there, so a request that was passed over is the one. What it sends then finds the connection
+ * shut. */
+static void on_complaint(void *cls, const char *format, va_list args)
+{
+    struct http_server *s = cls;
+    struct http_connection *c, *next;
+    const char *why;
+    (void)format, (void)args;
+    for (c = TAILQ_FIRST(&s->waiting[HTTP_WAIT_REQUEST]); c != NULL; c = next) {
+        next = TAILQ_NEXT(c, link);
+        if (!is_passed_over(c->request))
+            continue;
+        const int status = http_head_find_fault(c->request, &why);
+        http_connection_refuse(c, status, why);
+    }
+}
+
 static int start_daemon(struct http_server *s)
 {
     s->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        http_on_request, s, MHD_OPTION_CONNECTION_LIMIT, s->config.connections + ENDING_MAX,
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
+        NULL, NULL, http_on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_complaint, s,
+        MHD_OPTION_CONNECTION_LIMIT, s->config.connections + ENDING_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->config.header_bytes, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, s,
         MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, s,

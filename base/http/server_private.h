@@ -137,6 +137,11 @@ int http_head_look_at_uri(struct http_exchange *r, const char *uri, const char *
 /* Once all of it is there, before a body is taken: sets r->reject, if there is nothing there yet.
  */
 void http_head_look(struct http_exchange *r, const char *method, const char *version);
+/* Whether libmicrohttpd may lack the memory for an answer. */
+bool http_head_leaves_no_room(const struct http_exchange *r);
+/* Once all of it is there, of one that libmicrohttpd does not take: the status that it is refused
+ * with, and why. */
+int http_head_find_fault(struct http_exchange *r, const char **why);
 
 /* A whole answer, head included, that does not go through libmicrohttpd: of so many bytes at most.
  * Returns out. */

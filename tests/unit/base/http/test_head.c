@@ -11,10 +11,15 @@ struct raw {
     int handled; /* requests that reached the handler, the one behind it included */
     size_t length;
     const char *bytes;
+    bool page; /* libmicrohttpd answers it with a page of its own */
 };
 #define RAW(status, handled, text)                                                                 \
     {                                                                                              \
-        status, handled, sizeof(text) - 1, text                                                    \
+        status, handled, sizeof(text) - 1, text, false                                             \
+    }
+#define PAGE(status, text)                                                                         \
+    {                                                                                              \
+        status, 0, sizeof(text) - 1, text, true                                                    \
     }
 #define H "Host: x\r\n"
 /* What a proxy takes for a body, or for somebody else's request. */
@@ -35,7 +40,19 @@ static const struct raw raws[] = {
     RAW(400, 0, "POST / HTTP/1.1\r\n" H "Content-Length: 5 \r\n\r\nhello" NEXT),
     RAW(400, 0, "POST / HTTP/1.1\r\n" H "Content-Length: 0x5\r\n\r\nhello" NEXT),
     RAW(400, 0, "POST / HTTP/1.1\r\n" H "Content-Length:\r\n\r\nhello" NEXT),
+    RAW(400, 0, "POST / HTTP/1.1\r\n" H "Content-Length: -5\r\n\r\nhello" NEXT),
+    RAW(400, 0, "POST / HTTP/1.1\r\n" H "Content-Length: 5a\r\n\r\nhello" NEXT),
+    RAW(400, 0, "POST / HTTP/1.1\r\n" H "Content-Length: 5\t\r\n\r\nhello" NEXT),
+    RAW(400, 0, "POST / HTTP/1.1\r\n" H "Content-Length: \xb5\r\n\r\nhello" NEXT),
+    RAW(400, 0,
+        "POST / HTTP/1.1\r\n" H "Content-Length: 5\r\nContent-Length: +5\r\n\r\nhello" NEXT),
+    RAW(400, 0,
+        "POST / HTTP/1.1\r\n" H "Content-Length: +5\r\nContent-Length: 5\r\n\r\nhello" NEXT),
+    RAW(400, 0, "GET / HTTP/1.1\r\n" H "Content-Length: +0\r\n\r\n" NEXT),
+    RAW(400, 0,
+        "POST / HTTP/1.1\r\n" H "Expect: 100-continue\r\nContent-Length: +5\r\n\r\nhello" NEXT),
     RAW(413, 0, "POST / HTTP/1.1\r\n" H "Content-Length: 99999999999999999999\r\n\r\n" NEXT),
+    RAW(413, 0, "POST / HTTP/1.1\r\n" H "Content-Length: 18446744073709551621\r\n\r\nhello" NEXT),
     RAW(400, 0,
         "POST / HTTP/1.1\r\n" H "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
         "0\r\n\r\n" NEXT),
@@ -68,19 +85,19 @@ static const struct raw raws[] = {
     RAW(400, 0, "GET / HTTP/1.1\nHost: x\n\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n" H "X-A: a\nContent-Length: 40\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n" H "X-A: a\rContent-Length: 40\r\n\r\n" NEXT),
-    RAW(400, 0, "GET / HTTP/1.1\r\r\n" H "\r\n" NEXT),
+    PAGE(400, "GET / HTTP/1.1\r\r\n" H "\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n" H "X-A: a\0b\r\n\r\n" NEXT),
     RAW(400, 0,
         "POST / HTTP/1.1\r\n" H "Content-Length: 5\0"
         "9\r\n\r\nhello" NEXT),
-    RAW(400, 0, "GET / HTTP/1.1\r\n" H "X\0-A: a\r\n\r\n" NEXT),
+    PAGE(400, "GET / HTTP/1.1\r\n" H "X\0-A: a\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\nHost: x\0\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n" H "X-A: a\x01\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n" H "X-A: a\r\n b\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n" H "X-A: a\r\n\tTransfer-Encoding: chunked\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n Host: x\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\n" H ": a\r\n\r\n" NEXT),
-    RAW(400, 0, "GET / HTTP/1.1\r\n" H "no colon\r\n\r\n" NEXT),
+    PAGE(400, "GET / HTTP/1.1\r\n" H "no colon\r\n\r\n" NEXT),
     /* The first line. */
     RAW(400, 0, "GET  / HTTP/1.1\r\n" H "\r\n" NEXT),
     RAW(400, 0, "GET / a HTTP/1.1\r\n" H "\r\n" NEXT),
@@ -88,10 +105,10 @@ static const struct raw raws[] = {
     RAW(400, 0, "G(T / HTTP/1.1\r\n" H "\r\n" NEXT),
     RAW(400, 0, "GET a HTTP/1.1\r\n" H "\r\n" NEXT),
     RAW(505, 0, "GET / HTTP/1.2\r\n" H "\r\n" NEXT),
-    RAW(505, 0, "GET / HTTP/2.0\r\n" H "\r\n" NEXT),
-    RAW(505, 0, "GET / HTTP/0.9\r\n" H "\r\n" NEXT),
-    RAW(400, 0, "GET /\r\n\r\n" NEXT),
-    RAW(505, 0, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    PAGE(505, "GET / HTTP/2.0\r\n" H "\r\n" NEXT),
+    PAGE(505, "GET / HTTP/0.9\r\n" H "\r\n" NEXT),
+    PAGE(400, "GET /\r\n\r\n" NEXT),
+    PAGE(505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     /* Host. */
     RAW(400, 0, "GET / HTTP/1.1\r\n\r\n" NEXT),
     RAW(400, 0, "GET / HTTP/1.1\r\nHost:\r\n\r\n" NEXT),
@@ -113,18 +130,31 @@ static const struct raw raws[] = {
     RAW(400, 0, "POST /%zz HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" NEXT),
 };
 
-/* What our own server says is a problem; what libmicrohttpd says by itself is not. */
 static int status_of(const char *answer)
 {
     int status = 0;
     return sscanf(answer, "HTTP/1.1 %d ", &status) == 1 ? status : 0;
 }
 
+/* Whoever is refused gets one answer, and that is a problem. */
+static void check_refusal(const struct raw *raw)
+{
+    unsigned answers = 0;
+    for (const char *p = out; (p = strstr(p, "HTTP/1.1 ")) != NULL; p++)
+        answers += p[9] >= '1' && p[9] <= '5';
+    ck_assert_msg(answers == 1, "%.80s: not one answer: %s", raw->bytes, out);
+    ck_assert_msg(raw->page || strstr(out, "Content-Type: " HTTP_PROBLEM_TYPE "\r\n") != NULL,
+                  "%.80s: no problem: %s", raw->bytes, out);
+    ck_assert_msg(strcasestr(out, "\r\nConnection: close\r\n") != NULL, "%.80s: %s", raw->bytes,
+                  out);
+}
+
 static void check(const struct raw *raw, bool bytewise)
 {
     size_t length;
     const unsigned before = h.handled;
-    int fd = harness_connect(&h);
+    int fd =
+        h.config.unix_path != NULL ? harness_connect_unix(h.config.unix_path) : harness_connect(&h);
     for (size_t at = 0; at < raw->length; at += bytewise ? 1 : raw->length)
         harness_send(&h, fd, raw->bytes + at, bytewise ? 1 : raw->length);
     /* One that is refused is closed at once; one that is taken stands until it is left alone. */
@@ -134,6 +164,8 @@ static void check(const struct raw *raw, bool bytewise)
                   status_of(out), raw->status, out);
     ck_assert_msg(handled == raw->handled, "%.80s: %d reached the handler", raw->bytes, handled);
     ck_assert_msg(closed == (raw->handled < 2), "%.80s: is left open", raw->bytes);
+    if (raw->status != 200)
+        check_refusal(raw);
     close(fd);
     harness_run(&h, 1);
 }
@@ -151,8 +183,39 @@ START_TEST(likewise_when_it_comes_byte_by_byte)
 {
     harness_start(&h, (struct http_server_config){.request_timeout_ms = 60000});
     for (size_t i = 0; i < sizeof raws / sizeof raws[0]; i++)
-        if (i % 8 == 0)
-            check(&raws[i], true);
+        check(&raws[i], true);
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(likewise_on_a_unix_socket)
+{
+    char directory[] = "/tmp/kedge-http-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/s", directory);
+    harness_start(&h, (struct http_server_config){.unix_path = path, .request_timeout_ms = 60000});
+    for (size_t i = 0; i < sizeof raws / sizeof raws[0]; i++)
+        check(&raws[i], false);
+    harness_stop(&h);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+END_TEST
+
+/* Cookies, which nobody here reads, libmicrohttpd copies. */
+START_TEST(what_has_no_room_is_answered_once)
+{
+    static char request[20000];
+    harness_start(
+        &h, (struct http_server_config){.header_bytes = 16 << 10, .request_timeout_ms = 60000});
+    for (size_t length = 3000; length < 15900; length += 300) {
+        int n = snprintf(request, sizeof request, "GET / HTTP/1.1\r\n" H "Cookie: a=");
+        memset(request + n, 'x', length);
+        n += (int)length;
+        n += snprintf(request + n, sizeof request - (size_t)n, "\r\n\r\n" NEXT);
+        check(&(struct raw){length < 4096 ? 200 : 431, length < 4096 ? 2 : 0, (size_t)n, request,
+                            false},
+              false);
+    }
     harness_stop(&h);
 }
 END_TEST
@@ -245,6 +308,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_can_be_read_in_two_ways_is_refused_and_nothing_behind_it_is_a_request)                  \
     T(likewise_when_it_comes_byte_by_byte)                                                         \
+    T(likewise_on_a_unix_socket)                                                                   \
+    T(what_has_no_room_is_answered_once)                                                           \
     T(a_large_head_that_is_right_is_taken_in_whatever_pieces_it_comes)                             \
     T(a_uri_that_is_too_long_or_has_too_many_parameters_is_414_at_once)                            \
     T(on_loopback_names_and_origins_of_others_are_403)
