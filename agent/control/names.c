@@ -13,8 +13,8 @@
 
 struct question {
     struct agent *agent;
-    uint32_t tenant; /* its index + 1 */
-    uint16_t pool;   /* of the endpoint */
+    struct names_account *account;
+    uint16_t pool; /* of the endpoint */
     names_done *done;
     void *user;
     uint32_t next;   /* of the metaservers */
@@ -25,10 +25,39 @@ struct question {
 
 static void ask_next(struct question *q);
 
+/* ---- answers that are kept */
+
+static struct names_answer *find_kept(struct names_account *t, uint16_t pool, const char *name)
+{
+    for (uint32_t i = 0; i < NAMES_KEPT; i++)
+        if (t->kept[i].pool == pool && strcmp(t->kept[i].name, name) == 0)
+            return &t->kept[i];
+    return NULL;
+}
+
+/* In the place of what was said of that name before, or of what is the oldest. */
+static void keep_answer(struct question *q, int status, const uint8_t gid[16])
+{
+    struct names_answer *same = find_kept(q->account, q->pool, q->name), *k = q->account->kept;
+    for (uint32_t i = 1; i < NAMES_KEPT; i++)
+        if (q->account->kept[i].until_ns < k->until_ns)
+            k = &q->account->kept[i];
+    k = same != NULL ? same : k;
+    *k = (struct names_answer){.until_ns =
+                                   world_now_ns(q->agent->world) + NAMES_KEPT_MS * BASE_NS_PER_MS,
+                               .status = status,
+                               .pool = q->pool};
+    memcpy(k->name, q->name, sizeof k->name);
+    memcpy(k->gid, gid, sizeof k->gid);
+}
+
+/* ---- questions */
+
 static void answer_question(struct question *q, int status, const uint8_t gid[16])
 {
-    q->agent->names.out--;
-    q->agent->names.out_of[q->tenant - 1]--;
+    if (status == 0 || status == -ENOENT)
+        keep_answer(q, status, gid);
+    q->account->out--;
     q->done(q->user, status, gid, q->pool);
     free(q);
 }
@@ -100,39 +129,96 @@ static bool is_name(const char *name)
     return n > 0 && n < 64 && name[n] == '\0' && name[0] != '.' && name[0] != '-';
 }
 
-/* One more of that tenant's. False: it has as many out as it may, or has asked for a second's. */
-static bool take_place(struct agent *a, uint32_t tenant)
+/* ---- budgets */
+
+/* That of a tenant, by its id. NULL: so many tenants have come and gone in a second that none is
+ * free. */
+static struct names_account *find_account(struct agent *a, uint32_t id)
 {
-    struct names *n = &a->names;
+    struct names_account *spare = NULL;
     const uint64_t now = world_now_ns(a->world);
-    uint32_t reserved[AGENTD_TENANT_SLOTS], tenants = 0;
+    for (uint32_t i = 0; i < NAMES_ACCOUNTS; i++) {
+        struct names_account *t = &a->names.account[i];
+        if (t->tenant == id)
+            return t;
+        if (t->out == 0 && t->whole_ns <= now && (spare == NULL || t->whole_ns < spare->whole_ns))
+            spare = t;
+    }
+    if (spare != NULL)
+        *spare = (struct names_account){.tenant = id};
+    return spare;
+}
+
+/* The place of a tenant of that id; AGENTD_TENANT_SLOTS: it has gone. */
+static uint32_t find_place(const struct agent *a, uint32_t id)
+{
+    uint32_t i = 0;
+    while (i < AGENTD_TENANT_SLOTS &&
+           (a->tenants.at[i].state == AGENTD_TENANT_FREE || a->tenants.at[i].config.id != id))
+        i++;
+    return i;
+}
+
+/* Whether one more may be out, of the tenant at that place, beside what is out of all: those that
+ * have gone have no part. */
+static bool has_room(const struct agent *a, uint32_t place)
+{
+    uint32_t out[AGENTD_TENANT_SLOTS + 1] = {0}, reserved[AGENTD_TENANT_SLOTS + 1] = {0};
     quotas_reserve(a, NULL, NAMES_OUT, reserved);
+    for (uint32_t i = 0; i < NAMES_ACCOUNTS; i++)
+        if (a->names.account[i].out > 0)
+            out[find_place(a, a->names.account[i].tenant)] += a->names.account[i].out;
+    return lane_reserve_allows(NAMES_OUT, out, reserved, AGENTD_TENANT_SLOTS + 1, place);
+}
+
+/* One more of that tenant's. False: it has as many out as it may, or has asked for a second's. */
+static bool take_place(struct agent *a, uint32_t place, struct names_account *t)
+{
+    const uint64_t now = world_now_ns(a->world);
+    uint32_t tenants = 0;
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         tenants += a->tenants.at[i].state == AGENTD_TENANT_LIVE;
-    uint64_t *whole_ns = &n->whole_ns[tenant - 1];
-    const uint64_t from_ns = *whole_ns > now ? *whole_ns : now;
+    const uint64_t from_ns = t->whole_ns > now ? t->whole_ns : now;
     const uint64_t then_ns = from_ns + (tenants > 0 ? tenants : 1) * BASE_NS_PER_S / NAMES_PER_S;
-    if (then_ns > now + BASE_NS_PER_S ||
-        !lane_reserve_allows(NAMES_OUT, n->out_of, reserved, AGENTD_TENANT_SLOTS, tenant - 1))
+    if (then_ns > now + BASE_NS_PER_S || !has_room(a, place))
         return false;
-    *whole_ns = then_ns;
-    n->out++;
-    n->out_of[tenant - 1]++;
+    t->whole_ns = then_ns;
+    t->out++;
     return true;
+}
+
+/* A question that is not asked yet; NULL: the tenant may ask no more just now. */
+static struct question *begin_question(struct agent *a, uint32_t place, struct names_account *t)
+{
+    struct question *q = t != NULL ? calloc(1, sizeof *q) : NULL;
+    if (q != NULL && !take_place(a, place, t)) {
+        free(q);
+        return NULL;
+    }
+    return q;
 }
 
 void names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *name,
                    names_done *done, void *user)
 {
     static const uint8_t none[16];
-    struct question *q = is_name(name) ? calloc(1, sizeof *q) : NULL;
-    if (q == NULL || !take_place(a, tenant)) {
-        free(q);
-        done(user, is_name(name) ? -EAGAIN : -ENOENT, none, 0);
+    if (!is_name(name)) {
+        done(user, -ENOENT, none, 0);
+        return;
+    }
+    struct names_account *t = find_account(a, a->tenants.at[tenant - 1].config.id);
+    const struct names_answer *kept = t != NULL ? find_kept(t, pool, name) : NULL;
+    if (kept != NULL && kept->until_ns > world_now_ns(a->world)) {
+        done(user, kept->status, kept->gid, pool);
+        return;
+    }
+    struct question *q = begin_question(a, tenant - 1, t);
+    if (q == NULL) {
+        done(user, -EAGAIN, none, 0);
         return;
     }
     *q = (struct question){.agent = a,
-                           .tenant = tenant,
+                           .account = t,
                            .pool = pool,
                            .done = done,
                            .user = user,
