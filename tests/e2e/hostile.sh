@@ -91,13 +91,14 @@ sleep 1
 alone=$(rate "$count" "$begin")
 ok "the honest worker alone: $alone operations in each ms"
 
-for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1 != "newcomer" {print $1}')}; do
+for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 !~ /^(victim|newcomer|attacher)$/ {print $1}')}; do
     count=$((10#$(progress))) begin=$(date +%s%N) faults=$(agent_number a faults)
     out=$work/attack.out
     timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
         --ms "$ms" >"$out" 2>&1 &
     attacker=$!
-    timeout 120 $honest "$hostile" newcomer --socket "$work/a.sock" --ms "$ms" >"$work/newcomer.out" 2>&1 &
+    timeout 120 $honest "$hostile" newcomer --socket "$work/a.sock" --node node-b --ms "$ms" \
+        >"$work/newcomer.out" 2>&1 &
     newcomer=$!
     most=0
     while kill -0 "$attacker" 2>/dev/null; do

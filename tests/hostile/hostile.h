@@ -20,6 +20,7 @@ struct hostile {
     const char *socket;   /* of the agent */
     const char *peer;     /* of the agent of the victim's region */
     const char *token;    /* of the victim's region; NULL: none is needed */
+    const char *node;     /* newcomer: whose name it asks for; NULL: none */
     const char *progress; /* victim: a file that it writes its count to */
     bool stained;    /* accomplices of the same tenant are about: their stain may be in new memory,
                         which the design allows within a tenant, and nothing else */
@@ -71,6 +72,8 @@ int raw_ask(struct raw *r, struct schema_sq_desc *d, uint64_t value[2]);
 int raw_poll(struct raw *r, struct schema_cqe *out, unsigned ms);
 /* VQP 0 connected to the agent's own node. */
 int raw_connect(struct raw *r);
+/* Asks for a node by its name, as kedge_connect_node() does: 0, or what the agent said (-errno). */
+int raw_find_node(struct raw *r, const char *name);
 /* One message; 0 or -errno. */
 int raw_send(int socket, void *message, uint16_t type, uint32_t bytes, uint32_t tag);
 int raw_dial(const char *path); /* a connected socket or -errno */
@@ -101,6 +104,7 @@ void attack_imports(struct hostile *h);
 void attack_statuses(struct hostile *h);
 void attack_sleepers(struct hostile *h);
 void attack_strangers(struct hostile *h);
+void attack_names(struct hostile *h);
 void attack_hoard(struct hostile *h);
 void attack_balloon(struct hostile *h);
 void attack_ask_and_fault(struct hostile *h);

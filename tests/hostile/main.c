@@ -45,6 +45,7 @@ static const struct {
     {"sleepers", "has hundreds of threads woken for each completion", attack_sleepers, false,
      false},
     {"strangers", "asks for nodes that do not exist", attack_strangers, false, true},
+    {"names", "asks for nodes by names that there are not", attack_names, false, true},
     {"hoard", "takes all the memory that its tenant may have", attack_hoard, false, true},
     /* Not cut off, nor surely refused: the agent may see it leave before it has read what it asks
        for. */
@@ -101,7 +102,7 @@ void hostile_look_for_secret(const void *memory, size_t bytes)
 static int usage(void)
 {
     fputs("usage: kedge-hostile ROLE --socket PATH [--peer PATH] [--token TOKEN] [--seed N] "
-          "[--ms N] [--progress FILE] | --list\n",
+          "[--ms N] [--node NAME] [--progress FILE] | --list\n",
           stderr);
     return 2;
 }
@@ -134,11 +135,15 @@ static int run(const char *name, struct hostile *h)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"socket", required_argument, NULL, 's'}, {"peer", required_argument, NULL, 'p'},
-        {"token", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 'r'},
-        {"ms", required_argument, NULL, 'm'},     {"progress", required_argument, NULL, 'f'},
-        {"list", no_argument, NULL, 'l'},         {0}};
+    static const struct option options[] = {{"socket", required_argument, NULL, 's'},
+                                            {"peer", required_argument, NULL, 'p'},
+                                            {"token", required_argument, NULL, 't'},
+                                            {"seed", required_argument, NULL, 'r'},
+                                            {"ms", required_argument, NULL, 'm'},
+                                            {"progress", required_argument, NULL, 'f'},
+                                            {"node", required_argument, NULL, 'n'},
+                                            {"list", no_argument, NULL, 'l'},
+                                            {0}};
     struct hostile h = {.random = 1};
     uint64_t ms = 1000;
     signal(SIGPIPE, SIG_IGN);
@@ -152,6 +157,9 @@ int main(int argc, char **argv)
             break;
         case 't':
             h.token = optarg;
+            break;
+        case 'n':
+            h.node = optarg;
             break;
         case 'f':
             h.progress = optarg;

@@ -29,6 +29,9 @@ void newcomer(struct hostile *h)
         fill_with_secret(r.arena, r.arena_bytes);
         if (raw_connect(&r) != 0)
             hostile_fail("newcomer: its session does not work");
+        const int found = h->node != NULL ? raw_find_node(&r, h->node) : 0;
+        if (found != 0)
+            hostile_fail("newcomer: no %s: %s", h->node, strerror(-found));
         usleep(2000);
         look_whether_it_is_there(r.arena, r.arena_bytes);
         if (raw_ended(&r))
