@@ -110,8 +110,10 @@ void attack_balloon(struct hostile *h);
 void attack_ask_and_fault(struct hostile *h);
 void attack_accomplice(struct hostile *h);
 void attack_dies(struct hostile *h);
-/* The honest worker, which runs beside them all, and those that come and go. */
+/* The honest worker, which runs beside them all, and those that come and go; attacher prints the
+ * 90th percentile of what attaching takes. */
 void victim(struct hostile *h);
 void newcomer(struct hostile *h);
+void attacher(struct hostile *h);
 
 #endif

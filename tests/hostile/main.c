@@ -58,6 +58,8 @@ static const struct {
     {"ask-and-fault", "asks for memory and breaks its session at once", attack_ask_and_fault, true,
      false},
     {"newcomer", "honest workers that come and go", newcomer, false, false},
+    {"attacher", "an honest worker that attaches and leaves, again and again", attacher, false,
+     false},
     {"victim", "the honest worker: verifies what it reads and writes", victim, false, false},
 };
 
