@@ -80,6 +80,9 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
         return base_err(err, -EINVAL,
                         "%s %s needs a lease's id, or --worker ID, or --all: see rdmactl %s list",
                         c->word[0], c->word[1], c->word[0]);
+    if (words < wanted && c->word[1] != NULL && strcmp(c->word[1], "create") == 0)
+        return base_err(err, -EINVAL, "%s create needs a name for it: see rdmactl %s --help",
+                        c->word[0], c->word[0]);
     if (words < wanted)
         return base_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                         c->word[0], c->word[1], c->word[0]);

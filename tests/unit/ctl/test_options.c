@@ -238,6 +238,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"window", "frob"}, "window delete NAME"},
         {{"event", "get"}, "event list, or event watch"},
         {{"tenant", "get"}, "tenant get needs an id or a name: see rdmactl tenant list"},
+        {{"tenant", "create"}, "tenant create needs a name for it: see rdmactl tenant --help"},
         {{"tenant", "set"}, "tenant set needs"},
         {{"tenant", "set", "web"}, "KEY=VALUE"},
         {{"window", "delete", "w", "x"}, "one word too many"},
