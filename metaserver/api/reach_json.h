@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/text.h"
-#include "metaserver/directory.h"
+#include "metaserver/directory_reach.h"
 #include "metaserver/violation.h"
 
 /* PUT /v1/nodes/{id}/reach. pool: of the endpoints that the agent tries. 0; -EINVAL and *violation.

@@ -9,6 +9,7 @@
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/version.h"
+#include "metaserver/directory_reach.h"
 #include "metaserver/json.h"
 #include "reach_json.h"
 #include "rest_private.h"

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "metaserver/directory_reach.h"
 #include "service_private.h"
 
 #define BATCH       256                 /* nodes in one transaction */

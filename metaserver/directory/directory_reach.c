@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whom nodes reach: reach.h's numbers are indices of nodes here. */
+#include "metaserver/directory_reach.h"
+
 #include <string.h>
 
 #include "directory_private.h"
