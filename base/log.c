@@ -115,7 +115,7 @@ static size_t format_pairs(char *line, size_t bytes, const char *format, va_list
     return used;
 }
 
-void base_log(enum base_log_level level, const char *event, const char *format, ...)
+void base_log_v(enum base_log_level level, const char *event, const char *format, va_list args)
 {
     if ((unsigned)level >= LEVELS || !base_log_enabled(level))
         return;
@@ -125,10 +125,7 @@ void base_log(enum base_log_level level, const char *event, const char *format, 
     size_t used = (size_t)format_head(line, room, level, event);
     if (used < room - 1 && format[0] != '\0') {
         line[used++] = ' ';
-        va_list args;
-        va_start(args, format);
         used += format_pairs(line + used, room - used, format, args);
-        va_end(args);
     }
     used = used > room - 1 ? room - 1 : used;
     for (size_t i = 0; i < used; i++)
@@ -137,6 +134,14 @@ void base_log(enum base_log_level level, const char *event, const char *format, 
     line[used++] = '\n';
     write_line(line, used);
     errno = saved;
+}
+
+void base_log(enum base_log_level level, const char *event, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    base_log_v(level, event, format, args);
+    va_end(args);
 }
 
 bool base_log_allow(struct base_log_limit *limit, uint64_t now_ns, uint64_t period_ns,

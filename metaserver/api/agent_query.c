@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "base/random.h"
 #include "metaserver/service.h"
 
 /* Questions that are open, of the kind of one, for the bounds of that kind. */
@@ -52,7 +51,7 @@ int meta_query_open(struct meta_service *s, struct meta_query *query)
         return -EAGAIN;
     }
     /* Who may not answer for the node cannot guess it either. */
-    if (base_random_bytes(id, sizeof id) != 0)
+    if (meta_world_random(s->world, id, sizeof id) != 0)
         return -EIO;
     (void)base_hex_encode(id, sizeof id, query->id);
     query->watch = w;

@@ -170,8 +170,8 @@ static void conclude_registration(struct call *c, struct pending *p)
     }
     if (request->status != -ECANCELED &&
         base_log_allow(&c->s->reader_log, c->now, 10 * BASE_NS_PER_S, 10, &suppressed))
-        base_log(BASE_LOG_WARN, "no queue pair for a reader", "node=%s error=\"%s\" suppressed=%u",
-                 c->id, request->err.text, suppressed);
+        meta_world_log(c->s->world, BASE_LOG_WARN, "no queue pair for a reader",
+                       "node=%s error=\"%s\" suppressed=%u", c->id, request->err.text, suppressed);
     meta_rest_problem(c, REST_NO_QUEUE_PAIR, request->err.text);
 }
 

@@ -141,7 +141,7 @@ static int give_hash(struct call *c, struct meta_resource *to, char secret[SECRE
         memcpy(to->token.hash, there->token.hash, sizeof to->token.hash);
         return 0;
     }
-    int status = meta_secret_make(c->id, secret, to->token.hash);
+    int status = meta_secret_make(c->s->world, c->id, secret, to->token.hash);
     if (status != 0)
         meta_rest_problem(c, REST_STORE, "there are no random numbers: nothing was changed");
     return status;

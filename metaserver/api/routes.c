@@ -243,9 +243,9 @@ static void refuse_unknown(struct call *c, const struct route *route)
         explain_token(c, route, how, sizeof how);
     meta_rest_problem(c, REST_NO_VALID_TOKEN, wrong ? c->caller.why : how);
     if (base_log_allow(&c->s->access_log, c->now, 10 * BASE_NS_PER_S, 10, &suppressed))
-        base_log(BASE_LOG_WARN, "a request without a valid token was refused",
-                 "client=\"%s\" why=\"%s\" suppressed=%u", c->who,
-                 wrong ? c->caller.why : "there is none", suppressed);
+        meta_world_log(c->s->world, BASE_LOG_WARN, "a request without a valid token was refused",
+                       "client=\"%s\" why=\"%s\" suppressed=%u", c->who,
+                       wrong ? c->caller.why : "there is none", suppressed);
 }
 
 /* Whether the caller may; else the answer has been given. */

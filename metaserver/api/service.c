@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "metaserver/directory_reach.h"
 #include "service_private.h"
@@ -46,7 +45,8 @@ static void pause_store(struct meta_service *s, const char *what, const struct b
 {
     s->count.store_errors++;
     s->store_retry_at = now + STORE_PAUSE;
-    base_log(BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"", what, err->text);
+    meta_world_log(s->world, BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"", what,
+                   err->text);
 }
 
 static bool is_live(void *user, const char *id)
@@ -124,7 +124,7 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
         return;
     if (s->responders != NULL)
         meta_responders_sweep(s->responders, is_live, s);
-    base_log(BASE_LOG_INFO, "nodes expired", "count=%u", lapsed);
+    meta_world_log(s->world, BASE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
@@ -163,9 +163,9 @@ int meta_service_store_failed(struct meta_service *s, const char *what, const ch
     uint32_t suppressed;
     s->count.store_errors++;
     if (base_log_allow(&s->store_log, now, 10 * BASE_NS_PER_S, 10, &suppressed))
-        base_log(BASE_LOG_ERROR, "the store failed",
-                 "while=\"%s\" name=%s error=\"%s\" suppressed=%u", what, name, err->text,
-                 suppressed);
+        meta_world_log(s->world, BASE_LOG_ERROR, "the store failed",
+                       "while=\"%s\" name=%s error=\"%s\" suppressed=%u", what, name, err->text,
+                       suppressed);
     return -EROFS;
 }
 
@@ -223,8 +223,9 @@ int meta_service_register(struct meta_service *s, const struct meta_registration
         drop_readers(s, r, verdict);
     s->count.registrations++;
     if (verdict->write)
-        base_log(BASE_LOG_INFO, "node registered", "node=%s incarnation=%u endpoints=%u", r->id,
-                 r->incarnation, r->endpoint_count);
+        meta_world_log(s->world, BASE_LOG_INFO, "node registered",
+                       "node=%s incarnation=%u endpoints=%u", r->id, r->incarnation,
+                       r->endpoint_count);
     return 0;
 }
 
@@ -247,7 +248,7 @@ int meta_service_remove(struct meta_service *s, const char *id, const char *who,
     if (s->responders != NULL)
         meta_responders_drop(s->responders, id, NULL, 0);
     s->count.removals++;
-    base_log(BASE_LOG_INFO, "node removed", "node=%s", id);
+    meta_world_log(s->world, BASE_LOG_INFO, "node removed", "node=%s", id);
     return 0;
 }
 
@@ -319,7 +320,7 @@ void meta_service_metrics(const struct meta_service *s, struct base_text *out)
     const struct schema_table_desc *table = meta_directory_table(s->directory);
     base_metric_build_info(out, "kedge_metad_build_info");
     base_metric_one(out, "kedge_metad_log_dropped_total", BASE_METRIC_COUNTER,
-                    "Lines of the log that nobody took in time.", base_log_dropped());
+                    "Lines of the log that nobody took in time.", c->log_dropped);
     base_metric_head(out, "kedge_metad_nodes", BASE_METRIC_GAUGE, "Nodes that are known.");
     write_labelled(out, "kedge_metad_nodes", "state", "live", now.live);
     write_labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "metaserver/resources_json.h"
 #include "service_private.h"
 #include "metaserver/window_targets.h"
@@ -161,17 +160,17 @@ static void keep_number(struct meta_service *s, const char *name, uint64_t now)
     struct meta_resource_change change;
     struct meta_violation violation;
     struct base_errbuf err;
-    base_log(BASE_LOG_WARN,
-             "a pool of an older store has a number of its own now: the one that its name stands "
-             "for is another pool's",
-             "pool=%s number=%u instead_of=%u which_has=%s", name,
-             (unsigned)pool->pool.numbers.number, (unsigned)meta_pool_id(name),
-             name_of_number(s, meta_pool_id(name)));
+    meta_world_log(
+        s->world, BASE_LOG_WARN,
+        "a pool of an older store has a number of its own now: the one that its name stands "
+        "for is another pool's",
+        "pool=%s number=%u instead_of=%u which_has=%s", name, (unsigned)pool->pool.numbers.number,
+        (unsigned)meta_pool_id(name), name_of_number(s, meta_pool_id(name)));
     int status = meta_resources_plan_put(s->resources, pool, &match, &change, &violation);
     BASE_ASSERT(status == 0); /* it is what is there */
     change.from.pool.numbers.number = RESOURCE_UNSAID;
     change.revision = change.to.revision = meta_resources_revision(s->resources) + 1;
-    change.time_ms = base_clock_wall_ms();
+    change.time_ms = meta_world_wall_ms(s->world);
     snprintf(change.who, sizeof change.who, "kedge-metad");
     (void)meta_service_change(s, &change, now, &err);
 }
@@ -190,9 +189,9 @@ int meta_service_load_resources(struct meta_service *s, uint64_t now, struct bas
         status = -EINVAL;
     }
     if (status == 0 && l.foreign > 0)
-        base_log(BASE_LOG_WARN,
-                 "the trail has entries of a newer kedge-metad, which are shown as they are",
-                 "entries=%" PRIu32, l.foreign);
+        meta_world_log(s->world, BASE_LOG_WARN,
+                       "the trail has entries of a newer kedge-metad, which are shown as they are",
+                       "entries=%" PRIu32, l.foreign);
     for (uint32_t i = 0; i < l.anew && status == 0; i++)
         keep_number(s, l.name[i], now);
     if (status == 0 || err->text[0] != '\0')
@@ -259,15 +258,15 @@ int meta_service_change(struct meta_service *s, const struct meta_resource_chang
         return meta_service_store_failed(s, "changing a setting", change->name, now, err);
     meta_resources_apply(s->resources, change);
     s->count.changes++;
-    base_log(BASE_LOG_INFO, "setting changed",
-             "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
-             meta_resource_kind_name(change->kind), change->name, change->revision,
-             change->kind == META_LEASE
-                 ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
-             : !change->had ? "created"
-             : change->has  ? "replaced"
-                            : "deleted",
-             change->who);
+    meta_world_log(s->world, BASE_LOG_INFO, "setting changed",
+                   "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
+                   meta_resource_kind_name(change->kind), change->name, change->revision,
+                   change->kind == META_LEASE
+                       ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
+                   : !change->had ? "created"
+                   : change->has  ? "replaced"
+                                  : "deleted",
+                   change->who);
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);
     return 0;

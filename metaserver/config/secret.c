@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "schema/control.h"
 
@@ -18,11 +17,12 @@ _Static_assert((int)META_TOKEN_HASH_BYTES == (int)BASE_DIGEST_BYTES, "as setting
 _Static_assert((size_t)SECRET_TEXT <= sizeof((struct schema_control_attach *)0)->token,
                "a worker shows it to its agent");
 
-int meta_secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[META_TOKEN_HASH_BYTES])
+int meta_secret_make(struct meta_world *w, const char *name, char out[SECRET_TEXT],
+                     uint8_t hash[META_TOKEN_HASH_BYTES])
 {
     uint8_t random[SECRET_BYTES];
     char tail[BASE_BASE64_TEXT(SECRET_BYTES)];
-    int status = base_random_bytes(random, sizeof random);
+    int status = meta_world_random(w, random, sizeof random);
     if (status != 0)
         return status;
     size_t length = base_base64_encode(BASE_BASE64URL, random, sizeof random, tail);

@@ -104,6 +104,7 @@ static void count_refusals(struct metad *m)
     m->service->count.http_rejected = stats.rejected;
     m->service->count.http_limited = stats.limited;
     m->service->count.http_dropped = stats.dropped;
+    m->service->count.log_dropped = base_log_dropped();
     for (int rank = 0; rank < HTTP_RANKS; rank++)
         m->service->count.http_connections[rank] = stats.ranked[rank];
 }
@@ -379,6 +380,14 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
     return http_server_new(&http, &m->server, err);
 }
 
+void meta_daemon_stop_responders(struct meta_responders *r, struct fab *fab)
+{
+    meta_responders_stop(r);
+    while (!meta_responders_stopped(r))
+        if (fab_run(fab) == 0)
+            fab_wait(fab);
+}
+
 int meta_daemon_serve(const struct meta_config *config, const char *config_path,
                       struct meta_service *service, struct fab *fab, struct base_errbuf *err)
 {
@@ -404,7 +413,7 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
     base_notify_stopping();
     /* While there is a server to answer with: it does not end with requests that are deferred. */
     if (service->responders != NULL)
-        meta_responders_stop(service->responders);
+        meta_daemon_stop_responders(service->responders, fab);
     meta_queries_stop(service);
     meta_service_advance(service, base_clock_ns());
     http_server_free(m.server);

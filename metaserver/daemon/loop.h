@@ -14,4 +14,7 @@
 int meta_daemon_serve(const struct meta_config *config, const char *config_path,
                       struct meta_service *service, struct fab *fab, struct base_errbuf *err);
 
+/* Stops them, and runs the fabric until it has nothing of them any more. Blocks on the device. */
+void meta_daemon_stop_responders(struct meta_responders *r, struct fab *fab);
+
 #endif

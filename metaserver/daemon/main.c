@@ -16,6 +16,7 @@
 #include "loop.h"
 #include "metaserver/table_endpoint.h"
 #include "start_check.h"
+#include "loop_world.h"
 
 /* Of so many nodes what became of each is kept, if all go at once; and so much more. */
 enum { NODES_TOLD = 1 << 16, OTHERS_TOLD = 1024 };
@@ -89,17 +90,19 @@ static int make_readers(const struct meta_config *config, const struct meta_tabl
 {
     if (!(e->fab->caps.transports & FAB_RC))
         return 0;
-    return meta_responders_new(e->pd, (uint32_t)config->max_endpoints, e->dct == NULL,
-                               &service->responders, err);
+    return meta_responders_new(service->world, e->pd, e->cq, (uint32_t)config->max_endpoints,
+                               e->dct == NULL, &service->responders, err);
 }
 
 static int run_server(const struct meta_config *config, const char *path, struct base_errbuf *err)
 {
-    struct meta_service service = {.directory = NULL};
+    struct meta_world world;
+    struct meta_service service = {.world = &world};
     struct meta_table_endpoint endpoint = {.fab = NULL};
     char database[META_CONFIG_TEXT_BYTES + 16];
     size_t bytes = schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
     snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
+    meta_daemon_world_init(&world);
     int status = meta_store_sqlite(database, &service.store, err);
     if (status == 0)
         status = meta_table_endpoint_init(&endpoint, config, bytes, err);
@@ -111,6 +114,8 @@ static int run_server(const struct meta_config *config, const char *path, struct
         status = meta_service_load(&service, base_clock_ns(), err);
     if (status == 0)
         status = meta_daemon_serve(config, path, &service, endpoint.fab, err);
+    if (service.responders != NULL)
+        meta_daemon_stop_responders(service.responders, endpoint.fab);
     meta_responders_free(service.responders);
     meta_directory_free(service.directory);
     meta_resources_free(service.resources);

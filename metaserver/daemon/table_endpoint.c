@@ -10,6 +10,8 @@
 #include "fabric/iova.h"
 #include "fabric/providers.h"
 
+enum { CQ_ROOM = 4 }; /* nothing is posted, so nothing completes */
+
 static int open_fabric(struct meta_table_endpoint *e, const struct meta_config *config,
                        struct base_errbuf *err)
 {
@@ -41,13 +43,8 @@ static int call_fabric(struct meta_table_endpoint *e, struct fab_ctl *ctl, const
 
 static int make_target(struct meta_table_endpoint *e, struct base_errbuf *err)
 {
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = 4}};
-    int status = call_fabric(e, &cq, "creating a completion queue", err);
-    if (status != 0)
-        return status;
-    e->cq = cq.cq.x;
     struct fab_ctl srq = {.kind = FAB_CREATE_SRQ, .srq = {.pd = e->pd, .max_wr = 1, .max_sge = 1}};
-    status = call_fabric(e, &srq, "creating a shared receive queue", err);
+    int status = call_fabric(e, &srq, "creating a shared receive queue", err);
     if (status != 0)
         return status;
     e->srq = srq.srq.x;
@@ -104,6 +101,11 @@ int meta_table_endpoint_init(struct meta_table_endpoint *e, const struct meta_co
     if (status != 0)
         return status;
     e->mr = mr.mr.x;
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
+    status = call_fabric(e, &cq, "creating a completion queue", err);
+    if (status != 0)
+        return status;
+    e->cq = cq.cq.x;
     return e->fab->caps.transports & FAB_DC ? make_target(e, err) : 0;
 }
 

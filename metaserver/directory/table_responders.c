@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/log.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "fabric/port.h"
 #include "responder_index.h"
@@ -15,7 +13,6 @@
 #define NONE      RESPONDER_NONE
 #define RD_ATOMIC 16 /* READs of one agent at a time */
 #define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
-#define CQ_ROOM   4  /* nothing is posted, so nothing completes */
 #define STOPS     "this metaserver stops: ask another one"
 
 enum state {
@@ -42,6 +39,7 @@ struct responder {
 TAILQ_HEAD(requests, meta_responder_request);
 
 struct meta_responders {
+    struct meta_world *world;
     struct fab_pd *pd;
     struct fab_cq *cq;
     struct responder *responders; /* capacity of them */
@@ -230,8 +228,8 @@ static void on_ended(struct responder *p)
 {
     int status = p->ctl.status;
     if (status != 0) /* nothing can be done about it; the device's number is lost */
-        base_log(BASE_LOG_ERROR, "a reader's queue pair cannot be destroyed", "qpn=%u error=\"%s\"",
-                 p->qp->qpn, strerror(-status));
+        meta_world_log(p->owner->world, BASE_LOG_ERROR, "a reader's queue pair cannot be destroyed",
+                       "qpn=%u error=\"%s\"", p->qp->qpn, strerror(-status));
     if (p->sound) /* else the next one would fail likewise, and so on for ever */
         p->owner->make_error = 0;
     release_responder(p);
@@ -369,47 +367,52 @@ static int take_memory(struct meta_responders *r)
 /* What broke because of it is registered anew by its agents. */
 static void port_changed(struct fab_port_watch *w, enum ibv_mtu before)
 {
-    base_log(BASE_LOG_WARN, "the port has another MTU: connections have it from now on",
-             "mtu=%u before=%u", 128u << w->mtu, 128u << before);
+    const struct meta_responders *r = w->user;
+    meta_world_log(r->world, BASE_LOG_WARN,
+                   "the port has another MTU: connections have it from now on", "mtu=%u before=%u",
+                   128u << w->mtu, 128u << before);
 }
 
-int meta_responders_new(struct fab_pd *pd, uint32_t max_pools, bool ahead,
-                        struct meta_responders **out, struct base_errbuf *err)
+int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_cq *cq,
+                        uint32_t max_pools, bool ahead, struct meta_responders **out,
+                        struct base_errbuf *err)
 {
     /* One queue pair of the device is the DC target's. */
     uint32_t most = pd->fab->caps.max_qp > 0 ? pd->fab->caps.max_qp - 1 : 0;
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
     if (most <= META_RESPONDERS_SPARES)
         return base_err(err, -ENOSPC, "the device has too few queue pairs (%u) for readers",
                         pd->fab->caps.max_qp);
     struct meta_responders *r = calloc(1, sizeof *r);
     if (r == NULL)
         return base_err(err, -ENOMEM, "out of memory");
+    r->world = world;
     r->pd = pd;
+    r->cq = cq;
     r->limit =
         most - META_RESPONDERS_SPARES < max_pools ? most - META_RESPONDERS_SPARES : max_pools;
     r->capacity = r->limit + META_RESPONDERS_SPARES;
     int status = take_memory(r);
     if (status != 0) {
-        base_err(err, status, "out of memory: lower max_endpoints");
-        goto fail;
+        meta_responder_index_fini(&r->kept);
+        free(r->responders);
+        free(r);
+        return base_err(err, status, "out of memory: lower max_endpoints");
     }
-    status = fab_call(pd->fab, &cq);
-    if (status != 0) {
-        base_err(err, status, "creating a completion queue failed: %s", strerror(-status));
-        goto fail;
-    }
-    r->cq = cq.cq.x;
     r->stocking = ahead;
-    fab_port_watch_init(&r->port, pd->fab, port_changed, NULL);
+    fab_port_watch_init(&r->port, pd->fab, port_changed, r);
     serve_waiting(r);
     *out = r;
     return 0;
-fail:
-    meta_responder_index_fini(&r->kept);
-    free(r->responders);
-    free(r);
-    return status;
+}
+
+/* One whose request nobody has taken from `over` yet. */
+static void give_up_ready(struct responder *p)
+{
+    struct meta_responders *r = p->owner;
+    TAILQ_REMOVE(&r->over, p->request, link);
+    p->request->responder = NONE;
+    give_up(r, p->request);
+    p->request = NULL;
 }
 
 void meta_responders_stop(struct meta_responders *r)
@@ -423,32 +426,23 @@ void meta_responders_stop(struct meta_responders *r)
     meta_responder_index_clear(&r->kept); /* they end below */
     for (uint32_t i = 0; i < r->touched; i++) {
         struct responder *p = &r->responders[i];
-        if (p->state == READY) {
-            TAILQ_REMOVE(&r->over, p->request, link);
-            p->request->responder = NONE;
-            give_up(r, p->request);
-            p->request = NULL;
-        }
+        if (p->state == READY)
+            give_up_ready(p);
         if (p->state == SPARE || p->state == READY || p->state == KEPT)
             end_responder(p);
     }
-    while (in_use(r) > 0 || r->port.asking)
-        if (fab_run(r->pd->fab) == 0)
-            fab_wait(r->pd->fab);
+}
+
+bool meta_responders_stopped(const struct meta_responders *r)
+{
+    return r->stopping && in_use(r) == 0 && !r->port.asking;
 }
 
 void meta_responders_free(struct meta_responders *r)
 {
     if (r == NULL)
         return;
-    if (!r->stopping)
-        meta_responders_stop(r);
-    BASE_ASSERT(r->asked == 0);
-    struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq.x = r->cq};
-    int status = fab_call(r->pd->fab, &cq);
-    if (status != 0)
-        base_log(BASE_LOG_WARN, "closing the fabric",
-                 "object=\"readers' completion queue\" error=\"%s\"", strerror(-status));
+    BASE_ASSERT(meta_responders_stopped(r) && r->asked == 0);
     meta_responder_index_fini(&r->kept);
     free(r->responders);
     free(r);
@@ -471,7 +465,7 @@ int meta_responders_request(struct meta_responders *r, struct meta_responder_req
         return base_err(&request->err, -EAGAIN, "%u registrations wait for a queue pair: try again",
                         r->asked);
     }
-    int status = base_random_bytes(&psn, sizeof psn);
+    int status = meta_world_random(r->world, &psn, sizeof psn);
     if (status != 0)
         return base_err(&request->err, status, "there are no random numbers: %s",
                         strerror(-status));

@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "ctl/agent_items.h"
 #include "metaserver/service.h"
+#include "../unit/metaserver/test_world.h"
 
 enum { NODE_COLUMN_LEASE = 14, NODE_COLUMN_WORKER = 9, WORKER_COLUMN = 13 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static struct test_world world;
 static struct meta_service s;
 static struct meta_watch *watch;
 static struct base_text relayed;
@@ -78,6 +80,8 @@ static void begin(void)
     memset(memory, 0, bytes);
     base_log_init("fuzz", BASE_LOG_ERROR);
     base_text_init(&relayed, 4 << 20);
+    test_world_init(&world);
+    s.world = &world.base;
     s.directory = meta_directory_new(&limits, memory, 1, 2);
     s.resources = meta_resources_new(16);
     s.store = meta_store_memory(NULL);

@@ -8,11 +8,13 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "metaserver/service.h"
+#include "../unit/metaserver/test_world.h"
 
 enum { LINES = 5 + META_PARAMETERS, LINE_BYTES = 256 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static struct test_world world;
 static struct meta_service s;
 static int answered;             /* later */
 static struct meta_watch *agent; /* the stream of n1's, that is asked */
@@ -37,6 +39,8 @@ static void begin(void)
     BASE_ASSERT(memory != NULL);
     memset(memory, 0, bytes);
     base_log_init("fuzz", BASE_LOG_ERROR);
+    test_world_init(&world);
+    s.world = &world.base;
     s.directory = meta_directory_new(&limits, memory, 1, 2);
     s.resources = meta_resources_new(16);
     s.store = meta_store_memory(NULL);

@@ -9,6 +9,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,6 +33,8 @@ int base_log_parse_level(const char *text, enum base_log_level *level);
  * that may hold spaces. */
 void base_log(enum base_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void base_log_v(enum base_log_level level, const char *event, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
 /* Lines that were dropped since the program started. */
 uint64_t base_log_dropped(void);

@@ -44,6 +44,7 @@ struct meta_service_counters {
      */
     uint64_t http_refused, http_rejected, http_limited;
     uint64_t http_dropped; /* connections that made room for others */
+    uint64_t log_dropped;  /* lines of the log */
     /* Which there are now: without a token, with one that only reads, with another one. */
     uint64_t http_connections[3];
 };
@@ -52,6 +53,7 @@ struct meta_service_answer;
 struct meta_proxy;
 
 struct meta_service {
+    struct meta_world *world;           /* borrowed */
     struct meta_directory *directory;   /* borrowed */
     struct meta_store *store;           /* borrowed */
     struct meta_resources *resources;   /* borrowed */

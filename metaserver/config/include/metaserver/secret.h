@@ -8,11 +8,13 @@
 #include <stdbool.h>
 
 #include "metaserver/resources.h"
+#include "metaserver/world.h"
 
 enum { SECRET_TEXT = 6 + META_RESOURCE_NAME_BYTES + 1 + 43 }; /* with the NUL */
 
 /* A new one for a token of that name, and its hash. 0 or -errno: there are no random numbers. */
-int meta_secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[META_TOKEN_HASH_BYTES]);
+int meta_secret_make(struct meta_world *w, const char *name, char out[SECRET_TEXT],
+                     uint8_t hash[META_TOKEN_HASH_BYTES]);
 /* The hash of what meta_secret_name() takes for a secret. 0 or -EIO. */
 int meta_secret_hash(const char *secret, uint8_t hash[META_TOKEN_HASH_BYTES]);
 /* The name in a secret. 0, or -EINVAL: it is none. */

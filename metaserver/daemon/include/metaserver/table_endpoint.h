@@ -15,8 +15,8 @@ struct meta_table_endpoint {
     struct fab_pd *pd;
     struct fab_mem mem; /* the table */
     struct fab_mr *mr;
+    struct fab_cq *cq; /* of the target and of responders: nothing ever completes in it */
     /* NULL without DC: */
-    struct fab_cq *cq; /* nothing is ever received, but a target wants one */
     struct fab_srq *srq;
     struct fab_dct *dct;
 };

@@ -7,7 +7,7 @@
  * time, and nothing here waits for the device: who asks for one gets it later, from
  * meta_responders_next().
  *
- * One thread, the fabric's control thread. Owns the queue pairs and their completion queue.
+ * One thread, the fabric's control thread. Owns the queue pairs. Nothing blocks.
  * Nothing grows: all memory is taken in meta_responders_new(). */
 #ifndef METASERVER_TABLE_RESPONDERS_H
 #define METASERVER_TABLE_RESPONDERS_H
@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "fabric/fabric.h"
 #include "metaserver/store.h"
+#include "metaserver/world.h"
 
 enum {
     META_RESPONDERS_SPARES = 8,     /* made ahead of time */
@@ -70,14 +71,18 @@ struct meta_responders_counts {
 struct meta_responders;
 
 /* For up to max_pools pools of all nodes together, and no more than the device has. ahead: make the
- * spare ones now, not when somebody has asked. pd is borrowed until free. -errno and a sentence. */
-int meta_responders_new(struct fab_pd *pd, uint32_t max_pools, bool ahead,
-                        struct meta_responders **out, struct base_errbuf *err);
-/* Gives up what waits (meta_responders_next() says so, with -ECANCELED) and destroys every queue
- * pair; blocks on the device. Asking is answered with -ECANCELED afterwards. */
+ * spare ones now, not when somebody has asked. The world, pd and cq are borrowed until free; in the
+ * cq nothing ever completes. -errno and a sentence. */
+int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_cq *cq,
+                        uint32_t max_pools, bool ahead, struct meta_responders **out,
+                        struct base_errbuf *err);
+/* Gives up what waits (meta_responders_next() says so, with -ECANCELED) and begins to destroy every
+ * queue pair. What was taken with status 0 must have been kept or discarded. Asking is answered
+ * with -ECANCELED afterwards. */
 void meta_responders_stop(struct meta_responders *r);
-/* Stops, if that was not done. meta_responders_next() must have given everything back by then. NULL
- * is allowed. */
+/* Whether it has stopped, and the device has nothing of it any more: fab_run() gets there. */
+bool meta_responders_stopped(const struct meta_responders *r);
+/* meta_responders_next() must have given everything back by then. NULL is allowed. */
 void meta_responders_free(struct meta_responders *r);
 
 /* Now and then: whether the device's port has another MTU. */

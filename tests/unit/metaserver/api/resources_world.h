@@ -13,9 +13,11 @@
 #include "metaserver/json.h"
 #include "metaserver/resources_json.h"
 #include "metaserver/service.h"
+#include "../test_world.h"
 
 #define TRAIL 16
 
+static struct test_world world;
 static struct meta_service s;
 static void *memory;
 static uint64_t now;
@@ -38,6 +40,9 @@ static inline void open_service(struct meta_store *store)
     struct base_errbuf err;
     memset(memory, 0, schema_table_bytes(schema_table_log2_slots(16)));
     memset(&s, 0, sizeof s);
+    test_world_init(&world);
+    world.wall_ms = wall_ms;
+    s.world = &world.base;
     s.directory = meta_directory_new(&limits, memory, 0x5eed, 0x77);
     s.resources = meta_resources_new(TRAIL);
     s.store = store;

@@ -11,11 +11,13 @@
 #include "metaserver/json.h"
 #include "metaserver/json_read.h"
 #include "metaserver/service.h"
+#include "../test_world.h"
 
 #define LEASE (2 * BASE_NS_PER_S)
 #define JSON  "application/json"
 
 struct fixture {
+    struct test_world world;
     struct meta_service s;
     void *memory;
     uint64_t now;
@@ -31,6 +33,8 @@ static void setup(struct fixture *f)
     memset(f, 0, sizeof *f);
     f->memory = aligned_alloc(64, bytes);
     memset(f->memory, 0, bytes);
+    test_world_init(&f->world);
+    f->s.world = &f->world.base;
     f->s.directory = meta_directory_new(&limits, f->memory, 0x5eed, 0x77);
     f->s.resources = meta_resources_new(16);
     f->s.store = meta_store_memory(&f->fail);

@@ -316,7 +316,7 @@ START_TEST(stopping_answers_what_waits_and_leaves_no_queue_pair)
         ;
     for (int i = 0; i < 2 * META_RESPONDERS_SPARES; i++)
         reader_put(&w, &a, 5, &waiting[i]); /* some on their way, some without a queue pair */
-    meta_responders_stop(w.s.responders);
+    world_stop(&w);
     ck_assert_uint_eq(world_readers(&w).all, 0);
     ck_assert_int_eq(ready.status, META_SERVICE_LATER);
     meta_service_advance(&w.s, w.now);

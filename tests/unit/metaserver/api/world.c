@@ -90,6 +90,8 @@ void world_open(struct world *w, uint32_t max_readers)
                                                  .access = IBV_ACCESS_REMOTE_READ}})
                 .mr.x;
     w->s.directory = meta_directory_new(&limits, w->mem.addr, 0x5eed, 0x77);
+    test_world_init(&w->world);
+    w->s.world = &w->world.base;
     w->s.store = meta_store_memory(NULL);
     w->s.node_lease_ns = WORLD_LEASE;
     w->s.endpoint.table_addr = w->mr->addr;
@@ -98,15 +100,27 @@ void world_open(struct world *w, uint32_t max_readers)
     w->s.answer = on_answer;
     w->s.gone = is_gone;
     w->now = BASE_NS_PER_S;
-    ck_assert_msg(meta_responders_new(w->pd, max_readers, true, &w->s.responders, &err) == 0, "%s",
-                  err.text);
+    w->cq = call(w->fab, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 4}}).cq.x;
+    ck_assert_msg(meta_responders_new(w->s.world, w->pd, w->cq, max_readers, true, &w->s.responders,
+                                      &err) == 0,
+                  "%s", err.text);
+}
+
+void world_stop(struct world *w)
+{
+    meta_responders_stop(w->s.responders);
+    while (!meta_responders_stopped(w->s.responders))
+        if (fab_run(w->fab) == 0)
+            fab_wait(w->fab);
 }
 
 /* Closing the device fails if a queue pair is left over. */
 void world_close(struct world *w)
 {
     char path[96];
+    world_stop(w);
     meta_responders_free(w->s.responders);
+    call(w->fab, (struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = w->cq});
     meta_directory_free(w->s.directory);
     meta_store_close(w->s.store);
     call(w->fab, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = w->mr});

@@ -12,6 +12,7 @@
 #include "fabric/fault.h"
 #include "metaserver/service.h"
 #include "metaserver/table_responders.h"
+#include "../test_world.h"
 
 #define WORLD_LEASE (2 * BASE_NS_PER_S)
 
@@ -21,6 +22,8 @@ struct world {
     struct fab_pd *pd;
     struct fab_mem mem;
     struct fab_mr *mr;
+    struct fab_cq *cq;
+    struct test_world world;
     struct meta_service s;
     uint64_t now;
 };
@@ -28,6 +31,8 @@ struct world {
 /* max_readers: pools of nodes that can have a reader at a time; 16 nodes can register. */
 void world_open(struct world *w, uint32_t max_readers);
 void world_close(struct world *w);
+/* Its responders stop; who waited for one is not told yet. */
+void world_stop(struct world *w);
 /* Runs the metaserver until everything is answered and its device has nothing to do. */
 void world_settle(struct world *w);
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop_world.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+
+static uint64_t read_wall_ms(struct meta_world *w)
+{
+    (void)w;
+    return base_clock_wall_ms();
+}
+
+static int draw_random(struct meta_world *w, void *bytes, size_t n)
+{
+    (void)w;
+    return base_random_bytes(bytes, n);
+}
+
+static void write_log(struct meta_world *w, enum base_log_level level, const char *event,
+                      const char *format, va_list args)
+{
+    (void)w;
+    base_log_v(level, event, format, args);
+}
+
+static const struct meta_world_ops daemon_ops = {read_wall_ms, draw_random, write_log};
+
+void meta_daemon_world_init(struct meta_world *w)
+{
+    w->ops = &daemon_ops;
+}
