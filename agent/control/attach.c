@@ -16,6 +16,8 @@
 #include "connection.h"
 #include "agent.h"
 
+#define UNFINISHED                                                                                 \
+    "this uid has sent descriptors here that take long to close: it is refused until that is done"
 #define TOO_MANY "too many connections are open: close some, or try again"
 
 /* ---- ending
@@ -360,8 +362,10 @@ struct connection *attach_connected(struct agent *a, struct world_socket *s,
                                     const struct attach_peer *peer)
 {
     struct base_errbuf why = {.text = TOO_MANY};
-    struct connection *c = calloc(1, sizeof *c);
+    struct connection *c = peer->refused ? NULL : calloc(1, sizeof *c);
     int status = -ENOMEM;
+    if (peer->refused)
+        status = base_err(&why, -EACCES, "%s", UNFINISHED);
     if (c != NULL) {
         *c = (struct connection){.agent = a,
                                  .socket = s,

@@ -58,6 +58,7 @@ enum {
     LOOK_AGAIN_MS = 1000,
 
     /* The process. */
+    ENDED_MS = 5000,         /* an agent that was killed, and has its state directory still */
     GRACE_MS = 500,          /* unregistering, all metaservers together, when it ends */
     TOLD_MS = 500,           /* until every worker was told that it ends */
     TICK_MS = 20,            /* what is kept ready is looked at so often, */
@@ -66,15 +67,18 @@ enum {
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
     FDS_PER_SESSION = 8,     /* LimitNOFILE must have room for max_sessions of these, */
     FDS_PER_WAITING = 2,     /* for WAITING_ALL_OF(max_sessions) of these, */
-    FDS_BESIDE = 1280,       /* and for these */
+    FDS_BESIDE = 1536,       /* and for these */
     BACKLOG = 1024,          /* workers that wait to be accepted */
     CLOSING_STRANGERS = 512, /* refused connections of all listeners in equal parts, each of so many
-                              * at least, with descriptors, that wait to be closed; by so many
-                              * threads, of which a uid has so many: */
+                              * at least, with descriptors, that wait to be closed: */
     CLOSING_LEAST = 8,
-    CLOSERS = 16,
-    CLOSERS_OF_UID = 12,
-    ADMIN_CONNECTIONS = 64, /* on the admin socket */
+    CLOSERS = 128,            /* processes that close them, of which a uid has so many: */
+    CLOSERS_OF_UID = 32,      /* one at a time, or, where that takes so long, the next one: */
+    CLOSER_NEXT_MS = 100,     /* and so long until */
+    CLOSER_LEFT_MS = 1000,    /* it is left behind, and the uid refused; or for so many */
+    CLOSER_QUEUE_OF_UID = 64, /* that wait */
+    CLOSER_REFUSED = 128,     /* uids at a time */
+    ADMIN_CONNECTIONS = 64,   /* on the admin socket */
 
     /* The log: what workers or metaservers bring about must not fill it. */
     FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */

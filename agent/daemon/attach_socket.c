@@ -3,11 +3,13 @@
 #include "attach_socket.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fds.h"
 #include "fd_watch.h"
 #include "schema/control.h"
 
@@ -15,7 +17,7 @@ struct world_socket {
     struct listener *at;
     struct connection *c; /* the core's; NULL: it wanted none */
     int fd, pidfd;
-    uid_t uid;
+    struct closing end;
     uv_poll_t poll, process;
     uv_timer_t anchor; /* never set: whatever is closed is so by the loop, and not before it runs */
     int handles;       /* that are not closed yet; 0 until it is watched */
@@ -25,20 +27,45 @@ struct world_socket {
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-void socket_closed(struct world_socket *s)
+/* Whether descriptors are left there, so that only the closer may close it. What else was sent is
+ * read, or the worker would hear of that and not of what it was told. */
+static bool shut_down(const struct listener *at, int fd)
 {
-    attach_closed(s->c);
+    (void)shutdown(fd, SHUT_RDWR); /* nothing more comes */
+    const int status = base_fds_drain(fd);
+    return status != 0 && !at->refuses_fds;
+}
+
+static void free_socket(struct world_socket *s)
+{
+    if (s->c != NULL)
+        attach_closed(s->c);
     free(s);
+}
+
+static void on_closed(struct closing *end)
+{
+    struct world_socket *s =
+        (struct world_socket *)((char *)end - offsetof(struct world_socket, end));
+    struct listener *at = s->at;
+    at->closing -= s->c == NULL;
+    free_socket(s);
+    listener_go_on(at);
 }
 
 static void end_socket(struct world_socket *s)
 {
     if (s->pidfd >= 0)
         close(s->pidfd);
-    if (s->dirty && closer_take(s->at, s->fd, s->uid, s) == 0)
+    if (s->dirty && closer_is_there(&s->at->of->closer)) {
+        s->at->closing += s->c == NULL;
+        s->end.fd = s->fd;
+        s->end.closed = on_closed;
+        closer_take(&s->at->of->closer, &s->end);
         return;
+    }
     close(s->fd);
-    socket_closed(s);
+    free_socket(s);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -52,7 +79,7 @@ static bool close_socket(struct world *w, struct world_socket *s)
 {
     (void)w;
     s->closing = true;
-    s->dirty = closer_is_needed(s->at, s->fd);
+    s->dirty = shut_down(s->at, s->fd);
     if (s->handles == 0) /* socket_accept() ends it */
         return s->dirty;
     uv_close((uv_handle_t *)&s->anchor, on_handle_closed);
@@ -191,27 +218,38 @@ static void watch_socket(struct world_socket *s, pid_t pid)
     attach_watched(s->c, status, why.text);
 }
 
-/* Nobody's: it has been told why. */
+struct world_socket *socket_new(struct listener *at)
+{
+    struct world_socket *s = calloc(1, sizeof *s);
+    if (s != NULL)
+        *s = (struct world_socket){.at = at, .fd = -1, .pidfd = -1};
+    return s;
+}
+
+/* Nobody's: it has been told why, if it can be. */
 static void drop_socket(struct world_socket *s)
 {
-    if (!closer_is_needed(s->at, s->fd) || closer_take(s->at, s->fd, s->uid, NULL) != 0)
-        close(s->fd);
-    free(s);
+    s->dirty = shut_down(s->at, s->fd);
+    end_socket(s);
 }
 
 /* Who connects sends at once, most often: that is answered before anything else is done. */
-void socket_accept(struct listener *at, int fd)
+void socket_accept(struct world_socket *s, int fd)
 {
+    struct listener *at = s->at;
     struct base_peer_process peer;
-    struct world_socket *s = calloc(1, sizeof *s);
-    if (s == NULL || base_fds_peer(fd, &peer) != 0) {
-        free(s);
-        close(fd);
+    s->fd = fd;
+    s->end.uid = CLOSER_NOBODY;
+    if (base_fds_peer(fd, &peer) != 0) {
+        drop_socket(s);
         return;
     }
-    *s = (struct world_socket){.at = at, .fd = fd, .pidfd = -1, .uid = peer.uid};
-    const struct attach_peer who = {
-        .uid = peer.uid, .pid = peer.pid, .tenant = at->tenant, .path = at->path};
+    s->end.uid = peer.uid;
+    const struct attach_peer who = {.uid = peer.uid,
+                                    .pid = peer.pid,
+                                    .tenant = at->tenant,
+                                    .refused = closer_refuses(&at->of->closer, peer.uid),
+                                    .path = at->path};
     s->c = attach_connected(at->of->agent, s, &who);
     if (s->c == NULL) {
         drop_socket(s);

@@ -13,6 +13,8 @@
 
 #define FILE_NAME "incarnation"
 
+enum { LOCK_AGAIN_MS = 20 };
+
 /* 0 and *saved (0: no file), or -EBADMSG for garbage, or another -errno. */
 static int read_saved(int dir, uint32_t *saved)
 {
@@ -51,13 +53,25 @@ static int open_dir(const char *state_dir, int *dir, struct base_errbuf *err)
                                     : "give it to the agent's user, or set state_dir");
 }
 
-int agentd_state_lock(const char *state_dir, int *lock, struct base_errbuf *err)
+static int try_lock(int dir, uint32_t patience_ms)
+{
+    for (uint32_t ms = 0;; ms += LOCK_AGAIN_MS) {
+        if (flock(dir, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK || ms >= patience_ms)
+            return -errno;
+        (void)usleep(LOCK_AGAIN_MS * 1000);
+    }
+}
+
+int agentd_state_lock(const char *state_dir, uint32_t patience_ms, int *lock,
+                      struct base_errbuf *err)
 {
     int dir, status = open_dir(state_dir, &dir, err);
     if (status != 0)
         return status;
     /* A file system that cannot lock is no reason not to begin. */
-    if (flock(dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (try_lock(dir, patience_ms) == -EWOULDBLOCK) {
         close(dir);
         return base_err(err, -EBUSY,
                         "the state directory %s is in use by another agent: stop that one, or set "

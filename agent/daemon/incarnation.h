@@ -10,8 +10,11 @@
 #include "base/error.h"
 
 /* Keeps other agents away from the directory while *lock (the caller's) is open, or the process
- * lives. -EBUSY: another one has it; or -errno; and a sentence. */
-int agentd_state_lock(const char *state_dir, int *lock, struct base_errbuf *err);
+ * lives, or one that shares its descriptors (closer_process.h): of an agent that was killed that
+ * ends a moment later, for which this waits as long as patience_ms. -EBUSY: another one has it; or
+ * -errno; and a sentence. */
+int agentd_state_lock(const char *state_dir, uint32_t patience_ms, int *lock,
+                      struct base_errbuf *err);
 
 /* Takes the next one: the largest of the saved one + 1, at_least and the wall clock's seconds; it
  * is durable (file and directory) when this returns. A missing file is a first start; one that

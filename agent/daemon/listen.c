@@ -3,7 +3,8 @@
 #include "attach_socket.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include "base/fds.h"
 #include "base/log.h"
 #include "fd_watch.h"
+#include "socket_acl.h"
 
 enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
 
@@ -41,10 +43,18 @@ static void pause_accepting(struct listener *l, const char *why)
 
 void listener_go_on(struct listener *l)
 {
-    if (!l->waits || closer_is_full(l))
+    if (!l->waits || listener_is_full(l))
         return;
     (void)uv_timer_stop(&l->again);
     on_accept_again(&l->again);
+}
+
+/* The descriptors of all of them are this process's. */
+bool listener_is_full(const struct listener *l)
+{
+    const uint32_t listeners = l->of->listeners > 0 ? l->of->listeners : 1;
+    const uint32_t part = CLOSING_STRANGERS / listeners;
+    return l->closing >= (part > CLOSING_LEAST ? part : CLOSING_LEAST);
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events)
@@ -52,19 +62,38 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     struct listener *l = poll->data;
     (void)status, (void)events;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-        if (closer_is_full(l)) {
+        if (listener_is_full(l)) {
             l->waits = true;
             pause_accepting(l, "refused connections, to which descriptors were sent, wait to be "
                                "closed");
             return;
         }
-        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct world_socket *s = socket_new(l);
+        int fd = s != NULL ? accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
         if (fd < 0) {
-            if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-                pause_accepting(l, strerror(errno));
+            const int why = s != NULL ? errno : ENOMEM;
+            free(s);
+            if (why != EAGAIN && why != ECONNABORTED && why != EINTR)
+                pause_accepting(l, strerror(why));
             return;
         }
-        socket_accept(l, fd);
+        socket_accept(s, fd);
+    }
+}
+
+/* ---- who is refused
+ * ---------------------------------------------------------------------------------------- */
+
+void listeners_refuse(struct closer *r)
+{
+    struct attach_sockets *of =
+        (struct attach_sockets *)((char *)r - offsetof(struct attach_sockets, closer));
+    for (struct listener *l = of->listener; l < of->listener + of->listeners; l++) {
+        const int status =
+            l->refuses_fds ? 0 : socket_acl_refuse(l->path, l->mode, r->refused, r->refused_count);
+        if (status != 0)
+            base_log(BASE_LOG_WARN, "the kernel cannot refuse uids at a socket, so the agent does",
+                     "socket=\"%s\" error=\"%s\"", l->path, strerror(-status));
     }
 }
 
@@ -97,6 +126,7 @@ static int open_socket(struct listener *l, const struct sockaddr_un *at, mode_t 
 {
     l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     l->refuses_fds = l->fd >= 0 && base_fds_refuse(l->fd) == 0;
+    l->mode = mode;
     if (l->fd >= 0 && bind(l->fd, (const struct sockaddr *)at, sizeof *at) == 0 &&
         chmod(l->path, mode) == 0 && listen(l->fd, BACKLOG) == 0)
         return 0;
@@ -149,15 +179,32 @@ int listeners_open(struct attach_sockets *of, const struct agentd_config *config
     return status;
 }
 
+static void on_listener_closed(struct closing *end)
+{
+    (void)end; /* part of what ends with the loop */
+}
+
+/* Whoever waits to be accepted may have sent descriptors, which end with the socket: then it
+ * refuses connections at once, and its end is the closer's. */
+static void close_socket(struct listener *l)
+{
+    (void)unlink(l->path);
+    (void)shutdown(l->fd, SHUT_RDWR);
+    l->end = (struct closing){.fd = l->fd, .uid = CLOSER_NOBODY, .closed = on_listener_closed};
+    if (!l->refuses_fds && closer_is_there(&l->of->closer))
+        closer_take(&l->of->closer, &l->end);
+    else
+        close(l->fd);
+}
+
 void listeners_close(struct attach_sockets *of)
 {
     for (; of->listeners > 0; of->listeners--) {
         struct listener *l = &of->listener[of->listeners - 1];
-        (void)unlink(l->path);
         l->waits = false;
         uv_close((uv_handle_t *)&l->poll, NULL);
         uv_close((uv_handle_t *)&l->again, NULL);
-        close(l->fd);
+        close_socket(l);
     }
     attach_close_all(of->agent);
 }

@@ -175,7 +175,7 @@ static int start_agent(struct loop_world *w, struct base_errbuf *err)
     if (status == 0)
         status = tasks_start(&w->tasks, TASK_RUNS, &w->loop, err);
     if (status == 0)
-        status = closer_start(&w->sockets.closer, &w->loop, err);
+        status = closer_start(&w->sockets.closer, err);
     if (status == 0)
         status = fabric_open(a, err);
     if (status == 0 && (status = leases_start(a)) != 0)
@@ -250,7 +250,7 @@ static void stop_agent(struct loop_world *w)
     closer_stop(&w->sockets.closer);
 }
 
-static int serve_agent(struct agent *a)
+static int serve_agent(struct agent *a, struct closer_process *closers)
 {
     struct base_errbuf err = {""};
     char gid[BASE_GID_TEXT];
@@ -261,6 +261,8 @@ static int serve_agent(struct agent *a)
                        status == -EMFILE ? " (raise LimitNOFILE)" : "");
         return fail_start(err.text);
     }
+    w->sockets.closer =
+        (struct closer){.process = closers, .loop = &w->loop, .refuse = listeners_refuse};
     registrations_look_at_token(a);
     a->started_ns = base_clock_ns();
     status = start_agent(w, &err);
@@ -289,20 +291,20 @@ static int serve_agent(struct agent *a)
 }
 
 /* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */
-static int serve_above_others(struct agent *a)
+static int serve_above_others(struct agent *a, struct closer_process *closers)
 {
     struct base_errbuf err = {""};
     int lock;
-    if (agentd_state_lock(a->config.state_dir, &lock, &err) != 0)
+    if (agentd_state_lock(a->config.state_dir, closers->pid != 0 ? ENDED_MS : 0, &lock, &err) != 0)
         return fail_start(err.text);
-    int status = serve_agent(a);
+    int status = serve_agent(a, closers);
     while (status == EXIT_SUCCESS && begins_anew(a) && !is_told_to_stop()) {
         const struct agentd_config config = a->config;
         *a = (struct agent){.config = config,
                             .config_path = a->config_path,
                             .min_incarnation = a->superseded_by,
                             .restarted_for_mask = a->restarted_for_mask};
-        status = serve_agent(a);
+        status = serve_agent(a, closers);
     }
     close(lock);
     return status;
@@ -359,6 +361,7 @@ int main(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     static struct agent agent;
+    static struct closer_process closers;
     struct base_errbuf err = {""};
     enum base_log_level level = BASE_LOG_INFO;
     const char *path = NULL;
@@ -398,8 +401,10 @@ int main(int argc, char **argv)
     base_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
     hold_signals(SIG_BLOCK);
+    if (closer_process_start(&closers, &err) != 0)
+        return fail_start(err.text);
     base_notify_init();
     if (!start_check_token(&agent.config, agent.config.gid, &err))
         base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
-    return serve_above_others(&agent);
+    return serve_above_others(&agent, &closers);
 }

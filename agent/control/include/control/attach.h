@@ -7,6 +7,7 @@
 #ifndef CONTROL_ATTACH_H
 #define CONTROL_ATTACH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +21,7 @@ struct attach_peer {
     uid_t uid;
     pid_t pid;
     uint32_t tenant;  /* whose socket it is: its index + 1; 0: all tenants' */
+    bool refused;     /* of that uid none is let in now: what it sent has not ended yet */
     const char *path; /* of that, as long as the agent lives */
 };
 

@@ -1,158 +1,359 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections to which descriptors were sent, whose end takes as long as their sender wants:
- * close() here waits with those of the slow ones until the test lets it go on. */
+/* Sockets to which descriptors were sent, whose end takes as long as their sender wants: a process
+ * that has /dev/zero does not end here until the test lets it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "../../check_main.h"
 #include "attach_socket.h"
+#include "base/fds.h"
 
-enum { FIRST_SLOW = 100, WAIT_US = 1000, WAITS = 60000 };
+enum { WAIT_US = 1000, WAITS = 60000, MOST = 2048, KIND_SLOW = 5 /* of /dev/zero */ };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
-static _Atomic uint32_t being_closed;
-static bool go_on;
-static uv_loop_t loop;
+/* ---- a kernel of before 6.16, and processes that do not end */
 
-int close(int fd)
+static _Atomic bool *go_on; /* shared with them */
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
-    (void)pthread_mutex_lock(&lock);
-    being_closed += fd >= FIRST_SLOW;
-    while (fd >= FIRST_SLOW && !go_on)
-        (void)pthread_cond_wait(&change, &lock);
-    (void)pthread_mutex_unlock(&lock);
-    return (int)syscall(SYS_close, fd);
+    enum { PASSRIGHTS = 83 };
+    if (level == SOL_SOCKET && name == PASSRIGHTS) {
+        errno = ENOPROTOOPT;
+        return -1;
+    }
+    return (int)syscall(SYS_setsockopt, fd, level, name, value, length);
 }
 
-static struct attach_sockets *begin(void)
+static bool has_slow(void)
 {
-    struct attach_sockets *a = calloc(1, sizeof *a);
+    struct stat st;
+    for (int fd = 0; fd < CLOSER_NUMBERS; fd++)
+        if (fstat(fd, &st) == 0 && st.st_rdev == makedev(1, KIND_SLOW))
+            return true;
+    return false;
+}
+
+void _exit(int status)
+{
+    if (go_on != NULL && has_slow())
+        while (!*go_on)
+            (void)usleep(WAIT_US);
+    (void)syscall(SYS_exit_group, status);
+    __builtin_unreachable();
+}
+
+/* ---- the agent */
+
+struct sender {
+    struct attach_sockets sockets;
+    struct closer_process process;
+    struct closing one[MOST];
+    uint32_t used, closed, refusals;
+    uv_loop_t loop;
+};
+static struct sender *now; /* of the test */
+
+static void on_closed(struct closing *c)
+{
+    (void)c;
+    now->closed++;
+}
+
+static void on_refuse(struct closer *r)
+{
+    (void)r;
+    now->refusals++;
+}
+
+static struct sender *begin(void)
+{
     struct base_errbuf err = {{0}};
-    ck_assert_ptr_nonnull(a);
-    being_closed = 0;
-    go_on = false;
-    ck_assert_int_eq(uv_loop_init(&loop), 0);
-    a->loop = &loop;
-    ck_assert_msg(closer_start(&a->closer, &loop, &err) == 0, "%s", err.text);
+    struct rlimit files = {.rlim_cur = 4096, .rlim_max = 4096};
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    now = calloc(1, sizeof *now);
+    ck_assert_ptr_nonnull(now);
+    go_on = mmap(NULL, sizeof *go_on, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert(go_on != MAP_FAILED);
+    ck_assert_msg(closer_process_start(&now->process, &err) == 0, "%s", err.text);
+    ck_assert_int_gt(now->process.pid, 0);
+    ck_assert_int_eq(uv_loop_init(&now->loop), 0);
+    now->sockets.closer =
+        (struct closer){.process = &now->process, .loop = &now->loop, .refuse = on_refuse};
+    ck_assert_msg(closer_start(&now->sockets.closer, &err) == 0, "%s", err.text);
+    return now;
+}
+
+static int open_one(bool slow)
+{
+    const int fd = open(slow ? "/dev/zero" : "/dev/null", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, CLOSER_NUMBERS); /* those below are the closers' */
+    return fd;
+}
+
+static void take_fd(struct sender *s, uid_t uid, int fd)
+{
+    ck_assert_uint_lt(s->used, MOST);
+    struct closing *c = &s->one[s->used++];
+    *c = (struct closing){.fd = fd, .uid = uid, .closed = on_closed};
+    closer_take(&s->sockets.closer, c);
+}
+
+static void take(struct sender *s, uid_t uid, bool slow)
+{
+    take_fd(s, uid, open_one(slow));
+}
+
+static void turn(struct sender *s)
+{
+    (void)uv_run(&s->loop, UV_RUN_NOWAIT);
+    (void)usleep(WAIT_US);
+}
+
+static uint32_t count_of(const struct sender *s, uid_t uid)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < CLOSERS; i++)
+        count += s->sockets.closer.batch[i].serial != 0 && s->sockets.closer.batch[i].uid == uid;
+    return count;
+}
+
+static bool is_busy(const struct sender *s)
+{
+    bool busy = s->sockets.closer.first != NULL;
+    for (uint32_t i = 0; i < CLOSERS; i++)
+        busy |= s->sockets.closer.batch[i].serial != 0;
+    return busy;
+}
+
+#define TURN_UNTIL(s, condition)                                                                   \
+    do {                                                                                           \
+        for (int turns = 0; turns < WAITS && !(condition); turns++)                                \
+            turn(s);                                                                               \
+        ck_assert(condition);                                                                      \
+    } while (0)
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void end(struct sender *s)
+{
+    uv_walk(&s->loop, close_handle, NULL);
+    (void)uv_run(&s->loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&s->loop), 0);
+    closer_stop(&s->sockets.closer);
+    ck_assert_uint_eq(s->closed, s->used);
+    closer_process_stop(&s->process);
+    free(s);
+}
+
+/* ---- the process */
+
+static struct closer_report hear(struct sender *s)
+{
+    struct closer_report report;
+    for (int i = 0; i < WAITS; i++) {
+        if (closer_process_hear(&s->process, &report) == 0)
+            return report;
+        (void)usleep(WAIT_US);
+    }
+    ck_abort_msg("no report comes");
+}
+
+static bool has_hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
+}
+
+START_TEST(what_is_given_is_not_this_processes_any_more_while_another_hangs_in_its_end)
+{
+    struct sender *s = begin();
+    int pair[2];
+    uint32_t serial;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    const int given[] = {pair[1], open_one(true)};
+    ck_assert_int_eq(closer_process_give(&s->process, given, 2, &serial), 0);
+    struct closer_report report = hear(s);
+    ck_assert(report.serial == serial && report.news == CLOSER_TAKEN && report.status == 0);
     for (int i = 0; i < 2; i++)
-        a->listener[i].of = a;
-    return a;
+        ck_assert(fcntl(given[i], F_GETFD) < 0 && errno == EBADF);
+    ck_assert(!has_hung_up(pair[0]));
+    *go_on = true;
+    report = hear(s);
+    ck_assert(report.serial == serial && report.news == CLOSER_CLOSED && report.status == 0);
+    ck_assert(has_hung_up(pair[0]));
+    close(pair[0]);
+    end(s);
 }
+END_TEST
 
-static void take(struct listener *at, uid_t uid, bool slow)
+/* Deeper than a kernel of before 6.10 lets anybody send sockets in sockets. */
+START_TEST(a_socket_is_closed_whatever_lies_in_it)
 {
-    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, slow ? FIRST_SLOW : 3);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(closer_take(at, fd, uid, NULL), 0);
-}
-
-static void run_until(struct attach_sockets *a, const uint32_t *count, uint32_t value)
-{
-    for (int i = 0; i < WAITS && *count != value; i++) {
-        (void)uv_run(a->loop, UV_RUN_NOWAIT);
-        (void)usleep(WAIT_US);
+    enum { DEPTH = 5 };
+    struct sender *s = begin();
+    int pair[2], inner, watched;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    watched = pair[0];
+    inner = pair[1];
+    for (int i = 0; i < DEPTH; i++) {
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        ck_assert_int_eq(base_fds_send(pair[0], "x", 1, &inner, 1), 0);
+        close(pair[0]);
+        close(inner);
+        inner = pair[1];
     }
-    ck_assert_uint_eq(*count, value);
-}
-
-static void let_go(void)
-{
-    (void)pthread_mutex_lock(&lock);
-    go_on = true;
-    (void)pthread_cond_broadcast(&change);
-    (void)pthread_mutex_unlock(&lock);
-}
-
-static void end(struct attach_sockets *a)
-{
-    let_go();
-    run_until(a, &a->listener[0].closing, 0);
-    run_until(a, &a->listener[1].closing, 0);
-    uv_close((uv_handle_t *)&a->closer.news.poll, NULL);
-    (void)uv_run(a->loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(a->loop), 0);
-    closer_stop(&a->closer);
-    free(a);
-}
-
-START_TEST(a_uid_whose_connections_take_long_to_close_keeps_no_other_uid_waiting)
-{
-    struct attach_sockets *a = begin();
-    for (int i = 0; i < 100; i++)
-        take(&a->listener[0], 1, true);
-    take(&a->listener[1], 2, false);
-    run_until(a, &a->listener[1].closing, 0);
-    ck_assert_uint_eq(a->listener[0].closing, 100);
-    end(a);
+    ck_assert(!has_hung_up(watched));
+    take_fd(s, 1, inner);
+    TURN_UNTIL(s, has_hung_up(watched));
+    TURN_UNTIL(s, !is_busy(s));
+    close(watched);
+    end(s);
 }
 END_TEST
 
-START_TEST(a_uid_never_has_all_threads)
+START_TEST(what_cannot_be_given_is_the_callers_again)
 {
-    struct attach_sockets *a = begin();
-    for (int i = 0; i < 100; i++)
-        take(&a->listener[0], 1, true);
-    for (int i = 0; i < 10; i++)
-        take(&a->listener[0], 2, true);
-    for (int i = 0; i < WAITS && being_closed < CLOSERS; i++)
-        (void)usleep(WAIT_US);
-    ck_assert_uint_eq(being_closed, CLOSERS);
-    uint32_t of_first = 0;
-    (void)pthread_mutex_lock(&a->closer.lock);
-    for (int i = 0; i < CLOSERS; i++)
-        of_first += a->closer.busy[i] && a->closer.uid[i] == 1;
-    (void)pthread_mutex_unlock(&a->closer.lock);
-    ck_assert_uint_eq(of_first, CLOSERS_OF_UID);
-    end(a);
+    struct sender *s = begin();
+    uint32_t serial;
+    const int given[] = {open_one(false), 4000 /* nobody's */};
+    ck_assert_int_eq(closer_process_give(&s->process, given, 2, &serial), 0);
+    const struct closer_report report = hear(s);
+    ck_assert(report.serial == serial && report.status == -EBADF);
+    ck_assert_int_ge(fcntl(given[0], F_GETFD), 0);
+    close(given[0]);
+    end(s);
 }
 END_TEST
 
-START_TEST(only_the_listener_where_they_come_has_too_many)
+/* ---- who waits, and who is refused */
+
+START_TEST(a_uid_whose_descriptors_never_end_is_refused_and_no_other_uid_waits)
 {
-    struct attach_sockets *a = begin();
-    for (int i = 0; i < CLOSING_STRANGERS; i++) {
-        ck_assert(!closer_is_full(&a->listener[0]));
-        take(&a->listener[0], 1, true);
+    struct sender *s = begin();
+    for (int i = 0; i < 100; i++)
+        take(s, 1, true);
+    TURN_UNTIL(s, closer_refuses(&s->sockets.closer, 1));
+    TURN_UNTIL(s, s->closed == 100); /* others have them, and this process none */
+    take(s, 2, false);
+    TURN_UNTIL(s, s->closed == 101);
+    TURN_UNTIL(s, count_of(s, 2) == 0);
+    ck_assert(!closer_refuses(&s->sockets.closer, 2));
+    ck_assert_uint_eq(s->refusals, 1);
+    *go_on = true;
+    TURN_UNTIL(s, !closer_refuses(&s->sockets.closer, 1));
+    ck_assert_uint_eq(s->refusals, 2);
+    ck_assert(!is_busy(s));
+    end(s);
+}
+END_TEST
+
+START_TEST(a_flood_is_refused_before_a_second_is_over_and_takes_few_processes)
+{
+    struct sender *s = begin();
+    uint32_t waiting = 0;
+    take(s, 1, true);
+    while (!closer_refuses(&s->sockets.closer, 1) && waiting++ < CLOSER_QUEUE_OF_UID)
+        take(s, 1, true);
+    ck_assert(closer_refuses(&s->sockets.closer, 1));
+    for (int i = 0; i < BACKLOG; i++) /* who had connected already */
+        take(s, 1, true);
+    TURN_UNTIL(s, s->closed == s->used);
+    ck_assert_uint_le(count_of(s, 1), 2 + (CLOSER_QUEUE_OF_UID + BACKLOG) / CLOSER_BATCH);
+    end(s);
+}
+END_TEST
+
+START_TEST(a_uid_has_a_part_of_all_processes)
+{
+    struct sender *s = begin();
+    for (int i = 0; i < WAITS && count_of(s, 1) < CLOSERS_OF_UID; i++) {
+        if (s->sockets.closer.first == NULL)
+            take(s, 1, true);
+        turn(s);
     }
-    ck_assert(closer_is_full(&a->listener[0]));
-    ck_assert(!closer_is_full(&a->listener[1]));
-    let_go();
-    run_until(a, &a->listener[0].closing, 0);
-    ck_assert(!closer_is_full(&a->listener[0]));
-    end(a);
+    take(s, 1, true);
+    take(s, 2, false);
+    TURN_UNTIL(s, count_of(s, 2) == 0 && s->closed == s->used - 1);
+    for (int i = 0; i < 3 * CLOSER_NEXT_MS; i++)
+        turn(s);
+    ck_assert_uint_eq(count_of(s, 1), CLOSERS_OF_UID);
+    ck_assert_uint_eq(s->closed, s->used - 1);
+    *go_on = true;
+    TURN_UNTIL(s, s->closed == s->used);
+    end(s);
 }
 END_TEST
+
+START_TEST(what_ends_soon_is_never_refused)
+{
+    struct sender *s = begin();
+    for (int i = 0; i < 1000; i++) {
+        take(s, 1, false);
+        turn(s);
+    }
+    TURN_UNTIL(s, !is_busy(s));
+    ck_assert_uint_eq(s->refusals, 0);
+    ck_assert_uint_eq(s->closed, 1000);
+    end(s);
+}
+END_TEST
+
+START_TEST(the_end_waits_for_nobody)
+{
+    struct sender *s = begin();
+    for (int i = 0; i < 50; i++)
+        take(s, 1, true);
+    ck_assert_uint_lt(s->closed, 50);
+    end(s);
+}
+END_TEST
+
+/* ---- of listeners */
+
+static void check_part(struct sender *s, uint32_t listeners, uint32_t part)
+{
+    struct listener *l = &s->sockets.listener[0];
+    s->sockets.listeners = listeners;
+    l->of = &s->sockets;
+    l->closing = part - 1;
+    ck_assert(!listener_is_full(l));
+    l->closing = part;
+    ck_assert(listener_is_full(l));
+}
 
 START_TEST(all_listeners_together_have_as_many_as_one_would)
 {
-    struct attach_sockets *a = begin();
-    a->listeners = 2;
-    for (int i = 0; i < CLOSING_STRANGERS / 2; i++) {
-        ck_assert(!closer_is_full(&a->listener[0]));
-        take(&a->listener[0], 1, true);
-    }
-    ck_assert(closer_is_full(&a->listener[0]));
-    ck_assert(!closer_is_full(&a->listener[1]));
-    a->listeners = 1 + AGENTD_TENANTS; /* one of each tenant */
-    for (int i = 0; i < CLOSING_LEAST; i++) {
-        ck_assert(!closer_is_full(&a->listener[1]));
-        take(&a->listener[1], 1, true);
-    }
-    if (CLOSING_STRANGERS / (1 + AGENTD_TENANTS) <= CLOSING_LEAST)
-        ck_assert(closer_is_full(&a->listener[1]));
-    end(a);
+    struct sender *s = begin();
+    check_part(s, 1, CLOSING_STRANGERS);
+    check_part(s, 2, CLOSING_STRANGERS / 2);
+    check_part(s, CLOSING_STRANGERS / CLOSING_LEAST + 1, CLOSING_LEAST);
+    end(s);
 }
 END_TEST
 
 #define TESTS(T)                                                                                   \
-    T(a_uid_whose_connections_take_long_to_close_keeps_no_other_uid_waiting)                       \
-    T(a_uid_never_has_all_threads)                                                                 \
-    T(only_the_listener_where_they_come_has_too_many)                                              \
+    T(what_is_given_is_not_this_processes_any_more_while_another_hangs_in_its_end)                 \
+    T(a_socket_is_closed_whatever_lies_in_it)                                                      \
+    T(what_cannot_be_given_is_the_callers_again)                                                   \
+    T(a_uid_whose_descriptors_never_end_is_refused_and_no_other_uid_waits)                         \
+    T(a_flood_is_refused_before_a_second_is_over_and_takes_few_processes)                          \
+    T(a_uid_has_a_part_of_all_processes)                                                           \
+    T(what_ends_soon_is_never_refused)                                                             \
+    T(the_end_waits_for_nobody)                                                                    \
     T(all_listeners_together_have_as_many_as_one_would)
 KEDGE_CHECK_MAIN("closer", TESTS)

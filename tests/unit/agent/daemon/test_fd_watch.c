@@ -115,7 +115,7 @@ static void expect_worker_is_told(uint32_t how_many)
     struct listener at = {.of = &world.sockets, .tenant = 1, .refuses_fds = true};
     a->config.max_sessions = 16;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
-    socket_accept(&at, pair[0]);
+    socket_accept(socket_new(&at), pair[0]);
     ck_assert_int_eq(recv(pair[1], &got, sizeof got, 0), (ssize_t)sizeof got.error);
     ck_assert_int_eq(got.header.type, SCHEMA_CONTROL_ERROR);
     ck_assert_int_eq(got.error.status, -EAGAIN);

@@ -106,15 +106,15 @@ START_TEST(one_agent_at_a_time_has_the_directory)
 {
     int first, second;
     make_dir();
-    ck_assert_int_eq(agentd_state_lock(dir, &first, &err), 0);
-    ck_assert_int_eq(agentd_state_lock(dir, &second, &err), -EBUSY);
+    ck_assert_int_eq(agentd_state_lock(dir, 0, &first, &err), 0);
+    ck_assert_int_eq(agentd_state_lock(dir, 0, &second, &err), -EBUSY);
     ck_assert(strstr(err.text, "in use by another agent: stop that one") != NULL);
     ck_assert_uint_eq(next(1000, 0, 0), 1000); /* its own */
     close(first);
-    ck_assert_int_eq(agentd_state_lock(dir, &second, &err), 0);
+    ck_assert_int_eq(agentd_state_lock(dir, 0, &second, &err), 0);
     close(second);
     remove_dir();
-    ck_assert_int_eq(agentd_state_lock(dir, &first, &err), -ENOENT);
+    ck_assert_int_eq(agentd_state_lock(dir, 0, &first, &err), -ENOENT);
 }
 END_TEST
 

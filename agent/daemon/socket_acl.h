@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may connect to a Unix socket that has a path, beside what its mode says: the kernel refuses
+ * some uids, so that their connections do not fill the backlog. Any thread. */
+#ifndef DAEMON_SOCKET_ACL_H
+#define DAEMON_SOCKET_ACL_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { SOCKET_ACL_UIDS = 256 };
+
+/* From now on nobody of these (0 .. SOCKET_ACL_UIDS) can connect there (EACCES), and everybody else
+ * can whom mode allows it; its owner and root can in any case. 0, or -errno: -EOPNOTSUPP where the
+ * file system has no such lists. */
+int socket_acl_refuse(const char *path, mode_t mode, const uid_t *uids, uint32_t count);
+
+#endif
