@@ -80,6 +80,13 @@ wait "${pids[a]}" 2>/dev/null || true
 daemon_start a kedge-agentd || fail "the agent does not begin again after it was killed"
 attaches "after it was killed"
 ok "it begins again after that, and workers attach"
+# And nobody has accepted these when it is told to end.
+send 3
+kill -TERM "${pids[a]}"
+kill -CONT "${pids[a]}"
+ends "${pids[a]}" "the agent ends when it is told to with $sent, unseen"
+wait "${pids[a]}" || fail "it ended with an error: $(tail -n 5 "$work/a.log")"
+daemon_start a kedge-agentd || fail "the agent does not begin again after that"
 before=$(hanging)
 end_workers
 worker_pids=()
