@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fault/data.h"
 #include "fault/poison.h"
+#include "fault/psn.h"
 
 /* An operation under way in the inner provider. */
 struct fault_ctl {
@@ -173,7 +173,7 @@ static void on_modified(const struct fault_ctl *c)
         fault_psn_end(c->fab, qp);
     }
     if (mask & IBV_QP_SQ_PSN)
-        fault_psn_begin(qp, attr->sq_psn);
+        fault_psn_begin(c->fab, qp, attr->sq_psn);
     if (mask & IBV_QP_AV)
         memcpy(qp->gid, attr->ah_attr.grh.dgid.raw, sizeof qp->gid);
     if (mask & IBV_QP_PATH_MTU)
@@ -231,6 +231,7 @@ static void on_succeeded(struct fault_ctl *c)
         free_cq(c->object);
         break;
     case FAB_DESTROY_QP:
+        c->fab->numbers_gone_ns = fault_psn_now_ns(c->fab);
         free_qp(c->object);
         break;
     case FAB_DESTROY_SRQ:

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "fault/answers.h"
 #include "fault/poison.h"
+#include "fault/psn.h"
 
 static const uint32_t nobody = 0xfffffe;
 
@@ -59,55 +59,6 @@ static bool is_cut(const struct fault_plan *plan, const struct fault_qp *qp,
     const uint8_t *gid = wr->ah != NULL ? ((const struct fault_ah *)wr->ah)->gid : qp->gid;
     return plan->cuts && memcmp(gid, plan->cut, sizeof plan->cut) == 0 &&
            (plan->cut_while[0] == '\0' || access(plan->cut_while, F_OK) == 0);
-}
-
-/* ---- packets that are late
- * -------------------------------------------------------------------------------------- */
-
-enum { PSN_MASK = 0xffffff };
-
-static uint64_t now_ns(const struct fault_fab *f)
-{
-    return f->now_ns != NULL ? *f->now_ns : base_clock_ns();
-}
-
-void fault_psn_begin(struct fault_qp *qp, uint32_t psn)
-{
-    qp->psn = qp->psn_first = psn & PSN_MASK;
-}
-
-void fault_psn_end(struct fault_fab *f, struct fault_qp *qp)
-{
-    const uint32_t count = (qp->psn - qp->psn_first) & PSN_MASK;
-    if (f->packet_life_ns == 0 || count == 0)
-        return;
-    qp->life[qp->lives++ % FAULT_LIVES] = (struct fault_life){
-        .psn_first = qp->psn_first, .count = count, .until_ns = now_ns(f) + f->packet_life_ns};
-    qp->psn_first = qp->psn;
-}
-
-static bool is_of_life(const struct fault_life *life, uint32_t psn, uint64_t now)
-{
-    return ((psn - life->psn_first) & PSN_MASK) < life->count && now < life->until_ns;
-}
-
-/* Whether an acknowledgement of a former life arrives that this request takes for its own. Counts
- * its packets. */
-static bool is_acknowledged_late(const struct fault_fab *f, struct fault_qp *qp,
-                                 const struct fab_wr *wr)
-{
-    const uint32_t mtu = 128u << atomic_load_explicit(&qp->mtu, memory_order_relaxed);
-    const uint32_t psn = qp->psn;
-    uint64_t bytes = 0;
-    bool late = false;
-    if (f->packet_life_ns == 0 || qp->base.type != FAB_QP_RC)
-        return false;
-    for (int i = 0; i < wr->num_sge; i++)
-        bytes += wr->sg_list[i].length;
-    qp->psn = (psn + (uint32_t)((bytes + mtu - 1) / mtu) + (bytes == 0)) & PSN_MASK;
-    for (uint32_t i = 0; i < FAULT_LIVES; i++)
-        late = late || is_of_life(&qp->life[i], psn, now_ns(f));
-    return late;
 }
 
 static const uint64_t sent_mark = 1ull << 63;
@@ -152,14 +103,14 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
     const struct fault_plan *plan = &f->now.plan;
     if (list->silence != NULL && fault_silence_goes_on(qp, list, wr)) {
         (void)add_copy(f, qp, wr, list);
-        (void)is_acknowledged_late(f, qp, wr);
+        (void)fault_psn_is_late(f, qp, wr);
         fault_silence_join(list);
         return;
     }
     fault_silence_end(qp, list);
     struct fab_wr *copy = add_copy(f, qp, wr, list);
     bool too_long = is_too_long(plan, qp, wr), cut = is_cut(plan, qp, wr);
-    if (is_acknowledged_late(f, qp, wr)) { /* complete, and never executed */
+    if (fault_psn_is_late(f, qp, wr)) { /* complete, and never executed */
         copy->opcode = IBV_WR_RDMA_WRITE;
         copy->send_flags &= ~(unsigned)IBV_SEND_INLINE;
         copy->num_sge = 0;

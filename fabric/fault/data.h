@@ -12,9 +12,4 @@ int fault_poll(struct fab_cq *cq, int n, struct ibv_wc *wc);
 int fault_arm(struct fab_cq *cq, bool solicited_only);
 bool fault_is_busy(const struct fab_cq *cq);
 
-/* Packet numbers of a queue pair, on which it is called while nothing of the other half is under
- * way: it is put to RTS with its first one; it is RESET. */
-void fault_psn_begin(struct fault_qp *qp, uint32_t psn);
-void fault_psn_end(struct fault_fab *f, struct fault_qp *qp);
-
 #endif

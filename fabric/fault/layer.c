@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "fault/control.h"
 #include "fault/data.h"
+#include "fault/psn.h"
 
 static int fault_close(struct fab *fab)
 {
@@ -140,6 +141,8 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
         f->base.caps.time_wait_ns = plan->packet_life_ns;
     f->packet_life_ns = plan->packet_life_ns;
     f->now_ns = plan->now_ns;
+    f->numbers_return = plan->numbers_return;
+    f->numbers_gone_ns = fault_psn_now_ns(f);
     f->timeout = plan->timeout;
     f->clock = *plan;
     f->opened_ns = base_clock_ns();

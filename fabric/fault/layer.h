@@ -55,7 +55,9 @@ struct fault_fab {
     uint64_t opened_ns;
     uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */
     const uint64_t *now_ns;
-    bool resets_are_final; /* of the plan that it was opened with, as: */
+    bool numbers_return;      /* likewise; */
+    uint64_t numbers_gone_ns; /* when the last one went that may come back: control thread */
+    bool resets_are_final;    /* of the plan that it was opened with, as: */
     uint8_t timeout;
     _Atomic uint64_t count;
 };
@@ -127,7 +129,7 @@ struct fault_srq {
 };
 
 /* A former life of a queue pair, whose acknowledgements may still come. */
-enum { FAULT_LIVES = 8 };
+enum { FAULT_LIVES = 64 };
 struct fault_life {
     uint32_t psn_first, count;
     uint64_t until_ns;
@@ -147,6 +149,8 @@ struct fault_qp {
     /* With packets that are late: the packet number of its next request, the first one of this
      * life, and those of the latest former ones. */
     uint32_t psn, psn_first, lives;
+    const struct fab_ah *target; /* DCI: to whom the last request went, */
+    uint32_t target_qpn;         /* and to which of his targets */
     struct fault_life life[FAULT_LIVES];
 };
 

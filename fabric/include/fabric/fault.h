@@ -47,10 +47,14 @@ struct fault_plan {
     bool picky;    /* post_send refuses (-EINVAL, each time) what some device does: a length of 0, a
                     * piece of length 0, more than max_msg_size, atomics that are not aligned, and
                     * atomics and fences that the device does not have */
-    /* Not 0: packets of an RC queue pair's former life come in for so long after its RESET, and an
-     * acknowledgement whose number falls in the present life completes a request that was not
-     * executed. Of the plan that the layer is opened with: caps.time_wait_ns says it. */
+    /* Not 0: packets of a former life of an RC queue pair or DC initiator come in for so long after
+     * its RESET, and an acknowledgement whose number falls in the present life completes a request
+     * that was not executed. Of the plan that the layer is opened with: caps.time_wait_ns says it.
+     */
     uint64_t packet_life_ns;
+    bool numbers_return; /* with that: a new queue pair has the number of one that is gone, of the
+                          * process before this one or of this one's, of whose packets nobody knows
+                          * the numbers */
     const uint64_t *now_ns; /* the time for that, borrowed; NULL: base_clock_ns() */
     uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
     /* What the device does not have. Of the plan that the layer is opened with. */
