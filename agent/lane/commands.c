@@ -77,6 +77,7 @@ static void take_qp(struct lane *l, struct fab_qp *qp)
     BASE_ASSERT(number < l->phys_room && l->phys[number].broken);
     struct physical_qp *p = &l->phys[number];
     p->broken = p->overdue = 0;
+    p->posted = 0;
     p->chain = p->chain_tail = NULL;
     if (number != l->system_phys && initiator_back(l, p))
         quarantine_take_dci(l);

@@ -85,7 +85,10 @@ static int make_phys(struct lane *l)
 
 static uint32_t add_phys(struct lane *l, struct fab_qp *qp)
 {
-    return (uint32_t)(physical_qp_open(l, qp, NULL) - l->phys);
+    struct physical_qp *p = physical_qp_open(l, qp, NULL);
+    if (l->res.rest_until_ns != 0)
+        p->broken = BROKEN;
+    return (uint32_t)(p - l->phys);
 }
 
 static void take_queue_pairs(struct lane *l)
@@ -96,8 +99,11 @@ static void take_queue_pairs(struct lane *l)
     l->system_phys = add_phys(l, r->system_dci);
     for (uint32_t i = 0; i < r->dcis; i++)
         l->dci[i] = add_phys(l, r->dci[i]);
-    for (uint32_t i = 0; i < r->spares; i++)
-        l->spare[l->spare_count++] = add_phys(l, r->spare[i]);
+    for (uint32_t i = 0; i < r->spares; i++) {
+        const uint32_t number = add_phys(l, r->spare[i]);
+        if (r->rest_until_ns == 0) /* else it becomes one with its QP_READY */
+            l->spare[l->spare_count++] = number;
+    }
 }
 
 static int make_arrays(struct lane *l)

@@ -55,6 +55,12 @@ static struct lookup *find_lookup(struct lane *l, const uint8_t gid[16])
     return NULL;
 }
 
+/* From when on it has its time: not while no queue pair may be used yet. */
+static uint64_t begin_of(const struct lane *l)
+{
+    return l->now_ns < l->res.rest_until_ns ? l->res.rest_until_ns : l->now_ns;
+}
+
 /* NULL: as many as there may be are under way. */
 static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16])
 {
@@ -62,7 +68,7 @@ static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16])
     if (k == NULL)
         return NULL;
     LIST_REMOVE(k, in_use);
-    *k = (struct lookup){.deadline_ns = l->now_ns + l->config.lookup_timeout_ns};
+    *k = (struct lookup){.deadline_ns = begin_of(l) + l->config.lookup_timeout_ns};
     memcpy(k->gid, gid, sizeof k->gid);
     LIST_INSERT_HEAD(&l->lookups.used, k, in_use);
     LIST_INSERT_HEAD(bucket_of(l, gid), k, in_bucket);

@@ -48,6 +48,7 @@ void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
         w->fab.send_flags |= IBV_SEND_SIGNALED;
     *ring_at(l, p, p->tail++) = w;
     p->bytes += w->length;
+    p->posted += w->length + LANE_POST_BYTES;
     if (p->chain == NULL)
         p->chain = &w->fab;
     else
@@ -72,10 +73,10 @@ struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct f
     p->flow = f;
     p->broken = p->overdue = 0;
     p->depth = l->config.sq_depth;
+    p->posted = 0;
     p->alone = 0;
     if (f != NULL && f->alone > 0) {
-        p->alone = f->alone;
-        p->alone_hit = f->alone_hit;
+        p->alone = (uint16_t)f->alone;
         physical_qp_set_depth(p, 1);
         f->alone = 0;
     }
@@ -126,7 +127,8 @@ static void mark_lost(struct lane *l, struct physical_qp *p, bool mark)
 /* Another queue pair takes the broken one's place; with rc, when one is asked for. */
 static void replace_qp(struct lane *l, struct physical_qp *p)
 {
-    struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN, .qp = p->qp};
+    struct lane_event event = {.kind = LANE_EVENT_QP_BROKEN,
+                               .broken = {.qp = p->qp, .posted = p->posted}};
     if (l->config.rc) {
         physical_qp_close(l, p);
     } else {

@@ -28,17 +28,17 @@ struct physical_qp {
     uint8_t overdue;         /* enum overdue: its end was asked for, nothing more is posted */
     uint8_t refusals;        /* of a first request for want of room, with nothing else out */
     uint32_t failing_us;     /* BROKEN_FAILING: since when */
-    uint64_t bytes;          /* posted */
+    uint64_t bytes;          /* posted, and out */
+    uint64_t posted;         /* in its present life: bytes, and LANE_POST_BYTES for each request */
     uint64_t pass_bytes;     /* a worker's request goes up to here without another look, */
     uint32_t pass_ops; /* and up to here; 0: while somebody waits for room, or the depth was set
                           (room.c) */
-    uint32_t tenants;  /* that wait */
+    uint16_t tenants;  /* that wait */
+    uint16_t alone;    /* so many more are posted one at a time (physical_qp.c, "nameless") */
     uint64_t shared_until_ns;          /* two waited not long ago: until then, and until so much */
     uint32_t shared_until;             /* was posted */
     uint32_t depth;                    /* that may be out: sq_depth, and less while `alone` */
     TAILQ_ENTRY(physical_qp) by_crowd; /* in the lane's list while somebody waits */
-    uint32_t alone;     /* so many more are posted one at a time (physical_qp.c, "nameless") */
-    uint32_t alone_hit; /* quarantine_who_is_hit(), by the error that had no name */
 };
 static_assert(sizeof(struct physical_qp) == 128, "a shift to find it");
 

@@ -81,7 +81,7 @@ uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p
 /* After an error that had no name, of which this may be the cause, it is who was hit then. */
 static bool hits_others(const struct lane *l, const struct physical_qp *p, const struct wr *by)
 {
-    const uint32_t hit = p->alone > 0 ? p->alone_hit : quarantine_who_is_hit(l, p);
+    const uint32_t hit = p->alone > 0 ? p->flow->alone_hit : quarantine_who_is_hit(l, p);
     return hit != (uint32_t)HIT_NOBODY && hit != by->session->tenant_slot;
 }
 

@@ -69,9 +69,10 @@ struct lane_config {
 };
 
 /* What the lane uses of the fabric; made by the control side, borrowed while the lane lives. All
- * DCIs are in RTS, complete on `cq`, and have room for sq_depth; the system DCI (metaserver READs)
- * completes on cq too. With rc there are none: connections come with PATH_READY, and one for each
- * metaserver with METASERVERS; they complete on cq and have room for sq_depth too. */
+ * DCIs are in RTS (or rest), complete on `cq`, and have room for sq_depth; the system DCI
+ * (metaserver READs) completes on cq too. With rc there are none: connections come with PATH_READY,
+ * and one for each metaserver with METASERVERS; they complete on cq and have room for sq_depth too.
+ */
 struct lane_device_objects {
     struct fab *fab;
     struct fab_cq *cq; /* room for every send slot of every queue pair below */
@@ -82,6 +83,8 @@ struct lane_device_objects {
     uint32_t spares;
     uint32_t max_spares;          /* that there may be at a time: more come with QP_READY */
     struct fab_qp *system_dci;    /* in the system PD; NULL with rc */
+    uint64_t rest_until_ns;       /* not 0: no DCI is used before its QP_READY, which comes by then,
+                                   * by now_ns's clock */
     struct fab_mem scratch;       /* for what the lane itself READs */
     uint32_t scratch_lkey;        /* in pd */
     uint32_t scratch_system_lkey; /* in the system PD */

@@ -36,9 +36,15 @@ enum lane_event_kind {
                                     * own device did; -ENOENT: the metaservers know it no more, or
                                     * the lane knows no such metaserver; -EAGAIN: it could not be
                                     * tried now */
-    LANE_EVENT_QP_BROKEN,          /* qp: with DC reset and bring back to RTS, answer QP_READY; with
-                                    * rc the lane is done with that connection */
+    LANE_EVENT_QP_BROKEN,          /* broken: with DC reset and bring back to RTS, answer QP_READY;
+                                    * with rc the lane is done with that connection */
 };
+
+/* In `posted` each request counts so much beside its bytes: no fewer than it can use of packets, of
+ * the largest MTU, beyond those that its bytes fill: the last one, which it may not fill, and with
+ * DC what ends a connection and what begins one. The lane's own READs, which are no longer than
+ * that, count for nothing else. */
+enum { LANE_POST_BYTES = 3 * 4096 };
 
 struct lane_event {
     enum lane_event_kind kind;
@@ -80,6 +86,10 @@ struct lane_event {
         } proved;
         struct lane_path path;
         struct fab_qp *qp;
+        struct {
+            struct fab_qp *qp;
+            uint64_t posted; /* since it was ready: bytes, and LANE_POST_BYTES for each request */
+        } broken;
         struct {
             uint32_t tenant; /* slot */
             bool begins;

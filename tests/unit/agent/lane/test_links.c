@@ -409,7 +409,7 @@ START_TEST(a_queue_pair_that_broke_is_given_back_once_whatever_was_listed_before
         list_metaserver(qp);
     list_metaserver(NULL);
     while (lane_event(n->lane, &e))
-        if (e.kind == LANE_EVENT_QP_BROKEN && e.qp == qp) {
+        if (e.kind == LANE_EVENT_QP_BROKEN && e.broken.qp == qp) {
             times++;
             broken = e;
         }

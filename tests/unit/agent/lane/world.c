@@ -182,7 +182,7 @@ static void publish(struct world *w, struct world_node *n)
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
 uint32_t world_max_mrs, world_max_flows, world_max_links, world_capacity;
-uint64_t world_port_rate, world_most_bytes;
+uint64_t world_port_rate, world_most_bytes, world_rest_until_ns;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
@@ -236,6 +236,7 @@ static void configure(struct world *w, struct world_node *n)
                                                                   : WORLD_DCIS,
                                           .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
                                           .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
+                                          .rest_until_ns = world_rest_until_ns,
                                           .scratch = n->scratch,
                                           .scratch_lkey = n->scratch_mr->lkey,
                                           .scratch_system_lkey = n->scratch_system_mr->lkey,
@@ -352,6 +353,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
 {
     struct lane_command c = {0};
     n->broken += e->kind == LANE_EVENT_QP_BROKEN;
+    n->posted = e->kind == LANE_EVENT_QP_BROKEN ? e->broken.posted : n->posted;
     if (e->kind == LANE_EVENT_WANT_PATH) {
         n->wanted_mtu = e->want_path.mtu;
         n->wanted_flow = e->want_path.flow;
@@ -412,9 +414,9 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     case LANE_EVENT_QP_BROKEN:
         if (n->no_repairs)
             return;
-        world_raise_dci(n->fab, e->qp);
+        world_raise_dci(n->fab, e->broken.qp);
         c.kind = LANE_COMMAND_QP_READY;
-        c.qp = e->qp;
+        c.qp = e->broken.qp;
         break;
     }
     ck_assert_int_eq(lane_command(n->lane, &c), 0);

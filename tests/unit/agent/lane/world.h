@@ -67,6 +67,7 @@ struct world_node {
     bool no_metaserver;                     /* it was told to forget it */
     uint32_t overs[WORLD_WORKERS];          /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
+    uint64_t posted;          /* as the last QP_BROKEN said */
     enum ibv_mtu wanted_mtu;  /* of the last path that was asked for */
     struct lane_event answer; /* the last one to REVOKE, ARENA_RENEW, PROVE ... */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
@@ -104,14 +105,13 @@ extern uint64_t world_bound_ns;
 /* Of the queue pairs, as verbs count it: 65 us. Of the process's clock, so that a test that a busy
  * host may not disturb chooses more. */
 extern uint8_t world_ack_timeout;
-/* Of the next world's sessions; 0: 4. */
-extern uint32_t world_max_mrs;
-/* Of the next world's lanes; 0: 16. */
-extern uint32_t world_max_flows;
+/* Of the next world's sessions (0: 4), and lanes (0: 16). */
+extern uint32_t world_max_mrs, world_max_flows;
 /* Likewise, with rc; 0: WORLD_LINKS, of which there may be one more. */
 extern uint32_t world_max_links;
-/* Of the next world's lanes, as in their configuration. */
-extern uint64_t world_port_rate, world_most_bytes, world_path_patience_ns;
+/* Of the next world's lanes, as in their configuration; with DC, until when no initiator is ready,
+ * which the test says then. A world begins at 1 s. */
+extern uint64_t world_rest_until_ns, world_port_rate, world_most_bytes, world_path_patience_ns;
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to

@@ -142,7 +142,7 @@ void world_rc_event(struct world *w, struct world_node *n, const struct lane_eve
         connector_connect(n->connector, &peer, e->want_path.flow);
         return;
     }
-    struct fab_qp *qp = e->kind == LANE_EVENT_QP_BROKEN ? e->qp : e->path.qp;
+    struct fab_qp *qp = e->kind == LANE_EVENT_QP_BROKEN ? e->broken.qp : e->path.qp;
     if (qp == n->former_qp) {
         drop_former(n);
         return;
