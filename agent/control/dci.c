@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DC initiators: with what one is created, and how it is brought up. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "agent.h"
+
+enum { PSNS = 1 << 24, UNCOUNTED = PSNS };
+static_assert(LANE_POST_BYTES == 3 * (128 << IBV_MTU_4096), "packets of the largest MTU");
 
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */
@@ -16,15 +19,59 @@ uint32_t dci_inline_bytes(const struct fab_caps *caps)
     return caps->max_inline < SCHEMA_MAX_INLINE ? caps->max_inline : SCHEMA_MAX_INLINE;
 }
 
-/* Another one in each life, so that nothing of the one before is taken for an answer. */
-static uint32_t random_psn(struct world *w)
+struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
 {
-    uint32_t psn = 0;
-    (void)world_random(w, &psn, sizeof psn); /* else 0, as good as any that is known */
-    return psn & 0xffffff;
+    struct agent_device *device = &p->device;
+    BASE_ASSERT(device->dcis < sizeof device->dci / sizeof device->dci[0]);
+    struct agent_dci *d = &device->dci[device->dcis++];
+    *d = (struct agent_dci){.qp = qp,
+                            .mtu = device->path_mtu,
+                            .behind = UNCOUNTED,
+                            .gone_ns = gone_ns + device->fab->caps.time_wait_ns};
+    (void)world_random(p->world, &d->psn, sizeof d->psn); /* else 0, as good as any that is known */
+    d->psn %= PSNS;
+    return d;
 }
 
-bool dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl)
+struct agent_dci *dci_find(struct pool *p, const struct fab_qp *qp)
+{
+    uint32_t i = 0;
+    while (p->device.dci[i].qp != qp)
+        BASE_ASSERT(++i < p->device.dcis);
+    return &p->device.dci[i];
+}
+
+void dci_remove(struct pool *p, const struct fab_qp *qp)
+{
+    struct agent_device *device = &p->device;
+    *dci_find(p, qp) = device->dci[device->dcis - 1];
+    device->dcis--;
+}
+
+void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted)
+{
+    const uint64_t now_ns = world_now_ns(p->world), used = posted / (128u << d->mtu) + 1;
+    d->behind = (now_ns < d->gone_ns ? d->behind : 0) + used;
+    d->gone_ns = now_ns + p->device.fab->caps.time_wait_ns;
+    d->psn = (uint32_t)((d->psn + used) % PSNS);
+}
+
+uint64_t dci_rests_ns(const struct pool *p, const struct agent_dci *d)
+{
+    return d->behind >= PSNS / 2 && world_now_ns(p->world) < d->gone_ns ? d->gone_ns : 0;
+}
+
+uint64_t dcis_rest_ns(const struct pool *p)
+{
+    uint64_t last_ns = 0;
+    for (uint32_t i = 0; i < p->device.dcis; i++) {
+        const uint64_t rests_ns = dci_rests_ns(p, &p->device.dci[i]);
+        last_ns = rests_ns > last_ns ? rests_ns : last_ns;
+    }
+    return last_ns;
+}
+
+bool dci_step(const struct pool *p, const struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)
 {
     static const struct {
         enum ibv_qp_state state;
@@ -40,15 +87,15 @@ bool dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab
     if (step >= sizeof steps / sizeof steps[0])
         return false;
     ctl->kind = FAB_MODIFY_QP;
-    ctl->modify.x = qp;
+    ctl->modify.x = d->qp;
     struct ibv_qp_attr *attr = &ctl->modify.attr;
-    *attr = fab_pd_init_attr(qp->pd);
+    *attr = fab_pd_init_attr(d->qp->pd);
     attr->qp_state = steps[step].state;
     attr->path_mtu = p->device.path_mtu;
     attr->timeout = (uint8_t)p->config->ack_timeout;
     attr->retry_cnt = ACK_RETRIES;
     attr->rnr_retry = RNR_RETRIES;
-    attr->sq_psn = random_psn(p->world);
+    attr->sq_psn = d->psn;
     attr->max_rd_atomic = reads < 16 ? (uint8_t)reads : 16;
     ctl->modify.mask = IBV_QP_STATE | steps[step].mask;
     return true;

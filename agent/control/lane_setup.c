@@ -48,6 +48,7 @@ static int make_lane(struct pool *p)
 {
     const struct agentd_config *c = p->config;
     const struct agent_device *d = &p->device;
+    p->device.rest_until_ns = dcis_rest_ns(p);
     struct lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
@@ -92,7 +93,8 @@ static int make_lane(struct pool *p)
         .dcis = d->rc ? 0 : p->prewarm.dcis,
         .spares = d->rc ? 0 : p->prewarm.spares,
         .max_spares = d->rc ? 0 : d->max_spares,
-        .system_dci = d->rc ? NULL : d->qp[0],
+        .system_dci = d->rc ? NULL : d->dci[0].qp,
+        .rest_until_ns = d->rest_until_ns,
         .scratch = d->scratch,
         .scratch_lkey = d->scratch_mr->lkey,
         .scratch_system_lkey = d->scratch_system_mr->lkey,
@@ -103,9 +105,9 @@ static int make_lane(struct pool *p)
         .mr_table = &p->device.table->table,
     };
     for (uint32_t i = 0; i < r.dcis; i++)
-        r.dci[i] = d->qp[1 + i];
+        r.dci[i] = d->dci[1 + i].qp;
     for (uint32_t i = 0; i < r.spares; i++)
-        r.spare[i] = d->qp[1 + r.dcis + i];
+        r.spare[i] = d->dci[1 + r.dcis + i].qp;
     int status = lane_new(&config, &r, &p->lane);
     if (status == 0) {
         lane_set_random(p->lane, fill_random, p->world);

@@ -17,6 +17,7 @@ struct control_op {
     struct lane_command command;
     uint32_t step;
     enum ibv_mtu mtu;        /* that a DCI is brought up with, at most */
+    uint64_t due_ns;         /* of one that is to be brought up: not before */
     struct control_op *next; /* of those that wait */
 };
 
@@ -77,8 +78,8 @@ static void drop_address(struct pool *p, struct fab_ah *ah)
  * sends nothing but small requests. */
 static bool has_path_mtu(const struct agent_device *d)
 {
-    for (uint32_t i = 1; i < d->qps; i++)
-        if (d->qp_mtu[i] > d->path_mtu)
+    for (uint32_t i = 1; i < d->dcis; i++)
+        if (d->dci[i].mtu > d->path_mtu)
             return false;
     return true;
 }
@@ -130,9 +131,9 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
              "pool=\"%s\" mtu=%u before=%u why=\"%s\"", p->name, 128u << mtu, 128u << d->path_mtu,
              why);
     d->path_mtu = mtu;
-    for (uint32_t i = 1; i < d->qps; i++) {
-        struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->qp[i]};
-        if (d->qp_mtu[i] > mtu)
+    for (uint32_t i = 1; i < d->dcis; i++) {
+        struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
+        if (d->dci[i].mtu > mtu)
             pool_command(p, &c);
     }
 }
@@ -175,15 +176,14 @@ static void make_address(struct pool *p, const struct lane_event *wanted)
     submit_control_op(e, on_address);
 }
 
-static enum ibv_mtu *mtu_of(struct agent_device *d, const struct fab_qp *qp)
-{
-    uint32_t i = 0;
-    while (d->qp[i] != qp)
-        BASE_ASSERT(++i < d->qps);
-    return &d->qp_mtu[i];
-}
-
 static void begin_raising(struct control_op *e);
+
+static void raise_later(struct control_op *e, uint64_t due_ns)
+{
+    e->due_ns = due_ns;
+    e->next = e->pool->unraised;
+    e->pool->unraised = e;
+}
 
 static void on_raised(struct fab_ctl *ctl)
 {
@@ -194,12 +194,10 @@ static void on_raised(struct fab_ctl *ctl)
     if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
         base_log(BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
                  "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
-        e->next = p->unrepaired;
-        p->unrepaired = e;
-        p->repair_ns = world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
+        raise_later(e, world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS);
         return;
     }
-    if (ctl->status == 0 && dci_step(p, qp, ++e->step, ctl)) {
+    if (ctl->status == 0 && dci_step(p, dci_find(p, qp), ++e->step, ctl)) {
         submit_control_op(e, on_raised);
         return;
     }
@@ -216,23 +214,35 @@ static void on_raised(struct fab_ctl *ctl)
 }
 
 /* The lane sends nothing on it until it is raised, and then with that MTU: so an address does not
- * wait for one that the device cannot repair. */
+ * wait for one that rests, or that the device cannot repair. */
 static void begin_raising(struct control_op *e)
 {
     struct pool *p = e->pool;
+    struct agent_dci *d = dci_find(p, e->command.qp);
+    const uint64_t rests_ns = dci_rests_ns(p, d);
     e->step = 0;
-    e->mtu = *mtu_of(&p->device, e->command.qp) = p->device.path_mtu;
-    e->ctl = (struct fab_ctl){.status = 0};
-    (void)dci_step(p, e->command.qp, 0, &e->ctl);
-    submit_control_op(e, on_raised);
+    e->mtu = d->mtu = p->device.path_mtu;
+    if (rests_ns != 0) {
+        raise_later(e, rests_ns);
+    } else {
+        e->ctl = (struct fab_ctl){.status = 0};
+        (void)dci_step(p, d, 0, &e->ctl);
+        submit_control_op(e, on_raised);
+    }
     give_addresses(p);
 }
 
-static void repair_qp(struct pool *p, struct fab_qp *qp)
+static void raise_dci(struct pool *p, struct fab_qp *qp)
 {
     struct control_op *e = control_op_new(p);
     e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY, .qp = qp};
     begin_raising(e);
+}
+
+static void repair_qp(struct pool *p, struct fab_qp *qp, uint64_t posted)
+{
+    dci_end_life(p, dci_find(p, qp), posted);
+    raise_dci(p, qp);
 }
 
 static void on_created(struct fab_ctl *ctl)
@@ -242,7 +252,7 @@ static void on_created(struct fab_ctl *ctl)
     p->fab_ops--;
     prewarm_spare(p, ctl->status == 0, ctl->status);
     if (ctl->status == 0) {
-        e->command.qp = p->device.qp[p->device.qps++] = ctl->qp.x;
+        e->command.qp = dci_add(p, ctl->qp.x, world_now_ns(p->world))->qp;
         begin_raising(e);
     } else {
         free(e);
@@ -263,16 +273,11 @@ void peer_setup_spare(struct pool *p, bool more)
 
 void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
 {
-    struct agent_device *d = &p->device;
-    uint32_t i = 0;
     prewarm_spare(p, qp != NULL ? -1 : 0,
                   -EAGAIN); /* all of them may be in use or being repaired */
     if (qp == NULL)
         return;
-    while (d->qp[i] != qp)
-        BASE_ASSERT(++i < d->qps);
-    d->qp[i] = d->qp[--d->qps];
-    d->qp_mtu[i] = d->qp_mtu[d->qps];
+    dci_remove(p, qp);
     struct control_op *e = control_op_new(p);
     e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
     submit_control_op(e, on_dropped);
@@ -280,13 +285,15 @@ void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
 
 void peer_setup_tick(struct pool *p)
 {
-    struct control_op *e = p->unrepaired;
-    if (e == NULL || world_now_ns(p->world) < p->repair_ns)
-        return;
-    p->unrepaired = NULL;
+    const uint64_t now_ns = world_now_ns(p->world);
+    struct control_op *e = p->unraised;
+    p->unraised = NULL;
     for (struct control_op *next; e != NULL; e = next) {
         next = e->next;
-        begin_raising(e);
+        if (now_ns >= e->due_ns)
+            begin_raising(e);
+        else
+            raise_later(e, e->due_ns);
     }
 }
 
@@ -350,6 +357,8 @@ void peer_setup_step(struct pool *p)
 
 int peer_setup_start(struct pool *p, struct base_errbuf *err)
 {
+    for (uint32_t i = 0; p->device.rest_until_ns != 0 && i < p->device.dcis; i++)
+        raise_dci(p, p->device.dci[i].qp);
     if (p->device.connector == NULL)
         return 0;
     p->handshakes_timer = (struct world_timer){.fired = on_message, .user = p};
@@ -390,9 +399,9 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
         return;
     default: /* LANE_EVENT_QP_BROKEN */
         if (rc)
-            done_with(p, e->qp);
+            done_with(p, e->broken.qp);
         else
-            repair_qp(p, e->qp);
+            repair_qp(p, e->broken.qp, e->broken.posted);
         return;
     }
 }
@@ -420,9 +429,9 @@ void peer_setup_stop(struct pool *p)
     give_addresses(p); /* nobody wants them any more: they go */
     if (p->device.fab != NULL)
         world_settle(p->world, p->device.fab, &p->fab_ops);
-    for (struct control_op *e = p->unrepaired, *next; e != NULL; e = next) {
+    for (struct control_op *e = p->unraised, *next; e != NULL; e = next) {
         next = e->next;
         free(e);
     }
-    p->unrepaired = NULL;
+    p->unraised = NULL;
 }

@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "fabric/placement.h"
 #include "fabric/reuse.h"
+#include "dci.h"
 #include "limits.h"
 #include "schema/control.h"
 
@@ -50,15 +51,15 @@ struct agent_device {
     struct fab_dct *dct;
     struct fab_mem scratch, small;
     struct fab_mr *scratch_mr, *scratch_system_mr, *small_mr;
-    struct agent_table *table, *table_before;   /* before: until the lane has left it */
-    bool rc;                                    /* else DC */
-    struct fab_qp *qp[2 * LANE_MAX_DCIS + 1];   /* DC */
-    enum ibv_mtu qp_mtu[2 * LANE_MAX_DCIS + 1]; /* that each was brought up with */
+    struct agent_table *table, *table_before;    /* before: until the lane has left it */
+    bool rc;                                     /* else DC */
+    struct agent_dci dci[2 * LANE_MAX_DCIS + 1]; /* number 0 is the system's */
+    uint32_t dcis;
+    uint64_t rest_until_ns; /* DC: the lane began with those that rest until then; 0: with others */
     enum ibv_mtu path_mtu; /* DC: of those from number 1 on: what the port has, or less where a peer
                             * has less */
     enum ibv_mtu dct_mtu;  /* DC: of the target, as its record says */
-    uint32_t qps;
-    uint32_t max_spares; /* DC: that there is room for */
+    uint32_t max_spares;   /* DC: that there is room for */
     uint32_t sq_depth;
     struct connector *connector; /* rc */
     uint32_t ud_qpn;             /* rc: the number by which it hears, as others are told */
@@ -74,19 +75,9 @@ void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);
 /* pool.c. Since when no earlier life of this endpoint has had queue pairs. */
 uint64_t pool_begun_ns(const struct pool *p);
 
-/* ---- dci.c */
-
-/* What it takes to create a DCI, in RESET. */
-struct fab_ctl dci_creation(const struct pool *p, struct fab_pd *pd);
-/* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
-bool dci_step(const struct pool *p, struct fab_qp *qp, uint32_t step, struct fab_ctl *ctl);
-/* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
- */
-uint32_t dci_sges(const struct fab_caps *caps);
-uint32_t dci_inline_bytes(const struct fab_caps *caps);
-
 /* ---- peer_setup.c: what the lane asks for to reach other nodes, nothing of which may block. */
 
+/* Once there is a lane. */
 int peer_setup_start(struct pool *p, struct base_errbuf *err);
 /* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
 void peer_setup_event(struct pool *p, const struct lane_event *e);
@@ -96,7 +87,7 @@ void peer_setup_spare(struct pool *p, bool more);
 void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp);
 /* After anything that concerns connections. */
 void peer_setup_step(struct pool *p);
-/* Now and then: tries again what could not be repaired. */
+/* Now and then: brings up what has rested, and tries again what could not be repaired. */
 void peer_setup_tick(struct pool *p);
 /* The port has another MTU: connections and initiators that are made from now on have it. */
 void peer_setup_mtu(struct pool *p);
@@ -149,7 +140,7 @@ void table_initiator_drop(struct table_initiator *initiator);
 /* It did; initiator_up() follows. */
 void table_initiator_raise(struct table_initiator *initiator,
                            const struct table_initiator_peer *peer);
-/* Now and then: tries again what could not be repaired. */
+/* Now and then: brings up what has rested, and tries again what could not be repaired. */
 void table_initiators_tick(struct pool *p);
 /* The lane is done with a queue pair. False: it is no reader's. */
 bool table_initiator_done(struct pool *p, const struct fab_qp *qp);
@@ -465,8 +456,7 @@ struct pool {
     struct attach_queue queue;
     struct leases leases;
     /* peer_setup.c */
-    struct control_op *unrepaired; /* tried again at: */
-    uint64_t repair_ns;
+    struct control_op *unraised; /* initiators that rest, or that the device could not repair */
     struct control_op
         *unpathed; /* addresses that wait for all initiators to have device.path_mtu */
     struct base_log_limit mtu_log;

@@ -25,11 +25,10 @@ static int make_dci(struct pool *p, struct fab_pd *pd)
     int status = call_fabric(d, &c);
     if (status != 0)
         return status;
-    struct fab_qp *qp = d->qp[d->qps] = c.qp.x;
-    d->qp_mtu[d->qps++] = d->path_mtu;
+    const struct agent_dci *dci = dci_add(p, c.qp.x, pool_begun_ns(p));
     for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
         struct fab_ctl modify = {.status = 0};
-        if (!dci_step(p, qp, step, &modify))
+        if (!dci_step(p, dci, step, &modify))
             break;
         status = call_fabric(d, &modify);
     }
@@ -194,8 +193,8 @@ void queues_destroy(struct pool *p)
 {
     struct agent_device *d = &p->device;
     connector_free(d->connector);
-    for (uint32_t i = 0; i < d->qps; i++)
-        device_destroy(d, FAB_DESTROY_QP, d->qp[i]);
+    for (uint32_t i = 0; i < d->dcis; i++)
+        device_destroy(d, FAB_DESTROY_QP, d->dci[i].qp);
     device_destroy(d, FAB_DESTROY_DCT, d->dct);
     device_destroy(d, FAB_DESTROY_SRQ, d->srq);
     device_destroy(d, FAB_DESTROY_CQ, d->target_cq);

@@ -59,7 +59,7 @@ static void lane_says(enum lane_event_kind kind, struct fab_qp *qp, enum ibv_mtu
     if (kind == LANE_EVENT_WANT_PATH)
         e.want_path.mtu = mtu;
     else
-        e.qp = qp;
+        e.broken.qp = qp;
     peer_setup_event(&w.pool, &e);
 }
 
@@ -81,8 +81,7 @@ static void begin(void)
     w.pool.device.path_mtu = IBV_MTU_4096;
     for (uint32_t i = 0; i < QPS; i++) {
         w.qp[i] = (struct fab_qp){.pd = &w.pd, .type = FAB_QP_DCI, .qpn = i + 1};
-        w.pool.device.qp[w.pool.device.qps] = &w.qp[i];
-        w.pool.device.qp_mtu[w.pool.device.qps++] = IBV_MTU_4096;
+        (void)dci_add(&w.pool, &w.qp[i], 0);
     }
 }
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DC initiators: with what one is created, how it is brought up, and how its packets are told from
+ * those of its former lives.
+ *
+ * A broken one goes on under its own number, and late acknowledgements and READ responses find it.
+ * So the packets of its next life have the numbers that follow those which the lives before may
+ * have used: late ones are then behind it, as on a queue pair that never broke, and a responder
+ * takes late requests for repetitions (IBTA 9.7.1). Nobody says which packets of DC take a number,
+ * so that the lane counts as many as there can be. Where these are more than half of all numbers,
+ * or nobody has counted, the initiator rests until none is under way any more, as a connected queue
+ * pair does (IBTA 12.9.8.5.2, TimeWait).
+ *
+ * The control thread's. */
+#ifndef CONTROL_DCI_H
+#define CONTROL_DCI_H
+
+#include "fabric/fabric.h"
+
+struct pool;
+
+/* A DC initiator, and what packets of its former lives may still come in (dci.c). */
+struct agent_dci {
+    struct fab_qp *qp;
+    enum ibv_mtu mtu; /* that it was brought up with */
+    uint32_t psn;     /* the first number of its present life's packets, or of the next one's */
+    uint64_t behind;  /* those of former lives have that many numbers before psn at most, */
+    uint64_t gone_ns; /* and none is under way any more from then on */
+};
+
+/* What it takes to create a DCI, in RESET. */
+struct fab_ctl dci_creation(const struct pool *p, struct fab_pd *pd);
+/* A place for one that was just created, in RESET. Its number may be that of one that is gone, of
+ * whose packets the last were sent then. */
+struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns);
+/* The one with that queue pair, which there is. */
+struct agent_dci *dci_find(struct pool *p, const struct fab_qp *qp);
+/* Its place is free; who has the queue pair destroys it. */
+void dci_remove(struct pool *p, const struct fab_qp *qp);
+/* Its life is over, in which it has posted so much (LANE_EVENT_QP_BROKEN). */
+void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted);
+/* Until when it must not be brought up, since nothing would tell packets of its former lives from
+ * its own; 0: it may be. */
+uint64_t dci_rests_ns(const struct pool *p, const struct agent_dci *d);
+/* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
+bool dci_step(const struct pool *p, const struct agent_dci *d, uint32_t step, struct fab_ctl *ctl);
+/* Until when some must not; 0: none. */
+uint64_t dcis_rest_ns(const struct pool *p);
+/* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
+ */
+uint32_t dci_sges(const struct fab_caps *caps);
+uint32_t dci_inline_bytes(const struct fab_caps *caps);
+
+#endif
