@@ -383,10 +383,12 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
             make_address(p, e);
         return;
     case LANE_EVENT_DROP_PATH:
-        if (rc)
+        if (rc) {
             done_with(p, e->path.qp);
-        else
+        } else {
+            registrations_take_back(p, e->path.ah);
             drop_address(p, e->path.ah);
+        }
         return;
     case LANE_EVENT_QP_OVERDUE:
         end_overdue(p, e->qp);

@@ -77,7 +77,6 @@ uint64_t pool_begun_ns(const struct pool *p);
 
 /* ---- peer_setup.c: what the lane asks for to reach other nodes, nothing of which may block. */
 
-/* Once there is a lane. */
 int peer_setup_start(struct pool *p, struct base_errbuf *err);
 /* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
 void peer_setup_event(struct pool *p, const struct lane_event *e);
@@ -174,7 +173,7 @@ struct registration {
     uint64_t told, tell_ns;
     struct base_log_limit log;
     uint8_t gid[16];       /* of the metaserver's endpoint */
-    struct fab_ah *before; /* of its address before this one, or NULL */
+    struct fab_ah *before; /* of its address before this one, until the lane gives it back */
     bool resolving;        /* its address, by: */
     struct fab_ctl resolve;
     struct lane_metaserver lane; /* ah in the system PD, once done */
@@ -191,6 +190,8 @@ void registration_initiator_lost(struct registration *r);
 /* So many of the pool's lookups have found no metaserver that answers, since it began: when there
  * are more than before, it asks soon whether those that have it were started again. */
 void registrations_note_lookups(struct pool *p, uint64_t failed);
+/* The lane gives an address handle back, which may be a metaserver's; the caller destroys it. */
+void registrations_take_back(struct pool *p, const struct fab_ah *ah);
 /* This node's address is another: metaservers' tables are READ on paths that are made anew. */
 void registrations_readdress(struct pool *p);
 /* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
@@ -457,8 +458,7 @@ struct pool {
     struct leases leases;
     /* peer_setup.c */
     struct control_op *unraised; /* initiators that rest, or that the device could not repair */
-    struct control_op
-        *unpathed; /* addresses that wait for all initiators to have device.path_mtu */
+    struct control_op *unpathed; /* addresses that wait for all initiators' MTU to be path_mtu */
     struct base_log_limit mtu_log;
     struct world_watch handshakes;
     struct world_timer handshakes_timer;

@@ -38,19 +38,31 @@ static void tell_lane(struct pool *p)
     pool_command(p, &c);
 }
 
-static void drop_ah(struct pool *p, struct fab_ah *ah)
-{
-    struct fab_ctl c = {.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
-    if (ah != NULL)
-        (void)fab_call(p->device.fab, &c);
-}
-
 /* Whether what is over was begun before this node had another address. */
 static bool is_stale(struct registration *r)
 {
     const bool stale = r->readdressed;
     r->readdressed = false;
     return stale;
+}
+
+static void submit_address(struct registration *r, void (*done)(struct fab_ctl *ctl))
+{
+    r->resolve.done = done;
+    r->resolve.user = r;
+    r->resolving = true;
+    r->pool->fab_ops++;
+    fab_submit(r->pool->device.fab, &r->resolve);
+}
+
+static void on_dropped(struct fab_ctl *ctl)
+{
+    struct registration *r = ctl->user;
+    r->pool->fab_ops--;
+    r->resolving = false;
+    (void)is_stale(r); /* of what comes now nothing was begun yet */
+    if (!r->pool->stopping)
+        put_registration(r);
 }
 
 static void on_address(struct fab_ctl *ctl)
@@ -60,15 +72,16 @@ static void on_address(struct fab_ctl *ctl)
     p->fab_ops--;
     r->resolving = false;
     if (is_stale(r)) {
-        if (ctl->status == 0)
-            drop_ah(p, ctl->ah.x);
-        if (!p->stopping)
+        if (ctl->status == 0) {
+            r->resolve = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = ctl->ah.x}};
+            submit_address(r, on_dropped);
+        } else if (!p->stopping) {
             put_registration(r);
+        }
         return;
     }
     if (ctl->status == 0) {
         memcpy(r->gid, ctl->ah.attr.grh.dgid.raw, 16);
-        drop_ah(p, r->before);
         r->before = r->lane.ah;
         r->lane.ah = ctl->ah.x;
     }
@@ -80,8 +93,8 @@ static void on_address(struct fab_ctl *ctl)
         lose_registration(r, "its endpoint's address cannot be resolved");
 }
 
-/* A handle per metaserver address; kept when it comes back with the same one. The one before stays
- * until the next change: the lane may be using it. Resolving may take seconds. */
+/* A handle per metaserver address; kept when it comes back with the same one. The one before is the
+ * lane's until that gives it back, and no other is made meanwhile. Resolving may take seconds. */
 static void make_ah(struct registration *r, const struct table_initiator_peer *peer)
 {
     struct pool *p = r->pool;
@@ -89,14 +102,14 @@ static void make_ah(struct registration *r, const struct table_initiator_peer *p
         complete_registration(r);
         return;
     }
+    if (r->before != NULL) {
+        lose_registration(r, "the lane has not given its former address back yet");
+        return;
+    }
     r->resolve = (struct fab_ctl){.kind = FAB_CREATE_AH,
-                                  .done = on_address,
-                                  .user = r,
                                   .ah = {.pd = p->device.system_pd,
                                          .attr = fab_address(p->device.fab, peer->gid, peer->lid)}};
-    r->resolving = true;
-    p->fab_ops++;
-    fab_submit(p->device.fab, &r->resolve);
+    submit_address(r, on_address);
 }
 
 static void lose_registration(struct registration *r, const char *why)
@@ -495,6 +508,13 @@ static void look_with_others(const struct registration *r)
                                     other->lane.table.generation != r->lane.table.generation))
             look_soon(other);
     }
+}
+
+void registrations_take_back(struct pool *p, const struct fab_ah *ah)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        if (p->registration[i].before == ah)
+            p->registration[i].before = NULL;
 }
 
 void registrations_note_lookups(struct pool *p, uint64_t failed)

@@ -120,13 +120,32 @@ static void take_connection(struct lane *l, uint32_t i, struct fab_qp *const *lo
     l->metaserver_phys[i] = phys_of(l, qp);
 }
 
-/* A READ that is chained names an address handle of the former list, and is posted first. */
+static bool has_handle(const struct lane_metaserver *list, uint32_t count, const struct fab_ah *ah)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].ah == ah)
+            return true;
+    return false;
+}
+
+/* DC: those of the former list, each once. */
+static void give_handles_back(struct lane *l, const struct lane_metaserver *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && !l->config.rc; i++)
+        if (list[i].ah != NULL && !has_handle(l->metaserver, l->metaservers, list[i].ah) &&
+            !has_handle(list, i, list[i].ah))
+            lane_event_push(
+                l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = list[i].ah});
+}
+
+/* A READ that is chained names an address handle of the former list, and is posted before that is
+ * given back. Which the device refuses is chained anew meanwhile, and names one of this list. */
 static void take_metaservers(struct lane *l, const struct lane_command *c)
 {
     struct physical_qp *before[LANE_MAX_METASERVERS];
     struct fab_qp *lost[LANE_MAX_METASERVERS];
     struct lane_metaserver list[LANE_MAX_METASERVERS];
-    returns_ring(l);
+    const uint32_t listed = l->metaservers;
     memcpy(before, l->metaserver_phys, sizeof before);
     memcpy(list, l->metaserver, sizeof list);
     memcpy(lost, l->metaserver_lost, sizeof lost);
@@ -137,6 +156,9 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
     lookups_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
         take_connection(l, i, lost);
+    memset(l->silence, 0, sizeof l->silence);
+    returns_ring(l);
+    give_handles_back(l, list, listed);
     for (uint32_t i = 0; i < LANE_MAX_METASERVERS; i++) {
         bool kept = before[i] == NULL;
         for (uint32_t k = 0; k < l->metaservers; k++)
@@ -144,7 +166,6 @@ static void take_metaservers(struct lane *l, const struct lane_command *c)
         if (!kept)
             inflight_retire(l, before[i]);
     }
-    memset(l->silence, 0, sizeof l->silence);
 }
 
 /* What workers have given back, or what the operator has revoked. */

@@ -135,10 +135,12 @@ static int make_arrays(struct lane *l)
         own_read_give(l, &l->own[i]);
     int status = base_spsc_new(c->max_sessions * 2 + 64, sizeof(struct lane_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
-                        pending, paths that are wanted, those that flows drop (flow.c), and those
-                        that are given back as they come (endpoint.c) */
+                        pending, paths that are wanted, those that flows drop (flow.c), those that
+                        are given back as they come (endpoint.c), and metaservers' handles, of which
+                        the control side gives none in the place of one that it waits for */
         status = base_spsc_new(c->max_sessions * (8 + LANE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
-                                   3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS,
+                                   3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS +
+                                   LANE_MAX_METASERVERS,
                                sizeof(struct lane_event), &l->events);
     return status;
 }

@@ -89,8 +89,8 @@ enum { LANE_WINDOW_SCOPES = 3 };
 
 /* How to READ a metaserver's endpoint table. */
 struct lane_metaserver {
-    struct fab_ah
-        *ah; /* in the system PD; the control side keeps it until the lane got another list */
+    struct fab_ah *ah; /* in the system PD; the lane's until DROP_PATH, which follows when a list
+                        * comes without it */
     uint32_t dctn;
     uint64_t dc_key;
     struct fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until

@@ -229,6 +229,44 @@ START_TEST(a_change_while_it_is_put_takes_the_present_address)
 }
 END_TEST
 
+static void change_address(uint32_t call)
+{
+    registrations_readdress(&w.pool);
+    ck_assert_uint_eq(w.world.calls, call + 1);
+    answer(call);
+}
+
+static void give_back(struct fab_ah *ah)
+{
+    const struct lane_event e = {.kind = LANE_EVENT_DROP_PATH, .path.ah = ah};
+    peer_setup_event(&w.pool, &e);
+}
+
+/* However often it changes: the lane may be using the one before, until it says so. */
+START_TEST(a_former_handle_is_destroyed_when_the_lane_gives_it_back_and_none_is_made_before)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    change_address(1);
+    resolve();
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[1]);
+    change_address(2);
+    ck_assert_ptr_null(w.resolving);
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    ck_assert_uint_eq(w.dropped, 0);
+    give_back(&w.ah[0]);
+    ck_assert_uint_eq(w.dropped, 1);
+    wait_for_call(4, "PUT");
+    answer(3);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[2]);
+    ck_assert_uint_eq(w.dropped, 1);
+    end();
+}
+END_TEST
+
 START_TEST(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)
 {
     struct registration *r = begin_rc();
@@ -428,6 +466,7 @@ END_TEST
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
     T(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)     \
     T(a_change_while_it_is_put_takes_the_present_address)                                          \
+    T(a_former_handle_is_destroyed_when_the_lane_gives_it_back_and_none_is_made_before)            \
     T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)              \
     T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
     T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \

@@ -278,8 +278,8 @@ static struct {
     const struct fab_ops *real;
     struct fab_ops ops;
     const struct fab_ah *given_up[64];
-    const struct fab_ah *listed; /* that of a former list of metaservers */
     uint32_t count, posted, used_after;
+    uint32_t refuse; /* so many of the next lists find no room */
 } control;
 
 static int post_late(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
@@ -291,9 +291,11 @@ static int post_late(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
     for (struct fab_wr *at = wr; at != NULL; at = at->next, control.posted++)
         for (uint32_t i = 0; i < control.count; i++)
             control.used_after += at->ah == control.given_up[i];
-    for (struct fab_wr *at = wr; at != NULL && control.listed != NULL; at = at->next)
-        control.used_after +=
-            at->ah == control.listed && w->node[0].lane->metaserver[0].ah != control.listed;
+    if (control.refuse > 0) {
+        control.refuse--;
+        *bad = wr;
+        return -ENOMEM;
+    }
     return control.real->post_send(qp, wr, bad);
 }
 
@@ -357,8 +359,8 @@ static void tear_records(bool begin)
 }
 
 /* A span that was torn is READ again: chained when the poll at the end of a pass has brought it,
- * before the next pass takes the commands. */
-START_TEST(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)
+ * before the next pass takes the commands. The device may refuse it then. */
+static void change_list(uint32_t refuse)
 {
     struct schema_sq_desc d = {.op = SCHEMA_OP_CONNECT, .slots = 1};
     world_open(w);
@@ -370,7 +372,7 @@ START_TEST(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)
         return;
     }
     watch_handles();
-    control.listed = n->metaserver_ah;
+    const struct fab_ah *listed = n->metaserver_ah;
     tear_records(true);
     d.connect.pool = n->config.pool;
     memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
@@ -383,20 +385,35 @@ START_TEST(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)
     tear_records(false);
     n->metaserver_ah = NULL;
     world_tell_metaserver(w, n);
-    (void)lane_step(n->lane, w->now_ns += 1000);
+    control.refuse = refuse;
+    for (int i = 0; i < 100; i++)
+        (void)lane_step(n->lane, w->now_ns += 1000);
+    ck_assert_uint_eq(control.refuse, 0);
     ck_assert_ptr_eq(n->lane->metaserver[0].ah, n->metaserver_ah);
-    ck_assert_uint_eq(control.used_after, 0);
-    control.given_up[control.count++] = control.listed;
-    control.listed = NULL;
-    world_run(w, 100);
     unwatch_handles();
+    ck_assert_uint_eq(control.used_after, 0);
+    ck_assert_uint_eq(control.count, 1);
+    ck_assert_ptr_eq(control.given_up[0], listed);
     ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
     world_detach(w, &k);
     world_close(w);
 }
+
+START_TEST(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)
+{
+    change_list(0);
+}
+END_TEST
+
+START_TEST(nor_when_the_device_had_no_room_for_what_was_chained)
+{
+    for (uint32_t refuse = 1; refuse <= 3; refuse++)
+        change_list(refuse);
+}
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(nor_when_the_device_had_no_room_for_what_was_chained)                                        \
     T(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)                                 \
     T(a_handle_is_not_used_after_it_was_given_up)                                                  \
     T(what_was_carried_out_by_then_is_told_so_and_nothing_goes_again)                              \

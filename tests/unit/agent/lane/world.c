@@ -353,7 +353,6 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
 {
     struct lane_command c = {0};
     n->broken += e->kind == LANE_EVENT_QP_BROKEN;
-    n->posted = e->kind == LANE_EVENT_QP_BROKEN ? e->broken.posted : n->posted;
     if (e->kind == LANE_EVENT_WANT_PATH) {
         n->wanted_mtu = e->want_path.mtu;
         n->wanted_flow = e->want_path.flow;
@@ -405,7 +404,8 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         c.tag = e->fence.tag;
         break;
     case LANE_EVENT_DROP_PATH:
-        destroy(n->fab, FAB_DESTROY_AH, e->path.ah);
+        if (e->path.ah != n->metaserver_ah) /* which goes at the end */
+            destroy(n->fab, FAB_DESTROY_AH, e->path.ah);
         return;
     case LANE_EVENT_QP_OVERDUE:
     case LANE_EVENT_QP_RETIRED:

@@ -67,7 +67,6 @@ struct world_node {
     bool no_metaserver;                     /* it was told to forget it */
     uint32_t overs[WORLD_WORKERS];          /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
-    uint64_t posted;          /* as the last QP_BROKEN said */
     enum ibv_mtu wanted_mtu;  /* of the last path that was asked for */
     struct lane_event answer; /* the last one to REVOKE, ARENA_RENEW, PROVE ... */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
