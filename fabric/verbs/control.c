@@ -83,10 +83,12 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
         break;
     case FAB_REG_MR:
         out->with[0] = ctl->mr.pd;
+        out->length = VERBS_PINS;
         break;
     case FAB_DEREG_MR:
         out->own = ctl->mr.x;
         out->with[0] = ctl->mr.x->pd;
+        out->length = VERBS_PINS;
         break;
     case FAB_CREATE_CQ:
         out->with[0] = ctl->cq.chan;
@@ -110,14 +112,14 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
         break;
     case FAB_MODIFY_QP:
         needs_qp(ctl->modify.x, out);
-        out->resolves = (ctl->modify.mask & IBV_QP_AV) != 0;
+        out->length = (ctl->modify.mask & IBV_QP_AV) != 0 ? VERBS_RESOLVES : VERBS_SHORT;
         break;
     case FAB_DESTROY_QP:
         needs_qp(ctl->qp.x, out);
         break;
     case FAB_CREATE_AH:
         out->with[0] = ctl->ah.pd;
-        out->resolves = true;
+        out->length = VERBS_RESOLVES;
         break;
     case FAB_DESTROY_AH:
         out->own = ctl->ah.x;

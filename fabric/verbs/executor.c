@@ -16,8 +16,8 @@ static void clear_queue(struct verbs_queue *q)
 
 int verbs_executor_init(struct verbs_executor *p)
 {
-    clear_queue(&p->todo);
-    clear_queue(&p->resolving_todo);
+    for (int i = 0; i < VERBS_LENGTHS; i++)
+        clear_queue(&p->todo[i]);
     clear_queue(&p->over);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
@@ -73,7 +73,10 @@ static bool collides_with(const struct verbs_executor *p, const struct verbs_nee
 static bool may_begin(const struct verbs_executor *p, const struct verbs_needs *n,
                       const struct verbs_needs *earlier, int count)
 {
-    if (n->resolves && p->resolving + 1 == VERBS_WORKERS)
+    const uint32_t resolving = p->of_length[VERBS_RESOLVES],
+                   away = resolving + p->of_length[VERBS_PINS];
+    if ((n->length == VERBS_RESOLVES && resolving == VERBS_RESOLVING) ||
+        (n->length != VERBS_SHORT && away + 1 == VERBS_WORKERS))
         return false;
     for (uint32_t i = 0; i < p->busy; i++)
         if (needs_collide(n, &p->running[i]))
@@ -84,19 +87,26 @@ static bool may_begin(const struct verbs_executor *p, const struct verbs_needs *
     return true;
 }
 
-/* Takes out the first operation that may begin, or NULL when there is none for now. What stands in
- * `before` and is needed too is of earlier: no later operation is put there (queue_op()). With the
- * lock held. */
-static struct fab_ctl *take_from(struct verbs_executor *p, struct verbs_queue *q,
-                                 const struct verbs_queue *before, struct verbs_needs *needs)
+static bool collides_before(const struct verbs_executor *p, const struct verbs_needs *n, int length)
 {
+    for (int i = 0; i < length; i++)
+        if (collides_with(p, n, &p->todo[i]))
+            return true;
+    return false;
+}
+
+/* Takes out the first operation of a queue that may begin, or NULL when there is none for now. What
+ * stands in a queue before it and is needed too is of earlier: no later operation is put there
+ * (queue_op()). With the lock held. */
+static struct fab_ctl *take_from(struct verbs_executor *p, int length, struct verbs_needs *needs)
+{
+    struct verbs_queue *q = &p->todo[length];
     struct verbs_needs seen[VERBS_LOOKAHEAD];
     struct fab_ctl **link = &q->first;
     for (int i = 0; i < VERBS_LOOKAHEAD && *link != NULL; i++) {
         struct fab_ctl *ctl = *link;
         seen[i] = needs_of(p, ctl);
-        if (!may_begin(p, &seen[i], seen, i) ||
-            (before != NULL && collides_with(p, &seen[i], before))) {
+        if (!may_begin(p, &seen[i], seen, i) || collides_before(p, &seen[i], length)) {
             link = &ctl->next;
             continue;
         }
@@ -112,10 +122,10 @@ static struct fab_ctl *take_from(struct verbs_executor *p, struct verbs_queue *q
 
 static struct fab_ctl *take_one(struct verbs_executor *p, struct verbs_needs *needs)
 {
-    if (p->paused)
-        return NULL;
-    struct fab_ctl *ctl = take_from(p, &p->todo, NULL, needs);
-    return ctl != NULL ? ctl : take_from(p, &p->resolving_todo, &p->todo, needs);
+    struct fab_ctl *ctl = NULL;
+    for (int i = 0; i < VERBS_LENGTHS && ctl == NULL && !p->paused; i++)
+        ctl = take_from(p, i, needs);
+    return ctl;
 }
 
 /* ---- the workers ---- */
@@ -131,9 +141,11 @@ static void append_op(struct verbs_queue *q, struct fab_ctl *ctl)
 /* To its queue. With the lock held. */
 static void queue_op(struct verbs_executor *p, struct fab_ctl *ctl)
 {
-    struct verbs_needs n = needs_of(p, ctl);
-    bool waits = n.resolves || collides_with(p, &n, &p->resolving_todo);
-    append_op(waits ? &p->resolving_todo : &p->todo, ctl);
+    const struct verbs_needs n = needs_of(p, ctl);
+    int last = VERBS_LENGTHS - 1;
+    while (last > (int)n.length && !collides_with(p, &n, &p->todo[last]))
+        last--;
+    append_op(&p->todo[last], ctl);
 }
 
 /* With the lock held. */
@@ -143,7 +155,7 @@ static void end_running(struct verbs_executor *p, const struct verbs_needs *n)
     while (p->running[i].ctl != n->ctl)
         i++;
     p->running[i] = p->running[--p->busy];
-    p->resolving -= n->resolves;
+    p->of_length[n->length]--;
 }
 
 static void signal_over(struct verbs_executor *p)
@@ -152,6 +164,15 @@ static void signal_over(struct verbs_executor *p)
     if (write(p->over_efd, &one, sizeof one) < 0) {
         /* Full, and so readable. */
     }
+}
+
+/* With the lock held. */
+static bool is_anything_queued(const struct verbs_executor *p)
+{
+    for (int i = 0; i < VERBS_LENGTHS; i++)
+        if (p->todo[i].first != NULL)
+            return true;
+    return false;
 }
 
 static void *run_worker(void *arg)
@@ -166,10 +187,9 @@ static void *run_worker(void *arg)
             continue;
         }
         p->running[p->busy++] = needs;
-        p->resolving += needs.resolves;
-        if (p->todo.first != NULL ||
-            p->resolving_todo.first != NULL) /* each wakes one more, and what waits for this one is
-       its own to take: no thread is woken for nothing */
+        p->of_length[needs.length]++;
+        if (is_anything_queued(p)) /* each wakes one more, and what waits for this one is its own to
+                                      take: no thread is woken for nothing */
             pthread_cond_signal(&p->work);
         pthread_mutex_unlock(&p->lock);
         int status = p->carry_out(p->of, ctl);
@@ -264,8 +284,8 @@ int verbs_executor_stop(struct verbs_executor *p)
         pthread_mutex_unlock(&p->lock);
         return -EBUSY;
     }
-    cancel_queue(p, &p->todo);
-    cancel_queue(p, &p->resolving_todo);
+    for (int i = 0; i < VERBS_LENGTHS; i++)
+        cancel_queue(p, &p->todo[i]);
     pthread_mutex_unlock(&p->lock);
     end_threads(p);
     (void)verbs_executor_run(p);

@@ -7,8 +7,10 @@
  * moved through its states by four operations submitted together, and destroyed before its CQ.
  * Operations that only share an object (two registrations in one PD) run side by side.
  *
- * Operations that may wait for a neighbour leave one worker to the others, and wait in a queue of
- * their own, with what has to follow them: however many there are, nothing else stands behind. */
+ * Operations that may wait for a neighbour leave workers to the others, and wait in a queue of
+ * their own, with what has to follow them: however many there are, nothing else stands behind. So
+ * do those that take as long as memory is large, which leave one to what is short: an overdue queue
+ * pair is to end at once, however much is being registered. */
 #ifndef VERBS_EXECUTOR_H
 #define VERBS_EXECUTOR_H
 
@@ -17,17 +19,26 @@
 #include "fabric/fabric.h"
 
 enum {
-    VERBS_WORKERS = 4,
+    VERBS_WORKERS = 5,
+    VERBS_RESOLVING = 3,  /* at most; with those that pin, one less than there are workers */
     VERBS_LOOKAHEAD = 32, /* queued operations among which a worker looks for one that may begin */
     VERBS_NEEDS = 4,
+};
+
+/* For how long a worker may be away with it. */
+enum verbs_length {
+    VERBS_SHORT,    /* what the device's firmware takes */
+    VERBS_PINS,     /* as long as memory takes to pin or to let go */
+    VERBS_RESOLVES, /* until a neighbour answers */
+    VERBS_LENGTHS
 };
 
 /* The objects of an operation. */
 struct verbs_needs {
     const void *own;               /* what it changes or frees; NULL for one that creates */
     const void *with[VERBS_NEEDS]; /* what has to stay as it is meanwhile; the rest NULL */
-    bool resolves;                 /* it may wait for a neighbour */
-    const struct fab_ctl *ctl;     /* the pool's: the operation */
+    enum verbs_length length;
+    const struct fab_ctl *ctl; /* the pool's: the operation */
 };
 
 struct verbs_queue {
@@ -44,9 +55,10 @@ struct verbs_executor {
     uint32_t threads;
     pthread_mutex_t lock;      /* what follows; never held over a call into libibverbs */
     pthread_cond_t work, idle; /* something may begin; nothing runs */
-    struct verbs_queue todo, resolving_todo, over;
-    struct verbs_needs running[VERBS_WORKERS];
-    uint32_t busy, resolving; /* entries of running, in no order; those that resolve */
+    struct verbs_queue todo[VERBS_LENGTHS]; /* each with what has to follow what is in it */
+    struct verbs_queue over;
+    struct verbs_needs running[VERBS_WORKERS]; /* in no order: */
+    uint32_t busy, of_length[VERBS_LENGTHS];   /* so many; of each */
     bool paused, stop;
     uint32_t objects; /* stop() refuses while there are any */
 };

@@ -193,10 +193,10 @@ START_TEST(operations_that_share_an_object_run_side_by_side)
 {
     struct fab_ctl ops[VERBS_WORKERS] = {0};
     bed_open();
-    shut(FAB_REG_MR);
+    shut(FAB_CREATE_SRQ);
     for (int i = 0; i < VERBS_WORKERS; i++) {
-        ops[i].kind = FAB_REG_MR;
-        ops[i].mr.pd = &pd.base;
+        ops[i].kind = FAB_CREATE_SRQ;
+        ops[i].srq.pd = &pd.base;
         submit(&ops[i]);
     }
     await_begins(VERBS_WORKERS); /* or for ever */
@@ -204,6 +204,44 @@ START_TEST(operations_that_share_an_object_run_side_by_side)
     let_go();
     run_until(VERBS_WORKERS);
     bed_close();
+}
+END_TEST
+
+/* However much is registered, and whoever is waited for beside it: here three handles come first,
+ * and leave one worker to a registration. */
+START_TEST(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)
+{
+    enum { REGIONS = 3 * VERBS_LOOKAHEAD, HANDLES = VERBS_RESOLVING + 1 };
+    struct fab_ctl region[REGIONS] = {0}, ah[HANDLES] = {0}, end = {.kind = FAB_MODIFY_QP};
+    struct fab_qp *qp = new_qp();
+    for (int handles = 0; handles <= HANDLES; handles += HANDLES) {
+        const int out = VERBS_WORKERS - 1; /* without those that end */
+        bed_open();
+        shut(handles > 0 ? FAB_CREATE_AH : FAB_REG_MR);
+        for (int i = 0; i < handles; i++) {
+            ah[i].kind = FAB_CREATE_AH;
+            ah[i].ah.pd = &pd.base;
+            submit(&ah[i]);
+        }
+        for (int i = 0; i < REGIONS; i++) {
+            region[i].kind = FAB_REG_MR;
+            region[i].mr.pd = &pd.base;
+            submit(&region[i]);
+        }
+        end.modify.x = qp;
+        end.modify.mask = IBV_QP_STATE;
+        submit(&end);
+        run_until(handles > 0 ? 1 + REGIONS : 1); /* or for ever */
+        (void)place(bed.ended, &end);
+        if (handles == 0) {
+            await_begins(out + 1);
+            ck_assert_int_eq(bed.begins, out + 1);
+        }
+        let_go();
+        run_until(1 + REGIONS + handles);
+        bed_close();
+    }
+    free(qp);
 }
 END_TEST
 
@@ -223,8 +261,8 @@ START_TEST(neighbours_that_do_not_answer_leave_a_worker_to_the_others)
         submit(&other[i]);
     }
     run_until(OTHERS);
-    await_begins(OTHERS + VERBS_WORKERS - 1);
-    ck_assert_int_eq(bed.begins, OTHERS + VERBS_WORKERS - 1);
+    await_begins(OTHERS + VERBS_RESOLVING);
+    ck_assert_int_eq(bed.begins, OTHERS + VERBS_RESOLVING);
     let_go();
     run_until(OTHERS + HANDLES);
     bed_close();
@@ -233,17 +271,17 @@ END_TEST
 
 START_TEST(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)
 {
-    struct fab_ctl ah[VERBS_WORKERS - 1] = {0}, other = {.kind = FAB_ALLOC_PD};
+    struct fab_ctl ah[VERBS_RESOLVING] = {0}, other = {.kind = FAB_ALLOC_PD};
     struct fab_ctl rtr = {.kind = FAB_MODIFY_QP}, rts = {.kind = FAB_MODIFY_QP};
     struct fab_qp *qp = new_qp();
     bed_open();
     shut(FAB_CREATE_AH);
-    for (int i = 0; i < VERBS_WORKERS - 1; i++) {
+    for (int i = 0; i < VERBS_RESOLVING; i++) {
         ah[i].kind = FAB_CREATE_AH;
         ah[i].ah.pd = &pd.base;
         submit(&ah[i]);
     }
-    await_begins(VERBS_WORKERS - 1);
+    await_begins(VERBS_RESOLVING);
     rtr.modify.x = rts.modify.x = qp;
     rtr.modify.mask = IBV_QP_AV; /* which has to wait until a neighbour answers */
     submit(&rtr);
@@ -251,9 +289,9 @@ START_TEST(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)
     submit(&other);
     run_until(1);
     (void)place(bed.ended, &other);
-    ck_assert_int_eq(bed.begins, VERBS_WORKERS); /* neither of the two */
+    ck_assert_int_eq(bed.begins, VERBS_RESOLVING + 1); /* neither of the two */
     let_go();
-    run_until(VERBS_WORKERS + 2);
+    run_until(VERBS_RESOLVING + 3);
     ck_assert_int_lt(place(bed.ended, &rtr), place(bed.begun, &rts));
     free(qp);
     bed_close();
@@ -307,6 +345,7 @@ END_TEST
     T(operations_on_one_queue_pair_run_in_the_order_of_submission)                                 \
     T(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)                     \
     T(operations_that_share_an_object_run_side_by_side)                                            \
+    T(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)                           \
     T(neighbours_that_do_not_answer_leave_a_worker_to_the_others)                                  \
     T(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)                                  \
     T(a_pool_with_objects_is_not_stopped_and_goes_on)                                              \
