@@ -20,7 +20,8 @@ enum {
     BIG = 64 << 20,
     LONGEST = 8 << 20, /* message that SoftRoCE's port takes; others take more */
     SLEEPERS = 400,
-    ARENAS = 64
+    ARENAS = 64,
+    CROWD = 100 /* sessions of one tenant, or as many as it may have */
 };
 
 /* One more arena of at least so many bytes: its number, or -errno. */
@@ -53,10 +54,9 @@ struct writer {
     struct schema_sq_desc d;
 };
 
-static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
+static void set_up_writer(struct writer *w, uint64_t bytes)
 {
     uint64_t value[2], all;
-    raw_open(h, &w->r);
     int arena = bytes == 0 ? 0 : more_memory(&w->r, bytes);
     if (arena < 0)
         hostile_fail("asking for memory: %s", strerror(-arena));
@@ -75,6 +75,12 @@ static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
                  .length = (uint32_t)(all / 2 < LONGEST ? all / 2 : LONGEST),
                  .offset = all / 2,
                  .arena = (uint32_t)arena}};
+}
+
+static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
+{
+    raw_open(h, &w->r);
+    set_up_writer(w, bytes);
 }
 
 /* The largest requests that there can be, as many as there can be at a time. */
@@ -97,6 +103,55 @@ void attack_greedy(struct hostile *h)
         }
     for (int i = 0; i < SESSIONS; i++)
         raw_close(&w[i].r);
+}
+
+/* All that it will ever post is in its ring from the beginning, without completions: the index
+ * alone moves. */
+static void fill_for_ever(struct writer *w)
+{
+    w->d.flags = 0;
+    w->d.post.length = 8;
+    for (uint32_t i = 0; i < w->r.ro->sq_slots; i++)
+        memcpy(w->r.ring + (size_t)i * SCHEMA_LINE, &w->d, sizeof w->d);
+}
+
+/* True: its ring was not full. */
+static bool fill_up(struct raw *r)
+{
+    const uint32_t full = atomic_load(&r->ro->sq_head) + r->ro->sq_slots;
+    if (full == r->tail)
+        return false;
+    r->tail = full;
+    atomic_store(&r->rw->sq_tail, full);
+    if (atomic_load(&r->ro->doorbell) != 0)
+        raw_ring(r);
+    return true;
+}
+
+/* Small requests of many sessions, whose rings are always full. */
+void attack_smalls(struct hostile *h)
+{
+    static struct writer w[CROWD];
+    int sessions = 0;
+    for (int tries = 0; sessions < CROWD && tries < 3; tries++) {
+        if (raw_try(h->socket, &w[sessions].r) != 0) { /* or those ahead are being made */
+            usleep(100000);
+            continue;
+        }
+        set_up_writer(&w[sessions], 0);
+        fill_for_ever(&w[sessions++]);
+        tries = 0;
+    }
+    if (sessions == 0)
+        hostile_fail("the agent has had no session");
+    while (!hostile_over(h))
+        for (int i = 0; i < sessions; i++)
+            h->did += fill_up(&w[i].r);
+    for (int i = 0; i < sessions; i++)
+        if (raw_ended(&w[i].r))
+            hostile_fail("small requests ended the session");
+    while (sessions > 0)
+        raw_close(&w[--sessions].r);
 }
 
 static void *sleep_on(void *arg)

@@ -37,6 +37,7 @@ static const struct {
     {"stale-keys", "uses keys of regions that are gone", attack_stale_keys, false, true},
     {"never-polls", "posts and never polls", attack_never_polls, false, false},
     {"greedy", "has as much copied as it may", attack_greedy, false, false},
+    {"smalls", "keeps many rings full of small requests", attack_smalls, false, false},
     {"connects", "fills rings with questions for nodes that do not exist", attack_connects, false,
      false},
     {"imports", "fills them with tokens that nobody gave", attack_imports, false, false},
