@@ -26,7 +26,8 @@
 #include "device.h"
 #include "loop_world.h"
 
-enum { EPOLL_EVERY = 64, EVENTS = 64 };
+enum { EPOLL_EVERY = 64 /* passes */, EVENTS = 64 };
+static const uint64_t EPOLL_NS = 50000; /* or after so long, where passes are long */
 static const uint64_t FROM_CHANNEL = UINT64_MAX, FROM_CONTROL = UINT64_MAX - 1;
 
 struct lane_thread {
@@ -94,7 +95,7 @@ static void *run_lane(void *arg)
     struct lane_thread *t = arg;
     struct lane *lane = t->of->lane;
     uint32_t passes = 0;
-    uint64_t worked_ns = 0;
+    uint64_t worked_ns = 0, looked_ns = 0;
     while (!atomic_load_explicit(&t->stop, memory_order_relaxed)) {
         uint64_t now = base_clock_ns();
         if (lane_step(lane, now) > 0) {
@@ -105,8 +106,10 @@ static void *run_lane(void *arg)
             worked_ns = base_clock_ns();
             tell_control(t);
         }
-        if (++passes % EPOLL_EVERY == 0)
+        if (++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS) {
             look_at_descriptors(t, 0);
+            looked_ns = now;
+        }
     }
     tell_control(t);
     return NULL;
