@@ -111,7 +111,6 @@ static int make_arrays(struct lane *l)
     const struct lane_config *c = &l->config;
     uint32_t scratch = (uint32_t)(l->res.scratch.size / SCHEMA_TABLE_SPAN_BYTES);
     l->sessions = calloc(c->max_sessions, sizeof l->sessions[0]);
-    l->active = calloc(c->max_sessions, sizeof(struct session *));
     l->peers = calloc(c->max_peers, sizeof l->peers[0]);
     l->flows = calloc(c->max_flows, sizeof l->flows[0]);
     l->control_tenants = calloc(c->max_tenants, sizeof l->control_tenants[0]);
@@ -122,10 +121,10 @@ static int make_arrays(struct lane *l)
     l->rests = calloc(c->max_tenants, sizeof l->rests[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
     l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
-    if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
-        l->tenant_flows == NULL || l->culprits == NULL || l->rests == NULL ||
-        l->evictor.hands == NULL || l->quarantine_evictor.hands == NULL ||
-        l->control_tenants == NULL || l->cache == NULL || l->scratch_free == NULL)
+    if (l->sessions == NULL || l->peers == NULL || l->flows == NULL || l->tenant_flows == NULL ||
+        l->culprits == NULL || l->rests == NULL || l->evictor.hands == NULL ||
+        l->quarantine_evictor.hands == NULL || l->control_tenants == NULL || l->cache == NULL ||
+        l->scratch_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
         l->scratch_free[l->scratch_count++] = i;
@@ -180,6 +179,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
         status = inflight_new(l);
     if (status == 0)
         status = smalls_new(l);
+    if (status == 0)
+        status = actives_new(l);
     if (status != 0) {
         lane_free(l);
         return status;
@@ -202,7 +203,7 @@ void lane_free(struct lane *l)
     free(l->phys);
     free(l->phys_free);
     free(l->sessions);
-    free(l->active);
+    actives_free(l);
     free(l->peers);
     free(l->flows);
     free(l->tenant_flows);
@@ -257,24 +258,6 @@ int lane_command(struct lane *l, const struct lane_command *command)
 
 /* ---- the pass
  * ---------------------------------------------------------------------------------------------- */
-
-static void poll_sessions(struct lane *l)
-{
-    for (uint32_t i = 0; i < l->active_count;) {
-        struct session *s = l->active[i];
-        uint32_t taken = session_poll(l, s);
-        l->did += taken;
-        if (l->doomed != NULL)
-            sessions_end_doomed(l);
-        if (taken > 0 || s->inflight > 0)
-            s->worked_ns = l->now_ns;
-        else if (l->now_ns - s->worked_ns > l->config.spin_ns && session_sleep(l, s)) {
-            l->active[i] = l->active[--l->active_count];
-            continue;
-        }
-        i++;
-    }
-}
 
 /* Whether this host's clock can be trusted. That a lane hears of it a millisecond later is little
  * beside the time that it took to find out. */
@@ -341,7 +324,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     if (l->revoking != NULL)
         revocations_due(l);
     commands_take(l);
-    poll_sessions(l);
+    intake_poll(l);
     if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
         intake_controls(l);
     keep_house(l);
@@ -388,12 +371,7 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     l->now_ns = now_ns;
     if (fab_is_busy(l->res.cq)) /* only polling it makes it go on */
         return 0;
-    for (uint32_t i = 0; i < l->active_count;) {
-        if (session_sleep(l, l->active[i]))
-            l->active[i] = l->active[--l->active_count];
-        else
-            i++;
-    }
+    sessions_sleep(l);
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||

@@ -9,6 +9,7 @@
 
 #include "agent/lane.h"
 #include "base/spsc.h"
+#include "lane_counters.h"
 #include "request/control_ops.h"
 #include "request/region.h"
 #include "resolve/evict.h"
@@ -19,6 +20,7 @@
 #include "transmit/quarantine.h"
 #include "transmit/wr.h"
 
+struct active_tenant;
 struct cached;
 struct inflight_check_all;
 struct peer;
@@ -31,30 +33,18 @@ enum {
     LANE_SPARES = 2 * LANE_MAX_DCIS + 1,
     LANE_QUARANTINE_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
     LANE_QUARANTINE_BUCKETS = 64,
-    LANE_BATCH = 32,    /* requests of one session in a pass, */
-    LANE_TAKEN = 512,   /* of all, or one of each */
-    LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
-    OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
-    LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
+    LANE_BATCH = 32,        /* requests of one session in a pass, */
+    LANE_TAKEN = 512,       /* of all of a tenant that is alone, or one of each; */
+    LANE_TAKEN_SHARED = 16, /* of all tenants, where there are several */
+    LANE_RENEWALS = 16,     /* of a pass; more of them have time until another */
+    OVERDUE_LOOKS = 32,     /* for what is out too long, in the time that a request may take */
+    LANE_DEREGS = 4, /* of one session's revoked regions at a time, beside its worker's own */
     LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
 };
 #define LANE_NEVER UINT64_MAX
 
 TAILQ_HEAD(phys_list, physical_qp);
-
-struct lane_counters {
-    _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, mr_renewals, lookups_failed, lookups_compared, shares_compared, proofs,
-        proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, reposted,
-        retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed,
-        links_evicted, quarantined, tenants_quarantined, tenants_resting;
-    _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
-};
-#define COUNT(lane, what, n)                                                                       \
-    atomic_store_explicit(&(lane)->counters.what,                                                  \
-                          atomic_load_explicit(&(lane)->counters.what, memory_order_relaxed) +     \
-                              (uint64_t)(n),                                                       \
-                          memory_order_relaxed)
+TAILQ_HEAD(active_list, active_tenant);
 
 struct lane {
     struct lane_config config;
@@ -63,8 +53,11 @@ struct lane {
     uint64_t lease_now_ns; /* the same for leases: NEVER while the clock cannot be trusted, so
                             * that each record is looked at closely */
     uint64_t lease_doubt;  /* what makes it so, or 0 */
-    uint32_t did, went;    /* in this pass; requests of VQPs that had waited, at: */
-    uint64_t went_ns;
+    uint32_t did;          /* in this pass */
+    /* rounds.c: the pass in which these count; requests of VQPs that had waited, and after how many
+     * one of each goes; looks at such VQPs that may follow. */
+    uint64_t looks_pass;
+    uint32_t went, went_most, looks_left;
     uint8_t changed;            /* something happened that may let the blocked go on */
     uint8_t starved;            /* one of them waits for a queue pair that works */
     uint8_t wanting;            /* one of them waits for something else that the lane has few of */
@@ -76,11 +69,15 @@ struct lane {
     uint64_t await_due_ns; /* for what does not come back from a queue pair that broke */
     uint64_t trust_ns;     /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
-    struct session **active;
-    uint32_t active_count, stalled_count, batch; /* batch: of each, in a pass */
-    struct session *dirty, *due; /* to publish; with a lease or a drain to wait for */
-    struct session *doomed;      /* to end, as soon as what is being done is done */
-    struct session *revoking;    /* with regions that the operator withdraws */
+    /* active.c: of each tenant; those with sessions that are polled, in turn, how many, and how
+     * many sessions. */
+    struct active_tenant *actives;
+    struct active_list active_tenants;
+    uint32_t active_tenant_count, active_count;
+    uint32_t stalled_count, batch; /* batch: of each session in a pass, of one tenant alone */
+    struct session *dirty, *due;   /* to publish; with a lease or a drain to wait for */
+    struct session *doomed;        /* to end, as soon as what is being done is done */
+    struct session *revoking;      /* with regions that the operator withdraws */
     /* control_ops.c: tenants with control operations, in turn; those that wait for their budget;
      * whose turn it is, while it has it. */
     struct fair_queue controls;
@@ -93,6 +90,7 @@ struct lane {
     uint64_t seed;                /* of hashes of what workers choose */
     struct vqp_list blocked;      /* VQPs that wait for something that others have */
     struct vqp_list served;       /* those that have had something in this round, */
+    uint64_t round;               /* from 1, */
     uint32_t round_left;          /* in which so many are still to be looked at */
     struct flow_list news;        /* flows: something happened to them */
     struct flow_list parking;     /* flows with parked VQPs */
@@ -147,7 +145,8 @@ struct lane {
     void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
     struct window *rooms;           /* of phys: VQPs that wait for room there (room.c) */
-    struct phys_list crowd;         /* those where somebody does */
+    struct phys_list crowd;         /* those where somebody does, */
+    uint32_t crowded;               /* and how many */
     uint32_t windows_waiting;       /* VQPs, at all of them */
     struct window_list due_windows; /* where somebody may go on */
     struct window *turn_window;     /* only in a round: whose turn it is there */
@@ -172,6 +171,19 @@ struct lane {
     uint32_t looked_parts; /* so many before that one were looked at last */
     struct lane_counters counters;
 };
+
+/* Whether several tenants have sessions that are polled: then a pass is short, whatever one of them
+ * has to do. */
+static inline bool lane_is_shared(const struct lane *l)
+{
+    return l->active_tenant_count > 1;
+}
+
+/* How many requests a pass takes from rings, and lets go from queues. */
+static inline uint32_t lane_takes(const struct lane *l)
+{
+    return lane_is_shared(l) ? LANE_TAKEN_SHARED : LANE_TAKEN;
+}
 
 /* How many places for flows were ever used. */
 static inline uint32_t flows_ever(const struct lane *l)

@@ -98,6 +98,7 @@ struct session {
         uint32_t last, taken;      /* registered before; live until then */
     } renewal[LANE_SESSION_MAX_ARENAS];
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
+    TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
     struct session *next_dirty, *next_due, *next_doomed;
     uint32_t doomed; /* why: enum schema_reason */
     struct {

@@ -1,8 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "request/active.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "lane_state.h"
 #include "session_state.h"
+
+int actives_new(struct lane *l)
+{
+    TAILQ_INIT(&l->active_tenants);
+    l->actives = calloc(l->config.max_tenants, sizeof l->actives[0]);
+    if (l->actives == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        TAILQ_INIT(&l->actives[i].sessions);
+    return 0;
+}
+
+void actives_free(struct lane *l)
+{
+    free(l->actives);
+}
 
 void session_count_batch(struct lane *l)
 {
@@ -18,11 +37,30 @@ void session_activate(struct lane *l, struct session *s)
     s->stalled = 0;
     if (s->active || s->state != SESSION_LIVE)
         return;
+    struct active_tenant *t = &l->actives[s->tenant_slot];
     s->active = 1;
-    l->control_tenants[s->tenant_slot].active++;
-    l->active[l->active_count++] = s;
+    TAILQ_INSERT_TAIL(&t->sessions, s, by_active);
+    if (t->count++ == 0) {
+        TAILQ_INSERT_TAIL(&l->active_tenants, t, by_turn);
+        l->active_tenant_count++;
+    }
+    l->active_count++;
     session_count_batch(l);
     atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
+}
+
+void session_deactivate(struct lane *l, struct session *s)
+{
+    struct active_tenant *t = &l->actives[s->tenant_slot];
+    if (!s->active)
+        return;
+    s->active = 0;
+    l->active_count--;
+    TAILQ_REMOVE(&t->sessions, s, by_active);
+    if (--t->count > 0)
+        return;
+    TAILQ_REMOVE(&l->active_tenants, t, by_turn);
+    l->active_tenant_count--;
 }
 
 void session_await(struct lane *l, struct session *s)
@@ -51,7 +89,18 @@ bool session_sleep(struct lane *l, struct session *s)
         s->stalled = 1;
         l->stalled_count++;
     }
-    s->active = 0;
-    l->control_tenants[s->tenant_slot].active--;
+    session_deactivate(l, s);
     return true;
+}
+
+void sessions_sleep(struct lane *l)
+{
+    struct active_tenant *t = TAILQ_FIRST(&l->active_tenants), *next_tenant;
+    for (; t != NULL; t = next_tenant) {
+        next_tenant = TAILQ_NEXT(t, by_turn);
+        for (struct session *s = TAILQ_FIRST(&t->sessions), *next; s != NULL; s = next) {
+            next = TAILQ_NEXT(s, by_active);
+            (void)session_sleep(l, s);
+        }
+    }
 }

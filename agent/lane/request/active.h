@@ -6,11 +6,24 @@
 #include "lane_state.h"
 #include "session_state.h"
 
+/* A tenant's sessions that are polled, the one whose turn it is first. */
+struct active_tenant {
+    TAILQ_HEAD(, session) sessions;
+    uint32_t count;
+    TAILQ_ENTRY(active_tenant) by_turn; /* while there are any */
+};
+
+/* -ENOMEM. */
+int actives_new(struct lane *l);
+void actives_free(struct lane *l);
 void session_activate(struct lane *l, struct session *s);
+/* It is polled no more. */
+void session_deactivate(struct lane *l, struct session *s);
 /* Stops polling it, unless there is something to take: then false. */
 bool session_sleep(struct lane *l, struct session *s);
-/* What is taken of each in a pass, so that those of many do not keep others' waiting: after more
- * are active, and now and then. */
+void sessions_sleep(struct lane *l);
+/* What is taken of each in a pass while one tenant alone is active, so that those of many do not
+ * keep others' waiting: after more are active, and now and then. */
 void session_count_batch(struct lane *l);
 /* Its leases are looked at in the next pass, after what was withdrawn in this one. */
 void session_await(struct lane *l, struct session *s);

@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "lane_state.h"
+#include "request/active.h"
 #include "schedule/fair_queue.h"
 #include "session_state.h"
 
@@ -76,7 +77,7 @@ void control_forget(struct lane *l, struct session *s)
 /* Nobody is there whom it would hold up. */
 static bool is_alone(const struct lane *l, const struct control_tenant *t)
 {
-    return l->active_count <= t->active;
+    return l->active_count <= l->actives[t - l->control_tenants].count;
 }
 
 static bool has_budget(const struct lane *l, const struct control_tenant *t)

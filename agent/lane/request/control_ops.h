@@ -18,7 +18,6 @@ struct control_tenant {
     struct turn turn;
     struct fair_queue sessions;
     uint64_t due_ns; /* what it was given so far is paid for then */
-    uint32_t active; /* sessions that are polled */
     uint8_t paused;
     TAILQ_ENTRY(control_tenant) by_pause;
 };

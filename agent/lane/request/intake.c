@@ -151,9 +151,9 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
     return true;
 }
 
-uint32_t session_poll(struct lane *l, struct session *s)
+uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
 {
-    uint32_t head = s->sq_head, left = l->batch;
+    uint32_t head = s->sq_head, left = most;
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
     if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
         return 0;
@@ -189,7 +189,44 @@ uint32_t session_poll(struct lane *l, struct session *s)
         s->sq_head = head;
         atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
     }
-    return l->batch - left;
+    return most - left;
+}
+
+/* ---- turns
+ * --------------------------------------------------------------------------------------------- */
+
+enum {
+    BEHIND_SHARED = 4 /* requests, behind a control operation, where there are several tenants */
+};
+
+/* Its sessions in turn, each once at most. A look where there is nothing counts as a request: of
+ * many silent sessions it takes as long. Returns how many. */
+static uint32_t poll_some(struct lane *l, struct active_tenant *t, uint32_t most)
+{
+    uint32_t left = most;
+    for (uint32_t n = t->count; n > 0 && left > 0; n--) {
+        struct session *s = TAILQ_FIRST(&t->sessions);
+        TAILQ_REMOVE(&t->sessions, s, by_active);
+        TAILQ_INSERT_TAIL(&t->sessions, s, by_active);
+        const uint32_t taken = intake_turn(l, s, left < LANE_BATCH ? left : LANE_BATCH);
+        left -= taken > 0 ? taken : 1;
+    }
+    return most - left;
+}
+
+/* Each tenant has an equal part of a pass, and of more tenants than a pass can serve the others
+ * have the next one. */
+void intake_poll_shared(struct lane *l)
+{
+    uint32_t left = LANE_TAKEN_SHARED;
+    const uint32_t tenants = l->active_tenant_count;
+    const uint32_t each = tenants < left ? left / tenants : 1;
+    for (uint32_t n = tenants; n > 0 && left > 0; n--) {
+        struct active_tenant *t = TAILQ_FIRST(&l->active_tenants);
+        TAILQ_REMOVE(&l->active_tenants, t, by_turn);
+        TAILQ_INSERT_TAIL(&l->active_tenants, t, by_turn);
+        left -= poll_some(l, t, each < left ? each : left);
+    }
 }
 
 /* ---- control operations, in turn
@@ -201,7 +238,7 @@ void intake_controls(struct lane *l)
     control_begin_pass(l);
     while ((s = control_begin_turn(l)) != NULL) {
         session_activate(l, s);
-        l->did += session_poll(l, s);
+        l->did += session_poll(l, s, lane_is_shared(l) ? BEHIND_SHARED : l->batch);
         control_end_turn(l, s);
         sessions_end_doomed(l);
     }

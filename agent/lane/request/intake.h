@@ -1,13 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a worker's ring into the lane. Private to agent/lane, and the lane thread's. */
+/* From workers' rings into the lane. Private to agent/lane, and the lane thread's.
+ *
+ * A tenant that is alone has some of each of its sessions taken in a pass. Where several tenants
+ * are active a pass takes little, of each of them as much, and of a tenant's sessions by turns: so
+ * a request waits for as long as a few of others take, however many sessions they come from. */
 #ifndef LANE_INTAKE_H
 #define LANE_INTAKE_H
 
 #include "lane_state.h"
+#include "request/active.h"
+#include "request/session.h"
 
-/* Takes some of what is in its ring. Returns how much; 1 too when its session ended for it. */
-uint32_t session_poll(struct lane *l, struct session *s);
+/* Takes some of what is in its ring, so many at most. Returns how much; 1 too when its session
+ * ended for it. */
+uint32_t session_poll(struct lane *l, struct session *s, uint32_t most);
 /* Takes the control operations whose turn it is, and what stands behind them. */
 void intake_controls(struct lane *l);
+
+/* A session's turn. One that has been silent for long goes to sleep. */
+static inline uint32_t intake_turn(struct lane *l, struct session *s, uint32_t most)
+{
+    const uint32_t taken = session_poll(l, s, most);
+    l->did += taken;
+    if (l->doomed != NULL)
+        sessions_end_doomed(l);
+    if (taken > 0 || s->inflight > 0)
+        s->worked_ns = l->now_ns;
+    else if (l->now_ns - s->worked_ns > l->config.spin_ns)
+        (void)session_sleep(l, s);
+    return taken;
+}
+
+void intake_poll_shared(struct lane *l);
+
+/* Takes some of what is in the rings of sessions that are polled. */
+static inline void intake_poll(struct lane *l)
+{
+    if (lane_is_shared(l)) {
+        intake_poll_shared(l);
+        return;
+    }
+    const struct active_tenant *t = TAILQ_FIRST(&l->active_tenants);
+    struct session *s = t != NULL ? TAILQ_FIRST(&t->sessions) : NULL;
+    for (struct session *next; s != NULL; s = next) {
+        next = TAILQ_NEXT(s, by_active); /* s alone may go to sleep */
+        (void)intake_turn(l, s, l->batch);
+    }
+}
 
 #endif

@@ -162,12 +162,7 @@ static void forget_session(struct lane *l, struct session *s)
             *at = s->next_dirty;
             break;
         }
-    for (uint32_t i = 0; i < l->active_count; i++)
-        if (l->active[i] == s) {
-            l->active[i] = l->active[--l->active_count];
-            l->control_tenants[s->tenant_slot].active--;
-            break;
-        }
+    session_deactivate(l, s);
     COUNT(l, sessions, -1);
     regions_free_all(s);
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = s->id});

@@ -104,8 +104,10 @@ static void join_room(struct lane *l, struct physical_qp *p, struct vqp *q)
         p->shared_until_ns = l->now_ns + SHARED_NS;
         p->shared_until = p->tail + SHARED_DEPTHS * l->config.sq_depth;
     }
-    if (WINDOW_GET(room->waiting) == 0)
+    if (WINDOW_GET(room->waiting) == 0) {
         TAILQ_INSERT_TAIL(&l->crowd, p, by_crowd);
+        l->crowded++;
+    }
     window_waits(l, room, 1);
     look_again(l, p);
 }
@@ -124,8 +126,10 @@ void room_quit(struct lane *l, struct vqp *q)
         p->tenants--;
     }
     window_waits(l, room, -1);
-    if (WINDOW_GET(room->waiting) == 0)
+    if (WINDOW_GET(room->waiting) == 0) {
         TAILQ_REMOVE(&l->crowd, p, by_crowd);
+        l->crowded--;
+    }
     look_again(l, p);
 }
 

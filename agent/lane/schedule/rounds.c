@@ -18,19 +18,54 @@ enum {
     WAITING_NS = 1000000,  /* a lane that sleeps looks as often as that */
     PARKED_LOOKS = 16,     /* at the most, each time that some are tried anyway */
     PARKED_LOOK_NS = 1000, /* each of them puts the next time off by that */
-    LOOKS = 128,           /* in a pass at those of whom there is news, at the blocked, and at
-                            * those who wait at windows */
-    SCATTERED = 128        /* of a broken queue pair, in a pass */
+    /* In a pass, at all VQPs that wait, in lists, for room, and at windows; the same where several
+     * tenants are active. */
+    LOOKS = 128,
+    LOOKS_SHARED = 16
 };
+
+/* ---- looks
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Kinds of waiting that come later in a pass than: */
+enum { AFTER_WINDOWS, AFTER_ROOMS, AFTER_BLOCKED, AFTER_NEWS, PARTS };
+
+static uint32_t most_looks(const struct lane *l)
+{
+    return lane_is_shared(l) ? LOOKS_SHARED : LOOKS;
+}
+
+/* Each kind has a part of what a pass may let go, whatever those before it have had. */
+static void begin_looks(struct lane *l)
+{
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+    const uint32_t most = lane_takes(l);
+    if (l->looks_pass != pass) {
+        l->looks_pass = pass;
+        l->looks_left = most_looks(l);
+        l->went = 0;
+        l->went_most = most;
+    }
+    if (l->went_most < l->went + most / PARTS)
+        l->went_most = l->went + most / PARTS;
+}
+
+/* A part is kept for each that comes later. */
+static bool has_looks(const struct lane *l, uint32_t later)
+{
+    return l->looks_left > most_looks(l) / PARTS * later;
+}
 
 /* ---- in lists
  * ------------------------------------------------------------------------------------------ */
 
 static void look_at(struct lane *l, struct vqp *q)
 {
-    BASE_ASSERT(q->session->state == SESSION_LIVE || q->session->state == SESSION_DOOMED);
+    BASE_ASSERT(q->session->state != SESSION_NONE);
     vqp_unblock(l, q);
     COUNT(l, retried, 1);
+    l->looks_left--;
     vqp_go_on(l, q);
 }
 
@@ -49,30 +84,29 @@ static void look_at_blocked(struct lane *l)
         l->retry_ns = l->now_ns + RETRY_NS;
         l->round_left = l->blocked.count;
     }
-    for (uint32_t n = LOOKS; n > 0 && l->round_left > 0; n--) {
+    begin_looks(l);
+    while (has_looks(l, AFTER_BLOCKED) && l->round_left > 0) {
         uint32_t did = l->did;
         q = TAILQ_FIRST(&l->blocked.vqps);
         l->round_left--;
         look_at(l, q);
         if (l->did == did || vqp_wait_places[q->wait] != PLACE_LANE)
             continue;
-        wait_queue_set_served(l, q, true);
+        wait_queue_serve(l, q);
     }
-    if (l->round_left > 0)
-        return;
-    while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL)
-        wait_queue_set_served(l, q, false);
+    if (l->round_left == 0)
+        wait_queue_end_round(l);
 }
 
 /* False: more are parked at f than may be looked at in this pass. */
-static bool look_at_parked(struct lane *l, struct flow *f, uint32_t *looks)
+static bool look_at_parked(struct lane *l, struct flow *f)
 {
     if (f->news == NEWS_COMES) {
         f->news = NEWS_BEGUN;
         f->news_left = f->parked.count;
         f->news_again = 0;
     }
-    for (; *looks > 0 && f->news_left > 0 && f->parked.count > 0; --*looks) {
+    while (has_looks(l, AFTER_NEWS) && f->news_left > 0 && f->parked.count > 0) {
         f->news_left--;
         look_at(l, TAILQ_FIRST(&f->parked.vqps));
     }
@@ -83,10 +117,12 @@ static bool look_at_parked(struct lane *l, struct flow *f, uint32_t *looks)
  * more are parked than there is time for goes on behind the others. */
 static void look_at_news(struct lane *l)
 {
-    uint32_t looks = LOOKS;
-    for (uint32_t flows = l->news_count; flows > 0 && l->news_count > 0 && looks > 0; flows--) {
+    begin_looks(l);
+    for (uint32_t flows = l->news_count; flows > 0 && l->news_count > 0 && has_looks(l, AFTER_NEWS);
+         flows--) {
         struct flow *f = TAILQ_FIRST(&l->news);
-        const bool all = look_at_parked(l, f, &looks);
+        l->looks_left -= f->parked.count == 0; /* whoever waited there has gone by another way */
+        const bool all = look_at_parked(l, f);
         if (f->news != NEWS_BEGUN) /* it went to another endpoint meanwhile */
             continue;
         if (!all) {
@@ -105,7 +141,10 @@ static void look_at_some(struct lane *l)
 {
     const uint32_t parked = l->waiting - l->blocked.count - l->served.count;
     uint32_t n = 0;
-    for (; n < parked && n < PARKED_LOOKS && !TAILQ_EMPTY(&l->parking); n++) {
+    begin_looks(l);
+    for (;
+         n < parked && n < PARKED_LOOKS && has_looks(l, AFTER_BLOCKED) && !TAILQ_EMPTY(&l->parking);
+         n++) {
         struct flow *f = TAILQ_FIRST(&l->parking);
         look_at(l, TAILQ_FIRST(&f->parked.vqps));
         if (TAILQ_FIRST(&l->parking) != f)
@@ -135,34 +174,52 @@ static void retry_waiting(struct lane *l)
 static void scatter_room(struct lane *l, struct physical_qp *p)
 {
     struct vqp *q;
-    for (int n = 0; n < SCATTERED && (q = room_first(l, p)) != NULL; n++)
+    for (; has_looks(l, AFTER_ROOMS) && (q = room_first(l, p)) != NULL; l->looks_left--)
         vqp_wait_for(l, q, WAIT_PASS);
     l->changed = 1;
 }
 
-/* In a pass no more than fill the queue pair: some may post elsewhere, or nothing. */
+static bool may_serve_rooms(const struct lane *l)
+{
+    return has_looks(l, AFTER_ROOMS) && l->went < l->went_most;
+}
+
+/* While there is room: some may post elsewhere, or nothing. */
 static void serve_room(struct lane *l, struct physical_qp *p)
 {
+    struct vqp *q;
     if (!physical_qp_works(p)) {
         scatter_room(l, p);
         return;
     }
-    for (uint32_t n = l->config.sq_depth; n > 0; n--) {
-        struct vqp *q = physical_qp_works(p) ? room_first(l, p) : NULL;
-        if (q == NULL || !room_begin_turn(l, p, q))
+    while (physical_qp_works(p) && (q = room_first(l, p)) != NULL) {
+        if (!may_serve_rooms(l)) {
+            l->did++; /* so that the lane does not sleep while more may go on */
             return;
+        }
+        if (!room_begin_turn(l, p, q))
+            return;
+        COUNT(l, retried, 1);
+        l->looks_left--;
         vqp_go_on(l, q);
         l->turn_vqp = NULL;
         l->turn_room = NULL;
     }
-    l->did++; /* so that the lane does not sleep while more may go on, whatever these have done */
 }
 
+/* Each once. Those for which no look is left come first in the next pass. */
 static void serve_rooms(struct lane *l)
 {
-    struct physical_qp *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
-    for (; p != NULL; p = next) {
-        next = p == last ? NULL : TAILQ_NEXT(p, by_crowd);
+    struct physical_qp *p;
+    begin_looks(l);
+    for (uint32_t n = l->crowded; n > 0 && (p = TAILQ_FIRST(&l->crowd)) != NULL; n--) {
+        if (!may_serve_rooms(l)) {
+            l->did++;
+            return;
+        }
+        l->looks_left--; /* whether there is room or not */
+        TAILQ_REMOVE(&l->crowd, p, by_crowd);
+        TAILQ_INSERT_TAIL(&l->crowd, p, by_crowd);
         serve_room(l, p);
     }
 }
@@ -171,13 +228,14 @@ static void serve_rooms(struct lane *l)
  * ------------------------------------------------------------------------------------------ */
 
 /* False: no look is left for the next. */
-static bool serve_window(struct lane *l, struct window *n, uint32_t *looks)
+static bool serve_window(struct lane *l, struct window *n)
 {
     struct vqp *q;
     while ((q = window_next(n)) != NULL) {
-        if (*looks == 0)
+        if (!has_looks(l, AFTER_WINDOWS) || l->went >= l->went_most)
             return false;
-        --*looks;
+        COUNT(l, retried, 1);
+        l->looks_left--;
         window_begin_turn(l, q);
         vqp_go_on(l, q);
         l->turn_wr = NULL;
@@ -188,10 +246,10 @@ static bool serve_window(struct lane *l, struct window *n, uint32_t *looks)
 /* One where more may go on than there are looks for goes on behind the others. */
 static void serve_windows(struct lane *l)
 {
-    uint32_t looks = LOOKS;
     struct window *n;
+    begin_looks(l);
     while ((n = windows_take_due(l)) != NULL) {
-        if (!serve_window(l, n, &looks)) {
+        if (!serve_window(l, n)) {
             window_become_due(l, n);
             break;
         }

@@ -29,8 +29,7 @@
 enum {
     TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
     TURN_FREE = 1024,        /* so small that it is not counted */
-    GO_MOST = 64,            /* of a VQP's queue at a time, */
-    PASS_MOST = 512          /* and after so many of all in a pass, one */
+    GO_MOST = 64             /* of a VQP's queue at a time */
 };
 
 /* How long a request waits for a flow, beside twice the time that one may be out. */
@@ -390,12 +389,8 @@ void vqp_go_on(struct lane *l, struct vqp *q)
 {
     if (q->session->state != SESSION_LIVE)
         return; /* its end takes the queue with it */
-    if (l->went_ns != l->now_ns) {
-        l->went_ns = l->now_ns;
-        l->went = 0;
-    }
     for (uint32_t n = 0; q->queue.head != NULL; n++) {
-        if (n == GO_MOST || (n > 0 && l->went >= PASS_MOST)) {
+        if (n == GO_MOST || (n > 0 && l->went >= l->went_most)) {
             vqp_wait_for(l, q, WAIT_PASS);
             return;
         }

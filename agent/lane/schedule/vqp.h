@@ -21,7 +21,6 @@ struct vqp {
     uint8_t begun;  /* something was posted since it was bound */
     uint8_t in;     /* how many windows its head is in, while that waits at the next */
     uint8_t wait;   /* enum vqp_wait, moved by vqp_wait_move() alone */
-    uint8_t served; /* in the lane's list of those that have had something in this round */
     uint16_t gen;
     uint32_t index;
     uint32_t peer_slot, peer_gen;
@@ -34,7 +33,9 @@ struct vqp {
     struct physical_qp *room; /* WAIT_ROOM: where */
     struct turn turn;         /* at either */
     uint64_t wait_ns;         /* since when */
-    uint64_t wants;           /* bytes */
+    uint64_t served; /* the round in which it has had something: in the lane's list of those
+                        (rounds.c) */
+    uint64_t wants;  /* bytes */
     /* Since when its head has had no path, or no flow, whatever it waited for meanwhile: so long is
      * that tried. 0: it has one. */
     uint64_t path_ns, flowless_ns;

@@ -17,6 +17,7 @@ void wait_queue_init(struct lane *l)
     TAILQ_INIT(&l->news);
     TAILQ_INIT(&l->parking);
     TAILQ_INIT(&l->crowd);
+    l->round = 1;
 }
 
 /* ---- in and out
@@ -26,7 +27,7 @@ static struct vqp_list *list_of(struct lane *l, const struct vqp *q)
 {
     if (vqp_wait_places[q->wait] == PLACE_ENDPOINT)
         return &q->flow->parked;
-    return q->served ? &l->served : &l->blocked;
+    return q->served == l->round ? &l->served : &l->blocked;
 }
 
 static void join_list(struct lane *l, struct vqp *q, enum vqp_wait why)
@@ -56,12 +57,20 @@ void vqp_unblock(struct lane *l, struct vqp *q)
     vqp_wait_move(q, WAIT_NOTHING);
 }
 
-void wait_queue_set_served(struct lane *l, struct vqp *q, bool served)
+void wait_queue_serve(struct lane *l, struct vqp *q)
 {
     const enum vqp_wait why = (enum vqp_wait)q->wait;
     vqp_unblock(l, q);
-    q->served = served;
+    q->served = l->round;
     join_list(l, q, why);
+}
+
+void wait_queue_end_round(struct lane *l)
+{
+    TAILQ_CONCAT(&l->blocked.vqps, &l->served.vqps, waiting);
+    l->blocked.count += l->served.count;
+    l->served.count = 0;
+    l->round++;
 }
 
 void vqp_stop_waiting(struct lane *l, struct vqp *q)

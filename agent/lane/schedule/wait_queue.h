@@ -19,9 +19,13 @@
 #include "schedule/vqp.h"
 
 void wait_queue_init(struct lane *l);
-/* Of one in the lane's lists: it has had something in this round, and waits to its end; or that is
- * over. It waits for the same. */
-void wait_queue_set_served(struct lane *l, struct vqp *q, bool served);
+/* Of one in the lane's list: it has had something in this round, and waits to its end, for the
+ * same.
+ */
+void wait_queue_serve(struct lane *l, struct vqp *q);
+/* Those who have had something wait behind those who have not, all at once, however many they are.
+ */
+void wait_queue_end_round(struct lane *l);
 /* For something of PLACE_ENDPOINT, of the flow that it has, or of PLACE_LANE. It waits for nothing
  * else any more. */
 void vqp_wait_for(struct lane *l, struct vqp *q, enum vqp_wait why);

@@ -11,6 +11,9 @@ enum {
     LOOKS = 300, /* in a pass */
     TAKEN = 600, /* requests likewise */
     ENDED = 1000,
+    LOOKS_SHARED = 40, /* where several tenants are active */
+    TAKEN_SHARED = 40,
+    PASSES = 200,
     BATCH = 30, /* of each session */
     MOST_BREAKS = 200
 };
@@ -22,7 +25,8 @@ static struct world world;
 static struct world *w = &world;
 static struct world_worker crowd[CROWD];
 
-static void post_reads(uint32_t key, uint32_t last_key)
+/* In so many passes they are taken. */
+static void post_reads(uint32_t key, uint32_t last_key, unsigned passes)
 {
     for (uint32_t i = 0; i < CROWD; i++) {
         for (uint16_t vqp = 0; vqp < EACH; vqp++) {
@@ -33,7 +37,7 @@ static void post_reads(uint32_t key, uint32_t last_key)
         }
         lane_doorbell(w->node[0].lane, FIRST + i);
     }
-    world_run(w, 4);
+    world_run(w, passes);
 }
 
 /* Until all are over, and the most looks that a pass took. */
@@ -76,7 +80,7 @@ START_TEST(however_many_wait_with_a_tenant_that_rests_a_pass_looks_at_a_few)
     ck_assert_uint_eq(world_stats(w, 0).tenants_resting, 1);
     while (world_stats(w, 0).inflight > 0)
         world_run(w, 1);
-    post_reads(key, s.gone_key);
+    post_reads(key, s.gone_key, CROWD * EACH);
     ck_assert_uint_eq(world_stats(w, 0).inflight, CROWD * EACH);
     w->now_ns += REST_NS;
     const uint64_t most = run_all();
@@ -161,7 +165,7 @@ START_TEST(however_many_wait_at_a_window_a_pass_lets_a_few_go_on)
     ck_assert_uint_eq(
         world_do(w, &crowd[0], world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0), LONG).status,
         IBV_WC_SUCCESS);
-    post_reads(key, key);
+    post_reads(key, key, 4);
     ck_assert_uint_gt(count_waiting(), CROWD * EACH - 16);
     set_window(0);
     while ((waiting = count_waiting()) > 0) {
@@ -216,9 +220,121 @@ START_TEST(however_many_are_refused_a_pass_ends_a_few)
 }
 END_TEST
 
+/* So many requests without a byte, of which each ends when it is taken. */
+static void post_empty(struct world_worker *k, uint32_t key, uint32_t count)
+{
+    for (uint32_t n = 0; n < count; n++) {
+        const struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, n, 0, 0, key, 0);
+        world_post(k, &d);
+    }
+}
+
+static uint64_t take_done(struct world_worker *k)
+{
+    struct schema_cqe e;
+    uint64_t done = 0;
+    while (world_poll(w, k, &e, 0))
+        done += e.status == IBV_WC_SUCCESS;
+    return done;
+}
+
+/* A stranger comes to a tenant with a crowd of sessions whose rings are always full. */
+START_TEST(where_two_tenants_are_active_a_pass_takes_a_few_and_of_each_as_many)
+{
+    struct world_worker owner, friend, honest;
+    uint64_t of_crowd = 0, of_honest = 0, most = 0;
+    world_open(w);
+    world_attach(w, &owner, 1, 0, GUILTY);
+    world_attach(w, &friend, 1, 1, HONEST);
+    world_attach(w, &honest, 0, CROWD, HONEST);
+    ck_assert_int_eq(world_connect(w, &honest, 0, 1), 0);
+    const uint32_t key = world_register(w, &owner, 0, 4096, ALL);
+    const uint32_t his = world_register(w, &friend, 0, 4096, ALL);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        world_attach(w, &crowd[i], 0, i, GUILTY);
+        ck_assert_int_eq(world_connect(w, &crowd[i], 0, 1), 0);
+        world_run(w, 2);
+    }
+    for (uint32_t i = 0; i < CROWD; i++)
+        post_empty(&crowd[i], key, BATCH);
+    for (int round = 0; round < PASSES; round++) {
+        const uint64_t before = world_stats(w, 0).completed;
+        post_empty(&honest, his, BATCH - (uint32_t)(honest.sq_tail - honest.r->sq_head));
+        lane_doorbell(w->node[0].lane, CROWD);
+        if (round == 0)
+            for (uint32_t i = 0; i < CROWD; i++)
+                lane_doorbell(w->node[0].lane, i);
+        world_run(w, 1);
+        const uint64_t taken = world_stats(w, 0).completed - before;
+        most = taken > most ? taken : most;
+        of_honest += take_done(&honest);
+        for (uint32_t i = 0; i < CROWD; i++) {
+            const uint64_t done = take_done(&crowd[i]);
+            of_crowd += done;
+            post_empty(&crowd[i], key, (uint32_t)done);
+        }
+    }
+    ck_assert_msg(most <= TAKEN_SHARED, "%lu requests in a pass", (unsigned long)most);
+    ck_assert_uint_gt(of_crowd, PASSES);
+    ck_assert_uint_gt(of_honest * 10, of_crowd * 9);
+    world_close(w);
+}
+END_TEST
+
+/* Requests that wait for room in two queue pairs, and are refused when they have it: none takes any
+ * of it. */
+static void post_in_vain(uint32_t key)
+{
+    enum { GOOD = 40 /* sessions, which fill both */ };
+    for (uint32_t i = 0; i < CROWD; i++) {
+        for (uint16_t vqp = 0; vqp < EACH; vqp++) {
+            struct schema_sq_desc d =
+                world_rw(SCHEMA_OP_READ, vqp, 0, 8, key, i < GOOD ? 0 : 1 << 20);
+            d.vqp = vqp;
+            world_post(&crowd[i], &d);
+        }
+        lane_doorbell(w->node[0].lane, FIRST + i);
+    }
+}
+
+START_TEST(however_many_wait_for_room_beside_a_stranger_a_pass_looks_at_a_few)
+{
+    struct world_worker owner, stranger;
+    uint64_t most = 0;
+    world_open(w);
+    world_attach(w, &owner, 1, 0, GUILTY);
+    world_attach(w, &stranger, 0, 0, HONEST);
+    const uint32_t key = world_register(w, &owner, 0, 4096, ALL);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        world_attach(w, &crowd[i], 0, FIRST + i, GUILTY);
+        for (uint16_t vqp = 0; vqp < EACH; vqp++)
+            ck_assert_int_eq(world_connect(w, &crowd[i], vqp, 1), 0);
+        world_run(w, EACH);
+    }
+    ck_assert_uint_eq(
+        world_do(w, &crowd[0], world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0), LONG).status,
+        IBV_WC_SUCCESS);
+    world_sleep(w, 1000000); /* the stranger's session too */
+    post_in_vain(key);
+    world_run(w, 1); /* the tenant is alone yet */
+    for (int i = 0; i < LONG && world_stats(w, 0).inflight > 0; i++) {
+        const uint64_t before = world_stats(w, 0).retried;
+        lane_doorbell(w->node[0].lane, 0);
+        world_run(w, 1);
+        const uint64_t looks = world_stats(w, 0).retried - before;
+        most = looks > most ? looks : most;
+    }
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
+    ck_assert_msg(most <= LOOKS_SHARED, "%lu looks in a pass", (unsigned long)most);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(however_many_wait_with_a_tenant_that_rests_a_pass_looks_at_a_few)                            \
     T(however_many_sessions_post_a_pass_takes_a_few_of_each)                                       \
     T(however_many_wait_at_a_window_a_pass_lets_a_few_go_on)                                       \
-    T(however_many_are_refused_a_pass_ends_a_few)
+    T(however_many_are_refused_a_pass_ends_a_few)                                                  \
+    T(where_two_tenants_are_active_a_pass_takes_a_few_and_of_each_as_many)                         \
+    T(however_many_wait_for_room_beside_a_stranger_a_pass_looks_at_a_few)
 KEDGE_CHECK_MAIN("looks", TESTS)

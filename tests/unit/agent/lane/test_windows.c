@@ -178,7 +178,7 @@ START_TEST(windows_change_under_load_and_hold_from_that_pass_on)
             crowd_limit_node(c, 2, 0, 0);
             for (uint32_t t = 0; t < WORLD_TENANTS; t++)
                 crowd_limit(c, LANE_WINDOW_TENANT, t, 0, 0);
-            for (int n = 0; n < 8 && crowd_window(c, LANE_WINDOW_DEVICE, 0).counted; n++)
+            for (int n = 0; n < 64 && crowd_window(c, LANE_WINDOW_DEVICE, 0).counted; n++)
                 crowd_run(c, 1); /* in each some of those who waited go on */
             ck_assert(!crowd_window(c, LANE_WINDOW_DEVICE, 0).counted);
             ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_DEVICE, 0).waiting, 0);

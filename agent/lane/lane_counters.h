@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a lane counts for whoever asks (lane_stats()). Private to agent/lane; the lane thread
+ * writes, others read at any time. */
+#ifndef LANE_COUNTERS_H
+#define LANE_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "agent/lane_command.h"
+
+struct lane_counters {
+    _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
+        mr_reads, mr_renewals, lookups_failed, lookups_compared, shares_compared, proofs,
+        proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, reposted,
+        retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed,
+        links_evicted, quarantined, tenants_quarantined, tenants_resting;
+    _Atomic uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
+};
+#define COUNT(lane, what, n)                                                                       \
+    atomic_store_explicit(&(lane)->counters.what,                                                  \
+                          atomic_load_explicit(&(lane)->counters.what, memory_order_relaxed) +     \
+                              (uint64_t)(n),                                                       \
+                          memory_order_relaxed)
+
+#endif
