@@ -198,7 +198,7 @@ static void stop_lane(struct world *w, struct world_lane *l)
         free_thread(t);
 }
 
-/* The ring is full for a moment at the most: the lane takes all of it in each pass. */
+/* The ring is full for a moment at the most: the lane takes some in each pass, without sleeping. */
 static void command_lane(struct world *w, struct world_lane *l, const struct lane_command *command)
 {
     const struct lane_thread *t = l->of_world;

@@ -26,6 +26,8 @@
 #include "transmit/quarantine.h"
 #include "transmit/wr.h"
 
+enum { UNITS = 64 /* of commands, in a pass */ };
+
 static void add_session(struct lane *l, const struct lane_command *c)
 {
     int status = session_add(l, &c->add);
@@ -253,10 +255,27 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     }
 }
 
+/* What it takes beside others. */
+static uint32_t cost_of(const struct lane_command *c)
+{
+    switch (c->kind) {
+    case LANE_COMMAND_REVOKE: /* which look at all regions of a session */
+    case LANE_COMMAND_ARENA_REREGISTER:
+    case LANE_COMMAND_FENCED:
+    case LANE_COMMAND_MR_GONE:
+        return 8;
+    case LANE_COMMAND_SESSION_ADD: /* which clears its place */
+        return 4;
+    default:
+        return 1;
+    }
+}
+
 void commands_take(struct lane *l)
 {
     struct lane_command c;
-    while (base_spsc_pop(l->commands, &c) == 0) {
+    for (uint32_t units = 0; units < UNITS && base_spsc_pop(l->commands, &c) == 0;
+         units += cost_of(&c)) {
         l->did++;
         if (c.kind != LANE_COMMAND_PATH_READY || l->wanting) /* else it is one flow's news */
             l->changed = 1;

@@ -12,6 +12,7 @@
 #include "resolve/endpoint.h"
 #include "request/active.h"
 #include "request/control_ops.h"
+#include "request/ending.h"
 #include "request/intake.h"
 #include "request/reply.h"
 #include "request/returns.h"
@@ -181,6 +182,8 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
         status = smalls_new(l);
     if (status == 0)
         status = actives_new(l);
+    if (status == 0)
+        status = endings_new(l);
     if (status != 0) {
         lane_free(l);
         return status;
@@ -204,6 +207,7 @@ void lane_free(struct lane *l)
     free(l->phys_free);
     free(l->sessions);
     actives_free(l);
+    endings_free(l);
     free(l->peers);
     free(l->flows);
     free(l->tenant_flows);
@@ -307,6 +311,8 @@ static void keep_house(struct lane *l)
     }
     rounds_serve(l);
     sessions_end_doomed(l);
+    if (endings_wait(l))
+        endings_go_on(l);
 }
 
 uint32_t lane_step(struct lane *l, uint64_t now_ns)
@@ -319,10 +325,10 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     l->lease_now_ns = now_ns | l->lease_doubt;
     l->did = 0;
     COUNT(l, passes, 1);
-    if (l->due != NULL)
+    if ((l->due_count | l->revoking_count) != 0) {
         sessions_due(l);
-    if (l->revoking != NULL)
         revocations_due(l);
+    }
     commands_take(l);
     intake_poll(l);
     if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
@@ -349,11 +355,12 @@ static uint64_t next_due(const struct lane *l)
     uint64_t due = l->stalled_count > 0 || l->readdressing > 0 || l->silenced
                        ? l->now_ns + HOUSEKEEPING_NS
                        : rounds_due(l);
-    for (const struct session *s = l->due; s != NULL; s = s->next_due) {
+    const struct session *s;
+    TAILQ_FOREACH(s, &l->due, by_due) {
         uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
         due = at < due ? at : due;
     }
-    for (const struct session *s = l->revoking; s != NULL; s = s->next_revoking) {
+    TAILQ_FOREACH(s, &l->revoking, by_revoking) {
         uint64_t at = s->revoke_ns == 0 ? l->now_ns + HOUSEKEEPING_NS : s->revoke_ns;
         due = at < due ? at : due;
     }
@@ -375,7 +382,7 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        rounds_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
+        endings_wait(l) || rounds_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
     }

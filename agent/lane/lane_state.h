@@ -22,6 +22,7 @@
 
 struct active_tenant;
 struct cached;
+struct ending_tenant;
 struct inflight_check_all;
 struct peer;
 struct physical_qp;
@@ -45,6 +46,8 @@ enum {
 
 TAILQ_HEAD(phys_list, physical_qp);
 TAILQ_HEAD(active_list, active_tenant);
+TAILQ_HEAD(ending_list, ending_tenant);
+TAILQ_HEAD(session_list, session);
 
 struct lane {
     struct lane_config config;
@@ -74,10 +77,12 @@ struct lane {
     struct active_tenant *actives;
     struct active_list active_tenants;
     uint32_t active_tenant_count, active_count;
-    uint32_t stalled_count, batch; /* batch: of each session in a pass, of one tenant alone */
-    struct session *dirty, *due;   /* to publish; with a lease or a drain to wait for */
-    struct session *doomed;        /* to end, as soon as what is being done is done */
-    struct session *revoking;      /* with regions that the operator withdraws */
+    uint32_t stalled_count, batch;      /* batch: of each session in a pass, of one tenant alone */
+    struct session *dirty, *doomed;     /* to publish; to end when what is being done is done */
+    struct session_list due, revoking;  /* with a lease or a drain to wait for; with regions that */
+    uint32_t due_count, revoking_count; /* the operator withdraws; how many */
+    struct ending_tenant *endings; /* of each tenant; those with something to be done, in turn */
+    struct ending_list ending_tenants;
     /* control_ops.c: tenants with control operations, in turn; those that wait for their budget;
      * whose turn it is, while it has it. */
     struct fair_queue controls;

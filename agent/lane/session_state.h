@@ -63,6 +63,7 @@ struct session {
     uint64_t wrong_ns;
     uint64_t worked_ns;           /* when it last had something for the lane */
     uint64_t turn_ns, turn_bytes; /* the present pass, and what was posted in it */
+    uint32_t vqps_high;           /* so many were ever bound */
     uint32_t arenas;
     struct lane_arena arena[LANE_SESSION_MAX_ARENAS];
     struct wr *free_wr;
@@ -89,7 +90,7 @@ struct session {
     /* What the operator withdraws (revoke.c). */
     uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
-    struct session *next_revoking;
+    TAILQ_ENTRY(session) by_revoking;
     uint32_t renewing; /* bit i: arena i got another registration, which is under way: */
     struct {
         uint32_t tag, old_lkey; /* the command's; which is used no more */
@@ -99,8 +100,14 @@ struct session {
     } renewal[LANE_SESSION_MAX_ARENAS];
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
-    struct session *next_dirty, *next_due, *next_doomed;
+    TAILQ_ENTRY(session) by_due;
+    struct session *next_dirty, *next_doomed;
     uint32_t doomed; /* why: enum schema_reason */
+    /* ending.c: enum end_stage, and the next VQP or region there; why it ends. */
+    uint32_t end_at, ends_for;
+    uint8_t end, ends_by_fault, in_endings;
+    struct wr_queue flushing; /* of VQPs that were destroyed */
+    TAILQ_ENTRY(session) by_ending;
     struct {
         int status;
         uint32_t slot, gen;

@@ -65,12 +65,26 @@ void session_deactivate(struct lane *l, struct session *s)
 
 void session_await(struct lane *l, struct session *s)
 {
-    s->due_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
+    s->due_ns = 0; /* the clock is read in a later pass, after what was withdrawn */
+    session_join_due(l, s);
+}
+
+void session_join_due(struct lane *l, struct session *s)
+{
     if (s->in_due)
         return;
     s->in_due = 1;
-    s->next_due = l->due;
-    l->due = s;
+    TAILQ_INSERT_TAIL(&l->due, s, by_due);
+    l->due_count++;
+}
+
+void session_leave_due(struct lane *l, struct session *s)
+{
+    if (!s->in_due)
+        return;
+    s->in_due = 0;
+    TAILQ_REMOVE(&l->due, s, by_due);
+    l->due_count--;
 }
 
 /* Flag, fence, one more look (session.h). A worker that does not poll its completions, and so has

@@ -25,8 +25,11 @@ void sessions_sleep(struct lane *l);
 /* What is taken of each in a pass while one tenant alone is active, so that those of many do not
  * keep others' waiting: after more are active, and now and then. */
 void session_count_batch(struct lane *l);
-/* Its leases are looked at in the next pass, after what was withdrawn in this one. */
+/* Its leases are looked at in a later pass, after what was withdrawn in this one. */
 void session_await(struct lane *l, struct session *s);
+/* In the list of those with something to wait for; or not any more. */
+void session_join_due(struct lane *l, struct session *s);
+void session_leave_due(struct lane *l, struct session *s);
 
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a
  * full ring. */

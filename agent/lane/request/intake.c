@@ -12,6 +12,7 @@
 #include "request/active.h"
 #include "request/check.h"
 #include "request/control_ops.h"
+#include "request/ending.h"
 #include "request/reg_mr.h"
 #include "request/region.h"
 #include "request/reply.h"
@@ -129,6 +130,13 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     }
 }
 
+static void destroy_vqp(struct lane *l, struct session *s, struct vqp *q)
+{
+    vqp_destroy(l, q);
+    if (s->flushing.head != NULL)
+        ending_join(l, s);
+}
+
 /* False: it cannot be taken now, and so nothing behind it. */
 static bool take_descriptor(struct lane *l, struct session *s, const struct operation *op,
                             const struct schema_sq_desc *d, const void *extra)
@@ -147,7 +155,7 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
     else if (op->kind == OPERATION_BIND)
         vqp_bind(l, s, q, d);
     else if (q->gen == d->vqp_gen)
-        vqp_destroy(l, q);
+        destroy_vqp(l, s, q);
     return true;
 }
 

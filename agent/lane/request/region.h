@@ -65,11 +65,11 @@ void region_remove(struct lane *l, struct session *s, struct region *region, uin
 struct region *region_find(const struct session *s, uint32_t vkey);
 /* 0, -EACCES: the operator has revoked it; -ENOENT. */
 int region_status(const struct session *s, uint32_t vkey);
-/* No peer finds any of them from now on; they are shown until regions_free_all(). */
-void regions_remove_all(struct lane *l, struct session *s);
-void regions_free_all(struct session *s);
-/* When what is withdrawn with its session is over. */
-void regions_show_due(struct session *s, uint64_t due_ns);
+/* It goes with its session: no peer finds it from now on. It is shown until it is free; the caller
+ * fences. */
+void region_end(struct lane *l, struct session *s, struct region *region);
+/* When its lease is over then. */
+void region_show_end(struct region *region, uint64_t due_ns);
 /* All go over to another table. Returns how many it had no room for. */
 uint32_t regions_move(struct lane *l, struct schema_table *to);
 /* How many places for regions were ever used; the others are free. */

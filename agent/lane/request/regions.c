@@ -258,38 +258,24 @@ int region_status(const struct session *s, uint32_t vkey)
     return region->lease.revoked ? -EACCES : 0;
 }
 
-void regions_remove_all(struct lane *l, struct session *s)
+void region_end(struct lane *l, struct session *s, struct region *region)
 {
-    for (uint32_t i = 0; i < region_places(s); i++) {
-        struct region *region = &s->regions[i];
-        if (region->lease.state == LANE_LEASE_NONE)
-            continue;
-        if (region->lease.state == LANE_LEASE_LIVE)
-            region_withdraw(l, s, region);
-        region->lease.state = LANE_LEASE_WITHDRAWING;
-        region->lease.due_ns = 0;
-        region->by = 0;
-        region_show(region);
-    }
-    atomic_thread_fence(memory_order_seq_cst);
+    if (region->lease.state == LANE_LEASE_NONE)
+        return;
+    if (region->lease.state == LANE_LEASE_LIVE)
+        region_withdraw(l, s, region);
+    region->lease.state = LANE_LEASE_WITHDRAWING;
+    region->lease.due_ns = 0;
+    region->by = 0;
+    region_show(region);
 }
 
-void regions_free_all(struct session *s)
+void region_show_end(struct region *region, uint64_t due_ns)
 {
-    for (uint32_t i = 0; i < region_places(s); i++)
-        if (s->regions[i].lease.state != LANE_LEASE_NONE)
-            region_free(s, &s->regions[i]);
-}
-
-void regions_show_due(struct session *s, uint64_t due_ns)
-{
-    for (uint32_t i = 0; i < region_places(s); i++) {
-        struct region *region = &s->regions[i];
-        if (region->lease.state == LANE_LEASE_NONE)
-            continue;
-        region->lease.due_ns = due_ns;
-        region_show(region);
-    }
+    if (region->lease.state == LANE_LEASE_NONE)
+        return;
+    region->lease.due_ns = due_ns;
+    region_show(region);
 }
 
 /* ---- to another table, since this node's name is another ---------------------------------------

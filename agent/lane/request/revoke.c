@@ -15,6 +15,7 @@
 #include "lane_state.h"
 #include "schedule/vqp.h"
 #include "request/dedicated_mr.h"
+#include "request/ending.h"
 #include "request/reg_mr.h"
 #include "request/region.h"
 #include "request/reply.h"
@@ -24,6 +25,11 @@
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
 
+enum {
+    DUE_LOOKS = 64, /* at sessions with revoked regions, in a pass, */
+    DUE = 4,        /* of which so many have something to do */
+    DUE_SHARED = 1
+};
 static_assert(LANE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
 
 static struct session *live_session(struct lane *l, uint32_t id)
@@ -51,9 +57,35 @@ static bool is_named(const struct lane_command *c, const struct lane_lease *e)
     return e->own ? c->revoke.own : (c->revoke.arenas >> e->arena & 1) != 0;
 }
 
+static void join_revoking(struct lane *l, struct session *s)
+{
+    if (s->in_revoking)
+        return;
+    s->in_revoking = 1;
+    TAILQ_INSERT_TAIL(&l->revoking, s, by_revoking);
+    l->revoking_count++;
+}
+
+static void leave_revoking(struct lane *l, struct session *s)
+{
+    if (!s->in_revoking)
+        return;
+    s->in_revoking = 0;
+    TAILQ_REMOVE(&l->revoking, s, by_revoking);
+    l->revoking_count--;
+}
+
+/* One that ends is none any more to who asks, so that no peer may find anything of it either. */
+static struct session *session_to_revoke(struct lane *l, uint32_t id)
+{
+    if (id < l->config.max_sessions && l->sessions[id].state == SESSION_ENDING)
+        ending_withdraw(l, &l->sessions[id]);
+    return live_session(l, id);
+}
+
 void regions_revoke(struct lane *l, const struct lane_command *c)
 {
-    struct session *s = live_session(l, c->session);
+    struct session *s = session_to_revoke(l, c->session);
     uint32_t found = 0, taken = 0;
     for (uint32_t i = 0; s != NULL && i < region_places(s); i++) {
         struct region *region = &s->regions[i];
@@ -75,11 +107,7 @@ void regions_revoke(struct lane *l, const struct lane_command *c)
         withdrawals_let_go(l, s);
     if (found > 0 && (taken > 0 || c->revoke.force)) {
         s->revoke_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
-        if (!s->in_revoking) {
-            s->in_revoking = 1;
-            s->next_revoking = l->revoking;
-            l->revoking = s;
-        }
+        join_revoking(l, s);
     }
     bool none = s == NULL || (c->revoke.number != 0 && found == 0);
     lane_event_push(
@@ -153,16 +181,18 @@ static bool go_on(struct lane *l, struct session *s)
 
 void revocations_due(struct lane *l)
 {
-    for (struct session **at = &l->revoking; *at != NULL;) {
-        struct session *s = *at;
-        if (go_on(l, s)) {
-            at = &s->next_revoking;
-            continue;
-        }
-        *at = s->next_revoking;
-        s->in_revoking = 0;
-        l->did++;
+    uint32_t left = lane_is_shared(l) ? DUE_SHARED : DUE;
+    uint32_t n = l->revoking_count < DUE_LOOKS ? l->revoking_count : DUE_LOOKS;
+    for (; n > 0 && left > 0; n--) {
+        struct session *s = TAILQ_FIRST(&l->revoking);
+        left -= l->now_ns >= s->revoke_ns;
+        leave_revoking(l, s);
+        if (go_on(l, s))
+            join_revoking(l, s);
+        else
+            l->did++;
     }
+    l->did += left == 0; /* others may be due too */
 }
 
 void revocation_fenced(struct session *s, uint32_t tag)
@@ -182,14 +212,7 @@ void revocation_fenced(struct session *s, uint32_t tag)
 
 void revocations_forget(struct lane *l, struct session *s)
 {
-    if (!s->in_revoking)
-        return;
-    for (struct session **at = &l->revoking; *at != NULL; at = &(*at)->next_revoking)
-        if (*at == s) {
-            *at = s->next_revoking;
-            break;
-        }
-    s->in_revoking = 0;
+    leave_revoking(l, s);
 }
 
 /* ---- by force: another registration -------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "request/active.h"
 #include "request/control_ops.h"
 #include "request/dedicated_mr.h"
+#include "request/ending.h"
 #include "request/region.h"
 #include "request/revoke.h"
 #include "request/withdraw.h"
@@ -126,23 +127,16 @@ void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault)
     if (s->state != SESSION_LIVE && s->state != SESSION_DOOMED)
         return;
     s->state = SESSION_ENDING;
+    s->end = END_BEGUN;
+    s->ends_for = reason;
+    s->ends_by_fault = fault;
     control_forget(l, s);
     s->control_op = 0;
     lookups_forget(s);
-    for (uint32_t i = 0; i < s->max_vqps; i++)
-        vqp_destroy(l, &s->vqps[i]);
     revocations_forget(l, s);
     dedicated_forget(l, s);
-    withdrawals_forget(s);
-    regions_remove_all(l, s);
-    atomic_store_explicit(&s->ro->ended, reason, memory_order_release);
-    atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
-    l->wake(l->wake_user, &s->ro->wake);
-    if (fault)
-        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
-                                                .session = s->id,
-                                                .reason = reason});
-    session_await(l, s);
+    session_leave_due(l, s);
+    ending_join(l, s);
 }
 
 void sessions_end_doomed(struct lane *l)
@@ -154,41 +148,31 @@ void sessions_end_doomed(struct lane *l)
     }
 }
 
-static void forget_session(struct lane *l, struct session *s)
+enum {
+    DUE_LOOKS = 64, /* at sessions, in a pass */
+    DUE = 4,        /* of which so many have regions that go on */
+    DUE_SHARED = 1
+};
+
+/* Of a session of which nothing more is to be waited for here. */
+static bool is_over(struct lane *l, struct session *s)
 {
-    l->stalled_count -= s->stalled;
-    for (struct session **at = &l->dirty; *at != NULL; at = &(*at)->next_dirty)
-        if (*at == s) {
-            *at = s->next_dirty;
-            break;
-        }
-    session_deactivate(l, s);
-    COUNT(l, sessions, -1);
-    regions_free_all(s);
-    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = s->id});
-    *s = (struct session){.id = s->id};
+    if (s->state == SESSION_ENDING)
+        return ending_is_due(l, s);
+    return l->now_ns >= s->due_ns && !withdrawals_go_on(l, s);
 }
 
-/* Deregistrations and ends whose time has come; in a pass of the lane the first thing, so that the
- * clock was read after what was withdrawn in the one before. */
 void sessions_due(struct lane *l)
 {
-    for (struct session **at = &l->due; *at != NULL;) {
-        struct session *s = *at;
-        const bool ending = s->state == SESSION_ENDING;
-        if (ending && s->due_ns == 0) {
-            s->due_ns = l->now_ns + (s->exported ? region_wait_ns(l) : 0);
-            regions_show_due(s, s->due_ns);
-        }
-        if (l->now_ns < s->due_ns || (ending && s->inflight > 0) ||
-            (!ending && withdrawals_go_on(l, s))) {
-            at = &s->next_due;
-            continue;
-        }
-        *at = s->next_due;
-        s->in_due = 0;
-        l->did++;
-        if (ending)
-            forget_session(l, s);
+    uint32_t left = lane_is_shared(l) ? DUE_SHARED : DUE;
+    for (uint32_t n = l->due_count < DUE_LOOKS ? l->due_count : DUE_LOOKS; n > 0 && left > 0; n--) {
+        struct session *s = TAILQ_FIRST(&l->due);
+        left -= s->state == SESSION_LIVE && l->now_ns >= s->due_ns;
+        session_leave_due(l, s);
+        if (!is_over(l, s))
+            session_join_due(l, s);
+        else
+            l->did++;
     }
+    l->did += left == 0; /* others may be due too */
 }

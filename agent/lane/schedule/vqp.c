@@ -447,6 +447,8 @@ void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct sch
     forget_flow(q);
     q->flowless_ns = 0;
     q->gen = d->vqp_gen;
+    if (q->index >= s->vqps_high)
+        s->vqps_high = q->index + 1;
     q->peer_slot = d->bind.peer_slot;
     q->peer_gen = d->bind.peer_gen;
     vqp_move(q, VQP_CONNECTED);
@@ -458,7 +460,6 @@ void vqp_destroy(struct lane *l, struct vqp *q)
         return;
     q->gen++; /* what is out completes unseen */
     vqp_stop_waiting(l, q);
-    while (q->queue.head != NULL)
-        request_over(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
+    queue_append(&q->session->flushing, &q->queue);
     release_vqp(l, q);
 }

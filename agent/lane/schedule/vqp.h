@@ -67,6 +67,7 @@ static inline void flow_release(const struct vqp *q)
 }
 
 void vqp_bind(struct lane *l, struct session *s, struct vqp *q, const struct schema_sq_desc *d);
+/* What is queued goes to its session's list of what is to be flushed. */
 void vqp_destroy(struct lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */
 void vqp_submit(struct lane *l, struct vqp *q, struct wr *w);

@@ -89,6 +89,20 @@ static inline void queue_push_front(struct wr_queue *q, struct wr *w)
         q->tail = w;
 }
 
+/* All of `from` behind those, and none is left there. */
+static inline void queue_append(struct wr_queue *q, struct wr_queue *from)
+{
+    if (from->head == NULL)
+        return;
+    if (q->head == NULL)
+        q->head = from->head;
+    else
+        q->tail->next = from->head;
+    q->tail = from->tail;
+    q->count += from->count;
+    *from = (struct wr_queue){.head = NULL};
+}
+
 static inline struct wr *queue_pop(struct wr_queue *q)
 {
     struct wr *w = q->head;

@@ -95,7 +95,9 @@ START_TEST(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)
         world_run(w, 1);
     ck_assert_uint_le(world_stats(w, 0).retried - before, LOOKED_AT);
     end_crowd();
-    world_run(w, 4);
+    while (world_stats(w, 0).vqps > 1) /* a pass ends a little of them */
+        world_run(w, 1);
+    world_run(w, CROWD);
     const uint64_t gone = world_stats(w, 0).retried;
     post(&k, 0, vkey);
     world_run(w, 2);

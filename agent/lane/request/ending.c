@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request/ending.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lane_state.h"
+#include "request/active.h"
+#include "request/region.h"
+#include "request/reply.h"
+#include "request/withdraw.h"
+#include "schedule/vqp.h"
+#include "session_state.h"
+#include "transmit/events.h"
+
+enum {
+    STEPS = 64,        /* in a pass, */
+    STEPS_SHARED = 16, /* where several tenants are active */
+    TURN = 8,          /* of one tenant at a time */
+    TOLD = 8,          /* what it takes to wake a worker, in steps */
+    FORGOTTEN = 8      /* and to clear its place */
+};
+
+/* Of one tenant: the session that is being ended first. */
+struct ending_tenant {
+    TAILQ_HEAD(, session) sessions;
+    TAILQ_ENTRY(ending_tenant) by_turn; /* while there are any */
+};
+
+int endings_new(struct lane *l)
+{
+    TAILQ_INIT(&l->ending_tenants);
+    TAILQ_INIT(&l->due);
+    TAILQ_INIT(&l->revoking);
+    l->endings = calloc(l->config.max_tenants, sizeof l->endings[0]);
+    if (l->endings == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        TAILQ_INIT(&l->endings[i].sessions);
+    return 0;
+}
+
+void endings_free(struct lane *l)
+{
+    free(l->endings);
+}
+
+void ending_join(struct lane *l, struct session *s)
+{
+    struct ending_tenant *t = &l->endings[s->tenant_slot];
+    if (s->in_endings)
+        return;
+    s->in_endings = 1;
+    if (TAILQ_EMPTY(&t->sessions))
+        TAILQ_INSERT_TAIL(&l->ending_tenants, t, by_turn);
+    TAILQ_INSERT_TAIL(&t->sessions, s, by_ending);
+}
+
+static void leave_endings(struct lane *l, struct session *s)
+{
+    struct ending_tenant *t = &l->endings[s->tenant_slot];
+    s->in_endings = 0;
+    TAILQ_REMOVE(&t->sessions, s, by_ending);
+    if (TAILQ_EMPTY(&t->sessions))
+        TAILQ_REMOVE(&l->ending_tenants, t, by_turn);
+}
+
+static void enter_stage(struct session *s, enum end_stage stage)
+{
+    s->end = (uint8_t)stage;
+    s->end_at = 0;
+}
+
+/* ---- steps
+ * --------------------------------------------------------------------------------------------
+ */
+
+/* Nobody sees how they end. */
+static uint32_t flush_requests(struct lane *l, struct session *s, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && s->flushing.head != NULL; n++)
+        session_complete(l, queue_pop(&s->flushing), IBV_WC_WR_FLUSH_ERR, 0);
+    return n;
+}
+
+static uint32_t tell_end(struct lane *l, struct session *s)
+{
+    session_deactivate(l, s);
+    withdrawals_forget(s);
+    atomic_store_explicit(&s->ro->ended, s->ends_for, memory_order_release);
+    atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
+    l->wake(l->wake_user, &s->ro->wake);
+    if (s->ends_by_fault)
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_FAULT,
+                                                .session = s->id,
+                                                .reason = s->ends_for});
+    enter_stage(s, END_VQPS);
+    return TOLD;
+}
+
+static uint32_t destroy_vqps(struct lane *l, struct session *s, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && s->end_at < s->vqps_high; n++)
+        vqp_destroy(l, &s->vqps[s->end_at++]);
+    if (s->end_at == s->vqps_high)
+        enter_stage(s, END_RECORDS);
+    return n;
+}
+
+static uint32_t withdraw_records(struct lane *l, struct session *s, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && s->end_at < region_places(s); n++)
+        region_end(l, s, &s->regions[s->end_at++]);
+    if (s->end_at == region_places(s)) {
+        atomic_thread_fence(memory_order_seq_cst);
+        enter_stage(s, END_CLOCK);
+        session_await(l, s);
+    }
+    return n;
+}
+
+static uint32_t show_leases(struct lane *l, struct session *s, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && s->end_at < region_places(s); n++)
+        region_show_end(&s->regions[s->end_at++], s->due_ns);
+    if (s->end_at == region_places(s)) {
+        enter_stage(s, END_LEASE);
+        session_join_due(l, s);
+    }
+    return n;
+}
+
+static void forget_session(struct lane *l, struct session *s)
+{
+    l->stalled_count -= s->stalled;
+    for (struct session **at = &l->dirty; *at != NULL; at = &(*at)->next_dirty)
+        if (*at == s) {
+            *at = s->next_dirty;
+            break;
+        }
+    leave_endings(l, s);
+    COUNT(l, sessions, -1);
+    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = s->id});
+    *s = (struct session){.id = s->id};
+}
+
+static uint32_t free_regions(struct lane *l, struct session *s, uint32_t most)
+{
+    uint32_t n = 0;
+    for (; n < most && s->end_at < region_places(s); n++) {
+        struct region *region = &s->regions[s->end_at++];
+        if (region->lease.state != LANE_LEASE_NONE)
+            region_free(s, region);
+    }
+    if (s->end_at < region_places(s))
+        return n;
+    forget_session(l, s);
+    return n + FORGOTTEN;
+}
+
+/* ---- turns
+ * --------------------------------------------------------------------------------------------
+ */
+
+static bool has_steps(const struct session *s)
+{
+    return s->flushing.head != NULL ||
+           (s->end != END_NONE && s->end != END_CLOCK && s->end != END_LEASE);
+}
+
+/* Some steps of one kind. Returns how many, or more where one takes longer. */
+static uint32_t take_steps(struct lane *l, struct session *s, uint32_t most)
+{
+    if (s->flushing.head != NULL)
+        return flush_requests(l, s, most);
+    switch ((enum end_stage)s->end) {
+    case END_BEGUN:
+        return tell_end(l, s);
+    case END_VQPS:
+        return destroy_vqps(l, s, most);
+    case END_RECORDS:
+        return withdraw_records(l, s, most);
+    case END_SHOWN:
+        return show_leases(l, s, most);
+    case END_REGIONS:
+        return free_regions(l, s, most);
+    case END_NONE:
+    case END_CLOCK:
+    case END_LEASE:
+        break;
+    }
+    return 0;
+}
+
+/* Returns how many steps that were. */
+static uint32_t take_turn(struct lane *l, struct session *s, uint32_t most)
+{
+    uint32_t steps = 1; /* that it was looked at */
+    while (steps < most && has_steps(s))
+        steps += take_steps(l, s, most - steps);
+    if (s->in_endings && !has_steps(s))
+        leave_endings(l, s);
+    return steps;
+}
+
+void endings_go_on(struct lane *l)
+{
+    uint32_t left = lane_is_shared(l) ? STEPS_SHARED : STEPS;
+    while (left > 0 && endings_wait(l)) {
+        struct ending_tenant *t = TAILQ_FIRST(&l->ending_tenants);
+        TAILQ_REMOVE(&l->ending_tenants, t, by_turn);
+        TAILQ_INSERT_TAIL(&l->ending_tenants, t, by_turn);
+        const uint32_t steps = take_turn(l, TAILQ_FIRST(&t->sessions), left < TURN ? left : TURN);
+        left -= steps < left ? steps : left;
+    }
+    l->did++;
+}
+
+/* ---- at once, and later
+ * --------------------------------------------------------------------------------------------- */
+
+void ending_withdraw(struct lane *l, struct session *s)
+{
+    if (s->end > END_RECORDS)
+        return;
+    for (uint32_t i = 0; i < region_places(s); i++)
+        region_end(l, s, &s->regions[i]);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool ending_is_due(struct lane *l, struct session *s)
+{
+    if (s->end == END_CLOCK) {
+        s->due_ns = l->now_ns + (s->exported ? region_wait_ns(l) : 0);
+        enter_stage(s, END_SHOWN);
+    } else if (l->now_ns >= s->due_ns && s->inflight == 0) {
+        enter_stage(s, END_REGIONS);
+    } else {
+        return false;
+    }
+    ending_join(l, s);
+    return true;
+}
