@@ -276,7 +276,8 @@ static void look_at_clock(struct lane *l)
 
 static void keep_house(struct lane *l)
 {
-    rounds_retry(l);
+    if (l->waiting > 0)
+        rounds_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
         session_count_batch(l);
@@ -310,7 +311,8 @@ static void keep_house(struct lane *l)
             l->housekeeping_ns = l->look_due_ns;
     }
     rounds_serve(l);
-    sessions_end_doomed(l);
+    if (l->doomed != NULL)
+        sessions_end_doomed(l);
     if (endings_wait(l))
         endings_go_on(l);
 }
@@ -382,7 +384,8 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        endings_wait(l) || rounds_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
+        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || rounds_due(l) <= l->now_ns ||
+        controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
     }

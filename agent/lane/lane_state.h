@@ -78,7 +78,8 @@ struct lane {
     struct active_list active_tenants;
     uint32_t active_tenant_count, active_count;
     uint32_t stalled_count, batch;      /* batch: of each session in a pass, of one tenant alone */
-    struct session *dirty, *doomed;     /* to publish; to end when what is being done is done */
+    STAILQ_HEAD(, session) dirty;       /* to publish */
+    struct session *doomed;             /* to end when what is being done is done */
     struct session_list due, revoking;  /* with a lease or a drain to wait for; with regions that */
     uint32_t due_count, revoking_count; /* the operator withdraws; how many */
     struct ending_tenant *endings; /* of each tenant; those with something to be done, in turn */

@@ -101,7 +101,8 @@ struct session {
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
     TAILQ_ENTRY(session) by_due;
-    struct session *next_dirty, *next_doomed;
+    STAILQ_ENTRY(session) by_dirty;
+    struct session *next_doomed;
     uint32_t doomed; /* why: enum schema_reason */
     /* ending.c: enum end_stage, and the next VQP or region there; why it ends. */
     uint32_t end_at, ends_for;

@@ -10,6 +10,8 @@
 struct active_tenant {
     TAILQ_HEAD(, session) sessions;
     uint32_t count;
+    uint32_t woken; /* workers, in that pass */
+    uint64_t woken_pass;
     TAILQ_ENTRY(active_tenant) by_turn; /* while there are any */
 };
 

@@ -32,6 +32,7 @@ int endings_new(struct lane *l)
     TAILQ_INIT(&l->ending_tenants);
     TAILQ_INIT(&l->due);
     TAILQ_INIT(&l->revoking);
+    STAILQ_INIT(&l->dirty);
     l->endings = calloc(l->config.max_tenants, sizeof l->endings[0]);
     if (l->endings == NULL)
         return -ENOMEM;
@@ -137,11 +138,8 @@ static uint32_t show_leases(struct lane *l, struct session *s, uint32_t most)
 static void forget_session(struct lane *l, struct session *s)
 {
     l->stalled_count -= s->stalled;
-    for (struct session **at = &l->dirty; *at != NULL; at = &(*at)->next_dirty)
-        if (*at == s) {
-            *at = s->next_dirty;
-            break;
-        }
+    if (s->dirty)
+        STAILQ_REMOVE(&l->dirty, s, session, by_dirty);
     leave_endings(l, s);
     COUNT(l, sessions, -1);
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_SESSION_OVER, .session = s->id});

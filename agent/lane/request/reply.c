@@ -9,13 +9,14 @@
 #include "session_state.h"
 #include "transmit/wr.h"
 
+enum { WAKES = 32, WAKES_SHARED = 2 /* of a tenant, in a pass */ };
+
 void session_tell(struct lane *l, struct session *s)
 {
     if (s->dirty)
         return;
     s->dirty = 1;
-    s->next_dirty = l->dirty;
-    l->dirty = s;
+    STAILQ_INSERT_TAIL(&l->dirty, s, by_dirty);
 }
 
 void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, uint32_t vendor_err)
@@ -74,21 +75,46 @@ void session_reply(struct lane *l, struct session *s, int status, uint32_t reaso
     session_activate(l, s); /* what stands behind the question */
 }
 
+/* To wake a worker is a system call, and each of a tenant's may sleep as often as it likes: of more
+ * than a few those that are left come in the next pass. */
+static bool may_wake(struct lane *l, const struct session *s)
+{
+    struct active_tenant *t = &l->actives[s->tenant_slot];
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+    if (t->woken_pass != pass) {
+        t->woken_pass = pass;
+        t->woken = 0;
+    }
+    return t->woken++ < (lane_is_shared(l) ? WAKES_SHARED : WAKES);
+}
+
+static void wake_workers(struct lane *l)
+{
+    struct session *s = STAILQ_FIRST(&l->dirty);
+    STAILQ_INIT(&l->dirty);
+    for (struct session *next; s != NULL; s = next) {
+        next = STAILQ_NEXT(s, by_dirty);
+        s->dirty = 0;
+        if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) == 0)
+            continue;
+        if (may_wake(l, s)) {
+            atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
+            l->wake(l->wake_user, &s->ro->wake);
+            continue;
+        }
+        session_tell(l, s);
+        l->did++;
+    }
+}
+
 /* The fence orders them before the look at who sleeps (session.h). */
 void sessions_publish(struct lane *l)
 {
-    if (l->dirty == NULL)
+    const struct session *s;
+    if (STAILQ_EMPTY(&l->dirty))
         return;
-    for (struct session *s = l->dirty; s != NULL; s = s->next_dirty)
+    STAILQ_FOREACH(s, &l->dirty, by_dirty)
         atomic_store_explicit(&s->ro->cq_tail, s->cq_tail, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    for (struct session *s = l->dirty, *next; s != NULL; s = next) {
-        next = s->next_dirty;
-        s->dirty = 0;
-        if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0) {
-            atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
-            l->wake(l->wake_user, &s->ro->wake);
-        }
-    }
-    l->dirty = NULL;
+    wake_workers(l);
 }

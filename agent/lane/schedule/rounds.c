@@ -155,8 +155,7 @@ static void look_at_some(struct lane *l)
     l->park_ns = l->now_ns + RETRY_NS + (uint64_t)n * PARKED_LOOK_NS;
 }
 
-/* While anybody is in a list. */
-static void retry_waiting(struct lane *l)
+void rounds_retry(struct lane *l)
 {
     /* News first: a path that has come is used before somebody else takes it for himself. */
     if (l->news_count > 0)
@@ -259,12 +258,6 @@ static void serve_windows(struct lane *l)
 
 /* ---- all
  * ------------------------------------------------------------------------------------------ */
-
-void rounds_retry(struct lane *l)
-{
-    if (l->waiting > 0)
-        retry_waiting(l);
-}
 
 void rounds_serve(struct lane *l)
 {

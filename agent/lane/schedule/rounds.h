@@ -10,7 +10,7 @@
 #include "lane_state.h"
 #include "schedule/vqp.h"
 
-/* Looks at those in lists: first at those of whose endpoint there is news. */
+/* While anybody is in a list. Looks at those: first at those of whose endpoint there is news. */
 void rounds_retry(struct lane *l);
 /* Lets go on those whose turn it is for room and at windows. */
 void rounds_serve(struct lane *l);

@@ -14,6 +14,7 @@ enum {
     LOOKS_SHARED = 40, /* where several tenants are active */
     TAKEN_SHARED = 40,
     PASSES = 200,
+    WOKEN = 40, /* workers, in a pass */
     BATCH = 30, /* of each session */
     MOST_BREAKS = 200
 };
@@ -330,11 +331,54 @@ START_TEST(however_many_wait_for_room_beside_a_stranger_a_pass_looks_at_a_few)
 }
 END_TEST
 
+static uint32_t wakes;
+
+static void count_wake(void *user, _Atomic uint32_t *word)
+{
+    (void)user;
+    (void)word;
+    wakes++;
+}
+
+/* Each wake is a system call. */
+START_TEST(however_many_workers_sleep_a_pass_wakes_a_few_and_none_is_forgotten)
+{
+    struct world_worker owner;
+    uint32_t most = 0;
+    world_open(w);
+    world_attach(w, &owner, 1, 0, GUILTY);
+    const uint32_t key = world_register(w, &owner, 0, 4096, ALL);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        world_attach(w, &crowd[i], 0, i, GUILTY);
+        ck_assert_int_eq(world_connect(w, &crowd[i], 0, 1), 0);
+        ck_assert_uint_eq(
+            world_do(w, &crowd[i], world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0), LONG).status,
+            IBV_WC_SUCCESS);
+        atomic_store(&crowd[i].w->want_wake, 1);
+    }
+    lane_set_wake(w->node[0].lane, count_wake, NULL);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        post_empty(&crowd[i], key, 1);
+        lane_doorbell(w->node[0].lane, i);
+    }
+    for (uint32_t i = 0, before = 0; i < CROWD; i++, before = wakes) {
+        world_run(w, 1);
+        most = wakes - before > most ? wakes - before : most;
+    }
+    for (uint32_t i = 0; i < CROWD; i++)
+        ck_assert_uint_eq(take_done(&crowd[i]), 1);
+    ck_assert_uint_eq(wakes, CROWD);
+    ck_assert_msg(most <= WOKEN, "%u woken in a pass", most);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(however_many_wait_with_a_tenant_that_rests_a_pass_looks_at_a_few)                            \
     T(however_many_sessions_post_a_pass_takes_a_few_of_each)                                       \
     T(however_many_wait_at_a_window_a_pass_lets_a_few_go_on)                                       \
     T(however_many_are_refused_a_pass_ends_a_few)                                                  \
     T(where_two_tenants_are_active_a_pass_takes_a_few_and_of_each_as_many)                         \
-    T(however_many_wait_for_room_beside_a_stranger_a_pass_looks_at_a_few)
+    T(however_many_wait_for_room_beside_a_stranger_a_pass_looks_at_a_few)                          \
+    T(however_many_workers_sleep_a_pass_wakes_a_few_and_none_is_forgotten)
 KEDGE_CHECK_MAIN("looks", TESTS)
