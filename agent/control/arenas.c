@@ -7,7 +7,7 @@
  *
  * An arena is used again within its tenant alone, after the lane says that nothing of it is in
  * flight or believed and its registration is gone; then it is zeroed and
- * registered where no record has it (fabric/iova.h; design: "Memory"). */
+ * registered where no record has it (fabric/iova.h; docs/leases.md#memory). */
 #include <errno.h>
 #include <stdlib.h>
 

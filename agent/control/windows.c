@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows as the settings want them: told to the lane at the start, and again on SIGHUP. */
+/* Windows as the agent's file and metaservers say: told to lanes when they start, on SIGHUP, and
+ * whenever metaservers say something else. */
 #include <string.h>
 
 #include "agent.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that steps a lane, and how it sleeps (design: "Polling"; RDMAbox): it polls as long as
- * there is work and a little longer, then sets the flags, looks once more, and waits for a
+/* The thread that steps a lane, and how it sleeps (docs/lane.md#sleeping; RDMAbox): it polls as
+ * long as there is work and a little longer, then sets the flags, looks once more, and waits for a
  * doorbell, a completion or a command.
  *
  * Doorbells are watched edge-triggered and never read or written: a worker holds the same

@@ -8,7 +8,7 @@ echo "seed $LEASES_SEED (LEASES_SEED repeats the moments)"
 shortest='mr_lease = 19ms' longer=1 span=7 further=100 # of pauses, in ms: longer * (30 to 20 + 10 * span, or further more)
 if [[ $provider != soft ]]; then more_fabric='ack_timeout = 10' shortest='mr_lease = 300ms' longer=4; fi
 # Of kedge-stress revoke: workers beside, who WRITE too. A WRITE behind a READ that a device refused may end with an error
-# (design: "What fails, and what then"), and nothing else of them.
+# (docs/failures.md#queue-pairs-that-break), and nothing else of them.
 writes=()
 [[ $transport != rc && $provider == soft ]] || writes=(--writes)
 

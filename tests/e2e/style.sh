@@ -80,7 +80,7 @@ printf '# How it is\n\n## One `thing`, and another\n\n```sh\n# no heading\n```\n
     echo 'unit.base unit.base.right unit.base.right.rc e2e.right and e2e.right.rc.'
     printf '\n# Here\n'
 } >"$work/docs/right.md"
-printf '%s\n/* As docs/other.md says, and base/right.c does. */\n' "$head" >"$work/base/comment.c"
+printf '%s\n/* As docs/other.md says, and base/right.c does (docs/other.md#one-thing-and-another). */\n' "$head" >"$work/base/comment.c"
 "$style" "$work" >"$work/out" || fail "an offence is seen in right documents: $(cat "$work/out")"
 echo "ok: documents that name what is there pass"
 echo '[a](gone.md)' | finds docs/a.md 'a link to gone.md, which is not there'
@@ -93,6 +93,7 @@ echo 'It is `unit.base.gone` that shows it.' | finds docs/a.md 'there is no test
 echo '(e2e.gone.rc)' | finds docs/a.md 'there is no test e2e.gone'
 { echo "$head"; echo '/* As base/gone.c does. */'; } | finds base/a.c 'base/gone.c is not there'
 { echo "$head"; echo '/* docs/gone.md has the rule. */'; } | finds base/a.c 'docs/gone.md is not there'
+{ echo "$head"; echo '/* docs/other.md#gone has the rule. */'; } | finds base/a.c 'docs/other.md#gone: there is no such heading'
 
 { echo "$head"; seq 200 | sed 's|.*|/* . */|'; } | finds base/long.h 'a header of 201 lines'
 

@@ -23,7 +23,7 @@ struct hostile {
     const char *node;     /* newcomer: whose name it asks for; NULL: none */
     const char *progress; /* victim: a file that it writes its count to */
     bool stained;    /* accomplices of the same tenant are about: their stain may be in new memory,
-                        which the design allows within a tenant, and nothing else */
+                        which is allowed within a tenant (docs/leases.md#memory) */
     uint64_t random; /* state */
     uint64_t until_ns; /* when to end */
     uint64_t did, cut_off, errors;

@@ -117,8 +117,8 @@ struct region *region_place(struct session *s)
     return &s->regions[high];
 }
 
-/* A key that the table does not have yet; a full window gets another draw (design: "Metadata that
- * is READ"). */
+/* A key that the table does not have yet; a full span gets another draw
+ * (docs/metaserver.md#tables-that-are-read). */
 static int put_under_a_new_key(struct lane *l, struct schema_mr_record *r)
 {
     struct schema_table *t = l->res.mr_table;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the leases' rule (design: "MR leases: the rule") costs each request: all of it, so that
+/* What the leases' rule (docs/leases.md#the-rule) costs each request: all of it, so that
  * tests/cost can build the lane without and count the difference. */
 #ifndef LANE_LEASE_H
 #define LANE_LEASE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Peers' regions: virtual keys resolved by one READ of the owner's MR table, then believed for the
- * lease (design: "MR leases: the rule"; KRCore's ValidMR and MRStore).
+ * lease (docs/leases.md#the-rule; KRCore's ValidMR and MRStore).
  *
  * A record that was READ at t, a time taken before the READ was posted, may be posted under until t
  * + lease - bound - slack: the lease is its owner's, who says it in the record, and bound and slack

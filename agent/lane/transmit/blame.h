@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A queue pair has broken: who is to blame for it, and what becomes of the others that were out on
- * it (design: "What fails, and what then"). Private to agent/lane, and the lane thread's. Decides,
- * and changes no request.
+ * it (docs/failures.md#queue-pairs-that-break). Private to agent/lane, and the lane thread's.
+ * Decides, and changes no request.
  *
  * All that was out is still in the queue pair's ring; `ended` is what the device has said of each,
  * or 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is out for too long, on a device that keeps no deadlines, ends before bound is over (design:
- * "MR leases: the rule").
+/* What is out for too long, on a device that keeps no deadlines, ends before bound is over
+ * (docs/leases.md#what-stands-in-a-queue-pair).
  *
  * No request is stamped with its time. The lane looks OVERDUE_LOOKS times in bound_ns, notes when
  * that was and how far each queue pair's ring was filled, and so knows of any request between which

@@ -17,9 +17,9 @@ int inflight_new(struct lane *l);
 void inflight_free(struct lane *l);
 /* With end_overdue, once look_due_ns has come: a device that keeps no deadlines may carry out a
  * request long after its lease, when those before it in the queue pair all but used up their
- * retries: what would be out for longer than one may take ends with its queue pair (design: "MR
- * leases: the rule"). True: some seem to be; the caller posts what is chained, polls all
- * completions, and calls inflight_end_overdue() for what is out still. */
+ * retries: what would be out for longer than one may take ends with its queue pair
+ * (docs/leases.md#what-stands-in-a-queue-pair). True: some seem to be; the caller posts what is
+ * chained, polls all completions, and calls inflight_end_overdue() for what is out still. */
 bool inflight_check(struct lane *l);
 void inflight_end_overdue(struct lane *l);
 /* p is of no use any more. It goes when the device has given back what is out on it, so that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tenants whose requests break queue pairs that they share with others, again and again: private to
- * agent/lane, and the lane thread's (design: "What fails, and what then"). */
+ * agent/lane, and the lane thread's (docs/failures.md#tenants-who-break-queue-pairs). */
 #ifndef LANE_QUARANTINE_H
 #define LANE_QUARANTINE_H
 

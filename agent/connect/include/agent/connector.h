@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RC connections between agents, for devices without DC: queue pairs kept ready, the handshake over
- * UD (schema/handshake.h), and how connections end (design: "Which physical queue pair").
+ * UD (schema/handshake.h), and how connections end (docs/control.md#connections).
  *
  * A connection carries requests in one direction, since an access error breaks its responder's
  * queue pair too. All VQPs to one endpoint share the lane's connection to it.

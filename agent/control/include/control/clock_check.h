@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether this host's clock can be trusted with leases (design: "MR leases: the rule"). Decides,
- * and does nothing: no clock, no I/O.
+/* Whether this host's clock can be trusted with leases
+ * (docs/leases.md#clocks-that-cannot-be-trusted). Decides, and does nothing: no clock, no I/O.
  *
  * The clock of leases is held against two others. The kernel's own, which nobody slews
  * (CLOCK_MONOTONIC_RAW), shows that the clock is being steered. The device's free-running one,

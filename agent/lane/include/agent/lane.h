@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane: what carries requests from workers' rings to the fabric and completions back (design:
- * "From a worker's call to the wire"). No I/O of its own, no clock, no randomness, no thread:
- * stepped with the time, it reaches the network through the fabric alone, and sim or daemon own it.
+/* A lane: what carries requests from workers' rings to the fabric and completions back
+ * (docs/lane.md). No I/O of its own, no clock, no randomness, no thread: stepped with the time, it
+ * reaches the network through the fabric alone, and sim or daemon own it.
  *
  * One thread steps a lane. The control side talks to it through two bounded rings: commands in,
  * events out; these two calls (lane_command, lane_event) are the control thread's,
