@@ -104,7 +104,11 @@ START_TEST(windows_of_different_sizes_hold_exactly_for_each_destination)
     crowd_limit_node(c, 1, 0, 3); /* the only one */
     crowd_run(c, 500);
     ck_assert(crowd_node_window(c, 1).counted);
-    ck_assert_uint_le(crowd_node_window(c, 1).ops, 3);
+    /* At a moment few may be out: as many passes as it takes. */
+    for (int i = 0; i < 100000 && crowd_node_window(c, 2).ops <= 16; i++) {
+        crowd_run(c, 1);
+        ck_assert_uint_le(crowd_node_window(c, 1).ops, 3);
+    }
     ck_assert_uint_gt(crowd_node_window(c, 2).ops, 16);
     crowd_watch.per_poll = 0;
     crowd_settle(c);
