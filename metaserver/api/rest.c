@@ -276,9 +276,10 @@ void meta_rest_get_health(struct call *c)
 
 void meta_rest_get_ready(struct call *c)
 {
-    struct base_errbuf err;
-    if (meta_store_check(c->s->store, &err) != 0)
-        meta_rest_problem(c, REST_STORE, err.text);
+    const struct meta_store_txn none = {.compare = false};
+    struct meta_store_outcome out;
+    if (meta_store_commit(c->s->store, &none, &out) != 0)
+        meta_rest_problem(c, REST_STORE, out.err.text);
     else {
         base_json_object(c->body, NULL);
         base_json_string(c->body, "status", "ready");

@@ -129,7 +129,7 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
 
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 {
-    const char *ids[BATCH];
+    struct meta_store_life lives[BATCH];
     struct base_errbuf err;
     meta_service_at(s, now, wall_ms);
     meta_service_lapse(s, now);
@@ -138,20 +138,21 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_watches_beat(s, now);
     if (now < s->store_retry_at)
         return;
-    uint32_t n = meta_directory_lapsed(s->directory, ids, BATCH);
+    uint32_t n = meta_directory_lapsed(s->directory, lives, BATCH);
     if (n > 0) {
-        if (meta_store_expire(s->store, ids, n, &err) != 0) {
+        if (meta_store_expire(s->store, lives, n, &err) != 0) {
             pause_store(s, "expiring", &err, now);
             return;
         }
-        meta_directory_expire(s->directory, n, now);
+        for (uint32_t i = 0; i < n; i++)
+            meta_directory_expire(s->directory, &lives[i], now);
     }
-    if (meta_directory_forgettable(s->directory, now, ids, 1) == 1) {
-        int status = meta_store_remove(s->store, ids[0], &err);
+    if (meta_directory_forgettable(s->directory, now, lives, 1) == 1) {
+        int status = meta_store_remove(s->store, lives[0].id, &err);
         if (status != 0 && status != -ENOENT)
             pause_store(s, "forgetting", &err, now);
         else
-            meta_directory_remove(s->directory, ids[0]);
+            meta_directory_forget(s->directory, &lives[0]);
     }
 }
 
@@ -208,7 +209,7 @@ int meta_service_register(struct meta_service *s, const struct meta_registration
     int status = meta_service_check(s, r, verdict);
     if (status != 0)
         return status;
-    if (verdict->evict[0] != '\0' && (status = evict_node(s, verdict->evict, now, err)) != 0)
+    if (verdict->evict.id[0] != '\0' && (status = evict_node(s, verdict->evict.id, now, err)) != 0)
         return status;
     if (verdict->write) {
         meta_directory_durable(r, &durable);

@@ -302,6 +302,13 @@ static int check_room(const struct meta_directory *m, const struct meta_registra
     return 0;
 }
 
+static struct meta_store_life life_of(const struct node *n)
+{
+    struct meta_store_life life = {.incarnation = n->incarnation};
+    memcpy(life.id, n->id, sizeof life.id);
+    return life;
+}
+
 int meta_directory_check(const struct meta_directory *m, const struct meta_registration *r,
                          struct meta_verdict *verdict)
 {
@@ -333,7 +340,7 @@ int meta_directory_check(const struct meta_directory *m, const struct meta_regis
         verdict->endpoint = UINT32_MAX;
         if (m->lists[SAVED].first == NONE)
             return -ENOSPC;
-        memcpy(verdict->evict, m->nodes[m->lists[SAVED].first].id, sizeof verdict->evict);
+        verdict->evict = life_of(&m->nodes[m->lists[SAVED].first]);
     }
     verdict->write = n == NULL || n->incarnation != r->incarnation ||
                      n->fingerprint.identity != fingerprint.identity ||
@@ -452,32 +459,47 @@ uint32_t meta_directory_lapse(struct meta_directory *m, uint64_t now,
     return lapsed;
 }
 
-uint32_t meta_directory_lapsed(const struct meta_directory *m, const char **ids, uint32_t n)
+/* The node, if that life of it is in that state; or NULL. */
+static struct node *find_life(const struct meta_directory *m, const struct meta_store_life *life,
+                              enum meta_node_state state)
+{
+    struct node *n = meta_directory_find_node(m, life->id);
+    return n != NULL && n->state == state && n->incarnation == life->incarnation ? n : NULL;
+}
+
+uint32_t meta_directory_lapsed(const struct meta_directory *m, struct meta_store_life *lives,
+                               uint32_t n)
 {
     uint32_t count = 0;
     for (uint32_t i = m->lists[UNSAVED].first; i != NONE && count < n; i = m->nodes[i].next)
-        ids[count++] = m->nodes[i].id;
+        lives[count++] = life_of(&m->nodes[i]);
     return count;
 }
 
-void meta_directory_expire(struct meta_directory *m, uint32_t n, uint64_t now)
+void meta_directory_expire(struct meta_directory *m, const struct meta_store_life *life,
+                           uint64_t now)
 {
-    while (n-- > 0) {
-        BASE_ASSERT(m->lists[UNSAVED].first != NONE);
-        move_node(m, &m->nodes[m->lists[UNSAVED].first], META_NODE_EXPIRED, now);
-    }
+    struct node *n = find_life(m, life, META_NODE_LAPSED);
+    if (n != NULL)
+        move_node(m, n, META_NODE_EXPIRED, now);
 }
 
-uint32_t meta_directory_forgettable(const struct meta_directory *m, uint64_t now, const char **ids,
-                                    uint32_t n)
+uint32_t meta_directory_forgettable(const struct meta_directory *m, uint64_t now,
+                                    struct meta_store_life *lives, uint32_t n)
 {
     uint32_t count = 0;
     for (uint32_t i = m->lists[SAVED].first; i != NONE && count < n; i = m->nodes[i].next) {
         if (now - m->nodes[i].since < m->limits.forget_ns)
             break;
-        ids[count++] = m->nodes[i].id;
+        lives[count++] = life_of(&m->nodes[i]);
     }
     return count;
+}
+
+void meta_directory_forget(struct meta_directory *m, const struct meta_store_life *life)
+{
+    if (find_life(m, life, META_NODE_EXPIRED) != NULL)
+        (void)meta_directory_remove(m, life->id);
 }
 
 uint64_t meta_directory_next_lapse(const struct meta_directory *m)

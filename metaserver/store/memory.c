@@ -62,62 +62,88 @@ static void take_endpoints(struct memory *s, const struct meta_store_node *node)
     }
 }
 
-static int memory_put(struct meta_store *store, const struct meta_store_node *node,
-                      struct base_errbuf *err)
+/* Room for one more, so that nothing fails once something is changed. */
+static int make_room(struct memory *s, struct base_errbuf *err)
 {
-    struct memory *s = (struct memory *)store;
+    if (s->count < s->room)
+        return 0;
+    uint32_t room = s->room == 0 ? 16 : 2 * s->room;
+    struct meta_store_node *nodes = realloc(s->nodes, room * sizeof *nodes);
+    if (nodes == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    s->nodes = nodes;
+    s->room = room;
+    return 0;
+}
+
+static void put_node(struct memory *s, const struct meta_store_node *node)
+{
     bool found;
-    uint32_t at = place_of(s, node->id, &found);
-    int status = meta_memory_failing(s, err);
-    if (status != 0)
-        return status;
-    if (found && s->nodes[at].incarnation > node->incarnation)
-        return base_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
-    if (!found && s->count == s->room) {
-        uint32_t room = s->room == 0 ? 16 : 2 * s->room;
-        struct meta_store_node *nodes = realloc(s->nodes, room * sizeof *nodes);
-        if (nodes == NULL)
-            return base_err(err, -ENOMEM, "out of memory");
-        s->nodes = nodes;
-        s->room = room;
-    }
     take_endpoints(s, node);
+    uint32_t at = place_of(s, node->id, &found);
     if (!found) {
         memmove(&s->nodes[at + 1], &s->nodes[at], (s->count - at) * sizeof s->nodes[0]);
         s->count++;
     }
     s->nodes[at] = *node;
-    return 0;
 }
 
-static int memory_expire(struct meta_store *store, const char *const *ids, uint32_t n,
-                         struct base_errbuf *err)
+/* The node, unless it has a later life; or NULL. */
+static struct meta_store_node *find_life(struct memory *s, const struct meta_store_life *life)
 {
-    struct memory *s = (struct memory *)store;
-    int status = meta_memory_failing(s, err);
-    for (uint32_t i = 0; i < n && status == 0; i++) {
-        bool found;
-        uint32_t at = place_of(s, ids[i], &found);
-        if (!found)
-            continue;
-        s->nodes[at].expired = true;
-        s->nodes[at].endpoint_count = 0;
-    }
-    return status;
-}
-
-static int memory_remove(struct meta_store *store, const char *id, struct base_errbuf *err)
-{
-    struct memory *s = (struct memory *)store;
     bool found;
-    uint32_t at = place_of(s, id, &found);
+    uint32_t at = place_of(s, life->id, &found);
+    return found && s->nodes[at].incarnation <= life->incarnation ? &s->nodes[at] : NULL;
+}
+
+static void expire_life(struct memory *s, const struct meta_store_life *life)
+{
+    struct meta_store_node *node = find_life(s, life);
+    if (node == NULL)
+        return;
+    node->expired = true;
+    node->endpoint_count = 0;
+}
+
+/* Returns how many nodes went. */
+static uint32_t remove_life(struct memory *s, const struct meta_store_life *life)
+{
+    struct meta_store_node *node = find_life(s, life);
+    if (node == NULL)
+        return 0;
+    s->count--;
+    memmove(node, node + 1, (size_t)(&s->nodes[s->count] - node) * sizeof *node);
+    return 1;
+}
+
+/* Whether all of it can be done. */
+static int check_txn(struct memory *s, const struct meta_store_txn *txn, struct base_errbuf *err)
+{
+    bool found = false;
+    uint32_t at = txn->put != NULL ? place_of(s, txn->put->id, &found) : 0;
     int status = meta_memory_failing(s, err);
+    if (status == 0 && txn->compare && meta_memory_last(s) != txn->last)
+        status = base_err(err, -EREMCHG, "another change came before");
+    if (status == 0 && found && s->nodes[at].incarnation > txn->put->incarnation)
+        status = base_err(err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
+    return status == 0 ? make_room(s, err) : status;
+}
+
+static int memory_commit(struct meta_store *store, const struct meta_store_txn *txn,
+                         struct meta_store_outcome *out)
+{
+    struct memory *s = (struct memory *)store;
+    int status = check_txn(s, txn, &out->err);
     if (status != 0)
         return status;
-    if (!found)
-        return base_err(err, -ENOENT, "no node %s is stored", id);
-    s->count--;
-    memmove(&s->nodes[at], &s->nodes[at + 1], (s->count - at) * sizeof s->nodes[0]);
+    for (uint32_t i = 0; i < txn->remove_count; i++)
+        out->removed += remove_life(s, &txn->remove[i]);
+    for (uint32_t i = 0; i < txn->expire_count; i++)
+        expire_life(s, &txn->expire[i]);
+    if (txn->put != NULL)
+        put_node(s, txn->put);
+    if (txn->change != NULL)
+        out->revision = meta_memory_change(s, txn->change);
     return 0;
 }
 
@@ -129,10 +155,14 @@ static int memory_check(struct meta_store *store, struct base_errbuf *err)
 static int memory_put_item(struct memory *s, const struct meta_store_item *item,
                            struct base_errbuf *err)
 {
-    if (item->kind == META_STORE_NODE)
-        return memory_put(&s->base, &item->node, err);
-    meta_memory_keep(s, item);
-    return 0;
+    if (item->kind != META_STORE_NODE) {
+        meta_memory_keep(s, item);
+        return 0;
+    }
+    int status = make_room(s, err);
+    if (status == 0)
+        put_node(s, &item->node);
+    return status;
 }
 
 static int memory_replace(struct meta_store *store, meta_store_next *next, void *user,
@@ -156,11 +186,8 @@ static const struct meta_store_ops memory_ops = {
     .name = "memory",
     .close = memory_close,
     .load = memory_load,
-    .put = memory_put,
-    .expire = memory_expire,
-    .remove = memory_remove,
     .check = memory_check,
-    .change = meta_memory_change,
+    .commit = memory_commit,
     .load_settings = meta_memory_load_resources,
     .replace = memory_replace,
 };

@@ -17,8 +17,10 @@ struct memory {
 };
 
 int meta_memory_failing(const struct memory *s, struct base_errbuf *err);
-int meta_memory_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct base_errbuf *err);
+/* Of the last change; 0: there is none. */
+uint64_t meta_memory_last(const struct memory *s);
+/* Returns its revision. */
+uint64_t meta_memory_change(struct memory *s, const struct meta_store_change *change);
 int meta_memory_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
                                struct base_errbuf *err);
 /* A resource or an entry of the trail, behind those that are there. */

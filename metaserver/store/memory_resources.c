@@ -70,22 +70,26 @@ static void set_or_drop(struct memory *s, const struct meta_store_change *c)
     s->resources[at] = copy_change(c);
 }
 
-int meta_memory_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct base_errbuf *err)
+uint64_t meta_memory_last(const struct memory *s)
 {
-    struct memory *s = (struct memory *)store;
+    return s->trail_count == 0 ? 0 : s->trail[s->trail_count - 1].revision;
+}
+
+uint64_t meta_memory_change(struct memory *s, const struct meta_store_change *change)
+{
+    const uint64_t last = meta_memory_last(s);
+    struct meta_store_change own = *change;
     uint32_t gone = 0;
-    int status = meta_memory_failing(s, err);
-    if (status != 0)
-        return status;
-    set_or_drop(s, change);
+    if (own.revision <= last)
+        own.revision = last + 1;
+    set_or_drop(s, &own);
     s->trail = grow_array(s->trail, s->trail_count);
-    s->trail[s->trail_count++] = copy_change(change);
+    s->trail[s->trail_count++] = copy_change(&own);
     while (s->trail[gone].revision <= change->forget)
         free_change(&s->trail[gone++]);
     s->trail_count -= gone;
     memmove(s->trail, &s->trail[gone], s->trail_count * sizeof s->trail[0]);
-    return 0;
+    return own.revision;
 }
 
 void meta_memory_keep(struct memory *s, const struct meta_store_item *item)

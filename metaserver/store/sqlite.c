@@ -31,8 +31,10 @@ static const char *const sql[STATEMENTS] = {
                  "WHERE excluded.incarnation >= nodes.incarnation",
     [DROP_ENDPOINTS] = "DELETE FROM endpoints WHERE node = ?1",
     [PUT_ENDPOINT] = "INSERT OR REPLACE INTO endpoints (gid, pool, node) VALUES (?2, ?3, ?1)",
-    [EXPIRE_NODE] = "UPDATE nodes SET expired = 1 WHERE id = ?1",
-    [REMOVE_NODE] = "DELETE FROM nodes WHERE id = ?1",
+    [DROP_LIFE] = "DELETE FROM endpoints WHERE node = (SELECT id FROM nodes WHERE id = ?1 AND "
+                  "incarnation <= ?2)",
+    [EXPIRE_NODE] = "UPDATE nodes SET expired = 1 WHERE id = ?1 AND incarnation <= ?2",
+    [REMOVE_NODE] = "DELETE FROM nodes WHERE id = ?1 AND incarnation <= ?2",
     [LOAD_NODES] = "SELECT id, incarnation, identity, expired, prints FROM nodes ORDER BY id",
     [LOAD_ENDPOINTS] = "SELECT gid, pool FROM endpoints WHERE node = ?1 ORDER BY gid, pool",
     [PUT_SETTING] = "INSERT OR REPLACE INTO settings (kind, name, revision, body) "
@@ -40,6 +42,7 @@ static const char *const sql[STATEMENTS] = {
     [DROP_SETTING] = "DELETE FROM settings WHERE kind = ?1 AND name = ?2",
     [PUT_EVENT] = "INSERT INTO events (revision, time_ms, who, kind, name, before, after) "
                   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [LAST_EVENT] = "SELECT max(revision) FROM events",
     [FORGET_EVENTS] = "DELETE FROM events WHERE revision <= ?1",
     [LOAD_SETTINGS] = "SELECT kind, name, revision, body FROM settings ORDER BY kind, name",
     [LOAD_EVENTS] = "SELECT revision, time_ms, who, kind, name, before, after FROM events "
@@ -163,21 +166,6 @@ static int put_node(struct sqlite *s, const struct meta_store_node *node)
     return rc == SQLITE_OK ? put_endpoints(s, node) : rc;
 }
 
-static int sqlite_put(struct meta_store *store, const struct meta_store_node *node,
-                      struct base_errbuf *err)
-{
-    struct sqlite *s = (struct sqlite *)store;
-    int rc = meta_sqlite_run(s, BEGIN);
-    if (rc != SQLITE_OK)
-        return meta_sqlite_failed(s, rc, err);
-    rc = put_node(s, node);
-    if (rc == SQLITE_DONE) {
-        meta_sqlite_run(s, ROLLBACK);
-        return base_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
-    }
-    return meta_sqlite_finish(s, rc, err);
-}
-
 static int put_item(struct sqlite *s, const struct meta_store_item *item)
 {
     switch (item->kind) {
@@ -215,36 +203,78 @@ static int sqlite_replace(struct meta_store *store, meta_store_next *next, void 
     return status;
 }
 
-static int sqlite_expire(struct meta_store *store, const char *const *ids, uint32_t n,
-                         struct base_errbuf *err)
+/* ---- transactions --------------------------------------------------------------------------- */
+
+/* Codes beside SQLite's, of what a transaction finds. */
+enum { LATER_LIFE = -1, OTHER_CHANGE = -2 };
+
+/* A statement about one life, and what is before it of its endpoints. */
+static int run_with_life(struct sqlite *s, enum sqlite_statement which,
+                         const struct meta_store_life *life)
 {
-    struct sqlite *s = (struct sqlite *)store;
-    int rc = meta_sqlite_run(s, BEGIN);
-    if (rc != SQLITE_OK)
-        return meta_sqlite_failed(s, rc, err);
-    for (uint32_t i = 0; i < n && rc == SQLITE_OK; i++) {
-        rc = run_with_id(s, EXPIRE_NODE, ids[i]);
-        if (rc == SQLITE_OK)
-            rc = run_with_id(s, DROP_ENDPOINTS, ids[i]);
-    }
-    return meta_sqlite_finish(s, rc, err);
+    int rc = sqlite3_bind_int64(s->statement[DROP_LIFE], 2, life->incarnation);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(s->statement[which], 2, life->incarnation);
+    if (rc == SQLITE_OK)
+        rc = run_with_id(s, DROP_LIFE, life->id);
+    return rc == SQLITE_OK ? run_with_id(s, which, life->id) : rc;
 }
 
-static int sqlite_remove(struct meta_store *store, const char *id, struct base_errbuf *err)
+static int change_nodes(struct sqlite *s, const struct meta_store_txn *txn,
+                        struct meta_store_outcome *out)
+{
+    int rc = SQLITE_OK;
+    for (uint32_t i = 0; i < txn->remove_count && rc == SQLITE_OK; i++) {
+        rc = run_with_life(s, REMOVE_NODE, &txn->remove[i]);
+        out->removed += rc == SQLITE_OK && sqlite3_changes(s->db) > 0;
+    }
+    for (uint32_t i = 0; i < txn->expire_count && rc == SQLITE_OK; i++)
+        rc = run_with_life(s, EXPIRE_NODE, &txn->expire[i]);
+    if (txn->put == NULL || rc != SQLITE_OK)
+        return rc;
+    rc = put_node(s, txn->put);
+    return rc == SQLITE_DONE ? LATER_LIFE : rc;
+}
+
+static int change_all(struct sqlite *s, const struct meta_store_txn *txn,
+                      struct meta_store_outcome *out)
+{
+    uint64_t last = 0;
+    int rc = SQLITE_OK;
+    if (txn->compare || txn->change != NULL)
+        rc = meta_sqlite_last_event(s, &last);
+    if (rc == SQLITE_OK && txn->compare && last != txn->last)
+        return OTHER_CHANGE;
+    if (rc == SQLITE_OK)
+        rc = change_nodes(s, txn, out);
+    if (rc == SQLITE_OK && txn->change != NULL)
+        rc = meta_sqlite_change(s, txn->change, last, &out->revision);
+    return rc;
+}
+
+static int sqlite_commit(struct meta_store *store, const struct meta_store_txn *txn,
+                         struct meta_store_outcome *out)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = meta_sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return meta_sqlite_failed(s, rc, err);
-    rc = run_with_id(s, DROP_ENDPOINTS, id);
-    if (rc == SQLITE_OK)
-        rc = run_with_id(s, REMOVE_NODE, id);
-    if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
+        return meta_sqlite_failed(s, rc, &out->err);
+    rc = change_all(s, txn, out);
+    if (rc == LATER_LIFE || rc == OTHER_CHANGE)
         meta_sqlite_run(s, ROLLBACK);
-        return base_err(err, -ENOENT, "no node %s is stored", id);
-    }
-    return meta_sqlite_finish(s, rc, err);
+    if (rc == LATER_LIFE)
+        return base_err(&out->err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
+    if (rc == OTHER_CHANGE)
+        return base_err(&out->err, -EREMCHG, "another program has changed %s", s->path);
+    const int status = meta_sqlite_finish(s, rc, &out->err);
+    /* What is replaced or deleted may have allowed more. */
+    s->unsettled |= status == 0 && txn->change != NULL && txn->change->before != NULL;
+    if (txn->change != NULL)
+        meta_sqlite_settle(s);
+    return status;
 }
+
+/* ---- loading -------------------------------------------------------------------------------- */
 
 /* Whoever edits the file by hand may write what does not fit: that is damage, not a crash. */
 static int load_endpoints(struct sqlite *s, struct meta_store_node *node)
@@ -341,11 +371,8 @@ static const struct meta_store_ops sqlite_ops = {
     .name = "sqlite",
     .close = sqlite_close,
     .load = sqlite_load,
-    .put = sqlite_put,
-    .expire = sqlite_expire,
-    .remove = sqlite_remove,
     .check = sqlite_check,
-    .change = meta_sqlite_change,
+    .commit = sqlite_commit,
     .load_settings = meta_sqlite_load_resources,
     .replace = sqlite_replace,
 };

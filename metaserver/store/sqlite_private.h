@@ -16,6 +16,7 @@ enum sqlite_statement {
     PUT_NODE,
     DROP_ENDPOINTS,
     PUT_ENDPOINT,
+    DROP_LIFE,
     EXPIRE_NODE,
     REMOVE_NODE,
     LOAD_NODES,
@@ -23,6 +24,7 @@ enum sqlite_statement {
     PUT_SETTING,
     DROP_SETTING,
     PUT_EVENT,
+    LAST_EVENT,
     FORGET_EVENTS,
     LOAD_SETTINGS,
     LOAD_EVENTS,
@@ -45,9 +47,14 @@ int meta_sqlite_run(struct sqlite *s, enum sqlite_statement which);
 /* Ends a transaction: commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
 int meta_sqlite_finish(struct sqlite *s, int rc, struct base_errbuf *err);
 
-int meta_sqlite_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct base_errbuf *err);
-/* Writes one of those, in a transaction that was begun. SQLITE_OK or a code. */
+/* In a transaction that was begun. SQLITE_OK or a code. */
+
+/* The last revision of the trail; 0: there is none. */
+int meta_sqlite_last_event(struct sqlite *s, uint64_t *out);
+/* Sets or removes a resource and adds to the trail, above the last revision. */
+int meta_sqlite_change(struct sqlite *s, const struct meta_store_change *change, uint64_t last,
+                       uint64_t *revision);
+/* Writes one of those. */
 int meta_sqlite_put_resource(struct sqlite *s, const struct meta_store_resource *resource);
 int meta_sqlite_add_event(struct sqlite *s, const struct meta_store_change *change);
 /* Empties the log into the file, if that is due and nobody reads it just now. */

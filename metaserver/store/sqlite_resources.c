@@ -65,21 +65,27 @@ void meta_sqlite_settle(struct sqlite *s)
     sqlite3_busy_timeout(s->db, SQLITE_BUSY_MS);
 }
 
-int meta_sqlite_change(struct meta_store *store, const struct meta_store_change *change,
-                       struct base_errbuf *err)
+int meta_sqlite_last_event(struct sqlite *s, uint64_t *out)
 {
-    struct sqlite *s = (struct sqlite *)store;
-    int rc = meta_sqlite_run(s, BEGIN);
-    if (rc != SQLITE_OK)
-        return meta_sqlite_failed(s, rc, err);
-    rc = put_or_drop(s, change);
+    sqlite3_stmt *last = s->statement[LAST_EVENT];
+    int rc = sqlite3_step(last);
+    if (rc == SQLITE_ROW)
+        *out = (uint64_t)sqlite3_column_int64(last, 0); /* NULL is 0 */
+    sqlite3_reset(last);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+int meta_sqlite_change(struct sqlite *s, const struct meta_store_change *change, uint64_t last,
+                       uint64_t *revision)
+{
+    struct meta_store_change own = *change;
+    if (own.revision <= last)
+        own.revision = last + 1;
+    int rc = put_or_drop(s, &own);
     if (rc == SQLITE_OK)
-        rc = add_event(s, change);
-    const int status = meta_sqlite_finish(s, rc, err);
-    /* What is replaced or deleted may have allowed more. */
-    s->unsettled |= status == 0 && change->before != NULL;
-    meta_sqlite_settle(s);
-    return status;
+        rc = add_event(s, &own);
+    *revision = own.revision;
+    return rc;
 }
 
 static const char *column_text(sqlite3_stmt *row, int column)

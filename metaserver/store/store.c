@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "metaserver/store.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -17,37 +19,69 @@ int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *use
     return store->ops->load(store, visit, user, err);
 }
 
+int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn,
+                      struct meta_store_outcome *out)
+{
+    const struct meta_store_node *node = txn->put;
+    const struct meta_store_change *change = txn->change;
+    *out = (struct meta_store_outcome){.revision = 0};
+    if (node != NULL) {
+        BASE_ASSERT(node->id[0] != '\0' && memchr(node->id, '\0', sizeof node->id) != NULL);
+        BASE_ASSERT(node->incarnation > 0 && node->endpoint_count <= META_STORE_NODE_ENDPOINTS);
+    }
+    if (change != NULL) {
+        BASE_ASSERT(change->revision > change->forget);
+        BASE_ASSERT(change->before != NULL || change->after != NULL);
+        BASE_ASSERT(change->after != NULL || change->resource == NULL);
+    }
+    const bool changes =
+        node != NULL || change != NULL || txn->remove_count > 0 || txn->expire_count > 0;
+    out->status =
+        changes ? store->ops->commit(store, txn, out) : store->ops->check(store, &out->err);
+    return out->status;
+}
+
+static int commit_one(struct meta_store *store, const struct meta_store_txn *txn,
+                      struct base_errbuf *err)
+{
+    struct meta_store_outcome out;
+    const int status = meta_store_commit(store, txn, &out);
+    if (status != 0)
+        *err = out.err;
+    return status;
+}
+
 int meta_store_put(struct meta_store *store, const struct meta_store_node *node,
                    struct base_errbuf *err)
 {
-    BASE_ASSERT(node->id[0] != '\0' && memchr(node->id, '\0', sizeof node->id) != NULL);
-    BASE_ASSERT(node->incarnation > 0 && node->endpoint_count <= META_STORE_NODE_ENDPOINTS);
-    return store->ops->put(store, node, err);
+    return commit_one(store, &(struct meta_store_txn){.put = node}, err);
 }
 
-int meta_store_expire(struct meta_store *store, const char *const *ids, uint32_t n,
+int meta_store_expire(struct meta_store *store, const struct meta_store_life *lives, uint32_t n,
                       struct base_errbuf *err)
 {
-    return n == 0 ? 0 : store->ops->expire(store, ids, n, err);
+    const struct meta_store_txn txn = {.expire = lives, .expire_count = n};
+    return n == 0 ? 0 : commit_one(store, &txn, err);
 }
 
 int meta_store_remove(struct meta_store *store, const char *id, struct base_errbuf *err)
 {
-    return store->ops->remove(store, id, err);
-}
-
-int meta_store_check(struct meta_store *store, struct base_errbuf *err)
-{
-    return store->ops->check(store, err);
+    struct meta_store_life life = {.incarnation = UINT32_MAX};
+    const struct meta_store_txn txn = {.remove = &life, .remove_count = 1};
+    struct meta_store_outcome out;
+    snprintf(life.id, sizeof life.id, "%s", id);
+    const int status = meta_store_commit(store, &txn, &out);
+    if (status != 0)
+        *err = out.err;
+    else if (out.removed == 0)
+        return base_err(err, -ENOENT, "no node %s is stored", id);
+    return status;
 }
 
 int meta_store_change(struct meta_store *store, const struct meta_store_change *change,
                       struct base_errbuf *err)
 {
-    BASE_ASSERT(change->revision > change->forget);
-    BASE_ASSERT(change->before != NULL || change->after != NULL);
-    BASE_ASSERT(change->after != NULL || change->resource == NULL);
-    return store->ops->change(store, change, err);
+    return commit_one(store, &(struct meta_store_txn){.change = change}, err);
 }
 
 int meta_store_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,

@@ -4,8 +4,8 @@
  *
  * One thread. Times are nanoseconds of one clock that never goes back, given by the caller. Nothing
  * grows: all memory is taken in meta_directory_new(). What must survive a restart is written by the
- * caller (service.h) between meta_directory_check() and meta_directory_apply(); what the table
- * holds does not survive, agents bring it again.
+ * caller (service.h) before it calls what changes it here; what the table holds does not survive,
+ * agents bring it again.
  *
  * The states of a node:
  *
@@ -61,7 +61,8 @@ struct meta_verdict {
     uint32_t known_incarnation;      /* -ESTALE: the one that the node must exceed */
     uint32_t endpoint;               /* -EEXIST, -ENOSPC: index of the one that is refused */
     char owner[META_STORE_ID_BYTES]; /* -EEXIST: whose it is */
-    char evict[META_STORE_ID_BYTES]; /* not empty: remove this expired node first, to make room */
+    /* With an id: this expired node is to be forgotten first, to make room. */
+    struct meta_store_life evict;
 };
 
 enum { META_REPORT_WHY_BYTES = 256 };
@@ -124,7 +125,7 @@ int meta_directory_check(const struct meta_directory *m, const struct meta_regis
                          struct meta_verdict *verdict);
 /* What the store must hold of r. */
 void meta_directory_durable(const struct meta_registration *r, struct meta_store_node *out);
-/* Registers r, which the last call has found to be right (evict done): cannot fail. */
+/* Registers r, which the last call has found to be right (with nothing to evict): cannot fail. */
 void meta_directory_apply(struct meta_directory *m, const struct meta_registration *r,
                           uint64_t now);
 
@@ -152,14 +153,17 @@ struct meta_lapse {
  * lapsed; each is shown to `each` (NULL: it is not), for the call alone. */
 uint32_t meta_directory_lapse(struct meta_directory *m, uint64_t now,
                               void (*each)(void *user, const struct meta_lapse *lapse), void *user);
-/* The nodes that lapsed and are not yet durable: up to n ids, borrowed until the next call that
- * changes. */
-uint32_t meta_directory_lapsed(const struct meta_directory *m, const char **ids, uint32_t n);
-/* The store has the first n of them. */
-void meta_directory_expire(struct meta_directory *m, uint32_t n, uint64_t now);
-/* The nodes that expired long enough ago to be removed: up to n ids, borrowed likewise. */
-uint32_t meta_directory_forgettable(const struct meta_directory *m, uint64_t now, const char **ids,
-                                    uint32_t n);
+/* The nodes that lapsed and are not yet durable: up to n of them. */
+uint32_t meta_directory_lapsed(const struct meta_directory *m, struct meta_store_life *lives,
+                               uint32_t n);
+/* The store has it that this life is over. Nothing, if the node has another one by now. */
+void meta_directory_expire(struct meta_directory *m, const struct meta_store_life *life,
+                           uint64_t now);
+/* The nodes that expired long enough ago to be forgotten: up to n of them. */
+uint32_t meta_directory_forgettable(const struct meta_directory *m, uint64_t now,
+                                    struct meta_store_life *lives, uint32_t n);
+/* The store has forgotten it. Nothing, if the node has another life by now. */
+void meta_directory_forget(struct meta_directory *m, const struct meta_store_life *life);
 /* When the next node lapses; UINT64_MAX: never. */
 uint64_t meta_directory_next_lapse(const struct meta_directory *m);
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of a metaserver survives its restart, behind one interface with several implementations.
  *
- * One thread. A call that returns 0 is durable; one that fails has changed nothing. Everything
- * blocks: a store is written when a node registers, leaves or lapses, never when it renews, and
- * when an operator changes something. Every implementation passes
- * tests/unit/metaserver/store/test_store.c. */
+ * One thread at a time. A call that returns 0 is durable; one that fails has changed nothing.
+ * Everything blocks: a metaserver that serves has its store on a thread of its own
+ * (store_worker.h), and submits jobs to it (metaserver/world.h). A store is written when a node
+ * registers, leaves or lapses, never when it renews, and when an operator changes something. Every
+ * implementation passes tests/unit/metaserver/store/test_store.c. */
 #ifndef METASERVER_STORE_H
 #define METASERVER_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/error.h"
 
@@ -43,7 +45,7 @@ struct meta_store_node {
 /* A change of a resource, with its entry in the trail. Bodies are texts that the caller
  * understands; NULL: there was none, there is none now. Strings are borrowed. */
 struct meta_store_change {
-    uint64_t revision; /* above every one that is stored */
+    uint64_t revision; /* to commit: the least that it may have */
     uint64_t time_ms;  /* since 1970 */
     const char *who, *kind, *name;
     const char *before, *after; /* as the trail shows them */
@@ -84,19 +86,54 @@ typedef int meta_store_next(void *user, struct meta_store_item *item, struct bas
  */
 typedef int meta_store_visit(void *user, const struct meta_store_node *node);
 
+/* One life of a node, and those before it: what is meant for it is not done to a later one. */
+struct meta_store_life {
+    char id[META_STORE_ID_BYTES];
+    uint32_t incarnation; /* UINT32_MAX: whichever it is */
+};
+
+/* What is done as a whole or not at all, in this order. Borrowed. All zero: it is only seen whether
+ * the store can be read. */
+struct meta_store_txn {
+    bool compare;  /* only if `last` is the revision of the last change that is stored */
+    uint64_t last; /* 0: there is none */
+    const struct meta_store_life *remove; /* nodes that are forgotten; unknown ones, and those of */
+    uint32_t remove_count;                /* a later life, are passed over */
+    const struct meta_store_life *expire; /* nodes that are expired from now on, and whose */
+    uint32_t expire_count;                /* endpoints are forgotten; likewise */
+    const struct meta_store_node *put;    /* with its endpoints, which it takes from who had them */
+    /* A resource that is set or removed, if it is one, and the entry in the trail. */
+    const struct meta_store_change *change;
+};
+
+struct meta_store_outcome {
+    /* 0; -ESTALE: a later life of the node to put is stored; -EREMCHG: another change came before;
+     * -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO, -ENOMEM. */
+    int status;
+    struct base_errbuf err; /* a sentence, if that is not 0 */
+    uint64_t revision;      /* that the change has; 0: there was none */
+    uint32_t removed;       /* nodes that are forgotten */
+};
+
+/* A transaction that is told of later. The job, and what it points to, is the store's from when it
+ * is submitted until done(), which may free it. */
+struct meta_store_job {
+    struct meta_store_txn txn;
+    struct meta_store_outcome outcome;
+    void (*done)(struct meta_store_job *job);
+    STAILQ_ENTRY(meta_store_job) link; /* of who has it, as is: */
+    uint64_t due;
+};
+STAILQ_HEAD(meta_store_jobs, meta_store_job);
+
 struct meta_store_ops {
     const char *name;
     void (*close)(struct meta_store *store);
     int (*load)(struct meta_store *store, meta_store_visit *visit, void *user,
                 struct base_errbuf *err);
-    int (*put)(struct meta_store *store, const struct meta_store_node *node,
-               struct base_errbuf *err);
-    int (*expire)(struct meta_store *store, const char *const *ids, uint32_t n,
-                  struct base_errbuf *err);
-    int (*remove)(struct meta_store *store, const char *id, struct base_errbuf *err);
     int (*check)(struct meta_store *store, struct base_errbuf *err);
-    int (*change)(struct meta_store *store, const struct meta_store_change *change,
-                  struct base_errbuf *err);
+    int (*commit)(struct meta_store *store, const struct meta_store_txn *txn,
+                  struct meta_store_outcome *out);
     int (*load_settings)(struct meta_store *store, const struct meta_store_visitor *visitor,
                          struct base_errbuf *err);
     int (*replace)(struct meta_store *store, meta_store_next *next, void *user,
@@ -108,29 +145,25 @@ void meta_store_close(struct meta_store *store);
 /* Visits every node. 0, -errno, or what visit returned. */
 int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *user,
                     struct base_errbuf *err);
-/* Writes a node and its endpoints, which it takes from whoever had them. -ESTALE: a newer
- * incarnation of it is stored; -ENOSPC: the disk is full; -EROFS, -EBUSY, -EIO with a sentence in
- * err. */
-int meta_store_put(struct meta_store *store, const struct meta_store_node *node,
-                   struct base_errbuf *err);
-/* Marks n nodes as expired and forgets their endpoints, all or none; unknown ids are passed over.
- */
-int meta_store_expire(struct meta_store *store, const char *const *ids, uint32_t n,
-                      struct base_errbuf *err);
-/* Forgets a node. 0 or -ENOENT, or as put. */
-int meta_store_remove(struct meta_store *store, const char *id, struct base_errbuf *err);
-/* 0: it can be read (for /readyz). */
-int meta_store_check(struct meta_store *store, struct base_errbuf *err);
-
-/* Sets or removes a resource and adds to the trail, both or neither. Errors as put. */
-int meta_store_change(struct meta_store *store, const struct meta_store_change *change,
-                      struct base_errbuf *err);
 /* Visits every resource and the trail. 0, -errno, or what a visit returned. */
 int meta_store_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
                               struct base_errbuf *err);
+/* Carries it out. Returns out->status. */
+int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn,
+                      struct meta_store_outcome *out);
 
-/* Forgets everything and keeps what next() brings instead, all of it or nothing. Errors as put, or
- * next()'s. */
+/* Transactions of one thing each, for who may wait. Errors as above. */
+int meta_store_put(struct meta_store *store, const struct meta_store_node *node,
+                   struct base_errbuf *err);
+int meta_store_expire(struct meta_store *store, const struct meta_store_life *lives, uint32_t n,
+                      struct base_errbuf *err);
+/* -ENOENT: there is no such node. */
+int meta_store_remove(struct meta_store *store, const char *id, struct base_errbuf *err);
+int meta_store_change(struct meta_store *store, const struct meta_store_change *change,
+                      struct base_errbuf *err);
+
+/* Forgets everything and keeps what next() brings instead, all of it or nothing. Errors as commit,
+ * or next()'s. */
 int meta_store_replace(struct meta_store *store, meta_store_next *next, void *user,
                        struct base_errbuf *err);
 

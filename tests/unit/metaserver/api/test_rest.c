@@ -170,12 +170,12 @@ START_TEST(an_expiry_that_the_store_refuses_is_written_later)
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 404);
     ck_assert(says(&f, "register-again"));
     f.fail = 0;
-    const char *ids[2];
+    struct meta_store_life lives[2];
     meta_service_tick(&f.s, f.now + 1, 0);
-    ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, ids, 2),
+    ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, lives, 2),
                       1); /* not tried again at once */
     meta_service_tick(&f.s, f.now + 6 * BASE_NS_PER_S, 0);
-    ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, ids, 2), 0);
+    ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, lives, 2), 0);
     meta_service_tick(&f.s, f.now + 200 * BASE_NS_PER_S, 0);
     ck_assert_uint_eq(meta_directory_count(f.s.directory).nodes, 0); /* forgotten */
     teardown(&f);

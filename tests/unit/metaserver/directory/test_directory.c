@@ -58,8 +58,8 @@ static int do_register(struct fixture *f, struct meta_registration r, struct met
     int status = meta_directory_check(f->directory, &r, verdict);
     if (status != 0)
         return status;
-    if (verdict->evict[0] != '\0')
-        ck_assert_int_eq(meta_directory_remove(f->directory, verdict->evict), 0);
+    if (verdict->evict.id[0] != '\0')
+        meta_directory_forget(f->directory, &verdict->evict);
     meta_directory_apply(f->directory, &r, f->now);
     return 0;
 }
@@ -75,12 +75,22 @@ static int lookup(const struct fixture *f, uint32_t number, struct schema_endpoi
                                 out);
 }
 
+/* The store has all that lapsed. */
+static uint32_t expire_all(struct fixture *f, uint64_t now)
+{
+    struct meta_store_life lives[16];
+    const uint32_t count = meta_directory_lapsed(f->directory, lives, 16);
+    for (uint32_t i = 0; i < count; i++)
+        meta_directory_expire(f->directory, &lives[i], now);
+    return count;
+}
+
 START_TEST(a_registered_node_is_found_in_the_table_until_its_lease_ends)
 {
     struct fixture f;
     struct meta_verdict v;
     struct schema_endpoint_record out;
-    const char *ids[4];
+    struct meta_store_life ids[4];
     setup(&f, 8, 8);
     ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 2), &v), 0);
@@ -95,8 +105,8 @@ START_TEST(a_registered_node_is_found_in_the_table_until_its_lease_ends)
     ck_assert_int_eq(lookup(&f, 2, &out), -ENOENT);
     ck_assert_uint_eq(meta_directory_next_lapse(f.directory), UINT64_MAX);
     ck_assert_uint_eq(meta_directory_lapsed(f.directory, ids, 4), 1);
-    ck_assert_str_eq(ids[0], "a");
-    meta_directory_expire(f.directory, 1, f.now + LEASE);
+    ck_assert_str_eq(ids[0].id, "a");
+    ck_assert_uint_eq(expire_all(&f, f.now + LEASE), 1);
     ck_assert_uint_eq(meta_directory_lapsed(f.directory, ids, 4), 0);
     ck_assert_uint_eq(meta_directory_count(f.directory).expired, 1);
     ck_assert_uint_eq(meta_directory_count(f.directory).endpoints, 0);
@@ -419,10 +429,41 @@ START_TEST(the_oldest_expired_node_makes_room_for_a_new_one)
     ck_assert_uint_eq(v.endpoint, UINT32_MAX);
     f.now += LEASE;
     meta_directory_lapse(f.directory, f.now, NULL, NULL);
-    meta_directory_expire(f.directory, 2, f.now);
+    ck_assert_uint_eq(expire_all(&f, f.now), 2);
     ck_assert_int_eq(do_register(&f, registration("c", 1, 1, 3, 1), &v), 0);
-    ck_assert_str_eq(v.evict, "a");
+    ck_assert_str_eq(v.evict.id, "a");
     ck_assert_uint_eq(meta_directory_count(f.directory).nodes, 2);
+    teardown(&f);
+}
+END_TEST
+
+/* The store says so when it has it, and by then its agent may have come back. */
+START_TEST(what_is_said_of_a_life_that_is_over_does_not_touch_the_next_one)
+{
+    struct fixture f;
+    struct meta_verdict v;
+    struct meta_store_life life;
+    struct meta_node_view view;
+    setup(&f, 4, 4);
+    ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 1), &v), 0);
+    f.now += LEASE;
+    meta_directory_lapse(f.directory, f.now, NULL, NULL);
+    ck_assert_uint_eq(meta_directory_lapsed(f.directory, &life, 1), 1);
+    ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 1), &v), 0); /* the same one */
+    meta_directory_expire(f.directory, &life, f.now);
+    meta_directory_forget(f.directory, &life);
+    ck_assert_int_eq(meta_directory_show(f.directory, "a", f.now, &view), 0);
+    ck_assert_int_eq(view.state, META_NODE_LIVE);
+    ck_assert_int_eq(do_register(&f, registration("a", 2, 1, 1, 1), &v), 0);
+    f.now += LEASE;
+    meta_directory_lapse(f.directory, f.now, NULL, NULL);
+    meta_directory_expire(f.directory, &life, f.now);
+    ck_assert_int_eq(meta_directory_show(f.directory, "a", f.now, &view), 0);
+    ck_assert_int_eq(view.state, META_NODE_LAPSED);
+    ck_assert_uint_eq(expire_all(&f, f.now), 1);
+    meta_directory_forget(f.directory, &life);
+    ck_assert_int_eq(meta_directory_show(f.directory, "a", f.now, &view), 0);
+    ck_assert_int_eq(view.state, META_NODE_EXPIRED);
     teardown(&f);
 }
 END_TEST
@@ -431,15 +472,15 @@ START_TEST(an_expired_node_is_forgotten_in_its_time)
 {
     struct fixture f;
     struct meta_verdict v;
-    const char *ids[2];
+    struct meta_store_life ids[2];
     setup(&f, 4, 4);
     ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 1), &v), 0);
     f.now += LEASE;
     meta_directory_lapse(f.directory, f.now, NULL, NULL);
-    meta_directory_expire(f.directory, 1, f.now);
+    ck_assert_uint_eq(expire_all(&f, f.now), 1);
     ck_assert_uint_eq(meta_directory_forgettable(f.directory, f.now + FORGET - 1, ids, 2), 0);
     ck_assert_uint_eq(meta_directory_forgettable(f.directory, f.now + FORGET, ids, 2), 1);
-    ck_assert_str_eq(ids[0], "a");
+    ck_assert_str_eq(ids[0].id, "a");
     teardown(&f);
 }
 END_TEST
@@ -479,7 +520,6 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
     struct fixture f;
     struct base_prng prng;
     struct meta_verdict v;
-    const char *ids[NODES];
     setup(&f, NODES, NODES);
     base_prng_seed(&prng, 11);
     for (int step = 0; step < 20000; step++) {
@@ -511,8 +551,7 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
             }
             break;
         case 3:
-            meta_directory_expire(f.directory, meta_directory_lapsed(f.directory, ids, NODES),
-                                  f.now);
+            (void)expire_all(&f, f.now);
             break;
         default:
             if (base_prng_below(&prng, 8) == 0 && meta_directory_remove(f.directory, id) == 0)
@@ -543,6 +582,7 @@ END_TEST
     T(full_tables_refuse_the_next_one_and_change_nothing)                                          \
     T(a_full_span_refuses_and_counts_the_endpoints_of_one_request_together)                        \
     T(the_oldest_expired_node_makes_room_for_a_new_one)                                            \
+    T(what_is_said_of_a_life_that_is_over_does_not_touch_the_next_one)                             \
     T(an_expired_node_is_forgotten_in_its_time)                                                    \
     T(nodes_are_listed_in_order)                                                                   \
     T(random_steps_keep_the_table_equal_to_a_simple_model)

@@ -8,94 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../check_main.h"
 #include "metaserver/store.h"
-
-enum kind { MEMORY, SQLITE, KINDS };
-
-struct fixture {
-    char dir[64], path[96];
-    struct meta_store *store;
-};
-
-static struct meta_store *open_sqlite(const char *path)
-{
-    struct meta_store *store = NULL;
-    struct base_errbuf err;
-    ck_assert_msg(meta_store_sqlite(path, &store, &err) == 0, "%s", err.text);
-    return store;
-}
-
-static void setup(struct fixture *f, enum kind kind)
-{
-    snprintf(f->dir, sizeof f->dir, "/tmp/kedge-store-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(f->dir));
-    snprintf(f->path, sizeof f->path, "%s/metad.db", f->dir);
-    f->store = kind == MEMORY ? meta_store_memory(NULL) : open_sqlite(f->path);
-}
-
-static void teardown(struct fixture *f)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-lock"};
-    meta_store_close(f->store);
-    for (int i = 0; i < 4; i++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s%s", f->path, suffixes[i]);
-        unlink(path);
-    }
-    ck_assert_int_eq(rmdir(f->dir), 0);
-}
-
-static struct meta_store_node node(const char *id, uint32_t incarnation, int endpoints, int first)
-{
-    struct meta_store_node n = {
-        .incarnation = incarnation,
-        .fingerprint = {.identity = 0xfedcba98, .count = (uint32_t)endpoints},
-        .endpoint_count = (uint32_t)endpoints};
-    snprintf(n.id, sizeof n.id, "%s", id);
-    for (int i = 0; i < endpoints; i++) {
-        n.endpoint[i].gid[0] = 0xfd;
-        n.endpoint[i].gid[15] = (uint8_t)(first + i);
-        n.endpoint[i].pool = 7;
-        n.fingerprint.print[i] =
-            (struct meta_store_print){0xfd000000 + (uint32_t)(first + i), incarnation};
-    }
-    return n;
-}
-
-/* All that is stored, as one line. */
-struct listing {
-    char text[4096];
-    size_t used;
-};
-
-static int list_one(void *user, const struct meta_store_node *n)
-{
-    struct listing *l = user;
-    l->used +=
-        (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s:%u:%08x%s", n->id,
-                         n->incarnation, n->fingerprint.identity, n->expired ? ":expired" : "");
-    for (uint32_t i = 0; i < n->endpoint_count; i++)
-        l->used +=
-            (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, ":%02x.%02x/%u",
-                             n->endpoint[i].gid[0], n->endpoint[i].gid[15], n->endpoint[i].pool);
-    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, " ");
-    return 0;
-}
-
-static void expect(struct meta_store *store, const char *text)
-{
-    struct listing l = {.text = ""};
-    struct base_errbuf err;
-    ck_assert_int_eq(meta_store_load(store, list_one, &l, &err), 0);
-    ck_assert_str_eq(l.text, text);
-}
-
-static void put(struct meta_store *store, struct meta_store_node n)
-{
-    struct base_errbuf err;
-    ck_assert_msg(meta_store_put(store, &n, &err) == 0, "%s", err.text);
-}
+#include "store_fixture.h"
 
 static int find_process(void *user, const struct meta_store_node *n)
 {
@@ -152,12 +66,14 @@ static void moves_an_endpoint_to_who_has_it_last(struct meta_store *s)
 
 static void expires_several_and_keeps_their_incarnations(struct meta_store *s)
 {
-    const char *ids[] = {"a", "unknown", "c"};
+    /* Of b another life is meant than the one that is there. */
+    const struct meta_store_life ids[] = {
+        {"a", 1}, {"unknown", UINT32_MAX}, {"b", 1}, {"c", UINT32_MAX}};
     struct base_errbuf err;
     put(s, node("a", 1, 1, 1));
     put(s, node("b", 2, 1, 2));
     put(s, node("c", 3, 1, 3));
-    ck_assert_int_eq(meta_store_expire(s, ids, 3, &err), 0);
+    ck_assert_int_eq(meta_store_expire(s, ids, 4, &err), 0);
     expect(s, "a:1:fedcba98:expired b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
     put(s, node("a", 1, 1, 1));
     expect(s, "a:1:fedcba98:fd.01/7 b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
@@ -165,7 +81,7 @@ static void expires_several_and_keeps_their_incarnations(struct meta_store *s)
 
 static void keeps_what_tells_processes_apart_when_a_node_expires(struct meta_store *s)
 {
-    const char *ids[] = {"a"};
+    const struct meta_store_life ids[] = {{"a", 7}};
     struct base_errbuf err;
     put(s, node("a", 7, 0, 0));
     ck_assert_uint_eq(meta_fingerprint_of(s, "a").count, 0);
@@ -222,56 +138,6 @@ static void stops_loading_when_told(struct meta_store *s)
     put(s, node("b", 1, 1, 2));
     ck_assert_int_eq(meta_store_load(s, stop_at_once, &visits, &err), -ENOSPC);
     ck_assert_int_eq(visits, 1);
-    ck_assert_int_eq(meta_store_check(s, &err), 0);
-}
-
-/* Settings and the trail, as one line. */
-static int list_setting(void *user, const struct meta_store_resource *x)
-{
-    struct listing *l = user;
-    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s/%s:%llu:%s ",
-                                x->kind, x->name, (unsigned long long)x->revision, x->body);
-    return 0;
-}
-
-static int list_change(void *user, const struct meta_store_change *x)
-{
-    struct listing *l = user;
-    l->used += (size_t)snprintf(
-        l->text + l->used, sizeof l->text - l->used, "%llu@%llu:%s:%s/%s:%s>%s ",
-        (unsigned long long)x->revision, (unsigned long long)x->time_ms, x->who, x->kind, x->name,
-        x->before != NULL ? x->before : "-", x->after != NULL ? x->after : "-");
-    return x->revision == 99 ? -EXDEV : 0;
-}
-
-static int list_settings(struct meta_store *store, struct listing *l)
-{
-    const struct meta_store_visitor visitor = {list_setting, list_change, l};
-    struct base_errbuf err;
-    *l = (struct listing){.text = ""};
-    return meta_store_load_resources(store, &visitor, &err);
-}
-
-static void expect_settings(struct meta_store *store, const char *text)
-{
-    struct listing l;
-    ck_assert_int_eq(list_settings(store, &l), 0);
-    ck_assert_str_eq(l.text, text);
-}
-
-static int change(struct meta_store *store, uint64_t revision, const char *kind, const char *name,
-                  const char *before, const char *after, uint64_t forget)
-{
-    struct base_errbuf err;
-    const struct meta_store_change c = {.revision = revision,
-                                        .time_ms = revision * 10,
-                                        .who = "me",
-                                        .kind = kind,
-                                        .name = name,
-                                        .before = before,
-                                        .after = after,
-                                        .forget = forget};
-    return meta_store_change(store, &c, &err);
 }
 
 static void keeps_settings_and_the_newest_of_their_changes(struct meta_store *s)
@@ -445,14 +311,18 @@ START_TEST(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)
 }
 END_TEST
 
-/* A revision that is there already makes the trail's half of a change fail. */
+/* Nobody who does it makes the trail's half of a change fail. */
 START_TEST(sqlite_changes_a_setting_with_its_entry_or_not_at_all)
 {
     struct fixture f;
+    struct base_errbuf err;
     setup(&f, SQLITE);
     ck_assert_int_eq(change(f.store, 1, "tenant", "t", NULL, "{1}", 0), 0);
-    ck_assert_int_lt(change(f.store, 1, "tenant", "t", "{1}", "{2}", 0), 0);
-    ck_assert_int_lt(change(f.store, 1, "tenant", "t", "{1}", NULL, 0), 0);
+    struct meta_store_change c = {
+        .revision = 2, .kind = "tenant", .name = "t", .before = "{1}", .after = "{2}"};
+    ck_assert_int_lt(meta_store_change(f.store, &c, &err), 0);
+    c.after = NULL;
+    ck_assert_int_lt(meta_store_change(f.store, &c, &err), 0);
     expect_settings(f.store, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
     ck_assert_int_eq(change(f.store, 2, "tenant", "t", "{1}", NULL, 1), 0);
     expect_settings(f.store, "2@20:me:tenant/t:{1}>- ");

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transactions: what each store makes of one, and stores that tell of it later. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "metaserver/store_late.h"
+#include "metaserver/store_worker.h"
+#include "store_fixture.h"
+
+/* ---- each store ----------------------------------------------------------------------------- */
+
+/* Whatever a transaction fails for, nothing of it is there. */
+static void does_a_transaction_as_a_whole_or_not_at_all(struct meta_store *s)
+{
+    const struct meta_store_life gone[] = {{"a", 1}, {"c", 2}}, over = {"b", 1};
+    struct meta_store_node next = node("d", 4, 1, 4);
+    const struct meta_store_change c = {
+        .revision = 1, .time_ms = 10, .who = "me", .kind = "tenant", .name = "t", .after = "{1}"};
+    struct meta_store_txn txn = {.compare = true,
+                                 .last = 1,
+                                 .remove = gone,
+                                 .remove_count = 2,
+                                 .expire = &over,
+                                 .expire_count = 1,
+                                 .put = &next,
+                                 .change = &c};
+    struct meta_store_outcome out;
+    put(s, node("a", 1, 1, 1));
+    put(s, node("b", 1, 1, 2));
+    put(s, node("c", 3, 1, 3)); /* a later life than the one that is to go */
+    put(s, node("d", 5, 0, 0));
+    static const char before[] =
+        "a:1:fedcba98:fd.01/7 b:1:fedcba98:fd.02/7 c:3:fedcba98:fd.03/7 d:5:fedcba98 ";
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), -EREMCHG);
+    ck_assert_str_ne(out.err.text, "");
+    txn.last = 0;
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), -ESTALE);
+    ck_assert_str_ne(out.err.text, "");
+    expect(s, before);
+    expect_settings(s, "");
+    next.incarnation = 6;
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), 0);
+    ck_assert_uint_eq(out.removed, 1);
+    ck_assert_uint_eq(out.revision, 1);
+    expect(s, "b:1:fedcba98:expired c:3:fedcba98:fd.03/7 d:6:fedcba98:fd.04/7 ");
+    expect_settings(s, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+}
+
+/* What is proposed is the least that it may be. */
+static void gives_changes_revisions_above_all_that_it_has(struct meta_store *s)
+{
+    struct meta_store_change c = {
+        .revision = 7, .time_ms = 10, .who = "me", .kind = "tenant", .name = "t", .after = "{1}"};
+    const struct meta_store_txn txn = {.change = &c}, none = {.compare = false};
+    struct meta_store_outcome out;
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), 0);
+    ck_assert_uint_eq(out.revision, 7);
+    c.revision = 3;
+    ck_assert_int_eq(meta_store_commit(s, &txn, &out), 0);
+    ck_assert_uint_eq(out.revision, 8);
+    expect_settings(s, "tenant/t:8:{1} 7@10:me:tenant/t:->{1} 8@10:me:tenant/t:->{1} ");
+    ck_assert_int_eq(meta_store_commit(s, &none, &out), 0);
+    ck_assert_uint_eq(out.revision, 0);
+}
+
+START_TEST(every_store_does_what_a_transaction_says)
+{
+    static void (*const rules[])(struct meta_store *) = {
+        does_a_transaction_as_a_whole_or_not_at_all,
+        gives_changes_revisions_above_all_that_it_has,
+    };
+    for (enum kind kind = MEMORY; kind < KINDS; kind++)
+        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+            struct fixture f;
+            setup(&f, kind);
+            rules[i](f.store);
+            teardown(&f);
+        }
+}
+END_TEST
+
+/* ---- later ---------------------------------------------------------------------------------- */
+
+enum { JOBS = 64 };
+
+struct one {
+    struct meta_store_job job;
+    struct meta_store_node node;
+    int number;
+};
+
+static struct one jobs[JOBS];
+static int told[JOBS], told_count; /* numbers of jobs, as they were told of */
+static pthread_t teller;
+
+static void note_told(struct meta_store_job *job)
+{
+    ck_assert_int_lt(told_count, JOBS);
+    told[told_count++] = ((struct one *)job)->number;
+    teller = pthread_self();
+}
+
+/* Each puts a node of its own. */
+static struct meta_store_job *make_job(int i)
+{
+    char id[8];
+    snprintf(id, sizeof id, "n%d", i);
+    jobs[i] = (struct one){.number = i, .node = node(id, 1, 0, 0)};
+    jobs[i].job.txn.put = &jobs[i].node;
+    jobs[i].job.done = note_told;
+    return &jobs[i].job;
+}
+
+static int count_one(void *user, const struct meta_store_node *n)
+{
+    (void)n;
+    ++*(int *)user;
+    return 0;
+}
+
+static int count_nodes(struct meta_store *store)
+{
+    struct base_errbuf err;
+    int count = 0;
+    ck_assert_int_eq(meta_store_load(store, count_one, &count, &err), 0);
+    return count;
+}
+
+/* The order in which a seed tells of the jobs, and how many it lets fail. */
+static int run_late(uint64_t seed, uint32_t fail_percent, int order[JOBS])
+{
+    struct meta_store *store = meta_store_memory(NULL);
+    struct meta_store_late l;
+    int failed = 0;
+    meta_store_late_init(&l, store, seed);
+    l.fail_percent = fail_percent;
+    told_count = 0;
+    for (int i = 0; i < JOBS; i++)
+        meta_store_late_submit(&l, make_job(i));
+    ck_assert_int_eq(told_count, 0); /* never from inside */
+    l.stands_still = true;
+    for (int i = 0; i < 100; i++)
+        meta_store_late_step(&l);
+    ck_assert_int_eq(told_count + count_nodes(store), 0);
+    l.stands_still = false;
+    while (l.under_way > 0)
+        meta_store_late_step(&l);
+    for (int i = 0; i < JOBS; i++) {
+        failed += jobs[i].job.outcome.status != 0;
+        ck_assert_int_eq(jobs[i].job.outcome.err.text[0] != '\0', jobs[i].job.outcome.status != 0);
+    }
+    ck_assert_int_eq(count_nodes(store), JOBS - failed);
+    memcpy(order, told, sizeof told);
+    meta_store_close(store);
+    return failed;
+}
+
+START_TEST(a_late_store_tells_in_an_order_that_its_seed_chooses_and_fails_when_it_says)
+{
+    int first[JOBS], again[JOBS], other[JOBS];
+    bool in_order = true;
+    ck_assert_int_eq(run_late(1, 0, first), 0);
+    ck_assert_int_eq(run_late(1, 0, again), 0);
+    ck_assert_int_eq(run_late(2, 0, other), 0);
+    ck_assert_mem_eq(first, again, sizeof first);
+    ck_assert(memcmp(first, other, sizeof first) != 0);
+    for (int i = 0; i < JOBS; i++)
+        in_order &= first[i] == i;
+    ck_assert(!in_order);
+    const int failed = run_late(3, 50, other);
+    ck_assert(failed > 0 && failed < JOBS);
+}
+END_TEST
+
+/* ---- on a thread of its own ----------------------------------------------------------------- */
+
+/* A store before memory's, whose every transaction waits until it is let go. */
+struct gate {
+    struct meta_store base;
+    struct meta_store *store;
+    _Atomic int open; /* how many more may pass */
+    _Atomic int inside;
+    pthread_t thread;
+};
+
+static int pass_gate(struct meta_store *store, const struct meta_store_txn *txn,
+                     struct meta_store_outcome *out)
+{
+    struct gate *g = (struct gate *)store;
+    g->thread = pthread_self();
+    g->inside++;
+    while (g->open == 0)
+        usleep(100);
+    g->open--;
+    return meta_store_commit(g->store, txn, out);
+}
+
+static const struct meta_store_ops gate_ops = {.name = "gate", .commit = pass_gate};
+
+static void wait_readable(const struct meta_store_worker *w)
+{
+    struct pollfd fd = {.fd = meta_store_worker_fd(w), .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 30000), 1);
+}
+
+START_TEST(a_worker_keeps_nobody_waiting_and_tells_in_order_on_its_owners_thread)
+{
+    struct gate g = {.base.ops = &gate_ops, .store = meta_store_memory(NULL)};
+    struct meta_store_worker *w;
+    struct base_errbuf err;
+    told_count = 0;
+    ck_assert_int_eq(meta_store_worker_new(&g.base, &w, &err), 0);
+    for (int i = 0; i < 8; i++)
+        meta_store_worker_submit(w, make_job(i));
+    while (g.inside == 0)
+        usleep(100);
+    ck_assert_uint_eq(meta_store_worker_run(w), 0);
+    ck_assert_int_eq(meta_store_worker_settle(w, BASE_NS_PER_MS), -ETIMEDOUT);
+    g.open = 1;
+    wait_readable(w);
+    ck_assert_uint_eq(meta_store_worker_run(w), 1);
+    ck_assert_int_eq(told_count, 1);
+    ck_assert_int_eq(jobs[0].job.outcome.status, 0);
+    g.open = 7;
+    ck_assert_int_eq(meta_store_worker_settle(w, 60 * BASE_NS_PER_S), 0);
+    ck_assert_int_eq(told_count, 1); /* by run() alone */
+    ck_assert_uint_eq(meta_store_worker_run(w), 7);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(told[i], i);
+    ck_assert(pthread_equal(teller, pthread_self()));
+    ck_assert(!pthread_equal(g.thread, pthread_self()));
+    meta_store_worker_free(w);
+    ck_assert_int_eq(count_nodes(g.store), 8);
+    meta_store_close(g.store);
+}
+END_TEST
+
+START_TEST(a_worker_on_sqlite_tells_what_it_refuses)
+{
+    struct fixture f;
+    struct meta_store_worker *w;
+    struct base_errbuf err;
+    setup(&f, SQLITE);
+    told_count = 0;
+    put(f.store, node("n1", 9, 0, 0));
+    ck_assert_int_eq(meta_store_worker_new(f.store, &w, &err), 0);
+    for (int i = 0; i < 3; i++)
+        meta_store_worker_submit(w, make_job(i));
+    ck_assert_int_eq(meta_store_worker_settle(w, 60 * BASE_NS_PER_S), 0);
+    ck_assert_uint_eq(meta_store_worker_run(w), 3);
+    ck_assert_int_eq(jobs[0].job.outcome.status, 0);
+    ck_assert_int_eq(jobs[1].job.outcome.status, -ESTALE);
+    ck_assert_ptr_nonnull(strstr(jobs[1].job.outcome.err.text, "newer incarnation of n1"));
+    ck_assert_int_eq(jobs[2].job.outcome.status, 0);
+    meta_store_worker_free(w);
+    expect(f.store, "n0:1:fedcba98 n1:9:fedcba98 n2:1:fedcba98 ");
+    teardown(&f);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(every_store_does_what_a_transaction_says)                                                    \
+    T(a_late_store_tells_in_an_order_that_its_seed_chooses_and_fails_when_it_says)                 \
+    T(a_worker_keeps_nobody_waiting_and_tells_in_order_on_its_owners_thread)                       \
+    T(a_worker_on_sqlite_tells_what_it_refuses)
+KEDGE_CHECK_MAIN("metaserver store jobs", TESTS)
