@@ -87,8 +87,8 @@ int meta_proxy_send_query(struct meta_proxy *h, uint64_t now)
     int status = t.error;
     if (status == 0) {
         memcpy(h->query.members, t.data, t.length + 1);
-        h->query.change = revoke;
-        h->query.due_ns = now + (uint64_t)(revoke ? REVOKE_S : LOOK_S) * BASE_NS_PER_S;
+        h->query.change = h->query.held = revoke; /* until it is in the trail */
+        h->query.due_ns = revoke ? UINT64_MAX : now + (uint64_t)LOOK_S * BASE_NS_PER_S;
         status = meta_query_open(h->s, &h->query);
     }
     base_text_fini(&t);
@@ -210,43 +210,118 @@ bool meta_proxy_node_is_known(struct call *c, const char *node)
     return false;
 }
 
-/* Adds it to the trail: "": that it is asked now; else as what it failed. */
-static int add_to_trail(const struct meta_proxy *h, const char *failed, uint64_t now,
-                        struct base_errbuf *err)
-{
-    struct meta_revocation r = {.worker = h->item[0] == '\0', .force = h->force};
-    struct meta_resource_change change;
-    snprintf(r.id, sizeof r.id, "%s", r.worker ? h->worker : h->item);
-    snprintf(r.failed, sizeof r.failed, "%s", failed);
-    meta_resources_plan_revocation(h->s->resources, h->query.node, &r, &change);
-    change.time_ms = h->wall_ms + (now - h->asked_ns) / BASE_NS_PER_MS;
-    snprintf(change.who, sizeof change.who, "%s", h->who);
-    return meta_service_change(h->s, &change, now, err);
-}
+/* ---- the trail ------------------------------------------------------------------------------ */
 
-/* Says who and what, before anybody is asked; else the answer has been given. */
-static bool is_in_trail(struct call *c, struct meta_proxy *h)
+/* An entry of a revocation: that it is asked for; or what became of it instead. The proxy stays as
+ * long as this. */
+struct trail_write {
+    struct meta_write base;
+    struct meta_proxy *h;
+    char failed[META_REVOCATION_FAILED_BYTES];
+    struct meta_service_change x;
+};
+
+static bool begin_entry(struct call *c, struct meta_write *w)
 {
-    struct base_errbuf err;
-    snprintf(h->who, sizeof h->who, "%s", c->who);
-    h->wall_ms = c->request->wall_ms;
-    h->asked_ns = c->now;
-    if (add_to_trail(h, "", c->now, &err) == 0)
+    struct trail_write *t = (struct trail_write *)w;
+    const struct meta_proxy *h = t->h;
+    struct meta_revocation r = {.worker = h->item[0] == '\0', .force = h->force};
+    snprintf(r.id, sizeof r.id, "%s", r.worker ? h->worker : h->item);
+    memcpy(r.failed, t->failed, sizeof r.failed);
+    meta_resources_plan_revocation(c->s->resources, h->query.node, &r, &t->x.change);
+    t->x.change.time_ms = h->wall_ms + (c->now - h->asked_ns) / BASE_NS_PER_MS;
+    memcpy(t->x.change.who, h->who, sizeof t->x.change.who);
+    if (meta_service_write_change(c->s, &t->x, &w->job.txn) == 0)
         return true;
-    meta_rest_problem(c, REST_STORE, err.text);
+    meta_rest_problem(c, REST_STORE, "out of memory: try again");
     return false;
 }
 
-/* What was asked for is in the trail, and was not done, or nobody knows: that has an entry too. Its
- * client hears why in any case; that the store failed is in the log. */
-static void refuse_revocation(struct call *c, const struct meta_proxy *h)
+/* Now its agent may hear of it. */
+static void end_asking(struct call *c, struct meta_write *w)
 {
-    struct base_errbuf err;
+    struct trail_write *t = (struct trail_write *)w;
+    if (!meta_write_is_stored(c, w))
+        return;
+    meta_service_changed(c->s, &t->x, &w->job.outcome);
+    t->h->trail = PROXY_TRAIL_ASKED;
+    if (t->h->query.state == META_QUERY_OPEN)
+        meta_query_release(&t->h->query, c->now + (uint64_t)REVOKE_S * BASE_NS_PER_S);
+    c->answer->status = META_SERVICE_LATER; /* by the proxy */
+}
+
+/* The write answers its client, unless it has come so far that the proxy does. */
+static void free_asking(struct meta_write *w)
+{
+    struct trail_write *t = (struct trail_write *)w;
+    if (t->h->trail == PROXY_TRAIL_ASKS) {
+        LIST_REMOVE(t->h, link);
+        meta_proxy_free(t->h);
+    }
+    meta_service_change_fini(&t->x);
+    free(t);
+}
+
+/* The client hears why in any case; that the store failed is in the log. */
+static void end_failing(struct call *c, struct meta_write *w)
+{
+    struct trail_write *t = (struct trail_write *)w;
+    if (meta_write_is_stored(c, w))
+        meta_service_changed(c->s, &t->x, &w->job.outcome);
+}
+
+static void free_failing(struct meta_write *w)
+{
+    struct trail_write *t = (struct trail_write *)w;
+    t->h->trail = PROXY_TRAIL_FAILED;
+    meta_service_change_fini(&t->x);
+    free(t);
+}
+
+/* Says who and what, before anybody is asked: the query is held until that is in the trail. Takes
+ * h. */
+static void write_asking(struct call *c, struct meta_proxy *h)
+{
+    static const struct meta_write_kind asking = {
+        .what = "revoking", .begin = begin_entry, .end = end_asking, .free = free_asking};
+    struct trail_write *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        meta_rest_problem(c, REST_ASKS, "out of memory: try again");
+        meta_proxy_free(h);
+        return;
+    }
+    meta_write_init(&t->base, &asking, c);
+    t->h = h;
+    h->trail = PROXY_TRAIL_ASKS;
+    h->wall_ms = c->wall_ms;
+    h->asked_ns = c->now;
+    memcpy(h->who, c->who, sizeof h->who);
+    LIST_INSERT_HEAD(&c->s->proxies, h, link);
+    meta_write_decide(c, &t->base);
+}
+
+/* What was asked for is in the trail, and was not done, or nobody knows: that has an entry too. */
+static void write_failing(struct call *c, struct meta_proxy *h)
+{
+    static const struct meta_write_kind failing = {.what = "revoking",
+                                                   .must = true,
+                                                   .begin = begin_entry,
+                                                   .end = end_failing,
+                                                   .free = free_failing};
     char why[PROXY_WHY_BYTES];
     const enum meta_rest_problem problem = meta_proxy_why(h, 0, why);
     const bool withdrawn = h->query.state == META_QUERY_OPEN; /* before the agent heard of it */
-    (void)add_to_trail(h, withdrawn ? "client-gone" : meta_rest_problem_name(problem), c->now,
-                       &err);
+    struct trail_write *t = calloc(1, sizeof *t);
+    h->trail = PROXY_TRAIL_FAILED;
+    if (t == NULL)
+        return;
+    h->trail = PROXY_TRAIL_FAILS;
+    t->base.kind = &failing;
+    t->h = h;
+    memcpy(t->base.id, h->query.node, sizeof t->base.id);
+    snprintf(t->failed, sizeof t->failed, "%s",
+             withdrawn ? "client-gone" : meta_rest_problem_name(problem));
+    meta_write_add(c->s, &t->base);
 }
 
 /* Takes h. */
@@ -256,7 +331,10 @@ static void ask_one(struct call *c, struct meta_proxy *h)
         const int status = meta_proxy_send_query(h, c->now);
         if (status != 0) {
             meta_proxy_refuse(c, h, status);
-        } else if (h->q.what != PROXY_REVOKE || is_in_trail(c, h)) {
+        } else if (h->q.what == PROXY_REVOKE) {
+            write_asking(c, h);
+            return;
+        } else {
             meta_proxy_wait(c, h);
             return;
         }
@@ -360,8 +438,11 @@ static bool is_awaited(const struct meta_proxy *h, bool wanted)
 /* Answers its client. False: it goes on. */
 static bool conclude_proxy(struct call *c, struct meta_proxy *h)
 {
+    if (h->trail == PROXY_TRAIL_ASKS || h->trail == PROXY_TRAIL_FAILS)
+        return false;
     const bool wanted = h->s->gone == NULL || !h->s->gone(h->token);
-    if (h->query.state == META_QUERY_OPEN && is_awaited(h, wanted))
+    if (h->query.state == META_QUERY_OPEN && is_awaited(h, wanted) &&
+        h->trail != PROXY_TRAIL_FAILED)
         return false;
     if (h->q.what == PROXY_LIST && wanted) {
         const int status = meta_proxy_list_step(h, c->now);
@@ -374,8 +455,12 @@ static bool conclude_proxy(struct call *c, struct meta_proxy *h)
     } else if (h->query.state == META_QUERY_ANSWERED && h->sensible && h->answer.status < 400) {
         write_one(c, h);
     } else {
-        if (h->q.what == PROXY_REVOKE)
-            refuse_revocation(c, h);
+        if (h->trail == PROXY_TRAIL_ASKED) {
+            h->query.held = true; /* what the agent has not heard of it will not hear of */
+            write_failing(c, h);
+        }
+        if (h->trail == PROXY_TRAIL_FAILS)
+            return false;
         meta_proxy_refuse(c, h, 0);
     }
     return true;
@@ -397,5 +482,23 @@ void meta_rest_proxy_advance(struct meta_service *s, uint64_t now)
             meta_proxy_free(h);
         }
         base_text_fini(&body);
+    }
+}
+
+void meta_rest_proxy_abandon(struct meta_service *s, uint64_t now)
+{
+    struct meta_proxy *h;
+    while ((h = LIST_FIRST(&s->proxies)) != NULL) {
+        struct base_text body;
+        struct meta_service_answer answer = META_SERVICE_ANSWER;
+        struct call c = {.s = s, .now = now, .body = &body, .answer = &answer};
+        LIST_REMOVE(h, link);
+        if (h->trail == PROXY_TRAIL_ASKS)
+            continue; /* its write has answered, and has it */
+        base_text_init(&body, PROXY_PAGE_BYTES);
+        meta_proxy_refuse(&c, h, 0);
+        s->answer(h->token, &answer, &body);
+        base_text_fini(&body);
+        meta_proxy_free(h);
     }
 }

@@ -25,6 +25,13 @@ struct meta_proxy {
     bool force;
     char who[META_RESOURCE_WHO_BYTES]; /* of REVOKE, for the trail; and when: */
     uint64_t wall_ms, asked_ns;
+    enum proxy_trail {
+        PROXY_TRAIL_NONE,
+        PROXY_TRAIL_ASKS,   /* that it is to be revoked is being written; nobody is asked yet */
+        PROXY_TRAIL_ASKED,  /* it is in the trail */
+        PROXY_TRAIL_FAILS,  /* that it was not done is being written */
+        PROXY_TRAIL_FAILED, /* it is in the trail, or the store has failed */
+    } trail;
     struct base_text out; /* what the agents have said */
     struct proxy_answer answer;
     bool sensible; /* the last answer was */

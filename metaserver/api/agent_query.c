@@ -64,6 +64,13 @@ int meta_query_open(struct meta_service *s, struct meta_query *query)
     return 0;
 }
 
+void meta_query_release(struct meta_query *query, uint64_t due_ns)
+{
+    query->held = false;
+    query->due_ns = due_ns;
+    meta_watch_wake(query->watch);
+}
+
 static void close_query(struct meta_service *s, struct meta_query *query,
                         enum meta_query_state state)
 {
@@ -146,7 +153,7 @@ static struct meta_query *find_unsent(const struct meta_service *s, const struct
 {
     struct meta_query *a, *oldest = NULL;
     LIST_FOREACH(a, &s->queries.open, link) {
-        if (a->watch == w && !a->sent && a->change == change)
+        if (a->watch == w && !a->sent && !a->held && a->change == change)
             oldest = a;
     }
     return oldest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PUT /v1/nodes/{id}. With an initiator it is answered when the responder for it is ready; until
- * then nothing of the node is changed, so that what is refused or given up leaves everything as it
- * was.
+/* PUT /v1/nodes/{id}. With an initiator it goes on when the responder for it is ready; then, as
+ * without one, it is decided when its turn comes, and answered when the store has it. Until then
+ * nothing of the node is changed, so that what is refused or given up leaves everything as it was.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "metaserver/json.h"
@@ -17,12 +18,15 @@
 
 #define ANSWER_MAX 4096 /* bytes of one that comes later */
 
-/* A registration that waits for its queue pair. */
+/* A registration that waits for its queue pair, then for its turn, then for the store. */
 struct pending {
-    struct meta_responder_request request;
+    struct meta_write write;
+    struct meta_responder_request request; /* for no queue pair: its peer has none */
+    bool has_responder;                    /* and it is neither kept nor discarded */
     struct meta_service *s;
-    void *token;
     struct meta_registration registration;
+    struct meta_verdict verdict;
+    struct meta_store_node durable;
 };
 
 static struct pending *pending_of(const struct meta_responder_request *request)
@@ -81,8 +85,7 @@ static void write_registered(struct call *c, uint32_t incarnation,
     base_text_append(c->body, "\n", 1);
 }
 
-static void refuse_registration(struct call *c, int status, const struct meta_verdict *verdict,
-                                const struct base_errbuf *err)
+static void refuse_registration(struct call *c, int status, const struct meta_verdict *verdict)
 {
     char detail[160], field[32] = "";
     if (verdict->endpoint != UINT32_MAX)
@@ -96,57 +99,141 @@ static void refuse_registration(struct call *c, int status, const struct meta_ve
                  verdict->owner);
         meta_rest_problem_of(c, REST_TAKEN, field, detail);
         return;
-    case -ENOSPC:
+    default:
+        BASE_ASSERT(status == -ENOSPC);
         meta_rest_problem_of(c, REST_FULL, field,
                              "raise max_endpoints in the metaserver's configuration");
-        return;
-    default:
-        meta_rest_problem(c, REST_STORE, err->text);
     }
 }
 
-/* Registers; ready: what the node reads through, or NULL. 0, or the answer says why not. */
-static int register_node(struct call *c, const struct meta_registration *r,
-                         const struct meta_responder_request *ready)
+/* ---- with the store ------------------------------------------------------------------------- */
+
+/* Whether this life of the node has given some already: then it changes its endpoints alone. */
+static bool has_responders(const struct call *c, const struct meta_registration *r)
 {
-    struct meta_verdict verdict;
-    struct base_errbuf err;
-    int status = meta_service_register(c->s, r, c->now, &verdict, &err);
-    if (status != 0) {
-        refuse_registration(c, status, &verdict, &err);
-        return status;
-    }
-    c->answer->status = verdict.created ? 201 : 200;
-    write_registered(c, r->incarnation, ready);
-    return 0;
+    struct meta_verdict verdict = {.known_incarnation = 0};
+    return c->s->responders != NULL && meta_responders_has(c->s->responders, r->id) &&
+           meta_directory_check(c->s->directory, r, &verdict) == 0 &&
+           verdict.known_incarnation == r->incarnation;
 }
 
-/* ---- later ---------------------------------------------------------------------------------- */
+/* Whether it has what it reads the table through; else the answer has been given. */
+static bool can_read(struct call *c, const struct pending *p)
+{
+    if (p->has_responder || c->s->endpoint.dct_number != 0 || has_responders(c, &p->registration))
+        return true;
+    c->s->count.readerless++;
+    meta_rest_problem_of(c, REST_READER, "reader",
+                         "this metaserver's device has no DC transport: give the queue pair that "
+                         "will read the table");
+    return false;
+}
+
+/* It is right, and the store has what there is to have. */
+static void finish_registration(struct call *c, struct pending *p)
+{
+    meta_service_registered(c->s, &p->registration, &p->verdict, c->now);
+    c->answer->status = p->verdict.created ? 201 : 200;
+    write_registered(c, p->registration.incarnation, p->has_responder ? &p->request : NULL);
+    if (p->has_responder)
+        meta_responders_keep(c->s->responders, &p->request);
+    p->has_responder = false;
+}
+
+static bool begin_registration(struct call *c, struct meta_write *w)
+{
+    struct pending *p = (struct pending *)w;
+    struct meta_verdict *verdict = &p->verdict;
+    if (!can_read(c, p))
+        return false;
+    const int status = meta_service_check(c->s, &p->registration, verdict);
+    if (status != 0) {
+        refuse_registration(c, status, verdict);
+        return false;
+    }
+    const bool evicts = verdict->evict.id[0] != '\0';
+    if (!verdict->write && !evicts) {
+        finish_registration(c, p);
+        return false;
+    }
+    meta_directory_durable(&p->registration, &p->durable);
+    w->job.txn = (struct meta_store_txn){
+        .remove = &verdict->evict, .remove_count = evicts, .put = &p->durable};
+    return true;
+}
+
+/* Leases may have ended meanwhile, its node's too: then its records are put into the table anew,
+ * and others that moved there may have left them no room. */
+static void end_registration(struct call *c, struct meta_write *w)
+{
+    struct pending *p = (struct pending *)w;
+    struct meta_verdict now;
+    if (!meta_write_is_stored(c, w))
+        return;
+    if (w->job.txn.remove_count > 0)
+        meta_directory_forget(c->s->directory, &p->verdict.evict);
+    const int status = meta_service_check(c->s, &p->registration, &now);
+    if (status == 0)
+        finish_registration(c, p);
+    else
+        refuse_registration(c, status, &now);
+}
+
+static void discard_responder(struct meta_write *w)
+{
+    struct pending *p = (struct pending *)w;
+    if (p->has_responder)
+        meta_responders_discard(p->s->responders, &p->request);
+    p->has_responder = false;
+}
+
+static void free_registration(struct meta_write *w)
+{
+    discard_responder(w);
+    free(w);
+}
+
+static const struct meta_write_kind registering = {.what = "registering",
+                                                   .begin = begin_registration,
+                                                   .end = end_registration,
+                                                   .free = free_registration,
+                                                   .abandon = discard_responder};
+
+/* Of a call whose request is there. NULL: no memory, and the answer has been given. */
+static struct pending *new_pending(struct call *c, const struct meta_registration *r)
+{
+    struct pending *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        meta_rest_problem(c, REST_CROWDED, "out of memory: try again");
+        return NULL;
+    }
+    meta_write_init(&p->write, &registering, c);
+    p->s = c->s;
+    p->registration = *r;
+    return p;
+}
+
+/* ---- with the device ------------------------------------------------------------------------ */
 
 static bool is_wanted(const struct meta_responder_request *request)
 {
     const struct pending *p = pending_of(request);
-    return p->s->gone == NULL || !p->s->gone(p->token);
+    return p->s->gone == NULL || !p->s->gone(p->write.token);
 }
 
-static void register_later(struct call *c, const struct meta_registration *r,
-                           const struct meta_responder_peer *peer)
+static void ask_responder(struct call *c, const struct meta_registration *r,
+                          const struct meta_responder_peer *peer)
 {
     struct meta_verdict verdict;
     int status = meta_service_check(c->s, r, &verdict);
     if (status != 0) { /* before a queue pair is spent on it */
-        refuse_registration(c, status, &verdict, NULL);
+        refuse_registration(c, status, &verdict);
         return;
     }
-    struct pending *p = calloc(1, sizeof *p);
-    if (p == NULL) {
-        meta_rest_problem(c, REST_NO_QUEUE_PAIR, "out of memory: try again");
+    struct pending *p = new_pending(c, r);
+    if (p == NULL)
         return;
-    }
-    *p = (struct pending){.s = c->s,
-                          .token = c->request->token,
-                          .registration = *r,
-                          .request = {.peer = *peer, .wanted = is_wanted}};
+    p->request = (struct meta_responder_request){.peer = *peer, .wanted = is_wanted};
     memcpy(p->request.id, r->id, sizeof p->request.id);
     status = meta_responders_request(c->s->responders, &p->request);
     if (status != 0) {
@@ -157,15 +244,14 @@ static void register_later(struct call *c, const struct meta_registration *r,
     c->answer->status = META_SERVICE_LATER;
 }
 
-static void conclude_registration(struct call *c, struct pending *p)
+/* Takes p. */
+static void go_on(struct call *c, struct pending *p)
 {
-    struct meta_responder_request *request = &p->request;
+    const struct meta_responder_request *request = &p->request;
     uint32_t suppressed;
     if (request->status == 0) {
-        if (register_node(c, &p->registration, request) == 0)
-            meta_responders_keep(c->s->responders, request);
-        else
-            meta_responders_discard(c->s->responders, request);
+        p->has_responder = true;
+        meta_write_decide(c, &p->write);
         return;
     }
     if (request->status != -ECANCELED &&
@@ -173,25 +259,31 @@ static void conclude_registration(struct call *c, struct pending *p)
         meta_world_log(c->s->world, BASE_LOG_WARN, "no queue pair for a reader",
                        "node=%s error=\"%s\" suppressed=%u", c->id, request->err.text, suppressed);
     meta_rest_problem(c, REST_NO_QUEUE_PAIR, request->err.text);
+    free(p);
 }
 
-void meta_service_advance(struct meta_service *s, uint64_t now)
+void meta_rest_register_advance(struct meta_service *s, uint64_t now)
 {
     struct meta_responder_request *request;
-    meta_rest_proxy_advance(s, now);
     while (s->responders != NULL && (request = meta_responders_next(s->responders)) != NULL) {
         struct pending *p = pending_of(request);
+        void *token = p->write.token;
         struct base_text body;
         struct meta_service_answer answer = META_SERVICE_ANSWER;
-        struct call c = {.s = s, .now = now, .body = &body, .answer = &answer};
+        struct call c = {.s = s,
+                         .now = now,
+                         .wall_ms = meta_service_wall_ms(s, now),
+                         .body = &body,
+                         .answer = &answer};
         memcpy(c.id, request->id, sizeof c.id);
         base_text_init(&body, ANSWER_MAX);
         meta_service_lapse(s, now);
-        conclude_registration(&c, p);
-        s->count.http[answer.status]++;
-        s->answer(p->token, &answer, &body);
+        go_on(&c, p);
+        if (answer.status != META_SERVICE_LATER) {
+            s->count.http[answer.status]++;
+            s->answer(token, &answer, &body);
+        }
         base_text_fini(&body);
-        free(p);
     }
 }
 
@@ -220,15 +312,13 @@ static bool owns_gids(struct call *c, const struct meta_registration *r,
     return false;
 }
 
-/* ---- now ------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Whether this life of the node has given some already: then it changes its endpoints alone. */
-static bool has_responders(const struct call *c, const struct meta_registration *r)
+static void register_now(struct call *c, const struct meta_registration *r)
 {
-    struct meta_verdict verdict = {.known_incarnation = 0};
-    return c->s->responders != NULL && meta_responders_has(c->s->responders, r->id) &&
-           meta_directory_check(c->s->directory, r, &verdict) == 0 &&
-           verdict.known_incarnation == r->incarnation;
+    struct pending *p = new_pending(c, r);
+    if (p != NULL)
+        meta_write_decide(c, &p->write);
 }
 
 void meta_rest_put_node(struct call *c)
@@ -243,20 +333,14 @@ void meta_rest_put_node(struct call *c)
         meta_rest_problem_of(c, REST_MALFORMED, violation.field, violation.detail);
     } else if (!owns_gids(c, &r, &initiator)) {
         return;
-    } else if (initiator.qpn == 0 && c->s->endpoint.dct_number == 0 && !has_responders(c, &r)) {
-        c->s->count.readerless++;
-        meta_rest_problem_of(
-            c, REST_READER, "reader",
-            "this metaserver's device has no DC transport: give the queue pair that "
-            "will read the table");
     } else if (initiator.qpn == 0) {
-        (void)register_node(c, &r, NULL);
+        register_now(c, &r);
     } else if (c->s->responders == NULL) {
         c->s->count.readerless++;
         meta_rest_problem_of(
             c, REST_READER, "reader",
             "this metaserver's device has no RC transport: read the table over DC");
     } else {
-        register_later(c, &r, &initiator);
+        ask_responder(c, &r, &initiator);
     }
 }

@@ -50,6 +50,7 @@ static const struct {
     [REST_READER] = {"wrong-reader", 422, "the registration needs another `reader`"},
     [REST_FULL] = {"full", 507, "there is no room"},
     [REST_STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
+    [REST_CROWDED] = {"too-many-changes", 503, "too many changes wait for the store"},
     [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
                             "there is no queue pair for the reader: nothing was changed"},
     [REST_WATCHES] = {"too-many-watches", 503, "there are too many streams"},
@@ -68,6 +69,7 @@ void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const cha
 {
     char type[64];
     c->answer->status = problems[p].status;
+    c->answer->retry_after_s = p == REST_CROWDED;
     c->answer->content_type = "application/problem+json";
     base_text_reset(c->body);
     snprintf(type, sizeof type, "urn:kedge:problem:%s", problems[p].type);

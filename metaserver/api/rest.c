@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes in the REST interface, and the daemon itself. schema/openapi.yaml describes it. */
+/* Nodes in the REST interface. schema/openapi.yaml describes it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json_writer.h"
-#include "base/metrics.h"
-#include "base/version.h"
 #include "metaserver/directory_reach.h"
 #include "metaserver/json.h"
 #include "reach_json.h"
@@ -178,12 +177,50 @@ void meta_rest_get_node(struct call *c)
     base_text_append(c->body, "\n", 1);
 }
 
+struct removal {
+    struct meta_write base;
+    uint64_t incarnation; /* the last one that may go */
+    struct meta_store_life life;
+};
+
+static bool begin_removal(struct call *c, struct meta_write *w)
+{
+    struct removal *r = (struct removal *)w;
+    struct meta_node_view view;
+    if (meta_directory_show(c->s->directory, c->id, c->now, &view) != 0) {
+        meta_rest_problem(c, REST_NO_NODE, NULL);
+        return false;
+    }
+    if (view.incarnation > r->incarnation) {
+        c->s->count.stale++;
+        meta_rest_stale(c, view.incarnation);
+        return false;
+    }
+    r->life = (struct meta_store_life){.incarnation = view.incarnation};
+    memcpy(r->life.id, c->id, sizeof r->life.id);
+    w->job.txn = (struct meta_store_txn){.remove = &r->life, .remove_count = 1};
+    return true;
+}
+
+static void end_removal(struct call *c, struct meta_write *w)
+{
+    if (!meta_write_is_stored(c, w))
+        return;
+    meta_service_removed(c->s, c->id, c->who, c->now);
+    c->answer->status = 204;
+}
+
+static void free_removal(struct meta_write *w)
+{
+    free(w);
+}
+
 /* An agent that ends says its own incarnation, so that it does not take away what a later one has
  * registered; an operator means the node, whatever it is. */
 void meta_rest_delete_node(struct call *c)
 {
-    struct meta_node_view view;
-    struct base_errbuf err;
+    static const struct meta_write_kind removing = {
+        .what = "removing", .begin = begin_removal, .end = end_removal, .free = free_removal};
     uint64_t incarnation = UINT32_MAX;
     if (c->request->parameter[META_PARAMETER_INCARNATION] != NULL &&
         base_parse_u64(c->request->parameter[META_PARAMETER_INCARNATION], 1, UINT32_MAX,
@@ -191,22 +228,14 @@ void meta_rest_delete_node(struct call *c)
         meta_rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
         return;
     }
-    if (meta_directory_show(c->s->directory, c->id, c->now, &view) == 0 &&
-        view.incarnation > incarnation) {
-        c->s->count.stale++;
-        meta_rest_stale(c, view.incarnation);
+    struct removal *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        meta_rest_problem(c, REST_CROWDED, "out of memory: try again");
         return;
     }
-    switch (meta_service_remove(c->s, c->id, c->who, c->now, &err)) {
-    case 0:
-        c->answer->status = 204;
-        return;
-    case -ENOENT:
-        meta_rest_problem(c, REST_NO_NODE, NULL);
-        return;
-    default:
-        meta_rest_problem(c, REST_STORE, err.text);
-    }
+    meta_write_init(&r->base, &removing, c);
+    r->incarnation = incarnation;
+    meta_write_decide(c, &r->base);
 }
 
 /* The next one that is registered, or of which something is set. */
@@ -260,47 +289,6 @@ void meta_rest_list_nodes(struct call *c)
     base_json_array_end(c->body);
     if (n == page.limit && next_node(c, &labels, page.after, &view) == 0)
         meta_rest_next_cursor(c, page.after);
-    base_json_object_end(c->body);
-    base_text_append(c->body, "\n", 1);
-}
-
-/* ---- the daemon ----------------------------------------------------------------------------- */
-
-void meta_rest_get_health(struct call *c)
-{
-    base_json_object(c->body, NULL);
-    base_json_string(c->body, "status", "ok");
-    base_json_object_end(c->body);
-    base_text_append(c->body, "\n", 1);
-}
-
-void meta_rest_get_ready(struct call *c)
-{
-    const struct meta_store_txn none = {.compare = false};
-    struct meta_store_outcome out;
-    if (meta_store_commit(c->s->store, &none, &out) != 0)
-        meta_rest_problem(c, REST_STORE, out.err.text);
-    else {
-        base_json_object(c->body, NULL);
-        base_json_string(c->body, "status", "ready");
-        base_json_object_end(c->body);
-        base_text_append(c->body, "\n", 1);
-    }
-}
-
-void meta_rest_get_metrics(struct call *c)
-{
-    c->answer->content_type = BASE_METRICS_TYPE;
-    meta_service_metrics(c->s, c->body);
-}
-
-void meta_rest_get_version(struct call *c)
-{
-    base_json_object(c->body, NULL);
-    base_json_string(c->body, "program", "kedge-metad");
-    base_json_string(c->body, "version", KEDGE_VERSION);
-    base_json_string(c->body, "commit", base_version_commit());
-    base_json_u64(c->body, "record_version", SCHEMA_RECORD_VERSION);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);
 }

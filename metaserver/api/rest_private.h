@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between routes.c (what there is, and who may) and those that answer: rest.c (nodes),
- * node_register.c (registering, which may be answered later), rest_resources.c (what operators
- * set), rest_watch.c (what agents are told of it, and the trail) and agent_proxy.c (workers and
- * leases). What they share is in problems.c, which calls none of them; none of them calls routes.c.
+ * rest_daemon.c, node_register.c (registering, which may be answered later), rest_resources.c (what
+ * operators set), rest_watch.c (what agents are told of it, and the trail) and agent_proxy.c
+ * (workers and leases). What they share is in problems.c, which calls none of them; none of them
+ * calls routes.c.
  */
 #ifndef METASERVER_REST_PRIVATE_H
 #define METASERVER_REST_PRIVATE_H
 
 #include "metaserver/access.h"
 #include "service_private.h"
+#include "writes.h"
 
 /* One request on its way through. */
 struct call {
     struct meta_service *s;
     const struct meta_service_request *request; /* NULL: it is answered later */
-    uint64_t now;
+    uint64_t now, wall_ms;                      /* of its answer */
     struct base_text *body;
     struct meta_service_answer *answer;
     enum meta_resource_kind kind;      /* of the route, if it is about resources */
@@ -55,6 +57,7 @@ enum meta_rest_problem {
     REST_READER,
     REST_FULL,
     REST_STORE,
+    REST_CROWDED,
     REST_NO_QUEUE_PAIR,
     REST_WATCHES,
     REST_ASKS,
@@ -134,7 +137,12 @@ void meta_rest_put_answer(struct call *c);
 /* Answers those clients whose query has ended; of all nodes, asks the next one. */
 void meta_rest_proxy_advance(struct meta_service *s, uint64_t now);
 
+/* The store does not end: answers those clients. */
+void meta_rest_proxy_abandon(struct meta_service *s, uint64_t now);
+
 /* PUT /v1/nodes/{id}. */
 void meta_rest_put_node(struct call *c);
+/* Goes on with those whose queue pair is ready, or refuses them. */
+void meta_rest_register_advance(struct meta_service *s, uint64_t now);
 
 #endif

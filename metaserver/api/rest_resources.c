@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_writer.h"
@@ -96,7 +97,7 @@ static void answer_missing(struct call *c)
 static void show_resource(struct call *c, const struct meta_resource *resource)
 {
     c->answer->revision = resource->revision;
-    meta_json_write_resource(c->body, resource, c->request->wall_ms);
+    meta_json_write_resource(c->body, resource, c->wall_ms);
     base_text_append(c->body, "\n", 1);
 }
 
@@ -117,31 +118,31 @@ void meta_rest_get_resource(struct call *c)
         show_resource(c, found);
 }
 
-/* Says who and when, and carries it out. 0, or the answer has been given. */
-static int carry_out(struct call *c, struct meta_resource_change *change)
-{
-    struct base_errbuf err;
-    change->time_ms = c->request->wall_ms;
-    snprintf(change->who, sizeof change->who, "%s", c->who);
-    int status = meta_service_change(c->s, change, c->now, &err);
-    if (status != 0)
-        meta_rest_problem(c, REST_STORE, err.text);
-    return status;
-}
+/* ---- changing one --------------------------------------------------------------------------- */
+
+/* Planned when its turn comes. */
+struct resource_write {
+    struct meta_write base;
+    bool removes;
+    struct meta_resource_match match;
+    struct meta_resource to;
+    char secret[SECRET_TEXT];      /* of a token that gets one; else "" */
+    struct meta_service_change *x; /* from its turn on */
+};
 
 /* Unless the client says a secret, a token keeps its own, and a new one gets one. 0, or the answer
- * has been given.
- */
-static int give_hash(struct call *c, struct meta_resource *to, char secret[SECRET_TEXT])
+ * has been given. */
+static int give_hash(struct call *c, struct resource_write *r)
 {
     const struct meta_resource *there = meta_resources_find(c->s->resources, META_TOKEN, c->id);
-    if (!meta_token_is_bare(&to->token))
+    struct meta_token *token = &r->to.token;
+    if (!meta_token_is_bare(token))
         return 0;
     if (there != NULL) {
-        memcpy(to->token.hash, there->token.hash, sizeof to->token.hash);
+        memcpy(token->hash, there->token.hash, sizeof token->hash);
         return 0;
     }
-    int status = meta_secret_make(c->s->world, c->id, secret, to->token.hash);
+    int status = meta_secret_make(c->s->world, c->id, r->secret, token->hash);
     if (status != 0)
         meta_rest_problem(c, REST_STORE, "there are no random numbers: nothing was changed");
     return status;
@@ -151,58 +152,143 @@ static int give_hash(struct call *c, struct meta_resource *to, char secret[SECRE
 static bool is_born_expired(const struct call *c, const struct meta_resource *to)
 {
     const struct meta_resource *there = meta_resources_find(c->s->resources, META_TOKEN, c->id);
-    return meta_token_is_over(&to->token, c->request->wall_ms) &&
+    return meta_token_is_over(&to->token, c->wall_ms) &&
            (there == NULL || there->token.expires != to->token.expires);
+}
+
+/* Whether a token can be as it is said; else the answer has been given. */
+static bool prepare_token(struct call *c, struct resource_write *r)
+{
+    if (c->kind != META_TOKEN)
+        return true;
+    if (!is_born_expired(c, &r->to))
+        return give_hash(c, r) == 0;
+    meta_rest_malformed(c, "expires",
+                        "is not in the future: say a later time, or leave it out for none; to end "
+                        "a token, delete it");
+    return false;
+}
+
+static void answer_change(struct call *c, const struct resource_write *r)
+{
+    const struct meta_resource_change *change = &r->x->change;
+    if (r->removes) {
+        c->answer->status = 204;
+        return;
+    }
+    c->answer->status = change->had ? 200 : 201;
+    if (r->secret[0] != '\0')
+        show_secret(c, &change->to, r->secret);
+    else
+        show_resource(c, &change->to);
+}
+
+/* Into the transaction, if there is anything to change; else the answer has been given. */
+static bool write_plan(struct call *c, struct resource_write *r)
+{
+    struct meta_resource_change *change = &r->x->change;
+    if (change->revision == 0) {
+        answer_change(c, r);
+        return false;
+    }
+    change->time_ms = c->wall_ms;
+    snprintf(change->who, sizeof change->who, "%s", c->who);
+    if (meta_service_write_change(c->s, r->x, &r->base.job.txn) == 0)
+        return true;
+    meta_rest_problem(c, REST_STORE, "out of memory: try again");
+    return false;
+}
+
+static bool begin_change(struct call *c, struct meta_write *w)
+{
+    struct resource_write *r = (struct resource_write *)w;
+    struct meta_violation violation = {.field = ""};
+    int status;
+    r->x = calloc(1, sizeof *r->x);
+    if (r->x == NULL) {
+        meta_rest_problem(c, REST_STORE, "out of memory: try again");
+        return false;
+    }
+    if (!r->removes && !prepare_token(c, r))
+        return false;
+    if (r->removes)
+        status = meta_resources_plan_remove(c->s->resources, c->kind, c->id, &r->match,
+                                            &r->x->change, &violation);
+    else
+        status =
+            meta_resources_plan_put(c->s->resources, &r->to, &r->match, &r->x->change, &violation);
+    if (status == 0)
+        return write_plan(c, r);
+    if (r->removes && status == -ENOENT)
+        answer_missing(c);
+    else
+        refuse_change(c, status, &violation);
+    return false;
+}
+
+static void end_change(struct call *c, struct meta_write *w)
+{
+    struct resource_write *r = (struct resource_write *)w;
+    if (!meta_write_is_stored(c, w))
+        return;
+    meta_service_changed(c->s, r->x, &w->job.outcome);
+    answer_change(c, r);
+}
+
+static void free_change(struct meta_write *w)
+{
+    struct resource_write *r = (struct resource_write *)w;
+    if (r->x != NULL)
+        meta_service_change_fini(r->x);
+    free(r->x);
+    explicit_bzero(r->secret, sizeof r->secret);
+    free(r);
+}
+
+/* NULL: the answer has been given. */
+static struct resource_write *new_change(struct call *c)
+{
+    static const struct meta_write_kind changing = {.what = "changing a setting",
+                                                    .begin = begin_change,
+                                                    .end = end_change,
+                                                    .free = free_change};
+    struct resource_write *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        meta_rest_problem(c, REST_CROWDED, "out of memory: try again");
+        return NULL;
+    }
+    meta_write_init(&r->base, &changing, c);
+    if (read_match(c, &r->match))
+        return r;
+    free(r);
+    return NULL;
 }
 
 void meta_rest_put_resource(struct call *c)
 {
-    struct meta_resource_match match;
-    struct meta_resource_change change;
-    struct meta_resource to;
     struct meta_violation violation = {.field = ""};
-    char secret[SECRET_TEXT] = "";
-    if (!meta_rest_has_json(c) || !read_match(c, &match))
+    if (!meta_rest_has_json(c))
         return;
-    int status = meta_json_resource(c->kind, c->id, c->request->body, c->request->body_bytes, &to,
-                                    &violation);
-    if (status == 0 && c->kind == META_TOKEN && is_born_expired(c, &to)) {
-        meta_rest_malformed(
-            c, "expires",
-            "is not in the future: say a later time, or leave it out for none; to end a "
-            "token, delete it");
+    struct resource_write *r = new_change(c);
+    if (r == NULL)
+        return;
+    int status = meta_json_resource(c->kind, c->id, c->request->body, c->request->body_bytes,
+                                    &r->to, &violation);
+    if (status == 0) {
+        meta_write_decide(c, &r->base);
         return;
     }
-    if (status == 0 && c->kind == META_TOKEN && give_hash(c, &to, secret) != 0)
-        return;
-    if (status == 0)
-        status = meta_resources_plan_put(c->s->resources, &to, &match, &change, &violation);
-    if (status != 0) {
-        refuse_change(c, status, &violation);
-    } else if (carry_out(c, &change) == 0) {
-        c->answer->status = change.had ? 200 : 201;
-        if (secret[0] != '\0')
-            show_secret(c, &change.to, secret);
-        else
-            show_resource(c, &change.to);
-    }
+    refuse_change(c, status, &violation);
+    free(r);
 }
 
 void meta_rest_delete_resource(struct call *c)
 {
-    struct meta_resource_match match;
-    struct meta_resource_change change;
-    struct meta_violation violation = {.field = ""};
-    if (!read_match(c, &match))
+    struct resource_write *r = new_change(c);
+    if (r == NULL)
         return;
-    int status =
-        meta_resources_plan_remove(c->s->resources, c->kind, c->id, &match, &change, &violation);
-    if (status == -ENOENT)
-        answer_missing(c);
-    else if (status != 0)
-        refuse_change(c, status, &violation);
-    else if (carry_out(c, &change) == 0)
-        c->answer->status = 204;
+    r->removes = true;
+    meta_write_decide(c, &r->base);
 }
 
 /* ---- all ------------------------------------------------------------------------------------ */
@@ -288,7 +374,7 @@ void meta_rest_list_resources(struct call *c)
     base_json_array(c->body, meta_json_plural(c->kind, all));
     while (n < page.limit && (s = next_wanted(c, &filter, page.after)) != NULL) {
         base_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
-        meta_json_write_resource(c->body, s, c->request->wall_ms);
+        meta_json_write_resource(c->body, s, c->wall_ms);
         snprintf(page.after, sizeof page.after, "%s", s->name);
     }
     base_json_array_end(c->body);

@@ -337,11 +337,42 @@ static void route_request(struct call *c)
 void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,
                          uint64_t now, struct base_text *body, struct meta_service_answer *out)
 {
-    struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
+    struct call c = {.s = s,
+                     .request = request,
+                     .now = now,
+                     .wall_ms = request->wall_ms,
+                     .body = body,
+                     .answer = out};
     *out = META_SERVICE_ANSWER;
     meta_service_at(s, now, request->wall_ms);
     meta_service_lapse(s, now);
     route_request(&c);
     if (out->status != META_SERVICE_LATER)
         s->count.http[out->status]++;
+}
+
+void meta_service_advance(struct meta_service *s, uint64_t now)
+{
+    meta_writes_advance(s, now);
+    meta_rest_proxy_advance(s, now);
+    meta_rest_register_advance(s, now);
+    meta_writes_advance(s, now);
+}
+
+void meta_service_stop(struct meta_service *s, uint64_t now)
+{
+    meta_queries_stop(s);
+    meta_service_advance(s, now);
+    meta_writes_stop(s, now);
+}
+
+bool meta_service_is_stopped(const struct meta_service *s)
+{
+    return s->writes.stopping && s->writes.first == NULL;
+}
+
+void meta_service_abandon(struct meta_service *s, uint64_t now)
+{
+    meta_writes_abandon(s, now);
+    meta_rest_proxy_abandon(s, now);
 }

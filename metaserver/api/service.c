@@ -10,9 +10,6 @@
 #include "metaserver/directory_reach.h"
 #include "service_private.h"
 
-#define BATCH       256                 /* nodes in one transaction */
-#define STORE_PAUSE (5 * BASE_NS_PER_S) /* between our own attempts at a store that fails */
-
 struct loading {
     struct meta_service *s;
     uint64_t now;
@@ -36,17 +33,7 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
     if (status == -EEXIST)
         return base_err(err, status,
                         "the store names one endpoint twice: restore it from a backup");
-    return status == 0 && s->resources != NULL ? meta_service_load_resources(s, now, err) : status;
-}
-
-/* A write that nobody asked for has failed: said once, tried again later. */
-static void pause_store(struct meta_service *s, const char *what, const struct base_errbuf *err,
-                        uint64_t now)
-{
-    s->count.store_errors++;
-    s->store_retry_at = now + STORE_PAUSE;
-    meta_world_log(s->world, BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"", what,
-                   err->text);
+    return status == 0 && s->resources != NULL ? meta_service_load_resources(s, err) : status;
 }
 
 static bool is_live(void *user, const char *id)
@@ -64,8 +51,7 @@ void meta_service_at(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     s->at_wall_ms = wall_ms;
 }
 
-/* The same moment since 1970. */
-static uint64_t wall_of(const struct meta_service *s, uint64_t at)
+uint64_t meta_service_wall_ms(const struct meta_service *s, uint64_t at)
 {
     return at >= s->at ? s->at_wall_ms + (at - s->at) / BASE_NS_PER_MS
                        : s->at_wall_ms - (s->at - at) / BASE_NS_PER_MS;
@@ -77,7 +63,7 @@ static void announce_event(struct meta_service *s, const char *node, const char 
 {
     if (s->liveness == NULL)
         return;
-    event->time_ms = wall_of(s, now);
+    event->time_ms = meta_service_wall_ms(s, now);
     event->revision = s->resources != NULL ? meta_resources_revision(s->resources) : 0;
     snprintf(event->node, sizeof event->node, "%s", node);
     snprintf(event->who, sizeof event->who, "%s", who);
@@ -106,13 +92,13 @@ static void announce_lapse(void *user, const struct meta_lapse *lapse)
 {
     const struct lapsing *l = user;
     const bool heard = lapse->from == META_NODE_LIVE;
-    announce_event(
-        l->s, lapse->id, "", l->now,
-        &(struct meta_liveness_event){.incarnation = lapse->incarnation,
-                                      .state = META_LIVENESS_EXPIRED,
-                                      .from = lapse->from,
-                                      .from_incarnation = lapse->incarnation,
-                                      .heard_ms = heard ? wall_of(l->s, lapse->heard) : 0});
+    announce_event(l->s, lapse->id, "", l->now,
+                   &(struct meta_liveness_event){
+                       .incarnation = lapse->incarnation,
+                       .state = META_LIVENESS_EXPIRED,
+                       .from = lapse->from,
+                       .from_incarnation = lapse->incarnation,
+                       .heard_ms = heard ? meta_service_wall_ms(l->s, lapse->heard) : 0});
 }
 
 void meta_service_lapse(struct meta_service *s, uint64_t now)
@@ -129,37 +115,18 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
 
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 {
-    struct meta_store_life lives[BATCH];
-    struct base_errbuf err;
     meta_service_at(s, now, wall_ms);
     meta_service_lapse(s, now);
     if (s->resources != NULL && meta_service_refresh_window_targets(s))
         meta_watches_wake(s);
     meta_watches_beat(s, now);
-    if (now < s->store_retry_at)
-        return;
-    uint32_t n = meta_directory_lapsed(s->directory, lives, BATCH);
-    if (n > 0) {
-        if (meta_store_expire(s->store, lives, n, &err) != 0) {
-            pause_store(s, "expiring", &err, now);
-            return;
-        }
-        for (uint32_t i = 0; i < n; i++)
-            meta_directory_expire(s->directory, &lives[i], now);
-    }
-    if (meta_directory_forgettable(s->directory, now, lives, 1) == 1) {
-        int status = meta_store_remove(s->store, lives[0].id, &err);
-        if (status != 0 && status != -ENOENT)
-            pause_store(s, "forgetting", &err, now);
-        else
-            meta_directory_forget(s->directory, &lives[0]);
-    }
+    meta_service_tidy(s, now);
 }
 
 /* ---- what clients ask for ------------------------------------------------------------------- */
 
-int meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
-                              uint64_t now, const struct base_errbuf *err)
+void meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
+                               uint64_t now, const struct base_errbuf *err)
 {
     uint32_t suppressed;
     s->count.store_errors++;
@@ -167,17 +134,6 @@ int meta_service_store_failed(struct meta_service *s, const char *what, const ch
         meta_world_log(s->world, BASE_LOG_ERROR, "the store failed",
                        "while=\"%s\" name=%s error=\"%s\" suppressed=%u", what, name, err->text,
                        suppressed);
-    return -EROFS;
-}
-
-/* Makes room for one more node: an expired one that is known for longest is forgotten now. */
-static int evict_node(struct meta_service *s, const char *id, uint64_t now, struct base_errbuf *err)
-{
-    int status = meta_store_remove(s->store, id, err);
-    if (status != 0 && status != -ENOENT)
-        return meta_service_store_failed(s, "forgetting", id, now, err);
-    meta_directory_remove(s->directory, id);
-    return 0;
 }
 
 int meta_service_check(struct meta_service *s, const struct meta_registration *r,
@@ -201,22 +157,10 @@ static void drop_readers(struct meta_service *s, const struct meta_registration 
     meta_responders_drop(s->responders, r->id, pools, count);
 }
 
-int meta_service_register(struct meta_service *s, const struct meta_registration *r, uint64_t now,
-                          struct meta_verdict *verdict, struct base_errbuf *err)
+void meta_service_registered(struct meta_service *s, const struct meta_registration *r,
+                             const struct meta_verdict *verdict, uint64_t now)
 {
-    struct meta_store_node durable;
     struct meta_node_view before = {.state = META_NODE_FREE};
-    int status = meta_service_check(s, r, verdict);
-    if (status != 0)
-        return status;
-    if (verdict->evict.id[0] != '\0' && (status = evict_node(s, verdict->evict.id, now, err)) != 0)
-        return status;
-    if (verdict->write) {
-        meta_directory_durable(r, &durable);
-        status = meta_store_put(s->store, &durable, err);
-        if (status != 0)
-            return meta_service_store_failed(s, "registering", r->id, now, err);
-    }
     (void)meta_directory_show(s->directory, r->id, now, &before);
     meta_directory_apply(s->directory, r, now);
     announce_live(s, &before, r, now);
@@ -227,20 +171,14 @@ int meta_service_register(struct meta_service *s, const struct meta_registration
         meta_world_log(s->world, BASE_LOG_INFO, "node registered",
                        "node=%s incarnation=%u endpoints=%u", r->id, r->incarnation,
                        r->endpoint_count);
-    return 0;
 }
 
-int meta_service_remove(struct meta_service *s, const char *id, const char *who, uint64_t now,
-                        struct base_errbuf *err)
+void meta_service_removed(struct meta_service *s, const char *id, const char *who, uint64_t now)
 {
     struct meta_node_view view;
-    int status = meta_directory_show(s->directory, id, 0, &view);
-    if (status != 0)
-        return status;
-    status = meta_store_remove(s->store, id, err);
-    if (status != 0 && status != -ENOENT)
-        return meta_service_store_failed(s, "removing", id, now, err);
-    meta_directory_remove(s->directory, id);
+    if (meta_directory_show(s->directory, id, 0, &view) != 0)
+        return;
+    (void)meta_directory_remove(s->directory, id);
     announce_event(s, id, who, now,
                    &(struct meta_liveness_event){.incarnation = view.incarnation,
                                                  .state = META_LIVENESS_REMOVED,
@@ -250,7 +188,6 @@ int meta_service_remove(struct meta_service *s, const char *id, const char *who,
         meta_responders_drop(s->responders, id, NULL, 0);
     s->count.removals++;
     meta_world_log(s->world, BASE_LOG_INFO, "node removed", "node=%s", id);
-    return 0;
 }
 
 /* ---- metrics -------------------------------------------------------------------------------- */
@@ -314,6 +251,14 @@ static void ask_metrics(const struct meta_service *s, struct base_text *out)
     write_labelled(out, "kedge_metad_questions_failed_total", "why", "too_many", n->refused);
 }
 
+static void store_metrics(const struct meta_service *s, struct base_text *out)
+{
+    base_metric_one(out, "kedge_metad_store_waiting", BASE_METRIC_GAUGE,
+                    "Changes that are with the store, or wait for it.", s->writes.count);
+    base_metric_one(out, "kedge_metad_store_errors_total", BASE_METRIC_COUNTER,
+                    "Writes that the store refused.", s->count.store_errors);
+}
+
 void meta_service_metrics(const struct meta_service *s, struct base_text *out)
 {
     const struct meta_service_counters *c = &s->count;
@@ -360,8 +305,7 @@ void meta_service_metrics(const struct meta_service *s, struct base_text *out)
     if (s->resources != NULL)
         setting_metrics(s, out);
     ask_metrics(s, out);
-    base_metric_one(out, "kedge_metad_store_errors_total", BASE_METRIC_COUNTER,
-                    "Writes that the store refused.", c->store_errors);
+    store_metrics(s, out);
     base_metric_one(out, "kedge_metad_http_refused_connections_total", BASE_METRIC_COUNTER,
                     "Connections above a bound.", c->http_refused);
     base_metric_one(out, "kedge_metad_http_rejected_requests_total", BASE_METRIC_COUNTER,

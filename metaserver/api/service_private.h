@@ -16,21 +16,36 @@ void meta_service_lapse(struct meta_service *s, uint64_t now);
 /* As meta_directory_check(), and counts what is refused. */
 int meta_service_check(struct meta_service *s, const struct meta_registration *r,
                        struct meta_verdict *verdict);
-/* As meta_directory_check(), or -EROFS and a sentence: the store refused, nothing happened. */
-int meta_service_register(struct meta_service *s, const struct meta_registration *r, uint64_t now,
-                          struct meta_verdict *verdict, struct base_errbuf *err);
-/* who: for those who watch. 0, -ENOENT, or -EROFS as above. */
-int meta_service_remove(struct meta_service *s, const char *id, const char *who, uint64_t now,
-                        struct base_errbuf *err);
-/* Stores and applies what was planned, and tells those who watch. 0, or -EROFS as above. */
-int meta_service_change(struct meta_service *s, const struct meta_resource_change *change,
-                        uint64_t now, struct base_errbuf *err);
+/* The same moment since 1970. */
+uint64_t meta_service_wall_ms(const struct meta_service *s, uint64_t at);
+/* Registers r, which has been found to be right, and is in the store. */
+void meta_service_registered(struct meta_service *s, const struct meta_registration *r,
+                             const struct meta_verdict *verdict, uint64_t now);
+/* The store has no such node any more; who: for those who watch. */
+void meta_service_removed(struct meta_service *s, const char *id, const char *who, uint64_t now);
+/* A change of resources, as the store is given it. */
+struct meta_service_change {
+    struct meta_resource_change change;
+    struct meta_store_change stored;
+    struct base_text before, after, resource;
+};
+/* What was planned (x->change), into a transaction, which borrows x. 0; -ENOMEM. */
+int meta_service_write_change(struct meta_service *s, struct meta_service_change *x,
+                              struct meta_store_txn *txn);
+/* The store has it: applies it, and tells those who watch. */
+void meta_service_changed(struct meta_service *s, struct meta_service_change *x,
+                          const struct meta_store_outcome *out);
+/* All zero is allowed. */
+void meta_service_change_fini(struct meta_service_change *x);
 /* Whether nodes that windows name have come, gone, or have other GIDs than at the last look. */
 bool meta_service_refresh_window_targets(struct meta_service *s);
 /* Fills s->resources from the store. */
-int meta_service_load_resources(struct meta_service *s, uint64_t now, struct base_errbuf *err);
-/* A write that a client asked for has failed: counted and logged. Returns -EROFS. */
-int meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
-                              uint64_t now, const struct base_errbuf *err);
+int meta_service_load_resources(struct meta_service *s, struct base_errbuf *err);
+/* A write that a client asked for has failed: counted and logged. */
+void meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
+                               uint64_t now, const struct base_errbuf *err);
+
+/* Begins what has to be written for time has passed, if anything has. */
+void meta_service_tidy(struct meta_service *s, uint64_t now);
 
 #endif

@@ -3,12 +3,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "metaserver/resources_json.h"
-#include "service_private.h"
+#include "rest_private.h"
 #include "metaserver/window_targets.h"
 
 #define BODY_BYTES 8192 /* more than a resource takes */
@@ -151,31 +152,66 @@ static const char *name_of_number(const struct meta_service *s, uint16_t id)
     return pool != NULL ? pool->name : "";
 }
 
-/* Written down, since it is not to change when the pool goes whose number the name stands for. A
- * store that cannot be written is no reason not to start: then it is chosen again next time. */
-static void keep_number(struct meta_service *s, const char *name, uint64_t now)
+struct number_write {
+    struct meta_write base;
+    struct meta_service_change x;
+};
+
+/* It has the number already, and nobody can see what was stored: it is the change that is kept. */
+static bool begin_numbering(struct call *c, struct meta_write *w)
 {
-    const struct meta_resource *pool = meta_resources_find(s->resources, META_POOL, name);
+    struct number_write *n = (struct number_write *)w;
+    const struct meta_resource *pool = meta_resources_find(c->s->resources, META_POOL, w->id);
     const struct meta_resource_match match = {.any = true};
-    struct meta_resource_change change;
     struct meta_violation violation;
-    struct base_errbuf err;
-    meta_world_log(
-        s->world, BASE_LOG_WARN,
-        "a pool of an older store has a number of its own now: the one that its name stands "
-        "for is another pool's",
-        "pool=%s number=%u instead_of=%u which_has=%s", name, (unsigned)pool->pool.numbers.number,
-        (unsigned)meta_pool_id(name), name_of_number(s, meta_pool_id(name)));
-    int status = meta_resources_plan_put(s->resources, pool, &match, &change, &violation);
-    BASE_ASSERT(status == 0); /* it is what is there */
-    change.from.pool.numbers.number = RESOURCE_UNSAID;
-    change.revision = change.to.revision = meta_resources_revision(s->resources) + 1;
-    change.time_ms = meta_world_wall_ms(s->world);
-    snprintf(change.who, sizeof change.who, "kedge-metad");
-    (void)meta_service_change(s, &change, now, &err);
+    struct meta_resource_change *change = &n->x.change;
+    if (pool == NULL ||
+        meta_resources_plan_put(c->s->resources, pool, &match, change, &violation) != 0)
+        return false; /* it was deleted meanwhile */
+    change->from.pool.numbers.number = RESOURCE_UNSAID;
+    change->revision = change->to.revision = meta_resources_revision(c->s->resources) + 1;
+    change->time_ms = c->wall_ms;
+    snprintf(change->who, sizeof change->who, "kedge-metad");
+    return meta_service_write_change(c->s, &n->x, &w->job.txn) == 0;
 }
 
-int meta_service_load_resources(struct meta_service *s, uint64_t now, struct base_errbuf *err)
+static void end_numbering(struct call *c, struct meta_write *w)
+{
+    if (meta_write_is_stored(c, w))
+        meta_service_changed(c->s, &((struct number_write *)w)->x, &w->job.outcome);
+}
+
+static void free_numbering(struct meta_write *w)
+{
+    meta_service_change_fini(&((struct number_write *)w)->x);
+    free(w);
+}
+
+/* Written down, since it is not to change when the pool goes whose number the name stands for. A
+ * store that cannot be written is no reason not to start: then it is chosen again next time. */
+static int keep_number(struct meta_service *s, const char *name)
+{
+    static const struct meta_write_kind kind = {.what = "changing a setting",
+                                                .begin = begin_numbering,
+                                                .end = end_numbering,
+                                                .free = free_numbering};
+    const struct meta_resource *pool = meta_resources_find(s->resources, META_POOL, name);
+    struct number_write *n = calloc(1, sizeof *n);
+    if (n == NULL)
+        return -ENOMEM;
+    meta_world_log(s->world, BASE_LOG_WARN,
+                   "a pool of an older store has a number of its own now: the one that its name "
+                   "stands for is another pool's",
+                   "pool=%s number=%u instead_of=%u which_has=%s", name,
+                   (unsigned)pool->pool.numbers.number, (unsigned)meta_pool_id(name),
+                   name_of_number(s, meta_pool_id(name)));
+    n->base.kind = &kind;
+    snprintf(n->base.id, sizeof n->base.id, "%s", name);
+    meta_write_add(s, &n->base);
+    return 0;
+}
+
+int meta_service_load_resources(struct meta_service *s, struct base_errbuf *err)
 {
     struct loading l = {.s = s};
     const struct meta_store_visitor visitor = {load_setting, load_change, &l};
@@ -193,7 +229,7 @@ int meta_service_load_resources(struct meta_service *s, uint64_t now, struct bas
                        "the trail has entries of a newer kedge-metad, which are shown as they are",
                        "entries=%" PRIu32, l.foreign);
     for (uint32_t i = 0; i < l.anew && status == 0; i++)
-        keep_number(s, l.name[i], now);
+        status = keep_number(s, l.name[i]);
     if (status == 0 || err->text[0] != '\0')
         return status;
     return base_err(
@@ -211,35 +247,38 @@ static const char *body_of(struct base_text *text, bool there, const struct meta
     return base_text_str(text);
 }
 
-static int write_change(struct meta_service *s, const struct meta_resource_change *change,
-                        struct base_errbuf *err)
+int meta_service_write_change(struct meta_service *s, struct meta_service_change *x,
+                              struct meta_store_txn *txn)
 {
-    struct base_text before, after, resource;
-    base_text_init(&before, BODY_BYTES);
-    base_text_init(&after, BODY_BYTES);
-    base_text_init(&resource, BODY_BYTES);
+    const struct meta_resource_change *change = &x->change;
+    base_text_init(&x->before, BODY_BYTES);
+    base_text_init(&x->after, BODY_BYTES);
+    base_text_init(&x->resource, BODY_BYTES);
     if (change->has)
-        meta_json_write_stored(&resource, &change->to);
-    const struct meta_store_change stored = {
+        meta_json_write_stored(&x->resource, &change->to);
+    x->stored = (struct meta_store_change){
         .revision = change->revision,
         .time_ms = change->time_ms,
         .who = change->who,
         .kind = meta_resource_kind_name(change->kind),
         .name = change->name,
-        .before = body_of(&before, change->had, &change->from),
-        .after = body_of(&after, change->has, &change->to),
-        .resource = change->has ? base_text_str(&resource) : NULL,
+        .before = body_of(&x->before, change->had, &change->from),
+        .after = body_of(&x->after, change->has, &change->to),
+        .resource = change->has ? base_text_str(&x->resource) : NULL,
         .forget = meta_resources_forgets(s->resources),
     };
-    int status = before.error != 0 ? before.error : after.error != 0 ? after.error : resource.error;
-    if (status != 0)
-        base_err(err, status, "out of memory: try again");
-    else
-        status = meta_store_change(s->store, &stored, err);
-    base_text_fini(&before);
-    base_text_fini(&after);
-    base_text_fini(&resource);
-    return status;
+    *txn = (struct meta_store_txn){
+        .compare = true, .last = meta_resources_revision(s->resources), .change = &x->stored};
+    return x->before.error != 0  ? x->before.error
+           : x->after.error != 0 ? x->after.error
+                                 : x->resource.error;
+}
+
+void meta_service_change_fini(struct meta_service_change *x)
+{
+    base_text_fini(&x->before);
+    base_text_fini(&x->after);
+    base_text_fini(&x->resource);
 }
 
 bool meta_service_refresh_window_targets(struct meta_service *s)
@@ -249,13 +288,13 @@ bool meta_service_refresh_window_targets(struct meta_service *s)
     return s->window_targets != before;
 }
 
-int meta_service_change(struct meta_service *s, const struct meta_resource_change *change,
-                        uint64_t now, struct base_errbuf *err)
+void meta_service_changed(struct meta_service *s, struct meta_service_change *x,
+                          const struct meta_store_outcome *out)
 {
-    if (change->revision == 0)
-        return 0;
-    if (write_change(s, change, err) != 0)
-        return meta_service_store_failed(s, "changing a setting", change->name, now, err);
+    struct meta_resource_change *change = &x->change;
+    change->revision = out->revision;
+    if (change->has)
+        change->to.revision = out->revision;
     meta_resources_apply(s->resources, change);
     s->count.changes++;
     meta_world_log(s->world, BASE_LOG_INFO, "setting changed",
@@ -269,5 +308,4 @@ int meta_service_change(struct meta_service *s, const struct meta_resource_chang
                    change->who);
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);
-    return 0;
 }

@@ -24,14 +24,16 @@
 #define HEADERS_MAX    (16u << 10)
 #define BURST_S        2 /* so much of a client's rate may come at once */
 #define ANONYMOUS_PART 4 /* of connections one in so many is for who shows no token */
+#define SETTLE_NS      (20 * BASE_NS_PER_S) /* that the end waits for the disk */
 
 struct metad {
     uv_loop_t loop;
-    uv_poll_t http, fabric, device;
+    uv_poll_t http, fabric, device, store;
     uv_timer_t tick;
     uv_signal_t term, interrupt;
     struct http_server *server;
     struct meta_service *service;
+    struct meta_store_worker *worker;
     struct fab *fab;
     struct base_text body; /* of the answer that is being made */
     bool port_down;        /* as the device says */
@@ -70,7 +72,8 @@ static void send_reply(struct http_request *request, const struct meta_service_a
                                      .body_length = body->length};
     const struct http_stream stream = {next_piece, stream_over, answer->watch};
     struct http_header *header = response.headers;
-    char tag[24];
+    char tag[24], seconds[16];
+    snprintf(seconds, sizeof seconds, "%u", answer->retry_after_s);
     snprintf(tag, sizeof tag, "\"%" PRIu64 "\"", answer->revision);
     if (answer->authenticate[0] != '\0')
         *header++ = (struct http_header){"WWW-Authenticate", answer->authenticate};
@@ -78,6 +81,8 @@ static void send_reply(struct http_request *request, const struct meta_service_a
         *header++ = (struct http_header){"Allow", answer->allow};
     if (answer->revision != 0)
         *header++ = (struct http_header){"ETag", tag};
+    if (answer->retry_after_s != 0)
+        *header++ = (struct http_header){"Retry-After", seconds};
     if (answer->watch != NULL)
         (void)http_stream(request, &response, &stream);
     else
@@ -185,6 +190,14 @@ static void on_fabric(uv_poll_t *poll, int status, int events)
     meta_service_advance(m->service, base_clock_ns());
 }
 
+static void on_store(uv_poll_t *poll, int status, int events)
+{
+    struct metad *m = poll->data;
+    (void)status, (void)events;
+    (void)meta_store_worker_run(m->worker);
+    meta_service_advance(m->service, base_clock_ns());
+}
+
 static void close_handle(uv_handle_t *handle, void *user)
 {
     (void)user;
@@ -260,7 +273,7 @@ static void on_signal(uv_signal_t *sig, int number)
 /* libuv fails here for want of memory or descriptors alone. */
 static int start_watching(struct metad *m)
 {
-    m->http.data = m->fabric.data = m->device.data = m->tick.data = m->term.data =
+    m->http.data = m->fabric.data = m->device.data = m->store.data = m->tick.data = m->term.data =
         m->interrupt.data = m;
     int status = uv_poll_init(&m->loop, &m->http, http_server_fd(m->server));
     if (status == 0)
@@ -273,6 +286,10 @@ static int start_watching(struct metad *m)
         status = uv_poll_init(&m->loop, &m->device, fab_event_fd(m->fab));
     if (status == 0)
         status = uv_poll_start(&m->device, UV_READABLE, on_device);
+    if (status == 0)
+        status = uv_poll_init(&m->loop, &m->store, meta_store_worker_fd(m->worker));
+    if (status == 0)
+        status = uv_poll_start(&m->store, UV_READABLE, on_store);
     if (status == 0)
         status = uv_timer_init(&m->loop, &m->tick);
     if (status == 0)
@@ -388,10 +405,34 @@ void meta_daemon_stop_responders(struct meta_responders *r, struct fab *fab)
             fab_wait(fab);
 }
 
-int meta_daemon_serve(const struct meta_config *config, const char *config_path,
-                      struct meta_service *service, struct fab *fab, struct base_errbuf *err)
+/* What is with the store is answered when the store has it, if it takes no time without an end. */
+static int settle_store(struct metad *m, struct base_errbuf *err)
 {
-    struct metad m = {.service = service, .fab = fab};
+    struct meta_service *s = m->service;
+    const uint64_t end_ns = base_clock_ns() + SETTLE_NS;
+    int status = 0;
+    meta_service_stop(s, base_clock_ns());
+    while (status == 0 && !meta_service_is_stopped(s)) {
+        const uint64_t now_ns = base_clock_ns();
+        status = meta_store_worker_settle(m->worker, now_ns < end_ns ? end_ns - now_ns : 0);
+        (void)meta_store_worker_run(m->worker);
+        meta_service_advance(s, base_clock_ns());
+    }
+    if (meta_service_is_stopped(s))
+        return 0;
+    meta_service_abandon(s, base_clock_ns());
+    return base_err(err, -EINPROGRESS,
+                    "the disk of data_dir has not answered for %llu s: whether the last change was "
+                    "written is not known",
+                    (unsigned long long)(SETTLE_NS / BASE_NS_PER_S));
+}
+
+int meta_daemon_serve(const struct meta_config *config, const char *config_path,
+                      struct meta_service *service, struct meta_store_worker *worker,
+                      struct fab *fab, struct base_errbuf *err)
+{
+    struct metad m = {.service = service, .worker = worker, .fab = fab};
+    struct base_errbuf unsettled;
     int status = uv_loop_init(&m.loop);
     if (status != 0)
         return base_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
@@ -412,14 +453,19 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
     uv_run(&m.loop, UV_RUN_DEFAULT);
     base_notify_stopping();
     /* While there is a server to answer with: it does not end with requests that are deferred. */
+    const int settled = settle_store(&m, &unsettled);
     if (service->responders != NULL)
         meta_daemon_stop_responders(service->responders, fab);
-    meta_queries_stop(service);
-    meta_service_advance(service, base_clock_ns());
+    if (settled == 0)
+        meta_service_advance(service, base_clock_ns());
     http_server_free(m.server);
     base_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);
     BASE_ASSERT(closed == 0);
+    if (settled != 0) {
+        *err = unsettled;
+        return settled;
+    }
     if (status == 0 && m.lost != NULL)
         status = base_err(err, -ENODEV,
                           "the device cannot be used any more: %s; see the log; it begins anew "

@@ -24,9 +24,13 @@ static void write_log(struct meta_world *w, enum base_log_level level, const cha
     base_log_v(level, event, format, args);
 }
 
-static const struct meta_world_ops daemon_ops = {read_wall_ms, draw_random, write_log};
-
-void meta_daemon_world_init(struct meta_world *w)
+static void submit_job(struct meta_world *w, struct meta_store_job *job)
 {
-    w->ops = &daemon_ops;
+    meta_store_worker_submit(((struct meta_loop_world *)w)->worker, job);
+}
+
+void meta_loop_world_init(struct meta_loop_world *w)
+{
+    static const struct meta_world_ops ops = {read_wall_ms, draw_random, write_log, submit_job};
+    *w = (struct meta_loop_world){.base.ops = &ops};
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The world of a metaserver that is a process: its host's clocks, random numbers and log. */
+/* The world of a metaserver that is a process: its host's clocks, random numbers and log, and its
+ * store on a thread of its own. */
 #ifndef METASERVER_LOOP_WORLD_H
 #define METASERVER_LOOP_WORLD_H
 
+#include "metaserver/store_worker.h"
 #include "metaserver/world.h"
 
-void meta_daemon_world_init(struct meta_world *w);
+struct meta_loop_world {
+    struct meta_world base;
+    struct meta_store_worker *worker; /* borrowed; who serves sets it */
+};
+
+void meta_loop_world_init(struct meta_loop_world *w);
 
 #endif

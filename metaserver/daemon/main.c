@@ -96,13 +96,13 @@ static int make_readers(const struct meta_config *config, const struct meta_tabl
 
 static int run_server(const struct meta_config *config, const char *path, struct base_errbuf *err)
 {
-    struct meta_world world;
-    struct meta_service service = {.world = &world};
+    struct meta_loop_world world;
+    struct meta_service service = {.world = &world.base};
     struct meta_table_endpoint endpoint = {.fab = NULL};
     char database[META_CONFIG_TEXT_BYTES + 16];
     size_t bytes = schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
     snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
-    meta_daemon_world_init(&world);
+    meta_loop_world_init(&world);
     int status = meta_store_sqlite(database, &service.store, err);
     if (status == 0)
         status = meta_table_endpoint_init(&endpoint, config, bytes, err);
@@ -113,7 +113,12 @@ static int run_server(const struct meta_config *config, const char *path, struct
     if (status == 0)
         status = meta_service_load(&service, base_clock_ns(), err);
     if (status == 0)
-        status = meta_daemon_serve(config, path, &service, endpoint.fab, err);
+        status = meta_store_worker_new(service.store, &world.worker, err);
+    if (status == 0)
+        status = meta_daemon_serve(config, path, &service, world.worker, endpoint.fab, err);
+    if (status == -EINPROGRESS)
+        return status; /* the store's thread has it still, and what it borrows */
+    meta_store_worker_free(world.worker);
     if (service.responders != NULL)
         meta_daemon_stop_responders(service.responders, endpoint.fab);
     meta_responders_free(service.responders);

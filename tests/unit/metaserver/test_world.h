@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A metaserver's world for tests: a wall clock that the test sets, a seeded generator, and the log
- * on stderr. */
+/* A metaserver's world for tests: a wall clock that the test sets, a seeded generator, the log on
+ * stderr, and a store that takes its time (store_late.h): test_world_settle() lets it come to an
+ * end. */
 #ifndef TESTS_UNIT_METASERVER_TEST_WORLD_H
 #define TESTS_UNIT_METASERVER_TEST_WORLD_H
 
 #include <string.h>
 
 #include "base/random.h"
+#include "metaserver/service.h"
+#include "metaserver/store_late.h"
 #include "metaserver/world.h"
 
 struct test_world {
     struct meta_world base;
     uint64_t wall_ms;
     struct base_prng prng;
+    struct meta_store_late store;
     int fail; /* the errno of the next random bytes; 0: they come */
 };
 
@@ -36,11 +40,25 @@ static void test_world_log(struct meta_world *w, enum base_log_level level, cons
     base_log_v(level, event, format, args);
 }
 
-static inline void test_world_init(struct test_world *t)
+static void test_world_submit(struct meta_world *w, struct meta_store_job *job)
 {
-    static const struct meta_world_ops ops = {test_world_wall, test_world_random, test_world_log};
+    meta_store_late_submit(&((struct test_world *)w)->store, job);
+}
+
+static inline void test_world_init(struct test_world *t, struct meta_store *store)
+{
+    static const struct meta_world_ops ops = {test_world_wall, test_world_random, test_world_log,
+                                              test_world_submit};
     *t = (struct test_world){.base.ops = &ops};
     base_prng_seed(&t->prng, 1);
+    meta_store_late_init(&t->store, store, 1);
+}
+
+/* Until nothing is with the store, or waits for it. */
+static inline void test_world_settle(struct test_world *t, struct meta_service *s, uint64_t now)
+{
+    for (meta_service_advance(s, now); s->writes.first != NULL; meta_service_advance(s, now))
+        meta_store_late_step(&t->store);
 }
 
 #endif

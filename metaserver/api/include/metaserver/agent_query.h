@@ -31,7 +31,7 @@ enum {
 struct meta_service;
 struct meta_watch;
 
-/* Of the asker, who sets all before the state, and reads that. */
+/* Of the asker, who sets all before the state, and `held`, and reads the state. */
 struct meta_query {
     char node[META_STORE_ID_BYTES];
     char members[META_QUERY_BYTES];  /* of its JSON object: "\"method\":\"GET\"" */
@@ -49,6 +49,7 @@ struct meta_query {
     char id[META_QUERY_ID_BYTES];
     struct meta_watch *watch; /* by which it goes */
     bool sent;
+    bool held; /* not to be sent yet: meta_query_release() */
     LIST_ENTRY(meta_query) link;
 };
 
@@ -71,6 +72,8 @@ struct meta_queries {
  * meta_service_advance(). -ENOTCONN: the node's agent does not listen here; -EAGAIN: there are too
  * many queries; -EIO: there are no random numbers. Then the state stays NONE. */
 int meta_query_open(struct meta_service *s, struct meta_query *query);
+/* One that was held, and is open, is sent, and ends at due_ns. */
+void meta_query_release(struct meta_query *query, uint64_t due_ns);
 /* No longer wanted, or read: ends it, whatever its state. */
 void meta_query_close(struct meta_service *s, struct meta_query *query);
 

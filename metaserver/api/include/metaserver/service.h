@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metaserver without its sockets: the directory, the resources and the store kept in step, and
  * the requests of the REST interface answered. What a client was told is in the store first; what
- * the store refuses has not happened.
+ * the store refuses has not happened. What the store takes long for keeps waiting who asked for it,
+ * and who asked for a change after that: nobody else.
  *
- * One thread. Times are given, as in directory.h. Blocks only in the store. */
+ * One thread. Times are given, as in directory.h. Nothing blocks but meta_service_load(). */
 #ifndef METASERVER_SERVICE_H
 #define METASERVER_SERVICE_H
 
@@ -51,11 +52,22 @@ struct meta_service_counters {
 
 struct meta_service_answer;
 struct meta_proxy;
+struct meta_write;
+
+/* What is to be written, in the order in which it was asked for: zeroed to begin. */
+struct meta_writes {
+    struct meta_write *first, *last; /* the first one is with the store, or about to be */
+    uint32_t count, checks;
+    uint64_t began_ns; /* the first one went to the store */
+    bool stopping;
+    bool tidying; /* one of our own is among them, which nobody asked for */
+};
 
 struct meta_service {
-    struct meta_world *world;           /* borrowed */
-    struct meta_directory *directory;   /* borrowed */
-    struct meta_store *store;           /* borrowed */
+    struct meta_world *world;         /* borrowed */
+    struct meta_directory *directory; /* borrowed */
+    struct meta_store *store; /* borrowed; meta_service_load() reads it, and nobody else here */
+    struct meta_writes writes;
     struct meta_resources *resources;   /* borrowed */
     struct meta_responders *responders; /* borrowed; NULL: the device has no RC */
     struct meta_liveness *liveness;     /* borrowed; NULL: nobody is told of it */
@@ -144,6 +156,7 @@ struct meta_service_answer {
     char allow[48];           /* value of the Allow header; "": there is none */
     char authenticate[96];    /* and of the WWW-Authenticate header */
     uint64_t revision;        /* of what is shown, for the ETag header; or 0 */
+    unsigned retry_after_s;   /* for the Retry-After header; 0: there is none */
     /* Not NULL: the body comes from this, which is the caller's now, and the token is kept. */
     struct meta_watch *watch;
 };
@@ -152,9 +165,18 @@ struct meta_service_answer {
 void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,
                          uint64_t now, struct base_text *body, struct meta_service_answer *answer);
 
-/* Answers what was left for later and can be answered now. Call it after meta_service_handle() and
- * after fab_run(); and after meta_responders_stop(), when everything is answered. */
+/* Answers what was left for later and can be answered now. Call it after meta_service_handle(),
+ * after fab_run() and after a job of the store's is done; and after meta_responders_stop(), when
+ * everything is answered. */
 void meta_service_advance(struct meta_service *s, uint64_t now);
+
+/* The end begins: asks agents nothing more, and refuses changes but for those that are with the
+ * store, which end by meta_service_advance(); then responders may be stopped. */
+void meta_service_stop(struct meta_service *s, uint64_t now);
+bool meta_service_is_stopped(const struct meta_service *s);
+/* The store does not end: answers who waits for it. What it has stays its own, with what it needs
+ * of the service's; nothing but an end of the process comes after this. */
+void meta_service_abandon(struct meta_service *s, uint64_t now);
 
 /* The counters and gauges, as Prometheus wants them. */
 void meta_service_metrics(const struct meta_service *s, struct base_text *out);

@@ -92,7 +92,8 @@ void meta_responders_tick(struct meta_responders *r, uint64_t now_ns);
  * sentence in request->err: -EAGAIN when too many wait, -ECANCELED after stop. */
 int meta_responders_request(struct meta_responders *r, struct meta_responder_request *request);
 /* The next one that is over, or NULL. Those of one node come in the order in which they were asked
- * for, so that the last one stays. One with status 0 must be kept or discarded at once. */
+ * for, so that the last one stays. One with status 0 must be kept or discarded, before
+ * meta_responders_stop(). */
 struct meta_responder_request *meta_responders_next(struct meta_responders *r);
 /* The node's pool has it from now on; the one that it had goes. */
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "metaserver/store.h"
 
 struct meta_world;
 
@@ -25,6 +26,10 @@ struct meta_world_ops {
     /* Says it to whoever runs the metaserver: as base_log_v(). */
     void (*log)(struct meta_world *w, enum base_log_level level, const char *event,
                 const char *format, va_list args);
+    /* Has the store carry out a transaction. The job, and what it points to, is the world's until
+     * job->done(), which is called by the world's own loop, never from inside this. What is
+     * submitted together may be carried out in any order. */
+    void (*submit)(struct meta_world *w, struct meta_store_job *job);
 };
 
 /* The first member of an implementation. */
@@ -40,6 +45,11 @@ static inline uint64_t meta_world_wall_ms(struct meta_world *w)
 static inline int meta_world_random(struct meta_world *w, void *bytes, size_t n)
 {
     return w->ops->random(w, bytes, n);
+}
+
+static inline void meta_world_submit(struct meta_world *w, struct meta_store_job *job)
+{
+    w->ops->submit(w, job);
 }
 
 /* As base_log(). */

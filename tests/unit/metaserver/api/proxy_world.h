@@ -6,7 +6,7 @@
 
 #include "resources_world.h"
 
-enum { MOST_REPLIES = 64 };
+enum { MOST_REPLIES = 80 };
 
 #define LEASE(id, worker)                                                                          \
     "{\"id\":\"" id "\",\"worker\":\"" worker "\",\"node\":\"another\",\"state\":\"live\"}"
@@ -21,14 +21,9 @@ static struct {
 static int replies;
 static bool client_gone;
 
-static inline void on_answer(void *token, const struct meta_service_answer *a,
-                             const struct base_text *text)
+static inline void on_answer(const struct meta_service_answer *a, const struct base_text *text)
 {
-    ck_assert_ptr_eq(token, &request);
     ck_assert_int_lt(replies, MOST_REPLIES);
-    ck_assert_int_eq(text->error, 0);
-    if (a->status >= 400)
-        ck_assert_str_eq(a->content_type, "application/problem+json");
     reply[replies].status = a->status;
     ck_assert_uint_lt(text->length, sizeof reply[0].text);
     memcpy(reply[replies++].text, base_text_str(text), text->length + 1);
@@ -36,7 +31,7 @@ static inline void on_answer(void *token, const struct meta_service_answer *a,
 
 static inline bool is_gone(void *token)
 {
-    ck_assert_ptr_eq(token, &request);
+    ck_assert(is_token(token));
     return client_gone;
 }
 
@@ -74,7 +69,7 @@ static inline struct meta_watch *follow(int n)
 static inline void begin(void)
 {
     setup();
-    s.answer = on_answer;
+    answer_later = on_answer;
     s.gone = is_gone;
     s.max_watches = 20;
     replies = 0;
@@ -119,7 +114,7 @@ static inline int answers(int n, int status, const char *json)
     snprintf(path, sizeof path, "/v1/nodes/n%d/answers/%s", n, id);
     snprintf(text, sizeof text, "{\"status\":%d,\"body\":%s}", status, json);
     const int told = ask("PUT", path, text);
-    meta_service_advance(&s, now);
+    settle();
     return told;
 }
 

@@ -28,10 +28,45 @@ static struct base_text body;
 static struct meta_service_answer answer;
 static struct meta_service_request request; /* what ask() adds to: conditions, query */
 
+/* Each request has its own. */
+static char tokens[1 << 16];
+static uint32_t asked_count;
+static void *awaited; /* of the request whose answer ask() waits for */
+/* What comes later than that; NULL: nothing does. */
+static void (*answer_later)(const struct meta_service_answer *a, const struct base_text *text);
+
+static inline bool is_token(const void *token)
+{
+    return (const char *)token >= tokens && (const char *)token < tokens + asked_count;
+}
+
 static inline void on_wake(void *token)
 {
-    ck_assert_ptr_eq(token, &request);
+    ck_assert(is_token(token));
     woken++;
+}
+
+static inline void on_reply(void *token, const struct meta_service_answer *a,
+                            const struct base_text *text)
+{
+    ck_assert(is_token(token));
+    ck_assert_int_eq(text->error, 0);
+    if (a->status >= 400)
+        ck_assert_str_eq(a->content_type, "application/problem+json");
+    if (token != awaited) {
+        ck_assert_ptr_nonnull(answer_later);
+        answer_later(a, text);
+        return;
+    }
+    awaited = NULL;
+    answer = *a;
+    base_text_reset(&body);
+    base_text_append(&body, base_text_str(text), text->length);
+}
+
+static inline void settle(void)
+{
+    test_world_settle(&world, &s, now);
 }
 
 static inline void open_service(struct meta_store *store)
@@ -40,16 +75,18 @@ static inline void open_service(struct meta_store *store)
     struct base_errbuf err;
     memset(memory, 0, schema_table_bytes(schema_table_log2_slots(16)));
     memset(&s, 0, sizeof s);
-    test_world_init(&world);
+    test_world_init(&world, store);
     world.wall_ms = wall_ms;
     s.world = &world.base;
     s.directory = meta_directory_new(&limits, memory, 0x5eed, 0x77);
     s.resources = meta_resources_new(TRAIL);
     s.store = store;
     s.wake = on_wake;
+    s.answer = on_reply;
     s.max_watches = 3;
     s.endpoint.dct_number = 9;
     ck_assert_msg(meta_service_load(&s, now, &err) == 0, "%s", err.text);
+    settle();
 }
 
 static inline void setup(void)
@@ -58,6 +95,8 @@ static inline void setup(void)
     now = BASE_NS_PER_S;
     wall_ms = UINT64_C(1763739808123);
     fail = woken = 0;
+    asked_count = 0;
+    answer_later = NULL;
     base_text_init(&body, 4 << 20);
     open_service(meta_store_memory(&fail));
 }
@@ -66,6 +105,7 @@ static inline void close_service(void)
 {
     ck_assert_uint_eq(s.watch_count, 0);
     ck_assert_ptr_null(s.document);
+    ck_assert_ptr_null(s.writes.first);
     meta_directory_free(s.directory);
     meta_resources_free(s.resources);
 }
@@ -78,15 +118,16 @@ static inline void teardown(void)
     free(memory);
 }
 
-/* The answer's status. What was put into `request` counts once. */
-static inline int ask(const char *method, const char *path, const char *json)
+/* Asks, and lets the store come to no end. */
+static inline int begin_to_ask(const char *method, const char *path, const char *json)
 {
     request.method = method;
     request.path = path;
     request.content_type = "application/json";
     request.body = json;
     request.body_bytes = strlen(json);
-    request.token = &request;
+    ck_assert_uint_lt(asked_count, sizeof tokens);
+    awaited = request.token = &tokens[asked_count++];
     request.who = "uid 7";
     request.wall_ms = wall_ms;
     base_text_reset(&body);
@@ -95,6 +136,18 @@ static inline int ask(const char *method, const char *path, const char *json)
     if (answer.status >= 400)
         ck_assert_str_eq(answer.content_type, "application/problem+json");
     memset(&request, 0, sizeof request);
+    if (answer.status != META_SERVICE_LATER)
+        awaited = NULL;
+    return answer.status;
+}
+
+/* The answer's status; META_SERVICE_LATER: it waits for more than the store. What was put into
+ * `request` counts once. */
+static inline int ask(const char *method, const char *path, const char *json)
+{
+    if (begin_to_ask(method, path, json) == META_SERVICE_LATER && s.writes.first != NULL)
+        settle();
+    awaited = NULL;
     return answer.status;
 }
 

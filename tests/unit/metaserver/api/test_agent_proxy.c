@@ -95,22 +95,22 @@ START_TEST(an_agent_that_does_not_answer_is_waited_for_so_long)
     struct meta_watch *w = follow(1);
     ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
     ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-1", ""), META_SERVICE_LATER);
-    meta_service_advance(&s, now + 5000 * MS - 1);
+    test_world_settle(&world, &s, now + 5000 * MS - 1);
     ck_assert_int_eq(replies, 0);
-    meta_service_advance(&s, now + 5000 * MS);
+    test_world_settle(&world, &s, now + 5000 * MS);
     ck_assert_int_eq(replies, 1);
     ck_assert_int_eq(reply[0].status, 504);
     ck_assert_ptr_nonnull(strstr(reply[0].text, "node n1 has not answered within 5 s"));
-    meta_service_advance(&s, now + 35000 * MS - 1);
+    test_world_settle(&world, &s, now + 35000 * MS - 1);
     ck_assert_int_eq(replies, 1);
-    meta_service_advance(&s, now + 35000 * MS);
+    test_world_settle(&world, &s, now + 35000 * MS);
     ck_assert_int_eq(reply[1].status, 504);
     ck_assert_ptr_nonnull(strstr(reply[1].text, "whether it has revoked anything is not known"));
     ck_assert_uint_eq(s.queries.n.late, 2);
     ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
     ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000002", ""), META_SERVICE_LATER);
     meta_watch_free(w);
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_int_eq(replies, 4);
     ck_assert_int_eq(reply[2].status, 503);
     ck_assert_ptr_nonnull(strstr(reply[3].text, "went before it answered"));
@@ -126,17 +126,17 @@ START_TEST(the_newest_stream_of_a_node_is_the_one_that_is_asked)
     ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(dead), "");
     meta_watch_free(dead);
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_int_eq(replies, 0);
     ck_assert_ptr_nonnull(strstr(question(w), "1-00000001"));
     client_gone = true;
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_int_eq(replies, 1);
     ck_assert_uint_eq(s.queries.count, 0);
     client_gone = false;
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     meta_queries_stop(&s);
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_int_eq(reply[1].status, 503);
     ck_assert_ptr_nonnull(strstr(reply[1].text, "this metaserver stops"));
     meta_watch_free(w);
@@ -161,12 +161,12 @@ START_TEST(questions_are_few_at_a_time)
     ck_assert_uint_eq(s.queries.count, META_QUERIES_MAX);
     ck_assert_uint_eq(s.queries.n.refused, 9);
     now += 5 * BASE_NS_PER_S;
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_int_eq(replies, META_QUERIES_MAX);
     ck_assert_int_eq(ask("GET", "/v1/workers/n8:1-00000001", ""), META_SERVICE_LATER);
     for (int n = 0; n < 9; n++)
         meta_watch_free(w[n]);
-    meta_service_advance(&s, now);
+    settle();
     end();
 }
 END_TEST
@@ -243,7 +243,7 @@ START_TEST(revocations_wait_in_their_order_for_those_that_the_agent_has)
         ck_assert_msg(strstr(q, item) != NULL, "%s: %s", item, q);
     }
     meta_watch_free(w);
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_int_eq(replies, REVOCATIONS);
     end();
 }
@@ -412,7 +412,7 @@ START_TEST(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)
     ck_assert_int_eq(ask("DELETE", "/v1/leases", ""), META_SERVICE_LATER);
     (void)question(w);
     meta_watch_free(w); /* with its agent: whether it was done is not known */
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_int_eq(reply[1].status, 503);
     query(META_PARAMETER_KIND, "lease");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
@@ -454,14 +454,14 @@ START_TEST(a_revocation_whose_client_has_hung_up_is_in_the_trail_with_its_end)
     }
     ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:0-1-2", ""), META_SERVICE_LATER);
     client_gone = true;
-    meta_service_advance(&s, now); /* what the agent has not heard of it will not hear of */
+    settle(); /* what the agent has not heard of it will not hear of */
     ck_assert_uint_eq(s.queries.count, META_CHANGE_QUERIES_SENT);
     ck_assert(!find_question(w, q, sizeof q));
     ck_assert_int_eq(answers(1, 404, "{\"detail\":\"no\"}"), 204);
     ck_assert_uint_eq(s.queries.count, META_CHANGE_QUERIES_SENT - 1);
     ck_assert(!find_question(w, q, sizeof q));
     now += 40 * BASE_NS_PER_S; /* to the others it does not answer */
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_uint_eq(s.queries.count, 0);
     query(META_PARAMETER_KIND, "lease");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);

@@ -100,14 +100,14 @@ START_TEST(all_nodes_are_asked_one_after_the_other)
     /* One that does not answer ends the page, and the next one goes on behind it. */
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     now += 5 * BASE_NS_PER_S;
-    meta_service_advance(&s, now);
+    settle();
     ck_assert_ptr_nonnull(strstr(reply[2].text, "n1 has not answered within 5 s"));
     ck_assert_ptr_nonnull(strstr(reply[2].text, "\"next_cursor\":\"bjE\""));
     query(META_PARAMETER_CURSOR, "bjE");
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     ck_assert_ptr_nonnull(strstr(question(third), "\"limit\":100"));
     meta_watch_free(third); /* while it is asked */
-    meta_service_advance(&s, now);
+    settle();
     (void)question(fourth);
     ck_assert_int_eq(answers(4, 200, "{\"workers\":[]}"), 204);
     ck_assert_ptr_nonnull(strstr(reply[3].text, "node n3 went before it answered"));

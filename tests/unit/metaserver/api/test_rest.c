@@ -26,6 +26,16 @@ struct fixture {
     struct meta_service_answer answer;
 };
 
+static void on_answer(void *token, const struct meta_service_answer *answer,
+                      const struct base_text *text)
+{
+    struct fixture *f = token;
+    ck_assert_int_eq(f->answer.status, META_SERVICE_LATER);
+    f->answer = *answer;
+    base_text_reset(&f->body);
+    base_text_append(&f->body, base_text_str(text), text->length);
+}
+
 static void setup(struct fixture *f)
 {
     struct meta_directory_limits limits = {64, 64, LEASE, 100 * BASE_NS_PER_S};
@@ -33,11 +43,12 @@ static void setup(struct fixture *f)
     memset(f, 0, sizeof *f);
     f->memory = aligned_alloc(64, bytes);
     memset(f->memory, 0, bytes);
-    test_world_init(&f->world);
-    f->s.world = &f->world.base;
     f->s.directory = meta_directory_new(&limits, f->memory, 0x5eed, 0x77);
     f->s.resources = meta_resources_new(16);
     f->s.store = meta_store_memory(&f->fail);
+    test_world_init(&f->world, f->s.store);
+    f->s.world = &f->world.base;
+    f->s.answer = on_answer;
     f->s.node_lease_ns = LEASE;
     f->s.endpoint.dct_number = 9;
     f->s.endpoint.gid[0] = 0xfd;
@@ -59,10 +70,15 @@ static void teardown(struct fixture *f)
 static int ask_as(struct fixture *f, const char *method, const char *path, const char *type,
                   const char *body, size_t bytes)
 {
-    struct meta_service_request request = {
-        .method = method, .path = path, .content_type = type, .body = body, .body_bytes = bytes};
+    struct meta_service_request request = {.method = method,
+                                           .path = path,
+                                           .content_type = type,
+                                           .body = body,
+                                           .body_bytes = bytes,
+                                           .token = f};
     base_text_reset(&f->body);
     meta_service_handle(&f->s, &request, f->now, &f->body, &f->answer);
+    test_world_settle(&f->world, &f->s, f->now);
     ck_assert_int_eq(f->body.error, 0);
     return f->answer.status;
 }
@@ -75,6 +91,12 @@ static int ask(struct fixture *f, const char *method, const char *path, const ch
 static bool says(const struct fixture *f, const char *text)
 {
     return strstr(base_text_str(&f->body), text) != NULL;
+}
+
+static void tick(struct fixture *f, uint64_t now)
+{
+    meta_service_tick(&f->s, now, 0);
+    test_world_settle(&f->world, &f->s, now);
 }
 
 #define ENDPOINT(gid, key)                                                                         \
@@ -163,7 +185,7 @@ START_TEST(an_expiry_that_the_store_refuses_is_written_later)
     ck_assert_int_eq(ask(&f, "PUT", "/v1/nodes/n1", NODE("5", "fd00::1", KEY_A)), 201);
     f.fail = EIO;
     f.now += LEASE;
-    meta_service_tick(&f.s, f.now, 0);
+    tick(&f, f.now);
     ck_assert_uint_eq(meta_directory_count(f.s.directory).published, 0);
     ck_assert_int_eq(ask(&f, "GET", "/v1/nodes/n1", ""), 200);
     ck_assert(says(&f, "\"state\":\"expired\""));
@@ -171,12 +193,12 @@ START_TEST(an_expiry_that_the_store_refuses_is_written_later)
     ck_assert(says(&f, "register-again"));
     f.fail = 0;
     struct meta_store_life lives[2];
-    meta_service_tick(&f.s, f.now + 1, 0);
+    tick(&f, f.now + 1);
     ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, lives, 2),
                       1); /* not tried again at once */
-    meta_service_tick(&f.s, f.now + 6 * BASE_NS_PER_S, 0);
+    tick(&f, f.now + 6 * BASE_NS_PER_S);
     ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, lives, 2), 0);
-    meta_service_tick(&f.s, f.now + 200 * BASE_NS_PER_S, 0);
+    tick(&f, f.now + 200 * BASE_NS_PER_S);
     ck_assert_uint_eq(meta_directory_count(f.s.directory).nodes, 0); /* forgotten */
     teardown(&f);
 }
@@ -190,8 +212,8 @@ START_TEST(after_a_restart_nodes_are_listed_and_have_to_register_again)
     setup(&g);
     ck_assert_int_eq(ask(&f, "PUT", "/v1/nodes/n1", NODE("5", "fd00::1", KEY_A)), 201);
     struct meta_store *kept = f.s.store;
-    f.s.store = g.s.store;
-    g.s.store = kept;
+    f.s.store = f.world.store.store = g.s.store;
+    g.s.store = g.world.store.store = kept;
     ck_assert_int_eq(meta_service_load(&g.s, g.now, &err), 0);
     ck_assert_int_eq(ask(&g, "GET", "/v1/nodes", ""), 200);
     ck_assert(says(&g, "\"id\":\"n1\",\"incarnation\":5,\"state\":\"waiting\""));

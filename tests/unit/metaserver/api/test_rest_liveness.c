@@ -33,6 +33,7 @@ static void pass(uint64_t ns)
     now += ns;
     wall_ms += ns / BASE_NS_PER_MS;
     meta_service_tick(&s, now, wall_ms);
+    settle();
 }
 
 static int register_node(const char *id, unsigned incarnation)

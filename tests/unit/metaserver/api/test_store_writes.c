@@ -187,6 +187,7 @@ static bool take(const struct step *step)
         uint64_t errors = s.count.store_errors;
         now += 1001 * BASE_NS_PER_S;
         meta_service_tick(&s, now, 0);
+        settle();
         return s.count.store_errors == errors;
     }
     request.local = true;

@@ -90,9 +90,9 @@ void world_open(struct world *w, uint32_t max_readers)
                                                  .access = IBV_ACCESS_REMOTE_READ}})
                 .mr.x;
     w->s.directory = meta_directory_new(&limits, w->mem.addr, 0x5eed, 0x77);
-    test_world_init(&w->world);
-    w->s.world = &w->world.base;
     w->s.store = meta_store_memory(NULL);
+    test_world_init(&w->world, w->s.store);
+    w->s.world = &w->world.base;
     w->s.node_lease_ns = WORLD_LEASE;
     w->s.endpoint.table_addr = w->mr->addr;
     w->s.endpoint.table_rkey = w->mr->rkey;
@@ -139,7 +139,7 @@ void world_settle(struct world *w)
         struct pollfd fd = {.fd = fab_ctl_fd(w->fab), .events = POLLIN};
         if (fab_run(w->fab) == 0)
             (void)poll(&fd, 1, 10);
-        meta_service_advance(&w->s, w->now);
+        test_world_settle(&w->world, &w->s, w->now);
         c = meta_responders_count(w->s.responders);
     } while (c.asked > 0 || c.all > c.kept + c.spare);
 }
@@ -160,6 +160,8 @@ void world_ask(struct world *w, const char *method, const char *path, const char
     meta_service_handle(&w->s, &request, w->now, &text, &answer);
     if (answer.status != META_SERVICE_LATER)
         on_answer(out, &answer, &text);
+    if (w->s.writes.first != NULL)
+        test_world_settle(&w->world, &w->s, w->now);
     base_text_fini(&text);
 }
 
@@ -351,7 +353,7 @@ void world_wait_held(struct world *w)
 {
     for (int after = 0; held == NULL || after < 200; after += held != NULL) { /* ms */
         (void)fab_run(w->fab);
-        meta_service_advance(&w->s, w->now);
+        test_world_settle(&w->world, &w->s, w->now);
         usleep(1000);
     }
 }
@@ -375,6 +377,7 @@ void world_expire_node(struct world *w)
 {
     w->now += WORLD_LEASE;
     meta_service_tick(&w->s, w->now, 0);
+    test_world_settle(&w->world, &w->s, w->now);
 }
 
 void world_put_node_without(struct world *w)

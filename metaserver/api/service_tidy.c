@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has to be written because time has passed, and nobody asks for: nodes expire, and are
+ * forgotten. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "rest_private.h"
+
+#define BATCH       256                 /* nodes in one transaction */
+#define STORE_PAUSE (5 * BASE_NS_PER_S) /* between our own attempts at a store that fails */
+
+struct tidy_write {
+    struct meta_write base;
+    struct meta_service *s;
+    uint32_t expire_count, remove_count;
+    struct meta_store_life expire[BATCH], remove[1];
+};
+
+/* Of what is there now: since it was asked for, one may have come back. */
+static bool begin_tidying(struct call *c, struct meta_write *w)
+{
+    struct tidy_write *t = (struct tidy_write *)w;
+    t->expire_count = meta_directory_lapsed(c->s->directory, t->expire, BATCH);
+    t->remove_count = meta_directory_forgettable(c->s->directory, c->now, t->remove, 1);
+    w->job.txn = (struct meta_store_txn){.expire = t->expire,
+                                         .expire_count = t->expire_count,
+                                         .remove = t->remove,
+                                         .remove_count = t->remove_count};
+    return t->expire_count + t->remove_count > 0;
+}
+
+/* What nobody asked for is said once, and tried again later. */
+static void end_tidying(struct call *c, struct meta_write *w)
+{
+    const struct tidy_write *t = (const struct tidy_write *)w;
+    struct meta_service *s = c->s;
+    if (w->job.outcome.status != 0) {
+        s->count.store_errors++;
+        s->store_retry_at = c->now + STORE_PAUSE;
+        meta_world_log(s->world, BASE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"",
+                       t->expire_count > 0 ? "expiring" : "forgetting", w->job.outcome.err.text);
+        return;
+    }
+    for (uint32_t i = 0; i < t->expire_count; i++)
+        meta_directory_expire(s->directory, &t->expire[i], c->now);
+    for (uint32_t i = 0; i < t->remove_count; i++)
+        meta_directory_forget(s->directory, &t->remove[i]);
+}
+
+static void free_tidying(struct meta_write *w)
+{
+    ((struct tidy_write *)w)->s->writes.tidying = false;
+    free(w);
+}
+
+void meta_service_tidy(struct meta_service *s, uint64_t now)
+{
+    static const struct meta_write_kind kind = {
+        .what = "tidying", .begin = begin_tidying, .end = end_tidying, .free = free_tidying};
+    struct meta_store_life any;
+    if (now < s->store_retry_at || s->writes.tidying || s->writes.stopping ||
+        (meta_directory_lapsed(s->directory, &any, 1) == 0 &&
+         meta_directory_forgettable(s->directory, now, &any, 1) == 0))
+        return;
+    struct tidy_write *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return; /* at another tick */
+    t->base.kind = &kind;
+    t->s = s;
+    s->writes.tidying = true;
+    meta_write_add(s, &t->base);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "writes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "rest_private.h"
+
+#define ANSWER_BYTES (64 << 10) /* of one that comes later */
+
+/* ---- the queue ------------------------------------------------------------------------------ */
+
+static void append_write(struct meta_writes *q, struct meta_write *w)
+{
+    w->next = NULL;
+    *(q->last == NULL ? &q->first : &q->last->next) = w;
+    q->last = w;
+    q->count++;
+    q->checks += w->kind->check;
+}
+
+/* before: the one before it; NULL: it is the first. */
+static void remove_write(struct meta_writes *q, struct meta_write *w, struct meta_write *before)
+{
+    *(before == NULL ? &q->first : &before->next) = w->next;
+    if (q->last == w)
+        q->last = before;
+    q->count--;
+    q->checks -= w->kind->check;
+}
+
+static void note_done(struct meta_store_job *job)
+{
+    struct meta_write *w = (struct meta_write *)job;
+    BASE_ASSERT(w->state == META_WRITE_UNDER_WAY);
+    w->state = META_WRITE_DONE;
+}
+
+static void submit_write(struct meta_service *s, struct meta_write *w)
+{
+    BASE_ASSERT(s->writes.first == w);
+    w->state = META_WRITE_UNDER_WAY;
+    w->job.done = note_done;
+    s->writes.began_ns = s->at;
+    meta_world_submit(s->world, &w->job);
+}
+
+/* ---- who asks ------------------------------------------------------------------------------- */
+
+void meta_write_init(struct meta_write *w, const struct meta_write_kind *kind, const struct call *c)
+{
+    w->kind = kind;
+    w->has_client = true;
+    w->token = c->request->token;
+    w->resource = c->kind;
+    w->due_ns = UINT64_MAX;
+    memcpy(w->id, c->id, sizeof w->id);
+    memcpy(w->who, c->who, sizeof w->who);
+    if (c->caller.kind != META_CALLER_TOKEN)
+        return;
+    snprintf(w->shown, sizeof w->shown, "%s", c->caller.token->name);
+    w->shown_revision = c->caller.token->revision;
+}
+
+/* Whether it is accepted; else the answer has been given. */
+static bool has_room(struct call *c, const struct meta_write *w)
+{
+    const struct meta_writes *q = &c->s->writes;
+    char detail[96];
+    if (q->stopping && !w->kind->must) {
+        meta_rest_problem(c, REST_STORE, "this metaserver stops: ask another one");
+        return false;
+    }
+    if (q->count < META_WRITES_MAX && (!w->kind->check || q->checks < META_CHECKS_MAX))
+        return true;
+    snprintf(detail, sizeof detail, "%" PRIu32 " changes wait for its disk: try again", q->count);
+    meta_rest_problem(c, REST_CROWDED, detail);
+    return false;
+}
+
+void meta_write_decide(struct call *c, struct meta_write *w)
+{
+    struct meta_writes *q = &c->s->writes;
+    if (!has_room(c, w) || (q->first == NULL && !w->kind->begin(c, w))) {
+        w->kind->free(w);
+        return;
+    }
+    append_write(q, w);
+    if (q->first == w)
+        submit_write(c->s, w);
+    c->answer->status = META_SERVICE_LATER;
+}
+
+void meta_write_add(struct meta_service *s, struct meta_write *w)
+{
+    append_write(&s->writes, w);
+}
+
+bool meta_write_is_stored(struct call *c, const struct meta_write *w)
+{
+    const struct meta_store_outcome *out = &w->job.outcome;
+    if (out->status == 0)
+        return true;
+    meta_service_store_failed(c->s, w->kind->what, w->id, c->now, &out->err);
+    meta_rest_problem(c, REST_STORE, out->err.text);
+    return false;
+}
+
+/* ---- going on ------------------------------------------------------------------------------- */
+
+/* An answer that comes later. */
+struct later {
+    struct call call;
+    struct meta_service_answer answer;
+    struct base_text body;
+};
+
+static void begin_later(struct later *l, struct meta_service *s, const struct meta_write *w,
+                        uint64_t now)
+{
+    *l = (struct later){.answer = META_SERVICE_ANSWER};
+    l->call = (struct call){.s = s,
+                            .now = now,
+                            .wall_ms = meta_service_wall_ms(s, now),
+                            .body = &l->body,
+                            .answer = &l->answer,
+                            .kind = w->resource};
+    memcpy(l->call.id, w->id, sizeof w->id);
+    memcpy(l->call.who, w->who, sizeof w->who);
+    base_text_init(&l->body, ANSWER_BYTES);
+}
+
+static void tell_client(struct later *l, const struct meta_write *w)
+{
+    struct meta_service *s = l->call.s;
+    if (w->has_client && l->answer.status != META_SERVICE_LATER) {
+        s->count.http[l->answer.status]++;
+        s->answer(w->token, &l->answer, &l->body);
+    }
+    base_text_fini(&l->body);
+}
+
+/* Whether its client still is there, and still is who it was; else the answer has been given. */
+static bool is_wanted(struct call *c, const struct meta_write *w)
+{
+    if (!w->has_client)
+        return true;
+    if (!w->kind->must && c->s->gone != NULL && c->s->gone(w->token)) {
+        meta_rest_problem(c, REST_STORE, "nobody waited for it any more");
+        return false;
+    }
+    if (w->shown[0] == '\0')
+        return true;
+    const struct meta_resource *token = meta_resources_find(c->s->resources, META_TOKEN, w->shown);
+    if (token != NULL && token->revision == w->shown_revision &&
+        !meta_token_is_over(&token->token, c->wall_ms))
+        return true;
+    snprintf(c->answer->authenticate, sizeof c->answer->authenticate,
+             "Bearer realm=\"kedge\", error=\"invalid_token\"");
+    meta_rest_problem(c, REST_NO_VALID_TOKEN,
+                      "the token was deleted or changed, or has expired, before it was its turn");
+    return false;
+}
+
+/* False: the store has it. */
+static bool advance_first(struct meta_service *s, uint64_t now)
+{
+    struct meta_write *w = s->writes.first;
+    struct later l;
+    if (w->state == META_WRITE_UNDER_WAY)
+        return false;
+    meta_service_lapse(s, now);
+    begin_later(&l, s, w, now);
+    if (w->state == META_WRITE_DONE) {
+        w->kind->end(&l.call, w);
+    } else if (is_wanted(&l.call, w) && w->kind->begin(&l.call, w)) {
+        submit_write(s, w);
+        base_text_fini(&l.body);
+        return false;
+    }
+    remove_write(&s->writes, w, NULL);
+    tell_client(&l, w);
+    w->kind->free(w);
+    return true;
+}
+
+/* Whoever asks whether the store can be used hears soon that it cannot. */
+static void answer_late_checks(struct meta_service *s, uint64_t now)
+{
+    struct meta_write *before = NULL, *next;
+    char detail[96];
+    for (struct meta_write *w = s->writes.first; w != NULL; w = next) {
+        struct later l;
+        next = w->next;
+        if (!w->kind->check || !w->has_client || now < w->due_ns) {
+            before = w;
+            continue;
+        }
+        begin_later(&l, s, w, now);
+        snprintf(detail, sizeof detail, "the store has not answered for %" PRIu64 " ms",
+                 (uint64_t)((now - s->writes.began_ns) / BASE_NS_PER_MS));
+        meta_rest_problem(&l.call, REST_STORE, detail);
+        tell_client(&l, w);
+        w->has_client = false;
+        if (w->state != META_WRITE_WAITING) {
+            before = w;
+            continue;
+        }
+        remove_write(&s->writes, w, before);
+        w->kind->free(w);
+    }
+}
+
+void meta_writes_advance(struct meta_service *s, uint64_t now)
+{
+    while (s->writes.first != NULL && advance_first(s, now))
+        ;
+    if (s->writes.checks > 0)
+        answer_late_checks(s, now);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static void refuse_write(struct meta_service *s, struct meta_write *w, uint64_t now,
+                         const char *detail)
+{
+    struct later l;
+    begin_later(&l, s, w, now);
+    meta_rest_problem(&l.call, REST_STORE, detail);
+    tell_client(&l, w);
+    w->has_client = false;
+}
+
+void meta_writes_stop(struct meta_service *s, uint64_t now)
+{
+    struct meta_write *before = NULL, *next;
+    s->writes.stopping = true;
+    for (struct meta_write *w = s->writes.first; w != NULL; w = next) {
+        next = w->next;
+        if (w->state != META_WRITE_WAITING || w->kind->must) {
+            before = w;
+            continue;
+        }
+        refuse_write(s, w, now, "this metaserver stops, and has changed nothing: ask again");
+        remove_write(&s->writes, w, before);
+        w->kind->free(w);
+    }
+}
+
+void meta_writes_abandon(struct meta_service *s, uint64_t now)
+{
+    for (struct meta_write *w = s->writes.first; w != NULL; w = w->next) {
+        if (w->has_client)
+            refuse_write(s, w, now,
+                         "this metaserver stops, and its disk has not answered: whether anything "
+                         "was changed is not known");
+        if (w->kind->abandon != NULL)
+            w->kind->abandon(w);
+    }
+}
