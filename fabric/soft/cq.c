@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "ibta/ibta.h"
 #include "soft/chan.h"
 #include "soft/qp.h"
 #include "soft/qp_error.h"
@@ -55,15 +56,6 @@ static void wake_own(struct soft_cq *cq, bool solicited)
 void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed)
 {
-    static const uint8_t opcode_of[] = {
-        [IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-        [IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
-        [IBV_WR_SEND] = IBV_WC_SEND,
-        [IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
-        [IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
-        [IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-        [IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
-    };
     struct soft_cq *cq = qp->send_cq;
     if ((status == IBV_WC_SUCCESS && !(wr->send_flags & IBV_SEND_SIGNALED)) || cq->dead)
         return; /* errors complete all */
@@ -75,7 +67,7 @@ void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_statu
     struct soft_cqe *e = &cq->ring[cq->tail++ & (cq->room - 1)];
     *e = (struct soft_cqe){.wc = {.wr_id = wr->wr_id,
                                   .status = status,
-                                  .opcode = opcode_of[wr->opcode],
+                                  .opcode = fab_ibta_completes_as(wr->opcode),
                                   .qp_num = qp->base.qpn},
                            .epoch = atomic_load_explicit(&qp->shared->epoch, memory_order_relaxed),
                            .freed = freed,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "ibta/ibta.h"
 #include "soft/chan.h"
 #include "soft/locks.h"
 #include "soft/objects.h"
@@ -36,17 +37,9 @@ int soft_pd_free(struct fab_ctl *ctl)
     return 0;
 }
 
-bool soft_serves(const struct fab_pd *pd, const struct ibv_ah_attr *a)
-{
-    const struct fab_service *s = &pd->service;
-    return a->is_global && /* Ethernet: the GID is the address */
-           a->sl == s->service_level && a->grh.traffic_class == s->traffic_class &&
-           a->grh.flow_label == s->flow_label;
-}
-
 int soft_ah_create(struct fab_ctl *ctl)
 {
-    if (!soft_serves(ctl->ah.pd, &ctl->ah.attr))
+    if (!fab_ibta_serves(ctl->ah.pd, &ctl->ah.attr))
         return -EINVAL;
     struct soft_ah *ah = calloc(1, sizeof *ah);
     if (ah == NULL)

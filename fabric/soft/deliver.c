@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "ibta/ibta.h"
 #include "soft/chan.h"
 #include "soft/copy.h"
 #include "soft/locks.h"
@@ -47,18 +48,6 @@ static enum soft_mr_status scatter_bytes(struct soft_qp *qp, struct scatter *to,
     return SOFT_MR_OK;
 }
 
-static void make_grh(uint8_t grh[SOFT_GRH], const struct soft_qp *qp, const struct soft_message *m)
-{
-    uint16_t payload = __builtin_bswap16((uint16_t)m->length);
-    memset(grh, 0, SOFT_GRH);
-    grh[0] = 6 << 4; /* IP version, as IBTA 8.3 has it */
-    memcpy(grh + 4, &payload, sizeof payload);
-    grh[6] = 0x1b;
-    grh[7] = 64;
-    memcpy(grh + 8, qp->base.pd->fab->caps.gid, 16);
-    memcpy(grh + 24, m->grh_dgid, 16);
-}
-
 static enum soft_mr_status scatter_message(struct soft_qp *qp, const struct soft_rqe *rqe,
                                            const struct soft_target *t,
                                            const struct soft_message *m)
@@ -66,9 +55,9 @@ static enum soft_mr_status scatter_message(struct soft_qp *qp, const struct soft
     struct scatter to = {.rqe = rqe};
     enum soft_mr_status status = SOFT_MR_OK;
     if (m->grh_dgid != NULL) {
-        uint8_t grh[SOFT_GRH];
-        make_grh(grh, qp, m);
-        status = scatter_bytes(qp, &to, t, grh, SOFT_GRH);
+        uint8_t grh[FAB_GRH_BYTES];
+        fab_ibta_make_grh(grh, qp->base.pd->fab->caps.gid, (const uint8_t *)m->grh_dgid, m->length);
+        status = scatter_bytes(qp, &to, t, grh, FAB_GRH_BYTES);
     }
     for (int i = 0; i < m->wr->num_sge && status == SOFT_MR_OK; i++)
         status = scatter_bytes(qp, &to, t, soft_local_at(soft_of(qp->base.pd->fab), m->wr, i),
@@ -82,7 +71,7 @@ static enum soft_outcome move_payload(struct soft_qp *qp, const struct soft_targ
                                       struct soft_message *m, const struct soft_rqe *rqe,
                                       bool *taken, enum ibv_wc_status *answer)
 {
-    uint64_t room = 0, needed = (uint64_t)m->length + (m->grh_dgid != NULL ? SOFT_GRH : 0);
+    uint64_t room = 0, needed = (uint64_t)m->length + (m->grh_dgid != NULL ? FAB_GRH_BYTES : 0);
     if (m->write_imm) {
         enum soft_outcome outcome = soft_one_sided(qp, m->wr, t, m->length, answer);
         *taken = outcome == SOFT_DONE && *answer == IBV_WC_SUCCESS;
@@ -138,7 +127,7 @@ static enum soft_outcome deliver_locked(struct soft_qp *qp, const struct soft_ta
     m->arrival.wr_id = rqe.wr_id;
     m->arrival.qpn = t->qpn;
     m->arrival.epoch = atomic_load(&t->qp->epoch);
-    m->arrival.byte_len = m->length + (ud ? SOFT_GRH : 0);
+    m->arrival.byte_len = m->length + (ud ? FAB_GRH_BYTES : 0);
     m->arrival.wc_flags |= (uint16_t)(ud ? IBV_WC_GRH : 0);
     rq->taking_head = head;
     rq->taking_tail = atomic_load(&cq->tail);

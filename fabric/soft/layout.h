@@ -29,7 +29,6 @@ enum {
     SOFT_SGE = 8,
     SOFT_INLINE = 256,
     SOFT_UD_PAYLOAD = 4096,
-    SOFT_GRH = 40,
 };
 
 /* Bytes of the file that carry no data: a context's byte is locked while it lives, OPEN_LOCK while

@@ -24,8 +24,5 @@ int soft_dct_destroy(struct soft_fab *f, struct fab_ctl *ctl);
 /* -EINVAL where verbs refuses the move or an attribute. */
 int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_attr *attr,
                    int mask);
-/* Whether this network takes an address: one that lacks what the device was opened with (its
- * service) gets nowhere, as in a fabric whose switches drop what is in no priority of theirs. */
-bool soft_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address);
 
 #endif

@@ -3,17 +3,11 @@
 #include "soft/one_sided.h"
 
 #include "base/clock.h"
+#include "ibta/ibta.h"
 #include "soft/copy.h"
 #include "soft/maps.h"
 #include "soft/pieces.h"
 #include "soft/qp_error.h"
-
-static unsigned needed_access(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ
-           : soft_is_atomic(opcode)   ? IBV_ACCESS_REMOTE_ATOMIC
-                                      : IBV_ACCESS_REMOTE_WRITE;
-}
 
 static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_t *at)
 {
@@ -30,7 +24,7 @@ static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_
  */
 static void move_data(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote)
 {
-    if (soft_is_atomic(wr->opcode)) {
+    if (fab_ibta_is_atomic(wr->opcode)) {
         do_atomic(f, wr, (uint64_t *)(void *)remote);
         return;
     }
@@ -60,7 +54,7 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                  const struct soft_target *t, uint32_t length,
                                  enum ibv_wc_status *status)
 {
-    unsigned access = needed_access(wr->opcode);
+    unsigned access = fab_ibta_needed_access(wr->opcode);
     uint8_t *at = NULL;
     if (access == IBV_ACCESS_REMOTE_ATOMIC && (wr->remote_addr & 7) != 0)
         return refuse_request(qp, t, IBV_WC_REM_INV_REQ_ERR, status);

@@ -5,11 +5,6 @@
 
 #include "soft/qp.h"
 
-static inline bool soft_is_atomic(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /* The remote side of a request of `length` bytes in all, whose local regions are held: checked and
  * carried out. DONE with *status, or what it waits for. A refusal breaks an RC peer. */
 enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "ibta/ibta.h"
 #include "soft/exec.h"
 #include "soft/hazards.h"
 
@@ -68,25 +69,10 @@ static void head_is_over(struct soft_qp *qp)
     soft_mr_resign(qp);
 }
 
-static bool is_send(const struct fab_wr *wr)
-{
-    return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM;
-}
-
 /* How long one request may try. */
 static uint64_t span_ns(const struct soft_qp *qp)
 {
     return qp->timeout == 0 ? UINT64_MAX : (4096ull << qp->timeout) * (qp->retry_cnt + 1u);
-}
-
-/* Retry timers of RNR NAKs, in units of 10 us (IBTA table 45). */
-static uint64_t rnr_timer_ns(uint8_t code)
-{
-    static const uint32_t units[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
-                                       16,    24,   32,   48,    64,    96,    128,   192,
-                                       256,   384,  512,  768,   1024,  1536,  2048,  3072,
-                                       4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
-    return units[code & 31] * 10 * BASE_NS_PER_US;
 }
 
 static bool wait_for_receive(struct soft_qp *qp, const struct fab_wr *wr, uint64_t now,
@@ -101,7 +87,7 @@ static bool wait_for_receive(struct soft_qp *qp, const struct fab_wr *wr, uint64
     }
     if (qp->rnr_tries < UINT32_MAX)
         qp->rnr_tries++;
-    qp->next_try_ns = now + rnr_timer_ns(t->qp != NULL ? atomic_load(&t->qp->min_rnr_timer) : 1);
+    qp->next_try_ns = now + fab_ibta_rnr_ns(t->qp != NULL ? atomic_load(&t->qp->min_rnr_timer) : 1);
     return true;
 }
 
@@ -124,7 +110,8 @@ static bool keep_waiting(struct soft_qp *qp, const struct fab_wr *wr, enum soft_
         qp->rnr_tries = 0;
     else if (ud) /* somebody is inside the receiver's queue: not for long, or it is lost */
         span = BASE_NS_PER_MS;
-    else if (is_send(wr) && span < BASE_NS_PER_S) /* that process may just not have been running */
+    else if (fab_ibta_is_send(wr->opcode) &&
+             span < BASE_NS_PER_S) /* that process may just not have been running */
         span = BASE_NS_PER_S;
     if (qp->deadline_ns == 0 || why != qp->waits_for) {
         qp->deadline_ns = span == UINT64_MAX ? UINT64_MAX : now + span;
@@ -147,7 +134,7 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
 {
     uint64_t span = span_ns(qp);
     uint64_t from = p->kept_ns > qp->resumed_ns ? p->kept_ns : qp->resumed_ns;
-    if (is_send(&p->wr) || span == UINT64_MAX || qp->waits_for == SOFT_WAIT_TURN)
+    if (fab_ibta_is_send(p->wr.opcode) || span == UINT64_MAX || qp->waits_for == SOFT_WAIT_TURN)
         return false;                /* the last: the peer is not silent */
     if (p->wr.key.not_after_ns != 0) /* a request with a time keeps to that */
         return qp->deadline_ns != 0 && now >= qp->deadline_ns;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ibta/ibta.h"
+
+#include <string.h>
+
+struct move {
+    uint8_t type;           /* enum fab_qp_type */
+    uint8_t from, to;       /* enum ibv_qp_state */
+    int required, optional; /* enum ibv_qp_attr_mask, beside IBV_QP_STATE */
+};
+
+#define RC_RTR                                                                                     \
+    (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |   \
+     IBV_QP_MIN_RNR_TIMER)
+#define RC_RTS                                                                                     \
+    (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+
+static const struct move moves[] = {
+    {FAB_QP_RC, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+     0},
+    {FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
+    {FAB_QP_RC, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+    {FAB_QP_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+    {FAB_QP_UD, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {FAB_QP_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {FAB_QP_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY},
+    {FAB_QP_DCI, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT, 0},
+    {FAB_QP_DCI, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX | IBV_QP_AV},
+    {FAB_QP_DCI, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, IBV_QP_MIN_RNR_TIMER},
+};
+
+bool fab_ibta_allows_move(enum fab_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                          int mask)
+{
+    if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+        return mask == IBV_QP_STATE && (to == IBV_QPS_RESET || from != IBV_QPS_RESET);
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
+        const struct move *m = &moves[i];
+        if (m->type == type && m->from == from && m->to == to)
+            return (mask & m->required) == m->required &&
+                   (mask & ~(m->required | m->optional | IBV_QP_STATE)) == 0;
+    }
+    return false;
+}
+
+bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *attr, int mask)
+{
+    return (!(mask & IBV_QP_PORT) || attr->port_num == pd->fab->caps.port_num) &&
+           (!(mask & IBV_QP_PKEY_INDEX) || attr->pkey_index == pd->service.pkey_index) &&
+           (!(mask & IBV_QP_TIMEOUT) || attr->timeout <= 31) &&
+           (!(mask & IBV_QP_RETRY_CNT) || attr->retry_cnt <= 7) &&
+           (!(mask & IBV_QP_RNR_RETRY) || attr->rnr_retry <= 7) &&
+           (!(mask & IBV_QP_MIN_RNR_TIMER) || attr->min_rnr_timer <= 31) &&
+           (!(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num < 1u << 24);
+}
+
+bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *a)
+{
+    const struct fab_service *s = &pd->service;
+    /* Ethernet: the GID is the address. InfiniBand: the LID is. */
+    return (pd->fab->caps.is_ethernet ? a->is_global : a->dlid != 0) && a->sl == s->service_level &&
+           a->grh.traffic_class == s->traffic_class && a->grh.flow_label == s->flow_label;
+}
+
+uint64_t fab_ibta_rnr_ns(uint8_t code)
+{
+    static const uint32_t units[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                       16,    24,   32,   48,    64,    96,    128,   192,
+                                       256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                       4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    return units[code & 31] * 10000ull; /* of 10 us */
+}
+
+void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
+                       uint32_t bytes)
+{
+    const uint16_t payload = __builtin_bswap16((uint16_t)bytes);
+    memset(grh, 0, FAB_GRH_BYTES);
+    grh[0] = 6 << 4; /* IP version */
+    memcpy(grh + 4, &payload, sizeof payload);
+    grh[6] = 0x1b;
+    grh[7] = 64;
+    memcpy(grh + 8, from, 16);
+    memcpy(grh + 24, to, 16);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the InfiniBand specification says in tables, for providers that are devices themselves
+ * (soft, sim). Pure. */
+#ifndef IBTA_IBTA_H
+#define IBTA_IBTA_H
+
+#include "fabric/fabric.h"
+
+enum { FAB_GRH_BYTES = 40 };
+
+/* Whether verbs takes such a move: the states, and the attributes that it wants and allows
+ * (10.3.1, table 91; for DCIs as mlx5's kernel driver has them). */
+bool fab_ibta_allows_move(enum fab_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                          int mask);
+/* Whether the values of those attributes can be meant, but for the address. */
+bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *attr, int mask);
+/* Whether an address has the service of its domain: a network whose switches drop what is in no
+ * priority of theirs takes no other. */
+bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address);
+/* How long a requester waits that was told to with that code (table 45). */
+uint64_t fab_ibta_rnr_ns(uint8_t code);
+/* The GRH before a datagram of so many bytes, as IPv6 has it (8.3). */
+void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
+                       uint32_t bytes);
+
+static inline bool fab_ibta_is_atomic(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+/* What a peer must be allowed for that request: one of enum ibv_access_flags. */
+static inline unsigned fab_ibta_needed_access(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_RDMA_READ   ? IBV_ACCESS_REMOTE_READ
+           : fab_ibta_is_atomic(opcode) ? IBV_ACCESS_REMOTE_ATOMIC
+                                        : IBV_ACCESS_REMOTE_WRITE;
+}
+/* The opcode of a request's completion. */
+static inline enum ibv_wc_opcode fab_ibta_completes_as(enum ibv_wr_opcode opcode)
+{
+    static const uint8_t opcode_of[] = {
+        [IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+        [IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+        [IBV_WR_SEND] = IBV_WC_SEND,
+        [IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+        [IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+        [IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+        [IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+    };
+    return (enum ibv_wc_opcode)opcode_of[opcode];
+}
+static inline bool fab_ibta_is_send(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+}
+
+#endif
