@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A simulated network: any number of devices of one process, in virtual time, decided by one seed.
+ *
+ * It has no thread, no descriptor, no clock of the machine and no randomness but its seed's: the
+ * same calls with the same seed lead to the same events, in the same order, at the same times.
+ * Devices behave as hardware may, not as it usually does: packets are late, lost, repeated and
+ * overtaken as their link says, responders take every order that IBTA lets them take, and bytes of
+ * one request are moved at several times. In the library kedge_fabric_sim.
+ *
+ * One thread. Nothing happens but in sim_net_step(): posts, polls and control operations of devices
+ * put down what is to come, and sim_net_step() carries out what is due first. Hooks are called from
+ * within these calls: they note what they are told and call nothing of this header or of the
+ * fabric's. */
+#ifndef FABRIC_SIM_H
+#define FABRIC_SIM_H
+
+#include "fabric/fabric.h"
+
+struct sim_net;
+
+#define SIM_NEVER UINT64_MAX
+
+/* Bytes that a device is about to read or to write. `remote`: for a request of somebody else, as
+ * its responder; else for one of its own (a SGE, a receive, an answer). */
+struct sim_access {
+    enum sim_access_kind { SIM_READ, SIM_WRITE, SIM_ATOMIC } kind;
+    bool remote;
+    uint32_t node;      /* whose memory it is */
+    uint32_t initiator; /* whose request, by its node; */
+    uint32_t qpn;       /* and the queue pair that it was posted in */
+    uint32_t key;
+    uint64_t identity; /* of the registration: struct sim_region */
+    uint64_t addr;     /* as peers and SGEs call it */
+    void *at;          /* in this process, */
+    uint32_t bytes;
+    const void *written; /* what SIM_WRITE puts there; NULL: see above */
+};
+
+/* A registration, which has a number that none had before. */
+struct sim_region {
+    uint32_t node;
+    uint32_t key;
+    uint64_t identity;
+    uint64_t addr, length;
+    void *at;
+    unsigned access; /* enum ibv_access_flags */
+};
+
+/* Any of them may be NULL. */
+struct sim_hooks {
+    void *user;
+    /* A descriptor (fab_ctl_fd(), fab_event_fd(), a channel's) became readable. These are numbers
+     * of the net's alone, SIM_FIRST_FD or more, unique for as long as it lives. */
+    void (*ready)(void *user, uint32_t node, int fd);
+    /* fab_wait() was called, so for that long its thread stood still. The time of the net did not
+     * go on: whoever plays the thread lets it do nothing else for so long. */
+    void (*waited)(void *user, uint32_t node, uint64_t ns);
+    /* What clock the host of the node has at that time of the net, which not_after_ns and
+     * QUERY_CLOCK are told in. NULL: the net's. */
+    uint64_t (*host_ns)(void *user, uint32_t node, uint64_t now_ns);
+    void (*accessed)(void *user, const struct sim_access *access);
+    void (*registered)(void *user, const struct sim_region *region);
+    /* From now on nothing is accessed through it. */
+    void (*deregistered)(void *user, const struct sim_region *region);
+    /* A line of a story: "RC 0x1f33: sends again from packet 17". */
+    void (*told)(void *user, uint32_t node, const char *line);
+};
+
+enum { SIM_FIRST_FD = 1 << 20 };
+
+/* ---- the net ---- */
+
+/* packet_life_ns: the longest that a packet is on its way, whatever links say; 0: 50 ms. Hooks are
+ * copied. NULL: no memory. */
+struct sim_net *sim_net_new(uint64_t seed, const struct sim_hooks *hooks, uint64_t packet_life_ns);
+/* Every device must have been closed or crashed. */
+void sim_net_free(struct sim_net *net);
+/* It begins at a second: a time of 0 is none to many. */
+uint64_t sim_net_now(const struct sim_net *net);
+/* When something is to happen next; SIM_NEVER: nothing is. */
+uint64_t sim_net_next_due(const struct sim_net *net);
+/* Goes to the first event and lets it happen. False: there is none. */
+bool sim_net_step(struct sim_net *net);
+/* Lets everything happen that is due until then, and makes it that time. */
+void sim_net_run_until(struct sim_net *net, uint64_t until_ns);
+/* Whether the number is one of a descriptor that could be read now. */
+bool sim_fd_is_readable(const struct sim_net *net, int fd);
+/* Of all that happened so far, without addresses of this process. */
+uint64_t sim_net_hash(const struct sim_net *net);
+uint64_t sim_net_events(const struct sim_net *net);
+/* Each fab_poll() lets so much time go by first, and until something happens if it would be in
+ * vain: for programs that poll in a loop and know nothing of the net. 0, which it is at first:
+ * none. */
+void sim_net_poll_takes(struct sim_net *net, uint64_t ns);
+
+/* ---- links ---- */
+
+struct sim_link {
+    uint64_t delay_ns, jitter_ns; /* a packet takes delay_ns and up to jitter_ns more, in order */
+    uint32_t late_ppm;            /* of packets, which take up to late_ns more, out of order */
+    uint64_t late_ns;
+    uint32_t loss_ppm, repeat_ppm; /* of packets: these are lost, those come twice */
+    uint64_t bytes_per_us;         /* of long messages; 0: no limit */
+    bool cut;                      /* nothing gets through */
+};
+
+#define SIM_ANY_NODE UINT32_MAX
+
+/* From now on packets of `from` to `to` are treated so: either may be SIM_ANY_NODE, and what names
+ * more nodes prevails. At first all have 2 us and 1 us jitter. A node reaches itself by a link
+ * too. -ENOMEM. */
+int sim_link_set(struct sim_net *net, uint32_t from, uint32_t to, const struct sim_link *link);
+/* What is in force between two. */
+struct sim_link sim_link_get(const struct sim_net *net, uint32_t from, uint32_t to);
+
+/* ---- devices ---- */
+
+struct sim_device_attr {
+    uint32_t node;       /* below 2^20; a node may have several devices */
+    uint8_t gid[16];     /* zero: one that follows from the node and the seed */
+    uint32_t transports; /* of enum fab_transport; 0: all */
+    struct fab_service service;
+    bool is_infiniband; /* it has a LID and no need of a GRH */
+    bool keys_return;   /* the keys of a region that is gone are the next one's, as mlx5's are */
+    bool late_writes;   /* a WRITE may be overtaken by what is behind it (caps.writes_in_order) */
+    bool no_atomics, no_fences;
+    bool resets_are_final; /* as irdma's: INIT is refused after a RESET */
+    bool no_clock;
+    uint8_t timeout_stretch;      /* 0: 4, the most that IBTA allows */
+    uint32_t max_inline, max_sge; /* 0: 256, 8 */
+    uint32_t max_qp, max_mr;      /* 0: 65536 each */
+    int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */
+    uint64_t slack_ns;            /* from a doorbell until it is seen, at most; 0: 1 us */
+};
+
+/* Opens one; fab_close() closes it. -EADDRINUSE, -ENOMEM, -EINVAL, with a sentence. */
+int sim_device_open(struct sim_net *net, const struct sim_device_attr *attr, struct fab **out,
+                    struct base_errbuf *err);
+
+/* What goes wrong with a device from now on. Rates are per million, 0 = never. */
+struct sim_faults {
+    uint64_t control_ns;       /* most that a control operation takes; 0: 20 us; */
+    uint32_t control_slow_ppm; /* of which some take up to */
+    uint64_t control_slow_ns;
+    uint32_t create_refused_ppm; /* creations and registrations: -ENOMEM */
+    uint32_t control_error_ppm;  /* others but frees: -EIO, and nothing happens */
+    uint32_t post_refused_ppm;   /* fab_post_send() of a request: -ENOMEM */
+    uint32_t break_ppm;          /* of requests: their queue pair breaks where it stands */
+};
+void sim_device_set_faults(struct fab *fab, const struct sim_faults *faults);
+
+/* The process that has it open dies, or its host does: all that it made is gone at once, without a
+ * done() of what is under way, and so is the struct fab. Packets that are on their way arrive. Its
+ * memory (fab_mem_alloc_for()) is freed. */
+void sim_device_crash(struct fab *fab);
+/* The host sleeps or is stopped: nothing of it goes on, and what arrives is lost. (A process alone
+ * that is stopped is nothing to its device.) */
+void sim_device_suspend(struct fab *fab, bool suspended);
+/* The port's cable: events of it, and nothing gets through while it is down. */
+void sim_device_set_port(struct fab *fab, bool up);
+/* One of its connected queue pairs, by chance, breaks with an event. False: it has none. */
+bool sim_device_break_qp(struct fab *fab);
+/* One of its completion queues, by chance, overflows. False: it has none. */
+bool sim_device_overflow_cq(struct fab *fab);
+void sim_qp_break(struct fab_qp *qp);
+void sim_cq_overflow(struct fab_cq *cq);
+/* How many objects of all kinds it has, but for the device itself. */
+uint32_t sim_device_objects(const struct fab *fab);
+
+#endif

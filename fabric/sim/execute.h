@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One accepted request, carried out on its responder's memory, piece by piece. */
+#ifndef SIM_EXECUTE_H
+#define SIM_EXECUTE_H
+
+#include "sim/qp.h"
+
+/* Into how many pieces it is moved, and in which order. */
+void sim_exec_plan(struct sim_exec *x);
+/* Carries out the next piece; when that was the last one, or it is refused, x->done. */
+void sim_exec_step(struct sim_exec *x);
+
+#endif

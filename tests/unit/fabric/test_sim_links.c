@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What links do to packets, and what the transports make of it. */
+#include "../check_main.h"
+#include "sim_link.h"
+
+static const enum fab_qp_type types[] = {FAB_QP_RC, FAB_QP_DCI};
+
+struct two {
+    struct sim_net *net;
+    struct bed_node a, b;
+    struct bed_link l;
+};
+
+static void two_open(struct two *t, uint64_t seed, enum fab_qp_type type)
+{
+    t->net = sim_net_new(seed, NULL, 0);
+    bed_open(&t->a, t->net, 0);
+    bed_open(&t->b, t->net, 1);
+    bed_link(&t->l, &t->a, &t->b, type);
+}
+
+static void two_close(struct two *t)
+{
+    bed_unlink(&t->l);
+    bed_close(&t->a);
+    bed_close(&t->b);
+    sim_net_free(t->net);
+}
+
+/* Lost, repeated and late packets: each atomic counts once, each WRITE is whole, each SEND arrives
+ * once and in order. */
+static void survive_link(uint64_t seed, enum fab_qp_type type, const struct sim_link *link)
+{
+    enum { N = 60, BYTES = 3000 };
+    struct two t;
+    struct ibv_wc wc;
+    two_open(&t, seed, type);
+    ck_assert_int_eq(sim_link_set(t.net, SIM_ANY_NODE, SIM_ANY_NODE, link), 0);
+    for (uint64_t i = 0; i < N; i++) {
+        struct fab_recv_wr recv = {.wr_id = 1000 + i}, *bad;
+        ck_assert_int_eq(fab_post_srq_recv(t.b.srq, &recv, &bad), 0);
+    }
+    for (uint64_t i = 0; i < N; i++) {
+        struct bed_request r = bed_request(&t.l, i, IBV_WR_RDMA_WRITE, 16384, 32768, BYTES);
+        if (i % 3 == 0) {
+            r = bed_request(&t.l, i, IBV_WR_ATOMIC_FETCH_AND_ADD, 8 * (uint32_t)i, 0, 8);
+            r.wr.compare_add = 1;
+        } else if (i % 3 == 1) {
+            r = bed_request(&t.l, i, IBV_WR_SEND_WITH_IMM, 0, 0, 0);
+            r.wr.imm_data = (uint32_t)i;
+        } else {
+            memset(t.a.bytes + 16384, (int)i, BYTES);
+        }
+        ck_assert_int_eq(bed_post(&t.l, &r), 0);
+        wc = bed_wait(&t.a);
+        ck_assert_msg(wc.wr_id == i && wc.status == IBV_WC_SUCCESS, "%d at %d", (int)wc.status,
+                      (int)i);
+        if (i % 3 == 2)
+            ck_assert(t.b.bytes[32768] == i && t.b.bytes[32768 + BYTES - 1] == i);
+    }
+    ck_assert_uint_eq(*(uint64_t *)(void *)t.b.bytes, N / 3);
+    for (uint64_t i = 0; i < N / 3; i++) {
+        ck_assert_uint_eq(*(uint64_t *)(void *)(t.a.bytes + 8 * (3 * i)), i);
+        wc = bed_wait(&t.b);
+        ck_assert_uint_eq(wc.imm_data, 3 * i + 1);
+        ck_assert_uint_eq(wc.wr_id, 1000 + i);
+    }
+    while (sim_net_step(t.net))
+        ;
+    ck_assert_int_eq(fab_poll(t.a.cq, 1, &wc), 0);
+    ck_assert_int_eq(fab_poll(t.b.cq, 1, &wc), 0);
+    two_close(&t);
+}
+
+START_TEST(reliable_transports_lose_repeat_and_reorder_nothing)
+{
+    static const struct sim_link links[] = {
+        {.delay_ns = 2000, .loss_ppm = 50000},
+        {.delay_ns = 2000, .repeat_ppm = 300000},
+        {.delay_ns = 2000, .late_ppm = 300000, .late_ns = 20000},
+        {.delay_ns = 2000,
+         .jitter_ns = 9000,
+         .late_ppm = 30000,
+         .late_ns = 100000,
+         .loss_ppm = 20000,
+         .repeat_ppm = 30000,
+         .bytes_per_us = 1000}};
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+        for (uint64_t seed = 0; seed < 20; seed++)
+            survive_link(seed, types[seed % 2], &links[i]);
+}
+END_TEST
+
+/* Batches, so that many are under way when one is lost: what completes is what the other side has.
+ * A gap is told of, so that nothing waits for a time-out of 1 ms but the last of a batch. */
+START_TEST(a_batch_survives_losses_in_its_middle)
+{
+    static const struct sim_link link = {.delay_ns = 2000, .loss_ppm = 30000};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct two t;
+        two_open(&t, seed, types[seed % 2]);
+        ck_assert_int_eq(sim_link_set(t.net, 0, 1, &link), 0);
+        for (uint32_t i = 0; i < 32; i++) {
+            struct bed_request r =
+                bed_request(&t.l, i, IBV_WR_ATOMIC_FETCH_AND_ADD, 8 * i, 4096, 8);
+            r.wr.compare_add = 1;
+            ck_assert_int_eq(bed_post(&t.l, &r), 0);
+        }
+        uint64_t found = 0;
+        for (uint32_t i = 0; i < 32; i++) {
+            const struct ibv_wc wc = bed_wait(&t.a);
+            ck_assert(wc.wr_id == i && wc.status == IBV_WC_SUCCESS);
+            found |= 1ull << *(uint64_t *)(void *)(t.a.bytes + 8 * i);
+        }
+        ck_assert_uint_eq(*(uint64_t *)(void *)(t.b.bytes + 4096), 32);
+        ck_assert_uint_eq(found, 0xffffffff); /* each had a turn of its own */
+        two_close(&t);
+    }
+}
+END_TEST
+
+START_TEST(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)
+{
+    static const struct sim_link cut = {.cut = true};
+    for (int i = 0; i < 4; i++) {
+        struct two t;
+        two_open(&t, 3, types[i % 2]);
+        const bool answers = i >= 2; /* they are cut, and requests arrive */
+        ck_assert_int_eq(sim_link_set(t.net, answers ? 1 : 0, answers ? 0 : 1, &cut), 0);
+        const uint64_t begun = sim_net_now(t.net);
+        const uint64_t bound = fab_bound_ns(&t.a.fab->caps, BED_TIMEOUT, 7);
+        memset(t.a.bytes, 9, 8);
+        ck_assert_int_eq(bed_do(&t.l, IBV_WR_RDMA_WRITE, 0, 64, 8), IBV_WC_RETRY_EXC_ERR);
+        ck_assert_int_eq(fab_qp_state(t.l.qp), IBV_QPS_ERR);
+        ck_assert_uint_le(sim_net_now(t.net) - begun, bound);
+        ck_assert_uint_eq(t.b.bytes[64], answers ? 9 : 0);
+        two_close(&t);
+    }
+}
+END_TEST
+
+START_TEST(what_names_more_nodes_prevails)
+{
+    static const struct sim_link cut = {.cut = true}, open = {.delay_ns = 5000};
+    struct two t;
+    two_open(&t, 3, FAB_QP_RC);
+    ck_assert_int_eq(sim_link_set(t.net, SIM_ANY_NODE, SIM_ANY_NODE, &cut), 0);
+    ck_assert_int_eq(sim_link_set(t.net, 0, 1, &open), 0);
+    ck_assert_int_eq(sim_link_set(t.net, SIM_ANY_NODE, 0, &open), 0);
+    ck_assert(sim_link_get(t.net, 1, 2).cut);
+    ck_assert(!sim_link_get(t.net, 0, 1).cut);
+    const uint64_t begun = sim_net_now(t.net);
+    ck_assert_int_eq(bed_do(&t.l, IBV_WR_RDMA_READ, 0, 0, 64), IBV_WC_SUCCESS);
+    ck_assert_uint_ge(sim_net_now(t.net) - begun, 10000);
+    two_close(&t);
+}
+END_TEST
+
+/* Datagrams are lost, come twice and overtake each other. */
+START_TEST(datagrams_have_no_guarantee)
+{
+    static const struct sim_link link = {.delay_ns = 2000,
+                                         .late_ppm = 200000,
+                                         .late_ns = 50000,
+                                         .loss_ppm = 200000,
+                                         .repeat_ppm = 200000};
+    uint32_t times[200] = {0}, lost = 0, twice = 0, late = 0, last = 0;
+    struct two t;
+    struct ibv_wc wc;
+    two_open(&t, 5, FAB_QP_UD);
+    struct fab_qp *to = bed_qp(&t.b, FAB_QP_UD);
+    bed_connect(to, NULL, 0, 0);
+    ck_assert_int_eq(sim_link_set(t.net, 0, 1, &link), 0);
+    for (uint32_t i = 0; i < 200; i++) {
+        struct ibv_sge in = {.addr = t.b.mr->addr, .length = 4096, .lkey = t.b.mr->lkey};
+        for (int twofold = 0; twofold < 2; twofold++) {
+            struct fab_recv_wr recv = {.sg_list = &in, .num_sge = 1}, *none;
+            (void)fab_post_srq_recv(t.b.srq, &recv, &none);
+        }
+        struct bed_request r = bed_request(&t.l, i, IBV_WR_SEND_WITH_IMM, 0, 0, 8);
+        r.wr.imm_data = i;
+        r.wr.dest_qpn = to->qpn;
+        r.wr.qkey = 0x1234;
+        ck_assert_int_eq(bed_post(&t.l, &r), 0);
+        ck_assert_int_eq(bed_wait(&t.a).status, IBV_WC_SUCCESS); /* that it was sent */
+        while (fab_poll(t.b.cq, 1, &wc) == 1) {
+            times[wc.imm_data]++;
+            late += wc.imm_data < last;
+            last = wc.imm_data;
+        }
+    }
+    while (sim_net_step(t.net))
+        ;
+    while (fab_poll(t.b.cq, 1, &wc) == 1)
+        times[wc.imm_data]++;
+    for (uint32_t i = 0; i < 200; i++) {
+        lost += times[i] == 0;
+        twice += times[i] == 2;
+    }
+    ck_assert(lost > 10 && lost < 100 && twice > 10 && late > 5);
+    bed_free(&t.b, FAB_DESTROY_QP, to);
+    two_close(&t);
+}
+END_TEST
+
+/* A queue pair that lives again takes a packet of its former life for its own, if it has its
+ * number: whoever does not wait for caps.time_wait_ns learns of it here. */
+static uint32_t meet_former_life(uint64_t rest_ns)
+{
+    static const struct sim_link twice = {.delay_ns = 2000, .repeat_ppm = 1000000};
+    uint32_t met = 0;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        struct two t;
+        two_open(&t, seed, FAB_QP_RC);
+        ck_assert_int_eq(sim_link_set(t.net, 0, 1, &twice), 0);
+        memset(t.a.bytes, 1, 8);
+        ck_assert_int_eq(bed_do(&t.l, IBV_WR_RDMA_WRITE, 0, 64, 8), IBV_WC_SUCCESS);
+        bed_to(t.l.qp, IBV_QPS_RESET);
+        bed_to(t.l.peer, IBV_QPS_RESET);
+        bed_pass(t.net, rest_ns);
+        bed_link_up(&t.l, 100);
+        memset(t.b.bytes + 64, 2, 8);
+        while (sim_net_step(t.net))
+            ;
+        met += t.b.bytes[64] == 1;
+        two_close(&t);
+    }
+    return met;
+}
+
+START_TEST(packets_of_a_former_life_come_in_for_the_time_wait)
+{
+    ck_assert_uint_gt(meet_former_life(0), 5);
+    ck_assert_uint_eq(meet_former_life(100000000), 0); /* twice the life of a packet */
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(reliable_transports_lose_repeat_and_reorder_nothing)                                         \
+    T(a_batch_survives_losses_in_its_middle)                                                       \
+    T(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)                               \
+    T(what_names_more_nodes_prevails)                                                              \
+    T(datagrams_have_no_guarantee)                                                                 \
+    T(packets_of_a_former_life_come_in_for_the_time_wait)
+
+KEDGE_CHECK_MAIN("fabric.sim_links", TESTS)
