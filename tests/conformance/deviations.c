@@ -6,15 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NO_NAME                                                                                    \
+    "an RC packet names no sender but the GID (IBTA 9.2), and both queue pairs have one GID and "  \
+    "one PSN here"
+#define ONE_THREAD "all its devices are in one process, and on one thread"
+
 /* rxe: seen on Linux 6.1 with rdma-core 44. */
 static struct deviation {
     const char *where, *test, *reason;
     bool left_out;
 } deviations[] = {
-    {"verbs", "a_peer_that_is_connected_to_somebody_else_keeps_silent",
-     "an RC packet names no sender but the GID (IBTA 9.2), and both queue pairs have one GID and "
-     "one PSN here",
-     false},
+    {"verbs", "a_peer_that_is_connected_to_somebody_else_keeps_silent", NO_NAME, false},
+    {"sim", "a_peer_that_is_connected_to_somebody_else_keeps_silent", NO_NAME, false},
+    {"sim-repeat", "the_largest_datagram_arrives_and_a_larger_one_is_an_error",
+     "a datagram may come twice", false},
+    {"sim", "nothing_touches_memory_after_its_deregistration_is_done", ONE_THREAD, false},
+    {"sim", "a_sleeper_that_arms_and_polls_again_misses_nothing", ONE_THREAD, false},
+    {"sim", "another_process_is_read_and_written", ONE_THREAD, false},
+    {"sim", "the_first_request_to_a_stopped_process_completes", ONE_THREAD, false},
+    {"sim", "requests_to_a_killed_process_end_with_a_retry_error", ONE_THREAD, false},
+    {"sim", "a_process_that_dies_before_the_first_request_is_a_retry_error", ONE_THREAD, false},
+    {"sim", "a_send_that_waits_for_a_receive_ends_when_the_receiver_dies", ONE_THREAD, false},
+    {"sim", "two_processes_that_fetch_and_add_lose_nothing", ONE_THREAD, false},
+    {"sim", "initiators_that_are_killed_in_the_middle_leave_the_target_usable", ONE_THREAD, false},
+    {"sim", "a_node_that_starts_again_is_another_one", ONE_THREAD, false},
     {"rxe", "a_move_to_err_flushes_what_is_queued_and_what_is_posted_later",
      "a receive posted in ERR stays: librxe does not tell the kernel of receives", false},
     {"rxe", "an_access_error_breaks_the_responders_side_of_rc_with_an_event",

@@ -273,7 +273,7 @@ static void send_too_early(unsigned flags, const char *test)
     bring_to(p.l.peer, IBV_QPS_INIT, NULL, 0, NULL);
     read.next = &add;
     ck_assert_int_eq(link_post(&p.l, &read), 0);
-    usleep(1500000); /* more than a time-out, less than all of them */
+    pause_us(1500000); /* more than a time-out, less than all of them */
     int mask = attr_rtr(p.l.peer, p.a.fab->caps.gid, p.l.qp->qpn, NULL, &attr);
     ck_assert_int_eq(modify(p.l.peer, &attr, mask), 0);
     expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);

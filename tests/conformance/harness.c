@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "deviations.h"
 
@@ -76,15 +77,33 @@ void conf_add(TCase *tcase, const TTest *test, int start, int end)
         _tcase_add_test(tcase, test, 0, 0, start, end);
 }
 
+uint64_t now_ns(void)
+{
+    return chosen->now_ns != NULL ? chosen->now_ns() : base_clock_ns();
+}
+
 uint64_t now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return now_ns() / BASE_NS_PER_MS;
+}
+
+bool time_is_free(void)
+{
+    return chosen->pass != NULL;
+}
+
+void pause_us(unsigned us)
+{
+    if (chosen->pass != NULL)
+        (void)chosen->pass(-1, us * BASE_NS_PER_US);
+    else
+        (void)usleep(us);
 }
 
 bool fd_is_readable(int fd, int timeout_ms)
 {
+    if (chosen->pass != NULL)
+        return chosen->pass(fd, (uint64_t)timeout_ms * BASE_NS_PER_MS);
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int n;
     do {

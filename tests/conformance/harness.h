@@ -13,12 +13,16 @@
 
 struct base_errbuf;
 
-/* ---- which provider
- * ------------------------------------------------------------------------------ */
+/* ---- which provider ---- */
 
 struct conf_provider {
     const char *name;
-    int (*open)(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err);
+    int (*open)(const struct fab_open_attr *attr, struct fab **out,
+                struct base_errbuf *err); /* NULL, but where the device has a time of its own: that,
+                                           * and what lets so much of it go by, or as much as until
+                                           * the descriptor can be read; then true. */
+    uint64_t (*now_ns)(void);
+    bool (*pass)(int fd, uint64_t ns);
 };
 
 /* Chosen in main(), before Check forks. Device: a provider's device, or NULL. */
@@ -30,8 +34,7 @@ bool conf_has(const struct fab *fab, uint32_t transports, const char *test);
 /* How many were skipped; prints which. In main(), after the run. */
 unsigned conf_report_skips(void);
 
-/* ---- a node: one open device, a PD, a CQ for everything, registered memory
- * ------------------------------------------------------------------------------------ */
+/* ---- a node: one open device, a PD, a CQ for everything, registered memory ---- */
 
 enum { NODE_BYTES = 1 << 20, NODE_CQE = 1024, ALL_ACCESS = 0xf /* LOCAL_WRITE and REMOTE_* */ };
 
@@ -78,8 +81,7 @@ int free_ah(struct fab_ah *ah);
 int free_qp(struct fab_qp *qp);
 int free_dct(struct fab_dct *dct);
 
-/* ---- states
- * -------------------------------------------------------------------------------------- */
+/* ---- states ---- */
 
 struct rc_options {
     unsigned access;       /* 0: all */
@@ -101,8 +103,7 @@ enum ibv_qp_state state_of(const struct fab_qp *qp);
 void bring_to(struct fab_qp *qp, enum ibv_qp_state state, const uint8_t gid[16], uint32_t qpn,
               const struct rc_options *options);
 
-/* ---- a link: an initiator on a that reaches b, over RC or DC
- * --------------------------------------------------------------------------------------------- */
+/* ---- a link: an initiator on a that reaches b, over RC or DC ---- */
 
 struct link {
     enum fab_transport transport;
@@ -141,8 +142,7 @@ bool nodes_open(struct pair *p, uint32_t transports, const char *test);
 void pair_close(struct pair *p);
 void nodes_close(struct pair *p);
 
-/* ---- requests and completions
- * -------------------------------------------------------------------- */
+/* ---- requests and completions ---- */
 
 struct ibv_sge sge_of(const struct node *n, uint64_t offset, uint32_t length);
 /* A signalled request: the local offset of a, the remote offset of b, through b's own region. */
@@ -168,10 +168,11 @@ void wait_for_err(const struct fab_qp *qp, struct fab_cq *cq);
 /* Waits for an event of this type, polling cq meanwhile; others are dropped. */
 struct fab_event wait_for_event(struct fab *fab, enum ibv_event_type type, struct fab_cq *cq);
 bool fd_is_readable(int fd, int timeout_ms);
+/* Of the clock that the device goes by; not_after_ns is told in it. */
+uint64_t now_ns(void);
 uint64_t now_ms(void);
-
-/* ---- topics
- * -------------------------------------------------------------------------------------- */
+void pause_us(unsigned us);
+bool time_is_free(void); /* it is the device's own, and passes at once */
 
 void add_states(Suite *suite);
 void add_transfers(Suite *suite);

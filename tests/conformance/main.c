@@ -4,6 +4,7 @@
  * Exits 0 if everything passed, 1 if not, 77 if the provider's device cannot be used here. Without
  * a device name, software providers get a directory of their own, and verbs takes the first device
  * that can be used. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,10 @@
 #include "base/error.h"
 #include "deviations.h"
 #include "fabric/fault.h"
+#include "fabric/sim.h"
 #include "harness.h"
+
+enum { SIM_POLL_NS = 10000 /* that a poll takes */ };
 
 static int open_soft(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err)
 {
@@ -46,12 +50,60 @@ static int open_verbs(const struct fab_open_attr *attr, struct fab **out, struct
     return fab_verbs.open(attr, out, err);
 }
 
+/* One net for all devices of this process, which goes on while somebody polls or waits. Its seed is
+ * KEDGE_CONFORMANCE_SEED, or 1. */
+static struct sim_net *net;
+
+static int open_sim(const struct fab_open_attr *attr, struct fab **out, struct base_errbuf *err)
+{
+    static uint32_t nodes;
+    const char *seed = getenv("KEDGE_CONFORMANCE_SEED");
+    const struct sim_device_attr device = {.node = nodes++, .service = attr->service};
+    if (net == NULL)
+        net = sim_net_new(seed != NULL ? strtoull(seed, NULL, 0) : 1, NULL, 0);
+    if (net == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    sim_net_poll_takes(net, SIM_POLL_NS);
+    return sim_device_open(net, &device, out, err);
+}
+
+/* The same over links that repeat packets, also when they have long arrived. (Where packets are
+ * lost or overtaken, so may be what an error is: unit.fabric.sim_links.) */
+static int open_sim_repeat(const struct fab_open_attr *attr, struct fab **out,
+                           struct base_errbuf *err)
+{
+    const struct sim_link link = {.delay_ns = 2000, .jitter_ns = 5000, .repeat_ppm = 50000};
+    const int status = open_sim(attr, out, err);
+    return status != 0 ? status : sim_link_set(net, SIM_ANY_NODE, SIM_ANY_NODE, &link);
+}
+
+static uint64_t sim_now_ns(void)
+{
+    return sim_net_now(net);
+}
+
+static bool pass_sim_time(int fd, uint64_t ns)
+{
+    const uint64_t end = sim_net_now(net) + ns;
+    while (!sim_fd_is_readable(net, fd) && sim_net_next_due(net) <= end)
+        (void)sim_net_step(net);
+    if (sim_fd_is_readable(net, fd))
+        return true;
+    sim_net_run_until(net, end);
+    return false;
+}
+
 static const struct {
     struct conf_provider conf;
     bool hardware; /* its device is there or not; ours otherwise: a directory */
 } providers[] = {
     {.conf = {.name = "soft", .open = open_soft}},
     {.conf = {.name = "fault-soft", .open = open_fault_soft}},
+    {.conf = {.name = "sim", .open = open_sim, .now_ns = sim_now_ns, .pass = pass_sim_time}},
+    {.conf = {.name = "sim-repeat",
+              .open = open_sim_repeat,
+              .now_ns = sim_now_ns,
+              .pass = pass_sim_time}},
     {.conf = {.name = "verbs", .open = open_verbs}, .hardware = true},
 };
 
@@ -139,6 +191,14 @@ static int run_in_directory(const struct conf_provider *provider)
     return status;
 }
 
+static int run_in_net(const struct conf_provider *provider)
+{
+    const int status = run_suite(provider, NULL);
+    if (status == EXIT_SUCCESS)
+        sim_net_free(net);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2 || argc > 3) {
@@ -152,6 +212,9 @@ int main(int argc, char **argv)
             continue;
         if (providers[i].hardware)
             return run_on_hardware(provider, device);
+        deviations_of(provider->name, strcmp(provider->name, "sim-repeat") == 0 ? "sim" : NULL);
+        if (provider->pass != NULL)
+            return run_in_net(provider);
         return device != NULL ? run_suite(provider, device) : run_in_directory(provider);
     }
     fprintf(stderr, "no provider is called %s\n", argv[1]);

@@ -249,8 +249,19 @@ void link_open(struct link *l, enum fab_transport transport, struct node *a, str
     link_repair(l, options);
 }
 
+/* Where time costs nothing, packets of the former life are waited for, as fabric.h wants it. */
+static void rest_link(struct link *l)
+{
+    if (!time_is_free() || l->peer == NULL)
+        return;
+    ck_assert_int_eq(modify_state(l->qp, IBV_QPS_RESET), 0);
+    ck_assert_int_eq(modify_state(l->peer, IBV_QPS_RESET), 0);
+    pause_us((unsigned)(l->a->fab->caps.time_wait_ns / 1000));
+}
+
 void link_repair(struct link *l, const struct rc_options *options)
 {
+    rest_link(l);
     if (l->peer != NULL) {
         bring_to(l->peer, IBV_QPS_RTS, l->a->fab->caps.gid, l->qp->qpn, options);
         bring_to(l->qp, IBV_QPS_RTS, l->b->fab->caps.gid, l->peer->qpn, options);

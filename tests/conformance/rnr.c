@@ -64,7 +64,7 @@ START_TEST(a_receiver_that_is_late_does_not_use_up_the_other_retries)
         return;
     struct fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
     ck_assert_int_eq(link_post(&p.l, &wr), 0);
-    usleep(1000000);
+    pause_us(1000000);
     link_post_recv(&p.l, 2, NULL, 0);
     expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
     expect_wc(p.b.cq, 2, IBV_WC_SUCCESS);

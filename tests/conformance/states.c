@@ -290,7 +290,7 @@ START_TEST(a_move_to_reset_forgets_completions_that_were_not_polled)
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
         wr.wr_id = 2; /* another queue pair's, in the same CQ, stays */
         ck_assert_int_eq(fab_post_send(from, &wr, &bad), 0);
-        usleep(50000);
+        pause_us(50000);
         if (destroy) {
             ck_assert_int_eq(free_qp(p.l.qp), 0);
             p.l.qp = make_qp(&p.a, FAB_QP_RC, NULL);
