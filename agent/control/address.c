@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/address.h"
-
 #include <string.h>
+
+#include "control/address.h"
 
 static enum address_news take_other(struct address *a, const struct fab_own_address *seen)
 {

@@ -7,9 +7,16 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "address_change.h"
+#include "agent.h"
+#include "agent/connector.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "agent.h"
+#include "lane_setup.h"
+#include "limits.h"
+#include "pools.h"
+#include "register.h"
+#include "sessions.h"
 
 static void on_seen(struct fab_ctl *ctl);
 

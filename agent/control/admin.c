@@ -5,12 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "address_change.h"
+#include "admin_counters.h"
+#include "admin_handlers.h"
 #include "base/http/server.h" /* http_problem() */
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/version.h"
-#include "admin_counters.h"
+#include "clock_watch.h"
 #include "leases.h"
+#include "pools.h"
+#include "register.h"
+#include "revocations.h"
 
 enum { ANSWER_MAX = 1 << 20 };
 

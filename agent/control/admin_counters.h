@@ -4,6 +4,8 @@
 #define DAEMON_ADMIN_COUNTERS_H
 
 #include "agent.h"
+#include "names.h"
+#include "quotas.h"
 
 /* Every counter of the lane, named once for status and metrics. */
 #define LANE_COUNTERS(C)                                                                           \

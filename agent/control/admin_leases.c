@@ -6,10 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_handlers.h"
+#include "agent_query.h"
+#include "arenas.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
-#include "leases.h"
+#include "device_objects.h"
+#include "pool.h"
+#include "revocations.h"
+#include "sessions.h"
 
 enum { DEFAULT_LIMIT = 100, MAX_LIMIT = 1000 };
 

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's metrics. What a pool counts has its name as a label, and goes with it. */
 #include "admin_counters.h"
+#include "agent/connector.h"
+#include "agent_query.h"
+#include "applied_report.h"
 #include "base/metrics.h"
+#include "clock_watch.h"
+#include "names.h"
+#include "node.h"
+#include "pools.h"
+#include "proofs.h"
+#include "quotas.h"
+#include "register.h"
+#include "windows.h"
 
 static const enum base_metric_type GAUGE = BASE_METRIC_GAUGE, COUNTER = BASE_METRIC_COUNTER;
 

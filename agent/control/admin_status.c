@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's status, as its operator reads it: sums over the pools, then each pool's own. */
 #include "admin_counters.h"
+#include "agent/connector.h"
+#include "applied_report.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "clock_watch.h"
+#include "follow.h"
+#include "names.h"
+#include "node.h"
+#include "pools.h"
+#include "prewarm.h"
+#include "proofs.h"
+#include "quotas.h"
+#include "register.h"
+#include "sessions.h"
+#include "windows.h"
 
 static const char *state_name(enum registration_state state)
 {

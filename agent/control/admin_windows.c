@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/text.h"
-#include "agent.h"
+#include "names.h"
+#include "pools.h"
+#include "windows.h"
 
 enum { DESTINATIONS_SHOWN = 64 /* of those where something is in flight or has waited */ };
 

@@ -5,10 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent.h"
+#include "arenas.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "connection.h"
-#include "agent.h"
+#include "limits.h"
+#include "names.h"
+#include "node.h"
+#include "pools.h"
+#include "quotas.h"
+#include "sessions.h"
 
 enum { RETRY_LEAST_MS = 20, RETRY_MOST_MS = 10000 };
 

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the world's loop calls of all parts. */
+#include "address_change.h"
 #include "agent.h"
+#include "clock_watch.h"
+#include "device_events.h"
+#include "node.h"
+#include "peer_setup.h"
+#include "pools.h"
+#include "proofs.h"
+#include "sessions.h"
+#include "table_initiators.h"
+#include "tenant_end.h"
+#include "windows.h"
 
 void agent_run_fabric(struct agent *a)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of the metaserver that the agent follows: answered as the admin socket would. */
-#include "agent_query.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/question.h"
+#include "agent_query.h"
 #include "base/error.h"
 #include "base/metrics.h"
-#include "leases.h"
+#include "control/question.h"
+#include "revocations.h"
 
 enum {
     /* Questions at a time, until their answers have come: of more we say nothing, since saying so

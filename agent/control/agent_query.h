@@ -4,9 +4,9 @@
 #ifndef CONTROL_AGENT_QUERY_H
 #define CONTROL_AGENT_QUERY_H
 
+#include "agent.h"
 #include "control/admin.h"
 #include "control/question.h"
-#include "agent.h"
 
 /* A metaserver's question whose answer has not come yet. */
 struct agent_query {
@@ -42,5 +42,11 @@ bool asker_is_gone(struct asker by);
 /* Answers, once, with a->answer; or with an error, of either sign, and a sentence or NULL. */
 void asker_reply(struct agent *a, struct asker by, int status);
 void asker_refuse(struct asker by, int errnum, const char *detail);
+
+/* A line of the stream that is a question of the metaserver that we follow. */
+void agent_query_take(struct agent *a, const char *line, size_t length);
+/* Forgets those that have no answer yet: there is nobody to tell any more. */
+void agent_query_stop(struct agent *a);
+void agent_query_metrics(const struct agent *a, struct base_text *t);
 
 #endif

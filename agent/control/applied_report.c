@@ -5,12 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
+#include "applied_report.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/text.h"
-#include "agent.h"
+#include "follow.h"
+#include "limits.h"
+#include "pools.h"
+#include "proofs.h"
+#include "register.h"
 
 enum { TEXT_BYTES = 2048, AGAIN_MS = 1000, LATER_MS = 30000 };
 

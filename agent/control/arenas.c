@@ -11,10 +11,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent.h"
+#include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "agent.h"
+#include "dedicated_mrs.h"
+#include "device_objects.h"
+#include "limits.h"
+#include "names.h"
+#include "worker_events.h"
 
 static void on_made(void *user);
 static void on_zeroed(void *user);

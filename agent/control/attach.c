@@ -11,10 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
+#include "arenas.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "connection.h"
-#include "agent.h"
+#include "limits.h"
+#include "names.h"
+#include "quotas.h"
+#include "sessions.h"
+#include "worker_events.h"
 
 #define UNFINISHED                                                                                 \
     "this uid has sent descriptors here that take long to close: it is refused until that is done"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/clock_check.h"
-
 #include <stdio.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "control/clock_check.h"
 
 enum { PART = 1000, CRYSTAL_PART = 10000 };
 static const uint64_t LEAST_NS = BASE_NS_PER_MS;

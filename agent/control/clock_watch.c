@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "agent.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "agent.h"
+#include "clock_watch.h"
+#include "limits.h"
+#include "pools.h"
 
 enum { WHY_BYTES = 320 };
 static const uint64_t ASK_AGAIN_NS = BASE_NS_PER_S;

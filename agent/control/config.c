@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of a configuration once it is there: daemon/config_file.c reads it. */
-#include "control/config.h"
-
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "control/config.h"
 
 uint32_t agentd_tenant_id(const char *name)
 {

@@ -66,4 +66,9 @@ void connection_waited(struct connection *c);
 /* It ends while it waits. */
 void connection_leave_queue(struct connection *c);
 
+/* Before the first pool: hears from then on what becomes of sessions (worker_events.h). */
+void attach_init(struct agent *a);
+/* admit.c. The pool goes, and who waits with it. */
+void attach_give_up(struct pool *p);
+
 #endif

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "agent/lane_event.h"
 #include "base/assert.h"
-#include "agent.h"
+#include "control/world.h"
+#include "dci.h"
+#include "device_objects.h"
+#include "limits.h"
+#include "pool.h"
 
 enum { PSNS = 1 << 24, UNCOUNTED = PSNS };
 static_assert(LANE_POST_BYTES == 3 * (128 << IBV_MTU_4096), "packets of the largest MTU");

@@ -15,12 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
 #include "agent/reserve.h"
+#include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "agent.h"
+#include "dedicated_mrs.h"
+#include "device_objects.h"
+#include "lane_setup.h"
+#include "limits.h"
+#include "names.h"
 #include "pool.h"
+#include "quotas.h"
 #include "schema/record.h"
 
 struct fenced {

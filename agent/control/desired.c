@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/desired.h"
-
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "control/desired.h"
 #include "schema/resource_read.h"
 
 /* ---- values */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the device says by itself: a queue pair is in ERR, the port went down, the device is gone.
  */
-#include "base/log.h"
+#include "address_change.h"
 #include "agent.h"
+#include "base/log.h"
+#include "device_events.h"
+#include "lane_setup.h"
+#include "peer_setup.h"
+#include "pools.h"
 
 /* Nothing goes on without it, and only a new process gets rid of what is left of it. */
 static void give_up(struct agent *a, const char *what)

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent.h"
+#include "base/error.h"
+#include "control/lanes.h"
+#include "device_objects.h"
 
 int device_why(struct world *w, int status, struct base_errbuf *err)
 {

@@ -7,10 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/question.h"
+#include "agent.h"
+#include "agent_query.h"
+#include "applied_report.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "agent.h"
+#include "control/question.h"
+#include "follow.h"
+#include "limits.h"
+#include "names.h"
+#include "node.h"
+#include "pools.h"
+#include "quotas.h"
+#include "register.h"
+#include "sessions.h"
+#include "windows.h"
 
 #define FILE_NAME "settings.json"
 

@@ -3,8 +3,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "address_change.h"
 #include "agent.h"
+#include "base/clock.h"
+#include "dci.h"
+#include "dedicated_mrs.h"
+#include "lane_setup.h"
+#include "leases.h"
+#include "limits.h"
+#include "names.h"
+#include "peer_setup.h"
+#include "quotas.h"
+#include "sessions.h"
 
 /* Both on the lane's thread. */
 static void wake_worker(void *world, _Atomic uint32_t *word)
@@ -116,12 +126,50 @@ static int make_lane(struct pool *p)
     return status;
 }
 
+/* Each event goes to the file that it concerns. */
+static void take_event(struct pool *p, const struct lane_event *e)
+{
+    switch (e->kind) {
+    case LANE_EVENT_SESSION_FAULT:
+    case LANE_EVENT_SESSION_OVER:
+    case LANE_EVENT_ARENA_ADDED:
+    case LANE_EVENT_WANT_FENCE:
+        sessions_event(p, e);
+        return;
+    case LANE_EVENT_REVOKED:
+    case LANE_EVENT_ARENA_REREGISTERED:
+        leases_event(p, e);
+        return;
+    case LANE_EVENT_WANT_MR:
+    case LANE_EVENT_WANT_DEREG:
+        fenced_event(p, e);
+        return;
+    case LANE_EVENT_READDRESSED:
+        address_readdressed(p, e);
+        return;
+    case LANE_EVENT_TENANT_QUARANTINED:
+        quotas_apart(p, e);
+        return;
+    case LANE_EVENT_SPARE_DROPPED:
+        peer_setup_spare_dropped(p, e->qp);
+        return;
+    case LANE_EVENT_WANT_PATH:
+    case LANE_EVENT_DROP_PATH:
+    case LANE_EVENT_QP_OVERDUE:
+    case LANE_EVENT_QP_RETIRED:
+    case LANE_EVENT_QP_BROKEN:
+    case LANE_EVENT_PROVED:
+        peer_setup_event(p, e);
+        return;
+    }
+}
+
 static void on_news(void *pool)
 {
     struct pool *p = pool;
     struct lane_event e;
     while (lane_event(p->lane, &e))
-        sessions_event(p, &e);
+        take_event(p, &e);
     peer_setup_step(p);
 }
 

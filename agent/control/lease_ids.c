@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/lease_ids.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "control/lease_ids.h"
 
 enum { CURSOR_TEXT = 32 };
 

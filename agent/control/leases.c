@@ -8,14 +8,20 @@
  * hears with FORCE_OVER that there is none; nor does it wait for long (FORCE_LATE). The arena is
  * busy all the while, so that whatever becomes of its worker it is not lent again before that. All
  * arenas of a worker that are to go do so at once. */
-#include "leases.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent_query.h"
+#include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "lane_setup.h"
+#include "leases.h"
+#include "pool.h"
+#include "pools.h"
+#include "revocations.h"
+#include "sessions.h"
 
 enum {
     ANSWER_MS = 30000, /* rdmactl waits a little longer */

@@ -1,88 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator's hold on leases: what leases.c does and admin_leases.c shows. Control thread. */
+/* Leases that the operator revokes: what the rest of the agent tells of them. Control thread. */
 #ifndef CONTROL_LEASES_H
 #define CONTROL_LEASES_H
 
-#include "control/lease_ids.h"
-#include "agent_query.h"
-#include "agent.h"
+#include <stdint.h>
 
-/* Whose they are; a copy, since a worker may end meanwhile and its session's number be another's.
- */
-struct lease_owner {
-    struct agentd_worker_id id;
-    char tenant[AGENTD_NAME];
-    uid_t uid;
-    pid_t pid;
-};
-
+struct agent;
+struct lane_event;
+struct pool;
 struct revocation;
+struct world_request;
 
-/* By force: an arena that gets another registration, since the present one is to go. */
-struct renewal {
-    struct revocation *of;
-    struct arena *arena; /* busy meanwhile; NULL: none is under way */
-    uint32_t number;     /* the arena's, of its session */
-    bool alone;          /* no other one was begun beside it */
-    enum { RENEWAL_REGISTERING, RENEWAL_ASKED /* the lane */, RENEWAL_DEREGISTERING } stage;
-    uint32_t tag; /* of the command to the lane */
-    uint32_t fence_tag;
-    struct fab_mr *mr; /* the registration to come; DEREGISTERING: the one that goes */
-    struct fab_ctl ctl;
+struct leases {
+    struct revocation *list; /* under way */
+    uint32_t tag;
+    uint64_t revoked, forced; /* leases; arenas */
 };
 
-/* One that the operator has asked for. Of each worker one is forced at a time. */
-struct revocation {
-    struct pool *pool;
-    struct revocation *next;
-    struct asker by; /* who waits for it; nobody: answered, or gone */
-    struct lease_owner owner;
-    uint32_t tag;    /* of the command to the lane */
-    uint32_t number; /* of the lease; 0: all of the worker's */
-    bool force;
-    enum { REVOKING, FORCING, SETTLED } stage;
-    /* By force: arenas, bit i for number i. */
-    uint32_t arenas; /* whose renewal is still to begin */
-    uint32_t freed;  /* whose registration is gone */
-    uint32_t under_way;
-    struct renewal renewal[LANE_SESSION_MAX_ARENAS];
-    bool in_turn; /* there was no room for all the registrations beside the former ones */
-    int failed;   /* why an arena has no other registration */
-    uint64_t begun_ns;
-    uint32_t count;
-    struct lane_lease lease[2 * MRS_PER_SESSION]; /* that it takes away */
-};
+/* REVOKED, ARENA_RENEWED. */
+void leases_event(struct pool *p, const struct lane_event *e);
+/* Now and then: answers who has waited for long. */
+void leases_tick(struct pool *p);
+/* After the lane thread has ended, before arenas are retired. */
+void leases_stop(struct pool *p);
 
-/* Whether the session is there and has leases to show. */
-bool lease_session_shown(const struct agent_session *s);
-void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
-/* Sessions of all pools have one row of places. NULL: there is none there, or no pool. */
-uint32_t lease_place(const struct agent_session *s);
-struct agent_session *lease_at(const struct agent *a, uint32_t place);
-/* A worker's session, or NULL: it is gone. */
-struct agent_session *lease_session(const struct agent *a, const struct agentd_worker_id *id);
-/* Its lease of that number. False: there is none. */
-bool lease_find(const struct agent_session *s, uint32_t number, struct lane_lease *out);
-/* Whether no peer can reach any of what it takes away, or one of that: its registration is gone, or
- * the lane says so. */
-bool revocation_is_over(const struct revocation *r);
-bool revocation_is_over_for(const struct revocation *r, const struct lane_lease *lease);
-
-/* Begins to revoke a lease (by its number) or all (0) of a live session for who asks, which
- * revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker is
- * being forced; -ENOMEM. */
-int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force);
-
-/* admin_leases.c: says what is there, at once; and begins to revoke: then the answer comes later,
- * else (false) it has been given. */
-void leases_look(struct agent *a, const struct held_request *request, bool leases);
-bool leases_revoke(struct agent *a, const struct held_request *request);
-/* admin_leases.c: /v1/leases and /v1/workers, as admin_take(). False: the path is none of them. */
-bool leases_handle(struct agent *a, struct world_request *r, const struct admin_request *request,
-                   bool *answered);
-/* Questions of metaservers get no answer any more. */
-void leases_forget_asked(struct agent *a);
-/* Answers r->by. status: 0, and r says how far it is; or -errno. */
-void revocation_reply(struct revocation *r, int status);
+/* Chooses agent->serial: 0 or -errno. */
+int leases_start(struct agent *a);
+/* A request of the admin socket gets no answer any more. */
+void leases_forget_request(struct pool *p, const struct world_request *r);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that sessions leave behind in malloc. */
-#include "base/clock.h" /* BASE_NS_PER_S */
 #include "agent.h"
+#include "base/clock.h" /* BASE_NS_PER_S */
+#include "memory_reclaim.h"
 
 static void on_reclaimed(void *agent)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "names.h"
-
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
 #include "agent/reserve.h"
 #include "base/clock.h"
-#include "agent.h"
+#include "limits.h"
+#include "names.h"
+#include "quotas.h"
+#include "register.h"
 
 struct question {
     struct agent *agent;

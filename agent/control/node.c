@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operators say of this node: while it is cordoned it takes no new workers; while it drains
  * those that it has go, by themselves or when their time is over. */
-#include "base/clock.h"
 #include "agent.h"
+#include "base/clock.h"
+#include "node.h"
+#include "pools.h"
+#include "sessions.h"
 
 void node_apply(struct agent *a, const struct agentd_node *desired)
 {

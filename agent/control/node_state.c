@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
-#include "agent.h"
+#include "node.h"
+#include "pools.h"
 
 bool node_refuses(const struct agent *a, char *text, size_t size)
 {

@@ -6,9 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
+#include "agent/connector.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "agent.h"
+#include "dci.h"
+#include "lane_setup.h"
+#include "limits.h"
+#include "peer_setup.h"
+#include "prewarm.h"
+#include "proofs.h"
+#include "register.h"
+#include "table_initiators.h"
 
 /* One operation under way, and what the lane hears when it is done. */
 struct control_op {

@@ -5,15 +5,27 @@
  * One that goes takes no new workers, lets those that it has finish, and is closed when nothing of
  * it is under way any more: nothing waits for it but the steps that free what the device has. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
+#include "agent/connector.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "agent.h"
+#include "connection.h"
+#include "lane_setup.h"
+#include "names.h"
+#include "peer_setup.h"
+#include "pool.h"
+#include "pools.h"
+#include "prewarm.h"
+#include "quotas.h"
+#include "register.h"
 #include "schema/peers.h"
+#include "sessions.h"
+#include "windows.h"
 
 enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */, READY_MS = 5000 };
 

@@ -3,6 +3,9 @@
 #include <stdio.h>
 
 #include "agent.h"
+#include "pool.h"
+#include "pools.h"
+#include "register.h"
 
 static struct pool *own_pool(const struct agent *a)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent.h"
+#include "control/lanes.h"
+#include "lane_setup.h"
+#include "pool.h"
 
 void pool_command(struct pool *p, const struct lane_command *command)
 {

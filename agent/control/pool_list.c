@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "agent.h"
+#include "pool.h"
+#include "pools.h"
+#include "sessions.h"
 
 static struct pool *own_pool(const struct agent *a)
 {

@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent.h"
+#include "agent/connector.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
-#include "agent.h"
+#include "peer_setup.h"
+#include "prewarm.h"
 
 static uint32_t desired_or(uint64_t desired, uint64_t own)
 {

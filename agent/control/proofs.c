@@ -11,11 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "agent.h"
+#include "lane_setup.h"
+#include "limits.h"
+#include "proofs.h"
+#include "register.h"
 
 enum {
     TELL_PERIODS = 6,     /* metaservers are told again; */

@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "admin_handlers.h"
 #include "agent_query.h"
 #include "base/error.h"
 #include "base/http/server.h" /* http_problem() */
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "limits.h"
+#include "register.h"
 
 enum {
     ANSWER_BYTES = 256 << 10, /* as metaservers take it */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/question.h"
-
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "control/question.h"
 
 static const char head[] = "{\"ask\":";
 

@@ -4,10 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent.h"
 #include "agent/reserve.h"
+#include "arenas.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "agent.h"
+#include "names.h"
+#include "pools.h"
+#include "quotas.h"
+#include "sessions.h"
 
 static const struct {
     const char *name, *of;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/reach.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "control/reach.h"
 
 static struct agentd_reach_target *find_peer(struct agentd_reach *r, const uint8_t gid[16])
 {

@@ -7,12 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
-#include "agent.h"
+#include "lane_setup.h"
+#include "limits.h"
+#include "pool.h"
+#include "register.h"
 #include "register_json.h"
+#include "table_initiators.h"
 
 static void try_later(struct registration *r);
 static void complete_registration(struct registration *r);

@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "agent.h"
+#include "agent/connector.h"
+#include "pool.h"
+#include "pools.h"
 #include "register_json.h"
+#include "table_initiators.h"
 
 /* ---- what is said --------------------------------------------------------------------------- */
 

@@ -2,6 +2,9 @@
 /* Which metaservers have which of the node's pools: each pool registers by itself, and one that is
  * not registered looks nobody up, however well the others are. */
 #include "agent.h"
+#include "pool.h"
+#include "pools.h"
+#include "register.h"
 
 uint32_t registrations_of(const struct pool *p)
 {

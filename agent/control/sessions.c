@@ -6,13 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent.h"
+#include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "connection.h"
-#include "agent.h"
+#include "dedicated_mrs.h"
+#include "device_objects.h"
+#include "lane_setup.h"
 #include "leases.h"
+#include "limits.h"
+#include "memory_reclaim.h"
+#include "pools.h"
+#include "prewarm.h"
+#include "quotas.h"
+#include "revocations.h"
 #include "schema/reason.h"
+#include "sessions.h"
+#include "worker_events.h"
 
 /* ---- made and given back by tasks */
 
@@ -538,30 +550,7 @@ void sessions_event(struct pool *p, const struct lane_event *e)
     case LANE_EVENT_WANT_FENCE:
         fence_mr(p, e);
         return;
-    case LANE_EVENT_REVOKED:
-    case LANE_EVENT_ARENA_REREGISTERED:
-        leases_event(p, e);
-        return;
-    case LANE_EVENT_WANT_MR:
-    case LANE_EVENT_WANT_DEREG:
-        fenced_event(p, e);
-        return;
-    case LANE_EVENT_READDRESSED:
-        address_readdressed(p, e);
-        return;
-    case LANE_EVENT_TENANT_QUARANTINED:
-        quotas_apart(p, e);
-        return;
-    case LANE_EVENT_SPARE_DROPPED:
-        peer_setup_spare_dropped(p, e->qp);
-        return;
-    case LANE_EVENT_WANT_PATH:
-    case LANE_EVENT_DROP_PATH:
-    case LANE_EVENT_QP_OVERDUE:
-    case LANE_EVENT_QP_RETIRED:
-    case LANE_EVENT_QP_BROKEN:
-    case LANE_EVENT_PROVED:
-        peer_setup_event(p, e);
+    default: /* of others (lane_setup.c) */
         return;
     }
 }

@@ -2,7 +2,8 @@
 /* Says to a pool's workers that they are to go, or may stay. */
 #include <stdatomic.h>
 
-#include "agent.h"
+#include "pool.h"
+#include "sessions.h"
 
 void sessions_drain(struct pool *p, bool drains)
 {

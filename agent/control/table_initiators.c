@@ -4,9 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "agent.h"
+#include "device_objects.h"
+#include "limits.h"
+#include "pool.h"
+#include "register.h"
+#include "table_initiators.h"
 
 static struct table_initiator *end_op(struct fab_ctl *ctl)
 {

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of tenants that nobody says any more. */
 #include "agent.h"
+#include "arenas.h"
+#include "names.h"
+#include "pools.h"
+#include "quotas.h"
+#include "tenant_end.h"
+#include "windows.h"
 
 static bool has_sessions(const struct pool *p, uint32_t tenant)
 {

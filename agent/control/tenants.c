@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/tenants.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "control/tenants.h"
+#include "names.h"
 
 void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *config)
 {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "agent.h"
+#include "register.h"
 
 void registrations_stop(struct pool *p)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/waiting.h"
-
 #include <errno.h>
 #include <stddef.h>
+
+#include "control/waiting.h"
 
 void waiting_add(struct waiting *r, struct waiter *w)
 {

@@ -4,6 +4,11 @@
 #include <string.h>
 
 #include "agent.h"
+#include "lane_setup.h"
+#include "names.h"
+#include "pool.h"
+#include "pools.h"
+#include "windows.h"
 
 static void tell_lane(struct pool *p, enum lane_window_scope scope, uint32_t tenant,
                       const struct agentd_limits *window)

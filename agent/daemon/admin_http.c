@@ -2,10 +2,10 @@
 /* The agent's own Unix socket, for its operator alone (mode 0600). What is said there is the
  * core's: control/admin.h. A request of the core's is one of the HTTP server's. */
 #include "admin_http.h"
-
-#include "base/http/server.h"
 #include "agent.h"
+#include "base/http/server.h"
 #include "fd_watch.h"
+#include "limits.h"
 #include "loop_world.h"
 
 static struct http_request *http_request_of(struct world_request *r)

@@ -6,12 +6,17 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/assert.h"
 #include "agent.h"
+#include "base/assert.h"
 #include "device.h"
+#include "device_events.h"
+#include "device_objects.h"
 #include "fabric/fault.h"
 #include "fabric/providers.h"
+#include "limits.h"
+#include "prewarm.h"
 #include "probe/probe.h"
+#include "table_initiators.h"
 
 enum { SCRATCH_SPANS = 256, SMALLS = 1024 };
 

@@ -5,8 +5,6 @@
  *
  * Doorbells are watched edge-triggered and never read or written: a worker holds the same
  * descriptor, and could make either block. */
-#include "lane_thread.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,10 +18,10 @@
 #include "agent/lane.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "fabric/placement.h"
 #include "base/futex.h"
-#include "agent.h"
 #include "device.h"
+#include "fabric/placement.h"
+#include "lane_thread.h"
 #include "loop_world.h"
 
 enum { EPOLL_EVERY = 64 /* passes */, EVENTS = 64 };

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loop_world.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "admin_http.h"
+#include "agent.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "agent.h"
 #include "fd_watch.h"
-#include "admin_http.h"
 #include "incarnation.h"
 #include "lane_thread.h"
+#include "loop_world.h"
 #include "start_check.h"
 #include "state_file.h"
 

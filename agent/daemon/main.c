@@ -12,19 +12,32 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "incarnation.h"
+#include "address_change.h"
+#include "admin_handlers.h"
+#include "admin_http.h"
+#include "agent.h"
+#include "agent_query.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/version.h"
-#include "admin_http.h"
-#include "agent.h"
+#include "clock_watch.h"
+#include "connection.h"
 #include "device.h"
+#include "device_events.h"
 #include "fd_watch.h"
+#include "follow.h"
+#include "incarnation.h"
+#include "leases.h"
+#include "limits.h"
 #include "loop_world.h"
 #include "metaserver_client.h"
+#include "pools.h"
 #include "probe_main.h"
+#include "register.h"
+#include "sessions.h"
 #include "start_check.h"
+#include "windows.h"
 
 static int fail_start(const char *sentence)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "metaserver_client.h"
-
 #include <poll.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "agent.h"
+#include "base/clock.h"
 #include "fd_watch.h"
 #include "loop_world.h"
+#include "metaserver_client.h"
 
 static void on_http(uv_poll_t *poll, int status, int events)
 {

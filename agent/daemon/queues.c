@@ -4,8 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent.h"
+#include "agent/connector.h"
+#include "dci.h"
 #include "device.h"
+#include "device_objects.h"
+#include "limits.h"
+#include "pool.h"
+#include "prewarm.h"
+#include "table_initiators.h"
 
 enum { TARGET_WR = 16 };
 

@@ -6,6 +6,10 @@
 
 #include "../../check_main.h"
 #include "agent.h"
+#include "arenas.h"
+#include "connection.h"
+#include "pool.h"
+#include "quotas.h"
 #include "world.h"
 
 enum { TENANT = 1 };

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "base/clock.h"
 #include "agent.h"
+#include "base/clock.h"
+#include "clock_watch.h"
 #include "fabric/provider.h"
 #include "world.h"
 

@@ -12,7 +12,11 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "dci.h"
+#include "device_objects.h"
 #include "fabric/fault.h"
+#include "peer_setup.h"
+#include "pool.h"
 #include "world.h"
 
 enum { DCIS = 2, TARGETS = 3, BYTES = 1 << 20, DEPTH = 64, LIFE_MS = 500, LIVES = 60 };

@@ -5,9 +5,15 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "agent.h"
+#include "agent_query.h"
+#include "arenas.h"
 #include "base/clock.h"
 #include "fabric/provider.h"
 #include "leases.h"
+#include "pool.h"
+#include "revocations.h"
+#include "sessions.h"
 #include "world.h"
 
 enum { ARENAS = 3, SERIAL = 9, OUT = 16 };

@@ -7,6 +7,9 @@
 #include "../../check_main.h"
 #include "agent.h"
 #include "base/clock.h"
+#include "names.h"
+#include "pool.h"
+#include "register.h"
 #include "world.h"
 
 enum { ONE = 1, OTHER = 2, TENANTS = 25, PART = NAMES_PER_S / TENANTS };

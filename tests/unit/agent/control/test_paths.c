@@ -5,9 +5,13 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "base/clock.h"
 #include "agent.h"
+#include "base/clock.h"
+#include "dci.h"
 #include "fabric/provider.h"
+#include "limits.h"
+#include "peer_setup.h"
+#include "pool.h"
 #include "world.h"
 
 enum { QPS = 3, OUT = 16, STEPS = 4 /* from RESET to RTS */ };

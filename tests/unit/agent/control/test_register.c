@@ -6,9 +6,14 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "base/clock.h"
 #include "agent.h"
+#include "base/clock.h"
 #include "fabric/provider.h"
+#include "limits.h"
+#include "peer_setup.h"
+#include "pool.h"
+#include "register.h"
+#include "table_initiators.h"
 #include "world.h"
 
 static struct {

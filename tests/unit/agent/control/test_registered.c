@@ -5,6 +5,8 @@
 
 #include "../../check_main.h"
 #include "agent.h"
+#include "pool.h"
+#include "register.h"
 
 static struct agent agent;
 static struct pool pools[2];

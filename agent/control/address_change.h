@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The address of this node's port, and what follows from another one. Control thread. */
+#ifndef CONTROL_ADDRESS_CHANGE_H
+#define CONTROL_ADDRESS_CHANGE_H
+
+#include <stdbool.h>
+
+struct agent;
+struct lane_event;
+struct pool;
+
+/* After fabric_open(). */
+void address_init(struct agent *a);
+/* Asks the device for it: now, or now and then. */
+void address_look(struct agent *a);
+void address_tick(struct agent *a);
+/* The port's state, as the device says. */
+void address_port(struct agent *a, bool down);
+/* Why no peer can be reached: a literal, empty if the address is there and the port up. */
+const char *address_why(const struct agent *a);
+/* A DC target has broken by itself. */
+void address_retarget(struct agent *a);
+/* LANE_EVENT_READDRESSED. */
+void address_readdressed(struct pool *p, const struct lane_event *e);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of the settings is in force, as metaservers are told. Control thread. */
+#ifndef CONTROL_APPLIED_REPORT_H
+#define CONTROL_APPLIED_REPORT_H
+
+#include "follow.h"
+
+struct agent;
+struct base_text;
+
+/* What was seen of the settings and is not in force; empty: nothing. */
+void desired_why(const struct agent *a, char why[DESIRED_WHY]);
+void desired_metrics(const struct agent *a, struct base_text *t);
+/* Now and then, and at once when something has changed that metaservers are told. */
+void report_step(struct agent *a);
+
+#endif

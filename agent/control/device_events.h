@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the device reports. Control thread. */
+#ifndef CONTROL_DEVICE_EVENTS_H
+#define CONTROL_DEVICE_EVENTS_H
+
+#include "fabric/fabric.h"
+
+struct agent;
+struct fab_port_watch;
+
+/* The fabric has some. */
+void device_events(struct agent *a);
+/* The port has another MTU than before. */
+void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);
+/* Now and then: whether it has. */
+void device_tick(struct agent *a);
+
+#endif

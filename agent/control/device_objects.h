@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pool has of the device, and how it comes and goes. Control thread. */
+#ifndef CONTROL_DEVICE_OBJECTS_H
+#define CONTROL_DEVICE_OBJECTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lane.h"
+#include "dci.h"
+#include "fabric/fabric.h"
+#include "fabric/placement.h"
+#include "schema/table.h"
+
+struct base_errbuf;
+struct connector;
+struct fab;
+struct fab_chan;
+struct fab_cq;
+struct fab_dct;
+struct fab_mr;
+struct fab_pd;
+struct fab_srq;
+struct world;
+
+/* This node's regions, as peers READ them. */
+struct agent_table {
+    struct fab_mem memory;
+    struct fab_mr *mr;
+    struct schema_table table;
+};
+
+/* What a pool has of the device: protection domains, queue pairs, the MR table that peers READ. */
+struct agent_device {
+    struct fab *fab; /* the agent's */
+    struct fab_placement placement;
+    struct fab_pd *pd, *system_pd;
+    struct fab_chan *chan;
+    struct fab_cq *cq, *target_cq;
+    struct fab_srq *srq;
+    struct fab_dct *dct;
+    struct fab_mem scratch, small;
+    struct fab_mr *scratch_mr, *scratch_system_mr, *small_mr;
+    struct agent_table *table, *table_before;    /* before: until the lane has left it */
+    bool rc;                                     /* else DC */
+    struct agent_dci dci[2 * LANE_MAX_DCIS + 1]; /* number 0 is the system's */
+    uint32_t dcis;
+    uint64_t rest_until_ns; /* DC: the lane began with those that rest until then; 0: with others */
+    enum ibv_mtu path_mtu; /* DC: of those from number 1 on: what the port has, or less where a peer
+                            * has less */
+    enum ibv_mtu dct_mtu;  /* DC: of the target, as its record says */
+    uint32_t max_spares;   /* DC: that there is room for */
+    uint32_t sq_depth;
+    struct connector *connector; /* rc */
+    uint32_t ud_qpn;             /* rc: the number by which it hears, as others are told */
+    uint32_t mr_log2;            /* of the table's slots */
+    uint64_t bound_ns;           /* of the lease rule, from the queue pairs' attributes */
+};
+
+/* What an error of the device means, with the limit of locked memory where that
+ * may be it. Returns status. */
+int device_why(struct world *w, int status, struct base_errbuf *err);
+/* Destroys x of the kind, if there is one. Blocks: for a pool's start and end. */
+void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings that metaservers say, followed. Control thread. */
+#ifndef CONTROL_FOLLOW_H
+#define CONTROL_FOLLOW_H
+
+#include <stdint.h>
+
+#include "control/config.h"
+#include "control/desired.h"
+#include "control/work.h"
+#include "control/world.h"
+
+struct agent;
+
+enum { DESIRED_WHY = 240 };
+
+struct desired_save {
+    struct agent *agent;
+    char *text; /* while it is under way */
+    struct world_task task;
+};
+
+struct follow {
+    uint32_t metaserver; /* that is watched, or is next */
+    uint64_t call;       /* 0: none */
+    struct world_timer timer;
+    uint64_t seen;                                    /* the revision that came last; 0: none did */
+    uint64_t applied;                                 /* the one in force; 0: none */
+    struct agentd_limits window, destination_window;  /* of it */
+    struct agentd_window own_windows[AGENTD_WINDOWS]; /* of it, for one destination each */
+    uint32_t own_window_count;
+    char why[DESIRED_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and
+                            * pools' to say */
+    char *pending;         /* that is in force but for tenants for which there was no room */
+    uint64_t try_ns, again_ns, backoff_ms;
+    struct desired_save save;
+    char *unsaved; /* the newest document in force that waits to be kept */
+};
+
+/* What was in force when the agent ended: first what the device is opened with, then, after
+ * sessions_start(), all of it. */
+struct agentd_pool follow_read(struct agent *a);
+void follow_load(struct agent *a);
+/* After registrations_start(). */
+void follow_start(struct agent *a);
+/* Before registrations_stop(); fini after the loop. */
+void follow_stop(struct agent *a);
+void follow_fini(struct agent *a);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pool's lane: made, ended, and told. Control thread. */
+#ifndef CONTROL_LANE_SETUP_H
+#define CONTROL_LANE_SETUP_H
+
+struct base_errbuf;
+struct lane_command;
+struct pool;
+
+/* Makes the lane, and has it stepped. 0; or -errno and a sentence. */
+int pool_start_lane(struct pool *p, struct base_errbuf *err);
+/* When its device objects are still there. */
+void pool_stop_lane(struct pool *p);
+/* Gives the lane a command, and wakes it. */
+void pool_command(struct pool *p, const struct lane_command *command);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is given back to the host. Control thread. */
+#ifndef CONTROL_MEMORY_RECLAIM_H
+#define CONTROL_MEMORY_RECLAIM_H
+
+struct agent;
+
+/* Now and then: once a second, if sessions have left something. */
+void memory_reclaim(struct agent *a);
+
+#endif

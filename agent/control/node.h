@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the node is cordoned or drained. Control thread. */
+#ifndef CONTROL_NODE_H
+#define CONTROL_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control/desired.h"
+
+struct agent;
+struct agentd_node;
+struct base_text;
+
+struct node_state {
+    struct agentd_node desired;
+    uint64_t end_ns; /* draining: when the sessions that are left are ended; UINT64_MAX: never */
+};
+
+void node_apply(struct agent *a, const struct agentd_node *desired);
+/* Now and then: ends what has had its time. */
+void node_tick(struct agent *a);
+/* Whether no new workers are taken, and the sentence that says so. */
+bool node_refuses(const struct agent *a, char *text, size_t size);
+/* A member of the status's object; and metrics. */
+void node_status(const struct agent *a, struct base_text *t);
+void node_metrics(const struct agent *a, struct base_text *t);
+
+#endif

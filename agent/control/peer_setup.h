@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lane asks for to reach other nodes, nothing of which may block. Control thread. */
+#ifndef CONTROL_PEER_SETUP_H
+#define CONTROL_PEER_SETUP_H
+
+#include <stdbool.h>
+
+struct base_errbuf;
+struct fab_qp;
+struct lane_event;
+struct pool;
+
+int peer_setup_start(struct pool *p, struct base_errbuf *err);
+/* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
+void peer_setup_event(struct pool *p, const struct lane_event *e);
+/* DC: makes one spare more, or has one less; prewarm_spare() follows. */
+void peer_setup_spare(struct pool *p, bool more);
+/* SPARE_DROPPED. */
+void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp);
+/* After anything that concerns connections. */
+void peer_setup_step(struct pool *p);
+/* Now and then: brings up what has rested, and tries again what could not be repaired. */
+void peer_setup_tick(struct pool *p);
+/* The port has another MTU: connections and initiators that are made from now on have it. */
+void peer_setup_mtu(struct pool *p);
+/* Waits for what is under way, after the loop. */
+void peer_setup_stop(struct pool *p);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pools of the agent: which there are (pool.c, pool_list.c, pool_choice.c). Control thread. */
+#ifndef CONTROL_POOLS_H
+#define CONTROL_POOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control/config.h"
+#include "control/desired.h"
+#include "sessions.h"
+
+struct agent;
+struct agentd_desired;
+struct agentd_pool;
+struct base_errbuf;
+struct pool;
+
+/* By metaservers, of this node. */
+struct desired_pool {
+    struct agentd_pool is;
+    char why[160]; /* it could not be made; tried again at: */
+    uint64_t again_ns;
+};
+
+/* The agent's own, of which that is said, before anything else runs the loop. */
+int pools_start(struct agent *a, const struct agentd_pool *desired, struct base_errbuf *err);
+/* Whether some of what the own one keeps ready is still being made; then: whether it can begin. */
+bool pools_are_starting(const struct agent *a);
+int pools_check(struct agent *a, struct base_errbuf *err);
+/* What metaservers say of this node's pools, of which the own one is only adjusted. */
+void pools_apply(struct agent *a, const struct agentd_desired *s);
+/* Now and then, and after that: begins and ends those that are or are not said any more. */
+void pools_step(struct agent *a);
+/* The ones that have a lane, one after another: NULL is before the first and after the last. */
+struct pool *pools_next(const struct agent *a, const struct pool *p);
+/* By name, in whatever stage; NULL: there is none. */
+struct pool *pools_find(const struct agent *a, const char *name);
+/* Where a tenant's (its index + 1) workers belong. NULL: nowhere, and the sentence that says so. */
+struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size);
+/* "running": a literal. */
+const char *pools_state(struct pool *p);
+/* Whether its workers are to go, since the node drains or the pool is taken away. */
+bool pools_drains(const struct pool *p);
+/* Workers of all pools that anything is left of; sessions, in whatever stage, and what they count.
+ */
+uint32_t pools_workers_left(const struct agent *a);
+uint32_t pools_sessions(const struct agent *a);
+struct session_counts pools_count(const struct agent *a);
+/* What of said pools is not so: appended to why. */
+void pools_why(const struct agent *a, char *why, size_t size);
+/* While the loop runs; then what they have is given back. */
+void pools_end_sessions(struct agent *a, uint32_t reason);
+void pools_stop(struct agent *a);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pool keeps ready, as its file and metaservers say. Control thread. */
+#ifndef CONTROL_PREWARM_H
+#define CONTROL_PREWARM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control/config.h"
+#include "control/desired.h"
+#include "fabric/fabric.h"
+
+struct agentd_pool;
+struct base_text;
+struct pool;
+
+enum { POOL_SECONDS = 60 };
+
+struct prewarm {
+    struct agentd_pool desired;       /* by metaservers; its name is empty if they say nothing */
+    uint32_t sessions, arenas;        /* that are to be kept ready now */
+    uint32_t dcis;                    /* of this start */
+    struct fab_service service;       /* likewise */
+    uint32_t connections, responders; /* likewise; rc */
+    uint32_t spares;                  /* that there are */
+    bool sparing;                     /* one more or less is under way */
+    int spare_status;                 /* of the last one */
+    uint64_t spare_ns;                /* after which the next one is tried */
+    uint32_t taken[POOL_SECONDS];     /* workers that came in each second of the last minute: */
+    uint64_t second;                  /* the last of which this is */
+    uint32_t demand;                  /* the most of them */
+    char why[240];                    /* what is not in force of what is said; empty: all is */
+};
+
+/* Before the device is opened: what is said, for the own pool when the agent ended. */
+void prewarm_init(struct pool *p, const struct agentd_pool *desired);
+/* The device cannot be opened with that: as the agent's own settings say. */
+void prewarm_own(struct pool *p);
+/* Whether the device is opened with anything but those. */
+bool prewarm_is_desired(const struct pool *p);
+void prewarm_apply(struct pool *p, const struct agentd_pool *desired);
+/* Whether anything but the device's is said of it. */
+bool prewarm_has_own_service(const struct pool *p);
+/* The largest MTU of its queue pairs now. */
+enum ibv_mtu prewarm_mtu(const struct pool *p);
+/* A worker got a session. */
+void prewarm_taken(struct pool *p);
+void prewarm_tick(struct pool *p);
+/* A spare more or less: there is (1, -1), or there is not (0) for this reason. */
+void prewarm_spare(struct pool *p, int change, int status);
+/* Members of the status's `pool`. */
+void prewarm_status(const struct pool *p, struct base_text *t);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the fabric leads to other nodes, proved now and then. Control thread. */
+#ifndef CONTROL_PROOFS_H
+#define CONTROL_PROOFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/random.h"
+#include "control/config.h"
+#include "control/reach.h"
+
+struct agent;
+struct base_text;
+struct lane_event;
+struct pool;
+
+struct proofs {
+    struct agentd_reach reach;
+    struct base_prng random;
+    bool begun, under_way; /* under_way: of the target at this place, with this GID: */
+    int place;
+    uint8_t gid[16];
+    uint32_t tag;
+    uint64_t due_ns;                      /* the next one */
+    uint64_t tell_ns[AGENTD_METASERVERS]; /* when each metaserver is told (again) */
+    uint32_t telling;                     /* bit i: metaserver i is being told */
+};
+
+/* Now and then: proves the next way, tells metaservers. */
+void proofs_tick(struct agent *a);
+/* LANE_EVENT_PROVED. */
+void proofs_event(struct pool *p, const struct lane_event *e);
+/* That metaserver may have forgotten what it was told. */
+void proofs_forgotten(struct agent *a, uint32_t metaserver);
+/* A member of the status's object; and metrics. */
+void proofs_status(const struct agent *a, struct base_text *t);
+void proofs_metrics(const struct agent *a, struct base_text *t);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each tenant may have, and what it has. Control thread. */
+#ifndef CONTROL_QUOTAS_H
+#define CONTROL_QUOTAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lane.h"
+#include "control/tenants.h"
+
+struct agent;
+struct agent_session;
+struct agentd_tenant_config;
+struct base_errbuf;
+struct lane_event;
+struct lane_quota;
+struct pool;
+
+/* What a tenant has that its quotas of sessions and memory bound. */
+struct quota_used {
+    uint64_t sessions;
+    uint64_t ended;      /* of these: they are over, and their workers' processes have them still */
+    uint64_t bytes;      /* of arenas, from the asking until they are freed; of these: */
+    uint64_t bytes_left; /* no session has them any more */
+};
+/* Of all pools, of each tenant. */
+void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS]);
+/* A tenant's settings in force (its index + 1). */
+const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant);
+/* As in the settings: a literal. */
+const char *quota_name(enum lane_quota_kind which);
+/* Whether it may have as much more, counted over all pools: 0; or -EDQUOT, which is counted, and a
+ * sentence; or likewise -EAGAIN: once what its sessions have left is freed, which takes no more
+ * than moments. */
+int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
+                struct base_errbuf *why);
+/* Whether the host, and the agent's control group, has room for as much more of arenas, whatever
+ * quotas say: 0; or -ENOMEM and a sentence. */
+int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why);
+/* Whether it may ask for something now: as quota_check(). Its workers' requests to the lane are of
+ * the same budget. */
+int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why);
+/* Counts a refusal: -EDQUOT and the sentence. */
+int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
+                 struct base_errbuf *why);
+/* A lane has put a tenant apart from others, or does so no more (agent/lane.h): logged. */
+void quotas_apart(struct pool *p, const struct lane_event *e);
+/* What of a tenant is counted for ever. */
+struct quota_counts {
+    uint64_t control_ops, refused[LANE_QUOTAS];
+};
+void quotas_add(struct quota_counts *sum, const struct lane_quota *quota);
+/* What of a capacity is reserved for each tenant that there is now (agent/reserve.h); of a pool's
+ * for each that is the pool's. NULL: of the agent's. */
+void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
+                    uint32_t reserved[AGENTD_TENANT_SLOTS]);
+/* After a change of tenants: their quotas hold for whatever is asked for from now on. */
+void quotas_apply(struct pool *p);
+/* Whether what it has counts to its tenant. */
+bool session_has_tenant(const struct agent_session *s);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node and its pools at the metaservers (register.c, registered.c, unregister.c). Control
+ * thread. */
+#ifndef CONTROL_REGISTER_H
+#define CONTROL_REGISTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/lane.h"
+#include "base/http/client.h"
+#include "base/log.h"
+#include "control/config.h"
+#include "control/world.h"
+#include "fabric/fabric.h"
+#include "table_initiators.h"
+
+struct agent;
+struct fab_ah;
+struct pool;
+
+enum registration_state {
+    REGISTRATION_NONE,
+    REGISTRATION_ASKING,
+    REGISTRATION_DONE,
+    REGISTRATION_LOST
+};
+
+struct registration {
+    struct pool *pool;
+    const char *url;
+    struct table_initiator initiator[2]; /* rc */
+    struct table_initiator *offered;     /* rc: while ASKING */
+    enum registration_state state;
+    struct world_timer timer; /* the next renewal, or the next try */
+    uint64_t lease_ms, backoff_ms;
+    uint64_t looked_ns; /* when that was brought forward last; 0: never */
+    uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
+    bool announcing;    /* they are being put without a reader */
+    bool putting;       /* they are being put with one, or its address; one at a time */
+    bool readdressed;   /* and what comes of that was begun with this node's former address */
+    char why[512];      /* of the last failure; empty once registered */
+    bool unsaid;        /* that is not in the log yet */
+    bool telling;       /* what is in force, which has this hash (0: it has not been told): */
+    uint64_t told, tell_ns;
+    struct base_log_limit log;
+    uint8_t gid[16];       /* of the metaserver's endpoint */
+    struct fab_ah *before; /* of its address before this one, until the lane gives it back */
+    bool resolving;        /* its address, by: */
+    struct fab_ctl resolve;
+    struct lane_metaserver lane; /* ah in the system PD, once done */
+};
+
+/* Begins to register with every metaserver: all endpoints of the node, and this pool's reader;
+ * needs agent->incarnation. */
+void registrations_start(struct pool *p);
+/* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
+ * broken. */
+void registration_initiator_up(struct registration *r, struct table_initiator *initiator,
+                               int status);
+void registration_initiator_lost(struct registration *r);
+/* So many of the pool's lookups have found no metaserver that answers, since it began: when there
+ * are more than before, it asks soon whether those that have it were started again. */
+void registrations_note_lookups(struct pool *p, uint64_t failed);
+/* The lane gives an address handle back, which may be a metaserver's; the caller destroys it. */
+void registrations_take_back(struct pool *p, const struct fab_ah *ah);
+/* This node's address is another: metaservers' tables are READ on paths that are made anew. */
+void registrations_readdress(struct pool *p);
+/* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
+void registrations_stop(struct pool *p);
+
+/* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
+enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
+/* A request to a metaserver, with the agent's token. url is borrowed; ms: of connecting, and of it
+ * all. */
+struct http_call metaserver_call(const struct agent *a, const char *method, const char *url,
+                                 uint32_t ms);
+/* Asks that one now whether it still has this node, rather than at the next renewal. */
+void registrations_doubt(struct agent *a, uint32_t metaserver);
+/* How many metaservers have the pool now; and how many have the node with all its pools. */
+uint32_t registrations_of(const struct pool *p);
+uint32_t registrations_done(const struct agent *a);
+/* What is to be said of that metaserver: how the own pool is registered there; if that is in order,
+ * how another one is not. */
+const struct registration *registrations_with(const struct agent *a, uint32_t metaserver);
+/* One that no metaserver has, and that each has refused or left without an answer; or NULL. */
+const struct pool *registrations_missed(const struct agent *a);
+/* The node has other endpoints than before: the metaservers are told. */
+void registrations_changed(struct agent *a);
+/* A warning when others may read the file that was just found to hold a token; one until they may
+ * not. */
+void registrations_look_at_token(struct agent *a);
+/* The node goes: metaservers that have it are asked to forget it, which a->unregistering counts,
+ * and each has grace_ms to answer. */
+void registrations_leave(struct agent *a, unsigned grace_ms);
+
+#endif

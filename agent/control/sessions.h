@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory and descriptors of workers that are attached, or will be. Control thread. */
+#ifndef CONTROL_SESSIONS_H
+#define CONTROL_SESSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/lane.h"
+#include "control/lanes.h"
+#include "control/work.h"
+
+struct arena;
+struct base_errbuf;
+struct connection;
+struct lane_event;
+struct pool;
+
+enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, STAGE_UNMAKING };
+
+/* One session's memory and descriptors; its number is its index. */
+struct agent_session {
+    struct pool *pool;
+    enum stage stage;
+    struct world_rings rings;
+    struct arena *arena[LANE_SESSION_MAX_ARENAS];
+    uint32_t arenas;
+    struct arena *arena_asked; /* being made, or given to the lane and not answered yet */
+    bool over;                 /* but for that answer */
+    uint32_t tenant;
+    uint32_t serial; /* of its worker, among all of this agent's life */
+    uint64_t attached_ns;
+    uid_t uid;
+    pid_t pid;
+    struct connection *connection; /* or NULL: it is gone */
+    bool held;                     /* over, but for its worker, which has not closed it yet */
+    struct world_task task;        /* while MAKING or UNMAKING */
+};
+
+/* Workers that wait for a session to be made (admit.c). */
+struct attach_queue {
+    struct connection *first; /* as they came */
+    uint32_t count;
+    uint32_t last_tenant; /* that had a turn */
+    uint64_t served_ns;   /* when the last one was, or the first one came */
+    uint64_t each_ns;     /* from one to the next, of late; 0: not known */
+};
+
+struct session_counts {
+    uint32_t ready, making, live, ending;
+    uint32_t arenas, arenas_ahead;
+    uint64_t arena_bytes;         /* registered or between owners */
+    uint64_t attached, not_ahead; /* not_ahead: had to be made while a worker waited */
+    uint64_t attached_ahead;      /* of those that attached: nothing had to be */
+    uint64_t recycled;
+    uint64_t faults; /* sessions that the lane ended */
+};
+
+void session_counts_add(struct session_counts *sum, const struct session_counts *c);
+int sessions_start(struct pool *p, struct base_errbuf *err);
+/* Whether some of what is kept ready is still being made; then, as the agent begins, whether there
+ * is any: 0, or -errno and a sentence. */
+bool sessions_are_making(const struct pool *p);
+int sessions_check(struct pool *p, struct base_errbuf *err);
+/* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0.
+ * -EAGAIN: none is ready. */
+bool session_is_ready(const struct pool *p, uint32_t tenant);
+int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
+                 uint32_t *number);
+/* The lane hears of it: once, before anything else happens to it. */
+void session_begin(struct pool *p, uint32_t number);
+/* Gives it one more arena; the answer is an event (worker_events.h). 0; or -errno and a sentence.
+ */
+int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why);
+/* Its worker is gone, or all of this ends. */
+void session_release(struct pool *p, uint32_t number, uint32_t reason);
+/* Events of the lane about sessions; and refilling what is kept ahead. */
+void sessions_event(struct pool *p, const struct lane_event *e);
+void sessions_refill(struct pool *p);
+/* Now and then: refills when it is due. */
+void sessions_tick(struct pool *p);
+/* After a worker has its answer: refills early when little is left. */
+void sessions_taken(struct pool *p);
+/* Of a tenant (its index + 1) that nobody says any more. */
+void sessions_end_tenant(struct pool *p, uint32_t tenant);
+void sessions_end_all(struct pool *p, uint32_t reason);
+/* Says so to all workers, or that they may stay; those that sleep are woken. */
+void sessions_drain(struct pool *p, bool drains);
+/* Those that anything is still in flight of, or believed; not those whose worker has only not
+ * closed them yet. */
+uint32_t sessions_left(const struct pool *p);
+/* Those that are over but for their workers, which have not closed them: they have had their time.
+ */
+void sessions_let_go(struct pool *p);
+void sessions_stop(struct pool *p);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants that end. Control thread. */
+#ifndef CONTROL_TENANT_END_H
+#define CONTROL_TENANT_END_H
+
+struct agent;
+
+/* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
+void tenants_rest(struct agent *a);
+
+#endif
