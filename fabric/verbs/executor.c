@@ -73,9 +73,11 @@ static bool collides_with(const struct verbs_executor *p, const struct verbs_nee
 static bool may_begin(const struct verbs_executor *p, const struct verbs_needs *n,
                       const struct verbs_needs *earlier, int count)
 {
-    const uint32_t resolving = p->of_length[VERBS_RESOLVES],
-                   away = resolving + p->of_length[VERBS_PINS];
-    if ((n->length == VERBS_RESOLVES && resolving == VERBS_RESOLVING) ||
+    static const uint32_t most[VERBS_LENGTHS] = {[VERBS_SHORT] = VERBS_WORKERS,
+                                                 [VERBS_PINS] = VERBS_PINNING,
+                                                 [VERBS_RESOLVES] = VERBS_RESOLVING};
+    const uint32_t away = p->of_length[VERBS_RESOLVES] + p->of_length[VERBS_PINS];
+    if (p->of_length[n->length] == most[n->length] ||
         (n->length != VERBS_SHORT && away + 1 == VERBS_WORKERS))
         return false;
     for (uint32_t i = 0; i < p->busy; i++)

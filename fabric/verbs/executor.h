@@ -9,8 +9,10 @@
  *
  * Operations that may wait for a neighbour leave workers to the others, and wait in a queue of
  * their own, with what has to follow them: however many there are, nothing else stands behind. So
- * do those that take as long as memory is large, which leave one to what is short: an overdue queue
- * pair is to end at once, however much is being registered. */
+ * do those that take as long as memory is large: of these there may be some at all times, since
+ * workers ask for them, and a neighbour is not to be asked behind them. Both together leave one
+ * worker to what is short: an overdue queue pair is to end at once, however much is being
+ * registered. */
 #ifndef VERBS_EXECUTOR_H
 #define VERBS_EXECUTOR_H
 
@@ -20,7 +22,8 @@
 
 enum {
     VERBS_WORKERS = 5,
-    VERBS_RESOLVING = 3,  /* at most; with those that pin, one less than there are workers */
+    VERBS_RESOLVING = 3,  /* at most, */
+    VERBS_PINNING = 3,    /* at most; together one less than there are workers */
     VERBS_LOOKAHEAD = 32, /* queued operations among which a worker looks for one that may begin */
     VERBS_NEEDS = 4,
 };

@@ -215,7 +215,7 @@ START_TEST(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)
     struct fab_ctl region[REGIONS] = {0}, ah[HANDLES] = {0}, end = {.kind = FAB_MODIFY_QP};
     struct fab_qp *qp = new_qp();
     for (int handles = 0; handles <= HANDLES; handles += HANDLES) {
-        const int out = VERBS_WORKERS - 1; /* without those that end */
+        const int out = VERBS_PINNING; /* without those that end */
         bed_open();
         shut(handles > 0 ? FAB_CREATE_AH : FAB_REG_MR);
         for (int i = 0; i < handles; i++) {
@@ -242,6 +242,32 @@ START_TEST(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)
         bed_close();
     }
     free(qp);
+}
+END_TEST
+
+/* Workers register and give back as much as they like, one after the other without end. */
+START_TEST(memory_that_takes_long_leaves_a_worker_to_neighbours)
+{
+    enum { REGIONS = 3 * VERBS_LOOKAHEAD, HANDLES = 20 };
+    struct fab_ctl region[REGIONS] = {0}, ah[HANDLES] = {0};
+    bed_open();
+    shut(FAB_REG_MR);
+    for (int i = 0; i < REGIONS; i++) {
+        region[i].kind = FAB_REG_MR;
+        region[i].mr.pd = &pd.base;
+        submit(&region[i]);
+    }
+    for (int i = 0; i < HANDLES; i++) {
+        ah[i].kind = FAB_CREATE_AH;
+        ah[i].ah.pd = &pd.base;
+        submit(&ah[i]);
+    }
+    run_until(HANDLES); /* or for ever */
+    for (int i = 0; i < HANDLES; i++)
+        (void)place(bed.ended, &ah[i]);
+    let_go();
+    run_until(HANDLES + REGIONS);
+    bed_close();
 }
 END_TEST
 
@@ -346,6 +372,7 @@ END_TEST
     T(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)                     \
     T(operations_that_share_an_object_run_side_by_side)                                            \
     T(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)                           \
+    T(memory_that_takes_long_leaves_a_worker_to_neighbours)                                        \
     T(neighbours_that_do_not_answer_leave_a_worker_to_the_others)                                  \
     T(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)                                  \
     T(a_pool_with_objects_is_not_stopped_and_goes_on)                                              \
