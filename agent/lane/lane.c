@@ -333,7 +333,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     }
     commands_take(l);
     intake_poll(l);
-    if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
+    if (fair_queue_first(&l->controls) != NULL || !TAILQ_EMPTY(&l->paused))
         intake_controls(l);
     keep_house(l);
     physical_qp_ring(l);

@@ -236,8 +236,8 @@ void sim_submit(struct fab *fab, struct fab_ctl *ctl)
     BASE_ASSERT(op != NULL);
     *op = (struct sim_op){.event = {.happen = run_due, .device = dev}, .dev = dev, .ctl = ctl};
     TAILQ_FOREACH(before, &dev->ops, link) {
-        if (before->event.due_ns >= from && must_wait(before->ctl, ctl))
-            from = before->event.due_ns;
+        if (before->event.node.key >= from && must_wait(before->ctl, ctl))
+            from = before->event.node.key;
     }
     uint64_t takes = sim_upto(&dev->prng, f->control_ns != 0 ? f->control_ns : MOST_NS);
     if (sim_chance(&dev->prng, f->control_slow_ppm))
@@ -269,12 +269,13 @@ void sim_wait(struct fab *fab)
     if (dev->done != NULL)
         return;
     TAILQ_FOREACH(op, &dev->ops, link) {
-        if (first == NULL || op->event.due_ns < first->event.due_ns ||
-            (op->event.due_ns == first->event.due_ns && op->event.serial < first->event.serial))
+        if (first == NULL || op->event.node.key < first->event.node.key ||
+            (op->event.node.key == first->event.node.key &&
+             op->event.node.order < first->event.node.order))
             first = op;
     }
     BASE_ASSERT(first != NULL); /* or it would be waited for ever */
-    const uint64_t ns = first->event.due_ns - dev->net->now_ns;
+    const uint64_t ns = first->event.node.key - dev->net->now_ns;
     sim_event_cancel(dev->net, &first->event);
     execute_op(first);
     if (dev->net->hooks.waited != NULL)

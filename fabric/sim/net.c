@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time: a heap of what is to happen, the first due on top; of what is due at one time, what was set
- * first. */
+/* Time: what is to happen, the first due first; of what is due at one time, what was set first. */
 #include "sim/net.h"
 
 #include <stdarg.h>
@@ -11,69 +10,40 @@
 #include "base/hash.h"
 
 static const uint64_t LIFE_NS = 50000000, BEGIN_NS = 1000000000;
-enum { FROZEN = 0xffffffff /* a place: in no heap, since its device is suspended */ };
 
 static struct sim_frozen *frozen_of(struct sim_device *device)
 {
     return (struct sim_frozen *)(void *)device;
 }
 
-/* ---- the heap ---- */
+/* ---- what is to happen ---- */
 
-static bool is_before(const struct sim_event *a, const struct sim_event *b)
+static struct sim_event *next_event(const struct sim_net *net)
 {
-    return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->serial < b->serial;
-}
-
-static void put_at(struct sim_net *net, uint32_t i, struct sim_event *e)
-{
-    net->heap[i] = e;
-    e->place = i + 1;
-}
-
-static void move_up(struct sim_net *net, uint32_t i, struct sim_event *e)
-{
-    for (; i > 0 && is_before(e, net->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        put_at(net, i, net->heap[(i - 1) / 2]);
-    put_at(net, i, e);
-}
-
-static void move_down(struct sim_net *net, uint32_t i, struct sim_event *e)
-{
-    for (uint32_t child; (child = 2 * i + 1) < net->set; i = child) {
-        if (child + 1 < net->set && is_before(net->heap[child + 1], net->heap[child]))
-            child++;
-        if (!is_before(net->heap[child], e))
-            break;
-        put_at(net, i, net->heap[child]);
-    }
-    put_at(net, i, e);
+    return (struct sim_event *)net->heap.first;
 }
 
 static void take_out(struct sim_net *net, struct sim_event *e)
 {
-    const uint32_t i = e->place - 1;
-    struct sim_event *last = net->heap[--net->set];
-    e->place = 0;
-    if (last == e)
-        return;
-    if (i > 0 && is_before(last, net->heap[(i - 1) / 2]))
-        move_up(net, i, last);
-    else
-        move_down(net, i, last);
+    base_heap_take_out(&net->heap, &e->node);
+    e->is = SIM_EVENT_UNSET;
 }
 
 void sim_event_set(struct sim_net *net, struct sim_event *e, uint64_t due_ns)
 {
     sim_event_cancel(net, e);
-    if (net->set == net->room) {
-        net->room = net->room != 0 ? 2 * net->room : 1024;
-        net->heap = reallocarray(net->heap, net->room, sizeof net->heap[0]);
-        BASE_ASSERT(net->heap != NULL);
-    }
-    e->due_ns = due_ns > net->now_ns ? due_ns : net->now_ns;
-    e->serial = net->serial++;
-    move_up(net, net->set++, e);
+    e->node.key = due_ns > net->now_ns ? due_ns : net->now_ns;
+    e->node.order = net->serial++;
+    base_heap_add(&net->heap, &e->node);
+    e->is = SIM_EVENT_SET;
+}
+
+struct sim_event *sim_event_take(struct sim_net *net)
+{
+    struct sim_event *e = next_event(net);
+    if (e != NULL)
+        take_out(net, e);
+    return e;
 }
 
 static void drop_frozen(struct sim_frozen *f, struct sim_event *e)
@@ -84,21 +54,21 @@ static void drop_frozen(struct sim_frozen *f, struct sim_event *e)
     *link = e->next_frozen;
     if (*link == NULL)
         f->last = link;
-    e->place = 0;
+    e->is = SIM_EVENT_UNSET;
 }
 
 void sim_event_cancel(struct sim_net *net, struct sim_event *e)
 {
-    if (e->place == FROZEN)
+    if (e->is == SIM_EVENT_FROZEN)
         drop_frozen(frozen_of(e->device), e);
-    else if (e->place != 0)
+    else if (e->is == SIM_EVENT_SET)
         take_out(net, e);
 }
 
 static void freeze_event(struct sim_event *e)
 {
     struct sim_frozen *f = frozen_of(e->device);
-    e->place = FROZEN;
+    e->is = SIM_EVENT_FROZEN;
     e->next_frozen = NULL;
     if (f->first == NULL)
         f->last = &f->first;
@@ -111,7 +81,7 @@ void sim_events_thaw(struct sim_net *net, struct sim_device *device)
     struct sim_frozen *f = frozen_of(device);
     for (struct sim_event *e; (e = f->first) != NULL;) {
         f->first = e->next_frozen;
-        e->place = 0;
+        e->is = SIM_EVENT_UNSET;
         sim_event_set(net, e, net->now_ns);
     }
 }
@@ -139,22 +109,22 @@ uint64_t sim_net_now(const struct sim_net *net)
 
 uint64_t sim_net_next_due(const struct sim_net *net)
 {
-    return net->set != 0 ? net->heap[0]->due_ns : SIM_NEVER;
+    const struct sim_event *next = next_event(net);
+    return next != NULL ? next->node.key : SIM_NEVER;
 }
 
 bool sim_net_step(struct sim_net *net)
 {
-    if (net->set == 0)
+    struct sim_event *e = sim_event_take(net);
+    if (e == NULL)
         return false;
-    struct sim_event *e = net->heap[0];
-    take_out(net, e);
-    net->now_ns = e->due_ns;
+    net->now_ns = e->node.key;
     if (e->device != NULL && frozen_of(e->device)->suspended) {
         freeze_event(e);
         return true;
     }
     net->events++;
-    sim_note(net, e->due_ns ^ e->serial << 40);
+    sim_note(net, e->node.key ^ e->node.order << 40);
     e->happen(e);
     return true;
 }

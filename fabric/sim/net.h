@@ -5,6 +5,7 @@
 
 #include <sys/queue.h>
 
+#include "base/heap.h"
 #include "base/random.h"
 #include "fabric/sim.h"
 #include "sim/table.h"
@@ -13,10 +14,10 @@ struct sim_device;
 
 /* Something that is to happen, embedded in what it is about. Zeroed is one that is not set. */
 struct sim_event {
-    uint64_t due_ns, serial;
+    struct base_heap_node node; /* by when, and in which order they were set */
     void (*happen)(struct sim_event *e);
     struct sim_device *device; /* whose, or NULL: it waits while that is suspended */
-    uint32_t place;            /* in the heap, + 1; 0: not set */
+    enum { SIM_EVENT_UNSET, SIM_EVENT_SET, SIM_EVENT_FROZEN } is; /* frozen: with its device */
     struct sim_event *next_frozen;
 };
 
@@ -33,8 +34,7 @@ struct sim_net {
     uint64_t poll_ns;    /* that a poll takes */
     uint64_t identities; /* of registrations so far */
     struct sim_hooks hooks;
-    struct sim_event **heap;
-    uint32_t set, room;
+    struct base_heap heap; /* of what is to happen */
     int next_fd;
     uint32_t devices; /* opened so far */
     struct sim_table fds;
@@ -46,6 +46,8 @@ struct sim_net {
 void sim_event_set(struct sim_net *net, struct sim_event *e, uint64_t due_ns);
 /* Nothing if it is not set. */
 void sim_event_cancel(struct sim_net *net, struct sim_event *e);
+/* The next one, which is not set any more; NULL: there is none. */
+struct sim_event *sim_event_take(struct sim_net *net);
 /* What the device was frozen in goes on from now. */
 void sim_events_thaw(struct sim_net *net, struct sim_device *device);
 

@@ -112,7 +112,7 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
     }
     if (qp->state == IBV_QPS_ERR)
         sim_qp_flush(qp);
-    else if (qp->doorbell.place == 0 && qp->head != qp->tail)
+    else if (qp->doorbell.is == SIM_EVENT_UNSET && qp->head != qp->tail)
         sim_event_set(net, &qp->doorbell,
                       net->now_ns + sim_upto(&qp->dev->prng, qp->dev->attr.slack_ns));
     return status;

@@ -184,7 +184,7 @@ void sim_requester_go_on(struct sim_qp *qp)
             break;
         qp->next++;
     }
-    if (qp->state == IBV_QPS_RTS && complete_head(qp) && (idle || qp->timer.place == 0))
+    if (qp->state == IBV_QPS_RTS && complete_head(qp) && (idle || qp->timer.is == SIM_EVENT_UNSET))
         arm_timer(qp);
 }
 

@@ -219,10 +219,8 @@ void sim_net_free(struct sim_net *net)
 {
     if (net == NULL)
         return;
-    for (uint32_t i = 0; i < net->set; i++) {
-        BASE_ASSERT(net->heap[i]->happen == deliver_packet); /* all devices are gone */
-        free(net->heap[i]);
-    }
+    for (struct sim_event *e; (e = sim_event_take(net)) != NULL; free(e))
+        BASE_ASSERT(e->happen == deliver_packet); /* all devices are gone */
     sim_table_each(&net->links, free);
     sim_table_each(&net->ways, free);
     sim_table_each(&net->gids, free);
@@ -230,6 +228,5 @@ void sim_net_free(struct sim_net *net)
     sim_table_fini(&net->ways);
     sim_table_fini(&net->gids);
     sim_table_fini(&net->fds);
-    free(net->heap);
     free(net);
 }

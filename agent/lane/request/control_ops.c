@@ -59,7 +59,7 @@ static void leave_turns(struct lane *l, struct session *s)
     struct control_tenant *t = tenant_of(l, s);
     s->control_op = 0;
     fair_queue_leave(&t->sessions, &s->control_turn);
-    if (t->sessions.first != NULL)
+    if (fair_queue_first(&t->sessions) != NULL)
         return;
     if (t->paused)
         TAILQ_REMOVE(&l->paused, t, by_pause);
@@ -127,13 +127,14 @@ void control_begin_pass(struct lane *l)
 
 struct session *control_begin_turn(struct lane *l)
 {
-    while (l->control_turns > 0 && l->controls.first != NULL) {
-        struct control_tenant *t = OWNER(struct control_tenant, turn, l->controls.first);
+    while (l->control_turns > 0 && fair_queue_first(&l->controls) != NULL) {
+        struct control_tenant *t =
+            OWNER(struct control_tenant, turn, fair_queue_first(&l->controls));
         if (!has_budget(l, t)) {
             pause_tenant(l, t);
             continue;
         }
-        struct session *s = OWNER(struct session, control_turn, t->sessions.first);
+        struct session *s = OWNER(struct session, control_turn, fair_queue_first(&t->sessions));
         leave_turns(l, s);
         l->control_turns--;
         l->control_session = s;
@@ -157,7 +158,7 @@ void control_end_turn(struct lane *l, struct session *s)
 
 uint64_t controls_due(const struct lane *l)
 {
-    uint64_t due = l->controls.first != NULL ? l->now_ns : LANE_NEVER;
+    uint64_t due = fair_queue_first(&l->controls) != NULL ? l->now_ns : LANE_NEVER;
     const struct control_tenant *t;
     TAILQ_FOREACH(t, &l->paused, by_pause)
         due = t->due_ns - BURST_NS < due ? t->due_ns - BURST_NS : due;

@@ -4,8 +4,8 @@
  * in proportion to their cost, not to their number, and no one saves up for later: who comes
  * (again) begins where the others are.
  *
- * The lane thread's. Members are their owner's memory and stay where they are while they wait; a
- * pairing heap links them, so that joining is O(1) and leaving O(log n) on the average.
+ * The lane thread's. Members are their owner's memory and stay where they are while they wait.
+ * Joining is O(1), and leaving O(log n) on the average (base/heap.h).
  *
  * Invariant: nobody that waits was served less than `now`, nor more than that and its own last
  * cost. */
@@ -15,22 +15,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/heap.h"
+
 /* A member, which may wait. Zeroed to begin with. */
 struct turn {
-    struct turn *child, *next, *prev; /* prev: the elder sibling, or the parent */
-    const struct fair_queue *of;      /* where `served` counts */
-    uint64_t served;
-    uint64_t order; /* of those served the same; kept until it was served. 0: none yet */
+    /* Its key is what it was served, and its order is kept until it was served. 0: none yet. */
+    struct base_heap_node node;
+    const struct fair_queue *of; /* where it was served so much */
     bool waits;
 };
 
 /* Where they wait. Zeroed to begin with. */
 struct fair_queue {
-    struct turn *first;
+    struct base_heap waiting;
     uint64_t now; /* what the last one had been served when its turn came; never falls */
     uint64_t orders;
 };
 
+/* Whose turn it is; NULL: nobody waits. */
+static inline struct turn *fair_queue_first(const struct fair_queue *q)
+{
+    return (struct turn *)q->waiting.first;
+}
 /* It waits nowhere. */
 void fair_queue_join(struct fair_queue *q, struct turn *t);
 /* It waits here. Its place is kept if it comes back unserved. */

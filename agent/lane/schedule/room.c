@@ -121,7 +121,7 @@ void room_quit(struct lane *l, struct vqp *q)
     q->room = NULL;
     flow_release(q);
     fair_queue_leave(&t->vqps, &q->turn);
-    if (t->vqps.first == NULL) {
+    if (fair_queue_first(&t->vqps) == NULL) {
         fair_queue_leave(&room->turns, &t->turn);
         p->tenants--;
     }
@@ -175,10 +175,10 @@ enum vqp_wait room_enter(struct lane *l, struct vqp *q, struct physical_qp *p, c
 struct vqp *room_first(const struct lane *l, const struct physical_qp *p)
 {
     const struct window *room = room_of(l, p);
-    if (room->turns.first == NULL)
+    if (fair_queue_first(&room->turns) == NULL)
         return NULL;
-    const struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
-    return OWNER(struct vqp, turn, t->vqps.first);
+    const struct tenant_turn *t = OWNER(struct tenant_turn, turn, fair_queue_first(&room->turns));
+    return OWNER(struct vqp, turn, fair_queue_first(&t->vqps));
 }
 
 bool room_begin_turn(struct lane *l, struct physical_qp *p, struct vqp *q)

@@ -335,7 +335,7 @@ static void quit_window(struct lane *l, struct vqp *q)
     q->window = NULL;
     flow_release(q);
     fair_queue_leave(&t->vqps, &q->turn);
-    if (t->vqps.first == NULL)
+    if (fair_queue_first(&t->vqps) == NULL)
         fair_queue_leave(&n->turns, &t->turn);
     window_waits(l, n, -1);
     l->windows_waiting--;
@@ -448,10 +448,10 @@ struct window *windows_take_due(struct lane *l)
 
 struct vqp *window_next(const struct window *n)
 {
-    if (n->turns.first == NULL)
+    if (fair_queue_first(&n->turns) == NULL)
         return NULL;
-    const struct tenant_turn *t = OWNER(struct tenant_turn, turn, n->turns.first);
-    struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
+    const struct tenant_turn *t = OWNER(struct tenant_turn, turn, fair_queue_first(&n->turns));
+    struct vqp *q = OWNER(struct vqp, turn, fair_queue_first(&t->vqps));
     return fits_window(n, q->wants) ? q : NULL;
 }
 

@@ -6,17 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/heap.h"
+
 struct world;
 
 /* A timer, embedded in what it is for. All zero is one that is not set. It must be cleared before
  * its memory goes. */
 struct world_timer {
-    void (*fired)(void *user); /* the timer is not set any more, and may be set again */
+    struct base_heap_node node; /* private: by when it is due, and in which order it was set */
+    void (*fired)(void *user);  /* the timer is not set any more, and may be set again */
     void *user;
-    uint64_t due_ns; /* private from here on */
-    uint64_t serial;
-    struct world_timer *child, *next, *prev;
-    bool set;
+    bool set; /* private */
 };
 
 /* Fires once, at that time or soon after; one that is set already is set anew. */

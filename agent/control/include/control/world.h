@@ -99,7 +99,7 @@ struct world {
     const struct world_lane_ops *lanes;     /* control/lanes.h */
     const struct world_admin_ops *admin;    /* control/admin.h */
     size_t page_bytes;                      /* of memory */
-    struct world_timer *timers;             /* private: those that are set, the earliest first */
+    struct base_heap timers;                /* private: those that are set, the earliest first */
     uint64_t timer_serial;
 };
 

@@ -20,8 +20,8 @@ static const struct turn *least(void)
     const struct turn *best = NULL;
     for (int i = 0; i < MANY; i++)
         if (member[i].waits &&
-            (best == NULL || member[i].served < best->served ||
-             (member[i].served == best->served && member[i].order < best->order)))
+            (best == NULL || member[i].node.key < best->node.key ||
+             (member[i].node.key == best->node.key && member[i].node.order < best->node.order)))
             best = &member[i];
     return best;
 }
@@ -38,19 +38,19 @@ START_TEST(the_least_served_is_first_whoever_comes_and_goes)
                 fair_queue_join(&q, t);
             break;
         case 1:
-            if (q.first != NULL)
-                fair_queue_serve(&q, q.first, 1 + draw(1000));
+            if (fair_queue_first(&q) != NULL)
+                fair_queue_serve(&q, fair_queue_first(&q), 1 + draw(1000));
             break;
         default:
-            if (q.first != NULL) {
-                t = q.first;
+            if (fair_queue_first(&q) != NULL) {
+                t = fair_queue_first(&q);
                 fair_queue_leave(&q, t);
                 fair_queue_serve(&q, t, 1 + draw(1000));
                 if (draw(2) == 0)
                     fair_queue_join(&q, t);
             }
         }
-        ck_assert_ptr_eq(q.first, least());
+        ck_assert_ptr_eq(fair_queue_first(&q), least());
     }
 }
 END_TEST
@@ -60,8 +60,8 @@ START_TEST(those_that_cost_the_same_take_turns_in_the_order_of_coming)
     for (int i = 0; i < 4; i++)
         fair_queue_join(&q, &member[i]);
     for (int i = 0; i < 40; i++) {
-        ck_assert_ptr_eq(q.first, &member[i % 4]);
-        fair_queue_serve(&q, q.first, 10);
+        ck_assert_ptr_eq(fair_queue_first(&q), &member[i % 4]);
+        fair_queue_serve(&q, fair_queue_first(&q), 10);
     }
 }
 END_TEST
@@ -70,12 +70,12 @@ START_TEST(who_was_away_begins_where_the_others_are)
 {
     fair_queue_join(&q, &member[0]);
     for (int i = 0; i < 1000; i++)
-        fair_queue_serve(&q, q.first, 10);
+        fair_queue_serve(&q, fair_queue_first(&q), 10);
     fair_queue_join(&q, &member[1]);
     uint64_t served[2] = {0};
     for (int i = 0; i < 100; i++) {
-        served[q.first - member]++;
-        fair_queue_serve(&q, q.first, 10);
+        served[fair_queue_first(&q) - member]++;
+        fair_queue_serve(&q, fair_queue_first(&q), 10);
     }
     ck_assert_uint_eq(served[0], 50);
     ck_assert_uint_eq(served[1], 50);
@@ -88,7 +88,7 @@ START_TEST(who_leaves_unserved_comes_back_to_its_place)
         fair_queue_join(&q, &member[i]);
     fair_queue_leave(&q, &member[0]);
     fair_queue_join(&q, &member[0]);
-    ck_assert_ptr_eq(q.first, &member[0]);
+    ck_assert_ptr_eq(fair_queue_first(&q), &member[0]);
 }
 END_TEST
 
