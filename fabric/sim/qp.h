@@ -39,7 +39,6 @@ struct sim_exec {
     bool ripe;  /* it waits for what is before it alone */
     bool begun; /* and is over when: */
     bool done;
-    bool again;     /* it is a duplicate */
     bool promised;  /* a receive */
     bool own_fault; /* it is refused for the receiver's own memory */
     bool refused;   /* with: */
