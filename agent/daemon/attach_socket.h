@@ -26,6 +26,7 @@ struct listener {
     char path[AGENTD_SOCKET_PATH];
     mode_t mode;
     int fd;
+    int file;           /* in its directory, where another one may be by now */
     struct closing end; /* of the socket itself: who waits there has sent something, perhaps */
     uint32_t closing;   /* refused connections that came there and wait for the closer */
     bool waits;         /* accepts none until the closer has closed some */

@@ -90,7 +90,7 @@ void listeners_refuse(struct closer *r)
         (struct attach_sockets *)((char *)r - offsetof(struct attach_sockets, closer));
     for (struct listener *l = of->listener; l < of->listener + of->listeners; l++) {
         const int status =
-            l->refuses_fds ? 0 : socket_acl_refuse(l->path, l->mode, r->refused, r->refused_count);
+            l->refuses_fds ? 0 : socket_acl_refuse(l->file, l->mode, r->refused, r->refused_count);
         if (status != 0)
             base_log(BASE_LOG_WARN, "the kernel cannot refuse uids at a socket, so the agent does",
                      "socket=\"%s\" error=\"%s\"", l->path, strerror(-status));
@@ -127,10 +127,17 @@ static int open_socket(struct listener *l, const struct sockaddr_un *at, mode_t 
     l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     l->refuses_fds = l->fd >= 0 && base_fds_refuse(l->fd) == 0;
     l->mode = mode;
-    if (l->fd >= 0 && bind(l->fd, (const struct sockaddr *)at, sizeof *at) == 0 &&
-        chmod(l->path, mode) == 0 && listen(l->fd, BACKLOG) == 0)
+    int status = 0;
+    if (l->fd < 0 || bind(l->fd, (const struct sockaddr *)at, sizeof *at) != 0)
+        status = -errno;
+    if (status == 0 && (l->file = socket_acl_open(l->path, mode)) < 0)
+        status = l->file;
+    if (status == 0 && listen(l->fd, BACKLOG) != 0)
+        status = -errno;
+    if (status == 0)
         return 0;
-    int status = -errno;
+    if (l->file >= 0)
+        close(l->file);
     if (l->fd >= 0)
         close(l->fd);
     return base_err(err, status,
@@ -147,7 +154,7 @@ static int listen_at(struct attach_sockets *of, const char *path, uint32_t tenan
         return base_err(err, -ENAMETOOLONG,
                         "`socket` is longer than the %zu bytes that a Unix socket's path can have",
                         sizeof at.sun_path - 1);
-    *l = (struct listener){.of = of, .tenant = tenant};
+    *l = (struct listener){.of = of, .tenant = tenant, .file = -1};
     memcpy(at.sun_path, path, strlen(path));
     memcpy(l->path, path, strlen(path));
     int status = clear_the_way(&at, err);
@@ -159,6 +166,7 @@ static int listen_at(struct attach_sockets *of, const char *path, uint32_t tenan
     status = fd_watch(of->loop, &l->poll, l->fd, on_connection, err);
     if (status != 0) {
         (void)unlink(path);
+        close(l->file);
         close(l->fd);
         return status;
     }
@@ -189,6 +197,7 @@ static void on_listener_closed(struct closing *end)
 static void close_socket(struct listener *l)
 {
     (void)unlink(l->path);
+    close(l->file);
     (void)shutdown(l->fd, SHUT_RDWR);
     l->end = (struct closing){.fd = l->fd, .uid = CLOSER_NOBODY, .closed = on_listener_closed};
     if (!l->refuses_fds && closer_is_there(&l->of->closer))

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The attach sockets at the moment when they begin to listen: listen() here is a kernel in which
- * somebody connects at once. */
+ * somebody connects at once, and bind() one in which somebody may write in their directory. And
+ * what the agent does to their files later. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "../../check_main.h"
@@ -68,5 +72,105 @@ START_TEST(who_connects_as_soon_as_it_listens_cannot_send_descriptors)
 }
 END_TEST
 
-#define TESTS(T) T(who_connects_as_soon_as_it_listens_cannot_send_descriptors)
+/* ---- directories where somebody else may write */
+
+static struct {
+    char directory[32], socket[64], moved[64], other[64];
+    struct agent *agent;
+} at;
+static bool swaps; /* as soon as it is bound */
+
+/* Somebody moves the socket, and links from its place to another file of the agent's. */
+static void swap_file(void)
+{
+    ck_assert_int_eq(rename(at.socket, at.moved), 0);
+    ck_assert_int_eq(symlink(at.other, at.socket), 0);
+}
+
+int bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+    const int status = (int)syscall(SYS_bind, fd, address, length);
+    if (status == 0 && swaps)
+        swap_file();
+    return status;
+}
+
+static int begin_there(struct base_errbuf *err)
+{
+    snprintf(at.directory, sizeof at.directory, "/tmp/kedge-listen-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(at.directory));
+    snprintf(at.socket, sizeof at.socket, "%s/a.sock", at.directory);
+    snprintf(at.moved, sizeof at.moved, "%s/moved", at.directory);
+    snprintf(at.other, sizeof at.other, "%s/other", at.directory);
+    const int fd = open(at.other, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    at.agent = calloc(1, sizeof *at.agent);
+    ck_assert_ptr_nonnull(at.agent);
+    snprintf(at.agent->config.socket, sizeof at.agent->config.socket, "%s", at.socket);
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    sockets = (struct attach_sockets){.agent = at.agent, .loop = &loop};
+    return listeners_open(&sockets, &at.agent->config, err);
+}
+
+static void end_there(void)
+{
+    listeners_close(&sockets);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    (void)unlink(at.socket);
+    (void)unlink(at.moved);
+    (void)unlink(at.other);
+    ck_assert_int_eq(rmdir(at.directory), 0);
+    free(at.agent);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    return st.st_mode & 0777;
+}
+
+static bool has_list(const char *path)
+{
+    return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+START_TEST(who_is_refused_later_is_so_at_the_socket_and_not_at_what_is_in_its_place)
+{
+    struct base_errbuf err = {{0}};
+    ck_assert_msg(begin_there(&err) == 0, "%s", err.text);
+    sockets.listener[0].refuses_fds = false; /* an older kernel */
+    swap_file();
+    sockets.closer.refused[0] = 4242;
+    sockets.closer.refused_count = 1;
+    listeners_refuse(&sockets.closer);
+    ck_assert_uint_eq(mode_of(at.other), 0600);
+    ck_assert(!has_list(at.other));
+    if (!has_list(at.moved))
+        puts("skip: that it is refused at the socket: this file system has no access lists");
+    sockets.closer.refused_count = 0;
+    listeners_refuse(&sockets.closer);
+    ck_assert_uint_eq(mode_of(at.other), 0600);
+    ck_assert_uint_eq(mode_of(at.moved), 0666);
+    end_there();
+}
+END_TEST
+
+START_TEST(what_is_in_its_place_at_once_is_left_alone)
+{
+    struct base_errbuf err = {{0}};
+    swaps = true;
+    ck_assert_int_eq(begin_there(&err), -EEXIST);
+    swaps = false;
+    ck_assert_uint_eq(mode_of(at.other), 0600);
+    end_there();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(who_connects_as_soon_as_it_listens_cannot_send_descriptors)                                  \
+    T(who_is_refused_later_is_so_at_the_socket_and_not_at_what_is_in_its_place)                    \
+    T(what_is_in_its_place_at_once_is_left_alone)
 KEDGE_CHECK_MAIN("listen", TESTS)
