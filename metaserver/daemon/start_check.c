@@ -10,9 +10,19 @@
 
 #define SPARE_FDS 128 /* beside the connections: those that are being closed, too */
 
+static int check_fabric(const struct meta_config *config, struct base_errbuf *err)
+{
+    const struct fab_provider *provider = fab_provider_find(config->provider, err);
+    if (provider == NULL)
+        return -EINVAL;
+    return provider->check == NULL
+               ? 0
+               : provider->check(config->device[0] != '\0' ? config->device : NULL, err);
+}
+
 int meta_start_check(const struct meta_config *config, struct base_errbuf *err)
 {
-    int status = fab_provider_find(config->provider, err) != NULL ? 0 : -EINVAL;
+    int status = check_fabric(config, err);
     if (status == 0 && config->listen[0] != '\0')
         status = http_listen_check(config->listen, "listen", err);
     if (status == 0)

@@ -57,6 +57,12 @@ refuses "damaged or is no database" "a damaged database is named" --config "$wor
 configure
 sed -i 's/^provider = .*/provider = carrier-pigeon/' "$work/metad.conf"
 refuses_before_start "no fabric provider" "an unknown provider is named" --config "$work/metad.conf"
+if [[ $provider == soft ]]; then
+    mkdir -m 0755 "$work/open-device"
+    configure
+    sed -i "s#^device = .*#device = $work/open-device#" "$work/metad.conf"
+    refuses_before_start "chmod 700 $work/open-device" "a soft device that others may enter is named" --config "$work/metad.conf"
+fi
 
 configure
 sed -i 's/^listen = .*/listen = nowhere:http/' "$work/metad.conf"
