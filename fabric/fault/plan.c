@@ -159,13 +159,7 @@ int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbu
         if (set_one(one, value, &plan) != 0)
             return base_err(
                 must, -EINVAL,
-                "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                "answer_loss, post_error, refuse, control_error, fence_error, seed, packet_life "
-                "and register (ms), timeout, inline, sge, "
-                "mtu, hop, cut and cut_while, and deadlines=off, "
-                "atomics=off, fences=off, errors=first, picky=on and reset=final, and of the "
-                "device's clock clock=off, clock_drift=-2%%, clock_jump and "
-                "clock_jump_after (ms)");
+                "must be a list such as loss=5%%, seed=7, of what kedge-agent.conf(5) names");
         at += length + (at[length] == ',');
     }
     *out = plan;

@@ -47,7 +47,7 @@ refuses_before_start 'x.conf:[0-9]+: mr_lease must be a duration such as 100ms, 
     's/^\[pool\]/&\nmr_lease = 5ms/'
 refuses_before_start 'lane_cpu = 1000: this process may not run there' "a CPU that is not there is named" 's/^\[pool\]/&\nlane_cpu = 1000/'
 refuses_before_start 'no fabric provider "carrier-pigeon"' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
-refuses_before_start 'no fault "nonsense"|nonsense' "a fault that is none is named" 's/^\[fabric\]/&\nfault = nonsense/'
+refuses_before_start 'fault must be a list such as .*kedge-agent.conf\(5\) names, not "nonsense"' "a fault that is none is named" 's/^\[fabric\]/&\nfault = nonsense/'
 refuses_before_start '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state_dir = /nowhere#'
 if [[ $provider == soft ]]; then
     mkdir -m 0755 "$work/open-device"
