@@ -14,10 +14,10 @@ DESTDIR=$root cmake --install "$build" >"$work/install.log" || fail "installing:
 prefix=$root$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
 for file in bin/rdmactl bin/kedge-perf sbin/kedge-agentd sbin/kedge-metad include/kedge.h \
     share/man/man1/rdmactl.1 share/man/man1/kedge-perf.1 share/man/man3/kedge.3 share/man/man5/kedge-agent.conf.5 \
-    share/doc/kedge/openapi.yaml share/man/man8/kedge-agentd.8 share/man/man8/kedge-metad.8 share/bash-completion/completions/rdmactl; do
+    share/doc/kedge/{openapi.yaml,README.md,CHANGELOG.md,LICENSE,docs/operations.md,docs/decisions/README.md} share/man/man8/kedge-agentd.8 share/man/man8/kedge-metad.8 share/bash-completion/completions/rdmactl; do
     [[ -s $prefix/$file ]] || fail "$file is not installed"
 done
-ok "programs, header, man pages and completion are installed"
+ok "programs, header, man pages, documents and completion are installed"
 
 library=$(find "$prefix" -name 'libkedge.so.*.*' | head -n 1)
 foreign=$(nm -D --defined-only "$library" | awk '$2 ~ /[TDBRV]/ && $3 !~ /^kedge_/ {print $3}' | grep -v -e '^_init$' -e '^_fini$' -e asan -e ubsan || true)
