@@ -23,7 +23,7 @@
 #define CLOSE_RANGE_UNSHARE 2U
 #endif
 
-enum { CHILDREN = 1024, LOOK_MS = 100 };
+enum { LOOK_MS = 100 };
 
 struct request {
     uint32_t serial, count;
@@ -42,7 +42,7 @@ struct handing {
         pid_t pid;       /* 0: it has ended, or there was none */
         int status;
         bool told; /* that it has been taken, or not */
-    } child[CHILDREN];
+    } child[CLOSER_CHILDREN];
 };
 
 static void on_child(int sig)
@@ -88,7 +88,7 @@ static void reap_children(struct handing *h)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-        for (struct child *c = h->child; c < h->child + CHILDREN; c++)
+        for (struct child *c = h->child; c < h->child + CLOSER_CHILDREN; c++)
             if (c->pid == pid)
                 c->pid = 0;
 }
@@ -102,7 +102,7 @@ static bool report_child(const struct handing *h, const struct child *c, enum cl
 /* Whether some are left, since there is no room now; nobody may read any more. */
 static bool report_all(struct handing *h)
 {
-    for (struct child *c = h->child; c < h->child + CHILDREN; c++) {
+    for (struct child *c = h->child; c < h->child + CLOSER_CHILDREN; c++) {
         if (c->serial == 0 || (c->told && c->pid != 0))
             continue;
         if (!c->told && !(c->told = report_child(h, c, CLOSER_TAKEN)))
@@ -159,15 +159,20 @@ static int begin_child(struct handing *h, const struct request *r, pid_t *child)
     return 0;
 }
 
-/* It is left where it is while there is no room to remember it. */
+/* Where the next child is remembered; NULL: there is no room now. */
+static struct child *find_free(struct handing *h)
+{
+    for (struct child *c = h->child; c < h->child + CLOSER_CHILDREN; c++)
+        if (c->serial == 0)
+            return c;
+    return NULL;
+}
+
 static void serve_request(struct handing *h)
 {
     struct request r;
-    struct child *c = h->child;
-    while (c < h->child + CHILDREN && c->serial != 0)
-        c++;
-    if (c == h->child + CHILDREN ||
-        recv(h->control, &r, sizeof r, MSG_DONTWAIT) != (ssize_t)sizeof r)
+    struct child *c = find_free(h);
+    if (c == NULL || recv(h->control, &r, sizeof r, MSG_DONTWAIT) != (ssize_t)sizeof r)
         return;
     *c = (struct child){.serial = r.serial};
     c->status = begin_child(h, &r, &c->pid);
@@ -186,8 +191,10 @@ static _Noreturn void run_handing(struct handing *h)
     (void)sigaction(SIGCHLD, &action, NULL);
     for (;;) {
         reap_children(h);
-        const short events = report_all(h) ? POLLIN | POLLOUT : POLLIN;
-        struct pollfd of[] = {{.fd = h->control, .events = events},
+        const bool reports = report_all(h);
+        /* What comes is left where it is while there is no room: a child's end makes some. */
+        const int events = (reports ? POLLOUT : 0) | (find_free(h) != NULL ? POLLIN : 0);
+        struct pollfd of[] = {{.fd = h->control, .events = (short)events},
                               {.fd = h->agent, .events = POLLIN}};
         if (ppoll(of, 2, NULL, &set) <= 0)
             continue;

@@ -23,7 +23,8 @@
 
 enum {
     CLOSER_NUMBERS = 256,
-    CLOSER_BATCH = 128, /* descriptors that one child gets at a time, at most */
+    CLOSER_BATCH = 128,    /* descriptors that one child gets at a time, at most */
+    CLOSER_CHILDREN = 512, /* at a time: those of this agent, and of its lives before, that hang */
 };
 
 struct closer_process {

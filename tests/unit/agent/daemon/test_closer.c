@@ -3,7 +3,9 @@
  * that has /dev/zero does not end here until the test lets it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -22,7 +24,11 @@ enum { WAIT_US = 1000, WAITS = 60000, MOST = 2048, KIND_SLOW = 5 /* of /dev/zero
 
 /* ---- a kernel of before 6.16, and processes that do not end */
 
-static _Atomic bool *go_on; /* shared with them */
+/* Shared with them. */
+static struct shared {
+    _Atomic uint32_t go_on;
+    _Atomic uint32_t looks; /* of the one that hands over, at what there is to do */
+} * shared;
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
@@ -45,11 +51,26 @@ static bool has_slow(void)
 
 void _exit(int status)
 {
-    if (go_on != NULL && has_slow())
-        while (!*go_on)
-            (void)usleep(WAIT_US);
+    if (shared != NULL && has_slow())
+        while (shared->go_on == 0)
+            (void)syscall(SYS_futex, &shared->go_on, FUTEX_WAIT, 0, NULL, NULL, 0);
     (void)syscall(SYS_exit_group, status);
     __builtin_unreachable();
+}
+
+static void let_go(void)
+{
+    shared->go_on = 1;
+    (void)syscall(SYS_futex, &shared->go_on, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set)
+{
+    struct timespec left = timeout != NULL ? *timeout : (struct timespec){0};
+    if (shared != NULL)
+        shared->looks++;
+    return (int)syscall(SYS_ppoll, fds, count, timeout != NULL ? &left : NULL, set,
+                        sizeof(uint64_t));
 }
 
 /* ---- the agent */
@@ -82,8 +103,8 @@ static struct sender *begin(void)
     (void)setrlimit(RLIMIT_NOFILE, &files);
     now = calloc(1, sizeof *now);
     ck_assert_ptr_nonnull(now);
-    go_on = mmap(NULL, sizeof *go_on, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert(go_on != MAP_FAILED);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert(shared != MAP_FAILED);
     ck_assert_msg(closer_process_start(&now->process, &err) == 0, "%s", err.text);
     ck_assert_int_gt(now->process.pid, 0);
     ck_assert_int_eq(uv_loop_init(&now->loop), 0);
@@ -192,7 +213,7 @@ START_TEST(what_is_given_is_not_this_processes_any_more_while_another_hangs_in_i
     for (int i = 0; i < 2; i++)
         ck_assert(fcntl(given[i], F_GETFD) < 0 && errno == EBADF);
     ck_assert(!has_hung_up(pair[0]));
-    *go_on = true;
+    let_go();
     report = hear(s);
     ck_assert(report.serial == serial && report.news == CLOSER_CLOSED && report.status == 0);
     ck_assert(has_hung_up(pair[0]));
@@ -240,6 +261,31 @@ START_TEST(what_cannot_be_given_is_the_callers_again)
 }
 END_TEST
 
+/* Those of the agent's former lives are among them. */
+START_TEST(while_as_many_hang_as_may_it_waits_for_one_of_them_and_does_nothing)
+{
+    enum { FEW = 20 };
+    struct sender *s = begin();
+    uint32_t serial = 0;
+    for (int i = 0; i <= CLOSER_CHILDREN; i++) {
+        const int fd = open_one(true);
+        ck_assert_int_eq(closer_process_give(&s->process, &fd, 1, &serial), 0);
+        if (i == CLOSER_CHILDREN)
+            break;
+        const struct closer_report report = hear(s);
+        ck_assert(report.serial == serial && report.news == CLOSER_TAKEN && report.status == 0);
+    }
+    (void)usleep(20 * WAIT_US); /* to whoever looks again and again that is a thousand looks */
+    const uint32_t before = shared->looks;
+    (void)usleep(100 * WAIT_US);
+    ck_assert_uint_le(shared->looks - before, FEW);
+    let_go();
+    for (int closed = 0; closed <= CLOSER_CHILDREN;)
+        closed += hear(s).news == CLOSER_CLOSED;
+    end(s);
+}
+END_TEST
+
 /* ---- who waits, and who is refused */
 
 START_TEST(a_uid_whose_descriptors_never_end_is_refused_and_no_other_uid_waits)
@@ -254,7 +300,7 @@ START_TEST(a_uid_whose_descriptors_never_end_is_refused_and_no_other_uid_waits)
     TURN_UNTIL(s, count_of(s, 2) == 0);
     ck_assert(!closer_refuses(&s->sockets.closer, 2));
     ck_assert_uint_eq(s->refusals, 1);
-    *go_on = true;
+    let_go();
     TURN_UNTIL(s, !closer_refuses(&s->sockets.closer, 1));
     ck_assert_uint_eq(s->refusals, 2);
     ck_assert(!is_busy(s));
@@ -293,7 +339,7 @@ START_TEST(a_uid_has_a_part_of_all_processes)
         turn(s);
     ck_assert_uint_eq(count_of(s, 1), CLOSERS_OF_UID);
     ck_assert_uint_eq(s->closed, s->used - 1);
-    *go_on = true;
+    let_go();
     TURN_UNTIL(s, s->closed == s->used);
     end(s);
 }
@@ -351,6 +397,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_is_given_is_not_this_processes_any_more_while_another_hangs_in_its_end)                 \
     T(a_socket_is_closed_whatever_lies_in_it)                                                      \
+    T(while_as_many_hang_as_may_it_waits_for_one_of_them_and_does_nothing)                         \
     T(what_cannot_be_given_is_the_callers_again)                                                   \
     T(a_uid_whose_descriptors_never_end_is_refused_and_no_other_uid_waits)                         \
     T(a_flood_is_refused_before_a_second_is_over_and_takes_few_processes)                          \
