@@ -38,6 +38,8 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
         node != NULL || change != NULL || txn->remove_count > 0 || txn->expire_count > 0;
     out->status =
         changes ? store->ops->commit(store, txn, out) : store->ops->check(store, &out->err);
+    if (out->status != 0) /* nothing was done */
+        out->revision = out->removed = 0;
     return out->status;
 }
 

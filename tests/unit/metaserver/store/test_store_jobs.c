@@ -38,6 +38,7 @@ static void does_a_transaction_as_a_whole_or_not_at_all(struct meta_store *s)
     txn.last = 0;
     ck_assert_int_eq(meta_store_commit(s, &txn, &out), -ESTALE);
     ck_assert_str_ne(out.err.text, "");
+    ck_assert_uint_eq(out.removed, 0);
     expect(s, before);
     expect_settings(s, "");
     next.incarnation = 6;
