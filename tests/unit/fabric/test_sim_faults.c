@@ -277,58 +277,6 @@ START_TEST(a_wait_takes_its_threads_time_and_nobody_elses)
 }
 END_TEST
 
-static void note_end(struct fab_ctl *ctl)
-{
-    uint32_t *ends = ctl->user;
-    ck_assert_int_eq(ctl->status, 0);
-    ++*ends;
-}
-
-/* All at once: what goes waits for what uses it, and nothing else is in order. */
-START_TEST(operations_of_one_object_are_in_order_and_others_are_not)
-{
-    enum { FREES = 7, MANY = 16 };
-    uint32_t overtaken = 0;
-    for (int round = 0; round < 20; round++) {
-        struct two t;
-        uint32_t ends = 0;
-        two_open(&t, &plain);
-        const struct {
-            enum fab_ctl_kind kind;
-            void *x;
-        } frees[FREES] = {{FAB_DESTROY_QP, t.l.qp},    {FAB_DESTROY_AH, t.l.ah},
-                          {FAB_DEREG_MR, t.a.mr},      {FAB_DESTROY_DCT, t.a.dct},
-                          {FAB_DESTROY_SRQ, t.a.srq},  {FAB_DESTROY_CQ, t.a.cq},
-                          {FAB_DESTROY_CHAN, t.a.chan}};
-        struct fab_ctl c[FREES + 1], other[MANY];
-        for (int i = 0; i <= FREES; i++) {
-            c[i] = (struct fab_ctl){
-                .kind = i < FREES ? frees[i].kind : FAB_FREE_PD, .done = note_end, .user = &ends};
-            c[i].pd.x = i < FREES ? frees[i].x : t.a.pd;
-            fab_submit(t.a.fab, &c[i]);
-        }
-        for (int i = 0; i < MANY; i++) {
-            other[i] = (struct fab_ctl){.kind = FAB_ALLOC_PD, .done = note_end, .user = &ends};
-            fab_submit(t.a.fab, &other[i]);
-        }
-        while (ends < FREES + 1 + MANY) {
-            fab_wait(t.a.fab);
-            (void)fab_run(t.a.fab);
-            for (uint32_t i = 0; i + 1 < MANY; i++)
-                overtaken += other[i].pd.x == NULL && other[i + 1].pd.x != NULL;
-        }
-        for (int i = 0; i < MANY; i++)
-            bed_free(&t.a, FAB_FREE_PD, other[i].pd.x);
-        fab_mem_free(&t.a.mem);
-        ck_assert_int_eq(fab_close(t.a.fab), 0);
-        bed_free(&t.b, FAB_DESTROY_QP, t.l.peer);
-        bed_close(&t.b);
-        sim_net_free(t.net);
-    }
-    ck_assert_uint_gt(overtaken, 20);
-}
-END_TEST
-
 START_TEST(a_device_counts_its_objects_and_does_not_close_before_they_are_gone)
 {
     struct two t;
@@ -370,7 +318,6 @@ END_TEST
     T(a_port_goes_down_with_an_event_and_comes_back)                                               \
     T(what_comes_too_late_by_its_hosts_clock_is_not_posted)                                        \
     T(a_wait_takes_its_threads_time_and_nobody_elses)                                              \
-    T(operations_of_one_object_are_in_order_and_others_are_not)                                    \
     T(a_device_counts_its_objects_and_does_not_close_before_they_are_gone)                         \
     T(a_reset_may_be_final)
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lanes of a simulated agent: each is stepped by an event as long as it has something to do,
+ * and then sleeps as agent/daemon/lane_thread.c lets it: until a doorbell, a completion, a command,
+ * or what is due next. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/lane.h"
+#include "agent_process.h"
+#include "base/clock.h"
+#include "os.h"
+#include "random.h"
+
+enum {
+    STEP_LEAST_NS = 300, /* what a pass takes */
+    STEP_MOST_NS = 3000,
+    WAKE_MOST_NS = 8000, /* until a thread runs that was woken */
+};
+static const uint64_t SLEEP_MOST_NS = BASE_NS_PER_S;
+
+struct play_lane {
+    struct play_lane *next;
+    struct play_agent *agent;
+    const struct world_lane *of;
+    struct play_event step;
+    struct play_post news;
+    bool waits;       /* it goes on at `step`, or sooner if it is woken */
+    bool completed;   /* its channel can be read */
+    uint64_t spun_ns; /* since when it had nothing to do; 0: it had */
+    uint32_t rung;    /* sessions whose doorbells were, in: */
+    bool *bells;
+};
+
+static void set_step(struct play_lane *l, uint64_t least, uint64_t most)
+{
+    play_event_after(&l->step, play_random_between(&l->agent->random, least, most));
+}
+
+static void wake_lane(struct play_lane *l)
+{
+    if (!l->waits)
+        return;
+    l->waits = false;
+    set_step(l, STEP_LEAST_NS, WAKE_MOST_NS);
+}
+
+static void on_bell(void *user, uint32_t session)
+{
+    struct play_lane *l = user;
+    l->rung += !l->bells[session];
+    l->bells[session] = true;
+    wake_lane(l);
+}
+
+/* What the thread's epoll tells. */
+static void hear_descriptors(struct play_lane *l)
+{
+    if (l->completed)
+        fab_chan_drain(l->of->chan);
+    l->completed = false;
+    for (uint32_t i = 0; l->rung > 0; i++) {
+        if (!l->bells[i])
+            continue;
+        l->bells[i] = false;
+        l->rung--;
+        lane_doorbell(l->of->lane, i);
+    }
+}
+
+static void sleep_lane(struct play_lane *l, uint64_t now_ns)
+{
+    const uint64_t due_ns = lane_prepare_sleep(l->of->lane, now_ns);
+    if (due_ns == 0) {
+        set_step(l, STEP_LEAST_NS, STEP_MOST_NS);
+        return;
+    }
+    l->waits = true;
+    l->spun_ns = 0;
+    play_event_at(&l->step,
+                  play_host_due(l->agent->host,
+                                due_ns < now_ns + SLEEP_MOST_NS ? due_ns : now_ns + SLEEP_MOST_NS));
+    if (l->rung > 0 || l->completed)
+        wake_lane(l);
+}
+
+/* A thread that has nothing to do looks again and again for a while, which is one more look at the
+ * end of that here. */
+static void step_lane(void *user)
+{
+    struct play_lane *l = user;
+    struct play_process *before = play_process_enter(l->agent->process);
+    const uint64_t now_ns = play_host_now_ns(l->agent->host);
+    l->waits = false;
+    hear_descriptors(l);
+    if (lane_step(l->of->lane, now_ns) > 0) {
+        l->spun_ns = 0;
+        set_step(l, STEP_LEAST_NS, STEP_MOST_NS);
+    } else if (l->spun_ns == 0 && play_random_happens(&l->agent->random, 500000)) {
+        l->spun_ns = now_ns;
+        l->waits = true;
+        play_event_after(&l->step, l->of->spin_ns);
+    } else {
+        sleep_lane(l, now_ns);
+    }
+    if (lane_has_events(l->of->lane))
+        play_inbox_put(&l->agent->inbox, &l->news);
+    play_process_leave(before);
+}
+
+static void on_news(void *user)
+{
+    const struct play_lane *l = user;
+    l->of->news(l->of->user);
+}
+
+static int start_lane(struct world *w, struct world_lane *of, struct base_errbuf *err)
+{
+    struct play_agent *a = play_agent_of(w);
+    struct play_lane *l = of->of_world = calloc(1, sizeof *l);
+    bool *bells = calloc(a->agent->config.max_sessions, sizeof *bells);
+    if (l == NULL || bells == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    *l = (struct play_lane){.next = a->lanes,
+                            .agent = a,
+                            .of = of,
+                            .step = {.happen = step_lane, .user = l, .owner = &a->process->owner},
+                            .news = {.run = on_news, .user = l},
+                            .bells = bells};
+    a->lanes = l;
+    set_step(l, STEP_LEAST_NS, WAKE_MOST_NS);
+    return 0;
+}
+
+static void free_lane(struct play_lane *l)
+{
+    play_event_cancel(&l->step);
+    os_bells_leave(l);
+    free(l->bells);
+    free(l);
+}
+
+static void stop_lane(struct world *w, struct world_lane *of)
+{
+    struct play_agent *a = play_agent_of(w);
+    struct play_lane **at = &a->lanes, *l = of->of_world;
+    if (l == NULL)
+        return;
+    of->of_world = NULL;
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    play_inbox_take_back(&a->inbox, &l->news);
+    free_lane(l);
+}
+
+void play_agent_forget_lanes(struct play_agent *a)
+{
+    for (struct play_lane *l = a->lanes, *next; l != NULL; l = next) {
+        next = l->next;
+        free_lane(l);
+    }
+    a->lanes = NULL;
+}
+
+bool play_agent_lane_ready(struct play_agent *a, int fd)
+{
+    for (struct play_lane *l = a->lanes; l != NULL; l = l->next) {
+        if (l->of->chan->fd != fd)
+            continue;
+        l->completed = true;
+        wake_lane(l);
+        return true;
+    }
+    return false;
+}
+
+static void command_lane(struct world *w, struct world_lane *of, const struct lane_command *command)
+{
+    (void)w;
+    while (lane_command(of->lane, command) != 0) {
+        wake_lane(of->of_world);
+        play_process_sleep(WAKE_MOST_NS);
+    }
+    wake_lane(of->of_world);
+}
+
+static int watch_session(struct world *w, struct world_lane *of, uint32_t session,
+                         const struct world_rings *rings)
+{
+    (void)w;
+    os_bell_watch(rings->doorbell, on_bell, of->of_world, session);
+    return 0;
+}
+
+static void unwatch_session(struct world *w, struct world_lane *of, const struct world_rings *rings)
+{
+    (void)w, (void)of;
+    os_bell_watch(rings->doorbell, NULL, NULL, 0);
+}
+
+static void wake_worker(struct world *w, _Atomic uint32_t *word)
+{
+    (void)w;
+    os_wake_word((const void *)word);
+}
+
+static uint64_t tell_no_limit(struct world *w)
+{
+    (void)w;
+    return UINT64_MAX;
+}
+
+const struct world_lane_ops PLAY_LANE_OPS = {
+    .start = start_lane,
+    .stop = stop_lane,
+    .command = command_lane,
+    .watch = watch_session,
+    .unwatch = unwatch_session,
+    .wake = wake_worker,
+    .device = device_do,
+    .settle = device_settle,
+    .lock_limit = tell_no_limit,
+};

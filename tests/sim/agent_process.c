@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address_change.h"
+#include "admin_handlers.h"
+#include "agent_query.h"
+#include "clock_watch.h"
+#include "connection.h"
+#include "device_events.h"
+#include "follow.h"
+#include "leases.h"
+#include "limits.h"
+#include "pools.h"
+#include "register.h"
+#include "sessions.h"
+#include "windows.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "calls.h"
+#include "control/attach.h"
+#include "os.h"
+#include "os_calls.h"
+#include "random.h"
+#include "trace.h"
+
+enum { PLAY_TICK_MS = 200 }; /* how often it looks at what is looked at now and then */
+
+/* ---- the loop */
+
+static void run_control(void *user)
+{
+    const struct play_agent *a = user;
+    agent_run_fabric(a->agent);
+}
+
+static void run_events(void *user)
+{
+    const struct play_agent *a = user;
+    device_events(a->agent);
+}
+
+static void run_timers(void *user)
+{
+    struct play_agent *a = user;
+    world_timers_run(&a->world);
+}
+
+static void run_tick(void *user)
+{
+    struct play_agent *a = user;
+    agent_tick(a->agent);
+    if (!a->ending)
+        play_event_after(&a->tick, PLAY_TICK_MS * BASE_NS_PER_MS);
+}
+
+static void on_alarm(void *user)
+{
+    struct play_agent *a = user;
+    play_inbox_put(&a->inbox, &a->alarm_post);
+}
+
+static void on_tick(void *user)
+{
+    struct play_agent *a = user;
+    play_inbox_put(&a->inbox, &a->tick_post);
+}
+
+void play_agent_device_ready(struct play_agent *a, int fd)
+{
+    if (a->agent == NULL || a->agent->fab == NULL)
+        return;
+    if (fd == fab_ctl_fd(a->agent->fab))
+        play_inbox_put(&a->inbox, &a->control_post);
+    else if (fd == fab_event_fd(a->agent->fab))
+        play_inbox_put(&a->inbox, &a->event_post);
+    else if (!play_agent_lane_ready(a, fd))
+        (void)play_agent_watch_ready(a, fd);
+}
+
+/* ---- its start */
+
+static int configure_agent(const struct play_agent *a, struct agentd_config *c,
+                           struct base_errbuf *err)
+{
+    const struct play_agent_settings *s = &a->settings;
+    const int status = agentd_configure(NULL, c, err);
+    if (status != 0)
+        return status;
+    (void)snprintf(c->node, sizeof c->node, "%s", s->node);
+    memcpy(c->gid, s->gid, sizeof c->gid);
+    (void)snprintf(c->transport, sizeof c->transport, "%s", s->rc ? "rc" : "dc");
+    c->metaservers = s->metaservers;
+    memcpy(c->metaserver, s->metaserver, sizeof s->metaserver);
+    memcpy(c->tenant, s->tenant, sizeof s->tenant);
+    c->tenants = s->tenants;
+    for (uint32_t i = 0; i < c->tenants; i++)
+        c->tenant[i].id = agentd_tenant_id(c->tenant[i].name);
+    c->arena_bytes = s->arena_bytes;
+    c->sessions_ahead = c->arenas_ahead = s->workers;
+    c->max_sessions = 4 * (uint64_t)s->workers + 8;
+    c->max_peers = 1024;
+    c->max_mrs = 1024;
+    c->sq_slots = 64;
+    c->cq_slots = 128;
+    c->max_vqps = c->max_inflight = 64;
+    c->regions_ahead = 0;
+    return 0;
+}
+
+/* Nothing else runs the loop yet. */
+static int start_pools(struct play_agent *p, struct base_errbuf *err)
+{
+    struct agent *a = p->agent;
+    const struct agentd_pool own = follow_read(a);
+    attach_init(a);
+    int status = pools_start(a, &own, err);
+    while (status == 0 && pools_are_starting(a))
+        (void)play_inbox_step(&p->inbox, PLAY_NEVER);
+    return status == 0 ? pools_check(a, err) : status;
+}
+
+static void begin_serving(struct play_agent *p)
+{
+    struct agent *a = p->agent;
+    follow_load(a);
+    windows_apply(a);
+    play_agent_listen(p);
+    admin_init(a);
+    a->registering = true;
+    for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
+        registrations_start(pool);
+    follow_start(a);
+}
+
+static int start_agent(struct play_agent *p, struct base_errbuf *err)
+{
+    struct agent *a = p->agent;
+    bool lost = false;
+    a->started_ns = world_now_ns(a->world);
+    int status =
+        world_next_incarnation(a->world, a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
+                               &a->incarnation, &lost, err);
+    if (status == 0)
+        status = fabric_open(a, err);
+    if (status == 0)
+        status = leases_start(a);
+    if (status != 0)
+        return status;
+    address_init(a);
+    clock_watch_init(a);
+    play_event_after(&p->tick, PLAY_TICK_MS * BASE_NS_PER_MS);
+    agentd_tenants_init(&a->tenants, &a->config);
+    status = start_pools(p, err);
+    if (status == 0)
+        begin_serving(p);
+    return status;
+}
+
+/* ---- its end */
+
+/* The lane says why before the sockets close. */
+static void wait_until_told(const struct play_agent *p)
+{
+    const struct agent *a = p->agent;
+    const uint64_t end_ns = play_now_ns() + TOLD_MS * BASE_NS_PER_MS;
+    for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
+        for (uint64_t i = 0; pool->sessions != NULL && i < a->config.max_sessions; i++)
+            while (pool->sessions[i].stage == STAGE_ENDING &&
+                   atomic_load(&pool->sessions[i].rings.ro->ended) == 0 && play_now_ns() < end_ns)
+                play_process_sleep(100 * BASE_NS_PER_US);
+}
+
+static bool begins_anew(const struct agent *a)
+{
+    return a->superseded_by != 0 && !a->terminated;
+}
+
+static void stop_agent(struct play_agent *p)
+{
+    struct agent *a = p->agent;
+    const uint64_t end_ns = play_now_ns() + GRACE_MS * BASE_NS_PER_MS;
+    a->stopping = true;
+    for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
+        pool->stopping = true;
+    pools_end_sessions(a, begins_anew(a) ? SCHEMA_REASON_RESTARTED : SCHEMA_REASON_DRAIN);
+    wait_until_told(p);
+    play_agent_unlisten(p);
+    attach_close_all(a);
+    follow_stop(a);
+    registrations_leave(a, GRACE_MS);
+    while (a->unregistering > 0 && play_inbox_step(&p->inbox, end_ns)) {
+    }
+    play_calls_end(&p->inbox, true);
+    agent_query_stop(a);
+    admin_fini(a);
+    p->ending = true;
+    play_event_cancel(&p->alarm);
+    play_event_cancel(&p->tick);
+    while (p->sockets != NULL)
+        (void)play_inbox_step(&p->inbox, PLAY_NEVER);
+    play_agent_finish_tasks(p);
+    follow_fini(a);
+    pools_stop(a);
+    fabric_close(a);
+}
+
+/* ---- its life */
+
+static int serve_agent(struct play_agent *p)
+{
+    p->ending = p->told_to_stop = false;
+    const int status = start_agent(p, &p->why);
+    p->ready = status == 0;
+    if (status == 0)
+        play_trace(p->process->name, "ready, incarnation %u", p->agent->incarnation);
+    else
+        play_trace(p->process->name, "cannot begin: %s", p->why.text);
+    while (status == 0 && !p->told_to_stop)
+        (void)play_inbox_step(&p->inbox, PLAY_NEVER);
+    p->ready = false;
+    stop_agent(p);
+    return status;
+}
+
+/* Once more whenever a metaserver knew a later incarnation. */
+static void run_agent(void *user)
+{
+    struct play_agent *p = user;
+    struct agent *a = p->agent = os_calloc(1, sizeof *a);
+    BASE_ASSERT(a != NULL);
+    int status = configure_agent(p, &a->config, &p->why);
+    BASE_ASSERT(status == 0);
+    a->world = &p->world;
+    status = serve_agent(p);
+    while (status == 0 && begins_anew(a)) {
+        struct agent *next = os_calloc(1, sizeof *next);
+        BASE_ASSERT(next != NULL);
+        next->config = a->config;
+        next->world = a->world;
+        next->min_incarnation = a->superseded_by;
+        next->restarted_for_mask = a->restarted_for_mask;
+        os_free(a);
+        a = p->agent = next;
+        status = serve_agent(p);
+    }
+    p->failed = status != 0;
+    os_free(a);
+    p->agent = NULL;
+    play_trace(p->process->name, "ended");
+}
+
+static void on_killed(struct play_process *process, void *user)
+{
+    struct play_agent *p = user;
+    struct fab *fab = p->agent != NULL ? p->agent->fab : NULL;
+    (void)process;
+    play_agent_unlisten(p);
+    play_calls_end(&p->inbox, false);
+    play_agent_drop_sockets(p);
+    play_agent_forget_tasks(p);
+    play_agent_forget_lanes(p);
+    play_agent_stop_watching(p);
+    if (fab != NULL)
+        sim_device_crash(fab);
+}
+
+static void on_stop(void *user)
+{
+    struct play_agent *a = user;
+    if (a->agent != NULL)
+        a->agent->terminated = true;
+    a->told_to_stop = true;
+}
+
+struct play_agent *play_agent_start(struct play_host *host,
+                                    const struct play_agent_settings *settings, uint64_t seed)
+{
+    struct play_agent *a = calloc(1, sizeof *a);
+    BASE_ASSERT(a != NULL);
+    a->process = play_process_new(host, "agentd", seed, run_agent, a);
+    BASE_ASSERT(a->process != NULL);
+    a->process->killed = on_killed;
+    a->world = (struct world){.ops = &PLAY_WORLD_OPS,
+                              .sockets = &PLAY_SOCKET_OPS,
+                              .lanes = &PLAY_LANE_OPS,
+                              .admin = &PLAY_ADMIN_OPS,
+                              .page_bytes = 4096};
+    a->host = host;
+    a->settings = *settings;
+    a->random = play_random_of(seed, a->process->name, play_now_ns() + 1);
+    a->alarm = (struct play_event){.happen = on_alarm, .user = a, .owner = &a->process->owner};
+    a->tick = (struct play_event){.happen = on_tick, .user = a, .owner = &a->process->owner};
+    a->alarm_post = (struct play_post){.run = run_timers, .user = a};
+    a->tick_post = (struct play_post){.run = run_tick, .user = a};
+    a->control_post = (struct play_post){.run = run_control, .user = a};
+    a->event_post = (struct play_post){.run = run_events, .user = a};
+    a->stop_post = (struct play_post){.run = on_stop, .user = a};
+    play_inbox_init(&a->inbox, a->process);
+    play_agent_path(host, a->path, sizeof a->path);
+    return a;
+}
+
+void play_agent_stop(struct play_agent *a)
+{
+    play_inbox_put(&a->inbox, &a->stop_post);
+}
+
+void play_agent_kill(struct play_agent *a)
+{
+    play_process_kill(a->process);
+    free(a);
+}
+
+void play_agent_path(const struct play_host *host, char *path, size_t size)
+{
+    (void)snprintf(path, size, "/%s/agent.sock", host->name);
+}
+
+/* ---- nobody asks at its admin socket */
+
+static void answer_nobody(struct world *w, struct world_request *r,
+                          const struct admin_answer *answer)
+{
+    (void)w, (void)r, (void)answer;
+    BASE_ASSERT(!"there is no admin socket");
+}
+
+static void refuse_nobody(struct world *w, struct world_request *r, int errnum, const char *detail)
+{
+    (void)w, (void)r, (void)errnum, (void)detail;
+    BASE_ASSERT(!"there is no admin socket");
+}
+
+static bool is_nobody(struct world *w, const struct world_request *r)
+{
+    (void)w, (void)r;
+    return true;
+}
+
+const struct world_admin_ops PLAY_ADMIN_OPS = {
+    .answer = answer_nobody, .refuse = refuse_nobody, .is_gone = is_nobody};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An agent as a simulated process: the control core (agent/control), its lanes and its connector,
+ * and this world of theirs (control/world.h), where the daemon has libuv, threads, curl and files.
+ * It begins and ends as agent/daemon/main.c does. One thread. */
+#ifndef SIM_AGENT_PROCESS_H
+#define SIM_AGENT_PROCESS_H
+
+#include "agent.h"
+#include "device.h"
+#include "fabric/sim.h"
+#include "inbox.h"
+#include "os.h"
+#include "process.h"
+
+struct play_lane;
+struct world_socket;
+
+struct play_agent_settings {
+    char node[PLAY_NAME];
+    uint8_t gid[16];
+    uint32_t metaservers;
+    char metaserver[AGENTD_METASERVERS][AGENTD_TEXT];
+    bool rc;
+    uint32_t workers; /* that there will be, about: how much is kept ready follows */
+    uint64_t arena_bytes;
+    struct agentd_tenant_config tenant[2];
+    uint32_t tenants;
+};
+
+struct play_task;
+
+struct play_agent {
+    struct world world; /* the first member */
+    struct play_process *process;
+    struct play_host *host;
+    struct play_inbox inbox;
+    struct agent *agent;
+    struct play_agent_settings settings;
+    uint64_t seed;
+    struct play_event alarm, tick;
+    struct play_post alarm_post, tick_post, control_post, event_post, stop_post;
+    struct play_lane *lanes;
+    struct play_watch *watches;
+    struct play_task *tasks; /* that wait for their turn, or run */
+    uint32_t tasks_out;
+    struct world_socket *sockets;
+    char path[AGENTD_SOCKET_PATH]; /* where workers attach */
+    struct os_listener listener;
+    bool listens;
+    bool told_to_stop, ending, ready;
+    bool failed; /* it could not begin: why */
+    struct base_errbuf why;
+    struct base_prng random; /* how long things take */
+};
+
+static inline struct play_agent *play_agent_of(struct world *w)
+{
+    return (struct play_agent *)w;
+}
+
+/* Begins one on that host. NULL: no memory. */
+struct play_agent *play_agent_start(struct play_host *host,
+                                    const struct play_agent_settings *settings, uint64_t seed);
+/* A SIGTERM. It has ended when process->ended. */
+void play_agent_stop(struct play_agent *a);
+/* A SIGKILL: nothing of it goes on; or the end of one that has ended. Then *a is gone. */
+void play_agent_kill(struct play_agent *a);
+/* A descriptor of its device's has become readable. */
+void play_agent_device_ready(struct play_agent *a, int fd);
+/* Where its workers attach. */
+void play_agent_path(const struct play_host *host, char *path, size_t size);
+
+/* ---- between the files of this module */
+
+extern const struct world_ops PLAY_WORLD_OPS;         /* agent_world.c */
+extern const struct world_lane_ops PLAY_LANE_OPS;     /* agent_lanes.c */
+extern const struct world_socket_ops PLAY_SOCKET_OPS; /* agent_sockets.c */
+extern const struct world_admin_ops PLAY_ADMIN_OPS;   /* agent_process.c */
+/* Waits for all tasks that are out, and what they lead to. */
+void play_agent_finish_tasks(struct play_agent *a);
+void play_agent_forget_tasks(struct play_agent *a);
+void play_agent_stop_watching(struct play_agent *a);
+/* Whether a watch or a lane waits for that descriptor: it is told. */
+bool play_agent_watch_ready(struct play_agent *a, int fd);
+bool play_agent_lane_ready(struct play_agent *a, int fd);
+void play_agent_forget_lanes(struct play_agent *a);
+void play_agent_listen(struct play_agent *a);
+void play_agent_unlisten(struct play_agent *a);
+/* Those that are left when it is killed: their workers see them closed. */
+void play_agent_drop_sockets(struct play_agent *a);
+
+#endif

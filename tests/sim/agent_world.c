@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The world of a simulated agent: time, chance, calls, tasks, its disk. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent_process.h"
+#include "base/clock.h"
+#include "calls.h"
+#include "disk.h"
+#include "random.h"
+#include "tasks.h"
+
+/* ---- time and chance */
+
+static uint64_t tell_time(struct world *w)
+{
+    return play_host_now_ns(play_agent_of(w)->host);
+}
+
+static uint64_t tell_wall(struct world *w)
+{
+    return play_host_wall_ms(play_agent_of(w)->host);
+}
+
+/* The kernel steers none of them. */
+static void tell_clocks(struct world *w, struct world_clocks *out)
+{
+    const uint64_t now_ns = tell_time(w);
+    *out = (struct world_clocks){.before_ns = now_ns, .raw_ns = now_ns, .after_ns = now_ns};
+}
+
+static int draw_random(struct world *w, void *bytes, size_t n)
+{
+    play_random_fill(&play_agent_of(w)->process->random, bytes, n);
+    return 0;
+}
+
+static void set_alarm(struct world *w, uint64_t due_ns)
+{
+    struct play_agent *a = play_agent_of(w);
+    if (due_ns == UINT64_MAX || a->ending)
+        play_event_cancel(&a->alarm);
+    else
+        play_event_at(&a->alarm, play_host_due(a->host, due_ns));
+}
+
+/* ---- descriptors of the fabric's */
+
+struct play_watch {
+    struct play_watch *next;
+    struct play_agent *agent;
+    struct world_watch *watch;
+    int fd;
+    struct play_post post;
+};
+
+static void watch_is_ready(void *user)
+{
+    const struct play_watch *w = user;
+    w->watch->ready(w->watch->user);
+}
+
+static int begin_watch(struct world *world, struct world_watch *watch, int fd,
+                       struct base_errbuf *err)
+{
+    struct play_agent *a = play_agent_of(world);
+    struct play_watch *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return base_err(err, -ENOMEM, "out of memory");
+    *w = (struct play_watch){.next = a->watches,
+                             .agent = a,
+                             .watch = watch,
+                             .fd = fd,
+                             .post = {.run = watch_is_ready, .user = w}};
+    a->watches = w;
+    watch->of_world = w;
+    return 0;
+}
+
+static void end_watch(struct world *world, struct world_watch *watch)
+{
+    struct play_agent *a = play_agent_of(world);
+    struct play_watch **at = &a->watches;
+    while (*at != watch->of_world)
+        at = &(*at)->next;
+    struct play_watch *w = *at;
+    *at = w->next;
+    play_inbox_take_back(&a->inbox, &w->post);
+    free(w);
+}
+
+bool play_agent_watch_ready(struct play_agent *a, int fd)
+{
+    for (struct play_watch *w = a->watches; w != NULL; w = w->next)
+        if (w->fd == fd) {
+            play_inbox_put(&a->inbox, &w->post);
+            return true;
+        }
+    return false;
+}
+
+void play_agent_stop_watching(struct play_agent *a)
+{
+    for (struct play_watch *w = a->watches, *next; w != NULL; w = next) {
+        next = w->next;
+        free(w);
+    }
+    a->watches = NULL;
+}
+
+/* ---- metaservers */
+
+static int begin_call(struct world *w, const struct http_call *call, http_done done, void *user,
+                      uint64_t *id)
+{
+    struct play_agent *a = play_agent_of(w);
+    return a->ending ? -ECANCELED : play_call_begin(&a->inbox, call, done, user, id);
+}
+
+static int cancel_call(struct world *w, uint64_t id)
+{
+    return play_call_cancel(&play_agent_of(w)->inbox, id);
+}
+
+static bool has_token(struct world *w, const uint8_t gid[16], struct base_errbuf *why)
+{
+    (void)w, (void)gid, (void)why;
+    return true;
+}
+
+static bool is_token_private(struct world *w, struct base_errbuf *why)
+{
+    (void)w, (void)why;
+    return true;
+}
+
+/* ---- tasks: each takes its time, and is carried out at some moment of that */
+
+struct play_task {
+    struct play_task *next;
+    struct play_agent *agent;
+    struct world_task *task;
+    struct play_event carry_out, end;
+    struct play_post done;
+};
+
+enum { TASK_MOST_NS = 200000, DISK_MOST_NS = 8000000 };
+
+static int do_task(struct play_agent *a, struct world_task *t)
+{
+    if (t->work == WORLD_RECLAIM_MEMORY)
+        return 0;
+    if (t->work != WORLD_SAVE_STATE)
+        return TASK_RUNS[t->work](t);
+    play_disk_write(a->host, t->state.name, t->state.text, t->state.length);
+    return 0;
+}
+
+static void carry_out_task(void *user)
+{
+    struct play_task *t = user;
+    struct play_process *before = play_process_enter(t->agent->process);
+    t->task->status = do_task(t->agent, t->task);
+    play_process_leave(before);
+}
+
+static void end_task(void *user)
+{
+    struct play_task *t = user;
+    play_inbox_put(&t->agent->inbox, &t->done);
+}
+
+static void task_is_done(void *user)
+{
+    struct play_task *t = user, **at = &t->agent->tasks;
+    struct world_task *task = t->task;
+    while (*at != t)
+        at = &(*at)->next;
+    *at = t->next;
+    t->agent->tasks_out--;
+    free(t);
+    task->done(task->user);
+}
+
+static void begin_task(struct world *w, struct world_task *task)
+{
+    struct play_agent *a = play_agent_of(w);
+    struct play_task *t = calloc(1, sizeof *t);
+    const uint64_t most = task->work == WORLD_SAVE_STATE ? DISK_MOST_NS : TASK_MOST_NS;
+    const uint64_t first = base_prng_below(&a->random, most),
+                   then = base_prng_below(&a->random, most);
+    struct play_owner *of = &a->process->owner;
+    *t = (struct play_task){.next = a->tasks,
+                            .agent = a,
+                            .task = task,
+                            .carry_out = {.happen = carry_out_task, .user = t, .owner = of},
+                            .end = {.happen = end_task, .user = t, .owner = of},
+                            .done = {.run = task_is_done, .user = t}};
+    a->tasks = t;
+    a->tasks_out++;
+    play_event_after(&t->carry_out, first);
+    play_event_after(&t->end, first + then);
+}
+
+static void do_task_here(struct world *w, struct world_task *t)
+{
+    t->status = do_task(play_agent_of(w), t);
+}
+
+void play_agent_finish_tasks(struct play_agent *a)
+{
+    while (a->tasks_out > 0)
+        (void)play_inbox_step(&a->inbox, PLAY_NEVER);
+}
+
+void play_agent_forget_tasks(struct play_agent *a)
+{
+    for (struct play_task *t = a->tasks, *next; t != NULL; t = next) {
+        next = t->next;
+        play_event_cancel(&t->carry_out);
+        play_event_cancel(&t->end);
+        free(t);
+    }
+    a->tasks = NULL;
+}
+
+/* ---- the disk */
+
+static int load_document(struct world *w, const char *name, void *bytes, size_t capacity,
+                         size_t *length)
+{
+    return play_disk_read(play_agent_of(w)->host, name, bytes, capacity, length);
+}
+
+/* As agentd_incarnation_next(). */
+static int next_incarnation(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
+                            struct base_errbuf *err)
+{
+    struct play_agent *a = play_agent_of(w);
+    uint32_t saved = 0;
+    size_t length;
+    (void)err;
+    (void)play_disk_read(a->host, "incarnation", &saved, sizeof saved, &length);
+    uint32_t next = (uint32_t)(play_host_wall_ms(a->host) / 1000);
+    next = next > saved ? next : saved + 1;
+    next = next > at_least ? next : at_least;
+    play_disk_write(a->host, "incarnation", &next, sizeof next);
+    *out = next;
+    *lost = false;
+    return 0;
+}
+
+static uint64_t tell_memory(struct world *w, bool *of_group)
+{
+    (void)w;
+    *of_group = false;
+    return 1ull << 40;
+}
+
+static void stop_agent(struct world *w)
+{
+    play_agent_of(w)->told_to_stop = true;
+}
+
+const struct world_ops PLAY_WORLD_OPS = {
+    .now_ns = tell_time,
+    .wall_ms = tell_wall,
+    .clocks = tell_clocks,
+    .random = draw_random,
+    .alarm = set_alarm,
+    .watch = begin_watch,
+    .unwatch = end_watch,
+    .call = begin_call,
+    .cancel = cancel_call,
+    .has_token = has_token,
+    .token_is_private = is_token_private,
+    .load = load_document,
+    .next_incarnation = next_incarnation,
+    .run = begin_task,
+    .run_here = do_task_here,
+    .memory_most = tell_memory,
+    .stop = stop_agent,
+};

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent_process.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "calls.h"
+#include "cluster_state.h"
+#include "device_provider.h"
+#include "disk.h"
+#include "faults.h"
+#include "ledger.h"
+#include "metad_process.h"
+#include "os.h"
+#include "os_calls.h"
+#include "random.h"
+#include "trace.h"
+
+enum {
+    ARENA_BYTES = 256 << 10,
+    FIRST_S = 5,        /* until something goes wrong */
+    CALM_S = 90,        /* in the end nothing does for so long, */
+    PROGRESS_S = 60,    /* in the last part of which every worker has a success */
+    END_S = 60,         /* within this, everything has ended that was told to */
+    CLOCK_PPM_MOST = 50 /* that a host's clock is off */
+};
+
+struct cluster cluster;
+
+/* ---- the network's hooks */
+
+static void on_ready(void *user, uint32_t node, int fd)
+{
+    (void)user;
+    struct node *n = cluster_node(node);
+    if (n->agent != NULL)
+        play_agent_device_ready(n->agent, fd);
+    if (n->metad != NULL)
+        play_metad_device_ready(n->metad, fd);
+}
+
+static uint64_t on_host_ns(void *user, uint32_t node, uint64_t now_ns)
+{
+    (void)user;
+    return play_host_ns(&cluster_node(node)->host, now_ns);
+}
+
+static void on_accessed(void *user, const struct sim_access *access)
+{
+    (void)user;
+    play_ledger_accessed(access);
+}
+
+static void on_told(void *user, uint32_t node, const char *line)
+{
+    char who[PLAY_NAME + 8];
+    (void)user;
+    (void)snprintf(who, sizeof who, "%s/device", cluster_node(node)->host.name);
+    play_trace(who, "%s", line);
+}
+
+static uint64_t next_of_net(void *user)
+{
+    return sim_net_next_due(user);
+}
+
+static void run_net(void *user, uint64_t until_ns)
+{
+    sim_net_run_until(user, until_ns);
+}
+
+/* ---- its beginning */
+
+struct node *cluster_node(uint32_t number)
+{
+    BASE_ASSERT(number < cluster.count);
+    return &cluster.node[number];
+}
+
+static void make_gid(uint32_t number, uint8_t gid[16])
+{
+    memset(gid, 0, 16);
+    gid[0] = 0xfd;
+    gid[14] = (uint8_t)((number + 1) >> 8);
+    gid[15] = (uint8_t)(number + 1);
+}
+
+static void name_host(struct play_host *h, const char *what, uint32_t number)
+{
+    if (number < 26)
+        (void)snprintf(h->name, sizeof h->name, "%s-%c", what, (char)('a' + number));
+    else
+        (void)snprintf(h->name, sizeof h->name, "%s-%u", what, number);
+}
+
+static void begin_host(struct node *n, uint32_t number)
+{
+    n->host.number = number;
+    n->host.clock_began_ns = BASE_NS_PER_S * play_random_between(&cluster.random, 10, 100000);
+    n->host.wall_ms = 1750000000000ull + base_prng_below(&cluster.random, 2000);
+    n->host.clock_ppm =
+        (int32_t)play_random_between(&cluster.random, 0, 2 * CLOCK_PPM_MOST) - CLOCK_PPM_MOST;
+}
+
+static void start_agent(void *user)
+{
+    cluster_start_agent(user);
+}
+
+static void start_metad(void *user)
+{
+    cluster_start_metad(user);
+}
+
+void cluster_start_agent(struct node *n)
+{
+    struct play_agent_settings s = {.rc = cluster.rc,
+                                    .workers = cluster.settings.workers,
+                                    .metaservers = cluster.settings.metaservers,
+                                    .arena_bytes = ARENA_BYTES,
+                                    .tenants = 1};
+    (void)snprintf(s.node, sizeof s.node, "%s", n->host.name);
+    make_gid(n->host.number, s.gid);
+    for (uint32_t i = 0; i < s.metaservers; i++)
+        (void)snprintf(s.metaserver[i], sizeof s.metaserver[i], "http://%s:7480",
+                       cluster_node(cluster.settings.nodes + i)->host.name);
+    s.tenant[0] = (struct agentd_tenant_config){.name = "default",
+                                                .uids = {{1000, 1999}},
+                                                .uid_ranges = 1,
+                                                .sessions = cluster.settings.workers,
+                                                .memory = 1ull << 30};
+    n->agent = play_agent_start(&n->host, &s, cluster.settings.seed);
+}
+
+void cluster_start_metad(struct node *n)
+{
+    struct play_metad_settings s = {.max_nodes = cluster.settings.nodes + 8,
+                                    .node_lease_ns = 15 * BASE_NS_PER_S};
+    make_gid(n->host.number, s.gid);
+    (void)snprintf(s.authority, sizeof s.authority, "%s:7480", n->host.name);
+    n->metad = play_metad_start(&n->host, &s, &n->disk, cluster.settings.seed);
+}
+
+void cluster_start_worker(struct node *n, uint32_t number)
+{
+    struct play_worker_settings s = {.tenant = 1,
+                                     .uid = 1000,
+                                     .pause_ns = cluster.settings.pause_ns,
+                                     .burst = 20,
+                                     .calm_ns = cluster.calm_ns,
+                                     .change_ppm = cluster.settings.change_ppm};
+    char name[PLAY_NAME];
+    play_agent_path(&n->host, s.socket, sizeof s.socket);
+    (void)snprintf(name, sizeof name, "worker-%u", number + 1);
+    n->worker[number] = play_worker_start(&n->host, name, &s, cluster.settings.seed);
+}
+
+static void start_workers(void *user)
+{
+    struct node *n = user;
+    for (uint32_t i = 0; i < cluster.settings.workers; i++)
+        cluster_start_worker(n, i);
+}
+
+static void begin_node(struct node *n, void (*start)(void *user), uint64_t most_ns)
+{
+    n->begin = (struct play_event){.happen = start, .user = n};
+    play_event_after(&n->begin, base_prng_below(&cluster.random, most_ns));
+}
+
+static void begin_cluster(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    for (uint32_t i = 0; i < cluster.count; i++) {
+        struct node *n = &cluster.node[i];
+        const bool is_metad = i >= s->nodes;
+        begin_host(n, i);
+        name_host(&n->host, is_metad ? "metad" : "node", is_metad ? i - s->nodes : i);
+        if (is_metad) {
+            play_store_disk_init(&n->disk, s->seed, i);
+            begin_node(n, start_metad, BASE_NS_PER_S / 2);
+        } else {
+            begin_node(n, start_agent, 2 * BASE_NS_PER_S);
+            n->begin_workers = (struct play_event){.happen = start_workers, .user = n};
+            play_event_at(&n->begin_workers, 3 * BASE_NS_PER_S);
+        }
+    }
+}
+
+static void make_world(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    const struct sim_hooks hooks = {
+        .ready = on_ready, .host_ns = on_host_ns, .accessed = on_accessed, .told = on_told};
+    const struct play_calls_network calls = {.delay_ns = 200000, .jitter_ns = 100000};
+    const struct sim_device_attr like = {.transports = 0,
+                                         .keys_return = base_prng_below(&cluster.random, 2) == 0};
+    json_set_alloc_funcs(os_malloc, os_free);
+    json_object_seed(1);
+    cluster.net = sim_net_new(s->seed, &hooks, 0);
+    BASE_ASSERT(cluster.net != NULL);
+    const struct play_source source = {next_of_net, run_net, cluster.net};
+    play_events_init(&source);
+    play_trace_init(s->trace, s->trace_from_ns);
+    os_init();
+    play_disk_init();
+    play_ledger_init();
+    play_calls_init(s->seed, &calls);
+    play_provider_init(cluster.net, &like);
+}
+
+/* ---- its time */
+
+static void look_at_leak(const struct play_process *p)
+{
+    if (p->ended && os_bytes_of(p) != 0)
+        play_violation(p->name, "%llu bytes of memory are left when it has ended",
+                       (unsigned long long)os_bytes_of(p));
+}
+
+static bool has_ended(const struct node *n)
+{
+    return (n->agent != NULL && n->agent->process->ended) ||
+           (n->metad != NULL && n->metad->process->ended);
+}
+
+/* What ends by itself its host begins anew, a second later. */
+static void supervise(void *user)
+{
+    (void)user;
+    for (uint32_t i = 0; i < cluster.count; i++) {
+        struct node *n = &cluster.node[i];
+        if (!has_ended(n))
+            continue;
+        look_at_leak(n->agent != NULL ? n->agent->process : n->metad->process);
+        if (n->agent != NULL) {
+            play_agent_kill(n->agent);
+            cluster_start_agent(n);
+        } else {
+            play_metad_kill(n->metad);
+            cluster_start_metad(n);
+        }
+    }
+    play_event_after(&cluster.supervise, BASE_NS_PER_S);
+}
+
+static struct play_fault *plan_faults(const struct play_cluster_settings *s, uint32_t *count)
+{
+    const uint64_t calm_ns = (FIRST_S + CALM_S) * BASE_NS_PER_S;
+    *count = 0;
+    if (!s->faults || s->duration_ns <= calm_ns)
+        return NULL;
+    struct play_fault *faults =
+        play_faults_plan(s->seed, s->nodes, s->metaservers, s->workers, FIRST_S * BASE_NS_PER_S,
+                         s->duration_ns - CALM_S * BASE_NS_PER_S, count);
+    BASE_ASSERT(faults != NULL);
+    return faults;
+}
+
+uint32_t play_cluster_faults(const struct play_cluster_settings *settings)
+{
+    uint32_t count;
+    free(plan_faults(settings, &count));
+    return count;
+}
+
+static void begin_faults(struct play_cluster_result *result)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    struct play_fault *faults = plan_faults(s, &result->planned);
+    for (uint32_t i = 0; i < result->planned && s->left_out != NULL; i++)
+        faults[i].left_out = s->left_out[i / 8] >> i % 8 & 1;
+    play_faults_begin(faults, result->planned);
+    free(faults);
+}
+
+static void run_until(uint64_t until_ns)
+{
+    while (play_violated() == NULL && play_events_step(until_ns)) {
+    }
+}
+
+static void for_workers(void (*what)(struct node *n, uint32_t number))
+{
+    for (uint32_t i = 0; i < cluster.settings.nodes; i++)
+        for (uint32_t k = 0; k < cluster.settings.workers; k++)
+            if (cluster.node[i].worker[k] != NULL)
+                what(&cluster.node[i], k);
+}
+
+static void look_at_progress(struct node *n, uint32_t number)
+{
+    struct play_worker *w = n->worker[number];
+    if (play_worker_counts(w)->last_success_ns + PROGRESS_S * BASE_NS_PER_S < play_now_ns())
+        play_violation(play_worker_process(w)->name,
+                       "nothing has gone wrong for %d s, and no request succeeded", PROGRESS_S);
+}
+
+/* ---- its end */
+
+static void stop_worker(struct node *n, uint32_t number)
+{
+    play_worker_stop(n->worker[number]);
+}
+
+static uint32_t workers_left;
+
+static void count_left(struct node *n, uint32_t number)
+{
+    workers_left += !play_worker_has_ended(n->worker[number]);
+}
+
+static bool are_workers_left(void)
+{
+    workers_left = 0;
+    for_workers(count_left);
+    return workers_left > 0;
+}
+
+static bool are_daemons_left(uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        const struct node *n = &cluster.node[i];
+        if ((n->agent != NULL && !n->agent->process->ended) ||
+            (n->metad != NULL && !n->metad->process->ended))
+            return true;
+    }
+    return false;
+}
+
+static void end_worker(struct node *n, uint32_t number)
+{
+    cluster_note_worker(n->worker[number]);
+    look_at_leak(play_worker_process(n->worker[number]));
+    play_worker_kill(n->worker[number]);
+    n->worker[number] = NULL;
+}
+
+void cluster_note_worker(struct play_worker *w)
+{
+    const struct play_worker_counts *c = play_worker_counts(w);
+    uint64_t *sum = (uint64_t *)&cluster.gone;
+    for (size_t i = 0; i < sizeof *c / sizeof *sum; i++)
+        sum[i] += ((const uint64_t *)c)[i];
+}
+
+static void await_end(bool (*left)(void), const char *who)
+{
+    const uint64_t until_ns = play_now_ns() + END_S * BASE_NS_PER_S;
+    while (left() && play_violated() == NULL)
+        if (!play_events_step(until_ns)) {
+            play_violation(who, "some have not ended %d s after they were told to", END_S);
+            return;
+        }
+}
+
+static bool are_agents_left(void)
+{
+    return are_daemons_left(0, cluster.settings.nodes);
+}
+
+static bool are_metads_left(void)
+{
+    return are_daemons_left(cluster.settings.nodes, cluster.count);
+}
+
+static void stop_all(void)
+{
+    for_workers(stop_worker);
+    await_end(are_workers_left, "workers");
+    for (uint32_t i = 0; i < cluster.settings.nodes; i++)
+        if (cluster.node[i].agent != NULL)
+            play_agent_stop(cluster.node[i].agent);
+    await_end(are_agents_left, "agents");
+    for (uint32_t i = cluster.settings.nodes; i < cluster.count; i++)
+        if (cluster.node[i].metad != NULL)
+            play_metad_stop(cluster.node[i].metad);
+    await_end(are_metads_left, "metaservers");
+}
+
+static void end_all(void)
+{
+    for_workers(end_worker);
+    for (uint32_t i = 0; i < cluster.count; i++) {
+        struct node *n = &cluster.node[i];
+        play_event_cancel(&n->begin);
+        play_event_cancel(&n->begin_workers);
+        if (n->agent != NULL) {
+            look_at_leak(n->agent->process);
+            play_agent_kill(n->agent);
+        }
+        if (n->metad != NULL) {
+            look_at_leak(n->metad->process);
+            play_metad_kill(n->metad);
+        }
+        if (n->disk.kept != NULL)
+            play_store_disk_fini(&n->disk);
+    }
+}
+
+static void fill_result(struct play_cluster_result *r)
+{
+    r->violation = play_violated();
+    r->hash = play_trace_hash() ^ sim_net_hash(cluster.net);
+    r->simulated_ns = play_now_ns();
+    r->events = play_events_count();
+    r->net_events = sim_net_events(cluster.net);
+    r->accesses = play_ledger_accesses();
+    r->faults = cluster.faults;
+    r->workers = cluster.gone;
+}
+
+void play_cluster_run(const struct play_cluster_settings *settings,
+                      struct play_cluster_result *result)
+{
+    memset(&cluster, 0, sizeof cluster);
+    cluster.settings = *settings;
+    cluster.random = play_random_of(settings->seed, "cluster", 0);
+    cluster.count = settings->nodes + settings->metaservers;
+    cluster.node = calloc(cluster.count, sizeof *cluster.node);
+    BASE_ASSERT(cluster.node != NULL);
+    cluster.rc = base_prng_below(&cluster.random, 2) == 0;
+    cluster.calm_ns = settings->duration_ns > PROGRESS_S * BASE_NS_PER_S
+                          ? settings->duration_ns - PROGRESS_S * BASE_NS_PER_S
+                          : PLAY_NEVER;
+    make_world();
+    begin_cluster();
+    *result = (struct play_cluster_result){.violation = NULL};
+    cluster.supervise = (struct play_event){.happen = supervise};
+    play_event_after(&cluster.supervise, BASE_NS_PER_S);
+    begin_faults(result);
+    run_until(settings->duration_ns);
+    if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S)
+        for_workers(look_at_progress);
+    play_event_cancel(&cluster.supervise);
+    if (play_violated() == NULL)
+        stop_all();
+    end_all();
+    play_faults_end();
+    fill_result(result);
+    play_ledger_fini();
+    play_disk_fini();
+    play_events_fini();
+    sim_net_free(cluster.net);
+    (void)os_fini();
+    free(cluster.node);
+}

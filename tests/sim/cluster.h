@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A simulated cluster from its beginning to its end: hosts with an agent and workers each, hosts
+ * with a metaserver each, and the network between them. One seed decides all of it. One thread, one
+ * cluster at a time. */
+#ifndef SIM_CLUSTER_H
+#define SIM_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "worker_process.h"
+
+enum { CLUSTER_NODES = 1024, CLUSTER_METASERVERS = 4, CLUSTER_WORKERS = 16 };
+
+struct play_cluster_settings {
+    uint64_t seed;
+    uint32_t nodes, metaservers, workers; /* workers: of each node */
+    uint64_t duration_ns;                 /* until it is told to end */
+    uint64_t pause_ns;                    /* of a worker, between two bursts, on average */
+    uint32_t change_ppm;                  /* as worker_process.h has it */
+    bool faults;
+    const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
+    FILE *trace;             /* NULL: nobody reads it */
+    uint64_t trace_from_ns;
+};
+
+struct play_cluster_result {
+    const char *violation; /* NULL: there was none; borrowed until the next cluster */
+    uint64_t hash;         /* of the story: the same for the same seed and settings */
+    uint64_t simulated_ns, events, net_events;
+    uint64_t accesses; /* remote ones that were held against what is lent */
+    uint64_t faults;   /* that have happened, of: */
+    uint32_t planned;
+    struct play_worker_counts workers; /* all together */
+};
+
+/* How many faults there are for its seed, if none is left out. */
+uint32_t play_cluster_faults(const struct play_cluster_settings *settings);
+void play_cluster_run(const struct play_cluster_settings *settings,
+                      struct play_cluster_result *result);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is of the cluster now, between cluster.c and faults.c. */
+#ifndef SIM_CLUSTER_STATE_H
+#define SIM_CLUSTER_STATE_H
+
+#include "cluster.h"
+#include "store_disk.h"
+
+struct sim_net;
+struct play_agent;
+struct play_metad;
+
+/* A host. NULL: that is not there now. */
+struct node {
+    struct play_host host;
+    struct play_agent *agent;
+    struct play_metad *metad;
+    struct play_worker *worker[CLUSTER_WORKERS];
+    struct play_store_disk disk; /* of a metaserver */
+    struct play_event begin, begin_workers;
+};
+
+struct cluster {
+    struct play_cluster_settings settings;
+    struct base_prng random;
+    struct sim_net *net;
+    struct node *node; /* agents' first */
+    uint32_t count;
+    bool rc;
+    uint64_t calm_ns; /* nothing goes wrong from some time before that on */
+    uint64_t faults;  /* that have happened */
+    struct play_event supervise;
+    struct play_worker_counts gone; /* of workers that have ended */
+};
+
+extern struct cluster cluster;
+
+struct node *cluster_node(uint32_t number);
+void cluster_start_agent(struct node *n);
+void cluster_start_metad(struct node *n);
+void cluster_start_worker(struct node *n, uint32_t number);
+/* Of one that is about to go: what it has counted. */
+void cluster_note_worker(struct play_worker *w);
+
+#endif

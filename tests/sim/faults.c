@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "faults.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent_process.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "calls.h"
+#include "cluster_state.h"
+#include "disk.h"
+#include "fabric/sim.h"
+#include "metad_process.h"
+#include "trace.h"
+
+/* One that is to happen, or lasts. */
+struct happening {
+    struct play_fault fault;
+    uint32_t number;
+    struct play_event begin, end;
+};
+
+static struct {
+    struct happening *at;
+    uint32_t count;
+} all;
+
+static const struct sim_link GOOD_LINK = {.delay_ns = 2000, .jitter_ns = 1000};
+static const struct play_calls_network GOOD_CALLS = {.delay_ns = 200000, .jitter_ns = 100000};
+
+/* ---- processes that go and come */
+
+static void kill_agent(struct node *n)
+{
+    if (n->agent == NULL)
+        return;
+    play_agent_kill(n->agent);
+    n->agent = NULL;
+}
+
+static void kill_metad(struct node *n)
+{
+    if (n->metad == NULL)
+        return;
+    play_metad_kill(n->metad);
+    n->metad = NULL;
+}
+
+static void kill_worker(struct node *n, uint32_t number)
+{
+    if (n->worker[number] == NULL)
+        return;
+    cluster_note_worker(n->worker[number]);
+    play_worker_kill(n->worker[number]);
+    n->worker[number] = NULL;
+}
+
+static void begin_again(struct node *n, const struct play_fault *f)
+{
+    if (f->kind == FAULT_KILL_METAD && n->metad == NULL)
+        cluster_start_metad(n);
+    else if (f->kind == FAULT_KILL_WORKER && n->worker[f->worker] == NULL)
+        cluster_start_worker(n, f->worker);
+    else if (f->kind == FAULT_STOP_AGENT)
+        kill_agent(n); /* it has had its time to end */
+    if ((f->kind == FAULT_STOP_AGENT || f->kind == FAULT_KILL_AGENT) && n->agent == NULL)
+        cluster_start_agent(n);
+}
+
+static void kill_process(struct node *n, const struct play_fault *f)
+{
+    if (f->kind == FAULT_KILL_AGENT)
+        kill_agent(n);
+    if (f->kind == FAULT_STOP_AGENT && n->agent != NULL)
+        play_agent_stop(n->agent);
+    if (f->kind == FAULT_KILL_METAD)
+        kill_metad(n);
+    if (f->kind == FAULT_KILL_WORKER)
+        kill_worker(n, f->worker);
+    if (f->kind == FAULT_KILL_AGENT && f->hard)
+        play_disk_lose(&n->host);
+}
+
+/* ---- processes and hosts that stand still */
+
+static struct fab *device_of(const struct node *n)
+{
+    if (n->agent != NULL)
+        return n->agent->agent != NULL ? n->agent->agent->fab : NULL;
+    return n->metad != NULL ? n->metad->endpoint.fab : NULL;
+}
+
+static void pause_processes(struct node *n, const struct play_fault *f)
+{
+    const uint64_t until_ns = play_now_ns() + f->lasts_ns;
+    const bool whole = f->kind == FAULT_SUSPEND_HOST;
+    if ((whole || f->kind == FAULT_PAUSE_AGENT) && n->agent != NULL)
+        play_process_pause(n->agent->process, until_ns);
+    if ((whole || f->kind == FAULT_PAUSE_METAD) && n->metad != NULL)
+        play_process_pause(n->metad->process, until_ns);
+    for (uint32_t i = 0; i < CLUSTER_WORKERS; i++)
+        if (n->worker[i] != NULL && (whole || (f->kind == FAULT_PAUSE_WORKER && i == f->worker)))
+            play_process_pause(play_worker_process(n->worker[i]), until_ns);
+    if (whole && device_of(n) != NULL)
+        sim_device_suspend(device_of(n), true);
+}
+
+/* ---- the network */
+
+static void set_links(const struct play_fault *f, const struct sim_link *link)
+{
+    int status = sim_link_set(cluster.net, f->node, f->other, link);
+    if (status == 0 && f->hard)
+        status = sim_link_set(cluster.net, f->other, f->node, link);
+    BASE_ASSERT(status == 0);
+}
+
+static struct sim_link bad_link(uint64_t amount)
+{
+    struct sim_link l = GOOD_LINK;
+    l.loss_ppm = (uint32_t)(amount % 100000);
+    l.repeat_ppm = (uint32_t)(amount / 7 % 50000);
+    l.late_ppm = (uint32_t)(amount / 11 % 100000);
+    l.late_ns = amount / 13 % (20 * BASE_NS_PER_MS);
+    l.jitter_ns = amount / 17 % BASE_NS_PER_MS;
+    return l;
+}
+
+static void begin_network_fault(const struct play_fault *f)
+{
+    const struct sim_link bad = bad_link(f->amount),
+                          none = {.delay_ns = GOOD_LINK.delay_ns, .cut = true};
+    const struct play_calls_network calls = {.delay_ns = f->amount % (200 * BASE_NS_PER_MS),
+                                             .jitter_ns = f->amount / 3 % (50 * BASE_NS_PER_MS),
+                                             .lost_ppm = (uint32_t)(f->amount / 5 % 200000),
+                                             .reset_ppm = (uint32_t)(f->amount / 7 % 200000)};
+    if (f->kind == FAULT_CUT_LINK)
+        set_links(f, &none);
+    else if (f->kind == FAULT_BAD_LINK)
+        set_links(f, &bad);
+    else if (f->kind == FAULT_CUT_CALLS)
+        play_calls_cut(&cluster_node(f->node)->host, &cluster_node(f->other)->host, true);
+    else
+        play_calls_set_network(&calls);
+}
+
+static void end_network_fault(const struct play_fault *f)
+{
+    if (f->kind == FAULT_CUT_CALLS)
+        play_calls_cut(&cluster_node(f->node)->host, &cluster_node(f->other)->host, false);
+    else if (f->kind == FAULT_BAD_CALLS)
+        play_calls_set_network(&GOOD_CALLS);
+    else
+        set_links(f, &GOOD_LINK);
+}
+
+/* ---- devices, clocks, disks */
+
+static void begin_device_fault(struct node *n, const struct play_fault *f)
+{
+    struct fab *fab = device_of(n);
+    const struct sim_faults bad = {.control_ns = f->amount % (5 * BASE_NS_PER_MS),
+                                   .control_slow_ppm = (uint32_t)(f->amount / 3 % 100000),
+                                   .control_slow_ns = f->amount / 5 % BASE_NS_PER_S,
+                                   .create_refused_ppm = (uint32_t)(f->amount / 7 % 100000),
+                                   .control_error_ppm = (uint32_t)(f->amount / 11 % 100000),
+                                   .post_refused_ppm = (uint32_t)(f->amount / 13 % 1000),
+                                   .break_ppm = (uint32_t)(f->amount / 17 % 50000)};
+    if (fab == NULL)
+        return;
+    if (f->kind == FAULT_PORT_DOWN)
+        sim_device_set_port(fab, false);
+    else if (f->kind == FAULT_BREAK_QP)
+        (void)sim_device_break_qp(fab);
+    else
+        sim_device_set_faults(fab, &bad);
+}
+
+static void end_device_fault(struct node *n, const struct play_fault *f)
+{
+    struct fab *fab = device_of(n);
+    const struct sim_faults none = {.control_ns = 0};
+    if (fab != NULL && f->kind == FAULT_PORT_DOWN)
+        sim_device_set_port(fab, true);
+    if (fab != NULL && f->kind == FAULT_BAD_DEVICE)
+        sim_device_set_faults(fab, &none);
+}
+
+/* ---- each at its time */
+
+static void begin_fault(struct node *n, const struct play_fault *f)
+{
+    enum { PPM_MOST = 50 };
+    if (f->kind <= FAULT_KILL_WORKER)
+        kill_process(n, f);
+    else if (f->kind <= FAULT_SUSPEND_HOST)
+        pause_processes(n, f);
+    else if (f->kind <= FAULT_BAD_CALLS)
+        begin_network_fault(f);
+    else if (f->kind <= FAULT_BAD_DEVICE)
+        begin_device_fault(n, f);
+    else if (f->kind == FAULT_CLOCK_SPEED)
+        play_host_set_speed(&n->host, (int32_t)(f->amount % (2 * PPM_MOST + 1)) - PPM_MOST);
+    else
+        n->disk.fail = ENOSPC;
+}
+
+static void end_fault(struct node *n, const struct play_fault *f)
+{
+    if (f->kind <= FAULT_KILL_WORKER)
+        begin_again(n, f);
+    else if (f->kind == FAULT_SUSPEND_HOST && device_of(n) != NULL)
+        sim_device_suspend(device_of(n), false);
+    else if (f->kind >= FAULT_CUT_LINK && f->kind <= FAULT_BAD_CALLS)
+        end_network_fault(f);
+    else if (f->kind >= FAULT_PORT_DOWN && f->kind <= FAULT_BAD_DEVICE)
+        end_device_fault(n, f);
+    else if (f->kind == FAULT_DISK_FULL)
+        n->disk.fail = 0;
+}
+
+static void on_begin(void *user)
+{
+    struct happening *h = user;
+    struct node *n = cluster_node(h->fault.node);
+    play_trace("fate", "%u: %s: %s, for %llu ms", h->number, play_fault_name(h->fault.kind),
+               n->host.name, (unsigned long long)(h->fault.lasts_ns / BASE_NS_PER_MS));
+    cluster.faults++;
+    begin_fault(n, &h->fault);
+    play_event_after(&h->end, h->fault.lasts_ns);
+}
+
+static void on_end(void *user)
+{
+    const struct happening *h = user;
+    play_trace("fate", "%u: %s is over", h->number, play_fault_name(h->fault.kind));
+    end_fault(cluster_node(h->fault.node), &h->fault);
+}
+
+void play_faults_begin(const struct play_fault *faults, uint32_t count)
+{
+    all.count = count;
+    all.at = calloc(count + 1, sizeof *all.at);
+    BASE_ASSERT(all.at != NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        struct happening *h = &all.at[i];
+        h->fault = faults[i];
+        h->number = i;
+        h->begin = (struct play_event){.happen = on_begin, .user = h};
+        h->end = (struct play_event){.happen = on_end, .user = h};
+        if (!faults[i].left_out)
+            play_event_at(&h->begin, faults[i].at_ns);
+    }
+}
+
+void play_faults_end(void)
+{
+    for (uint32_t i = 0; i < all.count; i++) {
+        play_event_cancel(&all.at[i].begin);
+        play_event_cancel(&all.at[i].end);
+    }
+    free(all.at);
+    all.at = NULL;
+    all.count = 0;
+}

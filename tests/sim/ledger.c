@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledger.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "trace.h"
+
+enum { WHY_BYTES = 512 };
+
+struct arena {
+    struct arena *next;
+    uint32_t node;
+    char owner[PLAY_NAME];
+    uint8_t *at;
+    size_t bytes;
+};
+
+static struct {
+    struct arena *arenas;
+    struct play_region *regions;
+    uint64_t last_id, accesses;
+    char why[WHY_BYTES]; /* empty: nothing was violated */
+} ledger;
+
+void play_ledger_init(void)
+{
+    memset(&ledger, 0, sizeof ledger);
+}
+
+void play_ledger_fini(void)
+{
+    while (ledger.regions != NULL)
+        play_region_free(ledger.regions);
+    while (ledger.arenas != NULL)
+        play_ledger_no_arena(ledger.arenas->at);
+}
+
+void play_violation(const char *who, const char *format, ...)
+{
+    char text[WHY_BYTES];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    play_trace(who, "VIOLATION: %s", text);
+    if (ledger.why[0] == '\0')
+        (void)snprintf(ledger.why, sizeof ledger.why, "%.40s: %.460s", who, text);
+}
+
+const char *play_violated(void)
+{
+    return ledger.why[0] != '\0' ? ledger.why : NULL;
+}
+
+/* ---- owners */
+
+void play_ledger_arena(uint32_t node, const char *owner, void *at, size_t bytes)
+{
+    struct arena *a = malloc(sizeof *a);
+    BASE_ASSERT(a != NULL);
+    *a = (struct arena){.next = ledger.arenas, .node = node, .at = at, .bytes = bytes};
+    (void)snprintf(a->owner, sizeof a->owner, "%s", owner);
+    ledger.arenas = a;
+}
+
+void play_ledger_no_arena(void *at)
+{
+    struct arena **link = &ledger.arenas;
+    while (*link != NULL && (*link)->at != at)
+        link = &(*link)->next;
+    struct arena *a = *link;
+    BASE_ASSERT(a != NULL);
+    *link = a->next;
+    free(a);
+}
+
+uint64_t play_slot_offset(const struct play_slot *s)
+{
+    return (uint64_t)s->number * (PLAY_SLOT_BYTES + PLAY_COUNTER_BYTES);
+}
+
+uint64_t play_slot_counter_offset(const struct play_slot *s)
+{
+    return play_slot_offset(s) + PLAY_SLOT_BYTES;
+}
+
+/* No two regions begin with the same bytes, and none with zeros. */
+static void fill_slot(struct play_slot *s)
+{
+    struct base_prng r;
+    base_prng_seed(&r, s->region->id * PLAY_SLOTS + s->number);
+    for (size_t i = 0; i < PLAY_SLOT_BYTES; i += 8) {
+        const uint64_t word = base_prng_next(&r);
+        memcpy(s->content + i, &word, 8);
+    }
+    s->counter = base_prng_next(&r);
+    memcpy(s->region->at + play_slot_offset(s), s->content, PLAY_SLOT_BYTES);
+    memcpy(s->region->at + play_slot_counter_offset(s), &s->counter, sizeof s->counter);
+}
+
+struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t tenant, void *at)
+{
+    struct play_region *r = calloc(1, sizeof *r);
+    BASE_ASSERT(r != NULL);
+    r->id = ++ledger.last_id;
+    r->node = node;
+    (void)snprintf(r->owner, sizeof r->owner, "%s", owner);
+    r->tenant = tenant;
+    r->at = at;
+    for (uint32_t i = 0; i < PLAY_SLOTS; i++) {
+        r->slot[i].region = r;
+        r->slot[i].number = i;
+        fill_slot(&r->slot[i]);
+    }
+    r->next = ledger.regions;
+    if (r->next != NULL)
+        r->next->link = &r->next;
+    r->link = &ledger.regions;
+    ledger.regions = r;
+    return r;
+}
+
+void play_region_lend(struct play_region *r, const uint8_t gid[16], const char *token)
+{
+    memcpy(r->gid, gid, sizeof r->gid);
+    (void)snprintf(r->token, sizeof r->token, "%s", token);
+    r->live = true;
+}
+
+void play_region_withdraw(struct play_region *r)
+{
+    r->live = false;
+}
+
+/* Users have pointers to its slots: it goes with the last of them. */
+static void drop_region(struct play_region *r)
+{
+    if (r->users == 0 && r->link == NULL)
+        free(r);
+}
+
+void play_region_free(struct play_region *r)
+{
+    r->live = false;
+    *r->link = r->next;
+    if (r->next != NULL)
+        r->next->link = r->link;
+    r->link = NULL;
+    drop_region(r);
+}
+
+/* ---- users */
+
+static struct play_slot *free_slot(struct play_region *r)
+{
+    for (uint32_t i = 0; i < PLAY_SLOTS; i++)
+        if (!r->slot[i].taken && !r->slot[i].lost)
+            return &r->slot[i];
+    return NULL;
+}
+
+static bool may_use(struct play_region *r, const char *user, uint32_t tenant)
+{
+    return r->live && r->tenant == tenant && strcmp(r->owner, user) != 0 && free_slot(r) != NULL;
+}
+
+struct play_slot *play_slot_take(struct base_prng *random, const char *user, uint32_t tenant)
+{
+    uint32_t count = 0;
+    for (struct play_region *r = ledger.regions; r != NULL; r = r->next)
+        count += may_use(r, user, tenant);
+    if (count == 0)
+        return NULL;
+    uint64_t which = base_prng_below(random, count);
+    for (struct play_region *r = ledger.regions; r != NULL; r = r->next) {
+        if (!may_use(r, user, tenant) || which-- > 0)
+            continue;
+        struct play_slot *s = free_slot(r);
+        s->taken = true;
+        r->users++;
+        return s;
+    }
+    return NULL;
+}
+
+bool play_slot_is_gone(const struct play_slot *s)
+{
+    return s->region->link == NULL;
+}
+
+void play_slot_give(struct play_slot *s)
+{
+    struct play_region *r = s->region;
+    s->taken = false;
+    r->users--;
+    drop_region(r);
+}
+
+void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t bytes, void *out)
+{
+    for (uint32_t i = 0; i < bytes; i += 8) {
+        const uint64_t word = base_prng_next(r);
+        memcpy(s->content + i, &word, bytes - i < 8 ? bytes - i : 8);
+    }
+    memcpy(out, s->content, bytes);
+}
+
+/* ---- the network */
+
+static const struct arena *arena_at(const uint8_t *at, uint32_t bytes)
+{
+    for (const struct arena *a = ledger.arenas; a != NULL; a = a->next)
+        if (at < a->at + a->bytes && a->at < at + bytes)
+            return a;
+    return NULL;
+}
+
+static bool is_lent(const uint8_t *at, uint32_t bytes)
+{
+    for (const struct play_region *r = ledger.regions; r != NULL; r = r->next)
+        if (at >= r->at && at + bytes <= r->at + PLAY_REGION_BYTES)
+            return true;
+    return false;
+}
+
+void play_ledger_accessed(const struct sim_access *access)
+{
+    static const char *const KINDS[] = {"READ", "WRITE", "atomic"};
+    if (!access->remote)
+        return;
+    const struct arena *a = arena_at(access->at, access->bytes);
+    if (a == NULL)
+        return;
+    ledger.accesses++;
+    if (!is_lent(access->at, access->bytes))
+        play_violation(a->owner,
+                       "a %s of node %u was carried out in memory that it does not lend: %u bytes "
+                       "at %llu of its arena, by key 0x%x",
+                       KINDS[access->kind], access->initiator, access->bytes,
+                       (unsigned long long)((uint8_t *)access->at - a->at), access->key);
+}
+
+uint64_t play_ledger_accesses(void)
+{
+    return ledger.accesses;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metad_process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "fabric/sim.h"
+#include "ledger.h"
+#include "os.h"
+#include "metaserver/json.h"
+#include "schema/table.h"
+#include "random.h"
+#include "trace.h"
+
+enum { METAD_TICK_MS = 100, JUDGE_TICKS = 10, ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048 };
+
+/* ---- its world */
+
+static uint64_t tell_wall(struct meta_world *w)
+{
+    return play_host_wall_ms(((const struct play_metad *)w)->host);
+}
+
+static int draw_random(struct meta_world *w, void *bytes, size_t n)
+{
+    play_random_fill(&((struct play_metad *)w)->process->random, bytes, n);
+    return 0;
+}
+
+static void write_log(struct meta_world *w, enum base_log_level level, const char *event,
+                      const char *format, va_list args)
+{
+    (void)w;
+    play_log(level, event, format, args);
+}
+
+static void submit_job(struct meta_world *w, struct meta_store_job *job)
+{
+    play_store_submit(&((struct play_metad *)w)->store, job);
+}
+
+static const struct meta_world_ops METAD_WORLD_OPS = {
+    .wall_ms = tell_wall, .random = draw_random, .log = write_log, .submit = submit_job};
+
+static void on_stored(void *user)
+{
+    struct play_metad *m = user;
+    meta_service_advance(&m->service, play_host_now_ns(m->host));
+}
+
+/* ---- requests */
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c - 'A' + 10;
+}
+
+/* In its place. */
+static void decode_text(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '%' && at[1] != '\0' && at[2] != '\0') {
+            *to++ = (char)(hex_digit(at[1]) << 4 | hex_digit(at[2]));
+            at += 2;
+        } else {
+            *to++ = *at;
+        }
+    }
+    *to = '\0';
+}
+
+/* "?a=1&b=2" behind the path, which it is cut off from. */
+static void take_parameters(char *target, struct meta_service_request *request)
+{
+    char *rest = strchr(target, '?'), *one;
+    if (rest == NULL)
+        return;
+    *rest++ = '\0';
+    while ((one = strsep(&rest, "&")) != NULL) {
+        char *value = strchr(one, '=');
+        if (value != NULL)
+            *value++ = '\0';
+        else
+            value = one + strlen(one);
+        decode_text(one);
+        decode_text(value);
+        meta_service_add_parameter(request, one, value);
+    }
+}
+
+/* ---- what must be so: an answer is in the store, and the table has live nodes alone */
+
+struct kept {
+    const char *id;
+    uint32_t incarnation; /* 0: it is not there */
+};
+
+static int find_kept(void *user, const struct meta_store_node *node)
+{
+    struct kept *k = user;
+    if (strcmp(node->id, k->id) == 0 && !node->expired)
+        k->incarnation = node->incarnation;
+    return 0;
+}
+
+static void judge_registered(const struct play_metad *m, const char *id)
+{
+    struct meta_node_view view;
+    struct base_errbuf err;
+    struct kept kept = {.id = id};
+    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) != 0 ||
+        view.state != META_NODE_LIVE)
+        return;
+    (void)meta_store_load(m->disk->kept, find_kept, &kept, &err);
+    if (kept.incarnation != view.incarnation)
+        play_violation(m->process->name,
+                       "%s was told that incarnation %u is registered, and the store has %u", id,
+                       view.incarnation, kept.incarnation);
+}
+
+static void judge_answer(const struct play_metad *m, const struct play_call *c, int status)
+{
+    static const char PREFIX[] = "/v1/nodes/";
+    const char *target = play_call_target(c), *id = target + sizeof PREFIX - 1;
+    char name[META_STORE_ID_BYTES];
+    if (strcmp(play_call_method(c), "PUT") != 0 || status / 100 != 2 ||
+        strncmp(target, PREFIX, sizeof PREFIX - 1) != 0 || strpbrk(id, "/?") != NULL)
+        return;
+    (void)snprintf(name, sizeof name, "%s", id);
+    judge_registered(m, name);
+}
+
+static bool is_live(const struct play_metad *m, const struct schema_endpoint_record *r)
+{
+    struct meta_node_view v = {.id = ""};
+    char after[META_STORE_ID_BYTES] = "";
+    while (meta_directory_after(m->service.directory, after, play_host_now_ns(m->host), &v) == 0) {
+        for (uint32_t i = 0; i < v.endpoint_count && v.state == META_NODE_LIVE; i++)
+            if (v.endpoint[i].pool == r->pool && memcmp(v.endpoint[i].gid, r->gid, 16) == 0)
+                return v.incarnation == r->incarnation;
+        memcpy(after, v.id, sizeof after);
+    }
+    return false;
+}
+
+static void judge_table(const struct play_metad *m)
+{
+    const struct schema_table_desc *d = meta_directory_table(m->service.directory);
+    const uint8_t *slots = m->endpoint.mem.addr;
+    const size_t count = schema_table_bytes(d->log2_slots) / SCHEMA_RECORD_BYTES;
+    char gid[BASE_GID_TEXT];
+    for (size_t i = 0; i + SCHEMA_TABLE_SPAN <= count; i++) {
+        struct schema_endpoint_record r, found;
+        memcpy(&r, slots + i * SCHEMA_RECORD_BYTES, sizeof r);
+        if (!(r.flags & SCHEMA_RECORD_LIVE) ||
+            schema_endpoint_find(d, slots + i * SCHEMA_RECORD_BYTES, r.gid, r.pool, &found) != 0 ||
+            is_live(m, &found))
+            continue;
+        play_violation(m->process->name, "the table shows %s, incarnation %u, of no live node",
+                       base_gid_format(found.gid, gid), found.incarnation);
+    }
+}
+
+/* ---- answers */
+
+static void send_answer(const struct play_metad *m, struct play_call *c,
+                        const struct meta_service_answer *answer, const struct base_text *body)
+{
+    BASE_ASSERT(body->error == 0);
+    judge_answer(m, c, answer->status);
+    if (answer->watch != NULL) {
+        play_call_set_data(c, answer->watch);
+        play_call_stream(c);
+    } else {
+        play_call_answer(c, answer->status, answer->content_type, base_text_str(body),
+                         body->length);
+    }
+}
+
+static void answer_later(void *token, const struct meta_service_answer *answer,
+                         const struct base_text *body)
+{
+    struct play_call *c = token;
+    send_answer(play_call_server(c), c, answer, body);
+}
+
+static bool is_gone(void *token)
+{
+    return play_call_is_gone(token);
+}
+
+static void wake_stream(void *token)
+{
+    play_call_pump(token);
+}
+
+static void handle_request(void *user, struct play_call *c)
+{
+    struct play_metad *m = user;
+    struct meta_service_answer answer;
+    char target[TARGET_BYTES], authorization[HTTP_TOKEN_BYTES + 16];
+    struct meta_service_request request = {.method = play_call_method(c),
+                                           .content_type = "application/json",
+                                           .wall_ms = play_host_wall_ms(m->host),
+                                           .who = play_call_client(c),
+                                           .token = c};
+    (void)snprintf(target, sizeof target, "%s", play_call_target(c));
+    take_parameters(target, &request);
+    decode_text(target);
+    request.path = target;
+    request.body = play_call_body(c, &request.body_bytes);
+    if (play_call_token(c) != NULL) {
+        (void)snprintf(authorization, sizeof authorization, "Bearer %s", play_call_token(c));
+        request.authorization = authorization;
+    }
+    base_text_reset(&m->body);
+    meta_service_handle(&m->service, &request, play_host_now_ns(m->host), &m->body, &answer);
+    if (answer.status != META_SERVICE_LATER)
+        send_answer(m, c, &answer, &m->body);
+    meta_service_advance(&m->service, play_host_now_ns(m->host));
+}
+
+static void pump_stream(void *user, struct play_call *c)
+{
+    const struct play_metad *m = user;
+    const char *bytes;
+    size_t length = 0;
+    int status = 0;
+    while ((status = meta_watch_next(play_call_data(c), play_host_now_ns(m->host), &bytes,
+                                     &length)) == 0 &&
+           length > 0)
+        play_call_send(c, bytes, length);
+    if (status == 0)
+        return;
+    meta_watch_free(play_call_data(c));
+    play_call_finish(c);
+}
+
+static void leave_stream(void *user, struct play_call *c)
+{
+    (void)user;
+    meta_watch_free(play_call_data(c));
+}
+
+/* ---- the loop */
+
+static void run_tick(void *user)
+{
+    struct play_metad *m = user;
+    const uint64_t now_ns = play_host_now_ns(m->host);
+    meta_service_tick(&m->service, now_ns, play_host_wall_ms(m->host));
+    if (m->service.responders != NULL)
+        meta_responders_tick(m->service.responders, now_ns);
+    meta_service_advance(&m->service, now_ns);
+    if (++m->ticks % JUDGE_TICKS == 0)
+        judge_table(m);
+    play_event_after(&m->tick, METAD_TICK_MS * BASE_NS_PER_MS);
+}
+
+static void run_control(void *user)
+{
+    struct play_metad *m = user;
+    (void)fab_run(m->endpoint.fab);
+    meta_service_advance(&m->service, play_host_now_ns(m->host));
+}
+
+static void on_tick(void *user)
+{
+    struct play_metad *m = user;
+    play_inbox_put(&m->inbox, &m->tick_post);
+}
+
+void play_metad_device_ready(struct play_metad *m, int fd)
+{
+    if (m->endpoint.fab != NULL && fd == fab_ctl_fd(m->endpoint.fab))
+        play_inbox_put(&m->inbox, &m->control_post);
+}
+
+/* ---- its start and end */
+
+static int make_core(struct play_metad *m, struct base_errbuf *err)
+{
+    const struct meta_directory_limits limits = {
+        .max_nodes = (uint32_t)m->config.max_nodes,
+        .max_endpoints = (uint32_t)m->config.max_endpoints,
+        .node_lease_ns = m->config.node_lease_ns,
+        .forget_ns = m->config.forget_after_ns,
+    };
+    uint64_t random[2]; /* seed, generation */
+    struct meta_service *s = &m->service;
+    play_random_fill(&m->process->random, random, sizeof random);
+    s->directory = meta_directory_new(&limits, m->endpoint.mem.addr, random[0], random[1]);
+    s->resources = meta_resources_new((uint32_t)m->config.events);
+    s->liveness = meta_liveness_new((uint32_t)m->config.max_nodes + 64, random[1]);
+    BASE_ASSERT(s->directory != NULL && s->resources != NULL && s->liveness != NULL);
+    s->max_watches = (uint32_t)m->config.max_watches;
+    s->reader_watches = (uint32_t)m->config.reader_watches;
+    s->tokens_needed = false;
+    s->admin_socket = "";
+    s->endpoint = meta_table_endpoint_describe(&m->endpoint);
+    s->node_lease_ns = m->config.node_lease_ns;
+    s->answer = answer_later;
+    s->gone = is_gone;
+    s->wake = wake_stream;
+    if (!(m->endpoint.fab->caps.transports & FAB_RC))
+        return 0;
+    return meta_responders_new(&m->world, m->endpoint.pd, m->endpoint.cq,
+                               (uint32_t)m->config.max_endpoints, m->endpoint.dct == NULL,
+                               &s->responders, err);
+}
+
+static int start_metad(struct play_metad *m, struct base_errbuf *err)
+{
+    int status = meta_config_read(NULL, &m->config, err);
+    BASE_ASSERT(status == 0);
+    memcpy(m->config.gid, m->settings.gid, sizeof m->config.gid);
+    m->config.max_nodes = m->settings.max_nodes;
+    m->config.max_endpoints = 2 * (uint64_t)m->settings.max_nodes;
+    m->config.node_lease_ns = m->settings.node_lease_ns;
+    m->config.events = 256;
+    base_text_init(&m->body, ANSWER_MAX);
+    m->service.store = m->disk->kept;
+    play_store_open(&m->store, m->disk, &m->inbox, on_stored, m);
+    status = meta_table_endpoint_init(
+        &m->endpoint, &m->config,
+        schema_table_bytes(schema_table_log2_slots((uint32_t)m->config.max_endpoints)), err);
+    if (status == 0)
+        status = make_core(m, err);
+    if (status == 0)
+        status = meta_service_load(&m->service, play_host_now_ns(m->host), err);
+    return status;
+}
+
+static void stop_responders(struct play_metad *m)
+{
+    meta_responders_stop(m->service.responders);
+    while (!meta_responders_stopped(m->service.responders))
+        if (fab_run(m->endpoint.fab) == 0)
+            fab_wait(m->endpoint.fab);
+}
+
+static void stop_metad(struct play_metad *m)
+{
+    struct meta_service *s = &m->service;
+    play_event_cancel(&m->tick);
+    meta_service_stop(s, play_host_now_ns(m->host));
+    while (m->ready && !meta_service_is_stopped(s))
+        (void)play_inbox_step(&m->inbox, PLAY_NEVER);
+    if (s->responders != NULL)
+        stop_responders(m);
+    if (m->ready) {
+        meta_queries_stop(s);
+        meta_service_advance(s, play_host_now_ns(m->host));
+        for (struct meta_watch *w; (w = play_server_stream(&m->server)) != NULL;)
+            meta_watch_free(w);
+        play_server_end(&m->server);
+    }
+    m->ready = false;
+    base_text_fini(&m->body);
+    meta_responders_free(s->responders);
+    meta_directory_free(s->directory);
+    meta_resources_free(s->resources);
+    meta_liveness_free(s->liveness);
+    meta_table_endpoint_fini(&m->endpoint);
+}
+
+static void run_metad(void *user)
+{
+    struct play_metad *m = user;
+    const int status = start_metad(m, &m->why);
+    m->failed = status != 0;
+    if (status == 0) {
+        m->ready = true;
+        play_server_begin(&m->server);
+        play_event_after(&m->tick, METAD_TICK_MS * BASE_NS_PER_MS);
+        play_trace(m->process->name, "ready, %u nodes known",
+                   meta_directory_count(m->service.directory).nodes);
+    } else {
+        play_trace(m->process->name, "cannot begin: %s", m->why.text);
+    }
+    while (status == 0 && !m->told_to_stop)
+        (void)play_inbox_step(&m->inbox, PLAY_NEVER);
+    stop_metad(m);
+    play_trace(m->process->name, "ended");
+}
+
+static void on_killed(struct play_process *process, void *user)
+{
+    struct play_metad *m = user;
+    (void)process;
+    if (m->ready)
+        play_server_end(&m->server);
+    if (m->endpoint.fab != NULL)
+        sim_device_crash(m->endpoint.fab);
+}
+
+static void on_stop(void *user)
+{
+    struct play_metad *m = user;
+    m->told_to_stop = true;
+}
+
+struct play_metad *play_metad_start(struct play_host *host,
+                                    const struct play_metad_settings *settings,
+                                    struct play_store_disk *disk, uint64_t seed)
+{
+    struct play_metad *m = calloc(1, sizeof *m);
+    BASE_ASSERT(m != NULL);
+    m->process = play_process_new(host, "metad", seed, run_metad, m);
+    BASE_ASSERT(m->process != NULL);
+    m->process->killed = on_killed;
+    m->world.ops = &METAD_WORLD_OPS;
+    m->service.world = &m->world;
+    m->host = host;
+    m->settings = *settings;
+    m->disk = disk;
+    m->tick = (struct play_event){.happen = on_tick, .user = m, .owner = &m->process->owner};
+    m->tick_post = (struct play_post){.run = run_tick, .user = m};
+    m->control_post = (struct play_post){.run = run_control, .user = m};
+    m->stop_post = (struct play_post){.run = on_stop, .user = m};
+    m->server = (struct play_server){.authority = m->settings.authority,
+                                     .host = host,
+                                     .inbox = &m->inbox,
+                                     .asked = handle_request,
+                                     .pumped = pump_stream,
+                                     .left = leave_stream,
+                                     .user = m};
+    play_inbox_init(&m->inbox, m->process);
+    return m;
+}
+
+void play_metad_stop(struct play_metad *m)
+{
+    play_inbox_put(&m->inbox, &m->stop_post);
+}
+
+void play_metad_kill(struct play_metad *m)
+{
+    play_process_kill(m->process);
+    free(m);
+}

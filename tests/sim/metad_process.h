@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metaserver as a simulated process: its directory, resources and REST interface, the table that
+ * agents READ on a device of its own, and a store on its host's disk. It begins and ends as
+ * metaserver/daemon/main.c and loop.c do. One thread. */
+#ifndef SIM_METAD_PROCESS_H
+#define SIM_METAD_PROCESS_H
+
+#include "calls.h"
+#include "inbox.h"
+#include "metaserver/service.h"
+#include "metaserver/table_endpoint.h"
+#include "metaserver/world.h"
+#include "process.h"
+#include "store_disk.h"
+
+struct play_metad_settings {
+    uint8_t gid[16];
+    char authority[64]; /* "metad-a:7480" */
+    uint32_t max_nodes;
+    uint64_t node_lease_ns;
+};
+
+struct play_metad {
+    struct meta_world world; /* the first member */
+    struct play_process *process;
+    struct play_host *host;
+    struct play_inbox inbox;
+    struct play_metad_settings settings;
+    struct play_store_disk *disk;
+    struct play_store_user store;
+    struct play_server server;
+    struct meta_config config;
+    struct meta_service service;
+    struct meta_table_endpoint endpoint;
+    struct base_text body;
+    struct play_event tick;
+    struct play_post tick_post, control_post, stop_post;
+    uint64_t ticks;
+    bool ready, told_to_stop, failed;
+    struct base_errbuf why;
+};
+
+/* Begins one; the disk stays the caller's. NULL: no memory. */
+struct play_metad *play_metad_start(struct play_host *host,
+                                    const struct play_metad_settings *settings,
+                                    struct play_store_disk *disk, uint64_t seed);
+/* A SIGTERM. It has ended when process->ended. */
+void play_metad_stop(struct play_metad *m);
+/* A SIGKILL, or the end of one that has ended. Then *m is gone. */
+void play_metad_kill(struct play_metad *m);
+void play_metad_device_ready(struct play_metad *m, int fd);
+
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Plants bugs (plants.list) in a copy of a source, each behind a number that a program chooses when it runs.
+#
+#   awk -v file=agent/lane/lane.c -f plant.awk plants.list agent/lane/lane.c   the copy
+#   awk -v table=1 -f plant.awk plants.list                                     their names, as a C source
+#
+# A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code changes.
+function fail(text) { print "plant.awk: " text > "/dev/stderr"; failed = 1; exit 1 }
+function rest(line) { sub(/^[a-z]+: */, "", line); return line }
+BEGIN {
+    if (table)
+        print "#include \"plants.h\"\n\nint kedge_planted;\n\nconst struct play_plant PLAY_PLANTS[] = {"
+    else
+        print "extern int kedge_planted;\n#line 1 \"" file "\""
+}
+FILENAME == ARGV[1] {
+    if ($1 == "name:") { count++; name[count] = rest($0) }
+    if ($1 == "what:" && table) print "    {\"" name[count] "\", \"" rest($0) "\"},"
+    if ($1 == "file:") of = rest($0)
+    if ($1 == "line:") line = rest($0)
+    if ($1 == "with:" && of == file) {
+        if (line in text) fail(file ": two bugs in one line: " line)
+        text[line] = rest($0)
+        gsub(/PLANTED/, "(kedge_planted == " count ")", text[line])
+    }
+    next
+}
+{
+    bare = $0
+    sub(/^ +/, "", bare)
+    if (bare in text) { seen[bare]++; print text[bare] } else print
+}
+END {
+    if (failed) exit 1
+    if (table) print "    {0},\n};"
+    for (line in text)
+        if (seen[line] != 1) fail(file ": stands there " seen[line] + 0 " times: " line)
+}

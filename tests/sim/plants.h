@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bugs that are planted in kedge-sim's copies of the product (plants.list, plant.awk), to see
+ * whether it finds them. The product has none of this. */
+#ifndef SIM_PLANTS_H
+#define SIM_PLANTS_H
+
+struct play_plant {
+    const char *name, *what;
+};
+
+/* In the order of the list; the last one has no name. */
+extern const struct play_plant PLAY_PLANTS[];
+/* The number of the one that is switched on, from 1; 0: none. */
+extern int kedge_planted;
+
+#endif

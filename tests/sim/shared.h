@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors of simulated processes, between shared.c (memory, doorbells) and sockets.c. */
+#ifndef SIM_SHARED_H
+#define SIM_SHARED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os.h"
+
+enum shared_kind { SHARED_MEMORY = 1, SHARED_BELL, SHARED_SOCKET };
+
+/* What a descriptor is of; of several processes, if it was sent. */
+struct shared_object {
+    enum shared_kind kind;
+    uint32_t refs; /* descriptors, messages that carry it, mappings */
+    struct {
+        void *addr; /* NULL: nobody has mapped it yet */
+        uint64_t bytes;
+        bool sealed;
+    } memory;
+    struct {
+        bool was_rung;
+        void (*rung)(void *user, uint32_t number);
+        void *user;
+        uint32_t number;
+        struct play_process *watcher;
+    } bell;
+    struct os_socket *socket;
+};
+
+/* NULL: it is none, or of another process than the present one. */
+struct shared_object *shared_of(int fd);
+/* With one reference, that of the descriptor. -1: no memory. */
+int shared_new(enum shared_kind kind, struct shared_object **out);
+/* Another descriptor, of the present process. */
+int shared_add(struct shared_object *o);
+void shared_drop(struct shared_object *o);
+
+/* sockets.c: a worker's end is closed. */
+void os_socket_end(struct os_socket *s);
+/* clocks.c: nobody wakes it any more. */
+void os_forget_sleeper(struct play_process *p);
+
+#endif

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker_process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "internal.h"
+#include "ledger.h"
+#include "random.h"
+#include "trace.h"
+
+enum {
+    TARGETS = 2, /* regions of others that it uses at a time */
+    BURST_MOST = 20,
+    BURST_PPM = 100000,
+    RUN_PPM = 5000, /* of turns as many follow at once, */
+    RUN_TURNS = 50, /* each after this part of the usual pause: */
+    RUN_PART = 30,
+    REST_MOST_S = 12, /* until it lends memory again that it has had back */
+    HANG_S = 120,     /* so long no request may be out, whatever happens */
+    SLOW_MS = 60, /* so long none takes when nothing goes wrong, unless it fails: what has broken
+                   * long ago may be seen only then */
+    RETRY_MS = 500
+};
+
+enum request_kind { REQUEST_READ, REQUEST_WRITE, REQUEST_ADD };
+
+struct request {
+    enum request_kind kind;
+    uint64_t wr_id, counter;
+    uint32_t bytes;
+    bool never_sent;                   /* it failed, and was not carried out at all */
+    uint8_t expected[PLAY_SLOT_BYTES]; /* what is there when it is carried out */
+};
+
+struct target {
+    struct play_slot *slot; /* NULL: this one is not in use */
+    struct kedge_vqp *q;
+    struct kedge_remote remote;
+};
+
+struct play_worker {
+    struct play_process *process;
+    struct play_worker_settings settings;
+    struct play_worker_counts count;
+    struct base_prng random;
+    bool told_to_stop;
+    struct kedge_session *session;
+    void *arena[CLIENT_MAX_ARENAS]; /* that the ledger has */
+    struct play_region *region;     /* NULL: it lends none */
+    uint8_t *memory;                /* for it */
+    struct kedge_mr *mr;
+    uint8_t *buffers;
+    uint32_t lkey;
+    struct target target[TARGETS];
+    struct request request[BURST_MOST];
+    struct target *busy; /* whose requests are out */
+    uint32_t posted, done;
+    bool broken; /* one of them has failed: so do those behind it */
+    uint64_t last_id;
+    uint64_t lend_ns; /* not before that */
+    uint32_t run;     /* turns that are left of a fast run */
+};
+
+static bool happens(struct play_worker *w, uint32_t ppm)
+{
+    return play_random_happens(&w->random, ppm);
+}
+
+/* ---- its session */
+
+static void note_arenas(struct play_worker *w)
+{
+    for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
+        const struct client_arena *a = &w->session->arenas[i];
+        if (a->addr == NULL || w->arena[i] != NULL)
+            continue;
+        w->arena[i] = a->addr;
+        play_ledger_arena(w->process->host->number, w->process->name, a->addr, a->bytes);
+    }
+}
+
+static void drop_target(struct target *t)
+{
+    if (t->slot == NULL)
+        return;
+    play_slot_give(t->slot);
+    t->slot = NULL;
+}
+
+/* Of what is out nobody hears any more. */
+static void drop_requests(struct play_worker *w)
+{
+    for (; w->done < w->posted; w->done++) {
+        w->count.dropped++;
+        if (w->request[w->done].kind != REQUEST_READ)
+            w->busy->slot->lost = true;
+    }
+    w->posted = w->done = 0;
+    w->busy = NULL;
+}
+
+/* What the ledger has of its session: that is over, by its own will or another's. */
+static void forget_session(struct play_worker *w)
+{
+    drop_requests(w);
+    for (uint32_t i = 0; i < TARGETS; i++)
+        drop_target(&w->target[i]);
+    if (w->region != NULL)
+        play_region_free(w->region);
+    w->region = NULL;
+    for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
+        if (w->arena[i] != NULL)
+            play_ledger_no_arena(w->arena[i]);
+        w->arena[i] = NULL;
+    }
+}
+
+static void close_session(struct play_worker *w, const char *why)
+{
+    play_trace(w->process->name, "closes its session: %s", why);
+    forget_session(w);
+    kedge_close(w->session);
+    w->session = NULL;
+}
+
+static bool is_zeroed(const uint8_t *bytes, size_t n)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0;
+}
+
+static bool take_memory(struct play_worker *w)
+{
+    void *at[2];
+    const size_t bytes[2] = {PLAY_REGION_BYTES, BURST_MOST * PLAY_SLOT_BYTES};
+    for (int i = 0; i < 2; i++) {
+        const int status = kedge_alloc(w->session, bytes[i], &at[i], &w->lkey);
+        if (status != 0) {
+            close_session(w, kedge_last_error());
+            return false;
+        }
+        note_arenas(w);
+        if (!is_zeroed(at[i], bytes[i]))
+            play_violation(w->process->name, "memory of a new arena has somebody's bytes in it");
+    }
+    w->memory = at[0];
+    w->buffers = at[1];
+    return true;
+}
+
+static bool open_session(struct play_worker *w)
+{
+    const struct kedge_open_attr attr = {.socket = w->settings.socket, .wait_ms = 2000};
+    const int status = kedge_open(&attr, &w->session);
+    if (status == -EDQUOT && play_now_ns() > w->settings.calm_ns)
+        play_violation(w->process->name, "its tenant has used up less than its quota: %s",
+                       kedge_last_error());
+    if (status != 0) {
+        w->count.refused++;
+        w->session = NULL;
+        play_process_sleep(RETRY_MS * BASE_NS_PER_MS);
+        return false;
+    }
+    w->count.sessions++;
+    play_trace(w->process->name, "has session %u", w->session->session);
+    note_arenas(w);
+    return take_memory(w);
+}
+
+/* Whether it goes on. Else it is closed. */
+static bool survives(struct play_worker *w, int status)
+{
+    if (status >= 0)
+        return true;
+    if (status == -EHOSTDOWN) {
+        play_process_sleep(RETRY_MS * BASE_NS_PER_MS);
+        return true;
+    }
+    close_session(w, kedge_last_error());
+    return false;
+}
+
+/* ---- what it lends */
+
+static void lend_region(struct play_worker *w)
+{
+    char token[KEDGE_TOKEN_MAX];
+    static const struct {
+        int access;
+        const char *what;
+    } KINDS[] = {
+        {0, ""}, {KEDGE_MR_FENCED, ", fenced"}, {KEDGE_MR_LEASE_ONLY, ", by its lease alone"}};
+    const uint64_t kind = base_prng_below(&w->random, 3);
+    const int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
+                       KINDS[kind].access;
+    w->region =
+        play_region_new(w->process->host->number, w->process->name, w->settings.tenant, w->memory);
+    int status = kedge_reg_mr(w->session, w->memory, PLAY_REGION_BYTES, access, &w->mr);
+    if (status == 0)
+        status = kedge_mr_export(w->mr, token, sizeof token);
+    if (status != 0) {
+        play_trace(w->process->name, "lends nothing: %s", kedge_last_error());
+        play_region_free(w->region);
+        w->region = NULL;
+        (void)survives(w, kedge_session_status(w->session));
+        return;
+    }
+    w->count.regions++;
+    play_region_lend(w->region, w->session->gid, token);
+    play_trace(w->process->name, "lends region %llu%s", (unsigned long long)w->region->id,
+               KINDS[kind].what);
+}
+
+static void withdraw_region(struct play_worker *w)
+{
+    int status = -ETIMEDOUT;
+    play_region_withdraw(w->region);
+    play_trace(w->process->name, "withdraws region %llu", (unsigned long long)w->region->id);
+    for (int tries = 0; status == -ETIMEDOUT && tries < 24; tries++) {
+        status = kedge_dereg_mr(w->mr);
+        if (status == -ETIMEDOUT)
+            play_process_sleep(RETRY_MS * BASE_NS_PER_MS);
+    }
+    if (status != 0) { /* the memory is not its own again: it leaves it alone */
+        close_session(w, kedge_last_error());
+        return;
+    }
+    play_trace(w->process->name, "has region %llu back", (unsigned long long)w->region->id);
+    play_region_free(w->region);
+    w->region = NULL;
+    w->count.withdrawn++;
+    memset(w->memory, 0, PLAY_REGION_BYTES);
+    w->lend_ns = play_now_ns() + base_prng_below(&w->random, REST_MOST_S * BASE_NS_PER_S);
+}
+
+/* ---- what it uses of others */
+
+static bool is_possible(struct play_worker *w, int status, const char *what)
+{
+    if (status == 0)
+        return true;
+    play_trace(w->process->name, "cannot %s: %s", what, kedge_last_error());
+    (void)survives(w, kedge_session_status(w->session));
+    return false;
+}
+
+static struct target *begin_target(struct play_worker *w, struct target *t)
+{
+    struct play_slot *slot = play_slot_take(&w->random, w->process->name, w->settings.tenant);
+    char token[PLAY_TOKEN];
+    if (slot == NULL)
+        return NULL;
+    t->slot = slot;
+    (void)snprintf(token, sizeof token, "%s", slot->region->token);
+    const uint64_t id = slot->region->id;
+    bool works = is_possible(w, kedge_import(w->session, token, &t->remote), "import a region");
+    if (works)
+        works = is_possible(w, kedge_vqp_create(w->session, NULL, &t->q), "make a queue pair");
+    if (works && !is_possible(w, kedge_connect(t->q, t->remote.gid), "connect")) {
+        if (w->session != NULL)
+            kedge_vqp_destroy(t->q);
+        works = false;
+    }
+    if (!works) {
+        drop_target(t);
+        return NULL;
+    }
+    w->count.connections++;
+    play_trace(w->process->name, "uses slot %u of region %llu", slot->number,
+               (unsigned long long)id);
+    return t;
+}
+
+static void end_target(struct target *t)
+{
+    if (t->slot == NULL)
+        return;
+    kedge_vqp_destroy(t->q);
+    drop_target(t);
+}
+
+static struct target *choose_target(struct play_worker *w)
+{
+    struct target *t = &w->target[base_prng_below(&w->random, TARGETS)];
+    if (t->slot != NULL && t->slot->lost)
+        end_target(t);
+    return t->slot != NULL ? t : begin_target(w, t);
+}
+
+/* ---- requests */
+
+static uint32_t draw_bytes(struct play_worker *w)
+{
+    const uint32_t most = 8u << base_prng_below(&w->random, 10);
+    return (uint32_t)play_random_between(&w->random, 1, most / 8) * 8;
+}
+
+/* What it is to find, or leaves there. */
+static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
+                                       struct ibv_sge *sge)
+{
+    struct play_slot *slot = w->busy->slot;
+    const struct kedge_remote *remote = &w->busy->remote;
+    uint8_t *buffer = w->buffers + (size_t)(r - w->request) * PLAY_SLOT_BYTES;
+    const uint64_t dice = base_prng_below(&w->random, 10);
+    r->kind = dice == 0 ? REQUEST_ADD : dice < 5 ? REQUEST_WRITE : REQUEST_READ;
+    r->wr_id = ++w->last_id;
+    r->bytes = r->kind == REQUEST_ADD ? 8 : draw_bytes(w);
+    r->never_sent = false;
+    *sge = (struct ibv_sge){(uintptr_t)buffer, r->bytes, w->lkey};
+    struct ibv_send_wr wr = {
+        .wr_id = r->wr_id, .sg_list = sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
+    if (r->kind == REQUEST_ADD) {
+        wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        wr.wr.atomic.remote_addr = remote->addr + play_slot_counter_offset(slot);
+        wr.wr.atomic.rkey = remote->rkey;
+        wr.wr.atomic.compare_add = 1;
+        r->counter = slot->counter++;
+        return wr;
+    }
+    wr.wr.rdma.remote_addr = remote->addr + play_slot_offset(slot);
+    wr.wr.rdma.rkey = remote->rkey;
+    memcpy(r->expected, slot->content, r->bytes);
+    wr.opcode = r->kind == REQUEST_WRITE ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+    if (r->kind == REQUEST_WRITE)
+        play_slot_write(slot, &w->random, r->bytes, buffer);
+    return wr;
+}
+
+static void note_posted(struct play_worker *w, enum request_kind kind)
+{
+    w->count.posted++;
+    w->count.reads += kind == REQUEST_READ;
+    w->count.writes += kind == REQUEST_WRITE;
+    w->count.atomics += kind == REQUEST_ADD;
+}
+
+/* A list, posted at once. Without a fence a WRITE or an atomic may be executed before a READ or an
+ * atomic in front of it (IBTA 10.8.3.3). What the ring had no room for was not posted: its slot is
+ * not as the ledger has it. */
+static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
+{
+    struct ibv_send_wr wr[BURST_MOST], *bad = NULL;
+    struct ibv_sge sge[BURST_MOST];
+    bool waits = false;
+    w->busy = t;
+    w->broken = false;
+    w->posted = w->done = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        wr[i] = make_request(w, &w->request[i], &sge[i]);
+        wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+        if (w->request[i].kind != REQUEST_READ && waits)
+            wr[i].send_flags |= IBV_SEND_FENCE;
+        waits |= w->request[i].kind != REQUEST_WRITE;
+    }
+    const int status = kedge_post_send(t->q, wr, &bad);
+    w->posted = status == 0 ? n : (uint32_t)(bad - wr);
+    for (uint32_t i = 0; i < w->posted; i++)
+        note_posted(w, w->request[i].kind);
+    if (w->posted < n)
+        t->slot->lost = true;
+    return status == -ENOMEM ? 0 : status;
+}
+
+static void judge_success(struct play_worker *w, const struct request *r)
+{
+    const uint8_t *buffer = w->buffers + (size_t)(r - w->request) * PLAY_SLOT_BYTES;
+    const struct play_slot *s = w->busy->slot;
+    if (w->broken)
+        play_violation(w->process->name, "a request succeeded behind one that had failed");
+    if (r->kind == REQUEST_READ && memcmp(buffer, r->expected, r->bytes) != 0)
+        play_violation(w->process->name,
+                       "a READ of %u bytes of slot %u brought others than were "
+                       "written there last",
+                       r->bytes, s->number);
+    if (r->kind == REQUEST_ADD && memcmp(buffer, &r->counter, 8) != 0)
+        play_violation(w->process->name, "an atomic found another count than it must: slot %u",
+                       s->number);
+    w->count.last_success_ns = play_now_ns();
+}
+
+static void judge_failure(struct play_worker *w, const struct request *r, const struct ibv_wc *wc)
+{
+    const bool never_sent = kedge_never_sent(wc) == 1;
+    w->count.failed++;
+    w->count.never_sent += never_sent;
+    w->broken = true;
+    w->request[r - w->request].never_sent = never_sent;
+    w->busy->slot->lost |= r->kind != REQUEST_READ && !never_sent;
+    play_trace(w->process->name, "request %llu failed: %s%s%s", (unsigned long long)r->wr_id,
+               kedge_wc_status_str(wc->status), wc->vendor_err != 0 ? ": " : "",
+               wc->vendor_err != 0 ? kedge_reason_str(wc->vendor_err) : "");
+}
+
+static void judge_completion(struct play_worker *w, const struct ibv_wc *wc)
+{
+    if (w->busy == NULL || w->done == w->posted) {
+        play_violation(w->process->name, "a completion of nothing that is out: request %llu",
+                       (unsigned long long)wc->wr_id);
+        return;
+    }
+    const struct request *r = &w->request[w->done++];
+    w->count.completed++;
+    if (wc->wr_id != r->wr_id || wc->qp_num != kedge_vqp_num(w->busy->q))
+        play_violation(w->process->name, "request %llu completes where %llu should",
+                       (unsigned long long)wc->wr_id, (unsigned long long)r->wr_id);
+    else if (wc->status == IBV_WC_SUCCESS)
+        judge_success(w, r);
+    else
+        judge_failure(w, r, wc);
+}
+
+/* Until all have completed, or the session is over. */
+static void await_requests(struct play_worker *w)
+{
+    const uint64_t began_ns = play_now_ns(), until_ns = began_ns + HANG_S * BASE_NS_PER_S;
+    struct ibv_wc wc[BURST_MOST];
+    while (w->done < w->posted) {
+        int n = kedge_poll(w->session, BURST_MOST, wc);
+        for (int i = 0; i < n; i++)
+            judge_completion(w, &wc[i]);
+        if (n > 0)
+            continue;
+        n = n == 0 ? kedge_wait(w->session, 1000) : n;
+        if (!survives(w, n))
+            return;
+        if (play_now_ns() > until_ns) {
+            play_violation(w->process->name, "%u requests have not completed in %d s",
+                           w->posted - w->done, HANG_S);
+            close_session(w, "its requests hang");
+            return;
+        }
+    }
+    if (!w->broken && began_ns > w->settings.calm_ns &&
+        play_now_ns() - began_ns > SLOW_MS * BASE_NS_PER_MS)
+        play_violation(w->process->name,
+                       "nothing has gone wrong for long, and a request took %llu ms",
+                       (unsigned long long)((play_now_ns() - began_ns) / BASE_NS_PER_MS));
+}
+
+/* What was never sent has left the slot as it was, the last request first. */
+static void undo_never_sent(struct play_worker *w)
+{
+    struct play_slot *slot = w->busy->slot;
+    for (uint32_t i = w->posted; i > 0; i--) {
+        const struct request *r = &w->request[i - 1];
+        if (!r->never_sent)
+            continue;
+        if (r->kind == REQUEST_WRITE)
+            memcpy(slot->content, r->expected, r->bytes);
+        else if (r->kind == REQUEST_ADD)
+            slot->counter = r->counter;
+    }
+}
+
+/* A queue pair that is in error serves again once it is connected again; or it goes. */
+static void mend_target(struct play_worker *w, struct target *t)
+{
+    undo_never_sent(w);
+    if (t->slot->lost || play_slot_is_gone(t->slot) || happens(w, 500000)) {
+        end_target(t);
+    } else if (!is_possible(w, kedge_connect(t->q, t->remote.gid), "connect again")) {
+        if (w->session != NULL)
+            end_target(t);
+    }
+}
+
+static void do_burst(struct play_worker *w)
+{
+    struct target *t = choose_target(w);
+    if (t == NULL)
+        return;
+    const uint32_t n = happens(w, BURST_PPM) ? w->settings.burst : 1;
+    const int status = post_requests(w, t, n);
+    if (status < 0 && !survives(w, status))
+        return;
+    await_requests(w);
+    if (w->session != NULL && (w->broken || t->slot->lost))
+        mend_target(w, t);
+    w->busy = NULL;
+    w->posted = w->done = 0;
+}
+
+/* ---- its life */
+
+static void do_change(struct play_worker *w)
+{
+    switch (base_prng_below(&w->random, 5)) {
+    case 0:
+        end_target(&w->target[base_prng_below(&w->random, TARGETS)]);
+        break;
+    case 1:
+    case 2:
+        if (w->region != NULL)
+            withdraw_region(w);
+        break;
+    case 3:
+        if (happens(w, 200000))
+            close_session(w, "it wants another one");
+        break;
+    default:
+        play_process_sleep(10 * w->settings.pause_ns);
+    }
+}
+
+static void do_turn(struct play_worker *w)
+{
+    if (w->session == NULL && !open_session(w))
+        return;
+    if (w->region == NULL && play_now_ns() >= w->lend_ns)
+        lend_region(w);
+    else if (happens(w, w->settings.change_ppm))
+        do_change(w);
+    else
+        do_burst(w);
+}
+
+static void take_pause(struct play_worker *w)
+{
+    uint64_t ns = play_random_wait(&w->random, w->settings.pause_ns);
+    if (w->run > 0)
+        w->run--;
+    else if (happens(w, RUN_PPM))
+        w->run = RUN_TURNS;
+    play_process_sleep(w->run > 0 ? ns / RUN_PART : ns);
+}
+
+static void run_worker(void *user)
+{
+    struct play_worker *w = user;
+    while (!w->told_to_stop) {
+        do_turn(w);
+        if (!w->told_to_stop)
+            take_pause(w);
+    }
+    if (w->session != NULL)
+        close_session(w, "it ends");
+}
+
+static void on_killed(struct play_process *process, void *user)
+{
+    (void)process;
+    forget_session(user);
+}
+
+struct play_worker *play_worker_start(struct play_host *host, const char *name,
+                                      const struct play_worker_settings *settings, uint64_t seed)
+{
+    struct play_worker *w = calloc(1, sizeof *w);
+    BASE_ASSERT(w != NULL && settings->burst <= BURST_MOST);
+    w->process = play_process_new(host, name, seed, run_worker, w);
+    BASE_ASSERT(w->process != NULL);
+    w->process->killed = on_killed;
+    w->process->spins = true;
+    w->process->uid = settings->uid;
+    w->settings = *settings;
+    w->random = play_random_of(seed, w->process->name, play_now_ns() + 1);
+    return w;
+}
+
+void play_worker_stop(struct play_worker *w)
+{
+    w->told_to_stop = true;
+    play_process_wake(w->process);
+}
+
+bool play_worker_has_ended(const struct play_worker *w)
+{
+    return w->process->ended;
+}
+
+void play_worker_kill(struct play_worker *w)
+{
+    play_process_kill(w->process);
+    free(w);
+}
+
+const struct play_worker_counts *play_worker_counts(const struct play_worker *w)
+{
+    return &w->count;
+}
+
+struct play_process *play_worker_process(struct play_worker *w)
+{
+    return w->process;
+}

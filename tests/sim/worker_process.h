@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker as a simulated process: libkedge as it is, and a program that opens a session, lends
+ * regions to others, and READs, WRITEs and adds in theirs, at random. It judges all that it sees:
+ * each VQP's completions come once and in order, and each byte is what it must be. One thread. */
+#ifndef SIM_WORKER_PROCESS_H
+#define SIM_WORKER_PROCESS_H
+
+#include "process.h"
+
+struct play_worker_settings {
+    char socket[108]; /* of its agent */
+    uint32_t tenant;
+    uid_t uid;
+    uint64_t pause_ns;   /* between two bursts, on average */
+    uint32_t burst;      /* one request; and now and then as many at once */
+    uint64_t calm_ns;    /* from then on nothing goes wrong, nor has for long */
+    uint32_t change_ppm; /* of turns it does something else: a region, a connection or a session
+                          * comes or goes */
+};
+
+/* Zeroed to begin; only ever grows. */
+struct play_worker_counts {
+    uint64_t sessions, refused, regions, withdrawn, connections;
+    uint64_t posted, completed, failed, never_sent, dropped; /* dropped: their session ended */
+    uint64_t reads, writes, atomics;
+    uint64_t last_success_ns;
+};
+
+struct play_worker;
+
+struct play_worker *play_worker_start(struct play_host *host, const char *name,
+                                      const struct play_worker_settings *settings, uint64_t seed);
+/* It closes what it has and ends: has it? */
+void play_worker_stop(struct play_worker *w);
+bool play_worker_has_ended(const struct play_worker *w);
+/* A SIGKILL, or the end of one that has ended. Then *w is gone. */
+void play_worker_kill(struct play_worker *w);
+const struct play_worker_counts *play_worker_counts(const struct play_worker *w);
+struct play_process *play_worker_process(struct play_worker *w);
+
+#endif
