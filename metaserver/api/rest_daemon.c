@@ -56,6 +56,7 @@ void meta_rest_get_ready(struct call *c)
         return;
     }
     meta_write_init(w, &checking, c);
+    w->came_ns = c->now;
     w->due_ns = c->now + CHECK_NS;
     meta_write_decide(c, w);
 }

@@ -175,6 +175,8 @@ static bool advance_first(struct meta_service *s, uint64_t now)
     meta_service_lapse(s, now);
     begin_later(&l, s, w, now);
     if (w->state == META_WRITE_DONE) {
+        if (w->job.outcome.status == 0)
+            s->writes.did_ns = now;
         w->kind->end(&l.call, w);
     } else if (is_wanted(&l.call, w) && w->kind->begin(&l.call, w)) {
         submit_write(s, w);
@@ -187,22 +189,43 @@ static bool advance_first(struct meta_service *s, uint64_t now)
     return true;
 }
 
-/* Whoever asks whether the store can be used hears soon that it cannot. */
+/* One whose turn has come has as long from then on, if the store has done others before it. */
+static bool is_late(const struct meta_writes *q, const struct meta_write *w, uint64_t now)
+{
+    if (!w->kind->check || !w->has_client || now < w->due_ns)
+        return false;
+    return w->state == META_WRITE_WAITING || q->did_ns <= w->came_ns ||
+           now - q->began_ns >= w->due_ns - w->came_ns;
+}
+
+/* One that waits for its turn has it as soon as the store is known to do what it is given: it
+ * changes nothing, so that its place among the others is no matter. */
+static void answer_late_check(struct later *l, struct meta_write *w)
+{
+    const struct meta_writes *q = &l->call.s->writes;
+    char detail[96];
+    if (w->state == META_WRITE_WAITING && q->did_ns > w->came_ns) {
+        w->kind->end(&l->call, w);
+        return;
+    }
+    snprintf(detail, sizeof detail, "the store has not answered for %" PRIu64 " ms",
+             (uint64_t)((l->call.now - w->came_ns) / BASE_NS_PER_MS));
+    meta_rest_problem(&l->call, REST_STORE, detail);
+}
+
+/* Whoever asks whether the store can be used hears soon whether it can, however many wait. */
 static void answer_late_checks(struct meta_service *s, uint64_t now)
 {
     struct meta_write *before = NULL, *next;
-    char detail[96];
     for (struct meta_write *w = s->writes.first; w != NULL; w = next) {
         struct later l;
         next = w->next;
-        if (!w->kind->check || !w->has_client || now < w->due_ns) {
+        if (!is_late(&s->writes, w, now)) {
             before = w;
             continue;
         }
         begin_later(&l, s, w, now);
-        snprintf(detail, sizeof detail, "the store has not answered for %" PRIu64 " ms",
-                 (uint64_t)((now - s->writes.began_ns) / BASE_NS_PER_MS));
-        meta_rest_problem(&l.call, REST_STORE, detail);
+        answer_late_check(&l, w);
         tell_client(&l, w);
         w->has_client = false;
         if (w->state != META_WRITE_WAITING) {

@@ -43,9 +43,9 @@ struct meta_write {
     const struct meta_write_kind *kind;
     struct meta_write *next;
     enum { META_WRITE_WAITING, META_WRITE_UNDER_WAY, META_WRITE_DONE } state;
-    bool has_client; /* else nobody is answered */
-    void *token;     /* of the answer */
-    uint64_t due_ns; /* of a check */
+    bool has_client;          /* else nobody is answered */
+    void *token;              /* of the answer */
+    uint64_t came_ns, due_ns; /* of a check */
     /* As in struct call: */
     char id[META_STORE_ID_BYTES];
     char who[META_RESOURCE_WHO_BYTES];

@@ -340,6 +340,49 @@ START_TEST(who_asks_whether_it_is_ready_hears_soon_that_the_disk_stands_still)
 }
 END_TEST
 
+/* What is with the store comes to its end, and nothing else does. */
+static void end_first(void)
+{
+    const int had = replies;
+    world.store.stands_still = false;
+    while (replies == had) {
+        meta_store_late_step(&world.store);
+        meta_service_advance(&s, now);
+    }
+    world.store.stands_still = true;
+}
+
+START_TEST(who_asks_whether_it_is_ready_behind_many_changes_hears_that_it_is)
+{
+    begin();
+    now += BASE_NS_PER_S;
+    stop_disk();
+    ask_slowly("PUT", "/v1/tenants/a", "{\"uids\":[5]}");
+    ask_slowly("PUT", "/v1/tenants/b", "{\"uids\":[6]}");
+    ask_slowly("PUT", "/v1/tenants/c", "{\"uids\":[7]}");
+    ask_slowly("GET", "/readyz", "");
+    now += BASE_NS_PER_S;
+    end_first();
+    ck_assert(replied(0, 201, "\"name\":\"a\""));
+    now += BASE_NS_PER_S;
+    meta_service_advance(&s, now);
+    ck_assert_int_eq(replies, 2);
+    ck_assert(replied(1, 200, "ready"));
+    ask_slowly("GET", "/readyz", "");
+    now += BASE_NS_PER_S;
+    fail = EIO;
+    end_first();
+    ck_assert(replied(2, 503, ""));
+    now += BASE_NS_PER_S;
+    meta_service_advance(&s, now);
+    ck_assert_int_eq(replies, 4); /* nothing has been done since that one came */
+    ck_assert(replied(3, 503, "has not answered for 2000 ms"));
+    fail = 0;
+    start_disk();
+    end();
+}
+END_TEST
+
 START_TEST(who_stops_ends_what_is_with_the_store_and_refuses_the_rest)
 {
     begin();
@@ -435,6 +478,7 @@ END_TEST
     T(who_comes_back_while_its_expiry_is_written_stays)                                            \
     T(too_many_are_told_to_come_again)                                                             \
     T(who_asks_whether_it_is_ready_hears_soon_that_the_disk_stands_still)                          \
+    T(who_asks_whether_it_is_ready_behind_many_changes_hears_that_it_is)                           \
     T(who_stops_ends_what_is_with_the_store_and_refuses_the_rest)                                  \
     T(who_stops_on_a_dead_disk_says_that_it_is_not_known)                                          \
     T(by_any_seed_what_is_answered_is_what_is_kept)
