@@ -208,7 +208,8 @@ static uint32_t take_turn(struct lane *l, struct session *s, uint32_t most)
 void endings_go_on(struct lane *l)
 {
     uint32_t left = lane_is_shared(l) ? STEPS_SHARED : STEPS;
-    while (left > 0 && endings_wait(l)) {
+    /* The look at a session is a step itself: with one alone a tenant would lose its turn. */
+    while (left > 1 && endings_wait(l)) {
         struct ending_tenant *t = TAILQ_FIRST(&l->ending_tenants);
         TAILQ_REMOVE(&l->ending_tenants, t, by_turn);
         TAILQ_INSERT_TAIL(&l->ending_tenants, t, by_turn);
