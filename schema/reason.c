@@ -3,8 +3,6 @@
 
 #include <stddef.h>
 
-#include "schema/session.h"
-
 const char *schema_reason_name(uint32_t reason)
 {
     static const char *const names[] = {

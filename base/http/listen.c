@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fds.h"
+#include "base/http/listen_setting.h"
 #include "base/text.h"
 
 enum { BACKLOG = 512 };

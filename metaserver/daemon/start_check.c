@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/fds.h"
-#include "base/http/server.h"
+#include "base/http/listen_setting.h"
 #include "base/place.h"
 #include "fabric/providers.h"
 

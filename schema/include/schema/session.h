@@ -26,39 +26,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "schema/op.h"
+#include "schema/reason.h"
+
 #define SCHEMA_SESSION_MAGIC   0x4b454447u /* "KEDG" */
 #define SCHEMA_SESSION_VERSION 2
 #define SCHEMA_LINE            64
 
 /* ---- submission ---------------------------------------------------------------------------- */
-
-enum schema_op {
-    /* posts: complete in the completion ring */
-    SCHEMA_OP_READ = 1,
-    SCHEMA_OP_WRITE = 2,
-    SCHEMA_OP_CAS = 3,
-    SCHEMA_OP_FAA = 4,
-    /* on a VQP, without an answer: an error shows at the VQP's first post */
-    SCHEMA_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
-    SCHEMA_OP_DESTROY =
-        17, /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
-    /* control: answered with the same tag */
-    SCHEMA_OP_CONNECT = 32,   /* gid, pool: resolve; values: peer_slot, peer_gen */
-    SCHEMA_OP_REG_MR = 33,    /* arena, offset, length, access, vaddr; values: vkey, secret */
-    SCHEMA_OP_DEREG_MR = 34,  /* some regions; answered when the lease of all of them is over, and
-                               * the registrations of those with one of their own are gone: their
-                               * memory is free then. -ENOENT: one of them was none, or is being
-                               * withdrawn already; the others are gone all the same */
-    SCHEMA_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
-    SCHEMA_OP_MR_STATUS = 36, /* dereg_mr.vkey: -EACCES: the operator has revoked it */
-};
-
-enum schema_op_flag {
-    SCHEMA_OP_SIGNALED = 1 << 0,
-    SCHEMA_OP_INLINE =
-        1 << 1, /* payload follows in whole slots; `length` bytes, at most SCHEMA_MAX_INLINE */
-    SCHEMA_OP_FENCE = 1 << 2,
-};
 
 #define SCHEMA_MAX_SGE    4   /* more than one: in the next slot, as struct schema_sq_sges */
 #define SCHEMA_MAX_INLINE 128 /* bytes: two slots */
@@ -68,13 +43,6 @@ struct schema_sge {
     uint32_t length;
     uint32_t arena; /* its number: libkedge calls number + 1 an lkey, so that 0 is none */
 };
-
-/* In REG_MR's access: the region gets a registration of its own. An agent that does not know the
- * bit refuses it (-EINVAL): it is nothing that a worker may go without and not notice. */
-#define SCHEMA_REG_FENCED (1u << 16)
-/* The region has none, also where the device keeps no deadlines and every other one has: who still
- * believes in it is kept out by time alone. Likewise refused by who does not know it. */
-#define SCHEMA_REG_LEASE_ONLY (1u << 17)
 
 enum {
     SCHEMA_SESSION_IMPORTS = 256, /* IMPORTs that every session has room for */
@@ -114,9 +82,8 @@ struct schema_sq_desc {
             uint32_t tag;
             uint32_t arena;
             uint64_t offset, length;
-            uint64_t vaddr; /* the name of its first byte for peers */
-            uint32_t
-                access; /* enum schema_record_flag: READ, WRITE, ATOMIC; and SCHEMA_REG_FENCED */
+            uint64_t vaddr;  /* the name of its first byte for peers */
+            uint32_t access; /* enum schema_record_flag: READ, WRITE, ATOMIC; SCHEMA_REG_FENCED */
         } reg_mr;
         struct {
             uint32_t tag;
@@ -154,52 +121,6 @@ struct schema_cqe {
 };
 static_assert(sizeof(struct schema_cqe) == 32, "two in a cache line");
 
-/* Why the agent itself refused or ended something; in vendor_err and in `ended`. Stable numbers. */
-enum schema_reason {
-    SCHEMA_REASON_NONE = 0,
-    SCHEMA_REASON_DESCRIPTOR = 1,  /* malformed: op, flags, slots, SGE count */
-    SCHEMA_REASON_RING = 2,        /* the ring's indices make no sense: the session ends */
-    SCHEMA_REASON_LOCAL_RANGE = 3, /* outside of an arena; or more than the device can */
-    SCHEMA_REASON_REMOTE_RANGE = 4,
-    SCHEMA_REASON_VKEY = 5, /* unknown, withdrawn, or another tenant's */
-    SCHEMA_REASON_ACCESS = 6,
-    SCHEMA_REASON_ALIGNMENT = 7, /* a region's name and its memory differ by no multiple of 8 */
-    SCHEMA_REASON_ATOMIC = 34,   /* an atomic's remote address is no multiple of 8 */
-    SCHEMA_REASON_DEVICE = 31,   /* this node's device does not take the request as it is */
-    SCHEMA_REASON_ATOMICS = 32,  /* this node's device has no atomics */
-    SCHEMA_REASON_NOT_CONNECTED = 8,
-    SCHEMA_REASON_STALE_PEER = 9, /* the peer table's slot was used again, or the node restarted */
-    SCHEMA_REASON_QUOTA = 10, /* the session's own; a tenant's: from SCHEMA_REASON_QUOTA_VQPS on */
-    SCHEMA_REASON_GUESSES = 11, /* too many wrong keys: the session ends */
-    SCHEMA_REASON_PEER_DOWN = 12,
-    SCHEMA_REASON_LOOKUP = 13,       /* no metaserver answered */
-    SCHEMA_REASON_DRAIN = 14,        /* the agent is stopping */
-    SCHEMA_REASON_CLOSED = 15,       /* the worker closed its session or died */
-    SCHEMA_REASON_SUSPECT_FULL = 16, /* too much is waiting for a peer that does not answer */
-    SCHEMA_REASON_RESTARTED = 17,    /* the agent begins anew, as a later incarnation of its node */
-    SCHEMA_REASON_TENANT = 18,       /* its tenant was taken away */
-    SCHEMA_REASON_REVOKED = 19,      /* the operator has revoked the region */
-    SCHEMA_REASON_NODE_DRAINED = 20, /* the node drains, and its grace period is over */
-    SCHEMA_REASON_LEASE = 21, /* the owner's leases are shorter than a request may take here */
-    SCHEMA_REASON_CLOCK =
-        35, /* this host's clock cannot be trusted, and only time guards the region */
-    SCHEMA_REASON_QUOTA_VQPS = 22,
-    SCHEMA_REASON_QUOTA_MRS = 23,
-    SCHEMA_REASON_QUOTA_CONTROL_OPS = 24,
-    SCHEMA_REASON_POOL = 25, /* the pool is taken from the node, and its grace period is over */
-    SCHEMA_REASON_FENCED_REGIONS = 26, /* the agent has as many regions with registrations of their
-                                        * own as it may */
-    SCHEMA_REASON_REGISTER = 27,       /* the device took no further registration */
-    SCHEMA_REASON_UNDER_WAY = 28, /* flushed when its physical queue pair broke: it may have been
-                                   * executed */
-    SCHEMA_REASON_BEHIND = 29,    /* flushed because its queue pair is in error: never posted */
-    SCHEMA_REASON_ENDPOINTS = 30, /* no room for one more endpoint with requests out or waiting */
-    SCHEMA_REASON_FORCED = 36, /* the operator has what peers reach in this arena registered anew,
-                                * which is not done yet */
-    SCHEMA_REASON_MRS = 33,    /* the pool has as many regions as it may, or as are not reserved
-                                * for other tenants */
-};
-
 /* ---- the two mappings ---------------------------------------------------------------------- */
 
 /* RW: page 0 has the worker's words; the submission ring begins at SCHEMA_SQ_OFFSET. */
@@ -233,11 +154,11 @@ struct schema_session_ro {
     uint32_t tenant;
     uint16_t pool, reserved;
     uint8_t gid[16]; /* this host's endpoint */
-    _Alignas(
-        SCHEMA_LINE) _Atomic uint32_t sq_head; /* agent writes, in batches: slots it has taken */
-    _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_tail; /* agent writes, in batches */
-    _Alignas(
-        SCHEMA_LINE) _Atomic uint32_t doorbell;  /* 1: the lane does not poll this session: ring */
+    /* agent writes, in batches: slots it has taken; completions it has written */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t sq_head;
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t cq_tail;
+    /* 1: the lane does not poll this session: ring */
+    _Alignas(SCHEMA_LINE) _Atomic uint32_t doorbell;
     _Alignas(SCHEMA_LINE) _Atomic uint32_t wake; /* futex */
     _Atomic uint32_t ended;                      /* enum schema_reason, 0 while it lives */
     _Atomic uint32_t drains;  /* agent writes: 1 while the operator wants its worker to go */

@@ -202,8 +202,4 @@ void http_problem(struct base_text *t, int status, const char *title, const char
 
 #define HTTP_PROBLEM_TYPE "application/problem+json"
 
-/* Whether `listen` is written as an address can be. 0, or -EINVAL and a sentence that names the
- * setting. Whether this host has it is found out by http_server_new() alone. */
-int http_listen_check(const char *listen, const char *setting, struct base_errbuf *err);
-
 #endif

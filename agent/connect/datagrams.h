@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The UD queue pair of handshakes, and the addresses that they go to. Control thread. */
+#ifndef CONNECT_DATAGRAMS_H
+#define CONNECT_DATAGRAMS_H
+
+#include "agent/connector.h"
+#include "fabric/reuse.h"
+#include "schema/handshake.h"
+
+enum address_state { ADDRESS_FREE, ADDRESS_MAKING, ADDRESS_READY, ADDRESS_CLOSING };
+
+struct address {
+    struct connector *c;
+    uint8_t state; /* enum address_state */
+    uint8_t unwanted;
+    uint8_t gid[16];
+    uint16_t lid;
+    uint32_t out; /* datagrams that use it */
+    uint64_t used_ns;
+    struct fab_ah *ah;
+    struct fab_ctl ctl;
+    bool waits; /* one datagram for when it is ready */
+    struct schema_handshake waiting;
+    uint32_t qpn, qkey;
+};
+
+struct datagrams {
+    struct fab_chan *chan;
+    struct fab_cq *cq;
+    struct fab_qp *qp;
+    struct fab_mem mem;
+    struct fab_mr *mr;
+    uint32_t qkey;
+    struct address *address;
+    uint32_t addresses;
+    struct address *sent_to[CONNECTOR_SENDS]; /* NULL: free */
+    uint32_t send_hand;
+    uint32_t qpn;   /* qp's, or the last one's */
+    bool broken;    /* nothing is sent, and what completes is dropped */
+    bool repairing; /* by: */
+    struct fab_ctl repair;
+    struct fab_reuse reuse;
+    uint8_t repair_step; /* once it is in INIT: */
+    uint64_t again_ns;   /* broken and not repairing: when that is tried again */
+};
+
+int datagrams_init(struct connector *c, uint32_t addresses);
+void datagrams_fini(struct connector *c);
+/* Sends h, completed with what is always the same, or loses it. */
+void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
+                   uint32_t qkey, struct schema_handshake h);
+/* Something will be sent there soon. */
+void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid);
+/* Resolved anew the next time: it may have moved. */
+void datagram_forget(struct connector *c, const uint8_t gid[16]);
+/* Likewise, all of them. */
+void datagrams_forget(struct connector *c);
+void datagrams_take(struct connector *c);
+/* Tries again what could not be repaired, when it is time. */
+void datagrams_step(struct connector *c);
+
+#endif

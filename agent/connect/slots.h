@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RC queue pairs that are made ahead, and rest between two lives. Control thread. */
+#ifndef CONNECT_SLOTS_H
+#define CONNECT_SLOTS_H
+
+#include "agent/connector.h"
+#include "fabric/reuse.h"
+#include "schema/handshake.h"
+
+enum slot_state {
+    SLOT_EMPTY,
+    SLOT_MAKING,
+    SLOT_RESTING, /* in INIT, as long as packets of a former life may come in */
+    SLOT_READY,   /* in INIT */
+    SLOT_TAKEN,   /* a connection's */
+    SLOT_CLEANING,
+    SLOT_LEFT, /* a connection's no longer, but for a change of state that is under way */
+};
+
+struct slot {
+    struct connector *c;
+    struct slots *all;
+    struct fab_qp *qp;
+    uint8_t state; /* enum slot_state, moved by slot_move() alone */
+    uint8_t busy;  /* of the following, those that are the fabric's */
+    struct fab_ctl ctl, then;
+    struct fab_reuse reuse;                 /* CLEANING */
+    uint64_t rest_ns;                       /* it is not used before; the lowest goes first */
+    int status;                             /* of the first one that failed */
+    void (*raised)(void *user, int status); /* while a connection raises it */
+    void *user;
+};
+
+struct slot_change { /* of a queue pair's state */
+    struct ibv_qp_attr attr;
+    int mask;
+};
+
+struct slots { /* all of one kind */
+    struct slot *at;
+    uint32_t count, made, ready, resting;
+    bool initiators;
+    uint64_t retry_ns; /* none is made before, since the last one failed with: */
+    int status;
+    uint64_t taken_ns; /* when one last was, or 0 */
+    uint64_t gone_ns;  /* when one was last destroyed: the next one may get its number */
+};
+
+int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);
+/* Keeps `ahead` of them ready; at least half of that while some are being taken. */
+void slots_refill(struct connector *c, struct slots *s);
+/* The one that has rested for longest, or NULL. */
+struct slot *slot_take(struct slots *s);
+/* Whether none is ready now, but one may soon be without anybody's leaving. */
+bool slots_may_come(const struct slots *s);
+/* A change of state and another one (or NULL), then raised(user, status). */
+void slot_raise(struct slot *slot, const struct slot_change *rtr, const struct slot_change *rts,
+                void (*raised)(void *user, int status), void *user);
+/* The connection is over, and nobody uses it any more: made ready again, when nothing of it can
+ * come in any more. raised() is not called any more. */
+void slot_leave(struct slot *slot);
+/* Likewise, of one on which nothing was ever posted: it need not rest. */
+void slot_return(struct slot *slot);
+/* Likewise; its initiator is gone without a word, and might still be repeating a request. */
+void slot_reclaim(struct slot *slot);
+struct slot *slot_of(struct slots *s, const struct fab_qp *qp);
+void slots_fini(struct connector *c, struct slots *s);
+/* INIT to RTR, towards a peer. */
+struct slot_change slot_rtr(const struct connector *c, const struct schema_handshake *h);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker asks of its lane in a descriptor of schema/session.h. */
+#ifndef SCHEMA_OP_H
+#define SCHEMA_OP_H
+
+enum schema_op {
+    /* posts: complete in the completion ring */
+    SCHEMA_OP_READ = 1,
+    SCHEMA_OP_WRITE = 2,
+    SCHEMA_OP_CAS = 3,
+    SCHEMA_OP_FAA = 4,
+    /* on a VQP, without an answer: an error shows at the VQP's first post */
+    SCHEMA_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
+    /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
+    SCHEMA_OP_DESTROY = 17,
+    /* control: answered with the same tag */
+    SCHEMA_OP_CONNECT = 32, /* gid, pool: resolve; values: peer_slot, peer_gen */
+    SCHEMA_OP_REG_MR = 33,  /* arena, offset, length, access, vaddr; values: vkey, secret */
+    /* some regions; answered when the lease of all of them is over, and the registrations of those
+     * with one of their own are gone: their memory is free then. -ENOENT: one of them was none, or
+     * is being withdrawn already; the others are gone all the same */
+    SCHEMA_OP_DEREG_MR = 34,
+    SCHEMA_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
+    SCHEMA_OP_MR_STATUS = 36, /* dereg_mr.vkey: -EACCES: the operator has revoked it */
+};
+
+enum schema_op_flag {
+    SCHEMA_OP_SIGNALED = 1 << 0,
+    SCHEMA_OP_INLINE = 1 << 1, /* `length` bytes follow in whole slots, at most SCHEMA_MAX_INLINE */
+    SCHEMA_OP_FENCE = 1 << 2,
+};
+
+/* In REG_MR's access: the region gets a registration of its own. An agent that does not know the
+ * bit refuses it (-EINVAL): it is nothing that a worker may go without and not notice. */
+#define SCHEMA_REG_FENCED (1u << 16)
+/* The region has none, also where the device keeps no deadlines and every other one has: who still
+ * believes in it is kept out by time alone. Likewise refused by who does not know it. */
+#define SCHEMA_REG_LEASE_ONLY (1u << 17)
+
+#endif
