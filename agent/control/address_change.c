@@ -11,7 +11,7 @@
 #include "agent.h"
 #include "agent/connector.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "control/log.h"
 #include "lane_setup.h"
 #include "limits.h"
 #include "pools.h"
@@ -52,12 +52,12 @@ void address_port(struct agent *a, bool down)
         return;
     a->address.down = down;
     if (down)
-        base_log(BASE_LOG_ERROR,
-                 "the device's port is down: requests to other nodes end after their time-outs",
-                 "device=\"%s\" port=%u", a->config.device, a->fab->caps.port_num);
+        world_log(a->world, BASE_LOG_ERROR,
+                  "the device's port is down: requests to other nodes end after their time-outs",
+                  "device=\"%s\" port=%u", a->config.device, a->fab->caps.port_num);
     else
-        base_log(BASE_LOG_INFO, "the device's port is up", "device=\"%s\" port=%u",
-                 a->config.device, a->fab->caps.port_num);
+        world_log(a->world, BASE_LOG_INFO, "the device's port is up", "device=\"%s\" port=%u",
+                  a->config.device, a->fab->caps.port_num);
 }
 
 const char *address_why(const struct agent *a)
@@ -107,9 +107,9 @@ static void pool_readdress(struct pool *p, bool renamed)
         p->incarnation = p->agent->incarnation;
     int status = make_anew(p, renamed);
     if (status != 0) {
-        base_log(BASE_LOG_ERROR,
-                 "a pool cannot be reached at the node's new address: restart the agent",
-                 "pool=%s error=\"%s\"", p->name, strerror(-status));
+        world_log(p->world, BASE_LOG_ERROR,
+                  "a pool cannot be reached at the node's new address: restart the agent",
+                  "pool=%s error=\"%s\"", p->name, strerror(-status));
         return;
     }
     if (p->device.rc)
@@ -131,7 +131,7 @@ static void change_address(struct agent *a, bool renamed)
     if (renamed &&
         world_next_incarnation(a->world, before + 1, &a->incarnation, &lost, &err) != 0) {
         a->incarnation = before + 1; /* if it cannot be saved: the next start is later anyway */
-        base_log(BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
+        world_log(a->world, BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
     }
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         pool_readdress(p, renamed);
@@ -159,22 +159,25 @@ static void act_on_news(struct agent *a, enum address_news news)
     case ADDRESS_SAME:
         return;
     case ADDRESS_GONE:
-        base_log(BASE_LOG_ERROR, "this node's address is gone from the port: no peer is reached",
-                 "gid=%s index=%u", text, index);
+        world_log(a->world, BASE_LOG_ERROR,
+                  "this node's address is gone from the port: no peer is reached",
+                  "gid=%s index=%u", text, index);
         return;
     case ADDRESS_BACK:
-        base_log(BASE_LOG_INFO, "this node's address is back", "gid=%s index=%u", text, index);
+        world_log(a->world, BASE_LOG_INFO, "this node's address is back", "gid=%s index=%u", text,
+                  index);
         return;
     case ADDRESS_MOVED:
-        base_log(BASE_LOG_WARN, "this node's address has moved: paths to peers are made anew",
-                 "gid=%s index=%u lid=%u", text, index, a->address.lid);
+        world_log(a->world, BASE_LOG_WARN,
+                  "this node's address has moved: paths to peers are made anew",
+                  "gid=%s index=%u lid=%u", text, index, a->address.lid);
         change_address(a, false);
         return;
     case ADDRESS_CHANGED:
         change_address(a, true);
-        base_log(BASE_LOG_WARN,
-                 "this node has another address: its workers go on, peers look it up again",
-                 "gid=%s index=%u incarnation=%u", text, index, a->incarnation);
+        world_log(a->world, BASE_LOG_WARN,
+                  "this node has another address: its workers go on, peers look it up again",
+                  "gid=%s index=%u incarnation=%u", text, index, a->incarnation);
         return;
     }
 }
@@ -194,8 +197,9 @@ void address_retarget(struct agent *a)
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         int status = p->device.rc ? 0 : world_device(p->world, WORLD_DEVICE_TARGET, p, NULL);
         if (status != 0)
-            base_log(BASE_LOG_ERROR, "a DC target cannot be made anew: restart the agent",
-                     "pool=%s error=\"%s\"", p->name, strerror(-status));
+            world_log(a->world, BASE_LOG_ERROR,
+                      "a DC target cannot be made anew: restart the agent", "pool=%s error=\"%s\"",
+                      p->name, strerror(-status));
     }
     a->endpoints++;
     registrations_changed(a);
@@ -204,8 +208,8 @@ void address_retarget(struct agent *a)
 void address_readdressed(struct pool *p, const struct lane_event *e)
 {
     if (e->reason != 0)
-        base_log(BASE_LOG_ERROR,
-                 "regions got no place in the MR table under the new address: no peer finds them",
-                 "pool=%s regions=%u", p->name, e->reason);
+        world_log(p->world, BASE_LOG_ERROR,
+                  "regions got no place in the MR table under the new address: no peer finds them",
+                  "pool=%s regions=%u", p->name, e->reason);
     (void)world_device(p->world, WORLD_DEVICE_DROP, p, NULL);
 }

@@ -8,7 +8,6 @@
 #include "address_change.h"
 #include "admin_counters.h"
 #include "admin_handlers.h"
-#include "base/http/server.h" /* http_problem() */
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/version.h"

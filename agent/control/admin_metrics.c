@@ -6,6 +6,7 @@
 #include "applied_report.h"
 #include "base/metrics.h"
 #include "clock_watch.h"
+#include "control/log.h"
 #include "names.h"
 #include "node.h"
 #include "pools.h"
@@ -196,7 +197,7 @@ void metrics_print(struct agent *a, struct base_text *t)
     struct used used[AGENTD_TENANT_SLOTS];
     base_metric_build_info(t, "kedge_agent_build_info");
     base_metric_one(t, "kedge_agent_log_dropped_total", BASE_METRIC_COUNTER,
-                    "Lines of the log that nobody took in time.", base_log_dropped());
+                    "Lines of the log that nobody took in time.", world_log_dropped(a->world));
     lane_metrics(a, t);
     pool_metrics(a, t);
     if (a->rc)

@@ -15,7 +15,7 @@
 #include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "control/log.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "limits.h"
@@ -259,8 +259,8 @@ static void say_failed(struct pool *p, int status)
                         NULL))
         return;
     (void)device_why(p->world, status, &why);
-    base_log(BASE_LOG_ERROR, "no more arenas can be made for workers that come", "why=\"%s\"",
-             why.text);
+    world_log(p->world, BASE_LOG_ERROR, "no more arenas can be made for workers that come",
+              "why=\"%s\"", why.text);
 }
 
 static void finish_making(struct arena *arena, int status)
@@ -357,8 +357,8 @@ static void on_deregistered(struct fab_ctl *ctl)
     if (status == 0 && arena->lost)
         status = -EIO; /* said when it was lost */
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
-        base_log(BASE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
-                 strerror(-status));
+        world_log(p->world, BASE_LOG_ERROR, "an arena could not be deregistered and is lost",
+                  "error=\"%s\"", strerror(-status));
         leave_tenant(arena);
         return;
     }

@@ -14,8 +14,8 @@
 #include "agent.h"
 #include "arenas.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "connection.h"
+#include "control/log.h"
 #include "limits.h"
 #include "names.h"
 #include "quotas.h"
@@ -177,9 +177,9 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
     a->wrong_tokens++;
     if (base_log_allow(&a->token_limit, world_now_ns(a->world), TOKENS_LOGGED_S * BASE_NS_PER_S,
                        TOKENS_LOGGED, &suppressed))
-        base_log(BASE_LOG_WARN, "a worker has shown a token that no tenant has",
-                 "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
-                 (int)c->peer.pid, c->peer.path, suppressed);
+        world_log(a->world, BASE_LOG_WARN, "a worker has shown a token that no tenant has",
+                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
+                  (int)c->peer.pid, c->peer.path, suppressed);
     c->held = true;
     c->held_tag = tag;
     c->waiting.silent = false;
@@ -342,9 +342,9 @@ static void say_crowded(const struct connection *c)
     a->crowded++;
     if (base_log_allow(&a->crowd_limit, world_now_ns(a->world), CROWD_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
-        base_log(BASE_LOG_WARN, "too many connections that have not attached are open",
-                 "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
-                 (int)c->peer.pid, c->peer.path, suppressed);
+        world_log(a->world, BASE_LOG_WARN, "too many connections that have not attached are open",
+                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
+                  (int)c->peer.pid, c->peer.path, suppressed);
 }
 
 /* Whoever connects sends at once, so that one that has said nothing is given up for one that may.
@@ -400,9 +400,9 @@ static void turn_away(struct connection *c, const char *why)
     uint32_t suppressed;
     if (base_log_allow(&a->watch_limit, world_now_ns(a->world), PAUSE_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
-        base_log(BASE_LOG_ERROR, "a worker is turned away",
-                 "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,
-                 why, suppressed);
+        world_log(a->world, BASE_LOG_ERROR, "a worker is turned away",
+                  "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,
+                  why, suppressed);
     if (c->attached)
         connection_close(c);
     else

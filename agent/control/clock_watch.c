@@ -7,9 +7,9 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "clock_watch.h"
+#include "control/log.h"
 #include "limits.h"
 #include "pools.h"
 
@@ -40,28 +40,29 @@ static void act_on_state(struct agent *a, enum clock_state before)
         return;
     clock_check_why(c, why, sizeof why);
     if (c->state == CLOCK_DOUBTED)
-        base_log(BASE_LOG_ERROR,
-                 "this host's clock cannot be trusted: requests go only to regions that hardware "
-                 "guards, until it has agreed for a while",
-                 "reason=\"%s\"", why);
+        world_log(a->world, BASE_LOG_ERROR,
+                  "this host's clock cannot be trusted: requests go only to regions that hardware "
+                  "guards, until it has agreed for a while",
+                  "reason=\"%s\"", why);
     else if (before == CLOCK_DOUBTED && c->lie != CLOCK_STEERED && c->state == CLOCK_UNKNOWN)
-        base_log(BASE_LOG_WARN,
-                 "this host's clock is used again, since the device that contradicted it cannot "
-                 "say its time any more",
-                 "clock=%s lies=%llu reason=\"%s\"", clock_check_name(c),
-                 (unsigned long long)c->lies, why);
+        world_log(a->world, BASE_LOG_WARN,
+                  "this host's clock is used again, since the device that contradicted it cannot "
+                  "say its time any more",
+                  "clock=%s lies=%llu reason=\"%s\"", clock_check_name(c),
+                  (unsigned long long)c->lies, why);
     else if (before == CLOCK_DOUBTED)
-        base_log(BASE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
-                 clock_check_name(c), (unsigned long long)c->lies);
+        world_log(a->world, BASE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
+                  clock_check_name(c), (unsigned long long)c->lies);
     else if (c->state == CLOCK_UNKNOWN)
-        base_log(BASE_LOG_INFO, "this host's clock beside the device's",
-                 "clock=%s reason=\"the device has not said its time for %llu s: it, this agent or "
-                 "this host stood still; nothing is refused for that, and nothing is to be done "
-                 "unless it stays so (clock.state in rdmactl agent status)\"",
-                 clock_check_name(c), (unsigned long long)(CLOCK_SILENT_NS / BASE_NS_PER_S));
+        world_log(
+            a->world, BASE_LOG_INFO, "this host's clock beside the device's",
+            "clock=%s reason=\"the device has not said its time for %llu s: it, this agent or "
+            "this host stood still; nothing is refused for that, and nothing is to be done "
+            "unless it stays so (clock.state in rdmactl agent status)\"",
+            clock_check_name(c), (unsigned long long)(CLOCK_SILENT_NS / BASE_NS_PER_S));
     else
-        base_log(BASE_LOG_INFO, "this host's clock beside the device's", "clock=%s",
-                 clock_check_name(c));
+        world_log(a->world, BASE_LOG_INFO, "this host's clock beside the device's", "clock=%s",
+                  clock_check_name(c));
 }
 
 static void on_seen(struct fab_ctl *ctl)

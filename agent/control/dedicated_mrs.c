@@ -20,7 +20,7 @@
 #include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "control/log.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "lane_setup.h"
@@ -108,9 +108,9 @@ static void on_deregistered(struct fab_ctl *ctl)
         answer_lane(f);
     } else { /* its worker is not told that the memory is its own: it is not */
         f->arena->lost = true;
-        base_log(BASE_LOG_ERROR,
-                 "a region's registration cannot be given back: its arena is lent no more",
-                 "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
+        world_log(f->arena->pool->world, BASE_LOG_ERROR,
+                  "a region's registration cannot be given back: its arena is lent no more",
+                  "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
     }
     forget_fenced(f);
 }
@@ -153,7 +153,8 @@ static void say_failed(const struct fenced *f, int status)
                         FENCED_LOGGED_S * BASE_NS_PER_S, 1, NULL))
         return;
     (void)device_why(f->arena->pool->world, status, &why);
-    base_log(BASE_LOG_ERROR, "a region could not be registered", "why=\"%s\"", why.text);
+    world_log(f->arena->pool->world, BASE_LOG_ERROR, "a region could not be registered",
+              "why=\"%s\"", why.text);
 }
 
 static void on_registered(struct fab_ctl *ctl)

@@ -3,7 +3,7 @@
  */
 #include "address_change.h"
 #include "agent.h"
-#include "base/log.h"
+#include "control/log.h"
 #include "device_events.h"
 #include "lane_setup.h"
 #include "peer_setup.h"
@@ -12,7 +12,7 @@
 /* Nothing goes on without it, and only a new process gets rid of what is left of it. */
 static void give_up(struct agent *a, const char *what)
 {
-    base_log(BASE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", what);
+    world_log(a->world, BASE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", what);
     a->device_lost = true;
     world_stop(a->world);
 }
@@ -58,12 +58,12 @@ static void one_event(struct agent *a, const struct fab_event *e)
     case IBV_EVENT_PKEY_CHANGE:
     case IBV_EVENT_SM_CHANGE:
     case IBV_EVENT_CLIENT_REREGISTER:
-        base_log(BASE_LOG_INFO, "the port's addresses have changed", "device=\"%s\" type=%d",
-                 a->config.device, (int)e->type);
+        world_log(a->world, BASE_LOG_INFO, "the port's addresses have changed",
+                  "device=\"%s\" type=%d", a->config.device, (int)e->type);
         address_look(a);
         return;
     default:
-        base_log(BASE_LOG_INFO, "device event", "type=%d", (int)e->type);
+        world_log(a->world, BASE_LOG_INFO, "device event", "type=%d", (int)e->type);
         return;
     }
 }
@@ -71,9 +71,9 @@ static void one_event(struct agent *a, const struct fab_event *e)
 void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
 {
     struct agent *a = w->user;
-    base_log(BASE_LOG_WARN,
-             "the port has another MTU: connections that are made or fail from now on have it",
-             "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
+    world_log(a->world, BASE_LOG_WARN,
+              "the port has another MTU: connections that are made or fail from now on have it",
+              "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         peer_setup_mtu(p);
 }

@@ -12,6 +12,7 @@
 #include "applied_report.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "control/log.h"
 #include "control/question.h"
 #include "follow.h"
 #include "limits.h"
@@ -49,8 +50,8 @@ static bool apply_tenants(struct agent *a, const struct agentd_desired *s)
                 sessions_end_tenant(p, i + 1);
     }
     if (a->tenants.why[0] != '\0' && strcmp(before, a->tenants.why) != 0)
-        base_log(BASE_LOG_ERROR, "not all that is said of tenants can be in force",
-                 "revision=%llu why=\"%s\"", (unsigned long long)s->revision, a->tenants.why);
+        world_log(a->world, BASE_LOG_ERROR, "not all that is said of tenants can be in force",
+                  "revision=%llu why=\"%s\"", (unsigned long long)s->revision, a->tenants.why);
     return later;
 }
 
@@ -76,9 +77,9 @@ static void on_saved(void *user)
     struct desired_save *save = user;
     struct agent *a = save->agent;
     if (save->task.status != 0)
-        base_log(BASE_LOG_ERROR, "the settings in force are not kept for the next start",
-                 "directory=\"%s\" error=\"%s\"", a->config.state_dir,
-                 strerror(-save->task.status));
+        world_log(a->world, BASE_LOG_ERROR, "the settings in force are not kept for the next start",
+                  "directory=\"%s\" error=\"%s\"", a->config.state_dir,
+                  strerror(-save->task.status));
     free(save->text);
     save->text = NULL;
     save_next(a);
@@ -118,9 +119,9 @@ static void say_refused(struct agent *a, uint64_t revision, const char *why)
     if (strcmp(f->why, why) == 0) /* said before */
         return;
     snprintf(f->why, sizeof f->why, "%s", why);
-    base_log(BASE_LOG_ERROR, "settings cannot be applied: those before stay in force",
-             "revision=%llu in_force=%llu why=\"%s\"", (unsigned long long)revision,
-             (unsigned long long)f->applied, why);
+    world_log(a->world, BASE_LOG_ERROR, "settings cannot be applied: those before stay in force",
+              "revision=%llu in_force=%llu why=\"%s\"", (unsigned long long)revision,
+              (unsigned long long)f->applied, why);
 }
 
 static void forget_pending(struct follow *f)
@@ -153,8 +154,9 @@ static int take_document(struct agent *a, const char *text, size_t length)
         if (apply_desired(a, s))
             put_off(a, text, length);
         if (f->applied != s->revision || f->why[0] != '\0')
-            base_log(BASE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
-                     (unsigned long long)s->revision, s->tenants, s->windows);
+            world_log(a->world, BASE_LOG_INFO, "settings applied",
+                      "revision=%llu tenants=%u windows=%u", (unsigned long long)s->revision,
+                      s->tenants, s->windows);
         f->applied = s->revision;
         f->why[0] = '\0';
     } else {
@@ -214,8 +216,9 @@ static void on_end(void *user, const struct http_answer *answer)
     struct agent *a = user;
     if (answer->status == -ECANCELED && a->stopping)
         return;
-    base_log(BASE_LOG_DEBUG, "no more settings from here", "metaserver=\"%s\" status=%d why=\"%s\"",
-             a->config.metaserver[a->follow.metaserver], answer->status, answer->why);
+    world_log(a->world, BASE_LOG_DEBUG, "no more settings from here",
+              "metaserver=\"%s\" status=%d why=\"%s\"", a->config.metaserver[a->follow.metaserver],
+              answer->status, answer->why);
     if (answer->status == 401 || answer->status == 403) /* its token was deleted, or changed */
         registrations_doubt(a, a->follow.metaserver);
     try_next(a);
@@ -273,8 +276,8 @@ static char *load_document(const struct agent *a, size_t *length)
                            ? world_load(a->world, FILE_NAME, text, AGENTD_SETTINGS_BYTES, length)
                            : -ENOMEM;
     if (status != 0 && status != -ENOENT)
-        base_log(BASE_LOG_ERROR, "the settings that were in force cannot be read",
-                 "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
+        world_log(a->world, BASE_LOG_ERROR, "the settings that were in force cannot be read",
+                  "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
     if (status == 0)
         return text;
     free(text);

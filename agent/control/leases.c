@@ -16,6 +16,7 @@
 #include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "control/log.h"
 #include "lane_setup.h"
 #include "leases.h"
 #include "pool.h"
@@ -280,9 +281,10 @@ static void say_lost(struct renewal *n, int status)
         return;
     n->of->failed = status;
     n->arena->lost = true;
-    base_log(BASE_LOG_ERROR, "a registration cannot be given back: its arena is lent no more",
-             "session=%u arena=%u error=\"%s\"", n->of->owner.id.session, n->number,
-             strerror(-status));
+    world_log(n->of->pool->world, BASE_LOG_ERROR,
+              "a registration cannot be given back: its arena is lent no more",
+              "session=%u arena=%u error=\"%s\"", n->of->owner.id.session, n->number,
+              strerror(-status));
 }
 
 static void say_freed(const struct renewal *n)
@@ -290,10 +292,11 @@ static void say_freed(const struct renewal *n)
     const struct revocation *r = n->of;
     const struct lane_command command = {
         .kind = LANE_COMMAND_FENCED, .session = number_of(r), .tag = n->fence_tag};
-    base_log(BASE_LOG_WARN, "an arena's registration was taken away by the operator",
-             "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
-             r->owner.tenant, (int)r->owner.pid, n->number,
-             (unsigned long long)((world_now_ns(r->pool->world) - r->begun_ns) / 1000));
+    world_log(r->pool->world, BASE_LOG_WARN,
+              "an arena's registration was taken away by the operator",
+              "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
+              r->owner.tenant, (int)r->owner.pid, n->number,
+              (unsigned long long)((world_now_ns(r->pool->world) - r->begun_ns) / 1000));
     if (r->pool->lane != NULL && live_session(r) != NULL)
         pool_command(r->pool, &command);
 }
@@ -409,10 +412,10 @@ static void on_revoked(struct revocation *r, const struct lane_event *e)
     if (e->answer.status == 0)
         collect_revoked(r);
     if (e->answer.taken > 0)
-        base_log(BASE_LOG_WARN, "leases were revoked by the operator",
-                 "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
-                 r->owner.id.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
-                 e->answer.taken, r->number, r->force ? "true" : "false");
+        world_log(r->pool->world, BASE_LOG_WARN, "leases were revoked by the operator",
+                  "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
+                  r->owner.id.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
+                  e->answer.taken, r->number, r->force ? "true" : "false");
     if (e->answer.status != 0 || !r->force) {
         end_revocation(r, e->answer.status);
         return;

@@ -3,6 +3,7 @@
  * those that it has go, by themselves or when their time is over. */
 #include "agent.h"
 #include "base/clock.h"
+#include "control/log.h"
 #include "node.h"
 #include "pools.h"
 #include "sessions.h"
@@ -19,12 +20,12 @@ void node_apply(struct agent *a, const struct agentd_node *desired)
                         ? UINT64_MAX
                         : world_now_ns(a->world) + desired->grace_ms * BASE_NS_PER_MS;
     if (before.cordoned != desired->cordoned || before.draining != desired->draining)
-        base_log(BASE_LOG_INFO,
-                 desired->draining   ? "draining: no new workers, and those that are here go"
-                 : desired->cordoned ? "cordoned: no new workers"
-                                     : "taking workers again",
-                 "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, desired->reason,
-                 (unsigned long long)desired->grace_ms, pools_workers_left(a));
+        world_log(a->world, BASE_LOG_INFO,
+                  desired->draining   ? "draining: no new workers, and those that are here go"
+                  : desired->cordoned ? "cordoned: no new workers"
+                                      : "taking workers again",
+                  "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, desired->reason,
+                  (unsigned long long)desired->grace_ms, pools_workers_left(a));
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         sessions_drain(p, pools_drains(p));
 }
@@ -35,8 +36,8 @@ void node_tick(struct agent *a)
     if (!n->desired.draining || world_now_ns(a->world) < n->end_ns)
         return;
     n->end_ns = UINT64_MAX;
-    base_log(BASE_LOG_WARN, "draining: the workers that are left have had their time",
-             "node=%s workers=%u", a->config.node, pools_workers_left(a));
+    world_log(a->world, BASE_LOG_WARN, "draining: the workers that are left have had their time",
+              "node=%s workers=%u", a->config.node, pools_workers_left(a));
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         sessions_end_all(p, SCHEMA_REASON_NODE_DRAINED);
 }

@@ -10,6 +10,7 @@
 #include "agent/connector.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "control/log.h"
 #include "dci.h"
 #include "lane_setup.h"
 #include "limits.h"
@@ -66,9 +67,9 @@ static void end_overdue(struct pool *p, struct fab_qp *qp)
     uint32_t suppressed;
     if (base_log_allow(&p->overdue_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S,
                        FAULTS_LOGGED, &suppressed))
-        base_log(BASE_LOG_WARN,
-                 "a queue pair is ended: a request has been out for as long as any may take",
-                 "qpn=%u suppressed=%u", qp->qpn, suppressed);
+        world_log(p->world, BASE_LOG_WARN,
+                  "a queue pair is ended: a request has been out for as long as any may take",
+                  "qpn=%u suppressed=%u", qp->qpn, suppressed);
     end_at_once(p, qp);
 }
 
@@ -136,9 +137,9 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
     struct agent_device *d = &p->device;
     if (mtu >= d->path_mtu)
         return;
-    base_log(BASE_LOG_WARN, "DC initiators are brought up anew with a smaller MTU",
-             "pool=\"%s\" mtu=%u before=%u why=\"%s\"", p->name, 128u << mtu, 128u << d->path_mtu,
-             why);
+    world_log(p->world, BASE_LOG_WARN, "DC initiators are brought up anew with a smaller MTU",
+              "pool=\"%s\" mtu=%u before=%u why=\"%s\"", p->name, 128u << mtu, 128u << d->path_mtu,
+              why);
     d->path_mtu = mtu;
     for (uint32_t i = 1; i < d->dcis; i++) {
         struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
@@ -158,12 +159,12 @@ static bool answers_too_long(struct pool *p, const struct lane_event *wanted)
         return false;
     if (base_log_allow(&p->mtu_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S, 1,
                        &suppressed))
-        base_log(BASE_LOG_WARN,
-                 "an endpoint answers READs in longer packets than this port takes: set mtu in "
-                 "[fabric] of its node to what all ports take, and restart its agent",
-                 "gid=%s its_mtu=%u mtu=%u suppressed=%u",
-                 base_gid_format(wanted->want_path.gid, gid), 128u << theirs, 128u << ours,
-                 suppressed);
+        world_log(p->world, BASE_LOG_WARN,
+                  "an endpoint answers READs in longer packets than this port takes: set mtu in "
+                  "[fabric] of its node to what all ports take, and restart its agent",
+                  "gid=%s its_mtu=%u mtu=%u suppressed=%u",
+                  base_gid_format(wanted->want_path.gid, gid), 128u << theirs, 128u << ours,
+                  suppressed);
     return true;
 }
 
@@ -201,8 +202,8 @@ static void on_raised(struct fab_ctl *ctl)
     struct fab_qp *qp = e->command.qp;
     p->fab_ops--;
     if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
-        base_log(BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
-                 "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
+        world_log(p->world, BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+                  "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
         raise_later(e, world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS);
         return;
     }
@@ -216,7 +217,7 @@ static void on_raised(struct fab_ctl *ctl)
     }
     if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
-        base_log(BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
+        world_log(p->world, BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
         pool_command(p, &e->command);
     }
     free(e);
@@ -338,8 +339,9 @@ static void tell_number(struct pool *p)
     const uint32_t qpn = connector_ud_qpn(d->connector);
     if (qpn == d->ud_qpn)
         return;
-    base_log(BASE_LOG_INFO, "handshakes have another queue pair: the metaservers are told",
-             "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);
+    world_log(p->world, BASE_LOG_INFO,
+              "handshakes have another queue pair: the metaservers are told",
+              "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);
     d->ud_qpn = qpn;
     p->agent->endpoints++;
     registrations_changed(p->agent);
@@ -427,10 +429,10 @@ void peer_setup_mtu(struct pool *p)
     }
     lower_path_mtu(p, mtu, "the port takes no longer packets");
     if (p->agent->port.active < p->device.dct_mtu)
-        base_log(BASE_LOG_ERROR,
-                 "this node's DC target answers READs in longer packets than its port takes: "
-                 "restart the agent",
-                 "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
+        world_log(p->world, BASE_LOG_ERROR,
+                  "this node's DC target answers READs in longer packets than its port takes: "
+                  "restart the agent",
+                  "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
 }
 
 void peer_setup_stop(struct pool *p)

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "connection.h"
+#include "control/log.h"
 #include "lane_setup.h"
 #include "names.h"
 #include "peer_setup.h"
@@ -60,10 +61,11 @@ static int open_device(struct pool *p, struct base_errbuf *err)
     int status = world_device(p->world, WORLD_DEVICE_OPEN, p, err);
     if (status == 0 || !prewarm_is_desired(p))
         return status;
-    base_log(BASE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
-             "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
-             p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
-             err->text);
+    world_log(p->world, BASE_LOG_ERROR,
+              "the device cannot be opened as the pool is set: as the file says",
+              "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
+              p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
+              err->text);
     (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
     prewarm_own(p);
     return world_device(p->world, WORLD_DEVICE_OPEN, p, err);
@@ -229,8 +231,8 @@ static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t pl
     }
     if (status == 0) {
         desired->why[0] = '\0';
-        base_log(BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
-                 (unsigned long long)((world_now_ns(p->world) - begun_ns) / 1000));
+        world_log(a->world, BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name,
+                  p->number, (unsigned long long)((world_now_ns(p->world) - begun_ns) / 1000));
         p->ready_ns = world_now_ns(p->world) + READY_MS * BASE_NS_PER_MS;
         windows_apply(a);
         a->endpoints++;
@@ -240,8 +242,8 @@ static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t pl
         return;
     }
     if (strncmp(desired->why, err.text, sizeof desired->why - 1) != 0)
-        base_log(BASE_LOG_ERROR, "a pool cannot be made: it is tried again", "pool=%s why=\"%s\"",
-                 desired->is.name, err.text);
+        world_log(a->world, BASE_LOG_ERROR, "a pool cannot be made: it is tried again",
+                  "pool=%s why=\"%s\"", desired->is.name, err.text);
     snprintf(desired->why, sizeof desired->why, "%.159s", err.text);
     desired->again_ns = world_now_ns(a->world) + MAKE_AGAIN_MS * BASE_NS_PER_MS;
     if (p != NULL)
@@ -288,8 +290,8 @@ static void leave_pool(struct pool *p)
     p->left_ns = world_now_ns(p->world);
     choose_end(p);
     sessions_drain(p, true);
-    base_log(BASE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
-             "pool=%s workers=%u", p->name, sessions_left(p));
+    world_log(p->world, BASE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
+              "pool=%s workers=%u", p->name, sessions_left(p));
 }
 
 /* Nobody is left in it. */
@@ -320,15 +322,16 @@ static void step_out(struct pool *p)
         choose_end(p);
     if (p->stage == POOL_LEAVING && world_now_ns(p->world) >= p->end_ns) {
         p->end_ns = UINT64_MAX;
-        base_log(BASE_LOG_WARN, "a pool goes: the workers that are left have had their time",
-                 "pool=%s workers=%u", p->name, sessions_left(p));
+        world_log(p->world, BASE_LOG_WARN,
+                  "a pool goes: the workers that are left have had their time",
+                  "pool=%s workers=%u", p->name, sessions_left(p));
         sessions_end_all(p, SCHEMA_REASON_POOL);
     }
     if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
         begin_closing(p);
     if (p->stage == POOL_CLOSING && is_quiet(p)) {
         struct agent *a = p->agent;
-        base_log(BASE_LOG_INFO, "pool closed", "pool=%s", p->name);
+        world_log(a->world, BASE_LOG_INFO, "pool closed", "pool=%s", p->name);
         close_pool(p);
         windows_apply(a);
     }
@@ -348,7 +351,7 @@ static void step_in(struct pool *p, const struct agentd_pool *desired)
     if (p->stage == POOL_LEAVING) {
         p->stage = POOL_RUNS;
         sessions_drain(p, pools_drains(p));
-        base_log(BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
+        world_log(p->world, BASE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
     }
     if (memcmp(&p->prewarm.desired, desired, sizeof *desired) != 0)
         keep_ready(p, desired);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
+#include "control/log.h"
 #include "peer_setup.h"
 #include "prewarm.h"
 
@@ -246,9 +247,9 @@ void prewarm_apply(struct pool *p, const struct agentd_pool *desired)
                                                             p->config->queue_pairs_ahead));
     explain_prewarm(p);
     if (memcmp(&before.numbers, &desired->numbers, sizeof before.numbers) != 0)
-        base_log(BASE_LOG_INFO, "the pool keeps as much ready as is said",
-                 "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
-                 k->why);
+        world_log(p->world, BASE_LOG_INFO, "the pool keeps as much ready as is said",
+                  "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
+                  k->why);
     step_spares(p);
 }
 

@@ -14,8 +14,8 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
-#include "base/log.h"
 #include "base/metrics.h"
+#include "control/log.h"
 #include "lane_setup.h"
 #include "limits.h"
 #include "proofs.h"
@@ -61,22 +61,22 @@ static void prove_next(struct agent *a)
     pool_command(own_pool(a), &c);
 }
 
-static void log_news(const struct agentd_reach_target *t, enum agentd_reach_news news,
-                     uint64_t for_ms)
+static void log_news(struct world *w, const struct agentd_reach_target *t,
+                     enum agentd_reach_news news, uint64_t for_ms)
 {
     char gid[BASE_GID_TEXT] = "-";
     const char *what = t->peer ? "node" : "metaserver";
     if (t->peer)
         (void)base_gid_format(t->gid, gid);
     if (news == AGENTD_REACH_FAILS || news == AGENTD_REACH_OTHER)
-        base_log(BASE_LOG_WARN, "the fabric does not lead there", "%s=\"%s\" gid=%s why=\"%s\"",
-                 what, t->name, gid, agentd_reach_why(t->status));
+        world_log(w, BASE_LOG_WARN, "the fabric does not lead there", "%s=\"%s\" gid=%s why=\"%s\"",
+                  what, t->name, gid, agentd_reach_why(t->status));
     else if (news == AGENTD_REACH_AGAIN)
-        base_log(BASE_LOG_INFO, "the fabric leads there again", "%s=\"%s\" gid=%s after_ms=%llu",
-                 what, t->name, gid, (unsigned long long)for_ms);
+        world_log(w, BASE_LOG_INFO, "the fabric leads there again",
+                  "%s=\"%s\" gid=%s after_ms=%llu", what, t->name, gid, (unsigned long long)for_ms);
     else if (news == AGENTD_REACH_GONE)
-        base_log(BASE_LOG_INFO, "what the fabric did not lead to is not there any more",
-                 "%s=\"%s\" gid=%s", what, t->name, gid);
+        world_log(w, BASE_LOG_INFO, "what the fabric did not lead to is not there any more",
+                  "%s=\"%s\" gid=%s", what, t->name, gid);
 }
 
 void proofs_event(struct pool *p, const struct lane_event *e)
@@ -98,7 +98,7 @@ void proofs_event(struct pool *p, const struct lane_event *e)
         &f->reach, f->place, status, now, KEEP_ROUNDS * AGENTD_REACH_TARGETS * a->config.prove_ns);
     if (news == AGENTD_REACH_SAME)
         return;
-    log_news(t, news, (now - since_ns) / BASE_NS_PER_MS);
+    log_news(a->world, t, news, (now - since_ns) / BASE_NS_PER_MS);
     memset(f->tell_ns, 0, sizeof f->tell_ns);
 }
 

@@ -7,9 +7,9 @@
 #include "admin_handlers.h"
 #include "agent_query.h"
 #include "base/error.h"
-#include "base/http/server.h" /* http_problem() */
 #include "base/json_writer.h"
-#include "base/log.h"
+#include "base/problem.h"
+#include "control/log.h"
 #include "limits.h"
 #include "register.h"
 
@@ -34,8 +34,9 @@ static void on_told(void *user, const struct http_answer *answer)
     struct agent_query *q = user;
     if (answer->status != 204) {
         q->agent->asked.unanswered++;
-        base_log(BASE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"", answer->status,
-                 answer->status < 0 ? answer->why : answer->body);
+        world_log(q->agent->world, BASE_LOG_DEBUG, "an answer was not taken",
+                  "status=%d why=\"%s\"", answer->status,
+                  answer->status < 0 ? answer->why : answer->body);
     }
     agent_query_forget(q);
 }
@@ -78,7 +79,7 @@ void asker_refuse(struct asker by, int errnum, const char *detail)
         return;
     }
     base_text_init(&t, ANSWER_BYTES - ENVELOPE_BYTES);
-    http_problem(&t, row->http, row->title, detail);
+    base_problem_write(&t, row->http, row->title, detail);
     send_answer(by.asked, row->http, t.error == 0 ? base_text_str(&t) : "{}");
     base_text_fini(&t);
 }
@@ -105,9 +106,9 @@ void admin_refuse_method(struct agent *a, struct world_request *r, const char *a
     char detail[64];
     snprintf(detail, sizeof detail, "here it can be one of %s", allow);
     base_text_init(&t, 512);
-    http_problem(&t, 405, "method not allowed", detail);
+    base_problem_write(&t, 405, "method not allowed", detail);
     const struct admin_answer answer = {.status = 405,
-                                        .content_type = HTTP_PROBLEM_TYPE,
+                                        .content_type = BASE_PROBLEM_TYPE,
                                         .body = base_text_str(&t),
                                         .length = t.length,
                                         .allow = allow};

@@ -8,7 +8,7 @@
 #include "agent/reserve.h"
 #include "arenas.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "control/log.h"
 #include "names.h"
 #include "pools.h"
 #include "quotas.h"
@@ -195,18 +195,19 @@ void quotas_apart(struct pool *p, const struct lane_event *e)
     const char *tenant = quota_tenant(p->agent, e->quarantined.tenant + 1)->name;
     p->quarantined[e->quarantined.tenant] = e->quarantined.begins;
     if (e->quarantined.begins && !e->quarantined.named)
-        base_log(BASE_LOG_WARN,
-                 "a request of one of several tenants was refused by its peer again and again, and "
-                 "the device does not say whose: from now on those of each go through queue pairs "
-                 "of their own",
-                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+        world_log(
+            p->world, BASE_LOG_WARN,
+            "a request of one of several tenants was refused by its peer again and again, and "
+            "the device does not say whose: from now on those of each go through queue pairs "
+            "of their own",
+            "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
     else if (e->quarantined.begins)
-        base_log(BASE_LOG_WARN,
-                 "requests of a tenant's workers were refused by their peers again and again, and "
-                 "broke queue pairs under requests of others: from now on they go through some of "
-                 "their own",
-                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+        world_log(p->world, BASE_LOG_WARN,
+                  "requests of a tenant's workers were refused by their peers again and again, and "
+                  "broke queue pairs under requests of others: from now on they go through some of "
+                  "their own",
+                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
     else
-        base_log(BASE_LOG_INFO, "a tenant's requests go with those of others again",
-                 "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+        world_log(p->world, BASE_LOG_INFO, "a tenant's requests go with those of others again",
+                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
 }

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
-#include "base/log.h"
+#include "control/log.h"
 #include "lane_setup.h"
 #include "limits.h"
 #include "pool.h"
@@ -129,9 +129,9 @@ static void lose_registration(struct registration *r, const char *why)
     if (r->unsaid && base_log_allow(&r->log, world_now_ns(r->pool->world),
                                     LOSS_LOGGED_S * BASE_NS_PER_S, LOSSES_LOGGED, &suppressed)) {
         r->unsaid = false;
-        base_log(BASE_LOG_WARN, "not registered",
-                 "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
-                 suppressed);
+        world_log(r->pool->world, BASE_LOG_WARN, "not registered",
+                  "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
+                  suppressed);
     }
     if (r->offered != NULL)
         table_initiator_withdraw(r->offered);
@@ -158,9 +158,10 @@ static bool is_superseded(struct registration *r, const json_t *problem, const c
                "restart this agent";
         return false;
     }
-    base_log(BASE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
-             "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
-             (uint32_t)known);
+    world_log(p->world, BASE_LOG_WARN,
+              "a later incarnation of this node is known: beginning anew above it",
+              "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
+              (uint32_t)known);
     if (p->agent->superseded_by < known)
         p->agent->superseded_by = (uint32_t)known;
     p->agent->restarted_for_mask |= bit;
@@ -206,8 +207,9 @@ static void on_renewed(void *user, const struct http_answer *answer)
 
 static void complete_registration(struct registration *r)
 {
-    base_log(BASE_LOG_INFO, "registered", "pool=%s metaserver=\"%s\" incarnation=%u", r->pool->name,
-             r->url, r->pool->agent->incarnation);
+    world_log(r->pool->world, BASE_LOG_INFO, "registered",
+              "pool=%s metaserver=\"%s\" incarnation=%u", r->pool->name, r->url,
+              r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
     registrations_look_at_token(r->pool->agent); /* which may be another one than at the start */
@@ -292,7 +294,7 @@ void registrations_look_at_token(struct agent *a)
     struct base_errbuf why;
     const bool open = !world_token_is_private(a->world, &why);
     if (open && !a->token_is_open)
-        base_log(BASE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
+        world_log(a->world, BASE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
     a->token_is_open = open;
 }
 

@@ -10,8 +10,8 @@
 #include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "connection.h"
+#include "control/log.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "lane_setup.h"
@@ -468,10 +468,10 @@ static void on_fenced(struct fab_ctl *ctl)
         /* Nobody is told that memory is free before this is sure: it is asked again. */
         if (base_log_allow(&p->fence_log, world_now_ns(p->world), FENCES_LOGGED_S * BASE_NS_PER_S,
                            1, NULL))
-            base_log(BASE_LOG_ERROR,
-                     "the device cannot say whether remote operations are over: workers that give "
-                     "memory back wait until it can",
-                     "pool=%s error=\"%s\"", p->name, strerror(-ctl->status));
+            world_log(p->world, BASE_LOG_ERROR,
+                      "the device cannot say whether remote operations are over: workers that give "
+                      "memory back wait until it can",
+                      "pool=%s error=\"%s\"", p->name, strerror(-ctl->status));
         f->next = p->fences_again;
         p->fences_again = f;
         return;
@@ -524,10 +524,10 @@ static void log_fault(struct pool *p, const struct agent_session *s, const struc
         lease_owner_of(s, &owner);
     if (base_log_allow(&p->fault_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S,
                        FAULTS_LOGGED, &suppressed))
-        base_log(BASE_LOG_WARN, "session ended by the agent",
-                 "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
-                 agentd_worker_id_format(&owner.id, worker), p->name, owner.tenant,
-                 (unsigned)s->uid, (int)s->pid, schema_reason_name(e->reason), suppressed);
+        world_log(p->world, BASE_LOG_WARN, "session ended by the agent",
+                  "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
+                  agentd_worker_id_format(&owner.id, worker), p->name, owner.tenant,
+                  (unsigned)s->uid, (int)s->pid, schema_reason_name(e->reason), suppressed);
 }
 
 void sessions_event(struct pool *p, const struct lane_event *e)

@@ -7,6 +7,7 @@
 #include "agent.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "control/log.h"
 #include "device_objects.h"
 #include "limits.h"
 #include "pool.h"
@@ -63,9 +64,9 @@ static void on_cleaned(struct fab_ctl *ctl)
         initiator->state = INITIATOR_READY;
         return;
     }
-    base_log(BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
-             "qpn=%u error=\"%s\"", initiator->qp != NULL ? initiator->qp->qpn : 0,
-             strerror(-initiator->reuse.status));
+    world_log(p->world, BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+              "qpn=%u error=\"%s\"", initiator->qp != NULL ? initiator->qp->qpn : 0,
+              strerror(-initiator->reuse.status));
     initiator->state = INITIATOR_FAILED;
     initiator->again_ns = world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "control/log.h"
 #include "lane_setup.h"
 #include "names.h"
 #include "pool.h"
@@ -138,13 +139,13 @@ int windows_reload(struct agent *a, const struct agentd_config *fresh, struct ba
     if (status != 0)
         return status;
     if (agentd_config_update(&a->config, fresh))
-        base_log(BASE_LOG_WARN,
-                 "only windows and tokens change while the agent runs: restart it for the other "
-                 "settings",
-                 "file=\"%s\"", a->config_path);
+        world_log(a->world, BASE_LOG_WARN,
+                  "only windows and tokens change while the agent runs: restart it for the other "
+                  "settings",
+                  "file=\"%s\"", a->config_path);
     windows_apply(a);
     const struct agentd_limits device = windows_device(a);
-    base_log(BASE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
-             (unsigned long long)device.bytes, (unsigned long long)device.ops);
+    world_log(a->world, BASE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
+              (unsigned long long)device.bytes, (unsigned long long)device.ops);
     return 0;
 }

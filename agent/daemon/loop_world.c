@@ -8,8 +8,10 @@
 #include "admin_http.h"
 #include "agent.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "control/log.h"
 #include "fd_watch.h"
 #include "incarnation.h"
 #include "lane_thread.h"
@@ -171,6 +173,21 @@ static uint64_t read_memory_most(struct world *w, bool *of_group)
     return base_memory_most(of_group);
 }
 
+static void write_log(struct world *w, enum base_log_level level, const char *event,
+                      const char *format, va_list args)
+{
+    (void)w;
+    base_log_v(level, event, format, args);
+}
+
+static uint64_t count_dropped(struct world *w)
+{
+    (void)w;
+    return base_log_dropped();
+}
+
+static const struct world_log_ops LOOP_LOG_OPS = {.write = write_log, .dropped = count_dropped};
+
 static void stop_loop(struct world *w)
 {
     uv_stop(&loop_world_of(w)->loop);
@@ -213,6 +230,7 @@ int loop_world_init(struct loop_world *w, struct agent *a)
                                        .sockets = &SOCKET_OPS,
                                        .lanes = &LANE_OPS,
                                        .admin = &ADMIN_OPS,
+                                       .log = &LOOP_LOG_OPS,
                                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE)},
                              .agent = a,
                              .sockets = {.agent = a, .loop = &w->loop}};

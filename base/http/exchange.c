@@ -11,7 +11,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/json_writer.h"
+#include "base/problem.h"
 #include "server_private.h"
 
 enum {
@@ -29,81 +29,18 @@ static struct http_exchange *request_of(const struct http_request *public)
     return (struct http_exchange *)public;
 }
 
-/* What comes after "urn:kedge:problem:", as the metaserver's own problems of that status have it,
- * where they have one alone; and the title, where the table of errors has none. */
-static const struct status_text {
-    int status;
-    const char *type, *title;
-} texts[] = {
-    {400, "malformed", NULL},
-    {401, "no-valid-token", NULL},
-    {403, "forbidden", NULL},
-    {404, "not-found", NULL},
-    {405, "method-not-allowed", NULL},
-    {408, "request-timeout", "request timed out"},
-    {409, "conflict", NULL},
-    {410, "gone", NULL},
-    {411, "length-required", "a body needs its Content-Length"},
-    {412, "changed", NULL},
-    {413, "too-large", NULL},
-    {414, "uri-too-long", "the URI is too long"},
-    {415, "unsupported-media-type", NULL},
-    {417, "expectation-failed", "the expectation is not known"},
-    {429, "too-many-requests", "too many requests"},
-    {431, "headers-too-large", "the headers are too large"},
-    {501, "not-implemented", "the request uses what is not implemented"},
-    {502, "senseless-answer", NULL},
-    {503, "unavailable", NULL},
-    {504, "late", NULL},
-    {505, "version-not-supported", "the version of HTTP is not supported"},
-    {507, "full", NULL},
-};
-
-static const struct status_text *find_text(int status)
-{
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i].status == status)
-            return &texts[i];
-    return NULL;
-}
-
-static const char *type_of(int status)
-{
-    const struct status_text *t = find_text(status);
-    return t != NULL ? t->type : "internal-error";
-}
-
-void http_problem(struct base_text *t, int status, const char *title, const char *detail)
-{
-    char type[64];
-    snprintf(type, sizeof type, "urn:kedge:problem:%s", type_of(status));
-    base_json_object(t, NULL);
-    base_json_string(t, "type", type);
-    base_json_string(t, "title", title);
-    base_json_i64(t, "status", status);
-    if (detail != NULL)
-        base_json_string(t, "detail", detail);
-    base_json_object_end(t);
-}
-
-static const char *title_of(int status)
-{
-    const struct status_text *t = find_text(status);
-    return t != NULL && t->title != NULL ? t->title : base_error_of_http(status)->title;
-}
-
 const char *http_raw_problem(int status, const char *detail, char *out, size_t bytes)
 {
     struct base_text body;
-    const char *title = status == 503 ? "too busy" : title_of(status);
+    const char *title = status == 503 ? "too busy" : base_problem_title(status);
     /* Where the same request can do better later. */
     const char *retry = status == 503 || status == 429 ? "Retry-After: 1\r\n" : "";
     base_text_init(&body, HTTP_RAW_BYTES / 2);
-    http_problem(&body, status, title, detail);
+    base_problem_write(&body, status, title, detail);
     if (body.error != 0) /* without memory, without a body */
         base_text_reset(&body);
     const int n = snprintf(out, bytes,
-                           "HTTP/1.1 %d %s\r\nContent-Type: " HTTP_PROBLEM_TYPE
+                           "HTTP/1.1 %d %s\r\nContent-Type: " BASE_PROBLEM_TYPE
                            "\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n%s",
                            status, title, body.length, retry, base_text_str(&body));
     BASE_ASSERT(n > 0 && (size_t)n < bytes);
@@ -274,13 +211,13 @@ static void prepare_problem(struct http_exchange *r, int status, const char *tit
 {
     struct base_text t;
     base_text_init(&t, PROBLEM_BYTES_MAX);
-    http_problem(&t, status, title, detail);
+    base_problem_write(&t, status, title, detail);
     if (t.error == -EMSGSIZE) { /* a detail without end: the title must do */
         base_text_reset(&t);
-        http_problem(&t, status, title, NULL);
+        base_problem_write(&t, status, title, NULL);
     }
     struct http_response response = {.status = status,
-                                     .content_type = HTTP_PROBLEM_TYPE,
+                                     .content_type = BASE_PROBLEM_TYPE,
                                      .body = base_text_str(&t),
                                      .body_length = t.error == 0 ? t.length : 0};
     char seconds[16];
@@ -325,7 +262,7 @@ int http_reply(struct http_request *request, const struct http_response *respons
 
 void http_request_fail(struct http_exchange *r)
 {
-    prepare_problem(r, 500, title_of(500), "the answer could not be sent");
+    prepare_problem(r, 500, base_problem_title(500), "the answer could not be sent");
     http_request_answered(r);
 }
 
@@ -377,7 +314,8 @@ static enum MHD_Result send_rejection(struct http_exchange *r)
     r->stage = HTTP_ANSWERED;
     if (r->reject == 503)
         r->retry_s = 1;
-    prepare_problem(r, r->reject, r->reject == 503 ? "too busy" : title_of(r->reject), detail);
+    prepare_problem(r, r->reject, r->reject == 503 ? "too busy" : base_problem_title(r->reject),
+                    detail);
     return send_answer(r);
 }
 
@@ -436,7 +374,7 @@ static enum MHD_Result give_to_handler(struct http_exchange *r)
         return MHD_YES;
     }
     r->stage = HTTP_ANSWERED;
-    prepare_problem(r, 500, title_of(500), "the handler gave no answer");
+    prepare_problem(r, 500, base_problem_title(500), "the handler gave no answer");
     return send_answer(r);
 }
 

@@ -289,6 +289,7 @@ struct play_agent *play_agent_start(struct play_host *host,
                               .sockets = &PLAY_SOCKET_OPS,
                               .lanes = &PLAY_LANE_OPS,
                               .admin = &PLAY_ADMIN_OPS,
+                              .log = &PLAY_LOG_OPS,
                               .page_bytes = 4096};
     a->host = host;
     a->settings = *settings;

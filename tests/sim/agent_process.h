@@ -72,7 +72,8 @@ void play_agent_path(const struct play_host *host, char *path, size_t size);
 
 /* ---- between the files of this module */
 
-extern const struct world_ops PLAY_WORLD_OPS;         /* agent_world.c */
+extern const struct world_ops PLAY_WORLD_OPS; /* agent_world.c */
+extern const struct world_log_ops PLAY_LOG_OPS;
 extern const struct world_lane_ops PLAY_LANE_OPS;     /* agent_lanes.c */
 extern const struct world_socket_ops PLAY_SOCKET_OPS; /* agent_sockets.c */
 extern const struct world_admin_ops PLAY_ADMIN_OPS;   /* agent_process.c */

@@ -7,6 +7,7 @@
 
 #include "agent_process.h"
 #include "base/clock.h"
+#include "control/log.h"
 #include "calls.h"
 #include "disk.h"
 #include "random.h"
@@ -258,6 +259,21 @@ static uint64_t tell_memory(struct world *w, bool *of_group)
     *of_group = false;
     return 1ull << 40;
 }
+
+static void write_log(struct world *w, enum base_log_level level, const char *event,
+                      const char *format, va_list args)
+{
+    (void)w;
+    play_log(level, event, format, args);
+}
+
+static uint64_t count_dropped(struct world *w)
+{
+    (void)w;
+    return 0;
+}
+
+const struct world_log_ops PLAY_LOG_OPS = {.write = write_log, .dropped = count_dropped};
 
 static void stop_agent(struct world *w)
 {

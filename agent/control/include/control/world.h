@@ -22,6 +22,7 @@
 struct world;
 struct world_admin_ops;
 struct world_lane_ops;
+struct world_log_ops;
 struct world_socket_ops;
 
 /* A descriptor of the fabric's that is watched, embedded in what it is for. All zero is one that is
@@ -98,6 +99,7 @@ struct world {
     const struct world_socket_ops *sockets; /* control/sockets.h */
     const struct world_lane_ops *lanes;     /* control/lanes.h */
     const struct world_admin_ops *admin;    /* control/admin.h */
+    const struct world_log_ops *log;        /* control/log.h */
     size_t page_bytes;                      /* of memory */
     struct base_heap timers;                /* private: those that are set, the earliest first */
     uint64_t timer_serial;

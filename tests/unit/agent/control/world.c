@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "control/log.h"
 #include "world.h"
 
 #include <errno.h>
@@ -130,6 +131,21 @@ static uint64_t tell_no_limit(struct world *w)
     return UINT64_MAX;
 }
 
+static void write_log(struct world *w, enum base_log_level level, const char *event,
+                      const char *format, va_list args)
+{
+    (void)w;
+    base_log_v(level, event, format, args);
+}
+
+static uint64_t count_dropped(struct world *w)
+{
+    (void)w;
+    return base_log_dropped();
+}
+
+static const struct world_log_ops TEST_LOG_OPS = {.write = write_log, .dropped = count_dropped};
+
 /* What no test has needed yet is NULL. */
 static const struct world_lane_ops TEST_LANE_OPS = {
     .command = tell_lane, .settle = settle, .lock_limit = tell_no_limit};
@@ -150,10 +166,11 @@ static const struct world_ops TEST_WORLD_OPS = {
 
 void test_world_init(struct test_world *w)
 {
-    *w = (struct test_world){.world = {.ops = &TEST_WORLD_OPS, .lanes = &TEST_LANE_OPS},
-                             .now_ns = 1000000000000, /* it is not its beginning */
-                             .wall_ms = 1700000000000,
-                             .alarm_ns = UINT64_MAX};
+    *w = (struct test_world){
+        .world = {.ops = &TEST_WORLD_OPS, .lanes = &TEST_LANE_OPS, .log = &TEST_LOG_OPS},
+        .now_ns = 1000000000000, /* it is not its beginning */
+        .wall_ms = 1700000000000,
+        .alarm_ns = UINT64_MAX};
 }
 
 void test_world_advance(struct test_world *w, uint64_t ns)

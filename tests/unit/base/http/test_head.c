@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads that two readers could understand in two ways, or that libmicrohttpd takes leniently: what
  * comes back, and that what is behind one that is refused is never taken for a request. */
+#include "base/problem.h"
 #include "harness.h"
 
 static struct harness h;
@@ -143,7 +144,7 @@ static void check_refusal(const struct raw *raw)
     for (const char *p = out; (p = strstr(p, "HTTP/1.1 ")) != NULL; p++)
         answers += p[9] >= '1' && p[9] <= '5';
     ck_assert_msg(answers == 1, "%.80s: not one answer: %s", raw->bytes, out);
-    ck_assert_msg(raw->page || strstr(out, "Content-Type: " HTTP_PROBLEM_TYPE "\r\n") != NULL,
+    ck_assert_msg(raw->page || strstr(out, "Content-Type: " BASE_PROBLEM_TYPE "\r\n") != NULL,
                   "%.80s: no problem: %s", raw->bytes, out);
     ck_assert_msg(strcasestr(out, "\r\nConnection: close\r\n") != NULL, "%.80s: %s", raw->bytes,
                   out);

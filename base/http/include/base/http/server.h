@@ -196,10 +196,4 @@ void http_stream_wake(struct http_request *request);
  * does). Nothing tells the owner: look now and then, and answer to be rid of it. */
 bool http_client_gone(const struct http_request *request);
 
-/* Appends an RFC 9457 problem: {"type", "title", "status", "detail"}; the type is the status's, and
- * detail may be NULL. */
-void http_problem(struct base_text *t, int status, const char *title, const char *detail);
-
-#define HTTP_PROBLEM_TYPE "application/problem+json"
-
 #endif
