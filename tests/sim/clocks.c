@@ -129,11 +129,3 @@ void play_log(int level, const char *event, const char *format, va_list args)
                                         : "",
                event, pairs[0] == '\0' ? "" : " ", pairs);
 }
-
-void os_base_log(int level, const char *event, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    play_log(level, event, format, args);
-    va_end(args);
-}

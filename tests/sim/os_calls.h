@@ -55,6 +55,5 @@ int os_base_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, 
                      unsigned max_fds, unsigned *count);
 
 /* logs.c */
-void os_base_log(int level, const char *event, const char *format, ...);
 
 #endif
