@@ -26,7 +26,12 @@ VM_TIMEOUT_S=${VM_TIMEOUT_S:-$limit} "$here/run-vm" --nodes 2 "$work/guest.sh" "
 compgen -G "$out/log.*" >/dev/null || exit "$status"
 for node in 1 2; do
     echo "-- node $node"
-    if ((status)); then tail -n 60 "$out/log.$node"; else cat "$out/log.$node"; fi
+    if ((status)); then
+        grep -A 5 'FAILED: ' "$out/log.$node" || true # what follows it is longer than what is shown
+        tail -n 60 "$out/log.$node"
+    else
+        cat "$out/log.$node"
+    fi
 done
 sed -n 's/^\[[0-9]* ms\] \(skip: .*\)/\1/p' "$out"/parts.* 2>/dev/null || true
 echo "ran: between two guests: the main job, a wire cut for $cuts s, one that loses $losses %, one that takes 5 ms${power:+, a power cut}"
