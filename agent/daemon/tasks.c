@@ -2,41 +2,17 @@
 #include "tasks.h"
 
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 
-static uint32_t count_tenants_running(const struct tasks *s)
-{
-    uint32_t n = 0;
-    for (uint32_t owner = 1; owner < TASK_OWNERS; owner++)
-        n += s->of[owner].running;
-    return n;
-}
+/* What tenants want never keeps the agent's own from beginning. */
+static const struct turns_bound BOUND = {
+    .of_agent = TASK_THREADS, .of_tenant = TASKS_OF_TENANT, .of_tenants = TASKS_OF_TENANTS};
 
-static struct world_task *take_first(struct tasks *s, uint32_t owner)
-{
-    struct task_list *list = &s->of[owner];
-    struct world_task *t = list->first;
-    list->first = t->next;
-    if (list->first == NULL)
-        list->last = &list->first;
-    list->running++;
-    s->waiting--;
-    s->last_owner = owner;
-    return t;
-}
-
-/* In turns between owners. NULL: nothing may begin now. */
+/* NULL: nothing may begin now. */
 static struct world_task *take_next(struct tasks *s)
 {
-    const bool full = count_tenants_running(s) >= TASKS_OF_TENANTS;
-    for (uint32_t i = 1; s->waiting > 0 && i <= TASK_OWNERS; i++) {
-        const uint32_t owner = (s->last_owner + i) % TASK_OWNERS;
-        const struct task_list *list = &s->of[owner];
-        if (list->first != NULL && (owner == 0 || (!full && list->running < TASKS_OF_TENANT)))
-            return take_first(s, owner);
-    }
-    return NULL;
+    struct turns_item *item = turns_begin(&s->turns, &BOUND);
+    return item != NULL ? TURNS_IN(struct world_task, turn, item) : NULL;
 }
 
 /* With the lock open while it runs. */
@@ -46,7 +22,7 @@ static void run_task(struct tasks *s, struct world_task *t)
     (void)pthread_mutex_unlock(&s->lock);
     t->status = s->runs[t->work](t);
     (void)pthread_mutex_lock(&s->lock);
-    s->of[owner].running--;
+    turns_end(&s->turns, owner);
     t->next = NULL;
     *s->done_last = t;
     s->done_last = &t->next;
@@ -54,7 +30,7 @@ static void run_task(struct tasks *s, struct world_task *t)
     (void)pthread_mutex_unlock(&s->lock);
     wake_up(&s->wake);
     (void)pthread_mutex_lock(&s->lock);
-    if (s->waiting > 0) /* one of a tenant that could not begin may now, on an idle thread */
+    if (s->turns.waiting > 0) /* one of a tenant that could not begin may now, on an idle thread */
         (void)pthread_cond_signal(&s->more);
 }
 
@@ -63,7 +39,7 @@ static void *run_thread(void *argument)
     struct tasks *s = argument;
     (void)pthread_mutex_lock(&s->lock);
     for (struct world_task *t;;) {
-        while ((t = take_next(s)) == NULL && !(s->stop && s->waiting == 0))
+        while ((t = take_next(s)) == NULL && !(s->stop && s->turns.waiting == 0))
             (void)pthread_cond_wait(&s->more, &s->lock);
         if (t == NULL)
             break;
@@ -118,8 +94,6 @@ int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *lo
                 struct base_errbuf *err)
 {
     *s = (struct tasks){.runs = runs, .done_last = &s->done};
-    for (uint32_t i = 0; i < TASK_OWNERS; i++)
-        s->of[i].last = &s->of[i].first;
     int status = wake_init(&s->wake, loop, hear_done, s, err);
     if (status != 0)
         return status;
@@ -135,13 +109,9 @@ int tasks_start(struct tasks *s, const task_run runs[WORLD_WORKS], uv_loop_t *lo
 
 void tasks_submit(struct tasks *s, struct world_task *t)
 {
-    struct task_list *list = &s->of[t->tenant];
-    t->next = NULL;
     s->out++;
     (void)pthread_mutex_lock(&s->lock);
-    *list->last = t;
-    list->last = &t->next;
-    s->waiting++;
+    turns_join(&s->turns, &t->turn, t->tenant, false);
     (void)pthread_cond_signal(&s->more);
     (void)pthread_mutex_unlock(&s->lock);
 }

@@ -7,21 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/tenants.h"
+#include "control/turns.h"
 #include "control/world.h"
 #include "wake.h"
 
 enum {
     TASK_THREADS = 4,
     TASKS_OF_TENANTS = 2, /* as many of tenants' run at a time, be they all one's, */
-    TASKS_OF_TENANT = 1,  /* and as many of one's */
-    TASK_OWNERS = 1 + AGENTD_TENANT_SLOTS /* the agent, and tenants by index + 1 */
-};
-
-/* What one owner wants done, the first first. */
-struct task_list {
-    struct world_task *first, **last;
-    uint32_t running;
+    TASKS_OF_TENANT = 1   /* and as many of one's */
 };
 
 /* Does one on a task thread: 0 or -errno. */
@@ -37,9 +30,8 @@ struct tasks {
     pthread_mutex_t lock;
     pthread_cond_t more, over;
     struct wake wake;
-    uint32_t out;                     /* the control thread's: submitted, and not yet heard of */
-    struct task_list of[TASK_OWNERS]; /* under the lock, as are these: to do */
-    uint32_t waiting, last_owner;     /* tasks in lists; whose turn was the last */
+    uint32_t out;       /* the control thread's: submitted, and not yet heard of */
+    struct turns turns; /* under the lock, as are these: of what is to be done, and runs */
     struct world_task *done, **done_last;
     bool stop;
 };

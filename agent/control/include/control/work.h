@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "control/turns.h"
+
 struct fab_mem;
 struct lane_memory;
 struct schema_session_ro;
@@ -62,7 +64,8 @@ struct world_task {
     int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
     void (*done)(void *user); /* the task is its owner's again */
     void *user;
-    struct world_task *next; /* private */
+    struct turns_item turn;  /* private: while it waits for its turn, */
+    struct world_task *next; /* and when it is done */
 };
 
 #endif
