@@ -12,6 +12,7 @@
 #include "control/address.h"
 #include "control/config.h"
 #include "control/tenants.h"
+#include "control/turns.h"
 #include "control/waiting.h"
 #include "control/work.h"
 #include "dedicated_mrs.h"
@@ -91,6 +92,7 @@ struct agent {
     struct world_task reclaim;
     bool reclaiming;
     struct fenced_counts fenced;
+    struct turns mr_turns; /* mr_ops.c */
     /* follow.c, node.c */
     struct follow follow;
     struct node_state node;

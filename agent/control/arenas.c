@@ -162,24 +162,26 @@ struct fab_ctl arena_whole(const struct arena *arena)
     return arena_registration(arena, 0, arena->mem.size, IBV_ACCESS_LOCAL_WRITE | remote);
 }
 
-/* Registering takes a device long enough for other workers to notice: it goes on by itself. */
-static void arena_register(struct arena *arena, void (*done)(struct fab_ctl *ctl))
+/* Workers wait for arenas to attach: they come before regions. */
+static void submit_op(struct arena *arena, struct fab_ctl ctl, void (*done)(struct mr_op *op))
 {
-    struct pool *p = arena->pool;
-    arena->busy = true;
-    arena->ctl = arena_whole(arena);
-    arena->ctl.done = done;
-    arena->ctl.user = arena;
-    p->fab_ops++;
-    fab_submit(p->device.fab, &arena->ctl);
+    arena->op = (struct mr_op){
+        .ctl = ctl, .owner = arena->tenant, .soon = true, .done = done, .user = arena};
+    mr_op_submit(arena->pool, &arena->op);
 }
 
-static struct arena *end_registration(struct fab_ctl *ctl)
+/* Registering takes a device long enough for other workers to notice: it goes on by itself. */
+static void arena_register(struct arena *arena, void (*done)(struct mr_op *op))
 {
-    struct arena *arena = ctl->user;
-    arena->pool->fab_ops--;
+    arena->busy = true;
+    submit_op(arena, arena_whole(arena), done);
+}
+
+static struct arena *end_registration(const struct mr_op *op)
+{
+    struct arena *arena = op->user;
     arena->busy = false;
-    arena->mr = ctl->status == 0 ? ctl->mr.x : NULL;
+    arena->mr = op->ctl.status == 0 ? op->ctl.mr.x : NULL;
     if (arena->mr != NULL && !arena->unwanted)
         fenced_ahead(arena);
     return arena;
@@ -289,9 +291,9 @@ static void finish_making(struct arena *arena, int status)
     }
 }
 
-static void on_made_registered(struct fab_ctl *ctl)
+static void on_made_registered(struct mr_op *op)
 {
-    finish_making(end_registration(ctl), ctl->status);
+    finish_making(end_registration(op), op->ctl.status);
 }
 
 static void on_made(void *user)
@@ -317,11 +319,11 @@ static bool has_place(const struct arena *arena)
            length_of(p->arenas_of[arena->tenant - 1]) < p->prewarm.arenas + p->queue.count;
 }
 
-static void on_zeroed_registered(struct fab_ctl *ctl)
+static void on_zeroed_registered(struct mr_op *op)
 {
-    struct arena *arena = end_registration(ctl);
+    struct arena *arena = end_registration(op);
     struct pool *p = arena->pool;
-    if (ctl->status != 0) {
+    if (op->ctl.status != 0) {
         arena_free(arena);
         return;
     }
@@ -348,12 +350,11 @@ static void on_zeroed(void *user)
 }
 
 /* Its registration is gone, so that no device reads or writes its pages any more. */
-static void on_deregistered(struct fab_ctl *ctl)
+static void on_deregistered(struct mr_op *op)
 {
-    struct arena *arena = ctl->user;
+    struct arena *arena = op->user;
     struct pool *p = arena->pool;
-    int status = ctl->status;
-    p->fab_ops--;
+    int status = op->ctl.status;
     if (status == 0 && arena->lost)
         status = -EIO; /* said when it was lost */
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
@@ -370,17 +371,25 @@ static void on_deregistered(struct fab_ctl *ctl)
         start_task(arena, WORLD_ZERO_ARENA, on_zeroed);
 }
 
+/* Nobody waits for what has not come to its turn: the device does not hear of it. */
+static void cancel_registration(struct arena *arena)
+{
+    if (!mr_op_cancel(&arena->op))
+        return;
+    arena->op.ctl.status = -ECANCELED;
+    arena->op.done(&arena->op);
+}
+
 void arena_retire(struct arena *arena)
 {
     fenced_drop(arena);
     if (arena->busy || arena->fenced != NULL) {
         arena->unwanted = true;
+        cancel_registration(arena);
         return;
     }
-    arena->ctl = (struct fab_ctl){
-        .kind = FAB_DEREG_MR, .done = on_deregistered, .user = arena, .mr = {.x = arena->mr}};
-    arena->pool->fab_ops++;
-    fab_submit(arena->pool->device.fab, &arena->ctl);
+    submit_op(arena, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = arena->mr}},
+              on_deregistered);
 }
 
 /* One after another, now and then, when the last one failed: a full tmpfs and a device without room

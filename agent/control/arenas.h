@@ -8,6 +8,7 @@
 
 #include "control/work.h"
 #include "fabric/fabric.h"
+#include "mr_ops.h"
 
 struct fab_mr;
 struct fenced;
@@ -28,7 +29,7 @@ struct arena {
     bool lost;             /* another registration of it cannot be given back */
     struct fenced *fenced; /* registrations of regions in it: they go before its own does */
     struct world_task task;
-    struct fab_ctl ctl; /* busy: registering; or deregistering */
+    struct mr_op op; /* busy: registering; or deregistering */
     struct arena *next;
 };
 

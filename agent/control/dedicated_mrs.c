@@ -31,7 +31,7 @@
 #include "schema/record.h"
 
 struct fenced {
-    struct fab_ctl ctl; /* of what is under way */
+    struct mr_op op; /* what is under way */
     struct arena *arena;
     struct fenced *next;        /* in the arena's list */
     struct fab_mr *mr;          /* NULL: it is being registered */
@@ -55,20 +55,15 @@ static void answer_lane(const struct fenced *f)
         pool_command(p, &f->answer);
 }
 
-static void submit_op(struct fenced *f, struct fab_ctl ctl, void (*done)(struct fab_ctl *ctl))
+/* In the turn of whose arena it is. What goes comes before what is to come: it makes room. */
+static void submit_op(struct fenced *f, struct fab_ctl ctl, void (*done)(struct mr_op *op))
 {
-    f->ctl = ctl;
-    f->ctl.done = done;
-    f->ctl.user = f;
-    f->arena->pool->fab_ops++;
-    fab_submit(f->arena->pool->device.fab, &f->ctl);
-}
-
-static struct fenced *end_op(struct fab_ctl *ctl)
-{
-    struct fenced *f = ctl->user;
-    f->arena->pool->fab_ops--;
-    return f;
+    f->op = (struct mr_op){.ctl = ctl,
+                           .owner = f->arena->tenant,
+                           .soon = ctl.kind == FAB_DEREG_MR,
+                           .done = done,
+                           .user = f};
+    mr_op_submit(f->arena->pool, &f->op);
 }
 
 /* It counts to fenced_regions from now on, or no more. */
@@ -101,16 +96,16 @@ static void forget_fenced(struct fenced *f)
 
 /* ---- going --------------------------------------------------------------------------------- */
 
-static void on_deregistered(struct fab_ctl *ctl)
+static void on_deregistered(struct mr_op *op)
 {
-    struct fenced *f = end_op(ctl);
-    if (ctl->status == 0) {
+    struct fenced *f = op->user;
+    if (op->ctl.status == 0) {
         answer_lane(f);
     } else { /* its worker is not told that the memory is its own: it is not */
         f->arena->lost = true;
         world_log(f->arena->pool->world, BASE_LOG_ERROR,
                   "a region's registration cannot be given back: its arena is lent no more",
-                  "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
+                  "session=%u error=\"%s\"", f->answer.session, strerror(-op->ctl.status));
     }
     forget_fenced(f);
 }
@@ -123,10 +118,13 @@ static void let_go(struct fenced *f)
 
 void fenced_drop(struct arena *arena)
 {
-    for (struct fenced *f = arena->fenced; f != NULL; f = f->next) {
+    for (struct fenced *f = arena->fenced, *next; f != NULL; f = next) {
+        next = f->next;
         f->over = true;
         if (f->mr != NULL && !f->going)
             let_go(f);
+        else if (f->mr == NULL && mr_op_cancel(&f->op)) /* the device has not heard of it */
+            forget_fenced(f);
     }
 }
 
@@ -157,18 +155,18 @@ static void say_failed(const struct fenced *f, int status)
               "why=\"%s\"", why.text);
 }
 
-static void on_registered(struct fab_ctl *ctl)
+static void on_registered(struct mr_op *op)
 {
-    struct fenced *f = end_op(ctl);
-    f->answer.mr.status = ctl->status;
-    if (ctl->status != 0) {
+    struct fenced *f = op->user;
+    f->answer.mr.status = op->ctl.status;
+    if (op->ctl.status != 0) {
         f->answer.mr.reason = SCHEMA_REASON_REGISTER;
-        say_failed(f, ctl->status);
+        say_failed(f, op->ctl.status);
         answer_lane(f);
         forget_fenced(f);
         return;
     }
-    f->mr = ctl->mr.x;
+    f->mr = op->ctl.mr.x;
     f->answer.mr.rkey = f->mr->rkey;
     f->answer.mr.iova = f->mr->addr;
     counts_of(f)->registered++;
@@ -195,15 +193,15 @@ static struct fenced *add_fenced(struct arena *arena)
     return f;
 }
 
-static void on_ahead(struct fab_ctl *ctl)
+static void on_ahead(struct mr_op *op)
 {
-    struct fenced *f = end_op(ctl);
-    if (ctl->status != 0) { /* a region that comes asks the device, and hears why */
-        say_failed(f, ctl->status);
+    struct fenced *f = op->user;
+    if (op->ctl.status != 0) { /* a region that comes asks the device, and hears why */
+        say_failed(f, op->ctl.status);
         forget_fenced(f);
         return;
     }
-    f->mr = ctl->mr.x;
+    f->mr = op->ctl.mr.x;
     if (f->over)
         let_go(f);
 }

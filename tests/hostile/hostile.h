@@ -103,6 +103,7 @@ void attack_smalls(struct hostile *h);
 void attack_connects(struct hostile *h);
 void attack_imports(struct hostile *h);
 void attack_statuses(struct hostile *h);
+void attack_regions(struct hostile *h);
 void attack_sleepers(struct hostile *h);
 void attack_strangers(struct hostile *h);
 void attack_names(struct hostile *h);
@@ -111,10 +112,11 @@ void attack_balloon(struct hostile *h);
 void attack_ask_and_fault(struct hostile *h);
 void attack_accomplice(struct hostile *h);
 void attack_dies(struct hostile *h);
-/* The honest worker, which runs beside them all, and those that come and go; attacher prints the
- * 90th percentile of what attaching takes. */
+/* The honest worker, which runs beside them all, and those that come and go; attacher and
+ * registrar print percentiles of what attaching and registering take. */
 void victim(struct hostile *h);
 void newcomer(struct hostile *h);
 void attacher(struct hostile *h);
+void registrar(struct hostile *h);
 
 #endif

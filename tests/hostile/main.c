@@ -43,6 +43,7 @@ static const struct {
     {"imports", "fills them with tokens that nobody gave", attack_imports, false, false},
     {"statuses", "fills them with questions for the state of its regions", attack_statuses, false,
      false},
+    {"regions", "has as many regions registered at a time as it may", attack_regions, false, false},
     {"sleepers", "has hundreds of threads woken for each completion", attack_sleepers, false,
      false},
     {"strangers", "asks for nodes that do not exist", attack_strangers, false, true},
@@ -60,6 +61,8 @@ static const struct {
      false},
     {"newcomer", "honest workers that come and go", newcomer, false, false},
     {"attacher", "an honest worker that attaches and leaves, again and again", attacher, false,
+     false},
+    {"registrar", "an honest worker that registers regions and gives them back", registrar, false,
      false},
     {"victim", "the honest worker: verifies what it reads and writes", victim, false, false},
 };
