@@ -15,8 +15,8 @@ enum {
     SESSIONS = 8,
     REGIONS = 256,
     REGION = 64,
-    CROWD = 120,
-    ASKED = 16, /* at once, of a session */
+    CROWD = 120, /* sessions of one tenant, or as many as it may have */
+    ASKED = 16,  /* at once, of a session */
     LEAST = 20,
     MOST = 10000 /* of the honest worker */
 };
@@ -119,12 +119,18 @@ void attack_regions(struct hostile *h)
 {
     static struct raw r[CROWD];
     int sessions = 0;
-    while (sessions < CROWD) {
-        raw_open(h, &r[sessions]);
+    for (int tries = 0; sessions < CROWD && tries < 3; tries++) {
+        if (raw_try(h->socket, &r[sessions]) != 0) { /* or those ahead are being made */
+            usleep(100000);
+            continue;
+        }
+        tries = 0;
         ask_for_regions(h, &r[sessions++]);
     }
+    if (sessions == 0)
+        hostile_fail("the agent has had no session");
     while (!hostile_over(h)) {
-        for (int i = 0; i < CROWD; i++) {
+        for (int i = 0; i < sessions; i++) {
             if (raw_ended(&r[i]))
                 hostile_fail("asking for regions ended the session");
             if (!is_answered(&r[i]))
