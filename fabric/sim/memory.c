@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t PAGE = 4096, HUGE_PAGE = 2u << 20;
+#include "fabric/iova.h"
+
+static const uint64_t PAGE = 4096;
 enum { RETURNED = 64 /* keys that are kept for the next regions, as mlx5's driver does */ };
 
 /* ---- registrations ---- */
@@ -21,7 +23,8 @@ static bool is_sound(const struct fab_ctl *ctl)
     if ((ctl->mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
         !(ctl->mr.access & IBV_ACCESS_LOCAL_WRITE))
         return false;
-    return iova == 0 || ((iova ^ at) % PAGE == 0 && iova <= UINT64_MAX - ctl->mr.length);
+    return iova == 0 ||
+           (fab_iova_fits(at, ctl->mr.length, iova) && iova <= UINT64_MAX - ctl->mr.length);
 }
 
 /* One that nobody has; where keys come back, the last one that did, and now and then another. */
@@ -139,15 +142,24 @@ void sim_mem_free_left(struct sim_object *o)
     free(m);
 }
 
-/* Where it is modulo pages is the same in each run: addresses that peers use follow from that
- * (iova.h). */
+/* The least power of two of pages that has room for it. */
+static uint64_t alignment_of(size_t size)
+{
+    uint64_t page = PAGE;
+    while (page < size)
+        page *= 2;
+    return page;
+}
+
+/* Where it is modulo a page as large as itself is the same in each run: addresses that peers use
+ * follow from that (iova.h). */
 int sim_mem_alloc(struct fab *fab, size_t size, struct fab_mem *out)
 {
     struct sim_device *dev = sim_device_of(fab);
-    const uint64_t page = size >= HUGE_PAGE ? HUGE_PAGE : PAGE;
     if (size == 0 || size > fab->caps.max_mr_size)
         return -EINVAL;
     size = (size + PAGE - 1) & ~(PAGE - 1);
+    const uint64_t page = alignment_of(size);
     struct sim_mem *m = calloc(1, sizeof *m);
     if (m == NULL)
         return -ENOMEM;

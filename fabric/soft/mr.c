@@ -10,12 +10,10 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "fabric/iova.h"
 #include "soft/context.h"
 #include "soft/soft.h"
 #include "soft/tables.h"
-
-/* Of memory and address, as uverbs compares them. */
-#define PAGE_BYTES 4096u
 
 struct soft_mr {
     struct fab_mr base;
@@ -44,7 +42,8 @@ static bool is_sound(const struct fab_ctl *ctl)
     if ((ctl->mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
         !(ctl->mr.access & IBV_ACCESS_LOCAL_WRITE))
         return false;
-    return iova == 0 || ((iova ^ at) % PAGE_BYTES == 0 && iova <= UINT64_MAX - ctl->mr.length);
+    return iova == 0 ||
+           (fab_iova_fits(at, ctl->mr.length, iova) && iova <= UINT64_MAX - ctl->mr.length);
 }
 
 /* A slot of the table, and whether its next region has the keys of its last. -ENOSPC. */

@@ -31,7 +31,7 @@ void verbs_describe_driver(const char *ibdev_path, struct fab_candidate *out)
  * where its memory is in the process and in the host, and lets it begin at whatever I/O virtual
  * address it is told: one that differs from the process's below that size leads to physical memory
  * that is not the region's (mlx4_ib_reg_user_mr and mlx4_ib_umem_calc_optimal_mtt_size of Linux).
- * Every address that peers are given differs so (fabric/iova.h). */
+ * Addresses that peers are given may differ so: they go by the region's size (fabric/iova.h). */
 bool verbs_describe_refusal(const struct fab_candidate *device, char *why, size_t size)
 {
     if (strcmp(device->driver, "mlx4_core") != 0)

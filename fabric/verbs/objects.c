@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/iova.h"
 #include "verbs/objects.h"
 #include "verbs/verbs.h"
 
@@ -56,11 +57,13 @@ int verbs_mr_register(struct fab_ctl *ctl)
     if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
         ctl->mr.length > mem->size - ctl->mr.offset)
         return -EINVAL;
+    uint8_t *at = (uint8_t *)mem->addr + ctl->mr.offset;
+    const uint64_t iova = ctl->mr.iova != 0 ? ctl->mr.iova : (uintptr_t)at;
+    if (!fab_iova_fits((uintptr_t)at, ctl->mr.length, iova))
+        return -EINVAL; /* which no driver says */
     struct verbs_mr *m = calloc(1, sizeof *m);
     if (m == NULL)
         return -ENOMEM;
-    uint8_t *at = (uint8_t *)mem->addr + ctl->mr.offset;
-    const uint64_t iova = ctl->mr.iova != 0 ? ctl->mr.iova : (uintptr_t)at;
     do { /* who is stopped and goes on while pages are pinned is told so */
         errno = 0;
         m->mr = ibv_reg_mr_iova(pd_of(ctl->mr.pd), at, ctl->mr.length, iova, (int)ctl->mr.access);

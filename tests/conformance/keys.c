@@ -252,9 +252,25 @@ START_TEST(an_address_in_another_place_of_its_page_is_refused)
     struct node n;
     struct fab_mr *mr;
     node_open(&n);
-    ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 64, 4096, ALL_ACCESS, (1ull << 48) + 128, &mr),
-                     -EINVAL);
-    ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 64, 4096, ALL_ACCESS, (1ull << 48) + 64, &mr), 0);
+    const uint64_t there = 1ull << 48 | ((uintptr_t)n.mem.addr & (2 * 4096 - 1));
+    ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 64, 4096, ALL_ACCESS, there + 128, &mr), -EINVAL);
+    ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 64, 4096, ALL_ACCESS, there + 64, &mr), 0);
+    ck_assert_int_eq(free_mr(mr), 0);
+    node_close(&n);
+}
+END_TEST
+
+/* It would be reached through them where a driver takes such pages for contiguous memory. */
+START_TEST(an_address_in_another_place_of_a_larger_page_is_refused)
+{
+    enum { BYTES = 4 * 4096 };
+    struct node n;
+    struct fab_mr *mr;
+    node_open(&n);
+    const uint64_t there = 1ull << 48 | ((uintptr_t)n.mem.addr & (BYTES - 1));
+    for (uint64_t off = 4096; off < BYTES; off += 4096)
+        ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 0, BYTES, ALL_ACCESS, there ^ off, &mr), -EINVAL);
+    ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 0, BYTES, ALL_ACCESS, there, &mr), 0);
     ck_assert_int_eq(free_mr(mr), 0);
     node_close(&n);
 }
@@ -389,6 +405,7 @@ void add_keys(Suite *suite)
                         2);
     tcase_add_loop_test(t, inline_bytes_are_where_the_process_has_them, 0, 2);
     tcase_add_test(t, an_address_in_another_place_of_its_page_is_refused);
+    tcase_add_test(t, an_address_in_another_place_of_a_larger_page_is_refused);
     tcase_add_loop_test(t, who_has_a_former_record_does_not_reach_the_region_that_has_its_place, 0,
                         2);
     tcase_add_loop_test(t, local_ranges_must_lie_in_a_region_of_the_queue_pairs_domain, 0, 2);

@@ -325,8 +325,8 @@ struct fab_ctl {
             const struct fab_mem *mem; /* borrowed until the region is deregistered */
             uint64_t offset, length;   /* inside mem; any alignment, length > 0 */
             unsigned access;           /* of enum ibv_access_flags */
-            uint64_t iova; /* where peers and SGEs find its first byte (iova.h); 0: its address in
-                            * this process. As far from the beginning of a page as that: -EINVAL */
+            uint64_t iova; /* where peers and SGEs find its first byte; 0: its address in this
+                            * process. One that does not fit that (fab_iova_fits()): -EINVAL */
         } mr; /* Its keys may be those of a region that is gone, as they may come back from it; with
                * an address that was never used nothing but this region is reached under them.
                * DEREG_MR is done when no remote operation can touch it */

@@ -24,9 +24,15 @@ enum fab_iova_kind {
 
 /* random: 64 bits that nobody guesses twice (base/random.h). */
 void fab_iova_init(struct fab_iova *v, uint64_t random);
-/* An address for `length` bytes at offset of mem: congruent to theirs modulo the pages that mem is
- * of, and of 2 MiB where there are so many, since a device needs one entry for them then and not
- * 512. 0, or -ENOSPC: all were given, and none is given twice. */
+/* Whether a region of `length` bytes, more than 0, at that address of the process is led to from
+ * iova by any driver. Drivers translate by pages that are larger than the host's where memory is
+ * contiguous, and not all of them look at the I/O virtual address before they choose their size:
+ * mlx5's until Linux 5.10 takes the largest that the process's address is a multiple of, though
+ * none larger than the region rounded up to a power of two (mlx5_ib_cont_pages). So the two
+ * addresses lie alike in pages of that size, or a request may reach other bytes than it names. */
+bool fab_iova_fits(uint64_t at, uint64_t length, uint64_t iova);
+/* An address that fits `length` bytes at offset of mem, and is congruent to theirs modulo the pages
+ * that mem is of. 0, or -ENOSPC: all were given, and none is given twice. */
 int fab_iova_take(struct fab_iova *v, enum fab_iova_kind kind, const struct fab_mem *mem,
                   uint64_t offset, uint64_t length, uint64_t *out);
 

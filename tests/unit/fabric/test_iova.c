@@ -58,6 +58,40 @@ START_TEST(an_address_lies_in_its_page_as_the_memory_does)
 }
 END_TEST
 
+/* Where a driver leads `to`, an address of a region at `iova`, whose memory is contiguous at
+ * `start` of the process and of the host alike: by the largest pages that start is a multiple of,
+ * none larger than the region rounded up to a power of two, whatever iova is (mlx5's until
+ * Linux 5.10).
+ */
+static uint64_t translate_address(uint64_t start, uint64_t length, uint64_t iova, uint64_t to)
+{
+    const uint64_t first = start & ~(uint64_t)(PAGE - 1), bytes = start - first + length;
+    uint64_t page = PAGE;
+    while (page < bytes && first % (2 * page) == 0)
+        page *= 2;
+    return first + ((to & ~(page - 1)) - (iova & ~(page - 1))) + (to & (page - 1));
+}
+
+START_TEST(an_address_leads_to_its_byte_whatever_pages_a_driver_takes)
+{
+    struct base_prng prng = {.state = (uint64_t)_i};
+    struct fab_iova v;
+    fab_iova_init(&v, base_prng_next(&prng));
+    for (int i = 0; i < MANY; i++) {
+        const struct fab_mem mem = memory(0x7f0000000000, i % 2);
+        const uint64_t length = 1 + (base_prng_next(&prng) >> (30 + base_prng_below(&prng, 34)));
+        const uint64_t offset = base_prng_next(&prng) >> 40 << base_prng_below(&prng, 14);
+        const uint64_t start = (uintptr_t)mem.addr + offset;
+        const enum fab_iova_kind kind = i % 3 == 0 ? FAB_IOVA_TABLE : FAB_IOVA_REGION;
+        const uint64_t at = take(&v, kind, mem, offset, length);
+        const uint64_t in = base_prng_next(&prng) % length;
+        ck_assert(fab_iova_fits(start, length, at));
+        ck_assert_uint_eq(translate_address(start, length, at, at), start);
+        ck_assert_uint_eq(translate_address(start, length, at, at + in), start + in);
+    }
+}
+END_TEST
+
 START_TEST(tables_are_where_records_can_name_them_and_no_process_has_anything)
 {
     for (int i = 0; i < 1000; i++) {
@@ -109,6 +143,7 @@ int main(void)
     TCase *c = tcase_create("iova");
     tcase_add_loop_test(c, no_address_is_given_twice, 0, 4);
     tcase_add_test(c, an_address_lies_in_its_page_as_the_memory_does);
+    tcase_add_loop_test(c, an_address_leads_to_its_byte_whatever_pages_a_driver_takes, 0, 4);
     tcase_add_test(c, tables_are_where_records_can_name_them_and_no_process_has_anything);
     tcase_add_test(c, two_lives_begin_at_different_places);
     tcase_add_test(c, the_end_is_an_error_and_no_new_beginning);
