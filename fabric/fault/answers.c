@@ -18,8 +18,9 @@ static bool is_same_target(const struct fault_qp *qp, const struct fab_wr *a,
                            const struct fab_wr *b)
 {
     return qp->base.type == FAB_QP_RC ||
-           (a->dest_qpn == b->dest_qpn && memcmp(((const struct fault_ah *)a->ah)->gid,
-                                                 ((const struct fault_ah *)b->ah)->gid, 16) == 0);
+           (a->dest_qpn == b->dest_qpn &&
+            memcmp(((const struct fault_ah *)a->ah)->way.gid,
+                   ((const struct fault_ah *)b->ah)->way.gid, 16) == 0);
 }
 
 void fault_silence_join(struct fault_list *list)

@@ -139,7 +139,7 @@ static void wrap_small(struct fault_ctl *c)
         struct fault_ah *ah = c->object;
         *ah = (struct fault_ah){.base = *c->inner.ah.x, .inner = c->inner.ah.x};
         ah->base.pd = c->outer->ah.pd;
-        memcpy(ah->gid, c->outer->ah.attr.grh.dgid.raw, sizeof ah->gid);
+        ah->way = fault_way_to(c->fab, &c->outer->ah.attr);
         c->outer->ah.x = &ah->base;
         break;
     }
@@ -175,7 +175,7 @@ static void on_modified(const struct fault_ctl *c)
     if (mask & IBV_QP_SQ_PSN)
         fault_psn_begin(c->fab, qp, attr->sq_psn);
     if (mask & IBV_QP_AV)
-        memcpy(qp->gid, attr->ah_attr.grh.dgid.raw, sizeof qp->gid);
+        qp->way = fault_way_to(c->fab, &attr->ah_attr);
     if (mask & IBV_QP_PATH_MTU)
         atomic_store_explicit(&qp->mtu, attr->path_mtu, memory_order_relaxed);
 }

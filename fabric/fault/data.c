@@ -53,11 +53,15 @@ static bool is_too_long(const struct fault_plan *plan, const struct fault_qp *qp
     return length > 128u << most;
 }
 
-static bool is_cut(const struct fault_plan *plan, const struct fault_qp *qp,
+static bool is_cut(const struct fault_plan_state *now, const struct fault_qp *qp,
                    const struct fab_wr *wr)
 {
-    const uint8_t *gid = wr->ah != NULL ? ((const struct fault_ah *)wr->ah)->gid : qp->gid;
-    return plan->cuts && memcmp(gid, plan->cut, sizeof plan->cut) == 0 &&
+    const struct fault_plan *plan = &now->plan;
+    const struct fault_way *way =
+        wr->ah != NULL ? &((const struct fault_ah *)wr->ah)->way : &qp->way;
+    if (plan->moved && way->made_under == now->generation)
+        return false;
+    return plan->cuts && memcmp(way->gid, plan->cut, sizeof plan->cut) == 0 &&
            (plan->cut_while[0] == '\0' || access(plan->cut_while, F_OK) == 0);
 }
 
@@ -109,7 +113,7 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
     }
     fault_silence_end(qp, list);
     struct fab_wr *copy = add_copy(f, qp, wr, list);
-    bool too_long = is_too_long(plan, qp, wr), cut = is_cut(plan, qp, wr);
+    bool too_long = is_too_long(plan, qp, wr), cut = is_cut(&f->now, qp, wr);
     if (fault_psn_is_late(f, qp, wr)) { /* complete, and never executed */
         copy->opcode = IBV_WR_RDMA_WRITE;
         copy->send_flags &= ~(unsigned)IBV_SEND_INLINE;

@@ -181,6 +181,16 @@ void fault_set_plan(struct fab *fab, const struct fault_plan *plan)
     pthread_mutex_unlock(&f->lock);
 }
 
+struct fault_way fault_way_to(struct fault_fab *f, const struct ibv_ah_attr *attr)
+{
+    struct fault_way way;
+    memcpy(way.gid, attr->grh.dgid.raw, sizeof way.gid);
+    pthread_mutex_lock(&f->lock);
+    way.made_under = f->now.generation;
+    pthread_mutex_unlock(&f->lock);
+    return way;
+}
+
 uint64_t fault_count(const struct fab *fab)
 {
     return atomic_load(&fault_of(fab)->count);

@@ -62,6 +62,12 @@ struct fault_fab {
     _Atomic uint64_t count;
 };
 
+/* Where what was made leads, and under which plan (its generation) it was made. */
+struct fault_way {
+    uint8_t gid[16];
+    uint32_t made_under;
+};
+
 struct fault_pd {
     struct fab_pd base;
     struct fab_pd *inner;
@@ -145,7 +151,7 @@ struct fault_qp {
     struct fault_sent *sent; /* errors_first: a ring of those of which nothing was said */
     uint32_t sent_head, sent_tail;
     _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */
-    uint8_t gid[16];      /* RC: and to whom */
+    struct fault_way way; /* RC: and where to */
     /* With packets that are late: the packet number of its next request, the first one of this
      * life, and those of the latest former ones. */
     uint32_t psn, psn_first, lives;
@@ -162,8 +168,11 @@ struct fault_dct {
 struct fault_ah {
     struct fab_ah base;
     struct fab_ah *inner;
-    uint8_t gid[16]; /* that it leads to */
+    struct fault_way way;
 };
+
+/* layer.c: where that leads, now. The control thread. */
+struct fault_way fault_way_to(struct fault_fab *f, const struct ibv_ah_attr *attr);
 
 static inline struct fault_fab *fault_of(const struct fab *fab)
 {

@@ -92,8 +92,10 @@ struct flow {
     uint32_t alone_hit;     /* quarantine_who_is_hit(), by the error that had no name */
     uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
     uint8_t felt;           /* and another's VQP has been parked here since */
-    uint32_t made_for;     /* rc: the place + 1 of the tenant that asked for its connection; or 0 */
-    struct window *window; /* NULL: it is only now taken; its first VQP opens it */
+    uint8_t outdated;  /* DC: what `ah` leads to may be where the endpoint was: it goes when nothing
+                        * is out */
+    uint32_t made_for; /* rc: the place + 1 of the tenant that asked for its connection; or 0 */
+    struct window *window;  /* NULL: it is only now taken; its first VQP opens it */
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
     struct flow *next_free;

@@ -12,6 +12,7 @@
 #include "resolve/endpoint.h"
 #include "resolve/flow.h"
 #include "resolve/flow_news.h"
+#include "resolve/path.h"
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/own_read.h"
@@ -300,6 +301,7 @@ static int learn_record(struct lane *l, const struct lookup *k,
     l->peer_hand = *slot + 1 == l->config.max_peers ? 0 : *slot + 1;
     if (r->incarnation != shared->incarnation)
         return -ESTALE;
+    const bool elsewhere = p->used && p->lid != r->lid;
     if (!p->used)
         COUNT(l, peers, 1);
     *p = (struct peer){.used = 1,
@@ -315,6 +317,8 @@ static int learn_record(struct lane *l, const struct lookup *k,
                        .mr_rkey = r->mr_table_rkey,
                        .mr_log2 = (uint8_t)(r->udqpn_slots >> 24)};
     good_for(p, k->read_ns, l->config.node_lease_ns);
+    if (elsewhere)
+        flows_outdate(l, *slot);
     return 0;
 }
 

@@ -77,7 +77,42 @@ static void drop_ah(struct lane *l, struct flow *f)
 {
     lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_DROP_PATH, .path.ah = f->ah});
     f->ah = NULL;
+    f->outdated = 0;
     path_move(f, PATH_NONE);
+}
+
+/* What a handle leads to was found out when it was made. The endpoint may have another LID or
+ * hardware address since, or be behind another router, in the same life: then it is silent until
+ * another handle is made. None goes while something is out, since that may name it. */
+static void drop_outdated(struct lane *l, struct flow *f)
+{
+    if (f->outdated && f->outstanding == 0 && f->ah != NULL && lane_may_tell(l))
+        drop_ah(l, f);
+}
+
+void flow_failed(struct lane *l, struct flow *f, enum sign sign)
+{
+    f->outdated |= sign == SIGN_SILENCE;
+    flow_heard(l, f, sign);
+    drop_outdated(l, f);
+}
+
+static void outdate_path(struct lane *l, struct flow *f)
+{
+    if (f->path == PATH_ASKED && !l->config.rc)
+        path_move(f, PATH_STALE);
+    f->outdated = 1;
+    drop_outdated(l, f);
+}
+
+void flows_outdate(struct lane *l, uint32_t slot)
+{
+    struct flow *own = l->peers[slot].flow;
+    if (own != NULL)
+        outdate_path(l, own);
+    for (struct flow *f = *quarantine_bucket(l, slot); f != NULL; f = f->next_quarantined)
+        if (f->peer_slot == slot)
+            outdate_path(l, f);
 }
 
 void flow_drop_path(struct lane *l, struct flow *f)
@@ -224,6 +259,7 @@ void flow_take_path(struct lane *l, struct flow *f, const struct lane_command *c
     f->pathless = 0;
     quarantine_look_who_waited(l, f);
     f->ah = path->ah;
+    f->outdated = 0;
     f->linked_ns = l->now_ns;
     f->link = path->qp != NULL ? physical_qp_open(l, path->qp, f) : NULL;
     COUNT(l, links, f->link != NULL);

@@ -29,6 +29,11 @@ void flow_drop_link(struct lane *l, struct flow *f);
 /* rc: its connection broke. */
 void flow_lost_link(struct lane *l, struct flow *f);
 
+/* DC: the record of the peer in that slot names another LID. */
+void flows_outdate(struct lane *l, uint32_t slot);
+/* A request to it is out no more, and that was no sign of life. */
+void flow_failed(struct lane *l, struct flow *f, enum sign sign);
+
 /* A request to it is out no more. */
 static inline void flow_completed(struct lane *l, struct flow *f, enum sign sign)
 {
@@ -37,8 +42,10 @@ static inline void flow_completed(struct lane *l, struct flow *f, enum sign sign
         flow_drop_link(l, f);
     if (sign == SIGN_LIFE && f->liveness == LIVE_PROVEN && !f->doubted)
         f->since_ns = f->heard_ns = l->now_ns; /* nothing else comes of it */
-    else
+    else if (sign == SIGN_LIFE)
         flow_heard(l, f, sign);
+    else
+        flow_failed(l, f, sign);
 }
 
 #endif

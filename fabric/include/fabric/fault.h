@@ -37,6 +37,10 @@ struct fault_plan {
     bool cuts;
     uint8_t cut[16];
     char cut_while[FAULT_PATH];
+    /* With a cut: of that GID alone what leads there by a handle or connection that was made under
+     * an earlier plan. What is made since arrives: another router, or the node itself with another
+     * LID or hardware address, which a handle does not learn once it is made. */
+    bool moved;
     uint32_t refuse_ppm; /* post_send refuses a request for itself (-EINVAL), once */
     /* The device's clock beside the host's: it gains so many millionths (a host's clock that is
      * slow), or loses them; and once, so long after the layer was opened, it goes so far ahead, as

@@ -126,7 +126,79 @@ START_TEST(who_was_silent_and_answers_outlives_its_record_in_a_metaserver_that_r
 }
 END_TEST
 
+/* Its LID, or the hardware address that its packets go to, is another, which no handle learns that
+ * is there; its record and its life are the same. */
+static void move_node(bool moves)
+{
+    struct fault_plan plan = {.seed = 1, .cuts = moves, .moved = moves};
+    memcpy(plan.cut, w->node[2].fab->caps.gid, sizeof plan.cut);
+    fault_set_plan(w->node[0].fab, &plan);
+}
+
+START_TEST(who_was_silent_is_reached_where_it_is_now)
+{
+    struct world_worker far, k;
+    world_fault = (struct fault_plan){.seed = 1, .cuts = true};
+    world_open(w);
+    move_node(false);
+    world_attach(w, &far, 2, 0, MANY);
+    world_attach(w, &k, 0, 0, MANY);
+    const uint32_t key = world_register(w, &far, 0, 4096, ALL);
+    ck_assert_int_eq(read_one(&k, 2, key), IBV_WC_SUCCESS);
+    for (int round = 0; round < 3; round++) {
+        int tries = 0;
+        move_node(true);
+        ck_assert_int_eq(read_one(&k, 2, key), IBV_WC_RETRY_EXC_ERR);
+        while (tries++ < TRIES && read_one(&k, 2, key) != IBV_WC_SUCCESS)
+            world_sleep(w, 10000000);
+        ck_assert_int_lt(tries, TRIES);
+    }
+    world_detach(w, &k);
+    world_detach(w, &far);
+    world_close(w);
+    world_fault = (struct fault_plan){0};
+}
+END_TEST
+
+static struct schema_endpoint_record record_of(uint32_t node)
+{
+    struct schema_endpoint_record r;
+    const uint8_t *gid = w->node[node].fab->caps.gid;
+    const uint32_t pool = w->node[node].config.pool;
+    const uint8_t *span =
+        w->table.slots + (size_t)schema_endpoint_home(&w->table.desc, gid, pool) * sizeof r;
+    ck_assert_int_eq(schema_endpoint_find(&w->table.desc, span, gid, (uint16_t)pool, &r), 0);
+    return r;
+}
+
+/* Its record says it before anybody is refused or unanswered there. */
+START_TEST(who_has_another_lid_is_reached_by_another_handle)
+{
+    struct world_worker far, k;
+    world_open(w);
+    world_attach(w, &far, 2, 0, MANY);
+    world_attach(w, &k, 0, 0, MANY);
+    const uint32_t key = world_register(w, &far, 0, 4096, ALL);
+    ck_assert_int_eq(read_one(&k, 2, key), IBV_WC_SUCCESS);
+    const uint32_t flow = w->node[0].wanted_flow, paths = w->node[0].wanted_paths[flow];
+    for (uint16_t lid = 1; lid < 4; lid++) {
+        struct schema_endpoint_record r = record_of(2);
+        r.lid = lid / 2;
+        ck_assert_int_ge(schema_table_put(&w->table, &r), 0);
+        world_sleep(w, w->node[0].config.node_lease_ns + 1);
+        ck_assert_int_eq(read_one(&k, 2, key), IBV_WC_SUCCESS);
+        if (!w->rc) /* a connection that is there leads where it did */
+            ck_assert_uint_eq(w->node[0].wanted_paths[flow], paths + lid / 2);
+    }
+    world_detach(w, &k);
+    world_detach(w, &far);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(who_was_silent_is_reached_where_it_is_now)                                                   \
+    T(who_has_another_lid_is_reached_by_another_handle)                                            \
     T(who_has_just_been_silent_shares_no_queue_pair_with_those_who_answer)                         \
     T(who_was_silent_and_answers_outlives_its_record_in_a_metaserver_that_restarted)
 KEDGE_CHECK_MAIN("toggling", TESTS)
