@@ -23,7 +23,7 @@ struct play_agent_settings {
     bool rc;
     uint32_t workers; /* that there will be, about: how much is kept ready follows */
     uint64_t arena_bytes;
-    struct agentd_tenant_config tenant[2];
+    struct agentd_tenant_config tenant[4];
     uint32_t tenants;
 };
 

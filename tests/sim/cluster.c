@@ -14,7 +14,9 @@
 #include "disk.h"
 #include "faults.h"
 #include "ledger.h"
+#include "lives.h"
 #include "metad_process.h"
+#include "operators.h"
 #include "os.h"
 #include "os_calls.h"
 #include "random.h"
@@ -26,6 +28,7 @@ enum {
     CALM_S = 90,        /* in the end nothing does for so long, */
     PROGRESS_S = 60,    /* in the last part of which every worker has a success */
     END_S = 60,         /* within this, everything has ended that was told to */
+    HEED_PPM = 300000,  /* of turns a worker heeds operators */
     CLOCK_PPM_MOST = 50 /* that a host's clock is off */
 };
 
@@ -122,17 +125,20 @@ void cluster_start_agent(struct node *n)
                                     .workers = cluster.settings.workers,
                                     .metaservers = cluster.settings.metaservers,
                                     .arena_bytes = ARENA_BYTES,
-                                    .tenants = 1};
+                                    .tenants = cluster.tenants};
     (void)snprintf(s.node, sizeof s.node, "%s", n->host.name);
     make_gid(n->host.number, s.gid);
     for (uint32_t i = 0; i < s.metaservers; i++)
         (void)snprintf(s.metaserver[i], sizeof s.metaserver[i], "http://%s:7480",
                        cluster_node(cluster.settings.nodes + i)->host.name);
-    s.tenant[0] = (struct agentd_tenant_config){.name = "default",
-                                                .uids = {{1000, 1999}},
-                                                .uid_ranges = 1,
-                                                .sessions = cluster.settings.workers,
-                                                .memory = 1ull << 30};
+    for (uint32_t i = 0; i < cluster.tenants; i++) {
+        const uint32_t uid = play_tenant_uid(i);
+        s.tenant[i] = (struct agentd_tenant_config){.uids = {{uid, uid + 999}},
+                                                    .uid_ranges = 1,
+                                                    .sessions = cluster.settings.workers,
+                                                    .memory = 1ull << 30};
+        (void)snprintf(s.tenant[i].name, sizeof s.tenant[i].name, "%s", play_tenant_name(i));
+    }
     n->agent = play_agent_start(&n->host, &s, cluster.settings.seed);
 }
 
@@ -147,10 +153,12 @@ void cluster_start_metad(struct node *n)
 
 void cluster_start_worker(struct node *n, uint32_t number)
 {
-    struct play_worker_settings s = {.tenant = 1,
-                                     .uid = 1000,
+    const uint32_t tenant = number % cluster.tenants;
+    struct play_worker_settings s = {.tenant = tenant + 1,
+                                     .uid = play_tenant_uid(tenant),
                                      .pause_ns = cluster.settings.pause_ns,
                                      .burst = 20,
+                                     .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
                                      .calm_ns = cluster.calm_ns,
                                      .change_ppm = cluster.settings.change_ppm};
     char name[PLAY_NAME];
@@ -209,6 +217,7 @@ static void make_world(void)
     os_init();
     play_disk_init();
     play_ledger_init();
+    play_lives_init();
     play_calls_init(s->seed, &calls);
     play_provider_init(cluster.net, &like);
 }
@@ -276,6 +285,47 @@ static void begin_faults(struct play_cluster_result *result)
         faults[i].left_out = s->left_out[i / 8] >> i % 8 & 1;
     play_faults_begin(faults, result->planned);
     free(faults);
+}
+
+/* ---- operators, in half of all clusters, and several tenants in half of them */
+
+static void choose_people(void)
+{
+    struct base_prng r = play_random_of(cluster.settings.seed, "people", 0);
+    cluster.tenants = base_prng_below(&r, 2) == 0 ? 1 : 2;
+    if (cluster.settings.workers == 1)
+        cluster.tenants = 1;
+}
+
+static void begin_operators(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    struct base_prng r = play_random_of(s->seed, "people", 1);
+    if (base_prng_below(&r, 2) == 0 || !s->faults ||
+        s->duration_ns <= (FIRST_S + CALM_S) * BASE_NS_PER_S)
+        return;
+    cluster.name = calloc(cluster.count, sizeof *cluster.name);
+    BASE_ASSERT(cluster.name != NULL);
+    for (uint32_t i = 0; i < cluster.count; i++)
+        memcpy(cluster.name[i], cluster.node[i].host.name, PLAY_NAME);
+    const struct play_operators_settings o = {.seed = s->seed,
+                                              .nodes = s->nodes,
+                                              .metaservers = s->metaservers,
+                                              .node = cluster.name,
+                                              .metaserver = cluster.name + s->nodes,
+                                              .tenants = cluster.tenants,
+                                              .until_ns = s->duration_ns - CALM_S * BASE_NS_PER_S};
+    cluster.operators = play_operators_start(&o);
+    BASE_ASSERT(cluster.operators != NULL);
+}
+
+static void end_operators(void)
+{
+    if (cluster.operators == NULL)
+        return;
+    cluster.changes = play_operators_changes(cluster.operators);
+    play_operators_kill(cluster.operators);
+    free(cluster.name);
 }
 
 static void run_until(uint64_t until_ns)
@@ -427,22 +477,26 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     cluster.calm_ns = settings->duration_ns > PROGRESS_S * BASE_NS_PER_S
                           ? settings->duration_ns - PROGRESS_S * BASE_NS_PER_S
                           : PLAY_NEVER;
+    choose_people();
     make_world();
     begin_cluster();
     *result = (struct play_cluster_result){.violation = NULL};
     cluster.supervise = (struct play_event){.happen = supervise};
     play_event_after(&cluster.supervise, BASE_NS_PER_S);
     begin_faults(result);
+    begin_operators();
     run_until(settings->duration_ns);
     if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S)
         for_workers(look_at_progress);
     play_event_cancel(&cluster.supervise);
     if (play_violated() == NULL)
         stop_all();
+    end_operators();
     end_all();
     play_faults_end();
     fill_result(result);
     play_ledger_fini();
+    play_lives_fini();
     play_disk_fini();
     play_events_fini();
     sim_net_free(cluster.net);

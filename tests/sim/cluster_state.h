@@ -9,6 +9,7 @@
 struct sim_net;
 struct play_agent;
 struct play_metad;
+struct play_operators;
 
 /* A host. NULL: that is not there now. */
 struct node {
@@ -30,7 +31,11 @@ struct cluster {
     uint64_t calm_ns; /* nothing goes wrong from some time before that on */
     uint64_t faults;  /* that have happened */
     struct play_event supervise;
-    struct play_worker_counts gone; /* of workers that have ended */
+    struct play_worker_counts gone;   /* of workers that have ended */
+    uint32_t tenants;                 /* of agents' files: workers are of them by turns */
+    char (*name)[PLAY_NAME];          /* of each host, for: */
+    struct play_operators *operators; /* NULL: there are none */
+    uint64_t changes;                 /* that they made */
 };
 
 extern struct cluster cluster;

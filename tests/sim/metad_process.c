@@ -10,12 +10,16 @@
 #include "base/clock.h"
 #include "fabric/sim.h"
 #include "ledger.h"
+#include "lives.h"
 #include "os.h"
 #include "metaserver/json.h"
 #include "schema/table.h"
 #include "random.h"
 #include "trace.h"
 
+enum {
+    OWN_POOL = 1
+}; /* of an agent's file. One that is made while it runs begins a life of its own */
 enum { METAD_TICK_MS = 100, JUDGE_TICKS = 10, ANSWER_MAX = 4 << 20, TARGET_BYTES = 2048 };
 
 /* ---- its world */
@@ -142,7 +146,8 @@ static bool is_live(const struct play_metad *m, const struct schema_endpoint_rec
     while (meta_directory_after(m->service.directory, after, play_host_now_ns(m->host), &v) == 0) {
         for (uint32_t i = 0; i < v.endpoint_count && v.state == META_NODE_LIVE; i++)
             if (v.endpoint[i].pool == r->pool && memcmp(v.endpoint[i].gid, r->gid, 16) == 0)
-                return v.incarnation == r->incarnation;
+                return r->pool == OWN_POOL ? v.incarnation == r->incarnation
+                                           : v.incarnation <= r->incarnation;
         memcpy(after, v.id, sizeof after);
     }
     return false;
@@ -158,9 +163,12 @@ static void judge_table(const struct play_metad *m)
         struct schema_endpoint_record r, found;
         memcpy(&r, slots + i * SCHEMA_RECORD_BYTES, sizeof r);
         if (!(r.flags & SCHEMA_RECORD_LIVE) ||
-            schema_endpoint_find(d, slots + i * SCHEMA_RECORD_BYTES, r.gid, r.pool, &found) != 0 ||
-            is_live(m, &found))
+            schema_endpoint_find(d, slots + i * SCHEMA_RECORD_BYTES, r.gid, r.pool, &found) != 0)
             continue;
+        if (is_live(m, &found)) {
+            play_lives_shown(m->host->name, found.gid, found.pool, found.incarnation);
+            continue;
+        }
         play_violation(m->process->name, "the table shows %s, incarnation %u, of no live node",
                        base_gid_format(found.gid, gid), found.incarnation);
     }
@@ -208,6 +216,7 @@ static void handle_request(void *user, struct play_call *c)
                                            .content_type = "application/json",
                                            .wall_ms = play_host_wall_ms(m->host),
                                            .who = play_call_client(c),
+                                           .local = strcmp(play_call_client(c), "office") == 0,
                                            .token = c};
     (void)snprintf(target, sizeof target, "%s", play_call_target(c));
     take_parameters(target, &request);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "internal.h"
 #include "ledger.h"
+#include "operators_wish.h"
 #include "random.h"
 #include "trace.h"
 
@@ -510,6 +511,15 @@ static void do_change(struct play_worker *w)
 static void do_turn(struct play_worker *w)
 {
     if (w->session == NULL && !open_session(w))
+        return;
+    struct kedge_mr *lent = w->region != NULL ? w->mr : NULL;
+    const enum play_wish wish =
+        play_operators_wish(w->session, lent, w->settings.heed_ppm, &w->random);
+    if (wish == WISH_CLOSE)
+        close_session(w, "an operator wants it to go");
+    else if (wish == WISH_WITHDRAW)
+        withdraw_region(w);
+    if (wish != WISH_NOTHING)
         return;
     if (w->region == NULL && play_now_ns() >= w->lend_ns)
         lend_region(w);

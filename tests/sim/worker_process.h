@@ -14,6 +14,7 @@ struct play_worker_settings {
     uint64_t pause_ns;   /* between two bursts, on average */
     uint32_t burst;      /* one request; and now and then as many at once */
     uint64_t calm_ns;    /* from then on nothing goes wrong, nor has for long */
+    uint32_t heed_ppm;   /* of turns it heeds what operators want of it; 0: there are none */
     uint32_t change_ppm; /* of turns it does something else: a region, a connection or a session
                           * comes or goes */
 };

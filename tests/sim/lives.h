@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which incarnation of each endpoint was last seen where: in a metaserver's table, or as an agent
+ * began with it. It only ever goes up, whatever becomes of processes and clocks meanwhile. One
+ * thread. */
+#ifndef SIM_LIVES_H
+#define SIM_LIVES_H
+
+#include <stdint.h>
+
+void play_lives_init(void);
+void play_lives_fini(void);
+/* where: a metaserver's name; it has shown that. A violation, if it has shown a later one. */
+void play_lives_shown(const char *where, const uint8_t gid[16], uint16_t pool,
+                      uint32_t incarnation);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators as a simulated process on a host of its own: they change all that can be changed while
+ * the cluster runs (tenants, windows, pools, tokens, nodes' settings, leases), by the REST
+ * interface of each metaserver, and read it. What they change follows from the seed.
+ *
+ * They hold each metaserver to its word: what it has answered is what it shows from then on,
+ * whatever becomes of its process; a change that it refused, or could not store, has not happened.
+ * In the end they take back all that they have set.
+ *
+ * One thread, one of them at a time. */
+#ifndef SIM_OPERATORS_H
+#define SIM_OPERATORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "process.h"
+
+struct play_operators_settings {
+    uint64_t seed;
+    uint32_t nodes, metaservers;
+    char (*node)[PLAY_NAME], (*metaserver)[PLAY_NAME]; /* names of hosts; borrowed until the end */
+    uint32_t tenants;                                  /* that the agents' files have */
+    uint64_t until_ns; /* then they begin to take back what they have set; nothing goes wrong from
+                        * then on, and they are given some time for it */
+};
+
+/* "default", "blue", ...: the tenants of agents' files, by number from 0, and their uids. */
+const char *play_tenant_name(uint32_t number);
+uint32_t play_tenant_uid(uint32_t number); /* the first of a thousand */
+
+struct play_operators;
+
+/* NULL: no memory. */
+struct play_operators *play_operators_start(const struct play_operators_settings *settings);
+/* Whether all that they had set is taken back. */
+bool play_operators_are_done(const struct play_operators *o);
+/* Changes that were acknowledged. */
+uint64_t play_operators_changes(const struct play_operators *o);
+void play_operators_kill(struct play_operators *o);
+
+/* ---- what a metaserver has answered of one path; for the unit test */
+
+enum play_answered { ANSWERED_NOTHING, ANSWERED_BODY, ANSWERED_GONE, ANSWERED_UNKNOWN };
+
+struct play_known {
+    enum play_answered what;
+    char body[1024]; /* of ANSWERED_BODY */
+};
+
+/* A PUT or DELETE was answered with that status (or -errno). False: it may not be answered so. */
+bool play_known_change(struct play_known *k, const char *method, int status, const char *body);
+/* Whether a GET may be answered with that. */
+bool play_known_allows(const struct play_known *k, int status, const char *body);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Incarnations that a simulated metaserver shows only go up, and the check says so if not. */
+#include <stdarg.h>
+
+#include "../check_main.h"
+#include "ledger.h"
+#include "lives.h"
+
+static int violations;
+
+void play_violation(const char *who, const char *format, ...)
+{
+    (void)who, (void)format;
+    violations++;
+}
+
+START_TEST(an_earlier_life_behind_a_later_one_is_a_violation)
+{
+    const uint8_t a[16] = {0xfd, [15] = 1}, b[16] = {0xfd, [15] = 2};
+    play_lives_init();
+    violations = 0;
+    play_lives_shown("metad-a", a, 1, 5);
+    play_lives_shown("metad-a", a, 1, 5);
+    play_lives_shown("metad-a", a, 1, 7);
+    play_lives_shown("metad-a", a, 2, 3);
+    play_lives_shown("metad-a", b, 1, 3);
+    play_lives_shown("metad-b", a, 1, 6);
+    ck_assert_int_eq(violations, 0);
+    play_lives_shown("metad-b", a, 1, 5);
+    ck_assert_int_eq(violations, 1);
+    play_lives_shown("metad-a", a, 1, 6);
+    ck_assert_int_eq(violations, 2);
+    play_lives_fini();
+}
+END_TEST
+
+#define TESTS(TEST) TEST(an_earlier_life_behind_a_later_one_is_a_violation)
+
+KEDGE_CHECK_MAIN("sim.lives", TESTS)
