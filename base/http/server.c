@@ -27,6 +27,7 @@ enum {
     SILENT_CLIENTS = 1024, /* addresses without a connection that are remembered */
     ENDING_MAX = 64,       /* connections that were hung up on and are not closed yet */
     SPARED_IDLE_MS = 1000, /* a connection that became idle less long ago is not sacrificed */
+    SCRAPS = 16,           /* of 2 KiB: no more is read of what a client sent that is refused */
 };
 
 static uint64_t timeout_ns(const struct http_server *s, enum http_wait wait)
@@ -135,8 +136,8 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     http_connection_wait(c, HTTP_WAIT_IDLE, true);
 }
 
-/* Says so and closes. What the client sent already is read, since closing with unread bytes would
- * discard the answer. */
+/* Says so and closes. A head that the client sent already is read, since closing with unread bytes
+ * may discard the answer. One that sends without end may be faster than this reads. */
 static void turn_away(struct http_server *s, int fd, int status, const char *why)
 {
     char answer[HTTP_RAW_BYTES], scrap[2048];
@@ -145,8 +146,9 @@ static void turn_away(struct http_server *s, int fd, int status, const char *why
     http_raw_problem(status, why, answer, sizeof answer);
     if (send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
         shutdown(fd, SHUT_WR);
-        while (recv(fd, scrap, sizeof scrap, MSG_DONTWAIT) == (ssize_t)sizeof scrap)
-            ;
+        for (int i = 0; i < SCRAPS; i++)
+            if (recv(fd, scrap, sizeof scrap, MSG_DONTWAIT) != (ssize_t)sizeof scrap)
+                break;
     }
     close(fd);
     if (status != 503 || s->config.identify != NULL)

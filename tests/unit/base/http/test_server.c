@@ -315,6 +315,37 @@ START_TEST(a_client_that_does_not_take_its_answer_is_hung_up_on)
 }
 END_TEST
 
+/* A Unix socket, whose buffer nobody fills up meanwhile: what is left in it at the end is what was
+ * not read. */
+START_TEST(of_what_a_refused_client_sends_a_little_is_read)
+{
+    static const char keep[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+    char path[64], bytes[4096] = {0};
+    struct http_server_stats stats;
+    size_t length = 0;
+    ssize_t n;
+    snprintf(path, sizeof path, "/tmp/kedge-scraps-%d", (int)getpid());
+    harness_start(&h, (struct http_server_config){.connections = 1, .unix_path = path});
+    const int other = harness_connect_unix(path);
+    harness_send(&h, other, keep, sizeof keep - 1);
+    const int fd = harness_connect_unix(path);
+    while ((n = send(fd, bytes, sizeof bytes, MSG_NOSIGNAL)) > 0)
+        length += (size_t)n;
+    ck_assert_uint_gt(length, 64 << 10);
+    harness_run(&h, 20);
+    http_server_stats(h.server, &stats);
+    ck_assert_uint_eq(stats.refused, 1);
+    n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(memcmp(bytes, "HTTP/1.1 503 ", 13), 0);
+    ck_assert_int_eq(recv(fd, bytes, sizeof bytes, MSG_DONTWAIT), -1);
+    ck_assert_int_eq(errno, ECONNRESET); /* it was closed with unread bytes */
+    close(fd);
+    close(other);
+    harness_stop(&h);
+}
+END_TEST
+
 START_TEST(a_large_answer_arrives_whole)
 {
     size_t length;
@@ -365,6 +396,7 @@ END_TEST
     T(a_request_that_is_not_whole_in_time_gets_408)                                                \
     T(idle_connections_are_closed_in_time_even_when_they_trickle)                                  \
     T(a_client_that_does_not_take_its_answer_is_hung_up_on)                                        \
+    T(of_what_a_refused_client_sends_a_little_is_read)                                             \
     T(a_large_answer_arrives_whole)                                                                \
     T(errors_come_from_the_table_and_mistakes_of_a_handler_are_500)
 KEDGE_CHECK_MAIN("http server", TESTS)
