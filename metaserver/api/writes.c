@@ -65,6 +65,22 @@ void meta_write_init(struct meta_write *w, const struct meta_write_kind *kind, c
     w->shown_revision = c->caller.token->revision;
 }
 
+/* Whether the token that its client has shown is what it was; else the answer has been given. */
+static bool is_let_in(struct call *c, const struct meta_write *w)
+{
+    if (w->shown[0] == '\0')
+        return true;
+    const struct meta_resource *token = meta_resources_find(c->s->resources, META_TOKEN, w->shown);
+    if (token != NULL && token->revision == w->shown_revision &&
+        !meta_token_is_over(&token->token, c->wall_ms))
+        return true;
+    snprintf(c->answer->authenticate, sizeof c->answer->authenticate,
+             "Bearer realm=\"kedge\", error=\"invalid_token\"");
+    meta_rest_problem(c, REST_NO_VALID_TOKEN,
+                      "the token was deleted or changed, or has expired, before it was its turn");
+    return false;
+}
+
 /* Whether it is accepted; else the answer has been given. */
 static bool has_room(struct call *c, const struct meta_write *w)
 {
@@ -81,10 +97,11 @@ static bool has_room(struct call *c, const struct meta_write *w)
     return false;
 }
 
+/* What waited for something else first, as for a queue pair, may have lost its token meanwhile. */
 void meta_write_decide(struct call *c, struct meta_write *w)
 {
     struct meta_writes *q = &c->s->writes;
-    if (!has_room(c, w) || (q->first == NULL && !w->kind->begin(c, w))) {
+    if (!has_room(c, w) || (q->first == NULL && !(is_let_in(c, w) && w->kind->begin(c, w)))) {
         w->kind->free(w);
         return;
     }
@@ -152,17 +169,7 @@ static bool is_wanted(struct call *c, const struct meta_write *w)
         meta_rest_problem(c, REST_STORE, "nobody waited for it any more");
         return false;
     }
-    if (w->shown[0] == '\0')
-        return true;
-    const struct meta_resource *token = meta_resources_find(c->s->resources, META_TOKEN, w->shown);
-    if (token != NULL && token->revision == w->shown_revision &&
-        !meta_token_is_over(&token->token, c->wall_ms))
-        return true;
-    snprintf(c->answer->authenticate, sizeof c->answer->authenticate,
-             "Bearer realm=\"kedge\", error=\"invalid_token\"");
-    meta_rest_problem(c, REST_NO_VALID_TOKEN,
-                      "the token was deleted or changed, or has expired, before it was its turn");
-    return false;
+    return is_let_in(c, w);
 }
 
 /* False: the store has it. */

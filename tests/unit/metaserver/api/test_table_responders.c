@@ -226,6 +226,40 @@ START_TEST(what_became_stale_while_it_waited_is_refused)
 }
 END_TEST
 
+/* Its token is looked at when the request comes, and again when the queue pair is ready. */
+START_TEST(who_has_lost_its_token_while_it_waited_is_refused)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply, other;
+    char gid[BASE_GID_TEXT], body[256];
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    const bool same = strcmp(base_gid_format(a.fab->caps.gid, gid), "fd00::1") == 0;
+    snprintf(body, sizeof body,
+             "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[%s\"%s\"],"
+             "\"secret\":\"kedge_n1_0123456789012345678901234567890123456789012\"}",
+             same ? "" : "\"fd00::1\",", gid);
+    world_ask(&w, "PUT", "/v1/tokens/n1", body, &other);
+    ck_assert_int_eq(other.status, 201);
+    world_hold(&w);
+    w.authorization = "Bearer kedge_n1_0123456789012345678901234567890123456789012";
+    reader_put(&w, &a, 5, &reply);
+    world_wait_held(&w);
+    ck_assert_int_eq(reply.status, META_SERVICE_LATER);
+    w.authorization = NULL;
+    world_ask(&w, "DELETE", "/v1/tokens/n1", "", &other);
+    ck_assert_int_eq(other.status, 204);
+    world_release(&w);
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 401);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).nodes, 0);
+    ck_assert_uint_eq(world_readers(&w).kept, 0);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(when_none_is_left_a_new_node_is_refused_and_a_known_one_is_not)
 {
     struct world w;
@@ -464,6 +498,7 @@ END_TEST
     T(a_node_that_expired_registers_again_and_reads)                                               \
     T(a_refused_registration_changes_no_queue_pair)                                                \
     T(what_became_stale_while_it_waited_is_refused)                                                \
+    T(who_has_lost_its_token_while_it_waited_is_refused)                                           \
     T(when_none_is_left_a_new_node_is_refused_and_a_known_one_is_not)                              \
     T(many_at_once_each_get_their_own)                                                             \
     T(no_queue_pair_is_spent_on_a_client_that_has_gone)                                            \

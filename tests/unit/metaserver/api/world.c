@@ -90,6 +90,7 @@ void world_open(struct world *w, uint32_t max_readers)
                                                  .access = IBV_ACCESS_REMOTE_READ}})
                 .mr.x;
     w->s.directory = meta_directory_new(&limits, w->mem.addr, 0x5eed, 0x77);
+    w->s.resources = meta_resources_new(16);
     w->s.store = meta_store_memory(NULL);
     test_world_init(&w->world, w->s.store);
     w->s.world = &w->world.base;
@@ -122,6 +123,7 @@ void world_close(struct world *w)
     meta_responders_free(w->s.responders);
     call(w->fab, (struct fab_ctl){.kind = FAB_DESTROY_CQ, .cq.x = w->cq});
     meta_directory_free(w->s.directory);
+    meta_resources_free(w->s.resources);
     meta_store_close(w->s.store);
     call(w->fab, (struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = w->mr});
     call(w->fab, (struct fab_ctl){.kind = FAB_FREE_PD, .pd.x = w->pd});
@@ -150,6 +152,8 @@ void world_ask(struct world *w, const char *method, const char *path, const char
     struct meta_service_request request = {.method = method,
                                            .path = path,
                                            .content_type = "application/json",
+                                           .authorization = w->authorization,
+                                           .local = w->authorization == NULL,
                                            .body = body,
                                            .body_bytes = strlen(body),
                                            .token = out};

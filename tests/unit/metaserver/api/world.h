@@ -26,6 +26,7 @@ struct world {
     struct test_world world;
     struct meta_service s;
     uint64_t now;
+    const char *authorization; /* what those who ask show; NULL: nothing */
 };
 
 /* max_readers: pools of nodes that can have a reader at a time; 16 nodes can register. */
