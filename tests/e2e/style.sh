@@ -180,3 +180,9 @@ source_of agent/connect/part1.c connector_part1 memcpy base_prng_next
 objects_show '' 'code that decides may copy, and draw from a seed that it is given'
 touch -d '+1 min' "$work/agent/connect/part1.c"
 objects_show 'sources are newer than their objects, such as agent/connect/part1.c: build first' 'old objects are no proof'
+build=$work/no-build
+{ echo "$head"; echo 'int   x ;'; } >"$work/base/a.c"
+objects_show "^$build: there is no such directory: build first" 'a build that is not there is an offence'
+grep -q '^base/a.c: not formatted' "$work/out" || fail "what needs no build is not looked at without it: $(cat "$work/out")"
+grep -q '^2 offences$' "$work/out" || fail "more than that is seen: $(cat "$work/out")"
+echo "ok: without its build the rest of a tree is looked at all the same"
