@@ -205,8 +205,12 @@ static void on_renewed(void *user, const struct http_answer *answer)
         r->backoff_ms = BACKOFF_MS;
 }
 
+/* There is a way to what has answered: both are in force from now on. */
 static void complete_registration(struct registration *r)
 {
+    r->lane.dctn = r->answered.dctn;
+    r->lane.dc_key = r->answered.dc_key;
+    r->lane.table = r->answered.table;
     world_log(r->pool->world, BASE_LOG_INFO, "registered",
               "pool=%s metaserver=\"%s\" incarnation=%u", r->pool->name, r->url,
               r->pool->agent->incarnation);
@@ -384,7 +388,7 @@ static void on_timer(void *user)
  * before. */
 static void try_later(struct registration *r)
 {
-    uint64_t ms = r->lease_ms / 3;
+    uint64_t ms = r->answered.lease_ms / 3;
     if (r->state != REGISTRATION_DONE) {
         ms = r->backoff_ms;
         r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
@@ -511,8 +515,9 @@ static void look_with_others(const struct registration *r)
         if (a->pools[i] == NULL)
             continue;
         struct registration *other = &a->pools[i]->registration[r - r->pool->registration];
-        if (other->pool != NULL && (other->state != REGISTRATION_DONE ||
-                                    other->lane.table.generation != r->lane.table.generation))
+        if (other->pool != NULL &&
+            (other->state != REGISTRATION_DONE ||
+             other->answered.table.generation != r->answered.table.generation))
             look_soon(other);
     }
 }

@@ -26,6 +26,14 @@ enum registration_state {
     REGISTRATION_LOST
 };
 
+/* What a metaserver answers to a registration. */
+struct registration_answer {
+    uint64_t lease_ms;
+    uint32_t dctn;
+    uint64_t dc_key;
+    struct schema_table_desc table;
+};
+
 struct registration {
     struct pool *pool;
     const char *url;
@@ -33,8 +41,9 @@ struct registration {
     struct table_initiator *offered;     /* rc: while ASKING */
     enum registration_state state;
     struct world_timer timer; /* the next renewal, or the next try */
-    uint64_t lease_ms, backoff_ms;
-    uint64_t looked_ns; /* when that was brought forward last; 0: never */
+    uint64_t backoff_ms;
+    struct registration_answer answered; /* goes to lane with the way there, once there is one */
+    uint64_t looked_ns;                  /* when that was brought forward last; 0: never */
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
     bool announcing;    /* they are being put without a reader */
     bool putting;       /* they are being put with one, or its address; one at a time */
@@ -48,7 +57,7 @@ struct registration {
     struct fab_ah *before; /* of its address before this one, until the lane gives it back */
     bool resolving;        /* its address, by: */
     struct fab_ctl resolve;
-    struct lane_metaserver lane; /* ah in the system PD, once done */
+    struct lane_metaserver lane; /* in force; ah in the system PD, once done */
 };
 
 /* Begins to register with every metaserver: all endpoints of the node, and this pool's reader;

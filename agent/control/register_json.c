@@ -159,10 +159,8 @@ bool register_json_understand(struct registration *r, const char *body,
     d.rkey = (uint32_t)rkey;
     d.log2_slots = (uint32_t)log2_slots;
     d.version = (uint16_t)version;
-    r->lease_ms = lease;
-    r->lane.dctn = (uint32_t)dctn;
-    r->lane.dc_key = key;
-    r->lane.table = d;
+    r->answered = (struct registration_answer){
+        .lease_ms = lease, .dctn = (uint32_t)dctn, .dc_key = key, .table = d};
     return true;
 }
 
@@ -173,7 +171,7 @@ bool register_json_is_of_table(const struct registration *r, const char *body)
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
     const json_t *table = json_object_get(json_object_get(root, "metaserver"), "table");
     const bool is = read_hex(table != NULL ? table : root, "generation", &generation) &&
-                    generation == r->lane.table.generation;
+                    generation == r->answered.table.generation;
     json_decref(root);
     return is;
 }

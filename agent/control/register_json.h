@@ -15,12 +15,12 @@ struct registration;
 /* The body of a PUT: the node's endpoints, and reader, which is the pool's, unless it is NULL. To
  * be freed; NULL: no memory. */
 char *register_json_describe(const struct pool *p, const struct table_initiator *initiator);
-/* The answer to that: how to READ that metaserver's table, which goes to r->lane, and with a reader
- * offered to peer. False: it is no such answer, and r is as it was. */
+/* The answer to that: how to READ that metaserver's table, which goes to r->answered, and to peer;
+ * r->lane stays as it is. False: it is no such answer, and r is as it was. */
 bool register_json_understand(struct registration *r, const char *body,
                               struct table_initiator_peer *peer);
-/* Whether the answer to a renewal, or to a PUT, is of the table that r->lane has: a metaserver that
- * was started again has another one. */
+/* Whether the answer to a renewal, or to a PUT, is of the table that r->answered has: a metaserver
+ * that was started again has another one. */
 bool register_json_is_of_table(const struct registration *r, const char *body);
 /* An integer of 0 to max. False: there is none, and out is as it was. */
 bool register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A registration with a metaserver, over DC unless a test says RC: time, HTTP calls, the
  * lane and the device are the test's, and answer when it wants. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +26,17 @@ static struct {
     struct fab_ah ah[8];
     struct fab_qp qp[2];
     uint32_t made, dropped, told, raised;
+    struct lane_metaserver heard;        /* by the lane: the first of the last list */
     struct fab_ctl *resolving, *raising; /* that the device has */
 } w;
 
 static void tell_lane(const struct lane_command *command)
 {
-    w.told += command->kind == LANE_COMMAND_METASERVERS;
+    if (command->kind != LANE_COMMAND_METASERVERS)
+        return;
+    w.told++;
+    w.heard = command->metaservers.count > 0 ? command->metaservers.at[0]
+                                             : (struct lane_metaserver){.ah = NULL};
 }
 
 static void submit(struct fab *fab, struct fab_ctl *ctl)
@@ -156,14 +162,20 @@ static void wait_for_call(uint32_t calls, const char *method)
     test_world_await_call(&w.world, calls, method);
 }
 
-static void resolve(void)
+static void resolve_with(int status)
 {
     struct fab_ctl *ctl = w.resolving;
     ck_assert_ptr_nonnull(ctl);
     w.resolving = NULL;
-    ctl->status = 0;
-    ctl->ah.x = &w.ah[w.made++];
+    ctl->status = status;
+    if (status == 0)
+        ctl->ah.x = &w.ah[w.made++];
     ctl->done(ctl);
+}
+
+static void resolve(void)
+{
+    resolve_with(0);
 }
 
 START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)
@@ -406,6 +418,55 @@ static void both_are_registered(void)
     ck_assert_uint_eq(w.world.calls, 2);
 }
 
+/* A table, and the way to the metaserver that has it, are in force together: as long as there is no
+ * way to the one that answered last, the lane has the one before. */
+START_TEST(a_table_to_which_there_is_no_way_yet_is_not_the_lanes)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    registrations_readdress(&w.pool);
+    answer_of_table(1, 200, '2');
+    ck_assert_ptr_nonnull(w.resolving);
+    ck_assert_uint_eq(r->lane.table.generation, 1);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[0]);
+    resolve_with(-EHOSTUNREACH);
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    ck_assert_uint_eq(r->lane.table.generation, 1);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[0]);
+    wait_for_call(3, "PUT");
+    answer_of_table(2, 200, '2');
+    resolve();
+    ck_assert_uint_eq(w.heard.table.generation, 2);
+    ck_assert_ptr_eq(w.heard.ah, &w.ah[1]);
+    end();
+}
+END_TEST
+
+START_TEST(over_rc_a_table_whose_queue_pair_is_not_up_is_not_the_lanes)
+{
+    struct registration *r = begin_rc();
+    answer(0);
+    raise_initiator();
+    const struct fab_qp *before = r->lane.qp;
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    prolong(1, '2');
+    answer_of_table(2, 200, '2');
+    ck_assert_uint_eq(r->lane.table.generation, 1);
+    ck_assert_ptr_eq(r->lane.qp, before);
+    registrations_doubt(&w.agent, 0); /* by the one that is on its way: nothing more is put */
+    wait_for_call(4, "POST");
+    prolong(3, '2');
+    ck_assert_uint_eq(w.world.calls, 4);
+    raise_initiator();
+    ck_assert_uint_eq(w.heard.table.generation, 2);
+    ck_assert_ptr_eq(w.heard.qp, r->lane.qp);
+    ck_assert_ptr_ne(w.heard.qp, before);
+    end();
+}
+END_TEST
+
 /* Renewals, by which each would learn it, come after a third of a lease. */
 START_TEST(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)
 {
@@ -477,6 +538,8 @@ END_TEST
     T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \
     T(a_renewal_by_a_metaserver_with_another_table_puts_it_again)                                  \
     T(endpoints_that_change_in_another_table_are_put_again_with_all)                               \
+    T(a_table_to_which_there_is_no_way_yet_is_not_the_lanes)                                       \
+    T(over_rc_a_table_whose_queue_pair_is_not_up_is_not_the_lanes)                                 \
     T(when_one_pool_learns_that_a_metaserver_was_started_again_the_others_ask_soon)                \
     T(a_pool_that_is_lost_tries_again_soon_when_another_one_is_registered)                         \
     T(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
