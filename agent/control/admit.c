@@ -57,8 +57,8 @@ int connection_share(const struct agent *a, const struct attach_peer *peer, uint
         return base_err(
             why, -EACCES,
             "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
-            "uids=%u; or add it to `uids` of a [tenant] of the agent's file; no "
-            "tenant of it has a token that could be shown)",
+            "uids=%u; or add it to `uids` of a [tenant] of the agent's file; "
+            "KEDGE_WORKER_TOKEN would not help: no tenant of this agent has a token)",
             (unsigned)peer->uid, (unsigned)peer->uid);
     return 0;
 }
