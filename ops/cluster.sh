@@ -105,6 +105,17 @@ agent_wait() { # name
     return 1
 }
 
+# All agents have in force what operators have set, tokens included.
+cluster_settle() {
+    for _ in $(seq 1200); do
+        ! "$bin/rdmactl" --server "$admin" node list -o json 2>/dev/null |
+            jq -e '[.nodes[] | .applied.behind == false] | all' >/dev/null || return 0
+        sleep 0.05
+    done
+    echo "an agent does not apply what is set: $("$bin/rdmactl" --server "$admin" node list)" >&2
+    return 1
+}
+
 cluster_directories() {
     work=$(mktemp -d /tmp/kedge-XXXXXX)
     chmod 0711 "$work"

@@ -22,6 +22,8 @@ KEDGE_BUILD=$(cd "$bin/.." && pwd) timeout $((60 * slow)) "$root/ops/quickstart"
 stop=$(sed -n '/^== and stop it with$/,$p' "$work/quickstart" | sed 1d)
 [[ $stop == "sh "/* ]] || fail "ops/quickstart does not say how the cluster is stopped: $stop"
 grep -q '^read back what worker 1 wrote$' "$work/quickstart" || fail "ops/quickstart: $(cat "$work/quickstart")"
+list=$(sed -n '/^ID /,/^$/p' "$work/quickstart")
+[[ $(grep -c '^node-' <<<"$list") == 2 && $list != *behind* ]] || fail "ops/quickstart begins with nodes that look wrong: $list"
 ok "ops/quickstart --keep: $(grep -c '^export ' "$work/quickstart") lines to export"
 
 cd "$work"
