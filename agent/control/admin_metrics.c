@@ -7,6 +7,7 @@
 #include "base/metrics.h"
 #include "clock_watch.h"
 #include "control/log.h"
+#include "dci.h"
 #include "names.h"
 #include "node.h"
 #include "pools.h"
@@ -166,6 +167,9 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
               p->prewarm.arenas);
     EACH_POOL("kedge_agent_pool_demand", GAUGE,
               "Most workers that came in one second of the last minute.", p->prewarm.demand);
+    EACH_POOL("kedge_agent_dcis_resting", GAUGE,
+              "DC initiators that wait until no packet of their former lives is under way.",
+              dcis_resting(p));
     EACH_POOL("kedge_agent_leases_revoked_total", COUNTER, "Leases that the operator revoked.",
               p->leases.revoked);
     EACH_POOL("kedge_agent_arenas_forced_total", COUNTER,

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "clock_watch.h"
+#include "dci.h"
 #include "follow.h"
 #include "names.h"
 #include "node.h"
@@ -138,6 +139,7 @@ static void status_pool(const struct pool *p, const char *key, struct base_text 
     base_json_u64(t, "number", p->number);
     base_json_u64(t, "mr_lease_ms", p->mr_lease_ns / BASE_NS_PER_MS);
     prewarm_status(p, t);
+    dcis_status(p, t);
 }
 
 static void status_pools(const struct agent *a, struct base_text *t)

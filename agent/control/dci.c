@@ -3,6 +3,8 @@
 
 #include "agent/lane_event.h"
 #include "base/assert.h"
+#include "base/clock.h"
+#include "base/json_writer.h"
 #include "control/world.h"
 #include "dci.h"
 #include "device_objects.h"
@@ -74,6 +76,22 @@ uint64_t dcis_rest_ns(const struct pool *p)
         last_ns = rests_ns > last_ns ? rests_ns : last_ns;
     }
     return last_ns;
+}
+
+uint32_t dcis_resting(const struct pool *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->device.dcis; i++)
+        n += dci_rests_ns(p, &p->device.dci[i]) != 0;
+    return n;
+}
+
+void dcis_status(const struct pool *p, struct base_text *t)
+{
+    const uint64_t now_ns = world_now_ns(p->world), until_ns = dcis_rest_ns(p);
+    const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    base_json_u64(t, "dcis_resting", dcis_resting(p));
+    base_json_u64(t, "dcis_rest_for_ms", (left_ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS);
 }
 
 bool dci_step(const struct pool *p, const struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)

@@ -14,6 +14,7 @@
 #ifndef CONTROL_DCI_H
 #define CONTROL_DCI_H
 
+#include "base/text.h"
 #include "fabric/fabric.h"
 
 struct pool;
@@ -45,6 +46,10 @@ uint64_t dci_rests_ns(const struct pool *p, const struct agent_dci *d);
 bool dci_step(const struct pool *p, const struct agent_dci *d, uint32_t step, struct fab_ctl *ctl);
 /* Until when some must not; 0: none. */
 uint64_t dcis_rest_ns(const struct pool *p);
+/* How many of a pool's must not now. */
+uint32_t dcis_resting(const struct pool *p);
+/* As members of the pool's status: how many, and for how long from now the last of them. */
+void dcis_status(const struct pool *p, struct base_text *t);
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */
 uint32_t dci_sges(const struct fab_caps *caps);

@@ -11,6 +11,7 @@
 #include "../../check_main.h"
 #include "agent.h"
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/random.h"
 #include "dci.h"
 #include "device_objects.h"
@@ -249,6 +250,21 @@ START_TEST(no_packet_of_a_former_life_is_taken_for_one_of_the_present)
 }
 END_TEST
 
+/* How many rest, and for how long, as the agent's status says it. */
+static void status_says(uint32_t resting, uint32_t for_ms)
+{
+    struct base_text t;
+    char expected[96];
+    base_text_init(&t, 256);
+    base_json_object(&t, NULL);
+    dcis_status(&w.pool, &t);
+    base_json_object_end(&t);
+    snprintf(expected, sizeof expected, "{\"dcis_resting\":%u,\"dcis_rest_for_ms\":%u}", resting,
+             for_ms);
+    ck_assert_str_eq(base_text_str(&t), expected);
+    base_text_fini(&t);
+}
+
 /* What it posted may fill more than half of all packet numbers, and would be before it and behind
  * it. */
 START_TEST(one_that_has_used_half_of_all_numbers_rests)
@@ -259,11 +275,15 @@ START_TEST(one_that_has_used_half_of_all_numbers_rests)
     make_dci(0);
     break_dci(1, HALF / 2 * 1024);
     ck_assert_uint_eq(w.ready[1], 1);
+    status_says(0, 0);
     break_dci(0, HALF * 1024);
+    status_says(1, LIFE_MS);
     pass_ms(LIFE_MS - 1);
     ck_assert_uint_eq(w.ready[0], 0);
+    status_says(1, 1);
     pass_ms(1);
     ck_assert_uint_eq(w.ready[0], 1);
+    status_says(0, 0);
     ck_assert(write_once(0, 0, 8));
     end();
 }
@@ -304,6 +324,7 @@ START_TEST(those_of_a_start_rest_before_they_are_used)
     pass_ms(100); /* whatever else a start takes */
     w.pool.device.rest_until_ns = dcis_rest_ns(&w.pool);
     ck_assert_uint_eq(w.pool.device.rest_until_ns, w.agent.started_ns + LIFE_NS);
+    status_says(DCIS, LIFE_MS - 100);
     ck_assert_int_eq(peer_setup_start(&w.pool, &err), 0);
     pass_ms(LIFE_MS - 101);
     ck_assert_uint_eq(w.ready[0] + w.ready[1], 0);
