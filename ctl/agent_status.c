@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `agent status`: what the agent says of itself as a table, and then a table for each list (pools,
- * tenants, metaservers), with a column for each of its things. */
+/* `agent status`: what the agent says of itself as a table, and then each list: with a column for
+ * each of its things, where these have many fields (pools, tenants), else with a row for each. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,7 +18,19 @@
 
 enum {
     COLUMNS = 5, /* things beside each other: more come below */
+    FIELDS = 16, /* of a thing that is a row */
     NAME_BYTES = 64,
+};
+
+/* Lists whose things are rows: where the command is that has all of them. */
+static const struct rows {
+    const char *list, *all;
+} rows_of[] = {
+    {"sessions_list", "rdmactl worker list and -o json have"},
+    {"metaservers", "-o json has"},
+    {"windows.tenants", "-o json has"},
+    {"windows.destinations", "-o json has"},
+    {"windows.named", "-o json has"},
 };
 
 /* Of the things of one list those that stand beside each other. */
@@ -130,10 +143,76 @@ static int print_part(const struct ctl_pairs *pairs, const struct part *part)
     return end_table(table);
 }
 
-static int print_list(const struct ctl_pairs *pairs, const char *list)
+/* The fields that one of the things has something in: at most FIELDS of them. */
+static size_t find_fields(const struct ctl_pairs *pairs, const struct part *part,
+                          const char *fields[FIELDS])
 {
     size_t count = 0;
-    int status = 0;
+    for (size_t n = 0; n < pairs->count && count < FIELDS; n++) {
+        char list[NAME_BYTES];
+        const char *field;
+        size_t index;
+        if (!split_path(pairs->pair[n].path, list, &index, &field) ||
+            strcmp(list, part->list) != 0 || index != 0)
+            continue;
+        bool nothing = true;
+        for (size_t i = 0; i < part->count; i++)
+            nothing = nothing && is_nothing(value_of(pairs, part, i, field));
+        if (!nothing)
+            fields[count++] = field;
+    }
+    return count;
+}
+
+static void make_heading(const char *field, char out[NAME_BYTES])
+{
+    size_t i = 0;
+    for (; field[i] != '\0' && i + 1 < NAME_BYTES; i++)
+        out[i] = (char)toupper((unsigned char)field[i]);
+    out[i] = '\0';
+}
+
+static int print_rows(const struct ctl_pairs *pairs, const struct part *part)
+{
+    const char *fields[FIELDS], *cells[FIELDS];
+    char headings[FIELDS][NAME_BYTES];
+    struct ctl_table *table;
+    const size_t count = find_fields(pairs, part, fields);
+    if (count == 0)
+        return 0;
+    for (size_t k = 0; k < count; k++) {
+        make_heading(fields[k], headings[k]);
+        cells[k] = headings[k];
+    }
+    int status = ctl_table_new(cells, count, &table);
+    if (status != 0)
+        return status;
+    for (size_t i = 0; i < part->count; i++) {
+        for (size_t k = 0; k < count; k++) {
+            const char *value = value_of(pairs, part, i, fields[k]);
+            cells[k] = value != NULL ? value : "";
+        }
+        ctl_table_row(table, cells);
+    }
+    printf("\n%s\n", part->list);
+    return end_table(table);
+}
+
+/* What of a list is not shown, as ctl_decode_pairs() has cut it off, and where it is. */
+static void print_left(const struct ctl_pairs *pairs, const char *list, size_t shown,
+                       const char *all)
+{
+    char path[NAME_BYTES + 8];
+    uint64_t count;
+    snprintf(path, sizeof path, "%s.count", list);
+    const char *text = ctl_pairs_find(pairs, path);
+    if (text != NULL && base_parse_u64(text, shown + 1, UINT64_MAX, &count) == 0)
+        printf("and %llu more: %s all\n", (unsigned long long)(count - shown), all);
+}
+
+static size_t count_items(const struct ctl_pairs *pairs, const char *list)
+{
+    size_t count = 0;
     for (size_t n = 0; n < pairs->count; n++) {
         char of[NAME_BYTES];
         const char *field;
@@ -142,11 +221,31 @@ static int print_list(const struct ctl_pairs *pairs, const char *list)
             index >= count)
             count = index + 1;
     }
+    return count;
+}
+
+static int print_columns(const struct ctl_pairs *pairs, const char *list, size_t count)
+{
+    int status = 0;
     for (size_t i = 0; i < count && status == 0; i += COLUMNS) {
         struct part part = {.first = i, .count = count - i < COLUMNS ? count - i : COLUMNS};
         snprintf(part.list, sizeof part.list, "%s", list);
         status = print_part(pairs, &part);
     }
+    return status;
+}
+
+static int print_list(const struct ctl_pairs *pairs, const char *list)
+{
+    const size_t count = count_items(pairs, list);
+    const struct rows *rows = NULL;
+    for (size_t i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++)
+        if (strcmp(rows_of[i].list, list) == 0)
+            rows = &rows_of[i];
+    struct part all = {.count = count};
+    snprintf(all.list, sizeof all.list, "%s", list);
+    const int status = rows != NULL ? print_rows(pairs, &all) : print_columns(pairs, list, count);
+    print_left(pairs, list, count, rows != NULL ? rows->all : "-o json has");
     return status;
 }
 
@@ -186,27 +285,29 @@ static int print_all(const struct ctl_pairs *pairs)
     return status;
 }
 
-int ctl_agent_status(const struct ctl_options *o, struct base_errbuf *err)
+int ctl_agent_status_print(const char *body, size_t bytes, struct base_errbuf *err)
 {
-    struct http_result result;
     struct ctl_pairs pairs;
-    int status = ctl_fetch_agent(o, "/v1/status", &result, err);
+    int status = ctl_decode_pairs(body, bytes, &pairs, err);
     if (status != 0)
         return status;
-    if (o->json) {
-        status = ctl_json_print(result.body, err);
-        goto out;
-    }
-    status = ctl_decode_pairs(result.body, result.body_length, &pairs, err);
-    if (status != 0)
-        goto out;
     for (size_t i = 0; i < pairs.count; i++)
         show_unit(&pairs.pair[i]);
     status = print_all(&pairs);
     if (status != 0)
         base_err(err, status, "printing failed: %s", strerror(-status));
     ctl_pairs_fini(&pairs);
-out:
+    return status;
+}
+
+int ctl_agent_status(const struct ctl_options *o, struct base_errbuf *err)
+{
+    struct http_result result;
+    int status = ctl_fetch_agent(o, "/v1/status", &result, err);
+    if (status != 0)
+        return status;
+    status = o->json ? ctl_json_print(result.body, err)
+                     : ctl_agent_status_print(result.body, result.body_length, err);
     http_result_fini(&result);
     return status;
 }

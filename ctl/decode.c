@@ -212,12 +212,33 @@ static void pair_value(json_t *value, char *out, size_t size)
     }
 }
 
+static int pairs_add(struct ctl_pairs *pairs, const char *path, json_t *value, int depth);
+
+static int pairs_add_list(struct ctl_pairs *pairs, const char *path, json_t *list, int depth)
+{
+    const size_t count = json_array_size(list);
+    char inner[CTL_PATH_BYTES * 2];
+    int status = 0;
+    for (size_t i = 0; i < count && i < CTL_MAX_ITEMS && status == 0; i++) {
+        snprintf(inner, sizeof inner, "%s[%zu]", path, i);
+        inner[CTL_PATH_BYTES - 1] = '\0';
+        status = pairs_add(pairs, inner, json_array_get(list, i), depth + 1);
+    }
+    if (count <= CTL_MAX_ITEMS || status != 0)
+        return status;
+    json_t *number = json_integer((json_int_t)count);
+    snprintf(inner, sizeof inner, "%s.count", path);
+    inner[CTL_PATH_BYTES - 1] = '\0';
+    status = number != NULL ? pairs_add(pairs, inner, number, depth + 1) : -ENOMEM;
+    json_decref(number);
+    return status;
+}
+
 static int pairs_add(struct ctl_pairs *pairs, const char *path, json_t *value, int depth)
 {
     char inner[CTL_PATH_BYTES * 2];
     const char *key;
     json_t *child;
-    size_t i;
     int status = 0;
     if (depth > CTL_MAX_NESTING || pairs->count >= CTL_MAX_PAIRS)
         return -EBADMSG;
@@ -231,16 +252,8 @@ static int pairs_add(struct ctl_pairs *pairs, const char *path, json_t *value, i
         }
         return status;
     }
-    if (json_is_array(value)) {
-        json_array_foreach(value, i, child)
-        {
-            snprintf(inner, sizeof inner, "%s[%zu]", path, i);
-            inner[CTL_PATH_BYTES - 1] = '\0';
-            if (status == 0)
-                status = pairs_add(pairs, inner, child, depth + 1);
-        }
-        return status;
-    }
+    if (json_is_array(value))
+        return pairs_add_list(pairs, path, value, depth);
     struct ctl_pair *pair = &pairs->pair[pairs->count++];
     copy_printable(pair->path, sizeof pair->path, path);
     pair_value(value, pair->value, sizeof pair->value);

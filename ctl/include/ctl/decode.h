@@ -20,6 +20,7 @@ enum {
     CTL_PAIR_BYTES = 640,
     CTL_PATH_BYTES = 128,
     CTL_MAX_PAIRS = 4096,
+    CTL_MAX_ITEMS = 20, /* of a list, in pairs */
     CTL_MAX_NESTING = 8,
 };
 
@@ -77,7 +78,8 @@ void ctl_nodes_fini(struct ctl_nodes *nodes);
 /* One node. 0 or -EBADMSG. */
 int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct base_errbuf *err);
 
-/* Any document as a list of paths and values: "pools[0].vqps" = "3". */
+/* Any document as a list of paths and values: "pools[0].vqps" = "3". Of a list with more than
+ * CTL_MAX_ITEMS there are the first ones, and "pools.count", which is how many it has. */
 struct ctl_pair {
     char path[CTL_PATH_BYTES];
     char value[CTL_PAIR_BYTES]; /* sentences are there too */

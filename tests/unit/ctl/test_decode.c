@@ -92,15 +92,39 @@ START_TEST(a_status_becomes_paths_and_values)
 }
 END_TEST
 
+START_TEST(of_a_long_list_the_first_become_pairs_and_how_many_there_are)
+{
+    struct ctl_pairs pairs;
+    struct base_text t;
+    base_text_init(&t, 1 << 20);
+    base_text_printf(&t, "{\"a\":{\"short\":[");
+    for (int i = 0; i < CTL_MAX_ITEMS; i++)
+        base_text_printf(&t, "%s{\"x\":%d}", i > 0 ? "," : "", i);
+    base_text_printf(&t, "],\"long\":[");
+    for (int i = 0; i < 2 * CTL_MAX_PAIRS; i++)
+        base_text_printf(&t, "%s{\"x\":%d}", i > 0 ? "," : "", i);
+    base_text_printf(&t, "]}}");
+    ck_assert_int_eq(ctl_decode_pairs(base_text_str(&t), t.length, &pairs, &err), 0);
+    ck_assert_uint_eq(pairs.count, 2 * CTL_MAX_ITEMS + 1);
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "a.long[19].x"), "19");
+    ck_assert_ptr_null(ctl_pairs_find(&pairs, "a.long[20].x"));
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "a.long.count"), "8192");
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "a.short[19].x"), "19");
+    ck_assert_ptr_null(ctl_pairs_find(&pairs, "a.short.count"));
+    ctl_pairs_fini(&pairs);
+    base_text_fini(&t);
+}
+END_TEST
+
 START_TEST(a_status_without_bound_is_refused)
 {
     struct ctl_pairs pairs;
     struct base_text t;
     base_text_init(&t, 1 << 20);
-    base_text_printf(&t, "{\"a\":[0");
+    base_text_printf(&t, "{\"a\":0");
     for (int i = 0; i < CTL_MAX_PAIRS; i++)
-        base_text_printf(&t, ",0");
-    base_text_printf(&t, "]}");
+        base_text_printf(&t, ",\"a%d\":0", i);
+    base_text_printf(&t, "}");
     ck_assert_int_eq(ctl_decode_pairs(base_text_str(&t), t.length, &pairs, &err), -EBADMSG);
     base_text_reset(&t);
     base_text_printf(&t, "{\"a\":[[[[[[[[[[[[0]]]]]]]]]]]]}");
@@ -147,6 +171,7 @@ END_TEST
     X(pages_add_up)                                                                                \
     X(nonsense_changes_nothing)                                                                    \
     X(a_status_becomes_paths_and_values)                                                           \
+    X(of_a_long_list_the_first_become_pairs_and_how_many_there_are)                                \
     X(a_status_without_bound_is_refused)                                                           \
     X(a_problem_gives_its_detail_or_its_title)                                                     \
     X(urls_are_percent_encoded)                                                                    \
