@@ -18,7 +18,7 @@ void meta_rest_get_health(struct call *c)
     base_text_append(c->body, "\n", 1);
 }
 
-/* A transaction in which there is nothing. */
+/* A transaction in which there is nothing: when the last one failed, the store tries to write. */
 static bool begin_check(struct call *c, struct meta_write *w)
 {
     (void)c;

@@ -172,6 +172,18 @@ static bool is_wanted(struct call *c, const struct meta_write *w)
     return is_let_in(c, w);
 }
 
+/* What is found to be otherwise than it was to be (-ESTALE, -EREMCHG) says nothing of the store. */
+static void note_outcome(struct meta_writes *q, const struct meta_store_outcome *out, uint64_t now)
+{
+    if (out->status == 0) {
+        q->did_ns = now;
+        q->why.text[0] = '\0';
+    } else if (out->status != -ESTALE && out->status != -EREMCHG) {
+        q->failed_ns = now;
+        q->why = out->err;
+    }
+}
+
 /* False: the store has it. */
 static bool advance_first(struct meta_service *s, uint64_t now)
 {
@@ -182,8 +194,7 @@ static bool advance_first(struct meta_service *s, uint64_t now)
     meta_service_lapse(s, now);
     begin_later(&l, s, w, now);
     if (w->state == META_WRITE_DONE) {
-        if (w->job.outcome.status == 0)
-            s->writes.did_ns = now;
+        note_outcome(&s->writes, &w->job.outcome, now);
         w->kind->end(&l.call, w);
     } else if (is_wanted(&l.call, w) && w->kind->begin(&l.call, w)) {
         submit_write(s, w);
@@ -211,6 +222,10 @@ static void answer_late_check(struct later *l, struct meta_write *w)
 {
     const struct meta_writes *q = &l->call.s->writes;
     char detail[96];
+    if (q->why.text[0] != '\0' && q->failed_ns > w->came_ns) {
+        meta_rest_problem(&l->call, REST_STORE, q->why.text);
+        return;
+    }
     if (w->state == META_WRITE_WAITING && q->did_ns > w->came_ns) {
         w->kind->end(&l->call, w);
         return;

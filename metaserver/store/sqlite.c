@@ -18,6 +18,7 @@
 
 #define APPLICATION_ID 0x4b4d4554
 #define PRINT_WORDS    (2 * META_STORE_NODE_ENDPOINTS)
+#define TRY_BYTES      (256 << 10) /* three bodies of the largest request, and pages about them */
 
 static const char *const sql[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
@@ -274,6 +275,27 @@ static int sqlite_commit(struct meta_store *store, const struct meta_store_txn *
     return status;
 }
 
+static int open_error(const char *path, int errnum, struct base_errbuf *err)
+{
+    switch (errnum) {
+    case ENOENT:
+    case ENOTDIR:
+        return base_err(err, -ENOENT, "the directory %.*s is missing: make it, or set data_dir",
+                        (int)(strrchr(path, '/') - path), path);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return base_err(err, -EROFS,
+                        "%s cannot be written: check its owner, its mode and its file system",
+                        path);
+    case ENOSPC:
+    case EDQUOT:
+        return base_err(err, -ENOSPC, "the disk of %s is full: make room there", path);
+    default:
+        return base_err(err, -errnum, "opening %s failed: %s", path, strerror(errnum));
+    }
+}
+
 /* ---- loading -------------------------------------------------------------------------------- */
 
 /* Whoever edits the file by hand may write what does not fit: that is damage, not a crash. */
@@ -348,12 +370,42 @@ static int sqlite_load(struct meta_store *store, meta_store_visit *visit, void *
     return status;
 }
 
-static int sqlite_check(struct meta_store *store, struct base_errbuf *err)
+/* Whether there is room for the largest transaction. The log reuses what one that failed has got of
+ * the disk, so that a smaller one says nothing. */
+static int try_room(const struct sqlite *s, struct base_errbuf *err)
+{
+    char path[sizeof s->path + 8];
+    snprintf(path, sizeof path, "%s-try", s->path);
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return open_error(s->path, errno, err);
+    (void)unlink(path);
+    const int error = posix_fallocate(fd, 0, TRY_BYTES);
+    close(fd);
+    return error == 0 ? 0 : open_error(s->path, error, err);
+}
+
+/* A page of the file is written as it is. */
+static int try_write(struct sqlite *s, struct base_errbuf *err)
+{
+    char same[64];
+    snprintf(same, sizeof same, "PRAGMA user_version = %u", schema_sql_migration_count);
+    int rc = meta_sqlite_run(s, BEGIN);
+    if (rc != SQLITE_OK)
+        return meta_sqlite_failed(s, rc, err);
+    rc = sqlite3_exec(s->db, same, NULL, NULL, NULL);
+    return meta_sqlite_finish(s, rc, err);
+}
+
+static int sqlite_check(struct meta_store *store, bool write, struct base_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = sqlite3_step(s->statement[LOAD_NODES]);
     sqlite3_reset(s->statement[LOAD_NODES]);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : meta_sqlite_failed(s, rc, err);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        return meta_sqlite_failed(s, rc, err);
+    const int status = write ? try_room(s, err) : 0;
+    return write && status == 0 ? try_write(s, err) : status;
 }
 
 static void sqlite_close(struct meta_store *store)
@@ -378,27 +430,6 @@ static const struct meta_store_ops sqlite_ops = {
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
-
-static int open_error(const char *path, int errnum, struct base_errbuf *err)
-{
-    switch (errnum) {
-    case ENOENT:
-    case ENOTDIR:
-        return base_err(err, -ENOENT, "the directory %.*s is missing: make it, or set data_dir",
-                        (int)(strrchr(path, '/') - path), path);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return base_err(err, -EROFS,
-                        "%s cannot be written: check its owner, its mode and its file system",
-                        path);
-    case ENOSPC:
-    case EDQUOT:
-        return base_err(err, -ENOSPC, "the disk of %s is full: make room there", path);
-    default:
-        return base_err(err, -errnum, "opening %s failed: %s", path, strerror(errnum));
-    }
-}
 
 static int take_lock(struct sqlite *s, struct base_errbuf *err)
 {

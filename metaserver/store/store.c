@@ -19,6 +19,12 @@ int meta_store_load(struct meta_store *store, meta_store_visit *visit, void *use
     return store->ops->load(store, visit, user, err);
 }
 
+/* Not what a transaction found to be otherwise than it was to be. */
+static bool is_fault(int status)
+{
+    return status != 0 && status != -ESTALE && status != -EREMCHG;
+}
+
 int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn,
                       struct meta_store_outcome *out)
 {
@@ -36,8 +42,11 @@ int meta_store_commit(struct meta_store *store, const struct meta_store_txn *txn
     }
     const bool changes =
         node != NULL || change != NULL || txn->remove_count > 0 || txn->expire_count > 0;
+    const bool writes = changes || store->fails;
     out->status =
-        changes ? store->ops->commit(store, txn, out) : store->ops->check(store, &out->err);
+        changes ? store->ops->commit(store, txn, out) : store->ops->check(store, writes, &out->err);
+    if (writes && (out->status == 0 || is_fault(out->status)))
+        store->fails = out->status != 0;
     if (out->status != 0) /* nothing was done */
         out->revision = out->removed = 0;
     return out->status;

@@ -90,7 +90,7 @@ stop
 
 ((EUID == 0)) || { skip "a full disk (only root can mount a small tmpfs)"; exit 0; }
 mkdir "$work/small"
-mount -t tmpfs -o size=256k tmpfs "$work/small" 2>/dev/null || { skip "a full disk (tmpfs cannot be mounted here)"; exit 0; }
+mount -t tmpfs -o size=1m tmpfs "$work/small" 2>/dev/null || { skip "a full disk (tmpfs cannot be mounted here)"; exit 0; }
 mount -o remount,ro "$work/small"
 data_dir=$work/small configure "node_lease = 1h"
 refuses "cannot be written" "a file system that is read-only is named" --config "$work/metad.conf"
@@ -100,6 +100,8 @@ send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 201 "a node registers while there is room"
 send PUT /v1/tenants/early '{"uids":[5]}'
 expect 201 "a tenant is created while there is room"
+ask /readyz
+expect 200 "while there is room it is ready"
 dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
 seen=
 for n in $(seq 2 60); do
@@ -111,6 +113,12 @@ expect 503 "a full disk is 503"
 jq -r .detail "$work/body" | grep -q "is full: make room" || fail "the full disk is not named"
 ask "/v1/nodes/$seen"
 expect 404 "what was refused did not happen"
+for _ in 1 2 3; do
+    ask /readyz
+    [[ $status == 503 ]] || fail "with a full disk /readyz says $status"
+done
+jq -r .detail "$work/body" | grep -q "is full: make room" || fail "/readyz does not say why: $(cat "$work/body")"
+ok "with a full disk it is not ready, and says why"
 send PUT /v1/tenants/late '{"uids":[7]}'
 expect 503 "a change of settings on a full disk is 503"
 ask /v1/tenants/late
@@ -124,6 +132,9 @@ expect 200 "leases are renewed while the disk is full"
 ask /v1/nodes/n1
 expect 200 "nodes are read while the disk is full"
 rm "$work/small/fill"
+ask /readyz
+expect 200 "with room again it is ready, though nobody has written"
+[[ $(cd "$work/small" && echo metad*) == "metad.db metad.db-lock metad.db-shm metad.db-wal" ]] || fail "it left something: $(ls "$work/small")"
 send PUT "/v1/nodes/$seen" "$(node 5 99)"
 expect 201 "with room again, the node registers"
 send PUT /v1/tenants/late '{"uids":[7]}'

@@ -70,6 +70,7 @@ struct meta_store_visitor {
 
 struct meta_store {
     const struct meta_store_ops *ops;
+    bool fails; /* the last write has failed, and so whoever asks is told until one succeeds */
 };
 
 /* One thing of a store, whatever its kind: for what brings back a backup. Borrowed. */
@@ -93,7 +94,7 @@ struct meta_store_life {
 };
 
 /* What is done as a whole or not at all, in this order. Borrowed. All zero: it is only seen whether
- * the store can be read. */
+ * the store can be read; and if the last write has failed, whether it can be written again. */
 struct meta_store_txn {
     bool compare;  /* only if `last` is the revision of the last change that is stored */
     uint64_t last; /* 0: there is none */
@@ -131,7 +132,8 @@ struct meta_store_ops {
     void (*close)(struct meta_store *store);
     int (*load)(struct meta_store *store, meta_store_visit *visit, void *user,
                 struct base_errbuf *err);
-    int (*check)(struct meta_store *store, struct base_errbuf *err);
+    /* write: something is written, too, that changes nothing. */
+    int (*check)(struct meta_store *store, bool write, struct base_errbuf *err);
     int (*commit)(struct meta_store *store, const struct meta_store_txn *txn,
                   struct meta_store_outcome *out);
     int (*load_settings)(struct meta_store *store, const struct meta_store_visitor *visitor,
@@ -167,8 +169,9 @@ int meta_store_change(struct meta_store *store, const struct meta_store_change *
 int meta_store_replace(struct meta_store *store, meta_store_next *next, void *user,
                        struct base_errbuf *err);
 
-/* In memory, for tests. While *fail is not 0, writes and checks fail with that errno; borrowed, may
- * be NULL. */
+/* In memory, for tests. While *fail is an errno, writes and checks fail with it; while it is less
+ * than 0, with what it is then, whatever writes: what only reads succeeds. Borrowed, may be NULL.
+ */
 struct meta_store *meta_store_memory(const int *fail);
 /* A file, made if it is not there, locked while open. -errno and a sentence. */
 int meta_store_sqlite(const char *path, struct meta_store **out, struct base_errbuf *err);
