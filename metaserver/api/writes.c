@@ -81,6 +81,16 @@ static bool is_let_in(struct call *c, const struct meta_write *w)
     return false;
 }
 
+/* Clients that have hung up count: what they asked for is with the store, or may be before anybody
+ * looks. */
+static uint32_t count_of_token(const struct meta_writes *q, const struct meta_write *like)
+{
+    uint32_t n = 0;
+    for (const struct meta_write *w = q->first; w != NULL && like->shown[0] != '\0'; w = w->next)
+        n += strcmp(w->shown, like->shown) == 0;
+    return n;
+}
+
 /* Whether it is accepted; else the answer has been given. */
 static bool has_room(struct call *c, const struct meta_write *w)
 {
@@ -90,9 +100,13 @@ static bool has_room(struct call *c, const struct meta_write *w)
         meta_rest_problem(c, REST_STORE, "this metaserver stops: ask another one");
         return false;
     }
-    if (q->count < META_WRITES_MAX && (!w->kind->check || q->checks < META_CHECKS_MAX))
+    const bool room =
+        q->count < META_WRITES_MAX && (!w->kind->check || q->checks < META_CHECKS_MAX);
+    const uint32_t of_token = room ? count_of_token(q, w) : 0;
+    if (room && of_token < META_WRITES_OF_TOKEN)
         return true;
-    snprintf(detail, sizeof detail, "%" PRIu32 " changes wait for its disk: try again", q->count);
+    snprintf(detail, sizeof detail, "%" PRIu32 " changes%s wait for its disk: try again",
+             room ? of_token : q->count, room ? " of this token" : "");
     meta_rest_problem(c, REST_CROWDED, detail);
     return false;
 }

@@ -15,8 +15,9 @@
 #include "metaserver/service.h"
 
 enum {
-    META_WRITES_MAX = 4096, /* of clients, at a time */
-    META_CHECKS_MAX = 64,   /* of them, those that only ask whether the store can be read */
+    META_WRITES_MAX = 4096,     /* of clients, at a time */
+    META_WRITES_OF_TOKEN = 256, /* of them, those of one token */
+    META_CHECKS_MAX = 64,       /* of them, those that only ask whether the store can be read */
 };
 
 struct call;

@@ -10,34 +10,6 @@
     "\"mtu\":4096}]}"
 #define AGENT "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::1\",\"fd00::2\"]}"
 
-static char bearer[160];
-
-/* As root on the admin socket. */
-static int ask_local(const char *method, const char *path, const char *json)
-{
-    request.local = true;
-    return ask(method, path, json);
-}
-
-/* With the token of the last make(). */
-static int ask_as(const char *method, const char *path, const char *json)
-{
-    request.authorization = bearer;
-    return ask(method, path, json);
-}
-
-/* Makes a token and keeps its secret. */
-static void make(const char *name, const char *json)
-{
-    char path[96];
-    snprintf(path, sizeof path, "/v1/tokens/%s", name);
-    ck_assert_msg(ask_local("PUT", path, json) == 201, "%s", base_text_str(&body));
-    const char *secret = strstr(base_text_str(&body), "\"secret\":\"");
-    ck_assert_ptr_nonnull(secret);
-    secret += 10;
-    snprintf(bearer, sizeof bearer, "Bearer %.*s", (int)strcspn(secret, "\""), secret);
-}
-
 START_TEST(a_scope_suffices_for_what_needs_no_more)
 {
     static const struct {

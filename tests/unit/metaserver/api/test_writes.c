@@ -311,6 +311,39 @@ START_TEST(too_many_are_told_to_come_again)
 }
 END_TEST
 
+/* With the token of the last make(): finds that the answer comes later. */
+static void ask_slowly_as(const char *path)
+{
+    request.authorization = bearer;
+    ask_slowly("PUT", path, "{\"scope\":\"device\",\"ops\":7}");
+}
+
+START_TEST(a_token_that_fills_its_share_keeps_nobody_else_waiting)
+{
+    char path[48];
+    begin();
+    answer_later = count_refused;
+    refused = 0;
+    make("ops", "{\"scope\":\"operator\"}");
+    stop_disk();
+    for (int i = 0; i < META_WRITES_OF_TOKEN; i++) {
+        snprintf(path, sizeof path, "/v1/windows/w%d", i);
+        ask_slowly_as(path);
+    }
+    request.authorization = bearer;
+    ck_assert_int_eq(ask_now("PUT", "/v1/windows/more", "{\"scope\":\"device\",\"ops\":7}"), 503);
+    ck_assert(says("too-many-changes") && says("256 changes of this token wait"));
+    ck_assert_uint_eq(answer.retry_after_s, 1);
+    request.authorization = bearer;
+    ck_assert_int_eq(ask_now("GET", "/v1/windows", ""), 200);
+    ask_slowly("PUT", "/v1/windows/others", "{\"scope\":\"device\",\"ops\":7}");
+    meta_service_stop(&s, now);
+    start_disk();
+    ck_assert(meta_service_is_stopped(&s));
+    end();
+}
+END_TEST
+
 START_TEST(who_asks_whether_it_is_ready_hears_soon_that_the_disk_stands_still)
 {
     begin();
@@ -504,6 +537,7 @@ END_TEST
     T(a_revocation_that_the_trail_does_not_take_reaches_no_agent)                                  \
     T(leases_end_while_the_store_takes_its_time)                                                   \
     T(who_comes_back_while_its_expiry_is_written_stays)                                            \
+    T(a_token_that_fills_its_share_keeps_nobody_else_waiting)                                      \
     T(too_many_are_told_to_come_again)                                                             \
     T(who_asks_whether_it_is_ready_hears_soon_that_the_disk_stands_still)                          \
     T(who_asks_whether_it_is_ready_hears_why_the_last_write_failed_until_one_succeeds)             \
