@@ -129,6 +129,17 @@ def check_parameters(document, path, item):
             offences.append(f"{method} {path}: a parameter comes twice")
 
 
+ANY_REQUEST = ("400", "403", "405", "408", "411", "413", "414", "417", "429", "431", "500", "501", "503", "505")
+
+
+def check_responses(path, item):
+    """What any request may be answered, before anybody looks for its path, is said of each."""
+    for method in (m for m in METHODS if m in item):
+        for status in ANY_REQUEST:
+            if status not in item[method]["responses"]:
+                offences.append(f"{method} {path}: {status} may be answered, and is not described")
+
+
 def check_examples(document, thing, where):
     """Each example beside a schema, and each in a schema; each default likewise. Returns how many there are."""
     count = 0
@@ -157,6 +168,7 @@ def check(document):
         return "no example was looked at"
     for path, item in document.json["paths"].items():
         check_parameters(document, path, item)
+        check_responses(path, item)
     count = check_examples(document, document.json, "#")
     return f"OpenAPI {document.tree['openapi']}, {len(document.tree['paths'])} paths, {count} examples"
 

@@ -35,3 +35,5 @@ finds "an example of another type" 's/example: \{"status": "ok"\}/example: {"sta
 finds "an example with a field that is not described" \
     's/example: \{"status": "ok"\}/example: {"status": "ok", "colour": 1}/' 'colour is not described'
 finds "a key that comes twice" 's/^  title: Kedge metaserver/&\n  title: Again/' 'title comes twice'
+finds "an answer to any request that one path does not describe" \
+    '/^  \/readyz:/,/^  \/metrics:/ {/"505"/d}' '^get /readyz: 505 may be answered'

@@ -168,6 +168,20 @@ trap cleanup EXIT
 documented=$(printf '%s\n' "${lines[@]}" | grep -v $'\trequest\t' | grep -cv $'PUT\t422\t') # soft has DC and RC
 ((count == documented)) || fail "$count of the $documented examples were tried"
 ok "$count examples are true"
+# What any request may be answered, before anybody looks at its path.
+refuse_any() { # status, version, more of the head
+    local answer
+    exec {raw}<>"/dev/tcp/127.0.0.1/${url##*:}"
+    printf 'GET /v1/nodes %s\r\nHost: localhost\r\n%b\r\n' "$2" "${3-}" >&"$raw"
+    answer=$(tr -d '\r' <&"$raw")
+    exec {raw}>&-
+    [[ $answer == "HTTP/1.1 $1 "* ]] || fail "of $2 $3 the answer is not $1: $answer"
+    printf 'GET\t/v1/nodes\t%s\t%s\n' "$1" "$(tail -n 1 <<<"$answer")" >>"$work/answers"
+}
+refuse_any 505 HTTP/1.2
+refuse_any 501 HTTP/1.1 'Transfer-Encoding: gzip\r\n'
+refuse_any 411 HTTP/1.1 'Transfer-Encoding: chunked\r\n'
+refuse_any 417 HTTP/1.1 'Expect: 200-ok\r\n'
 fits=0
 "$root/tests/e2e/openapi.py" answers "$openapi" "$work/answers" >"$work/fit" || fits=$?
 case $fits in
