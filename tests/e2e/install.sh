@@ -33,6 +33,27 @@ for daemon in kedge-agentd kedge-metad; do
     out=$(systemd-analyze verify --man=no --recursive-errors=no "$other/lib/systemd/system/$daemon.service" 2>&1) ||
         [[ $out == *"command not found"* ]] || fail "systemd-analyze verify: $out"
 done
+# Every link between the installed files leads to one of them.
+links=0
+check_links() { # prefix
+    local document link target
+    while IFS=: read -r document link; do
+        link=${link#](} link=${link%)}
+        [[ ! $link =~ ^([a-z]+:|#) ]] || continue
+        target=$(dirname "$document")/${link%%#*}
+        [[ -s $target && $(readlink -f "$target") == "$(readlink -f "$1")"/* ]] || fail "$document has a link to $link, which is not installed"
+        links=$((links + 1))
+    done < <(grep -rHoE --include='*.md' '\]\([^) ]+\)' "$1")
+    ((links > 0)) || fail "no link was looked at"
+}
+check_links "$prefix"
+check_links "$other"
+for document in README.md CHANGELOG.md docs/operations.md; do
+    diff <(sed -E 's/\]\([^) ]+\)/]()/g' "$source/$document") <(sed -E 's/\]\([^) ]+\)/]()/g' "$other/share/doc/kedge/$document") >/dev/null ||
+        fail "$document was installed otherwise than it is, but for its links"
+done
+ok "$links links in installed documents lead to what is installed"
+
 left=$(grep -rlI "$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")/" "$other/lib" || true)
 [[ -z $left ]] || fail "these name the prefix of the build: $left"
 ok "under another prefix, units and pkg-config name that"
