@@ -13,19 +13,30 @@
 #include "quotas.h"
 #include "register.h"
 
-struct question {
-    struct agent *agent;
-    struct names_account *account;
-    uint16_t pool; /* of the endpoint */
+/* A worker that asks. */
+struct names_waiter {
+    struct names_waiter *next;
     names_done *done;
     void *user;
+    uint64_t end_ns; /* it waits no longer */
+    bool is_late;    /* it came when its question had been put already */
+};
+
+/* Put to one metaserver after another, for all that wait for it. */
+struct names_question {
+    struct names_question *next_question;
+    struct agent *agent;
+    struct names_account *account;
+    struct names_waiter *first, *last;
+    uint16_t pool;   /* of the endpoint */
     uint32_t next;   /* of the metaservers */
-    uint64_t end_ns; /* by then there is an answer: the worker waits no longer */
+    uint64_t end_ns; /* by then there is an answer: the first that waits */
     int status;      /* so far */
     char name[64];
 };
 
-static void ask_next(struct question *q);
+static void ask_next(struct names_question *q);
+static bool take_place(struct agent *a, struct names_account *t);
 
 /* ---- answers that are kept */
 
@@ -38,7 +49,7 @@ static struct names_answer *find_kept(struct names_account *t, uint16_t pool, co
 }
 
 /* In the place of what was said of that name before, or of what is the oldest. */
-static void keep_answer(struct question *q, int status, const uint8_t gid[16])
+static void keep_answer(struct names_question *q, int status, const uint8_t gid[16])
 {
     struct names_answer *same = find_kept(q->account, q->pool, q->name), *k = q->account->kept;
     for (uint32_t i = 1; i < NAMES_KEPT; i++)
@@ -55,13 +66,90 @@ static void keep_answer(struct question *q, int status, const uint8_t gid[16])
 
 /* ---- questions */
 
-static void answer_question(struct question *q, int status, const uint8_t gid[16])
+static struct names_question *find_question(const struct agent *a, const struct names_account *t,
+                                            uint16_t pool, const char *name)
 {
-    if (status == 0 || status == -ENOENT)
+    struct names_question *q = a->names.first;
+    while (q != NULL && (q->account != t || q->pool != pool || strcmp(q->name, name) != 0))
+        q = q->next_question;
+    return q;
+}
+
+static void remove_question(struct names_question *q)
+{
+    struct names_question **at = &q->agent->names.first;
+    while (*at != q)
+        at = &(*at)->next_question;
+    *at = q->next_question;
+}
+
+/* -ENOMEM: it is as it was. */
+static int add_waiter(struct names_question *q, names_done *done, void *user)
+{
+    struct names_waiter *w = malloc(sizeof *w);
+    if (w == NULL)
+        return -ENOMEM;
+    *w =
+        (struct names_waiter){.done = done,
+                              .user = user,
+                              .end_ns = world_now_ns(q->agent->world) + RESOLVE_MS * BASE_NS_PER_MS,
+                              .is_late = q->first != NULL};
+    *(q->first == NULL ? &q->first : &q->last->next) = w;
+    q->last = w;
+    return 0;
+}
+
+/* Those that were there when it was put, which are the first; the others stay, and are in time for
+ * the next one. */
+static struct names_waiter *take_waiters(struct names_question *q)
+{
+    struct names_waiter *taken = q->first, **end = &taken;
+    while (*end != NULL && !(*end)->is_late)
+        end = &(*end)->next;
+    q->first = *end;
+    *end = NULL;
+    for (struct names_waiter *w = q->first; w != NULL; w = w->next)
+        w->is_late = false;
+    return taken;
+}
+
+static void tell_waiters(struct names_waiter *first, int status, const uint8_t gid[16],
+                         uint16_t pool)
+{
+    for (struct names_waiter *w = first, *next; w != NULL; w = next) {
+        next = w->next;
+        w->done(w->user, status, gid, pool);
+        free(w);
+    }
+}
+
+/* All of them are told, whoever came first; and without an answer those whose time has begun later
+ * have it put once more. */
+static void answer_question(struct names_question *q, int status, const uint8_t gid[16])
+{
+    static const uint8_t none[16];
+    const bool is_known = status == 0 || status == -ENOENT;
+    struct names_waiter *told = q->first;
+    if (is_known)
         keep_answer(q, status, gid);
+    if (is_known || q->agent->stopping)
+        q->first = NULL;
+    else
+        told = take_waiters(q);
     q->account->out--;
-    q->done(q->user, status, gid, q->pool);
-    free(q);
+    const bool again = q->first != NULL && take_place(q->agent, q->account);
+    if (!again)
+        remove_question(q); /* whoever asks from now on puts another one */
+    tell_waiters(told, status, gid, q->pool);
+    if (again) {
+        q->next = 0;
+        q->end_ns = q->first->end_ns;
+        q->status = -EHOSTUNREACH;
+        ask_next(q);
+    } else {
+        tell_waiters(q->first, -EAGAIN, none, 0);
+        free(q);
+    }
 }
 
 /* The endpoint of that pool, of a node that has not expired: 0 and gid, or -ENOENT. */
@@ -85,7 +173,7 @@ static int read_endpoint(uint16_t pool, const char *body, uint8_t gid[16])
 
 static void on_named(void *user, const struct http_answer *answer)
 {
-    struct question *q = user;
+    struct names_question *q = user;
     uint8_t gid[16] = {0};
     if (answer->status == 404)
         q->status = -ENOENT;
@@ -100,7 +188,7 @@ static void on_named(void *user, const struct http_answer *answer)
 }
 
 /* What one metaserver may take, so that those after it can be asked too. */
-static uint32_t share_ms(const struct question *q)
+static uint32_t share_ms(const struct names_question *q)
 {
     uint64_t now = world_now_ns(q->agent->world), left = q->end_ns > now ? q->end_ns - now : 0;
     uint32_t others = 0;
@@ -110,7 +198,7 @@ static uint32_t share_ms(const struct question *q)
 }
 
 /* One metaserver after another, until one knows a live node of that name. */
-static void ask_next(struct question *q)
+static void ask_next(struct names_question *q)
 {
     static const uint8_t none[16];
     struct agent *a = q->agent;
@@ -174,7 +262,7 @@ static bool has_room(const struct agent *a, uint32_t place)
 }
 
 /* One more of that tenant's. False: it has as many out as it may, or has asked for a second's. */
-static bool take_place(struct agent *a, uint32_t place, struct names_account *t)
+static bool take_place(struct agent *a, struct names_account *t)
 {
     const uint64_t now = world_now_ns(a->world);
     uint32_t tenants = 0;
@@ -182,21 +270,30 @@ static bool take_place(struct agent *a, uint32_t place, struct names_account *t)
         tenants += a->tenants.at[i].state == AGENTD_TENANT_LIVE;
     const uint64_t from_ns = t->whole_ns > now ? t->whole_ns : now;
     const uint64_t then_ns = from_ns + (tenants > 0 ? tenants : 1) * BASE_NS_PER_S / NAMES_PER_S;
-    if (then_ns > now + BASE_NS_PER_S || !has_room(a, place))
+    if (then_ns > now + BASE_NS_PER_S || !has_room(a, find_place(a, t->tenant)))
         return false;
     t->whole_ns = then_ns;
     t->out++;
     return true;
 }
 
-/* A question that is not asked yet; NULL: the tenant may ask no more just now. */
-static struct question *begin_question(struct agent *a, uint32_t place, struct names_account *t)
+/* A question that is not put yet; NULL: the tenant may ask no more just now. */
+static struct names_question *begin_question(struct agent *a, struct names_account *t,
+                                             uint16_t pool, const char *name)
 {
-    struct question *q = t != NULL ? calloc(1, sizeof *q) : NULL;
-    if (q != NULL && !take_place(a, place, t)) {
+    struct names_question *q = t != NULL ? malloc(sizeof *q) : NULL;
+    if (q == NULL || !take_place(a, t)) {
         free(q);
         return NULL;
     }
+    *q = (struct names_question){.next_question = a->names.first,
+                                 .agent = a,
+                                 .account = t,
+                                 .pool = pool,
+                                 .end_ns = world_now_ns(a->world) + RESOLVE_MS * BASE_NS_PER_MS,
+                                 .status = -EHOSTUNREACH};
+    snprintf(q->name, sizeof q->name, "%s", name);
+    a->names.first = q;
     return q;
 }
 
@@ -214,18 +311,16 @@ void names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *
         done(user, kept->status, kept->gid, pool);
         return;
     }
-    struct question *q = begin_question(a, tenant - 1, t);
-    if (q == NULL) {
+    struct names_question *q = t != NULL ? find_question(a, t, pool, name) : NULL;
+    const bool is_new = q == NULL;
+    if (is_new)
+        q = begin_question(a, t, pool, name);
+    if (q == NULL || add_waiter(q, done, user) != 0) {
+        if (is_new && q != NULL)
+            answer_question(q, -EAGAIN, none);
         done(user, -EAGAIN, none, 0);
         return;
     }
-    *q = (struct question){.agent = a,
-                           .account = t,
-                           .pool = pool,
-                           .done = done,
-                           .user = user,
-                           .end_ns = world_now_ns(a->world) + RESOLVE_MS * BASE_NS_PER_MS,
-                           .status = -EHOSTUNREACH};
-    snprintf(q->name, sizeof q->name, "%s", name);
-    ask_next(q);
+    if (is_new)
+        ask_next(q);
 }

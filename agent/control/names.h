@@ -14,6 +14,7 @@
 #include "control/tenants.h"
 
 struct agent;
+struct names_question;
 
 enum {
     /* Out at a time, of all tenants, half of it reserved (agent/reserve.h): metaservers take 64
@@ -50,14 +51,15 @@ struct names_account {
 
 struct names {
     struct names_account account[NAMES_ACCOUNTS];
+    struct names_question *first; /* that are put: one for each tenant, pool and name */
 };
 
 typedef void names_done(void *user, int status, const uint8_t gid[16], uint16_t pool);
 
-/* Asks the metaservers for a node by name, for a worker of that tenant (its index + 1). done()
- * once, later or before this returns: 0, the gid and the pool; or -ENOENT; -EAGAIN: the tenant has
- * asked for too many names, or a metaserver says so of this agent; -EHOSTUNREACH: none could be
- * asked. */
+/* Asks the metaservers for a node by name, or waits for the answer to who asks them for it already,
+ * for a worker of that tenant (its index + 1). done() once, later or before this returns: 0, the
+ * gid and the pool; or -ENOENT; -EAGAIN: the tenant has asked for too many names, or a metaserver
+ * says so of this agent; -EHOSTUNREACH: none could be asked. */
 void names_resolve(struct agent *a, uint32_t tenant, uint16_t pool, const char *name,
                    names_done *done, void *user);
 

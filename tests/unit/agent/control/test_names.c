@@ -122,6 +122,85 @@ START_TEST(a_metaserver_that_takes_no_more_is_to_be_asked_again)
 }
 END_TEST
 
+/* A job's workers that begin together ask for the same names. */
+START_TEST(who_asks_for_one_name_at_once_waits_for_one_answer)
+{
+    begin(2);
+    ck_assert(is_asked(ONE, 7, "node-a"));
+    for (uint32_t i = 1; i < 1000; i++)
+        names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    ck_assert_uint_eq(world.calls, 1);
+    ck_assert_uint_eq(answers.count, 0);
+    ck_assert(is_asked(OTHER, 7, "node-a")); /* whose answer comes when its own question's does */
+    ck_assert(is_asked(ONE, 8, "node-a"));
+    ck_assert(is_asked(ONE, 7, "node-b"));
+    test_world_answer(&world, 0, 200,
+                      "{\"state\":\"ready\",\"endpoints\":[{\"gid\":\"fe80::7\",\"pool\":7}]}");
+    ck_assert_uint_eq(answers.count, 1000);
+    ck_assert_int_eq(answers.status, 0);
+    for (uint32_t i = 1; i < 4; i++)
+        test_world_answer(&world, i, 404, "{}");
+    ck_assert_uint_eq(answers.count, 1003);
+    ck_assert_ptr_null(agent.names.first);
+}
+END_TEST
+
+/* Who came later has its own time, and no more questions than one beside the first one's. */
+START_TEST(without_an_answer_who_came_later_has_the_question_put_again)
+{
+    begin(1);
+    ck_assert(is_asked(ONE, 7, "node-a"));
+    test_world_advance(&world, 1 * BASE_NS_PER_S);
+    for (uint32_t i = 0; i < 10; i++)
+        names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    test_world_answer(&world, 0, -ETIMEDOUT, "");
+    ck_assert_uint_eq(answers.count, 1);
+    ck_assert_int_eq(answers.status, -EHOSTUNREACH);
+    ck_assert_uint_eq(world.calls, 2);
+    names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    test_world_answer(&world, 1, -ETIMEDOUT, "");
+    ck_assert_uint_eq(answers.count, 11);
+    ck_assert_uint_eq(world.calls, 3);
+    test_world_answer(&world, 2, 404, "{}");
+    ck_assert_uint_eq(answers.count, 12);
+    ck_assert_int_eq(answers.status, -ENOENT);
+    ck_assert_uint_eq(world.calls, 3);
+    for (uint32_t i = 0; i < NAMES_ACCOUNTS; i++)
+        ck_assert_uint_eq(agent.names.account[i].out, 0);
+    ck_assert_ptr_null(agent.names.first);
+}
+END_TEST
+
+START_TEST(who_came_later_is_told_to_come_again_where_no_more_may_be_asked)
+{
+    begin(TENANTS);
+    ck_assert(is_asked(ONE, 7, "node-a"));
+    names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    for (uint32_t i = 1; i < PART; i++) {
+        ck_assert(!is_refused(ONE));
+        test_world_answer(&world, world.calls - 1, 404, "{}");
+    }
+    answers.count = 0;
+    test_world_answer(&world, 0, -ETIMEDOUT, "");
+    ck_assert_uint_eq(answers.count, 2);
+    ck_assert_int_eq(answers.status, -EAGAIN);
+    ck_assert_ptr_null(agent.names.first);
+}
+END_TEST
+
+START_TEST(whoever_waits_is_told_when_the_agent_stops)
+{
+    begin(1);
+    ck_assert(is_asked(ONE, 7, "node-a"));
+    names_resolve(&agent, ONE, 7, "node-a", on_done, NULL);
+    agent.stopping = true;
+    test_world_answer(&world, 0, -ECANCELED, "");
+    ck_assert_uint_eq(answers.count, 2);
+    ck_assert_uint_eq(world.calls, 1);
+    ck_assert_ptr_null(agent.names.first);
+}
+END_TEST
+
 START_TEST(an_answer_holds_for_a_second_and_for_the_tenant_that_asked)
 {
     begin(2);
@@ -204,6 +283,10 @@ END_TEST
     T(one_tenants_names_leave_places_for_anothers)                                                 \
     T(a_tenant_asks_for_its_part_of_a_seconds_names_and_no_more)                                   \
     T(a_metaserver_that_takes_no_more_is_to_be_asked_again)                                        \
+    T(who_asks_for_one_name_at_once_waits_for_one_answer)                                          \
+    T(without_an_answer_who_came_later_has_the_question_put_again)                                 \
+    T(who_came_later_is_told_to_come_again_where_no_more_may_be_asked)                             \
+    T(whoever_waits_is_told_when_the_agent_stops)                                                  \
     T(an_answer_holds_for_a_second_and_for_the_tenant_that_asked)                                  \
     T(so_many_answers_are_kept_and_no_failure)                                                     \
     T(who_gets_a_tenants_place_begins_anew_and_who_comes_again_does_not)                           \
