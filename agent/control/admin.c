@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "base/version.h"
 #include "clock_watch.h"
+#include "follow.h"
 #include "leases.h"
 #include "pools.h"
 #include "register.h"
@@ -55,7 +56,7 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
             "no metaserver has pool %.63s of this node: its workers attach, and reach the nodes "
             "that it knows: %.100s: %.400s; see rdmactl agent status",
             missed->name, from, nearest);
-    else
+    else if (!follow_unkept_why(a, why, READY_WHY_BYTES))
         clock_why(a, why, READY_WHY_BYTES);
     return a->was_registered;
 }

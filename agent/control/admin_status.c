@@ -238,6 +238,9 @@ static void status_lists(struct agent *a, struct base_text *t)
     base_json_u64(t, "revision", a->follow.applied);
     base_json_u64(t, "seen", a->follow.seen);
     base_json_string(t, "why", why);
+    why[0] = '\0';
+    (void)follow_unkept_why(a, why, sizeof why);
+    base_json_string(t, "not_kept", why);
     base_json_object_end(t);
     base_json_array(t, "tenants");
     status_tenants(a, t);

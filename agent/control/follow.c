@@ -31,6 +31,7 @@ enum {
     SILENCE_MS = 15000, /* several of the metaserver's empty lines: it is gone */
     TRY_MIN_MS = 250,   /* between tries, doubled each time */
     APPLY_AGAIN_MS = 1000,
+    SAVE_AGAIN_MS = 2000,
 };
 
 /* ---- applying
@@ -76,7 +77,17 @@ static void on_saved(void *user)
 {
     struct desired_save *save = user;
     struct agent *a = save->agent;
-    if (save->task.status != 0)
+    struct follow *f = &a->follow;
+    const bool news = save->task.status != f->save_status;
+    f->save_status = save->task.status;
+    if (save->task.status != 0) { /* it is tried again, unless there is a newer one to keep */
+        f->save_ns = world_now_ns(a->world) + SAVE_AGAIN_MS * BASE_NS_PER_MS;
+        if (f->unsaved == NULL) {
+            f->unsaved = save->text;
+            save->text = NULL;
+        }
+    }
+    if (news && save->task.status != 0)
         world_log(a->world, BASE_LOG_ERROR, "the settings in force are not kept for the next start",
                   "directory=\"%s\" error=\"%s\"", a->config.state_dir,
                   strerror(-save->task.status));
@@ -89,7 +100,8 @@ static void on_saved(void *user)
 static void save_next(struct agent *a)
 {
     struct follow *f = &a->follow;
-    if (f->save.text != NULL || f->unsaved == NULL)
+    const bool early = f->save_status != 0 && world_now_ns(a->world) < f->save_ns;
+    if (f->save.text != NULL || f->unsaved == NULL || early)
         return;
     f->save = (struct desired_save){.agent = a, .text = f->unsaved};
     f->save.task = (struct world_task){.work = WORLD_SAVE_STATE,
@@ -101,6 +113,16 @@ static void save_next(struct agent *a)
                                        .user = &f->save};
     f->unsaved = NULL;
     world_run(a->world, &f->save.task);
+}
+
+bool follow_unkept_why(const struct agent *a, char *why, size_t bytes)
+{
+    if (a->follow.save_status == 0)
+        return false;
+    snprintf(why, bytes,
+             "the settings in force are not kept for the agent's next start: %.200s: %s",
+             a->config.state_dir, strerror(-a->follow.save_status));
+    return true;
 }
 
 static void keep_unsaved(struct agent *a, const char *text, size_t length)
@@ -259,6 +281,7 @@ static void on_look(void *user)
     world_timer_after(a->world, &f->timer, LOOK_MS * BASE_NS_PER_MS);
     report_step(a);
     note_lookups(a);
+    save_next(a);
     if (f->pending != NULL && now >= f->again_ns)
         apply_pending(a);
     if (f->call == 0 && now >= f->try_ns)

@@ -3,6 +3,8 @@
 #ifndef CONTROL_FOLLOW_H
 #define CONTROL_FOLLOW_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "control/config.h"
@@ -34,13 +36,17 @@ struct follow {
     char *pending;         /* that is in force but for tenants for which there was no room */
     uint64_t try_ns, again_ns, backoff_ms;
     struct desired_save save;
-    char *unsaved; /* the newest document in force that waits to be kept */
+    char *unsaved;    /* the newest document in force that waits to be kept */
+    int save_status;  /* of the last one that was to be kept, */
+    uint64_t save_ns; /* and not 0: when it is tried again */
 };
 
 /* What was in force when the agent ended: first what the device is opened with, then, after
  * sessions_start(), all of it. */
 struct agentd_pool follow_read(struct agent *a);
 void follow_load(struct agent *a);
+/* False, or why what is in force is not what an agent begins with next. */
+bool follow_unkept_why(const struct agent *a, char *why, size_t bytes);
 /* After registrations_start(). */
 void follow_start(struct agent *a);
 /* Before registrations_stop(); fini after the loop. */

@@ -85,6 +85,32 @@ fi
 # ---- the admin socket
 admin() { curl -s -o "$work/body" -D "$work/head" -w '%{http_code}' --unix-socket "$work/a.admin" "$@"; }
 [[ $(admin http://a/readyz) == 200 ]] || fail "/readyz of a registered agent: $(cat "$work/body")"
+
+# A state directory whose disk is full: what is in force is not there at the next start, and that is said until it is.
+state=$work/state-a
+why() { admin http://a/readyz >/dev/null; jq -r '.why // ""' "$work/body"; }
+await_why() { # pattern
+    for _ in $(seq $((600 * slow))); do
+        [[ ! $(why) =~ $1 ]] || return 0
+        sleep 0.05
+    done
+    fail "/readyz says \"$(why)\", and not $1"
+}
+if [[ $(id -u) == 0 ]] && mount -t tmpfs -o size=64k tmpfs "$state" 2>/dev/null; then
+    dd if=/dev/zero of="$state/fill" bs=1k status=none 2>/dev/null || true
+    "$bin/rdmactl" --server "$url" tenant create unkept uids=4999 >/dev/null || fail "no tenant is made"
+    await_why 'in force are not kept for the agent.s next start: .*/state-a: No space left on device'
+    [[ $(admin http://a/readyz) == 200 ]] || fail "an agent that serves its workers is not ready"
+    "$bin/rdmactl" --agent-socket "$work/a.admin" agent status | grep -q '^settings.not_kept .*No space left' ||
+        fail "agent status does not say it"
+    rm "$state/fill"
+    await_why '^$'
+    jq -e '.tenants[] | select(.name == "unkept")' "$state/settings.json" >/dev/null || fail "it is not kept: $(ls "$state")"
+    umount "$state"
+    ok "a full disk under the state directory is said, and what was not kept is when there is room"
+else
+    skip "a full disk under a running agent (tmpfs cannot be mounted here)"
+fi
 for path in v1/status metrics healthz readyz version; do
     [[ $(admin -X POST "http://a/$path") == 405 ]] || fail "POST /$path"
     grep -qi '^Allow: GET, HEAD' "$work/head" && grep -q '^Content-Type: application/problem+json' "$work/head" ||
