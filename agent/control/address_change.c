@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "control/log.h"
 #include "lane_setup.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pools.h"
 #include "register.h"
 #include "sessions.h"

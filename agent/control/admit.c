@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "connection.h"
-#include "limits.h"
+#include "bounds.h"
 #include "names.h"
 #include "node.h"
 #include "pools.h"

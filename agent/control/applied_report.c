@@ -13,7 +13,7 @@
 #include "base/metrics.h"
 #include "base/text.h"
 #include "follow.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pools.h"
 #include "proofs.h"
 #include "register.h"

@@ -18,7 +18,7 @@
 #include "control/log.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
-#include "limits.h"
+#include "bounds.h"
 #include "names.h"
 #include "worker_events.h"
 

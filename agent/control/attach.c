@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "connection.h"
 #include "control/log.h"
-#include "limits.h"
+#include "bounds.h"
 #include "names.h"
 #include "quotas.h"
 #include "sessions.h"

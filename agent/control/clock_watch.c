@@ -10,7 +10,7 @@
 #include "base/metrics.h"
 #include "clock_watch.h"
 #include "control/log.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pools.h"
 
 enum { WHY_BYTES = 320 };

@@ -8,7 +8,7 @@
 #include "control/world.h"
 #include "dci.h"
 #include "device_objects.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pool.h"
 
 enum { PSNS = 1 << 24, UNCOUNTED = PSNS };

@@ -24,7 +24,7 @@
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "lane_setup.h"
-#include "limits.h"
+#include "bounds.h"
 #include "names.h"
 #include "pool.h"
 #include "quotas.h"

@@ -15,7 +15,7 @@
 #include "control/log.h"
 #include "control/question.h"
 #include "follow.h"
-#include "limits.h"
+#include "bounds.h"
 #include "names.h"
 #include "node.h"
 #include "pools.h"

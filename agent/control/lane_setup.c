@@ -10,7 +10,7 @@
 #include "dedicated_mrs.h"
 #include "lane_setup.h"
 #include "leases.h"
-#include "limits.h"
+#include "bounds.h"
 #include "names.h"
 #include "peer_setup.h"
 #include "quotas.h"

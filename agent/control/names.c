@@ -8,7 +8,7 @@
 #include "agent.h"
 #include "agent/reserve.h"
 #include "base/clock.h"
-#include "limits.h"
+#include "bounds.h"
 #include "names.h"
 #include "quotas.h"
 #include "register.h"

@@ -13,7 +13,7 @@
 #include "control/log.h"
 #include "dci.h"
 #include "lane_setup.h"
-#include "limits.h"
+#include "bounds.h"
 #include "peer_setup.h"
 #include "prewarm.h"
 #include "proofs.h"

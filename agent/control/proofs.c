@@ -17,7 +17,7 @@
 #include "base/metrics.h"
 #include "control/log.h"
 #include "lane_setup.h"
-#include "limits.h"
+#include "bounds.h"
 #include "proofs.h"
 #include "register.h"
 

@@ -10,7 +10,7 @@
 #include "base/json_writer.h"
 #include "base/problem.h"
 #include "control/log.h"
-#include "limits.h"
+#include "bounds.h"
 #include "register.h"
 
 enum {

@@ -13,7 +13,7 @@
 #include "base/json_writer.h"
 #include "control/log.h"
 #include "lane_setup.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pool.h"
 #include "register.h"
 #include "register_json.h"

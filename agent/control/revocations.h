@@ -6,7 +6,7 @@
 #include "agent.h"
 #include "agent_query.h"
 #include "control/lease_ids.h"
-#include "limits.h"
+#include "bounds.h"
 
 /* Whose they are; a copy, since a worker may end meanwhile and its session's number be another's.
  */

@@ -16,7 +16,7 @@
 #include "device_objects.h"
 #include "lane_setup.h"
 #include "leases.h"
-#include "limits.h"
+#include "bounds.h"
 #include "memory_reclaim.h"
 #include "pools.h"
 #include "prewarm.h"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "control/log.h"
 #include "device_objects.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pool.h"
 #include "register.h"
 #include "table_initiators.h"

@@ -5,7 +5,7 @@
 #include "agent.h"
 #include "base/http/server.h"
 #include "fd_watch.h"
-#include "limits.h"
+#include "bounds.h"
 #include "loop_world.h"
 
 static struct http_request *http_request_of(struct world_request *r)

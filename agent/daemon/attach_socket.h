@@ -13,7 +13,7 @@
 #include "control/attach.h"
 #include "control/config.h"
 #include "control/sockets.h"
-#include "limits.h"
+#include "bounds.h"
 
 struct attach_sockets;
 

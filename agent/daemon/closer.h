@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "closer_process.h"
-#include "limits.h"
+#include "bounds.h"
 
 struct attach_sockets;
 struct closer;

@@ -13,7 +13,7 @@
 #include "device_objects.h"
 #include "fabric/fault.h"
 #include "fabric/providers.h"
-#include "limits.h"
+#include "bounds.h"
 #include "prewarm.h"
 #include "probe/probe.h"
 #include "table_initiators.h"

@@ -29,7 +29,7 @@
 #include "follow.h"
 #include "incarnation.h"
 #include "leases.h"
-#include "limits.h"
+#include "bounds.h"
 #include "loop_world.h"
 #include "metaserver_client.h"
 #include "pools.h"

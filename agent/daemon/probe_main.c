@@ -8,7 +8,7 @@
 #include "agent/connector.h"
 #include "control/config.h"
 #include "fabric/providers.h"
-#include "limits.h"
+#include "bounds.h"
 #include "probe/probe.h"
 #include "schema/session.h"
 #include "schema/table.h"

@@ -8,7 +8,7 @@
 #include "dci.h"
 #include "device.h"
 #include "device_objects.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pool.h"
 #include "prewarm.h"
 #include "table_initiators.h"

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "fabric/fault.h"
 #include "fabric/providers.h"
-#include "limits.h"
+#include "bounds.h"
 
 static int check_lane_cpu(const struct agentd_config *c, struct base_errbuf *err)
 {

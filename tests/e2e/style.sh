@@ -20,6 +20,8 @@ printf '%s\nstatic int poll_one(void *p)\n{\n    return fab_poll(p, 1, p); /* no
 printf '%s\nstatic int take_one(void)\n{\n    return 1;\n}\n\nint meta_one(void)\n{\n    return take_one();\n}\n' "$head" \
     >"$work/metaserver/right.c"
 printf '%s\nint kedge_one(void);\n' "$head" >"$work/libclient/include/kedge.h"
+mkdir -p "$work/base/include/base"
+echo "$head" >"$work/base/include/base/assert.h"
 printf '%s\nint client_one(void)\n{\n    return 1;\n}\n\nint kedge_one(void)\n{\n    return client_one();\n}\n' "$head" \
     >"$work/libclient/right.c"
 printf '%s\nint take_above(void)\n{\n    return 1;\n}\n' "$head" >"$work/agent/lane/request/above.c"
@@ -38,6 +40,7 @@ finds() { # file, pattern; the file's text from standard input
 echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; seq 601 | sed 's|.*|/* . */|'; } | finds base/a.c 'at most 600'
 { echo "$head"; printf '/* %0100d */\n' 1; } | finds base/a.c 'over 100 columns'
+echo "$head" | finds agent/limits.h "a header of the C library's has that name"
 { echo "$head"; printf 'void f(char *t)\n{\n    strcpy(t, "");\n}\n'; } | finds base/a.c 'forbidden function'
 { echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds agent/a.c "verbs' functions are called in fabric/verbs"
 { echo "$head"; printf 'void f(struct base_text *t)\n{\n    base_text_printf(t, ",\\"age_ms\\":%%d}", 1);\n}\n'; } | finds ctl/a.c 'JSON is written with base_json_'

@@ -14,7 +14,7 @@
 #include "device_events.h"
 #include "follow.h"
 #include "leases.h"
-#include "limits.h"
+#include "bounds.h"
 #include "pools.h"
 #include "register.h"
 #include "sessions.h"

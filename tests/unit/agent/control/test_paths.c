@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "dci.h"
 #include "fabric/provider.h"
-#include "limits.h"
+#include "bounds.h"
 #include "peer_setup.h"
 #include "pool.h"
 #include "world.h"

@@ -10,7 +10,7 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "fabric/provider.h"
-#include "limits.h"
+#include "bounds.h"
 #include "peer_setup.h"
 #include "pool.h"
 #include "register.h"

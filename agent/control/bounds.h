@@ -3,8 +3,8 @@
  * place: each is right for every host that we know of, follows from another, or is what the tests
  * stand for. kedge-agent.conf(5) names those that users notice. Constants of one file's own working
  * stay in that file. */
-#ifndef CONTROL_LIMITS_H
-#define CONTROL_LIMITS_H
+#ifndef CONTROL_BOUNDS_H
+#define CONTROL_BOUNDS_H
 
 #include "control/waiting.h"
 #include "schema/session.h"
