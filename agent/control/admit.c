@@ -142,45 +142,23 @@ static void hand_over(struct connection *c, uint32_t tag)
  * waits. Who comes when none is ready waits for one: in turns between tenants, and of one tenant in
  * the order of coming. */
 
-static void unlink_queued(struct connection *c)
+static struct connection *queued_at(struct turns_item *item)
 {
-    struct attach_queue *q = &c->pool->queue;
-    struct connection **at = &q->first;
-    while (*at != c)
-        at = &(*at)->next_queued;
-    *at = c->next_queued;
-    q->count--;
-    c->queued = false;
+    return item != NULL ? TURNS_IN(struct connection, turn, item) : NULL;
 }
 
 void connection_leave_queue(struct connection *c)
 {
-    unlink_queued(c);
-}
-
-/* How far a tenant's turn is away. */
-static uint32_t turn_of(const struct attach_queue *q, uint32_t tenant)
-{
-    return (tenant + AGENTD_TENANT_SLOTS - q->last_tenant - 1) % AGENTD_TENANT_SLOTS;
-}
-
-static struct connection *choose_queued(const struct pool *p)
-{
-    struct connection *best = p->queue.first;
-    for (struct connection *c = best; c != NULL; c = c->next_queued)
-        if (turn_of(&p->queue, c->tenant) < turn_of(&p->queue, best->tenant))
-            best = c;
-    return best;
+    turns_leave(&c->pool->queue.turns, &c->turn);
 }
 
 /* Who is served before the last of this tenant's. */
 static uint32_t count_ahead(const struct pool *p, uint32_t tenant)
 {
-    uint32_t of[AGENTD_TENANT_SLOTS + 1] = {0}, ahead = 0;
-    for (const struct connection *c = p->queue.first; c != NULL; c = c->next_queued)
-        of[c->tenant]++;
-    for (uint32_t i = 1; i <= AGENTD_TENANT_SLOTS; i++)
-        ahead += of[i] < of[tenant] ? of[i] : of[tenant];
+    const struct turns_owner *of = p->queue.turns.of;
+    uint32_t ahead = 0;
+    for (uint32_t i = 1; i < TURNS_OWNERS; i++)
+        ahead += of[i].waiting < of[tenant].waiting ? of[i].waiting : of[tenant].waiting;
     return ahead;
 }
 
@@ -206,7 +184,7 @@ void connection_waited(struct connection *c)
 {
     struct pool *p = c->pool;
     const uint32_t ahead = count_ahead(p, c->tenant) - 1;
-    unlink_queued(c);
+    connection_leave_queue(c);
     refuse_for_now(c, c->queued_tag, ahead, ", which has waited for 4 s");
 }
 
@@ -214,7 +192,7 @@ static uint32_t queued_of(const struct agent *a)
 {
     uint32_t n = 0;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        n += p->queue.count;
+        n += p->queue.turns.waiting;
     return n;
 }
 
@@ -236,17 +214,12 @@ static void join_queue(struct connection *c, uint32_t tag)
         refuse_for_now(c, tag, ahead, "");
         return;
     }
-    c->queued = true;
     waiting_leave(&c->agent->waiting, &c->waiting);
     c->queued_tag = tag;
     c->queued_ns = world_now_ns(c->agent->world);
-    c->next_queued = NULL;
-    if (q->count++ == 0)
+    if (q->turns.waiting == 0)
         q->served_ns = c->queued_ns;
-    struct connection **at = &q->first;
-    while (*at != NULL)
-        at = &(*at)->next_queued;
-    *at = c;
+    turns_join(&q->turns, &c->turn, c->tenant, false);
     p->count.not_ahead++;
     connection_await(c);
     sessions_refill(p);
@@ -289,16 +262,20 @@ static uint32_t retry_after(int status)
     return status == -EAGAIN ? RETRY_LEAST_MS : 0;
 }
 
+static bool has_session(const void *pool, uint32_t tenant)
+{
+    return session_is_ready(pool, tenant);
+}
+
 void attach_serve(struct pool *p)
 {
     struct attach_queue *q = &p->queue;
-    for (struct connection *c; (c = choose_queued(p)) != NULL && session_is_ready(p, c->tenant);) {
+    for (struct connection *c; (c = queued_at(turns_next(&q->turns, has_session, p))) != NULL;) {
         const uint64_t now = world_now_ns(p->world), took = now - q->served_ns;
         struct base_errbuf over;
-        unlink_queued(c);
+        turns_take(&q->turns, &c->turn);
         q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
         q->served_ns = now;
-        q->last_tenant = c->tenant;
         if (!may_still(c))
             continue;
         const int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
@@ -307,38 +284,46 @@ void attach_serve(struct pool *p)
         else
             admit_worker(c, c->queued_tag);
     }
-    if (q->count > 0)
+    if (q->turns.waiting > 0)
         sessions_refill(p);
+}
+
+static bool is_anybody(const void *pool, uint32_t tenant)
+{
+    (void)pool, (void)tenant;
+    return true;
+}
+
+static struct connection *next_queued(const struct pool *p)
+{
+    return queued_at(turns_next(&p->queue.turns, is_anybody, p));
 }
 
 void attach_failed(struct pool *p, int status)
 {
-    struct connection *c = choose_queued(p);
+    struct connection *c = next_queued(p);
     char text[240];
     if (c == NULL)
         return;
     snprintf(text, sizeof text,
              "the agent cannot make a session for tenant %s: out of memory? (%s)",
              quota_tenant(c->agent, c->tenant)->name, strerror(-status));
-    unlink_queued(c);
+    connection_leave_queue(c);
     connection_refuse(c, c->queued_tag, status, text);
 }
 
 void attach_end_tenant(struct pool *p, uint32_t tenant)
 {
-    for (struct connection *c = p->queue.first, *next; c != NULL; c = next) {
-        next = c->next_queued;
-        if (c->tenant != tenant)
-            continue;
-        unlink_queued(c);
+    for (struct connection *c; (c = queued_at(p->queue.turns.of[tenant].first)) != NULL;) {
+        connection_leave_queue(c);
         connection_refuse(c, c->queued_tag, -EACCES, "its tenant is not one of this node any more");
     }
 }
 
 void attach_give_up(struct pool *p)
 {
-    for (struct connection *c; (c = p->queue.first) != NULL;) {
-        unlink_queued(c);
+    for (struct connection *c; (c = next_queued(p)) != NULL;) {
+        connection_leave_queue(c);
         connection_refuse(c, c->queued_tag, -EBUSY,
                           "the operator takes the pool away from this node: go to another host");
     }
@@ -351,7 +336,7 @@ static uint32_t connections_of(const struct agent *a, uint32_t tenant)
 {
     uint32_t n = 0;
     for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += (c->attached || c->queued) && c->tenant == tenant;
+        n += (c->attached || c->turn.waits) && c->tenant == tenant;
     return n;
 }
 
@@ -359,7 +344,7 @@ static uint32_t queued_in(const struct agent *a, uint32_t tenant)
 {
     uint32_t n = 0;
     for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += c->queued && c->tenant == tenant;
+        n += c->turn.waits && c->tenant == tenant;
     return n;
 }
 
@@ -368,7 +353,7 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
     struct agent *a = c->agent;
     struct base_errbuf over;
     char text[240];
-    if (c->attached || c->queued) {
+    if (c->attached || c->turn.waits) {
         connection_refuse(c, m->h.tag, -EPROTO,
                           "this connection has a session already: open another one");
         return;
@@ -391,7 +376,7 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
         return;
     }
     c->pool = p;
-    if (p->queue.count == 0 && session_is_ready(p, c->tenant))
+    if (p->queue.turns.of[c->tenant].waiting == 0 && session_is_ready(p, c->tenant))
         admit_worker(c, m->h.tag);
     else
         join_queue(c, m->h.tag);

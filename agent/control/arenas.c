@@ -20,6 +20,7 @@
 #include "device_objects.h"
 #include "bounds.h"
 #include "names.h"
+#include "quotas.h"
 #include "worker_events.h"
 
 static void on_made(void *user);
@@ -209,6 +210,15 @@ static uint32_t length_of(const struct arena *list)
     return n;
 }
 
+/* One that nobody had: there is one, and others find theirs still, as long as more can be made. */
+static bool may_take_ahead(const struct pool *p, uint32_t tenant)
+{
+    const uint32_t ready = p->count.arenas_ahead;
+    return p->arenas_ahead != NULL &&
+           (prewarm_share_allows(&p->arenas_share, tenant, ready) || ready >= p->prewarm.arenas ||
+            p->arenas_status != 0 || !quotas_have_others(p, tenant));
+}
+
 /* One that is ready, of the usual size: one that this tenant had before, else one that nobody had.
  */
 static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
@@ -216,9 +226,10 @@ static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
     if (bytes != p->config->arena_bytes)
         return NULL;
     struct arena *arena = pop_arena(&p->arenas_of[tenant - 1]);
-    if (arena == NULL) {
+    if (arena == NULL && may_take_ahead(p, tenant)) {
+        prewarm_share_take(&p->arenas_share, tenant, p->count.arenas_ahead >= p->prewarm.arenas);
         arena = pop_arena(&p->arenas_ahead);
-        p->count.arenas_ahead -= arena != NULL;
+        p->count.arenas_ahead--;
     }
     if (arena != NULL)
         assign_tenant(arena, tenant);
@@ -227,7 +238,7 @@ static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
 
 bool arena_is_ready(const struct pool *p, uint32_t tenant)
 {
-    return p->arenas_of[tenant - 1] != NULL || p->arenas_ahead != NULL;
+    return p->arenas_of[tenant - 1] != NULL || may_take_ahead(p, tenant);
 }
 
 struct arena *arena_take(struct pool *p, uint32_t tenant)
@@ -283,6 +294,7 @@ static void finish_making(struct arena *arena, int status)
     if (status == 0 && !arena->unwanted) {
         push_arena(&p->arenas_ahead, arena);
         p->count.arenas_ahead++;
+        prewarm_share_made(&p->arenas_share);
         p->agent->worker_events->ready(p);
     } else if (status == 0) {
         arena_retire(arena);
@@ -316,7 +328,7 @@ static bool has_place(const struct arena *arena)
 {
     const struct pool *p = arena->pool;
     return p->agent->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
-           length_of(p->arenas_of[arena->tenant - 1]) < p->prewarm.arenas + p->queue.count;
+           length_of(p->arenas_of[arena->tenant - 1]) < p->prewarm.arenas + p->queue.turns.waiting;
 }
 
 static void on_zeroed_registered(struct mr_op *op)
@@ -396,9 +408,10 @@ void arena_retire(struct arena *arena)
  * for more are not asked many times at once. */
 void arenas_refill(struct pool *p)
 {
-    const uint32_t wanted = p->prewarm.arenas + p->queue.count;
+    const uint32_t wanted = p->prewarm.arenas + p->queue.turns.waiting;
     uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
-    if (p->arenas_status != 0 && world_now_ns(p->world) < p->arenas_after_ns && p->queue.count == 0)
+    if (p->arenas_status != 0 && world_now_ns(p->world) < p->arenas_after_ns &&
+        p->queue.turns.waiting == 0)
         return;
     if (p->arenas_status != 0)
         most = 1;
@@ -414,7 +427,7 @@ void arenas_refill(struct pool *p)
 
 void arenas_shed(struct pool *p, uint32_t most)
 {
-    for (; most > 0 && p->count.arenas_ahead > p->prewarm.arenas + p->queue.count; most--) {
+    for (; most > 0 && p->count.arenas_ahead > p->prewarm.arenas + p->queue.turns.waiting; most--) {
         p->count.arenas_ahead--;
         arena_retire(pop_arena(&p->arenas_ahead));
     }

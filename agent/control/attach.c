@@ -68,7 +68,7 @@ void connection_close(struct connection *c)
         waiting_add(&c->agent->waiting, &c->waiting);
     else
         unlist_connection(c);
-    if (c->queued)
+    if (c->turn.waits)
         connection_leave_queue(c);
     if (c->attached)
         session_release(c->pool, c->session, SCHEMA_REASON_CLOSED);
@@ -325,7 +325,7 @@ void attach_hung_up(struct connection *c)
 static void on_deadline(void *connection)
 {
     struct connection *c = connection;
-    if (c->queued)
+    if (c->turn.waits)
         connection_waited(c);
     else if (c->held)
         connection_refuse(
@@ -406,7 +406,7 @@ static void turn_away(struct connection *c, const char *why)
     if (c->attached)
         connection_close(c);
     else
-        connection_refuse(c, c->queued ? c->queued_tag : 0, -EAGAIN,
+        connection_refuse(c, c->turn.waits ? c->queued_tag : 0, -EAGAIN,
                           "the agent can watch over no more workers: its log says why");
 }
 
@@ -418,7 +418,7 @@ void attach_watched(struct connection *c, int status, const char *why)
     else if (c->held)
         set_deadline(c, WRONG_TOKEN_MS);
     else if (!c->attached)
-        set_deadline(c, c->queued ? WAIT_MS : ATTACH_MS);
+        set_deadline(c, c->turn.waits ? WAIT_MS : ATTACH_MS);
 }
 
 void attach_init(struct agent *a)

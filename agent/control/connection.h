@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "control/attach.h"
+#include "control/turns.h"
 #include "control/waiting.h"
 #include "control/sockets.h"
 #include "schema/control.h"
@@ -27,11 +28,10 @@ struct connection {
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
     uint32_t arena_tag, resolve_tag, held_tag;
-    struct waiter waiting; /* in agent->waiting: until it is attached, and while it is dirty */
-    bool queued;           /* for a session, in its pool's queue */
-    uint32_t queued_tag;   /* of its ATTACH */
-    uint64_t queued_ns;    /* since when; 0: it never was */
-    struct connection *next_queued;
+    struct waiter waiting;  /* in agent->waiting: until it is attached, and while it is dirty */
+    struct turns_item turn; /* waits for a session: in its pool's queue */
+    uint32_t queued_tag;    /* of its ATTACH */
+    uint64_t queued_ns;     /* since when; 0: it never was */
     struct connection *next;
 };
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "control/config.h"
 #include "control/lanes.h"
+#include "control/prewarm_share.h"
 #include "control/tenants.h"
 #include "control/window_rebalance.h"
 #include "control/world.h"
@@ -87,6 +88,7 @@ struct pool {
     uint32_t own_windows_left; /* destinations for which there was no room */
     /* prewarm.c, leases.c */
     struct prewarm prewarm;
+    struct prewarm_share sessions_share, arenas_share; /* of those that are ready */
     struct attach_queue queue;
     struct leases leases;
     /* peer_setup.c */

@@ -57,6 +57,14 @@ void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capaci
         reserved[i] = may_come(a, p, i) ? lane_reserve_each(capacity, count) : 0;
 }
 
+bool quotas_have_others(const struct pool *p, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        if (i != tenant - 1 && may_come(p->agent, p, i))
+            return true;
+    return false;
+}
+
 void quotas_apply(struct pool *p)
 {
     uint32_t reserved[AGENTD_TENANT_SLOTS];

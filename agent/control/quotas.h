@@ -55,6 +55,8 @@ void quotas_add(struct quota_counts *sum, const struct lane_quota *quota);
  * for each that is the pool's. NULL: of the agent's. */
 void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
                     uint32_t reserved[AGENTD_TENANT_SLOTS]);
+/* Whether a worker of another tenant may come to that pool. */
+bool quotas_have_others(const struct pool *p, uint32_t tenant);
 /* After a change of tenants: their quotas hold for whatever is asked for from now on. */
 void quotas_apply(struct pool *p);
 /* Whether what it has counts to its tenant. */

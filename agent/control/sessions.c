@@ -38,6 +38,8 @@ static void on_made(void *session)
     s->stage = s->task.status == 0 ? STAGE_READY : STAGE_EMPTY;
     p->count.ready += s->task.status == 0;
     if (s->task.status == 0)
+        prewarm_share_made(&p->sessions_share);
+    if (s->task.status == 0)
         p->agent->worker_events->ready(p);
     else
         p->agent->worker_events->failed(p, s->task.status);
@@ -133,7 +135,7 @@ static void shed_one(struct pool *p)
 static void shed_some(struct pool *p)
 {
     for (uint32_t most = SHED_AT_ONCE;
-         most > 0 && p->count.ready > p->prewarm.sessions + p->queue.count; most--)
+         most > 0 && p->count.ready > p->prewarm.sessions + p->queue.turns.waiting; most--)
         shed_one(p);
     arenas_shed(p, SHED_AT_ONCE);
 }
@@ -141,7 +143,7 @@ static void shed_some(struct pool *p)
 /* Whether a worker waits there for a session that is not being made. */
 static bool is_awaited(const struct pool *p)
 {
-    return !p->stopping && p->queue.count > p->count.ready + p->count.making;
+    return !p->stopping && p->queue.turns.waiting > p->count.ready + p->count.making;
 }
 
 static bool is_awaited_elsewhere(const struct pool *p)
@@ -158,7 +160,7 @@ static bool make_room(struct pool *p)
 {
     struct pool *most = NULL;
     for (struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
-        if (o != p && o->count.ready > o->queue.count &&
+        if (o != p && o->count.ready > o->queue.turns.waiting &&
             (most == NULL || o->count.ready > most->count.ready))
             most = o;
     if (most == NULL || find_stage(p, STAGE_EMPTY) == NULL)
@@ -180,7 +182,7 @@ static struct agent_session *find_room(struct pool *p)
 /* One after another when the last one failed: a limit is not run into many times at once. */
 void sessions_refill(struct pool *p)
 {
-    const uint32_t wanted = p->prewarm.sessions + p->queue.count;
+    const uint32_t wanted = p->prewarm.sessions + p->queue.turns.waiting;
     uint32_t most = p->prewarm.sessions > MAKING_AT_ONCE ? p->prewarm.sessions : MAKING_AT_ONCE;
     if (p->sessions_failed)
         most = 1;
@@ -204,7 +206,8 @@ void sessions_tick(struct pool *p)
     fence_again(p);
     shed_some(p);
     leases_tick(p);
-    if (p->queue.count > 0 || world_now_ns(p->world) - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
+    if (p->queue.turns.waiting > 0 ||
+        world_now_ns(p->world) - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
         sessions_refill(p);
     else
         sessions_taken(p);
@@ -241,9 +244,19 @@ static void fill_in(struct pool *p, struct agent_session *s)
     atomic_store(&ro->doorbell, 1);
 }
 
+/* There is one, and others find theirs still, as long as more can be made. */
+static bool may_take(const struct pool *p, uint32_t tenant)
+{
+    const uint32_t ready = p->count.ready;
+    return ready > 0 &&
+           (prewarm_share_allows(&p->sessions_share, tenant, ready) ||
+            ready >= p->prewarm.sessions || p->sessions_failed ||
+            pools_sessions(p->agent) >= p->config->max_sessions || !quotas_have_others(p, tenant));
+}
+
 bool session_is_ready(const struct pool *p, uint32_t tenant)
 {
-    return p->count.ready > 0 && arena_is_ready(p, tenant);
+    return may_take(p, tenant) && arena_is_ready(p, tenant);
 }
 
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
@@ -268,6 +281,7 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     s->connection = c;
     s->arena[0] = arena;
     s->arenas = 1;
+    prewarm_share_take(&p->sessions_share, tenant, p->count.ready >= p->prewarm.sessions);
     p->count.ready--;
     p->count.live++;
     p->count.attached++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of arenas counts to a tenant: the world is the test's, and makes nothing. */
+/* What of arenas counts to a tenant, and what it may take of those that are ready: the world is the
+ * test's, and makes nothing. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -10,9 +11,10 @@
 #include "connection.h"
 #include "pool.h"
 #include "quotas.h"
+#include "sessions.h"
 #include "world.h"
 
-enum { TENANT = 1 };
+enum { TENANT = 1, OTHER = 2, AHEAD = 16 };
 
 static const uint64_t MIB = 1 << 20;
 static struct test_world world;
@@ -81,8 +83,67 @@ START_TEST(what_was_made_before_it_was_left_counts_until_it_is_freed)
 }
 END_TEST
 
+static struct arena ahead[AHEAD];
+
+/* So many arenas are ready, as many as are to be. */
+static void begin_ahead(bool several_tenants)
+{
+    begin();
+    memset(ahead, 0, sizeof ahead);
+    agent.config.max_sessions = 1000;
+    pool.lane = (struct lane *)&pool; /* there is one */
+    if (several_tenants)
+        agent.tenants.at[OTHER - 1].state = AGENTD_TENANT_LIVE;
+    for (int i = 0; i < AHEAD; i++) {
+        ahead[i] = (struct arena){.pool = &pool, .bytes = 2 * MIB, .next = pool.arenas_ahead};
+        pool.arenas_ahead = &ahead[i];
+    }
+    pool.count.arenas_ahead = pool.prewarm.arenas = AHEAD;
+    pool.count.ready = pool.prewarm.sessions = AHEAD;
+}
+
+static uint32_t take_all(uint32_t tenant)
+{
+    uint32_t n = 0;
+    while (arena_take(&pool, tenant) != NULL)
+        n++;
+    return n;
+}
+
+START_TEST(a_tenant_leaves_arenas_ready_for_others_and_takes_all_where_it_is_alone)
+{
+    begin_ahead(true);
+    ck_assert_uint_eq(take_all(TENANT), AHEAD / 2);
+    ck_assert(!session_is_ready(&pool, TENANT));
+    ck_assert(session_is_ready(&pool, OTHER));
+    ck_assert_uint_eq(take_all(OTHER), AHEAD / 4);
+    begin_ahead(false);
+    ck_assert_uint_eq(take_all(TENANT), AHEAD);
+    begin_ahead(true);
+    pool.arenas_status = -ENOMEM; /* no more can be made */
+    ck_assert_uint_eq(take_all(TENANT), AHEAD);
+}
+END_TEST
+
+START_TEST(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made)
+{
+    begin_ahead(true);
+    pool.count.ready = AHEAD / 2;
+    pool.sessions_share.taken[TENANT - 1] = AHEAD / 2;
+    ck_assert(!session_is_ready(&pool, TENANT));
+    ck_assert(session_is_ready(&pool, OTHER));
+    pool.count.live = 1000 - AHEAD / 2; /* as many as there may be */
+    ck_assert(session_is_ready(&pool, TENANT));
+    pool.count.live = 0;
+    agent.tenants.at[OTHER - 1].state = AGENTD_TENANT_LEAVING;
+    ck_assert(session_is_ready(&pool, TENANT));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_was_asked_for_and_left_counts_until_it_is_free)                                         \
-    T(what_was_made_before_it_was_left_counts_until_it_is_freed)
+    T(what_was_made_before_it_was_left_counts_until_it_is_freed)                                   \
+    T(a_tenant_leaves_arenas_ready_for_others_and_takes_all_where_it_is_alone)                     \
+    T(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made)
 
 KEDGE_CHECK_MAIN("agent.control.arenas", TESTS)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/prewarm_share.h"
+
+#include <string.h>
+
+bool prewarm_share_allows(const struct prewarm_share *s, uint32_t tenant, uint32_t ready)
+{
+    return ready > s->taken[tenant - 1];
+}
+
+void prewarm_share_take(struct prewarm_share *s, uint32_t tenant, bool full)
+{
+    if (full && s->sum > 0)
+        memset(s, 0, sizeof *s);
+    s->taken[tenant - 1]++;
+    s->sum++;
+}
+
+void prewarm_share_made(struct prewarm_share *s)
+{
+    if (s->sum == 0)
+        return;
+    do
+        s->last = (s->last + 1) % AGENTD_TENANT_SLOTS;
+    while (s->taken[s->last] == 0);
+    s->taken[s->last]--;
+    s->sum--;
+}
