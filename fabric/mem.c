@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,17 +13,37 @@
 static const size_t HUGE_PAGE = 2u << 20;
 static const unsigned HUGE_2MB = 21u << 26; /* MFD_HUGE_2MB of <linux/memfd.h> */
 
-/* Much at a time, so that it costs nothing, and little enough to be given up in some ms. */
-static const size_t PIECE = 16u << 20;
+/* What takes long goes in pieces, each of some 0.1 ms, and others have the processor in between: a
+ * kernel may let whoever runs finish his slice of 3 ms or more, also in a system call, however
+ * urgent the thread is that wakes there meanwhile. */
+static const size_t PIECE = 256u << 10;
+
+static size_t piece_of(const struct fab_mem *mem, size_t at)
+{
+    const size_t piece = mem->huge ? HUGE_PAGE : PIECE;
+    return mem->size - at < piece ? mem->size - at : piece;
+}
 
 /* Allocated here and now, so that a full tmpfs is an error and not a SIGBUS later. */
-static int take_pages(int fd, size_t size, const _Atomic bool *unwanted)
+static int take_pages(const struct fab_mem *mem, const _Atomic bool *unwanted)
 {
-    for (size_t at = 0; at < size; at += PIECE) {
+    for (size_t at = 0; at < mem->size; at += piece_of(mem, at)) {
         if (unwanted != NULL && atomic_load(unwanted))
             return -ECANCELED;
-        if (fallocate(fd, 0, (off_t)at, (off_t)(size - at < PIECE ? size - at : PIECE)) != 0)
+        if (fallocate(mem->fd, 0, (off_t)at, (off_t)piece_of(mem, at)) != 0)
             return errno == ENOSPC ? -ENOMEM : -errno;
+        (void)sched_yield();
+    }
+    return 0;
+}
+
+static int give_pages(const struct fab_mem *mem)
+{
+    for (size_t at = 0; at < mem->size; at += piece_of(mem, at)) {
+        if (fallocate(mem->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+                      (off_t)piece_of(mem, at)) != 0)
+            return -errno;
+        (void)sched_yield();
     }
     return 0;
 }
@@ -33,8 +54,10 @@ static int alloc_pages(size_t size, const char *name, unsigned flags, const _Ato
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
     if (fd < 0)
         return -errno;
-    int status = take_pages(fd, size, unwanted);
+    const struct fab_mem pages = {.size = size, .fd = fd, .huge = flags != 0};
+    int status = take_pages(&pages, unwanted);
     if (status != 0) {
+        (void)give_pages(&pages);
         close(fd);
         return status;
     }
@@ -79,16 +102,29 @@ int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out)
     return fab_mem_alloc_unless(size, name, true, NULL, out);
 }
 
+static void write_zeros(const struct fab_mem *mem)
+{
+    for (size_t at = 0; at < mem->size; at += piece_of(mem, at)) {
+        memset((char *)mem->addr + at, 0, piece_of(mem, at));
+        (void)sched_yield();
+    }
+}
+
+/* Of huge pages no CPU of ours touches any (fab_mem_alloc_huge()). */
 int fab_mem_zero(const struct fab_mem *mem)
 {
-    if (mem->give_back != NULL) {
-        memset(mem->addr, 0, mem->size);
+    if (!mem->huge) {
+        write_zeros(mem);
         return 0;
     }
-    if (fallocate(mem->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)mem->size) == 0 &&
-        fallocate(mem->fd, 0, 0, (off_t)mem->size) == 0)
-        return 0;
-    return errno == ENOSPC ? -ENOMEM : -errno;
+    int status = give_pages(mem);
+    return status == 0 ? take_pages(mem, NULL) : status;
+}
+
+void fab_mem_empty(const struct fab_mem *mem)
+{
+    if (mem->give_back == NULL && !mem->huge) /* those are few, and whoever touches one might end */
+        (void)give_pages(mem);
 }
 
 void fab_mem_free(struct fab_mem *mem)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -72,15 +71,13 @@ static int make_arena(struct world_task *t)
 
 static int zero_arena(struct world_task *t)
 {
-    const struct fab_mem *memory = t->arena.memory;
-    if (memory->huge)
-        return fab_mem_zero(memory);
-    memset(memory->addr, 0, memory->size);
-    return 0;
+    return fab_mem_zero(t->arena.memory);
 }
 
 static int free_arena(struct world_task *t)
 {
+    if (t->arena.let_go)
+        fab_mem_empty(t->arena.memory);
     fab_mem_free(t->arena.memory);
     return 0;
 }

@@ -190,9 +190,13 @@ int fab_mem_alloc_unless(size_t size, const char *name, bool huge, const _Atomic
 /* The same as fab_mem_alloc(), for memory that no other process needs: of the provider's own kind,
  * where it has one. To be freed before the device is closed. */
 int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab_mem *out);
-/* Zeroes all of it, a memfd without touching it, when nothing is registered in it. 0, or -ENOMEM:
- * it is of no more use than to be freed. Any thread. Blocks. */
+/* Zeroes all of it, huge pages without touching them, when nothing is registered in it. 0, or
+ * -ENOMEM: it is of no more use than to be freed. Any thread. Blocks, and yields now and then. */
 int fab_mem_zero(const struct fab_mem *mem);
+/* Before it is freed: its pages go a few at a time, also from whoever else maps it, so that freeing
+ * is short. Everything registered in it must have been deregistered. Any thread. Blocks, and yields
+ * now and then. */
+void fab_mem_empty(const struct fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void fab_mem_free(struct fab_mem *mem);
 

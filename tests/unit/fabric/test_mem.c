@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../check_main.h"
@@ -82,10 +83,77 @@ START_TEST(memory_that_is_unwanted_before_it_is_made_is_not_made)
 }
 END_TEST
 
+/* ---- in pieces: what the linker puts in the place of the calls counts them ---- */
+
+static struct {
+    off_t most; /* bytes of one call that takes or gives pages */
+    uint32_t calls, yields;
+} seen;
+
+int __real_fallocate(int fd, int mode, off_t offset, off_t bytes);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes);
+int __wrap_sched_yield(void);
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    ck_assert_uint_le(seen.calls, seen.yields); /* since the one before */
+    if (bytes > seen.most)
+        seen.most = bytes;
+    const int status = __real_fallocate(fd, mode, offset, bytes);
+    seen.calls += status == 0;
+    return status;
+}
+
+int __wrap_sched_yield(void)
+{
+    seen.yields++;
+    return 0;
+}
+
+START_TEST(others_have_the_processor_between_small_pieces_of_what_takes_long)
+{
+    enum { PIECE = 256 << 10, PIECES = 80 };
+    struct fab_mem m;
+    memset(&seen, 0, sizeof seen);
+    ck_assert_int_eq(fab_mem_alloc((size_t)PIECES * PIECE, "mem", &m), 0);
+    ck_assert_uint_eq(seen.calls, PIECES);
+    ck_assert_int_le(seen.most, PIECE);
+    memset(m.addr, 0x5a, m.size);
+    seen.calls = seen.yields = 0;
+    ck_assert_int_eq(fab_mem_zero(&m), 0);
+    ck_assert(is_zero(&m));
+    ck_assert_uint_ge(seen.yields, PIECES);
+    seen.calls = seen.yields = 0;
+    fab_mem_empty(&m);
+    ck_assert_uint_eq(seen.calls, PIECES);
+    ck_assert_int_le(seen.most, PIECE);
+    fab_mem_free(&m);
+}
+END_TEST
+
+START_TEST(memory_that_is_emptied_has_no_pages_left_whoever_maps_it)
+{
+    struct fab_mem m;
+    struct stat st;
+    ck_assert_int_eq(fab_mem_alloc(HUGE_PAGE, "mem", &m), 0);
+    uint8_t *other = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
+    ck_assert(other != MAP_FAILED);
+    memset(other, 0x5a, m.size);
+    fab_mem_empty(&m);
+    ck_assert_int_eq(fstat(m.fd, &st), 0);
+    ck_assert_int_eq(st.st_blocks, 0);
+    ck_assert_int_eq(other[77], 0);
+    munmap(other, HUGE_PAGE);
+    fab_mem_free(&m);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(memory_is_zeroed_sealed_and_of_whole_pages)                                                  \
     T(zeroing_leaves_nothing_and_goes_round_every_mapping)                                         \
     T(huge_pages_are_used_where_there_are_some_and_missed_by_nobody_where_not)                     \
-    T(memory_that_is_unwanted_before_it_is_made_is_not_made)
+    T(memory_that_is_unwanted_before_it_is_made_is_not_made)                                       \
+    T(others_have_the_processor_between_small_pieces_of_what_takes_long)                           \
+    T(memory_that_is_emptied_has_no_pages_left_whoever_maps_it)
 
 KEDGE_CHECK_MAIN("fabric.mem", TESTS)

@@ -53,6 +53,7 @@ struct world_task {
             uint64_t bytes;               /* MAKE: how many, */
             bool huge;                    /* and whether of huge pages, if there are some */
             const _Atomic bool *unwanted; /* MAKE: -ECANCELED soon after this is set */
+            bool let_go;                  /* FREE: whoever still maps it is done with it */
         } arena;
         struct world_state {
             const char *directory, *name; /* a file, replaced whole */
