@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tasks.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -30,7 +29,6 @@ static void run_task(struct tasks *s, struct world_task *t)
     (void)pthread_cond_signal(&s->over);
     (void)pthread_mutex_unlock(&s->lock);
     wake_up(&s->wake);
-    (void)sched_yield(); /* to the control thread, before the next one (fabric/mem.c) */
     (void)pthread_mutex_lock(&s->lock);
     if (s->turns.waiting > 0) /* one of a tenant that could not begin may now, on an idle thread */
         (void)pthread_cond_signal(&s->more);
