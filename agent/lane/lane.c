@@ -276,7 +276,7 @@ static void look_at_clock(struct lane *l)
 
 static void keep_house(struct lane *l)
 {
-    if (l->waiting > 0)
+    if (l->waiting > 0 && l->lets_go > 0)
         rounds_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
@@ -310,7 +310,8 @@ static void keep_house(struct lane *l)
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
-    rounds_serve(l);
+    if (l->lets_go > 0)
+        rounds_serve(l);
     if (l->doomed != NULL)
         sessions_end_doomed(l);
     if (endings_wait(l))
@@ -409,9 +410,12 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
         COPY(wrong_keys), COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
-        COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(quarantined),
+        COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),
         COPY(tenants_quarantined), COPY(tenants_resting);
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY
+    out->inflight = 0;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        out->inflight += active_out(&l->actives[i]);
 }

@@ -77,6 +77,11 @@ struct lane {
     struct active_tenant *actives;
     struct active_list active_tenants;
     uint32_t active_tenant_count, active_count;
+    /* intake.c: how many requests this pass lets go from queues; whether one of several active
+     * tenants is sparse; how many turns busy ones have had beside such a one. */
+    uint32_t lets_go;
+    uint8_t has_sparse;
+    uint64_t busy_turns;
     uint32_t stalled_count, batch;      /* batch: of each session in a pass, of one tenant alone */
     STAILQ_HEAD(, session) dirty;       /* to publish */
     struct session *doomed;             /* to end when what is being done is done */
@@ -183,12 +188,6 @@ struct lane {
 static inline bool lane_is_shared(const struct lane *l)
 {
     return l->active_tenant_count > 1;
-}
-
-/* How many requests a pass takes from rings, and lets go from queues. */
-static inline uint32_t lane_takes(const struct lane *l)
-{
-    return lane_is_shared(l) ? LANE_TAKEN_SHARED : LANE_TAKEN;
 }
 
 /* How many places for flows were ever used. */

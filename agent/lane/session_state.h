@@ -57,7 +57,8 @@ struct session {
     uint32_t cq_reserved;      /* completions that requests in the lane may still need */
     uint32_t inflight, max_inflight;
     uint32_t tenant_slot;
-    struct window *window; /* its tenant's */
+    struct active_tenant *of; /* its tenant, */
+    struct window *window;    /* and that one's */
     uint32_t tenant, max_vqps, max_regions, regions_used, grants_used;
     uint32_t wrong_keys; /* of the budget, refilled since wrong_ns */
     uint64_t wrong_ns;

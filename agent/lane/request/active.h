@@ -10,10 +10,25 @@
 struct active_tenant {
     TAILQ_HEAD(, session) sessions;
     uint32_t count;
+    _Atomic uint32_t out; /* requests of all its sessions that were taken and are not over */
+    /* intake.c: how much was left in the ring that was looked at last; from which turn of busy
+     * tenants on it is preferred again. */
+    uint32_t left;
+    uint64_t due_turn;
     uint32_t woken; /* workers, in that pass */
     uint64_t woken_pass;
     TAILQ_ENTRY(active_tenant) by_turn; /* while there are any */
 };
+
+static inline uint32_t active_out(const struct active_tenant *t)
+{
+    return atomic_load_explicit(&t->out, memory_order_relaxed);
+}
+
+static inline void active_count_out(struct active_tenant *t, int more)
+{
+    atomic_store_explicit(&t->out, active_out(t) + (uint32_t)more, memory_order_relaxed);
+}
 
 /* -ENOMEM. */
 int actives_new(struct lane *l);

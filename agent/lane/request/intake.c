@@ -46,7 +46,7 @@ static void take_post(struct lane *l, struct session *s, const struct operation 
     s->free_wr = w->next;
     s->inflight++;
     s->cq_reserved++;
-    COUNT(l, inflight, 1);
+    active_count_out(s->of, 1);
     w->session = s;
     w->flow = NULL;
     w->kind = WR_WORKER;
@@ -204,8 +204,40 @@ uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
  * --------------------------------------------------------------------------------------------- */
 
 enum {
-    BEHIND_SHARED = 4 /* requests, behind a control operation, where there are several tenants */
+    BEHIND_SHARED = 4,   /* requests, behind a control operation, where there are several tenants */
+    SPARSE_OUT = 4,      /* requests, with what is in its ring; who has more is busy */
+    SPARSE_TENANTS = 16, /* of the active ones that a pass goes through for a sparse one, */
+    SPARSE_LOOKS = 8,    /* looks at the rings of these, */
+    LOOKS_EACH = 4,      /* of which so many at those of one, */
+    SPARSE_TAKEN = 4     /* and requests, one of each */
 };
+
+/* Whose turn it is of the tenant's sessions: it comes behind the others. */
+static struct session *next_session(struct active_tenant *t)
+{
+    struct session *s = TAILQ_FIRST(&t->sessions);
+    TAILQ_REMOVE(&t->sessions, s, by_active);
+    TAILQ_INSERT_TAIL(&t->sessions, s, by_active);
+    return s;
+}
+
+/* So many requests of it at the most. Returns how many were taken. */
+static uint32_t give_turn(struct lane *l, struct active_tenant *t, uint32_t most)
+{
+    struct session *s = next_session(t);
+    const uint32_t taken = intake_turn(l, s, most);
+    t->left = atomic_load_explicit(&s->rw->sq_tail, memory_order_relaxed) - s->sq_head;
+    return taken;
+}
+
+/* The tenant comes behind the others, if it is still active. */
+static void end_turn(struct lane *l, struct active_tenant *t)
+{
+    if (t->count == 0)
+        return;
+    TAILQ_REMOVE(&l->active_tenants, t, by_turn);
+    TAILQ_INSERT_TAIL(&l->active_tenants, t, by_turn);
+}
 
 /* Its sessions in turn, each once at most. A look where there is nothing counts as a request: of
  * many silent sessions it takes as long. Returns how many. */
@@ -213,28 +245,133 @@ static uint32_t poll_some(struct lane *l, struct active_tenant *t, uint32_t most
 {
     uint32_t left = most;
     for (uint32_t n = t->count; n > 0 && left > 0; n--) {
-        struct session *s = TAILQ_FIRST(&t->sessions);
-        TAILQ_REMOVE(&t->sessions, s, by_active);
-        TAILQ_INSERT_TAIL(&t->sessions, s, by_active);
-        const uint32_t taken = intake_turn(l, s, left < LANE_BATCH ? left : LANE_BATCH);
+        const uint32_t taken = give_turn(l, t, left < LANE_BATCH ? left : LANE_BATCH);
         left -= taken > 0 ? taken : 1;
     }
+    end_turn(l, t);
     return most - left;
 }
 
 /* Each tenant has an equal part of a pass, and of more tenants than a pass can serve the others
  * have the next one. */
-void intake_poll_shared(struct lane *l)
+static void poll_equally(struct lane *l)
 {
     uint32_t left = LANE_TAKEN_SHARED;
     const uint32_t tenants = l->active_tenant_count;
     const uint32_t each = tenants < left ? left / tenants : 1;
-    for (uint32_t n = tenants; n > 0 && left > 0; n--) {
-        struct active_tenant *t = TAILQ_FIRST(&l->active_tenants);
-        TAILQ_REMOVE(&l->active_tenants, t, by_turn);
-        TAILQ_INSERT_TAIL(&l->active_tenants, t, by_turn);
-        left -= poll_some(l, t, each < left ? each : left);
+    l->lets_go = LANE_TAKEN_SHARED;
+    for (uint32_t n = tenants; n > 0 && left > 0; n--)
+        left -= poll_some(l, TAILQ_FIRST(&l->active_tenants), each < left ? each : left);
+}
+
+/* ---- beside a sparse tenant
+ *
+ * Who has little out waits for each of its requests, and what it waits for is the pass. So while
+ * such a tenant is active a pass takes one request of a busy one and lets one go, and what comes
+ * from sparse ones has a pass of its own, in which nothing of others is carried out. They are
+ * preferred as in FQ-CoDel (RFC 8290, 4.2): once, and then again when each busy tenant has had a
+ * turn, so that who keeps little out on purpose has no more than its part.
+ * ----------------------------------------------------------------------------------------- */
+
+static bool is_sparse(const struct active_tenant *t)
+{
+    return t->left <= SPARSE_OUT && active_out(t) + t->left <= SPARSE_OUT;
+}
+
+/* Of those whose turn is near, how many are busy, and the first of these. */
+static uint32_t find_busy(struct lane *l, struct active_tenant **first)
+{
+    struct active_tenant *t;
+    uint32_t n = 0, busy = 0;
+    *first = NULL;
+    TAILQ_FOREACH(t, &l->active_tenants, by_turn) {
+        if (!is_sparse(t) && busy++ == 0)
+            *first = t;
+        if (++n == SPARSE_TENANTS)
+            break;
     }
+    l->has_sparse = busy < n;
+    return busy;
+}
+
+/* One request of its sessions, with so many looks at the most. Returns the looks. */
+static uint32_t poll_one(struct lane *l, struct active_tenant *t, uint32_t most, uint32_t *taken)
+{
+    uint32_t looks = 0, got = 0;
+    for (uint32_t n = t->count < most ? t->count : most; looks < n && got == 0; looks++)
+        got = give_turn(l, t, 1);
+    end_turn(l, t);
+    *taken += got;
+    return looks;
+}
+
+static bool is_preferred(const struct lane *l, const struct active_tenant *t, uint32_t busy)
+{
+    return is_sparse(t) && (busy == 0 || l->busy_turns >= t->due_turn);
+}
+
+/* Returns how many requests it took. */
+static uint32_t poll_sparse(struct lane *l, uint32_t busy)
+{
+    uint32_t looks = SPARSE_LOOKS, taken = 0, n = l->active_tenant_count;
+    struct active_tenant *t = TAILQ_FIRST(&l->active_tenants), *next;
+    for (n = n < SPARSE_TENANTS ? n : SPARSE_TENANTS; n > 0 && looks > 0 && taken < SPARSE_TAKEN;
+         n--, t = next) {
+        const uint32_t before = taken;
+        next = TAILQ_NEXT(t, by_turn);
+        if (!is_preferred(l, t, busy))
+            continue;
+        looks -= poll_one(l, t, looks < LOOKS_EACH ? looks : LOOKS_EACH, &taken);
+        if (taken > before)
+            t->due_turn = l->busy_turns + busy;
+    }
+    return taken;
+}
+
+/* What its next turn needs, most of which nobody has touched since the last one. */
+static void prefetch_turn(const struct active_tenant *t)
+{
+    const struct session *s = TAILQ_FIRST(&t->sessions);
+    if (s == NULL)
+        return;
+    __builtin_prefetch(&s->rw->sq_tail);
+    __builtin_prefetch(s->ring + (size_t)(s->sq_head & s->sq_mask) * SCHEMA_LINE);
+    if (s->free_wr != NULL)
+        wr_prefetch(s->free_wr);
+}
+
+static uint64_t count_posted(const struct lane *l)
+{
+    return atomic_load_explicit(&l->counters.posted, memory_order_relaxed);
+}
+
+/* Where all that sparse ones had is posted already nothing else goes, if something did in the pass
+ * before. */
+static void poll_beside_sparse(struct lane *l, uint32_t busy, struct active_tenant *first)
+{
+    const uint64_t posted = count_posted(l);
+    uint32_t taken = poll_sparse(l, busy);
+    if (taken > 0) {
+        const uint64_t went = count_posted(l) - posted;
+        l->lets_go = l->lets_go == 0 ? 1 : went < taken ? taken - (uint32_t)went : 0;
+        return;
+    }
+    l->lets_go = 1;
+    if (first == NULL)
+        return;
+    l->busy_turns++;
+    (void)poll_one(l, first, LOOKS_EACH, &taken);
+    prefetch_turn(first);
+}
+
+void intake_poll_shared(struct lane *l)
+{
+    struct active_tenant *first;
+    const uint32_t busy = find_busy(l, &first);
+    if (l->has_sparse)
+        poll_beside_sparse(l, busy, first);
+    else
+        poll_equally(l);
 }
 
 /* ---- control operations, in turn

@@ -3,7 +3,8 @@
  *
  * A tenant that is alone has some of each of its sessions taken in a pass. Where several tenants
  * are active a pass takes little, of each of them as much, and of a tenant's sessions by turns: so
- * a request waits for as long as a few of others take, however many sessions they come from. */
+ * a request waits for as long as a few of others take, however many sessions they come from. Where
+ * one of them is sparse, which waits for each of its requests, it takes one. */
 #ifndef LANE_INTAKE_H
 #define LANE_INTAKE_H
 
@@ -40,6 +41,7 @@ static inline void intake_poll(struct lane *l)
         intake_poll_shared(l);
         return;
     }
+    l->lets_go = LANE_TAKEN;
     const struct active_tenant *t = TAILQ_FIRST(&l->active_tenants);
     struct session *s = t != NULL ? TAILQ_FIRST(&t->sessions) : NULL;
     for (struct session *next; s != NULL; s = next) {

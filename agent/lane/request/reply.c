@@ -25,7 +25,7 @@ void session_complete(struct lane *l, struct wr *w, enum ibv_wc_status status, u
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
     s->cq_reserved--;
     s->inflight--;
-    COUNT(l, inflight, -1);
+    active_count_out(s->of, -1);
     if (status == IBV_WC_SUCCESS)
         COUNT(l, completed, 1);
     else

@@ -104,6 +104,7 @@ int session_add(struct lane *l, const struct lane_session *add)
         .tenant = add->tenant,
         .tenant_slot = add->tenant_slot,
         .quarantined = l->culprits[add->tenant_slot].quarantined,
+        .of = &l->actives[add->tenant_slot],
         .window = &l->tenant_windows[add->tenant_slot],
         .max_vqps = add->max_vqps,
         .max_regions = add->max_mrs,

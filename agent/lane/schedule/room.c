@@ -185,7 +185,8 @@ bool room_begin_turn(struct lane *l, struct physical_qp *p, struct vqp *q)
 {
     if (!fits_room(l, p, q->wants))
         return false;
-    l->turn_left = p->tenants == 1 ? ALONE_TURN : 1;
+    const uint32_t may_go = l->went_most - l->went;
+    l->turn_left = p->tenants > 1 ? 1 : may_go < ALONE_TURN ? may_go : ALONE_TURN;
     room_quit(l, q);
     l->turn_vqp = q;
     l->turn_room = p;

@@ -19,9 +19,10 @@ enum {
     PARKED_LOOKS = 16,     /* at the most, each time that some are tried anyway */
     PARKED_LOOK_NS = 1000, /* each of them puts the next time off by that */
     /* In a pass, at all VQPs that wait, in lists, for room, and at windows; the same where several
-     * tenants are active. */
+     * tenants are active, and where one of those is sparse. */
     LOOKS = 128,
-    LOOKS_SHARED = 16
+    LOOKS_SHARED = 16,
+    LOOKS_SPARSE = 8
 };
 
 /* ---- looks
@@ -33,22 +34,24 @@ enum { AFTER_WINDOWS, AFTER_ROOMS, AFTER_BLOCKED, AFTER_NEWS, PARTS };
 
 static uint32_t most_looks(const struct lane *l)
 {
-    return lane_is_shared(l) ? LOOKS_SHARED : LOOKS;
+    if (!lane_is_shared(l))
+        return LOOKS;
+    return l->has_sparse ? LOOKS_SPARSE : LOOKS_SHARED;
 }
 
 /* Each kind has a part of what a pass may let go, whatever those before it have had. */
 static void begin_looks(struct lane *l)
 {
     const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
-    const uint32_t most = lane_takes(l);
+    const uint32_t most = l->lets_go, part = most > PARTS ? most / PARTS : 1;
     if (l->looks_pass != pass) {
         l->looks_pass = pass;
         l->looks_left = most_looks(l);
         l->went = 0;
         l->went_most = most;
     }
-    if (l->went_most < l->went + most / PARTS)
-        l->went_most = l->went + most / PARTS;
+    if (l->went_most < l->went + part)
+        l->went_most = l->went + part;
 }
 
 /* A part is kept for each that comes later. */

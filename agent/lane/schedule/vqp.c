@@ -390,11 +390,14 @@ void vqp_go_on(struct lane *l, struct vqp *q)
     if (q->session->state != SESSION_LIVE)
         return; /* its end takes the queue with it */
     for (uint32_t n = 0; q->queue.head != NULL; n++) {
-        if (n == GO_MOST || (n > 0 && l->went >= l->went_most)) {
+        /* In a turn for room one more is tried: it joins those who wait there again. */
+        if (n == GO_MOST || (n > 0 && l->went >= l->went_most + room_is_turn(l, q))) {
             vqp_wait_for(l, q, WAIT_PASS);
             return;
         }
         struct wr *w = queue_pop(&q->queue);
+        if (q->queue.head != NULL)
+            wr_prefetch(q->queue.head);
         const uint64_t length = w->length;
         const enum vqp_wait why = try_post(l, q, w);
         if (why != WAIT_NOTHING) {

@@ -16,7 +16,11 @@ enum {
     PASSES = 200,
     WOKEN = 40, /* workers, in a pass */
     BATCH = 30, /* of each session */
-    MOST_BREAKS = 200
+    MOST_BREAKS = 200,
+    WARM = 20,  /* rounds, until nothing is left of when a tenant was alone */
+    BESIDE = 4, /* requests of others, before one */
+    LITTLE = 4, /* requests, of who waits for each */
+    OTHER = 2   /* a third tenant */
 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 static const uint8_t TIMEOUT = 19; /* 2 s, which a busy host does not disturb */
@@ -282,6 +286,112 @@ START_TEST(where_two_tenants_are_active_a_pass_takes_a_few_and_of_each_as_many)
 }
 END_TEST
 
+static void open_crowd(struct world_worker *owner, uint32_t *key)
+{
+    world_open(w);
+    world_attach(w, owner, 1, 0, GUILTY);
+    *key = world_register(w, owner, 0, 4096, ALL);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        world_attach(w, &crowd[i], 0, i, GUILTY);
+        ck_assert_int_eq(world_connect(w, &crowd[i], 0, 1), 0);
+        world_run(w, 2);
+    }
+}
+
+static void post_bytes(struct world_worker *k, uint32_t key, uint64_t count)
+{
+    for (uint64_t n = 0; n < count; n++) {
+        const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, n, 0, 8, key, 0);
+        world_post(k, &d);
+    }
+}
+
+/* Their rings stay full. Returns how many of them are over. */
+static uint64_t keep_full(uint32_t key)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < CROWD; i++) {
+        const uint64_t done = take_done(&crowd[i]);
+        post_bytes(&crowd[i], key, done);
+        all += done;
+    }
+    return all;
+}
+
+/* What counts for who posts one request at a time is how many of others' are before it. */
+START_TEST(a_single_request_waits_for_a_few_of_a_crowd_whose_rings_are_full)
+{
+    struct world_worker owner, friend, honest;
+    uint32_t key;
+    uint64_t before = 0, most = 0;
+    open_crowd(&owner, &key);
+    world_attach(w, &friend, 1, 1, HONEST);
+    const uint32_t his = world_register(w, &friend, 0, 4096, ALL);
+    world_attach(w, &honest, 0, CROWD, HONEST);
+    ck_assert_int_eq(world_connect(w, &honest, 0, 1), 0);
+    for (uint32_t i = 0; i < CROWD; i++)
+        post_bytes(&crowd[i], key, BATCH);
+    for (uint32_t i = 0; i < CROWD; i++)
+        lane_doorbell(w->node[0].lane, i);
+    world_run(w, 4);
+    for (int round = 0; round < PASSES; round++) {
+        before = 0;
+        post_bytes(&honest, his, 1);
+        lane_doorbell(w->node[0].lane, CROWD);
+        for (int i = 0; i < LONG && take_done(&honest) == 0; i++) {
+            world_run(w, 1);
+            before += keep_full(key);
+        }
+        most = round >= WARM && before > most ? before : most;
+        world_run(w, (unsigned)round % 3); /* it comes at any time of the lane's turns */
+        (void)keep_full(key);
+    }
+    ck_assert_msg(most <= BESIDE, "%lu requests of the crowd before one", (unsigned long)most);
+    world_close(w);
+}
+END_TEST
+
+/* Two tenants who keep no more out than who waits for each request, and one with full rings. */
+START_TEST(who_keeps_little_out_on_purpose_has_no_more_than_its_part)
+{
+    struct world_worker owner, friend[2], posing[2];
+    uint32_t key, his[2];
+    uint64_t of_crowd = 0, of_each[2] = {0, 0};
+    open_crowd(&owner, &key);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t tenant = i == 0 ? HONEST : OTHER;
+        world_attach(w, &friend[i], 1, 1 + i, tenant);
+        his[i] = world_register(w, &friend[i], 0, 4096, ALL);
+        world_attach(w, &posing[i], 0, CROWD + i, tenant);
+        ck_assert_int_eq(world_connect(w, &posing[i], 0, 1), 0);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        post_empty(&posing[i], his[i], LITTLE);
+    for (uint32_t i = 0; i < CROWD; i++)
+        post_empty(&crowd[i], key, BATCH);
+    for (uint32_t i = 0; i < CROWD + 2; i++)
+        lane_doorbell(w->node[0].lane, i);
+    for (int round = 0; round < PASSES; round++) {
+        world_run(w, 1);
+        for (uint32_t i = 0; i < CROWD; i++) {
+            const uint64_t done = take_done(&crowd[i]);
+            of_crowd += done;
+            post_empty(&crowd[i], key, (uint32_t)done);
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint64_t done = take_done(&posing[i]);
+            of_each[i] += done;
+            post_empty(&posing[i], his[i], (uint32_t)done);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_uint_gt(of_each[i], PASSES / 4);
+        ck_assert_uint_gt(of_crowd * 10, of_each[i] * 9);
+    }
+    world_close(w);
+}
+END_TEST
+
 /* Requests that wait for room in two queue pairs, and are refused when they have it: none takes any
  * of it. */
 static void post_in_vain(uint32_t key)
@@ -379,6 +489,8 @@ END_TEST
     T(however_many_wait_at_a_window_a_pass_lets_a_few_go_on)                                       \
     T(however_many_are_refused_a_pass_ends_a_few)                                                  \
     T(where_two_tenants_are_active_a_pass_takes_a_few_and_of_each_as_many)                         \
+    T(a_single_request_waits_for_a_few_of_a_crowd_whose_rings_are_full)                            \
+    T(who_keeps_little_out_on_purpose_has_no_more_than_its_part)                                   \
     T(however_many_wait_for_room_beside_a_stranger_a_pass_looks_at_a_few)                          \
     T(however_many_workers_sleep_a_pass_wakes_a_few_and_none_is_forgotten)
 KEDGE_CHECK_MAIN("looks", TESTS)

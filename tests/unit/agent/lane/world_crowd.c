@@ -244,7 +244,9 @@ static void run_member(struct crowd *c, struct crowd_member *m)
     if (m->k.r == NULL || m->k.r->ended != 0)
         return;
     harvest(m);
-    while (!m->quiet && m->posted - m->done < m->depth)
+    if (m->quiet)
+        return;
+    while (m->posted - m->done < m->depth)
         post_one(c, m);
     lane_doorbell(c->w->node[0].lane, m->k.id);
 }
