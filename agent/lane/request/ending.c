@@ -205,16 +205,20 @@ static uint32_t take_turn(struct lane *l, struct session *s, uint32_t most)
     return steps;
 }
 
+/* Whose turn the end of the pass has cut short goes on with the next one: else a tenant could be
+ * left the last steps of each, by others whose sessions have the sizes for that. */
 void endings_go_on(struct lane *l)
 {
     uint32_t left = lane_is_shared(l) ? STEPS_SHARED : STEPS;
-    /* The look at a session is a step itself: with one alone a tenant would lose its turn. */
-    while (left > 1 && endings_wait(l)) {
+    while (left > 0 && endings_wait(l)) {
         struct ending_tenant *t = TAILQ_FIRST(&l->ending_tenants);
+        const uint32_t most = left < TURN ? left : TURN;
+        const uint32_t steps = take_turn(l, TAILQ_FIRST(&t->sessions), most);
+        left -= steps < left ? steps : left;
+        if (TAILQ_EMPTY(&t->sessions) || (most < TURN && steps >= most))
+            continue;
         TAILQ_REMOVE(&l->ending_tenants, t, by_turn);
         TAILQ_INSERT_TAIL(&l->ending_tenants, t, by_turn);
-        const uint32_t steps = take_turn(l, TAILQ_FIRST(&t->sessions), left < TURN ? left : TURN);
-        left -= steps < left ? steps : left;
     }
     l->did++;
 }

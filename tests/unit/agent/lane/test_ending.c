@@ -6,13 +6,19 @@
 #include "world_accomplices.h"
 
 enum {
-    CROWD = 30,   /* sessions */
-    EACH = 8,     /* VQPs of each, and requests that wait */
-    REGIONS = 12, /* of each */
-    FIRST = 10,   /* the number of the first */
-    STRANGER = 5, /* the number of one of another tenant */
-    ENDED = 100,  /* VQPs, regions and requests, in a pass */
-    SOON = 20     /* passes */
+    CROWD = 30,     /* sessions */
+    EACH = 8,       /* VQPs of each, and requests that wait */
+    REGIONS = 12,   /* of each */
+    FIRST = 10,     /* the number of the first */
+    STRANGER = 5,   /* the number of one of another tenant */
+    ENDED = 100,    /* VQPs, regions and requests, in a pass */
+    SOON = 20,      /* passes */
+    STEPS_LEFT = 7, /* of a turn of 8, in which the look at the session is one */
+    LARGE = 24,     /* sessions, whose regions are shown in two turns each */
+    SMALL = 40,     /* and in one */
+    FEW = 10,       /* of a third tenant, that end one by one */
+    BEGUN = 70,     /* passes, after which the regions of the others are being shown */
+    FEW_PASSES = 12
 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
@@ -132,8 +138,62 @@ START_TEST(what_is_revoked_of_a_session_that_ends_goes_at_once)
 }
 END_TEST
 
+/* Sessions with so many regions each, which are all that there is to end. last: of each the key of
+ * the last one. */
+static void attach_some(struct world_worker *k, uint32_t first, uint32_t count, uint32_t tenant,
+                        uint32_t regions, uint32_t *last)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        world_attach(w, &k[i], 0, first + i, tenant);
+        for (uint32_t n = 0; n < regions; n++)
+            ck_assert_uint_ne(last[i] = world_register(w, &k[i], n * 64, 64, ALL), 0);
+    }
+}
+
+/* While what two tenants had is shown as withdrawn, the turns of one take 8 of the 16 steps of each
+ * pass, and those of the other `of_second`. Returns how many passes a session of a third tenant
+ * waits until what it had is withdrawn, at the most. */
+static uint32_t wait_beside(uint32_t of_second)
+{
+    static struct world_worker one[LARGE], two[SMALL], few[FEW], awake;
+    uint32_t key[LARGE + SMALL], ended = 0, waited = 0, most = 0;
+    world_max_mrs = 2 * STEPS_LEFT;
+    world_open(w);
+    attach_some(one, 0, LARGE, 1, 2 * STEPS_LEFT, key);
+    attach_some(two, LARGE, SMALL, 2, of_second - 1, key);
+    attach_some(few, LARGE + SMALL, FEW, 3, 2 * STEPS_LEFT, key);
+    world_attach(w, &awake, 0, LARGE + SMALL + FEW, 0);
+    for (uint32_t i = 0; i < LARGE + SMALL; i++)
+        end_session(i);
+    for (uint32_t i = 0; ended < FEW; i++) {
+        lane_doorbell(w->node[0].lane, LARGE + SMALL + FEW - 1); /* so that several are active */
+        lane_doorbell(w->node[0].lane, LARGE + SMALL + FEW);
+        if (i >= BEGUN && waited++ == 0)
+            end_session(LARGE + SMALL + ended);
+        world_run(w, 1);
+        most = waited > most ? waited : most;
+        if (waited == 0 || (waited < LONG && is_published(key[ended])))
+            continue;
+        ended++;
+        waited = 0;
+    }
+    world_close(w);
+    world_max_mrs = 0;
+    return most;
+}
+
+START_TEST(no_size_of_others_sessions_takes_a_tenant_its_turns)
+{
+    for (uint32_t of_second = 2; of_second <= STEPS_LEFT + 1; of_second++) {
+        const uint32_t most = wait_beside(of_second);
+        ck_assert_msg(most <= FEW_PASSES, "%u passes beside turns of 8 and %u", most, of_second);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(however_many_sessions_end_a_pass_ends_a_little)                                              \
     T(whose_session_ends_behind_a_crowd_of_another_tenant_waits_for_a_few)                         \
-    T(what_is_revoked_of_a_session_that_ends_goes_at_once)
+    T(what_is_revoked_of_a_session_that_ends_goes_at_once)                                         \
+    T(no_size_of_others_sessions_takes_a_tenant_its_turns)
 KEDGE_CHECK_MAIN("ending", TESTS)
