@@ -387,8 +387,11 @@ void vqp_submit(struct lane *l, struct vqp *q, struct wr *w)
  * a refusal ends at once. One in any case, so that each who is looked at comes nearer. */
 void vqp_go_on(struct lane *l, struct vqp *q)
 {
-    if (q->session->state != SESSION_LIVE)
-        return; /* its end takes the queue with it */
+    if (q->session->state != SESSION_LIVE) {
+        /* Its end takes the queue with it; till then nothing holds the flow, or may count there. */
+        windows_desert(l, q);
+        return;
+    }
     for (uint32_t n = 0; q->queue.head != NULL; n++) {
         /* In a turn for room one more is tried: it joins those who wait there again. */
         if (n == GO_MOST || (n > 0 && l->went >= l->went_most + room_is_turn(l, q))) {

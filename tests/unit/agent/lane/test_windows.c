@@ -245,6 +245,41 @@ START_TEST(sessions_that_end_with_requests_waiting_and_out_leave_every_window)
 }
 END_TEST
 
+/* They wait at the device's window, in their destination's, and their turn comes before their end
+ * does: nothing of them keeps the flow, which goes to another endpoint meanwhile. */
+START_TEST(whose_turn_comes_when_his_session_has_ended_leaves_every_window)
+{
+    enum { MANY = 20 };
+    world_max_flows = 1;
+    crowd_open(c, &world);
+    crowd_limit(c, LANE_WINDOW_DEVICE, 0, 0, 1);
+    for (int i = 0; i < MANY; i++)
+        crowd_join(c, 1, 1, 1, 512);
+    struct crowd_member *other = crowd_join(c, 2, 2, 1, 512);
+    other->quiet = true;
+    crowd_run(c, 50);
+    ck_assert_uint_gt(crowd_window(c, LANE_WINDOW_DEVICE, 0).waiting, MANY / 2);
+    for (int i = 0; i < MANY; i++) {
+        const struct lane_command end = {.kind = LANE_COMMAND_SESSION_END,
+                                         .session = c->member[i].k.id,
+                                         .reason = SCHEMA_REASON_CLOSED};
+        c->member[i].quiet = true;
+        ck_assert_int_eq(lane_command(world.node[0].lane, &end), 0);
+    }
+    for (int i = 0; i < MANY && crowd_window(c, LANE_WINDOW_DEVICE, 0).waiting > 0; i++)
+        crowd_run(c, 1);
+    ck_assert_uint_gt(world_stats(&world, 0).vqps, MANY / 2); /* their ends have not come yet */
+    ck_assert_uint_eq(crowd_window(c, LANE_WINDOW_TENANT, 1).ops, 0);
+    other->quiet = false;
+    crowd_run(c, 20);
+    ck_assert_uint_gt(other->done, 0);
+    ck_assert_uint_eq(crowd_node_window(c, 2).ops, crowd_watch.node[2].ops);
+    crowd_settle(c);
+    crowd_close(c);
+    world_max_flows = 0;
+}
+END_TEST
+
 START_TEST(requests_that_are_refused_or_flushed_leave_every_window)
 {
     struct schema_sq_desc destroy = {.op = SCHEMA_OP_DESTROY, .slots = 1};
@@ -517,6 +552,7 @@ END_TEST
     T(windows_change_under_load_and_hold_from_that_pass_on)                                        \
     T(a_request_larger_than_the_window_goes_alone_and_is_not_starved)                              \
     T(sessions_that_end_with_requests_waiting_and_out_leave_every_window)                          \
+    T(whose_turn_comes_when_his_session_has_ended_leaves_every_window)                             \
     T(requests_that_are_refused_or_flushed_leave_every_window)                                     \
     T(queue_pairs_that_break_give_back_what_they_carried_once)                                     \
     T(requests_that_wait_for_a_node_that_died_fail_and_hold_up_no_other)                           \
