@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "calls.h"
+#include "ledger.h"
 #include "control/attach.h"
 #include "os.h"
 #include "os_calls.h"
@@ -180,6 +181,15 @@ static bool begins_anew(const struct agent *a)
     return a->superseded_by != 0 && !a->terminated;
 }
 
+/* Each object that it has made, in whichever of its pools' lives, is destroyed again. */
+static void judge_device(const struct play_agent *p)
+{
+    const struct fab *fab = p->agent->fab;
+    if (fab != NULL && sim_device_objects(fab) != 0)
+        play_violation(p->process->name, "%u objects of its device are left when it ends",
+                       sim_device_objects(fab));
+}
+
 static void stop_agent(struct play_agent *p)
 {
     struct agent *a = p->agent;
@@ -206,6 +216,7 @@ static void stop_agent(struct play_agent *p)
     play_agent_finish_tasks(p);
     follow_fini(a);
     pools_stop(a);
+    judge_device(p);
     fabric_close(a);
 }
 

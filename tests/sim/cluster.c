@@ -13,6 +13,7 @@
 #include "device_provider.h"
 #include "disk.h"
 #include "faults.h"
+#include "intruder.h"
 #include "ledger.h"
 #include "lives.h"
 #include "metad_process.h"
@@ -24,12 +25,13 @@
 
 enum {
     ARENA_BYTES = 256 << 10,
-    FIRST_S = 5,        /* until something goes wrong */
-    CALM_S = 90,        /* in the end nothing does for so long, */
-    PROGRESS_S = 60,    /* in the last part of which every worker has a success */
-    END_S = 60,         /* within this, everything has ended that was told to */
-    HEED_PPM = 300000,  /* of turns a worker heeds operators */
-    CLOCK_PPM_MOST = 50 /* that a host's clock is off */
+    FIRST_S = 5,         /* until something goes wrong */
+    CALM_S = 90,         /* in the end nothing does for so long, */
+    PROGRESS_S = 60,     /* in the last part of which every worker has a success */
+    END_S = 60,          /* within this, everything has ended that was told to */
+    INTRUDERS_APART = 3, /* hosts */
+    HEED_PPM = 300000,   /* of turns a worker heeds operators */
+    CLOCK_PPM_MOST = 50  /* that a host's clock is off */
 };
 
 struct cluster cluster;
@@ -125,13 +127,13 @@ void cluster_start_agent(struct node *n)
                                     .workers = cluster.settings.workers,
                                     .metaservers = cluster.settings.metaservers,
                                     .arena_bytes = ARENA_BYTES,
-                                    .tenants = cluster.tenants};
+                                    .tenants = cluster.tenants + cluster.intruders};
     (void)snprintf(s.node, sizeof s.node, "%s", n->host.name);
     make_gid(n->host.number, s.gid);
     for (uint32_t i = 0; i < s.metaservers; i++)
         (void)snprintf(s.metaserver[i], sizeof s.metaserver[i], "http://%s:7480",
                        cluster_node(cluster.settings.nodes + i)->host.name);
-    for (uint32_t i = 0; i < cluster.tenants; i++) {
+    for (uint32_t i = 0; i < s.tenants; i++) {
         const uint32_t uid = play_tenant_uid(i);
         s.tenant[i] = (struct agentd_tenant_config){.uids = {{uid, uid + 999}},
                                                     .uid_ranges = 1,
@@ -295,6 +297,30 @@ static void choose_people(void)
     cluster.tenants = base_prng_below(&r, 2) == 0 ? 1 : 2;
     if (cluster.settings.workers == 1)
         cluster.tenants = 1;
+    cluster.intruders = base_prng_below(&r, 3) == 0 && cluster.settings.faults;
+}
+
+/* On some hosts, until nothing is to go wrong any more. */
+static void begin_intruders(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    struct play_intruder_settings i = {.uid = play_tenant_uid(cluster.tenants),
+                                       .tenants = cluster.tenants,
+                                       .until_ns = s->duration_ns - CALM_S * BASE_NS_PER_S};
+    if (!cluster.intruders || s->duration_ns <= (FIRST_S + CALM_S) * BASE_NS_PER_S)
+        return;
+    for (uint32_t k = 0; k < s->nodes && k < 2 * INTRUDERS_APART; k += INTRUDERS_APART) {
+        play_agent_path(&cluster.node[k].host, i.socket, sizeof i.socket);
+        cluster.node[k].intruder = play_intruder_begin(&cluster.node[k].host, &i, s->seed);
+        BASE_ASSERT(cluster.node[k].intruder != NULL);
+    }
+}
+
+static void end_intruder(struct node *n)
+{
+    if (n->intruder != NULL)
+        play_intruder_end(n->intruder);
+    n->intruder = NULL;
 }
 
 static void begin_operators(void)
@@ -437,6 +463,7 @@ static void end_all(void)
     for_workers(end_worker);
     for (uint32_t i = 0; i < cluster.count; i++) {
         struct node *n = &cluster.node[i];
+        end_intruder(n);
         play_event_cancel(&n->begin);
         play_event_cancel(&n->begin_workers);
         if (n->agent != NULL) {
@@ -485,6 +512,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     play_event_after(&cluster.supervise, BASE_NS_PER_S);
     begin_faults(result);
     begin_operators();
+    begin_intruders();
     run_until(settings->duration_ns);
     if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S)
         for_workers(look_at_progress);

@@ -10,6 +10,7 @@ struct sim_net;
 struct play_agent;
 struct play_metad;
 struct play_operators;
+struct play_intruder;
 
 /* A host. NULL: that is not there now. */
 struct node {
@@ -19,6 +20,7 @@ struct node {
     struct play_worker *worker[CLUSTER_WORKERS];
     struct play_store_disk disk; /* of a metaserver */
     struct play_event begin, begin_workers;
+    struct play_intruder *intruder; /* a hostile worker; NULL: there is none here */
 };
 
 struct cluster {
@@ -33,6 +35,7 @@ struct cluster {
     struct play_event supervise;
     struct play_worker_counts gone;   /* of workers that have ended */
     uint32_t tenants;                 /* of agents' files: workers are of them by turns */
+    bool intruders;                   /* there are some, of one more tenant */
     char (*name)[PLAY_NAME];          /* of each host, for: */
     struct play_operators *operators; /* NULL: there are none */
     uint64_t changes;                 /* that they made */
