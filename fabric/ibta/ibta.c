@@ -74,9 +74,12 @@ uint64_t fab_ibta_rnr_ns(uint8_t code)
 }
 
 void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
-                       uint32_t bytes)
+                       uint32_t bytes, bool imm)
 {
-    const uint16_t payload = __builtin_bswap16((uint16_t)bytes);
+    enum { BTH = 12, DETH = 8, IMM_DT = 4, ICRC = 4, PAD_TO = 4 };
+    const uint32_t padded = (bytes + PAD_TO - 1) / PAD_TO * PAD_TO;
+    const uint16_t payload =
+        __builtin_bswap16((uint16_t)(BTH + DETH + (imm ? IMM_DT : 0) + padded + ICRC));
     memset(grh, 0, FAB_GRH_BYTES);
     grh[0] = 6 << 4; /* IP version */
     memcpy(grh + 4, &payload, sizeof payload);

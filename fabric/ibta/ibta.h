@@ -19,9 +19,10 @@ bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *at
 bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address);
 /* How long a requester waits that was told to with that code (table 45). */
 uint64_t fab_ibta_rnr_ns(uint8_t code);
-/* The GRH before a datagram of so many bytes, as IPv6 has it (8.3). */
+/* The GRH before a datagram of so many bytes, with immediate data or without, as IPv6 has it (8.3):
+ * its PayLen counts what comes behind it, from the BTH up to and with the ICRC (8.3.4). */
 void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
-                       uint32_t bytes);
+                       uint32_t bytes, bool imm);
 
 static inline bool fab_ibta_is_atomic(enum ibv_wr_opcode opcode)
 {
