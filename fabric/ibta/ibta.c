@@ -49,6 +49,12 @@ bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *at
 {
     return (!(mask & IBV_QP_PORT) || attr->port_num == pd->fab->caps.port_num) &&
            (!(mask & IBV_QP_PKEY_INDEX) || attr->pkey_index == pd->service.pkey_index) &&
+           (!(mask & IBV_QP_PATH_MTU) ||
+            (attr->path_mtu >= IBV_MTU_256 && attr->path_mtu <= pd->fab->caps.mtu)) &&
+           (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) ||
+            attr->max_rd_atomic <= pd->fab->caps.max_rd_atomic) &&
+           (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) ||
+            attr->max_dest_rd_atomic <= pd->fab->caps.max_rd_atomic) &&
            (!(mask & IBV_QP_TIMEOUT) || attr->timeout <= 31) &&
            (!(mask & IBV_QP_RETRY_CNT) || attr->retry_cnt <= 7) &&
            (!(mask & IBV_QP_RNR_RETRY) || attr->rnr_retry <= 7) &&

@@ -12,7 +12,8 @@ enum { FAB_GRH_BYTES = 40 };
  * (10.3.1, table 91; for DCIs as mlx5's kernel driver has them). */
 bool fab_ibta_allows_move(enum fab_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
                           int mask);
-/* Whether the values of those attributes can be meant, but for the address. */
+/* Whether the values of those attributes can be meant, but for the address: what the port and the
+ * device have, as rxe's driver (rxe_qp_chk_attr) and mlx5's (mlx5_ib_modify_qp) hold them to it. */
 bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *attr, int mask);
 /* Whether an address has the service of its domain: a network whose switches drop what is in no
  * priority of theirs takes no other. */

@@ -34,21 +34,12 @@ static void take_attributes(struct sim_qp *qp, const struct ibv_qp_attr *attr, i
         qp->psn = attr->sq_psn & SIM_PSN_MASK;
 }
 
-/* Of what an MTU and numbers of READs may be here. */
-static bool values_fit(const struct sim_qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-    return (!(mask & IBV_QP_PATH_MTU) ||
-            (attr->path_mtu >= IBV_MTU_256 && attr->path_mtu <= qp->base.pd->fab->caps.mtu)) &&
-           (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || attr->max_rd_atomic <= SIM_MAX_READS) &&
-           (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || attr->max_dest_rd_atomic <= SIM_MAX_READS) &&
-           (!(mask & IBV_QP_AV) || fab_ibta_serves(qp->base.pd, &attr->ah_attr));
-}
-
 int sim_qp_modify(struct sim_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     const enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
     if (!fab_ibta_allows_move(qp->base.type, qp->state, to, mask | IBV_QP_STATE) ||
-        !fab_ibta_takes_values(qp->base.pd, attr, mask) || !values_fit(qp, attr, mask))
+        !fab_ibta_takes_values(qp->base.pd, attr, mask) ||
+        ((mask & IBV_QP_AV) && !fab_ibta_serves(qp->base.pd, &attr->ah_attr)))
         return -EINVAL;
     if (to == IBV_QPS_INIT && qp->state == IBV_QPS_RESET && qp->reset_before &&
         qp->dev->attr.resets_are_final && qp->base.type != FAB_QP_DCI)

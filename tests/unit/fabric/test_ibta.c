@@ -29,5 +29,36 @@ START_TEST(a_grh_counts_the_headers_the_pad_and_the_icrc_behind_it)
 }
 END_TEST
 
-#define TESTS(T) T(a_grh_counts_the_headers_the_pad_and_the_icrc_behind_it)
+static struct fab fab = {
+    .caps = {.port_num = 1, .mtu = IBV_MTU_1024, .max_rd_atomic = 16, .is_ethernet = true}};
+static struct fab_pd pd = {.fab = &fab};
+
+/* What a driver refuses is not to be found out on the first real device. */
+START_TEST(a_queue_pair_takes_no_more_than_its_port_and_device_have)
+{
+    static const struct {
+        struct ibv_qp_attr attr;
+        int mask;
+        bool takes;
+    } of[] = {
+        {{.path_mtu = IBV_MTU_1024}, IBV_QP_PATH_MTU, true},
+        {{.path_mtu = IBV_MTU_2048}, IBV_QP_PATH_MTU, false},
+        {{.path_mtu = 0}, IBV_QP_PATH_MTU, false},
+        {{.path_mtu = IBV_MTU_4096}, IBV_QP_TIMEOUT, true}, /* it does not say it */
+        {{.max_rd_atomic = 16}, IBV_QP_MAX_QP_RD_ATOMIC, true},
+        {{.max_rd_atomic = 17}, IBV_QP_MAX_QP_RD_ATOMIC, false},
+        {{.max_dest_rd_atomic = 16}, IBV_QP_MAX_DEST_RD_ATOMIC, true},
+        {{.max_dest_rd_atomic = 17}, IBV_QP_MAX_DEST_RD_ATOMIC, false},
+        {{.timeout = 31}, IBV_QP_TIMEOUT, true},
+        {{.timeout = 32}, IBV_QP_TIMEOUT, false},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        ck_assert_msg(fab_ibta_takes_values(&pd, &of[i].attr, of[i].mask) == of[i].takes,
+                      "number %zu", i);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_grh_counts_the_headers_the_pad_and_the_icrc_behind_it)                                     \
+    T(a_queue_pair_takes_no_more_than_its_port_and_device_have)
 KEDGE_CHECK_MAIN("ibta", TESTS)
