@@ -68,7 +68,7 @@ poor() { # KiB, program
         timeout 60 "$work/bin/$2" --config "$work/poor.conf") >"$work/poor.out" 2>&1
 }
 part_memlock() {
-    local kib
+    local kib limit
     cluster_directories
     port=7480 url=http://127.0.0.1:7480
     agent_configure a
@@ -79,8 +79,9 @@ part_memlock() {
     chmod a+rx "$work/bin"/*
     chmod 0666 /dev/infiniband/*
     for kib in 64 1024; do
+        limit="64 KiB"; ((kib == 64)) || limit="1 MiB"
         ! poor $kib kedge-agentd || fail "an agent begins with $kib KiB of locked memory: $(cat "$work/poor.out")"
-        grep -q "^kedge-agentd: .*locked memory is limited to $kib KiB.*raise LimitMEMLOCK.* in the unit" "$work/poor.out" ||
+        grep -q "^kedge-agentd: .*locked memory is limited to $limit.*raise LimitMEMLOCK.* in the unit" "$work/poor.out" ||
             fail "it does not name the limit: $(cat "$work/poor.out")"
         ok "with ulimit -l $kib the agent says: $(tail -n 1 "$work/poor.out")"
     done
