@@ -18,10 +18,10 @@
 #include "trace.h"
 
 enum {
-    LIFE_S = 8,    /* on average */
-    ABSENCE_S = 6, /* likewise */
-    SCRAPS = 12,   /* sockets that it holds without having attached */
-    FLOOD_VQPS = 48,
+    LIFE_S = 8,     /* on average */
+    ABSENCE_S = 15, /* likewise */
+    SCRAPS = 12,    /* sockets that it holds without having attached */
+    FLOOD_VQPS = 12,
     BUFFER_BYTES = 4096
 };
 
@@ -295,7 +295,7 @@ static void attach_and_leave(struct play_intruder *i)
 {
     if (has_session(i))
         kedge_close(i->session);
-    rest(i, 100 * BASE_NS_PER_MS);
+    rest(i, 500 * BASE_NS_PER_MS);
 }
 
 static void harm_socket(struct play_intruder *i, int scrap[SCRAPS])

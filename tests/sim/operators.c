@@ -450,7 +450,9 @@ struct play_operators *play_operators_start(const struct play_operators_settings
     o->host.number = UINT32_MAX; /* it has no device */
     o->settings = *settings;
     o->random = play_random_of(settings->seed, "operators", 1);
-    o->pause_ns = BASE_NS_PER_S * (1 + base_prng_below(&o->random, 20)) / 2;
+    /* What is set is for all nodes: of more of them each takes part in less. */
+    o->pause_ns =
+        BASE_NS_PER_S * (1 + base_prng_below(&o->random, 20)) / 2 * (1 + settings->nodes / 8);
     add_paths(o);
     o->process = play_process_new(&o->host, "operators", settings->seed, run_operators, o);
     BASE_ASSERT(o->process != NULL);
