@@ -194,6 +194,9 @@ int sim_srq_destroy(struct sim_device *dev, struct fab_ctl *ctl)
 static uint32_t choose_number(struct sim_device *dev)
 {
     uint32_t number = 0;
+    if (dev->attr.numbers_return && dev->last_number != 0 &&
+        sim_table_get(&dev->qps, dev->last_number) == NULL)
+        return dev->last_number;
     while (number < 2 || sim_table_get(&dev->qps, number) != NULL)
         number = (uint32_t)base_prng_next(&dev->prng) & 0xffffff;
     return number;
@@ -292,6 +295,7 @@ static void drop_qp(struct sim_device *dev, struct sim_qp *qp)
 {
     sim_qp_forget(qp);
     sim_table_drop(&dev->qps, qp->base.qpn);
+    dev->last_number = qp->base.qpn;
     sim_object_drop(dev, &qp->object);
     free_parts(qp);
 }

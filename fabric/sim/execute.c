@@ -60,6 +60,26 @@ static void refuse_request(struct sim_exec *x, enum sim_nak code)
     x->code = code;
 }
 
+/* It asks for more than it may. */
+static void refuse_access(struct sim_exec *x, enum sim_refusal why)
+{
+    const struct sim_packet *p = x->packet;
+    const struct sim_net *net = x->r->dev->net;
+    const struct sim_access access = {.kind = p->opcode == IBV_WR_RDMA_READ   ? SIM_READ
+                                              : fab_ibta_is_atomic(p->opcode) ? SIM_ATOMIC
+                                                                              : SIM_WRITE,
+                                      .remote = true,
+                                      .node = x->r->dev->attr.node,
+                                      .initiator = p->from_node,
+                                      .qpn = p->from_qpn,
+                                      .key = p->rkey,
+                                      .addr = p->remote_addr,
+                                      .bytes = p->length};
+    if (net->hooks.refused != NULL)
+        net->hooks.refused(net->hooks.user, &access, why);
+    refuse_request(x, why == SIM_REFUSED_FORM ? SIM_NAK_INVALID : SIM_NAK_ACCESS);
+}
+
 /* The whole message is judged with its first piece, and each piece again: the region may be gone by
  * then. */
 static const struct sim_mr *find_region(struct sim_exec *x, uint64_t addr, uint32_t bytes)
@@ -141,7 +161,7 @@ static void move_piece(struct sim_exec *x)
         return;
     const struct sim_mr *mr = find_region(x, addr, bytes);
     if (mr == NULL)
-        refuse_request(x, SIM_NAK_ACCESS);
+        refuse_access(x, SIM_REFUSED_ACCESS);
     else if (p->opcode == IBV_WR_RDMA_READ)
         sim_mr_read(mr, addr, x->answer->data + from, bytes, &whose);
     else if (fab_ibta_is_atomic(p->opcode))
@@ -164,11 +184,11 @@ void sim_exec_step(struct sim_exec *x)
     const enum ibv_wr_opcode opcode = x->packet->opcode;
     if (!x->begun && !fab_ibta_is_send(opcode)) {
         if (fab_ibta_is_atomic(opcode) && (x->packet->remote_addr & 7) != 0) {
-            refuse_request(x, SIM_NAK_INVALID);
+            refuse_access(x, SIM_REFUSED_FORM);
             return;
         }
         if (!is_allowed(x)) {
-            refuse_request(x, SIM_NAK_ACCESS);
+            refuse_access(x, SIM_REFUSED_RIGHTS);
             return;
         }
     }

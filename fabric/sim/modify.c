@@ -57,6 +57,8 @@ int sim_qp_modify(struct sim_qp *qp, const struct ibv_qp_attr *attr, int mask)
     take_attributes(qp, attr, mask);
     if (to == IBV_QPS_RTR && qp->state == IBV_QPS_INIT && qp->base.type == FAB_QP_RC)
         sim_responder_begin(qp, attr->rq_psn);
+    if (to == IBV_QPS_RTR)
+        qp->begun_ns = qp->dev->net->now_ns;
     qp->state = to;
     return 0;
 }

@@ -29,10 +29,29 @@ static void answer_arrived(struct sim_qp *qp, struct sim_packet *p)
     free(p);
 }
 
+/* A packet of a former life of this queue pair's number is taken for one of now if its own number
+ * falls among those that are expected. That is rare where they are drawn by chance, and here it is
+ * not: who lets a number rest for time_wait_ns never sees it. */
+static void match_former_life(struct sim_qp *qp, struct sim_packet *p)
+{
+    if (!qp->dev->attr.numbers_return || qp->base.type != FAB_QP_RC || p->sent_ns >= qp->begun_ns ||
+        base_prng_below(&qp->dev->prng, 2) == 0)
+        return;
+    sim_tell(qp->dev->net, qp->dev->attr.node, "%s 0x%x hears of a former life of its number",
+             sim_qp_name(qp), qp->base.qpn);
+    if (p->kind == SIM_REQUEST)
+        p->psn = qp->responder.epsn;
+    else if (qp->head != qp->sent)
+        p->psn = (sim_wqe_at(qp, qp->sent - 1)->psn + sim_wqe_at(qp, qp->sent - 1)->packets - 1) &
+                 SIM_PSN_MASK;
+}
+
 static void on_arrival(struct sim_device *dev, struct sim_packet *p)
 {
     struct sim_numbered *n = sim_table_get(&dev->qps, p->to_qpn);
     struct sim_qp *qp = n != NULL && !n->is_dct ? sim_qp_numbered(n) : NULL;
+    if (qp != NULL)
+        match_former_life(qp, p);
     if (p->kind == SIM_DATAGRAM && qp != NULL)
         sim_datagram_arrived(qp, p);
     else if (p->kind == SIM_REQUEST && qp != NULL && qp->base.type == FAB_QP_RC)

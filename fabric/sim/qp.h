@@ -81,6 +81,7 @@ struct sim_qp {
     struct sim_device *dev;
     enum ibv_qp_state state;
     bool reset_before; /* it was in another state than RESET */
+    uint64_t begun_ns; /* when it was connected last */
     /* From MODIFY. */
     uint8_t gid[16];
     uint32_t dest_qpn, qkey, mtu;

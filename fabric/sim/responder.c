@@ -12,7 +12,13 @@
 #include "sim/execute.h"
 #include "sim/qp_error.h"
 
-enum { MOST_DELAY_NS = 2000 /* until a request is begun, and from piece to piece */ };
+static const uint64_t USUAL_DELAY_NS = 2000;
+
+/* Until a request is begun, and from piece to piece. */
+static uint64_t draw_delay(struct sim_device *dev)
+{
+    return sim_upto(&dev->prng, dev->attr.piece_ns != 0 ? dev->attr.piece_ns : USUAL_DELAY_NS);
+}
 
 static bool is_answered(const struct sim_packet *p)
 {
@@ -170,8 +176,7 @@ static bool run_one(struct sim_exec *x)
     x->ripe = false;
     sim_exec_step(x);
     if (!x->done) {
-        sim_event_set(x->r->dev->net, &x->event,
-                      x->r->dev->net->now_ns + sim_upto(&x->r->dev->prng, MOST_DELAY_NS));
+        sim_event_set(x->r->dev->net, &x->event, x->r->dev->net->now_ns + draw_delay(x->r->dev));
         return false;
     }
     if (x->refused)
@@ -245,8 +250,7 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
     sim_exec_plan(x);
     TAILQ_INSERT_TAIL(&r->queue, x, link);
     if (base_prng_below(&r->dev->prng, 2) == 0)
-        sim_event_set(r->dev->net, &x->event,
-                      r->dev->net->now_ns + sim_upto(&r->dev->prng, MOST_DELAY_NS));
+        sim_event_set(r->dev->net, &x->event, r->dev->net->now_ns + draw_delay(r->dev));
     else if (run_one(x))
         run_ripe(r);
 }

@@ -195,6 +195,7 @@ void sim_wire_send(struct sim_device *dev, struct sim_packet *p)
     const uint32_t to = place != NULL ? place->node : SIM_ANY_NODE;
     const struct sim_link *link = link_between(net, dev->attr.node, to);
     const uint32_t left = left_of(dev, link, p);
+    p->sent_ns = net->now_ns;
     if (link->cut || dev->down || left == 0) {
         sim_tell(net, dev->attr.node, "a packet is lost on its way to node %u", to);
         free(p);

@@ -26,6 +26,7 @@ struct sim_packet {
     struct sim_net *net;
     uint8_t from_gid[16], to_gid[16];
     uint32_t from_node;
+    uint64_t sent_ns;
     enum sim_packet_kind kind;
     uint32_t from_qpn; /* DC and datagrams alone say it; of RC it is for hooks */
     uint32_t to_qpn;

@@ -36,6 +36,13 @@ struct sim_access {
     const void *written; /* what SIM_WRITE puts there; NULL: see above */
 };
 
+/* Why a responder refuses a request of somebody else. */
+enum sim_refusal {
+    SIM_REFUSED_FORM,   /* an atomic that is not aligned */
+    SIM_REFUSED_RIGHTS, /* the queue pair or target takes no such requests */
+    SIM_REFUSED_ACCESS, /* there is no such registration, or not for that */
+};
+
 /* A registration, which has a number that none had before. */
 struct sim_region {
     uint32_t node;
@@ -59,6 +66,8 @@ struct sim_hooks {
      * QUERY_CLOCK are told in. NULL: the net's. */
     uint64_t (*host_ns)(void *user, uint32_t node, uint64_t now_ns);
     void (*accessed)(void *user, const struct sim_access *access);
+    /* `at` and `identity` say nothing. */
+    void (*refused)(void *user, const struct sim_access *access, enum sim_refusal why);
     void (*registered)(void *user, const struct sim_region *region);
     /* From now on nothing is accessed through it. */
     void (*deregistered)(void *user, const struct sim_region *region);
@@ -120,9 +129,12 @@ struct sim_device_attr {
     uint8_t gid[16];     /* zero: one that follows from the node and the seed */
     uint32_t transports; /* of enum fab_transport; 0: all */
     struct fab_service service;
-    bool is_infiniband; /* it has a LID and no need of a GRH */
-    bool keys_return;   /* the keys of a region that is gone are the next one's, as mlx5's are */
-    bool late_writes;   /* a WRITE may be overtaken by what is behind it (caps.writes_in_order) */
+    bool is_infiniband;  /* it has a LID and no need of a GRH */
+    bool keys_return;    /* the keys of a region that is gone are the next one's, as mlx5's are */
+    bool numbers_return; /* so are numbers of queue pairs; and packets of their former lives have
+                          * numbers that are expected, if they come before caps.time_wait_ns is over
+                          */
+    bool late_writes;    /* a WRITE may be overtaken by what is behind it (caps.writes_in_order) */
     bool no_atomics, no_fences;
     bool resets_are_final; /* as irdma's: INIT is refused after a RESET */
     bool no_clock;
@@ -130,7 +142,8 @@ struct sim_device_attr {
     uint32_t max_inline, max_sge; /* 0: 256, 8 */
     uint32_t max_qp, max_mr;      /* 0: 65536 each */
     int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */
-    uint64_t slack_ns;            /* from a doorbell until it is seen, at most; 0: 1 us */
+    uint64_t piece_ns; /* most from one piece of a request's bytes to the next; 0: 2 us */
+    uint64_t slack_ns; /* from a doorbell until it is seen, at most; 0: 1 us */
 };
 
 /* Opens one; fab_close() closes it. -EADDRINUSE, -ENOMEM, -EINVAL, with a sentence. */
