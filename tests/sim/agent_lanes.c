@@ -7,15 +7,18 @@
 #include <string.h>
 
 #include "agent/lane.h"
+#include "agent/lane_stats.h"
 #include "agent_process.h"
 #include "base/clock.h"
+#include "ledger.h"
 #include "os.h"
 #include "random.h"
 
 enum {
     STEP_LEAST_NS = 300, /* what a pass takes */
     STEP_MOST_NS = 3000,
-    WAKE_MOST_NS = 8000, /* until a thread runs that was woken */
+    WAKE_MOST_NS = 8000,  /* until a thread runs that was woken */
+    PASSES_MOST = 1000000 /* without rest: what there is to do takes a few */
 };
 static const uint64_t SLEEP_MOST_NS = BASE_NS_PER_S;
 
@@ -25,10 +28,13 @@ struct play_lane {
     const struct world_lane *of;
     struct play_event step;
     struct play_post news;
-    bool waits;       /* it goes on at `step`, or sooner if it is woken */
-    bool completed;   /* its channel can be read */
-    uint64_t spun_ns; /* since when it had nothing to do; 0: it had */
-    uint32_t rung;    /* sessions whose doorbells were, in: */
+    bool waits;        /* it goes on at `step`, or sooner if it is woken */
+    bool completed;    /* its channel can be read */
+    uint64_t spun_ns;  /* since when it had nothing to do; 0: it had */
+    uint64_t mr_reads; /* that it had posted when somebody waited for one */
+    uint32_t passes;   /* since it last slept */
+    uint64_t read_ns;  /* what its thread has read of the clock before it stood still; 0: not yet */
+    uint32_t rung;     /* sessions whose doorbells were, in: */
     bool *bells;
 };
 
@@ -76,12 +82,45 @@ static void sleep_lane(struct play_lane *l, uint64_t now_ns)
         return;
     }
     l->waits = true;
-    l->spun_ns = 0;
+    l->spun_ns = l->passes = 0;
     play_event_at(&l->step,
                   play_host_due(l->agent->host,
                                 due_ns < now_ns + SLEEP_MOST_NS ? due_ns : now_ns + SLEEP_MOST_NS));
     if (l->rung > 0 || l->completed)
         wake_lane(l);
+}
+
+/* Somebody waits for a moment at which it is in the middle of something, or has just asked for the
+ * record of a region. */
+static void tell_of_work(struct play_lane *l)
+{
+    struct play_agent *a = l->agent;
+    struct lane_stats now;
+    if (a->at_work == NULL)
+        return;
+    lane_stats(l->of->lane, &now);
+    const bool reads = now.mr_reads != l->mr_reads;
+    l->mr_reads = now.mr_reads;
+    if (a->at_read && !reads)
+        return;
+    play_event_after(a->at_work, 0);
+    a->at_work = NULL;
+}
+
+void play_agent_stand_still(struct play_agent *a, uint64_t until_ns)
+{
+    play_process_pause(a->process, until_ns);
+    for (struct play_lane *l = a->lanes; l != NULL; l = l->next)
+        if (!l->waits && play_random_happens(&a->random, 800000))
+            l->read_ns = play_host_now_ns(a->host);
+}
+
+/* A lane that never sleeps does nothing but say so. */
+static void look_at_rest(struct play_lane *l)
+{
+    if (++l->passes == PASSES_MOST)
+        play_violation(l->agent->process->name, "its lane does not rest: %d passes without a sleep",
+                       PASSES_MOST);
 }
 
 /* A thread that has nothing to do looks again and again for a while, which is one more look at the
@@ -90,12 +129,15 @@ static void step_lane(void *user)
 {
     struct play_lane *l = user;
     struct play_process *before = play_process_enter(l->agent->process);
-    const uint64_t now_ns = play_host_now_ns(l->agent->host);
+    const uint64_t now_ns = l->read_ns != 0 ? l->read_ns : play_host_now_ns(l->agent->host);
+    look_at_rest(l);
+    l->read_ns = 0;
     l->waits = false;
     hear_descriptors(l);
     if (lane_step(l->of->lane, now_ns) > 0) {
         l->spun_ns = 0;
         set_step(l, STEP_LEAST_NS, STEP_MOST_NS);
+        tell_of_work(l);
     } else if (l->spun_ns == 0 && play_random_happens(&l->agent->random, 500000)) {
         l->spun_ns = now_ns;
         l->waits = true;

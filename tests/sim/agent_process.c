@@ -110,6 +110,8 @@ static int configure_agent(const struct play_agent *a, struct agentd_config *c,
     c->cq_slots = 128;
     c->max_vqps = c->max_inflight = 64;
     c->regions_ahead = 0;
+    c->window = s->window;
+    c->queue_pairs_ahead = s->queue_pairs_ahead;
     return 0;
 }
 
@@ -326,6 +328,47 @@ void play_agent_kill(struct play_agent *a)
 {
     play_process_kill(a->process);
     free(a);
+}
+
+/* ---- what is left */
+
+static const char *find_left(struct pool *p)
+{
+    static char text[160];
+    struct lane_stats n;
+    struct lane_window w;
+    lane_stats(p->lane, &n);
+    (void)lane_window(p->lane, LANE_WINDOW_DEVICE, 0, &w);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        if (atomic_load(&p->quota[i].vqps) + atomic_load(&p->quota[i].mrs) != 0)
+            return "a tenant's quota counts what no worker has";
+    if (n.sessions + n.vqps + n.inflight + n.mrs + w.bytes + w.ops + p->count.live +
+            p->count.ending ==
+        0)
+        return NULL;
+    (void)snprintf(text, sizeof text,
+                   "%llu and %u sessions, %llu VQPs, %llu requests and %llu regions are left; the "
+                   "window counts %llu",
+                   (unsigned long long)n.sessions, p->count.live + p->count.ending,
+                   (unsigned long long)n.vqps, (unsigned long long)n.inflight,
+                   (unsigned long long)n.mrs, (unsigned long long)w.ops);
+    return text;
+}
+
+const char *play_agent_left(struct play_agent *a)
+{
+    const struct agent *of = a->agent;
+    if (!a->ready)
+        return NULL;
+    for (struct pool *p = pools_next(of, NULL); p != NULL; p = pools_next(of, p)) {
+        const char *left = find_left(p);
+        if (left != NULL)
+            return left;
+    }
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        if (of->tenants.at[i].arena_bytes != 0)
+            return "memory of a tenant is counted that has no worker";
+    return NULL;
 }
 
 void play_agent_path(const struct play_host *host, char *path, size_t size)

@@ -23,6 +23,8 @@ struct play_agent_settings {
     bool rc;
     uint32_t workers; /* that there will be, about: how much is kept ready follows */
     uint64_t arena_bytes;
+    struct agentd_limits window; /* of its device */
+    uint32_t queue_pairs_ahead;
     struct agentd_tenant_config tenant[4];
     uint32_t tenants;
 };
@@ -40,6 +42,8 @@ struct play_agent {
     struct play_event alarm, tick;
     struct play_post alarm_post, tick_post, control_post, event_post, stop_post;
     struct play_lane *lanes;
+    struct play_event *at_work; /* set when a lane has done something; NULL: nobody waits for it */
+    bool at_read;               /* not before it has asked for a region's record */
     struct play_watch *watches;
     struct play_task *tasks; /* that wait for their turn, or run */
     uint32_t tasks_out;
@@ -65,6 +69,12 @@ struct play_agent *play_agent_start(struct play_host *host,
 void play_agent_stop(struct play_agent *a);
 /* A SIGKILL: nothing of it goes on; or the end of one that has ended. Then *a is gone. */
 void play_agent_kill(struct play_agent *a);
+/* Whether something of workers' is left in it when none has been there for long: in words, or NULL.
+ * Borrowed until the next call. */
+const char *play_agent_left(struct play_agent *a);
+/* It does not run until then. Its lanes may be anywhere in a pass: one that runs has perhaps read
+ * the clock, and goes on with that. */
+void play_agent_stand_still(struct play_agent *a, uint64_t until_ns);
 /* A descriptor of its device's has become readable. */
 void play_agent_device_ready(struct play_agent *a, int fd);
 /* Where its workers attach. */

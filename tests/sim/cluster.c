@@ -21,13 +21,21 @@
 #include "os.h"
 #include "os_calls.h"
 #include "random.h"
+#include "refusals.h"
 #include "trace.h"
 
 enum {
     ARENA_BYTES = 256 << 10,
-    FIRST_S = 5,         /* until something goes wrong */
-    CALM_S = 90,         /* in the end nothing does for so long, */
-    PROGRESS_S = 60,     /* in the last part of which every worker has a success */
+    FIRST_S = 5,          /* until something goes wrong */
+    CALM_S = 90,          /* in the end nothing does for so long, */
+    PROGRESS_S = 60,      /* in the last part of which every worker has a success */
+    LATE_S = 10,          /* what a suspended host had to send comes so long after that */
+    STEPS_MOST = 1000000, /* at one time */
+    LEASE_S = 15,         /* of nodes */
+    DEAD_S = 8,           /* and so long after it a metaserver has acted on its end */
+    ECHO_MS = 20,
+    HERD_S = 4,          /* between two herds, on average */
+    GONE_S = 15,         /* after so long nothing of workers is left in agents */
     END_S = 60,          /* within this, everything has ended that was told to */
     INTRUDERS_APART = 3, /* hosts */
     HEED_PPM = 300000,   /* of turns a worker heeds operators */
@@ -58,6 +66,27 @@ static void on_accessed(void *user, const struct sim_access *access)
 {
     (void)user;
     play_ledger_accessed(access);
+}
+
+static void on_registered(void *user, const struct sim_region *region)
+{
+    (void)user;
+    play_ledger_registered(region);
+}
+
+static void on_deregistered(void *user, const struct sim_region *region)
+{
+    (void)user;
+    const struct play_agent *a = cluster_node(region->node)->agent;
+    play_refusals_deregistered(region, a == NULL || a->agent == NULL || a->agent->stopping);
+}
+
+static void on_refused(void *user, const struct sim_access *access, enum sim_refusal why)
+{
+    (void)user;
+    const uint64_t until_ns = cluster_node(access->initiator)->suspended_ns;
+    play_refusals_refused(access, why,
+                          until_ns != 0 && play_now_ns() < until_ns + LATE_S * BASE_NS_PER_S);
 }
 
 static void on_told(void *user, uint32_t node, const char *line)
@@ -123,10 +152,13 @@ static void start_metad(void *user)
 
 void cluster_start_agent(struct node *n)
 {
+    n->gone_ns = 0;
     struct play_agent_settings s = {.rc = cluster.rc,
                                     .workers = cluster.settings.workers,
                                     .metaservers = cluster.settings.metaservers,
                                     .arena_bytes = ARENA_BYTES,
+                                    .window = cluster.window,
+                                    .queue_pairs_ahead = cluster.queue_pairs_ahead,
                                     .tenants = cluster.tenants + cluster.intruders};
     (void)snprintf(s.node, sizeof s.node, "%s", n->host.name);
     make_gid(n->host.number, s.gid);
@@ -147,7 +179,7 @@ void cluster_start_agent(struct node *n)
 void cluster_start_metad(struct node *n)
 {
     struct play_metad_settings s = {.max_nodes = cluster.settings.nodes + 8,
-                                    .node_lease_ns = 15 * BASE_NS_PER_S};
+                                    .node_lease_ns = LEASE_S * BASE_NS_PER_S};
     make_gid(n->host.number, s.gid);
     (void)snprintf(s.authority, sizeof s.authority, "%s:7480", n->host.name);
     n->metad = play_metad_start(&n->host, &s, &n->disk, cluster.settings.seed);
@@ -162,7 +194,8 @@ void cluster_start_worker(struct node *n, uint32_t number)
                                      .burst = 20,
                                      .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
                                      .calm_ns = cluster.calm_ns,
-                                     .change_ppm = cluster.settings.change_ppm};
+                                     .change_ppm = cluster.settings.change_ppm,
+                                     .no_lease_only = cluster.suspends};
     char name[PLAY_NAME];
     play_agent_path(&n->host, s.socket, sizeof s.socket);
     (void)snprintf(name, sizeof name, "worker-%u", number + 1);
@@ -201,18 +234,41 @@ static void begin_cluster(void)
     }
 }
 
+/* Devices have windows in half of all clusters, narrow ones, and few queue pairs that are ready. */
+static void choose_settings(void)
+{
+    struct base_prng *r = &cluster.random;
+    cluster.rc = base_prng_below(r, 2) == 0;
+    cluster.queue_pairs_ahead = 1 + (uint32_t)base_prng_below(r, 8);
+    if (base_prng_below(r, 2) == 0)
+        cluster.window = (struct agentd_limits){.bytes = 4096ull << base_prng_below(r, 5),
+                                                .ops = 1 + base_prng_below(r, 32)};
+    cluster.good_link = (struct sim_link){
+        .delay_ns = 2000, .jitter_ns = 1000, .repeat_ppm = base_prng_below(r, 3) == 0 ? 0 : 50000};
+    cluster.herds = base_prng_below(r, 4) != 0;
+}
+
 static void make_world(void)
 {
     const struct play_cluster_settings *s = &cluster.settings;
-    const struct sim_hooks hooks = {
-        .ready = on_ready, .host_ns = on_host_ns, .accessed = on_accessed, .told = on_told};
+    const struct sim_hooks hooks = {.ready = on_ready,
+                                    .host_ns = on_host_ns,
+                                    .accessed = on_accessed,
+                                    .refused = on_refused,
+                                    .registered = on_registered,
+                                    .deregistered = on_deregistered,
+                                    .told = on_told};
     const struct play_calls_network calls = {.delay_ns = 200000, .jitter_ns = 100000};
     const struct sim_device_attr like = {.transports = 0,
-                                         .keys_return = base_prng_below(&cluster.random, 2) == 0};
+                                         .keys_return = base_prng_below(&cluster.random, 2) == 0,
+                                         .numbers_return = true,
+                                         .piece_ns =
+                                             base_prng_below(&cluster.random, 2) == 0 ? 0 : 50000};
     json_set_alloc_funcs(os_malloc, os_free);
     json_object_seed(1);
     cluster.net = sim_net_new(s->seed, &hooks, 0);
-    BASE_ASSERT(cluster.net != NULL);
+    BASE_ASSERT(cluster.net != NULL &&
+                sim_link_set(cluster.net, SIM_ANY_NODE, SIM_ANY_NODE, &cluster.good_link) == 0);
     const struct play_source source = {next_of_net, run_net, cluster.net};
     play_events_init(&source);
     play_trace_init(s->trace, s->trace_from_ns);
@@ -220,6 +276,7 @@ static void make_world(void)
     play_disk_init();
     play_ledger_init();
     play_lives_init();
+    play_refusals_init();
     play_calls_init(s->seed, &calls);
     play_provider_init(cluster.net, &like);
 }
@@ -239,12 +296,36 @@ static bool has_ended(const struct node *n)
            (n->metad != NULL && n->metad->process->ended);
 }
 
+/* Since when there is no agent on a host: metaservers show it as live for its lease, and not for
+ * long after that. */
+static void look_at_dead(struct node *n)
+{
+    struct meta_node_view v;
+    if (n->agent != NULL)
+        n->gone_ns = 0;
+    else if (n->gone_ns == 0)
+        n->gone_ns = play_now_ns();
+    if (n->gone_ns == 0 || play_now_ns() - n->gone_ns < (LEASE_S + DEAD_S) * BASE_NS_PER_S)
+        return;
+    for (uint32_t i = cluster.settings.nodes; i < cluster.count; i++) {
+        const struct play_metad *m = cluster.node[i].metad;
+        if (m != NULL && m->ready && m->process->owner.paused_until_ns < play_now_ns() &&
+            meta_directory_show(m->service.directory, n->host.name, play_host_now_ns(m->host),
+                                &v) == 0 &&
+            v.state == META_NODE_LIVE)
+            play_violation(m->process->name, "it shows %s, whose agent has been gone for %d s",
+                           n->host.name, LEASE_S + DEAD_S);
+    }
+}
+
 /* What ends by itself its host begins anew, a second later. */
 static void supervise(void *user)
 {
     (void)user;
     for (uint32_t i = 0; i < cluster.count; i++) {
         struct node *n = &cluster.node[i];
+        if (i < cluster.settings.nodes)
+            look_at_dead(n);
         if (!has_ended(n))
             continue;
         look_at_leak(n->agent != NULL ? n->agent->process : n->metad->process);
@@ -257,6 +338,31 @@ static void supervise(void *user)
         }
     }
     play_event_after(&cluster.supervise, BASE_NS_PER_S);
+}
+
+static void for_workers(void (*what)(struct node *n, uint32_t number))
+{
+    for (uint32_t i = 0; i < cluster.settings.nodes; i++)
+        for (uint32_t k = 0; k < cluster.settings.workers; k++)
+            if (cluster.node[i].worker[k] != NULL)
+                what(&cluster.node[i], k);
+}
+
+static void gather_worker(struct node *n, uint32_t number)
+{
+    play_worker_call(n->worker[number]);
+}
+
+/* All workers go on at once, as if something had told them to: what one does meets what others do.
+ */
+static void gather_herd(void *user)
+{
+    (void)user;
+    for_workers(gather_worker);
+    play_event_after(&cluster.herd,
+                     base_prng_below(&cluster.random, 3) == 0 /* what has broken is wanted again */
+                         ? base_prng_below(&cluster.random, ECHO_MS * BASE_NS_PER_MS)
+                         : play_random_wait(&cluster.random, HERD_S * BASE_NS_PER_S));
 }
 
 static struct play_fault *plan_faults(const struct play_cluster_settings *s, uint32_t *count)
@@ -283,8 +389,10 @@ static void begin_faults(struct play_cluster_result *result)
 {
     const struct play_cluster_settings *s = &cluster.settings;
     struct play_fault *faults = plan_faults(s, &result->planned);
-    for (uint32_t i = 0; i < result->planned && s->left_out != NULL; i++)
-        faults[i].left_out = s->left_out[i / 8] >> i % 8 & 1;
+    for (uint32_t i = 0; i < result->planned; i++) {
+        faults[i].left_out = s->left_out != NULL && (s->left_out[i / 8] >> i % 8 & 1);
+        cluster.suspends |= faults[i].kind == FAULT_SUSPEND_HOST; /* also if it is left out */
+    }
     play_faults_begin(faults, result->planned);
     free(faults);
 }
@@ -356,16 +464,13 @@ static void end_operators(void)
 
 static void run_until(uint64_t until_ns)
 {
+    uint64_t now_ns = play_now_ns(), steps = 0;
     while (play_violated() == NULL && play_events_step(until_ns)) {
+        steps = play_now_ns() == now_ns ? steps + 1 : 0;
+        now_ns = play_now_ns();
+        if (steps == STEPS_MOST)
+            play_violation("time", "it stands still: %d events at once", STEPS_MOST);
     }
-}
-
-static void for_workers(void (*what)(struct node *n, uint32_t number))
-{
-    for (uint32_t i = 0; i < cluster.settings.nodes; i++)
-        for (uint32_t k = 0; k < cluster.settings.workers; k++)
-            if (cluster.node[i].worker[k] != NULL)
-                what(&cluster.node[i], k);
 }
 
 static void look_at_progress(struct node *n, uint32_t number)
@@ -444,10 +549,23 @@ static bool are_metads_left(void)
     return are_daemons_left(cluster.settings.nodes, cluster.count);
 }
 
+/* Their workers are gone. */
+static void look_at_agents(void)
+{
+    for (uint32_t i = 0; i < cluster.settings.nodes && play_violated() == NULL; i++) {
+        struct play_agent *a = cluster.node[i].agent;
+        const char *left = a != NULL ? play_agent_left(a) : NULL;
+        if (left != NULL)
+            play_violation(a->process->name, "no worker has been there for %d s: %s", GONE_S, left);
+    }
+}
+
 static void stop_all(void)
 {
     for_workers(stop_worker);
     await_end(are_workers_left, "workers");
+    run_until(play_now_ns() + GONE_S * BASE_NS_PER_S);
+    look_at_agents();
     for (uint32_t i = 0; i < cluster.settings.nodes; i++)
         if (cluster.node[i].agent != NULL)
             play_agent_stop(cluster.node[i].agent);
@@ -500,7 +618,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     cluster.count = settings->nodes + settings->metaservers;
     cluster.node = calloc(cluster.count, sizeof *cluster.node);
     BASE_ASSERT(cluster.node != NULL);
-    cluster.rc = base_prng_below(&cluster.random, 2) == 0;
+    choose_settings();
     cluster.calm_ns = settings->duration_ns > PROGRESS_S * BASE_NS_PER_S
                           ? settings->duration_ns - PROGRESS_S * BASE_NS_PER_S
                           : PLAY_NEVER;
@@ -508,6 +626,9 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     make_world();
     begin_cluster();
     *result = (struct play_cluster_result){.violation = NULL};
+    cluster.herd = (struct play_event){.happen = gather_herd};
+    if (cluster.herds)
+        play_event_after(&cluster.herd, BASE_NS_PER_S);
     cluster.supervise = (struct play_event){.happen = supervise};
     play_event_after(&cluster.supervise, BASE_NS_PER_S);
     begin_faults(result);
@@ -517,6 +638,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S)
         for_workers(look_at_progress);
     play_event_cancel(&cluster.supervise);
+    play_event_cancel(&cluster.herd);
     if (play_violated() == NULL)
         stop_all();
     end_operators();
@@ -528,6 +650,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     play_disk_fini();
     play_events_fini();
     sim_net_free(cluster.net);
+    play_refusals_fini();
     (void)os_fini();
     free(cluster.node);
 }

@@ -4,6 +4,8 @@
 #define SIM_CLUSTER_STATE_H
 
 #include "cluster.h"
+#include "control/config.h"
+#include "fabric/sim.h"
 #include "store_disk.h"
 
 struct sim_net;
@@ -21,6 +23,8 @@ struct node {
     struct play_store_disk disk; /* of a metaserver */
     struct play_event begin, begin_workers;
     struct play_intruder *intruder; /* a hostile worker; NULL: there is none here */
+    uint64_t gone_ns;               /* since when there is no agent on it; 0: there is one */
+    uint64_t suspended_ns;          /* until when it was last suspended */
 };
 
 struct cluster {
@@ -30,9 +34,14 @@ struct cluster {
     struct node *node; /* agents' first */
     uint32_t count;
     bool rc;
-    uint64_t calm_ns; /* nothing goes wrong from some time before that on */
-    uint64_t faults;  /* that have happened */
-    struct play_event supervise;
+    bool herds; /* workers do something at once, now and then */
+    uint32_t queue_pairs_ahead;
+    struct agentd_limits window;
+    struct sim_link good_link; /* of all, when nothing is wrong */
+    bool suspends;             /* hosts are suspended with their devices, now and then */
+    uint64_t calm_ns;          /* nothing goes wrong from some time before that on */
+    uint64_t faults;           /* that have happened */
+    struct play_event supervise, herd;
     struct play_worker_counts gone;   /* of workers that have ended */
     uint32_t tenants;                 /* of agents' files: workers are of them by turns */
     bool intruders;                   /* there are some, of one more tenant */

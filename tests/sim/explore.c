@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +12,9 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "plants.h"
+#include "watchdog.h"
+
+enum { VERDICT_BYTES = 128 };
 
 static uint64_t processor_ns(void)
 {
@@ -103,20 +107,44 @@ bool play_explore_one(struct play_cluster_settings *s)
 
 /* ---- in a child, since a fault of ours may also end the process */
 
-/* Whether the cluster breaks a rule, or ends the process. */
-static bool breaks_rule(struct play_cluster_settings *s)
+/* What became of a cluster. */
+struct verdict {
+    bool broken; /* a rule was broken, or the process ended */
+    uint64_t simulated_ns;
+    char why[VERDICT_BYTES];
+};
+
+static void judge_in_child(const struct play_cluster_settings *s, int to)
 {
-    int status = 0;
+    struct play_cluster_result r;
+    play_watchdog_begin(); /* timers are not inherited */
+    (void)!freopen("/dev/null", "w", stderr);
+    play_cluster_run(s, &r);
+    struct verdict v = {.broken = r.violation != NULL, .simulated_ns = r.simulated_ns};
+    (void)snprintf(v.why, sizeof v.why, "%s", r.violation != NULL ? r.violation : "");
+    _exit(write(to, &v, sizeof v) != sizeof v);
+}
+
+static struct verdict judge_cluster(const struct play_cluster_settings *s)
+{
+    struct verdict v = {.broken = true};
+    int ends[2], status = 0;
     fflush(stdout);
+    BASE_ASSERT(pipe(ends) == 0);
     const pid_t child = fork();
-    if (child == 0) {
-        struct play_cluster_result r;
-        (void)!freopen("/dev/null", "w", stderr);
-        play_cluster_run(s, &r);
-        _exit(r.violation != NULL);
-    }
+    if (child == 0)
+        judge_in_child(s, ends[1]);
+    close(ends[1]);
+    if (read(ends[0], &v, sizeof v) != sizeof v)
+        v = (struct verdict){.broken = true, .why = "an assertion fails"};
+    close(ends[0]);
     BASE_ASSERT(child > 0 && waitpid(child, &status, 0) == child);
-    return status != 0;
+    return v;
+}
+
+static bool breaks_rule(const struct play_cluster_settings *s)
+{
+    return judge_cluster(s).broken;
 }
 
 static void set_left_out(uint8_t *bits, uint32_t from, uint32_t to, bool left_out)
@@ -171,32 +199,73 @@ bool play_explore_shrink(struct play_cluster_settings *s)
 
 /* ---- planted bugs */
 
-static uint64_t find_plant(struct play_cluster_settings *s, uint64_t first, uint64_t count)
+/* What it took to find one. */
+struct find {
+    uint64_t seed;                       /* 0: it was not found */
+    uint64_t simulated_ns, processor_ns; /* of all seeds until then */
+    char why[VERDICT_BYTES];
+};
+
+static uint64_t children_ns(void)
 {
-    for (s->seed = first; s->seed < first + count; s->seed++)
-        if (breaks_rule(s))
-            return s->seed;
-    return 0;
+    struct rusage u;
+    (void)getrusage(RUSAGE_CHILDREN, &u);
+    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * BASE_NS_PER_S +
+           (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * BASE_NS_PER_US;
 }
 
-bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count)
+static struct find find_plant(struct play_cluster_settings *s, uint64_t first, uint64_t count)
 {
-    int found = 0, all = 0;
-    for (; PLAY_PLANTS[all].name != NULL; all++) {
-        struct timespec began, ended;
-        kedge_planted = all + 1;
-        clock_gettime(CLOCK_MONOTONIC, &began);
-        const uint64_t seed = find_plant(s, first, count);
-        clock_gettime(CLOCK_MONOTONIC, &ended);
-        found += seed != 0;
-        if (seed != 0)
-            printf("%-28s seed %4" PRIu64 ", %3ld s: %s\n", PLAY_PLANTS[all].name, seed,
-                   (long)(ended.tv_sec - began.tv_sec), PLAY_PLANTS[all].what);
-        else
-            printf("%-28s NOT FOUND: %s\n", PLAY_PLANTS[all].name, PLAY_PLANTS[all].what);
-        fflush(stdout);
+    const uint64_t began_ns = children_ns();
+    struct find f = {.seed = 0};
+    for (s->seed = first; f.seed == 0 && s->seed < first + count; s->seed++) {
+        const struct verdict v = judge_cluster(s);
+        f.simulated_ns += v.simulated_ns;
+        if (!v.broken)
+            continue;
+        f.seed = s->seed;
+        memcpy(f.why, v.why, sizeof f.why);
     }
-    kedge_planted = 0;
-    printf("%d of %d planted bugs found\n", found, all);
+    f.processor_ns = children_ns() - began_ns;
+    return f;
+}
+
+static void print_find(const struct play_plant *plant, const struct find *f, bool table)
+{
+    const double simulated_s = (double)f->simulated_ns / BASE_NS_PER_S,
+                 processor_s = (double)f->processor_ns / BASE_NS_PER_S;
+    if (f->seed == 0)
+        printf(table ? "| `%s`: %s | not found | | |\n" : "%-34s NOT FOUND: %s\n", plant->name,
+               plant->what);
+    else if (table)
+        printf("| `%s`: %s | %" PRIu64 "%s | %.0f s | %.2f s |\n", plant->name, plant->what,
+               f->seed, plant->workers != 0 ? " (more workers)" : "", simulated_s, processor_s);
+    else
+        printf("%-34s seed %3" PRIu64 ", %6.0f s simulated in %5.2f s: %.80s\n", plant->name,
+               f->seed, simulated_s, processor_s, f->why);
+    fflush(stdout);
+}
+
+bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,
+                         bool table)
+{
+    const int only = kedge_planted;
+    const uint32_t workers = s->workers;
+    int found = 0, all = 0;
+    if (table)
+        printf("| bug | seed | simulated | processor |\n| --- | --- | --- | --- |\n");
+    for (int i = 0; PLAY_PLANTS[i].name != NULL; i++) {
+        if (only != 0 && only != i + 1)
+            continue;
+        kedge_planted = i + 1;
+        s->workers = PLAY_PLANTS[i].workers != 0 ? PLAY_PLANTS[i].workers : workers;
+        const struct find f = find_plant(s, first, count);
+        all++;
+        found += f.seed != 0;
+        print_find(&PLAY_PLANTS[i], &f, table);
+    }
+    kedge_planted = only;
+    s->workers = workers;
+    printf("%s%d of %d planted bugs found\n", table ? "\n" : "", found, all);
     return found == all;
 }

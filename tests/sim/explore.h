@@ -19,7 +19,9 @@ bool play_explore_one(struct play_cluster_settings *s);
 /* Of that cluster, which breaks a rule: leaves out one fault after another, and says without which
  * of them it still does. False: it breaks none. */
 bool play_explore_shrink(struct play_cluster_settings *s);
-/* Switches on each planted bug, and tries so many seeds. True: all were found. */
-bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count);
+/* Switches on each planted bug, or goes on with the one that is switched on alone, and tries up to
+ * so many seeds for each. True: all were found. table: as Markdown. */
+bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,
+                         bool table);
 
 #endif

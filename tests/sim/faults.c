@@ -18,7 +18,7 @@
 struct happening {
     struct play_fault fault;
     uint32_t number;
-    struct play_event begin, end;
+    struct play_event due, begin, end;
 };
 
 static struct {
@@ -26,7 +26,6 @@ static struct {
     uint32_t count;
 } all;
 
-static const struct sim_link GOOD_LINK = {.delay_ns = 2000, .jitter_ns = 1000};
 static const struct play_calls_network GOOD_CALLS = {.delay_ns = 200000, .jitter_ns = 100000};
 
 /* ---- processes that go and come */
@@ -96,12 +95,14 @@ static void pause_processes(struct node *n, const struct play_fault *f)
     const uint64_t until_ns = play_now_ns() + f->lasts_ns;
     const bool whole = f->kind == FAULT_SUSPEND_HOST;
     if ((whole || f->kind == FAULT_PAUSE_AGENT) && n->agent != NULL)
-        play_process_pause(n->agent->process, until_ns);
+        play_agent_stand_still(n->agent, until_ns);
     if ((whole || f->kind == FAULT_PAUSE_METAD) && n->metad != NULL)
         play_process_pause(n->metad->process, until_ns);
     for (uint32_t i = 0; i < CLUSTER_WORKERS; i++)
         if (n->worker[i] != NULL && (whole || (f->kind == FAULT_PAUSE_WORKER && i == f->worker)))
             play_process_pause(play_worker_process(n->worker[i]), until_ns);
+    if (whole)
+        n->suspended_ns = until_ns;
     if (whole && device_of(n) != NULL)
         sim_device_suspend(device_of(n), true);
 }
@@ -118,7 +119,7 @@ static void set_links(const struct play_fault *f, const struct sim_link *link)
 
 static struct sim_link bad_link(uint64_t amount)
 {
-    struct sim_link l = GOOD_LINK;
+    struct sim_link l = cluster.good_link;
     l.loss_ppm = (uint32_t)(amount % 100000);
     l.repeat_ppm = (uint32_t)(amount / 7 % 50000);
     l.late_ppm = (uint32_t)(amount / 11 % 100000);
@@ -130,7 +131,7 @@ static struct sim_link bad_link(uint64_t amount)
 static void begin_network_fault(const struct play_fault *f)
 {
     const struct sim_link bad = bad_link(f->amount),
-                          none = {.delay_ns = GOOD_LINK.delay_ns, .cut = true};
+                          none = {.delay_ns = cluster.good_link.delay_ns, .cut = true};
     const struct play_calls_network calls = {.delay_ns = f->amount % (200 * BASE_NS_PER_MS),
                                              .jitter_ns = f->amount / 3 % (50 * BASE_NS_PER_MS),
                                              .lost_ppm = (uint32_t)(f->amount / 5 % 200000),
@@ -152,7 +153,7 @@ static void end_network_fault(const struct play_fault *f)
     else if (f->kind == FAULT_BAD_CALLS)
         play_calls_set_network(&GOOD_CALLS);
     else
-        set_links(f, &GOOD_LINK);
+        set_links(f, &cluster.good_link);
 }
 
 /* ---- devices, clocks, disks */
@@ -220,14 +221,45 @@ static void end_fault(struct node *n, const struct play_fault *f)
         n->disk.fail = 0;
 }
 
+/* Who stands still does so in the middle of something, more often than at rest; and what breaks
+ * does so when it is used. */
+static void on_due(void *user)
+{
+    enum { MOST_MS = 2000 };
+    struct happening *h = user;
+    const struct play_fault *f = &h->fault;
+    const struct node *n = cluster_node(f->node);
+    const bool waits = (f->kind == FAULT_PAUSE_AGENT || f->kind == FAULT_SUSPEND_HOST ||
+                        f->kind == FAULT_BREAK_QP) &&
+                       n->agent != NULL && n->agent->at_work == NULL && f->amount % 4 != 0;
+    if (waits) {
+        n->agent->at_work = &h->begin;
+        n->agent->at_read = f->kind != FAULT_BREAK_QP && f->amount % 8 > 3;
+    }
+    play_event_after(&h->begin, waits ? MOST_MS * BASE_NS_PER_MS : 0);
+}
+
+/* Others do something while it lasts, or what has broken is wanted again at once. */
+static void call_herd(const struct play_fault *f)
+{
+    const uint64_t most_ms = f->kind == FAULT_BREAK_QP                                       ? 20
+                             : f->kind == FAULT_PAUSE_AGENT || f->kind == FAULT_SUSPEND_HOST ? 200
+                                                                                             : 0;
+    if (cluster.herds && most_ms > 0)
+        play_event_after(&cluster.herd, f->amount / 3 % (most_ms * BASE_NS_PER_MS));
+}
+
 static void on_begin(void *user)
 {
     struct happening *h = user;
     struct node *n = cluster_node(h->fault.node);
+    if (n->agent != NULL && n->agent->at_work == &h->begin)
+        n->agent->at_work = NULL;
     play_trace("fate", "%u: %s: %s, for %llu ms", h->number, play_fault_name(h->fault.kind),
                n->host.name, (unsigned long long)(h->fault.lasts_ns / BASE_NS_PER_MS));
     cluster.faults++;
     begin_fault(n, &h->fault);
+    call_herd(&h->fault);
     play_event_after(&h->end, h->fault.lasts_ns);
 }
 
@@ -247,16 +279,18 @@ void play_faults_begin(const struct play_fault *faults, uint32_t count)
         struct happening *h = &all.at[i];
         h->fault = faults[i];
         h->number = i;
+        h->due = (struct play_event){.happen = on_due, .user = h};
         h->begin = (struct play_event){.happen = on_begin, .user = h};
         h->end = (struct play_event){.happen = on_end, .user = h};
         if (!faults[i].left_out)
-            play_event_at(&h->begin, faults[i].at_ns);
+            play_event_at(&h->due, faults[i].at_ns);
     }
 }
 
 void play_faults_end(void)
 {
     for (uint32_t i = 0; i < all.count; i++) {
+        play_event_cancel(&all.at[i].due);
         play_event_cancel(&all.at[i].begin);
         play_event_cancel(&all.at[i].end);
     }

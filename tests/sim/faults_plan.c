@@ -12,14 +12,14 @@ static const struct {
     uint32_t an_hour;
     uint32_t lasts_ms;
 } KINDS[FAULT_KINDS] = {
-    [FAULT_KILL_AGENT] = {"kill_agent", 120, 20000},
+    [FAULT_KILL_AGENT] = {"kill_agent", 120, 50000},
     [FAULT_STOP_AGENT] = {"stop_agent", 60, 20000},
     [FAULT_KILL_METAD] = {"kill_metad", 60, 20000},
     [FAULT_KILL_WORKER] = {"kill_worker", 240, 5000},
-    [FAULT_PAUSE_AGENT] = {"pause_agent", 240, 8000},
+    [FAULT_PAUSE_AGENT] = {"pause_agent", 480, 12000},
     [FAULT_PAUSE_METAD] = {"pause_metad", 60, 20000},
     [FAULT_PAUSE_WORKER] = {"pause_worker", 120, 8000},
-    [FAULT_SUSPEND_HOST] = {"suspend_host", 60, 20000},
+    [FAULT_SUSPEND_HOST] = {"suspend_host", 180, 20000},
     [FAULT_CUT_LINK] = {"cut_link", 240, 10000},
     [FAULT_CUT_CALLS] = {"cut_calls", 120, 30000},
     [FAULT_BAD_LINK] = {"bad_link", 240, 20000},

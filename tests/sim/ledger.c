@@ -19,10 +19,20 @@ struct arena {
     size_t bytes;
 };
 
+enum { ENDED = 256 };
+
+/* A region whose session ended before it was given back. */
+struct ended {
+    const uint8_t *at; /* NULL: none */
+    bool fenced, lease_only;
+};
+
 static struct {
     struct arena *arenas;
     struct play_region *regions;
-    uint64_t last_id, accesses;
+    struct ended ended[ENDED]; /* the last ones */
+    uint32_t ended_next;
+    uint64_t last_id, last_identity, accesses;
     char why[WHY_BYTES]; /* empty: nothing was violated */
 } ledger;
 
@@ -102,11 +112,34 @@ static void fill_slot(struct play_slot *s)
     memcpy(s->region->at + play_slot_counter_offset(s), &s->counter, sizeof s->counter);
 }
 
+/* What is registered apart goes with its own registration, else with its arena's. */
+static bool is_registered_so(const uint8_t *region, bool lease_only, const uint8_t *at,
+                             uint64_t bytes)
+{
+    return lease_only ? at <= region && region + PLAY_REGION_BYTES <= at + bytes : at == region;
+}
+
+static void note_ended(const struct play_region *r)
+{
+    ledger.ended[ledger.ended_next++ % ENDED] =
+        (struct ended){.at = r->at, .fenced = r->fenced, .lease_only = r->lease_only};
+}
+
+/* Another region begins there. */
+static void forget_ended(const uint8_t *at)
+{
+    for (uint32_t i = 0; i < ENDED; i++)
+        if (ledger.ended[i].at == at)
+            ledger.ended[i].at = NULL;
+}
+
 struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t tenant, void *at)
 {
     struct play_region *r = calloc(1, sizeof *r);
     BASE_ASSERT(r != NULL);
+    forget_ended(at);
     r->id = ++ledger.last_id;
+    r->born_identity = ledger.last_identity;
     r->node = node;
     (void)snprintf(r->owner, sizeof r->owner, "%s", owner);
     r->tenant = tenant;
@@ -136,6 +169,20 @@ void play_region_withdraw(struct play_region *r)
     r->live = false;
 }
 
+bool play_ledger_waits(const void *at, uint64_t bytes)
+{
+    for (const struct play_region *r = ledger.regions; r != NULL; r = r->next)
+        if (!r->live && !r->fenced && r->token[0] != '\0' &&
+            is_registered_so(r->at, r->lease_only, at, bytes))
+            return true;
+    for (uint32_t i = 0; i < ENDED; i++) {
+        const struct ended *e = &ledger.ended[i];
+        if (e->at != NULL && !e->fenced && is_registered_so(e->at, e->lease_only, at, bytes))
+            return true;
+    }
+    return false;
+}
+
 /* Users have pointers to its slots: it goes with the last of them. */
 static void drop_region(struct play_region *r)
 {
@@ -145,6 +192,8 @@ static void drop_region(struct play_region *r)
 
 void play_region_free(struct play_region *r)
 {
+    if (r->live)
+        note_ended(r);
     r->live = false;
     *r->link = r->next;
     if (r->next != NULL)
@@ -219,12 +268,12 @@ static const struct arena *arena_at(const uint8_t *at, uint32_t bytes)
     return NULL;
 }
 
-static bool is_lent(const uint8_t *at, uint32_t bytes)
+static const struct play_region *region_at(const uint8_t *at, uint32_t bytes)
 {
-    for (const struct play_region *r = ledger.regions; r != NULL; r = r->next)
-        if (at >= r->at && at + bytes <= r->at + PLAY_REGION_BYTES)
-            return true;
-    return false;
+    const struct play_region *r = ledger.regions;
+    while (r != NULL && (at < r->at || at + bytes > r->at + PLAY_REGION_BYTES))
+        r = r->next;
+    return r;
 }
 
 void play_ledger_accessed(const struct sim_access *access)
@@ -236,12 +285,23 @@ void play_ledger_accessed(const struct sim_access *access)
     if (a == NULL)
         return;
     ledger.accesses++;
-    if (!is_lent(access->at, access->bytes))
+    const struct play_region *r = region_at(access->at, access->bytes);
+    if (r != NULL && !r->lease_only && access->identity <= r->born_identity)
+        play_violation(a->owner,
+                       "a %s of node %u is carried out in region %llu by a registration that is "
+                       "older than that",
+                       KINDS[access->kind], access->initiator, (unsigned long long)r->id);
+    if (r == NULL)
         play_violation(a->owner,
                        "a %s of node %u was carried out in memory that it does not lend: %u bytes "
                        "at %llu of its arena, by key 0x%x",
                        KINDS[access->kind], access->initiator, access->bytes,
                        (unsigned long long)((uint8_t *)access->at - a->at), access->key);
+}
+
+void play_ledger_registered(const struct sim_region *region)
+{
+    ledger.last_identity = region->identity;
 }
 
 uint64_t play_ledger_accesses(void)

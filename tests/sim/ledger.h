@@ -52,6 +52,8 @@ struct play_region {
     uint8_t gid[16]; /* of its node */
     char token[PLAY_TOKEN];
     bool live; /* else its owner withdraws it */
+    bool fenced, lease_only;
+    uint64_t born_identity; /* registrations up to this number were there before it */
     uint32_t users;
     struct play_slot slot[PLAY_SLOTS];
 };
@@ -68,6 +70,9 @@ void play_ledger_no_arena(void *at);
  */
 struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t tenant, void *at);
 void play_region_lend(struct play_region *r, const uint8_t gid[16], const char *token);
+/* Whether the owner of a region in this memory, which is withdrawn or whose session is over, waits
+ * for its lease first. at: a registration's, of the region alone or of its arena. */
+bool play_ledger_waits(const void *at, uint64_t bytes);
 /* Its owner begins to withdraw it: nobody else finds it. */
 void play_region_withdraw(struct play_region *r);
 /* Its owner was told that it is gone; or the owner is. Who has a slot of it learns that by an error
@@ -92,6 +97,7 @@ void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t bytes, v
 /* ---- the network */
 
 void play_ledger_accessed(const struct sim_access *a);
+void play_ledger_registered(const struct sim_region *region);
 /* Remote accesses that were looked at. */
 uint64_t play_ledger_accesses(void);
 

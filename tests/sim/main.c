@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "explore.h"
 #include "plants.h"
+#include "watchdog.h"
 
 enum { SECONDS_MOST = 1 << 30 };
 
@@ -16,39 +17,41 @@ enum { SECONDS_MOST = 1 << 30 };
 struct options {
     struct play_cluster_settings settings;
     uint64_t first, count, hours;
-    bool json, one, shrink, planted, help;
+    bool json, one, shrink, planted, table, help;
     uint8_t left_out[FAULTS_MOST / 8];
 };
 
 static void print_help(void)
 {
-    printf("usage: kedge-sim [--seeds N | --hours N] [--first S] [--json] [settings]\n"
-           "       kedge-sim --seed S [--from SECONDS] [--only FAULTS] [--plant NAME] [settings]\n"
-           "       kedge-sim --seed S --shrink [--plant NAME] [settings]\n"
-           "       kedge-sim --planted [--seeds N] [--first S] [settings]\n"
-           "\n"
-           "Simulates a cluster of agents, metaservers and workers in one thread and virtual\n"
-           "time; one seed decides all that happens. Ends with 1 if a rule was broken, and says\n"
-           "which seed shows it.\n"
-           "\n"
-           "  --seeds N         so many clusters, one after another (10)\n"
-           "  --hours N         until one breaks a rule, or N hours were simulated\n"
-           "  --first S         the first of their seeds (1)\n"
-           "  --json            an object for each seed, and one for all\n"
-           "  --seed S          one cluster, and its story on standard output\n"
-           "  --from SECONDS    the story from there on (0)\n"
-           "  --only FAULTS     of its faults these alone happen: \"3,17\", or \"none\"\n"
-           "  --shrink          says which of its faults are needed to break a rule\n"
-           "  --planted         switches on the bugs that are planted in this program, one after\n"
-           "                    another, and tries up to N seeds for each\n"
-           "  --plant NAME      one of them\n"
-           "settings:\n"
-           "  --nodes N         hosts with an agent (4)\n"
-           "  --metaservers N   hosts with a metaserver (2)\n"
-           "  --workers N       of each node (2)\n"
-           "  --seconds N       simulated, of each cluster (300)\n"
-           "  --rate N          turns of a worker a second, on average (1)\n"
-           "  --calm            nothing goes wrong\n");
+    printf(
+        "usage: kedge-sim [--seeds N | --hours N] [--first S] [--json] [settings]\n"
+        "       kedge-sim --seed S [--from SECONDS] [--only FAULTS] [--plant NAME] [settings]\n"
+        "       kedge-sim --seed S --shrink [--plant NAME] [settings]\n"
+        "       kedge-sim --planted [--plant NAME] [--table] [--seeds N] [--first S] [settings]\n"
+        "\n"
+        "Simulates a cluster of agents, metaservers and workers in one thread and virtual\n"
+        "time; one seed decides all that happens. Ends with 1 if a rule was broken, and says\n"
+        "which seed shows it.\n"
+        "\n"
+        "  --seeds N         so many clusters, one after another (10)\n"
+        "  --hours N         until one breaks a rule, or N hours were simulated\n"
+        "  --first S         the first of their seeds (1)\n"
+        "  --json            an object for each seed, and one for all\n"
+        "  --seed S          one cluster, and its story on standard output\n"
+        "  --from SECONDS    the story from there on (0)\n"
+        "  --only FAULTS     of its faults these alone happen: \"3,17\", or \"none\"\n"
+        "  --shrink          says which of its faults are needed to break a rule\n"
+        "  --planted         switches on the bugs that are planted in this program, one after\n"
+        "                    another, and tries up to N seeds for each\n"
+        "  --plant NAME      one of them\n"
+        "  --table           as a table of docs/planted-bugs.md\n"
+        "settings:\n"
+        "  --nodes N         hosts with an agent (4)\n"
+        "  --metaservers N   hosts with a metaserver (2)\n"
+        "  --workers N       of each node (2)\n"
+        "  --seconds N       simulated, of each cluster (300)\n"
+        "  --rate N          turns of a worker a second, on average (1)\n"
+        "  --calm            nothing goes wrong\n");
 }
 
 static uint64_t number_of(const char *text, uint64_t least, uint64_t most)
@@ -66,7 +69,7 @@ static int plant_of(const char *name)
     for (int i = 0; PLAY_PLANTS[i].name != NULL; i++)
         if (strcmp(PLAY_PLANTS[i].name, name) == 0)
             return i + 1;
-    fprintf(stderr, "kedge-sim: \"%s\" is no planted bug: tests/sim/plants.list has them\n", name);
+    fprintf(stderr, "kedge-sim: \"%s\" is no planted bug: tests/sim/plants/ has them\n", name);
     exit(2);
 }
 
@@ -120,6 +123,7 @@ static void take_option(struct options *o, int option, char *text)
     o->one |= option == 's';
     o->shrink |= option == 'S';
     o->planted |= option == 'p';
+    o->table |= option == 'T';
     o->help |= option == 'h';
 }
 
@@ -128,7 +132,7 @@ static bool run(struct options *o)
     struct play_cluster_settings *s = &o->settings;
     uint64_t seed;
     if (o->planted)
-        return !play_explore_plants(s, o->first, o->count);
+        return !play_explore_plants(s, o->first, o->count, o->table);
     if (o->shrink)
         return play_explore_shrink(s);
     if (o->one)
@@ -143,16 +147,25 @@ static bool run(struct options *o)
 
 int main(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"seeds", required_argument, NULL, 'n'},   {"hours", required_argument, NULL, 'H'},
-        {"first", required_argument, NULL, 'f'},   {"json", no_argument, NULL, 'j'},
-        {"seed", required_argument, NULL, 's'},    {"from", required_argument, NULL, 'o'},
-        {"only", required_argument, NULL, 'O'},    {"shrink", no_argument, NULL, 'S'},
-        {"planted", no_argument, NULL, 'p'},       {"plant", required_argument, NULL, 'P'},
-        {"nodes", required_argument, NULL, 'N'},   {"metaservers", required_argument, NULL, 'M'},
-        {"workers", required_argument, NULL, 'W'}, {"seconds", required_argument, NULL, 't'},
-        {"rate", required_argument, NULL, 'r'},    {"calm", no_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},          {0}};
+    static const struct option names[] = {{"seeds", required_argument, NULL, 'n'},
+                                          {"hours", required_argument, NULL, 'H'},
+                                          {"first", required_argument, NULL, 'f'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"from", required_argument, NULL, 'o'},
+                                          {"only", required_argument, NULL, 'O'},
+                                          {"shrink", no_argument, NULL, 'S'},
+                                          {"planted", no_argument, NULL, 'p'},
+                                          {"plant", required_argument, NULL, 'P'},
+                                          {"nodes", required_argument, NULL, 'N'},
+                                          {"metaservers", required_argument, NULL, 'M'},
+                                          {"workers", required_argument, NULL, 'W'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"rate", required_argument, NULL, 'r'},
+                                          {"calm", no_argument, NULL, 'c'},
+                                          {"table", no_argument, NULL, 'T'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
     static struct options o = {.settings = {.nodes = 4,
                                             .metaservers = 2,
                                             .workers = 2,
@@ -167,6 +180,7 @@ int main(int argc, char **argv)
             return 2;
         take_option(&o, c, optarg);
     }
+    play_watchdog_begin();
     if (!o.help)
         return run(&o) ? EXIT_FAILURE : EXIT_SUCCESS;
     print_help();

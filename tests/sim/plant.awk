@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plants bugs (plants.list) in a copy of a source, each behind a number that a program chooses when it runs.
+# Plants bugs (plants/) in a copy of a source, each behind a number that a program chooses when it runs.
 #
 #   awk -v file=agent/lane/lane.c -f plant.awk plants.list agent/lane/lane.c   the copy
 #   awk -v table=1 -f plant.awk plants.list                                     their names, as a C source
+#
+# In the list, which is all files of plants/ one behind the other, a bug has a name and is said in a sentence (`what`).
+# Of each `file` the line `line` (without its indentation) becomes `with`, where PLANTED says whether this bug is the one
+# that is switched on. A bug may change several lines; `workers` says how many a node has it takes, if not as many as usual.
 #
 # A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code changes.
 function fail(text) { print "plant.awk: " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -15,7 +19,8 @@ BEGIN {
 }
 FILENAME == ARGV[1] {
     if ($1 == "name:") { count++; name[count] = rest($0) }
-    if ($1 == "what:" && table) print "    {\"" name[count] "\", \"" rest($0) "\"},"
+    if ($1 == "what:") what[count] = rest($0)
+    if ($1 == "workers:") workers[count] = rest($0)
     if ($1 == "file:") of = rest($0)
     if ($1 == "line:") line = rest($0)
     if ($1 == "with:" && of == file) {
@@ -32,6 +37,8 @@ FILENAME == ARGV[1] {
 }
 END {
     if (failed) exit 1
+    for (i = 1; table && i <= count; i++)
+        print "    {\"" name[i] "\", \"" what[i] "\", " workers[i] + 0 "},"
     if (table) print "    {0},\n};"
     for (line in text)
         if (seen[line] != 1) fail(file ": stands there " seen[line] + 0 " times: " line)

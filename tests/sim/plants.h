@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bugs that are planted in kedge-sim's copies of the product (plants.list, plant.awk), to see
+/* Bugs that are planted in kedge-sim's copies of the product (plants/, plant.awk), to see
  * whether it finds them. The product has none of this. */
 #ifndef SIM_PLANTS_H
 #define SIM_PLANTS_H
 
+#include <stdint.h>
+
 struct play_plant {
     const char *name, *what;
+    uint32_t workers; /* of a node, that it takes; 0: as many as there are otherwise */
 };
 
 /* In the order of the list; the last one has no name. */

@@ -8,16 +8,18 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "internal.h"
 #include "ledger.h"
 #include "operators_wish.h"
 #include "random.h"
 #include "trace.h"
+#include "worker_state.h"
 
 enum {
-    TARGETS = 2, /* regions of others that it uses at a time */
-    BURST_MOST = 20,
     BURST_PPM = 100000,
+    ABANDON_PPM = 5000,
+    ABANDONED_S = 10,
+    CALLED_BURST_PPM = 500000, /* when it is called */
+    CALLED_WITHDRAW_PPM = 350000,
     RUN_PPM = 5000, /* of turns as many follow at once, */
     RUN_TURNS = 50, /* each after this part of the usual pause: */
     RUN_PART = 30,
@@ -26,45 +28,6 @@ enum {
     SLOW_MS = 60, /* so long none takes when nothing goes wrong, unless it fails: what has broken
                    * long ago may be seen only then */
     RETRY_MS = 500
-};
-
-enum request_kind { REQUEST_READ, REQUEST_WRITE, REQUEST_ADD };
-
-struct request {
-    enum request_kind kind;
-    uint64_t wr_id, counter;
-    uint32_t bytes;
-    bool never_sent;                   /* it failed, and was not carried out at all */
-    uint8_t expected[PLAY_SLOT_BYTES]; /* what is there when it is carried out */
-};
-
-struct target {
-    struct play_slot *slot; /* NULL: this one is not in use */
-    struct kedge_vqp *q;
-    struct kedge_remote remote;
-};
-
-struct play_worker {
-    struct play_process *process;
-    struct play_worker_settings settings;
-    struct play_worker_counts count;
-    struct base_prng random;
-    bool told_to_stop;
-    struct kedge_session *session;
-    void *arena[CLIENT_MAX_ARENAS]; /* that the ledger has */
-    struct play_region *region;     /* NULL: it lends none */
-    uint8_t *memory;                /* for it */
-    struct kedge_mr *mr;
-    uint8_t *buffers;
-    uint32_t lkey;
-    struct target target[TARGETS];
-    struct request request[BURST_MOST];
-    struct target *busy; /* whose requests are out */
-    uint32_t posted, done;
-    bool broken; /* one of them has failed: so do those behind it */
-    uint64_t last_id;
-    uint64_t lend_ns; /* not before that */
-    uint32_t run;     /* turns that are left of a fast run */
 };
 
 static bool happens(struct play_worker *w, uint32_t ppm)
@@ -195,11 +158,13 @@ static void lend_region(struct play_worker *w)
         const char *what;
     } KINDS[] = {
         {0, ""}, {KEDGE_MR_FENCED, ", fenced"}, {KEDGE_MR_LEASE_ONLY, ", by its lease alone"}};
-    const uint64_t kind = base_prng_below(&w->random, 3);
+    const uint64_t kind = base_prng_below(&w->random, w->settings.no_lease_only ? 2 : 3);
     const int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
                        KINDS[kind].access;
     w->region =
         play_region_new(w->process->host->number, w->process->name, w->settings.tenant, w->memory);
+    w->region->fenced = kind == 1;
+    w->region->lease_only = kind == 2;
     int status = kedge_reg_mr(w->session, w->memory, PLAY_REGION_BYTES, access, &w->mr);
     if (status == 0)
         status = kedge_mr_export(w->mr, token, sizeof token);
@@ -235,7 +200,10 @@ static void withdraw_region(struct play_worker *w)
     w->region = NULL;
     w->count.withdrawn++;
     memset(w->memory, 0, PLAY_REGION_BYTES);
-    w->lend_ns = play_now_ns() + base_prng_below(&w->random, REST_MOST_S * BASE_NS_PER_S);
+    /* Often at once: the device may give the next registration what this one had. */
+    w->lend_ns =
+        play_now_ns() +
+        (happens(w, 500000) ? 0 : base_prng_below(&w->random, REST_MOST_S * BASE_NS_PER_S));
 }
 
 /* ---- what it uses of others */
@@ -470,15 +438,28 @@ static void mend_target(struct play_worker *w, struct target *t)
     }
 }
 
+/* Of its queue pair it hears nothing any more; but what is out uses its memory for a while. */
+static void abandon_requests(struct play_worker *w, struct target *t)
+{
+    play_trace(w->process->name, "leaves %u requests behind", w->posted - w->done);
+    drop_requests(w);
+    end_target(t);
+    play_process_sleep(ABANDONED_S * BASE_NS_PER_S);
+}
+
 static void do_burst(struct play_worker *w)
 {
     struct target *t = choose_target(w);
     if (t == NULL)
         return;
-    const uint32_t n = happens(w, BURST_PPM) ? w->settings.burst : 1;
+    const uint32_t n = happens(w, w->called ? CALLED_BURST_PPM : BURST_PPM) ? w->settings.burst : 1;
     const int status = post_requests(w, t, n);
     if (status < 0 && !survives(w, status))
         return;
+    if (happens(w, ABANDON_PPM)) {
+        abandon_requests(w, t);
+        return;
+    }
     await_requests(w);
     if (w->session != NULL && (w->broken || t->slot->lost))
         mend_target(w, t);
@@ -523,6 +504,8 @@ static void do_turn(struct play_worker *w)
         return;
     if (w->region == NULL && play_now_ns() >= w->lend_ns)
         lend_region(w);
+    else if (w->called && w->region != NULL && happens(w, CALLED_WITHDRAW_PPM))
+        withdraw_region(w);
     else if (happens(w, w->settings.change_ppm))
         do_change(w);
     else
@@ -536,7 +519,12 @@ static void take_pause(struct play_worker *w)
         w->run--;
     else if (happens(w, RUN_PPM))
         w->run = RUN_TURNS;
-    play_process_sleep(w->run > 0 ? ns / RUN_PART : ns);
+    const uint64_t until_ns = play_now_ns() + (w->run > 0 ? ns / RUN_PART : ns);
+    w->called = false;
+    w->pauses = true;
+    while (!w->called && !w->told_to_stop && play_now_ns() < until_ns)
+        (void)play_process_wait(until_ns);
+    w->pauses = false;
 }
 
 static void run_worker(void *user)
@@ -570,6 +558,14 @@ struct play_worker *play_worker_start(struct play_host *host, const char *name,
     w->settings = *settings;
     w->random = play_random_of(seed, w->process->name, play_now_ns() + 1);
     return w;
+}
+
+void play_worker_call(struct play_worker *w)
+{
+    if (!w->pauses)
+        return;
+    w->called = true;
+    play_process_wake(w->process);
 }
 
 void play_worker_stop(struct play_worker *w)

@@ -17,6 +17,8 @@ struct play_worker_settings {
     uint32_t heed_ppm;   /* of turns it heeds what operators want of it; 0: there are none */
     uint32_t change_ppm; /* of turns it does something else: a region, a connection or a session
                           * comes or goes */
+    bool no_lease_only;  /* all that it lends has a registration of its own: KEDGE_MR_LEASE_ONLY
+                          * holds  only while no host is stopped with what its device has to send */
 };
 
 /* Zeroed to begin; only ever grows. */
@@ -31,6 +33,8 @@ struct play_worker;
 
 struct play_worker *play_worker_start(struct play_host *host, const char *name,
                                       const struct play_worker_settings *settings, uint64_t seed);
+/* If it pauses, it goes on now, and does more at once than it does usually. */
+void play_worker_call(struct play_worker *w);
 /* It closes what it has and ends: has it? */
 void play_worker_stop(struct play_worker *w);
 bool play_worker_has_ended(const struct play_worker *w);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that devices refuse, held against what was registered. Agents let nothing be posted that
+ * its device or the peer's refuses, but for regions whose owner waits for no lease
+ * (KEDGE_MR_FENCED):
+ *
+ *  - none is refused for its form;
+ *  - none names memory that was never registered so;
+ *  - none comes after an ordinary region was given back, or its session ended, and its lease was
+ *    over: only a host that was suspended sends that late.
+ *
+ * One thread. */
+#ifndef SIM_REFUSALS_H
+#define SIM_REFUSALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/sim.h"
+
+void play_refusals_init(void);
+void play_refusals_fini(void);
+/* ended: its agent ends, and waits for no lease. */
+void play_refusals_deregistered(const struct sim_region *region, bool ended);
+/* suspended: the host of who sent it was, not long ago. */
+void play_refusals_refused(const struct sim_access *access, enum sim_refusal why, bool suspended);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends the program when one event of a simulation takes seconds of processor time: a loop without
+ * an end, in which no virtual time goes by, so that nothing else would ever notice. One thread. */
+#ifndef SIM_WATCHDOG_H
+#define SIM_WATCHDOG_H
+
+/* From now on, in this process alone. Says on standard error who it was, and ends with 3. */
+void play_watchdog_begin(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is of a simulated worker. Private to worker_process.c. */
+#ifndef SIM_WORKER_STATE_H
+#define SIM_WORKER_STATE_H
+
+#include "internal.h"
+#include "ledger.h"
+#include "worker_process.h"
+
+enum {
+    TARGETS = 2, /* regions of others that it uses at a time */
+    BURST_MOST = 20
+};
+
+enum request_kind { REQUEST_READ, REQUEST_WRITE, REQUEST_ADD };
+
+struct request {
+    enum request_kind kind;
+    uint64_t wr_id, counter;
+    uint32_t bytes;
+    bool never_sent;                   /* it failed, and was not carried out at all */
+    uint8_t expected[PLAY_SLOT_BYTES]; /* what is there when it is carried out */
+};
+
+struct target {
+    struct play_slot *slot; /* NULL: this one is not in use */
+    struct kedge_vqp *q;
+    struct kedge_remote remote;
+};
+
+struct play_worker {
+    struct play_process *process;
+    struct play_worker_settings settings;
+    struct play_worker_counts count;
+    struct base_prng random;
+    bool told_to_stop;
+    struct kedge_session *session;
+    void *arena[CLIENT_MAX_ARENAS]; /* that the ledger has */
+    struct play_region *region;     /* NULL: it lends none */
+    uint8_t *memory;                /* for it */
+    struct kedge_mr *mr;
+    uint8_t *buffers;
+    uint32_t lkey;
+    struct target target[TARGETS];
+    struct request request[BURST_MOST];
+    struct target *busy; /* whose requests are out */
+    uint32_t posted, done;
+    bool broken; /* one of them has failed: so do those behind it */
+    uint64_t last_id;
+    uint64_t lend_ns; /* not before that */
+    uint32_t run;     /* turns that are left of a fast run */
+    bool pauses, called;
+};
+
+#endif
