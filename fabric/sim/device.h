@@ -69,7 +69,7 @@ struct sim_device {
     struct {
         uint32_t count;
         uint32_t key[64];
-    } returned; /* keys of regions that are gone, the last one on top */
+    } returned;           /* keys of regions that are gone, the last one on top */
     uint32_t last_number; /* of the queue pair that was destroyed last; 0: none */
     struct fab_event queued[SIM_EVENTS];
     uint32_t queued_head, queued_tail;

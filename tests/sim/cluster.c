@@ -31,11 +31,8 @@ enum {
     PROGRESS_S = 60,      /* in the last part of which every worker has a success */
     LATE_S = 10,          /* what a suspended host had to send comes so long after that */
     STEPS_MOST = 1000000, /* at one time */
-    LEASE_S = 15,         /* of nodes */
-    DEAD_S = 8,           /* and so long after it a metaserver has acted on its end */
     ECHO_MS = 20,
     HERD_S = 4,          /* between two herds, on average */
-    GONE_S = 15,         /* after so long nothing of workers is left in agents */
     END_S = 60,          /* within this, everything has ended that was told to */
     INTRUDERS_APART = 3, /* hosts */
     HEED_PPM = 300000,   /* of turns a worker heeds operators */
@@ -179,7 +176,7 @@ void cluster_start_agent(struct node *n)
 void cluster_start_metad(struct node *n)
 {
     struct play_metad_settings s = {.max_nodes = cluster.settings.nodes + 8,
-                                    .node_lease_ns = LEASE_S * BASE_NS_PER_S};
+                                    .node_lease_ns = CLUSTER_LEASE_S * BASE_NS_PER_S};
     make_gid(n->host.number, s.gid);
     (void)snprintf(s.authority, sizeof s.authority, "%s:7480", n->host.name);
     n->metad = play_metad_start(&n->host, &s, &n->disk, cluster.settings.seed);
@@ -296,28 +293,6 @@ static bool has_ended(const struct node *n)
            (n->metad != NULL && n->metad->process->ended);
 }
 
-/* Since when there is no agent on a host: metaservers show it as live for its lease, and not for
- * long after that. */
-static void look_at_dead(struct node *n)
-{
-    struct meta_node_view v;
-    if (n->agent != NULL)
-        n->gone_ns = 0;
-    else if (n->gone_ns == 0)
-        n->gone_ns = play_now_ns();
-    if (n->gone_ns == 0 || play_now_ns() - n->gone_ns < (LEASE_S + DEAD_S) * BASE_NS_PER_S)
-        return;
-    for (uint32_t i = cluster.settings.nodes; i < cluster.count; i++) {
-        const struct play_metad *m = cluster.node[i].metad;
-        if (m != NULL && m->ready && m->process->owner.paused_until_ns < play_now_ns() &&
-            meta_directory_show(m->service.directory, n->host.name, play_host_now_ns(m->host),
-                                &v) == 0 &&
-            v.state == META_NODE_LIVE)
-            play_violation(m->process->name, "it shows %s, whose agent has been gone for %d s",
-                           n->host.name, LEASE_S + DEAD_S);
-    }
-}
-
 /* What ends by itself its host begins anew, a second later. */
 static void supervise(void *user)
 {
@@ -325,7 +300,7 @@ static void supervise(void *user)
     for (uint32_t i = 0; i < cluster.count; i++) {
         struct node *n = &cluster.node[i];
         if (i < cluster.settings.nodes)
-            look_at_dead(n);
+            cluster_look_at_dead(n);
         if (!has_ended(n))
             continue;
         look_at_leak(n->agent != NULL ? n->agent->process : n->metad->process);
@@ -549,23 +524,12 @@ static bool are_metads_left(void)
     return are_daemons_left(cluster.settings.nodes, cluster.count);
 }
 
-/* Their workers are gone. */
-static void look_at_agents(void)
-{
-    for (uint32_t i = 0; i < cluster.settings.nodes && play_violated() == NULL; i++) {
-        struct play_agent *a = cluster.node[i].agent;
-        const char *left = a != NULL ? play_agent_left(a) : NULL;
-        if (left != NULL)
-            play_violation(a->process->name, "no worker has been there for %d s: %s", GONE_S, left);
-    }
-}
-
 static void stop_all(void)
 {
     for_workers(stop_worker);
     await_end(are_workers_left, "workers");
-    run_until(play_now_ns() + GONE_S * BASE_NS_PER_S);
-    look_at_agents();
+    run_until(play_now_ns() + CLUSTER_GONE_S * BASE_NS_PER_S);
+    cluster_look_at_agents();
     for (uint32_t i = 0; i < cluster.settings.nodes; i++)
         if (cluster.node[i].agent != NULL)
             play_agent_stop(cluster.node[i].agent);

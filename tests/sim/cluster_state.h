@@ -52,6 +52,17 @@ struct cluster {
 
 extern struct cluster cluster;
 
+enum {
+    CLUSTER_LEASE_S = 15, /* of nodes */
+    CLUSTER_GONE_S = 15   /* after so long nothing of workers that are gone is left in agents */
+};
+
+/* cluster_looks.c. One that has no agent: metaservers show it as live for its lease, and not for
+ * long after that. Every second. */
+void cluster_look_at_dead(struct node *n);
+/* No worker has been there for CLUSTER_GONE_S. */
+void cluster_look_at_agents(void);
+
 struct node *cluster_node(uint32_t number);
 void cluster_start_agent(struct node *n);
 void cluster_start_metad(struct node *n);
