@@ -31,6 +31,7 @@ enum {
     PROGRESS_S = 60,      /* in the last part of which every worker has a success */
     LATE_S = 10,          /* what a suspended host had to send comes so long after that */
     STEPS_MOST = 1000000, /* at one time */
+    PACKET_LIFE_MS = 400, /* in two of three; else as the network has it */
     ECHO_MS = 20,
     HERD_S = 4,          /* between two herds, on average */
     END_S = 60,          /* within this, everything has ended that was told to */
@@ -263,7 +264,9 @@ static void make_world(void)
                                              base_prng_below(&cluster.random, 2) == 0 ? 0 : 50000};
     json_set_alloc_funcs(os_malloc, os_free);
     json_object_seed(1);
-    cluster.net = sim_net_new(s->seed, &hooks, 0);
+    cluster.net =
+        sim_net_new(s->seed, &hooks,
+                    base_prng_below(&cluster.random, 3) == 0 ? 0 : PACKET_LIFE_MS * BASE_NS_PER_MS);
     BASE_ASSERT(cluster.net != NULL &&
                 sim_link_set(cluster.net, SIM_ANY_NODE, SIM_ANY_NODE, &cluster.good_link) == 0);
     const struct play_source source = {next_of_net, run_net, cluster.net};
