@@ -135,6 +135,7 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
         out->with[0] = ctl->dct.x->pd;
         out->with[1] = ((const struct verbs_dct *)ctl->dct.x)->cq;
         out->with[2] = ((const struct verbs_dct *)ctl->dct.x)->srq;
+        out->length = VERBS_DRAINS;
         break;
     }
 }

@@ -75,8 +75,9 @@ static bool may_begin(const struct verbs_executor *p, const struct verbs_needs *
 {
     static const uint32_t most[VERBS_LENGTHS] = {[VERBS_SHORT] = VERBS_WORKERS,
                                                  [VERBS_PINS] = VERBS_PINNING,
-                                                 [VERBS_RESOLVES] = VERBS_RESOLVING};
-    const uint32_t away = p->of_length[VERBS_RESOLVES] + p->of_length[VERBS_PINS];
+                                                 [VERBS_RESOLVES] = VERBS_RESOLVING,
+                                                 [VERBS_DRAINS] = VERBS_DRAINING};
+    const uint32_t away = p->busy - p->of_length[VERBS_SHORT];
     if (p->of_length[n->length] == most[n->length] ||
         (n->length != VERBS_SHORT && away + 1 == VERBS_WORKERS))
         return false;

@@ -10,9 +10,10 @@
  * Operations that may wait for a neighbour leave workers to the others, and wait in a queue of
  * their own, with what has to follow them: however many there are, nothing else stands behind. So
  * do those that take as long as memory is large: of these there may be some at all times, since
- * workers ask for them, and a neighbour is not to be asked behind them. Both together leave one
- * worker to what is short: an overdue queue pair is to end at once, however much is being
- * registered. */
+ * workers ask for them, and a neighbour is not to be asked behind them. DC targets that go are
+ * drained one after the other, since nobody waits for that. All of them together leave one worker
+ * to what is short, an overdue queue pair is to end at once, and two of these kinds one to the
+ * third. */
 #ifndef VERBS_EXECUTOR_H
 #define VERBS_EXECUTOR_H
 
@@ -21,9 +22,10 @@
 #include "fabric/fabric.h"
 
 enum {
-    VERBS_WORKERS = 5,
+    VERBS_WORKERS = 6,
     VERBS_RESOLVING = 3,  /* at most, */
-    VERBS_PINNING = 3,    /* at most; together one less than there are workers */
+    VERBS_PINNING = 3,    /* at most, */
+    VERBS_DRAINING = 1,   /* at most; together one less than there are workers */
     VERBS_LOOKAHEAD = 32, /* queued operations among which a worker looks for one that may begin */
     VERBS_NEEDS = 4,
 };
@@ -33,6 +35,7 @@ enum verbs_length {
     VERBS_SHORT,    /* what the device's firmware takes */
     VERBS_PINS,     /* as long as memory takes to pin or to let go */
     VERBS_RESOLVES, /* until a neighbour answers */
+    VERBS_DRAINS,   /* until a DC target has answered all that it took, which its peers decide */
     VERBS_LENGTHS
 };
 

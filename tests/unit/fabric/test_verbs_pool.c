@@ -207,6 +207,45 @@ START_TEST(operations_that_share_an_object_run_side_by_side)
 }
 END_TEST
 
+static struct fab_dct *new_dct(void)
+{
+    struct verbs_dct *d = calloc(1, sizeof *d);
+    ck_assert_ptr_nonnull(d);
+    d->base.pd = &pd.base;
+    d->cq = &cq;
+    return &d->base;
+}
+
+/* Draining takes as long as peers like, and each pool has a target that goes with an address. */
+START_TEST(targets_that_are_drained_leave_workers_to_all_else)
+{
+    enum { TARGETS = 2 * VERBS_WORKERS };
+    struct fab_ctl dct[TARGETS] = {0}, region = {.kind = FAB_REG_MR}, ah = {.kind = FAB_CREATE_AH};
+    struct fab_ctl end = {.kind = FAB_MODIFY_QP, .modify.mask = IBV_QP_STATE};
+    struct fab_qp *qp = new_qp();
+    bed_open();
+    shut(FAB_DESTROY_DCT);
+    for (int i = 0; i < TARGETS; i++) {
+        dct[i].kind = FAB_DESTROY_DCT;
+        dct[i].dct.x = new_dct();
+        submit(&dct[i]);
+    }
+    region.mr.pd = &pd.base;
+    submit(&region);
+    ah.ah.pd = &pd.base;
+    submit(&ah);
+    end.modify.x = qp;
+    submit(&end);
+    run_until(3); /* or for ever */
+    await_begins(4);
+    ck_assert_int_eq(bed.begins, 3 + VERBS_DRAINING);
+    let_go();
+    run_until(3 + TARGETS);
+    bed_close();
+    free(qp);
+}
+END_TEST
+
 /* However much is registered, and whoever is waited for beside it: here three handles come first,
  * and leave one worker to a registration. */
 START_TEST(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)
@@ -371,6 +410,7 @@ END_TEST
     T(operations_on_one_queue_pair_run_in_the_order_of_submission)                                 \
     T(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)                     \
     T(operations_that_share_an_object_run_side_by_side)                                            \
+    T(targets_that_are_drained_leave_workers_to_all_else)                                          \
     T(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)                           \
     T(memory_that_takes_long_leaves_a_worker_to_neighbours)                                        \
     T(neighbours_that_do_not_answer_leave_a_worker_to_the_others)                                  \
