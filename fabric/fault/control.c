@@ -5,12 +5,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "fault/poison.h"
 #include "fault/psn.h"
+#include "fault/slow.h"
 
 /* An operation under way in the inner provider. */
 struct fault_ctl {
@@ -515,42 +515,6 @@ static struct fab_ctl *take_submitted(struct fault_fab *f, struct fault_plan_sta
     return list;
 }
 
-static void set_slow_timer(struct fault_fab *f)
-{
-    const uint64_t now = base_clock_ns(), in = f->slow_due_ns > now ? f->slow_due_ns - now : 1;
-    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in / BASE_NS_PER_S),
-                                               .tv_nsec = (long)(in % BASE_NS_PER_S)}};
-    (void)timerfd_settime(f->slow_fd, 0, &at, NULL);
-}
-
-static void put_slow(struct fault_fab *f, struct fab_ctl *ctl, uint64_t takes_ns)
-{
-    if (f->slow == NULL) {
-        f->slow_tail = &f->slow;
-        f->slow_due_ns = base_clock_ns() + takes_ns;
-        set_slow_timer(f);
-    }
-    *f->slow_tail = ctl;
-    f->slow_tail = &ctl->next;
-}
-
-static void run_slow(struct fault_fab *f, uint64_t takes_ns)
-{
-    uint64_t count;
-    if (f->slow == NULL || base_clock_ns() < f->slow_due_ns)
-        return;
-    if (read(f->slow_fd, &count, sizeof count) < 0) {
-        /* It is not readable yet: another one looked here first. */
-    }
-    struct fab_ctl *ctl = f->slow;
-    f->slow = ctl->next;
-    ctl->next = NULL;
-    f->slow_due_ns = base_clock_ns() + takes_ns;
-    if (f->slow != NULL)
-        set_slow_timer(f);
-    begin_op(f, ctl);
-}
-
 int fault_run(struct fab *fab)
 {
     struct fault_fab *f = fault_of(fab);
@@ -574,13 +538,15 @@ int fault_run(struct fab *fab)
             finish_op(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = refusal_of(f, ctl)) != 0) {
             finish_op(f, ctl, refusal);
-        } else if (ctl->kind == FAB_REG_MR && now.plan.register_ns > 0) {
-            put_slow(f, ctl, now.plan.register_ns);
-        } else {
+        } else if (!fault_slow_put(f, &now, ctl)) {
             begin_op(f, ctl);
         }
     }
-    run_slow(f, now.plan.register_ns);
+    for (int i = 0; i < FAULT_SLOWS; i++) {
+        struct fab_ctl *due = fault_slow_take(f, &now, i);
+        if (due != NULL)
+            begin_op(f, due);
+    }
     (void)fab_run(f->inner);
     return f->completed;
 }
@@ -592,9 +558,11 @@ void fault_cancel(struct fault_fab *f)
         next = ctl->next;
         finish_op(f, ctl, -ECANCELED);
     }
-    for (struct fab_ctl *ctl = f->slow, *next; ctl != NULL; ctl = next) {
-        next = ctl->next;
-        finish_op(f, ctl, -ECANCELED);
+    for (int i = 0; i < FAULT_SLOWS; i++) {
+        for (struct fab_ctl *ctl = f->slow[i].first, *next; ctl != NULL; ctl = next) {
+            next = ctl->next;
+            finish_op(f, ctl, -ECANCELED);
+        }
+        f->slow[i].first = NULL;
     }
-    f->slow = NULL;
 }

@@ -14,6 +14,30 @@
 #include "fault/data.h"
 #include "fault/psn.h"
 
+static void close_descriptors(const struct fault_fab *f)
+{
+    const int fds[] = {f->ctl_epfd, f->ctl_efd, f->slow[FAULT_REGISTERS].fd,
+                       f->slow[FAULT_DRAINS].fd};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+/* 0; or -errno, and what is open is to be closed. */
+static int open_descriptors(struct fault_fab *f)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
+    f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int fds[] = {f->ctl_efd, fab_ctl_fd(f->inner), -1, -1};
+    for (int i = 0; i < FAULT_SLOWS; i++)
+        fds[2 + i] = f->slow[i].fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, fds[i], &event) != 0)
+            return -errno;
+    return 0;
+}
+
 static int fault_close(struct fab *fab)
 {
     struct fault_fab *f = fault_of(fab);
@@ -21,9 +45,7 @@ static int fault_close(struct fab *fab)
     if (status != 0)
         return status;
     fault_cancel(f);
-    close(f->ctl_epfd);
-    close(f->ctl_efd);
-    close(f->slow_fd);
+    close_descriptors(f);
     pthread_mutex_destroy(&f->lock);
     free(f);
     return 0;
@@ -119,7 +141,6 @@ static const struct fab_ops fault_ops = {
 
 int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **out)
 {
-    struct epoll_event event = {.events = EPOLLIN};
     struct fault_fab *f = calloc(1, sizeof *f);
     if (f == NULL)
         return -ENOMEM;
@@ -150,20 +171,9 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
     f->submitted_tail = &f->submitted;
-    f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    f->slow_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
-    if (f->ctl_efd < 0 || f->slow_fd < 0 || f->ctl_epfd < 0 ||
-        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_efd, &event) != 0 ||
-        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->slow_fd, &event) != 0 ||
-        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, fab_ctl_fd(inner), &event) != 0) {
-        int status = -errno;
-        if (f->ctl_efd >= 0)
-            close(f->ctl_efd);
-        if (f->slow_fd >= 0)
-            close(f->slow_fd);
-        if (f->ctl_epfd >= 0)
-            close(f->ctl_epfd);
+    int status = open_descriptors(f);
+    if (status != 0) {
+        close_descriptors(f);
         free(f);
         return status;
     }

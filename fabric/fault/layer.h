@@ -30,6 +30,14 @@ struct fault_stream {
     uint32_t generation; /* of the plan that it was seeded by */
 };
 
+/* Control operations of a kind that takes time, one after the other: control thread. */
+enum { FAULT_REGISTERS, FAULT_DRAINS, FAULT_SLOWS };
+struct fault_slow {
+    struct fab_ctl *first, **tail;
+    uint64_t due_ns; /* the first is carried out then, as */
+    int fd;          /* says, a timer */
+};
+
 struct fault_fab {
     struct fab base;
     struct fab *inner;
@@ -37,9 +45,7 @@ struct fault_fab {
     int ctl_epfd;         /* that, and the inner provider's */
     pthread_mutex_t lock; /* submitted, srqs; the plan against the control thread */
     struct fab_ctl *submitted, **submitted_tail;
-    struct fab_ctl *slow, **slow_tail; /* control thread: registrations that take time, */
-    uint64_t slow_due_ns;              /* of which the first is begun then */
-    int slow_fd;                       /* a timer that says so */
+    struct fault_slow slow[FAULT_SLOWS];
     struct fault_srq *srqs;
     struct fault_plan_state {
         struct fault_plan plan;

@@ -61,6 +61,8 @@ struct fault_plan {
                           * the numbers */
     const uint64_t *now_ns; /* the time for that, borrowed; NULL: base_clock_ns() */
     uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
+    uint64_t drain_ns;      /* destroying a DC target takes up to twice as long, one after another,
+                             * as one does whose peers are slow */
     /* What the device does not have. Of the plan that the layer is opened with. */
     bool no_deadlines, no_atomics, no_fences;
     bool errors_first; /* an error is completed in the name of the oldest request of which nothing
@@ -78,8 +80,8 @@ struct fault_plan {
  * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
  * control_error, fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first,
  * reset=final, inline=BYTES, sge=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS,
- * register=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS.
- * 0, or -EINVAL and what it must be. */
+ * register=MS, drain=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS and
+ * clock_jump_after=MS. 0, or -EINVAL and what it must be. */
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);
 
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.

@@ -404,6 +404,41 @@ START_TEST(packets_of_every_former_life_come_late)
 }
 END_TEST
 
+static void note_end(struct fab_ctl *ctl)
+{
+    *(uint32_t *)ctl->user += 1;
+}
+
+/* mlx5 destroys a DC target when it is drained: nothing else waits for that. */
+START_TEST(a_target_that_is_drained_holds_up_nothing_else)
+{
+    enum { DRAIN_MS = 200 };
+    const struct fault_plan plan = {.seed = 1, .drain_ns = DRAIN_MS * 1000000ull};
+    uint32_t ends = 0;
+    struct rig r;
+    rig_open_with(&r, FAB_QP_RC, &plan);
+    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ, .srq = {.pd = r.pd, .max_wr = 1, .max_sge = 1}};
+    ck_assert_int_eq(call(&r, &srq), 0);
+    struct fab_ctl dct = {.kind = FAB_CREATE_DCT,
+                          .dct = {.pd = r.pd, .cq = r.cq, .srq = srq.srq.x, .dc_key = 1}};
+    ck_assert_int_eq(call(&r, &dct), 0);
+    struct fab_ctl drop = {
+        .kind = FAB_DESTROY_DCT, .dct.x = dct.dct.x, .done = note_end, .user = &ends};
+    struct fab_ctl look = {.kind = FAB_QUERY_PORT};
+    fab_submit(r.fab, &drop);
+    ck_assert_int_eq(call(&r, &look), 0);
+    ck_assert_uint_eq(ends, 0);
+    while (ends == 0) {
+        fab_wait(r.fab);
+        (void)fab_run(r.fab);
+    }
+    ck_assert_int_eq(drop.status, 0);
+    srq.kind = FAB_DESTROY_SRQ;
+    ck_assert_int_eq(call(&r, &srq), 0);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(a_plan_is_read_as_an_operator_writes_it)
 {
     static const char *const wrong[] = {"loss",      "loss=5",    "loss=101%",    "loss=-1%",
@@ -423,6 +458,8 @@ START_TEST(a_plan_is_read_as_an_operator_writes_it)
     ck_assert(!plan.resets_are_final);
     ck_assert_int_eq(fault_plan_parse("reset=final, timeout=9", &plan, &must), 0);
     ck_assert(plan.resets_are_final && plan.timeout == 9);
+    ck_assert_int_eq(fault_plan_parse("drain=2000", &plan, &must), 0);
+    ck_assert_uint_eq(plan.drain_ns, 2000000000ull);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_int_eq(fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
 }
@@ -443,6 +480,7 @@ END_TEST
     X(datagrams_are_lost_while_their_sender_sees_success)                                          \
     X(packets_of_every_former_life_come_late)                                                      \
     X(only_datagrams_are_lost)                                                                     \
+    X(a_target_that_is_drained_holds_up_nothing_else)                                              \
     X(a_plan_is_read_as_an_operator_writes_it)
 
 KEDGE_CHECK_MAIN("fault", TESTS)

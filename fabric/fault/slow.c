@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fault/slow.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static void set_slow_timer(struct fault_slow *s)
+{
+    const uint64_t now = base_clock_ns(), in = s->due_ns > now ? s->due_ns - now : 1;
+    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in / BASE_NS_PER_S),
+                                               .tv_nsec = (long)(in % BASE_NS_PER_S)}};
+    (void)timerfd_settime(s->fd, 0, &at, NULL);
+}
+
+static void put_last(struct fault_slow *s, struct fab_ctl *ctl, uint64_t takes_ns)
+{
+    if (s->first == NULL) {
+        s->tail = &s->first;
+        s->due_ns = base_clock_ns() + takes_ns;
+        set_slow_timer(s);
+    }
+    *s->tail = ctl;
+    s->tail = &ctl->next;
+}
+
+/* How long each kind takes: registering as pinning memory does; draining anything up to twice what
+ * the plan says, since peers decide. 0: no time. */
+static uint64_t slow_ns(struct fault_fab *f, const struct fault_plan_state *now, int kind)
+{
+    const struct fault_plan *plan = &now->plan;
+    if (kind == FAULT_REGISTERS || plan->drain_ns == 0)
+        return kind == FAULT_REGISTERS ? plan->register_ns : 0;
+    return 1 + base_prng_below(&f->control.prng, 2 * plan->drain_ns);
+}
+
+/* FAULT_SLOWS: it takes no time. */
+static int slow_kind(const struct fab_ctl *ctl, const struct fault_plan *plan)
+{
+    return ctl->kind == FAB_REG_MR && plan->register_ns > 0     ? FAULT_REGISTERS
+           : ctl->kind == FAB_DESTROY_DCT && plan->drain_ns > 0 ? FAULT_DRAINS
+                                                                : FAULT_SLOWS;
+}
+
+bool fault_slow_put(struct fault_fab *f, const struct fault_plan_state *now, struct fab_ctl *ctl)
+{
+    const int kind = slow_kind(ctl, &now->plan);
+    if (kind == FAULT_SLOWS)
+        return false;
+    put_last(&f->slow[kind], ctl, slow_ns(f, now, kind));
+    return true;
+}
+
+struct fab_ctl *fault_slow_take(struct fault_fab *f, const struct fault_plan_state *now, int kind)
+{
+    struct fault_slow *s = &f->slow[kind];
+    uint64_t count;
+    if (s->first == NULL || base_clock_ns() < s->due_ns)
+        return NULL;
+    if (read(s->fd, &count, sizeof count) < 0) {
+        /* It is not readable yet: another one looked here first. */
+    }
+    struct fab_ctl *ctl = s->first;
+    s->first = ctl->next;
+    ctl->next = NULL;
+    if (s->first != NULL) {
+        s->due_ns = base_clock_ns() + slow_ns(f, now, kind);
+        set_slow_timer(s);
+    }
+    return ctl;
+}

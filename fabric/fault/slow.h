@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control operations that take time, by the plan: registrations, as pinning memory does, and
+ * destroying a DC target, which is drained first. Each kind one after the other, and no other
+ * operation waits for them. Control thread. */
+#ifndef FAULT_SLOW_H
+#define FAULT_SLOW_H
+
+#include "fault/layer.h"
+
+/* Whether it takes time: then it is kept until it is due. */
+bool fault_slow_put(struct fault_fab *f, const struct fault_plan_state *now, struct fab_ctl *ctl);
+/* One of the kind (FAULT_REGISTERS, FAULT_DRAINS) that is due, or NULL. */
+struct fab_ctl *fault_slow_take(struct fault_fab *f, const struct fault_plan_state *now, int kind);
+
+#endif
