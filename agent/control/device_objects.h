@@ -62,5 +62,10 @@ struct agent_device {
 int device_why(struct world *w, int status, struct base_errbuf *err);
 /* Destroys x of the kind, if there is one. Blocks: for a pool's start and end. */
 void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);
+/* Hands x to the device to destroy, if there is one, and waits for nothing: *ops counts it until it
+ * is over. What it needs (its protection domain, its queues) stays until then. */
+void device_retire(struct agent_device *d, enum fab_ctl_kind kind, void *x, uint32_t *ops);
+/* The same of an MR table and its memory. */
+void device_retire_table(struct agent_device *d, struct agent_table *table, uint32_t *ops);
 
 #endif

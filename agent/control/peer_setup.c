@@ -77,13 +77,6 @@ static void end_overdue(struct pool *p, struct fab_qp *qp)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void drop_address(struct pool *p, struct fab_ah *ah)
-{
-    struct control_op *e = control_op_new(p);
-    e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = ah}};
-    submit_control_op(e, on_dropped);
-}
-
 /* Whether no initiator sends longer packets than the path takes; number 0 is the system's, which
  * sends nothing but small requests. */
 static bool has_path_mtu(const struct agent_device *d)
@@ -107,7 +100,7 @@ static void give_address(struct control_op *e)
     if (p->lane != NULL && !p->stopping)
         pool_command(p, &e->command);
     else if (ah != NULL)
-        drop_address(p, ah);
+        device_retire(&p->device, FAB_DESTROY_AH, ah, &p->fab_ops);
     free(e);
 }
 
@@ -398,7 +391,7 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
             done_with(p, e->path.qp);
         } else {
             registrations_take_back(p, e->path.ah);
-            drop_address(p, e->path.ah);
+            device_retire(&p->device, FAB_DESTROY_AH, e->path.ah, &p->fab_ops);
         }
         return;
     case LANE_EVENT_QP_OVERDUE:

@@ -304,6 +304,7 @@ static void begin_closing(struct pool *p)
     registrations_changed(p->agent);
     sessions_let_go(p);
     attach_give_up(p);
+    (void)world_device(p->world, WORLD_DEVICE_LEAVE, p, NULL);
 }
 
 static bool is_quiet(const struct pool *p)

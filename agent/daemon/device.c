@@ -331,8 +331,12 @@ int device_do(struct world *w, enum world_device_step step, struct pool *p, stru
     case WORLD_DEVICE_TABLE:
         return new_table(p);
     case WORLD_DEVICE_DROP:
-        free_table(&p->device, p->device.table_before);
+        device_retire_table(&p->device, p->device.table_before, &p->fab_ops);
         p->device.table_before = NULL;
+        return 0;
+    case WORLD_DEVICE_LEAVE:
+        device_retire(&p->device, FAB_DESTROY_DCT, p->device.dct, &p->fab_ops);
+        p->device.dct = NULL;
         return 0;
     }
     return -EINVAL;

@@ -78,9 +78,9 @@ int queues_retarget(struct pool *p)
 {
     struct agent_device *d = &p->device;
     struct fab_dct *before = d->dct;
-    int status = make_dct(p);
+    int status = before != NULL ? make_dct(p) : 0;
     if (status == 0)
-        device_destroy(d, FAB_DESTROY_DCT, before);
+        device_retire(d, FAB_DESTROY_DCT, before, &p->fab_ops);
     return status;
 }
 

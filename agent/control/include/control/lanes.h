@@ -29,9 +29,12 @@ struct world_lane {
 };
 
 /* What of a pool's device objects blocks: only where a pool begins or ends, or the port has another
- * address. */
+ * address, and for no longer than the device's firmware takes to carry out commands that wait for
+ * nobody. A target and a table that go do not block: the pool's fab_ops count them, since a target
+ * is drained first, which takes seconds, and a region ends when no peer is in it any more. */
 enum world_device_step {
     WORLD_DEVICE_OPEN,   /* protection domains, queue pairs and the MR table; or a sentence */
+    WORLD_DEVICE_LEAVE,  /* DC: no peer reaches it any more: its target goes; never fails */
     WORLD_DEVICE_CLOSE,  /* all that there is of them; never fails */
     WORLD_DEVICE_TARGET, /* DC: another target, of the present address; the former one goes */
     WORLD_DEVICE_TABLE,  /* another MR table, for the present name; the present one becomes the one

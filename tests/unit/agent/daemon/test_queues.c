@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pool gives back of the device while workers run: the device here never ends what it is to
+ * destroy before the test says so, and whoever waits for that fails. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "agent.h"
+#include "device.h"
+#include "device_objects.h"
+#include "fabric/provider.h"
+#include "pool.h"
+
+enum { OUT = 8 };
+
+static struct {
+    struct agent agent;
+    struct pool pool;
+    struct fab fab;
+    struct fab_ops ops;
+    struct fab_pd pd;
+    struct fab_dct dct[2];
+    struct fab_mr mr;
+    struct world world;
+    struct world_ops world_ops;
+    struct fab_ctl *out[OUT]; /* destructions that are under way */
+    uint32_t outs, made;
+} w;
+
+static int draw_random(struct world *world, void *bytes, size_t n)
+{
+    (void)world;
+    memset(bytes, 5, n);
+    return 0;
+}
+
+static struct fab_ctl *created;
+
+static void submit(struct fab *fab, struct fab_ctl *ctl)
+{
+    (void)fab;
+    if (ctl->kind == FAB_CREATE_DCT) {
+        created = ctl;
+        return;
+    }
+    ck_assert(ctl->kind == FAB_DESTROY_DCT || ctl->kind == FAB_DEREG_MR);
+    ck_assert_uint_lt(w.outs, OUT);
+    w.out[w.outs++] = ctl;
+}
+
+static int run(struct fab *fab)
+{
+    struct fab_ctl *ctl = created;
+    (void)fab;
+    if (ctl == NULL)
+        return 0;
+    created = NULL;
+    ctl->status = 0;
+    ctl->dct.x = &w.dct[w.made++ % 2];
+    ctl->done(ctl);
+    return 1;
+}
+
+static void wait_for(struct fab *fab)
+{
+    (void)fab;
+    ck_abort_msg("the control thread waits for what the device is destroying");
+}
+
+static void end_one(void)
+{
+    struct fab_ctl *ctl = w.out[--w.outs];
+    ctl->status = 0;
+    ctl->done(ctl);
+}
+
+static void begin(void)
+{
+    memset(&w, 0, sizeof w);
+    w.ops = (struct fab_ops){.submit = submit, .run = run, .wait = wait_for};
+    w.fab = (struct fab){.ops = &w.ops};
+    w.pd = (struct fab_pd){.fab = &w.fab};
+    w.world_ops.random = draw_random;
+    w.world.ops = &w.world_ops;
+    w.agent.world = w.pool.world = &w.world;
+    w.pool.agent = &w.agent;
+    w.pool.config = &w.agent.config;
+    w.pool.device.fab = &w.fab;
+    w.pool.device.pd = &w.pd;
+    w.pool.device.dct = &w.dct[w.made++];
+}
+
+static int do_step(enum world_device_step step)
+{
+    return device_do(&w.world, step, &w.pool, NULL);
+}
+
+START_TEST(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_takes_its_place)
+{
+    begin();
+    ck_assert_int_eq(do_step(WORLD_DEVICE_TARGET), 0);
+    ck_assert_ptr_eq(w.pool.device.dct, &w.dct[1]);
+    ck_assert_uint_eq(w.outs, 1);
+    ck_assert_ptr_eq(w.out[0]->dct.x, &w.dct[0]);
+    ck_assert_uint_eq(w.pool.fab_ops, 1); /* a pool's end waits for it */
+    end_one();
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+START_TEST(nor_when_its_pool_goes_and_none_takes_its_place_then)
+{
+    begin();
+    ck_assert_int_eq(do_step(WORLD_DEVICE_LEAVE), 0);
+    ck_assert_ptr_null(w.pool.device.dct);
+    ck_assert_int_eq(do_step(WORLD_DEVICE_TARGET), 0); /* the node has another address meanwhile */
+    ck_assert_ptr_null(w.pool.device.dct);
+    ck_assert_uint_eq(w.outs, 1);
+    ck_assert_uint_eq(w.pool.fab_ops, 1);
+    end_one();
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+/* `soft` waits for as long as a peer that is inside is stopped. */
+START_TEST(a_table_that_a_peer_is_still_in_holds_nobody_up_and_keeps_its_memory)
+{
+    begin();
+    struct agent_table *table = calloc(1, sizeof *table);
+    ck_assert_ptr_nonnull(table);
+    ck_assert_int_eq(fab_mem_alloc(4096, "test-table", &table->memory), 0);
+    table->mr = &w.mr;
+    w.pool.device.table_before = table;
+    ck_assert_int_eq(do_step(WORLD_DEVICE_DROP), 0);
+    ck_assert_ptr_null(w.pool.device.table_before);
+    ck_assert_uint_eq(w.outs, 1);
+    ck_assert_uint_eq(w.pool.fab_ops, 1);
+    memset(table->memory.addr, 7, table->memory.size); /* it is there */
+    end_one();
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_takes_its_place)           \
+    T(nor_when_its_pool_goes_and_none_takes_its_place_then)                                        \
+    T(a_table_that_a_peer_is_still_in_holds_nobody_up_and_keeps_its_memory)
+KEDGE_CHECK_MAIN("agentd.queues", TESTS)
