@@ -193,14 +193,15 @@ int pool_start_lane(struct pool *p, struct base_errbuf *err)
 void pool_stop_lane(struct pool *p)
 {
     world_lane_stop(p->world, &p->stepping);
-    struct fab_ctl drop = {.kind = FAB_DESTROY_AH};
-    while (p->lane != NULL && (drop.ah.x = lane_take_ah(p->lane)) != NULL)
-        (void)fab_call(p->device.fab, &drop);
+    struct agent_device *d = &p->device;
+    struct fab_ah *ah;
+    while (p->lane != NULL && (ah = lane_take_ah(p->lane)) != NULL) {
+        registrations_take_back(p, ah);
+        device_retire(d, FAB_DESTROY_AH, ah, &p->fab_ops);
+    }
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
-        if ((drop.ah.x = p->registration[i].lane.ah) != NULL)
-            (void)fab_call(p->device.fab, &drop);
-        if ((drop.ah.x = p->registration[i].before) != NULL)
-            (void)fab_call(p->device.fab, &drop);
+        device_retire(d, FAB_DESTROY_AH, p->registration[i].lane.ah, &p->fab_ops);
+        device_retire(d, FAB_DESTROY_AH, p->registration[i].before, &p->fab_ops);
         p->registration[i].lane.ah = p->registration[i].before = NULL;
     }
     lane_free(p->lane);

@@ -219,8 +219,10 @@ int fabric_open(struct agent *a, struct base_errbuf *err)
 
 void fabric_close(struct agent *a)
 {
-    if (a->fab != NULL)
-        (void)fab_close(a->fab);
+    const int status = a->fab != NULL ? fab_close(a->fab) : 0;
+    if (status != 0)
+        base_log(BASE_LOG_ERROR, "the device cannot be closed: objects of it are left",
+                 "device=\"%s\" error=\"%s\"", a->config.device, strerror(-status));
     a->fab = NULL;
 }
 

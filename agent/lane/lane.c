@@ -226,8 +226,25 @@ void lane_free(struct lane *l)
     free(l);
 }
 
+/* One that the control side gave and the lane has not taken, or gave back and was not heard of. */
+static struct fab_ah *take_ah_under_way(struct lane *l)
+{
+    struct lane_command c;
+    struct lane_event e;
+    while (base_spsc_pop(l->commands, &c) == 0)
+        if (c.kind == LANE_COMMAND_PATH_READY && c.path.path.ah != NULL)
+            return c.path.path.ah;
+    while (lane_event(l, &e))
+        if (e.kind == LANE_EVENT_DROP_PATH && e.path.ah != NULL)
+            return e.path.ah;
+    return NULL;
+}
+
 struct fab_ah *lane_take_ah(struct lane *l)
 {
+    struct fab_ah *under_way = take_ah_under_way(l);
+    if (under_way != NULL)
+        return under_way;
     for (uint32_t i = 0; i < flows_ever(l); i++) {
         struct fab_ah *ah = l->flows[i].ah;
         l->flows[i].ah = NULL;

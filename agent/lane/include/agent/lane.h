@@ -30,8 +30,9 @@ struct lane;
 int lane_new(const struct lane_config *config, const struct lane_device_objects *resources,
              struct lane **out);
 void lane_free(struct lane *lane);
-/* At the end, when no thread steps it any more: one of the address handles that it still holds, for
- * the control side to destroy, or NULL. */
+/* At the end, when no thread steps it any more: one of the address handles that it still holds, or
+ * that are in a ring to or from it, for the control side to destroy, or NULL. Of what is in the
+ * rings nothing else is left then. */
 struct fab_ah *lane_take_ah(struct lane *lane);
 /* Where virtual keys and secrets come from: fills bytes; 0 or -errno. Must be set before the first
  * step. */

@@ -348,6 +348,34 @@ START_TEST(a_handle_is_not_used_after_it_was_given_up)
 }
 END_TEST
 
+/* A handle that is in a ring at that time is nobody's else: the device, which is closed with what
+ * the lane gives, would not be. */
+START_TEST(what_was_given_up_and_not_heard_of_or_given_and_not_taken_is_there_at_the_end)
+{
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    struct lane_command c = {.kind = LANE_COMMAND_READDRESS, .readdress = {.incarnation = 101}};
+    read_one(vkey, 1);
+    if (w->rc) {
+        world_unpair(w, &owner, &k);
+        return;
+    }
+    world_detach(w, &owner);
+    world_detach(w, &k);
+    struct world_node *n = &w->node[0];
+    ck_assert_int_eq(lane_command(n->lane, &c), 0);
+    for (int i = 0; i < 10; i++)
+        (void)lane_step(n->lane, w->now_ns += 1000000);
+    ck_assert(lane_has_events(n->lane)); /* that nobody hears */
+    struct fab_ctl ah = {
+        .kind = FAB_CREATE_AH,
+        .ah = {.pd = n->pd, .attr = fab_address(n->fab, w->node[1].fab->caps.gid, 0)}};
+    ck_assert_int_eq(fab_call(n->fab, &ah), 0);
+    c = (struct lane_command){.kind = LANE_COMMAND_PATH_READY, .path.path.ah = ah.ah.x};
+    ck_assert_int_eq(lane_command(n->lane, &c), 0); /* that it never takes */
+    world_close(w);
+}
+END_TEST
+
 /* All records of the metaserver's table are being written, or are whole again. */
 static void tear_records(bool begin)
 {
@@ -416,6 +444,7 @@ END_TEST
     T(nor_when_the_device_had_no_room_for_what_was_chained)                                        \
     T(nor_is_that_of_a_metaserver_after_the_lane_has_another_list)                                 \
     T(a_handle_is_not_used_after_it_was_given_up)                                                  \
+    T(what_was_given_up_and_not_heard_of_or_given_and_not_taken_is_there_at_the_end)               \
     T(what_was_carried_out_by_then_is_told_so_and_nothing_goes_again)                              \
     T(what_is_out_is_the_devices_until_it_gives_it_back)                                           \
     T(what_the_device_never_gives_back_is_given_up_after_so_long_as_a_request_may_take)            \
