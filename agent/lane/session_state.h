@@ -115,8 +115,9 @@ struct session {
         uint32_t slot, gen;
     } connected; /* the answer to its CONNECT, until it is told (lookups.answered) */
     LIST_ENTRY(session) by_lookup; /* that its CONNECT waits for; le_prev NULL: for none */
-    uint8_t in_due, in_revoking,
-        stalled; /* stalled: asleep with requests that have no room for their completions */
+    const struct vqp *behind; /* whose requests its next one, a BIND, waits for; NULL: for none */
+    /* stalled: asleep with requests that have no room for their completions, or wait behind */
+    uint8_t in_due, in_revoking, stalled;
 };
 
 /* Its end is queued: nothing is taken from it or posted for it from now on. */

@@ -146,10 +146,13 @@ static bool take_descriptor(struct lane *l, struct session *s, const struct oper
         take_post(l, s, op, d, extra);
         return true;
     }
-    if (op->kind == OPERATION_BIND && (q->outstanding > 0 || q->queue.head != NULL))
-        return false; /* what it was connected to before comes to its end first */
+    if (op->kind == OPERATION_BIND && vqp_is_busy(q)) {
+        s->behind = q; /* what it was connected to before comes to its end first */
+        return false;
+    }
     if (!control_enter(l, s))
         return false;
+    s->behind = NULL;
     if (op->kind == OPERATION_CONTROL)
         take_control(l, s, d);
     else if (op->kind == OPERATION_BIND)

@@ -41,6 +41,12 @@ struct vqp {
     uint64_t path_ns, flowless_ns;
 };
 
+/* Whether requests of it are out, or wait. */
+static inline bool vqp_is_busy(const struct vqp *q)
+{
+    return q->outstanding > 0 || q->queue.head != NULL;
+}
+
 /* Whether it is in a list, and not at a window or for room. */
 static inline bool vqp_is_listed(const struct vqp *q)
 {
