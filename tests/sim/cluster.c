@@ -26,8 +26,6 @@
 
 enum {
     ARENA_BYTES = 256 << 10,
-    FIRST_S = 5,          /* until something goes wrong */
-    CALM_S = 90,          /* in the end nothing does for so long, */
     PROGRESS_S = 60,      /* in the last part of which every worker has a success */
     LATE_S = 10,          /* what a suspended host had to send comes so long after that */
     STEPS_MOST = 1000000, /* at one time */
@@ -345,13 +343,13 @@ static void gather_herd(void *user)
 
 static struct play_fault *plan_faults(const struct play_cluster_settings *s, uint32_t *count)
 {
-    const uint64_t calm_ns = (FIRST_S + CALM_S) * BASE_NS_PER_S;
+    const uint64_t calm_ns = (CLUSTER_FIRST_S + CLUSTER_CALM_S) * BASE_NS_PER_S;
     *count = 0;
     if (!s->faults || s->duration_ns <= calm_ns)
         return NULL;
-    struct play_fault *faults =
-        play_faults_plan(s->seed, s->nodes, s->metaservers, s->workers, FIRST_S * BASE_NS_PER_S,
-                         s->duration_ns - CALM_S * BASE_NS_PER_S, count);
+    struct play_fault *faults = play_faults_plan(
+        s->seed, s->nodes, s->metaservers, s->workers, CLUSTER_FIRST_S * BASE_NS_PER_S,
+        s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S, count);
     BASE_ASSERT(faults != NULL);
     return faults;
 }
@@ -392,8 +390,8 @@ static void begin_intruders(void)
     const struct play_cluster_settings *s = &cluster.settings;
     struct play_intruder_settings i = {.uid = play_tenant_uid(cluster.tenants),
                                        .tenants = cluster.tenants,
-                                       .until_ns = s->duration_ns - CALM_S * BASE_NS_PER_S};
-    if (!cluster.intruders || s->duration_ns <= (FIRST_S + CALM_S) * BASE_NS_PER_S)
+                                       .until_ns = s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S};
+    if (!cluster.intruders || s->duration_ns <= (CLUSTER_FIRST_S + CLUSTER_CALM_S) * BASE_NS_PER_S)
         return;
     for (uint32_t k = 0; k < s->nodes && k < 2 * INTRUDERS_APART; k += INTRUDERS_APART) {
         play_agent_path(&cluster.node[k].host, i.socket, sizeof i.socket);
@@ -407,37 +405,6 @@ static void end_intruder(struct node *n)
     if (n->intruder != NULL)
         play_intruder_end(n->intruder);
     n->intruder = NULL;
-}
-
-static void begin_operators(void)
-{
-    const struct play_cluster_settings *s = &cluster.settings;
-    struct base_prng r = play_random_of(s->seed, "people", 1);
-    if (base_prng_below(&r, 2) == 0 || !s->faults ||
-        s->duration_ns <= (FIRST_S + CALM_S) * BASE_NS_PER_S)
-        return;
-    cluster.name = calloc(cluster.count, sizeof *cluster.name);
-    BASE_ASSERT(cluster.name != NULL);
-    for (uint32_t i = 0; i < cluster.count; i++)
-        memcpy(cluster.name[i], cluster.node[i].host.name, PLAY_NAME);
-    const struct play_operators_settings o = {.seed = s->seed,
-                                              .nodes = s->nodes,
-                                              .metaservers = s->metaservers,
-                                              .node = cluster.name,
-                                              .metaserver = cluster.name + s->nodes,
-                                              .tenants = cluster.tenants,
-                                              .until_ns = s->duration_ns - CALM_S * BASE_NS_PER_S};
-    cluster.operators = play_operators_start(&o);
-    BASE_ASSERT(cluster.operators != NULL);
-}
-
-static void end_operators(void)
-{
-    if (cluster.operators == NULL)
-        return;
-    cluster.changes = play_operators_changes(cluster.operators);
-    play_operators_kill(cluster.operators);
-    free(cluster.name);
 }
 
 static void run_until(uint64_t until_ns)
@@ -599,7 +566,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     cluster.supervise = (struct play_event){.happen = supervise};
     play_event_after(&cluster.supervise, BASE_NS_PER_S);
     begin_faults(result);
-    begin_operators();
+    cluster_begin_operators();
     begin_intruders();
     run_until(settings->duration_ns);
     if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S)
@@ -608,7 +575,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     play_event_cancel(&cluster.herd);
     if (play_violated() == NULL)
         stop_all();
-    end_operators();
+    cluster_end_operators();
     end_all();
     play_faults_end();
     fill_result(result);

@@ -53,6 +53,8 @@ struct cluster {
 extern struct cluster cluster;
 
 enum {
+    CLUSTER_FIRST_S = 5,  /* until something goes wrong */
+    CLUSTER_CALM_S = 90,  /* in the end nothing does for so long */
     CLUSTER_LEASE_S = 15, /* of nodes */
     CLUSTER_GONE_S = 15   /* after so long nothing of workers that are gone is left in agents */
 };
@@ -62,6 +64,10 @@ enum {
 void cluster_look_at_dead(struct node *n);
 /* No worker has been there for CLUSTER_GONE_S. */
 void cluster_look_at_agents(void);
+
+/* cluster_operators.c */
+void cluster_begin_operators(void);
+void cluster_end_operators(void);
 
 struct node *cluster_node(uint32_t number);
 void cluster_start_agent(struct node *n);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of a cluster: their beginning and end. */
+#include "cluster.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent_process.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "calls.h"
+#include "cluster_state.h"
+#include "device_provider.h"
+#include "disk.h"
+#include "faults.h"
+#include "intruder.h"
+#include "ledger.h"
+#include "lives.h"
+#include "metad_process.h"
+#include "operators.h"
+#include "os.h"
+#include "os_calls.h"
+#include "random.h"
+#include "refusals.h"
+#include "trace.h"
+
+void cluster_begin_operators(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    struct base_prng r = play_random_of(s->seed, "people", 1);
+    if (base_prng_below(&r, 2) == 0 || !s->faults ||
+        s->duration_ns <= (CLUSTER_FIRST_S + CLUSTER_CALM_S) * BASE_NS_PER_S)
+        return;
+    cluster.name = calloc(cluster.count, sizeof *cluster.name);
+    BASE_ASSERT(cluster.name != NULL);
+    for (uint32_t i = 0; i < cluster.count; i++)
+        memcpy(cluster.name[i], cluster.node[i].host.name, PLAY_NAME);
+    const struct play_operators_settings o = {.seed = s->seed,
+                                              .nodes = s->nodes,
+                                              .metaservers = s->metaservers,
+                                              .node = cluster.name,
+                                              .metaserver = cluster.name + s->nodes,
+                                              .tenants = cluster.tenants,
+                                              .until_ns =
+                                                  s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S};
+    cluster.operators = play_operators_start(&o);
+    BASE_ASSERT(cluster.operators != NULL);
+}
+
+void cluster_end_operators(void)
+{
+    if (cluster.operators == NULL)
+        return;
+    cluster.changes = play_operators_changes(cluster.operators);
+    play_operators_kill(cluster.operators);
+    free(cluster.name);
+}
