@@ -3,6 +3,7 @@
  * waited. */
 #include "../../check_main.h"
 #include "fabric/provider.h"
+#include "schema/peers.h"
 #include "world.h"
 
 enum {
@@ -194,7 +195,35 @@ START_TEST(while_those_who_have_waited_for_room_go_elsewhere_the_lane_stays_awak
 }
 END_TEST
 
+/* What stands behind a BIND in its ring is not looked at until the VQP's requests are over, which
+ * takes as long as a device tries a peer that is silent. */
+START_TEST(who_connects_anew_behind_requests_that_are_out_keeps_no_lane_awake)
+{
+    struct schema_sq_desc again = {.op = SCHEMA_OP_BIND, .slots = 1};
+    const uint32_t vkey = world_pair(w, &owner[0], &k, ONE, ALL);
+    ck_assert_int_eq(schema_peers_find(w->node[0].peers, w->node[1].fab->caps.gid, 1,
+                                       &again.bind.peer_slot, &again.bind.peer_gen),
+                     0);
+    post(&k, 0, vkey);
+    ck_assert_uint_eq(world_done(w, &k, 100).status, IBV_WC_SUCCESS);
+    hold_completions();
+    post(&k, 0, vkey);
+    world_post(&k, &again);
+    post(&k, 0, vkey);
+    while (step() > 0)
+        ;
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 1);
+    ck_assert(may_sleep());
+    held.left = INT32_MAX;
+    for (int i = 0; i < 2; i++)
+        ck_assert_uint_eq(world_done(w, &k, 2000).status, IBV_WC_SUCCESS);
+    w->node[0].fab->ops = held.real;
+    world_unpair(w, &owner[0], &k);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)                                     \
-    T(while_those_who_have_waited_for_room_go_elsewhere_the_lane_stays_awake)
+    T(while_those_who_have_waited_for_room_go_elsewhere_the_lane_stays_awake)                      \
+    T(who_connects_anew_behind_requests_that_are_out_keeps_no_lane_awake)
 KEDGE_CHECK_MAIN("sleeps", TESTS)
