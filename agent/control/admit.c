@@ -142,22 +142,22 @@ static void hand_over(struct connection *c, uint32_t tag)
  * waits. Who comes when none is ready waits for one: in turns between tenants, and of one tenant in
  * the order of coming. */
 
-static struct connection *queued_at(struct turns_item *item)
+static struct connection *queued_at(struct tenant_queue_item *item)
 {
-    return item != NULL ? TURNS_IN(struct connection, turn, item) : NULL;
+    return item != NULL ? TENANT_QUEUE_IN(struct connection, turn, item) : NULL;
 }
 
 void connection_leave_queue(struct connection *c)
 {
-    turns_leave(&c->pool->queue.turns, &c->turn);
+    tenant_queue_leave(&c->pool->queue.by_tenant, &c->turn);
 }
 
 /* Who is served before the last of this tenant's. */
 static uint32_t count_ahead(const struct pool *p, uint32_t tenant)
 {
-    const struct turns_owner *of = p->queue.turns.of;
+    const struct tenant_queue_owner *of = p->queue.by_tenant.of;
     uint32_t ahead = 0;
-    for (uint32_t i = 1; i < TURNS_OWNERS; i++)
+    for (uint32_t i = 1; i < TENANT_QUEUE_OWNERS; i++)
         ahead += of[i].waiting < of[tenant].waiting ? of[i].waiting : of[tenant].waiting;
     return ahead;
 }
@@ -192,7 +192,7 @@ static uint32_t queued_of(const struct agent *a)
 {
     uint32_t n = 0;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        n += p->queue.turns.waiting;
+        n += p->queue.by_tenant.waiting;
     return n;
 }
 
@@ -217,9 +217,9 @@ static void join_queue(struct connection *c, uint32_t tag)
     waiting_leave(&c->agent->waiting, &c->waiting);
     c->queued_tag = tag;
     c->queued_ns = world_now_ns(c->agent->world);
-    if (q->turns.waiting == 0)
+    if (q->by_tenant.waiting == 0)
         q->served_ns = c->queued_ns;
-    turns_join(&q->turns, &c->turn, c->tenant, false);
+    tenant_queue_join(&q->by_tenant, &c->turn, c->tenant, false);
     p->count.not_ahead++;
     connection_await(c);
     sessions_refill(p);
@@ -270,10 +270,11 @@ static bool has_session(const void *pool, uint32_t tenant)
 void attach_serve(struct pool *p)
 {
     struct attach_queue *q = &p->queue;
-    for (struct connection *c; (c = queued_at(turns_next(&q->turns, has_session, p))) != NULL;) {
+    for (struct connection *c;
+         (c = queued_at(tenant_queue_next(&q->by_tenant, has_session, p))) != NULL;) {
         const uint64_t now = world_now_ns(p->world), took = now - q->served_ns;
         struct base_errbuf over;
-        turns_take(&q->turns, &c->turn);
+        tenant_queue_take(&q->by_tenant, &c->turn);
         q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
         q->served_ns = now;
         if (!may_still(c))
@@ -284,7 +285,7 @@ void attach_serve(struct pool *p)
         else
             admit_worker(c, c->queued_tag);
     }
-    if (q->turns.waiting > 0)
+    if (q->by_tenant.waiting > 0)
         sessions_refill(p);
 }
 
@@ -296,7 +297,7 @@ static bool is_anybody(const void *pool, uint32_t tenant)
 
 static struct connection *next_queued(const struct pool *p)
 {
-    return queued_at(turns_next(&p->queue.turns, is_anybody, p));
+    return queued_at(tenant_queue_next(&p->queue.by_tenant, is_anybody, p));
 }
 
 void attach_failed(struct pool *p, int status)
@@ -314,7 +315,7 @@ void attach_failed(struct pool *p, int status)
 
 void attach_end_tenant(struct pool *p, uint32_t tenant)
 {
-    for (struct connection *c; (c = queued_at(p->queue.turns.of[tenant].first)) != NULL;) {
+    for (struct connection *c; (c = queued_at(p->queue.by_tenant.of[tenant].first)) != NULL;) {
         connection_leave_queue(c);
         connection_refuse(c, c->queued_tag, -EACCES, "its tenant is not one of this node any more");
     }
@@ -376,7 +377,7 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
         return;
     }
     c->pool = p;
-    if (p->queue.turns.of[c->tenant].waiting == 0 && session_is_ready(p, c->tenant))
+    if (p->queue.by_tenant.of[c->tenant].waiting == 0 && session_is_ready(p, c->tenant))
         admit_worker(c, m->h.tag);
     else
         join_queue(c, m->h.tag);

@@ -12,7 +12,7 @@
 #include "control/address.h"
 #include "control/config.h"
 #include "control/tenants.h"
-#include "control/turns.h"
+#include "control/tenant_queue.h"
 #include "control/waiting.h"
 #include "control/work.h"
 #include "dedicated_mrs.h"
@@ -92,7 +92,7 @@ struct agent {
     struct world_task reclaim;
     bool reclaiming;
     struct fenced_counts fenced;
-    struct turns mr_turns; /* mr_ops.c */
+    struct tenant_queue mr_queue; /* mr_ops.c */
     /* follow.c, node.c */
     struct follow follow;
     struct node_state node;

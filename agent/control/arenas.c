@@ -330,7 +330,8 @@ static bool has_place(const struct arena *arena)
 {
     const struct pool *p = arena->pool;
     return p->agent->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
-           length_of(p->arenas_of[arena->tenant - 1]) < p->prewarm.arenas + p->queue.turns.waiting;
+           length_of(p->arenas_of[arena->tenant - 1]) <
+               p->prewarm.arenas + p->queue.by_tenant.waiting;
 }
 
 static void on_zeroed_registered(struct mr_op *op)
@@ -410,10 +411,10 @@ void arena_retire(struct arena *arena)
  * for more are not asked many times at once. */
 void arenas_refill(struct pool *p)
 {
-    const uint32_t wanted = p->prewarm.arenas + p->queue.turns.waiting;
+    const uint32_t wanted = p->prewarm.arenas + p->queue.by_tenant.waiting;
     uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
     if (p->arenas_status != 0 && world_now_ns(p->world) < p->arenas_after_ns &&
-        p->queue.turns.waiting == 0)
+        p->queue.by_tenant.waiting == 0)
         return;
     if (p->arenas_status != 0)
         most = 1;
@@ -429,7 +430,8 @@ void arenas_refill(struct pool *p)
 
 void arenas_shed(struct pool *p, uint32_t most)
 {
-    for (; most > 0 && p->count.arenas_ahead > p->prewarm.arenas + p->queue.turns.waiting; most--) {
+    for (; most > 0 && p->count.arenas_ahead > p->prewarm.arenas + p->queue.by_tenant.waiting;
+         most--) {
         p->count.arenas_ahead--;
         arena_retire(pop_arena(&p->arenas_ahead));
     }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "control/attach.h"
-#include "control/turns.h"
+#include "control/tenant_queue.h"
 #include "control/waiting.h"
 #include "control/sockets.h"
 #include "schema/control.h"
@@ -28,10 +28,10 @@ struct connection {
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
     uint32_t arena_tag, resolve_tag, held_tag;
-    struct waiter waiting;  /* in agent->waiting: until it is attached, and while it is dirty */
-    struct turns_item turn; /* waits for a session: in its pool's queue */
-    uint32_t queued_tag;    /* of its ATTACH */
-    uint64_t queued_ns;     /* since when; 0: it never was */
+    struct waiter waiting; /* in agent->waiting: until it is attached, and while it is dirty */
+    struct tenant_queue_item turn; /* waits for a session: in its pool's queue */
+    uint32_t queued_tag;           /* of its ATTACH */
+    uint64_t queued_ns;            /* since when; 0: it never was */
     struct connection *next;
 };
 

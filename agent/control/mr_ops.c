@@ -3,13 +3,14 @@
 
 #include "agent.h"
 
-static const struct turns_bound BOUND = {
+static const struct tenant_queue_bound BOUND = {
     .of_agent = MR_OPS_OF_ONE, .of_tenant = MR_OPS_OF_ONE, .of_tenants = MR_OPS_OF_TENANTS};
 
 static void begin_ops(struct agent *a)
 {
-    for (struct turns_item *item; (item = turns_begin(&a->mr_turns, &BOUND)) != NULL;) {
-        struct mr_op *op = TURNS_IN(struct mr_op, turn, item);
+    for (struct tenant_queue_item *item;
+         (item = tenant_queue_begin(&a->mr_queue, &BOUND)) != NULL;) {
+        struct mr_op *op = TENANT_QUEUE_IN(struct mr_op, turn, item);
         fab_submit(op->pool->device.fab, &op->ctl);
     }
 }
@@ -19,7 +20,7 @@ static void on_done(struct fab_ctl *ctl)
 {
     struct mr_op *op = ctl->user;
     struct agent *a = op->pool->agent;
-    turns_end(&a->mr_turns, op->owner);
+    tenant_queue_end(&a->mr_queue, op->owner);
     op->pool->fab_ops--;
     op->done(op);
     begin_ops(a);
@@ -31,7 +32,7 @@ void mr_op_submit(struct pool *p, struct mr_op *op)
     op->ctl.done = on_done;
     op->ctl.user = op;
     p->fab_ops++;
-    turns_join(&p->agent->mr_turns, &op->turn, op->owner, op->soon);
+    tenant_queue_join(&p->agent->mr_queue, &op->turn, op->owner, op->soon);
     begin_ops(p->agent);
 }
 
@@ -39,7 +40,7 @@ bool mr_op_cancel(struct mr_op *op)
 {
     if (!op->turn.waits)
         return false;
-    turns_leave(&op->pool->agent->mr_turns, &op->turn);
+    tenant_queue_leave(&op->pool->agent->mr_queue, &op->turn);
     op->pool->fab_ops--;
     return true;
 }

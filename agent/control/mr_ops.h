@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/turns.h"
+#include "control/tenant_queue.h"
 #include "fabric/fabric.h"
 
 struct pool;
@@ -30,7 +30,7 @@ struct mr_op {
     void (*done)(struct mr_op *op); /* from fab_run(): it may be freed */
     void *user;
     struct pool *pool; /* private, as is this: */
-    struct turns_item turn;
+    struct tenant_queue_item turn;
 };
 
 /* The members that are not private are set, and the others 0. */

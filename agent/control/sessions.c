@@ -135,7 +135,7 @@ static void shed_one(struct pool *p)
 static void shed_some(struct pool *p)
 {
     for (uint32_t most = SHED_AT_ONCE;
-         most > 0 && p->count.ready > p->prewarm.sessions + p->queue.turns.waiting; most--)
+         most > 0 && p->count.ready > p->prewarm.sessions + p->queue.by_tenant.waiting; most--)
         shed_one(p);
     arenas_shed(p, SHED_AT_ONCE);
 }
@@ -143,7 +143,7 @@ static void shed_some(struct pool *p)
 /* Whether a worker waits there for a session that is not being made. */
 static bool is_awaited(const struct pool *p)
 {
-    return !p->stopping && p->queue.turns.waiting > p->count.ready + p->count.making;
+    return !p->stopping && p->queue.by_tenant.waiting > p->count.ready + p->count.making;
 }
 
 static bool is_awaited_elsewhere(const struct pool *p)
@@ -160,7 +160,7 @@ static bool make_room(struct pool *p)
 {
     struct pool *most = NULL;
     for (struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
-        if (o != p && o->count.ready > o->queue.turns.waiting &&
+        if (o != p && o->count.ready > o->queue.by_tenant.waiting &&
             (most == NULL || o->count.ready > most->count.ready))
             most = o;
     if (most == NULL || find_stage(p, STAGE_EMPTY) == NULL)
@@ -182,7 +182,7 @@ static struct agent_session *find_room(struct pool *p)
 /* One after another when the last one failed: a limit is not run into many times at once. */
 void sessions_refill(struct pool *p)
 {
-    const uint32_t wanted = p->prewarm.sessions + p->queue.turns.waiting;
+    const uint32_t wanted = p->prewarm.sessions + p->queue.by_tenant.waiting;
     uint32_t most = p->prewarm.sessions > MAKING_AT_ONCE ? p->prewarm.sessions : MAKING_AT_ONCE;
     if (p->sessions_failed)
         most = 1;
@@ -206,7 +206,7 @@ void sessions_tick(struct pool *p)
     fence_again(p);
     shed_some(p);
     leases_tick(p);
-    if (p->queue.turns.waiting > 0 ||
+    if (p->queue.by_tenant.waiting > 0 ||
         world_now_ns(p->world) - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
         sessions_refill(p);
     else

@@ -9,7 +9,7 @@
 
 #include "agent/lane.h"
 #include "control/lanes.h"
-#include "control/turns.h"
+#include "control/tenant_queue.h"
 #include "control/work.h"
 
 struct arena;
@@ -41,9 +41,9 @@ struct agent_session {
 
 /* Workers that wait for a session to be made (admit.c). */
 struct attach_queue {
-    struct turns turns; /* of tenants, by connection */
-    uint64_t served_ns; /* when the last one was, or the first one came */
-    uint64_t each_ns;   /* from one to the next, of late; 0: not known */
+    struct tenant_queue by_tenant; /* of tenants, by connection */
+    uint64_t served_ns;            /* when the last one was, or the first one came */
+    uint64_t each_ns;              /* from one to the next, of late; 0: not known */
 };
 
 struct session_counts {

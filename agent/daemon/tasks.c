@@ -5,14 +5,14 @@
 #include <string.h>
 
 /* What tenants want never keeps the agent's own from beginning. */
-static const struct turns_bound BOUND = {
+static const struct tenant_queue_bound BOUND = {
     .of_agent = TASK_THREADS, .of_tenant = TASKS_OF_TENANT, .of_tenants = TASKS_OF_TENANTS};
 
 /* NULL: nothing may begin now. */
 static struct world_task *take_next(struct tasks *s)
 {
-    struct turns_item *item = turns_begin(&s->turns, &BOUND);
-    return item != NULL ? TURNS_IN(struct world_task, turn, item) : NULL;
+    struct tenant_queue_item *item = tenant_queue_begin(&s->by_tenant, &BOUND);
+    return item != NULL ? TENANT_QUEUE_IN(struct world_task, turn, item) : NULL;
 }
 
 /* With the lock open while it runs. */
@@ -22,7 +22,7 @@ static void run_task(struct tasks *s, struct world_task *t)
     (void)pthread_mutex_unlock(&s->lock);
     t->status = s->runs[t->work](t);
     (void)pthread_mutex_lock(&s->lock);
-    turns_end(&s->turns, owner);
+    tenant_queue_end(&s->by_tenant, owner);
     t->next = NULL;
     *s->done_last = t;
     s->done_last = &t->next;
@@ -30,7 +30,8 @@ static void run_task(struct tasks *s, struct world_task *t)
     (void)pthread_mutex_unlock(&s->lock);
     wake_up(&s->wake);
     (void)pthread_mutex_lock(&s->lock);
-    if (s->turns.waiting > 0) /* one of a tenant that could not begin may now, on an idle thread */
+    if (s->by_tenant.waiting >
+        0) /* one of a tenant that could not begin may now, on an idle thread */
         (void)pthread_cond_signal(&s->more);
 }
 
@@ -39,7 +40,7 @@ static void *run_thread(void *argument)
     struct tasks *s = argument;
     (void)pthread_mutex_lock(&s->lock);
     for (struct world_task *t;;) {
-        while ((t = take_next(s)) == NULL && !(s->stop && s->turns.waiting == 0))
+        while ((t = take_next(s)) == NULL && !(s->stop && s->by_tenant.waiting == 0))
             (void)pthread_cond_wait(&s->more, &s->lock);
         if (t == NULL)
             break;
@@ -111,7 +112,7 @@ void tasks_submit(struct tasks *s, struct world_task *t)
 {
     s->out++;
     (void)pthread_mutex_lock(&s->lock);
-    turns_join(&s->turns, &t->turn, t->tenant, false);
+    tenant_queue_join(&s->by_tenant, &t->turn, t->tenant, false);
     (void)pthread_cond_signal(&s->more);
     (void)pthread_mutex_unlock(&s->lock);
 }

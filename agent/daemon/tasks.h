@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "control/turns.h"
+#include "control/tenant_queue.h"
 #include "control/world.h"
 #include "wake.h"
 
@@ -30,8 +30,9 @@ struct tasks {
     pthread_mutex_t lock;
     pthread_cond_t more, over;
     struct wake wake;
-    uint32_t out;       /* the control thread's: submitted, and not yet heard of */
-    struct turns turns; /* under the lock, as are these: of what is to be done, and runs */
+    uint32_t out; /* the control thread's: submitted, and not yet heard of */
+    struct tenant_queue
+        by_tenant; /* under the lock, as are these: of what is to be done, and runs */
     struct world_task *done, **done_last;
     bool stop;
 };

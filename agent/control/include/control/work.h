@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "control/turns.h"
+#include "control/tenant_queue.h"
 
 struct fab_mem;
 struct lane_memory;
@@ -65,8 +65,8 @@ struct world_task {
     int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
     void (*done)(void *user); /* the task is its owner's again */
     void *user;
-    struct turns_item turn;  /* private: while it waits for its turn, */
-    struct world_task *next; /* and when it is done */
+    struct tenant_queue_item turn; /* private: while it waits for its turn, */
+    struct world_task *next;       /* and when it is done */
 };
 
 #endif

@@ -192,7 +192,7 @@ START_TEST(the_device_never_hears_what_an_ended_session_had_waiting)
     for (uint32_t i = 0; i < SESSIONS; i++)
         fenced_drop(&w.arena[i]);
     ck_assert_uint_eq(w.pool.fab_ops, MR_OPS_OF_ONE);
-    ck_assert_uint_eq(w.agent.mr_turns.waiting, 0);
+    ck_assert_uint_eq(w.agent.mr_queue.waiting, 0);
     ck_assert_uint_eq(w.agent.fenced.own, MR_OPS_OF_ONE);
     device_does_all(); /* what it had begun is given back */
     ck_assert_uint_eq(w.registered, MR_OPS_OF_ONE);
