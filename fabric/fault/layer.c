@@ -23,19 +23,28 @@ static void close_descriptors(const struct fault_fab *f)
             close(fds[i]);
 }
 
+/* 0; or -errno, also of what made the descriptor if there is none. */
+static int watch_descriptor(const struct fault_fab *f, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return fd >= 0 && epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
 /* 0; or -errno, and what is open is to be closed. */
 static int open_descriptors(struct fault_fab *f)
 {
-    struct epoll_event event = {.events = EPOLLIN};
     f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
-    f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int fds[] = {f->ctl_efd, fab_ctl_fd(f->inner), -1, -1};
-    for (int i = 0; i < FAULT_SLOWS; i++)
-        fds[2 + i] = f->slow[i].fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, fds[i], &event) != 0)
-            return -errno;
-    return 0;
+    int status = f->ctl_epfd < 0 ? -errno : 0;
+    f->ctl_efd = status == 0 ? eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) : -1;
+    if (status == 0)
+        status = watch_descriptor(f, f->ctl_efd);
+    for (int i = 0; i < FAULT_SLOWS; i++) {
+        f->slow[i].fd =
+            status == 0 ? timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC) : -1;
+        if (status == 0)
+            status = watch_descriptor(f, f->slow[i].fd);
+    }
+    return status == 0 ? watch_descriptor(f, fab_ctl_fd(f->inner)) : status;
 }
 
 static int fault_close(struct fab *fab)
