@@ -46,6 +46,15 @@ struct ibv_ah_attr fab_pd_address(const struct fab_pd *pd, const uint8_t gid[16]
     return ah_attr_of(pd->fab, &pd->service, gid, lid);
 }
 
+bool fab_address_is_same(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
+{
+    return memcmp(&a->grh.dgid, &b->grh.dgid, sizeof a->grh.dgid) == 0 && a->dlid == b->dlid &&
+           a->is_global == b->is_global && a->port_num == b->port_num && a->sl == b->sl &&
+           a->src_path_bits == b->src_path_bits && a->static_rate == b->static_rate &&
+           a->grh.sgid_index == b->grh.sgid_index && a->grh.hop_limit == b->grh.hop_limit &&
+           a->grh.traffic_class == b->grh.traffic_class && a->grh.flow_label == b->grh.flow_label;
+}
+
 enum ibv_mtu fab_pd_mtu(const struct fab_pd *pd)
 {
     const enum ibv_mtu most = pd->fab->caps.mtu;

@@ -39,12 +39,16 @@ static void close_address(struct address *a)
     connector_submit(a->c, &a->ctl, on_closed, a);
 }
 
-static struct address *address_of(struct connector *c, const uint8_t gid[16])
+static bool is_wanted(const struct address *a)
+{
+    return (a->state == ADDRESS_MAKING || a->state == ADDRESS_READY) && !a->unwanted;
+}
+
+static struct address *address_of(struct connector *c, const uint8_t gid[16], uint16_t lid)
 {
     for (uint32_t i = 0; i < c->ud.addresses; i++) {
         struct address *a = &c->ud.address[i];
-        if ((a->state == ADDRESS_MAKING || a->state == ADDRESS_READY) && !a->unwanted &&
-            memcmp(a->gid, gid, 16) == 0)
+        if (is_wanted(a) && a->lid == lid && memcmp(a->gid, gid, 16) == 0)
             return a;
     }
     return NULL;
@@ -105,7 +109,7 @@ static struct address *resolve_address(struct connector *c, const uint8_t gid[16
 
 void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid)
 {
-    if (address_of(c, gid) == NULL)
+    if (address_of(c, gid, lid) == NULL)
         (void)resolve_address(c, gid, lid);
 }
 
@@ -116,20 +120,24 @@ static void forget_address(struct address *a)
         close_address(a);
 }
 
+/* gid: NULL: all of them. */
+static void forget_addresses(struct connector *c, const uint8_t gid[16])
+{
+    for (uint32_t i = 0; i < c->ud.addresses; i++) {
+        struct address *a = &c->ud.address[i];
+        if (is_wanted(a) && (gid == NULL || memcmp(a->gid, gid, 16) == 0))
+            forget_address(a);
+    }
+}
+
 void datagram_forget(struct connector *c, const uint8_t gid[16])
 {
-    struct address *a = address_of(c, gid);
-    if (a != NULL)
-        forget_address(a);
+    forget_addresses(c, gid);
 }
 
 void datagrams_forget(struct connector *c)
 {
-    for (uint32_t i = 0; i < c->ud.addresses; i++) {
-        struct address *a = &c->ud.address[i];
-        if ((a->state == ADDRESS_MAKING || a->state == ADDRESS_READY) && !a->unwanted)
-            forget_address(a);
-    }
+    forget_addresses(c, NULL);
 }
 
 /* ---- sending
@@ -185,7 +193,7 @@ void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uin
         caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic : CONNECT_RD_ATOMIC;
     h.ud_qpn = c->ud.qpn;
     h.ud_qkey = c->ud.qkey;
-    struct address *a = address_of(c, gid);
+    struct address *a = address_of(c, gid, lid);
     if (a == NULL)
         a = resolve_address(c, gid, lid);
     if (a == NULL) {

@@ -26,10 +26,12 @@ enum address_news address_seen(struct address *a, const struct fab_own_address *
     }
     /* A subnet manager that has not said a LID yet will. */
     const bool other_lid = seen->lid != a->lid && seen->lid != 0;
-    const bool moved = seen->sgid_index != a->sgid_index || other_lid;
+    const bool moved = seen->sgid_index != a->sgid_index;
     a->gone = false;
     a->sgid_index = seen->sgid_index;
     if (other_lid)
         a->lid = seen->lid;
+    if (other_lid) /* peers have it in handles and records of this incarnation */
+        return ADDRESS_CHANGED;
     return moved ? ADDRESS_MOVED : was_gone ? ADDRESS_BACK : ADDRESS_SAME;
 }

@@ -86,7 +86,7 @@ static void on_address(struct fab_ctl *ctl)
         return;
     }
     if (ctl->status == 0) {
-        memcpy(r->gid, ctl->ah.attr.grh.dgid.raw, 16);
+        r->address = ctl->ah.attr;
         r->before = r->lane.ah;
         r->lane.ah = ctl->ah.x;
     }
@@ -103,7 +103,8 @@ static void on_address(struct fab_ctl *ctl)
 static void make_ah(struct registration *r, const struct table_initiator_peer *peer)
 {
     struct pool *p = r->pool;
-    if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0) {
+    const struct ibv_ah_attr wanted = fab_address(p->device.fab, peer->gid, peer->lid);
+    if (r->lane.ah != NULL && fab_address_is_same(&r->address, &wanted)) {
         complete_registration(r);
         return;
     }
@@ -111,9 +112,8 @@ static void make_ah(struct registration *r, const struct table_initiator_peer *p
         lose_registration(r, "the lane has not given its former address back yet");
         return;
     }
-    r->resolve = (struct fab_ctl){.kind = FAB_CREATE_AH,
-                                  .ah = {.pd = p->device.system_pd,
-                                         .attr = fab_address(p->device.fab, peer->gid, peer->lid)}};
+    r->resolve =
+        (struct fab_ctl){.kind = FAB_CREATE_AH, .ah = {.pd = p->device.system_pd, .attr = wanted}};
     submit_address(r, on_address);
 }
 
@@ -425,7 +425,7 @@ void registrations_readdress(struct pool *p)
             r->readdressed |= r->putting || is_raising(r);
             continue;
         }
-        memset(r->gid, 0, sizeof r->gid); /* its address is resolved anew */
+        memset(&r->address, 0, sizeof r->address); /* it is resolved anew */
         r->readdressed |= r->resolving;
         if (r->state == REGISTRATION_DONE)
             put_registration(r);

@@ -53,9 +53,9 @@ struct registration {
     bool telling;       /* what is in force, which has this hash (0: it has not been told): */
     uint64_t told, tell_ns;
     struct base_log_limit log;
-    uint8_t gid[16];       /* of the metaserver's endpoint */
-    struct fab_ah *before; /* of its address before this one, until the lane gives it back */
-    bool resolving;        /* its address, by: */
+    struct ibv_ah_attr address; /* that lane.ah leads to; all 0: none that may be kept */
+    struct fab_ah *before;      /* of its address before this one, until the lane gives it back */
+    bool resolving;             /* its address, by: */
     struct fab_ctl resolve;
     struct lane_metaserver lane; /* in force; ah in the system PD, once done */
 };

@@ -252,6 +252,9 @@ int fab_close(struct fab *fab);
 struct ibv_ah_attr fab_address(const struct fab *fab, const uint8_t gid[16], uint16_t lid);
 /* The same with the service of that domain, in which the handle or queue pair is. */
 struct ibv_ah_attr fab_pd_address(const struct fab_pd *pd, const uint8_t gid[16], uint16_t lid);
+/* Whether packets take the same way to the same port, with the same service: a handle of the one
+ * does for the other. On InfiniBand a port's LID may change while its GID stays. */
+bool fab_address_is_same(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b);
 /* The largest MTU of what is made in it. */
 enum ibv_mtu fab_pd_mtu(const struct fab_pd *pd);
 /* What peers may be let do at most (enum ibv_access_flags), by a queue pair, a DC target or a

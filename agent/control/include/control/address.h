@@ -15,11 +15,11 @@
 
 enum address_news {
     ADDRESS_SAME,
-    ADDRESS_GONE,    /* once: no request can leave, nor come */
-    ADDRESS_BACK,    /* as it was, under the same index: what was connected may go on */
-    ADDRESS_MOVED,   /* the same GID under another index, or of another LID: what is to be connected
-                      * needs that, and what was made with the former is of no use */
-    ADDRESS_CHANGED, /* another GID */
+    ADDRESS_GONE,  /* once: no request can leave, nor come */
+    ADDRESS_BACK,  /* as it was, under the same index: what was connected may go on */
+    ADDRESS_MOVED, /* the same GID under another index: what is to be connected needs that, and what
+                    * was made with the former is of no use */
+    ADDRESS_CHANGED, /* another GID, or another LID: peers have to make their ways here anew */
 };
 
 struct address {

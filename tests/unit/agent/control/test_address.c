@@ -103,7 +103,7 @@ START_TEST(no_other_gid_is_taken_while_the_port_is_down)
 }
 END_TEST
 
-START_TEST(another_lid_is_a_move_and_none_is_waited_for)
+START_TEST(another_lid_is_another_address_and_none_is_waited_for)
 {
     struct fab_own_address there = here;
     struct address a = in_force();
@@ -111,7 +111,7 @@ START_TEST(another_lid_is_a_move_and_none_is_waited_for)
     ck_assert_int_eq(address_seen(&a, &there, 5 * S), ADDRESS_SAME);
     ck_assert_uint_eq(a.lid, 7);
     there.lid = 8;
-    ck_assert_int_eq(address_seen(&a, &there, 5 * S), ADDRESS_MOVED);
+    ck_assert_int_eq(address_seen(&a, &there, 5 * S), ADDRESS_CHANGED);
     ck_assert_uint_eq(a.lid, 8);
 }
 END_TEST
@@ -125,6 +125,6 @@ END_TEST
     T(another_gid_takes_its_place_when_it_has_been_away_for_long)                                  \
     T(no_other_gid_is_taken_where_one_is_set)                                                      \
     T(no_other_gid_is_taken_while_the_port_is_down)                                                \
-    T(another_lid_is_a_move_and_none_is_waited_for)
+    T(another_lid_is_another_address_and_none_is_waited_for)
 
 KEDGE_CHECK_MAIN("agentd.address", TESTS)

@@ -27,6 +27,7 @@ static struct {
     struct fab_qp qp[2];
     uint32_t made, dropped, told, raised;
     struct lane_metaserver heard;        /* by the lane: the first of the last list */
+    uint16_t lid;                        /* of the metaserver; 0: it is on Ethernet */
     struct fab_ctl *resolving, *raising; /* that the device has */
 } w;
 
@@ -114,15 +115,17 @@ static void answer_by(uint32_t call, int status, const char *body)
 /* To a registration; its table's generation is one hexadecimal digit. */
 static void answer_of_table(uint32_t call, int status, char generation)
 {
-    char body[512];
+    char body[512], lid[24] = "";
+    if (w.lid != 0)
+        snprintf(lid, sizeof lid, "\"lid\":%u,", w.lid);
     snprintf(body, sizeof body,
-             "{\"node_lease_ms\":3000000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",\"dct_"
+             "{\"node_lease_ms\":3000000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",%s\"dct_"
              "number\":"
              "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
              "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
              "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
              "\"version\":1}}}",
-             generation);
+             lid, generation);
     answer_by(call, status, body);
 }
 
@@ -372,6 +375,30 @@ START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
 }
 END_TEST
 
+/* A subnet manager gives a port another LID; its GID stays. */
+START_TEST(a_metaserver_whose_lid_changed_is_resolved_anew_and_one_whose_address_stays_is_not)
+{
+    static const uint16_t lids[] = {5, 6, 6};
+    const struct registration *r = begin();
+    w.lid = 5;
+    answer(0);
+    resolve();
+    ck_assert_uint_eq(w.made, 1);
+    for (uint32_t i = 1; i < 3; i++) {
+        registrations_doubt(&w.agent, 0);
+        wait_for_call(2 * i, "POST");
+        prolong(2 * i - 1, (char)('1' + i));
+        w.lid = lids[i];
+        answer_of_table(2 * i, 200, (char)('1' + i));
+        if (w.resolving != NULL)
+            resolve();
+        ck_assert_uint_eq(w.made, 2);
+        ck_assert_ptr_eq(r->lane.ah, &w.ah[1]);
+    }
+    end();
+}
+END_TEST
+
 /* The node's endpoints, without a reader: that, too, may be the first that a restarted one hears.
  */
 START_TEST(endpoints_that_change_in_another_table_are_put_again_with_all)
@@ -537,6 +564,7 @@ END_TEST
     T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
     T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \
     T(a_renewal_by_a_metaserver_with_another_table_puts_it_again)                                  \
+    T(a_metaserver_whose_lid_changed_is_resolved_anew_and_one_whose_address_stays_is_not)          \
     T(endpoints_that_change_in_another_table_are_put_again_with_all)                               \
     T(a_table_to_which_there_is_no_way_yet_is_not_the_lanes)                                       \
     T(over_rc_a_table_whose_queue_pair_is_not_up_is_not_the_lanes)                                 \
