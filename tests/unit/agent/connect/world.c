@@ -192,6 +192,7 @@ struct connector_peer peer_of(const struct world *w, uint32_t i)
     if (n->c != NULL) {
         p.ud_qpn = connector_ud_qpn(n->c);
         p.ud_qkey = connector_ud_qkey(n->c);
+        p.lid = n->fab->caps.lid;
     }
     return p;
 }
