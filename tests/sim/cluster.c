@@ -70,11 +70,15 @@ static void on_registered(void *user, const struct sim_region *region)
     play_ledger_registered(region);
 }
 
+/* Who ends, or is told by operators to use force, waits for nobody. */
 static void on_deregistered(void *user, const struct sim_region *region)
 {
     (void)user;
     const struct play_agent *a = cluster_node(region->node)->agent;
-    play_refusals_deregistered(region, a == NULL || a->agent == NULL || a->agent->stopping);
+    const bool ends = a == NULL || a->agent == NULL || a->agent->stopping;
+    play_refusals_deregistered(region,
+                               ends || (cluster.operators != NULL &&
+                                        play_operators_may_force(cluster.operators, region->node)));
 }
 
 static void on_refused(void *user, const struct sim_access *access, enum sim_refusal why)

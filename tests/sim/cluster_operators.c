@@ -52,5 +52,6 @@ void cluster_end_operators(void)
         return;
     cluster.changes = play_operators_changes(cluster.operators);
     play_operators_kill(cluster.operators);
+    cluster.operators = NULL;
     free(cluster.name);
 }

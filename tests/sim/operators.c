@@ -27,7 +27,8 @@ enum {
     OP_ANSWER = 64 << 10,
     OP_BODY = 512,
     OP_LOOK_PPM = 300000,
-    OP_BACK_S = 25, /* within this all that was set is taken back */
+    OP_BACK_S = 25,  /* within this all that was set is taken back */
+    OP_FORCE_S = 60, /* after so long an agent has done what it was told to, or will not */
     OP_RETRY_MS = 500
 };
 
@@ -53,6 +54,7 @@ struct play_operators {
     struct base_prng random;
     uint64_t pause_ns;
     uint64_t marks, changes;
+    uint64_t *forced_ns; /* of each node */
     bool done;
     uint32_t paths;
     struct op_path path[OP_PATHS];
@@ -312,6 +314,15 @@ static bool choose_lease(struct play_operators *o, const char *list, const char 
     return text != NULL;
 }
 
+/* Of an id of a lease or a worker: "node-a:12-9f01ab34-1". */
+static void note_forced(struct play_operators *o, const char *id)
+{
+    const size_t length = strcspn(id, ":");
+    for (uint32_t i = 0; i < o->settings.nodes; i++)
+        if (strlen(o->settings.node[i]) == length && memcmp(o->settings.node[i], id, length) == 0)
+            o->forced_ns[i] = play_now_ns();
+}
+
 static void revoke_something(struct play_operators *o)
 {
     const uint32_t metaserver = (uint32_t)draw(o, o->settings.metaservers);
@@ -324,6 +335,8 @@ static void revoke_something(struct play_operators *o)
                    !forced ? ""
                    : whole ? "&force=1"
                            : "?force=1");
+    if (forced)
+        note_forced(o, id);
     const int status = call_metaserver(o, metaserver, "DELETE", path, NULL);
     play_trace(o->process->name, "DELETE %s: %d %.120s", path, status, o->answer);
 }
@@ -443,8 +456,10 @@ static void on_killed(struct play_process *process, void *user)
 struct play_operators *play_operators_start(const struct play_operators_settings *settings)
 {
     struct play_operators *o = calloc(1, sizeof *o);
-    if (o == NULL)
+    if (o == NULL || (o->forced_ns = calloc(settings->nodes, sizeof *o->forced_ns)) == NULL) {
+        free(o);
         return NULL;
+    }
     BASE_ASSERT(settings->metaservers <= sizeof o->path[0].known / sizeof o->path[0].known[0]);
     (void)snprintf(o->host.name, sizeof o->host.name, "office");
     o->host.number = UINT32_MAX; /* it has no device */
@@ -471,8 +486,15 @@ uint64_t play_operators_changes(const struct play_operators *o)
     return o->changes;
 }
 
+bool play_operators_may_force(const struct play_operators *o, uint32_t node)
+{
+    return o->forced_ns[node] != 0 &&
+           play_now_ns() < o->forced_ns[node] + OP_FORCE_S * BASE_NS_PER_S;
+}
+
 void play_operators_kill(struct play_operators *o)
 {
     play_process_kill(o->process);
+    free(o->forced_ns);
     free(o);
 }

@@ -37,6 +37,8 @@ struct play_operators *play_operators_start(const struct play_operators_settings
 bool play_operators_are_done(const struct play_operators *o);
 /* Changes that were acknowledged. */
 uint64_t play_operators_changes(const struct play_operators *o);
+/* Whether something of that node may be revoked by force now, since they have asked for that. */
+bool play_operators_may_force(const struct play_operators *o, uint32_t node);
 void play_operators_kill(struct play_operators *o);
 
 /* ---- what a metaserver has answered of one path; for the unit test */

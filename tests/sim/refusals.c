@@ -36,13 +36,13 @@ void play_refusals_fini(void)
         }
 }
 
-void play_refusals_deregistered(const struct sim_region *region, bool ended)
+void play_refusals_deregistered(const struct sim_region *region, bool at_once)
 {
     struct gone **first = bucket_of(region->key), *g = malloc(sizeof *g);
     BASE_ASSERT(g != NULL);
     *g = (struct gone){.next = *first,
                        .was = *region,
-                       .politely = !ended && play_ledger_waits(region->at, region->length)};
+                       .politely = !at_once && play_ledger_waits(region->at, region->length)};
     *first = g;
 }
 

@@ -19,8 +19,8 @@
 
 void play_refusals_init(void);
 void play_refusals_fini(void);
-/* ended: its agent ends, and waits for no lease. */
-void play_refusals_deregistered(const struct sim_region *region, bool ended);
+/* at_once: its agent ends, or is told to use force, and may wait for no lease. */
+void play_refusals_deregistered(const struct sim_region *region, bool at_once);
 /* suspended: the host of who sent it was, not long ago. */
 void play_refusals_refused(const struct sim_access *access, enum sim_refusal why, bool suspended);
 
