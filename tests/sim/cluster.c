@@ -38,6 +38,9 @@ enum {
     CLOCK_PPM_MOST = 50  /* that a host's clock is off */
 };
 
+/* Of packets, when nothing is wrong. */
+static const uint32_t REPEATS_PPM[] = {0, 50000, 300000};
+
 struct cluster cluster;
 
 /* ---- the network's hooks */
@@ -244,7 +247,7 @@ static void choose_settings(void)
         cluster.window = (struct agentd_limits){.bytes = 4096ull << base_prng_below(r, 5),
                                                 .ops = 1 + base_prng_below(r, 32)};
     cluster.good_link = (struct sim_link){
-        .delay_ns = 2000, .jitter_ns = 1000, .repeat_ppm = base_prng_below(r, 3) == 0 ? 0 : 50000};
+        .delay_ns = 2000, .jitter_ns = 1000, .repeat_ppm = REPEATS_PPM[base_prng_below(r, 3)]};
     cluster.herds = base_prng_below(r, 4) != 0;
 }
 
