@@ -88,7 +88,7 @@ int fab_close(struct fab *fab)
 
 void fab_submit(struct fab *fab, struct fab_ctl *ctl)
 {
-    BASE_ASSERT(ctl->kind >= FAB_ALLOC_PD && ctl->kind <= FAB_QUERY_CLOCK);
+    BASE_ASSERT(ctl->kind >= FAB_ALLOC_PD && ctl->kind <= FAB_QUERY_PKEY);
     ctl->status = -EINPROGRESS;
     ctl->next = NULL;
     fab->ops->submit(fab, ctl);
@@ -111,6 +111,7 @@ int fab_ctl_balance(enum fab_ctl_kind kind)
     case FAB_QUERY_PORT:
     case FAB_QUERY_ADDRESS:
     case FAB_QUERY_CLOCK:
+    case FAB_QUERY_PKEY:
         return 0;
     default:
         return -1;
@@ -124,6 +125,11 @@ void fab_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index,
     fab->caps.lid = lid;
     if (fab->ops->set_address != NULL)
         fab->ops->set_address(fab, gid, sgid_index, lid);
+}
+
+void fab_set_pkey_index(struct fab_pd *pd, uint16_t index)
+{
+    pd->service.pkey_index = index;
 }
 
 int fab_run(struct fab *fab)

@@ -126,6 +126,12 @@ void connector_readdress(struct connector *c, uint32_t incarnation, uint64_t now
     c->config.incarnation = incarnation;
 }
 
+void connector_repartition(struct connector *c, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+    datagrams_repartition(c);
+}
+
 void connector_set_ahead(struct connector *c, uint32_t ahead)
 {
     c->config.ahead = ahead;

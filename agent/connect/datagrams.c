@@ -256,7 +256,7 @@ static int step_attr(const struct connector *c, int step, struct ibv_qp_attr *at
     static const enum ibv_qp_state states[STEPS] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
     static const int masks[STEPS] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0,
                                      IBV_QP_SQ_PSN};
-    *attr = fab_init_attr(c->res.fab);
+    *attr = fab_pd_init_attr(c->res.system_pd);
     attr->qp_state = states[step];
     attr->qkey = c->ud.qkey;
     return IBV_QP_STATE | masks[step];
@@ -275,6 +275,8 @@ static struct fab_ctl ud_creation(const struct connector *c)
                                            .recv_sge = 1}}};
 }
 
+static void begin_repair(struct connector *c);
+
 static void restart_after_repair(struct connector *c)
 {
     struct datagrams *d = &c->ud;
@@ -283,6 +285,8 @@ static void restart_after_repair(struct connector *c)
     for (uint32_t i = 0; i < CONNECT_RECVS; i++)
         (void)post_recv(d, i);
     d->broken = d->repairing = false;
+    if (d->outdated)
+        begin_repair(c);
     if (d->qpn == d->qp->qpn)
         return;
     d->qpn = d->qp->qpn;
@@ -325,11 +329,18 @@ static void begin_repair(struct connector *c)
     if (d->repairing)
         return;
     d->broken = d->repairing = true;
+    d->outdated = false;
     d->repair_step = 0;
     d->reuse = (struct fab_reuse){.fab = c->res.fab, .qp = d->qp, .make = ud_creation(c)};
     d->reuse.mask = step_attr(c, 0, &d->reuse.init);
     fab_reuse_begin(&d->reuse, &d->repair);
     connector_submit(c, &d->repair, on_repaired, c);
+}
+
+void datagrams_repartition(struct connector *c)
+{
+    c->ud.outdated = c->ud.repairing;
+    begin_repair(c);
 }
 
 void datagrams_step(struct connector *c)

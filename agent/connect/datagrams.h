@@ -38,6 +38,7 @@ struct datagrams {
     uint32_t qpn;   /* qp's, or the last one's */
     bool broken;    /* nothing is sent, and what completes is dropped */
     bool repairing; /* by: */
+    bool outdated;  /* and once more, since the P_Key has another place meanwhile */
     struct fab_ctl repair;
     struct fab_reuse reuse;
     uint8_t repair_step; /* once it is in INIT: */
@@ -55,6 +56,8 @@ void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid);
 void datagram_forget(struct connector *c, const uint8_t gid[16]);
 /* Likewise, all of them. */
 void datagrams_forget(struct connector *c);
+/* The queue pair is brought up anew, with the P_Key where it is now. */
+void datagrams_repartition(struct connector *c);
 void datagrams_take(struct connector *c);
 /* Tries again what could not be repaired, when it is time. */
 void datagrams_step(struct connector *c);

@@ -270,7 +270,10 @@ struct slot_change slot_rtr(const struct connector *c, const struct schema_hands
                                                               ? (uint8_t)caps->max_rd_atomic
                                                               : CONNECT_RD_ATOMIC,
                                     .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
+                                    .pkey_index = c->res.pd->service.pkey_index,
                                     .ah_attr = fab_pd_address(c->res.pd, h->from_gid, h->lid)};
+    if (c->res.pd->pkey != 0) /* which may have moved since it went to INIT */
+        rtr.mask |= IBV_QP_PKEY_INDEX;
     return rtr;
 }
 

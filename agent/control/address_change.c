@@ -14,6 +14,7 @@
 #include "control/log.h"
 #include "lane_setup.h"
 #include "bounds.h"
+#include "pkey_watch.h"
 #include "pools.h"
 #include "register.h"
 #include "sessions.h"
@@ -122,6 +123,14 @@ static void pool_readdress(struct pool *p, bool renamed)
         tell_sessions(p);
 }
 
+void address_paths_anew(struct pool *p)
+{
+    pool_readdress(p, false);
+    p->agent->endpoints++;
+    registrations_readdress(p);
+    registrations_changed(p->agent);
+}
+
 static void change_address(struct agent *a, bool renamed)
 {
     bool lost;
@@ -186,6 +195,8 @@ static void on_seen(struct fab_ctl *ctl)
 {
     struct agent *a = ctl->user;
     a->address_asked = false;
+    for (struct pool *p = pools_next(a, NULL); p != NULL && !a->stopping; p = pools_next(a, p))
+        pkey_watch_look(p);
     if (a->stopping || ctl->status != 0 || is_between_tables(a))
         return;
     address_port(a, !ctl->address.now.active);

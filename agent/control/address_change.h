@@ -18,6 +18,8 @@ void address_tick(struct agent *a);
 void address_port(struct agent *a, bool down);
 /* Why no peer can be reached: a literal, empty if the address is there and the port up. */
 const char *address_why(const struct agent *a);
+/* What this pool's peers are reached by is of no use any more, though the address stays. */
+void address_paths_anew(struct pool *p);
 /* A DC target has broken by itself. */
 void address_retarget(struct agent *a);
 /* LANE_EVENT_READDRESSED. */

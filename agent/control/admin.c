@@ -38,6 +38,8 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
     const char *nearest = say_nearest(has_own && missed != NULL ? missed : own);
     const char *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
     snprintf(why, READY_WHY_BYTES, "%s", address_why(a));
+    if (why[0] == '\0')
+        pkey_watch_why(a, why, READY_WHY_BYTES);
     if (why[0] != '\0')
         return a->was_registered;
     if (!a->was_registered)

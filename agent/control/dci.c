@@ -33,6 +33,7 @@ struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
     struct agent_dci *d = &device->dci[device->dcis++];
     *d = (struct agent_dci){.qp = qp,
                             .mtu = device->path_mtu,
+                            .pkey_index = qp->pd->service.pkey_index,
                             .behind = UNCOUNTED,
                             .gone_ns = gone_ns + device->fab->caps.time_wait_ns};
     (void)world_random(p->world, &d->psn, sizeof d->psn); /* else 0, as good as any that is known */
@@ -94,7 +95,7 @@ void dcis_status(const struct pool *p, struct base_text *t)
     base_json_u64(t, "dcis_rest_for_ms", (left_ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS);
 }
 
-bool dci_step(const struct pool *p, const struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)
+bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)
 {
     static const struct {
         enum ibv_qp_state state;
@@ -114,6 +115,8 @@ bool dci_step(const struct pool *p, const struct agent_dci *d, uint32_t step, st
     struct ibv_qp_attr *attr = &ctl->modify.attr;
     *attr = fab_pd_init_attr(d->qp->pd);
     attr->qp_state = steps[step].state;
+    if (steps[step].mask & IBV_QP_PKEY_INDEX)
+        d->pkey_index = attr->pkey_index;
     attr->path_mtu = p->device.path_mtu;
     attr->timeout = (uint8_t)p->config->ack_timeout;
     attr->retry_cnt = ACK_RETRIES;

@@ -22,10 +22,11 @@ struct pool;
 /* A DC initiator, and what packets of its former lives may still come in (dci.c). */
 struct agent_dci {
     struct fab_qp *qp;
-    enum ibv_mtu mtu; /* that it was brought up with */
-    uint32_t psn;     /* the first number of its present life's packets, or of the next one's */
-    uint64_t behind;  /* those of former lives have that many numbers before psn at most, */
-    uint64_t gone_ns; /* and none is under way any more from then on */
+    enum ibv_mtu mtu;    /* that it was brought up with, */
+    uint16_t pkey_index; /* and that */
+    uint32_t psn;        /* the first number of its present life's packets, or of the next one's */
+    uint64_t behind;     /* those of former lives have that many numbers before psn at most, */
+    uint64_t gone_ns;    /* and none is under way any more from then on */
 };
 
 /* What it takes to create a DCI, in RESET. */
@@ -43,7 +44,7 @@ void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted);
  * its own; 0: it may be. */
 uint64_t dci_rests_ns(const struct pool *p, const struct agent_dci *d);
 /* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
-bool dci_step(const struct pool *p, const struct agent_dci *d, uint32_t step, struct fab_ctl *ctl);
+bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl);
 /* Until when some must not; 0: none. */
 uint64_t dcis_rest_ns(const struct pool *p);
 /* How many of a pool's must not now. */

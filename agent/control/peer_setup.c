@@ -188,6 +188,12 @@ static void raise_later(struct control_op *e, uint64_t due_ns)
     e->pool->unraised = e;
 }
 
+static bool is_outdated(struct pool *p, const struct control_op *e)
+{
+    const struct fab_qp *qp = e->command.qp;
+    return e->mtu > p->device.path_mtu || dci_find(p, qp)->pkey_index != qp->pd->service.pkey_index;
+}
+
 static void on_raised(struct fab_ctl *ctl)
 {
     struct control_op *e = (struct control_op *)ctl;
@@ -204,7 +210,7 @@ static void on_raised(struct fab_ctl *ctl)
         submit_control_op(e, on_raised);
         return;
     }
-    if (ctl->status == 0 && e->mtu > p->device.path_mtu && !p->stopping) { /* since it began */
+    if (ctl->status == 0 && is_outdated(p, e) && !p->stopping) { /* since it began */
         begin_raising(e);
         return;
     }
@@ -426,6 +432,19 @@ void peer_setup_mtu(struct pool *p)
                   "this node's DC target answers READs in longer packets than its port takes: "
                   "restart the agent",
                   "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
+}
+
+/* Those that are being brought up find out themselves. */
+void peer_setup_repartition(struct pool *p)
+{
+    const struct agent_device *d = &p->device;
+    if (d->connector != NULL)
+        connector_repartition(d->connector, world_now_ns(p->world));
+    for (uint32_t i = 0; i < d->dcis; i++) {
+        struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
+        if (d->dci[i].pkey_index != d->dci[i].qp->pd->service.pkey_index)
+            pool_command(p, &c);
+    }
 }
 
 void peer_setup_stop(struct pool *p)

@@ -23,6 +23,9 @@ void peer_setup_step(struct pool *p);
 void peer_setup_tick(struct pool *p);
 /* The port has another MTU: connections and initiators that are made from now on have it. */
 void peer_setup_mtu(struct pool *p);
+/* The P_Key of a domain is at another place of the port's table: initiators and the queue pair of
+ * handshakes are brought up anew with it. */
+void peer_setup_repartition(struct pool *p);
 /* Waits for what is under way, after the loop. */
 void peer_setup_stop(struct pool *p);
 

@@ -17,6 +17,7 @@
 #include "control/world.h"
 #include "device_objects.h"
 #include "leases.h"
+#include "pkey_watch.h"
 #include "prewarm.h"
 #include "register.h"
 #include "sessions.h"
@@ -56,6 +57,7 @@ struct pool {
     uint32_t fab_ops;  /* control operations of the device, */
     uint32_t calls;    /* and of metaservers, under way */
     struct agent_device device;
+    struct pkey_watch pkeys;
     struct lane *lane;
     uint64_t lookups_failed; /* of it, as registrations_note_lookups() was told last */
     struct world_peers peers;

@@ -90,7 +90,7 @@ static void clean_initiator(struct table_initiator *initiator, bool is_new)
                                           .qp = initiator->qp,
                                           .in_reset = is_new,
                                           .make = initiator_creation(d),
-                                          .init = fab_init_attr(d->fab),
+                                          .init = fab_pd_init_attr(d->system_pd),
                                           .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                                                   IBV_QP_ACCESS_FLAGS};
     fab_reuse_begin(&initiator->reuse, &initiator->ctl);
@@ -194,6 +194,7 @@ void table_initiator_raise(struct table_initiator *initiator,
                            const struct table_initiator_peer *peer)
 {
     const struct fab *fab = initiator->registration->pool->device.fab;
+    const struct fab_pd *system = initiator->registration->pool->device.system_pd;
     const struct fab_caps *caps = &fab->caps;
     const enum ibv_mtu own = initiator->registration->pool->agent->port.mtu;
     initiator->state = INITIATOR_RAISING;
@@ -206,9 +207,12 @@ void table_initiator_raise(struct table_initiator *initiator,
                                           .rq_psn = peer->psn,
                                           .max_dest_rd_atomic = 1, /* nobody reads here */
                                           .min_rnr_timer = 12,
+                                          .pkey_index = system->service.pkey_index,
                                           .ah_attr = fab_address(fab, peer->gid, peer->lid)};
+    /* The P_Key may have moved since it went to INIT. */
     modify_initiator(initiator, &initiator->rtr,
-                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                     (system->pkey != 0 ? IBV_QP_PKEY_INDEX : 0) | IBV_QP_STATE | IBV_QP_AV |
+                         IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
                      on_raised);
 }

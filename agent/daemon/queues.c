@@ -31,7 +31,7 @@ static int make_dci(struct pool *p, struct fab_pd *pd)
     int status = call_fabric(d, &c);
     if (status != 0)
         return status;
-    const struct agent_dci *dci = dci_add(p, c.qp.x, pool_begun_ns(p));
+    struct agent_dci *dci = dci_add(p, c.qp.x, pool_begun_ns(p));
     for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
         struct fab_ctl modify = {.status = 0};
         if (!dci_step(p, dci, step, &modify))

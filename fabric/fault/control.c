@@ -172,12 +172,35 @@ static void on_modified(const struct fault_ctl *c)
         qp->sent_head = qp->sent_tail;
         fault_psn_end(c->fab, qp);
     }
+    if (mask & IBV_QP_PKEY_INDEX)
+        atomic_store_explicit(&qp->pkey_index, attr->pkey_index, memory_order_relaxed);
     if (mask & IBV_QP_SQ_PSN)
         fault_psn_begin(c->fab, qp, attr->sq_psn);
     if (mask & IBV_QP_AV)
         qp->way = fault_way_to(c->fab, &attr->ah_attr);
     if (mask & IBV_QP_PATH_MTU)
         atomic_store_explicit(&qp->mtu, attr->path_mtu, memory_order_relaxed);
+}
+
+/* The inner provider takes no other place than its own. */
+static void translate_pkey(struct fault_fab *f, struct fab_ctl *in, const struct fault_qp *qp)
+{
+    struct ibv_qp_attr *attr = &in->modify.attr;
+    pthread_mutex_lock(&f->lock);
+    if ((in->modify.mask & IBV_QP_PKEY_INDEX) &&
+        attr->pkey_index == fault_pkey_index(&f->now.plan, qp->base.pd))
+        attr->pkey_index = qp->inner->pd->service.pkey_index;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void found_pkey(struct fault_ctl *c)
+{
+    pthread_mutex_lock(&c->fab->lock);
+    const struct fault_plan *plan = &c->fab->now.plan;
+    c->outer->pkey = c->inner.pkey;
+    c->outer->pkey.there &= !plan->pkey_gone;
+    c->outer->pkey.index = (uint16_t)(c->outer->pkey.index + plan->pkey_moved);
+    pthread_mutex_unlock(&c->fab->lock);
 }
 
 static void asked_port(struct fault_ctl *c)
@@ -247,6 +270,9 @@ static void on_succeeded(struct fault_ctl *c)
         break;
     case FAB_QUERY_CLOCK:
         read_clock(c);
+        break;
+    case FAB_QUERY_PKEY:
+        found_pkey(c);
         break;
     case FAB_QUERY_ADDRESS:
         c->outer->address.now = c->inner.address.now;
@@ -383,6 +409,7 @@ static void translate_op(struct fault_ctl *c)
         in->qp.user = c->object;
         break;
     case FAB_MODIFY_QP:
+        translate_pkey(c->fab, in, (const struct fault_qp *)in->modify.x);
         in->modify.x = INNER(fault_qp, in->modify.x);
         if (c->fab->timeout != 0)
             in->modify.attr.timeout = c->fab->timeout;

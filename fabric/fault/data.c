@@ -65,6 +65,14 @@ static bool is_cut(const struct fault_plan_state *now, const struct fault_qp *qp
            (plan->cut_while[0] == '\0' || access(plan->cut_while, F_OK) == 0);
 }
 
+/* It is in another partition than its domain: of what it sends nothing arrives. */
+static bool is_astray(const struct fault_plan *plan, const struct fault_qp *qp)
+{
+    return plan->pkey_gone ||
+           (plan->pkey_moved != 0 && atomic_load_explicit(&qp->pkey_index, memory_order_relaxed) !=
+                                         fault_pkey_index(plan, qp->base.pd));
+}
+
 static const uint64_t sent_mark = 1ull << 63;
 
 /* Its number for the inner provider, which says where it stands. */
@@ -114,6 +122,7 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
     fault_silence_end(qp, list);
     struct fab_wr *copy = add_copy(f, qp, wr, list);
     bool too_long = is_too_long(plan, qp, wr), cut = is_cut(&f->now, qp, wr);
+    const bool astray = is_astray(plan, qp);
     if (fault_psn_is_late(f, qp, wr)) { /* complete, and never executed */
         copy->opcode = IBV_WR_RDMA_WRITE;
         copy->send_flags &= ~(unsigned)IBV_SEND_INLINE;
@@ -124,10 +133,10 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
     bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
     bool is_lost = fault_hits(&f->now, &qp->stream, plan->loss_ppm);
     const bool may_fail = !qp->broken && fab_qp_state(qp->inner) == IBV_QPS_RTS;
-    if (may_fail && (fails || too_long))
+    if (may_fail && (fails || too_long || (astray && qp->base.type != FAB_QP_UD)))
         make_fail(f, qp, copy);
     else if (qp->base.type == FAB_QP_UD) {
-        if (!is_lost && !cut)
+        if (!is_lost && !cut && !astray)
             return;
         copy->dest_qpn = nobody;
         fault_count_one(f);

@@ -16,7 +16,7 @@
 
 static void close_descriptors(const struct fault_fab *f)
 {
-    const int fds[] = {f->ctl_epfd, f->ctl_efd, f->slow[FAULT_REGISTERS].fd,
+    const int fds[] = {f->ctl_epfd, f->events_epfd, f->ctl_efd, f->slow[FAULT_REGISTERS].fd,
                        f->slow[FAULT_DRAINS].fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
@@ -24,15 +24,31 @@ static void close_descriptors(const struct fault_fab *f)
 }
 
 /* 0; or -errno, also of what made the descriptor if there is none. */
-static int watch_descriptor(const struct fault_fab *f, int fd)
+static int watch_with(int epfd, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    return fd >= 0 && epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+    return fd >= 0 && epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+static int watch_descriptor(const struct fault_fab *f, int fd)
+{
+    return watch_with(f->ctl_epfd, fd);
+}
+
+/* Of both providers' events. */
+static int open_events(struct fault_fab *f)
+{
+    f->events_epfd = epoll_create1(EPOLL_CLOEXEC);
+    int status = f->events_epfd < 0 ? -errno : 0;
+    if (status == 0)
+        status = watch_with(f->events_epfd, fab_event_fd(f->inner));
+    return status == 0 ? watch_with(f->events_epfd, f->events.efd) : status;
 }
 
 /* 0; or -errno, and what is open is to be closed. */
 static int open_descriptors(struct fault_fab *f)
 {
+    f->events_epfd = -1;
     f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
     int status = f->ctl_epfd < 0 ? -errno : 0;
     f->ctl_efd = status == 0 ? eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) : -1;
@@ -44,7 +60,9 @@ static int open_descriptors(struct fault_fab *f)
         if (status == 0)
             status = watch_descriptor(f, f->slow[i].fd);
     }
-    return status == 0 ? watch_descriptor(f, fab_ctl_fd(f->inner)) : status;
+    if (status == 0)
+        status = watch_descriptor(f, fab_ctl_fd(f->inner));
+    return status == 0 ? open_events(f) : status;
 }
 
 static int fault_close(struct fab *fab)
@@ -55,6 +73,7 @@ static int fault_close(struct fab *fab)
         return status;
     fault_cancel(f);
     close_descriptors(f);
+    fab_events_fini(&f->events);
     pthread_mutex_destroy(&f->lock);
     free(f);
     return 0;
@@ -67,7 +86,7 @@ static int fault_ctl_fd(const struct fab *fab)
 
 static int fault_event_fd(const struct fab *fab)
 {
-    return fab_event_fd(fault_of(fab)->inner);
+    return fault_of(fab)->events_epfd;
 }
 
 static enum ibv_qp_state fault_qp_state(const struct fab_qp *qp)
@@ -97,7 +116,7 @@ static int fault_get_event(struct fab *fab, struct fab_event *out)
     struct fab_event event;
     int got = fab_get_event(f->inner, &event);
     if (got != 1)
-        return got;
+        return fab_events_pop(&f->events, out);
     switch (event.type) {
     case IBV_EVENT_CQ_ERR:
         event.cq = event.cq->user;
@@ -180,9 +199,12 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
     f->submitted_tail = &f->submitted;
-    int status = open_descriptors(f);
+    int status = fab_events_init(&f->events);
+    const int descriptors = open_descriptors(f); /* both are ended in any case */
+    status = status != 0 ? status : descriptors;
     if (status != 0) {
         close_descriptors(f);
+        fab_events_fini(&f->events);
         free(f);
         return status;
     }
@@ -195,9 +217,13 @@ void fault_set_plan(struct fab *fab, const struct fault_plan *plan)
 {
     struct fault_fab *f = fault_of(fab);
     pthread_mutex_lock(&f->lock);
+    const bool pkeys =
+        f->now.plan.pkey_moved != plan->pkey_moved || f->now.plan.pkey_gone != plan->pkey_gone;
     f->now.plan = *plan;
     f->now.generation++;
     pthread_mutex_unlock(&f->lock);
+    if (pkeys)
+        fab_events_push(&f->events, IBV_EVENT_PKEY_CHANGE, NULL);
 }
 
 struct fault_way fault_way_to(struct fault_fab *f, const struct ibv_ah_attr *attr)

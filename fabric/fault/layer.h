@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/random.h"
+#include "fabric/events.h"
 #include "fabric/fault.h"
 #include "fabric/provider.h"
 
@@ -41,8 +42,10 @@ struct fault_slow {
 struct fault_fab {
     struct fab base;
     struct fab *inner;
-    int ctl_efd;          /* readable when run() has something to take */
-    int ctl_epfd;         /* that, and the inner provider's */
+    int ctl_efd;              /* readable when run() has something to take */
+    int ctl_epfd;             /* that, and the inner provider's */
+    struct fab_events events; /* our own, beside the inner provider's; both: */
+    int events_epfd;
     pthread_mutex_t lock; /* submitted, srqs; the plan against the control thread */
     struct fab_ctl *submitted, **submitted_tail;
     struct fault_slow slow[FAULT_SLOWS];
@@ -156,8 +159,9 @@ struct fault_qp {
     bool over;               /* it was put to RESET, and that is final: control thread */
     struct fault_sent *sent; /* errors_first: a ring of those of which nothing was said */
     uint32_t sent_head, sent_tail;
-    _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */
-    struct fault_way way; /* RC: and where to */
+    _Atomic uint32_t mtu;        /* enum ibv_mtu that it was connected with; 0: none */
+    struct fault_way way;        /* RC: and where to */
+    _Atomic uint16_t pkey_index; /* as it was given */
     /* With packets that are late: the packet number of its next request, the first one of this
      * life, and those of the latest former ones. */
     uint32_t psn, psn_first, lives;
@@ -176,6 +180,13 @@ struct fault_ah {
     struct fab_ah *inner;
     struct fault_way way;
 };
+
+/* The place in the port's table at which the P_Key of a domain is, under that plan. */
+static inline uint16_t fault_pkey_index(const struct fault_plan *plan, const struct fab_pd *pd)
+{
+    const struct fault_pd *p = (const struct fault_pd *)pd;
+    return (uint16_t)(p->inner->service.pkey_index + plan->pkey_moved);
+}
 
 /* layer.c: where that leads, now. The control thread. */
 struct fault_way fault_way_to(struct fault_fab *f, const struct ibv_ah_attr *attr);

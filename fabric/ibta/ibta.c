@@ -70,6 +70,20 @@ bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *a)
            a->grh.traffic_class == s->traffic_class && a->grh.flow_label == s->flow_label;
 }
 
+uint16_t fab_ibta_pkey(const struct fab_pd *pd)
+{
+    const uint16_t index = pd->service.pkey_index;
+    if (index == 0)
+        return pd->fab->caps.is_ethernet ? 0 : 0xffff;
+    return 0x8000 | index;
+}
+
+void fab_ibta_find_pkey(uint16_t pkey, bool *there, uint16_t *index)
+{
+    *there = (pkey & 0x8000) != 0;
+    *index = pkey == 0xffff ? 0 : pkey & 0x7fff;
+}
+
 uint64_t fab_ibta_rnr_ns(uint8_t code)
 {
     static const uint32_t units[32] = {65536, 1,    2,    3,     4,     6,     8,     12,

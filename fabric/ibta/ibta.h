@@ -18,6 +18,11 @@ bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *at
 /* Whether an address has the service of its domain: a network whose switches drop what is in no
  * priority of theirs takes no other. */
 bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address);
+/* Which P_Key a device of our own has at the place that the domain's service names, and where it
+ * has one: its table is the default, and behind that one for each place. None where an Ethernet
+ * port's only one is meant (annex A16.4.1). */
+uint16_t fab_ibta_pkey(const struct fab_pd *pd);
+void fab_ibta_find_pkey(uint16_t pkey, bool *there, uint16_t *index);
 /* How long a requester waits that was told to with that code (table 45). */
 uint64_t fab_ibta_rnr_ns(uint8_t code);
 /* The GRH before a datagram of so many bytes, with immediate data or without, as IPv6 has it (8.3):

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "ibta/ibta.h"
 #include "sim/memory.h"
 #include "sim/objects.h"
 
@@ -93,6 +94,9 @@ static int carry_out(struct sim_device *dev, struct fab_ctl *ctl)
         return 0;
     case FAB_QUERY_ADDRESS:
         query_address(dev, ctl);
+        return 0;
+    case FAB_QUERY_PKEY:
+        fab_ibta_find_pkey(ctl->pkey.pkey, &ctl->pkey.there, &ctl->pkey.index);
         return 0;
     case FAB_QUERY_CLOCK:
         return query_clock(dev, ctl);

@@ -19,6 +19,7 @@ int sim_pd_alloc(struct sim_device *dev, struct fab_ctl *ctl)
         return -ENOMEM;
     pd->base.fab = &dev->base;
     pd->base.service = ctl->pd.service != NULL ? *ctl->pd.service : dev->base.caps.service;
+    pd->base.pkey = fab_ibta_pkey(&pd->base);
     pd->id = ++dev->pds;
     sim_object_add(dev, &pd->object, SIM_PD, pd);
     ctl->pd.x = &pd->base;

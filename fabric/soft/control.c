@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "ibta/ibta.h"
 #include "soft/chan.h"
 #include "soft/maps.h"
 #include "soft/mr.h"
@@ -77,6 +78,9 @@ static int carry_out(struct soft_fab *f, struct fab_ctl *ctl)
         ctl->address.now = (struct fab_own_address){
             .active = true,
             .has_gid = memcmp(ctl->address.gid, f->base.caps.gid, sizeof ctl->address.gid) == 0};
+        return 0;
+    case FAB_QUERY_PKEY:
+        fab_ibta_find_pkey(ctl->pkey.pkey, &ctl->pkey.there, &ctl->pkey.index);
         return 0;
     case FAB_QUERY_CLOCK:
         read_clock(&ctl->clock);

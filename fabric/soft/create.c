@@ -23,6 +23,7 @@ int soft_pd_alloc(struct soft_fab *f, struct fab_ctl *ctl)
         return -ENOMEM;
     pd->base.fab = &f->base;
     pd->base.service = ctl->pd.service != NULL ? *ctl->pd.service : f->base.caps.service;
+    pd->base.pkey = fab_ibta_pkey(&pd->base);
     pd->id = atomic_fetch_add(&f->shared->next_pd, 1) + 1;
     ctl->pd.x = &pd->base;
     return 0;

@@ -51,6 +51,8 @@ static int carry_out(void *of, struct fab_ctl *ctl)
         return verbs_port_query(f, ctl);
     case FAB_QUERY_ADDRESS:
         return verbs_address_query(f, ctl);
+    case FAB_QUERY_PKEY:
+        return verbs_pkey_query(f, ctl);
     case FAB_QUERY_CLOCK:
         return verbs_clock_query(f, ctl);
     }
@@ -66,49 +68,60 @@ static void needs_qp(const struct fab_qp *q, struct verbs_needs *out)
     out->with[3] = q->srq;
 }
 
-/* An operation's objects are there until it is over, so that they may be looked into here. */
-void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
+/* What it makes is nobody's yet; a query needs nothing. */
+static void needs_to_create(const struct fab_ctl *ctl, struct verbs_needs *out)
 {
     switch (ctl->kind) {
-    case FAB_ALLOC_PD:
-    case FAB_CREATE_CHAN:
-    case FAB_QUIESCE_MR:
-    case FAB_QUERY_PORT:
-    case FAB_QUERY_ADDRESS:
-    case FAB_QUERY_CLOCK:
-        break;
-    case FAB_FREE_PD:
-    case FAB_DESTROY_CHAN:
-        out->own = ctl->pd.x; /* or chan.x: one union */
-        break;
     case FAB_REG_MR:
         out->with[0] = ctl->mr.pd;
-        out->length = VERBS_PINS;
-        break;
-    case FAB_DEREG_MR:
-        out->own = ctl->mr.x;
-        out->with[0] = ctl->mr.x->pd;
         out->length = VERBS_PINS;
         break;
     case FAB_CREATE_CQ:
         out->with[0] = ctl->cq.chan;
         break;
-    case FAB_DESTROY_CQ:
-        out->own = ctl->cq.x;
-        out->with[0] = ((const struct verbs_cq *)ctl->cq.x)->chan;
-        break;
     case FAB_CREATE_SRQ:
         out->with[0] = ctl->srq.pd;
-        break;
-    case FAB_DESTROY_SRQ:
-        out->own = ctl->srq.x;
-        out->with[0] = ctl->srq.x->pd;
         break;
     case FAB_CREATE_QP:
         out->with[0] = ctl->qp.pd;
         out->with[1] = ctl->qp.send_cq;
         out->with[2] = ctl->qp.recv_cq;
         out->with[3] = ctl->qp.srq;
+        break;
+    case FAB_CREATE_AH:
+        out->with[0] = ctl->ah.pd;
+        out->length = VERBS_RESOLVES;
+        break;
+    case FAB_CREATE_DCT:
+        out->with[0] = ctl->dct.pd;
+        out->with[1] = ctl->dct.cq;
+        out->with[2] = ctl->dct.srq;
+        break;
+    default:
+        break;
+    }
+}
+
+/* An operation's objects are there until it is over, so that they may be looked into here. */
+void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
+{
+    switch (ctl->kind) {
+    case FAB_FREE_PD:
+    case FAB_DESTROY_CHAN:
+        out->own = ctl->pd.x; /* or chan.x: one union */
+        break;
+    case FAB_DEREG_MR:
+        out->own = ctl->mr.x;
+        out->with[0] = ctl->mr.x->pd;
+        out->length = VERBS_PINS;
+        break;
+    case FAB_DESTROY_CQ:
+        out->own = ctl->cq.x;
+        out->with[0] = ((const struct verbs_cq *)ctl->cq.x)->chan;
+        break;
+    case FAB_DESTROY_SRQ:
+        out->own = ctl->srq.x;
+        out->with[0] = ctl->srq.x->pd;
         break;
     case FAB_MODIFY_QP:
         needs_qp(ctl->modify.x, out);
@@ -117,18 +130,9 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
     case FAB_DESTROY_QP:
         needs_qp(ctl->qp.x, out);
         break;
-    case FAB_CREATE_AH:
-        out->with[0] = ctl->ah.pd;
-        out->length = VERBS_RESOLVES;
-        break;
     case FAB_DESTROY_AH:
         out->own = ctl->ah.x;
         out->with[0] = ctl->ah.x->pd;
-        break;
-    case FAB_CREATE_DCT:
-        out->with[0] = ctl->dct.pd;
-        out->with[1] = ctl->dct.cq;
-        out->with[2] = ctl->dct.srq;
         break;
     case FAB_DESTROY_DCT:
         out->own = ctl->dct.x;
@@ -136,6 +140,9 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
         out->with[1] = ((const struct verbs_dct *)ctl->dct.x)->cq;
         out->with[2] = ((const struct verbs_dct *)ctl->dct.x)->srq;
         out->length = VERBS_DRAINS;
+        break;
+    default:
+        needs_to_create(ctl, out);
         break;
     }
 }

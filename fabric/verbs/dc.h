@@ -39,6 +39,8 @@ struct verbs_calls {
     int (*destroy_qp)(struct ibv_qp *qp);
     struct ibv_ah *(*create_ah)(struct ibv_pd *pd, struct ibv_ah_attr *attr);
     int (*destroy_ah)(struct ibv_ah *ah);
+    int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out);
+    int (*query_pkey)(struct ibv_context *context, uint8_t port, int index, __be16 *out);
     struct ibv_qp_ex *(*qp_to_qp_ex)(struct ibv_qp *qp);
     /* libmlx5's: NULL until it is loaded. */
     bool (*dv_is_supported)(struct ibv_device *device);

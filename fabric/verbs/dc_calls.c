@@ -13,6 +13,11 @@ static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a
     return ibv_create_srq(pd, attr);
 }
 
+static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out)
+{
+    return ibv_query_port(context, port, out);
+}
+
 void verbs_calls_init(struct verbs_dc *dc)
 {
     dc->calls = (struct verbs_calls){.alloc_pd = ibv_alloc_pd,
@@ -24,6 +29,8 @@ void verbs_calls_init(struct verbs_dc *dc)
                                      .modify_qp = ibv_modify_qp,
                                      .query_qp = ibv_query_qp,
                                      .destroy_qp = ibv_destroy_qp,
+                                     .query_port = query_port,
+                                     .query_pkey = ibv_query_pkey,
                                      .qp_to_qp_ex = ibv_qp_to_qp_ex,
                                      .create_ah = ibv_create_ah,
                                      .destroy_ah = ibv_destroy_ah};

@@ -41,6 +41,7 @@ int verbs_pd_alloc(struct verbs_fab *f, struct fab_ctl *ctl)
     }
     p->base.fab = &f->base;
     p->base.service = ctl->pd.service != NULL ? *ctl->pd.service : f->base.caps.service;
+    p->base.pkey = verbs_pkey_of(f, p->base.service.pkey_index);
     ctl->pd.x = &p->base;
     return 0;
 }

@@ -130,6 +130,10 @@ static inline struct verbs_qpn *verbs_qpn_find(struct verbs_fab *f, uint32_t qpn
 enum ibv_mtu verbs_port_mtu(const struct ibv_port_attr *port, const struct fab_service *service);
 /* On a worker: FAB_QUERY_PORT. 0 or -errno. */
 int verbs_port_query(struct verbs_fab *f, struct fab_ctl *ctl);
+/* On a worker. The P_Key at that place of the port's table; 0: there is none, or it is Ethernet. */
+uint16_t verbs_pkey_of(const struct verbs_fab *f, uint16_t index);
+/* On a worker: FAB_QUERY_PKEY. 0 or -errno. */
+int verbs_pkey_query(struct verbs_fab *f, struct fab_ctl *ctl);
 
 /* raw_clock.c: once, when the device is opened. */
 void verbs_clock_describe(struct verbs_fab *f);

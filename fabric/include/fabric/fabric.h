@@ -109,6 +109,9 @@ struct fab {
 struct fab_pd {
     struct fab *fab;
     struct fab_service service; /* of what is made in it */
+    uint16_t
+        pkey; /* InfiniBand: the P_Key that was at service.pkey_index when it was made, by which
+               * FAB_QUERY_PKEY finds it again; 0: the port has but one, or does not say */
 };
 
 struct fab_mr {
@@ -289,6 +292,7 @@ enum fab_ctl_kind {
     FAB_QUERY_PORT,
     FAB_QUERY_ADDRESS,
     FAB_QUERY_CLOCK,
+    FAB_QUERY_PKEY,
 };
 
 /* How peers would name and reach this device now, at the port that it was opened with: an address
@@ -353,6 +357,11 @@ struct fab_ctl {
             uint8_t gid[16];            /* the one to look for */
             struct fab_own_address now; /* filled in */
         } address;
+        struct {
+            uint16_t pkey;      /* the one to look for: by its number, a full membership first */
+            bool there;         /* filled in: the port's table has it, */
+            uint16_t index;     /* at this place */
+        } pkey;                 /* QUERY_PKEY */
         struct fab_clock clock; /* QUERY_CLOCK fills it in; -EOPNOTSUPP: the device has none */
         struct {
             struct fab_chan *x;
@@ -423,6 +432,11 @@ int fab_call(struct fab *fab, struct fab_ctl *ctl);
  * connected later. What there is keeps the address that it was made with. On the control thread,
  * with no operation under way that names an address. */
 void fab_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid);
+
+/* The P_Key of this domain is at another place of the port's table: so for what goes to INIT, or is
+ * created as a DC target, from now on. What there is keeps the place, which is another partition's
+ * or nobody's. On the control thread. */
+void fab_set_pkey_index(struct fab_pd *pd, uint16_t index);
 
 /* ---- data path: the thread that owns the queue
  * ---------------------------------------------------- */

@@ -41,6 +41,11 @@ struct fault_plan {
      * an earlier plan. What is made since arrives: another router, or the node itself with another
      * LID or hardware address, which a handle does not learn once it is made. */
     bool moved;
+    /* P_Keys are so many places further behind in the port's table than the inner provider has
+     * them, or are not in it at all: what a queue pair sends that was given another place in INIT
+     * is lost (RETRY_EXC). An event says so when a plan changes it. */
+    uint16_t pkey_moved;
+    bool pkey_gone;
     uint32_t refuse_ppm; /* post_send refuses a request for itself (-EINVAL), once */
     /* The device's clock beside the host's: it gains so many millionths (a host's clock that is
      * slow), or loses them; and once, so long after the layer was opened, it goes so far ahead, as

@@ -14,12 +14,10 @@
  *   address     UCX's uct_dc_mlx5_iface_dci_connect (a DCI has one at RTR, for its service level);
  * the kernel's modify_dci_qp_is_ok and rdma_check_ah_attr (optional; refused by old kernels; of a
  * port that there is, and global on RoCE) number      providers/mlx5/verbs.c: modify_dct (a DCT has
- * one from RTR on) posting     tests/utils.py: post_send_ex (start, builder, DC address, data,
- * complete); man ibv_wr_post(3): wr_id and wr_flags before the builder, a refusal aborts all; man
- * mlx5dv_wr_post(3): the DC address of every request; streams overflow    providers/mlx5/qp.c:
- * _common_wqe_init_op (the error comes from complete) errors      tests/test_mlx5_dc.py:
- * test_dc_stream_qp_recovery; man mlx5dv_dci_stream_id_reset(3): 2^log_num_errored streams in
- * error, and the DCI is */
+ * one from RTR on) posting: tests/utils.py post_send_ex; man ibv_wr_post(3): wr_id and wr_flags
+ * before the builder, a refusal aborts all; man mlx5dv_wr_post(3): the DC address of every request;
+ * overflow: providers/mlx5/qp.c _common_wqe_init_op (the error comes from complete) errors:
+ * tests/test_mlx5_dc.py; man mlx5dv_dci_stream_id_reset(3): 2^log_num_errored streams in error */
 #ifndef TESTS_UNIT_FABRIC_DC_STAND_IN_H
 #define TESTS_UNIT_FABRIC_DC_STAND_IN_H
 
@@ -31,6 +29,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "dc_stand_in_port.h"
 #include "verbs/verbs.h"
 
 enum { FAKE_WRS = 128 };
@@ -579,6 +578,7 @@ static int fake_destroy_qp(struct ibv_qp *qp)
 }
 
 static const struct verbs_calls fake_calls = {
+    FAKE_PORT_CALLS,
     .alloc_pd = fake_alloc_pd,
     .dealloc_pd = fake_free_pd,
     .create_cq = fake_create_cq,

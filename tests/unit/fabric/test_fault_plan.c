@@ -465,12 +465,33 @@ START_TEST(a_plan_is_read_as_an_operator_writes_it)
 }
 END_TEST
 
+START_TEST(what_is_sent_with_a_p_key_of_a_former_place_is_lost)
+{
+    struct fault_plan moved = {.seed = 1, .pkey_moved = 4};
+    struct fab_event event;
+    struct rig r;
+    rig_open(&r, FAB_QP_RC);
+    ck_assert_int_eq(write_to(&r, 1, 1000), 0);
+    ck_assert_int_eq(next_wc(r.cq).status, IBV_WC_SUCCESS);
+    fault_set_plan(r.fab, &moved);
+    ck_assert_int_eq(fab_get_event(r.fab, &event), 1);
+    ck_assert_int_eq(event.type, IBV_EVENT_PKEY_CHANGE);
+    ck_assert_int_eq(write_to(&r, 2, 1000), 0);
+    ck_assert_int_eq(next_wc(r.cq).status, IBV_WC_RETRY_EXC_ERR);
+    connect_both(&r); /* at the former place: fault_rig.h names number 0 */
+    ck_assert_int_eq(write_to(&r, 3, 1000), 0);
+    ck_assert_int_eq(next_wc(r.cq).status, IBV_WC_RETRY_EXC_ERR);
+    rig_close(&r);
+}
+END_TEST
+
 #define TESTS(X)                                                                                   \
     X(the_same_seed_gives_the_same_faults_and_another_one_others)                                  \
     X(faults_come_at_their_rate_and_are_counted)                                                   \
     X(what_is_behind_an_injected_error_flushes_in_order_and_is_not_executed)                       \
     X(every_opcode_can_be_made_to_fail_without_being_executed)                                     \
     X(an_error_of_the_device_keeps_its_own_status)                                                 \
+    X(what_is_sent_with_a_p_key_of_a_former_place_is_lost)                                         \
     X(a_refused_post_leaves_nothing_posted)                                                        \
     X(a_control_operation_can_fail_and_then_has_done_nothing)                                      \
     X(a_device_can_be_made_one_that_keeps_no_deadlines)                                            \

@@ -383,6 +383,34 @@ START_TEST(on_infiniband_the_lid_goes_along_and_must_be_there)
 }
 END_TEST
 
+/* Every port's table has the default, which is a member of all. */
+static void find_pkey(struct dc_bed *b, uint16_t pkey, int index)
+{
+    struct fab_ctl ctl = {.kind = FAB_QUERY_PKEY, .pkey.pkey = pkey};
+    ck_assert_int_eq(verbs_pkey_query(b->f, &ctl), 0);
+    ck_assert_int_eq(ctl.pkey.there, index >= 0);
+    ck_assert(index < 0 || ctl.pkey.index == index);
+}
+
+START_TEST(a_p_key_is_found_by_its_number_and_a_full_membership_first)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    static const uint16_t table[] = {0xffff, 0x0007, 0, 0x8007, 0x0009};
+    memcpy(fake_pkeys.at, table, sizeof table);
+    fake_pkeys.count = 5;
+    ck_assert_uint_eq(verbs_pkey_of(b.f, 3), 0); /* Ethernet has one alone */
+    b.f->base.caps.is_ethernet = false;
+    ck_assert_uint_eq(verbs_pkey_of(b.f, 3), 0x8007);
+    find_pkey(&b, 0x8007, 3);
+    find_pkey(&b, 0x0007, 3);
+    find_pkey(&b, 0x8009, 4);
+    find_pkey(&b, 0x8005, -1);
+    find_pkey(&b, 0x8000, -1); /* an empty place is none */
+    dc_bed_close(&b);
+}
+END_TEST
+
 START_TEST(a_dct_on_infiniband_answers_from_its_lid)
 {
     struct dc_bed b;
@@ -514,6 +542,7 @@ END_TEST
     T(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)                                  \
     T(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)                           \
     T(on_infiniband_the_lid_goes_along_and_must_be_there)                                          \
+    T(a_p_key_is_found_by_its_number_and_a_full_membership_first)                                  \
     T(a_dct_on_infiniband_answers_from_its_lid)                                                    \
     T(the_devices_events_reach_the_control_thread)                                                 \
     T(a_reset_forgets_what_was_said_of_the_life_before)                                            \

@@ -93,6 +93,11 @@ void connector_drop(struct connector *c, struct fab_qp *qp, uint64_t now_ns);
  * over. The lane drops its connections. */
 void connector_readdress(struct connector *c, uint32_t incarnation, uint64_t now_ns);
 
+/* The P_Key of its domains is at another place of the port's table: the queue pair of handshakes is
+ * brought up anew; connections have the place from when they are made. The lane drops those that
+ * there are. */
+void connector_repartition(struct connector *c, uint64_t now_ns);
+
 /* How many of each kind are kept ready from now on, as far as there may be so many; those that are
  * ready beyond it are used before others are made. */
 void connector_set_ahead(struct connector *c, uint32_t ahead);

@@ -169,27 +169,6 @@ START_TEST(who_leaves_tells_all_peers)
 }
 END_TEST
 
-/* The GID stays when a subnet manager gives a port another LID. */
-START_TEST(a_peer_whose_lid_changed_is_written_to_under_that)
-{
-    struct world w = {0};
-    world_open(&w, 2);
-    ask(&w, 0, 1, 1);
-    ck_assert_int_eq(await(&w, 0, 1), 0);
-    connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
-    world_run(&w, 20);
-    const uint64_t before = stats_of(&w, 0).addresses;
-    struct fab *fab = w.node[1].fab;
-    fab_set_address(fab, peer_of(&w, 1).gid, fab->caps.sgid_index, 7);
-    for (uint32_t tag = 2; tag < 4; tag++) {
-        ask(&w, 0, 1, tag);
-        ck_assert_int_eq(await(&w, 0, tag), 0);
-        ck_assert_uint_eq(stats_of(&w, 0).addresses, before + 1);
-    }
-    world_close(&w);
-}
-END_TEST
-
 START_TEST(a_thousand_rounds_leave_the_counts_as_they_were)
 {
     struct world w = {0};
@@ -573,7 +552,6 @@ END_TEST
     T(another_incarnation_is_told_apart)                                                           \
     T(a_dropped_connection_ends_at_the_peer_too)                                                   \
     T(who_leaves_tells_all_peers)                                                                  \
-    T(a_peer_whose_lid_changed_is_written_to_under_that)                                           \
     T(a_thousand_rounds_leave_the_counts_as_they_were)                                             \
     T(what_a_dead_initiator_held_is_reclaimed)                                                     \
     T(a_live_initiator_keeps_what_it_has)                                                          \

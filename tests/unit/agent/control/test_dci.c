@@ -174,7 +174,7 @@ static void make_dci(uint64_t gone_ns)
     struct fab_ctl c = dci_creation(&w.pool, w.pool.device.pd);
     call(&c);
     w.world.random = 7;
-    const struct agent_dci *d = dci_add(&w.pool, c.qp.x, gone_ns);
+    struct agent_dci *d = dci_add(&w.pool, c.qp.x, gone_ns);
     for (uint32_t step = 1;; step++) {
         struct fab_ctl modify = {.status = 0};
         if (!dci_step(&w.pool, d, step, &modify))

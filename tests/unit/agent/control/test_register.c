@@ -22,6 +22,7 @@ static struct {
     struct agent agent;
     struct pool pool, other;
     struct fab fab;
+    struct fab_pd system_pd;
     struct fab_ops ops;
     struct fab_ah ah[8];
     struct fab_qp qp[2];
@@ -76,6 +77,8 @@ static struct registration *begin(void)
     w.pool.agent = &w.agent;
     w.pool.config = &w.agent.config;
     w.pool.device.fab = &w.fab;
+    w.system_pd = (struct fab_pd){.fab = &w.fab};
+    w.pool.device.system_pd = &w.system_pd;
     w.agent.fab = &w.fab;
     w.agent.pools[0] = &w.pool;
     w.agent.config.metaservers = 1;
