@@ -39,6 +39,7 @@ struct pair {
     struct kedge_remote to;
     struct kedge_vqp *q, *past_q;
     uint64_t done, begun_anew, failed, refused;
+    char why[320]; /* the last request that failed */
     struct past past[PAST];
 };
 
@@ -121,7 +122,11 @@ static int operate(struct pair *p, struct kedge_vqp *q, const struct kedge_remot
         if (base_clock_ns() > end)
             stress_fail("a request did not complete within %d s", PATIENCE_MS / 1000);
     }
-    return n < 0 ? n : wc.status == IBV_WC_SUCCESS ? 0 : -EIO;
+    if (n < 0 || wc.status == IBV_WC_SUCCESS)
+        return n < 0 ? n : 0;
+    (void)snprintf(p->why, sizeof p->why, "%s: %s", kedge_wc_status_str(wc.status),
+                   kedge_reason_str(wc.vendor_err));
+    return -EIO;
 }
 
 static int one_round(struct pair *p, uint64_t number)
@@ -204,6 +209,8 @@ void stress_recover(struct stress *s)
            "refused\n",
            (unsigned long long)p.done, (unsigned long long)p.begun_anew,
            (unsigned long long)p.failed, (unsigned long long)p.refused);
+    if (p.why[0] != '\0')
+        printf("recover: the last request that failed: %s\n", p.why);
     if (p.done == 0)
         stress_fail("nothing was ever done");
 }

@@ -226,6 +226,7 @@ another_address() {
 part_perftest() {
     local run server client=0
     up
+    waits_for 60 "a reaches b, whose address may have moved before" reads 10
     worker_start w a b
     worker_goes_on w "before perftest"
     for run in "ib_read_lat -s 8 -n 500" "ib_write_bw -s 4096 -n 500"; do
@@ -266,6 +267,8 @@ kills() { # of b, so many times, with workers: from a to b, from b to a, and one
 part_killed() {
     local before after fds kib count=${KILLS:-3} i
     up
+    waits_for 60 "c reaches a, whose address may have moved before" eval \
+        'timeout 60 "$bin/kedge-perf" read --socket "$work/c.sock" --peer-socket "$work/a.sock" --count 10 >/dev/null 2>&1'
     kills 2
     before=$(gauges) fds=$(descriptors) kib=$(anonymous_kib)
     kills "$count"
