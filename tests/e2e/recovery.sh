@@ -88,7 +88,7 @@ refused=0
 for name in "${!stress[@]}"; do
     wait "${stress[$name]}" || fail "$name: $(cat "$work/$name.out")"
     ok "$name: $(cat "$work/$name.out")"
-    refused=$((refused + $(sed 's/.* \([0-9]*\) keys of before refused/\1/' "$work/$name.out")))
+    refused=$((refused + $(sed -n 's/.* \([0-9]*\) keys of before refused$/\1/p' "$work/$name.out")))
 done
 worker_pids=()
 ((refused > 0)) || fail "no key of before was ever tried"
