@@ -16,6 +16,33 @@ static const uint64_t operations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RD
 
 /* ---- making ---- */
 
+/* libmlx5 may have the device write the first 32 or 64 bytes of what comes in into the completion,
+ * and copies them from there to the address of the SGE, as a pointer: ours are I/O virtual
+ * addresses, at which the process has other memory or none (mlx5dv_create_qp(3)). */
+enum {
+    IN_ITS_PLACE = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+    IN_ITS_PLACE_FLAG = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE,
+};
+
+struct ibv_qp *verbs_plain_qp_make(struct verbs_fab *f, struct ibv_pd *pd,
+                                   struct ibv_qp_init_attr *attr)
+{
+    if (!f->dc.is_mlx5 || attr->qp_type != IBV_QPT_RC)
+        return f->dc.calls.create_qp(pd, attr);
+    struct ibv_qp_init_attr_ex ex = {.send_cq = attr->send_cq,
+                                     .recv_cq = attr->recv_cq,
+                                     .srq = attr->srq,
+                                     .cap = attr->cap,
+                                     .qp_type = attr->qp_type,
+                                     .comp_mask = IBV_QP_INIT_ATTR_PD,
+                                     .pd = pd};
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = IN_ITS_PLACE, .create_flags = IN_ITS_PLACE_FLAG};
+    struct ibv_qp *made = f->dc.calls.dv_create_qp(f->context, &ex, &dv);
+    if (made != NULL)
+        attr->cap = ex.cap;
+    return made;
+}
+
 struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
     struct ibv_qp_init_attr_ex ex = {.send_cq = attr->send_cq,
@@ -26,7 +53,8 @@ struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
                                          IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
                                      .pd = pd,
                                      .send_ops_flags = operations};
-    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC | IN_ITS_PLACE,
+                                     .create_flags = IN_ITS_PLACE_FLAG,
                                      .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCI}};
     if (f->dc.log_streams != 0) {
         /* One stream in error, and the DCI is: fabric.h knows broken queue pairs alone. */
@@ -74,7 +102,8 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, stru
                                      .comp_mask = IBV_QP_INIT_ATTR_PD,
                                      .pd = pd};
     struct mlx5dv_qp_init_attr dv = {
-        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC | IN_ITS_PLACE,
+        .create_flags = IN_ITS_PLACE_FLAG,
         .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = key}};
     struct ibv_qp *made = f->dc.calls.dv_create_qp(f->context, &ex, &dv);
     if (made == NULL)

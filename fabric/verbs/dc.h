@@ -33,6 +33,7 @@ struct verbs_calls {
     int (*destroy_cq)(struct ibv_cq *cq);
     struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
     int (*destroy_srq)(struct ibv_srq *srq);
+    struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
     int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
     int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
                     struct ibv_qp_init_attr *init);
@@ -54,6 +55,7 @@ struct verbs_calls {
 struct verbs_dc {
     struct verbs_calls calls;
     void *library;          /* of dlopen(), or NULL */
+    bool is_mlx5;           /* libmlx5 is the device's */
     uint8_t wanted_streams; /* of a DCI, at most */
     uint8_t log_streams;    /* of every DCI; 0: none */
     bool dci_av; /* the kernel takes an address at a DCI's RTR, which says its service level */
@@ -72,6 +74,10 @@ void verbs_dc_unload(struct verbs_dc *dc);
 void verbs_dc_probe(struct verbs_fab *f);
 
 /* dc.c */
+/* A queue pair that is not DC's, of at least attr's sizes, which become what it has; NULL and
+ * errno. Blocks. */
+struct ibv_qp *verbs_plain_qp_make(struct verbs_fab *f, struct ibv_pd *pd,
+                                   struct ibv_qp_init_attr *attr);
 /* A DCI of at least attr's sizes, which become what it has; NULL and errno. Blocks. */
 struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd,
                               struct ibv_qp_init_attr *attr);

@@ -26,6 +26,7 @@ void verbs_calls_init(struct verbs_dc *dc)
                                      .destroy_cq = ibv_destroy_cq,
                                      .create_srq = create_srq,
                                      .destroy_srq = ibv_destroy_srq,
+                                     .create_qp = ibv_create_qp,
                                      .modify_qp = ibv_modify_qp,
                                      .query_qp = ibv_query_qp,
                                      .destroy_qp = ibv_destroy_qp,

@@ -158,7 +158,8 @@ void verbs_dc_probe(struct verbs_fab *f)
 {
     struct fab_caps *caps = &f->base.caps;
     struct probe p = {.max_inline = caps->max_inline, .max_rd_atomic = caps->max_rd_atomic};
-    if (!f->dc.calls.dv_is_supported(f->context->device)) {
+    f->dc.is_mlx5 = f->dc.calls.dv_is_supported(f->context->device);
+    if (!f->dc.is_mlx5) {
         snprintf(caps->dc_why, sizeof caps->dc_why,
                  "it is no mlx5 device: of all RNICs, ConnectX alone has DC");
         return;

@@ -44,6 +44,13 @@ bool verbs_describe_refusal(const struct fab_candidate *device, char *why, size_
     return true;
 }
 
+bool verbs_describe_is_mlx5(const char *ibdev_path)
+{
+    char driver[32] = "";
+    read_driver(ibdev_path, driver);
+    return strncmp(driver, "mlx5_core", strlen("mlx5_core")) == 0; /* or mlx5_core.sf */
+}
+
 /* What libraries and devices are known to do, by their source or their maker's words. libmlx5 and
  * librxe take the request from the completion itself; libirdma and libbnxt_re take the oldest of
  * which they have said nothing yet. rxe's responder takes one packet after the other, and none
@@ -52,9 +59,7 @@ bool verbs_describe_refusal(const struct fab_candidate *device, char *why, size_
  * nobody has said that they do not. */
 void verbs_describe_errors(const char *ibdev_path, bool is_rxe, struct fab_caps *caps)
 {
-    char driver[32] = "";
-    read_driver(ibdev_path, driver);
-    caps->names_culprit = is_rxe || strcmp(driver, "mlx5_core") == 0;
+    caps->names_culprit = is_rxe || verbs_describe_is_mlx5(ibdev_path);
     caps->writes_in_order = is_rxe;
 }
 

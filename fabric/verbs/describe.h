@@ -11,6 +11,8 @@ void verbs_describe_driver(const char *ibdev_path, struct fab_candidate *out);
 /* Whether Kedge does not use devices of this one's driver: then the reason and what to do instead
  * is in why. Asked before the device is opened. */
 bool verbs_describe_refusal(const struct fab_candidate *device, char *why, size_t size);
+/* Whether libmlx5 is what libibverbs loads for it. */
+bool verbs_describe_is_mlx5(const char *ibdev_path);
 /* names_culprit and writes_in_order. */
 void verbs_describe_errors(const char *ibdev_path, bool is_rxe, struct fab_caps *caps);
 void verbs_describe_device(const struct ibv_device_attr *device, struct fab_candidate *out);

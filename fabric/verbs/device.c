@@ -227,8 +227,12 @@ static int start_device(struct verbs_fab *f, const struct verbs_choice *c,
     f->rxe = device.vendor_id == VERBS_RXE_VENDOR;
     read_caps(&f->base.caps, c, &device, max_inline, service);
     verbs_describe_errors(c->context->device->ibdev_path, f->rxe, &f->base.caps);
-    if (verbs_dc_load(&f->dc, f->base.caps.dc_why, sizeof f->base.caps.dc_why) == 0)
+    status = verbs_dc_load(&f->dc, f->base.caps.dc_why, sizeof f->base.caps.dc_why);
+    if (status == 0)
         verbs_dc_probe(f);
+    else if (verbs_describe_is_mlx5(c->context->device->ibdev_path))
+        return base_err(err, status, "%s cannot be told to leave data out of its completions: %s",
+                        name, f->base.caps.dc_why);
     verbs_clock_describe(f);
     f->node = verbs_events_node(c->context);
     status = open_fds(f);

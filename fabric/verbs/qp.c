@@ -71,7 +71,7 @@ static int create_qp(struct verbs_fab *f, struct fab_ctl *ctl, struct ibv_qp_ini
     bool dci = ctl->qp.type == FAB_QP_DCI;
     struct ibv_pd *pd = ((struct verbs_pd *)ctl->qp.pd)->pd;
     errno = 0;
-    struct ibv_qp *made = dci ? verbs_dci_make(f, pd, attr) : ibv_create_qp(pd, attr);
+    struct ibv_qp *made = dci ? verbs_dci_make(f, pd, attr) : verbs_plain_qp_make(f, pd, attr);
     if (made == NULL)
         return errno != 0 ? -errno : -ENOMEM;
     uint32_t marks = power_of_two(attr->cap.max_send_wr);

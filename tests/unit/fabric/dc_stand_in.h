@@ -7,7 +7,8 @@
  * What it expects is taken from rdma-core (facts; no code), release 64:
  *   creation    tests/mlx5_base.py: Mlx5DcResources.create_qps, create_qp_init_attr;
  *               Mlx5DcStreamsRes.create_qps, generate_dci_attr; man mlx5dv_create_qp(3);
- *               providers/mlx5/verbs.c: create_qp, create_dct (a DCT takes no send_ops_flags)
+ *               providers/mlx5/verbs.c: create_qp, create_dct (a DCT takes no send_ops_flags; data
+ *               in completions unless DISABLE_SCATTER_TO_CQE, or DC with send_ops_flags)
  *   states      pyverbs/providers/mlx5/mlx5dv.pyx: Mlx5QP._get_comp_mask: the masks, exactly;
  *               tests/mlx5_base.py: create_qp_attr (the address of a DCT is its own),
  *               Mlx5DcStreamsRes.reset_qp (repair: RESET, and up again)
@@ -21,158 +22,9 @@
 #ifndef TESTS_UNIT_FABRIC_DC_STAND_IN_H
 #define TESTS_UNIT_FABRIC_DC_STAND_IN_H
 
-#include <check.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/random.h"
+#include "dc_stand_in_device.h"
+#include "dc_stand_in_parents.h"
 #include "dc_stand_in_port.h"
-#include "verbs/verbs.h"
-
-enum { FAKE_WRS = 128 };
-
-enum { NO_REQUEST, BUILT, ADDRESSED = 2, FILLED = 4 }; /* bits of the request that is being built */
-
-struct fake_qp {
-    struct ibv_qp_ex ex; /* first: an ibv_qp is taken for it */
-    struct mlx5dv_qp_ex dv;
-    enum mlx5dv_dc_type dc;
-    uint32_t max_wr, head, tail, log_streams;
-    bool inside; /* between start and complete */
-    int request, err;
-    uint32_t building;
-    struct {
-        uint64_t wr_id;
-        bool signalled, over;
-        uint16_t stream;
-    } wr[FAKE_WRS];
-    uint32_t polls_to_err; /* a stream has failed: so many polls until the DCI is in ERR */
-    uint16_t failed_stream;
-    struct base_prng prng;
-};
-
-/* The device. */
-static struct fake_device {
-    char trace[16384];
-    bool mlx5;
-    uint8_t log_streams;
-    uint32_t max_inline, max_rd_atomic;
-    bool no_atomics, old_kernel; /* no target allows them; it takes no address of a DCI */
-    const char *refused;         /* the call that fails: a beginning of its line */
-    int refused_errno;
-    uint64_t disliked; /* wr_id of a request that its doorbell is refused for; 0: none */
-    int live;          /* objects */
-    uint32_t next_number;
-    int wrong;
-    struct ibv_wc wc[FAKE_WRS]; /* that wait to be polled */
-    int completions;
-    struct ibv_qp_attr last; /* of modify_qp */
-    struct ibv_ah_attr last_ah;
-    void (*rung)(void);      /* after a doorbell; or NULL */
-    struct fake_qp *failing; /* with streams: on its way to ERR (dc_stand_in_streams.h) */
-    void (*goes_on)(struct fake_qp *q);
-} fake;
-
-/* ---- the trace ---- */
-
-/* Adds a line. True when the test wants this call to fail. */
-__attribute__((format(printf, 1, 2))) static bool say(const char *format, ...)
-{
-    va_list args;
-    size_t at = strlen(fake.trace);
-    va_start(args, format);
-    vsnprintf(fake.trace + at, sizeof fake.trace - at, format, args);
-    va_end(args);
-    bool refused =
-        fake.refused != NULL && strncmp(fake.trace + at, fake.refused, strlen(fake.refused)) == 0;
-    at = strlen(fake.trace);
-    snprintf(fake.trace + at, sizeof fake.trace - at, "\n");
-    return refused;
-}
-
-static int wrong(const char *why)
-{
-    fake.wrong++;
-    say("WRONG: %s", why);
-    return EINVAL;
-}
-
-static inline void expect_trace(const char *expected)
-{
-    ck_assert_str_eq(fake.trace, expected);
-    ck_assert_int_eq(fake.wrong, 0);
-    fake.trace[0] = '\0';
-}
-
-/* ---- parents ---- */
-
-static struct ibv_pd *fake_alloc_pd(struct ibv_context *context)
-{
-    struct ibv_pd *pd = calloc(1, sizeof *pd);
-    pd->context = context;
-    fake.live++;
-    return pd;
-}
-
-static int fake_free_pd(struct ibv_pd *pd)
-{
-    free(pd);
-    fake.live--;
-    return 0;
-}
-
-static struct ibv_cq *fake_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-                                     struct ibv_comp_channel *channel, int vector)
-{
-    (void)vector;
-    struct ibv_cq *cq = calloc(1, sizeof *cq);
-    *cq = (struct ibv_cq){
-        .context = context, .cqe = cqe, .cq_context = cq_context, .channel = channel};
-    fake.live++;
-    return cq;
-}
-
-static int fake_destroy_cq(struct ibv_cq *cq)
-{
-    free(cq);
-    fake.live--;
-    return 0;
-}
-
-static struct ibv_srq *fake_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-    struct ibv_srq *srq = calloc(1, sizeof *srq);
-    srq->pd = pd;
-    srq->srq_context = attr->srq_context;
-    fake.live++;
-    return srq;
-}
-
-static int fake_destroy_srq(struct ibv_srq *srq)
-{
-    free(srq);
-    fake.live--;
-    return 0;
-}
-
-static struct ibv_ah *fake_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-    struct ibv_ah *ah = calloc(1, sizeof *ah);
-    ah->pd = pd;
-    fake.last_ah = *attr;
-    fake.live++;
-    return ah;
-}
-
-static int fake_destroy_ah(struct ibv_ah *ah)
-{
-    free(ah);
-    fake.live--;
-    return 0;
-}
 
 /* ---- posting ---- */
 
@@ -394,14 +246,18 @@ static int fake_query_device(struct ibv_context *context, struct mlx5dv_context 
 static int check_creation(const struct ibv_qp_init_attr_ex *a, const struct mlx5dv_qp_init_attr *d)
 {
     const uint64_t streams = MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+    const uint64_t flags = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
     bool dct = d->dc_init_attr.dc_type == MLX5DV_DCTYPE_DCT;
     if (a->qp_type != IBV_QPT_DRIVER || !(d->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC))
         return wrong("DC is a driver's queue pair, with its mask");
     if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || a->pd == NULL || a->send_cq == NULL ||
         a->recv_cq == NULL)
         return wrong("no PD, or no CQ");
-    if (dct && (a->comp_mask != IBV_QP_INIT_ATTR_PD || d->comp_mask != MLX5DV_QP_INIT_ATTR_MASK_DC))
+    if (dct && (a->comp_mask != IBV_QP_INIT_ATTR_PD ||
+                (d->comp_mask & ~flags) != MLX5DV_QP_INIT_ATTR_MASK_DC))
         return wrong("a DCT takes neither send_ops_flags nor streams");
+    if (!(d->comp_mask & flags) || d->create_flags != MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE)
+        return wrong("data in completions, or flags that nobody knows");
     if (dct && a->srq == NULL)
         return wrong("a DCT needs an SRQ");
     if (!dct && a->comp_mask != (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
@@ -445,9 +301,38 @@ static bool say_creation(const struct ibv_qp_init_attr_ex *a, const struct mlx5d
                streams ? d->dc_init_attr.dci_streams.log_num_errored : 0u);
 }
 
+/* With libmlx5's defaults. */
+static struct ibv_qp *fake_plain_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+{
+    struct fake_qp *q = calloc(1, sizeof *q);
+    say("create qp type=%d", a->qp_type);
+    q->ex.qp_base = (struct ibv_qp){.context = pd->context,
+                                    .qp_type = a->qp_type,
+                                    .qp_num = ++fake.next_number,
+                                    .state = IBV_QPS_RESET};
+    q->scatters = a->qp_type == IBV_QPT_RC;
+    fake.live++;
+    return &q->ex.qp_base;
+}
+
+static struct ibv_qp *fake_dv_rc(struct ibv_qp_init_attr_ex *ex,
+                                 const struct mlx5dv_qp_init_attr *d)
+{
+    struct ibv_qp_init_attr a = {.qp_type = ex->qp_type, .cap = ex->cap};
+    if (ex->comp_mask != IBV_QP_INIT_ATTR_PD || d->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC)
+        wrong("a connection without a PD, or with DC");
+    struct ibv_qp *qp = fake_plain_qp(ex->pd, &a);
+    if (d->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS &&
+        d->create_flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE)
+        ((struct fake_qp *)qp)->scatters = false;
+    return qp;
+}
+
 static struct ibv_qp *fake_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *a,
                                      struct mlx5dv_qp_init_attr *d)
 {
+    if (a->qp_type != IBV_QPT_DRIVER)
+        return fake_dv_rc(a, d);
     bool dct = d->dc_init_attr.dc_type == MLX5DV_DCTYPE_DCT;
     int status = say_creation(a, d) ? fake.refused_errno : 0;
     if (status == 0)
@@ -570,7 +455,8 @@ static int fake_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 static int fake_destroy_qp(struct ibv_qp *qp)
 {
     const struct fake_qp *q = (const struct fake_qp *)qp;
-    if (say("destroy %s", q->dc == MLX5DV_DCTYPE_DCT ? "dct" : "dci"))
+    const char *name = q->dc == 0 ? "qp" : q->dc == MLX5DV_DCTYPE_DCT ? "dct" : "dci";
+    if (say("destroy %s", name))
         return fake.refused_errno;
     free(qp);
     fake.live--;
@@ -585,6 +471,7 @@ static const struct verbs_calls fake_calls = {
     .destroy_cq = fake_destroy_cq,
     .create_srq = fake_create_srq,
     .destroy_srq = fake_destroy_srq,
+    .create_qp = fake_plain_qp,
     .modify_qp = fake_modify_qp,
     .query_qp = fake_query_qp,
     .destroy_qp = fake_destroy_qp,

@@ -130,6 +130,7 @@ END_TEST
 START_TEST(only_mlx5_and_rxe_are_believed_to_name_the_request_that_failed)
 {
     ck_assert(errors_of("mlx5_core", false).names_culprit);
+    ck_assert(errors_of("mlx5_core.sf", false).names_culprit); /* a subfunction */
     ck_assert(errors_of(NULL, true).names_culprit);
     ck_assert(!errors_of("irdma", false).names_culprit);
     ck_assert(!errors_of("a_new_one", false).names_culprit);
