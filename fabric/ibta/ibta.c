@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "fabric/iova.h"
+
 struct move {
     uint8_t type;           /* enum fab_qp_type */
     uint8_t from, to;       /* enum ibv_qp_state */
@@ -60,6 +62,24 @@ bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *at
            (!(mask & IBV_QP_RNR_RETRY) || attr->rnr_retry <= 7) &&
            (!(mask & IBV_QP_MIN_RNR_TIMER) || attr->min_rnr_timer <= 31) &&
            (!(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num < 1u << 24);
+}
+
+/* A peer that writes makes us write (ibv_reg_mr(3)). */
+static bool access_is_possible(unsigned access)
+{
+    return !(access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) ||
+           (access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+bool fab_ibta_takes_region(const struct fab_ctl *ctl)
+{
+    const struct fab_mem *mem = ctl->mr.mem;
+    const uint64_t offset = ctl->mr.offset, length = ctl->mr.length, iova = ctl->mr.iova;
+    if (length == 0 || offset > mem->size || length > mem->size - offset ||
+        !access_is_possible(ctl->mr.access))
+        return false;
+    return iova == 0 || (fab_iova_fits((uintptr_t)mem->addr + offset, length, iova) &&
+                         iova <= UINT64_MAX - length);
 }
 
 bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *a)

@@ -15,6 +15,10 @@ bool fab_ibta_allows_move(enum fab_qp_type type, enum ibv_qp_state from, enum ib
 /* Whether the values of those attributes can be meant, but for the address: what the port and the
  * device have, as rxe's driver (rxe_qp_chk_attr) and mlx5's (mlx5_ib_modify_qp) hold them to it. */
 bool fab_ibta_takes_values(const struct fab_pd *pd, const struct ibv_qp_attr *attr, int mask);
+/* Whether REG_MR can be meant: a piece of its memory that is not empty, access that makes sense
+ * (who lets peers write writes himself), and an address at which any driver leads there and no
+ * further (iova.h). */
+bool fab_ibta_takes_region(const struct fab_ctl *ctl);
 /* Whether an address has the service of its domain: a network whose switches drop what is in no
  * priority of theirs takes no other. */
 bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address);

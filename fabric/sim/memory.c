@@ -5,27 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/iova.h"
+#include "ibta/ibta.h"
 
 static const uint64_t PAGE = 4096;
 enum { RETURNED = 64 /* keys that are kept for the next regions, as mlx5's driver does */ };
 
 /* ---- registrations ---- */
-
-static bool is_sound(const struct fab_ctl *ctl)
-{
-    const struct fab_mem *mem = ctl->mr.mem;
-    const uint64_t at = (uintptr_t)mem->addr + ctl->mr.offset, iova = ctl->mr.iova;
-    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
-        ctl->mr.length > mem->size - ctl->mr.offset)
-        return false;
-    /* As verbs: a peer that writes makes us write. */
-    if ((ctl->mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(ctl->mr.access & IBV_ACCESS_LOCAL_WRITE))
-        return false;
-    return iova == 0 ||
-           (fab_iova_fits(at, ctl->mr.length, iova) && iova <= UINT64_MAX - ctl->mr.length);
-}
 
 /* One that nobody has; where keys come back, the last one that did, and now and then another. */
 static uint32_t choose_key(struct sim_device *dev)
@@ -60,7 +45,7 @@ static struct sim_region region_of(const struct sim_mr *mr)
 int sim_mr_register(struct sim_device *dev, struct fab_ctl *ctl)
 {
     struct sim_net *net = dev->net;
-    if (!is_sound(ctl))
+    if (!fab_ibta_takes_region(ctl))
         return -EINVAL;
     if (dev->count[SIM_MR] >= dev->base.caps.max_mr)
         return -ENOSPC;

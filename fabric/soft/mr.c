@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "fabric/iova.h"
+#include "ibta/ibta.h"
 #include "soft/context.h"
 #include "soft/soft.h"
 #include "soft/tables.h"
@@ -29,21 +29,6 @@ static uint32_t choose_key(struct soft_mr_shared *s, uint32_t index, bool again)
         (void)base_random_bytes(&s->salt, sizeof s->salt);
     s->salt = (uint16_t)(s->salt % (UINT16_MAX - 1) + 1); /* never 0, nor SOFT_ANY_KEY's */
     return (uint32_t)s->salt << 16 | index;
-}
-
-static bool is_sound(const struct fab_ctl *ctl)
-{
-    const struct fab_mem *mem = ctl->mr.mem;
-    const uint64_t at = (uintptr_t)mem->addr + ctl->mr.offset, iova = ctl->mr.iova;
-    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
-        ctl->mr.length > mem->size - ctl->mr.offset)
-        return false;
-    /* As verbs: a peer that writes makes us write. */
-    if ((ctl->mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(ctl->mr.access & IBV_ACCESS_LOCAL_WRITE))
-        return false;
-    return iova == 0 ||
-           (fab_iova_fits(at, ctl->mr.length, iova) && iova <= UINT64_MAX - ctl->mr.length);
 }
 
 /* A slot of the table, and whether its next region has the keys of its last. -ENOSPC. */
@@ -66,7 +51,7 @@ int soft_mr_register(struct soft_fab *f, struct fab_ctl *ctl)
     const struct fab_mem *mem = ctl->mr.mem;
     struct stat st;
     bool again;
-    if (!is_sound(ctl))
+    if (!fab_ibta_takes_region(ctl))
         return -EINVAL;
     if (fstat(mem->fd, &st) != 0)
         return -errno;

@@ -58,7 +58,62 @@ START_TEST(a_queue_pair_takes_no_more_than_its_port_and_device_have)
 }
 END_TEST
 
+static bool takes_region(uint64_t offset, uint64_t length, unsigned access, uint64_t iova)
+{
+    /* Nobody looks into it. */
+    const struct fab_mem mem = {
+        .addr = (void *)(uintptr_t)0x7f0000100000, .size = 0x10000, .fd = -1};
+    const struct fab_ctl ctl = {.kind = FAB_REG_MR,
+                                .mr = {.pd = &pd,
+                                       .mem = &mem,
+                                       .offset = offset,
+                                       .length = length,
+                                       .access = access,
+                                       .iova = iova}};
+    return fab_ibta_takes_region(&ctl);
+}
+
+START_TEST(a_region_that_peers_write_is_written_by_its_owner)
+{
+    static const struct {
+        unsigned access;
+        bool takes;
+    } of[] = {
+        {0, true},
+        {IBV_ACCESS_LOCAL_WRITE, true},
+        {IBV_ACCESS_REMOTE_READ, true},
+        {IBV_ACCESS_REMOTE_WRITE, false},
+        {IBV_ACCESS_REMOTE_ATOMIC, false},
+        {IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC, false},
+        {IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, true},
+        {IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC, true},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        ck_assert_msg(takes_region(0, 0x1000, of[i].access, 0) == of[i].takes, "number %zu", i);
+}
+END_TEST
+
+START_TEST(a_region_lies_in_its_memory_and_at_an_address_that_leads_there)
+{
+    const uint64_t alike = 1ull << 62;
+    ck_assert(takes_region(0, 0x10000, 0, 0));
+    ck_assert(takes_region(0xffff, 1, 0, 0));
+    ck_assert(!takes_region(0, 0, 0, 0));
+    ck_assert(!takes_region(0, 0x10001, 0, 0));
+    ck_assert(!takes_region(0x8000, 0x8001, 0, 0));
+    ck_assert(!takes_region(0x10001, 1, 0, 0));
+    ck_assert(!takes_region(UINT64_MAX, 2, 0, 0)); /* their sum is 1 */
+    ck_assert(takes_region(0, 0x10000, 0, alike));
+    ck_assert(!takes_region(0, 0x10000, 0, alike + 0x1000)); /* of pages as large as it is */
+    ck_assert(takes_region(0x1000, 0x1000, 0, alike + 0x1000));
+    ck_assert(takes_region(0xf000, 0xfff, 0, UINT64_MAX - 0xfff));
+    ck_assert(!takes_region(0xf000, 0x1000, 0, UINT64_MAX - 0xfff)); /* its end has no number */
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_grh_counts_the_headers_the_pad_and_the_icrc_behind_it)                                     \
-    T(a_queue_pair_takes_no_more_than_its_port_and_device_have)
+    T(a_queue_pair_takes_no_more_than_its_port_and_device_have)                                    \
+    T(a_region_that_peers_write_is_written_by_its_owner)                                           \
+    T(a_region_lies_in_its_memory_and_at_an_address_that_leads_there)
 KEDGE_CHECK_MAIN("ibta", TESTS)
