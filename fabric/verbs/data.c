@@ -252,19 +252,28 @@ static bool note_completion(struct verbs_fab *f, const struct ibv_wc *wc, uint64
     return true;
 }
 
+/* What the device has to say, *got of it; how many of that are left for who waits. */
+static int poll_once(struct verbs_cq *c, int n, struct ibv_wc *wc, int *got)
+{
+    const uint64_t epoch = atomic_load_explicit(&c->fab->epoch, memory_order_acquire);
+    int kept = 0;
+    *got = c->kept != NULL ? verbs_filter_poll(c, n, wc) : ibv_poll_cq(c->cq, n, wc);
+    for (int i = 0; i < *got; i++)
+        if (note_completion(c->fab, &wc[i], epoch) && kept++ != i)
+            wc[kept - 1] = wc[i];
+    return kept;
+}
+
+/* Who is given none sleeps, on a CQ that was armed: so behind completions that are nobody's it goes
+ * on, to the end of as many as there is room for. */
 int verbs_poll(struct fab_cq *cq, int n, struct ibv_wc *wc)
 {
     struct verbs_cq *c = (struct verbs_cq *)cq;
     if (atomic_load_explicit(&c->dead, memory_order_relaxed))
         return -EIO;
-    uint64_t epoch = atomic_load_explicit(&c->fab->epoch, memory_order_acquire);
-    int got = n <= 0            ? 0
-              : c->kept != NULL ? verbs_filter_poll(c, n, wc)
-                                : ibv_poll_cq(c->cq, n, wc);
-    int kept = 0;
-    for (int i = 0; i < got; i++)
-        if (note_completion(c->fab, &wc[i], epoch) && kept++ != i)
-            wc[kept - 1] = wc[i];
+    int kept = 0, got = n > 0;
+    for (uint32_t seen = 0; kept == 0 && got > 0 && seen <= c->base.cqe; seen += (uint32_t)got)
+        kept = poll_once(c, n, wc, &got);
     return got >= 0 ? kept : -EIO;
 }
 

@@ -22,6 +22,7 @@
 #ifndef TESTS_UNIT_FABRIC_DC_STAND_IN_H
 #define TESTS_UNIT_FABRIC_DC_STAND_IN_H
 
+#include "dc_stand_in_cq.h"
 #include "dc_stand_in_device.h"
 #include "dc_stand_in_parents.h"
 #include "dc_stand_in_port.h"
@@ -197,33 +198,6 @@ static void fake_abort(struct ibv_qp_ex *ex)
     if (!of_ex(ex)->inside)
         wrong("abort without start");
     of_ex(ex)->inside = false;
-}
-
-/* The device completes the oldest n requests: the last one with a status, those before it well. */
-static inline void fake_completes(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status)
-{
-    struct fake_qp *q = (struct fake_qp *)qp;
-    ck_assert_uint_le(n, q->head - q->tail);
-    for (uint32_t i = 1; i <= n; i++, q->tail++) {
-        enum ibv_wc_status of_this = i == n ? status : IBV_WC_SUCCESS;
-        if (q->wr[q->tail % FAKE_WRS].signalled || of_this != IBV_WC_SUCCESS)
-            fake.wc[fake.completions++] = (struct ibv_wc){
-                .wr_id = q->wr[q->tail % FAKE_WRS].wr_id, .status = of_this, .qp_num = qp->qp_num};
-    }
-    if (status != IBV_WC_SUCCESS)
-        qp->state = IBV_QPS_ERR;
-}
-
-static inline int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-    (void)cq;
-    if (fake.failing != NULL && fake.completions == 0)
-        fake.goes_on(fake.failing);
-    int got = n < fake.completions ? n : fake.completions;
-    memcpy(wc, fake.wc, (size_t)got * sizeof *wc);
-    fake.completions -= got;
-    memmove(fake.wc, fake.wc + got, (size_t)fake.completions * sizeof *wc);
-    return got;
 }
 
 /* ---- queue pairs ---- */
@@ -438,8 +412,11 @@ static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     qp->state = attr->qp_state;
     if (attr->qp_state == IBV_QPS_RTR && q->dc == MLX5DV_DCTYPE_DCT)
         qp->qp_num = ++fake.next_number;
-    if (attr->qp_state == IBV_QPS_RESET)
+    if (attr->qp_state ==
+        IBV_QPS_RESET) { /* libmlx5 takes what it did out of the CQ (mlx5_cq_clean) */
         q->head = q->tail = 0;
+        fake_forget(qp->qp_num);
+    }
     return 0;
 }
 
@@ -458,6 +435,7 @@ static int fake_destroy_qp(struct ibv_qp *qp)
     const char *name = q->dc == 0 ? "qp" : q->dc == MLX5DV_DCTYPE_DCT ? "dct" : "dci";
     if (say("destroy %s", name))
         return fake.refused_errno;
+    fake_forget(qp->qp_num);
     free(qp);
     fake.live--;
     return 0;

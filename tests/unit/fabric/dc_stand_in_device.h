@@ -57,6 +57,7 @@ static struct fake_device {
     struct fake_qp *failing; /* with streams: on its way to ERR (dc_stand_in_streams.h) */
     void (*goes_on)(struct fake_qp *q);
 } fake;
+static pthread_mutex_t fake_cq_lock = PTHREAD_MUTEX_INITIALIZER; /* as libmlx5 has one */
 
 /* ---- the trace ---- */
 

@@ -62,7 +62,8 @@ static int poll(struct ibv_wc *wc)
 static int poll_and_be_reset(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
     int got = fake_poll(cq, n, wc);
-    dc_bed_bring_up(&x.b, x.qp);
+    if (got > 0)
+        dc_bed_bring_up(&x.b, x.qp);
     return got;
 }
 
@@ -104,6 +105,30 @@ START_TEST(an_error_of_the_life_before_does_not_break_the_present_one)
 }
 END_TEST
 
+/* Who is given none arms the CQ, or has done so, and sleeps. */
+START_TEST(completions_that_are_dropped_do_not_hide_those_behind_them)
+{
+    struct ibv_wc wc[ROOM];
+    open_bed();
+    struct fab_qp *first = x.qp, *second = dc_bed_dci(&x.b, ROOM);
+    dc_bed_bring_up(&x.b, second);
+    for (uint64_t i = 0; i < ROOM; i++)
+        ck_assert_int_eq(post_one(i), 0);
+    completes(ROOM, IBV_WC_SUCCESS);
+    x.qp = second;
+    ck_assert_int_eq(post_one(77), 0);
+    completes(1, IBV_WC_SUCCESS);
+    x.qp = first;
+    x.b.context.ops.poll_cq = poll_and_be_reset;
+    ck_assert_int_eq(poll(wc), 1);
+    ck_assert_uint_eq(wc[0].wr_id, 77);
+    x.b.context.ops.poll_cq = fake_poll;
+    ck_assert_int_eq(poll(wc), 0);
+    dc_bed_free_dci(&x.b, second);
+    close_bed();
+}
+END_TEST
+
 START_TEST(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completions)
 {
     struct ibv_wc wc[ROOM];
@@ -129,6 +154,8 @@ static int poll_in_company(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
     static struct base_prng prng = {.state = 5};
     int got = fake_poll(cq, n, wc);
+    if (got == 0)
+        return 0;
     const uint32_t round = atomic_fetch_add(&polling, 1) + 1; /* from now on the worker may come */
     const uint64_t until = base_prng_below(&prng, 3);
     for (uint64_t i = base_prng_below(&prng, 400); until == 1 && i > 0; i--)
@@ -180,6 +207,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_success_of_the_life_before_gives_no_room_in_the_present_one)                               \
     T(an_error_of_the_life_before_does_not_break_the_present_one)                                  \
+    T(completions_that_are_dropped_do_not_hide_those_behind_them)                                  \
     T(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completions)                    \
     T(a_reset_at_any_moment_of_a_poll_leaves_an_empty_queue)
 
