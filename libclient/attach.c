@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,9 +44,8 @@ static int connect_socket(struct kedge_session *s, const char *path)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     size_t length = strlen(path);
-    if (length == 0 || length >= sizeof a.sun_path)
-        return client_fail(-EINVAL, "the socket's path has %zu bytes: 1 to %zu are possible",
-                           length, sizeof a.sun_path - 1);
+    if (length == 0)
+        return client_fail_text(-EINVAL, "the socket's path is empty: name one, or NULL");
     memcpy(a.sun_path, path, length);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -303,13 +303,25 @@ static int choose_patience(struct kedge_session *s, int given_ms)
     return 0;
 }
 
+/* A token that somebody read from a file may have its newline, which nobody sees. */
+static int explain_refusal(int status, const char *token)
+{
+    const size_t length = strlen(token);
+    char said[512];
+    if (status != -EACCES || length == 0 || strchr(" \t\r\n", token[length - 1]) == NULL)
+        return status;
+    snprintf(said, sizeof said, "%s", kedge_last_error());
+    return client_fail(status, "%.400s (the token that was shown ends with a blank or a newline)",
+                       said);
+}
+
 int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
 {
     static const struct kedge_open_attr none;
     struct schema_control_attach ask = {.h = {.type = SCHEMA_CONTROL_ATTACH}};
     struct schema_control_attached answer;
     int fds[SCHEMA_CONTROL_MAX_FDS];
-    char path[sizeof((struct sockaddr_un *)0)->sun_path + 1] = KEDGE_DEFAULT_SOCKET;
+    char path[sizeof((struct sockaddr_un *)0)->sun_path] = KEDGE_DEFAULT_SOCKET;
     const char *socket_path = attr != NULL ? attr->socket : NULL;
     if (attr == NULL)
         attr = &none;
@@ -329,6 +341,7 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
     if (status == 0)
         status = exchange_messages(s, &ask.h, sizeof ask, &answer, sizeof answer,
                                    SCHEMA_CONTROL_ATTACHED, fds, SCHEMA_FD_COUNT);
+    status = explain_refusal(status, ask.token);
     explicit_bzero(ask.token, sizeof ask.token);
     if (status != 0)
         return status;

@@ -24,6 +24,12 @@ int client_fail_text(int status, const char *literal)
     return status;
 }
 
+bool client_say_null(const char *function, const char *what)
+{
+    client_fail(-EINVAL, "%s: %s is NULL", function, what);
+    return true;
+}
+
 const char *kedge_last_error(void)
 {
     return last;
@@ -59,7 +65,9 @@ static const struct {
     [SCHEMA_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
     [SCHEMA_REASON_STALE_PEER] = {-EPIPE,
                                   "never sent: the peer restarted or was forgotten: connect again"},
-    [SCHEMA_REASON_QUOTA] = {-EDQUOT, "the session has as many of these as its quota allows"},
+    [SCHEMA_REASON_QUOTA] = {-EDQUOT, "a session has 256 regions with remote access at most, and "
+                                      "256 imported ones, which it keeps until it ends: "
+                                      "deregister a region, or open another session"},
     [SCHEMA_REASON_GUESSES] =
         {-EACCES,
          "too many wrong remote keys (64, one is forgiven each second): open another session"},
@@ -123,6 +131,8 @@ int client_reason_status(uint32_t reason)
  */
 int kedge_never_sent(const struct ibv_wc *wc)
 {
+    if (client_is_null(wc))
+        return 0;
     return wc->status != IBV_WC_SUCCESS && wc->vendor_err != SCHEMA_REASON_NONE &&
            wc->vendor_err != SCHEMA_REASON_UNDER_WAY && wc->vendor_err < REASONS;
 }

@@ -122,6 +122,11 @@ struct kedge_session {
 int client_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* literal: borrowed for ever. Costs a store. */
 int client_fail_text(int status, const char *literal);
+/* The sentence "FUNCTION: WHAT is NULL". True. */
+bool client_say_null(const char *function, const char *what) __attribute__((cold));
+/* Whether an argument that a function needs is missing, which is said: -EINVAL, or what else the
+ * function answers then (kedge.h). */
+#define client_is_null(argument) ((argument) == NULL && client_say_null(__func__, #argument))
 /* The -errno that a session's end for this enum schema_reason is. */
 int client_reason_status(uint32_t reason);
 

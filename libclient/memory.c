@@ -45,6 +45,8 @@ static int take_block(struct client_arena *a, uint32_t index, size_t size, void 
 int kedge_alloc(struct kedge_session *s, size_t size, void **addr, uint32_t *lkey)
 {
     uint32_t index;
+    if (client_is_null(s) || client_is_null(addr) || client_is_null(lkey))
+        return -EINVAL;
     int status = client_usable(s);
     if (status != 0)
         return status;
@@ -79,7 +81,7 @@ static int arena_of(const struct kedge_session *s, const void *addr, size_t leng
 
 void kedge_free(struct kedge_session *s, void *addr)
 {
-    if (addr == NULL || *s->alive == 0)
+    if (addr == NULL || client_is_null(s) || *s->alive == 0)
         return;
     int index = arena_of(s, addr, 1);
     if (index < 0 || client_heap_free(&s->arenas[index].heap,
@@ -147,6 +149,8 @@ static int refuse_access(unsigned bits)
 int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                  struct kedge_mr **out)
 {
+    if (client_is_null(s) || client_is_null(addr) || client_is_null(out))
+        return -EINVAL;
     int status = client_usable(s);
     if (status != 0)
         return status;
@@ -206,11 +210,21 @@ void client_withdrawn(struct kedge_session *s, uint32_t tag, int status)
     s->withdrawals -= found;
 }
 
-static int check_all(struct kedge_mr *const *mrs, size_t n)
+/* function: whose argument it is. */
+static int check_all(const char *function, struct kedge_mr *const *mrs, size_t n)
 {
+    if (n > 0 && mrs == NULL) {
+        client_say_null(function, "mrs");
+        return -EINVAL;
+    }
     for (size_t i = 0; i < n; i++)
-        if (mrs[i] == NULL || mrs[i]->session != mrs[0]->session)
-            return client_fail_text(-EINVAL, "the regions are not all of one session");
+        if (mrs[i] == NULL)
+            return client_fail(-EINVAL, "%s: mrs[%zu] is NULL, and no region", function, i);
+        else if (mrs[i]->session != mrs[0]->session)
+            return client_fail(-EINVAL,
+                               "%s: mrs[%zu] is of another session than mrs[0]: give back those of "
+                               "one session at a time",
+                               function, i);
     return 0;
 }
 
@@ -315,7 +329,7 @@ static void forget_awaited(struct kedge_session *s)
 
 int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n)
 {
-    int status = n > 0 ? check_all(mrs, n) : 0;
+    int status = check_all(__func__, mrs, n);
     if (status == 0 && n > 0)
         status = client_usable(mrs[0]->session);
     if (status != 0 || n == 0)
@@ -330,6 +344,8 @@ int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n)
 
 int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
 {
+    if (client_is_null(s))
+        return -EINVAL;
     int status = client_usable(s);
     if (status == -EPERM)
         return status;
@@ -352,7 +368,7 @@ int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
 int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n)
 {
     const uint64_t until = base_clock_ns() + CLIENT_TIMEOUT_MS * BASE_NS_PER_MS;
-    int status = n > 0 ? check_all(mrs, n) : 0;
+    int status = check_all(__func__, mrs, n);
     if (status != 0 || n == 0)
         return status;
     struct kedge_session *s = mrs[0]->session;
@@ -379,17 +395,19 @@ int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n)
 
 int kedge_dereg_mr(struct kedge_mr *mr)
 {
+    if (client_is_null(mr))
+        return -EINVAL;
     return kedge_dereg_mrs(&mr, 1);
 }
 
 uint32_t kedge_mr_lkey(const struct kedge_mr *mr)
 {
-    return mr->arena + 1;
+    return client_is_null(mr) ? 0 : mr->arena + 1;
 }
 
 uint32_t kedge_mr_rkey(const struct kedge_mr *mr)
 {
-    return mr->vkey;
+    return client_is_null(mr) ? 0 : mr->vkey;
 }
 
 static int fail_revoked(void)
@@ -404,6 +422,8 @@ static int fail_withdrawing(void)
 
 int kedge_mr_status(struct kedge_mr *mr)
 {
+    if (client_is_null(mr))
+        return -EINVAL;
     struct kedge_session *s = mr->session;
     struct client_reply reply;
     struct schema_sq_desc d = {.op = SCHEMA_OP_MR_STATUS, .dereg_mr = {.vkey = mr->vkey}};
@@ -427,6 +447,8 @@ int kedge_mr_status(struct kedge_mr *mr)
 
 int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
 {
+    if (client_is_null(mr) || client_is_null(text))
+        return -EINVAL;
     if (mr->withdrawing)
         return fail_withdrawing();
     if (mr->revoked)
@@ -446,15 +468,34 @@ int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
     return 0;
 }
 
+/* Who reads it from a file or a pipe has a newline behind it. */
+static int refuse_token(const char *text)
+{
+    char bare[KEDGE_TOKEN_MAX];
+    struct schema_token t;
+    const size_t length = strcspn(text, " \t\r\n");
+    if (length < sizeof bare && text[length] != '\0') {
+        memcpy(bare, text, length);
+        bare[length] = '\0';
+        if (schema_token_parse(bare, &t) == 0)
+            return client_fail_text(-EINVAL, "behind the region's token there is more, such as a "
+                                             "newline: cut it off");
+    }
+    return client_fail_text(-EINVAL, "the text is no region's token as kedge_mr_export() writes "
+                                     "it, or it is damaged");
+}
+
 int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out)
 {
     struct schema_token t;
     struct client_reply reply;
+    if (client_is_null(s) || client_is_null(text) || client_is_null(out))
+        return -EINVAL;
     int status = client_usable(s);
     if (status != 0)
         return status;
     if (schema_token_parse(text, &t) != 0)
-        return client_fail_text(-EINVAL, "the text is no token, or it is damaged");
+        return refuse_token(text);
     if (t.pool != s->pool)
         return client_fail(-EXDEV,
                            "the region is in pool number %u and this session in %u, which are kept "

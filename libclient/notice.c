@@ -38,6 +38,8 @@ void client_told(struct kedge_session *s)
 
 int kedge_session_notices(struct kedge_session *s)
 {
+    if (client_is_null(s))
+        return -EINVAL;
     int status = client_usable(s);
     if (status != 0)
         return status;

@@ -35,21 +35,41 @@ static int operation_of(enum ibv_wr_opcode opcode)
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return SCHEMA_OP_FAA;
     default:
-        return client_fail_text(-EINVAL, "the opcode is none of READ, WRITE, CAS and FAA");
+        return client_fail(-EINVAL,
+                           "opcode %u is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, "
+                           "IBV_WR_ATOMIC_CMP_AND_SWP and IBV_WR_ATOMIC_FETCH_AND_ADD",
+                           (unsigned)opcode);
     }
 }
 
-/* The user's (address, lkey) as the arena's (offset, index). */
-static int translate_sge(const struct kedge_session *s, const struct ibv_sge *from,
+static __attribute__((cold)) int refuse_sge(const struct kedge_session *s,
+                                            const struct ibv_send_wr *wr, int i)
+{
+    const struct ibv_sge *sge = &wr->sg_list[i];
+    const uint32_t arena = sge->lkey - 1;
+    if (arena >= CLIENT_MAX_ARENAS || s->arenas[arena].addr == NULL)
+        return client_fail(-EINVAL, "sg_list[%d].lkey is %u, which is none of kedge_alloc()'s", i,
+                           sge->lkey);
+    return client_fail(
+        -EINVAL,
+        "sg_list[%d] reaches outside of its arena: it has %u bytes at %#llx, and the "
+        "arena of lkey %u has %zu at %p",
+        i, sge->length, (unsigned long long)sge->addr, sge->lkey, s->arenas[arena].bytes,
+        (void *)s->arenas[arena].addr);
+}
+
+/* The user's (address, lkey) of SGE i as the arena's (offset, index). */
+static int translate_sge(const struct kedge_session *s, const struct ibv_send_wr *wr, int i,
                          struct schema_sge *to)
 {
+    const struct ibv_sge *from = &wr->sg_list[i];
     uint32_t arena = from->lkey - 1;
     if (arena >= CLIENT_MAX_ARENAS || s->arenas[arena].addr == NULL)
-        return client_fail_text(-EINVAL, "an SGE's lkey is not from kedge_alloc()");
+        return refuse_sge(s, wr, i);
     const struct client_arena *a = &s->arenas[arena];
     uint64_t offset = from->addr - (uintptr_t)a->addr;
     if (offset > a->bytes || from->length > a->bytes - offset)
-        return client_fail_text(-EINVAL, "an SGE reaches outside of its arena");
+        return refuse_sge(s, wr, i);
     *to = (struct schema_sge){.offset = offset, .length = from->length, .arena = arena};
     return 0;
 }
@@ -58,11 +78,14 @@ static int gather_inline(const struct ibv_send_wr *wr, union post *p)
 {
     uint32_t length = 0;
     if (p->d.op != SCHEMA_OP_WRITE)
-        return client_fail_text(-EINVAL, "only a WRITE can be inline");
+        return client_fail_text(-EINVAL, "IBV_SEND_INLINE is for IBV_WR_RDMA_WRITE alone");
     for (int i = 0; i < wr->num_sge; i++) {
         const struct ibv_sge *sge = &wr->sg_list[i];
         if (sge->length > SCHEMA_MAX_INLINE - length)
-            return client_fail(-EINVAL, "inline data has at most %d bytes", SCHEMA_MAX_INLINE);
+            return client_fail(-EINVAL,
+                               "inline data has at most %d bytes: with sg_list[%d] it would have "
+                               "%llu",
+                               SCHEMA_MAX_INLINE, i, (unsigned long long)length + sge->length);
         memcpy(p->payload + length, (const void *)(uintptr_t)sge->addr, sge->length);
         length += sge->length;
     }
@@ -80,7 +103,7 @@ static int gather_sges(const struct kedge_session *s, const struct ibv_send_wr *
     int status = 0;
     p->d.num_sge = (uint8_t)wr->num_sge;
     if (wr->num_sge == 1) {
-        status = translate_sge(s, &wr->sg_list[0], &sge);
+        status = translate_sge(s, wr, 0, &sge);
         if (status != 0)
             return status;
         p->d.post.offset = sge.offset;
@@ -89,7 +112,7 @@ static int gather_sges(const struct kedge_session *s, const struct ibv_send_wr *
     } else if (wr->num_sge > 1) {
         memset(&p->sges, 0, sizeof p->sges);
         for (int i = 0; i < wr->num_sge && status == 0; i++)
-            status = translate_sge(s, &wr->sg_list[i], &p->sges.sge[i]);
+            status = translate_sge(s, wr, i, &p->sges.sge[i]);
         p->d.slots = 2;
     }
     return status;
@@ -99,13 +122,22 @@ static __attribute__((cold)) int refuse_shape(const struct ibv_send_wr *wr, unsi
 {
     if ((wr->send_flags & ~known) != 0)
         return client_fail(-EINVAL,
-                           "send_flags %#x are unknown: IBV_SEND_SIGNALED, _INLINE and _FENCE are "
-                           "possible",
+                           "send_flags has %#x, which no request here can have: IBV_SEND_SIGNALED, "
+                           "IBV_SEND_INLINE and IBV_SEND_FENCE are possible",
                            wr->send_flags & ~known);
     if (wr->num_sge > 0 && wr->num_sge <= SCHEMA_MAX_SGE)
         return client_fail(-EINVAL, "sg_list is NULL, and num_sge is %d: give as many, or 0",
                            wr->num_sge);
     return client_fail(-EINVAL, "num_sge is %d: 0 to %d are possible", wr->num_sge, SCHEMA_MAX_SGE);
+}
+
+static __attribute__((cold)) int refuse_atomic(const struct ibv_send_wr *wr)
+{
+    if (wr->num_sge != 1)
+        return client_fail(-EINVAL, "an atomic has one SGE, of 8 bytes: num_sge is %d",
+                           wr->num_sge);
+    return client_fail(-EINVAL, "an atomic has one SGE, of 8 bytes: sg_list[0].length is %u",
+                       wr->sg_list[0].length);
 }
 
 static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union post *p)
@@ -127,7 +159,7 @@ static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr 
         .post = {.wr_id = wr->wr_id}};
     if (op == SCHEMA_OP_CAS || op == SCHEMA_OP_FAA) {
         if (wr->num_sge != 1 || wr->sg_list[0].length != 8)
-            return client_fail_text(-EINVAL, "an atomic has one SGE of 8 bytes");
+            return refuse_atomic(wr);
         p->d.post.remote_addr = wr->wr.atomic.remote_addr;
         p->d.post.vkey = wr->wr.atomic.rkey;
         p->d.post.compare_add = wr->wr.atomic.compare_add;
@@ -173,6 +205,8 @@ static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
 
 int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+    if (client_is_null(q))
+        return -EINVAL;
     struct kedge_session *s = q->session;
     uint32_t before = s->sq_tail;
     int status = client_usable(s);
@@ -235,6 +269,8 @@ static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
 
 int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc)
 {
+    if (client_is_null(s) || (n > 0 && client_is_null(wc)))
+        return -EINVAL;
     if (*s->alive == 0)
         return client_usable(s);
     if (n < 0)
@@ -285,6 +321,8 @@ static bool take_something(struct kedge_session *s)
 
 int kedge_wait(struct kedge_session *s, int timeout_ms)
 {
+    if (client_is_null(s))
+        return -EINVAL;
     uint64_t until =
         timeout_ms < 0 ? UINT64_MAX : base_clock_ns() + (uint64_t)timeout_ms * BASE_NS_PER_MS;
     if (*s->alive == 0)

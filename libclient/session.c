@@ -62,6 +62,8 @@ static int open_once(const struct kedge_open_attr *attr, struct kedge_session **
 
 int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
 {
+    if (client_is_null(out))
+        return -EINVAL;
     const int wait_ms = attr != NULL ? attr->wait_ms : 0;
     const uint64_t until =
         wait_ms < 0 ? UINT64_MAX : base_clock_ns() + (uint64_t)wait_ms * BASE_NS_PER_MS;
@@ -110,6 +112,8 @@ void client_gid(const struct kedge_session *s, uint8_t gid[16])
 void kedge_session_query(const struct kedge_session *s, struct kedge_session_info *out)
 {
     size_t arena_bytes = 0;
+    if (client_is_null(s) || client_is_null(out))
+        return;
     for (uint32_t i = 0; i < CLIENT_MAX_ARENAS && arena_bytes == 0; i++)
         arena_bytes = s->arenas[i].bytes;
     *out = (struct kedge_session_info){.session = s->session,
@@ -123,6 +127,8 @@ void kedge_session_query(const struct kedge_session *s, struct kedge_session_inf
 
 int kedge_session_status(const struct kedge_session *s)
 {
+    if (client_is_null(s))
+        return -EINVAL;
     /* What it may find (that the agent is gone) is remembered; the object itself is never const. */
     return client_look_at_socket((struct kedge_session *)(uintptr_t)s);
 }

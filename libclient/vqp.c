@@ -20,6 +20,8 @@ void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q)
 int kedge_vqp_create(struct kedge_session *s, void *user, struct kedge_vqp **out)
 {
     struct kedge_vqp *q;
+    if (client_is_null(s) || client_is_null(out))
+        return -EINVAL;
     int status = client_usable(s);
     if (status != 0)
         return status;
@@ -59,17 +61,21 @@ void kedge_vqp_destroy(struct kedge_vqp *q)
 
 uint32_t kedge_vqp_num(const struct kedge_vqp *q)
 {
+    if (client_is_null(q))
+        return 0;
     return q->index | (uint32_t)q->gen << 16;
 }
 
 void *kedge_vqp_user(const struct kedge_vqp *q)
 {
-    return q->user;
+    return client_is_null(q) ? NULL : q->user;
 }
 
 struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32_t qp_num)
 {
     uint32_t index = qp_num & 0xffff;
+    if (client_is_null(s))
+        return NULL;
     if (index >= s->used_vqps)
         return NULL;
     struct kedge_vqp *q = &s->vqps[index];
@@ -124,6 +130,8 @@ static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
 
 int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16])
 {
+    if (client_is_null(q) || client_is_null(gid))
+        return -EINVAL;
     int status = client_usable(q->session);
     return status != 0 ? status : connect_to(q, gid, q->session->pool);
 }
@@ -132,7 +140,9 @@ int kedge_connect_node(struct kedge_vqp *q, const char *name)
 {
     struct schema_control_resolve ask = {0};
     struct schema_control_resolved answer;
-    const size_t length = name != NULL ? strnlen(name, sizeof ask.name) : 0;
+    if (client_is_null(q) || client_is_null(name))
+        return -EINVAL;
+    const size_t length = strnlen(name, sizeof ask.name);
     int status = client_usable(q->session);
     if (status != 0)
         return status;

@@ -17,7 +17,12 @@
  *
  * All calls return 0 or a count, or -errno; outputs are untouched on failure. Addresses in requests
  * are this process's own for local memory, and the owner's own for remote memory (struct
- * kedge_remote). */
+ * kedge_remote).
+ *
+ * A pointer may be NULL where that is said here. Any other that is NULL is refused and changes
+ * nothing: kedge_last_error() names it, what returns int returns -EINVAL (kedge_never_sent(): 0),
+ * what returns something else 0 or NULL. A pointer to what is gone is the worker's own mistake, as
+ * in free(). */
 #ifndef KEDGE_H
 #define KEDGE_H
 
@@ -102,7 +107,7 @@ KEDGE_API const char *kedge_last_error(void);
  * 1 or more. Asks the agent for another arena when the present ones are full (a message to the
  * agent; else none). -ENOMEM, -EDQUOT. *lkey is for the SGEs that name it. */
 KEDGE_API int kedge_alloc(struct kedge_session *s, size_t size, void **addr, uint32_t *lkey);
-/* Gives it back. It must not be used by requests in flight or by a region. */
+/* Gives it back. It must not be used by requests in flight or by a region. addr may be NULL. */
 KEDGE_API void kedge_free(struct kedge_session *s, void *addr);
 
 /* In kedge_reg_mr()'s access, beside at least one of IBV_ACCESS_REMOTE_*: the region is given back
@@ -143,7 +148,7 @@ KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
 /* The same for n regions of one session, in about the time that one takes: all are withdrawn at
  * once, and wait for the same lease. -ETIMEDOUT: the handles are all still there, and the call is
  * to be repeated with the same ones. After any other result but -EPERM and -EINVAL (NULL, or
- * regions of several sessions) the handles are gone. n 0 is allowed. */
+ * regions of several sessions) the handles are gone. n 0 is allowed, mrs may be NULL then. */
 KEDGE_API int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n);
 /* The same in two steps. The first returns at once: peers find none of the regions any more, but
  * what they have begun may go on, so that the memory is not free yet and the handles remain.
@@ -176,13 +181,16 @@ struct kedge_remote {
 /* The region as printable text, with the right to use it from another tenant. -ENOSPC if size <
  * KEDGE_TOKEN_MAX; -EACCES: kedge_mr_status() has said that it is revoked. */
 KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size);
-/* What a token says; the session may use that region from now on. Does not connect. -EINVAL,
- * -EDQUOT; -EXDEV: the region is of a worker in another pool, which is kept apart. */
+/* What a token says; the session may use that region from now on. Does not connect, and sends the
+ * agent a request whose answer only calls after the session's first 256 wait for. -EINVAL;
+ * -EDQUOT: there are 256 different ones, which last as long as the session; -EXDEV: the region is
+ * of a worker in another pool, which is kept apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 
 /* ---- virtual queue pairs ------------------------------------------------------------------- */
 
-/* -EMFILE: the session's max_vqps are in use. No message, no system call. */
+/* user may be NULL; kedge_vqp_user() returns it. -EMFILE: the session's max_vqps are in use. No
+ * message, no system call. */
 KEDGE_API int kedge_vqp_create(struct kedge_session *s, void *user, struct kedge_vqp **out);
 /* What is in flight gets no completions, and may go on for a while: a READ into its buffer too.
  * NULL is allowed. */
@@ -208,14 +216,15 @@ KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
  * ATOMIC_FETCH_AND_ADD; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE; 1 to 4 SGEs (0: no
  * bytes), each inside one arena. A region of one's own may overlap the SGEs: what the destination
  * holds then is not defined, and nothing else is touched. On failure *bad is the first that was not
- * posted; those before it were. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or
- * completions not polled; -EPIPE and others: as kedge_session_status(). No system call while the
- * agent's lane is awake. */
+ * posted; those before it were. bad may be NULL, and wr, which posts nothing. -EINVAL: malformed;
+ * -ENOTCONN; -ENOMEM: too much in flight, or completions not polled; -EPIPE and others: as
+ * kedge_session_status(). No system call while the agent's lane is awake. */
 KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
-/* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each.
- * Of one that failed kedge_never_sent() says whether it may be repeated. A count, or as
- * kedge_session_status() when nothing is left and the session has ended, or the agent stands still
+/* wc has room for n, and may be NULL if that is 0. Up to n completions of all the session's VQPs
+ * (wc.qp_num tells which), in order for each. Of one that failed kedge_never_sent() says whether it
+ * may be repeated. A count, or as kedge_session_status() when nothing is left and the session has
+ * ended, or the agent stands still
  * (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a row that
  * found nothing. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);

@@ -195,6 +195,8 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
     setup(&f);
     struct ibv_sge sge;
     struct ibv_send_wr wr;
+    char want[200];
+#define SAYS(sentence) ck_assert_str_eq(kedge_last_error(), sentence)
 #define REFUSED(change)                                                                            \
     do {                                                                                           \
         sge = sge_of(&f, 0, 8);                                                                    \
@@ -203,6 +205,8 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
         ck_assert_int_eq(post(&f, &wr), -EINVAL);                                                  \
     } while (0)
     REFUSED(wr.opcode = IBV_WR_SEND);
+    SAYS("opcode 2 is none of IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP and "
+         "IBV_WR_ATOMIC_FETCH_AND_ADD");
     REFUSED(wr.num_sge = 5);
     REFUSED(wr.num_sge = -1);
     REFUSED(wr.sg_list = NULL);
@@ -210,15 +214,32 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
     REFUSED(wr.sg_list = NULL; wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD);
     REFUSED(wr.sg_list = NULL; wr.opcode = IBV_WR_RDMA_WRITE; wr.send_flags |= IBV_SEND_INLINE);
     REFUSED(wr.send_flags |= IBV_SEND_SOLICITED);
+    SAYS("send_flags has 0x4, which no request here can have: IBV_SEND_SIGNALED, IBV_SEND_INLINE "
+         "and IBV_SEND_FENCE are possible");
     REFUSED(wr.send_flags |= IBV_SEND_INLINE);
+    SAYS("IBV_SEND_INLINE is for IBV_WR_RDMA_WRITE alone");
     REFUSED(sge.lkey = 0);
     REFUSED(sge.lkey = 2);
+    SAYS("sg_list[0].lkey is 2, which is none of kedge_alloc()'s");
     REFUSED(sge.addr--);
     REFUSED(sge.length = ARENA_BYTES + 1);
+    snprintf(want, sizeof want,
+             "sg_list[0] reaches outside of its arena: it has 65537 bytes at %p, and the arena of "
+             "lkey 1 has 65536 at %p",
+             (void *)f.memory, (void *)f.memory);
+    SAYS(want);
+    struct ibv_sge two[2] = {sge_of(&f, 0, 8), sge_of(&f, 0, 8)};
+    REFUSED(two[1].lkey = 9; wr.sg_list = two; wr.num_sge = 2);
+    SAYS("sg_list[1].lkey is 9, which is none of kedge_alloc()'s");
     REFUSED(sge.addr += ARENA_BYTES - 7);
     REFUSED(wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD; sge.length = 4);
+    SAYS("an atomic has one SGE, of 8 bytes: sg_list[0].length is 4");
+    REFUSED(wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD; wr.num_sge = 0);
+    SAYS("an atomic has one SGE, of 8 bytes: num_sge is 0");
     REFUSED(wr.opcode = IBV_WR_RDMA_WRITE; wr.send_flags = IBV_SEND_INLINE; sge.length = 129);
+    SAYS("inline data has at most 128 bytes: with sg_list[0] it would have 129");
 #undef REFUSED
+#undef SAYS
     ck_assert_uint_eq(lane_waiting(&f.a), 0);
     struct kedge_vqp *unconnected;
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &unconnected), 0);

@@ -279,6 +279,12 @@ START_TEST(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)
                      -EINVAL);
     ck_assert_uint_eq(lane_waiting(&a), 0);
     a.reply = (struct schema_reply){.status = -EDQUOT, .reason = SCHEMA_REASON_FENCED_REGIONS};
+    a.reply.reason = SCHEMA_REASON_QUOTA;
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), -EDQUOT);
+    (void)agent_asked(&a);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "a session has 256 regions"));
+    a.reply.reason = SCHEMA_REASON_FENCED_REGIONS;
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), -EDQUOT);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "fenced_regions in [pool]"));
@@ -396,7 +402,6 @@ START_TEST(another_arena_and_a_nodes_name_are_asked_over_the_socket)
     ck_assert_int_eq(kedge_vqp_create(s, NULL, &q), 0);
     ck_assert_int_eq(kedge_connect_node(q, "node7"), 0);
     ck_assert_int_eq(kedge_connect_node(q, ""), -EINVAL);
-    ck_assert_int_eq(kedge_connect_node(q, NULL), -EINVAL);
     ck_assert_str_eq(kedge_last_error(), "a node's name has 1 to 63 bytes");
     pthread_join(server, NULL);
     kedge_close(s);
