@@ -8,6 +8,16 @@ bool prewarm_share_allows(const struct prewarm_share *s, uint32_t tenant, uint32
     return ready > s->taken[tenant - 1];
 }
 
+bool prewarm_share_is_low(const struct prewarm_share *s, uint32_t ready, uint32_t wanted)
+{
+    if (ready >= wanted || 2 * ready < wanted)
+        return ready < wanted;
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        if (s->taken[i] >= ready)
+            return true;
+    return false;
+}
+
 void prewarm_share_take(struct prewarm_share *s, uint32_t tenant, bool full)
 {
     if (full && s->sum > 0)

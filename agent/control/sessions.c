@@ -199,7 +199,7 @@ void sessions_refill(struct pool *p)
 }
 
 /* What is made ahead takes processors and the device while the worker that has just come makes its
- * first requests: that waits until it is quiet, or little is left. */
+ * first requests: that waits until it is quiet, or little is left of what some tenant may take. */
 void sessions_tick(struct pool *p)
 {
     prewarm_tick(p);
@@ -215,7 +215,8 @@ void sessions_tick(struct pool *p)
 
 void sessions_taken(struct pool *p)
 {
-    if (2 * p->count.ready < p->prewarm.sessions || 2 * p->count.arenas_ahead < p->prewarm.arenas)
+    if (prewarm_share_is_low(&p->sessions_share, p->count.ready, p->prewarm.sessions) ||
+        prewarm_share_is_low(&p->arenas_share, p->count.arenas_ahead, p->prewarm.arenas))
         sessions_refill(p);
 }
 

@@ -154,9 +154,26 @@ static int take_step(struct world *w, enum world_device_step step, struct pool *
     return 0;
 }
 
+/* No lane is stepped. */
+static int watch_doorbell(struct world *w, struct world_lane *l, uint32_t session,
+                          const struct world_rings *rings)
+{
+    (void)w, (void)l, (void)session, (void)rings;
+    return 0;
+}
+
+static void unwatch_doorbell(struct world *w, struct world_lane *l, const struct world_rings *rings)
+{
+    (void)w, (void)l, (void)rings;
+}
+
 /* What no test has needed yet is NULL. */
-static const struct world_lane_ops TEST_LANE_OPS = {
-    .command = tell_lane, .device = take_step, .settle = settle, .lock_limit = tell_no_limit};
+static const struct world_lane_ops TEST_LANE_OPS = {.command = tell_lane,
+                                                    .watch = watch_doorbell,
+                                                    .unwatch = unwatch_doorbell,
+                                                    .device = take_step,
+                                                    .settle = settle,
+                                                    .lock_limit = tell_no_limit};
 static const struct world_ops TEST_WORLD_OPS = {
     .now_ns = tell_now,
     .wall_ms = tell_wall,
