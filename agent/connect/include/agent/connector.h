@@ -25,6 +25,7 @@ struct base_errbuf;
 enum {
     CONNECTOR_SENDS = 256, /* datagrams out at a time; more are lost, as the wire may do */
     CONNECTOR_RECVS = 512, /* that may arrive between two steps */
+    CONNECTOR_TAKES = 64,  /* that a step takes, those of its own that were sent included */
 };
 
 struct connector_config {
@@ -107,7 +108,7 @@ void connector_set_ahead(struct connector *c, uint32_t ahead);
 void connector_leave(struct connector *c);
 
 /* Takes messages, repeats what has not been answered, refills. Returns when it wants to be called
- * again, if nothing comes before. now_ns never goes back. */
+ * again, if nothing comes before: now_ns, if there may be more messages. now_ns never goes back. */
 uint64_t connector_step(struct connector *c, uint64_t now_ns);
 
 struct connector_event {

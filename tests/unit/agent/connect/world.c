@@ -161,17 +161,19 @@ void world_close(struct world *w)
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
 
-static void step(struct world *w, struct node *n)
+uint64_t node_step(struct world *w, uint32_t i)
 {
+    struct node *n = &w->node[i];
     struct connector_event e;
     (void)fab_run(n->fab);
-    (void)connector_step(n->c, w->now_ns);
+    const uint64_t due_ns = connector_step(n->c, w->now_ns);
     while (connector_event(n->c, &e)) {
         ck_assert_uint_lt(e.tag, WORLD_EVENTS);
         ck_assert(!n->came[e.tag]);
         n->came[e.tag] = true;
         n->event[e.tag] = e;
     }
+    return due_ns;
 }
 
 void world_run(struct world *w, uint32_t ms)
@@ -180,7 +182,7 @@ void world_run(struct world *w, uint32_t ms)
         w->now_ns += 1000000;
         for (uint32_t i = 0; i < w->nodes; i++)
             if (w->node[i].c != NULL)
-                step(w, &w->node[i]);
+                (void)node_step(w, i);
     }
 }
 

@@ -40,6 +40,8 @@ void world_close(struct world *w);
 void node_start(struct world *w, uint32_t i, uint32_t incarnation);
 /* As if its process had died: nobody is told. */
 void node_kill(struct world *w, uint32_t i);
+/* Once: when it wants to be stepped again. */
+uint64_t node_step(struct world *w, uint32_t i);
 /* Milliseconds of all nodes. */
 void world_run(struct world *w, uint32_t ms);
 struct connector_peer peer_of(const struct world *w, uint32_t i);
