@@ -73,9 +73,8 @@ struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
 
 /* A DCT's number exists from the move to RTR on. 0 or an errno. */
 static int bring_up(struct verbs_fab *f, const struct fab_pd *in, struct ibv_qp *dct,
-                    unsigned access)
+                    const struct ibv_ah_attr *self, unsigned access)
 {
-    const struct fab_caps *caps = &f->base.caps;
     struct ibv_qp_attr init = fab_pd_init_attr(in);
     init.qp_access_flags = access;
     /* The peer of the address is itself: it says from which GID and port it answers, and in which
@@ -83,7 +82,7 @@ static int bring_up(struct verbs_fab *f, const struct fab_pd *in, struct ibv_qp 
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
                               .path_mtu = fab_pd_mtu(in),
                               .min_rnr_timer = VERBS_DC_MIN_RNR_TIMER,
-                              .ah_attr = fab_pd_address(in, caps->gid, caps->lid)};
+                              .ah_attr = *self};
     int status = f->dc.calls.modify_qp(
         dct, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (status == 0)
@@ -93,7 +92,8 @@ static int bring_up(struct verbs_fab *f, const struct fab_pd *in, struct ibv_qp 
 }
 
 struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, struct ibv_pd *pd,
-                              struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key, unsigned access)
+                              struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key,
+                              const struct ibv_ah_attr *self, unsigned access)
 {
     struct ibv_qp_init_attr_ex ex = {.send_cq = cq,
                                      .recv_cq = cq,
@@ -108,7 +108,7 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, stru
     struct ibv_qp *made = f->dc.calls.dv_create_qp(f->context, &ex, &dv);
     if (made == NULL)
         return NULL;
-    int status = bring_up(f, in, made, access);
+    int status = bring_up(f, in, made, self, access);
     if (status == 0)
         return made;
     (void)f->dc.calls.destroy_qp(made);
@@ -120,13 +120,25 @@ int verbs_dci_modify(struct verbs_fab *f, const struct fab_pd *pd, struct ibv_qp
                      struct ibv_qp_attr *attr, int mask)
 {
     if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && f->dc.dci_av) {
-        attr->ah_attr = fab_pd_address(pd, f->base.caps.gid, f->base.caps.lid);
         mask |= IBV_QP_AV;
     } else if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR &&
                pd->service.service_level != 0) {
         return EINVAL; /* it would be lost */
     }
     return f->dc.calls.modify_qp(dci, attr, mask);
+}
+
+/* A worker carries it out later, when the device may have another address, which the control thread
+ * is about to write. */
+void verbs_own_address(struct fab_ctl *ctl)
+{
+    const struct fab_pd *pd = ctl->kind == FAB_CREATE_DCT ? ctl->dct.pd : ctl->modify.x->pd;
+    const struct fab_caps *caps = &pd->fab->caps;
+    const struct ibv_ah_attr self = fab_pd_address(pd, caps->gid, caps->lid);
+    if (ctl->kind == FAB_CREATE_DCT)
+        ctl->dct.self = self;
+    else if (ctl->modify.x->type == FAB_QP_DCI)
+        ctl->modify.attr.ah_attr = self;
 }
 
 static void use_all(struct verbs_dct *d, bool use)
@@ -150,7 +162,7 @@ int verbs_dct_create(struct verbs_fab *f, struct fab_ctl *ctl)
     d->srq = (struct verbs_srq *)ctl->dct.srq;
     errno = 0;
     d->qp = verbs_dct_make(f, ctl->dct.pd, ((struct verbs_pd *)ctl->dct.pd)->pd, d->cq->cq,
-                           d->srq->srq, ctl->dct.dc_key, ctl->dct.access);
+                           d->srq->srq, ctl->dct.dc_key, &ctl->dct.self, ctl->dct.access);
     if (d->qp == NULL) {
         int status = errno != 0 ? -errno : -ENOMEM;
         free(d);

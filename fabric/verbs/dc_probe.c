@@ -94,8 +94,11 @@ static int make_dci(struct verbs_fab *f, struct probe *p)
  * refuse that, where there is no service level to be lost. */
 static int bring_dci_to_rtr(struct verbs_fab *f, struct probe *p)
 {
-    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = f->base.caps.mtu};
-    const struct fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
+    const struct fab_caps *caps = &f->base.caps;
+    const struct fab_pd in = {.fab = &f->base, .service = caps->service};
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .path_mtu = caps->mtu,
+                              .ah_attr = fab_pd_address(&in, caps->gid, caps->lid)};
     f->dc.dci_av = true;
     int status = verbs_dci_modify(f, &in, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
     if (status != EINVAL || f->base.caps.service.service_level != 0)
@@ -134,9 +137,11 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
 
 static int make_dct(struct verbs_fab *f, struct probe *p)
 {
-    const struct fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
+    const struct fab_caps *caps = &f->base.caps;
+    const struct fab_pd in = {.fab = &f->base, .service = caps->service};
+    const struct ibv_ah_attr self = fab_pd_address(&in, caps->gid, caps->lid);
     errno = 0;
-    p->dct = verbs_dct_make(f, &in, p->pd, p->cq, p->srq, 1, fab_remote_access(&f->base));
+    p->dct = verbs_dct_make(f, &in, p->pd, p->cq, p->srq, 1, &self, fab_remote_access(&f->base));
     return p->dct != NULL ? 0 : refuse_dc(f, "to create a DCT, or to move it to RTR", why_not());
 }
 

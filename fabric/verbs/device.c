@@ -141,6 +141,8 @@ static int verbs_close(struct fab *fab)
 
 static void verbs_submit(struct fab *fab, struct fab_ctl *ctl)
 {
+    if (ctl->kind == FAB_CREATE_DCT || ctl->kind == FAB_MODIFY_QP)
+        verbs_own_address(ctl);
     verbs_executor_submit(&verbs_of(fab)->pool, ctl);
 }
 

@@ -401,6 +401,7 @@ struct fab_ctl {
             struct fab_srq *srq;
             uint64_t dc_key;
             unsigned access;
+            struct ibv_ah_attr self; /* the provider's */
         } dct;
         struct {
             struct fab_ah *x;
@@ -429,8 +430,8 @@ void fab_wait(struct fab *fab);
 int fab_call(struct fab *fab, struct fab_ctl *ctl);
 
 /* What a port's query has told holds from now on: for the caps, and so for whatever is created or
- * connected later. What there is keeps the address that it was made with. On the control thread,
- * with no operation under way that names an address. */
+ * connected later. What there is keeps the address that it was made with, and what was submitted
+ * before has that too. On the control thread, which alone submits what has an address. */
 void fab_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index, uint16_t lid);
 
 /* The P_Key of this domain is at another place of the port's table: so for what goes to INIT, or is

@@ -87,6 +87,7 @@ static inline int dc_bed_move(struct dc_bed *b, struct fab_qp *qp, struct ibv_qp
 {
     struct fab_ctl ctl = {.kind = FAB_MODIFY_QP,
                           .modify = {.x = qp, .attr = attr, .mask = mask | IBV_QP_STATE}};
+    verbs_own_address(&ctl);
     return verbs_qp_modify(b->f, &ctl);
 }
 
@@ -110,6 +111,13 @@ static inline void dc_bed_bring_up(struct dc_bed *b, struct fab_qp *qp)
                                  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
                      0);
+}
+
+/* As a worker does what the control thread has submitted. */
+static inline int dc_bed_make_dct(struct dc_bed *b, struct fab_ctl *ctl)
+{
+    verbs_own_address(ctl);
+    return verbs_dct_create(b->f, ctl);
 }
 
 static inline void dc_bed_free_dci(struct dc_bed *b, struct fab_qp *qp)

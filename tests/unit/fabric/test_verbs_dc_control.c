@@ -321,7 +321,7 @@ START_TEST(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)
                                   .srq = &b.vsrq.base,
                                   .dc_key = 0x1122334455667788,
                                   .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE}};
-    ck_assert_int_eq(verbs_dct_create(b.f, &ctl), 0);
+    ck_assert_int_eq(dc_bed_make_dct(&b, &ctl), 0);
     ck_assert_uint_eq(ctl.dct.x->dctn, 101);
     ck_assert_uint_eq(ctl.dct.x->dc_key, 0x1122334455667788);
     struct fab_ctl srq = {.kind = FAB_DESTROY_SRQ, .srq = {.x = &b.vsrq.base}};
@@ -338,18 +338,55 @@ START_TEST(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)
 }
 END_TEST
 
+/* The control thread writes the new one while a worker carries out what was submitted before. */
+START_TEST(an_operation_has_the_address_of_when_it_was_submitted)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    struct fab_caps *caps = &b.f->base.caps;
+    const struct fab_caps before = *caps;
+    caps->transports |= FAB_DC;
+    struct fab_ctl rtr = {.kind = FAB_MODIFY_QP,
+                          .modify = {.attr = {.qp_state = IBV_QPS_RTR, .path_mtu = caps->mtu},
+                                     .mask = IBV_QP_STATE | IBV_QP_PATH_MTU}};
+    struct fab_ctl dct = {
+        .kind = FAB_CREATE_DCT,
+        .dct = {.pd = &b.vpd.base, .cq = &b.vcq.base, .srq = &b.vsrq.base, .dc_key = 1}};
+    struct fab_qp *qp = rtr.modify.x = dc_bed_dci(&b, 4);
+    ck_assert_int_eq(
+        dc_bed_move(&b, qp, fab_init_attr(&b.f->base), IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
+    verbs_own_address(&rtr);
+    verbs_own_address(&dct);
+    memset(caps->gid, 0xee, sizeof caps->gid / 2);
+    ck_assert_int_eq(verbs_qp_modify(b.f, &rtr), 0);
+    ck_assert_mem_eq(fake.last.ah_attr.grh.dgid.raw, before.gid, sizeof before.gid);
+    ck_assert_int_eq(verbs_dct_create(b.f, &dct), 0);
+    ck_assert_mem_eq(fake.last.ah_attr.grh.dgid.raw, before.gid, sizeof before.gid);
+    fab_set_address(&b.f->base, (const uint8_t[16]){0xfd, [15] = 2}, 9, 0);
+    verbs_own_address(&rtr);
+    ck_assert_uint_eq(rtr.modify.attr.ah_attr.grh.sgid_index, 9);
+    ck_assert_uint_eq(rtr.modify.attr.ah_attr.grh.dgid.raw[15], 2);
+    ck_assert_int_eq(fake.wrong, 0);
+    struct verbs_dct *made = (struct verbs_dct *)dct.dct.x;
+    ck_assert_int_eq(verbs_dct_destroy(b.f, &dct), 0);
+    free(made); /* the pool's, otherwise */
+    dc_bed_free_dci(&b, qp);
+    dc_bed_close(&b);
+}
+END_TEST
+
 START_TEST(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)
 {
     struct dc_bed b;
     dc_bed_open(&b);
     b.f->base.caps.transports |= FAB_DC;
     struct fab_ctl ctl = {.kind = FAB_CREATE_DCT, .dct = {.pd = &b.vpd.base, .cq = &b.vcq.base}};
-    ck_assert_int_eq(verbs_dct_create(b.f, &ctl), -EINVAL);
+    ck_assert_int_eq(dc_bed_make_dct(&b, &ctl), -EINVAL);
     expect_trace("");
     ctl.dct.srq = &b.vsrq.base;
     fake.refused = "dct RTR";
     fake.refused_errno = ENOSPC;
-    ck_assert_int_eq(verbs_dct_create(b.f, &ctl), -ENOSPC);
+    ck_assert_int_eq(dc_bed_make_dct(&b, &ctl), -ENOSPC);
     ck_assert_ptr_null(ctl.dct.x);
     dc_bed_close(&b);
 }
@@ -418,7 +455,8 @@ START_TEST(a_dct_on_infiniband_answers_from_its_lid)
     b.f->base.caps.is_ethernet = false;
     b.f->base.caps.lid = 9;
     const struct fab_pd in = {.fab = &b.f->base, .service = b.f->base.caps.service};
-    struct ibv_qp *dct = verbs_dct_make(b.f, &in, &b.pd, &b.cq, &b.srq, 5, 0);
+    const struct ibv_ah_attr self = fab_pd_address(&in, b.f->base.caps.gid, b.f->base.caps.lid);
+    struct ibv_qp *dct = verbs_dct_make(b.f, &in, &b.pd, &b.cq, &b.srq, 5, &self, 0);
     ck_assert_ptr_nonnull(dct);
     ck_assert_ptr_nonnull(strstr(fake.trace, "dlid=9 sgid=3"));
     ck_assert_int_eq(fake_calls.destroy_qp(dct), 0);
@@ -540,6 +578,7 @@ END_TEST
     T(libmlx5_is_found_where_it_is_installed_and_missed_in_a_sentence)                             \
     T(a_dci_is_made_brought_up_and_freed)                                                          \
     T(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)                                  \
+    T(an_operation_has_the_address_of_when_it_was_submitted)                                       \
     T(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)                           \
     T(on_infiniband_the_lid_goes_along_and_must_be_there)                                          \
     T(a_p_key_is_found_by_its_number_and_a_full_membership_first)                                  \
