@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -50,6 +53,67 @@ int base_fds_send(int socket, const void *message, size_t bytes, const int *fds,
         n = sendmsg(socket, &msg, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : 0;
+}
+
+bool base_fds_unread(int socket)
+{
+    int bytes = 0;
+    return ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
+enum { ROOM_FDS = 253, ROOM_SOCKETS = 128 }; /* SCM_MAX_FD: in one message */
+
+/* Fills a new pair with copies of fd. 0; or -errno. */
+static int fill_pair(const int pair[2], int fd, uint32_t most, uint32_t *sent)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * ROOM_FDS)];
+    } control = {.bytes = ""};
+    char byte = 0;
+    struct iovec iov = {.iov_base = &byte, .iov_len = sizeof byte};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS,
+                          .cmsg_len = CMSG_LEN(sizeof(int) * ROOM_FDS)};
+    for (size_t i = 0; i < ROOM_FDS; i++)
+        memcpy(CMSG_DATA(c) + i * sizeof fd, &fd, sizeof fd);
+    while (*sent < most) {
+        if (sendmsg(pair[0], &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+            return errno == EAGAIN ? 0 : -errno; /* its queue is full */
+        *sent += ROOM_FDS;
+    }
+    return 0;
+}
+
+int base_fds_room(uint32_t most, uint32_t *room)
+{
+    int pair[ROOM_SOCKETS][2], pairs = 0;
+    const int fd = eventfd(0, EFD_CLOEXEC);
+    uint32_t sent = 0;
+    int status = fd >= 0 ? 0 : -errno;
+    while (status == 0 && sent < most && pairs < ROOM_SOCKETS) {
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair[pairs]) != 0)
+            status = -errno;
+        else
+            status = fill_pair(pair[pairs++], fd, most, &sent);
+    }
+    for (int i = 0; i < pairs; i++) {
+        close(pair[i][0]);
+        close(pair[i][1]);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (status != 0 && status != -ETOOMANYREFS)
+        return status;
+    if (status != 0) /* there was room for one descriptor of the last message, perhaps */
+        sent -= sent < ROOM_FDS ? sent : ROOM_FDS;
+    *room = sent < most ? sent : most;
+    return 0;
 }
 
 /* Collects what came; there is at most one SCM_RIGHTS header, but nothing here relies on it. */

@@ -212,6 +212,11 @@ void metrics_print(struct agent *a, struct base_text *t)
                     "Connections that made room on the attach sockets before they attached, or "
                     "found none.",
                     a->crowded);
+    base_metric_one(t, "kedge_agent_unread_descriptors", GAUGE,
+                    "Descriptors that workers were sent and have not read.", a->unread.all);
+    base_metric_one(t, "kedge_agent_unread_refused_total", COUNTER,
+                    "Times that a worker was sent none, since too many were unread.",
+                    a->unread.refused);
     base_metric_one(t, "kedge_agent_attach_deferred_total", COUNTER,
                     "Of the refused, workers that were told when to come again: more came than "
                     "sessions could be made for.",

@@ -127,11 +127,16 @@ static void hand_over(struct connection *c, uint32_t tag)
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
                                           .tenant = s->rings.ro->tenant};
+    struct base_errbuf why;
     const struct world_lent lent = {
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};
     int status = connection_send(c, &out, SCHEMA_CONTROL_ATTACHED, sizeof out, tag, &lent);
     session_begin(p, c->session);
-    if (status != 0)
+    if (status == 0)
+        unread_sent(c, SCHEMA_FD_COUNT);
+    else if (unread_failed(c->agent, status, &why))
+        connection_refuse(c, tag, -EAGAIN, why.text);
+    else
         connection_close(c);
     sessions_taken(p);
 }
@@ -279,7 +284,9 @@ void attach_serve(struct pool *p)
         q->served_ns = now;
         if (!may_still(c))
             continue;
-        const int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
+        int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
+        if (status == 0)
+            status = unread_check(p->agent, c->tenant, &over);
         if (status != 0)
             connection_refuse_for(c, c->queued_tag, status, over.text, retry_after(status));
         else
@@ -337,7 +344,7 @@ static uint32_t connections_of(const struct agent *a, uint32_t tenant)
 {
     uint32_t n = 0;
     for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += (c->attached || c->turn.waits) && c->tenant == tenant;
+        n += (c->attached || c->turn.waits) && !c->lingers && c->tenant == tenant;
     return n;
 }
 
@@ -372,6 +379,8 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
     int status = quota_ask(p, c->tenant, &over);
     if (status == 0)
         status = quota_check(p, c->tenant, more, more * p->config->arena_bytes, &over);
+    if (status == 0)
+        status = unread_check(a, c->tenant, &over);
     if (status != 0) {
         connection_refuse_for(c, m->h.tag, status, over.text, retry_after(status));
         return;

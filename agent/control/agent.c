@@ -3,6 +3,7 @@
 #include "address_change.h"
 #include "agent.h"
 #include "clock_watch.h"
+#include "connection.h"
 #include "device_events.h"
 #include "node.h"
 #include "peer_setup.h"
@@ -23,6 +24,7 @@ void agent_run_fabric(struct agent *a)
 void agent_tick(struct agent *a)
 {
     tenants_rest(a);
+    unread_tick(a);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         sessions_tick(p);
         peer_setup_tick(p);

@@ -13,6 +13,7 @@
 #include "control/config.h"
 #include "control/tenants.h"
 #include "control/tenant_queue.h"
+#include "control/unread.h"
 #include "control/waiting.h"
 #include "control/work.h"
 #include "dedicated_mrs.h"
@@ -109,7 +110,8 @@ struct agent {
     const struct worker_events *worker_events; /* of all sessions: attach.c hears them */
     struct connection *connections;
     struct waiting waiting;
-    uint64_t crowded; /* connections that made room, or found none */
+    struct unread unread; /* attach_unread.c */
+    uint64_t crowded;     /* connections that made room, or found none */
     /* admin.c */
     struct base_text answer;
 };

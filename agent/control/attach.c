@@ -55,6 +55,18 @@ void attach_closed(struct connection *c)
 }
 
 /* One to which descriptors were sent counts until it is closed. */
+void connection_finish(struct connection *c)
+{
+    c->lingers = false;
+    unread_forget(&c->agent->unread, &c->unread);
+    c->dirty = world_close(c->agent->world, c->socket);
+    c->waiting.stays = true;
+    if (c->dirty)
+        waiting_add(&c->agent->waiting, &c->waiting);
+    else
+        unlist_connection(c);
+}
+
 void connection_close(struct connection *c)
 {
     struct world *w = c->agent->world;
@@ -62,12 +74,11 @@ void connection_close(struct connection *c)
         return;
     c->closing = true;
     world_timer_clear(w, &c->deadline);
-    c->dirty = world_close(w, c->socket);
-    c->waiting.stays = true;
-    if (c->dirty)
-        waiting_add(&c->agent->waiting, &c->waiting);
+    c->lingers = c->unread.count > 0 && world_unread(w, c->socket);
+    if (c->lingers)
+        world_linger(w, c->socket);
     else
-        unlist_connection(c);
+        connection_finish(c);
     if (c->turn.waits)
         connection_leave_queue(c);
     if (c->attached)
@@ -79,6 +90,8 @@ void attach_close_all(struct agent *a)
     for (struct connection *c = a->connections, *next; c != NULL; c = next) {
         next = c->next;
         connection_close(c);
+        if (c->lingers)
+            connection_finish(c);
     }
 }
 
@@ -199,7 +212,14 @@ static void answer_arena(struct connection *c, int status, const struct arena *a
     }
     struct schema_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};
     const struct world_lent lent = {.arena = &arena->mem};
-    send_answer(c, &m, SCHEMA_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &lent);
+    struct base_errbuf why;
+    status = connection_send(c, &m, SCHEMA_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &lent);
+    if (status == 0)
+        unread_sent(c, 1);
+    else if (unread_failed(c->agent, status, &why)) /* it has the arena, and does not know it */
+        answer_error(c, c->arena_tag, -EAGAIN, why.text);
+    else
+        connection_close(c);
 }
 
 static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t pool)
@@ -295,7 +315,9 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     } else {
         const struct schema_control_arena *m = packet;
         c->arena_tag = h->tag;
-        status = session_more(c->pool, c->session, m->bytes, &why);
+        status = unread_check(c->agent, c->tenant, &why);
+        if (status == 0)
+            status = session_more(c->pool, c->session, m->bytes, &why);
         if (status != 0)
             answer_error(c, h->tag, status, why.text);
     }
@@ -413,6 +435,8 @@ static void turn_away(struct connection *c, const char *why)
 void attach_watched(struct connection *c, int status, const char *why)
 {
     c->watched = true;
+    if (c->closing)
+        return;
     if (status != 0)
         turn_away(c, why);
     else if (c->held)

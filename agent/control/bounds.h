@@ -88,11 +88,16 @@ enum {
     TOKENS_LOGGED = 5, /* wrong tokens, in so many seconds: */
     TOKENS_LOGGED_S = 10,
     CROWD_LOGGED_S = 10,  /* connections that made room, or found none */
+    UNREAD_LOGGED_S = 10, /* workers do not read what they were sent */
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
     FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */
     ARENAS_LOGGED_S = 60, /* none can be made ahead */
     FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
 };
+
+/* Half of what the kernel lets a process with so many descriptors have sent and unread, so that
+ * what workers of a former life have not read leaves as much: a restart finds room. */
+#define UNREAD_OF(max_sessions) (FDS_OF(max_sessions) / 2)
 
 #define FDS_OF(max_sessions)                                                                       \
     (FDS_PER_SESSION * (max_sessions) + FDS_PER_WAITING * WAITING_ALL_OF(max_sessions) + FDS_BESIDE)

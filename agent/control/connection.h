@@ -8,6 +8,7 @@
 
 #include "control/attach.h"
 #include "control/tenant_queue.h"
+#include "control/unread.h"
 #include "control/waiting.h"
 #include "control/sockets.h"
 #include "schema/control.h"
@@ -22,9 +23,11 @@ struct connection {
     struct pool *pool;           /* attached: that its session is of */
     struct world_timer deadline; /* to attach by; held: to be answered at */
     bool watched, closing, attached, resolving;
-    bool ended; /* by us: nothing that it sends is heard any more */
-    bool held;  /* its token was wrong */
-    bool dirty; /* descriptors were sent there: it may be closing for long */
+    bool ended;   /* by us: nothing that it sends is heard any more */
+    bool held;    /* its token was wrong */
+    bool dirty;   /* descriptors were sent there: it may be closing for long */
+    bool lingers; /* closing, when its worker has read what it was sent, or closed its end */
+    struct unread_item unread;
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
     uint32_t arena_tag, resolve_tag, held_tag;
@@ -40,6 +43,8 @@ struct connection {
 int connection_send(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
                     const struct world_lent *lent);
 void connection_close(struct connection *c);
+/* Of one that lingers: it does so no more. */
+void connection_finish(struct connection *c);
 /* From now on its deadline is that of who waits. */
 void connection_await(struct connection *c);
 /* Its answer, and its end. retry_ms: when to ask again, or 0. */
@@ -56,6 +61,15 @@ int connection_share(const struct agent *a, const struct attach_peer *peer, uint
 /* An ATTACH: it gets a session, or is refused. */
 void connection_attach(struct connection *c, const struct schema_control_attach *m);
 
+/* attach_unread.c. Whether a worker of that tenant may be sent descriptors: 0; or -EAGAIN and a
+ * sentence. */
+int unread_check(struct agent *a, uint32_t tenant, struct base_errbuf *why);
+/* It was sent so many. */
+void unread_sent(struct connection *c, uint32_t count);
+/* What it was sent descriptors by has failed: whether because the kernel lets us send no more to
+ * anybody; then the sentence says so. */
+bool unread_failed(struct agent *a, int status, struct base_errbuf *why);
+
 /* As worker_events.h says. */
 void attach_serve(struct pool *p);
 void attach_failed(struct pool *p, int status);
@@ -70,5 +84,8 @@ void connection_leave_queue(struct connection *c);
 void attach_init(struct agent *a);
 /* admit.c. The pool goes, and who waits with it. */
 void attach_give_up(struct pool *p);
+
+/* Now and then: looks at what is unread. */
+void unread_tick(struct agent *a);
 
 #endif

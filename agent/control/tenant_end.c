@@ -42,5 +42,6 @@ void tenants_rest(struct agent *a)
                 p->quota[i].refused[which] = 0;
         }
         windows_forget_tenant(a, i + 1);
+        unread_end_tenant(&a->unread, i + 1);
     }
 }

@@ -22,7 +22,8 @@ struct world_socket {
     uv_timer_t anchor; /* never set: whatever is closed is so by the loop, and not before it runs */
     int handles;       /* that are not closed yet; 0 until it is watched */
     bool muted, closing;
-    bool dirty; /* descriptors were sent there */
+    bool unwatched; /* its handles but the anchor are closed, or are being */
+    bool dirty;     /* descriptors were sent there */
 };
 
 /* ---- ending -------------------------------------------------------------------------------- */
@@ -71,8 +72,32 @@ static void end_socket(struct world_socket *s)
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct world_socket *s = handle->data;
+    if (handle == (uv_handle_t *)&s->process) {
+        close(s->pidfd);
+        s->pidfd = -1;
+    }
     if (--s->handles == 0)
         end_socket(s);
+}
+
+static void end_watch(struct world_socket *s)
+{
+    if (s->unwatched)
+        return;
+    s->unwatched = true;
+    if (s->poll.data != NULL)
+        uv_close((uv_handle_t *)&s->poll, on_handle_closed);
+    if (s->process.data != NULL)
+        uv_close((uv_handle_t *)&s->process, on_handle_closed);
+}
+
+/* What comes of its worker is not read, and whoever sends finds that out. */
+static void let_linger(struct world *w, struct world_socket *s)
+{
+    (void)w;
+    s->muted = true;
+    (void)shutdown(s->fd, SHUT_RDWR);
+    end_watch(s);
 }
 
 static bool close_socket(struct world *w, struct world_socket *s)
@@ -83,10 +108,7 @@ static bool close_socket(struct world *w, struct world_socket *s)
     if (s->handles == 0) /* socket_accept() ends it */
         return s->dirty;
     uv_close((uv_handle_t *)&s->anchor, on_handle_closed);
-    if (s->poll.data != NULL)
-        uv_close((uv_handle_t *)&s->poll, on_handle_closed);
-    if (s->process.data != NULL)
-        uv_close((uv_handle_t *)&s->process, on_handle_closed);
+    end_watch(s);
     return s->dirty;
 }
 
@@ -120,14 +142,33 @@ static void mute_socket(struct world *w, struct world_socket *s)
 {
     (void)w;
     s->muted = true;
-    if (s->poll.data == NULL || s->closing)
+    if (s->poll.data == NULL || s->closing || s->unwatched)
         return;
     (void)uv_poll_stop(&s->poll);
     (void)uv_poll_stop(&s->process);
 }
 
-const struct world_socket_ops SOCKET_OPS = {
-    .reply = send_message, .shut = shut_socket, .mute = mute_socket, .close = close_socket};
+static uint32_t find_room(struct world *w, uint32_t most)
+{
+    uint32_t room = most;
+    (void)w;
+    (void)base_fds_room(most, &room); /* else there is nothing to go by */
+    return room;
+}
+
+static bool has_unread(struct world *w, struct world_socket *s)
+{
+    (void)w;
+    return base_fds_unread(s->fd);
+}
+
+const struct world_socket_ops SOCKET_OPS = {.reply = send_message,
+                                            .shut = shut_socket,
+                                            .mute = mute_socket,
+                                            .room = find_room,
+                                            .unread = has_unread,
+                                            .linger = let_linger,
+                                            .close = close_socket};
 
 /* ---- what comes in ------------------------------------------------------------------------- */
 

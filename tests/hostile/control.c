@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,6 +187,55 @@ void attack_descriptors(struct hostile *h)
         close(null);
         close(fd);
     }
+}
+
+enum { UNREAD_MOST = 16384 };
+
+/* Asks for a session, and takes no descriptor: 0: there are some to be read; or what the agent
+ * said. */
+static int attach_unread(int socket)
+{
+    struct schema_control_attach ask = {.pool = ""};
+    struct schema_control_error said = {.status = 0};
+    int status = raw_send(socket, &ask, SCHEMA_CONTROL_ATTACH, sizeof ask, 1);
+    if (status != 0)
+        return status;
+    const ssize_t n = recv(socket, &said, sizeof said, MSG_PEEK);
+    if (n <= 0)
+        return n == 0 ? -EPIPE : -errno;
+    return said.h.type == SCHEMA_CONTROL_ERROR ? said.status : 0;
+}
+
+/* Its sessions end at once, and their sockets stay open on its side. Then it tries again and again,
+ * and keeps what it has, be the agent another one by then. */
+void attack_unread(struct hostile *h)
+{
+    static int fd[UNREAD_MOST];
+    struct rlimit files;
+    int open = 0;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    while (!hostile_over(h) || h->errors == 0) {
+        int one = raw_dial(h->socket);
+        const int status = one >= 0 ? attach_unread(one) : one;
+        if (status == 0 && open < UNREAD_MOST) {
+            (void)shutdown(one, SHUT_WR);
+            fd[open++] = one;
+            h->did++;
+            continue;
+        }
+        if (status == 0 || (one < 0 && open == 0))
+            hostile_fail("%d sockets with descriptors that nobody reads: %s", open,
+                         one < 0 ? strerror(-one) : "and more would go");
+        h->errors += status == -EAGAIN;
+        if (one >= 0)
+            close(one);
+        usleep(1000);
+    }
+    for (int i = 0; i < open; i++)
+        close(fd[i]);
 }
 
 /* A TCP connection with bytes that nobody reads; whoever closes it last waits for a minute. */

@@ -94,6 +94,7 @@ void attack_tokens(struct hostile *h);
 void attack_connections(struct hostile *h);
 void attack_descriptors(struct hostile *h);
 void attack_linger(struct hostile *h);
+void attack_unread(struct hostile *h);
 void attack_keys(struct hostile *h);
 void attack_secrets(struct hostile *h);
 void attack_stale_keys(struct hostile *h);

@@ -32,6 +32,7 @@ static const struct {
     {"connections", "opens connections and says nothing", attack_connections, false, false},
     {"descriptors", "sends descriptors that nobody asked for", attack_descriptors, true, false},
     {"linger", "sends sockets that block whoever closes them", attack_linger, true, false},
+    {"unread", "attaches, and leaves what it is sent unread", attack_unread, false, true},
     {"keys", "guesses remote keys", attack_keys, true, true},
     {"secrets", "uses the victim's key without its secret", attack_secrets, true, true},
     {"stale-keys", "uses keys of regions that are gone", attack_stale_keys, false, true},

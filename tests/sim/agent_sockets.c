@@ -184,5 +184,28 @@ static bool close_socket(struct world *w, struct world_socket *s)
     return false;
 }
 
-const struct world_socket_ops PLAY_SOCKET_OPS = {
-    .reply = send_message, .shut = shut_socket, .mute = mute_socket, .close = close_socket};
+static uint32_t find_room(struct world *w, uint32_t most)
+{
+    (void)w;
+    return most;
+}
+
+static bool has_unread(struct world *w, struct world_socket *s)
+{
+    (void)w;
+    return os_socket_has_unread(s->os);
+}
+
+static void let_linger(struct world *w, struct world_socket *s)
+{
+    mute_socket(w, s);
+    os_socket_shut(s->os);
+}
+
+const struct world_socket_ops PLAY_SOCKET_OPS = {.reply = send_message,
+                                                 .shut = shut_socket,
+                                                 .mute = mute_socket,
+                                                 .room = find_room,
+                                                 .unread = has_unread,
+                                                 .linger = let_linger,
+                                                 .close = close_socket};

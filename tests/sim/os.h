@@ -57,6 +57,8 @@ void os_socket_set_user(struct os_socket *s, void *user);
 /* The next message of the worker's: its length, or 0: there is none. */
 size_t os_socket_take(struct os_socket *s, void *message, size_t capacity);
 bool os_socket_has_more(const struct os_socket *s);
+/* Whether its worker, which is still there, has not read all that was sent. */
+bool os_socket_has_unread(const struct os_socket *s);
 /* To the worker, with copies of these descriptors: 0 or -EPIPE. */
 int os_socket_send(struct os_socket *s, const void *message, size_t bytes, const int *fds,
                    unsigned count);

@@ -134,6 +134,11 @@ bool os_socket_has_more(const struct os_socket *s)
     return s->to_agent.first != NULL;
 }
 
+bool os_socket_has_unread(const struct os_socket *s)
+{
+    return s->worker != NULL && s->to_worker.first != NULL;
+}
+
 size_t os_socket_take(struct os_socket *s, void *content, size_t capacity)
 {
     if (s->to_agent.first == NULL)

@@ -17,8 +17,20 @@ enum { BASE_FDS_MAX = 16 }; /* in one message */
 
 /* Sends one whole message with count (0 .. BASE_FDS_MAX) descriptors, which stay the caller's.
  * bytes >= 1. 0; -EAGAIN when the socket is non-blocking and full; -EPIPE or -ECONNRESET when the
- * peer is gone; other -errno. Raises no SIGPIPE. */
+ * peer is gone; -ETOOMANYREFS when others have not read what this user sent (base_fds_room());
+ * other -errno. Raises no SIGPIPE. */
 int base_fds_send(int socket, const void *message, size_t bytes, const int *fds, unsigned count);
+
+/* Of a connected Unix socket: whether its peer, which has neither closed it nor ended, has left
+ * something unread that was sent here. As long as it has, descriptors that were sent are in flight.
+ */
+bool base_fds_unread(int socket);
+
+/* How many descriptors this process can send to peers that do not read them, of `most`: the kernel
+ * counts what all processes of its user have in flight, against RLIMIT_NOFILE, and refuses more
+ * (ETOOMANYREFS) unless it has CAP_SYS_RESOURCE. Tries it, on sockets of its own. 0 and *room, of
+ * which some hundreds may be missing; or -errno: it could not be tried. */
+int base_fds_room(uint32_t most, uint32_t *room);
 
 /* Receives one whole message of at most `capacity` bytes and at most max_fds descriptors.
  * 0 and *bytes, fds[0 .. *count). -EPIPE: the peer closed. -EAGAIN: nothing there (non-blocking).

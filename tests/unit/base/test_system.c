@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -457,6 +458,62 @@ START_TEST(descriptors_that_are_provided_for_have_their_places_at_once)
 }
 END_TEST
 
+START_TEST(what_a_peer_has_not_read_is_known_until_it_reads_or_closes)
+{
+    int pair[2], got[2];
+    unsigned count;
+    char text[8];
+    size_t bytes;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    ck_assert(!base_fds_unread(pair[0]));
+    ck_assert_int_eq(base_fds_send(pair[0], "x", 1, pair, 2), 0);
+    ck_assert_int_eq(recv(pair[1], text, sizeof text, MSG_PEEK), 1);
+    ck_assert(base_fds_unread(pair[0]));
+    ck_assert(!base_fds_unread(pair[1]));
+    ck_assert_int_eq(shutdown(pair[0], SHUT_RDWR), 0);
+    ck_assert(base_fds_unread(pair[0]));
+    ck_assert_int_eq(base_fds_recv(pair[1], text, sizeof text, &bytes, got, 2, &count), 0);
+    ck_assert(!base_fds_unread(pair[0]));
+    close(got[0]);
+    close(got[1]);
+    close(pair[0]);
+    close(pair[1]);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    ck_assert_int_eq(base_fds_send(pair[0], "x", 1, &pair[0], 1), 0);
+    ck_assert(base_fds_unread(pair[0]));
+    close(pair[1]);
+    ck_assert(!base_fds_unread(pair[0]));
+    close(pair[0]);
+}
+END_TEST
+
+START_TEST(room_for_descriptors_is_what_the_kernel_still_takes)
+{
+    enum { LIMIT = 1000, NOBODY = 65530, AT_ONCE = 253 };
+    const struct rlimit limit = {LIMIT, LIMIT};
+    uint32_t room = 0, less = 0;
+    int pair[2], copies[BASE_FDS_MAX];
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(base_fds_room(100, &room), 0);
+    if (geteuid() != 0) /* who has sent others, perhaps */
+        return;
+    ck_assert_uint_eq(room, 100); /* root's has no bound */
+    ck_assert_int_eq(setresuid(NOBODY, NOBODY, NOBODY), 0);
+    ck_assert_int_eq(base_fds_room(10 * LIMIT, &room), 0);
+    ck_assert_uint_ge(room, LIMIT - AT_ONCE);
+    ck_assert_uint_le(room, LIMIT + 1);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+    for (unsigned i = 0; i < BASE_FDS_MAX; i++)
+        copies[i] = pair[0];
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(base_fds_send(pair[0], "x", 1, copies, BASE_FDS_MAX), 0);
+    ck_assert_int_eq(base_fds_room(10 * LIMIT, &less), 0);
+    ck_assert_uint_le(less, LIMIT + 1 - 8 * BASE_FDS_MAX);
+    close(pair[0]);
+    close(pair[1]);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(the_fast_clock_never_runs_backwards_and_keeps_the_kernels_pace)                              \
     T(a_log_line_is_one_line_whatever_its_values_hold)                                             \
@@ -476,5 +533,7 @@ END_TEST
     T(a_pidfd_tells_when_its_process_ends)                                                         \
     T(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)                                \
     T(memory_that_its_owner_could_shrink_is_not_mapped)                                            \
-    T(descriptors_that_are_provided_for_have_their_places_at_once)
+    T(descriptors_that_are_provided_for_have_their_places_at_once)                                 \
+    T(what_a_peer_has_not_read_is_known_until_it_reads_or_closes)                                  \
+    T(room_for_descriptors_is_what_the_kernel_still_takes)
 KEDGE_CHECK_MAIN("base system", TESTS)

@@ -25,6 +25,12 @@ struct world_socket_ops {
     void (*shut)(struct world *w, struct world_socket *s);
     /* Nothing of it is reported any more but attach_closed(). */
     void (*mute)(struct world *w, struct world_socket *s);
+    /* How many descriptors the kernel lets us send beside those that are unread, of `most`. */
+    uint32_t (*room)(struct world *w, uint32_t most);
+    /* Whether its worker has left something unread, and can still read it. */
+    bool (*unread)(struct world *w, struct world_socket *s);
+    /* Its worker sees that it is over; nothing is reported of it, and close() is to come. */
+    void (*linger)(struct world *w, struct world_socket *s);
     /* Once: attach_closed() follows. True: that may take long, since descriptors were sent there.
      */
     bool (*close)(struct world *w, struct world_socket *s);
@@ -44,6 +50,21 @@ static inline void world_shut(struct world *w, struct world_socket *s)
 static inline void world_mute(struct world *w, struct world_socket *s)
 {
     w->sockets->mute(w, s);
+}
+
+static inline uint32_t world_room(struct world *w, uint32_t most)
+{
+    return w->sockets->room(w, most);
+}
+
+static inline bool world_unread(struct world *w, struct world_socket *s)
+{
+    return w->sockets->unread(w, s);
+}
+
+static inline void world_linger(struct world *w, struct world_socket *s)
+{
+    w->sockets->linger(w, s);
 }
 
 static inline bool world_close(struct world *w, struct world_socket *s)
