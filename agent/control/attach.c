@@ -256,6 +256,19 @@ static void resolve_name(struct connection *c, const struct schema_control_resol
     names_resolve(c->agent, c->tenant, c->pool->number, m->name, on_resolved, c);
 }
 
+/* The tag is that of the one that is being made, as long as there is one. */
+static void ask_arena(struct connection *c, const struct schema_control_arena *m)
+{
+    struct base_errbuf why;
+    int status = unread_check(c->agent, c->tenant, &why);
+    if (status == 0)
+        status = session_more(c->pool, c->session, m->bytes, &why);
+    if (status == 0)
+        c->arena_tag = m->h.tag; /* the lane answers later */
+    else
+        answer_error(c, m->h.tag, status, why.text);
+}
+
 /* ---- what comes in
  * --------------------------------------------------------------------------------------- */
 
@@ -313,13 +326,7 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     } else if (h->type == SCHEMA_CONTROL_RESOLVE) {
         resolve_name(c, packet);
     } else {
-        const struct schema_control_arena *m = packet;
-        c->arena_tag = h->tag;
-        status = unread_check(c->agent, c->tenant, &why);
-        if (status == 0)
-            status = session_more(c->pool, c->session, m->bytes, &why);
-        if (status != 0)
-            answer_error(c, h->tag, status, why.text);
+        ask_arena(c, packet);
     }
 }
 

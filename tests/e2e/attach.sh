@@ -119,6 +119,10 @@ out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" beside 30 "$boxes/
 out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" beside 30 "$work/a.sock" 2>&1) || fail "connections that say nothing keep out one of their uid: $out"
 ok "a crowd that says nothing keeps nobody out, at the socket for all and at a tenant's own"
 
+out=$(KEDGE_SOCKET=$boxes/boxed.sock timeout 60 "$bin/kedge-probe" twice 2>&1) || fail "an arena, and another one meanwhile: $out"
+[[ $out == $'1: 5 descriptors\n3: one arena at a time\n2: 1 descriptors' ]] || fail "an arena, and another one meanwhile: $out"
+ok "a worker that asks for an arena twice hears of each by its tag"
+
 # Deleted.
 admin token delete red-workers >"$work/out" || fail "delete: $(cat "$work/out")"
 is '[1]' "the agent hears that a token is deleted" '[.tenants[] | select(.name == "red").tokens]' # "past" is left

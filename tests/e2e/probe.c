@@ -5,6 +5,7 @@
  *   silent | garbage     says nothing, or nonsense, and prints what the agent says to that
  *   crowd N              opens N connections and prints what the first one is told
  *   descriptors N        sends a memfd of N MiB, closes it, "sent", and "cut off"; or why not
+ *   twice                attaches, asks for two arenas at once, prints what comes to each tag
  *   beside N SOCKET      opens N connections, and then attaches at another socket
  *   guess N              N times shows a wrong token and hangs up at once, without waiting
  *   watch                attaches, prints "attached", and then why the session ended
@@ -131,6 +132,45 @@ static int descriptors(unsigned mib)
     puts("cut off");
     close(fd);
     return 0;
+}
+
+static int print_answer(int fd)
+{
+    union {
+        struct schema_control_error error;
+        uint8_t bytes[SCHEMA_CONTROL_MAX_BYTES];
+    } got;
+    int fds[SCHEMA_FD_COUNT];
+    unsigned count = 0;
+    size_t came;
+    const int status = base_fds_recv(fd, &got, sizeof got, &came, fds, SCHEMA_FD_COUNT, &count);
+    if (status != 0)
+        return fail("no answer", strerror(-status));
+    const bool refused = got.error.h.type == SCHEMA_CONTROL_ERROR;
+    printf("%u: ", got.error.h.tag);
+    if (refused)
+        puts(got.error.text);
+    else
+        printf("%u descriptors\n", count);
+    for (unsigned i = 0; i < count; i++)
+        close(fds[i]);
+    return 0;
+}
+
+static int twice(void)
+{
+    struct schema_control_attach ask = {
+        .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ATTACH, 1, sizeof ask}};
+    struct schema_control_arena more = {
+        .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ARENA, 2, sizeof more},
+        .bytes = 128 << 20}; /* which takes long enough to be made for both to come meanwhile */
+    const int fd = dial();
+    if (fd < 0 || send(fd, &ask, sizeof ask, MSG_NOSIGNAL) < 0 || print_answer(fd) != 0)
+        return fail("attaching", strerror(errno));
+    for (int i = 0; i < 2; i++, more.h.tag++)
+        if (send(fd, &more, sizeof more, MSG_NOSIGNAL) < 0)
+            return fail("sending", strerror(errno));
+    return print_answer(fd) != 0 || print_answer(fd) != 0;
 }
 
 /* ---- with it */
@@ -388,6 +428,8 @@ int main(int argc, char **argv)
         return descriptors((unsigned)n);
     if (strcmp(what, "beside") == 0 && counted && argc == 4)
         return beside((unsigned)n, argv[3]);
+    if (strcmp(what, "twice") == 0)
+        return twice();
     if (strcmp(what, "silent") == 0)
         return say(dial(), NULL, 0);
     if (strcmp(what, "garbage") == 0)
