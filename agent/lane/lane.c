@@ -121,11 +121,12 @@ static int make_arrays(struct lane *l)
     l->quarantine_evictor.hands = calloc(c->max_tenants, sizeof(struct evict_hand));
     l->rests = calloc(c->max_tenants, sizeof l->rests[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
+    l->tenant_cached = calloc(c->max_tenants, sizeof l->tenant_cached[0]);
     l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
     if (l->sessions == NULL || l->peers == NULL || l->flows == NULL || l->tenant_flows == NULL ||
         l->culprits == NULL || l->rests == NULL || l->evictor.hands == NULL ||
         l->quarantine_evictor.hands == NULL || l->control_tenants == NULL || l->cache == NULL ||
-        l->scratch_free == NULL)
+        l->tenant_cached == NULL || l->scratch_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
         l->scratch_free[l->scratch_count++] = i;
@@ -217,6 +218,7 @@ void lane_free(struct lane *l)
     free(l->rests);
     free(l->control_tenants);
     free(l->cache);
+    free(l->tenant_cached);
     free(l->scratch_free);
     windows_free(l);
     inflight_free(l);

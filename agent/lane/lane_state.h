@@ -109,7 +109,8 @@ struct lane {
     struct peer *peers;
     struct flow *flows;
     struct cached *cache;
-    uint64_t cache_sets; /* the bits of a hash that say where its set begins (region_cache.c) */
+    uint32_t *tenant_cached; /* how many of these are of each tenant */
+    uint64_t cache_sets;     /* the bits of a hash that say where its set begins (region_cache.c) */
     struct cached *renewal[LANE_RENEWALS]; /* READ again after what workers want in this pass */
     uint32_t renewals;
     struct lookups lookups;

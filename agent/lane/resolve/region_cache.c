@@ -54,22 +54,55 @@ static struct cached *set_of(struct lane *l, const struct flow *f, uint32_t vkey
     return &l->cache[hash & l->cache_sets];
 }
 
+static uint32_t count_of(const struct lane *l, const struct cached *e)
+{
+    return e->tenant != 0 ? l->tenant_cached[e->tenant - 1] : 0;
+}
+
+static void assign_tenant(struct lane *l, struct cached *e, uint32_t tenant_slot)
+{
+    if (e->tenant != 0)
+        l->tenant_cached[e->tenant - 1]--;
+    e->tenant = (uint16_t)(tenant_slot + 1);
+    l->tenant_cached[tenant_slot]++;
+}
+
+/* Whoever uses it too, and has fewer, keeps it from those that have many. */
+static void adopt_entry(struct lane *l, struct cached *e, uint32_t tenant_slot)
+{
+    if (e->tenant != tenant_slot + 1 && l->tenant_cached[tenant_slot] < count_of(l, e))
+        assign_tenant(l, e, tenant_slot);
+}
+
+/* Whether a goes before b: one that nothing may be posted under any more, else one of who has most;
+ * of these the one that was READ longest ago. */
+static bool goes_before(const struct lane *l, const struct cached *a, const struct cached *b)
+{
+    const bool a_is_over = l->now_ns >= a->post_until_ns, b_is_over = l->now_ns >= b->post_until_ns;
+    if (a_is_over != b_is_over)
+        return a_is_over;
+    if (!a_is_over && count_of(l, a) != count_of(l, b))
+        return count_of(l, a) > count_of(l, b);
+    return a->post_until_ns < b->post_until_ns;
+}
+
 /* The entry of (peer, key), else one to be used for it, else NULL: all of the set are being READ.
  */
-static struct cached *find_entry(struct lane *l, const struct flow *f, uint32_t vkey)
+static struct cached *find_entry(struct lane *l, const struct flow *f, uint32_t vkey,
+                                 uint32_t tenant_slot)
 {
     struct cached *set = set_of(l, f, vkey), *victim = NULL;
     for (int i = 0; i < WAYS; i++) {
         struct cached *e = &set[i];
         if (is_entry(e, f, vkey))
             return e;
-        if (e->reading)
-            continue;
-        if (victim == NULL || e->state == CACHED_FREE || e->post_until_ns < victim->post_until_ns)
+        if (!e->reading && (victim == NULL || goes_before(l, e, victim)))
             victim = e;
     }
     if (victim != NULL) {
-        *victim = (struct cached){.peer_slot = f->peer_slot, .peer_gen = f->peer_gen};
+        assign_tenant(l, victim, tenant_slot);
+        *victim = (struct cached){
+            .tenant = victim->tenant, .peer_slot = f->peer_slot, .peer_gen = f->peer_gen};
         victim->record.vkey = vkey;
     }
     return victim;
@@ -288,6 +321,7 @@ static enum remote_answer look_closely(struct lane *l, struct flow *f, struct ca
         *reason = SCHEMA_REASON_CLOCK;
         return REMOTE_REFUSED;
     }
+    adopt_entry(l, e, w->session->tenant_slot);
     if (!e->reading && l->now_ns >= e->sure_until_ns)
         refresh_later(l, e);
     return REMOTE_OK;
@@ -305,7 +339,7 @@ void remote_clock_is_back(struct lane *l)
 
 enum remote_answer remote_resolve(struct lane *l, struct flow *f, struct wr *w, uint32_t *reason)
 {
-    struct cached *e = find_entry(l, f, w->vkey);
+    struct cached *e = find_entry(l, f, w->vkey, w->session->tenant_slot);
     if (e == NULL)
         return REMOTE_WAIT;
     if (!lease_is_sure(l, e)) {

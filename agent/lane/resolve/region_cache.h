@@ -10,10 +10,11 @@ enum cached_state { CACHED_FREE, CACHED_VALID, CACHED_UNKNOWN };
 
 /* A remote region, by (peer, virtual key). Valid ones may be posted under until post_until_ns. */
 struct cached {
-    uint8_t state;   /* enum cached_state */
-    uint8_t reading; /* the owner's record is being READ: anew, or to renew a valid one */
-    uint8_t guessed; /* what was READ last has cost a session of its budget */
-    uint8_t tries;
+    uint8_t state;       /* enum cached_state */
+    uint8_t reading : 1; /* the owner's record is being READ: anew, or to renew a valid one */
+    uint8_t guessed : 1; /* what was READ last has cost a session of its budget */
+    uint8_t tries : 6;
+    uint16_t tenant; /* its place + 1: of those that use it, one that has few; 0: it is nobody's */
     uint32_t peer_slot, peer_gen;
     uint32_t scratch;
     uint64_t read_ns, post_until_ns;

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is posted to dead endpoints does not stand before what is posted to live ones. */
+#include <string.h>
+
 #include "../../check_main.h"
 #include "world.h"
 
-enum { TENANT = 7, SOME_KEY = 12345, REGIONS = 64, CROWD = 16, VQPS = 8, FAILURES = 16 };
+enum {
+    TENANT = 7,
+    OTHER = 2,
+    FEW = 3,
+    SOME_KEY = 12345,
+    REGIONS = 64,
+    CROWD = 16,
+    VQPS = 8,
+    FAILURES = 16
+};
+static const uint64_t LONG_LEASE_NS = 1000000000;
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
 
 static struct world world;
@@ -119,7 +131,46 @@ START_TEST(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
 }
 END_TEST
 
+/* Of more regions than are remembered: 64 of 16. */
+START_TEST(who_uses_many_regions_has_those_of_others_not_read_again)
+{
+    struct world_worker owner, k, many, owner_of_many;
+    uint32_t vkey[REGIONS], own_key[FEW];
+    world_max_mrs = REGIONS;
+    for (int i = 0; i < WORLD_NODES; i++)
+        world_mr_lease_ns[i] = LONG_LEASE_NS; /* none is READ again for that */
+    world_open(w);
+    world_attach(w, &owner, 1, 0, TENANT);
+    world_attach(w, &owner_of_many, 1, 1, OTHER);
+    world_attach(w, &k, 0, 0, TENANT);
+    world_attach(w, &many, 0, 1, OTHER);
+    for (uint32_t i = 0; i < REGIONS; i++)
+        vkey[i] = world_register(w, &owner_of_many, 64 * i, 64, ALL);
+    for (uint32_t i = 0; i < FEW; i++)
+        own_key[i] = world_register(w, &owner, 64 * i, 64, ALL);
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    ck_assert_int_eq(world_connect(w, &many, 0, 1), 0);
+    uint64_t reads = 0;
+    for (uint64_t i = 0; i < REGIONS; i++) {
+        ck_assert_uint_eq(read_one(&many, vkey[i], 64 * i), IBV_WC_SUCCESS);
+        const uint64_t before = world_stats(w, 0).mr_reads;
+        for (uint32_t n = 0; n < FEW; n++)
+            ck_assert_uint_eq(read_one(&k, own_key[n], 64 * n), IBV_WC_SUCCESS);
+        reads += world_stats(w, 0).mr_reads - before;
+    }
+    ck_assert_uint_eq(reads, FEW);
+    world_detach(w, &many);
+    world_detach(w, &k);
+    world_detach(w, &owner_of_many);
+    world_detach(w, &owner);
+    world_close(w);
+    world_max_mrs = 0;
+    memset(world_mr_lease_ns, 0, sizeof world_mr_lease_ns);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_worker_that_posts_to_dead_nodes_leaves_queue_pairs_to_live_ones)                           \
-    T(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
+    T(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)                        \
+    T(who_uses_many_regions_has_those_of_others_not_read_again)
 KEDGE_CHECK_MAIN("isolation", TESTS)
