@@ -3,17 +3,12 @@
 #ifndef TESTS_UNIT_BASE_HTTP_HARNESS_H
 #define TESTS_UNIT_BASE_HTTP_HARNESS_H
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "../../check_main.h"
@@ -21,6 +16,8 @@
 #include "base/http/server.h"
 
 enum { HARNESS_DEFERRED_MAX = 64, HARNESS_ANSWER_BYTES = 1 << 16 };
+
+#define HARNESS_CLOSE "Host: x\r\nConnection: close\r\n"
 
 struct harness {
     struct http_server *server;
@@ -39,246 +36,39 @@ struct harness {
     struct http_request *stream; /* the last one */
 };
 
-/* One of those that read a stream: each begins at the first piece. */
-struct harness_reader {
-    struct harness *h;
-    unsigned at;
-};
+/* What the server's clock says, 0: what the machine's does. Rates and deadlines are tested with a
+ * clock that stands still until the test sets it: a busy machine may keep this program from running
+ * for longer than any of them. */
+extern uint64_t harness_clock_ns;
+void harness_stop_clock(void);
 
-static inline int harness_next(void *data, const char **bytes, size_t *length)
-{
-    struct harness_reader *r = data;
-    if (r->at == r->h->count)
-        return -ECANCELED;
-    if (r->at >= r->h->told)
-        return 0;
-    *bytes = r->h->pieces[r->at++];
-    *length = r->h->piece_bytes != 0 ? r->h->piece_bytes : strlen(*bytes);
-    return 0;
-}
-
-static inline void harness_over(void *data)
-{
-    struct harness_reader *r = data;
-    r->h->over++;
-    free(r);
-}
-
-static inline enum http_verdict harness_stream(struct harness *h, struct http_request *r)
-{
-    struct harness_reader *reader = calloc(1, sizeof *reader);
-    struct http_response response = {.status = 200, .content_type = "application/jsonl"};
-    const struct http_stream stream = {harness_next, harness_over, reader};
-    ck_assert_ptr_nonnull(reader);
-    reader->h = h;
-    h->streams++;
-    h->stream = r;
-    if (http_query(r, "bad") != NULL)
-        response.status = 99;
-    h->reply_status = http_stream(r, &response, &stream);
-    return HTTP_REPLIED;
-}
-
-static inline void harness_add_query(void *user, const char *name, const char *value)
-{
-    char *text = user;
-    const size_t used = strlen(text);
-    snprintf(text + used, 1024 - used, "[%s=%s]", name, value);
-}
+/* The address that connects; NULL: 127.0.0.1. */
+extern const char *harness_from;
 
 /* /echo: the body. /queries: all parameters. /defer: later. /wake: answers the last deferred, too.
  * /none: forgets to answer. /bad-header, /bad-status, /big, /error, /stream, /tell. Everything
  * else: what was asked. */
-static inline enum http_verdict harness_handle(void *user, struct http_request *r)
-{
-    struct harness *h = user;
-    static char big[3 << 20];
-    char text[1024];
-    struct http_response response = {.status = 200, .body = text};
-    h->handled++;
-    h->body_length = r->body_length;
-    if (strcmp(r->path, "/defer") == 0) {
-        ck_assert_uint_lt(h->deferred_count, HARNESS_DEFERRED_MAX);
-        h->deferred[h->deferred_count++] = r;
-        return HTTP_DEFER;
-    }
-    if (strcmp(r->path, "/stream") == 0)
-        return harness_stream(h, r);
-    if (strcmp(r->path, "/tell") == 0) { /* one more piece, from inside a handler */
-        h->told++;
-        http_stream_wake(h->stream);
-    }
-    if (strcmp(r->path, "/wake") == 0 && h->deferred_count > 0)
-        http_reply_error(h->deferred[--h->deferred_count], -EBUSY, "woken");
-    if (strcmp(r->path, "/none") == 0)
-        return HTTP_REPLIED;
-    if (strcmp(r->path, "/error") == 0) {
-        http_reply_error(r, -ESTALE, "incarnation 3 is lower than the known 5");
-        return HTTP_REPLIED;
-    }
-    const char *name = http_query(r, "name"), *header = http_header(r, "x-test");
-    snprintf(text, sizeof text, "{%s %s name=%s header=%s peer=%.4s local=%d}", r->method, r->path,
-             name != NULL ? name : "(none)", header != NULL ? header : "(none)", r->peer, r->local);
-    response.body_length = strlen(text);
-    response.headers[0] = (struct http_header){"X-Answer", "yes"};
-    if (strcmp(r->path, "/bearer") == 0) {
-        const char *authorization = http_header(r, "Authorization");
-        response.body = authorization != NULL ? authorization : "(none)";
-        response.body_length = strlen(response.body);
-    } else if (strcmp(r->path, "/echo") == 0) {
-        response.body = r->body;
-        response.body_length = r->body_length;
-        response.content_type = "text/plain";
-    } else if (strcmp(r->path, "/queries") == 0) {
-        text[0] = '\0';
-        http_queries(r, harness_add_query, text);
-        response.body_length = strlen(text);
-    } else if (strcmp(r->path, "/big") == 0) {
-        memset(big, 'b', sizeof big);
-        response.body = big;
-        response.body_length = sizeof big;
-    } else if (strcmp(r->path, "/bad-header") == 0) {
-        response.headers[0].value = "a\r\nSet-Cookie: forged";
-    } else if (strcmp(r->path, "/bad-status") == 0) {
-        response.status = 99;
-    }
-    h->reply_status = http_reply(r, &response);
-    return HTTP_REPLIED;
-}
+enum http_verdict harness_handle(void *user, struct http_request *r);
 
-static inline void harness_abandon(void *user, struct http_request *r)
-{
-    struct harness *h = user;
-    (void)r;
-    h->abandoned++;
-}
-
-static inline void harness_start(struct harness *h, struct http_server_config config)
-{
-    struct base_errbuf err = {""};
-    memset(h, 0, sizeof *h);
-    if (config.listen == NULL && config.unix_path == NULL)
-        config.listen = "127.0.0.1:0";
-    config.handle = harness_handle;
-    config.abandon = harness_abandon;
-    config.user = h;
-    h->config = config;
-    ck_assert_msg(http_server_new(&config, &h->server, &err) == 0, "%s", err.text);
-}
-
-static inline void harness_stop(struct harness *h)
-{
-    http_server_free(h->server);
-    h->server = NULL;
-}
+/* With handle, abandon and user set here, and any port where no address is named. */
+void harness_start(struct harness *h, struct http_server_config config);
+void harness_stop(struct harness *h);
 
 /* Lets the server work for a moment, or until it has nothing to do for wait_ms. */
-static inline void harness_run(struct harness *h, int wait_ms)
-{
-    struct pollfd p = {.fd = http_server_fd(h->server), .events = POLLIN};
-    for (int i = 0; i < 64 && poll(&p, 1, wait_ms) > 0; i++)
-        http_server_run(h->server);
-}
+void harness_run(struct harness *h, int wait_ms);
 
-static const char *harness_from; /* the address that connects; NULL: 127.0.0.1 */
-
-static inline int harness_connect(struct harness *h)
-{
-    struct sockaddr_in from = {.sin_family = AF_INET};
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(http_server_port(h->server)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_ge(fd, 0);
-    if (harness_from != NULL) {
-        ck_assert_int_eq(inet_pton(AF_INET, harness_from, &from.sin_addr), 1);
-        ck_assert_int_eq(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
-    }
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-    return fd;
-}
-
-static inline int harness_connect_unix(const char *path)
-{
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    return fd;
-}
+int harness_connect(struct harness *h);
+int harness_connect_unix(const char *path);
 
 /* Sends all of it while the server runs; stops when the server closes. */
-static inline void harness_send(struct harness *h, int fd, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = send(fd, bytes, length, MSG_NOSIGNAL);
-        if (n < 0 && errno != EAGAIN)
-            return;
-        if (n > 0) {
-            bytes += n;
-            length -= (size_t)n;
-        }
-        harness_run(h, 1);
-    }
-}
+void harness_send(struct harness *h, int fd, const char *bytes, size_t length);
 
-/* Whatever has said it. */
-static inline void harness_check_problem(const char *answer)
-{
-    int status = 0;
-    if (strstr(answer, "application/problem+json") == NULL)
-        return;
-    ck_assert_msg(strstr(answer, "{\"type\":\"urn:kedge:problem:") != NULL, "%s", answer);
-    ck_assert(sscanf(answer, "HTTP/1.1 %d ", &status) == 1);
-    if (status != 429 && status != 503)
-        ck_assert_msg(strstr(answer, "Retry-After:") == NULL, "%s", answer);
-}
-
-/* Reads until the server closes (true) or is silent for silence_ms. out is NUL-terminated; what
- * does not fit is counted in *length alone. */
-static inline bool harness_receive(struct harness *h, int fd, char *out, size_t *length,
-                                   int silence_ms)
-{
-    char chunk[65536];
-    uint64_t last = base_clock_ns();
-    *length = 0;
-    out[0] = '\0';
-    while (base_clock_ns() - last < (uint64_t)silence_ms * BASE_NS_PER_MS) {
-        if (h->server != NULL)
-            harness_run(h, 1);
-        ssize_t n = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN)) {
-            harness_check_problem(out);
-            return true;
-        }
-        if (n < 0)
-            continue;
-        last = base_clock_ns();
-        if (*length < HARNESS_ANSWER_BYTES - 1) {
-            size_t room = HARNESS_ANSWER_BYTES - 1 - *length;
-            size_t kept = (size_t)n < room ? (size_t)n : room;
-            memcpy(out + *length, chunk, kept);
-            out[*length + kept] = '\0';
-        }
-        *length += (size_t)n;
-    }
-    return false;
-}
+/* Reads until the server closes (true) or is silent for silence_ms (false). Only waits in which
+ * nothing was to be done count as silence, and not the time in which this program did not run. out
+ * is NUL-terminated; what does not fit is counted in *length alone. */
+bool harness_receive(struct harness *h, int fd, char *out, size_t *length, int silence_ms);
 
 /* One connection, one request, the answer. Returns the HTTP status, 0 without an answer. */
-static inline int harness_ask(struct harness *h, const char *request, char *out)
-{
-    size_t length;
-    int status = 0, fd = harness_connect(h);
-    harness_send(h, fd, request, strlen(request));
-    harness_receive(h, fd, out, &length, 3000);
-    close(fd);
-    harness_run(h, 1);
-    return sscanf(out, "HTTP/1.1 %d ", &status) == 1 ? status : 0;
-}
-
-#define HARNESS_CLOSE "Host: x\r\nConnection: close\r\n"
+int harness_ask(struct harness *h, const char *request, char *out);
 
 #endif

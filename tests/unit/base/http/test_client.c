@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
