@@ -2,9 +2,9 @@
 #include "base/setting.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -48,4 +48,40 @@ const char *base_range_format(enum base_unit unit, uint64_t min, uint64_t max,
     else
         snprintf(out, BASE_RANGE_TEXT, "%s%s", min > 0 ? from : "", min > 0 ? " or more" : "");
     return out;
+}
+
+int base_setting_check_section(base_setting_row row, const char *section, struct base_errbuf *what)
+{
+    struct base_setting s;
+    char sections[200] = "";
+    size_t used = 0;
+    const char *last = "";
+    for (size_t i = 0; row(i, &s); i++) {
+        if (strcmp(s.section, section) == 0)
+            return 0;
+        if (strcmp(s.section, last) != 0 && used < sizeof sections)
+            used += (size_t)snprintf(sections + used, sizeof sections - used, "%s[%s]",
+                                     used > 0 ? ", " : "", s.section);
+        last = s.section;
+    }
+    return base_err(what, -EINVAL, "there is no section [%.60s]: those that there are: %s", section,
+                    sections);
+}
+
+int base_setting_refuse(base_setting_row row, const char *program, const char *section,
+                        const char *key, struct base_errbuf *what)
+{
+    struct base_setting s;
+    for (size_t i = 0; row(i, &s); i++) {
+        if (strcmp(s.key, key) != 0)
+            continue;
+        if (section[0] == '\0')
+            return base_err(what, -EINVAL, "%.60s stands before any section: it is one of [%s]",
+                            key, s.section);
+        return base_err(what, -EINVAL, "there is no setting %.60s in [%.60s]: it is one of [%s]",
+                        key, section, s.section);
+    }
+    return base_err(what, -EINVAL,
+                    "there is no setting %.60s in [%.60s]: see %s --help for those that are", key,
+                    section, program);
 }

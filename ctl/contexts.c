@@ -146,10 +146,12 @@ static int take_line(void *user, const char *section, const char *key, const cha
 {
     struct ctl_contexts *all = user;
     if (strcmp(section, "rdmactl") == 0)
-        return take_current(all, key, value, what);
+        return key == NULL ? 0 : take_current(all, key, value, what);
     struct ctl_context *c = of_section(all, section, what);
     if (c == NULL)
         return -EINVAL;
+    if (key == NULL)
+        return 0;
     for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++)
         if (strcmp(key, ctl_context_keys[i]) == 0 && ctl_context_value(c, i)[0] != '\0')
             return base_err(what, -EINVAL, "%s of %s is said twice, or in two lines", key, c->name);

@@ -181,16 +181,23 @@ static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_c
     }
 }
 
+/* As metaservers have them. */
+static int check_tenant_name(const char *name, struct base_errbuf *what)
+{
+    if (base_parse_name(name, AGENTD_NAME - 1) == 0)
+        return 0;
+    return base_err(
+        what, -EINVAL,
+        "a tenant's name has 1 to 31 of a-z, 0-9, '.' and '-', and begins with a letter "
+        "or a digit, as at metaservers: [tenant NAME]");
+}
+
 /* The tenant of that name, made if it is new; NULL after saying what is wrong. */
 static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const char *name,
                                                  struct base_errbuf *what)
 {
-    if (base_parse_name(name, AGENTD_NAME - 1) != 0) { /* as metaservers have them */
-        base_err(what, 0,
-                 "a tenant's name has 1 to 31 of a-z, 0-9, '.' and '-', and begins with a letter "
-                 "or a digit, as at metaservers: [tenant NAME]");
+    if (check_tenant_name(name, what) != 0)
         return NULL;
-    }
     for (uint32_t i = 0; i < c->tenants; i++)
         if (strcmp(c->tenant[i].name, name) == 0)
             return &c->tenant[i];
@@ -210,6 +217,20 @@ static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const 
     return t;
 }
 
+/* "tenant web" -> "web"; NULL: the section is no tenant's. */
+static const char *tenant_of_section(const char *section)
+{
+    return strncmp(section, "tenant ", 7) == 0 ? section + 7 + strspn(section + 7, " \t") : NULL;
+}
+
+/* A tenant without a setting is none. */
+static int begin_section(const char *section, struct base_errbuf *what)
+{
+    const char *name = tenant_of_section(section);
+    return name != NULL ? check_tenant_name(name, what)
+                        : base_setting_check_section(agentd_config_setting, section, what);
+}
+
 static int take_line(void *user, const char *section, const char *key, const char *value,
                      struct base_errbuf *what)
 {
@@ -220,8 +241,10 @@ static int take_line(void *user, const char *section, const char *key, const cha
     size_t count = OPTIONS;
     bool *seen = r->seen;
     const char *place = section;
-    if (strncmp(section, "tenant ", 7) == 0) {
-        tenant = tenant_named(r->config, section + 7 + strspn(section + 7, " \t"), what);
+    if (key == NULL)
+        return begin_section(section, what);
+    if (tenant_of_section(section) != NULL) {
+        tenant = tenant_named(r->config, tenant_of_section(section), what);
         if (tenant == NULL)
             return -EINVAL;
         table = tenant_options;
@@ -233,10 +256,7 @@ static int take_line(void *user, const char *section, const char *key, const cha
         if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
             o = &table[i];
     if (o == NULL)
-        return base_err(
-            what, -EINVAL,
-            "there is no setting %.60s in [%.60s]: see kedge-agentd --help for those that are", key,
-            section);
+        return base_setting_refuse(agentd_config_setting, "kedge-agentd", section, key, what);
     if (seen[o - table])
         return base_err(what, -EINVAL, "%s is set a second time: remove one", key);
     seen[o - table] = true;

@@ -103,9 +103,17 @@ int http_listen_check(const char *listen, const char *setting, struct base_errbu
     const struct http_server_config config = {.setting = setting};
     union address address;
     socklen_t length;
-    return parse_address(listen, &address, &length) == 0
-               ? 0
-               : explain_error(&config, listen, EINVAL, err);
+    if (parse_address(listen, &address, &length) != 0)
+        return explain_error(&config, listen, EINVAL, err);
+    if (address.any.sa_family == AF_INET6)
+        address.v6.sin6_port = 0; /* any: whether this one is taken is seen at the start */
+    else
+        address.v4.sin_port = 0;
+    int sock = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int error = sock < 0 || bind(sock, &address.any, length) != 0 ? errno : 0;
+    if (sock >= 0)
+        close(sock);
+    return error == 0 ? 0 : explain_error(&config, listen, error, err);
 }
 
 int http_listen_tcp(const struct http_server_config *config, int *fd, uint16_t *port,

@@ -35,7 +35,23 @@ static int handle_entry(void *user, const char *section, const char *key, const 
     return 1;
 }
 
-/* fgets() that counts lines and finds those that the parser would cut in two. */
+/* The parser itself says nothing of a section before its first setting. What it does not take for
+ * one is its own to refuse. */
+static int begin_section(struct reading *r, const char *line)
+{
+    char section[BASE_INI_SECTION + 1];
+    struct base_errbuf what = {.text = ""};
+    const char *begin = line + strspn(line, " \t\r\n"), *end = strchr(begin, ']');
+    if (begin[0] != '[' || end == NULL)
+        return 0;
+    snprintf(section, sizeof section, "%.*s", (int)(end - begin - 1), begin + 1);
+    if (r->set(r->user, section, NULL, NULL, &what) == 0)
+        return 0;
+    refuse_line(r, what.text);
+    return -EINVAL;
+}
+
+/* fgets() that counts lines, finds those that the parser would cut in two, and sections. */
 static char *read_line(char *line, int bytes, void *user)
 {
     struct reading *r = user;
@@ -48,7 +64,7 @@ static char *read_line(char *line, int bytes, void *user)
         refuse_line(r, what.text);
         return NULL;
     }
-    return line;
+    return begin_section(r, line) == 0 ? line : NULL;
 }
 
 int base_ini_read_file(FILE *file, const char *path, base_ini_set set, void *user,

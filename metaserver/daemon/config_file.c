@@ -150,12 +150,11 @@ static int take_option(void *user, const char *section, const char *key, const c
 {
     struct reading *r = user;
     struct base_errbuf must;
+    if (key == NULL)
+        return base_setting_check_section(meta_config_setting, section, what);
     const struct option *o = find_option(section, key);
     if (o == NULL)
-        return base_err(
-            what, -EINVAL,
-            "there is no setting %.60s in [%.60s]: see kedge-metad --help for those that are", key,
-            section);
+        return base_setting_refuse(meta_config_setting, "kedge-metad", section, key, what);
     if (r->seen[o - options])
         return base_err(what, -EINVAL, "%s is set a second time: remove one", key);
     r->seen[o - options] = true;

@@ -40,6 +40,7 @@ grep -q '/nonexistent.conf' "$work/err" || fail "a missing configuration is not 
 if "$agentd" --config "$work" 2>"$work/err"; then fail "a directory is accepted as configuration"; fi
 grep -q "the configuration $work cannot be read: is it a file" "$work/err" || fail "not said: $(cat "$work/err")"
 ok "a configuration that cannot be read is named"
+refuses_before_start 'x.conf:[0-9]+: there is no section \[pol\]' "a section that there is not is named, without a setting too" 's/^\[pool\]/[pol]\n&/'
 refuses_before_start 'x.conf:[0-9]+: there is no setting dcs' "an unknown setting is named with its line" 's/^\[pool\]/&\ndcs = 3/'
 refuses_before_start 'x.conf:[0-9]+: dcis must be a number from 2 to 32' "a wrong value is named" 's/^\[pool\]/&\ndcis = many/'
 refuses 'mr_lease is too short' "a lease that the device cannot keep is refused" 's/^\[pool\]/&\nmr_lease = 10ms/'

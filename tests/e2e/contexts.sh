@@ -127,7 +127,7 @@ cp "$file" good
 wrong 2 'server must be a URL' '[context dev]\nserver = nowhere\n'
 wrong 3 'said twice' '[context dev]\nserver = http://a\nserver = http://b\n'
 wrong 1 'neither a \[section\]' 'what is this\n'
-wrong 2 'there are \[rdmactl\] and \[context NAME\]' '[contexts]\ndev = http://a\n'
+wrong 1 'there are \[rdmactl\] and \[context NAME\]' '[contexts]\ndev = http://a\n'
 KEDGE_CONTEXT=none does "none needs no file" --server "unix:$work/metad.sock" tenant list
 does "neither does help" --help
 cp good "$file"

@@ -68,6 +68,13 @@ configure
 sed -i 's/^listen = .*/listen = nowhere:http/' "$work/metad.conf"
 refuses_before_start 'cannot listen on "nowhere:http": it must look like' "an address that is none is named" --config "$work/metad.conf"
 configure
+sed -i 's/^listen = .*/listen = 192.0.2.1:7480/' "$work/metad.conf"
+refuses_before_start 'cannot listen on 192.0.2.1:7480: no interface of this host has that address' "an address of another host is named" \
+    --config "$work/metad.conf"
+configure
+echo '[metaservr]' >>"$work/metad.conf"
+refuses_before_start 'metad.conf:[0-9]+: there is no section \[metaservr\]' "a section that there is not is named" --config "$work/metad.conf"
+configure
 sed -i "s#^admin_socket = .*#admin_socket = $work/missing/metad.sock#" "$work/metad.conf"
 refuses_before_start "socket.s directory .*/missing is missing: make it, or set admin_socket" "a missing directory of the admin socket is named" \
     --config "$work/metad.conf"

@@ -49,9 +49,10 @@ START_TEST(what_is_wrong_is_said_with_file_and_line)
         const char *text, *says;
     } wrong[] = {
         {"server = http://a\n", "/etc/x:1: there are [rdmactl] and [context NAME], not []"},
-        {"\n[contexts a]\nserver = http://a\n", "/etc/x:3: there are [rdmactl]"},
-        {"[context ]\nserver = http://a\n", "/etc/x:2: \"\" is no context's name"},
-        {"[context a b]\nserver = http://a\n", "/etc/x:2: \"a b\" is no context's name"},
+        {"\n[contexts a]\nserver = http://a\n", "/etc/x:2: there are [rdmactl]"},
+        {"[rdmactl]\n[contexts a]\n", "/etc/x:2: there are [rdmactl]"},
+        {"[context ]\nserver = http://a\n", "/etc/x:1: \"\" is no context's name"},
+        {"[context a b]\nserver = http://a\n", "/etc/x:1: \"a b\" is no context's name"},
         {"[context none]\nserver = http://a\n", "is not \"none\""},
         {"[context a2345678901234567890123456789012345678901]\nserver = http://a\n",
          "is no context's name"},

@@ -13,8 +13,9 @@ enum {
     BASE_INI_SECTION = 48, /* bytes of a section's name that set() is sure to get whole */
 };
 
-/* One setting, in the file's order; value is "" when there is none. 0, or -EINVAL and what is wrong
- * with it, without the place. */
+/* One setting, in the file's order; value is "" when there is none. Or where a section begins, also
+ * one that has no setting: key and value are NULL. 0, or -EINVAL and what is wrong with it, without
+ * the place. */
 typedef int (*base_ini_set)(void *user, const char *section, const char *key, const char *value,
                             struct base_errbuf *what);
 

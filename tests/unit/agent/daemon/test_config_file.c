@@ -53,8 +53,22 @@ END_TEST
 START_TEST(an_unknown_key_is_named_with_its_line)
 {
     refused("[agent]\nnode = n1\n\nnoed = n2\n", ":4: there is no setting noed in [agent]");
-    refused("[poool]\ndcis = 1\n", ":2: there is no setting dcis in [poool]");
+    refused("[pool]\nnode = n1\n", ":2: there is no setting node in [pool]: it is one of [agent]");
+    refused("node = n1\n", ":1: node stands before any section: it is one of [agent]");
     refused("[tenant a]\nuid = 1\n", ":2: there is no setting uid in [tenant a]");
+}
+END_TEST
+
+START_TEST(a_section_that_there_is_not_is_named_also_where_it_is_empty)
+{
+    refused("[poool]\ndcis = 1\n",
+            ":1: there is no section [poool]: those that there are: [agent], ");
+    refused("[agent]\nnode = n1\n[agnt]\n", ":3: there is no section [agnt]");
+    refused("[agent]\nnode = n1\n[tenant]\n", ":3: there is no section [tenant]");
+    refused("[agent]\nnode = n1\n[tenant A]\n", ":3: a tenant's name has 1 to 31");
+    refused("[agent]\nnode = n1\n[agnt] ; a comment\n", "[pool], [tenant NAME]");
+    ck_assert_int_eq(configure("[agent]\nnode = n1\n[tenant a]\n[pool]\n"), 0);
+    ck_assert_str_eq(config.tenant[0].name, "default"); /* it is none without a setting */
 }
 END_TEST
 
@@ -203,7 +217,7 @@ END_TEST
 
 START_TEST(malformed_tenants_are_refused)
 {
-    refused("[tenant a b]\nuids = 1\n", ":2: a tenant's name has 1 to 31 of a-z");
+    refused("[tenant a b]\nuids = 1\n", ":1: a tenant's name has 1 to 31 of a-z");
     refused("[tenant Web]\nuids = 1\n", "as at metaservers");
     refused("[tenant web_1]\nuids = 1\n", "as at metaservers");
     refused("[tenant .web]\nuids = 1\n", "as at metaservers");
@@ -343,6 +357,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(an_empty_file_means_the_defaults)                                                            \
     T(an_unknown_key_is_named_with_its_line)                                                       \
+    T(a_section_that_there_is_not_is_named_also_where_it_is_empty)                                 \
     T(a_wrong_value_says_what_it_must_be)                                                          \
     T(the_service_of_the_device_is_read_and_bounded)                                               \
     T(a_key_that_is_set_twice_is_refused)                                                          \

@@ -47,8 +47,11 @@ START_TEST(what_is_wrong_is_named_with_its_line)
     } cases[] = {
         {"[metaserver]\nlisten = a\nmax_endpoint = 5\n",
          ":3: there is no setting max_endpoint in [metaserver]"},
-        {"[fabric]\nlisten = a\n", ":2: there is no setting listen in [fabric]"},
-        {"listen = a\n", ":1: there is no setting listen in []"},
+        {"[fabric]\nlisten = a\n",
+         ":2: there is no setting listen in [fabric]: it is one of [metaserver]"},
+        {"listen = a\n", ":1: listen stands before any section: it is one of [metaserver]"},
+        {"[metaserver]\n[fabrik]\n",
+         ":2: there is no section [fabrik]: those that there are: [metaserver], [fabric]"},
         {"[metaserver]\nmax_nodes = 0\n",
          ":2: max_nodes must be a number from 1 to 16777216, not \"0\""},
         {"[metaserver]\nnode_lease = 10\n", ":2: node_lease must be a duration such as 10s"},

@@ -5,8 +5,9 @@
 
 #include "base/error.h"
 
-/* Whether `listen` is written as an address can be. 0, or -EINVAL and a sentence that names the
- * setting. Whether this host has it is found out by http_server_new() alone. */
+/* Whether `listen` is written as an address can be, and this host has it. 0, or -errno (-EINVAL:
+ * written wrong) and a sentence that names the setting. Whether the port is free is found out by
+ * http_server_new() alone. */
 int http_listen_check(const char *listen, const char *setting, struct base_errbuf *err);
 
 #endif
