@@ -10,6 +10,8 @@
 #include "fabric/fabric.h"
 #include "mr_ops.h"
 
+struct agent;
+struct base_errbuf;
 struct fab_mr;
 struct fenced;
 struct pool;
@@ -35,6 +37,9 @@ struct arena {
 
 /* One of the usual size for a tenant (its index + 1). NULL: none is ready. */
 struct arena *arena_take(struct pool *p, uint32_t tenant);
+/* arena_room.c. Whether a session of that tenant may have one beside its first: 0; or -EDQUOT and a
+ * sentence: the agent has no descriptor left for that. */
+int arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf *why);
 bool arena_is_ready(const struct pool *p, uint32_t tenant);
 /* One for a session that has one already. *out is ready, or `asked`: then arena_made() comes. */
 int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,

@@ -65,7 +65,9 @@ enum {
     QUIET_MS = 100,          /* and filled up when nobody has attached for so long */
     SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
-    FDS_PER_SESSION = 8,     /* LimitNOFILE must have room for max_sessions of these, */
+    MORE_ARENAS = 4,         /* beside its first one, so many times max_sessions of all sessions */
+    FDS_PER_SESSION = 12,    /* LimitNOFILE must have room for max_sessions of these (rings, arena,
+                              * socket, process, those arenas, and a tenth of all that lingers), */
     FDS_PER_WAITING = 2,     /* for WAITING_ALL_OF(max_sessions) of these, */
     FDS_BESIDE = 1536,       /* and for these */
     BACKLOG = 1024,          /* workers that wait to be accepted */
@@ -98,6 +100,8 @@ enum {
 /* Half of what the kernel lets a process with so many descriptors have sent and unread, so that
  * what workers of a former life have not read leaves as much: a restart finds room. */
 #define UNREAD_OF(max_sessions) (FDS_OF(max_sessions) / 2)
+
+#define MORE_ARENAS_OF(max_sessions) (MORE_ARENAS * (max_sessions))
 
 #define FDS_OF(max_sessions)                                                                       \
     (FDS_PER_SESSION * (max_sessions) + FDS_PER_WAITING * WAITING_ALL_OF(max_sessions) + FDS_BESIDE)

@@ -335,6 +335,8 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_er
         return status;
     bytes = (bytes + page - 1) & ~(page - 1);
     status = quota_check(p, s->tenant, 0, bytes, why);
+    if (status == 0)
+        status = arena_check_room(p->agent, s->tenant, why);
     if (status != 0)
         return status;
     status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);

@@ -3,11 +3,13 @@
  * test's, and makes nothing. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../check_main.h"
 #include "agent.h"
 #include "arenas.h"
+#include "bounds.h"
 #include "connection.h"
 #include "pool.h"
 #include "quotas.h"
@@ -140,10 +142,70 @@ START_TEST(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made
 }
 END_TEST
 
+static struct arena first; /* of each of them */
+
+/* As many sessions as may be, of two tenants, all with one arena. */
+static struct agent_session *begin_full(uint32_t sessions)
+{
+    struct agent_session *s = calloc(sessions, sizeof *s);
+    ck_assert_ptr_nonnull(s);
+    begin();
+    agent.config.max_sessions = sessions;
+    agent.tenants.at[OTHER - 1].state = AGENTD_TENANT_LIVE;
+    pool.lane = (struct lane *)&pool; /* there is one */
+    pool.sessions = s;
+    for (uint32_t i = 0; i < sessions; i++) {
+        s[i] = (struct agent_session){.stage = STAGE_LIVE,
+                                      .tenant = i % 2 == 0 ? TENANT : OTHER,
+                                      .arena = {&first},
+                                      .arenas = 1};
+        agent.tenants.at[s[i].tenant - 1].arenas++;
+    }
+    return s;
+}
+
+static uint32_t ask_all(uint32_t tenant)
+{
+    struct base_errbuf why;
+    uint32_t n = 0;
+    for (; arena_check_room(&agent, tenant, &why) == 0; n++)
+        agent.tenants.at[tenant - 1].arenas++;
+    return n;
+}
+
+START_TEST(arenas_beside_first_ones_have_descriptors_and_each_tenant_its_part)
+{
+    enum { SESSIONS = 200 };
+    struct agent_session *s = begin_full(SESSIONS);
+    const uint32_t of_one = ask_all(TENANT), of_other = ask_all(OTHER);
+    ck_assert_uint_ge(of_other, SESSIONS * MORE_ARENAS / 4);
+    ck_assert_uint_ge(of_one, SESSIONS * MORE_ARENAS / 2);
+    ck_assert_uint_eq(of_one + of_other, SESSIONS * MORE_ARENAS);
+    free(s);
+}
+END_TEST
+
+START_TEST(a_session_gets_no_arena_for_which_there_is_no_descriptor)
+{
+    enum { SESSIONS = 200 };
+    struct base_errbuf why;
+    struct agent_session *s = begin_full(SESSIONS);
+    agent.tenants.at[TENANT - 1].config.memory = 1ull << 40;
+    agent.tenants.at[TENANT - 1].config.sessions = SESSIONS;
+    agent.tenants.at[TENANT - 1].arenas = SESSIONS * (1 + MORE_ARENAS);
+    world.world.page_bytes = 4096;
+    ck_assert_int_eq(session_more(&pool, 0, 0, &why), -EDQUOT);
+    ck_assert_ptr_nonnull(strstr(why.text, "ask for larger ones"));
+    free(s);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_was_asked_for_and_left_counts_until_it_is_free)                                         \
     T(what_was_made_before_it_was_left_counts_until_it_is_freed)                                   \
     T(a_tenant_leaves_arenas_ready_for_others_and_takes_all_where_it_is_alone)                     \
-    T(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made)
+    T(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made)                       \
+    T(arenas_beside_first_ones_have_descriptors_and_each_tenant_its_part)                          \
+    T(a_session_gets_no_arena_for_which_there_is_no_descriptor)
 
 KEDGE_CHECK_MAIN("agent.control.arenas", TESTS)

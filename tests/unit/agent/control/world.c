@@ -174,6 +174,13 @@ static const struct world_lane_ops TEST_LANE_OPS = {.command = tell_lane,
                                                     .device = take_step,
                                                     .settle = settle,
                                                     .lock_limit = tell_no_limit};
+static uint64_t read_memory_most(struct world *w, bool *of_group)
+{
+    (void)w;
+    *of_group = false;
+    return UINT64_MAX;
+}
+
 static const struct world_ops TEST_WORLD_OPS = {
     .now_ns = tell_now,
     .wall_ms = tell_wall,
@@ -186,6 +193,7 @@ static const struct world_ops TEST_WORLD_OPS = {
     .token_is_private = is_token_private,
     .next_incarnation = next_incarnation,
     .run = begin_task,
+    .memory_most = read_memory_most,
     .stop = stop_world,
 };
 

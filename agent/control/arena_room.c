@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors for arenas beside each session's first one, which all sessions share: without a bound
+ * one tenant's workers could have all that the agent may open, and nobody would be accepted. */
+#include <errno.h>
+
+#include "agent.h"
+#include "agent/reserve.h"
+#include "arenas.h"
+#include "bounds.h"
+#include "pools.h"
+#include "quotas.h"
+#include "sessions.h"
+
+/* Of each tenant, by index: those that are being freed or kept for its next worker too. */
+static void count_more(const struct agent *a, uint32_t more[AGENTD_TENANT_SLOTS])
+{
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        more[i] = a->tenants.at[i].arenas;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; i < p->config->max_sessions; i++)
+            if (session_has_tenant(&p->sessions[i]) && p->sessions[i].arenas > 0)
+                more[p->sessions[i].tenant - 1]--;
+}
+
+int arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf *why)
+{
+    const uint64_t capacity = MORE_ARENAS_OF(a->config.max_sessions);
+    uint32_t more[AGENTD_TENANT_SLOTS], reserved[AGENTD_TENANT_SLOTS];
+    count_more(a, more);
+    quotas_reserve(a, NULL, capacity, reserved);
+    if (lane_reserve_allows(capacity, more, reserved, AGENTD_TENANT_SLOTS, tenant - 1))
+        return 0;
+    return base_err(why, -EDQUOT,
+                    "tenant %s has %u arenas beside its sessions' first ones, and of the %llu that "
+                    "all tenants may have others have theirs or a part: ask for larger ones (or "
+                    "raise max_sessions)",
+                    quota_tenant(a, tenant)->name, more[tenant - 1], (unsigned long long)capacity);
+}
