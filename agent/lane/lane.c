@@ -126,7 +126,7 @@ static int make_arrays(struct lane *l)
     if (l->sessions == NULL || l->peers == NULL || l->flows == NULL || l->tenant_flows == NULL ||
         l->culprits == NULL || l->rests == NULL || l->evictor.hands == NULL ||
         l->quarantine_evictor.hands == NULL || l->control_tenants == NULL || l->cache == NULL ||
-        l->tenant_cached == NULL || l->scratch_free == NULL)
+        l->tenant_cached == NULL || l->scratch_free == NULL || peer_room_init(l) != 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
         l->scratch_free[l->scratch_count++] = i;
@@ -210,6 +210,7 @@ void lane_free(struct lane *l)
     actives_free(l);
     endings_free(l);
     free(l->peers);
+    peer_room_free(l);
     free(l->flows);
     free(l->tenant_flows);
     free(l->culprits);

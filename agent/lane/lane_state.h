@@ -15,6 +15,7 @@
 #include "resolve/evict.h"
 #include "resolve/flow.h"
 #include "resolve/lookup.h"
+#include "resolve/peer_room.h"
 #include "resolve/prove.h"
 #include "schedule/window.h"
 #include "transmit/quarantine.h"
@@ -24,7 +25,6 @@ struct active_tenant;
 struct cached;
 struct ending_tenant;
 struct inflight_check_all;
-struct peer;
 struct physical_qp;
 struct session;
 struct vqp;
@@ -107,15 +107,15 @@ struct lane {
     struct flow_list parking;     /* flows with parked VQPs */
     uint32_t waiting, news_count; /* VQPs in any of these lists; flows with news */
     struct peer *peers;
+    struct peer_room peer_room;
     struct flow *flows;
     struct cached *cache;
-    uint32_t *tenant_cached; /* how many of these are of each tenant */
-    uint64_t cache_sets;     /* the bits of a hash that say where its set begins (region_cache.c) */
+    uint64_t cache_sets; /* the bits of a hash that say where its set begins (region_cache.c) */
     struct cached *renewal[LANE_RENEWALS]; /* READ again after what workers want in this pass */
-    uint32_t renewals;
+    uint32_t renewals, *tenant_cached;     /* tenant_cached: how many of cache each tenant has */
     struct lookups lookups;
     struct physical_qp *phys, *chained;
-    uint32_t phys_room, system_phys, spare_count, peer_hand, phys_free_count, *phys_free;
+    uint32_t phys_room, system_phys, spare_count, phys_free_count, *phys_free;
     struct evictor evictor, quarantine_evictor;
     /* flow.c: those that were ever used, those of them that are free, where to look for an idle
      * one, where to look for one that its peer does not name; and how many tenants have. */

@@ -17,7 +17,8 @@ struct peer {
                            goes on  meanwhile */
     uint16_t lid;
     uint8_t mr_log2, used, refreshing;
-    uint8_t mtu; /* enum ibv_mtu, of its DC target */
+    uint8_t mtu;     /* enum ibv_mtu, of its DC target */
+    uint16_t tenant; /* peer_room.c: its place + 1 whose workers use it; 0: nobody's */
 };
 static_assert(sizeof(struct peer) == 64, "one cache line for each of many peers");
 

@@ -22,6 +22,7 @@
 #include "resolve/flow_news.h"
 #include "resolve/liveness.h"
 #include "resolve/path.h"
+#include "resolve/peer_room.h"
 #include "schedule/vqp.h"
 #include "schedule/window.h"
 #include "transmit/events.h"
@@ -33,11 +34,6 @@ enum {
 };
 static const uint64_t QUARANTINE_IDLE_NS =
     1000000000; /* unused for so long, one in quarantine goes */
-
-static bool is_idle(const struct flow *f)
-{
-    return f->holds == 0 && f->outstanding == 0 && !flow_path_is_asked(f);
-}
 
 uint32_t lane_destinations(const struct lane *l)
 {
@@ -138,7 +134,7 @@ static bool make_room(struct lane *l, uint32_t tenant_slot, bool of_anybody)
     for (uint32_t i = 0; i < LOOKS && i < high && lane_may_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_hand < high ? l->flow_hand : 0];
         l->flow_hand = (uint32_t)(f - l->flows) + 1;
-        if (!f->used || !is_idle(f) || (!of_anybody && f->tenant_slot != tenant_slot))
+        if (!f->used || !flow_is_idle(f) || (!of_anybody && f->tenant_slot != tenant_slot))
             continue;
         drop_flow(l, f);
         return true;
@@ -176,11 +172,12 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     struct flow *f = p->flow;
     if (f != NULL && f->peer_gen == q->peer_gen)
         return f;
-    if (f != NULL && is_idle(f) && lane_may_tell(l)) /* of a life of its peer that is over */
+    if (f != NULL && flow_is_idle(f) && lane_may_tell(l)) /* of a life of its peer that is over */
         drop_flow(l, f);
     f = make_flow(l, q);
     if (f == NULL)
         return NULL;
+    peer_room_use(l, p, q->session->tenant_slot + 1);
     f->dci = q->peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
     return p->flow = f;
 }
@@ -204,7 +201,7 @@ struct flow *flow_take(struct lane *l, const struct vqp *q)
 
 static bool leave_flow(struct lane *l, struct flow *f)
 {
-    if (!is_idle(f) || !lane_may_tell(l))
+    if (!flow_is_idle(f) || !lane_may_tell(l))
         return false;
     drop_flow(l, f);
     return true;
@@ -240,7 +237,7 @@ void flows_sweep(struct lane *l)
         l->flow_broom = (uint32_t)(f - l->flows) + 1;
         if (f->used && flow_is_distrusted(f))
             flow_forgive(l, f);
-        if (f->used && is_idle(f) && is_stray(l, f))
+        if (f->used && flow_is_idle(f) && is_stray(l, f))
             drop_flow(l, f);
     }
 }

@@ -110,6 +110,12 @@ static inline bool flow_path_is_asked(const struct flow *f)
     return f->path == PATH_ASKED || f->path == PATH_STALE;
 }
 
+/* Nothing is out on it, waits with it, or is asked about it. */
+static inline bool flow_is_idle(const struct flow *f)
+{
+    return f->holds == 0 && f->outstanding == 0 && !flow_path_is_asked(f);
+}
+
 static inline bool flow_is_suspect(const struct flow *f)
 {
     return f->liveness >= SUSPECT_UNPROVEN;

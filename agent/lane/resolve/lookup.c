@@ -13,6 +13,7 @@
 #include "resolve/flow.h"
 #include "resolve/flow_news.h"
 #include "resolve/path.h"
+#include "resolve/peer_room.h"
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/own_read.h"
@@ -63,13 +64,14 @@ static uint64_t begin_of(const struct lane *l)
 }
 
 /* NULL: as many as there may be are under way. */
-static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16])
+static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16], uint32_t tenant)
 {
     struct lookup *k = LIST_FIRST(&l->lookups.free);
     if (k == NULL)
         return NULL;
     LIST_REMOVE(k, in_use);
-    *k = (struct lookup){.deadline_ns = begin_of(l) + l->config.lookup_timeout_ns};
+    *k =
+        (struct lookup){.deadline_ns = begin_of(l) + l->config.lookup_timeout_ns, .tenant = tenant};
     memcpy(k->gid, gid, sizeof k->gid);
     LIST_INSERT_HEAD(&l->lookups.used, k, in_use);
     LIST_INSERT_HEAD(bucket_of(l, gid), k, in_bucket);
@@ -248,9 +250,7 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
         p->refreshing = 0;
         flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
         if (status == -ENOENT) {   /* it has left */
-            schema_peers_remove(l->res.peers, known_slot);
-            p->used = 0;
-            COUNT(l, peers, -1);
+            peer_room_leave(l, known_slot);
         } else if (status != 0) { /* nobody to ask: what is known goes on */
             go_on_with(l, p);
         }
@@ -261,26 +261,8 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
     l->changed |= l->wanting;
 }
 
-/* Room for one more: a peer goes with which nobody has anything to do. */
-static bool evict_peer(struct lane *l)
-{
-    for (uint32_t i = 0; i < l->config.max_peers; i++) {
-        uint32_t slot = l->peer_hand;
-        l->peer_hand = slot + 1 == l->config.max_peers ? 0 : slot + 1;
-        struct peer *p = &l->peers[slot];
-        if (!p->used || p->refreshing || !flows_leave(l, slot))
-            continue;
-        schema_peers_remove(l->res.peers, slot);
-        l->peers[slot] = (struct peer){0};
-        l->peer_hand = slot;
-        COUNT(l, peers, -1);
-        return true;
-    }
-    return false;
-}
-
 /* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
- * -EOPNOTSUPP; -ENOSPC. */
+ * -EOPNOTSUPP; -EBUSY: there may be room for it in a moment; -ENOSPC. */
 static int learn_record(struct lane *l, const struct lookup *k,
                         const struct schema_endpoint_record *r, uint32_t *slot, uint32_t *gen)
 {
@@ -289,22 +271,25 @@ static int learn_record(struct lane *l, const struct lookup *k,
         return -ENOENT;
     if (!(r->flags & (l->config.rc ? SCHEMA_RECORD_RC : SCHEMA_RECORD_DC)))
         return -EOPNOTSUPP; /* it is reached in another way than this node can */
-    int64_t at = schema_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
-    if (at == -ENOSPC && evict_peer(l))
-        at = schema_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
+    const bool is_known = schema_peers_find(l->res.peers, r->gid, r->pool, slot, gen) == 0;
+    const int64_t room = is_known ? *slot : peer_room_find(l, k->tenant);
+    if (room < 0)
+        return -EBUSY;
+    const int64_t at =
+        schema_peers_put(l->res.peers, (uint32_t)room, r->gid, r->pool, r->incarnation);
     if (at < 0)
         return -ENOSPC;
+    if (!is_known)
+        peer_room_take(l, (uint32_t)at, k->tenant);
     const struct schema_peer *shared = peer_shared(l, (uint32_t)at);
     struct peer *p = &l->peers[at];
     *slot = (uint32_t)at;
     *gen = shared->gen;
-    l->peer_hand = *slot + 1 == l->config.max_peers ? 0 : *slot + 1;
     if (r->incarnation != shared->incarnation)
         return -ESTALE;
     const bool elsewhere = p->used && p->lid != r->lid;
-    if (!p->used)
-        COUNT(l, peers, 1);
     *p = (struct peer){.used = 1,
+                       .tenant = p->tenant,
                        .flow = p->used ? p->flow : NULL,
                        .first_gen = p->used ? p->first_gen : shared->gen,
                        .dc_key = r->dc_key,
@@ -325,7 +310,11 @@ static int learn_record(struct lane *l, const struct lookup *k,
 /* Nobody is left to ask: what those said that answered. */
 static void give_up(struct lane *l, struct lookup *k)
 {
-    conclude_lookup(l, k, k->behind ? -ESTALE : k->absent ? -ENOENT : -EHOSTUNREACH, 0, 0);
+    const int status = k->crowded  ? -ENOSPC
+                       : k->behind ? -ESTALE
+                       : k->absent ? -ENOENT
+                                   : -EHOSTUNREACH;
+    conclude_lookup(l, k, status, 0, 0);
 }
 
 /* A metaserver gave nothing, or less than another one may know: the next one, or the end. */
@@ -377,6 +366,12 @@ void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     release_read(l, r);
     if (answer == IBV_WC_WR_FLUSH_ERR && r->metaserver < k->next) /* another's failure: once more */
         k->next = r->metaserver;
+    if (status == -EBUSY) { /* it is asked again in a moment */
+        k->crowded = 1;
+        k->next = r->metaserver;
+        k->hedge_ns = l->now_ns + AGAIN_NS;
+        return;
+    }
     k->absent |= status == -ENOENT;
     k->behind |= status == -ESTALE;
     if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE)
@@ -417,7 +412,7 @@ static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16]
         return -EHOSTUNREACH;
     struct lookup *k = find_lookup(l, gid);
     if (k == NULL) {
-        k = l->scratch_count > 0 ? begin_lookup(l, gid) : NULL;
+        k = l->scratch_count > 0 ? begin_lookup(l, gid, s != NULL ? s->tenant_slot + 1 : 0) : NULL;
         if (k == NULL)
             return -EAGAIN;
         if (!ask_one(l, k)) {
@@ -460,7 +455,7 @@ static void end_lookup(struct lane *l, struct lookup *k)
 {
     const struct lookup_read *r;
     LIST_FOREACH(r, &k->reads, one)
-        if (r->metaserver != NO_METASERVER)
+        if (r->metaserver != NO_METASERVER && !k->crowded) /* else that READ has only been posted */
             note_silence(l, r->metaserver);
     give_up(l, k);
 }

@@ -25,6 +25,8 @@ LIST_HEAD(lookup_waiters, session);
 struct lookup {
     uint8_t next;           /* metaserver to ask */
     uint8_t absent, behind; /* some metaserver does not know it, or an earlier life of it */
+    uint8_t crowded;        /* it is known, and there was no room for it yet */
+    uint32_t tenant;        /* its place + 1 whose worker wants it; 0: the lane does */
     uint8_t gid[16];
     uint64_t deadline_ns, hedge_ns; /* it ends; the next metaserver is asked */
     uint64_t read_ns;               /* when the READ was posted that is looked at */

@@ -181,7 +181,7 @@ static void publish(struct world *w, struct world_node *n)
 
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
-uint32_t world_max_mrs, world_max_flows, world_max_links, world_capacity;
+uint32_t world_max_mrs, world_max_flows, world_max_peers = 8, world_max_links, world_capacity;
 uint64_t world_port_rate, world_most_bytes, world_rest_until_ns;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
@@ -195,7 +195,7 @@ static void configure(struct world *w, struct world_node *n)
         n->quota[t].max_vqps = n->quota[t].max_mrs = UINT32_MAX;
     n->config =
         (struct lane_config){.max_sessions = WORLD_WORKERS,
-                             .max_peers = 8,
+                             .max_peers = world_max_peers,
                              .max_flows = world_max_flows != 0 ? world_max_flows : 16,
                              .max_tenants = WORLD_TENANTS,
                              .max_mrs = world_capacity,
@@ -304,8 +304,8 @@ static void open_node(struct world *w, uint32_t number)
         n->small.size = (size_t)SMALLS * SCHEMA_MAX_INLINE; /* few, so that they run out */
         n->small_mr = make_mr(n->fab, n->pd, &n->small, 0);
     }
-    n->peers = calloc(1, schema_peers_bytes(8));
-    schema_peers_format(n->peers, 8, 7);
+    n->peers = calloc(1, schema_peers_bytes(world_max_peers));
+    schema_peers_format(n->peers, world_max_peers, 7);
     if (w->rc)
         world_rc_open(w, n);
     configure(w, n);
@@ -327,9 +327,9 @@ void world_open(struct world *w)
     w->meta_cq = make_cq(w->meta, 4, NULL);
     w->meta_srq = make_srq(w->meta, w->meta_pd);
     w->meta_dct = make_dct(w->meta, w->meta_pd, w->meta_cq, w->meta_srq);
-    ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(7), "endpoints", &w->meta_memory), 0);
+    ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(10), "endpoints", &w->meta_memory), 0);
     w->meta_mr = make_mr(w->meta, w->meta_pd, &w->meta_memory, IBV_ACCESS_REMOTE_READ);
-    schema_table_init(&w->table, SCHEMA_TABLE_ENDPOINTS, w->meta_memory.addr, 7, 5, 9);
+    schema_table_init(&w->table, SCHEMA_TABLE_ENDPOINTS, w->meta_memory.addr, 10, 5, 9);
     for (uint32_t i = 0; i < WORLD_NODES; i++)
         open_node(w, i);
 }

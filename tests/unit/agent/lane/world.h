@@ -104,8 +104,8 @@ extern uint64_t world_bound_ns;
 /* Of the queue pairs, as verbs count it: 65 us. Of the process's clock, so that a test that a busy
  * host may not disturb chooses more. */
 extern uint8_t world_ack_timeout;
-/* Of the next world's sessions (0: 4), and lanes (0: 16). */
-extern uint32_t world_max_mrs, world_max_flows;
+/* Of the next world's sessions (0: 4), and lanes (0: 16; 8). */
+extern uint32_t world_max_mrs, world_max_flows, world_max_peers;
 /* Likewise, with rc; 0: WORLD_LINKS, of which there may be one more. */
 extern uint32_t world_max_links;
 /* Of the next world's lanes, as in their configuration; with DC, until when no initiator is ready,

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/peer_room.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "lane_state.h"
+#include "resolve/endpoint.h"
+#include "resolve/flow.h"
+#include "schema/peers.h"
+
+int peer_room_init(struct lane *l)
+{
+    struct peer_room *r = &l->peer_room;
+    r->free = calloc(l->config.max_peers, sizeof r->free[0]);
+    r->of = calloc(l->config.max_tenants + 1, sizeof r->of[0]);
+    if (r->free == NULL || r->of == NULL)
+        return -ENOMEM;
+    for (uint32_t slot = l->config.max_peers; slot > 0; slot--)
+        r->free[r->frees++] = slot - 1;
+    return 0;
+}
+
+void peer_room_free(struct lane *l)
+{
+    free(l->peer_room.free);
+    free(l->peer_room.of);
+}
+
+/* Whether a worker of that tenant may have its place. */
+static bool may_go(const struct peer_room *r, const struct peer *p, uint32_t tenant)
+{
+    return p->used && !p->refreshing && (p->flow == NULL || flow_is_idle(p->flow)) &&
+           (p->tenant == 0 || tenant == 0 || p->tenant == tenant ||
+            r->of[p->tenant] > r->of[tenant]);
+}
+
+/* Of a few, one of who has most. */
+static void make_room(struct lane *l, uint32_t tenant)
+{
+    struct peer_room *r = &l->peer_room;
+    const struct peer *victim = NULL;
+    for (uint32_t i = 0; i < PEER_LOOKS && i < l->config.max_peers; i++) {
+        const struct peer *p = &l->peers[r->hand];
+        r->hand = r->hand + 1 < l->config.max_peers ? r->hand + 1 : 0;
+        COUNT(l, lookups_compared, 1);
+        if (may_go(r, p, tenant) && (victim == NULL || r->of[p->tenant] > r->of[victim->tenant]))
+            victim = p;
+    }
+    if (victim != NULL && flows_leave(l, (uint32_t)(victim - l->peers)))
+        peer_room_leave(l, (uint32_t)(victim - l->peers));
+}
+
+int64_t peer_room_find(struct lane *l, uint32_t tenant)
+{
+    struct peer_room *r = &l->peer_room;
+    if (r->frees == 0)
+        make_room(l, tenant);
+    return r->frees > 0 ? (int64_t)r->free[r->frees - 1] : -EAGAIN;
+}
+
+void peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant)
+{
+    struct peer_room *r = &l->peer_room;
+    BASE_ASSERT(r->frees > 0 && r->free[r->frees - 1] == slot);
+    r->frees--;
+    r->of[tenant]++;
+    l->peers[slot].tenant = (uint16_t)tenant;
+    COUNT(l, peers, 1);
+}
+
+void peer_room_leave(struct lane *l, uint32_t slot)
+{
+    struct peer_room *r = &l->peer_room;
+    r->of[l->peers[slot].tenant]--;
+    r->free[r->frees++] = slot;
+    l->peers[slot].used = 0;
+    schema_peers_remove(l->res.peers, slot);
+    COUNT(l, peers, -1);
+}
+
+void peer_room_use(struct lane *l, struct peer *p, uint32_t tenant)
+{
+    struct peer_room *r = &l->peer_room;
+    if (!p->used || p->tenant == tenant || (p->tenant != 0 && r->of[p->tenant] <= r->of[tenant]))
+        return;
+    r->of[p->tenant]--;
+    r->of[tenant]++;
+    p->tenant = (uint16_t)tenant;
+}
