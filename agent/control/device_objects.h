@@ -57,8 +57,8 @@ struct agent_device {
     uint64_t bound_ns;           /* of the lease rule, from the queue pairs' attributes */
 };
 
-/* What an error of the device means, with the limit of locked memory where that
- * may be it. Returns status. */
+/* What an error of the device means, with the limit of locked memory or of the rdma cgroup where
+ * that may be it. Returns status. */
 int device_why(struct world *w, int status, struct base_errbuf *err);
 /* Destroys x of the kind, if there is one. Blocks: for a pool's start and end. */
 void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x);

@@ -105,8 +105,9 @@ static void explain_spares(struct pool *p)
                  "spares %u are more than the %u that this start has room for (restart the agent)",
                  wanted, p->device.max_spares);
     else if (wanted > k->spares && k->spare_status != 0)
-        snprintf(text, sizeof text, "spares %u cannot be made: %s (%u in force)", wanted,
-                 strerror(-k->spare_status), k->spares);
+        snprintf(text, sizeof text, "spares %u cannot be made: %s%s (%u in force)", wanted,
+                 strerror(-k->spare_status),
+                 k->spare_status == -EAGAIN ? ": raise hca_object in rdma.max" : "", k->spares);
     else
         return;
     add_why(k, text);

@@ -12,6 +12,7 @@
 #include "device_events.h"
 #include "device_objects.h"
 #include "fabric/fault.h"
+#include "fabric/limits.h"
 #include "fabric/providers.h"
 #include "bounds.h"
 #include "prewarm.h"
@@ -152,7 +153,9 @@ static int explain_failure(const struct pool *p, int status, struct base_errbuf 
     const char *what = said.text[0] != '\0' ? said.text : "making queue pairs and memory failed";
     (void)device_why(p->world, status, &why);
     if (status == -ENOMEM && device_lock_limit(p->world) != UINT64_MAX)
-        return base_err(err, status, "%.200s: %.300s", what, why.text);
+        return base_err(err, status, "%.120s: %.380s", what, why.text);
+    if (fab_limit_advice(status)[0] != '\0')
+        return base_err(err, status, "%.200s: %s", what, fab_limit_advice(status));
     return base_err(err, status, "%.200s: %s (lower %s or max_mrs in [pool])", what,
                     strerror(-status), p->device.rc ? "connections, responders" : "dcis, spares");
 }

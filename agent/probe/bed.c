@@ -10,13 +10,16 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "fabric/limits.h"
 #include "fabric/reuse.h"
 
 enum { PATIENT_TIMEOUT = 14, PATIENT_RETRIES = 7, RD_ATOMIC = 16, /* as the agent's */ SGES = 4 };
 
 static const char MEMLOCK_ADVICE[] =
     "raise LimitMEMLOCK (LimitMEMLOCK=infinity in the unit, or `* - memlock unlimited` in "
-    "/etc/security/limits.conf and a new login), or free memory";
+    "/etc/security/limits.conf and a new login), or free memory; or raise hca_object in rdma.max "
+    "of "
+    "this process's cgroup";
 
 /* ---- calls
  * ------------------------------------------------------------------------------------------------
@@ -449,6 +452,8 @@ static const char *advice_of_status(int status)
     switch (-status) {
     case ENOMEM:
         return MEMLOCK_ADVICE;
+    case EAGAIN:
+        return fab_limit_advice(status);
     case ETIMEDOUT:
         return "look at the kernel's log (dmesg) for the device's driver, and reset the device";
     case ENETUNREACH:

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "bed.h"
 #include "fabric/fault.h"
+#include "fabric/limits.h"
 #include "fabric/providers.h"
 #include "peer.h"
 
@@ -173,8 +174,14 @@ static struct fab *open_device(struct probe_report *r, const struct fab_provider
         probe_ok(c, "the device can be opened%s",
                  taken ? ", with another GID: the configured one is in use by the agent" : "");
     else
-        probe_fail(c, status == -ENOMEM ? "raise LimitMEMLOCK, or free memory" : "", "%s",
-                   err.text[0] != '\0' ? err.text : strerror(-status));
+        probe_fail(
+            c,
+            status == -ENOMEM
+                ? "raise LimitMEMLOCK, or free memory; or raise hca_handle and hca_object in "
+                  "rdma.max of this process's cgroup"
+            : status == -EAGAIN ? fab_limit_advice(status)
+                                : "",
+            "%s", err.text[0] != '\0' ? err.text : strerror(-status));
     if (status == 0 && provider->usual != NULL)
         snprintf(r->device, sizeof r->device, "%s",
                  attr->device != NULL ? attr->device : provider->usual);

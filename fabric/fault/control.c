@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "fault/poison.h"
 #include "fault/psn.h"
+#include "fault/refusal.h"
 #include "fault/slow.h"
 
 /* An operation under way in the inner provider. */
@@ -67,11 +68,6 @@ static void limit_to(struct fab_qp_cap *cap, const struct fab_caps *caps)
         cap->inline_bytes = caps->max_inline;
     if (cap->send_sge > caps->max_sge)
         cap->send_sge = caps->max_sge;
-}
-
-static bool is_possible(const struct fab_qp_cap *cap, const struct fab_caps *caps)
-{
-    return cap->inline_bytes <= caps->max_inline && cap->send_sge <= caps->max_sge;
 }
 
 static void wrap_qp(struct fault_ctl *c)
@@ -323,6 +319,8 @@ static void inner_done(struct fab_ctl *inner)
     struct fault_fab *f = c->fab;
     struct fab_ctl *outer = c->outer;
     int status = inner->status;
+    if ((status == 0) == (fab_ctl_balance(outer->kind) < 0)) /* it is gone, or was not made */
+        f->objects -= fault_is_object(outer->kind);
     if (status == 0)
         on_succeeded(c);
     else if (created_bytes(outer->kind) > 0)
@@ -479,6 +477,7 @@ static void begin_op(struct fault_fab *f, struct fab_ctl *outer)
         return;
     }
     translate_op(c);
+    f->objects += fault_is_object(outer->kind) && fab_ctl_balance(outer->kind) > 0;
     c->inner.user = c;
     c->inner.done = inner_done;
     fab_submit(f->inner, &c->inner);
@@ -486,37 +485,6 @@ static void begin_op(struct fault_fab *f, struct fab_ctl *outer)
 
 /* ---- running
  * -------------------------------------------------------------------------------------- */
-
-/* Whether others may be let do atomics by it: mlx5 takes no such queue pair and no such DC target
- * where it has none, and others no such region. */
-static bool allows_atomics(const struct fab_ctl *ctl)
-{
-    const unsigned access = ctl->kind == FAB_REG_MR       ? ctl->mr.access
-                            : ctl->kind == FAB_CREATE_DCT ? ctl->dct.access
-                            : ctl->kind == FAB_MODIFY_QP && (ctl->modify.mask & IBV_QP_ACCESS_FLAGS)
-                                ? ctl->modify.attr.qp_access_flags
-                                : 0;
-    return (access & IBV_ACCESS_REMOTE_ATOMIC) != 0;
-}
-
-/* What the device says to what it does not take, as a change of a queue pair that is over; or 0. */
-static int refusal_of(const struct fault_fab *f, const struct fab_ctl *ctl)
-{
-    if (!f->base.caps.atomics && allows_atomics(ctl))
-        return -EOPNOTSUPP;
-    if (ctl->kind == FAB_QUERY_CLOCK)
-        return f->clock.no_clock ? -EOPNOTSUPP : 0;
-    if (ctl->kind == FAB_CREATE_QP)
-        return is_possible(&ctl->qp.cap, &f->base.caps) ? 0 : -EINVAL;
-    if (ctl->kind != FAB_MODIFY_QP || !(ctl->modify.mask & IBV_QP_STATE))
-        return 0;
-    struct fault_qp *qp = (struct fault_qp *)ctl->modify.x;
-    if (ctl->modify.attr.qp_state == IBV_QPS_INIT)
-        return qp->over ? -EINVAL : 0;
-    if (ctl->modify.attr.qp_state == IBV_QPS_RESET && qp->base.type != FAB_QP_DCI)
-        qp->over = f->resets_are_final;
-    return 0;
-}
 
 void fault_submit(struct fab *fab, struct fab_ctl *ctl)
 {
@@ -563,7 +531,7 @@ int fault_run(struct fab *fab)
             finish_op(f, ctl, -EIO);
         } else if (ctl->kind == FAB_QUIESCE_MR && !f->base.caps.deadlines) {
             finish_op(f, ctl, 0); /* nobody can tell what has begun */
-        } else if ((refusal = refusal_of(f, ctl)) != 0) {
+        } else if ((refusal = fault_refusal_of(f, &now.plan, ctl)) != 0) {
             finish_op(f, ctl, refusal);
         } else if (!fault_slow_put(f, &now, ctl)) {
             begin_op(f, ctl);

@@ -10,7 +10,14 @@
 #include "base/text.h"
 #include "fabric/fault.h"
 
-enum { ONE = 96, PPM_OF_PERCENT = 10000, MOST_INLINE = 1024, MOST_SGE = 64, MOST_TIMEOUT = 31 };
+enum {
+    ONE = 96,
+    PPM_OF_PERCENT = 10000,
+    MOST_INLINE = 1024,
+    MOST_SGE = 64,
+    MOST_TIMEOUT = 31,
+    MOST_OBJECTS = 1000000
+};
 
 /* "5%", "0.01%": parts in a million. */
 static int parse_share(const char *text, uint32_t *out)
@@ -126,6 +133,8 @@ static int set_one(const char *name, const char *value, struct fault_plan *plan)
     }
     if (strcmp(name, "sge") == 0)
         return parse_number(value, 1, MOST_SGE, &plan->max_sge);
+    if (strcmp(name, "objects") == 0)
+        return parse_number(value, 1, MOST_OBJECTS, &plan->max_objects);
     if (strcmp(name, "packet_life") == 0)
         return parse_ms(value, &plan->packet_life_ns);
     if (strcmp(name, "register") == 0)

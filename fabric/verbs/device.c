@@ -223,8 +223,9 @@ static int start_device(struct verbs_fab *f, const struct verbs_choice *c,
     status = verbs_probe_inline(c->context, &max_inline);
     if (status != 0)
         return base_err(err, status,
-                        "%s cannot create a queue pair: %s (raise LimitMEMLOCK? has another "
-                        "program taken them all? see `rdma resource`)",
+                        "%s cannot create a queue pair: %s (raise LimitMEMLOCK, or hca_object in "
+                        "rdma.max of this process's cgroup? has another program taken them all? "
+                        "see `rdma resource`)",
                         name, strerror(-status));
     f->rxe = device.vendor_id == VERBS_RXE_VENDOR;
     read_caps(&f->base.caps, c, &device, max_inline, service);

@@ -280,6 +280,11 @@ static void look_at_device(struct walk *w, struct ibv_device *device)
             base.why, sizeof base.why,
             "this user may not read and write %s (chmod, or its group; or run as another user)",
             path);
+    } else if (status == -EAGAIN) {
+        snprintf(base.why, sizeof base.why,
+                 "it cannot be opened: %s (raise hca_handle and hca_object in rdma.max of this "
+                 "process's cgroup)",
+                 strerror(-status));
     } else {
         snprintf(base.why, sizeof base.why, "it cannot be opened: %s (is %s there?)",
                  strerror(-status), path);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "fabric/iova.h"
+#include "fabric/limits.h"
 #include "fabric/providers.h"
 
 enum { CQ_ROOM = 4 }; /* nothing is posted, so nothing completes */
@@ -31,14 +32,16 @@ static int call_fabric(struct meta_table_endpoint *e, struct fab_ctl *ctl, const
     if (status == 0)
         return 0;
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    const char *advice = fab_limit_advice(status);
     (void)getrlimit(RLIMIT_MEMLOCK, &limit);
     if (status != -ENOMEM || limit.rlim_cur == RLIM_INFINITY)
-        return base_err(err, status, "%s failed: %s%s", what, strerror(-status),
-                        status == -ENOMEM ? " (lower max_endpoints)" : "");
+        return base_err(err, status, "%s failed: %s%s%s%s", what, strerror(-status),
+                        advice[0] != '\0' ? ": " : "", advice,
+                        status == -ENOMEM ? " (or lower max_endpoints)" : "");
     return base_err(err, status,
                     "%s failed: out of memory: locked memory is limited to %llu KiB (raise "
-                    "LimitMEMLOCK in the unit, or `ulimit -l`; or lower max_endpoints)",
-                    what, (unsigned long long)(limit.rlim_cur / 1024));
+                    "LimitMEMLOCK in the unit, or `ulimit -l`; or lower max_endpoints); %s",
+                    what, (unsigned long long)(limit.rlim_cur / 1024), advice);
 }
 
 static int make_target(struct meta_table_endpoint *e, struct base_errbuf *err)

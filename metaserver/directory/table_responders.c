@@ -149,7 +149,7 @@ static void refuse_unmade(struct meta_responders *r, struct meta_responder_reque
         r, request,
         base_err(&request->err, error,
                  "this metaserver's device makes no more queue pairs (%s): free some on its "
-                 "host, or raise LimitMEMLOCK",
+                 "host, or raise LimitMEMLOCK, or hca_object in rdma.max of its cgroup",
                  strerror(-error)));
 }
 

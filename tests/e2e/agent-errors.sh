@@ -50,6 +50,7 @@ refuses_before_start 'lane_cpu = 1000: this process may not run there' "a CPU th
 refuses_before_start 'no fabric provider "carrier-pigeon"' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
 refuses_before_start 'fault must be a list such as .*kedge-agent.conf\(5\) names, not "nonsense"' "a fault that is none is named" 's/^\[fabric\]/&\nfault = nonsense/'
 refuses_before_start '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state_dir = /nowhere#'
+refuses 'queue pairs.*hca_object.*rdma\.max' "a limit of the rdma cgroup is named, with what to raise" 's/^\[fabric\]/&\nfault = objects=5/'
 if [[ $provider == soft ]]; then
     mkdir -m 0755 "$work/open-device"
     refuses_before_start "chmod 700 $work/open-device" "a soft device that others may enter is named" \

@@ -65,6 +65,8 @@ struct fault_plan {
                           * process before this one or of this one's, of whose packets nobody knows
                           * the numbers */
     const uint64_t *now_ns; /* the time for that, borrowed; NULL: base_clock_ns() */
+    uint32_t max_objects;   /* creating more than so many fails with -EAGAIN, as an rdma cgroup's
+                             * limit does; address handles are none; 0: no limit */
     uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
     uint64_t drain_ns;      /* destroying a DC target takes up to twice as long, one after another,
                              * as one does whose peers are slow */
@@ -84,9 +86,9 @@ struct fault_plan {
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
  * control_error, fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first,
- * reset=final, inline=BYTES, sge=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS,
- * register=MS, drain=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS and
- * clock_jump_after=MS. 0, or -EINVAL and what it must be. */
+ * reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH,
+ * packet_life=MS, register=MS, drain=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS
+ * and clock_jump_after=MS. 0, or -EINVAL and what it must be. */
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);
 
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.

@@ -2,6 +2,34 @@
 /* The fault layer: what a plan does, how often, and to whom; over the soft provider. */
 #include "fault_rig.h"
 
+/* ---- limits
+ * -------------------------------------------------------------------------------------- */
+
+START_TEST(more_objects_than_an_rdma_cgroup_allows_are_refused_and_room_comes_back)
+{
+    struct rig r; /* a domain, two completion queues, a region, two queue pairs */
+    const struct fault_plan plan = {.seed = 1, .max_objects = 7};
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD}, more = pd;
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &plan);
+    ck_assert_int_eq(call(&r, &pd), 0);
+    ck_assert_int_eq(call(&r, &more), -EAGAIN);
+    struct fab_ctl ah = {.kind = FAB_CREATE_AH, .ah = {.pd = r.pd, .attr = {.is_global = 1}}};
+    memcpy(ah.ah.attr.grh.dgid.raw, r.fab->caps.gid, 16);
+    ck_assert_int_eq(call(&r, &ah), 0); /* the kernel counts none */
+    struct fab_ctl free_ah = {.kind = FAB_DESTROY_AH, .ah = {.x = ah.ah.x}};
+    ck_assert_int_eq(call(&r, &free_ah), 0);
+    struct fab_ctl bad_mr = {.kind = FAB_REG_MR, .mr = {.pd = r.pd, .mem = &r.mem}};
+    struct fab_ctl free_pd = {.kind = FAB_FREE_PD, .pd = {.x = pd.pd.x}};
+    ck_assert_int_eq(call(&r, &free_pd), 0);
+    ck_assert_int_eq(call(&r, &bad_mr), -EINVAL); /* of length 0: it takes no room */
+    ck_assert_int_eq(call(&r, &pd), 0);
+    free_pd.pd.x = pd.pd.x;
+    ck_assert_int_eq(call(&r, &free_pd), 0);
+    rig_close(&r);
+}
+END_TEST
+
 /* ---- errors
  * -------------------------------------------------------------------------------------- */
 
@@ -486,6 +514,7 @@ START_TEST(what_is_sent_with_a_p_key_of_a_former_place_is_lost)
 END_TEST
 
 #define TESTS(X)                                                                                   \
+    X(more_objects_than_an_rdma_cgroup_allows_are_refused_and_room_comes_back)                     \
     X(the_same_seed_gives_the_same_faults_and_another_one_others)                                  \
     X(faults_come_at_their_rate_and_are_counted)                                                   \
     X(what_is_behind_an_injected_error_flushes_in_order_and_is_not_executed)                       \

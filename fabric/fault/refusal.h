@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control operations that the device does not take. Control thread. */
+#ifndef FAULT_REFUSAL_H
+#define FAULT_REFUSAL_H
+
+#include "fault/layer.h"
+
+/* Whether it makes or destroys what the kernel's rdma cgroup counts: an address handle is the
+ * driver's library's alone. */
+bool fault_is_object(enum fab_ctl_kind kind);
+/* What the device says to what it does not take, as a change of a queue pair that is over; or 0. */
+int fault_refusal_of(const struct fault_fab *f, const struct fault_plan *plan,
+                     const struct fab_ctl *ctl);
+
+#endif

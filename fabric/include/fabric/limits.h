@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operator can do where there is not enough of something of a device's. Pure; any thread.
+ */
+#ifndef FABRIC_LIMITS_H
+#define FABRIC_LIMITS_H
+
+/* Of a control operation's status, or of opening a device: what bounds it, and how that is raised,
+ * for the end of a sentence or in brackets; "" where it is not about that.
+ *
+ * -EAGAIN is never "try again" here: so end an rdma cgroup's limit (the kernel's
+ * rdmacg_try_charge()) and a device that has no more of something (mlx5: "no resources"). An rdma
+ * cgroup may be the reason of -ENOMEM too, since some drivers' libraries say that whatever the
+ * kernel said; limits of locked memory are the caller's to name. */
+const char *fab_limit_advice(int status);
+
+#endif
