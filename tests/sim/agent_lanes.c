@@ -8,8 +8,10 @@
 
 #include "agent/lane.h"
 #include "agent/lane_stats.h"
+#include "agent_looks.h"
 #include "agent_process.h"
 #include "base/clock.h"
+#include "lane_looks.h"
 #include "ledger.h"
 #include "os.h"
 #include "random.h"
@@ -36,6 +38,7 @@ struct play_lane {
     uint64_t read_ns;  /* what its thread has read of the clock before it stood still; 0: not yet */
     uint32_t rung;     /* sessions whose doorbells were, in: */
     bool *bells;
+    struct play_lane_looks *looks;
 };
 
 static void set_step(struct play_lane *l, uint64_t least, uint64_t most)
@@ -123,6 +126,14 @@ static void look_at_rest(struct play_lane *l)
                        PASSES_MOST);
 }
 
+static void look_at_bounds(struct play_lane *l)
+{
+    struct play_agent *a = l->agent;
+    play_lane_look(l->looks, l->of->lane, a->process->name);
+    if (a->ready)
+        play_agent_look_at_device(a->looks, a->agent, a->process->name);
+}
+
 /* A thread that has nothing to do looks again and again for a while, which is one more look at the
  * end of that here. */
 static void step_lane(void *user)
@@ -138,6 +149,7 @@ static void step_lane(void *user)
         l->spun_ns = 0;
         set_step(l, STEP_LEAST_NS, STEP_MOST_NS);
         tell_of_work(l);
+        look_at_bounds(l);
     } else if (l->spun_ns == 0 && play_random_happens(&l->agent->random, 500000)) {
         l->spun_ns = now_ns;
         l->waits = true;
@@ -161,14 +173,16 @@ static int start_lane(struct world *w, struct world_lane *of, struct base_errbuf
     struct play_agent *a = play_agent_of(w);
     struct play_lane *l = of->of_world = calloc(1, sizeof *l);
     bool *bells = calloc(a->agent->config.max_sessions, sizeof *bells);
-    if (l == NULL || bells == NULL)
+    struct play_lane_looks *looks = play_lane_looks_new(of->lane);
+    if (l == NULL || bells == NULL || looks == NULL)
         return base_err(err, -ENOMEM, "out of memory");
     *l = (struct play_lane){.next = a->lanes,
                             .agent = a,
                             .of = of,
                             .step = {.happen = step_lane, .user = l, .owner = &a->process->owner},
                             .news = {.run = on_news, .user = l},
-                            .bells = bells};
+                            .bells = bells,
+                            .looks = looks};
     a->lanes = l;
     set_step(l, STEP_LEAST_NS, WAKE_MOST_NS);
     return 0;
@@ -179,6 +193,7 @@ static void free_lane(struct play_lane *l)
     play_event_cancel(&l->step);
     os_bells_leave(l);
     free(l->bells);
+    play_lane_looks_free(l->looks);
     free(l);
 }
 

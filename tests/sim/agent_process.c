@@ -8,6 +8,7 @@
 
 #include "address_change.h"
 #include "admin_handlers.h"
+#include "agent_looks.h"
 #include "agent_query.h"
 #include "clock_watch.h"
 #include "connection.h"
@@ -55,6 +56,8 @@ static void run_tick(void *user)
 {
     struct play_agent *a = user;
     agent_tick(a->agent);
+    if (a->ready)
+        play_agent_tick(a->looks, a->agent, a->process->name);
     if (!a->ending)
         play_event_after(&a->tick, PLAY_TICK_MS * BASE_NS_PER_MS);
 }
@@ -227,15 +230,21 @@ static void stop_agent(struct play_agent *p)
 static int serve_agent(struct play_agent *p)
 {
     p->ending = p->told_to_stop = false;
+    p->looks = play_agent_looks_new();
+    BASE_ASSERT(p->looks != NULL);
     const int status = start_agent(p, &p->why);
     p->ready = status == 0;
     if (status == 0)
         play_trace(p->process->name, "ready, incarnation %u", p->agent->incarnation);
     else
         play_trace(p->process->name, "cannot begin: %s", p->why.text);
-    while (status == 0 && !p->told_to_stop)
+    while (status == 0 && !p->told_to_stop) {
         (void)play_inbox_step(&p->inbox, PLAY_NEVER);
+        play_agent_look(p->looks, p->agent, p->process->name);
+    }
     p->ready = false;
+    play_agent_looks_free(p->looks);
+    p->looks = NULL;
     stop_agent(p);
     return status;
 }
@@ -327,6 +336,7 @@ void play_agent_stop(struct play_agent *a)
 void play_agent_kill(struct play_agent *a)
 {
     play_process_kill(a->process);
+    play_agent_looks_free(a->looks);
     free(a);
 }
 

@@ -12,6 +12,7 @@
 #include "os.h"
 #include "process.h"
 
+struct play_agent_looks;
 struct play_lane;
 struct world_socket;
 
@@ -52,7 +53,8 @@ struct play_agent {
     struct os_listener listener;
     bool listens;
     bool told_to_stop, ending, ready;
-    bool failed; /* it could not begin: why */
+    struct play_agent_looks *looks; /* while it serves; NULL: it does not */
+    bool failed;                    /* it could not begin: why */
     struct base_errbuf why;
     struct base_prng random; /* how long things take */
 };

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lane_looks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lane_state.h"
+#include "ledger.h"
+#include "limit_watch.h"
+#include "schedule/vqp.h"
+#include "session_state.h"
+#include "transmit/physical_qp.h"
+
+enum { COUNT_EACH = 8 /* looks: what is there is counted in one of them */ };
+
+/* A window. */
+struct window_looks {
+    uint64_t gid[2];
+    struct play_limit bytes, ops;
+    uint64_t bytes_there, ops_there;
+};
+
+/* A tenant. */
+struct tenant_looks {
+    struct play_limit vqps, mrs;
+    uint32_t vqps_there, mrs_there;
+};
+
+struct play_lane_looks {
+    struct window_looks device, *of_tenant, *of_flow;
+    struct tenant_looks *tenant;
+    uint32_t tenants, flows, looks;
+};
+
+struct play_lane_looks *play_lane_looks_new(const struct lane *lane)
+{
+    struct play_lane_looks *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        return NULL;
+    k->tenants = lane->config.max_tenants;
+    k->flows = lane->config.max_flows;
+    k->of_tenant = calloc(k->tenants, sizeof *k->of_tenant);
+    k->tenant = calloc(k->tenants, sizeof *k->tenant);
+    k->of_flow = calloc(k->flows, sizeof *k->of_flow);
+    if (k->of_tenant != NULL && k->tenant != NULL && k->of_flow != NULL)
+        return k;
+    play_lane_looks_free(k);
+    return NULL;
+}
+
+void play_lane_looks_free(struct play_lane_looks *looks)
+{
+    free(looks->of_tenant);
+    free(looks->tenant);
+    free(looks->of_flow);
+    free(looks);
+}
+
+/* ---- windows */
+
+static const char *name_scope(const struct window *n)
+{
+    static const char *const NAMES[] = {[LANE_WINDOW_DEVICE] = "the device's window",
+                                        [LANE_WINDOW_DESTINATION] = "a destination's window",
+                                        [LANE_WINDOW_TENANT] = "a tenant's window"};
+    return NAMES[n->scope];
+}
+
+static uint64_t limit_of(uint64_t limit)
+{
+    return limit == 0 ? PLAY_UNLIMITED : limit;
+}
+
+/* One request that is larger than the whole window goes alone. */
+static void look_at_window(struct window_looks *k, const struct window *n, const char *who)
+{
+    const uint64_t gid[2] = {WINDOW_GET(n->gid[0]), WINDOW_GET(n->gid[1])};
+    const uint64_t ops = WINDOW_GET(n->ops), bytes = WINDOW_GET(n->bytes);
+    if (memcmp(k->gid, gid, sizeof gid) != 0)
+        *k = (struct window_looks){.gid = {gid[0], gid[1]}};
+    if (!play_limit_holds(&k->ops, limit_of(WINDOW_GET(n->limit_ops)), ops))
+        play_violation(who, "%s is of %llu requests, and %llu are in flight", name_scope(n),
+                       (unsigned long long)WINDOW_GET(n->limit_ops), (unsigned long long)ops);
+    if (!play_limit_holds(&k->bytes, limit_of(WINDOW_GET(n->limit_bytes)), bytes) && ops > 1)
+        play_violation(who, "%s is of %llu bytes, and %llu are in flight in %llu requests",
+                       name_scope(n), (unsigned long long)WINDOW_GET(n->limit_bytes),
+                       (unsigned long long)bytes, (unsigned long long)ops);
+}
+
+static void look_at_windows(struct play_lane_looks *k, const struct lane *l, const char *who)
+{
+    look_at_window(&k->device, l->device_window, who);
+    for (uint32_t i = 0; i < k->tenants; i++)
+        look_at_window(&k->of_tenant[i], &l->tenant_windows[i], who);
+    for (uint32_t i = 0; i < flows_ever(l); i++)
+        look_at_window(&k->of_flow[i], &l->flow_windows[i], who);
+}
+
+static void count_request(struct window_looks *k, uint64_t bytes)
+{
+    k->ops_there++;
+    k->bytes_there += bytes;
+}
+
+/* What is out, as its queue pairs know it. */
+static void count_posted(struct play_lane_looks *k, const struct lane *l)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        const struct physical_qp *p = &l->phys[i];
+        for (uint32_t at = p->head; p->qp != NULL && at != p->tail; at++) {
+            const struct wr *w = *ring_at(l, p, at);
+            if (w == NULL || w->kind != WR_WORKER)
+                continue;
+            count_request(&k->device, w->length);
+            count_request(&k->of_tenant[w->session->tenant_slot], w->length);
+            count_request(&k->of_flow[w->flow - l->flows], w->length);
+        }
+    }
+}
+
+/* The first request of a VQP that waits at a window is in those before that one. */
+static void count_waiting(struct play_lane_looks *k, const struct lane *l, const struct session *s)
+{
+    for (uint32_t i = 0; i < s->vqps_high; i++) {
+        const struct vqp *q = &s->vqps[i];
+        if (q->in > 0)
+            count_request(&k->of_tenant[s->tenant_slot], q->wants);
+        if (q->in > 1)
+            count_request(&k->of_flow[q->flow - l->flows], q->wants);
+    }
+}
+
+static void compare_window(struct window_looks *k, const struct window *n, const char *who)
+{
+    const uint64_t ops = WINDOW_GET(n->ops), bytes = WINDOW_GET(n->bytes);
+    if (ops != k->ops_there || bytes != k->bytes_there)
+        play_violation(who, "%s counts %llu requests of %llu bytes, and there are %llu of %llu",
+                       name_scope(n), (unsigned long long)ops, (unsigned long long)bytes,
+                       (unsigned long long)k->ops_there, (unsigned long long)k->bytes_there);
+    k->ops_there = k->bytes_there = 0;
+}
+
+static void recount_windows(struct play_lane_looks *k, const struct lane *l, const char *who)
+{
+    count_posted(k, l);
+    for (uint64_t i = 0; i < l->config.max_sessions; i++)
+        if (l->sessions[i].state != SESSION_NONE)
+            count_waiting(k, l, &l->sessions[i]);
+    compare_window(&k->device, l->device_window, who);
+    for (uint32_t i = 0; i < k->tenants; i++)
+        compare_window(&k->of_tenant[i], &l->tenant_windows[i], who);
+    for (uint32_t i = 0; i < flows_ever(l); i++)
+        compare_window(&k->of_flow[i], &l->flow_windows[i], who);
+}
+
+/* ---- quotas */
+
+static uint64_t bound_of(uint32_t most)
+{
+    return most == UINT32_MAX ? PLAY_UNLIMITED : most;
+}
+
+static void look_at_quotas(struct play_lane_looks *k, const struct lane *l, const char *who)
+{
+    for (uint32_t i = 0; i < k->tenants; i++) {
+        const struct lane_quota *q = &l->config.quotas[i];
+        if (!play_limit_holds(&k->tenant[i].vqps, bound_of(q->max_vqps), q->vqps))
+            play_violation(who, "a tenant has %u VQPs, and a quota of %u", q->vqps, q->max_vqps);
+        if (!play_limit_holds(&k->tenant[i].mrs, bound_of(q->max_mrs), q->mrs))
+            play_violation(who, "a tenant has %u regions, and a quota of %u", q->mrs, q->max_mrs);
+    }
+}
+
+/* A region is its tenant's from when it is asked for, and no more when it is withdrawn. */
+static void count_session(struct tenant_looks *k, const struct session *s)
+{
+    for (uint32_t i = 0; i < s->vqps_high; i++)
+        k->vqps_there += s->vqps[i].state != VQP_FREE;
+    for (uint32_t i = 0; i < region_places(s); i++)
+        k->mrs_there += s->regions[i].lease.state == LANE_LEASE_LIVE;
+    k->mrs_there += s->registering.place != NULL;
+}
+
+static void recount_quotas(struct play_lane_looks *k, const struct lane *l, const char *who)
+{
+    for (uint64_t i = 0; i < l->config.max_sessions; i++)
+        if (l->sessions[i].state != SESSION_NONE)
+            count_session(&k->tenant[l->sessions[i].tenant_slot], &l->sessions[i]);
+    for (uint32_t i = 0; i < k->tenants; i++) {
+        struct tenant_looks *t = &k->tenant[i];
+        const struct lane_quota *q = &l->config.quotas[i];
+        if (q->vqps != t->vqps_there || q->mrs != t->mrs_there)
+            play_violation(
+                who, "a tenant's quota counts %u VQPs and %u regions, and there are %u and %u",
+                q->vqps, q->mrs, t->vqps_there, t->mrs_there);
+        t->vqps_there = t->mrs_there = 0;
+    }
+}
+
+/* ---- all */
+
+void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, const char *who)
+{
+    const bool counts = looks->looks++ % COUNT_EACH == 0;
+    look_at_quotas(looks, lane, who);
+    if (counts)
+        recount_quotas(looks, lane, who);
+    if (!WINDOW_GET(lane->windows_on))
+        return;
+    look_at_windows(looks, lane, who);
+    if (counts)
+        recount_windows(looks, lane, who);
+}
