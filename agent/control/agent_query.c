@@ -14,7 +14,7 @@
 enum {
     /* Questions at a time, until their answers have come: of more we say nothing, since saying so
      * would take as much. A metaserver keeps to fewer. */
-    ASKED_MAX = 8,
+    ASKED_MAX = 16,
 };
 
 static const char *text_or_null(const char *text)

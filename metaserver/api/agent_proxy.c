@@ -18,6 +18,7 @@ enum { LOOK_S = 5, REVOKE_S = 35 /* agents answer within 30 */ };
 struct meta_proxy *meta_proxy_new(struct call *c, bool leases)
 {
     struct meta_proxy *h = calloc(1, sizeof *h);
+    struct meta_violation why;
     if (h == NULL) {
         meta_rest_problem(c, REST_ASKS, "out of memory: try again");
         return NULL;
@@ -27,6 +28,8 @@ struct meta_proxy *meta_proxy_new(struct call *c, bool leases)
     h->q.leases = leases;
     if (c->caller.kind == META_CALLER_TOKEN)
         snprintf(h->query.token, sizeof h->query.token, "%s", c->caller.token->name);
+    h->query.operators =
+        meta_access_decide(&c->caller, false, META_NEED_OPERATOR, META_AGENT_NO, "", &why) == 0;
     h->q.node = h->query.node;
     h->q.id = h->item;
     base_text_init(&h->out, PROXY_PAGE_BYTES);
@@ -110,9 +113,10 @@ static enum meta_rest_problem why_not_asked(const struct meta_proxy *h, int stat
     }
     if (status == -EAGAIN) {
         snprintf(out, PROXY_WHY_BYTES,
-                 "at most %d questions may be open, %d to one node and %d of one token: try again "
-                 "soon",
-                 META_QUERIES_MAX, META_QUERIES_OF_NODE, META_QUERIES_OF_TOKEN);
+                 "at most %d questions may be open, %d to one node and %d of one token, %d to one "
+                 "node: try again soon",
+                 META_QUERIES_MAX, META_QUERIES_OF_NODE, META_QUERIES_OF_TOKEN,
+                 META_QUERIES_OF_TOKEN_AT_NODE);
         return REST_ASKS;
     }
     if (status != -ENOTCONN) {

@@ -9,20 +9,27 @@
 
 /* Questions that are open, of the kind of one, for the bounds of that kind. */
 struct open_queries {
-    uint32_t all, of_node, of_token, sent;
+    uint32_t all, of_node, of_token, of_token_at_node, sent;
 };
+
+static bool is_same_kind(const struct meta_query *a, const struct meta_query *b)
+{
+    return a->change == b->change && (a->change || a->operators == b->operators);
+}
 
 static struct open_queries count_open(const struct meta_service *s, const struct meta_query *like)
 {
     struct open_queries n = {0};
     const struct meta_query *a;
     LIST_FOREACH(a, &s->queries.open, link) {
-        if (a->change != like->change)
+        if (!is_same_kind(a, like))
             continue;
         const bool of_node = strcmp(a->node, like->node) == 0;
+        const bool of_token = like->token[0] != '\0' && strcmp(a->token, like->token) == 0;
         n.all++;
         n.of_node += of_node;
-        n.of_token += like->token[0] != '\0' && strcmp(a->token, like->token) == 0;
+        n.of_token += of_token;
+        n.of_token_at_node += of_node && of_token;
         n.sent += of_node && a->sent;
     }
     return n;
@@ -34,7 +41,7 @@ static bool has_room(const struct meta_service *s, const struct meta_query *quer
     if (query->change)
         return n.all < META_CHANGE_QUERIES_MAX && n.of_token < META_CHANGE_QUERIES_OF_TOKEN;
     return n.all < META_QUERIES_MAX && n.of_node < META_QUERIES_OF_NODE &&
-           n.of_token < META_QUERIES_OF_TOKEN;
+           n.of_token < META_QUERIES_OF_TOKEN && n.of_token_at_node < META_QUERIES_OF_TOKEN_AT_NODE;
 }
 
 int meta_query_open(struct meta_service *s, struct meta_query *query)
@@ -147,13 +154,14 @@ void meta_queries_stop(struct meta_service *s)
     (void)close_due(s, NULL, UINT64_MAX, META_QUERY_STOPPED);
 }
 
-/* The oldest one of a kind that has not been sent. */
+/* The oldest change, or look, that has not been sent; of looks an operator's first. */
 static struct meta_query *find_unsent(const struct meta_service *s, const struct meta_watch *w,
                                       bool change)
 {
     struct meta_query *a, *oldest = NULL;
     LIST_FOREACH(a, &s->queries.open, link) {
-        if (a->watch == w && !a->sent && !a->held && a->change == change)
+        if (a->watch == w && !a->sent && !a->held && a->change == change &&
+            (change || oldest == NULL || a->operators >= oldest->operators))
             oldest = a;
     }
     return oldest;

@@ -4,9 +4,10 @@
  * A query goes out as a line on the stream by which the node's agent follows its configuration,
  * and the agent answers with a request of its own (PUT /v1/nodes/{id}/answers/{question}). Nothing
  * of an answer is kept here. Queries are few at a time, of each node, of each token and in all,
- * and end after a while. Those that change something have places of their own, so that whoever only
- * looks keeps nobody from revoking, and wait in their order for those that the agent has. One
- * thread; times are given, as in directory.h. */
+ * and end after a while. Those that change something have places of their own, and so have looks of
+ * operators, so that whoever may only look keeps nobody from revoking, and no operator from
+ * looking. Changes wait in their order for those that the agent has. One thread; times are given,
+ * as in directory.h. */
 #ifndef METASERVER_AGENT_QUERY_H
 #define METASERVER_AGENT_QUERY_H
 
@@ -18,9 +19,10 @@
 #include "metaserver/store.h"
 
 enum {
-    META_QUERIES_MAX = 32,             /* looks that are open at a time */
+    META_QUERIES_MAX = 32,             /* looks that are open at a time; operators' have as many */
     META_QUERIES_OF_NODE = 4,          /* likewise, at one node */
     META_QUERIES_OF_TOKEN = 8,         /* likewise, of one token */
+    META_QUERIES_OF_TOKEN_AT_NODE = 2, /* likewise, of one token at one node */
     META_CHANGE_QUERIES_MAX = 256,     /* changes that are open at a time */
     META_CHANGE_QUERIES_OF_TOKEN = 64, /* likewise, of one token */
     META_CHANGE_QUERIES_SENT = 4,      /* of these, those that one agent has at a time */
@@ -37,6 +39,7 @@ struct meta_query {
     char members[META_QUERY_BYTES];  /* of its JSON object: "\"method\":\"GET\"" */
     uint64_t due_ns;                 /* when it ends */
     bool change;                     /* it changes something; else it looks */
+    bool operators;                  /* its asker has shown that it may change something */
     char token[META_STORE_ID_BYTES]; /* that its asker has shown; "": none */
     enum meta_query_state {
         META_QUERY_NONE,
@@ -64,7 +67,7 @@ struct meta_queries_counters {
 
 struct meta_queries {
     LIST_HEAD(, meta_query) open;
-    uint32_t count; /* of both kinds */
+    uint32_t count; /* of all kinds */
     struct meta_queries_counters n;
 };
 

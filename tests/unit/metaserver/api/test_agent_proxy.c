@@ -171,6 +171,41 @@ START_TEST(questions_are_few_at_a_time)
 }
 END_TEST
 
+/* Looks at that node with the token of the last make(), until it is refused. How many are open. */
+static int look_all(const char *path)
+{
+    int looks = 0;
+    while (ask_as("GET", path, "") == META_SERVICE_LATER)
+        looks++;
+    ck_assert(says("too-many-questions"));
+    return looks;
+}
+
+START_TEST(tokens_that_may_only_read_keep_no_operator_from_looking)
+{
+    static const char path[] = "/v1/workers/n1:1-00000001";
+    begin();
+    register_node(1);
+    struct meta_watch *w = follow(1);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "reader%d", i);
+        make(name, "{\"scope\":\"reader\"}");
+        ck_assert_int_eq(look_all(path), i < 2 ? META_QUERIES_OF_TOKEN_AT_NODE : 0);
+    }
+    ck_assert_int_eq(ask("GET", path, ""), 503); /* who shows nothing is one of them */
+    make("one", "{\"scope\":\"operator\"}");
+    ck_assert_int_eq(look_all(path), META_QUERIES_OF_TOKEN_AT_NODE);
+    ck_assert_int_eq(ask_local("GET", path, ""), META_SERVICE_LATER); /* nor does an operator's */
+    now += 5 * BASE_NS_PER_S;
+    settle();
+    ck_assert_int_eq(replies, META_QUERIES_OF_NODE + META_QUERIES_OF_TOKEN_AT_NODE + 1);
+    meta_watch_free(w);
+    settle();
+    end();
+}
+END_TEST
+
 /* The next question, past the configuration, which revocations change; false: there is none. */
 static bool find_question(struct meta_watch *w, char *out, size_t size)
 {
@@ -186,6 +221,27 @@ static bool find_question(struct meta_watch *w, char *out, size_t size)
     memcpy(id, bytes + sizeof head - 1, sizeof id - 1);
     return true;
 }
+
+START_TEST(an_agent_is_sent_what_operators_look_for_first)
+{
+    char q[META_QUERY_BYTES + 100];
+    begin();
+    register_node(1);
+    struct meta_watch *w = follow(1);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
+    ck_assert_int_eq(ask_local("GET", "/v1/workers/n1:1-00000002", ""), META_SERVICE_LATER);
+    ck_assert_int_eq(ask_local("GET", "/v1/workers/n1:1-00000003", ""), META_SERVICE_LATER);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000004", ""), META_SERVICE_LATER);
+    static const char *const order[] = {"1-00000002", "1-00000003", "1-00000001", "1-00000004"};
+    for (int i = 0; i < 4; i++) {
+        ck_assert(find_question(w, q, sizeof q));
+        ck_assert_msg(strstr(q, order[i]) != NULL, "%s: %s", order[i], q);
+    }
+    meta_watch_free(w);
+    settle();
+    end();
+}
+END_TEST
 
 /* Somebody who only looks, again and again, at the node that the leases are of. */
 START_TEST(looking_keeps_nobody_from_revoking)
@@ -490,6 +546,8 @@ END_TEST
     T(an_agent_that_does_not_answer_is_waited_for_so_long)                                         \
     T(the_newest_stream_of_a_node_is_the_one_that_is_asked)                                        \
     T(questions_are_few_at_a_time)                                                                 \
+    T(tokens_that_may_only_read_keep_no_operator_from_looking)                                     \
+    T(an_agent_is_sent_what_operators_look_for_first)                                              \
     T(looking_keeps_nobody_from_revoking)                                                          \
     T(revocations_wait_in_their_order_for_those_that_the_agent_has)                                \
     T(what_makes_no_sense_is_not_passed_on)                                                        \
