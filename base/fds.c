@@ -2,6 +2,7 @@
 #include "base/fds.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <linux/sockios.h>
 #include <sys/epoll.h>
@@ -250,7 +251,22 @@ int base_fds_peer_pidfd(int socket, pid_t pid)
     return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno;
 }
 
-int base_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map)
+/* A description of a memory file that cannot write, and from which nobody makes one that can but
+ * who may change its mode: its owner, and root. The former one is closed. */
+static int drop_writing(int *file)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", *file);
+    const int reader = fchmod(*file, S_IRUSR) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (reader < 0)
+        return -errno;
+    close(*file);
+    *file = reader;
+    return 0;
+}
+
+int base_memfd_new(const char *name, size_t bytes, enum base_memfd_others others, int *fd,
+                   void **map)
 {
     int status, file, seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     void *mapped;
@@ -270,12 +286,15 @@ int base_memfd_new(const char *name, size_t bytes, bool read_only_for_others, in
         goto close_file;
     }
     /* All in one call: after F_SEAL_SEAL no other is taken. */
-    if (read_only_for_others)
+    if (others == BASE_MEMFD_SEALED)
         seals |= F_SEAL_FUTURE_WRITE;
     if (fcntl(file, F_ADD_SEALS, seals) != 0) {
         status = -errno;
         goto unmap;
     }
+    status = others == BASE_MEMFD_READ ? drop_writing(&file) : 0;
+    if (status != 0)
+        goto unmap;
     *fd = file;
     *map = mapped;
     return 0;
@@ -284,6 +303,11 @@ unmap:
 close_file:
     close(file);
     return status;
+}
+
+int base_memfd_empty(void *map, size_t bytes)
+{
+    return madvise(map, bytes, MADV_REMOVE) == 0 ? 0 : -errno;
 }
 
 int base_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map)

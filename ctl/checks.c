@@ -68,7 +68,7 @@ static void shared_memory(struct ctl_check *seals, struct ctl_check *proc)
     char path[64];
     int fd, how = 0;
     void *map;
-    int status = base_memfd_new("rdmactl-doctor", 4096, true, &fd, &map);
+    int status = base_memfd_new("rdmactl-doctor", 4096, BASE_MEMFD_SEALED, &fd, &map);
     if (status != 0) {
         set_result(seals, CTL_FAIL,
                    "run a kernel of 5.1 or newer, outside of a sandbox that forbids memfd", "%s",

@@ -141,8 +141,11 @@ int client_message(struct kedge_session *s, struct schema_control_header *messag
 int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, int fd);
 
 /* ---- ring.c */
-/* 0, -EPERM in a forked child, or why the session ended. Costs two loads. */
+/* 0, -EPERM in a forked child, or why the session ended. Costs three loads. */
 int client_usable(struct kedge_session *s);
+/* Whether the agent has taken the memory back: then what was read there before this call may be
+ * zeros, which say nothing, and client_usable() says why. */
+bool client_is_taken_back(const struct kedge_session *s);
 /* -EHOSTDOWN while the lane has not moved for as long as the session's patience. It may sleep: it
  * is rung once when half of that time is over. Called at least four times in that time by whoever
  * waits; costs a load and a look at the clock. */

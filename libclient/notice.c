@@ -45,6 +45,8 @@ int kedge_session_notices(struct kedge_session *s)
         return status;
     s->told.wanted = true;
     client_told(s);
+    if (client_is_taken_back(s))
+        return client_usable(s);
     const bool revoked = s->told.revoked != s->told.revoked_shown;
     s->told.revoked_shown = s->told.revoked;
     return (s->told.drains != 0 ? KEDGE_NOTICE_DRAIN : 0) | (revoked ? KEDGE_NOTICE_REVOKED : 0) |

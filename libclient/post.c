@@ -235,8 +235,11 @@ static bool has_cqe(struct kedge_session *s)
 {
     if (s->cq_head != s->cq_tail_seen)
         return true;
-    s->cq_tail_seen = atomic_load_explicit(&s->ro->cq_tail, memory_order_acquire);
-    return s->cq_head != s->cq_tail_seen;
+    const uint32_t tail = atomic_load_explicit(&s->ro->cq_tail, memory_order_acquire);
+    if (tail - s->cq_head > s->cq_mask + 1) /* makes no sense: the session is over */
+        return false;
+    s->cq_tail_seen = tail;
+    return s->cq_head != tail;
 }
 
 /* Of a VQP that still exists. */
@@ -262,6 +265,8 @@ static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
                                       .byte_len = c.byte_len,
                                       .qp_num = kedge_vqp_num(q)};
     }
+    if (count > 0 && client_is_taken_back(s)) /* these may be zeros */
+        return 0;
     if (s->cq_head != before)
         atomic_store_explicit(&s->rw->cq_head, s->cq_head, memory_order_release);
     return count;
@@ -298,6 +303,8 @@ static bool has_completion(struct kedge_session *s, uint32_t unused)
         found = owner_of(s, &s->cq[s->cq_head & s->cq_mask]) != NULL;
         s->cq_head += !found;
     }
+    if (found && client_is_taken_back(s))
+        return false;
     if (s->cq_head != before)
         atomic_store_explicit(&s->rw->cq_head, s->cq_head, memory_order_release);
     return found;

@@ -35,6 +35,12 @@ static int say_end(const struct kedge_session *s)
                        kedge_reason_str(s->end_reason));
 }
 
+bool client_is_taken_back(const struct kedge_session *s)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&s->ro->magic, memory_order_relaxed) != SCHEMA_SESSION_MAGIC;
+}
+
 int client_usable(struct kedge_session *s)
 {
     if (*s->alive == 0)
@@ -43,9 +49,9 @@ int client_usable(struct kedge_session *s)
     if (s->ended != 0)
         return say_end(s);
     uint32_t reason = atomic_load_explicit(&s->ro->ended, memory_order_acquire);
-    if (reason == 0)
+    if (reason == 0 && !client_is_taken_back(s))
         return 0;
-    s->ended = client_reason_status(reason);
+    s->ended = reason == 0 ? -EPIPE : client_reason_status(reason);
     s->end_reason = reason;
     return say_end(s);
 }
@@ -272,8 +278,11 @@ void client_collect(struct kedge_session *s)
         const uint32_t tag = s->asked[i];
         if (tag == 0 || !is_answered(s, tag))
             continue;
+        const int status = status_of(&s->ro->reply[i]);
+        if (client_is_taken_back(s))
+            return;
         s->asked[i] = 0;
-        client_withdrawn(s, tag, status_of(&s->ro->reply[i]));
+        client_withdrawn(s, tag, status);
     }
 }
 
@@ -326,19 +335,24 @@ int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct cli
     if (status != 0)
         return status;
     const uint32_t tag = d->connect.tag;
-    const struct schema_reply *r = &s->ro->reply[tag % SCHEMA_REPLIES];
     status = wait_until(s, is_answered, tag);
     if (status != 0)
         return status;
+    const struct schema_reply *at = &s->ro->reply[tag % SCHEMA_REPLIES];
+    const struct schema_reply r = {.status = at->status, .reason = at->reason};
+    struct client_reply got;
+    memcpy(got.value, at->value, sizeof got.value);
+    memcpy(got.secret, at->secret, sizeof got.secret);
+    if (client_is_taken_back(s))
+        return client_usable(s);
     s->asked[tag % SCHEMA_REPLIES] = 0;
-    status = status_of(r);
-    if (status != r->status)
+    status = status_of(&r);
+    if (status != r.status)
         return client_fail_text(status, "the agent's answer makes no sense");
     if (status != 0)
         return client_fail(status, "the agent refused: %s",
-                           r->reason != SCHEMA_REASON_NONE ? kedge_reason_str(r->reason)
-                                                           : strerror(-status));
-    memcpy(out->value, r->value, sizeof out->value);
-    memcpy(out->secret, r->secret, sizeof out->secret);
+                           r.reason != SCHEMA_REASON_NONE ? kedge_reason_str(r.reason)
+                                                          : strerror(-status));
+    *out = got;
     return 0;
 }

@@ -106,6 +106,8 @@ void client_gid(const struct kedge_session *s, uint8_t gid[16])
         atomic_thread_fence(memory_order_acquire);
         before = changes;
         changes = atomic_load_explicit(&ro->changes, memory_order_relaxed);
+        if (changes == 0) /* the page is taken back: the words may be zeros */
+            memcpy(gid, s->gid, sizeof s->gid);
     }
 }
 

@@ -126,7 +126,7 @@ static void hand_over(struct connection *c, uint32_t tag)
                                           .peers_bytes = p->peers.bytes,
                                           .arena_bytes = s->arena[0]->mem.size,
                                           .session = c->session,
-                                          .tenant = s->rings.ro->tenant};
+                                          .tenant = quota_tenant(p->agent, c->tenant)->id};
     struct base_errbuf why;
     const struct world_lent lent = {
         .rings = &s->rings, .peers = &p->peers, .arena = &s->arena[0]->mem};

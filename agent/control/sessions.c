@@ -58,6 +58,7 @@ static void start_task(struct agent_session *s, enum stage stage, enum world_wor
 {
     s->stage = stage;
     s->pool->works++;
+    s->rings.let_go = !s->pool->stopping; /* else a worker that outlives the agent looks why */
     s->task = (struct world_task){.work = work, .rings = &s->rings, .done = done, .user = s};
     world_run(s->pool->world, &s->task);
 }
@@ -154,8 +155,7 @@ static bool is_awaited_elsewhere(const struct pool *p)
     return false;
 }
 
-/* Another pool gives up one that is ready and that nobody waits for there: the one with the most.
- */
+/* Another pool gives up one that is ready and nobody waits for there: the one with the most. */
 static bool make_room(struct pool *p)
 {
     struct pool *most = NULL;
@@ -301,11 +301,13 @@ void session_begin(struct pool *p, uint32_t number)
                                    .add = {.id = number,
                                            .rw = s->rings.rw,
                                            .ro = s->rings.ro,
-                                           .tenant = s->rings.ro->tenant,
+                                           .sq_slots = s->rings.sq_slots,
+                                           .cq_slots = s->rings.cq_slots,
+                                           .tenant = quota_tenant(p->agent, s->tenant)->id,
                                            .tenant_slot = s->tenant - 1,
-                                           .max_vqps = s->rings.ro->max_vqps,
-                                           .max_inflight = s->rings.ro->max_inflight,
-                                           .max_mrs = MRS_PER_SESSION,
+                                           .max_vqps = s->rings.max_vqps,
+                                           .max_inflight = s->rings.max_inflight,
+                                           .max_mrs = s->rings.max_mrs,
                                            .quota = &p->quota[s->tenant - 1],
                                            .memory = s->rings.memory,
                                            .arena = describe_arena(s->arena[0])}};

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,10 +32,22 @@ static void drop_rings(struct world_rings *r)
     r->ro = NULL;
 }
 
+/* Else a worker that has left could have as many as it has come for. One that still looks must not
+ * take zeros for an answer or a completion: they come after the magic number has gone. */
+static void empty_rings(struct world_rings *r)
+{
+    atomic_store(&r->ro->magic, 0);
+    (void)base_memfd_empty(r->ro, SCHEMA_SESSION_RO_BYTES(r->cq_slots));
+    (void)base_memfd_empty(r->rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots));
+}
+
 static int unmake_rings(struct world_task *t)
 {
-    if (t->rings->rw != NULL)
-        drop_rings(t->rings);
+    if (t->rings->rw == NULL)
+        return 0;
+    if (t->rings->let_go)
+        empty_rings(t->rings);
+    drop_rings(t->rings);
     return 0;
 }
 
@@ -43,11 +56,11 @@ static int make_rings(struct world_task *t)
     struct world_rings *r = t->rings;
     void *rw = NULL, *ro = NULL;
     r->rw_fd = r->ro_fd = r->doorbell = -1;
-    int status =
-        base_memfd_new("kedge-rw", SCHEMA_SESSION_RW_BYTES(r->sq_slots), false, &r->rw_fd, &rw);
+    int status = base_memfd_new("kedge-rw", SCHEMA_SESSION_RW_BYTES(r->sq_slots), BASE_MEMFD_WRITE,
+                                &r->rw_fd, &rw);
     if (status == 0)
-        status =
-            base_memfd_new("kedge-ro", SCHEMA_SESSION_RO_BYTES(r->cq_slots), true, &r->ro_fd, &ro);
+        status = base_memfd_new("kedge-ro", SCHEMA_SESSION_RO_BYTES(r->cq_slots), BASE_MEMFD_READ,
+                                &r->ro_fd, &ro);
     r->rw = rw;
     r->ro = ro;
     if (status == 0) {
@@ -85,7 +98,7 @@ static int free_arena(struct world_task *t)
 static int make_peers(struct world_task *t)
 {
     struct world_peers *p = t->peers;
-    return base_memfd_new("kedge-peers", p->bytes, true, &p->fd, &p->table);
+    return base_memfd_new("kedge-peers", p->bytes, BASE_MEMFD_SEALED, &p->fd, &p->table);
 }
 
 static int free_peers(struct world_task *t)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that go, and those that stay behind. */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +15,13 @@
 #include "base/clock.h"
 #include "hostile.h"
 
-enum { CHILD_MS = 300, MEMORY = 65536, ARENAS_KEPT = 32 /* more than arenas_ahead */ };
+enum {
+    CHILD_MS = 300,
+    MEMORY = 65536,
+    ARENAS_KEPT = 32, /* more than arenas_ahead */
+    LEFT_MOST = 400,  /* two descriptors each */
+    TAKEN_MS = 20000, /* the agent has so long to take the last one's memory back */
+};
 
 /* Keeps what it maps, scribbles, and looks for others' bytes. */
 static _Noreturn void stay_behind(struct hostile *h, struct raw *r)
@@ -63,6 +72,54 @@ void attack_accomplice(struct hostile *h)
     while (waitpid(-1, NULL, 0) > 0) /* whoever still scribbles */
         ;
     take_all_once(h);
+}
+
+/* The rings' pages that it still keeps somebody from having, in bytes. */
+static uint64_t bytes_kept(const struct raw *kept, uint32_t count)
+{
+    static const int RINGS[] = {SCHEMA_FD_RW, SCHEMA_FD_RO};
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t k = 0; k < sizeof RINGS / sizeof RINGS[0]; k++) {
+            struct stat st;
+            if (fstat(kept[i].fd[RINGS[k]], &st) != 0)
+                hostile_fail("fstat: %s", strerror(errno));
+            bytes += (uint64_t)st.st_blocks * 512;
+        }
+    return bytes;
+}
+
+/* Its sessions are over, and what they had is nobody's: it must be the host's again. */
+void attack_leaver(struct hostile *h)
+{
+    static struct raw kept[LEFT_MOST];
+    uint32_t count = 0;
+    do {
+        raw_open(h, &kept[count]);
+        (void)raw_connect(&kept[count]);
+        close(kept[count].socket);
+        close(kept[count].fd[SCHEMA_FD_DOORBELL]);
+        close(kept[count].fd[SCHEMA_FD_PEERS]);
+        close(kept[count].fd[SCHEMA_FD_ARENA]);
+        munmap((void *)(uintptr_t)kept[count].peers, kept[count].peers_bytes);
+        munmap(kept[count].arena, kept[count].arena_bytes);
+        count++;
+        h->did++;
+    } while (!hostile_over(h) && count < LEFT_MOST);
+    const uint64_t end = base_clock_ns() + TAKEN_MS * BASE_NS_PER_MS;
+    while (bytes_kept(kept, count) > 0 && base_clock_ns() < end)
+        usleep(1000);
+    if (bytes_kept(kept, count) > 0)
+        hostile_fail("%llu bytes of %u sessions that are over stay allocated",
+                     (unsigned long long)bytes_kept(kept, count), count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (atomic_load(&kept[i].ro->magic) != 0 || atomic_load(&kept[i].rw->sq_tail) != 0)
+            hostile_fail("memory that was taken back is not zeros");
+        munmap(kept[i].rw, kept[i].rw_bytes);
+        munmap((void *)(uintptr_t)kept[i].ro, kept[i].ro_bytes);
+        close(kept[i].fd[SCHEMA_FD_RW]);
+        close(kept[i].fd[SCHEMA_FD_RO]);
+    }
 }
 
 /* All that a worker can do, over and over. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hostile.h"
@@ -144,7 +145,9 @@ static void try_to_write(struct hostile *h, int fd, uint64_t bytes, const void *
               "making the mapping writable");
     must_fail(h, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096),
               "punching a hole into it");
-    /* A descriptor of its own for the same file has no read-only flag; the seal must hold. */
+    must_fail(h, fchmod(fd, 0777), "making it everybody's");
+    /* A description of its own for the same file could write: the file's mode must hold, or the
+     * seal. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int again = open(path, O_RDWR | O_CLOEXEC);
     if (again < 0) {

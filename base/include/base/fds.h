@@ -81,11 +81,27 @@ int base_fds_peer_pidfd(int socket, pid_t pid);
 /* A descriptor that becomes readable when the process ends, or -errno (-ESRCH: already gone). */
 int base_pidfd_open(pid_t pid);
 
+/* What others may do with memory that they are given. */
+enum base_memfd_others {
+    BASE_MEMFD_WRITE,
+    BASE_MEMFD_READ,  /* *fd cannot write, and no process of another uid makes it one that can; but
+                       * one of the own uid, and root, does. So who made it does not believe what it
+                       * reads there, and can empty it */
+    BASE_MEMFD_SEALED /* whoever it is, nobody maps it writable again. Nobody empties it either: it
+                       * stays for as long as anybody has it */
+};
+
 /* Creates, sizes, maps (read and write) and seals shared memory, in this order. bytes is rounded up
- * to pages by the kernel's mapping; the file's size is exactly bytes. With read_only_for_others,
- * mappings made later cannot be writable; this one stays so. Nobody can change its size.
- * 0, *fd and *map (munmap it with bytes), both the caller's; or -errno with nothing left behind. */
-int base_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map);
+ * to pages by the kernel's mapping; the file's size is exactly bytes. This mapping stays writable.
+ * Nobody can change its size. 0, *fd (for others) and *map (munmap it with bytes), both the
+ * caller's; or -errno with nothing left behind. */
+int base_memfd_new(const char *name, size_t bytes, enum base_memfd_others others, int *fd,
+                   void **map);
+
+/* Gives the pages of a mapping of base_memfd_new() back, also those that others map, who find zeros
+ * there from then on: whoever touches one has it allocated anew, on his account. Both are whole
+ * pages, but for the end. 0, or -errno: it is SEALED. */
+int base_memfd_empty(void *map, size_t bytes);
 
 /* Maps what somebody else made: refuses with -EPROTO what is smaller than bytes or not sealed
  * against shrinking (its owner could otherwise kill the reader with SIGBUS). With `all` its pages

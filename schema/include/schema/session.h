@@ -2,11 +2,15 @@
 /* The memory that a worker shares with one lane of its agent: two rings and a few words.
  *
  *   RW (memfd, worker and agent write):  the submission ring and the worker's indices
- *   RO (memfd, sealed FUTURE_WRITE, only the agent writes): the completion ring, the agent's
+ *   RO (memfd, a description that cannot write; agent writes): the completion ring, the agent's
  * indices, a reply
  *
+ * When a session is over and its worker has left, the agent takes the pages of both back: whoever
+ * still maps them reads zeros.
+ *
  * The lane believes nothing in RW: it copies a descriptor once and checks the copy; its own indices
- * are private and only published here. Indices run freely (modulo 2^32); slots are powers of two.
+ * are private and only published here. Nor does it read what it decides by in RO, which a worker of
+ * the agent's own uid could write. Indices run freely (modulo 2^32); slots are powers of two.
  *
  * Everything that a worker asks for goes through the submission ring, in order: posts, and the few
  * control requests (connect, register, ...). Each of these carries a tag of the worker's choice,
@@ -145,7 +149,8 @@ struct schema_reply {
 /* RO: page 0 has the agent's words; the completion ring begins at SCHEMA_CQ_OFFSET. */
 struct schema_session_ro {
     /* constant while the session lives */
-    uint32_t magic;
+    _Atomic uint32_t magic; /* agent writes: 0 before it takes the pages back. What was read before
+                             * the magic number was read once more is of the session */
     uint16_t version;
     uint16_t lane;
     uint32_t sq_slots, cq_slots; /* powers of two */

@@ -403,7 +403,7 @@ START_TEST(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)
 {
     int fd;
     void *map, *other;
-    ck_assert_int_eq(base_memfd_new("kedge-test", 8192, true, &fd, &map), 0);
+    ck_assert_int_eq(base_memfd_new("kedge-test", 8192, BASE_MEMFD_SEALED, &fd, &map), 0);
     memcpy(map, "ours", 4);
     ck_assert_int_ne(ftruncate(fd, 0), 0);
     ck_assert_int_ne(ftruncate(fd, 1 << 20), 0);
@@ -416,7 +416,65 @@ START_TEST(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)
     munmap(other, 8192);
     munmap(map, 8192);
     close(fd);
-    ck_assert_int_eq(base_memfd_new("kedge-test", 0, true, &fd, &map), -EINVAL);
+    ck_assert_int_eq(base_memfd_new("kedge-test", 0, BASE_MEMFD_SEALED, &fd, &map), -EINVAL);
+}
+END_TEST
+
+/* What another process tries on memory that it may only read, each with this errno. */
+static void try_to_change(int fd, void *map, bool own_uid)
+{
+    char path[64];
+    ck_assert_int_eq(pwrite(fd, "x", 1, 0), -1);
+    ck_assert_int_eq(errno, EBADF);
+    ck_assert_int_ne(ftruncate(fd, 0), 0);
+    ck_assert_int_ne(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+    ck_assert_ptr_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    ck_assert_int_ne(mprotect(map, 4096, PROT_READ | PROT_WRITE), 0);
+    if (own_uid)
+        return;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ck_assert_int_eq(open(path, O_RDWR | O_CLOEXEC), -1);
+    ck_assert_int_eq(errno, EACCES);
+    ck_assert_int_ne(fchmod(fd, 0600), 0);
+    ck_assert_int_eq(errno, EPERM);
+}
+
+START_TEST(memory_that_others_may_read_is_written_by_none_of_them_and_emptied_by_who_made_it)
+{
+    int fd;
+    uint8_t *map, *other;
+    struct stat st;
+    ck_assert_int_eq(base_memfd_new("kedge-test", 8000, BASE_MEMFD_READ, &fd, (void **)&map), 0);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    ck_assert_int_eq(base_memfd_map(fd, 8000, true, false, (void **)&other), -EACCES);
+    ck_assert_int_eq(base_memfd_map(fd, 8000, false, true, (void **)&other), 0);
+    memset(map, 0x5a, 8000);
+    ck_assert_uint_eq(other[7999], 0x5a);
+    try_to_change(fd, other, true);
+    if (geteuid() == 0) {
+        const pid_t child = fork();
+        if (child == 0) {
+            ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
+            try_to_change(fd, other, false);
+            exit(0);
+        }
+        int how;
+        ck_assert_int_eq(waitpid(child, &how, 0), child);
+        ck_assert_int_eq(how, 0);
+    } else {
+        printf("skip: what another uid can do to memory that it may read (only root can be one)\n");
+    }
+    ck_assert_int_eq(base_memfd_empty(map, 8000), 0);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    ck_assert_int_eq(st.st_blocks, 0);
+    ck_assert_uint_eq(other[7999], 0);
+    munmap(other, 8000);
+    munmap(map, 8000);
+    close(fd);
+    ck_assert_int_eq(base_memfd_new("kedge-test", 8192, BASE_MEMFD_SEALED, &fd, (void **)&map), 0);
+    ck_assert_int_eq(base_memfd_empty(map, 8192), -EPERM);
+    munmap(map, 8192);
+    close(fd);
 }
 END_TEST
 
@@ -532,6 +590,7 @@ END_TEST
     T(a_socket_that_refuses_descriptors_gets_none_where_the_kernel_can)                            \
     T(a_pidfd_tells_when_its_process_ends)                                                         \
     T(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)                                \
+    T(memory_that_others_may_read_is_written_by_none_of_them_and_emptied_by_who_made_it)           \
     T(memory_that_its_owner_could_shrink_is_not_mapped)                                            \
     T(descriptors_that_are_provided_for_have_their_places_at_once)                                 \
     T(what_a_peer_has_not_read_is_known_until_it_reads_or_closes)                                  \

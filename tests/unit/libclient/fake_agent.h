@@ -44,6 +44,9 @@ struct agent {
     unsigned refused; /* attaches */
 };
 
+#define MAKE_MEMORY(what, bytes, to, map)                                                          \
+    ck_assert_int_eq(base_memfd_new("m", bytes, BASE_MEMFD_##to, a->fds + SCHEMA_FD_##what, map), 0)
+
 static inline void agent_start(struct agent *a)
 {
     struct sockaddr_un u = {.sun_family = AF_UNIX};
@@ -58,13 +61,10 @@ static inline void agent_start(struct agent *a)
     memcpy(u.sun_path, a->path, strlen(a->path));
     ck_assert_int_eq(bind(a->listener, (struct sockaddr *)&u, sizeof u), 0);
     ck_assert_int_eq(listen(a->listener, 4), 0);
-    ck_assert_int_eq(base_memfd_new("rw", rw_bytes, false, &a->fds[SCHEMA_FD_RW], &rw), 0);
-    ck_assert_int_eq(base_memfd_new("ro", ro_bytes, true, &a->fds[SCHEMA_FD_RO], &ro), 0);
-    ck_assert_int_eq(base_memfd_new("peers", schema_peers_bytes(MAX_PEERS), true,
-                                    &a->fds[SCHEMA_FD_PEERS], &a->peers),
-                     0);
-    ck_assert_int_eq(base_memfd_new("arena", ARENA_BYTES, false, &a->fds[SCHEMA_FD_ARENA], &arena),
-                     0);
+    MAKE_MEMORY(RW, rw_bytes, WRITE, &rw);
+    MAKE_MEMORY(RO, ro_bytes, READ, &ro);
+    MAKE_MEMORY(PEERS, schema_peers_bytes(MAX_PEERS), SEALED, &a->peers);
+    MAKE_MEMORY(ARENA, ARENA_BYTES, WRITE, &arena);
     a->fds[SCHEMA_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     a->rw = rw;
     a->ro = ro;

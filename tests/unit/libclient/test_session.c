@@ -362,7 +362,7 @@ static void *serve_messages(void *argument)
     unsigned count;
     void *map;
     int fd;
-    ck_assert_int_eq(base_memfd_new("more", ARENA_BYTES, false, &fd, &map), 0);
+    ck_assert_int_eq(base_memfd_new("more", ARENA_BYTES, BASE_MEMFD_WRITE, &fd, &map), 0);
     ck_assert_int_eq(base_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
     ck_assert_uint_eq(m.h.type, SCHEMA_CONTROL_ARENA);
     struct schema_control_arena_ok ok = {.bytes = ARENA_BYTES, .arena = 2};

@@ -22,6 +22,7 @@ struct world_rings {
     struct schema_session_ro *ro;
     struct lane_memory *memory;
     int rw_fd, ro_fd, doorbell; /* the world's own */
+    bool let_go;                /* UNMAKE: whoever still maps them is done with them */
 };
 
 /* The table of peers that all workers of a pool read. */

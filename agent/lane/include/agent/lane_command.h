@@ -39,6 +39,7 @@ struct lane_session {
     uint32_t id; /* below max_sessions, not in use; names it in commands and events */
     struct schema_session_rw *rw;
     struct schema_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
+    uint32_t sq_slots, cq_slots;  /* powers of two */
     uint32_t tenant;
     uint32_t tenant_slot; /* below max_tenants: which window and whose turn it is */
     uint32_t max_vqps, max_inflight, max_mrs;

@@ -551,7 +551,6 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
     k->arena_mr = world_mr(w, k, 0, WORLD_ARENA, all);
     k->w = k->rw.addr;
     k->r = k->ro.addr;
-    k->r->sq_slots = k->r->cq_slots = 64;
     const uint32_t mrs = world_max_mrs != 0 ? world_max_mrs : 4;
     k->memory = lane_memory_new(n->config.max_grants, 32, 8, mrs);
     struct lane_command c = {.kind = LANE_COMMAND_SESSION_ADD,
@@ -559,6 +558,8 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                              .add = {.id = id,
                                      .rw = k->w,
                                      .ro = k->r,
+                                     .sq_slots = 64,
+                                     .cq_slots = 64,
                                      .tenant = tenant,
                                      .tenant_slot = tenant % WORLD_TENANTS,
                                      .max_vqps = 8,
@@ -577,8 +578,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
 void world_detach(struct world *w, struct world_worker *k)
 {
     struct world_node *n = &w->node[k->node];
-    const uint64_t step_ns =
-        n->config.mr_lease_ns / 50 > 100000 ? n->config.mr_lease_ns / 50 : 100000;
+    const uint64_t part = n->config.mr_lease_ns / 50, step_ns = part > 100000 ? part : 100000;
     struct lane_command c = {
         .kind = LANE_COMMAND_SESSION_END, .session = k->id, .reason = SCHEMA_REASON_CLOSED};
     if (k->r->ended == 0)
