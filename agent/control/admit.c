@@ -147,6 +147,16 @@ static void hand_over(struct connection *c, uint32_t tag)
  * waits. Who comes when none is ready waits for one: in turns between tenants, and of one tenant in
  * the order of coming. */
 
+/* Sockets of sessions that are over count too. */
+void connection_note(struct connection *c)
+{
+    const bool counts = c->at != NULL && !c->lingers && (c->attached || c->turn.waits);
+    if (counts == c->counted)
+        return;
+    c->counted = counts;
+    c->agent->connections_of[c->tenant - 1] += counts ? 1 : -1u;
+}
+
 static struct connection *queued_at(struct tenant_queue_item *item)
 {
     return item != NULL ? TENANT_QUEUE_IN(struct connection, turn, item) : NULL;
@@ -155,6 +165,7 @@ static struct connection *queued_at(struct tenant_queue_item *item)
 void connection_leave_queue(struct connection *c)
 {
     tenant_queue_leave(&c->pool->queue.by_tenant, &c->turn);
+    connection_note(c);
 }
 
 /* Who is served before the last of this tenant's. */
@@ -225,6 +236,7 @@ static void join_queue(struct connection *c, uint32_t tag)
     if (q->by_tenant.waiting == 0)
         q->served_ns = c->queued_ns;
     tenant_queue_join(&q->by_tenant, &c->turn, c->tenant, false);
+    connection_note(c);
     p->count.not_ahead++;
     connection_await(c);
     sessions_refill(p);
@@ -243,6 +255,7 @@ static void admit_worker(struct connection *c, uint32_t tag)
         return;
     }
     c->attached = true;
+    connection_note(c);
     waiting_leave(&c->agent->waiting, &c->waiting);
     world_timer_clear(c->agent->world, &c->deadline);
     hand_over(c, tag);
@@ -280,6 +293,7 @@ void attach_serve(struct pool *p)
         const uint64_t now = world_now_ns(p->world), took = now - q->served_ns;
         struct base_errbuf over;
         tenant_queue_take(&q->by_tenant, &c->turn);
+        connection_note(c);
         q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
         q->served_ns = now;
         if (!may_still(c))
@@ -339,20 +353,11 @@ void attach_give_up(struct pool *p)
 
 /* ---- an ATTACH */
 
-/* Of a tenant: sockets of sessions that are over count too. */
-static uint32_t connections_of(const struct agent *a, uint32_t tenant)
-{
-    uint32_t n = 0;
-    for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += (c->attached || c->turn.waits) && !c->lingers && c->tenant == tenant;
-    return n;
-}
-
 static uint32_t queued_in(const struct agent *a, uint32_t tenant)
 {
     uint32_t n = 0;
-    for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += c->turn.waits && c->tenant == tenant;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        n += p->queue.by_tenant.of[tenant].waiting;
     return n;
 }
 
@@ -369,7 +374,7 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
     struct pool *p = choose_pool(c, m);
     if (p == NULL)
         return;
-    if (connections_of(a, c->tenant) >= a->config.max_sessions) {
+    if (a->connections_of[c->tenant - 1] >= a->config.max_sessions) {
         snprintf(text, sizeof text, "too many connections of tenant %s are open: close some",
                  a->tenants.at[c->tenant - 1].config.name);
         connection_refuse(c, m->h.tag, -EAGAIN, text);

@@ -88,6 +88,7 @@ struct agent {
     uint64_t deferred;          /* of them, those that were told to come again later */
     struct session_counts gone; /* of pools that are no more: what is counted for ever */
     struct quota_counts quotas_before[AGENTD_TENANT_SLOTS]; /* likewise */
+    struct quota_used of_sessions[AGENTD_TENANT_SLOTS];     /* quotas_note(): what they count */
     uint32_t unmade; /* sessions, since memory was reclaimed */
     uint64_t reclaimed_ns;
     struct world_task reclaim;
@@ -109,6 +110,7 @@ struct agent {
     uint64_t wrong_tokens;
     const struct worker_events *worker_events; /* of all sessions: attach.c hears them */
     struct connection *connections;
+    uint32_t connections_of[AGENTD_TENANT_SLOTS]; /* connection_note() */
     struct waiting waiting;
     struct unread unread; /* attach_unread.c */
     uint64_t crowded;     /* connections that made room, or found none */

@@ -31,13 +31,12 @@
 
 static void unlist_connection(struct connection *c)
 {
-    struct agent *a = c->agent;
-    for (struct connection **at = &a->connections; *at != NULL; at = &(*at)->next)
-        if (*at == c) {
-            *at = c->next;
-            break;
-        }
-    waiting_leave(&a->waiting, &c->waiting);
+    *c->at = c->next;
+    if (c->next != NULL)
+        c->next->at = c->at;
+    c->at = NULL;
+    connection_note(c);
+    waiting_leave(&c->agent->waiting, &c->waiting);
 }
 
 static void free_unless_used(struct connection *c)
@@ -65,6 +64,7 @@ void connection_finish(struct connection *c)
         waiting_add(&c->agent->waiting, &c->waiting);
     else
         unlist_connection(c);
+    connection_note(c);
 }
 
 void connection_close(struct connection *c)
@@ -79,6 +79,7 @@ void connection_close(struct connection *c)
         world_linger(w, c->socket);
     else
         connection_finish(c);
+    connection_note(c);
     if (c->turn.waits)
         connection_leave_queue(c);
     if (c->attached)
@@ -413,6 +414,9 @@ struct connection *attach_connected(struct agent *a, struct world_socket *s,
     }
     if (status == 0) {
         c->next = a->connections;
+        c->at = &a->connections;
+        if (c->next != NULL)
+            c->next->at = &c->next;
         a->connections = c;
         return c;
     }

@@ -35,8 +35,13 @@ struct connection {
     struct tenant_queue_item turn; /* waits for a session: in its pool's queue */
     uint32_t queued_tag;           /* of its ATTACH */
     uint64_t queued_ns;            /* since when; 0: it never was */
-    struct connection *next;
+    bool counted;                  /* connection_note() */
+    struct connection *next, **at; /* of agent->connections; at: what points to it there */
 };
+
+/* admit.c. After what makes it one of its tenant's, with a session or waiting for one, or no
+ * more. */
+void connection_note(struct connection *c);
 
 /* attach.c. Fills in the header of message, and sends it with what is lent (or NULL): 0 or -errno.
  */

@@ -7,6 +7,7 @@
 #include "agent.h"
 #include "agent/reserve.h"
 #include "arenas.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "control/log.h"
 #include "names.h"
@@ -85,41 +86,72 @@ bool session_has_tenant(const struct agent_session *s)
     return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
 
-static void add_up(const struct agent_session *s, struct quota_used *used)
+static struct quota_counted count_session(const struct agent_session *s)
 {
-    used->sessions += s->stage == STAGE_LIVE || s->held;
-    used->ended += s->held;
-    for (uint32_t n = 0; n < s->arenas; n++)
-        used->bytes_left -= s->arena[n]->bytes;
-    used->bytes_left -= s->arena_asked != NULL ? s->arena_asked->bytes : 0;
+    struct quota_counted n = {
+        .tenant = s->tenant, .is_session = s->stage == STAGE_LIVE || s->held, .ended = s->held};
+    if (!session_has_tenant(s))
+        return (struct quota_counted){0};
+    for (uint32_t i = 0; i < s->arenas; i++)
+        n.bytes += s->arena[i]->bytes;
+    n.bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
+    return n;
 }
 
-/* Before what its sessions have is taken from what they left. */
-static struct quota_used begin_with(const struct agent *a, uint32_t tenant)
+/* Of sessions; what they left is known by what of the tenant's arenas they have not. */
+static void add_up(struct quota_used *sum, const struct quota_counted *n)
 {
-    const uint64_t bytes = a->tenants.at[tenant - 1].arena_bytes;
-    return (struct quota_used){.bytes = bytes, .bytes_left = bytes};
+    sum->sessions += n->is_session;
+    sum->ended += n->ended;
+    sum->bytes += n->bytes;
 }
 
-void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS])
+static void take_away(struct quota_used *sum, const struct quota_counted *n)
 {
-    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        used[i] = begin_with(a, i + 1);
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        for (uint64_t i = 0; i < p->config->max_sessions; i++)
-            if (session_has_tenant(&p->sessions[i]))
-                add_up(&p->sessions[i], &used[p->sessions[i].tenant - 1]);
+    sum->sessions -= n->is_session;
+    sum->ended -= n->ended;
+    sum->bytes -= n->bytes;
+}
+
+void quotas_note(struct agent_session *s)
+{
+    struct agent *a = s->pool->agent;
+    if (s->counted.tenant != 0)
+        take_away(&a->of_sessions[s->counted.tenant - 1], &s->counted);
+    s->counted = count_session(s);
+    if (s->counted.tenant != 0)
+        add_up(&a->of_sessions[s->counted.tenant - 1], &s->counted);
 }
 
 /* In all pools: a tenant that was given to another one may have workers in both. */
 static struct quota_used used_by(const struct agent *a, uint32_t tenant)
 {
-    struct quota_used used = begin_with(a, tenant);
+    const struct quota_used *sum = &a->of_sessions[tenant - 1];
+    const uint64_t bytes = a->tenants.at[tenant - 1].arena_bytes;
+    return (struct quota_used){.sessions = sum->sessions,
+                               .ended = sum->ended,
+                               .bytes = bytes,
+                               .bytes_left = bytes - sum->bytes};
+}
+
+/* What is counted along is what there is. */
+static void check_sums(const struct agent *a)
+{
+    struct quota_used sums[AGENTD_TENANT_SLOTS] = {0};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        for (uint64_t i = 0; i < p->config->max_sessions; i++)
-            if (session_has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
-                add_up(&p->sessions[i], &used);
-    return used;
+        for (uint64_t i = 0; i < p->config->max_sessions; i++) {
+            const struct quota_counted n = count_session(&p->sessions[i]);
+            if (n.tenant != 0)
+                add_up(&sums[n.tenant - 1], &n);
+        }
+    BASE_ASSERT(memcmp(sums, a->of_sessions, sizeof sums) == 0);
+}
+
+void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS])
+{
+    check_sums(a);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        used[i] = used_by(a, i + 1);
 }
 
 /* ---- what is refused */

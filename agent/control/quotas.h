@@ -24,7 +24,16 @@ struct quota_used {
     uint64_t bytes;      /* of arenas, from the asking until they are freed; of these: */
     uint64_t bytes_left; /* no session has them any more */
 };
-/* Of all pools, of each tenant. */
+/* What of that a session counts to its tenant (its index + 1; 0: none). */
+struct quota_counted {
+    uint32_t tenant;
+    bool is_session, ended;
+    uint64_t bytes;
+};
+/* After whatever changes what a session counts: its stage, its arenas, that its worker has it
+ * still. So nothing has to look at all sessions for what workers ask. */
+void quotas_note(struct agent_session *s);
+/* Of all pools, of each tenant; all sessions are looked at, to see that they were counted right. */
 void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS]);
 /* A tenant's settings in force (its index + 1). */
 const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant);

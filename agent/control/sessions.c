@@ -14,6 +14,7 @@
 #include "control/log.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
+#include "fences.h"
 #include "lane_setup.h"
 #include "leases.h"
 #include "bounds.h"
@@ -62,8 +63,6 @@ static void start_task(struct agent_session *s, enum stage stage, enum world_wor
     s->task = (struct world_task){.work = work, .rings = &s->rings, .done = done, .user = s};
     world_run(s->pool->world, &s->task);
 }
-
-static void fence_again(struct pool *p);
 
 /* ---- sessions */
 
@@ -203,7 +202,7 @@ void sessions_refill(struct pool *p)
 void sessions_tick(struct pool *p)
 {
     prewarm_tick(p);
-    fence_again(p);
+    fences_again(p);
     shed_some(p);
     leases_tick(p);
     if (p->queue.by_tenant.waiting > 0 ||
@@ -282,6 +281,7 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     s->connection = c;
     s->arena[0] = arena;
     s->arenas = 1;
+    quotas_note(s);
     prewarm_share_take(&p->sessions_share, tenant, p->count.ready >= p->prewarm.sessions);
     p->count.ready--;
     p->count.live++;
@@ -344,6 +344,7 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_er
     status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
     if (status != 0)
         return base_err(why, status, "no arena could be made: %s", strerror(-status));
+    quotas_note(s);
     if (!s->arena_asked->asked)
         give_arena(p, s->arena_asked, 0);
     return status;
@@ -361,18 +362,22 @@ static void give_arena(struct pool *p, struct arena *arena, int status)
         return;
     }
     s->arena_asked = NULL;
+    quotas_note(s);
     if (s->connection != NULL)
         p->agent->worker_events->arena(s->connection, status, NULL, 0);
 }
 
 static void give_arenas(struct agent_session *s)
 {
-    for (uint32_t i = 0; i < s->arenas; i++)
-        arena_retire(s->arena[i]);
-    if (s->arena_asked != NULL)
-        arena_retire(s->arena_asked);
+    struct arena *asked = s->arena_asked;
+    const uint32_t arenas = s->arenas;
     s->arenas = 0;
     s->arena_asked = NULL;
+    quotas_note(s);
+    for (uint32_t i = 0; i < arenas; i++)
+        arena_retire(s->arena[i]);
+    if (asked != NULL)
+        arena_retire(asked);
 }
 
 /* All that it had. */
@@ -389,6 +394,7 @@ static void begin_ending(struct pool *p, struct agent_session *s)
     s->stage = STAGE_ENDING;
     p->count.live--;
     p->count.ending++;
+    quotas_note(s);
 }
 
 static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
@@ -448,6 +454,7 @@ static void finish_session(struct pool *p, struct agent_session *s)
     /* We have ended it, and its worker may still look at what has completed: what is lent again is
      * zeroed. */
     s->held = !s->over && s->connection != NULL;
+    quotas_note(s);
     if (!s->over && !s->held)
         take_back(p, s);
 }
@@ -464,72 +471,11 @@ static void arena_answered(struct pool *p, struct agent_session *s, const struct
     } else {
         s->arena[s->arenas++] = arena;
     }
+    quotas_note(s);
     if (s->connection != NULL)
         p->agent->worker_events->arena(s->connection, e->arena.status, arena, e->arena.number);
     if (s->over)
         finish_session(p, s);
-}
-
-/* A fence under way: the session may be over, and its number another's, when it is done. */
-struct fencing {
-    struct fab_ctl ctl; /* first */
-    struct pool *pool;
-    struct fencing *next; /* of those that are asked again */
-    struct lane_command command;
-};
-
-static void on_fenced(struct fab_ctl *ctl)
-{
-    struct fencing *f = (struct fencing *)ctl;
-    struct pool *p = f->pool;
-    p->fab_ops--;
-    if (ctl->status != 0 && !p->stopping && p->lane != NULL) {
-        /* Nobody is told that memory is free before this is sure: it is asked again. */
-        if (base_log_allow(&p->fence_log, world_now_ns(p->world), FENCES_LOGGED_S * BASE_NS_PER_S,
-                           1, NULL))
-            world_log(p->world, BASE_LOG_ERROR,
-                      "the device cannot say whether remote operations are over: workers that give "
-                      "memory back wait until it can",
-                      "pool=%s error=\"%s\"", p->name, strerror(-ctl->status));
-        f->next = p->fences_again;
-        p->fences_again = f;
-        return;
-    }
-    if (ctl->status == 0 && p->lane != NULL)
-        pool_command(p, &f->command);
-    free(f);
-}
-
-static void fence_again(struct pool *p)
-{
-    struct fencing *f = p->fences_again;
-    p->fences_again = NULL;
-    for (struct fencing *next; f != NULL; f = next) {
-        next = f->next;
-        p->fab_ops++;
-        fab_submit(p->device.fab, &f->ctl);
-    }
-}
-
-static void forget_fences(struct pool *p)
-{
-    for (struct fencing *f = p->fences_again, *next; f != NULL; f = next) {
-        next = f->next;
-        free(f);
-    }
-    p->fences_again = NULL;
-}
-
-static void fence_mr(struct pool *p, const struct lane_event *e)
-{
-    struct fencing *f = calloc(1, sizeof *f);
-    BASE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
-    *f = (struct fencing){
-        .ctl = {.kind = FAB_QUIESCE_MR, .done = on_fenced, .quiesce = {.rkey = e->fence.rkey}},
-        .pool = p,
-        .command = {.kind = LANE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
-    p->fab_ops++;
-    fab_submit(p->device.fab, &f->ctl);
 }
 
 /* A worker can bring this about as often as it likes: it must not fill the log. */
@@ -567,7 +513,7 @@ void sessions_event(struct pool *p, const struct lane_event *e)
         arena_answered(p, s, e);
         return;
     case LANE_EVENT_WANT_FENCE:
-        fence_mr(p, e);
+        fence_begin(p, e);
         return;
     default: /* of others (lane_setup.c) */
         return;
@@ -585,8 +531,9 @@ void sessions_let_go(struct pool *p)
 void sessions_stop(struct pool *p)
 {
     leases_stop(p);
-    forget_fences(p);
+    fences_forget(p);
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
+        p->sessions[i].stage = STAGE_EMPTY;
         give_arenas(&p->sessions[i]);
         p->sessions[i].task =
             (struct world_task){.work = WORLD_UNMAKE_RINGS, .rings = &p->sessions[i].rings};

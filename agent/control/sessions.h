@@ -11,6 +11,7 @@
 #include "control/lanes.h"
 #include "control/tenant_queue.h"
 #include "control/work.h"
+#include "quotas.h"
 
 struct arena;
 struct base_errbuf;
@@ -36,6 +37,7 @@ struct agent_session {
     pid_t pid;
     struct connection *connection; /* or NULL: it is gone */
     bool held;                     /* over, but for its worker, which has not closed it yet */
+    struct quota_counted counted;  /* quotas.c */
     struct world_task task;        /* while MAKING or UNMAKING */
 };
 
