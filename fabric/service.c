@@ -44,12 +44,11 @@ static int read_number(const char *value, uint64_t min, uint64_t max, uint64_t *
 }
 
 /* Both say where packets go among equal paths, and there is one field for it. */
-static int set_label(struct fab_service *s, uint32_t label, struct base_errbuf *must)
+static int set_label(struct fab_service *s, uint32_t label, const char *other,
+                     struct base_errbuf *must)
 {
     if (label != 0 && s->flow_label != 0)
-        return base_err(must, -EINVAL,
-                        "must not be set beside the other of flow_label and udp_source_port: they "
-                        "say the same");
+        return base_err(must, -EINVAL, "must be auto beside %s, which says the same", other);
     s->flow_label |= label;
     return 0;
 }
@@ -67,11 +66,11 @@ int fab_service_set(struct fab_service *s, const char *key, const char *value,
         s->traffic_class = (uint8_t)n;
     } else if (strcmp(key, "flow_label") == 0) {
         status = read_number(value, 1, MOST_LABEL, &n, must);
-        status = status == 0 ? set_label(s, (uint32_t)n, must) : status;
+        status = status == 0 ? set_label(s, (uint32_t)n, "udp_source_port", must) : status;
     } else if (strcmp(key, "udp_source_port") == 0) {
         status = read_number(value, LEAST_PORT, MOST_PORT, &n, must);
         if (status == 0)
-            status = set_label(s, n != 0 ? fab_flow_label((uint16_t)n) : 0, must);
+            status = set_label(s, n != 0 ? fab_flow_label((uint16_t)n) : 0, "flow_label", must);
     } else if (strcmp(key, "pkey_index") == 0) {
         status = read_number(value, 0, MOST_PKEY, &n, must);
         s->pkey_index = (uint16_t)n;

@@ -188,9 +188,8 @@ static int set_uids(struct agentd_uids *out, const char *one, struct base_errbuf
         const struct passwd *user = one[0] != '\0' ? getpwnam(one) : NULL;
         if (user == NULL)
             return base_err(must, -EINVAL,
-                            "must be a list of users such as www-data, 1000, 2000-2999, and this "
-                            "host has no user \"%s\"",
-                            one);
+                            "must name users that this host has, or uids, such as www-data, 1000, "
+                            "2000-2999");
         *out = (struct agentd_uids){.first = user->pw_uid, .last = user->pw_uid};
         return 0;
     }
@@ -199,6 +198,10 @@ static int set_uids(struct agentd_uids *out, const char *one, struct base_errbuf
                           : base_parse_u64(one, 0, UINT32_MAX - 1, &first);
     if (!is_range)
         last = first;
+    if (status == -ERANGE && is_range)
+        return base_err(must, -EINVAL,
+                        "must have ranges that begin with their least uid, such as "
+                        "2000-2999, up to 4294967294");
     if (status != 0)
         return base_err(must, -EINVAL, "must be a list of users such as www-data, 1000, 2000-2999");
     *out = (struct agentd_uids){.first = (uid_t)first, .last = (uid_t)last};

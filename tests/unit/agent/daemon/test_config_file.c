@@ -111,8 +111,8 @@ START_TEST(the_service_of_the_device_is_read_and_bounded)
     refused("[fabric]\npkey_index = 0x1\n", "pkey_index must be a number from 0 to 65535");
     refused("[fabric]\nmtu = 1500\n", ":2: mtu must be auto, 256, 512, 1024, 2048 or 4096");
     refused("[fabric]\nflow_label = 5\nudp_source_port = 50000\n",
-            ":3: udp_source_port must not be set beside the other of flow_label and "
-            "udp_source_port");
+            ":3: udp_source_port must be auto beside flow_label, which says the same, not "
+            "\"50000\"");
 }
 END_TEST
 
@@ -221,8 +221,12 @@ START_TEST(malformed_tenants_are_refused)
     refused("[tenant Web]\nuids = 1\n", "as at metaservers");
     refused("[tenant web_1]\nuids = 1\n", "as at metaservers");
     refused("[tenant .web]\nuids = 1\n", "as at metaservers");
-    refused("[tenant a]\nuids = no-such-user\n", "this host has no user \"no-such-user\"");
-    refused("[tenant a]\nuids = 9-3\n", "must be a list of users");
+    refused("[tenant a]\nuids = no-such-user\n",
+            ":2: uids must name users that this host has, or uids, such as www-data, 1000, "
+            "2000-2999, not \"no-such-user\"");
+    refused("[tenant a]\nuids = 9-3\n",
+            ":2: uids must have ranges that begin with their least uid, such as 2000-2999");
+    refused("[tenant a]\nuids = 9-x\n", ":2: uids must be a list of users");
     refused("[tenant a]\nuids = 7\n[tenant b]\nuids = 5-9\n",
             "uid 7 is in `uids` of both [tenant a] and [tenant b]");
 }
