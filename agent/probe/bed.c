@@ -472,9 +472,10 @@ static const char *advice_of_status(int status)
     }
 }
 
-static const char *wc_name(enum ibv_wc_status status)
+const char *bed_wc_name(enum ibv_wc_status status)
 {
     static const char *const names[] = {
+        [IBV_WC_SUCCESS] = "success",
         [IBV_WC_LOC_LEN_ERR] = "local length error (LOC_LEN_ERR)",
         [IBV_WC_LOC_QP_OP_ERR] = "local queue pair operation error (LOC_QP_OP_ERR)",
         [IBV_WC_LOC_PROT_ERR] = "local protection error (LOC_PROT_ERR)",
@@ -511,7 +512,7 @@ bool bed_succeeded(struct probe_check *c, const char *what, int status, const st
                      "[fabric]); a firewall must let UDP port 4791 (RoCE v2) through"
                    : "send this report",
                "%s completed with status %d, %s, vendor's code 0x%x", what, (int)wc->status,
-               wc_name(wc->status), wc->vendor_err);
+               bed_wc_name(wc->status), wc->vendor_err);
     probe_number(c, "wc_status", wc->status);
     probe_number(c, "vendor_err", wc->vendor_err);
     return false;

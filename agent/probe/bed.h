@@ -109,6 +109,8 @@ int bed_wait(struct fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc 
 /* Posts and waits. */
 int bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *out);
 
+/* A completion's status in words: a literal. */
+const char *bed_wc_name(enum ibv_wc_status status);
 /* Says in a check what kept a call (0 or -errno) or a completion from success, with a way out for
  * the errors that have one. Returns whether it did succeed. */
 bool bed_succeeded(struct probe_check *c, const char *what, int status, const struct ibv_wc *wc);

@@ -149,13 +149,14 @@ static void check_break(struct bed *b, struct probe_check *c, struct bed_wr *w, 
     probe_duration(answered - start, silent);
     probe_duration(raised - answered, repaired);
     if ((enum ibv_wc_status)got == expected)
-        probe_ok(c, "%s ends with status %d after %s; the initiator is repaired in %s and works",
-                 what, got, silent, repaired);
+        probe_ok(c, "%s ends with %s after %s; the initiator is repaired in %s and works", what,
+                 bed_wc_name((enum ibv_wc_status)got), silent, repaired);
     else
         probe_warn(c, "send this report: Kedge treats both alike, but should know",
-                   "%s ends with status %d after %s, where %d was expected; the initiator is "
-                   "repaired in %s and works",
-                   what, got, silent, (int)expected, repaired);
+                   "%s ends with %s after %s, where %s was expected; the initiator is repaired in "
+                   "%s and works",
+                   what, bed_wc_name((enum ibv_wc_status)got), silent, bed_wc_name(expected),
+                   repaired);
 }
 
 static void dc_wrong_dc_key(struct bed *b, struct probe_check *c)

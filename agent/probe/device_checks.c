@@ -261,9 +261,8 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct fab_qp **qp,
     probe_number(c, "vendor_err", wc.status != IBV_WC_SUCCESS ? wc.vendor_err : 0);
     if (wc.status != IBV_WC_RETRY_EXC_ERR)
         probe_warn(c, "send this report",
-                   "a READ of a silent peer completed with status %d after %s, not with %d "
-                   "(RETRY_EXC_ERR)",
-                   (int)wc.status, took, IBV_WC_RETRY_EXC_ERR);
+                   "a READ of a silent peer completed with %s after %s, not with %s",
+                   bed_wc_name(wc.status), took, bed_wc_name(IBV_WC_RETRY_EXC_ERR));
     else if (ns < least)
         probe_warn(c,
                    "the device does not keep to ack_timeout of [fabric]: peers that pause for "

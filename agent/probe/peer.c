@@ -414,17 +414,18 @@ static void error_behind(struct bed *b, struct probe_check *c, const struct way 
     probe_number(c, "refused_status", wc[1].status);
     probe_number(c, "behind_status", wc[2].status);
     if (wc[0].status != IBV_WC_SUCCESS)
-        probe_fail(c, "send this report", "a WRITE ahead of one that was refused ended with %d",
-                   (int)wc[0].status);
+        probe_fail(c, "send this report", "a WRITE ahead of one that was refused ended with %s",
+                   bed_wc_name(wc[0].status));
     else if (wc[1].status == IBV_WC_SUCCESS || wc[2].status == IBV_WC_SUCCESS ||
              sum != base_crc32c(0, expected, sizeof expected))
         probe_fail(c, "do not use these devices",
                    "of a WRITE, one with a wrong key and one behind it, more than the first was "
-                   "carried out (statuses %d, %d): Kedge would execute it twice",
-                   (int)wc[1].status, (int)wc[2].status);
+                   "carried out (they ended with %s and %s): Kedge would execute it twice",
+                   bed_wc_name(wc[1].status), bed_wc_name(wc[2].status));
     else
-        probe_ok(c, "what stands behind a refused WRITE%s is flushed (status %d), not carried out",
-                 behind->target != w->target ? ", to another target," : "", (int)wc[2].status);
+        probe_ok(c, "what stands behind a refused WRITE%s is flushed (%s), not carried out",
+                 behind->target != w->target ? ", to another target," : "",
+                 bed_wc_name(wc[2].status));
 }
 
 static void take_turns(struct bed *b, struct probe_check *c)

@@ -212,9 +212,8 @@ static void rc_bad_key(struct bed *b, struct probe_check *c)
     if (b->far[0] != 1)
         probe_fail(c, "do not use this device", "a WRITE with a wrong key was carried out");
     else if (wc.status != IBV_WC_REM_ACCESS_ERR)
-        probe_fail(c, "send this report",
-                   "a WRITE with a wrong key completed with status %d, not %d (REM_ACCESS_ERR)",
-                   (int)wc.status, IBV_WC_REM_ACCESS_ERR);
+        probe_fail(c, "send this report", "a WRITE with a wrong key completed with %s, not %s",
+                   bed_wc_name(wc.status), bed_wc_name(IBV_WC_REM_ACCESS_ERR));
     else
         probe_ok(c, "a WRITE with a wrong key is refused, and the queue pair is in %s then",
                  bed_state_name(fab_qp_state(b->rc[0])));

@@ -103,18 +103,18 @@ static void error_behind(struct bed *b, const struct bed_path *p, const struct b
     probe_number(c, "refused_status", wc[1].status);
     probe_number(c, "behind_status", wc[2].status);
     if (wc[0].status != IBV_WC_SUCCESS || b->far[0] != 2)
-        probe_fail(c, "send this report", "a WRITE ahead of one that was refused ended with %d",
-                   (int)wc[0].status);
+        probe_fail(c, "send this report", "a WRITE ahead of one that was refused ended with %s",
+                   bed_wc_name(wc[0].status));
     else if (wc[1].status == IBV_WC_SUCCESS || b->far[SMALL] != 1)
         probe_fail(c, "do not use this device", "a WRITE with a wrong key was carried out");
     else if (wc[2].status == IBV_WC_SUCCESS || b->far[2 * SMALL] != 1)
         probe_fail(c, "do not use this device",
-                   "a WRITE behind one that was refused was carried out (status %d): Kedge would "
+                   "a WRITE behind one that was refused was carried out (%s): Kedge would "
                    "execute it twice",
-                   (int)wc[2].status);
+                   bed_wc_name(wc[2].status));
     else
-        probe_ok(c, "what stands behind a refused WRITE%s is flushed (status %d), not carried out",
-                 behind->dct != p->dct ? ", to another target," : "", (int)wc[2].status);
+        probe_ok(c, "what stands behind a refused WRITE%s is flushed (%s), not carried out",
+                 behind->dct != p->dct ? ", to another target," : "", bed_wc_name(wc[2].status));
 }
 
 /* ---- several targets ---- */

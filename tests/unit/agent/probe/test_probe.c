@@ -115,6 +115,9 @@ START_TEST(on_soft_everything_works_and_nothing_is_left)
     probe_run(&s, &report);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         ck_assert_msg(result_of(names[i]) == PROBE_OK, "%s: %s", names[i], found_by(names[i]));
+    for (unsigned i = 0; i < report.checks; i++) /* statuses are in words */
+        ck_assert_msg(strstr(report.check[i].found, "status ") == NULL, "%s",
+                      report.check[i].found);
     ck_assert_ptr_null(probe_find(&report, "closing"));
     ck_assert(has_number("rc.read", "median_ns", &value) && value > 0);
     ck_assert(has_number("registering", "copy_16MiB_ns", &value) && value > 0);
