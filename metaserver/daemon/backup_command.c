@@ -98,9 +98,10 @@ int meta_command_backup(const struct meta_config *config, const char *file, stru
     meta_store_close(store);
     if (status == 0)
         fprintf(stderr,
-                "kedge-metad: %s has %" PRIu64 " settings (%" PRIu64 " tokens), %" PRIu64
-                " nodes and %" PRIu64 " changes\n",
-                file, n.resources, n.tokens, n.nodes, n.changes);
+                "kedge-metad: the backup %s has %" PRIu64 " resources (%" PRIu64
+                " of them tokens), %" PRIu64 " nodes and %" PRIu64 " entries of the trail\n",
+                strcmp(file, "-") == 0 ? "on the standard output" : file, n.resources, n.tokens,
+                n.nodes, n.changes);
     return status;
 }
 
@@ -147,8 +148,9 @@ static void say_restored(const char *file, const char *kept, const struct meta_b
     if (gmtime_r(&then, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
     fprintf(stderr,
-            "kedge-metad: restored %s of %s: %" PRIu64 " settings, %" PRIu64 " nodes, %" PRIu64
-            " changes, the last of them %" PRIu64 ". What was there is in %s\n"
+            "kedge-metad: restored the backup %s of %s: %" PRIu64 " resources, %" PRIu64
+            " nodes, %" PRIu64 " entries of the trail, the last of them %" PRIu64
+            ". What was there is in %s\n"
             "kedge-metad: the trail goes on with %" PRIu64 ", which is this restore\n"
             "kedge-metad: %" PRIu64
             " tokens are as they were then: delete again what was deleted since (rdmactl token "

@@ -51,6 +51,23 @@ static int fail_with(const char *sentence)
     return EXIT_FAILURE;
 }
 
+/* Of a command that is none, or has not one FILE. 2. */
+static int refuse_words(char **word, int words, bool known)
+{
+    if (!known)
+        fprintf(stderr,
+                "kedge-metad: there is no command \"%s\", but backup and restore: see "
+                "--help\n",
+                word[0]);
+    else if (words < 2)
+        fprintf(stderr, "kedge-metad: %s needs a FILE%s: see --help\n", word[0],
+                strcmp(word[0], "backup") == 0 ? ", or - for the standard output" : "");
+    else
+        fprintf(stderr, "kedge-metad: \"%s\" is one word too many: %s takes one FILE\n", word[2],
+                word[0]);
+    return 2;
+}
+
 static int make_core(const struct meta_config *config, const struct meta_table_endpoint *e,
                      struct meta_service *service, struct base_errbuf *err)
 {
@@ -163,11 +180,8 @@ int main(int argc, char **argv)
     }
     const bool backs_up = optind < argc && strcmp(argv[optind], "backup") == 0;
     const bool restores = optind < argc && strcmp(argv[optind], "restore") == 0;
-    if (optind < argc && !((backs_up || restores) && argc - optind == 2)) {
-        fprintf(stderr, "kedge-metad: \"%s\" is no option%s: see --help\n", argv[optind],
-                backs_up || restores ? ", or not with one FILE" : "");
-        return 2;
-    }
+    if (optind < argc && !((backs_up || restores) && argc - optind == 2))
+        return refuse_words(argv + optind, argc - optind, backs_up || restores);
     if (meta_config_read(path, &config, &err) != 0) {
         (void)fail_with(err.text);
         return 2; /* to begin again would change nothing */

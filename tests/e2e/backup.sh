@@ -62,6 +62,8 @@ for n in $(seq 8); do
     fail "there is no load any more: $(revision)"
 done
 run backup - >"$work/last.jsonl" || fail "to the standard output: $(cat "$work/said")"
+grep -qE '^kedge-metad: the backup on the standard output has [0-9]+ resources \([0-9]+ of them tokens\), [0-9]+ nodes and [0-9]+ entries of the trail$' \
+    "$work/said" || fail "it does not say what it has: $(cat "$work/said")"
 if run restore "$work/first.jsonl"; then fail "it was restored under a metaserver"; fi
 grep -q 'in use by another metaserver' "$work/said" || fail "it does not say why: $(cat "$work/said")"
 ok "nothing is restored while a metaserver runs"

@@ -27,6 +27,9 @@ refuses_before_start() { # as refuses
 "$metad" --help | grep max_endpoints >/dev/null || fail "--help does not name the settings"
 ok "--version and --help answer"
 refuses "see --help" "an unknown option is refused" --bogus
+refuses 'there is no command "bakcup", but backup and restore: see --help' "an unknown command is refused" bakcup
+refuses 'backup needs a FILE, or - for the standard output' "a backup without a file is refused" backup
+refuses '"b" is one word too many: restore takes one FILE' "a second file is refused" restore a b
 refuses "/nonexistent.conf" "a missing configuration is named" --config /nonexistent.conf
 configure "max_endpoint = 3"
 refuses "metad.conf:5: there is no setting max_endpoint" "an unknown key is named with its line" --config "$work/metad.conf"
