@@ -86,6 +86,8 @@ static void show_unit(struct ctl_pair *pair)
         text = ctl_format_age(number, amount);
     else if (ends_with(pair->path, "_ms"))
         text = ctl_format_duration(number, amount);
+    if (text != NULL && ends_with(pair->path, "_ms")) /* they are milliseconds no more */
+        pair->path[strlen(pair->path) - strlen("_ms")] = '\0';
     if (text != NULL)
         snprintf(pair->value, sizeof pair->value, "%s", text);
 }

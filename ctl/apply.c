@@ -56,6 +56,23 @@ static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struc
     return status;
 }
 
+/* "the metaserver answers 412: If-Match: it has been changed" -> "it has been changed" */
+static const char *detail_of(const char *sentence)
+{
+    static const char header[] = "If-Match: ";
+    const char *found = strstr(sentence, header);
+    return found != NULL ? found + sizeof header - 1 : sentence;
+}
+
+/* One of the fields may be a slip. */
+static int say_fields(const struct resource_table *kind, int status, const char *refusal,
+                      struct base_errbuf *err)
+{
+    char names[300];
+    ctl_keys_of(kind->name, names, sizeof names);
+    return base_err(err, status, "%.180s: of a %s there are %s", refusal, kind->name, names);
+}
+
 /* Without a revision it is set whatever is there. */
 static int put_item(const struct ctl_options *o, const struct ctl_manifest_item *item,
                     struct http_result *out, struct base_errbuf *err)
@@ -73,9 +90,12 @@ static int put_item(const struct ctl_options *o, const struct ctl_manifest_item 
     status = ctl_call_server(o, &request, out, &why);
     if (status == -EREMCHG)
         return base_err(err, status,
-                        "the file has it as of revision %" PRIu64 "; %.200s, or take \"revision\" "
-                        "out to set it whatever is there",
-                        item->revision, why.text);
+                        "the file has it as of revision %" PRIu64
+                        ", but %.200s, or take \"revision\" out "
+                        "to set it whatever is there",
+                        item->revision, detail_of(why.text));
+    if (status == -EINVAL && item->strange)
+        return say_fields(item->kind, status, why.text, err);
     return status == 0 ? 0 : base_err(err, status, "%s", why.text);
 }
 
@@ -124,7 +144,7 @@ static int apply_all(const struct ctl_options *o, const struct ctl_manifest *m, 
         struct base_errbuf why;
         int status = put_item(o, item, &result, &why);
         if (status != 0)
-            return base_err(err, status, "%s %.64s: %.300s (%zu before it %s applied)",
+            return base_err(err, status, "%s %.64s: %.400s (%zu before it %s applied)",
                             item->kind->name, item->name, why.text, i, i == 1 ? "is" : "are");
         say_applied(o, item, i == 0, result.status == 201);
         keep_applied(a, item, &result);
@@ -144,6 +164,8 @@ static int apply_and_note(const struct ctl_options *o, const struct ctl_manifest
                                                        : base_err(err, -ENOMEM, "out of memory");
     if (o->json)
         ctl_json_list_end();
+    else if (m->count == 0)
+        puts("there is nothing to apply");
     fflush(stdout);
     ctl_resource_notes(o, a->set, a->count);
     while (a->count > 0)

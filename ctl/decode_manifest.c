@@ -37,10 +37,15 @@ static int read_identity(json_t *object, const struct resource_table *kind, cons
         kind = resource_table_find(of);
     if (name == NULL && kind != NULL && strcmp(kind->name, "node") == 0)
         name = json_string_value(json_object_get(object, "id"));
-    if (kind == NULL || name == NULL)
+    if (of != NULL && kind == NULL)
         return base_err(err, -EINVAL,
-                        "%s needs a kind, which is tenant, window, node or pool, and a name",
+                        "%s: there is no kind \"%.40s\": say tenant, window, node or pool", where,
+                        of);
+    if (kind == NULL)
+        return base_err(err, -EINVAL, "%s has no kind, which is tenant, window, node or pool",
                         where);
+    if (name == NULL)
+        return base_err(err, -EINVAL, "%s has no name", where);
     if (revision != NULL && json_integer_value(revision) < 1)
         return base_err(err, -EINVAL, "%s: revision must be that of a get or a list", where);
     if (kind->secret && revision == NULL)
@@ -60,11 +65,14 @@ static int read_body(json_t *object, struct ctl_manifest_item *item, const char 
     static const char *const identity[] = {"kind", "name", "revision", "format_version"};
     const bool node = strcmp(item->kind->name, "node") == 0;
     struct base_errbuf why;
-    json_t *rest = json_copy(object);
+    const char *key;
+    json_t *rest = json_copy(object), *value;
     for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++)
         json_object_del(rest, identity[i]);
     for (size_t i = 0; node && i < sizeof of_nodes / sizeof of_nodes[0]; i++)
         json_object_del(rest, of_nodes[i]);
+    json_object_foreach(rest, key, value) item->strange |=
+        resource_field_find(item->kind, key) == NULL;
     int status = ctl_json_units(item->kind, rest, &why);
     if (status != 0)
         base_err(err, status, "%s: %.300s", where, why.text);
@@ -152,7 +160,10 @@ static int take_lists(struct ctl_manifest *m, json_t *root, struct base_errbuf *
             continue;
         status = kind != NULL && json_is_array(value)
                      ? take_array(m, value, kind, err)
-                     : base_err(err, -EINVAL, "%.60s is no list of a kind that can be set", key);
+                     : base_err(err, -EINVAL,
+                                "%.60s is no list of a kind that can be set: tenants, windows, "
+                                "nodes and pools are",
+                                key);
     }
     return status;
 }
@@ -169,6 +180,22 @@ static bool is_list(json_t *root)
     return false;
 }
 
+/* Somebody's lists, of which none has the name of one. */
+static int refuse_lists(json_t *root, struct base_errbuf *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(root, key, value)
+    {
+        if (json_is_array(value))
+            return base_err(err, -EINVAL,
+                            "%.60s is no list of a kind that can be set: tenants, windows, nodes "
+                            "and pools are",
+                            key);
+    }
+    return 0;
+}
+
 int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
                       struct base_errbuf *err)
 {
@@ -182,6 +209,8 @@ int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
         status = take_array(m, root, NULL, err);
     else if (is_list(root))
         status = take_lists(m, root, err);
+    else if (json_object_get(root, "kind") == NULL && refuse_lists(root, err) != 0)
+        status = -EINVAL;
     else
         status = take_object(m, root, NULL, "the object", err);
     json_decref(root);

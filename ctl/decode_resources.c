@@ -201,13 +201,13 @@ int ctl_decode_resources(const struct resource_table *kind, const char *body, si
 
 /* ---- editing -------------------------------------------------------------------------------- */
 
-/* Words with commas between them; of uids, those that are numbers as numbers. */
-static json_t *read_list(const char *text, bool numbers)
+/* Words with commas between them; uids as numbers, but for ranges, which have to ascend. */
+static json_t *read_list(const char *text, bool uids)
 {
     json_t *array = json_array();
     while (*text != '\0') {
         char one[64];
-        uint64_t uid;
+        uint64_t uid = 0, last;
         size_t length = strcspn(text, ",");
         if (length == 0 || length >= sizeof one ||
             (text[length] == ',' && text[length + 1] == '\0')) {
@@ -216,21 +216,25 @@ static json_t *read_list(const char *text, bool numbers)
         }
         memcpy(one, text, length);
         one[length] = '\0';
-        bool plain = numbers && base_parse_u64(one, 0, UINT32_MAX, &uid) == 0;
+        const bool plain = uids && base_parse_u64(one, 0, UINT32_MAX - 1, &uid) == 0;
+        if (uids && !plain && base_parse_range(one, UINT32_MAX - 1, &uid, &last) != 0) {
+            json_decref(array);
+            return NULL;
+        }
         json_array_append_new(array, plain ? json_integer((json_int_t)uid) : json_string(one));
         text += length + (text[length] == ',');
     }
     return array;
 }
 
-/* What is no duration is left to the server, which knows times. */
+/* What looks like a time, or is none, is left to the server, which knows times. */
 static json_t *read_time(const char *text)
 {
     char when[32];
     uint64_t ns;
     struct tm tm;
     if (base_parse_duration(text, &ns) != 0)
-        return json_string(text);
+        return text[0] == '\0' || strchr(text, '-') != NULL ? json_string(text) : NULL;
     time_t seconds = (time_t)(base_clock_wall_ms() / 1000 + ns / BASE_NS_PER_S);
     if (gmtime_r(&seconds, &tm) == NULL ||
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
@@ -330,7 +334,8 @@ static int no_such_value(const struct resource_field *key, const char *text,
     static const char *const forms[] = {
         [FIELD_BOUND] = "a number such as 64, or 0 for no bound",
         [FIELD_SIZE] = "a size such as 4GiB, or 0 for no bound",
-        [FIELD_UIDS] = "uids and ranges such as 1000,2000-2999",
+        [FIELD_UIDS] = "uids, which are numbers below 4294967295, and ascending ranges of them, "
+                       "such as 1000,2000-2999",
         [FIELD_CHOICE] = "a word",
         [FIELD_REFERENCE] = "a word",
         [FIELD_GID] = "a word",

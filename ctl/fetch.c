@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "ctl/decode.h"
@@ -93,6 +95,55 @@ static int check_socket(const char *path, struct base_errbuf *err)
                     path, strerror(errno));
 }
 
+/* Whether workers attach there: such a socket has messages, and whoever asks for a stream is told
+ * that it has another type. */
+static bool is_attach_socket(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof a.sun_path)
+        return false;
+    memcpy(a.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const bool other =
+        fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) != 0 && errno == EPROTOTYPE;
+    if (fd >= 0)
+        close(fd);
+    return other;
+}
+
+/* Of an answer that there is nothing at this path: whether another daemon gave it. -ENOENT, or
+ * -EINVAL and what to say instead. */
+static int check_program(const char *socket, const char *wanted, struct base_errbuf *err)
+{
+    struct http_call call = {.method = "GET",
+                             .url = "http://localhost/version",
+                             .unix_path = socket,
+                             .timeout_ms = TIMEOUT_MS};
+    struct http_result result;
+    struct ctl_pairs pairs = {.pair = NULL};
+    struct base_errbuf why;
+    const char *program = NULL;
+    if (socket == NULL || http_call(&call, &result, &why) != 0)
+        return -ENOENT;
+    if (ctl_decode_pairs(result.body, result.body_length, &pairs, &why) == 0)
+        program = ctl_pairs_find(&pairs, "program");
+    int status = -ENOENT;
+    if (program != NULL && strcmp(program, wanted) != 0)
+        status = base_err(
+            err, -EINVAL, "at %.150s there is %.40s, not %s: name the admin_socket of %s with %s",
+            socket, program, wanted, wanted,
+            strcmp(wanted, "kedge-metad") == 0 ? "--server unix:PATH" : "--agent-socket PATH");
+    ctl_pairs_fini(&pairs);
+    http_result_fini(&result);
+    return status;
+}
+
+/* Where the token is from that was refused. */
+static const char *token_source(const struct ctl_options *o)
+{
+    return o->token_file != NULL ? o->token_file : o->token != NULL ? "KEDGE_TOKEN" : NULL;
+}
+
 int ctl_read_token(const char *path, char out[HTTP_TOKEN_BYTES], struct base_errbuf *err)
 {
     int status = http_token_private(path, err);
@@ -120,7 +171,9 @@ int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_targ
     if (status != 0 || o->token == NULL)
         return status;
     if (http_token_check(o->token) != 0)
-        return base_err(err, -EINVAL, "KEDGE_TOKEN is set, but to no token");
+        return base_err(err, -EINVAL, "KEDGE_TOKEN is set, but to no token: it has %s",
+                        strlen(o->token) >= HTTP_TOKEN_BYTES ? "too many characters"
+                                                             : "a blank, a newline or the like");
     snprintf(out->token, sizeof out->token, "%s", o->token);
     return 0;
 }
@@ -149,15 +202,33 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
                                                                     : (unsigned)TIMEOUT_MS};
     ctl_aim(&call, &target);
     status = http_call(&call, out, &why);
+    if (status == -ECONNREFUSED && target.unix_path != NULL && is_attach_socket(target.unix_path))
+        return base_err(err, -EINVAL,
+                        "%.150s is where workers attach to an agent: name the admin_socket of "
+                        "kedge-metad with --server unix:PATH",
+                        target.unix_path);
     if (status == -ECONNREFUSED && target.unix_path != NULL)
         return base_err(err, status,
                         "there is no metaserver at %.150s: nobody listens there any more (start "
                         "kedge-metad, and look into its log for why it ended)",
                         target.unix_path);
+    if (status == -EBADMSG && strncmp(o->server, "https://", 8) == 0)
+        return base_err(err, status,
+                        "%.250s (kedge-metad itself has no TLS: say http:// to it, and https:// to "
+                        "a proxy before it)",
+                        why.text);
     if (status != 0)
         return base_err(err, status, "%.380s (is kedge-metad running? name another with --server)",
                         why.text);
-    return judge_result("the metaserver", out, err);
+    status = judge_result("the metaserver", out, err);
+    if (status == -ENOENT && check_program(target.unix_path, "kedge-metad", err) != -ENOENT)
+        return -EINVAL;
+    if (status == -EKEYREJECTED && token_source(o) != NULL) {
+        why = *err;
+        return base_err(err, status, "%.300s (the token is that of %.150s)", why.text,
+                        token_source(o));
+    }
+    return status;
 }
 
 int ctl_fetch_server(const struct ctl_options *o, const char *path, struct http_result *out,
@@ -189,6 +260,11 @@ static int call_agent(const struct ctl_options *o, const char *method, const cha
     struct http_call call = {
         .method = method, .url = url, .unix_path = o->agent_socket, .timeout_ms = timeout_ms};
     int status = http_call(&call, out, &why);
+    if (status == -ECONNREFUSED && is_attach_socket(o->agent_socket))
+        return base_err(err, -EINVAL,
+                        "%.150s is where workers attach: name the agent's admin_socket with "
+                        "--agent-socket",
+                        o->agent_socket);
     if (status == -ECONNREFUSED)
         return base_err(err, status,
                         "there is no agent at %.150s: nobody listens there any more (start "
@@ -197,7 +273,10 @@ static int call_agent(const struct ctl_options *o, const char *method, const cha
     if (status != 0)
         return base_err(err, status, "the agent at %.150s does not answer: %.200s", o->agent_socket,
                         why.text);
-    return judge_result("the agent", out, err);
+    status = judge_result("the agent", out, err);
+    return status == -ENOENT && check_program(o->agent_socket, "kedge-agentd", err) != -ENOENT
+               ? -EINVAL
+               : status;
 }
 
 int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct http_result *out,

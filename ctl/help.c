@@ -210,7 +210,7 @@ int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err)
 {
     const struct ctl_word_row *w = word != NULL ? find_word(word) : NULL;
     if (word != NULL && w == NULL)
-        return base_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
+        return ctl_no_such_command(word, err);
     if (w != NULL)
         print_word(w, to);
     else

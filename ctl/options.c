@@ -11,6 +11,8 @@
 #include "ctl/command_table.h"
 #include "ctl/nodes.h"
 
+enum { COMMANDS_TEXT = 300 };
+
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"context", required_argument, NULL, 'C'},
@@ -47,6 +49,40 @@ static const struct option long_options[] = {
 };
 #define LONG_OPTIONS (sizeof long_options / sizeof long_options[0])
 
+static void list_commands(char out[COMMANDS_TEXT])
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ctl_word_count && used < COMMANDS_TEXT; i++)
+        used += (size_t)snprintf(out + used, COMMANDS_TEXT - used, "%s%s",
+                                 i == 0                    ? ""
+                                 : i + 1 == ctl_word_count ? " or "
+                                                           : ", ",
+                                 ctl_word_rows[i].word);
+}
+
+int ctl_no_such_command(const char *word, struct base_errbuf *err)
+{
+    char words[COMMANDS_TEXT];
+    list_commands(words);
+    if (strcmp(word, "backup") == 0 || strcmp(word, "restore") == 0)
+        return base_err(err, -EINVAL,
+                        "there is no command \"%s\": on the metaserver's host, as its user, it is "
+                        "kedge-metad --config FILE %s FILE",
+                        word, word);
+    return base_err(err, -EINVAL, "there is no command \"%.60s\", but %s: see rdmactl --help", word,
+                    words);
+}
+
+/* What a command takes behind its words. */
+static const char *name_of_thing(const struct ctl_command_row *c)
+{
+    return c->takes == CTL_TAKES_NOTHING ? ""
+           : strcmp(c->word[0], "node") == 0 || strcmp(c->word[0], "worker") == 0 ||
+                   strcmp(c->word[0], "lease") == 0
+               ? " ID"
+               : " NAME";
+}
+
 /* Says which second words the first one has. */
 static int wrong_verb(const char *word, struct base_errbuf *err)
 {
@@ -56,9 +92,9 @@ static int wrong_verb(const char *word, struct base_errbuf *err)
         if (strcmp(word, ctl_command_rows[i].word[0]) == 0 && used < sizeof verbs)
             used += (size_t)snprintf(verbs + used, sizeof verbs - used, "%s%s %s%s",
                                      used > 0 ? ", or " : "", word, ctl_command_rows[i].word[1],
-                                     ctl_command_rows[i].takes != CTL_TAKES_NOTHING ? " NAME" : "");
+                                     name_of_thing(&ctl_command_rows[i]));
     if (used == 0)
-        return base_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
+        return ctl_no_such_command(word, err);
     return base_err(err, -EINVAL, "say rdmactl %s", verbs);
 }
 
@@ -84,8 +120,9 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
         return base_err(err, -EINVAL, "%s create needs a name for it: see rdmactl %s --help",
                         c->word[0], c->word[0]);
     if (words < wanted)
-        return base_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
-                        c->word[0], c->word[1], c->word[0]);
+        return base_err(err, -EINVAL, "%s %s needs a%s: see rdmactl %s list", c->word[0],
+                        c->word[1], strcmp(name_of_thing(c), " ID") == 0 ? "n ID" : " NAME",
+                        c->word[0]);
     if (c->takes == CTL_TAKES_WORDS && words == wanted && o->said_count == 0)
         return ask_for_keys(c, word[own], err);
     if (c->takes != CTL_TAKES_WORDS && c->takes != CTL_TAKES_OR_NONE && words > wanted)
@@ -100,14 +137,8 @@ static int take_words(const struct ctl_command_row *c, int words, char **word,
 
 static int ask_for_command(struct base_errbuf *err)
 {
-    char words[300];
-    size_t used = 0;
-    for (size_t i = 0; i < ctl_word_count && used < sizeof words; i++)
-        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s",
-                                 i == 0                    ? ""
-                                 : i + 1 == ctl_word_count ? " or "
-                                                           : ", ",
-                                 ctl_word_rows[i].word);
+    char words[COMMANDS_TEXT];
+    list_commands(words);
     return base_err(err, -EINVAL, "name a command: %s", words);
 }
 

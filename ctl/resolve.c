@@ -20,11 +20,35 @@ static const char *not_empty(const char *value)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* Commands say what is below it: /v1, its resources and queries. */
+static int check_url(const char *of, const char *server, const char *host, struct base_errbuf *err)
+{
+    size_t length = strcspn(host, "?#");
+    const bool query = host[length] != '\0';
+    while (length > 0 && host[length - 1] == '/')
+        length--;
+    if (!query && length > 0 && (length < 3 || strncmp(host + length - 3, "/v1", 3) != 0))
+        return 0;
+    return base_err(err, -EINVAL,
+                    "%s must end where the metaserver does, as in http://127.0.0.1:7480, without "
+                    "/v1 or a query, not \"%.80s\"",
+                    of, server);
+}
+
 int ctl_server_check(const char *of, const char *server, struct base_errbuf *err)
 {
-    if (strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0 ||
-        strncmp(server, "unix:/", 6) == 0)
+    const char *host = strncmp(server, "http://", 7) == 0    ? server + 7
+                       : strncmp(server, "https://", 8) == 0 ? server + 8
+                                                             : NULL;
+    if (host != NULL)
+        return check_url(of, server, host, err);
+    if (strncmp(server, "unix:/", 6) == 0)
         return 0;
+    if (strncmp(server, "unix:", 5) == 0)
+        return base_err(
+            err, -EINVAL,
+            "%s needs an absolute path, as in unix:/run/kedge/metad.sock, not \"%.80s\"", of,
+            server);
     return base_err(err, -EINVAL,
                     "%s must be a URL such as http://127.0.0.1:7480, or unix:PATH, not \"%.60s\"",
                     of, server);

@@ -97,6 +97,7 @@ static void reply_ready(struct agent *a, struct world_request *r)
 static void print_version(struct base_text *t)
 {
     base_json_object(t, NULL);
+    base_json_string(t, "program", "kedge-agentd");
     base_json_string(t, "version", KEDGE_VERSION);
     base_json_string(t, "commit", base_version_commit());
     base_json_object_end(t);

@@ -49,7 +49,7 @@ int http_token_read(const char *path, char out[HTTP_TOKEN_BYTES], struct base_er
 int http_token_private(const char *path, struct base_errbuf *err)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IRWXO)) != 0)
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & (S_IWGRP | S_IRWXO)) != 0)
         return base_err(err, -EACCES,
                         "others may read the token in %.200s, or write it: chmod 600 it, and "
                         "replace the token if somebody may have seen it",

@@ -22,7 +22,15 @@ for words in "pool create --help" "--help pool" "pool -h"; do
     shows '^  --revision NUMBER  +watch: '
     ! grep -qE 'lease revoke|--uid|--wait|--peer|--label' "$work/out" || fail "rdmactl $words is not of pools alone: $(cat "$work/out")"
 done
-refuses 2 'there is no command "poool": see rdmactl --help' poool create --help
+refuses 2 'there is no command "poool", but status, node, .*: see rdmactl --help' poool create --help
+refuses 7 'kedge-metad itself has no TLS: say http:// to it' --server "https${url#http}" tenant list
+refuses 2 'the token in \. cannot be read: it is no regular file' --token-file . tenant list
+KEDGE_TOKEN=$'kedge_x\n' refuses 2 'KEDGE_TOKEN is set, but to no token: it has a blank, a newline' tenant list
+echo '[]' >"$work/empty.json"
+does "a file without an object" apply -f "$work/empty.json"
+shows '^there is nothing to apply$'
+echo '[{"kind": "tenant", "name": "slip", "uidz": [5]}]' >"$work/slip.json"
+refuses 2 'uidz: unknown field: of a tenant there are uids, sessions, .*\(0 before it are applied\)' apply -f "$work/slip.json"
 does "the help of tokens says which scopes there are" token --help
 shows '^  scope  +reader, operator, admin, agent or worker'
 shows '^  --secret-file FILE  '
@@ -237,7 +245,7 @@ edits() { # kind name edit member value: get | edit | apply, twice
     ctl "$1" get "$2" -o json
     [[ $(jq -c "$4" "$work/out") == "$5" && $(jq .revision "$work/out") -gt $(jq .revision "$work/old.json") ]] ||
         fail "it is $(cat "$work/out")"
-    refuses 5 "$1 $2: the file has it as of revision [0-9]+; .*its revision is [0-9]+.*\\(0 before it are applied\\)" \
+    refuses 5 "$1 $2: the file has it as of revision [0-9]+, but it has been changed: its revision is [0-9]+; get it, .*\\(0 before it are applied\\)" \
         apply -f "$work/old.json"
     ctl "$1" get "$2" -o json
     [[ $(jq -c "$4" "$work/out") == "$5" ]] || fail "it was overwritten: $(cat "$work/out")"

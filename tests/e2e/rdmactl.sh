@@ -187,7 +187,13 @@ ends 2 '--help' frobnicate
 ends 2 'memory_bytes: must be' tenant set web memory_bytes=1
 ends 3 'tenant list' tenant get nobody
 ends 3 'revision: it begins with' event watch --revision 999999
-KEDGE_TOKEN=kedge_wrong ends 4 'no token of a Kedge metaserver' --server "$url" tenant list
+KEDGE_TOKEN=kedge_wrong ends 4 'no token of a Kedge metaserver \(the token is that of KEDGE_TOKEN\)' --server "$url" tenant list
+ends 5 'there is no such tenant: create it first' window set w scope=tenant tenant=nobody ops=5
+ends 5 'there is no such tenant: create it first' token create t scope=worker tenant=nobody
+ends 2 "$work/a.sock is where workers attach: name the agent.s admin_socket with --agent-socket" --agent-socket "$work/a.sock" agent status
+ends 2 "at $work/metad.sock there is kedge-metad, not kedge-agentd: .*--agent-socket" --agent-socket "$work/metad.sock" agent status
+ends 2 "at $work/a.admin there is kedge-agentd, not kedge-metad: .*--server" --server "unix:$work/a.admin" node list
+ends 2 "$work/a.sock is where workers attach to an agent: .*--server" --server "unix:$work/a.sock" node list
 ends 5 'already' tenant create web uids=6
 ends 5 'belongs to tenant web' tenant create db uids=5
 rdmactl agent status >"$work/out"

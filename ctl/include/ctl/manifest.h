@@ -3,6 +3,7 @@
 #ifndef CTL_MANIFEST_H
 #define CTL_MANIFEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@ struct ctl_manifest_item {
     char *name;        /* owned */
     uint64_t revision; /* the one that it was made of; 0: whatever is there */
     char *body;        /* owned: what to PUT */
+    bool strange;      /* it has a field that this rdmactl does not know: a server may */
 };
 
 /* Owns its items, of which no two have the same kind and name. */

@@ -164,5 +164,7 @@ int ctl_list_check(const char *of, const char *list, struct base_errbuf *err);
 int ctl_help_print(const char *word, FILE *to, struct base_errbuf *err);
 /* The keys of a kind that operators set, with commas; "" if it is none. */
 void ctl_keys_of(const char *kind, char *out, size_t size);
+/* -EINVAL, and which commands there are. */
+int ctl_no_such_command(const char *word, struct base_errbuf *err);
 
 #endif

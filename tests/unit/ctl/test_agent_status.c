@@ -97,8 +97,8 @@ START_TEST(what_rests_is_shown_only_while_it_rests)
 {
     show("{\"pools\":[{\"name\":\"own\",\"dcis\":8,\"dcis_resting\":8,"
          "\"dcis_rest_for_ms\":420}]}");
-    ck_assert_uint_eq(count_of("\ndcis_resting     8"), 1);
-    ck_assert_uint_eq(count_of("\ndcis_rest_for_ms 420ms"), 1);
+    ck_assert_uint_eq(count_of("\ndcis_resting  8"), 1);
+    ck_assert_uint_eq(count_of("\ndcis_rest_for 420ms"), 1);
     show("{\"pools\":[{\"name\":\"own\",\"dcis\":8,\"dcis_resting\":0,"
          "\"dcis_rest_for_ms\":0}]}");
     ck_assert_uint_eq(count_of("\ndcis "), 1);

@@ -166,6 +166,10 @@ START_TEST(what_is_wrong_names_its_origin)
     setenv("KEDGE_CONTEXT", "prod", 1);
     setenv("KEDGE_SERVER", "localhost", 1);
     refused((struct ctl_options){.context = NULL}, -EINVAL, "KEDGE_SERVER must be a URL");
+    setenv("KEDGE_SERVER", "http://localhost:1/v1", 1);
+    refused((struct ctl_options){.context = NULL}, -EINVAL, "KEDGE_SERVER must end where");
+    setenv("KEDGE_SERVER", "https://proxy/kedge/", 1); /* a proxy's path is its own */
+    ck_assert_str_eq(RESOLVE(.server = NULL).server, "https://proxy/kedge/");
 }
 END_TEST
 

@@ -136,8 +136,11 @@ START_TEST(what_cannot_be_set_says_what_can)
         {"sessions=-1", "a number such as 64"},
         {"sessions=", "a number such as 64"},
         {"memory_bytes=4GB", "a size such as 4GiB"},
-        {"uids=5,", "uids and ranges such as"},
-        {"uids=,5", "uids and ranges such as"},
+        {"uids=5,", "ascending ranges of them, such as 1000,2000-2999"},
+        {"uids=,5", "ascending ranges of them, such as 1000,2000-2999"},
+        {"uids=root", "which are numbers below 4294967295"},
+        {"uids=5,2999-2000", "ascending ranges"},
+        {"uids=4294967295", "below 4294967295"},
     };
     base_text_init(&out, CTL_BODY_BYTES);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -145,6 +148,8 @@ START_TEST(what_cannot_be_set_says_what_can)
         ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "\"%s\" lacks \"%s\"", err.text,
                       wrong[i].says);
     }
+    ck_assert_int_eq(EDIT("token", NULL, "expires=30"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "or a duration such as 30d, not \"30\""));
     ck_assert_int_eq(EDIT("tenant", "{\"name\":\"web\"}", "sessions=1"), -EBADMSG);
     base_text_fini(&out);
 }
@@ -296,10 +301,13 @@ START_TEST(what_is_no_manifest_says_where)
         const char *text, *says;
     } wrong[] = {
         {"[{\"kind\":\"window\",\"name\":\"b\"},{\"kind\":\"planet\",\"name\":\"c\"}]",
-         "[1] needs a kind"},
-        {"[{\"kind\":\"window\"}]", "[0] needs a kind"},
+         "[1]: there is no kind \"planet\": say tenant, window, node or pool"},
+        {"[{\"kind\":\"window\"}]", "[0] has no name"},
+        {"[{\"name\":\"b\"}]", "[0] has no kind, which is tenant, window, node or pool"},
+        {"{\"tenents\":[{\"name\":\"b\"}]}",
+         "tenents is no list of a kind that can be set: tenants,"},
         {"[5]", "[0] is no object"},
-        {"{}", "needs a kind"},
+        {"{}", "the object has no kind"},
         {"5", "not JSON"},
         {"[", "not JSON"},
         {"[{\"kind\":\"pool\",\"name\":\"b\"},{\"kind\":\"pool\",\"name\":\"b\"}]",
