@@ -108,6 +108,18 @@ static int number(const char *option, const char *text, uint64_t min, uint64_t m
                     (unsigned long long)min, (unsigned long long)max, text);
 }
 
+/* As rdmactl takes it: of a path that is no URL it would say much later, and less. */
+static int check_server(const char *server, struct base_errbuf *err)
+{
+    if (strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0 ||
+        strncmp(server, "unix:/", 6) == 0)
+        return 0;
+    return base_err(err, -EINVAL,
+                    "--server (or KEDGE_SERVER) must be a URL such as http://127.0.0.1:7480, or "
+                    "unix:/PATH, not \"%.60s\"",
+                    server);
+}
+
 /* What only makes sense together, of tests in fresh processes. */
 static int check_fresh(const struct perf_options *o, struct base_errbuf *err)
 {
@@ -418,6 +430,8 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct b
         status = parse_test(argc, argv, &o, err);
     if (status == 0)
         status = check(&o, cached, uncached, err);
+    if (status == 0 && !o.local)
+        status = check_server(o.server, err);
     if (status == 0)
         *out = o;
     return status;

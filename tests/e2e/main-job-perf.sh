@@ -9,6 +9,10 @@ measure() { # what it must be, arguments of kedge-perf...
         <<<"$out" >/dev/null || { echo "FAILED: kedge-perf $*: $out"; exit 1; }
     ok "kedge-perf $* (p50 $(jq .p50_ns <<<"$out") ns, $(jq .per_second <<<"$out") per second)"
 }
+code=0
+out=$("$bin/kedge-perf" connect --uncached --server /nonexistent 2>&1) || code=$?
+[[ $code == 2 && $out == *'--server (or KEDGE_SERVER) must be a URL'* ]] || { echo "FAILED: a server that is none ends with $code: $out"; exit 1; }
+ok "a server that is none is refused: $out"
 measure '.test == "attach"' attach --count 50
 measure '.test == "connect" and .cached' connect --cached --count 10000
 measure '.test == "connect" and (.cached | not) and .count == 40' connect --uncached --count 40
