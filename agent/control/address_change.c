@@ -14,6 +14,7 @@
 #include "control/log.h"
 #include "lane_setup.h"
 #include "bounds.h"
+#include "peer_setup.h"
 #include "pkey_watch.h"
 #include "pools.h"
 #include "register.h"
@@ -93,26 +94,9 @@ static void tell_sessions(const struct pool *p)
     }
 }
 
-static int make_anew(struct pool *p, bool renamed)
-{
-    int status = p->device.rc ? 0 : world_device(p->world, WORLD_DEVICE_TARGET, p, NULL);
-    if (status == 0 && renamed)
-        status = world_device(p->world, WORLD_DEVICE_TABLE, p, NULL);
-    return status;
-}
-
-static void pool_readdress(struct pool *p, bool renamed)
+static void take_address(struct pool *p, bool renamed)
 {
     struct lane_command c = {.kind = LANE_COMMAND_READDRESS};
-    if (renamed)
-        p->incarnation = p->agent->incarnation;
-    int status = make_anew(p, renamed);
-    if (status != 0) {
-        world_log(p->world, BASE_LOG_ERROR,
-                  "a pool cannot be reached at the node's new address: restart the agent",
-                  "pool=%s error=\"%s\"", p->name, strerror(-status));
-        return;
-    }
     if (p->device.rc)
         connector_readdress(p->device.connector, p->incarnation, world_now_ns(p->world));
     memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
@@ -123,12 +107,90 @@ static void pool_readdress(struct pool *p, bool renamed)
         tell_sessions(p);
 }
 
+/* Now that each pool has what it says. */
+static void tell_metaservers(struct agent *a)
+{
+    a->endpoints++;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        if (p->readdress.untold && !p->stopping)
+            registrations_readdress(p);
+        p->readdress.untold = false;
+    }
+    registrations_changed(a);
+}
+
+static void one_less_readdresses(struct agent *a)
+{
+    if (--a->readdressing == 0 && !a->stopping)
+        tell_metaservers(a);
+}
+
+static void end_readdress(struct pool *p)
+{
+    const struct readdress r = p->readdress;
+    p->readdress = (struct readdress){.untold = r.untold || r.paths};
+    if (r.status != 0 && !p->stopping)
+        world_log(p->world, BASE_LOG_ERROR,
+                  "a pool's DC target or MR table cannot be made anew, and peers do not reach it: "
+                  "restart the agent",
+                  "pool=%s error=\"%s\"", p->name, strerror(-r.status));
+    else if (r.paths && !p->stopping)
+        take_address(p, r.renamed);
+    one_less_readdresses(p->agent);
+}
+
+static void begin_step(struct pool *p, enum world_device_step step)
+{
+    p->readdress.out++;
+    const int status = world_device(p->world, step, p, NULL);
+    if (status != 0)
+        address_step_done(p, status);
+}
+
+/* To begin is a step of its own, which the caller ends: none that is over at once is the last. */
+static void begin_target(struct pool *p)
+{
+    p->readdress.out++;
+    if (!p->device.rc && !p->stopping)
+        begin_step(p, WORLD_DEVICE_TARGET);
+}
+
+void address_step_done(struct pool *p, int status)
+{
+    struct readdress *r = &p->readdress;
+    if (r->status == 0)
+        r->status = status;
+    if (--r->out > 0)
+        return;
+    if (!r->again) {
+        end_readdress(p);
+        return;
+    }
+    r->again = false;
+    begin_target(p);
+    address_step_done(p, 0);
+}
+
+static void pool_readdress(struct pool *p, bool paths, bool renamed)
+{
+    struct readdress *r = &p->readdress;
+    r->paths |= paths;
+    r->renamed |= renamed;
+    if (renamed)
+        p->incarnation = p->agent->incarnation;
+    r->again = r->out > 0;
+    if (r->again)
+        return;
+    p->agent->readdressing++;
+    begin_target(p);
+    if (renamed)
+        begin_step(p, WORLD_DEVICE_TABLE);
+    address_step_done(p, 0);
+}
+
 void address_paths_anew(struct pool *p)
 {
-    pool_readdress(p, false);
-    p->agent->endpoints++;
-    registrations_readdress(p);
-    registrations_changed(p->agent);
+    pool_readdress(p, true, false);
 }
 
 static void change_address(struct agent *a, bool renamed)
@@ -142,16 +204,19 @@ static void change_address(struct agent *a, bool renamed)
         a->incarnation = before + 1; /* if it cannot be saved: the next start is later anyway */
         world_log(a->world, BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
     }
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        pool_readdress(p, renamed);
-    a->endpoints++;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        registrations_readdress(p); /* now that each pool has what it says */
-    registrations_changed(a);
+    a->readdressing++; /* until all have begun */
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        peer_setup_readdress(p);
+        pool_readdress(p, true, renamed);
+    }
+    one_less_readdresses(a);
 }
 
-static bool is_between_tables(const struct agent *a)
+/* The one before is still to be followed: it is looked at again. */
+static bool is_changing(const struct agent *a)
 {
+    if (a->readdressing > 0)
+        return true;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         if (p->device.table_before != NULL)
             return true;
@@ -197,7 +262,7 @@ static void on_seen(struct fab_ctl *ctl)
     a->address_asked = false;
     for (struct pool *p = pools_next(a, NULL); p != NULL && !a->stopping; p = pools_next(a, p))
         pkey_watch_look(p);
-    if (a->stopping || ctl->status != 0 || is_between_tables(a))
+    if (a->stopping || ctl->status != 0 || is_changing(a))
         return;
     address_port(a, !ctl->address.now.active);
     act_on_news(a, address_seen(&a->address, &ctl->address.now, world_now_ns(a->world)));
@@ -205,15 +270,10 @@ static void on_seen(struct fab_ctl *ctl)
 
 void address_retarget(struct agent *a)
 {
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        int status = p->device.rc ? 0 : world_device(p->world, WORLD_DEVICE_TARGET, p, NULL);
-        if (status != 0)
-            world_log(a->world, BASE_LOG_ERROR,
-                      "a DC target cannot be made anew: restart the agent", "pool=%s error=\"%s\"",
-                      p->name, strerror(-status));
-    }
-    a->endpoints++;
-    registrations_changed(a);
+    a->readdressing++;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        pool_readdress(p, false, false);
+    one_less_readdresses(a);
 }
 
 void address_readdressed(struct pool *p, const struct lane_event *e)

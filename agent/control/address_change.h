@@ -4,10 +4,22 @@
 #define CONTROL_ADDRESS_CHANGE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct agent;
 struct lane_event;
 struct pool;
+
+/* Of a pool: what the device is making for the present address, a DC target and an MR table. All
+ * zero: nothing. Who is told of the address is told when all is there. */
+struct readdress {
+    uint32_t out; /* steps that are under way */
+    bool again;   /* another target is wanted since the one that is under way was begun */
+    bool paths;   /* what leads to peers is made anew then, */
+    bool renamed; /* and peers know the node by another name */
+    bool untold;  /* metaservers are to hear of it when all pools have theirs */
+    int status;   /* of the first step that failed */
+};
 
 /* After fabric_open(). */
 void address_init(struct agent *a);
@@ -22,6 +34,8 @@ const char *address_why(const struct agent *a);
 void address_paths_anew(struct pool *p);
 /* A DC target has broken by itself. */
 void address_retarget(struct agent *a);
+/* WORLD_DEVICE_TARGET, or _TABLE, is over: 0 or -errno. */
+void address_step_done(struct pool *p, int status);
 /* LANE_EVENT_READDRESSED. */
 void address_readdressed(struct pool *p, const struct lane_event *e);
 

@@ -34,6 +34,7 @@ struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
     *d = (struct agent_dci){.qp = qp,
                             .mtu = device->path_mtu,
                             .pkey_index = qp->pd->service.pkey_index,
+                            .address = device->addresses,
                             .behind = UNCOUNTED,
                             .gone_ns = gone_ns + device->fab->caps.time_wait_ns};
     (void)world_random(p->world, &d->psn, sizeof d->psn); /* else 0, as good as any that is known */
@@ -79,6 +80,11 @@ uint64_t dcis_rest_ns(const struct pool *p)
     return last_ns;
 }
 
+bool dci_is_of_now(const struct pool *p, const struct agent_dci *d)
+{
+    return d->pkey_index == d->qp->pd->service.pkey_index && d->address == p->device.addresses;
+}
+
 uint32_t dcis_resting(const struct pool *p)
 {
     uint32_t n = 0;
@@ -117,6 +123,8 @@ bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct f
     attr->qp_state = steps[step].state;
     if (steps[step].mask & IBV_QP_PKEY_INDEX)
         d->pkey_index = attr->pkey_index;
+    if (steps[step].state == IBV_QPS_RTR) /* when it is submitted, the device's is put into it */
+        d->address = p->device.addresses;
     attr->path_mtu = p->device.path_mtu;
     attr->timeout = (uint8_t)p->config->ack_timeout;
     attr->retry_cnt = ACK_RETRIES;

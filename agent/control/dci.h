@@ -23,7 +23,8 @@ struct pool;
 struct agent_dci {
     struct fab_qp *qp;
     enum ibv_mtu mtu;    /* that it was brought up with, */
-    uint16_t pkey_index; /* and that */
+    uint16_t pkey_index; /* and that; */
+    uint32_t address;    /* and which of the device's addresses it had then, as counted */
     uint32_t psn;        /* the first number of its present life's packets, or of the next one's */
     uint64_t behind;     /* those of former lives have that many numbers before psn at most, */
     uint64_t gone_ns;    /* and none is under way any more from then on */
@@ -47,6 +48,8 @@ uint64_t dci_rests_ns(const struct pool *p, const struct agent_dci *d);
 bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl);
 /* Until when some must not; 0: none. */
 uint64_t dcis_rest_ns(const struct pool *p);
+/* Whether what it was brought up with is what the device has now, but for the MTU. */
+bool dci_is_of_now(const struct pool *p, const struct agent_dci *d);
 /* How many of a pool's must not now. */
 uint32_t dcis_resting(const struct pool *p);
 /* As members of the pool's status: how many, and for how long from now the last of them. */

@@ -45,6 +45,7 @@ struct agent_device {
     bool rc;                                     /* else DC */
     struct agent_dci dci[2 * LANE_MAX_DCIS + 1]; /* number 0 is the system's */
     uint32_t dcis;
+    uint32_t addresses;     /* that the port has had, while this was open */
     uint64_t rest_until_ns; /* DC: the lane began with those that rest until then; 0: with others */
     enum ibv_mtu path_mtu; /* DC: of those from number 1 on: what the port has, or less where a peer
                             * has less */

@@ -190,8 +190,7 @@ static void raise_later(struct control_op *e, uint64_t due_ns)
 
 static bool is_outdated(struct pool *p, const struct control_op *e)
 {
-    const struct fab_qp *qp = e->command.qp;
-    return e->mtu > p->device.path_mtu || dci_find(p, qp)->pkey_index != qp->pd->service.pkey_index;
+    return e->mtu > p->device.path_mtu || !dci_is_of_now(p, dci_find(p, e->command.qp));
 }
 
 static void on_raised(struct fab_ctl *ctl)
@@ -435,16 +434,29 @@ void peer_setup_mtu(struct pool *p)
 }
 
 /* Those that are being brought up find out themselves. */
-void peer_setup_repartition(struct pool *p)
+static void rebuild_former(struct pool *p)
 {
     const struct agent_device *d = &p->device;
-    if (d->connector != NULL)
-        connector_repartition(d->connector, world_now_ns(p->world));
     for (uint32_t i = 0; i < d->dcis; i++) {
         struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
-        if (d->dci[i].pkey_index != d->dci[i].qp->pd->service.pkey_index)
+        if (!dci_is_of_now(p, &d->dci[i]))
             pool_command(p, &c);
     }
+}
+
+void peer_setup_repartition(struct pool *p)
+{
+    if (p->device.connector != NULL)
+        connector_repartition(p->device.connector, world_now_ns(p->world));
+    rebuild_former(p);
+}
+
+/* A queue pair keeps the entry of the kernel's table of GIDs that it was brought up with, which is
+ * not free for another address while it does. */
+void peer_setup_readdress(struct pool *p)
+{
+    p->device.addresses++;
+    rebuild_former(p);
 }
 
 void peer_setup_stop(struct pool *p)

@@ -26,6 +26,8 @@ void peer_setup_mtu(struct pool *p);
 /* The P_Key of a domain is at another place of the port's table: initiators and the queue pair of
  * handshakes are brought up anew with it. */
 void peer_setup_repartition(struct pool *p);
+/* The device has another address: initiators are brought up anew at it. */
+void peer_setup_readdress(struct pool *p);
 /* Waits for what is under way, after the loop. */
 void peer_setup_stop(struct pool *p);
 

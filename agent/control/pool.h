@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "address_change.h"
 #include "agent/lane.h"
 #include "base/log.h"
 #include "control/config.h"
@@ -58,6 +59,7 @@ struct pool {
     uint32_t calls;    /* and of metaservers, under way */
     struct agent_device device;
     struct pkey_watch pkeys;
+    struct readdress readdress;
     struct lane *lane;
     uint64_t lookups_failed; /* of it, as registrations_note_lookups() was told last */
     struct world_peers peers;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "address_change.h"
 #include "agent.h"
 #include "base/assert.h"
 #include "device.h"
@@ -69,20 +70,15 @@ static void init_mr_table(const struct pool *p, struct agent_table *table)
 
 /* At an address of its own: a pool that is made again has its table where nothing of its former
  * life is, whatever keys the device gives. */
-static int reg_table(struct pool *p, struct agent_table *table)
+static int table_registration(struct pool *p, const struct agent_table *table, struct fab_ctl *out)
 {
-    struct fab_ctl c = {.kind = FAB_REG_MR,
-                        .mr = {.pd = p->device.pd,
-                               .mem = &table->memory,
-                               .length = table->memory.size,
-                               .access = IBV_ACCESS_REMOTE_READ}};
-    int status = fab_iova_take(&p->agent->iova, FAB_IOVA_TABLE, &table->memory, 0,
-                               table->memory.size, &c.mr.iova);
-    if (status == 0)
-        status = call_fabric(&p->device, &c);
-    if (status == 0)
-        table->mr = c.mr.x;
-    return status;
+    *out = (struct fab_ctl){.kind = FAB_REG_MR,
+                            .mr = {.pd = p->device.pd,
+                                   .mem = &table->memory,
+                                   .length = table->memory.size,
+                                   .access = IBV_ACCESS_REMOTE_READ}};
+    return fab_iova_take(&p->agent->iova, FAB_IOVA_TABLE, &table->memory, 0, table->memory.size,
+                         &out->mr.iova);
 }
 
 static void free_table(struct agent_device *d, struct agent_table *table)
@@ -94,23 +90,86 @@ static void free_table(struct agent_device *d, struct agent_table *table)
     free(table);
 }
 
-static int new_table(struct pool *p)
+/* Of which nothing is registered yet, as *c will; NULL and -errno. */
+static struct agent_table *new_table(struct pool *p, struct fab_ctl *c, int *status)
+{
+    struct agent_table *table = calloc(1, sizeof *table);
+    *status = table != NULL ? 0 : -ENOMEM;
+    if (table == NULL)
+        return NULL;
+    *status =
+        fab_mem_alloc(schema_table_bytes(p->device.mr_log2), "kedge-mr-table", &table->memory);
+    if (*status == 0)
+        *status = table_registration(p, table, c);
+    if (*status == 0)
+        return table;
+    free_table(&p->device, table);
+    return NULL;
+}
+
+static void take_table(struct pool *p, struct agent_table *table, struct fab_mr *mr)
 {
     struct agent_device *d = &p->device;
-    struct agent_table *table = calloc(1, sizeof *table);
-    if (table == NULL)
-        return -ENOMEM;
-    int status = fab_mem_alloc(schema_table_bytes(d->mr_log2), "kedge-mr-table", &table->memory);
-    if (status == 0)
-        status = reg_table(p, table);
-    if (status != 0) {
-        free_table(d, table);
-        return status;
-    }
+    table->mr = mr;
     init_mr_table(p, table);
     BASE_ASSERT(d->table_before == NULL);
     d->table_before = d->table;
     d->table = table;
+}
+
+static int make_table(struct pool *p)
+{
+    struct fab_ctl c;
+    int status;
+    struct agent_table *table = new_table(p, &c, &status);
+    if (table == NULL)
+        return status;
+    status = call_fabric(&p->device, &c);
+    if (status == 0)
+        take_table(p, table, c.mr.x);
+    else
+        free_table(&p->device, table);
+    return status;
+}
+
+/* A table that is being registered for a pool that has one. */
+struct retable {
+    struct fab_ctl ctl; /* first */
+    struct pool *pool;
+    struct agent_table *table;
+};
+
+static void on_table(struct fab_ctl *ctl)
+{
+    const struct retable r = *(struct retable *)ctl;
+    struct agent_device *d = &r.pool->device;
+    r.pool->fab_ops--;
+    free(ctl);
+    if (r.ctl.status == 0 && !r.pool->stopping) {
+        take_table(r.pool, r.table, r.ctl.mr.x);
+    } else if (r.ctl.status == 0) {
+        r.table->mr = r.ctl.mr.x;
+        device_retire_table(d, r.table, &r.pool->fab_ops);
+    } else {
+        free_table(d, r.table);
+    }
+    address_step_done(r.pool, r.ctl.status);
+}
+
+static int begin_table(struct pool *p)
+{
+    int status = -ENOMEM;
+    struct retable *r = calloc(1, sizeof *r);
+    if (r != NULL)
+        r->table = new_table(p, &r->ctl, &status);
+    if (r == NULL || r->table == NULL) {
+        free(r);
+        return status;
+    }
+    r->pool = p;
+    r->ctl.done = on_table;
+    p->fab_ops++;
+    fab_submit(p->device.fab, &r->ctl);
     return 0;
 }
 
@@ -126,7 +185,7 @@ static int make_memory(struct pool *p)
         status =
             reg_mr(d, d->system_pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_system_mr);
     if (status == 0)
-        status = new_table(p);
+        status = make_table(p);
     return status == 0 ? make_small(d) : status;
 }
 
@@ -334,7 +393,7 @@ int device_do(struct world *w, enum world_device_step step, struct pool *p, stru
     case WORLD_DEVICE_TARGET:
         return queues_retarget(p);
     case WORLD_DEVICE_TABLE:
-        return new_table(p);
+        return begin_table(p);
     case WORLD_DEVICE_DROP:
         device_retire_table(&p->device, p->device.table_before, &p->fab_ops);
         p->device.table_before = NULL;

@@ -2,8 +2,10 @@
 /* The pool's queue pairs: with DC the initiators and the target that peers reach this node by; with
  * RC a connector, which keeps them ready. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "address_change.h"
 #include "agent/connector.h"
 #include "dci.h"
 #include "device.h"
@@ -41,14 +43,22 @@ static int make_dci(struct pool *p, struct fab_pd *pd)
     return status;
 }
 
-static int make_dct(struct pool *p)
+/* With a key of its own. 0 or -errno. */
+static int target_creation(const struct pool *p, struct fab_ctl *out)
 {
-    struct agent_device *d = &p->device;
-    struct fab_ctl dct = {
+    const struct agent_device *d = &p->device;
+    *out = (struct fab_ctl){
         .kind = FAB_CREATE_DCT,
         .dct = {
             .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_remote_access(d->fab)}};
-    int status = world_random(p->world, &dct.dct.dc_key, sizeof dct.dct.dc_key);
+    return world_random(p->world, &out->dct.dc_key, sizeof out->dct.dc_key);
+}
+
+static int make_dct(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct fab_ctl dct;
+    int status = target_creation(p, &dct);
     if (status == 0)
         status = call_fabric(d, &dct);
     if (status == 0)
@@ -74,14 +84,43 @@ static int make_target(struct pool *p)
     return make_dct(p);
 }
 
+/* A target that is being made for a pool that has one. */
+struct retarget {
+    struct fab_ctl ctl; /* first */
+    struct pool *pool;
+};
+
+static void on_target(struct fab_ctl *ctl)
+{
+    struct pool *p = ((struct retarget *)ctl)->pool;
+    struct agent_device *d = &p->device;
+    const int status = ctl->status;
+    p->fab_ops--;
+    if (status == 0) { /* of a pool that goes nobody is to reach any */
+        const bool wanted = d->dct != NULL && !p->stopping;
+        device_retire(d, FAB_DESTROY_DCT, wanted ? d->dct : ctl->dct.x, &p->fab_ops);
+        d->dct = wanted ? ctl->dct.x : d->dct;
+        d->dct_mtu = fab_pd_mtu(d->pd);
+    }
+    free(ctl);
+    address_step_done(p, status);
+}
+
 int queues_retarget(struct pool *p)
 {
-    struct agent_device *d = &p->device;
-    struct fab_dct *before = d->dct;
-    int status = before != NULL ? make_dct(p) : 0;
-    if (status == 0)
-        device_retire(d, FAB_DESTROY_DCT, before, &p->fab_ops);
-    return status;
+    struct retarget *r = p->device.dct != NULL ? calloc(1, sizeof *r) : NULL;
+    if (r == NULL)
+        return p->device.dct != NULL ? -ENOMEM : -ECANCELED;
+    int status = target_creation(p, &r->ctl);
+    if (status != 0) {
+        free(r);
+        return status;
+    }
+    r->pool = p;
+    r->ctl.done = on_target;
+    p->fab_ops++;
+    fab_submit(p->device.fab, &r->ctl);
+    return 0;
 }
 
 /* Number 0 is the system's, then the pool's, then the spares. */

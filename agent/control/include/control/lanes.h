@@ -28,14 +28,16 @@ struct world_lane {
     void *of_world; /* the world's own */
 };
 
-/* What of a pool's device objects blocks: only where a pool begins or ends, or the port has another
- * address, and for no longer than the device's firmware takes to carry out commands that wait for
- * nobody. A target and a table that go do not block: the pool's fab_ops count them, since a target
- * is drained first, which takes seconds, and a region ends when no peer is in it any more. */
+/* What is made of a pool's device objects and goes. Where a pool begins or ends that blocks, for no
+ * longer than the device's firmware takes to carry out commands that wait for nobody. What comes
+ * and goes while workers run does not: the pool's fab_ops count it. A target is drained first,
+ * which takes seconds, and a region ends when no peer is in it any more. */
 enum world_device_step {
-    WORLD_DEVICE_OPEN,   /* protection domains, queue pairs and the MR table; or a sentence */
-    WORLD_DEVICE_LEAVE,  /* DC: no peer reaches it any more: its target goes; never fails */
-    WORLD_DEVICE_CLOSE,  /* all that there is of them; never fails */
+    WORLD_DEVICE_OPEN,  /* protection domains, queue pairs and the MR table; or a sentence */
+    WORLD_DEVICE_LEAVE, /* DC: no peer reaches it any more: its target goes; never fails */
+    WORLD_DEVICE_CLOSE, /* all that there is of them; never fails */
+    /* Begun, if 0: address_step_done() says when it is over, and how, and never before the call is.
+     */
     WORLD_DEVICE_TARGET, /* DC: another target, of the present address; the former one goes */
     WORLD_DEVICE_TABLE,  /* another MR table, for the present name; the present one becomes the one
                           * before */
@@ -57,7 +59,7 @@ struct world_lane_ops {
     void (*unwatch)(struct world *w, struct world_lane *l, const struct world_rings *rings);
     /* Wakes a worker that sleeps on this word of its rings. Any thread. */
     void (*wake)(struct world *w, _Atomic uint32_t *word);
-    /* Blocks. 0 or -errno; err: OPEN's, else NULL. */
+    /* Blocks at OPEN and CLOSE. 0 or -errno; err: OPEN's, else NULL. */
     int (*device)(struct world *w, enum world_device_step step, struct pool *p,
                   struct base_errbuf *err);
     /* Blocks: runs the fabric's control operations until *pending is 0. For a pool's end alone. */

@@ -168,8 +168,10 @@ START_TEST(one_at_another_place_has_all_that_was_made_with_the_former_made_anew)
     ck_assert_uint_eq(w.pd.service.pkey_index, 5);
     ck_assert_uint_eq(w.system_pd.service.pkey_index, 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS - 1);
-    ck_assert_uint_eq(w.told[LANE_COMMAND_READDRESS], 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 1);
+    ck_assert_uint_eq(w.told[LANE_COMMAND_READDRESS] + w.agent.endpoints, 0);
+    address_step_done(&w.pool, 0);
+    ck_assert_uint_eq(w.told[LANE_COMMAND_READDRESS], 1);
     ck_assert_uint_eq(w.agent.endpoints, 1); /* metaservers hear of the target's number */
     for (uint32_t i = 1; i < QPS; i++) {
         lane_gives_back(&w.qp[i]);

@@ -27,7 +27,8 @@ struct test_world {
     uint32_t calls;
     uint32_t incarnation; /* the last one that was taken */
     uint32_t stops;
-    uint32_t steps[WORLD_DEVICE_DROP + 1];                 /* of devices, by kind: none fails */
+    uint32_t steps[WORLD_DEVICE_DROP + 1]; /* of devices, by kind: none fails; those that are begun
+                                            * are the test's to end (address_step_done()) */
     void (*lane_told)(const struct lane_command *command); /* of any lane; a test sets it */
 };
 

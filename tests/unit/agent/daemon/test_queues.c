@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pool gives back of the device while workers run: the device here never ends what it is to
- * destroy before the test says so, and whoever waits for that fails. */
+/* What a pool has made of the device and gives back while workers run: the device here never ends
+ * anything before the test says so, and whoever waits for that fails. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +35,13 @@ static int draw_random(struct world *world, void *bytes, size_t n)
     return 0;
 }
 
-static struct fab_ctl *created;
+static struct fab_ctl *created; /* is being */
 
 static void submit(struct fab *fab, struct fab_ctl *ctl)
 {
     (void)fab;
-    if (ctl->kind == FAB_CREATE_DCT) {
+    if (ctl->kind == FAB_CREATE_DCT || ctl->kind == FAB_REG_MR) {
+        ck_assert_ptr_null(created);
         created = ctl;
         return;
     }
@@ -51,21 +52,27 @@ static void submit(struct fab *fab, struct fab_ctl *ctl)
 
 static int run(struct fab *fab)
 {
-    struct fab_ctl *ctl = created;
     (void)fab;
-    if (ctl == NULL)
-        return 0;
+    return 0;
+}
+
+static void end_creation(int status)
+{
+    struct fab_ctl *ctl = created;
+    ck_assert_ptr_nonnull(ctl);
     created = NULL;
-    ctl->status = 0;
-    ctl->dct.x = &w.dct[w.made++ % 2];
+    ctl->status = status;
+    if (ctl->kind == FAB_CREATE_DCT)
+        ctl->dct.x = &w.dct[w.made++ % 2];
+    else
+        ctl->mr.x = &w.mr;
     ctl->done(ctl);
-    return 1;
 }
 
 static void wait_for(struct fab *fab)
 {
     (void)fab;
-    ck_abort_msg("the control thread waits for what the device is destroying");
+    ck_abort_msg("the control thread waits for the device");
 }
 
 static void end_one(void)
@@ -89,6 +96,14 @@ static void begin(void)
     w.pool.device.fab = &w.fab;
     w.pool.device.pd = &w.pd;
     w.pool.device.dct = &w.dct[w.made++];
+    created = NULL;
+}
+
+/* As address_change.c does: it hears of the end of a step that is not the last. */
+static int begin_step(enum world_device_step step)
+{
+    w.pool.readdress.out = 2;
+    return device_do(&w.world, step, &w.pool, NULL);
 }
 
 static int do_step(enum world_device_step step)
@@ -99,7 +114,12 @@ static int do_step(enum world_device_step step)
 START_TEST(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_takes_its_place)
 {
     begin();
-    ck_assert_int_eq(do_step(WORLD_DEVICE_TARGET), 0);
+    ck_assert_int_eq(begin_step(WORLD_DEVICE_TARGET), 0);
+    ck_assert_ptr_eq(w.pool.device.dct, &w.dct[0]);
+    ck_assert_uint_eq(w.pool.fab_ops, 1);
+    ck_assert_uint_eq(w.pool.readdress.out, 2);
+    end_creation(0);
+    ck_assert_uint_eq(w.pool.readdress.out, 1);
     ck_assert_ptr_eq(w.pool.device.dct, &w.dct[1]);
     ck_assert_uint_eq(w.outs, 1);
     ck_assert_ptr_eq(w.out[0]->dct.x, &w.dct[0]);
@@ -114,12 +134,69 @@ START_TEST(nor_when_its_pool_goes_and_none_takes_its_place_then)
     begin();
     ck_assert_int_eq(do_step(WORLD_DEVICE_LEAVE), 0);
     ck_assert_ptr_null(w.pool.device.dct);
-    ck_assert_int_eq(do_step(WORLD_DEVICE_TARGET), 0); /* the node has another address meanwhile */
+    ck_assert_int_eq(begin_step(WORLD_DEVICE_TARGET), -ECANCELED); /* another address meanwhile */
     ck_assert_ptr_null(w.pool.device.dct);
     ck_assert_uint_eq(w.outs, 1);
     ck_assert_uint_eq(w.pool.fab_ops, 1);
     end_one();
     ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+START_TEST(a_target_that_is_made_when_its_pool_has_gone_goes_again)
+{
+    begin();
+    ck_assert_int_eq(begin_step(WORLD_DEVICE_TARGET), 0);
+    w.pool.stopping = true;
+    ck_assert_int_eq(do_step(WORLD_DEVICE_LEAVE), 0);
+    end_creation(0);
+    ck_assert_ptr_null(w.pool.device.dct);
+    ck_assert_uint_eq(w.outs, 2); /* both */
+    end_one();
+    end_one();
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+START_TEST(one_that_the_device_refuses_leaves_the_former)
+{
+    begin();
+    ck_assert_int_eq(begin_step(WORLD_DEVICE_TARGET), 0);
+    end_creation(-ENOMEM);
+    ck_assert_ptr_eq(w.pool.device.dct, &w.dct[0]);
+    ck_assert_int_eq(w.pool.readdress.status, -ENOMEM);
+    ck_assert_uint_eq(w.outs, 0);
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+}
+END_TEST
+
+START_TEST(a_table_that_is_being_registered_holds_nobody_up)
+{
+    for (int i = 0; i < 3; i++) { /* taken, refused, made when its pool has gone */
+        begin();
+        struct agent_table *former = calloc(1, sizeof *former);
+        ck_assert_ptr_nonnull(former);
+        w.pool.device.table = former;
+        w.pool.device.mr_log2 = 10;
+        fab_iova_init(&w.agent.iova, 1);
+        ck_assert_int_eq(begin_step(WORLD_DEVICE_TABLE), 0);
+        ck_assert_ptr_eq(w.pool.device.table, former);
+        ck_assert_uint_eq(w.pool.readdress.out, 2);
+        w.pool.stopping = i == 2;
+        end_creation(i == 1 ? -ENOMEM : 0);
+        ck_assert_uint_eq(w.pool.readdress.out, 1);
+        ck_assert_ptr_eq(w.pool.device.table_before, i == 0 ? former : NULL);
+        ck_assert_int_eq(w.pool.device.table == former, i != 0);
+        ck_assert_uint_eq(w.outs, i == 2);
+        if (i == 2)
+            end_one();
+        ck_assert_uint_eq(w.pool.fab_ops, 0);
+        if (i == 0) {
+            fab_mem_free(&w.pool.device.table->memory);
+            free(w.pool.device.table);
+        }
+        free(former);
+    }
 }
 END_TEST
 
@@ -145,5 +222,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_target_that_is_drained_for_seconds_holds_nobody_up_when_another_takes_its_place)           \
     T(nor_when_its_pool_goes_and_none_takes_its_place_then)                                        \
+    T(a_target_that_is_made_when_its_pool_has_gone_goes_again)                                     \
+    T(one_that_the_device_refuses_leaves_the_former)                                               \
+    T(a_table_that_is_being_registered_holds_nobody_up)                                            \
     T(a_table_that_a_peer_is_still_in_holds_nobody_up_and_keeps_its_memory)
 KEDGE_CHECK_MAIN("agentd.queues", TESTS)

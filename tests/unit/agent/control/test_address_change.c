@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This node's port has another address. The lane and the device are the test's, and answer when it
+ * wants: nothing here waits for either. */
+#include <errno.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "address_change.h"
+#include "agent.h"
+#include "dci.h"
+#include "fabric/provider.h"
+#include "peer_setup.h"
+#include "world.h"
+
+enum { POOL_COUNT = 2, QPS = 3, OUT = 16, STEPS = 4 /* from RESET to RTS */ };
+
+static const uint8_t first_gid[16] = {0xfd, [15] = 1}, other_gid[16] = {0xfd, [15] = 2};
+
+static struct {
+    struct test_world world;
+    struct agent agent;
+    struct pool pool[POOL_COUNT];
+    struct agent_table table;
+    struct fab fab;
+    struct fab_ops ops;
+    struct fab_pd pd;
+    struct fab_qp qp[QPS];    /* the first is the system's */
+    struct fab_ctl *out[OUT]; /* what the device has */
+    uint32_t outs;
+    uint32_t told[LANE_COMMAND_PROVE + 1]; /* the lanes, by kind */
+} w;
+
+static void tell_lane(const struct lane_command *command)
+{
+    w.told[command->kind]++;
+}
+
+static void submit(struct fab *fab, struct fab_ctl *ctl)
+{
+    (void)fab;
+    ck_assert_uint_lt(w.outs, OUT);
+    w.out[w.outs++] = ctl;
+}
+
+static struct fab_ctl *take_out(enum fab_ctl_kind kind)
+{
+    uint32_t i = 0;
+    while (i < w.outs && w.out[i]->kind != kind)
+        i++;
+    ck_assert_uint_lt(i, w.outs);
+    struct fab_ctl *ctl = w.out[i];
+    memmove(&w.out[i], &w.out[i + 1], (--w.outs - i) * sizeof w.out[0]);
+    ctl->status = 0;
+    return ctl;
+}
+
+static void begin(void)
+{
+    memset(&w, 0, sizeof w);
+    w.ops.submit = submit;
+    w.fab = (struct fab){.ops = &w.ops, .caps.sgid_index = 2};
+    memcpy(w.fab.caps.gid, first_gid, 16);
+    w.pd = (struct fab_pd){.fab = &w.fab};
+    test_world_init(&w.world);
+    w.world.lane_told = tell_lane;
+    w.agent.world = &w.world.world;
+    w.agent.fab = &w.fab;
+    w.agent.incarnation = 5;
+    for (int i = 0; i < POOL_COUNT; i++) {
+        struct pool *p = w.agent.pools[i] = &w.pool[i];
+        p->world = &w.world.world;
+        p->agent = &w.agent;
+        p->place = (uint32_t)i;
+        p->config = &w.agent.config;
+        p->lane = (struct lane *)&w; /* there is one */
+        p->device.fab = &w.fab;
+        p->device.pd = p->device.system_pd = &w.pd;
+        p->device.table = &w.table;
+    }
+    for (uint32_t i = 0; i < QPS; i++) {
+        w.qp[i] = (struct fab_qp){.pd = &w.pd, .type = FAB_QP_DCI, .qpn = i + 1};
+        (void)dci_add(&w.pool[0], &w.qp[i], 0);
+    }
+    address_init(&w.agent);
+}
+
+static void look_and_see(struct fab_own_address now)
+{
+    address_look(&w.agent);
+    struct fab_ctl *ctl = take_out(FAB_QUERY_ADDRESS);
+    ctl->address.now = now;
+    ctl->done(ctl);
+}
+
+static void moves_to(uint8_t index)
+{
+    look_and_see((struct fab_own_address){.active = true, .has_gid = true, .sgid_index = index});
+}
+
+/* The name that it had is gone for long, and there is another. */
+static void becomes_another(void)
+{
+    struct fab_own_address now = {.active = true, .has_other = true, .other_index = 3};
+    memcpy(now.other, other_gid, 16);
+    look_and_see(now);
+    test_world_advance(&w.world, 3600 * 1000000000ull);
+    look_and_see(now);
+}
+
+static uint32_t readdressed(void)
+{
+    return w.told[LANE_COMMAND_READDRESS];
+}
+
+START_TEST(paths_are_made_anew_when_the_device_has_made_the_target)
+{
+    begin();
+    moves_to(9);
+    ck_assert_uint_eq(w.fab.caps.sgid_index, 9);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
+    ck_assert_uint_eq(readdressed() + w.agent.endpoints, 0);
+    address_step_done(&w.pool[1], 0);
+    ck_assert_uint_eq(readdressed(), 1);
+    ck_assert_uint_eq(w.agent.endpoints, 0); /* metaservers hear of both at once */
+    address_step_done(&w.pool[0], 0);
+    ck_assert_uint_eq(readdressed(), 2);
+    ck_assert_uint_eq(w.agent.endpoints, 1);
+}
+END_TEST
+
+START_TEST(another_name_has_another_table_too)
+{
+    begin();
+    becomes_another();
+    ck_assert_mem_eq(w.fab.caps.gid, other_gid, 16);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], POOL_COUNT);
+    for (int i = 0; i < POOL_COUNT; i++) {
+        address_step_done(&w.pool[i], 0);
+        ck_assert_uint_eq(readdressed(), (uint32_t)i);
+        address_step_done(&w.pool[i], 0);
+        ck_assert_uint_eq(readdressed(), (uint32_t)i + 1);
+        ck_assert_uint_eq(w.pool[i].incarnation, w.agent.incarnation);
+    }
+    ck_assert_uint_gt(w.agent.incarnation, 5);
+    ck_assert_uint_eq(w.agent.endpoints, 1);
+}
+END_TEST
+
+START_TEST(an_address_that_changes_again_meanwhile_is_followed_afterwards)
+{
+    begin();
+    moves_to(9);
+    moves_to(4);
+    ck_assert_uint_eq(w.fab.caps.sgid_index, 9);
+    for (int i = 0; i < POOL_COUNT; i++)
+        address_step_done(&w.pool[i], 0);
+    moves_to(4);
+    ck_assert_uint_eq(w.fab.caps.sgid_index, 4);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 2 * POOL_COUNT);
+    for (int i = 0; i < POOL_COUNT; i++)
+        address_step_done(&w.pool[i], 0);
+    ck_assert_uint_eq(w.agent.endpoints, 2);
+}
+END_TEST
+
+START_TEST(a_target_that_breaks_while_another_is_made_has_one_more_made)
+{
+    begin();
+    moves_to(9);
+    address_retarget(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
+    for (int i = 0; i < POOL_COUNT; i++)
+        address_step_done(&w.pool[i], 0);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 2 * POOL_COUNT);
+    ck_assert_uint_eq(readdressed() + w.agent.endpoints, 0);
+    for (int i = 0; i < POOL_COUNT; i++)
+        address_step_done(&w.pool[i], 0);
+    ck_assert_uint_eq(readdressed(), POOL_COUNT);
+    ck_assert_uint_eq(w.agent.endpoints, 1);
+    address_retarget(&w.agent); /* alone, it leaves what leads to peers */
+    for (int i = 0; i < POOL_COUNT; i++)
+        address_step_done(&w.pool[i], 0);
+    ck_assert_uint_eq(readdressed(), POOL_COUNT);
+    ck_assert_uint_eq(w.agent.endpoints, 2);
+}
+END_TEST
+
+START_TEST(one_that_cannot_be_made_keeps_no_other_pool_from_its_own)
+{
+    begin();
+    moves_to(9);
+    address_step_done(&w.pool[0], -ENOMEM);
+    address_step_done(&w.pool[1], 0);
+    ck_assert_uint_eq(readdressed(), 1);
+    ck_assert_uint_eq(w.agent.endpoints, 1);
+    ck_assert_uint_eq(w.agent.readdressing, 0);
+}
+END_TEST
+
+/* ---- initiators ---- */
+
+static void lane_gives_back(struct fab_qp *qp)
+{
+    const struct lane_event e = {.kind = LANE_EVENT_QP_BROKEN, .broken = {.qp = qp}};
+    peer_setup_event(&w.pool[0], &e);
+}
+
+static void raise_by(int steps)
+{
+    for (; steps > 0; steps--) {
+        struct fab_ctl *ctl = take_out(FAB_MODIFY_QP);
+        ctl->done(ctl);
+    }
+}
+
+START_TEST(initiators_are_brought_up_anew_at_another_address)
+{
+    begin();
+    moves_to(9);
+    ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS);
+    for (uint32_t i = 0; i < QPS; i++) {
+        lane_gives_back(&w.qp[i]);
+        raise_by(STEPS);
+    }
+    ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], QPS);
+    for (int i = 0; i < POOL_COUNT; i++)
+        address_step_done(&w.pool[i], 0);
+    moves_to(9);
+    ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS);
+}
+END_TEST
+
+/* At whatever moment: what was submitted before has the former address. */
+START_TEST(one_that_is_being_brought_up_meanwhile_is_so_once_more_if_it_has_the_former)
+{
+    for (int before = 0; before <= STEPS - 1; before++) {
+        begin();
+        lane_gives_back(&w.qp[1]);
+        raise_by(before);
+        moves_to(9);
+        raise_by(STEPS - before);
+        const bool has_former = before >= 2; /* RTR is submitted when INIT is over */
+        ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], !has_former);
+        if (has_former)
+            raise_by(STEPS);
+        ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
+        ck_assert_uint_eq(w.outs, 0);
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(paths_are_made_anew_when_the_device_has_made_the_target)                                     \
+    T(another_name_has_another_table_too)                                                          \
+    T(an_address_that_changes_again_meanwhile_is_followed_afterwards)                              \
+    T(a_target_that_breaks_while_another_is_made_has_one_more_made)                                \
+    T(one_that_cannot_be_made_keeps_no_other_pool_from_its_own)                                    \
+    T(initiators_are_brought_up_anew_at_another_address)                                           \
+    T(one_that_is_being_brought_up_meanwhile_is_so_once_more_if_it_has_the_former)
+KEDGE_CHECK_MAIN("agentd.address_change", TESTS)
