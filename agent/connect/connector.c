@@ -215,6 +215,7 @@ int connector_new(const struct connector_config *config,
     c->mtu = config->mtu != 0 ? config->mtu : resources->fab->caps.mtu;
     c->queue_tail = &c->queue;
     c->now_ns = config->begun_ns;
+    c->gone_ns = config->gone_ns != NULL ? config->gone_ns : &c->own_gone_ns;
     int status = make_arrays(c);
     if (status == 0) {
         what = "making the completion queue of responders";

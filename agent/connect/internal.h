@@ -78,6 +78,7 @@ struct connector {
     uint32_t ops;     /* submitted to the fabric and not over */
     bool closing;
     struct slots initiators, responders;
+    uint64_t *gone_ns, own_gone_ns; /* of the configuration, or else the own one */
     struct fab_cq *responder_cq;
     struct datagrams ud;
     struct outgoing *out, *queue, **queue_tail;

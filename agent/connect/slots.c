@@ -53,14 +53,15 @@ static uint64_t time_wait_ns(const struct connector *c)
     return c->res.fab->caps.time_wait_ns;
 }
 
-/* Its number may be the next one's, for which packets of its own life may come in as late. */
+/* Its number may be the next one's, whoever makes that: packets of its own life may come in as late
+ * for it. */
 static void leave_number(struct slot *s)
 {
     const uint64_t rest_ns = time_wait_ns(s->c);
     const uint64_t gone_ns =
         s->rest_ns > s->c->now_ns + rest_ns ? s->rest_ns - rest_ns : s->c->now_ns;
-    if (s->all->gone_ns < gone_ns)
-        s->all->gone_ns = gone_ns;
+    if (*s->c->gone_ns < gone_ns)
+        *s->c->gone_ns = gone_ns;
 }
 
 static void on_destroyed(struct fab_ctl *ctl)
@@ -89,9 +90,9 @@ static void give_up(struct slot *s, int status)
  * ------------------------------------------------------------------------------------- */
 
 /* When one that is made now could be used: its number may be that of one that is gone. */
-static uint64_t new_rest_ns(const struct slots *all, const struct connector *c)
+static uint64_t new_rest_ns(const struct connector *c)
 {
-    const uint64_t gone_ns = all->gone_ns > c->config.begun_ns ? all->gone_ns : c->config.begun_ns;
+    const uint64_t gone_ns = *c->gone_ns > c->config.begun_ns ? *c->gone_ns : c->config.begun_ns;
     return gone_ns + time_wait_ns(c);
 }
 
@@ -149,7 +150,7 @@ static void on_created(struct fab_ctl *ctl)
     struct slot *s = end_op(ctl);
     if (ctl->status == 0)
         s->qp = ctl->qp.x;
-    s->rest_ns = new_rest_ns(s->all, s->c);
+    s->rest_ns = new_rest_ns(s->c);
     if (s->c->closing)
         return;
     if (ctl->status != 0)
@@ -198,7 +199,7 @@ int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initia
 void slots_refill(struct connector *c, struct slots *s)
 {
     uint32_t making = 0, resting = 0;
-    const uint64_t new_ns = new_rest_ns(s, c);
+    const uint64_t new_ns = new_rest_ns(c);
     slots_wake(s);
     if (s->ready >= c->config.ahead || s->made == s->count)
         return;
@@ -291,7 +292,7 @@ static void on_cleaned(struct fab_ctl *ctl)
         return;
     }
     if (s->reuse.anew)
-        s->rest_ns = new_rest_ns(s->all, s->c);
+        s->rest_ns = new_rest_ns(s->c);
     if (s->reuse.status != 0)
         give_up(s, s->reuse.status);
     else

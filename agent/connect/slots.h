@@ -43,7 +43,6 @@ struct slots { /* all of one kind */
     uint64_t retry_ns; /* none is made before, since the last one failed with: */
     int status;
     uint64_t taken_ns; /* when one last was, or 0 */
-    uint64_t gone_ns;  /* when one was last destroyed: the next one may get its number */
 };
 
 int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);

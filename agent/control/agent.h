@@ -61,6 +61,7 @@ struct agent {
     uint64_t started_ns;
     struct fab *fab;
     struct fab_port_watch port; /* of fab */
+    uint64_t numbers_gone_ns;   /* when a queue pair last went, whose number any other may get */
     struct fab_iova iova;       /* of all pools\' registrations that peers reach */
     bool rc;                    /* the transport; else DC */
     /* pool.c */

@@ -46,20 +46,30 @@ static uint64_t time_wait_ns(const struct agent_device *d)
     return d->fab->caps.time_wait_ns;
 }
 
+/* Of one that is new: its number may be that of any that is gone. */
+static uint64_t new_rest_ns(const struct pool *p, uint64_t since_ns)
+{
+    const uint64_t gone_ns = p->agent->numbers_gone_ns;
+    return (gone_ns > since_ns ? gone_ns : since_ns) + time_wait_ns(&p->device);
+}
+
 static void on_cleaned(struct fab_ctl *ctl)
 {
     struct table_initiator *initiator = end_op(ctl);
     struct pool *p = initiator->registration->pool;
+    const uint64_t now_ns = world_now_ns(p->world);
     const bool more = fab_reuse_next(&initiator->reuse, ctl);
     initiator->qp = initiator->reuse.qp;
+    if (initiator->qp == NULL && p->agent->numbers_gone_ns < now_ns)
+        p->agent->numbers_gone_ns = now_ns;
     if (p->stopping)
         return;
     if (more) {
         submit_op(initiator, on_cleaned);
         return;
     }
-    if (initiator->reuse.anew) /* its number may be that of one that is gone just now */
-        initiator->rest_ns = world_now_ns(p->world) + time_wait_ns(&p->device);
+    if (initiator->reuse.anew)
+        initiator->rest_ns = new_rest_ns(p, now_ns);
     if (initiator->reuse.status == 0) {
         initiator->state = INITIATOR_READY;
         return;
@@ -68,7 +78,7 @@ static void on_cleaned(struct fab_ctl *ctl)
               "qpn=%u error=\"%s\"", initiator->qp != NULL ? initiator->qp->qpn : 0,
               strerror(-initiator->reuse.status));
     initiator->state = INITIATOR_FAILED;
-    initiator->again_ns = world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
+    initiator->again_ns = now_ns + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
 }
 
 static struct fab_ctl initiator_creation(const struct agent_device *d)
@@ -105,7 +115,7 @@ static int make_one(struct registration *r, struct table_initiator *initiator)
     if (status != 0)
         return status;
     *initiator = (struct table_initiator){
-        .registration = r, .qp = c.qp.x, .rest_ns = pool_begun_ns(r->pool) + time_wait_ns(d)};
+        .registration = r, .qp = c.qp.x, .rest_ns = new_rest_ns(r->pool, pool_begun_ns(r->pool))};
     clean_initiator(initiator, true);
     return 0;
 }

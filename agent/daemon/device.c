@@ -361,11 +361,20 @@ static int open_device(struct pool *p, struct base_errbuf *err)
     return 0;
 }
 
+/* Initiators elsewhere of which nobody has heard may go on for that long. */
+static void leave_numbers(struct pool *p)
+{
+    const uint64_t gone_ns = world_now_ns(p->world) + p->device.bound_ns;
+    if (p->agent->numbers_gone_ns < gone_ns)
+        p->agent->numbers_gone_ns = gone_ns;
+}
+
 static void close_device(struct pool *p)
 {
     struct agent_device *d = &p->device;
     if (d->fab == NULL)
         return;
+    leave_numbers(p);
     device_settle(p->world, d->fab, &p->fab_ops);
     table_initiators_stop(p);
     queues_destroy(p);

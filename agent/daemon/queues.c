@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "address_change.h"
+#include "agent.h"
 #include "agent/connector.h"
 #include "dci.h"
 #include "device.h"
@@ -166,6 +167,7 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
         .silence_ns = HANDSHAKE_SILENT_S * 1000000000ull,
         .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
         .begun_ns = pool_begun_ns(p),
+        .gone_ns = &p->agent->numbers_gone_ns,
     };
     struct connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};

@@ -46,6 +46,9 @@ struct connector_config {
     uint64_t begun_ns;   /* since when no earlier life of this endpoint has had queue pairs: their
                           * numbers may come back, and none is used before the device's time_wait_ns
                           * is over */
+    uint64_t *gone_ns;   /* when a queue pair of the device last went, whose number another may get:
+                          * of all who have queue pairs there, each of whom writes it; borrowed.
+                          * NULL: nobody else has any */
     uint64_t idle_ns;    /* a responder not heard of for so long is asked about */
 };
 

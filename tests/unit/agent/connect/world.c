@@ -52,6 +52,7 @@ static void open_fab(struct world *w, struct node *n, uint8_t last)
                               .packet_life_ns = w->packet_life_ns,
                               .no_atomics = w->no_atomics,
                               .resets_are_final = w->resets_are_final,
+                              .numbers_return = w->numbers_return,
                               .now_ns = &w->now_ns};
     struct base_errbuf err = {""};
     struct fab *soft = NULL;
@@ -85,6 +86,7 @@ static void start_connector(struct world *w, struct node *n, uint32_t incarnatio
         .silence_ns = 2000000000,
         .idle_ns = or_default((uint32_t)n->config.idle_ns, 1000000000),
         .begun_ns = w->now_ns,
+        .gone_ns = &n->gone_ns,
     };
     struct connector_resources r = {
         .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};

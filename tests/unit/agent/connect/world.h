@@ -16,6 +16,7 @@ struct node {
     struct fab_mem mem;
     struct fab_mr *mr;
     struct connector_config config;
+    uint64_t gone_ns; /* of the device's queue pairs */
     struct connector *c;
     struct connector_event event[WORLD_EVENTS]; /* by tag; those that came */
     bool came[WORLD_EVENTS];
@@ -27,6 +28,7 @@ struct world {
     uint32_t loss_ppm;       /* of messages, for nodes that are opened from now on */
     uint64_t packet_life_ns; /* likewise: what an RC queue pair's former life has sent is late */
     bool resets_are_final;   /* likewise: a queue pair that was put to RESET is of no more use */
+    bool numbers_return;     /* likewise: a new queue pair has the number of one that is gone */
     bool no_atomics;         /* likewise */
     bool same_psn;           /* every connection begins with the same packet number */
     uint32_t nodes;
