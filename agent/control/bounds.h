@@ -56,6 +56,7 @@ enum {
      * before the second is over again. */
     LOOK_SOON_MS = 250,
     LOOK_AGAIN_MS = 1000,
+    RESOLVE_AGAIN_MS = 3000, /* a metaserver's address, while it is not reached */
 
     /* The process. */
     ENDED_MS = 5000,         /* an agent that was killed, and has its state directory still */

@@ -94,6 +94,8 @@ void proofs_event(struct pool *p, const struct lane_event *e)
     /* One that has lost the node for now may be just one that is not reached. */
     const int status = e->proved.status == -ENOENT && !t->peer ? -EAGAIN : e->proved.status;
     const uint64_t since_ns = t->since_ns;
+    if (status == -ETIMEDOUT && !t->peer)
+        registrations_unreached(a, t->metaserver);
     const enum agentd_reach_news news = agentd_reach_note(
         &f->reach, f->place, status, now, KEEP_ROUNDS * AGENTD_REACH_TARGETS * a->config.prove_ns);
     if (news == AGENTD_REACH_SAME)

@@ -70,12 +70,13 @@ static void on_dropped(struct fab_ctl *ctl)
         put_registration(r);
 }
 
-static void on_address(struct fab_ctl *ctl)
+/* False: it was begun before this node had another address, and goes again. */
+static bool take_address(struct registration *r, struct fab_ctl *ctl)
 {
-    struct registration *r = ctl->user;
     struct pool *p = r->pool;
     p->fab_ops--;
     r->resolving = false;
+    r->resolved_ns = world_now_ns(p->world);
     if (is_stale(r)) {
         if (ctl->status == 0) {
             r->resolve = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = ctl->ah.x}};
@@ -83,19 +84,50 @@ static void on_address(struct fab_ctl *ctl)
         } else if (!p->stopping) {
             put_registration(r);
         }
-        return;
+        return false;
     }
     if (ctl->status == 0) {
         r->address = ctl->ah.attr;
         r->before = r->lane.ah;
         r->lane.ah = ctl->ah.x;
     }
-    if (p->stopping)
+    return true;
+}
+
+static void on_address(struct fab_ctl *ctl)
+{
+    struct registration *r = ctl->user;
+    if (!take_address(r, ctl) || r->pool->stopping)
         return;
     if (ctl->status == 0)
         complete_registration(r);
     else
         lose_registration(r, "its endpoint's address cannot be resolved");
+}
+
+static void on_address_again(struct fab_ctl *ctl)
+{
+    struct registration *r = ctl->user;
+    if (!take_address(r, ctl) || r->pool->stopping)
+        return;
+    if (r->state == REGISTRATION_ASKING) /* it was lost meanwhile, and put while this was out */
+        put_registration(r);
+    else if (ctl->status == 0 && r->state == REGISTRATION_DONE)
+        tell_lane(r->pool);
+}
+
+/* A handle has the MAC that its GID had when it was made: of the metaserver's host, or of a router
+ * on the way, and either may have another one while all else is as it was. */
+static void resolve_again(struct registration *r)
+{
+    const uint64_t now_ns = world_now_ns(r->pool->world);
+    if (r->state != REGISTRATION_DONE || r->lane.ah == NULL || !r->address.is_global ||
+        r->before != NULL || r->putting || r->resolving ||
+        now_ns < r->resolved_ns + RESOLVE_AGAIN_MS * BASE_NS_PER_MS)
+        return;
+    r->resolve = (struct fab_ctl){.kind = FAB_CREATE_AH,
+                                  .ah = {.pd = r->pool->device.system_pd, .attr = r->address}};
+    submit_address(r, on_address_again);
 }
 
 /* A handle per metaserver address; kept when it comes back with the same one. The one before is the
@@ -534,8 +566,17 @@ void registrations_note_lookups(struct pool *p, uint64_t failed)
     const bool more = failed != p->lookups_failed;
     p->lookups_failed = failed;
     for (uint32_t i = 0; more && i < p->config->metaservers; i++)
-        if (p->registration[i].state == REGISTRATION_DONE)
+        if (p->registration[i].state == REGISTRATION_DONE) {
             look_soon(&p->registration[i]);
+            resolve_again(&p->registration[i]);
+        }
+}
+
+void registrations_unreached(struct agent *a, uint32_t metaserver)
+{
+    for (uint32_t i = 0; i < POOLS; i++)
+        if (a->pools[i] != NULL && a->pools[i]->registration[metaserver].pool != NULL)
+            resolve_again(&a->pools[i]->registration[metaserver]);
 }
 
 void registrations_changed(struct agent *a)

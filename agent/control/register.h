@@ -55,7 +55,8 @@ struct registration {
     struct base_log_limit log;
     struct ibv_ah_attr address; /* that lane.ah leads to; all 0: none that may be kept */
     struct fab_ah *before;      /* of its address before this one, until the lane gives it back */
-    bool resolving;             /* its address, by: */
+    uint64_t resolved_ns;       /* when its address last was */
+    bool resolving;             /* it is being, by: */
     struct fab_ctl resolve;
     struct lane_metaserver lane; /* in force; ah in the system PD, once done */
 };
@@ -69,8 +70,11 @@ void registration_initiator_up(struct registration *r, struct table_initiator *i
                                int status);
 void registration_initiator_lost(struct registration *r);
 /* So many of the pool's lookups have found no metaserver that answers, since it began: when there
- * are more than before, it asks soon whether those that have it were started again. */
+ * are more than before, it asks soon whether those that have it were started again, and with DC has
+ * their addresses resolved anew. */
 void registrations_note_lookups(struct pool *p, uint64_t failed);
+/* The fabric does not lead to that metaserver: with DC its address is resolved anew. */
+void registrations_unreached(struct agent *a, uint32_t metaserver);
 /* The lane gives an address handle back, which may be a metaserver's; the caller destroys it. */
 void registrations_take_back(struct pool *p, const struct fab_ah *ah);
 /* This node's address is another: metaservers' tables are READ on paths that are made anew. */

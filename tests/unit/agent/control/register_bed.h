@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pool that registers with a metaserver, over DC unless a test says RC: time, HTTP calls, the
+ * lane and the device are the test's, and answer when it wants. */
+#ifndef UNIT_AGENT_CONTROL_REGISTER_BED_H
+#define UNIT_AGENT_CONTROL_REGISTER_BED_H
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent.h"
+#include "base/clock.h"
+#include "fabric/provider.h"
+#include "bounds.h"
+#include "peer_setup.h"
+#include "pool.h"
+#include "register.h"
+#include "table_initiators.h"
+#include "world.h"
+
+static struct {
+    struct test_world world;
+    struct agent agent;
+    struct pool pool, other;
+    struct fab fab;
+    struct fab_pd system_pd;
+    struct fab_ops ops;
+    struct fab_ah ah[8];
+    struct fab_qp qp[2];
+    uint32_t made, dropped, told, raised;
+    struct lane_metaserver heard;        /* by the lane: the first of the last list */
+    uint16_t lid;                        /* of the metaserver; 0: it is on Ethernet */
+    struct fab_ctl *resolving, *raising; /* that the device has */
+} w;
+
+static inline void tell_lane(const struct lane_command *command)
+{
+    if (command->kind != LANE_COMMAND_METASERVERS)
+        return;
+    w.told++;
+    w.heard = command->metaservers.count > 0 ? command->metaservers.at[0]
+                                             : (struct lane_metaserver){.ah = NULL};
+}
+
+static inline void submit(struct fab *fab, struct fab_ctl *ctl)
+{
+    (void)fab;
+    if (ctl->kind == FAB_CREATE_AH) {
+        ck_assert_ptr_null(w.resolving); /* it has no room for a second one */
+        w.resolving = ctl;
+        return;
+    }
+    if (ctl->kind == FAB_MODIFY_QP) {
+        w.raised++;
+        w.raising = ctl;
+        return;
+    }
+    ck_assert_int_eq(ctl->kind, FAB_DESTROY_AH);
+    w.dropped++;
+    ctl->status = 0;
+    ctl->done(ctl);
+}
+
+static inline int run(struct fab *fab)
+{
+    (void)fab;
+    return 0;
+}
+
+static inline struct registration *begin(void)
+{
+    memset(&w, 0, sizeof w);
+    test_world_init(&w.world);
+    w.world.lane_told = tell_lane;
+    w.agent.world = w.pool.world = w.other.world = &w.world.world;
+    w.ops = (struct fab_ops){.submit = submit, .run = run};
+    w.fab.ops = &w.ops;
+    w.pool.agent = &w.agent;
+    w.pool.config = &w.agent.config;
+    w.pool.device.fab = &w.fab;
+    w.system_pd = (struct fab_pd){.fab = &w.fab};
+    w.pool.device.system_pd = &w.system_pd;
+    w.agent.fab = &w.fab;
+    w.agent.pools[0] = &w.pool;
+    w.agent.config.metaservers = 1;
+    registrations_start(&w.pool);
+    return &w.pool.registration[0];
+}
+
+static inline void end(void)
+{
+    registrations_stop(&w.pool);
+    if (w.other.agent != NULL)
+        registrations_stop(&w.other);
+    ck_assert_uint_eq(w.world.alarm_ns, UINT64_MAX);
+}
+
+static inline struct registration *begin_rc(void)
+{
+    begin();
+    end(); /* it was DC's */
+    struct registration *r = &w.pool.registration[0];
+    memset(r, 0, sizeof *r);
+    w.pool.device.rc = true;
+    w.world.calls = 0;
+    for (int i = 0; i < 2; i++)
+        r->initiator[i] =
+            (struct table_initiator){.registration = r, .qp = &w.qp[i], .state = INITIATOR_READY};
+    registrations_start(&w.pool);
+    ck_assert_ptr_nonnull(r->offered);
+    return r;
+}
+
+static inline void answer_by(uint32_t call, int status, const char *body)
+{
+    test_world_answer(&w.world, call, status, body);
+}
+
+/* To a registration; its table's generation is one hexadecimal digit. */
+static inline void answer_of_table(uint32_t call, int status, char generation)
+{
+    char body[512], lid[24] = "";
+    if (w.lid != 0)
+        snprintf(lid, sizeof lid, "\"lid\":%u,", w.lid);
+    snprintf(body, sizeof body,
+             "{\"node_lease_ms\":3000000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",%s\"dct_"
+             "number\":"
+             "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
+             "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
+             "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
+             "\"version\":1}}}",
+             lid, generation);
+    answer_by(call, status, body);
+}
+
+static inline void answer_with(uint32_t call, int status)
+{
+    answer_of_table(call, status, '1');
+}
+
+/* To a renewal. */
+static inline void prolong(uint32_t call, char generation)
+{
+    char body[80];
+    snprintf(body, sizeof body, "{\"expires_in_ms\":3000,\"generation\":\"000000000000000%c\"}\n",
+             generation);
+    answer_by(call, 200, body);
+}
+
+static inline void answer(uint32_t call)
+{
+    answer_with(call, 201);
+}
+
+/* The queue pair that was offered goes to RTR and RTS. */
+static inline void raise_initiator(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct fab_ctl *ctl = w.raising;
+        ck_assert_ptr_nonnull(ctl);
+        w.raising = NULL;
+        ctl->status = 0;
+        ctl->done(ctl);
+    }
+}
+
+static inline void wait_for_call(uint32_t calls, const char *method)
+{
+    test_world_await_call(&w.world, calls, method);
+}
+
+static inline void resolve_with(int status)
+{
+    struct fab_ctl *ctl = w.resolving;
+    ck_assert_ptr_nonnull(ctl);
+    w.resolving = NULL;
+    ctl->status = status;
+    if (status == 0)
+        ctl->ah.x = &w.ah[w.made++];
+    ctl->done(ctl);
+}
+
+static inline void resolve(void)
+{
+    resolve_with(0);
+}
+
+static inline void give_back(struct fab_ah *ah)
+{
+    const struct lane_event e = {.kind = LANE_EVENT_DROP_PATH, .path.ah = ah};
+    peer_setup_event(&w.pool, &e);
+}
+
+#endif

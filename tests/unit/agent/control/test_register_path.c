@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way to a metaserver leads elsewhere than its address says: it is resolved anew. */
+#include "../../check_main.h"
+#include "register_bed.h"
+
+static void registered(void)
+{
+    answer(0);
+    resolve();
+    ck_assert_uint_eq(w.told, 1);
+    test_world_advance(&w.world, RESOLVE_AGAIN_MS * BASE_NS_PER_MS);
+}
+
+/* Its MAC may be another, or a router's on the way, which a handle keeps. */
+START_TEST(one_that_the_fabric_does_not_lead_to_is_resolved_anew)
+{
+    for (int by_proof = 0; by_proof < 2; by_proof++) {
+        const struct registration *r = begin();
+        registered();
+        for (uint64_t i = 1; i <= 10; i++) {
+            if (by_proof)
+                registrations_unreached(&w.agent, 0);
+            else
+                registrations_note_lookups(&w.pool, i);
+        }
+        const struct ibv_ah_attr wanted = w.resolving->ah.attr;
+        ck_assert(fab_address_is_same(&wanted, &r->address));
+        resolve();
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        ck_assert_ptr_eq(w.heard.ah, &w.ah[1]);
+        registrations_unreached(&w.agent, 0); /* not more often than some seconds */
+        test_world_advance(&w.world, RESOLVE_AGAIN_MS * BASE_NS_PER_MS);
+        registrations_unreached(&w.agent, 0); /* nor while the lane has the former */
+        ck_assert_ptr_null(w.resolving);
+        give_back(&w.ah[0]);
+        ck_assert_uint_eq(w.dropped, 1);
+        registrations_unreached(&w.agent, 0);
+        resolve_with(-EHOSTUNREACH); /* nobody has that address now */
+        ck_assert_ptr_eq(r->lane.ah, &w.ah[1]);
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        end();
+    }
+}
+END_TEST
+
+START_TEST(one_that_is_lost_while_it_is_resolved_anew_is_put_when_that_is_over)
+{
+    const struct registration *r = begin();
+    registered();
+    registrations_unreached(&w.agent, 0);
+    const uint32_t renewal = w.world.calls;
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(renewal + 1, "POST");
+    answer_by(renewal, 503, "{}");
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    test_world_advance(&w.world, BACKOFF_MS * BASE_NS_PER_MS);
+    ck_assert_int_eq(r->state, REGISTRATION_ASKING);
+    const uint32_t put = w.world.calls;
+    resolve();
+    wait_for_call(put + 1, "PUT");
+    answer_with(put, 200);
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(w.heard.ah, &w.ah[1]);
+    end();
+}
+END_TEST
+
+START_TEST(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_present_one)
+{
+    const struct registration *r = begin();
+    registered();
+    registrations_unreached(&w.agent, 0);
+    registrations_readdress(&w.pool);
+    resolve();
+    ck_assert_uint_eq(w.dropped, 1);
+    answer(w.world.calls - 1);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(w.heard.ah, &w.ah[2]);
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(one_that_the_fabric_does_not_lead_to_is_resolved_anew)                                       \
+    T(one_that_is_lost_while_it_is_resolved_anew_is_put_when_that_is_over)                         \
+    T(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_present_one)
+KEDGE_CHECK_MAIN("register_path", TESTS)
