@@ -62,18 +62,19 @@ static struct probe_settings usual(void)
                                    .most_bytes = 100ull * MIB};
 }
 
+static const struct probe_check *check_of(const char *name)
+{
+    const struct probe_check *c = probe_find(&report, name);
+    ck_assert_msg(c != NULL, "there is no check %s", name);
+    return c;
+}
 static enum probe_result result_of(const char *name)
 {
-    const struct probe_check *c = probe_find(&report, name);
-    ck_assert_msg(c != NULL, "there is no check %s", name);
-    return c->result;
+    return check_of(name)->result;
 }
-
 static const char *found_by(const char *name)
 {
-    const struct probe_check *c = probe_find(&report, name);
-    ck_assert_msg(c != NULL, "there is no check %s", name);
-    return c->found;
+    return check_of(name)->found;
 }
 
 static bool has_number(const char *name, const char *number, uint64_t *value)
