@@ -68,14 +68,6 @@ static const struct probe_check *check_of(const char *name)
     ck_assert_msg(c != NULL, "there is no check %s", name);
     return c;
 }
-static enum probe_result result_of(const char *name)
-{
-    return check_of(name)->result;
-}
-static const char *found_by(const char *name)
-{
-    return check_of(name)->found;
-}
 
 static bool has_number(const char *name, const char *number, uint64_t *value)
 {
@@ -115,7 +107,8 @@ START_TEST(on_soft_everything_works_and_nothing_is_left)
     struct probe_settings s = usual();
     probe_run(&s, &report);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        ck_assert_msg(result_of(names[i]) == PROBE_OK, "%s: %s", names[i], found_by(names[i]));
+        ck_assert_msg(check_of(names[i])->result == PROBE_OK, "%s: %s", names[i],
+                      check_of(names[i])->found);
     for (unsigned i = 0; i < report.checks; i++) /* statuses are in words */
         ck_assert_msg(strstr(report.check[i].found, "status ") == NULL, "%s",
                       report.check[i].found);
@@ -140,7 +133,7 @@ START_TEST(a_directory_that_is_not_there_is_not_made)
     remove_dir();
     struct probe_settings s = usual();
     probe_run(&s, &report);
-    ck_assert_int_eq(result_of("opening"), PROBE_OK);
+    ck_assert_int_eq(check_of("opening")->result, PROBE_OK);
     ck_assert_int_ne(stat(dir, &st), 0);
     ck_assert_int_ne(access(report.device, F_OK), 0); /* where it was tried instead */
     probe_report_fini(&report);
@@ -154,8 +147,8 @@ START_TEST(beside_an_agent_another_gid_is_taken)
     struct probe_settings s = usual();
     memcpy(s.attr.gid, agent->caps.gid, 16);
     probe_run(&s, &report);
-    ck_assert_int_eq(result_of("opening"), PROBE_OK);
-    ck_assert_ptr_nonnull(strstr(found_by("opening"), "in use by the agent"));
+    ck_assert_int_eq(check_of("opening")->result, PROBE_OK);
+    ck_assert_ptr_nonnull(strstr(check_of("opening")->found, "in use by the agent"));
     ck_assert_mem_ne(report.gid, agent->caps.gid, 16);
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable);
@@ -175,14 +168,14 @@ START_TEST(a_failed_check_does_not_stop_the_others)
     struct probe_settings s = usual();
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
-    ck_assert_int_eq(result_of("rc.connect"), PROBE_OK);
-    ck_assert_int_eq(result_of("rc.read"), PROBE_FAILED);
-    ck_assert_ptr_nonnull(strstr(found_by("rc.read"), "RETRY_EXC_ERR"));
-    ck_assert_int_eq(result_of("rc.write"), PROBE_FAILED);
-    ck_assert_int_eq(result_of("dc.read"), PROBE_FAILED);
-    ck_assert_int_eq(result_of("lease"), PROBE_OK);
-    ck_assert_int_eq(result_of("registering"), PROBE_OK);
-    ck_assert_int_eq(result_of("destroying"), PROBE_OK);
+    ck_assert_int_eq(check_of("rc.connect")->result, PROBE_OK);
+    ck_assert_int_eq(check_of("rc.read")->result, PROBE_FAILED);
+    ck_assert_ptr_nonnull(strstr(check_of("rc.read")->found, "RETRY_EXC_ERR"));
+    ck_assert_int_eq(check_of("rc.write")->result, PROBE_FAILED);
+    ck_assert_int_eq(check_of("dc.read")->result, PROBE_FAILED);
+    ck_assert_int_eq(check_of("lease")->result, PROBE_OK);
+    ck_assert_int_eq(check_of("registering")->result, PROBE_OK);
+    ck_assert_int_eq(check_of("destroying")->result, PROBE_OK);
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable && !verdict.dc);
     ck_assert_ptr_nonnull(strstr(verdict.sentence, "because rc.read failed"));
@@ -208,9 +201,10 @@ START_TEST(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        ck_assert_msg(result_of(names[i]) == PROBE_OK, "%s: %s", names[i], found_by(names[i]));
-    ck_assert_int_eq(result_of("rc.reuse"), PROBE_WARNING);
-    ck_assert_ptr_nonnull(strstr(found_by("rc.reuse"), "queue pairs cannot be reused"));
+        ck_assert_msg(check_of(names[i])->result == PROBE_OK, "%s: %s", names[i],
+                      check_of(names[i])->found);
+    ck_assert_int_eq(check_of("rc.reuse")->result, PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(check_of("rc.reuse")->found, "queue pairs cannot be reused"));
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable);
     ck_assert_int_eq(fab_close(fab), 0);
@@ -247,9 +241,11 @@ START_TEST(a_device_without_atomics_can_be_used)
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        ck_assert_msg(result_of(names[i]) == PROBE_OK, "%s: %s", names[i], found_by(names[i]));
+        ck_assert_msg(check_of(names[i])->result == PROBE_OK, "%s: %s", names[i],
+                      check_of(names[i])->found);
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-        ck_assert_msg(result_of(none[i]) == PROBE_SKIPPED, "%s: %s", none[i], found_by(none[i]));
+        ck_assert_msg(check_of(none[i])->result == PROBE_SKIPPED, "%s: %s", none[i],
+                      check_of(none[i])->found);
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable && verdict.dc);
     probe_report_fini(&report);
@@ -267,8 +263,8 @@ START_TEST(a_clock_that_the_devices_contradicts_is_told_of)
     open_with(&plan, &fab);
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
-    ck_assert_int_eq(result_of("clocks"), PROBE_WARNING);
-    ck_assert_ptr_nonnull(strstr(found_by("clocks"), "and the device's differ by"));
+    ck_assert_int_eq(check_of("clocks")->result, PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(check_of("clocks")->found, "and the device's differ by"));
     ck_assert(has_number("clocks", "off_devices_ppm", &value) && value > 10000);
     probe_report_fini(&report);
     close_with(fab);
@@ -276,7 +272,7 @@ START_TEST(a_clock_that_the_devices_contradicts_is_told_of)
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
     ck_assert(!has_number("clocks", "off_devices_ppm", &value));
-    ck_assert_int_ne(result_of("clocks"), PROBE_FAILED);
+    ck_assert_int_ne(check_of("clocks")->result, PROBE_FAILED);
     probe_report_fini(&report);
     close_with(fab);
 }
@@ -333,9 +329,10 @@ START_TEST(a_device_with_a_timeout_of_its_own_is_told_of)
     ck_assert(has_number("rc.silent_peer", "measured_ns", &measured));
     ck_assert(has_number("rc.silent_peer", "least_ns", &least));
     ck_assert_uint_eq(least, 8 * (4096ull << 14));
-    ck_assert_int_eq(result_of("rc.silent_peer"), measured < least ? PROBE_WARNING : PROBE_OK);
+    ck_assert_int_eq(check_of("rc.silent_peer")->result,
+                     measured < least ? PROBE_WARNING : PROBE_OK);
     if (measured < least)
-        ck_assert_ptr_nonnull(strstr(found_by("rc.silent_peer"), "sooner than ack_timeout"));
+        ck_assert_ptr_nonnull(strstr(check_of("rc.silent_peer")->found, "sooner than ack_timeout"));
     probe_report_fini(&report);
     close_with(fab);
 }
@@ -355,7 +352,7 @@ START_TEST(faults_now_and_then_are_survived)
         s.wait_ms = 200;
         report = (struct probe_report){.port = 0};
         probe_device(fab, &s, &report);
-        ck_assert_int_eq(result_of("destroying"), PROBE_OK);
+        ck_assert_int_eq(check_of("destroying")->result, PROBE_OK);
         ck_assert(!report.stuck);
         ck_assert_int_eq(fab_close(fab), 0);
         remove_dir();
@@ -395,7 +392,7 @@ START_TEST(a_device_that_does_not_answer_ends_the_probe)
     report = (struct probe_report){.port = 0};
     probe_device(&fab, &s, &report);
     ck_assert(report.stuck);
-    ck_assert_int_eq(result_of("objects"), PROBE_FAILED);
+    ck_assert_int_eq(check_of("objects")->result, PROBE_FAILED);
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable);
     close(deaf_efd);
@@ -410,14 +407,14 @@ START_TEST(a_configuration_that_asks_for_too_much_is_refused_in_numbers)
     s.open_files = 1ull << 40;
     s.mr_lease_ns = 10000000;
     probe_run(&s, &report);
-    ck_assert_int_eq(result_of("open files"), PROBE_WARNING);
-    ck_assert_ptr_nonnull(strstr(found_by("open files"), "would not start"));
-    ck_assert_int_eq(result_of("limits"), PROBE_FAILED);
-    ck_assert_ptr_nonnull(strstr(found_by("limits"), "2147483648"));
+    ck_assert_int_eq(check_of("open files")->result, PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(check_of("open files")->found, "would not start"));
+    ck_assert_int_eq(check_of("limits")->result, PROBE_FAILED);
+    ck_assert_ptr_nonnull(strstr(check_of("limits")->found, "2147483648"));
     ck_assert_str_eq(probe_find(&report, "limits")->advice, "lower dcis in [pool]");
-    ck_assert_int_eq(result_of("lease"), PROBE_FAILED);
+    ck_assert_int_eq(check_of("lease")->result, PROBE_FAILED);
     ck_assert_ptr_nonnull(strstr(probe_find(&report, "lease")->advice, "set mr_lease in [pool]"));
-    ck_assert_int_eq(result_of("rc.read"), PROBE_OK);
+    ck_assert_int_eq(check_of("rc.read")->result, PROBE_OK);
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable);
     probe_report_fini(&report);
@@ -437,7 +434,8 @@ START_TEST(a_device_that_tries_for_longer_than_leases_allow_is_told_of)
     ck_assert(has_number("rc.silent_peer", "measured_ns", &measured));
     ck_assert(has_number("rc.silent_peer", "bound_ns", &bound) &&
               bound == fab_bound_ns(&caps, 1, 7));
-    ck_assert_int_eq(result_of("rc.silent_peer"), measured > bound ? PROBE_WARNING : PROBE_OK);
+    ck_assert_int_eq(check_of("rc.silent_peer")->result,
+                     measured > bound ? PROBE_WARNING : PROBE_OK);
     ck_assert(has_number("rc.silent_peer", "times", &times) && (measured <= bound || times == 3));
     if (measured > bound) {
         const char *advice = probe_find(&report, "rc.silent_peer")->advice;
@@ -457,17 +455,17 @@ START_TEST(the_transport_that_is_asked_for_is_the_one_that_counts)
     s.transport = "rc";
     s.dc.queue_pairs = 1u << 31;
     probe_run(&s, &report);
-    ck_assert_int_eq(result_of("limits"), PROBE_OK);
-    ck_assert_ptr_nonnull(strstr(found_by("transport"), "would use RC"));
+    ck_assert_int_eq(check_of("limits")->result, PROBE_OK);
+    ck_assert_ptr_nonnull(strstr(check_of("transport")->found, "would use RC"));
     probe_report_fini(&report);
     struct fab *fab = open_soft();
     fab->caps.transports &= ~(uint32_t)FAB_DC; /* as on rxe */
     s.transport = "dc";
     report = (struct probe_report){.port = 0};
     probe_device(fab, &s, &report);
-    ck_assert_int_eq(result_of("transport"), PROBE_FAILED);
-    ck_assert_int_eq(result_of("dc"), PROBE_SKIPPED);
-    ck_assert_int_eq(result_of("rc.read"), PROBE_OK);
+    ck_assert_int_eq(check_of("transport")->result, PROBE_FAILED);
+    ck_assert_int_eq(check_of("dc")->result, PROBE_SKIPPED);
+    ck_assert_int_eq(check_of("rc.read")->result, PROBE_OK);
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable);
     s.transport = "auto";
@@ -485,7 +483,7 @@ START_TEST(a_provider_that_there_is_not_is_named)
     struct probe_settings s = usual();
     s.provider = "hard";
     probe_run(&s, &report);
-    ck_assert_int_eq(result_of("provider"), PROBE_FAILED);
+    ck_assert_int_eq(check_of("provider")->result, PROBE_FAILED);
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable);
     ck_assert_ptr_nonnull(strstr(verdict.sentence, "\"hard\""));
