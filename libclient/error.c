@@ -74,6 +74,9 @@ static const struct {
     [SCHEMA_REASON_PEER_DOWN] = {-EPIPE, "never sent: the peer is down"},
     [SCHEMA_REASON_LOOKUP] = {-EHOSTUNREACH, "no metaserver answered"},
     [SCHEMA_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
+    [SCHEMA_REASON_DEVICE_LOST] =
+        {-EPIPE, "this node's device was removed or broke, and its agent ends: open another "
+                 "session when the agent has begun again"},
     [SCHEMA_REASON_CLOSED] = {-EPIPE, "the session was closed"},
     [SCHEMA_REASON_SUSPECT_FULL] = {-EPIPE,
                                     "never sent: too much waits for a peer that does not answer"},

@@ -213,6 +213,11 @@ static int explain_failure(const struct pool *p, int status, struct base_errbuf 
     (void)device_why(p->world, status, &why);
     if (status == -ENOMEM && device_lock_limit(p->world) != UINT64_MAX)
         return base_err(err, status, "%.120s: %.380s", what, why.text);
+    if (status == -EIO)
+        return base_err(err, status,
+                        "%.200s: the device takes no commands any more: was it removed, or is its "
+                        "driver gone? See the kernel's log (dmesg)",
+                        what);
     if (fab_limit_advice(status)[0] != '\0')
         return base_err(err, status, "%.200s: %s", what, fab_limit_advice(status));
     return base_err(err, status, "%.200s: %s (lower %s or max_mrs in [pool])", what,

@@ -226,6 +226,13 @@ static bool begins_anew(const struct agent *a)
     return a->superseded_by != 0 && !a->terminated;
 }
 
+static uint32_t why_sessions_end(const struct agent *a)
+{
+    return a->device_lost   ? SCHEMA_REASON_DEVICE_LOST
+           : begins_anew(a) ? SCHEMA_REASON_RESTARTED
+                            : SCHEMA_REASON_DRAIN;
+}
+
 /* The lane says why before the sockets close: a worker believes what it sees first. */
 static void wait_until_told(const struct agent *a)
 {
@@ -244,7 +251,7 @@ static void stop_agent(struct loop_world *w)
     a->stopping = true;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         p->stopping = true;
-    pools_end_sessions(a, begins_anew(a) ? SCHEMA_REASON_RESTARTED : SCHEMA_REASON_DRAIN);
+    pools_end_sessions(a, why_sessions_end(a));
     wait_until_told(a);
     listeners_close(&w->sockets);
     follow_stop(a);
@@ -293,6 +300,8 @@ static int serve_agent(struct agent *a, struct closer_process *closers)
         hold_signals(SIG_BLOCK);
         base_notify_status("beginning anew: a metaserver knew a later incarnation");
     } else {
+        if (a->device_lost)
+            base_notify_status("the device is gone or broken: it ends with a failure");
         base_notify_stopping();
     }
     stop_agent(w);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "fault/gone.h"
 #include "fault/poison.h"
 #include "fault/psn.h"
 #include "fault/refusal.h"
@@ -19,6 +20,7 @@ struct fault_ctl {
     struct fault_fab *fab;
     struct fab_ctl *outer;
     void *object; /* ours: made ahead, or to be freed */
+    bool gone;    /* the device was when it began */
 };
 
 enum { MILLION = 1000000 };
@@ -279,6 +281,25 @@ static void on_succeeded(struct fault_ctl *c)
     }
 }
 
+/* What its owner hears was not destroyed. */
+static int keep_left(struct fault_ctl *c)
+{
+    if (c->outer->kind == FAB_DESTROY_SRQ)
+        link_srq(c->fab, c->object, false);
+    fault_gone_keep(c->fab, c->outer->kind, c->object);
+    return -EIO;
+}
+
+void fault_free_left(enum fab_ctl_kind kind, void *object)
+{
+    if (kind == FAB_DESTROY_CQ)
+        free_cq(object);
+    else if (kind == FAB_DESTROY_QP)
+        free_qp(object);
+    else
+        free(object);
+}
+
 static size_t created_bytes(enum fab_ctl_kind kind)
 {
     switch (kind) {
@@ -321,7 +342,9 @@ static void inner_done(struct fab_ctl *inner)
     int status = inner->status;
     if ((status == 0) == (fab_ctl_balance(outer->kind) < 0)) /* it is gone, or was not made */
         f->objects -= fault_is_object(outer->kind);
-    if (status == 0)
+    if (status == 0 && c->gone)
+        status = keep_left(c);
+    else if (status == 0)
         on_succeeded(c);
     else if (created_bytes(outer->kind) > 0)
         free_object(outer->kind, c->object);
@@ -465,12 +488,17 @@ static int make_object(struct fault_ctl *c)
 /* Hands one operation to the inner provider. */
 static void begin_op(struct fault_fab *f, struct fab_ctl *outer)
 {
+    const bool gone = fault_is_gone(f);
+    if (gone && (fab_ctl_balance(outer->kind) >= 0 || fault_gone_has(f, outer))) {
+        finish_op(f, outer, -EIO);
+        return;
+    }
     struct fault_ctl *c = calloc(1, sizeof *c);
     if (c == NULL) {
         finish_op(f, outer, -ENOMEM);
         return;
     }
-    *c = (struct fault_ctl){.inner = *outer, .fab = f, .outer = outer};
+    *c = (struct fault_ctl){.inner = *outer, .fab = f, .outer = outer, .gone = gone};
     if (make_object(c) != 0) {
         free(c);
         finish_op(f, outer, -ENOMEM);
@@ -529,6 +557,8 @@ int fault_run(struct fab *fab)
         if (fails) {
             atomic_fetch_add(&f->count, 1);
             finish_op(f, ctl, -EIO);
+        } else if (fault_is_gone(f)) {
+            begin_op(f, ctl);
         } else if (ctl->kind == FAB_QUIESCE_MR && !f->base.caps.deadlines) {
             finish_op(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = fault_refusal_of(f, &now.plan, ctl)) != 0) {

@@ -10,4 +10,7 @@ int fault_run(struct fab *fab);
 /* What was submitted and not yet taken completes with -ECANCELED. */
 void fault_cancel(struct fault_fab *f);
 
+/* One that was destroyed by an operation of this kind after the device was removed (gone.h). */
+void fault_free_left(enum fab_ctl_kind kind, void *object);
+
 #endif

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "fault/answers.h"
+#include "fault/gone.h"
 #include "fault/poison.h"
 #include "fault/psn.h"
 
@@ -190,11 +191,26 @@ static void take_back(const struct fault_fab *f, struct fault_qp *qp, const stru
         qp->sent_tail -= i == 0 || list->caller[i] != list->caller[i - 1];
 }
 
+enum { UNHEARD_PPM = 500000 /* of what is posted after the device is gone so much is taken */ };
+
+/* As a driver's library may, which writes a doorbell that leads nowhere: taken, and never heard of.
+ */
+static int post_to_gone(const struct fault_fab *f, struct fault_qp *qp, struct fab_wr *wr,
+                        struct fab_wr **bad)
+{
+    if (fault_hits(&f->now, &qp->stream, UNHEARD_PPM))
+        return 0;
+    *bad = wr;
+    return -EIO;
+}
+
 int fault_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
 {
     struct fault_qp *qp = (struct fault_qp *)base;
     struct fault_fab *f = fault_of(base->pd->fab);
     struct fab_wr *refused = NULL;
+    if (fault_is_gone(f))
+        return post_to_gone(f, qp, wr, bad);
     if (fault_hits(&f->now, &qp->stream, f->now.plan.post_error_ppm)) {
         fault_count_one(f);
         *bad = wr;
@@ -229,11 +245,19 @@ int fault_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
 
 int fault_post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
+    if (fault_is_gone(fault_of(qp->pd->fab))) {
+        *bad = wr;
+        return -EIO;
+    }
     return fab_post_recv(((struct fault_qp *)qp)->inner, wr, bad);
 }
 
 int fault_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {
+    if (fault_is_gone(fault_of(srq->pd->fab))) {
+        *bad = wr;
+        return -EIO;
+    }
     return fab_post_srq_recv(((struct fault_srq *)srq)->inner, wr, bad);
 }
 
@@ -356,6 +380,8 @@ int fault_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
     struct fault_cq *cq = (struct fault_cq *)base;
     struct fault_fab *f = fault_of(base->fab);
     int got = 0;
+    if (fault_is_gone(f))
+        return 0;
     if (f->now.plan.delay_ppm == 0 && cq->held_head == cq->held_tail && !f->errors_first &&
         !f->loses_answers) {
         got = fab_poll(cq->inner, n, wc);
@@ -378,6 +404,8 @@ int fault_poll(struct fab_cq *base, int n, struct ibv_wc *wc)
 int fault_arm(struct fab_cq *base, bool solicited_only)
 {
     struct fault_cq *cq = (struct fault_cq *)base;
+    if (fault_is_gone(fault_of(base->fab)))
+        return 0;
     int status = fab_arm(cq->inner, solicited_only);
     if (status == 0)
         cq->armed = true;
@@ -386,5 +414,6 @@ int fault_arm(struct fab_cq *base, bool solicited_only)
 
 bool fault_is_busy(const struct fab_cq *base)
 {
-    return fab_is_busy(((const struct fault_cq *)base)->inner);
+    return !fault_is_gone(fault_of(base->fab)) &&
+           fab_is_busy(((const struct fault_cq *)base)->inner);
 }

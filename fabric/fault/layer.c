@@ -12,12 +12,17 @@
 #include "base/clock.h"
 #include "fault/control.h"
 #include "fault/data.h"
+#include "fault/gone.h"
 #include "fault/psn.h"
 
 static void close_descriptors(const struct fault_fab *f)
 {
-    const int fds[] = {f->ctl_epfd, f->events_epfd, f->ctl_efd, f->slow[FAULT_REGISTERS].fd,
-                       f->slow[FAULT_DRAINS].fd};
+    const int fds[] = {f->ctl_epfd,
+                       f->events_epfd,
+                       f->ctl_efd,
+                       f->slow[FAULT_REGISTERS].fd,
+                       f->slow[FAULT_DRAINS].fd,
+                       f->gone.fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -42,13 +47,16 @@ static int open_events(struct fault_fab *f)
     int status = f->events_epfd < 0 ? -errno : 0;
     if (status == 0)
         status = watch_with(f->events_epfd, fab_event_fd(f->inner));
-    return status == 0 ? watch_with(f->events_epfd, f->events.efd) : status;
+    if (status == 0)
+        status = watch_with(f->events_epfd, f->events.efd);
+    return status == 0 ? watch_with(f->events_epfd, f->gone.fd) : status;
 }
 
 /* 0; or -errno, and what is open is to be closed. */
 static int open_descriptors(struct fault_fab *f)
 {
     f->events_epfd = -1;
+    f->gone.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
     int status = f->ctl_epfd < 0 ? -errno : 0;
     f->ctl_efd = status == 0 ? eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) : -1;
@@ -72,6 +80,7 @@ static int fault_close(struct fab *fab)
     if (status != 0)
         return status;
     fault_cancel(f);
+    fault_gone_fini(f, fault_free_left);
     close_descriptors(f);
     fab_events_fini(&f->events);
     pthread_mutex_destroy(&f->lock);
@@ -91,12 +100,15 @@ static int fault_event_fd(const struct fab *fab)
 
 static enum ibv_qp_state fault_qp_state(const struct fab_qp *qp)
 {
-    return fab_qp_state(((const struct fault_qp *)qp)->inner);
+    return fault_is_gone(fault_of(qp->pd->fab))
+               ? IBV_QPS_ERR
+               : fab_qp_state(((const struct fault_qp *)qp)->inner);
 }
 
 static void fault_chan_drain(struct fab_chan *chan)
 {
-    fab_chan_drain(((struct fault_chan *)chan)->inner);
+    if (!fault_is_gone(fault_of(chan->fab)))
+        fab_chan_drain(((struct fault_chan *)chan)->inner);
 }
 
 static struct fab_srq *outer_srq(struct fault_fab *f, const struct fab_srq *inner)
@@ -114,6 +126,8 @@ static int fault_get_event(struct fab *fab, struct fab_event *out)
 {
     struct fault_fab *f = fault_of(fab);
     struct fab_event event;
+    if (fault_gone_event(f, out))
+        return 1;
     int got = fab_get_event(f->inner, &event);
     if (got != 1)
         return fab_events_pop(&f->events, out);
@@ -209,6 +223,7 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
         return status;
     }
     pthread_mutex_init(&f->lock, NULL);
+    fault_gone_plan(f, plan);
     *out = &f->base;
     return 0;
 }
@@ -222,6 +237,7 @@ void fault_set_plan(struct fab *fab, const struct fault_plan *plan)
     f->now.plan = *plan;
     f->now.generation++;
     pthread_mutex_unlock(&f->lock);
+    fault_gone_plan(f, plan);
     if (pkeys)
         fab_events_push(&f->events, IBV_EVENT_PKEY_CHANGE, NULL);
 }

@@ -17,6 +17,7 @@
 #include "fabric/events.h"
 #include "fabric/fault.h"
 #include "fabric/provider.h"
+#include "fault/gone.h"
 
 enum {
     FAULT_HELD = 64, /* and with errors_first FAULT_SENT more, which one completion may become */
@@ -27,8 +28,7 @@ enum {
 
 struct fault_stream {
     struct base_prng prng;
-    uint32_t ordinal;
-    uint32_t generation; /* of the plan that it was seeded by */
+    uint32_t ordinal, generation; /* of the plan that it was seeded by */
 };
 
 /* Control operations of a kind that takes time, one after the other: control thread. */
@@ -55,8 +55,7 @@ struct fault_fab {
         uint32_t generation;
     } now; /* written by the thread of the data path, under the lock */
     bool errors_first;
-    bool loses_answers; /* of the plan that it was opened with: some request may be executed that
-                         * fails */
+    bool loses_answers; /* by the plan that it was opened with: what fails may be executed */
     struct fault_stream control;
     uint32_t next_ordinal;   /* control thread */
     int completed;           /* control thread: in this run() */
@@ -69,6 +68,7 @@ struct fault_fab {
     uint64_t numbers_gone_ns; /* when the last one went that may come back: control thread */
     bool resets_are_final;    /* of the plan that it was opened with, as: */
     uint8_t timeout;
+    struct fault_gone gone;
     _Atomic uint64_t count;
 };
 

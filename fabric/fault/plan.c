@@ -139,6 +139,8 @@ static int set_one(const char *name, const char *value, struct fault_plan *plan)
         return parse_ms(value, &plan->packet_life_ns);
     if (strcmp(name, "register") == 0)
         return parse_ms(value, &plan->register_ns);
+    if (strcmp(name, "removed") == 0)
+        return parse_ms(value, &plan->removed_ns);
     if (strcmp(name, "drain") == 0)
         return parse_ms(value, &plan->drain_ns);
     uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm

@@ -177,7 +177,7 @@ int verbs_dct_create(struct verbs_fab *f, struct fab_ctl *ctl)
 int verbs_dct_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_dct *d = (struct verbs_dct *)ctl->dct.x;
-    int status = -f->dc.calls.destroy_qp(d->qp);
+    int status = verbs_destroyed(&f->base, -f->dc.calls.destroy_qp(d->qp));
     if (status == 0)
         use_all(d, false);
     return status;

@@ -12,9 +12,24 @@ static bool is_ours(const struct verbs_fab *f, const struct ibv_async_event *e)
     return e->event_type == IBV_EVENT_DEVICE_FATAL || e->element.port_num == f->base.caps.port_num;
 }
 
+int verbs_destroyed(const struct fab *fab, int status)
+{
+    const struct verbs_fab *f = (const struct verbs_fab *)fab;
+    return status == -EIO && atomic_load(&f->removed) ? 0 : status;
+}
+
+static void push_removed(struct verbs_fab *f)
+{
+    atomic_store(&f->removed, true);
+    fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL);
+}
+
+/* What comes behind the device's end may be of an object that is destroyed by now. */
 void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
 {
     struct verbs_cq *cq;
+    if (atomic_load(&f->removed))
+        return;
     switch (e->event_type) {
     case IBV_EVENT_CQ_ERR:
         cq = e->element.cq->cq_context;
@@ -36,6 +51,9 @@ void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         fab_events_push(&f->events, e->event_type, e->element.srq->srq_context);
         break;
+    case IBV_EVENT_DEVICE_FATAL:
+        push_removed(f);
+        break;
     default: /* or of objects that we do not make */
         if (fab_event_is_of_device(e->event_type) && is_ours(f, e))
             fab_events_push(&f->events, e->event_type, NULL);
@@ -52,7 +70,8 @@ bool verbs_events_take(struct verbs_fab *f)
     }
     if (errno == EAGAIN || errno == EINTR)
         return true;
-    fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL); /* the driver is gone */
+    if (!atomic_load(&f->removed))
+        push_removed(f); /* the driver is gone */
     return false;
 }
 
@@ -69,6 +88,7 @@ bool verbs_events_removed(struct verbs_fab *f)
 {
     if (f->node == 0 || verbs_events_node(f->context) == f->node)
         return false;
-    fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL);
+    if (!atomic_load(&f->removed))
+        push_removed(f);
     return true;
 }

@@ -49,7 +49,7 @@ int verbs_pd_alloc(struct verbs_fab *f, struct fab_ctl *ctl)
 int verbs_pd_free(struct fab_ctl *ctl)
 {
     struct verbs_pd *p = (struct verbs_pd *)ctl->pd.x;
-    return p->users != 0 ? -EBUSY : -ibv_dealloc_pd(p->pd);
+    return p->users != 0 ? -EBUSY : verbs_destroyed(p->base.fab, -ibv_dealloc_pd(p->pd));
 }
 
 int verbs_mr_register(struct fab_ctl *ctl)
@@ -87,7 +87,7 @@ int verbs_mr_register(struct fab_ctl *ctl)
 int verbs_mr_deregister(struct fab_ctl *ctl)
 {
     struct verbs_mr *m = (struct verbs_mr *)ctl->mr.x;
-    int status = -ibv_dereg_mr(m->mr);
+    int status = verbs_destroyed(m->base.pd->fab, -ibv_dereg_mr(m->mr));
     if (status == 0)
         use_pd(m->base.pd, false);
     return status;
@@ -120,7 +120,8 @@ int verbs_chan_create(struct verbs_fab *f, struct fab_ctl *ctl)
 int verbs_chan_destroy(struct fab_ctl *ctl)
 {
     struct verbs_chan *c = (struct verbs_chan *)ctl->chan.x;
-    return c->users != 0 ? -EBUSY : -ibv_destroy_comp_channel(c->chan);
+    return c->users != 0 ? -EBUSY
+                         : verbs_destroyed(c->base.fab, -ibv_destroy_comp_channel(c->chan));
 }
 
 int verbs_cq_create(struct verbs_fab *f, struct fab_ctl *ctl)
@@ -159,7 +160,7 @@ int verbs_cq_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
     struct verbs_cq *c = (struct verbs_cq *)ctl->cq.x;
     if (c->users != 0)
         return -EBUSY;
-    int status = -ibv_destroy_cq(c->cq);
+    int status = verbs_destroyed(c->base.fab, -ibv_destroy_cq(c->cq));
     if (status != 0)
         return status;
     verbs_filter_fini(c);
@@ -200,7 +201,7 @@ int verbs_srq_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
     struct verbs_srq *s = (struct verbs_srq *)ctl->srq.x;
     if (s->users != 0)
         return -EBUSY;
-    int status = -ibv_destroy_srq(s->srq);
+    int status = verbs_destroyed(&f->base, -ibv_destroy_srq(s->srq));
     if (status != 0)
         return status;
     use_pd(s->base.pd, false);
@@ -242,7 +243,7 @@ int verbs_ah_create(struct verbs_fab *f, struct fab_ctl *ctl)
 int verbs_ah_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_ah *a = (struct verbs_ah *)ctl->ah.x;
-    int status = -f->dc.calls.destroy_ah(a->ah);
+    int status = verbs_destroyed(&f->base, -f->dc.calls.destroy_ah(a->ah));
     if (status == 0)
         use_pd(a->base.pd, false);
     return status;

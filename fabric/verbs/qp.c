@@ -208,7 +208,7 @@ int verbs_qp_modify(struct verbs_fab *f, struct fab_ctl *ctl)
 int verbs_qp_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->qp.x;
-    int status = -f->dc.calls.destroy_qp(q->qp);
+    int status = verbs_destroyed(&f->base, -f->dc.calls.destroy_qp(q->qp));
     if (status != 0)
         return status;
     forget_completions(q);

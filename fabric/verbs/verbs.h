@@ -36,6 +36,7 @@ struct verbs_fab {
     int stop_efd;      /* and wakes up by this */
     ino_t node;        /* of the device in sysfs when it was opened; 0: it cannot be seen there */
     uint8_t wanted_gid[16]; /* that it was opened with; zero: choose */
+    _Atomic bool removed;   /* the device is gone: all commands end with EIO */
     bool rxe;               /* the device is SoftRoCE's, which has ways of its own */
     uint8_t clock_bits;     /* of its free-running clock, */
     uint64_t clock_hz;      /* and its rate; 0: it has none */
@@ -176,6 +177,10 @@ int verbs_filter_poll(struct verbs_cq *c, int n, struct ibv_wc *wc);
 void verbs_filter_purge(struct fab_cq *cq, uint32_t qpn);
 
 /* events.c */
+/* On a worker: what the destruction of an object comes to whose device may be gone. The kernel has
+ * destroyed all of a removed device's itself, and libibverbs keeps its part of them: so ours goes.
+ */
+int verbs_destroyed(const struct fab *fab, int status);
 /* One event: for the CQ that it is about, and kept for the control thread. */
 void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e);
 /* The thread that hears: takes what the device has to say. False once it will say no more. */

@@ -68,8 +68,12 @@ struct fault_plan {
     uint32_t max_objects;   /* creating more than so many fails with -EAGAIN, as an rdma cgroup's
                              * limit does; address handles are none; 0: no limit */
     uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
-    uint64_t drain_ns;      /* destroying a DC target takes up to twice as long, one after another,
-                             * as one does whose peers are slow */
+    /* Not 0: so long after the layer was opened the device is removed. Control operations fail with
+     * -EIO from then on, destructions too, requests are refused with -EIO or taken and never heard
+     * of, nothing is polled; and up to 100 ms later one event says so. */
+    uint64_t removed_ns;
+    uint64_t drain_ns; /* destroying a DC target takes up to twice as long, one after another,
+                        * as one does whose peers are slow */
     /* What the device does not have. Of the plan that the layer is opened with. */
     bool no_deadlines, no_atomics, no_fences;
     bool errors_first; /* an error is completed in the name of the oldest request of which nothing
@@ -87,8 +91,8 @@ struct fault_plan {
  * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
  * control_error, fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first,
  * reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH,
- * packet_life=MS, register=MS, drain=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS
- * and clock_jump_after=MS. 0, or -EINVAL and what it must be. */
+ * packet_life=MS, register=MS, drain=MS, timeout=NUMBER, removed=MS, clock=off, clock_drift=-2%,
+ * clock_jump=MS and clock_jump_after=MS. 0, or -EINVAL and what it must be. */
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);
 
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.

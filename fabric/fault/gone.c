@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fault/gone.h"
+
+#include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fault/layer.h"
+
+enum {
+    TOLD_MS = 100 /* at most, after it is gone: devices do not say so at once, or not at all */
+};
+
+/* The timer is relative, and a time that is over is 1 ns away: 0 would stop it. */
+static void set_event_timer(const struct fault_fab *f, uint64_t due_ns)
+{
+    const uint64_t now_ns = base_clock_ns(), in_ns = due_ns > now_ns ? due_ns - now_ns : 1;
+    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in_ns / BASE_NS_PER_S),
+                                               .tv_nsec = (long)(in_ns % BASE_NS_PER_S)}};
+    (void)timerfd_settime(f->gone.fd, 0, &at, NULL);
+}
+
+void fault_gone_plan(struct fault_fab *f, const struct fault_plan *plan)
+{
+    struct base_prng prng;
+    if (plan->removed_ns == 0 || atomic_load(&f->gone.at_ns) != 0)
+        return;
+    const uint64_t at_ns = f->opened_ns + plan->removed_ns;
+    base_prng_seed(&prng, plan->seed);
+    set_event_timer(f, at_ns + base_prng_below(&prng, TOLD_MS * BASE_NS_PER_MS));
+    atomic_store(&f->gone.at_ns, at_ns);
+}
+
+bool fault_is_gone(struct fault_fab *f)
+{
+    const uint64_t at_ns = atomic_load_explicit(&f->gone.at_ns, memory_order_relaxed);
+    if (at_ns == 0)
+        return false;
+    if (atomic_load_explicit(&f->gone.is, memory_order_relaxed))
+        return true;
+    if (base_clock_ns() < at_ns)
+        return false;
+    if (!atomic_exchange(&f->gone.is, true))
+        atomic_fetch_add(&f->count, 1);
+    return true;
+}
+
+bool fault_gone_event(struct fault_fab *f, struct fab_event *out)
+{
+    uint64_t count;
+    if (f->gone.told || !fault_is_gone(f) || read(f->gone.fd, &count, sizeof count) < 0)
+        return false;
+    f->gone.told = true;
+    *out = (struct fab_event){.type = IBV_EVENT_DEVICE_FATAL};
+    return true;
+}
+
+void fault_gone_keep(struct fault_fab *f, enum fab_ctl_kind kind, void *object)
+{
+    struct fault_left *left = malloc(sizeof *left);
+    if (left == NULL)
+        abort(); /* of tests alone */
+    *left = (struct fault_left){.kind = kind, .object = object, .next = f->gone.left};
+    f->gone.left = left;
+}
+
+bool fault_gone_has(const struct fault_fab *f, const struct fab_ctl *ctl)
+{
+    for (const struct fault_left *left = f->gone.left; left != NULL; left = left->next)
+        if (left->kind == ctl->kind && left->object == ctl->pd.x)
+            return true; /* every destruction names its object first */
+    return false;
+}
+
+void fault_gone_fini(struct fault_fab *f, void (*free_one)(enum fab_ctl_kind kind, void *object))
+{
+    for (struct fault_left *left = f->gone.left, *next; left != NULL; left = next) {
+        next = left->next;
+        free_one(left->kind, left->object);
+        free(left);
+    }
+    f->gone.left = NULL;
+}
