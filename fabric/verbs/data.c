@@ -11,9 +11,22 @@
 
 /* ---- the send queue's slots ---- */
 
+/* With streams: all before the oldest that is out. */
+static void take_back_in_ring(struct verbs_qp *q)
+{
+    const struct verbs_ring *r = q->ring;
+    while (q->freed != q->posted &&
+           atomic_load_explicit(&r->slot[q->freed & r->mask].id, memory_order_acquire) == 0)
+        q->freed++;
+}
+
 /* Takes in what was polled since. */
 static void take_back(struct verbs_qp *q)
 {
+    if (q->ring != NULL) {
+        take_back_in_ring(q);
+        return;
+    }
     uint32_t more = (verbs_completed_of(q->qpn) - q->seen) & VERBS_COMPLETED;
     for (; q->seen != q->marked && more > 0; more--)
         q->freed = q->mark[q->seen++ & q->mask];
@@ -29,10 +42,10 @@ static uint32_t room_in(struct verbs_qp *q, uint32_t wanted)
     return room;
 }
 
-/* In ERR everything completes, and the device knows best what is free. */
+/* In ERR everything completes, and the device knows best what is free, but with streams. */
 static bool is_counted(const struct verbs_qp *q, uint32_t state)
 {
-    return state != IBV_QPS_ERR && verbs_failed_of(q->qpn) == 0;
+    return q->ring != NULL || (state != IBV_QPS_ERR && verbs_failed_of(q->qpn) == 0);
 }
 
 static void count_posted(struct verbs_qp *q, const struct fab_wr *wr, int n)
@@ -238,7 +251,7 @@ static uint64_t counted_in(uint64_t word, const struct ibv_wc *wc)
 }
 
 /* False: it is of a life that the number had before the poll ended, and nobody waits for it. */
-static bool note_completion(struct verbs_fab *f, const struct ibv_wc *wc, uint64_t epoch)
+static bool note_completion(struct verbs_fab *f, struct ibv_wc *wc, uint64_t epoch)
 {
     struct verbs_qpn *n = verbs_qpn_find(f, wc->qp_num);
     if (n == NULL)
@@ -249,7 +262,7 @@ static bool note_completion(struct verbs_fab *f, const struct ibv_wc *wc, uint64
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&n->word, &word, counted_in(word, wc),
                                                     memory_order_relaxed, memory_order_relaxed));
-    return true;
+    return !atomic_load_explicit(&n->ringed, memory_order_relaxed) || verbs_ring_complete(n, wc);
 }
 
 /* What the device has to say, *got of it; how many of that are left for who waits. */

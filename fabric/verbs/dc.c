@@ -187,8 +187,6 @@ int verbs_dct_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 
 static bool build_wr(struct ibv_qp_ex *qp, const struct fab_wr *wr)
 {
-    qp->wr_id = wr->wr_id;
-    qp->wr_flags = wr->send_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
     switch (wr->opcode) {
     case IBV_WR_RDMA_WRITE:
         ibv_wr_rdma_write(qp, wr->key.rkey, wr->remote_addr);
@@ -250,12 +248,39 @@ static void set_data(struct ibv_qp_ex *qp, const struct fab_wr *wr)
     }
 }
 
+/* What the device calls the i-th of a list: with streams each completes for itself, under a number
+ * of its own. */
+static void set_id(struct verbs_qp *q, const struct fab_wr *wr, uint32_t i)
+{
+    q->ex->wr_id = wr->wr_id;
+    q->ex->wr_flags = wr->send_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
+    if (q->ring == NULL)
+        return;
+    const uint32_t index = q->posted + i;
+    struct verbs_slot *s = &q->ring->slot[index & q->ring->mask];
+    s->wr_id = wr->wr_id;
+    s->silent = !(wr->send_flags & IBV_SEND_SIGNALED);
+    q->ex->wr_id = q->life | index;
+    q->ex->wr_flags |= IBV_SEND_SIGNALED;
+    atomic_store_explicit(&s->id, q->ex->wr_id, memory_order_release);
+}
+
+/* What the device did not take after all. */
+static void leave_slots(struct verbs_qp *q, uint32_t n)
+{
+    for (uint32_t i = 0; q->ring != NULL && i < n; i++)
+        atomic_store_explicit(&q->ring->slot[(q->posted + i) & q->ring->mask].id, 0,
+                              memory_order_relaxed);
+}
+
 int verbs_dci_post(struct verbs_qp *q, const struct fab_wr *wr, int n)
 {
     const struct fab_wr *list = wr;
+    uint32_t slots = 0;
     int status = 0;
     ibv_wr_start(q->ex);
     for (; n > 0; n--, wr = wr->next) {
+        set_id(q, wr, slots++);
         if (!build_wr(q->ex, wr)) {
             status = -EINVAL;
             break;
@@ -266,7 +291,10 @@ int verbs_dci_post(struct verbs_qp *q, const struct fab_wr *wr, int n)
     if (status == 0 && verbs_is_late(list))
         status = -ETIME;
     if (status == 0)
-        return -ibv_wr_complete(q->ex);
-    ibv_wr_abort(q->ex);
+        status = -ibv_wr_complete(q->ex);
+    else
+        ibv_wr_abort(q->ex);
+    if (status != 0)
+        leave_slots(q, slots);
     return status;
 }

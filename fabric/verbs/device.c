@@ -123,8 +123,7 @@ static void tear_down(struct verbs_fab *f)
     if (f->context != NULL)
         (void)ibv_close_device(f->context);
     verbs_dc_unload(&f->dc);
-    for (int i = 0; i < VERBS_QPN_PAGE; i++)
-        free(atomic_load(&f->qpn_page[i]));
+    verbs_qpn_free(f);
     verbs_executor_fini(&f->pool);
     fab_events_fini(&f->events);
     free(f);

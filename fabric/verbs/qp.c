@@ -53,8 +53,11 @@ static void use_all(struct verbs_qp *q, bool use)
 /* Nothing is queued, and nothing of what was is polled from now on: another life of the number. */
 static void begin_life(struct verbs_fab *f, struct verbs_qp *q)
 {
+    const uint64_t epoch = atomic_fetch_add(&f->epoch, 1) + 1;
     q->posted = q->freed = q->marked = q->seen = 0;
-    atomic_store(&q->qpn->word, (atomic_fetch_add(&f->epoch, 1) + 1) << VERBS_EPOCH_SHIFT);
+    q->life = epoch << 32;
+    verbs_ring_begin(q->qpn, q->ring != NULL);
+    atomic_store(&q->qpn->word, epoch << VERBS_EPOCH_SHIFT);
 }
 
 /* Nothing of what it did is polled from now on. */
@@ -126,6 +129,8 @@ int verbs_qp_create(struct verbs_fab *f, struct fab_ctl *ctl)
     if (status != 0)
         return status;
     status = make_qpn(f, q->qp->qp_num);
+    if (status == 0 && q->log_streams != 0)
+        status = verbs_ring_make(verbs_qpn_find(f, q->qp->qp_num), q->mask + 1);
     if (status != 0) {
         (void)f->dc.calls.destroy_qp(q->qp);
         free(q);
@@ -145,6 +150,7 @@ int verbs_qp_create(struct verbs_fab *f, struct fab_ctl *ctl)
                               .user = ctl->qp.user};
     read_recv_room(q);
     q->qpn = verbs_qpn_find(f, q->base.qpn);
+    q->ring = q->log_streams != 0 ? atomic_load(&q->qpn->ring) : NULL;
     atomic_store(&q->state, IBV_QPS_RESET);
     begin_life(f, q);
     use_all(q, true);

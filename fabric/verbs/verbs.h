@@ -105,7 +105,9 @@ struct verbs_qp {
     struct mlx5dv_qp_ex *dv; /* likewise */
     uint8_t log_streams;     /* likewise; 0: none */
     struct verbs_qpn *qpn;
-    _Atomic uint32_t state; /* of enum ibv_qp_state, as last set */
+    struct verbs_ring *ring; /* of a DCI with streams; NULL: requests complete in their order */
+    uint64_t life;           /* in the ring's ids */
+    _Atomic uint32_t state;  /* of enum ibv_qp_state, as last set */
     /* The posting thread's. */
     uint32_t posted, freed; /* send slots taken and given back, running */
     uint32_t marked, seen;  /* signalled requests posted and known to be completed, running */

@@ -65,8 +65,7 @@ static inline void dc_bed_close(struct dc_bed *b)
     ck_assert_uint_eq(atomic_load(&b->vcq.users), 0);
     ck_assert_uint_eq(atomic_load(&b->vsrq.users), 0);
     fab_events_fini(&b->f->events);
-    for (int i = 0; i < VERBS_QPN_PAGE; i++)
-        free(atomic_load(&b->f->qpn_page[i]));
+    verbs_qpn_free(b->f);
     free(b->f);
 }
 

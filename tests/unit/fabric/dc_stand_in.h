@@ -71,7 +71,10 @@ static void built(struct ibv_qp_ex *ex)
     }
     if (fake.disliked != 0 && ex->wr_id == fake.disliked)
         q->err = fake.refused_errno;
-    uint32_t at = (q->head + q->building++) % FAKE_WRS;
+    const uint32_t index = q->head + q->building++;
+    if (index - q->oldest >= q->max_wr)
+        wrong("a request is written over one that is still to be executed");
+    uint32_t at = index % FAKE_WRS;
     q->wr[at].wr_id = ex->wr_id;
     q->wr[at].signalled = (ex->wr_flags & IBV_SEND_SIGNALED) != 0;
     q->wr[at].over = false;
@@ -414,7 +417,7 @@ static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
         qp->qp_num = ++fake.next_number;
     if (attr->qp_state ==
         IBV_QPS_RESET) { /* libmlx5 takes what it did out of the CQ (mlx5_cq_clean) */
-        q->head = q->tail = 0;
+        q->head = q->tail = q->oldest = 0;
         fake_forget(qp->qp_num);
     }
     return 0;

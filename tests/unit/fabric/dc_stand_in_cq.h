@@ -5,17 +5,26 @@
 
 #include "dc_stand_in_device.h"
 
+/* Request i is over, with a completion if it is to have one. */
+static inline void fake_end(struct fake_qp *q, uint32_t i, enum ibv_wc_status status)
+{
+    q->wr[i % FAKE_WRS].over = true;
+    if (q->wr[i % FAKE_WRS].signalled || status != IBV_WC_SUCCESS) {
+        fake.of[fake.completions] = (struct fake_of){.qp = q, .index = i};
+        fake.wc[fake.completions++] = (struct ibv_wc){
+            .wr_id = q->wr[i % FAKE_WRS].wr_id, .status = status, .qp_num = q->ex.qp_base.qp_num};
+    }
+    while (q->oldest != q->head && q->wr[q->oldest % FAKE_WRS].over)
+        q->oldest++;
+}
+
 /* The device completes the oldest n requests: the last one with a status, those before it well. */
 static inline void fake_completes(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status)
 {
     struct fake_qp *q = (struct fake_qp *)qp;
-    ck_assert_uint_le(n, q->head - q->tail);
-    for (uint32_t i = 1; i <= n; i++, q->tail++) {
-        enum ibv_wc_status of_this = i == n ? status : IBV_WC_SUCCESS;
-        if (q->wr[q->tail % FAKE_WRS].signalled || of_this != IBV_WC_SUCCESS)
-            fake.wc[fake.completions++] = (struct ibv_wc){
-                .wr_id = q->wr[q->tail % FAKE_WRS].wr_id, .status = of_this, .qp_num = qp->qp_num};
-    }
+    ck_assert_uint_le(n, q->head - q->oldest);
+    for (uint32_t i = 1; i <= n; i++)
+        fake_end(q, q->oldest, i == n ? status : IBV_WC_SUCCESS);
     if (status != IBV_WC_SUCCESS)
         qp->state = IBV_QPS_ERR;
 }
@@ -28,7 +37,10 @@ static inline int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
         fake.goes_on(fake.failing);
     int got = n < fake.completions ? n : fake.completions;
     memcpy(wc, fake.wc, (size_t)got * sizeof *wc);
+    for (int i = 0; i < got; i++)
+        fake.of[i].qp->tail = fake.of[i].index + 1; /* mlx5_parse_cqe: backwards too */
     fake.completions -= got;
+    memmove(fake.of, fake.of + got, (size_t)fake.completions * sizeof fake.of[0]);
     memmove(fake.wc, fake.wc + got, (size_t)fake.completions * sizeof *wc);
     pthread_mutex_unlock(&fake_cq_lock);
     return got;
@@ -39,8 +51,10 @@ static void fake_forget(uint32_t number)
     int kept = 0;
     pthread_mutex_lock(&fake_cq_lock);
     for (int i = 0; i < fake.completions; i++)
-        if (fake.wc[i].qp_num != number)
+        if (fake.wc[i].qp_num != number) {
+            fake.of[kept] = fake.of[i];
             fake.wc[kept++] = fake.wc[i];
+        }
     fake.completions = kept;
     pthread_mutex_unlock(&fake_cq_lock);
 }

@@ -21,9 +21,11 @@ struct fake_qp {
     struct ibv_qp_ex ex; /* first: an ibv_qp is taken for it */
     struct mlx5dv_qp_ex dv;
     enum mlx5dv_dc_type dc;
-    uint32_t max_wr, head, tail, log_streams;
-    bool inside;   /* between start and complete */
-    bool scatters; /* its completions carry data (dc_stand_in_data.h) */
+    uint32_t max_wr, head, log_streams;
+    uint32_t tail;   /* by which libmlx5 sees room: behind the last completion that was polled */
+    uint32_t oldest; /* that the device may still execute */
+    bool inside;     /* between start and complete */
+    bool scatters;   /* its completions carry data (dc_stand_in_data.h) */
     int request, err;
     uint32_t building;
     struct {
@@ -49,7 +51,11 @@ static struct fake_device {
     int live;          /* objects */
     uint32_t next_number;
     int wrong;
-    struct ibv_wc wc[FAKE_WRS]; /* that wait to be polled */
+    struct ibv_wc wc[FAKE_WRS]; /* that wait to be polled, and of which request each is: */
+    struct fake_of {
+        struct fake_qp *qp;
+        uint32_t index;
+    } of[FAKE_WRS];
     int completions;
     struct ibv_qp_attr last; /* of modify_qp */
     struct ibv_ah_attr last_ah;

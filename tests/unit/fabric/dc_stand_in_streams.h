@@ -5,18 +5,10 @@
 
 #include "dc_stand_in.h"
 
-static void fake_end(struct fake_qp *q, uint32_t i, enum ibv_wc_status status)
-{
-    q->wr[i % FAKE_WRS].over = true;
-    if (q->wr[i % FAKE_WRS].signalled || status != IBV_WC_SUCCESS)
-        fake.wc[fake.completions++] = (struct ibv_wc){
-            .wr_id = q->wr[i % FAKE_WRS].wr_id, .status = status, .qp_num = q->ex.qp_base.qp_num};
-}
-
 static void fake_goes_on(struct fake_qp *q)
 {
-    for (uint32_t i = q->tail; i != q->head && base_prng_below(&q->prng, 3) != 0; i++) {
-        uint32_t before = q->tail;
+    for (uint32_t i = q->oldest; i != q->head && base_prng_below(&q->prng, 3) != 0; i++) {
+        uint32_t before = q->oldest;
         while (before != i && (q->wr[before % FAKE_WRS].over ||
                                q->wr[before % FAKE_WRS].stream != q->wr[i % FAKE_WRS].stream))
             before++;
@@ -29,9 +21,8 @@ static void fake_goes_on(struct fake_qp *q)
     if (--q->polls_to_err > 0)
         return;
     q->ex.qp_base.state = IBV_QPS_ERR;
-    for (; q->tail != q->head; q->tail++)
-        if (!q->wr[q->tail % FAKE_WRS].over)
-            fake_end(q, q->tail, IBV_WC_WR_FLUSH_ERR);
+    while (q->oldest != q->head)
+        fake_end(q, q->oldest, IBV_WC_WR_FLUSH_ERR);
     fake.failing = NULL;
 }
 
@@ -44,8 +35,9 @@ static inline void fake_stream_fails(struct ibv_qp *qp, uint32_t i, enum ibv_wc_
     struct fake_qp *q = (struct fake_qp *)qp;
     base_prng_seed(&q->prng, seed);
     q->polls_to_err = 1 + (uint32_t)base_prng_below(&q->prng, 8);
-    q->failed_stream = q->wr[(q->tail + i) % FAKE_WRS].stream;
-    fake_end(q, q->tail + i, status);
+    i += q->oldest;
+    q->failed_stream = q->wr[i % FAKE_WRS].stream;
+    fake_end(q, i, status);
     fake.failing = q;
     fake.goes_on = fake_goes_on;
 }
