@@ -13,14 +13,9 @@
 
 #include "base/clock.h"
 #include "metaserver/backup.h"
+#include "open_store.h"
 
-#define DATABASE_BYTES (META_CONFIG_TEXT_BYTES + 16)
-#define FILE_BYTES     4096
-
-static void name_database(const struct meta_config *config, char out[DATABASE_BYTES])
-{
-    snprintf(out, DATABASE_BYTES, "%s/metad.db", config->data_dir);
-}
+#define FILE_BYTES 4096
 
 static int write_all(int fd, const char *bytes, size_t length)
 {
@@ -88,11 +83,9 @@ static int dump_store(struct meta_store *store, const char *file, struct meta_ba
 
 int meta_command_backup(const struct meta_config *config, const char *file, struct base_errbuf *err)
 {
-    char database[DATABASE_BYTES];
     struct meta_backup_counts n;
     struct meta_store *store = NULL;
-    name_database(config, database);
-    int status = meta_store_sqlite_reader(database, &store, err);
+    int status = meta_daemon_open_store(config, true, &store, err);
     if (status == 0)
         status = dump_store(store, file, &n, err);
     meta_store_close(store);
@@ -161,18 +154,17 @@ static void say_restored(const char *file, const char *kept, const struct meta_b
 int meta_command_restore(const struct meta_config *config, const char *file,
                          struct base_errbuf *err)
 {
-    char database[DATABASE_BYTES], kept[META_CONFIG_TEXT_BYTES + 32], *text = NULL;
+    char kept[META_CONFIG_TEXT_BYTES + 32], *text = NULL;
     struct meta_backup_counts n, before;
     char who[32];
     struct meta_backup_restorer by = {.who = who, .wall_ms = base_clock_wall_ms()};
     struct meta_store *store = NULL;
     size_t length = 0;
-    name_database(config, database);
     snprintf(who, sizeof who, "uid %u", (unsigned)getuid());
     snprintf(kept, sizeof kept, "%s/before-restore.jsonl", config->data_dir);
     int status = read_file(file, &text, &length, err);
     if (status == 0)
-        status = meta_store_sqlite(database, &store, err);
+        status = meta_daemon_open_store(config, false, &store, err);
     if (status == 0)
         status = dump_store(store, kept, &before, err);
     if (status == 0) {

@@ -15,6 +15,7 @@
 #include "base/version.h"
 #include "loop.h"
 #include "metaserver/table_endpoint.h"
+#include "open_store.h"
 #include "start_check.h"
 #include "loop_world.h"
 
@@ -116,11 +117,9 @@ static int run_server(const struct meta_config *config, const char *path, struct
     struct meta_loop_world world;
     struct meta_service service = {.world = &world.base};
     struct meta_table_endpoint endpoint = {.fab = NULL};
-    char database[META_CONFIG_TEXT_BYTES + 16];
     size_t bytes = schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
-    snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
     meta_loop_world_init(&world);
-    int status = meta_store_sqlite(database, &service.store, err);
+    int status = meta_daemon_open_store(config, false, &service.store, err);
     if (status == 0)
         status = meta_table_endpoint_init(&endpoint, config, bytes, err);
     if (status == 0)

@@ -188,7 +188,7 @@ static const struct meta_store_ops memory_ops = {
     .load = memory_load,
     .check = memory_check,
     .commit = memory_commit,
-    .load_settings = meta_memory_load_resources,
+    .load_resources = meta_memory_load_resources,
     .replace = memory_replace,
 };
 

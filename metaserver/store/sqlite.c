@@ -425,7 +425,7 @@ static const struct meta_store_ops sqlite_ops = {
     .load = sqlite_load,
     .check = sqlite_check,
     .commit = sqlite_commit,
-    .load_settings = meta_sqlite_load_resources,
+    .load_resources = meta_sqlite_load_resources,
     .replace = sqlite_replace,
 };
 

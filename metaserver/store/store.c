@@ -98,7 +98,7 @@ int meta_store_change(struct meta_store *store, const struct meta_store_change *
 int meta_store_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
                               struct base_errbuf *err)
 {
-    return store->ops->load_settings(store, visitor, err);
+    return store->ops->load_resources(store, visitor, err);
 }
 
 int meta_store_replace(struct meta_store *store, meta_store_next *next, void *user,

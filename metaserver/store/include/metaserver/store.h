@@ -136,8 +136,8 @@ struct meta_store_ops {
     int (*check)(struct meta_store *store, bool write, struct base_errbuf *err);
     int (*commit)(struct meta_store *store, const struct meta_store_txn *txn,
                   struct meta_store_outcome *out);
-    int (*load_settings)(struct meta_store *store, const struct meta_store_visitor *visitor,
-                         struct base_errbuf *err);
+    int (*load_resources)(struct meta_store *store, const struct meta_store_visitor *visitor,
+                          struct base_errbuf *err);
     int (*replace)(struct meta_store *store, meta_store_next *next, void *user,
                    struct base_errbuf *err);
 };

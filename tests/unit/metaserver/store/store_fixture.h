@@ -26,12 +26,20 @@ static inline struct meta_store *open_sqlite(const char *path)
     return store;
 }
 
+static inline struct meta_store *open_memory(const char *path)
+{
+    (void)path;
+    return meta_store_memory(NULL);
+}
+
 static inline void setup(struct fixture *f, enum kind kind)
 {
+    static struct meta_store *(*const open_of[KINDS])(const char *) = {
+        [MEMORY] = open_memory, [SQLITE] = open_sqlite};
     snprintf(f->dir, sizeof f->dir, "/tmp/kedge-store-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(f->dir));
     snprintf(f->path, sizeof f->path, "%s/metad.db", f->dir);
-    f->store = kind == MEMORY ? meta_store_memory(NULL) : open_sqlite(f->path);
+    f->store = open_of[kind](f->path);
 }
 
 static inline void teardown(struct fixture *f)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which store the settings name, and where: for the daemon, and for commands beside it. Nothing
+ * else here knows of what kind it is. Any thread; blocks. */
+#ifndef METAD_OPEN_STORE_H
+#define METAD_OPEN_STORE_H
+
+#include "metaserver/config_file.h"
+#include "metaserver/store.h"
+
+/* The caller's, to be given to meta_store_close(). to_read: as it is at one moment, while a
+ * metaserver may write to it; nothing is made, and what would write fails. 0; or -errno and a
+ * sentence, and *out is what it was. */
+int meta_daemon_open_store(const struct meta_config *config, bool to_read, struct meta_store **out,
+                           struct base_errbuf *err);
+
+#endif
