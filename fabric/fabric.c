@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "fabric/provider.h"
+#include "opcode.h"
 
 enum { HOP_LIMIT = 64, FLOW_LABEL_LOW_BITS = 14, WAIT_MS = 1000 };
 #define FLOW_LABEL_LOW ((1u << FLOW_LABEL_LOW_BITS) - 1)
@@ -183,45 +184,22 @@ int fab_call(struct fab *fab, struct fab_ctl *ctl)
     return ctl->status;
 }
 
-/* Which opcodes a queue pair of a type can post. */
-static bool opcode_fits(enum fab_qp_type type, enum ibv_wr_opcode opcode)
-{
-    switch (opcode) {
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-        return true;
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return type != FAB_QP_UD;
-    default:
-        return false;
-    }
-}
-
-static bool can_be_inline(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE ||
-           opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
 static bool send_is_sound(const struct fab_qp *qp, const struct fab_wr *wr)
 {
-    if (!opcode_fits(qp->type, wr->opcode) || wr->num_sge < 0 ||
+    const struct fab_opcode *o = fab_opcode_find(wr->opcode);
+    if (!o->known || (qp->type == FAB_QP_UD && !o->in_datagrams) || wr->num_sge < 0 ||
         (uint32_t)wr->num_sge > qp->cap.send_sge || (wr->num_sge > 0 && wr->sg_list == NULL))
         return false;
     if (qp->type != FAB_QP_RC && wr->ah == NULL)
         return false;
-    if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP && wr->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD)
-        return wr->num_sge == 1 && wr->sg_list[0].length == 8 &&
+    if (o->bytes != 0)
+        return wr->num_sge == 1 && wr->sg_list[0].length == o->bytes &&
                !(wr->send_flags & IBV_SEND_INLINE);
     if (wr->send_flags & IBV_SEND_INLINE) {
         uint64_t bytes = 0;
         for (int i = 0; i < wr->num_sge; i++)
             bytes += wr->sg_list[i].length;
-        return can_be_inline(wr->opcode) && bytes <= qp->cap.inline_bytes;
+        return o->can_inline && bytes <= qp->cap.inline_bytes;
     }
     return true;
 }

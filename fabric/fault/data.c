@@ -20,6 +20,7 @@
 #include "fault/gone.h"
 #include "fault/poison.h"
 #include "fault/psn.h"
+#include "opcode.h"
 
 static const uint32_t nobody = 0xfffffe;
 
@@ -147,12 +148,6 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
         make_fail(f, qp, copy);
 }
 
-static bool is_one_sided(const struct fab_wr *wr)
-{
-    return wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_RDMA_WRITE ||
-           wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /* What some device does not take, and rxe says so at the post: mlx4's driver has to
  * write another number for a piece of length 0, irdma's reads the first piece of a list that has
  * none. */
@@ -160,13 +155,14 @@ static bool is_disliked(const struct fab_caps *caps, const struct fab_wr *wr)
 {
     uint64_t bytes = 0;
     bool empty = false;
-    if (!is_one_sided(wr))
+    if (fab_opcode_takes_receive(wr->opcode))
         return false;
     for (int i = 0; i < wr->num_sge; i++) {
         bytes += wr->sg_list[i].length;
         empty |= wr->sg_list[i].length == 0;
     }
-    if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP && (!caps->atomics || wr->remote_addr % 8 != 0))
+    if ((fab_opcode_is_atomic(wr->opcode) && !caps->atomics) ||
+        !fab_opcode_is_aligned(wr->opcode, wr->remote_addr))
         return true;
     return empty || bytes == 0 || bytes > caps->max_msg_size ||
            ((wr->send_flags & IBV_SEND_FENCE) && !caps->fences);

@@ -5,6 +5,7 @@
 #define IBTA_IBTA_H
 
 #include "fabric/fabric.h"
+#include "opcode.h"
 
 enum { FAB_GRH_BYTES = 40 };
 
@@ -33,35 +34,5 @@ uint64_t fab_ibta_rnr_ns(uint8_t code);
  * its PayLen counts what comes behind it, from the BTH up to and with the ICRC (8.3.4). */
 void fab_ibta_make_grh(uint8_t grh[FAB_GRH_BYTES], const uint8_t from[16], const uint8_t to[16],
                        uint32_t bytes, bool imm);
-
-static inline bool fab_ibta_is_atomic(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-/* What a peer must be allowed for that request: one of enum ibv_access_flags. */
-static inline unsigned fab_ibta_needed_access(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_RDMA_READ   ? IBV_ACCESS_REMOTE_READ
-           : fab_ibta_is_atomic(opcode) ? IBV_ACCESS_REMOTE_ATOMIC
-                                        : IBV_ACCESS_REMOTE_WRITE;
-}
-/* The opcode of a request's completion. */
-static inline enum ibv_wc_opcode fab_ibta_completes_as(enum ibv_wr_opcode opcode)
-{
-    static const uint8_t opcode_of[] = {
-        [IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-        [IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
-        [IBV_WR_SEND] = IBV_WC_SEND,
-        [IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
-        [IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
-        [IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-        [IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
-    };
-    return (enum ibv_wc_opcode)opcode_of[opcode];
-}
-static inline bool fab_ibta_is_send(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
-}
 
 #endif

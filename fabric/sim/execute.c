@@ -36,7 +36,7 @@ void sim_exec_plan(struct sim_exec *x)
     const uint64_t addr = address_of(x);
     x->pieces = 1;
     x->piece[1] = x->bytes;
-    if (fab_ibta_is_send(x->packet->opcode) || fab_ibta_is_atomic(x->packet->opcode) ||
+    if (fab_opcode_is_send(x->packet->opcode) || fab_opcode_is_atomic(x->packet->opcode) ||
         x->bytes <= WHOLE || base_prng_below(prng, 2) != 0)
         return;
     const uint32_t wanted = 2 + (uint32_t)base_prng_below(prng, SIM_MOST_PIECES - 1);
@@ -65,9 +65,9 @@ static void refuse_access(struct sim_exec *x, enum sim_refusal why)
 {
     const struct sim_packet *p = x->packet;
     const struct sim_net *net = x->r->dev->net;
-    const struct sim_access access = {.kind = p->opcode == IBV_WR_RDMA_READ   ? SIM_READ
-                                              : fab_ibta_is_atomic(p->opcode) ? SIM_ATOMIC
-                                                                              : SIM_WRITE,
+    const struct sim_access access = {.kind = p->opcode == IBV_WR_RDMA_READ     ? SIM_READ
+                                              : fab_opcode_is_atomic(p->opcode) ? SIM_ATOMIC
+                                                                                : SIM_WRITE,
                                       .remote = true,
                                       .node = x->r->dev->attr.node,
                                       .initiator = p->from_node,
@@ -85,7 +85,7 @@ static void refuse_access(struct sim_exec *x, enum sim_refusal why)
 static const struct sim_mr *find_region(struct sim_exec *x, uint64_t addr, uint32_t bytes)
 {
     const struct sim_packet *p = x->packet;
-    const unsigned access = fab_ibta_needed_access(p->opcode);
+    const unsigned access = fab_opcode_row(p->opcode)->access;
     const bool first = !x->begun && p->at == 0;
     if (first &&
         sim_mr_find(x->r->dev, pd_of(x->r), p->rkey, p->remote_addr, p->length, access) == NULL)
@@ -95,7 +95,7 @@ static const struct sim_mr *find_region(struct sim_exec *x, uint64_t addr, uint3
 
 static bool is_allowed(const struct sim_exec *x)
 {
-    const unsigned needed = fab_ibta_needed_access(x->packet->opcode);
+    const unsigned needed = fab_opcode_row(x->packet->opcode)->access;
     const unsigned access = x->r->qp != NULL ? x->r->qp->access : x->r->dct->access;
     return (access & needed) == needed;
 }
@@ -106,7 +106,7 @@ static struct sim_cqe receive_of(const struct sim_exec *x, const struct sim_rqe 
 {
     const struct sim_packet *p = x->packet;
     const struct sim_responder *r = x->r;
-    const bool writes = !fab_ibta_is_send(p->opcode);
+    const bool writes = !fab_opcode_is_send(p->opcode);
     struct sim_cqe c = {.wc = {.wr_id = e->wr_id,
                                .status = IBV_WC_SUCCESS,
                                .opcode = writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
@@ -136,11 +136,12 @@ static void deliver_message(struct sim_exec *x)
     struct sim_cqe c = receive_of(x, e);
     for (uint32_t i = 0; i < e->num_sge; i++)
         room += e->sge[i].length;
-    if (fab_ibta_is_send(p->opcode) && room < p->length) {
+    if (fab_opcode_is_send(p->opcode) && room < p->length) {
         c.wc.status = IBV_WC_LOC_LEN_ERR;
         refuse_request(x, SIM_NAK_INVALID);
-    } else if (fab_ibta_is_send(p->opcode) && !sim_sges_write(r->dev, pd_of(r), e->sge, e->num_sge,
-                                                              0, p->data, p->length, &whose)) {
+    } else if (fab_opcode_is_send(p->opcode) &&
+               !sim_sges_write(r->dev, pd_of(r), e->sge, e->num_sge, 0, p->data, p->length,
+                               &whose)) {
         c.wc.status = IBV_WC_LOC_PROT_ERR;
         refuse_request(x, SIM_NAK_FAILED);
     }
@@ -164,7 +165,7 @@ static void move_piece(struct sim_exec *x)
         refuse_access(x, SIM_REFUSED_ACCESS);
     else if (p->opcode == IBV_WR_RDMA_READ)
         sim_mr_read(mr, addr, x->answer->data + from, bytes, &whose);
-    else if (fab_ibta_is_atomic(p->opcode))
+    else if (fab_opcode_is_atomic(p->opcode))
         x->before = sim_mr_atomic(mr, addr, p->opcode, p->compare_add, p->swap, &whose);
     else
         sim_mr_write(mr, addr, p->data + (uint64_t)x->skip * p->mtu + from, bytes, &whose);
@@ -182,8 +183,8 @@ static void begin_answer(struct sim_exec *x)
 void sim_exec_step(struct sim_exec *x)
 {
     const enum ibv_wr_opcode opcode = x->packet->opcode;
-    if (!x->begun && !fab_ibta_is_send(opcode)) {
-        if (fab_ibta_is_atomic(opcode) && (x->packet->remote_addr & 7) != 0) {
+    if (!x->begun && !fab_opcode_is_send(opcode)) {
+        if (!fab_opcode_is_aligned(opcode, x->packet->remote_addr)) {
             refuse_access(x, SIM_REFUSED_FORM);
             return;
         }
@@ -194,7 +195,7 @@ void sim_exec_step(struct sim_exec *x)
     }
     if (!x->begun && opcode == IBV_WR_RDMA_READ)
         begin_answer(x);
-    if (!fab_ibta_is_send(opcode))
+    if (!fab_opcode_is_send(opcode))
         move_piece(x);
     else
         x->next_piece++;

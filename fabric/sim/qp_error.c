@@ -9,11 +9,11 @@ void sim_wqe_complete(struct sim_qp *qp, const struct sim_wqe *w, enum ibv_wc_st
 {
     if (status == IBV_WC_SUCCESS && !(w->flags & IBV_SEND_SIGNALED))
         return;
-    const bool answered = w->opcode == IBV_WR_RDMA_READ || fab_ibta_is_atomic(w->opcode);
+    const bool answered = fab_opcode_is_answered(w->opcode);
     const struct sim_cqe e = {
         .wc = {.wr_id = w->wr_id,
                .status = status,
-               .opcode = fab_ibta_completes_as(w->opcode),
+               .opcode = fab_opcode_row(w->opcode)->completion,
                .qp_num = qp->base.qpn,
                .byte_len = status == IBV_WC_SUCCESS && answered ? w->length : 0},
         .owner = qp,

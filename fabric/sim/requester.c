@@ -11,7 +11,7 @@
 
 static bool is_answered(const struct sim_wqe *w)
 {
-    return w->opcode == IBV_WR_RDMA_READ || fab_ibta_is_atomic(w->opcode);
+    return fab_opcode_is_answered(w->opcode);
 }
 
 /* ---- the end of requests ---- */
@@ -161,7 +161,7 @@ static bool begin_wqe(struct sim_qp *qp, struct sim_wqe *w)
         return false;
     }
     w->psn = qp->psn;
-    w->packets = fab_ibta_is_atomic(w->opcode) ? 1 : sim_packets_of(w->length, qp->mtu);
+    w->packets = fab_opcode_is_atomic(w->opcode) ? 1 : sim_packets_of(w->length, qp->mtu);
     qp->psn = (qp->psn + w->packets) & SIM_PSN_MASK;
     qp->reads += answered;
     qp->sent++;

@@ -22,12 +22,12 @@ static uint64_t draw_delay(struct sim_device *dev)
 
 static bool is_answered(const struct sim_packet *p)
 {
-    return p->opcode == IBV_WR_RDMA_READ || fab_ibta_is_atomic(p->opcode);
+    return fab_opcode_is_answered(p->opcode);
 }
 
 static bool needs_receive(const struct sim_packet *p)
 {
-    return fab_ibta_is_send(p->opcode) || p->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    return fab_opcode_takes_receive(p->opcode);
 }
 
 /* ---- answers ---- */
@@ -181,7 +181,7 @@ static bool run_one(struct sim_exec *x)
     }
     if (x->refused)
         drop_behind(x);
-    else if (fab_ibta_is_atomic(x->packet->opcode))
+    else if (fab_opcode_is_atomic(x->packet->opcode))
         save_atomic(x->r, x);
     return true;
 }
@@ -238,9 +238,9 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
     x->r = r;
     x->packet = p;
     x->skip = skip;
-    x->bytes = p->opcode == IBV_WR_RDMA_READ   ? p->length - p->at * p->mtu
-               : fab_ibta_is_atomic(p->opcode) ? 8
-                                               : p->bytes - skip * p->mtu;
+    x->bytes = p->opcode == IBV_WR_RDMA_READ     ? p->length - p->at * p->mtu
+               : fab_opcode_is_atomic(p->opcode) ? 8
+                                                 : p->bytes - skip * p->mtu;
     if (p->bytes <= skip * p->mtu && !is_answered(p))
         x->bytes = 0;
     if (needs_receive(p) && !again) {
@@ -262,7 +262,7 @@ static void repeat_answer(struct sim_responder *r, struct sim_packet *p)
         enqueue_request(r, p, 0, true);
         return;
     }
-    if (!fab_ibta_is_atomic(p->opcode)) {
+    if (!fab_opcode_is_atomic(p->opcode)) {
         if (TAILQ_EMPTY(&r->queue))
             send_short(r, SIM_ACK, r->epsn - 1, SIM_NAK_GAP);
     } else {

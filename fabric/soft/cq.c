@@ -67,7 +67,7 @@ void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_statu
     struct soft_cqe *e = &cq->ring[cq->tail++ & (cq->room - 1)];
     *e = (struct soft_cqe){.wc = {.wr_id = wr->wr_id,
                                   .status = status,
-                                  .opcode = fab_ibta_completes_as(wr->opcode),
+                                  .opcode = fab_opcode_row(wr->opcode)->completion,
                                   .qp_num = qp->base.qpn},
                            .epoch = atomic_load_explicit(&qp->shared->epoch, memory_order_relaxed),
                            .freed = freed,

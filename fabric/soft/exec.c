@@ -99,7 +99,7 @@ static uint32_t local_key(const struct fab_wr *wr)
 static bool local_is_sound(const struct soft_qp *qp, const struct fab_wr *wr)
 {
     const struct soft_fab *f = soft_of(qp->base.pd->fab);
-    bool writes = wr->opcode == IBV_WR_RDMA_READ || fab_ibta_is_atomic(wr->opcode);
+    bool writes = fab_opcode_is_answered(wr->opcode);
     if (wr->send_flags & IBV_SEND_INLINE)
         return true;
     for (int i = 0; i < wr->num_sge; i++)
@@ -152,7 +152,7 @@ enum soft_outcome soft_execute(struct soft_qp *qp, const struct fab_wr *wr, cons
         return SOFT_DONE;
     }
     /* Both regions behind one barrier; a message's own is known only when its receive is. */
-    soft_mr_hold(qp, fab_ibta_is_send(wr->opcode) ? qp->held : wr->key.rkey, local_key(wr));
+    soft_mr_hold(qp, fab_opcode_is_send(wr->opcode) ? qp->held : wr->key.rkey, local_key(wr));
     if (!local_is_sound(qp, wr)) {
         *status = IBV_WC_LOC_PROT_ERR;
         return SOFT_DONE;
@@ -165,7 +165,7 @@ enum soft_outcome soft_execute(struct soft_qp *qp, const struct fab_wr *wr, cons
     *status = IBV_WC_SUCCESS;
     if (t == NULL)
         return ud ? SOFT_DONE : SOFT_WAIT_PEER; /* a datagram to nobody is sent all the same */
-    if (!fab_ibta_is_send(wr->opcode) && wr->opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+    if (!fab_opcode_takes_receive(wr->opcode))
         return soft_one_sided(qp, wr, t, length, status);
     enum soft_outcome outcome = two_sided(qp, wr, dgid, t, length, status);
     return ud && outcome != SOFT_WAIT_LOCK ? SOFT_DONE : outcome;

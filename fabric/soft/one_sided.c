@@ -24,7 +24,7 @@ static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_
  */
 static void move_data(const struct soft_fab *f, const struct fab_wr *wr, uint8_t *remote)
 {
-    if (fab_ibta_is_atomic(wr->opcode)) {
+    if (fab_opcode_is_atomic(wr->opcode)) {
         do_atomic(f, wr, (uint64_t *)(void *)remote);
         return;
     }
@@ -54,9 +54,9 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                  const struct soft_target *t, uint32_t length,
                                  enum ibv_wc_status *status)
 {
-    unsigned access = fab_ibta_needed_access(wr->opcode);
+    unsigned access = fab_opcode_row(wr->opcode)->access;
     uint8_t *at = NULL;
-    if (access == IBV_ACCESS_REMOTE_ATOMIC && (wr->remote_addr & 7) != 0)
+    if (!fab_opcode_is_aligned(wr->opcode, wr->remote_addr))
         return refuse_request(qp, t, IBV_WC_REM_INV_REQ_ERR, status);
     if ((atomic_load_explicit(&t->qp->access, memory_order_relaxed) & access) != access)
         return refuse_request(qp, t, IBV_WC_REM_ACCESS_ERR, status);

@@ -110,7 +110,7 @@ static bool keep_waiting(struct soft_qp *qp, const struct fab_wr *wr, enum soft_
         qp->rnr_tries = 0;
     else if (ud) /* somebody is inside the receiver's queue: not for long, or it is lost */
         span = BASE_NS_PER_MS;
-    else if (fab_ibta_is_send(wr->opcode) &&
+    else if (fab_opcode_is_send(wr->opcode) &&
              span < BASE_NS_PER_S) /* that process may just not have been running */
         span = BASE_NS_PER_S;
     if (qp->deadline_ns == 0 || why != qp->waits_for) {
@@ -134,7 +134,7 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
 {
     uint64_t span = span_ns(qp);
     uint64_t from = p->kept_ns > qp->resumed_ns ? p->kept_ns : qp->resumed_ns;
-    if (fab_ibta_is_send(p->wr.opcode) || span == UINT64_MAX || qp->waits_for == SOFT_WAIT_TURN)
+    if (fab_opcode_is_send(p->wr.opcode) || span == UINT64_MAX || qp->waits_for == SOFT_WAIT_TURN)
         return false;                /* the last: the peer is not silent */
     if (p->wr.key.not_after_ns != 0) /* a request with a time keeps to that */
         return qp->deadline_ns != 0 && now >= qp->deadline_ns;

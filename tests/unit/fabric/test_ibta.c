@@ -111,9 +111,39 @@ START_TEST(a_region_lies_in_its_memory_and_at_an_address_that_leads_there)
 }
 END_TEST
 
+/* Numbers that verbs has, and nobody here, are passed to the wrappers by whoever wants. */
+START_TEST(only_requests_of_the_fabric_are_known_whatever_number_is_asked_for)
+{
+    unsigned known = 0;
+    for (unsigned i = 0; i <= UINT8_MAX; i++)
+        known += fab_opcode_find((enum ibv_wr_opcode)i)->known;
+    ck_assert_uint_eq(known, FAB_OPCODES);
+    ck_assert(!fab_opcode_find(IBV_WR_SEND_WITH_INV)->known);
+    ck_assert(!fab_opcode_find((enum ibv_wr_opcode)UINT32_MAX)->known);
+}
+END_TEST
+
+START_TEST(a_request_has_a_right_that_it_needs_or_takes_a_receive)
+{
+    for (unsigned i = 0; i < FAB_OPCODES; i++) {
+        const struct fab_opcode *o = fab_opcode_find((enum ibv_wr_opcode)i);
+        ck_assert(o->access != 0 || o->takes_receive);
+        ck_assert(o->is_send == (o->access == 0));
+        ck_assert(!o->in_datagrams || o->is_send);
+        ck_assert(!o->is_atomic || (o->bytes == 8 && o->access == IBV_ACCESS_REMOTE_ATOMIC));
+        ck_assert_int_eq(o->access & (o->access - 1), 0);
+    }
+    ck_assert(fab_opcode_is_aligned(IBV_WR_ATOMIC_FETCH_AND_ADD, 0x1008));
+    ck_assert(!fab_opcode_is_aligned(IBV_WR_ATOMIC_FETCH_AND_ADD, 0x1004));
+    ck_assert(fab_opcode_is_aligned(IBV_WR_RDMA_WRITE, 0x1001));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_grh_counts_the_headers_the_pad_and_the_icrc_behind_it)                                     \
     T(a_queue_pair_takes_no_more_than_its_port_and_device_have)                                    \
     T(a_region_that_peers_write_is_written_by_its_owner)                                           \
-    T(a_region_lies_in_its_memory_and_at_an_address_that_leads_there)
+    T(a_region_lies_in_its_memory_and_at_an_address_that_leads_there)                              \
+    T(only_requests_of_the_fabric_are_known_whatever_number_is_asked_for)                          \
+    T(a_request_has_a_right_that_it_needs_or_takes_a_receive)
 KEDGE_CHECK_MAIN("ibta", TESTS)
