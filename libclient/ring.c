@@ -329,6 +329,17 @@ int client_ask(struct kedge_session *s, struct schema_sq_desc *d)
     return 0;
 }
 
+/* number: of a quota, how much it is; 0 of an agent that does not say. */
+static int say_refusal(int status, uint32_t reason, uint64_t number)
+{
+    const char *text = reason != SCHEMA_REASON_NONE ? kedge_reason_str(reason) : strerror(-status);
+    if (number > 0 &&
+        (reason == SCHEMA_REASON_QUOTA_MRS || reason == SCHEMA_REASON_QUOTA_CONTROL_OPS))
+        return client_fail(status, "the agent refused: %s (the quota is %llu)", text,
+                           (unsigned long long)number);
+    return client_fail(status, "the agent refused: %s", text);
+}
+
 int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct client_reply *out)
 {
     int status = client_ask(s, d);
@@ -350,9 +361,7 @@ int client_request(struct kedge_session *s, struct schema_sq_desc *d, struct cli
     if (status != r.status)
         return client_fail_text(status, "the agent's answer makes no sense");
     if (status != 0)
-        return client_fail(status, "the agent refused: %s",
-                           r.reason != SCHEMA_REASON_NONE ? kedge_reason_str(r.reason)
-                                                          : strerror(-status));
+        return say_refusal(status, r.reason, got.value[0]);
     *out = got;
     return 0;
 }

@@ -156,9 +156,22 @@ void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLO
 
 /* ---- what is refused */
 
+static uint64_t quota_of(const struct agentd_tenant_config *t, enum lane_quota_kind which)
+{
+    const uint64_t all[LANE_QUOTAS] = {
+        [LANE_QUOTA_SESSIONS] = t->sessions,
+        [LANE_QUOTA_MEMORY] = t->memory,
+        [LANE_QUOTA_VQPS] = t->vqps,
+        [LANE_QUOTA_MRS] = t->mrs,
+        [LANE_QUOTA_CONTROL_OPS] = t->control_ops_per_s,
+    };
+    return all[which];
+}
+
 static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind which,
                     struct base_errbuf *why)
 {
+    const struct agentd_tenant_config *t = quota_tenant(p->agent, tenant);
     char more[120] = "";
     const bool counted = which == LANE_QUOTA_SESSIONS || which == LANE_QUOTA_MEMORY;
     const uint64_t ended = counted ? used_by(p->agent, tenant).ended : 0;
@@ -168,8 +181,10 @@ static int say_over(const struct pool *p, uint32_t tenant, enum lane_quota_kind 
         snprintf(more, sizeof more,
                  ": %llu of its sessions have ended, and count until their processes close them",
                  (unsigned long long)ended);
-    return base_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s)%s",
-                    quota_tenant(p->agent, tenant)->name, names[which].of, names[which].name, more);
+    return base_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s), which is %llu%s%s",
+                    t->name, names[which].of, names[which].name,
+                    (unsigned long long)quota_of(t, which),
+                    which == LANE_QUOTA_MEMORY ? " bytes" : "", more);
 }
 
 int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,

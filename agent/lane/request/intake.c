@@ -99,7 +99,9 @@ static void take_control(struct lane *l, struct session *s, const struct schema_
     s->control_op = d->op;
     s->control_tag = d->connect.tag;
     if (!may_ask(l, s, d)) {
-        session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS, 0, 0, NULL);
+        session_reply(l, s, -EDQUOT, SCHEMA_REASON_QUOTA_CONTROL_OPS,
+                      atomic_load_explicit(&s->quota->control_ops_per_s, memory_order_relaxed), 0,
+                      NULL);
         return;
     }
     switch (d->op) {

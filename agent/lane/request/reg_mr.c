@@ -74,6 +74,9 @@ void region_register(struct lane *l, struct session *s, const struct schema_sq_d
     uint32_t vkey = 0;
     uint8_t secret[16] = {0};
     const int status = region_add(l, s, d, &vkey, secret);
+    const uint32_t reason = reason_of(s, status);
+    if (reason == SCHEMA_REASON_QUOTA_MRS)
+        vkey = atomic_load_explicit(&s->quota->max_mrs, memory_order_relaxed);
     if (status != -EINPROGRESS)
-        session_reply(l, s, status, reason_of(s, status), vkey, 0, secret);
+        session_reply(l, s, status, reason, vkey, 0, secret);
 }

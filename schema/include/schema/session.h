@@ -142,7 +142,7 @@ struct schema_reply {
     int32_t status;                             /* 0 or -errno */
     uint32_t reason;                            /* enum schema_reason */
     uint32_t reserved;
-    uint64_t value[2];
+    uint64_t value[2]; /* [0] of REASON_QUOTA_MRS and _CONTROL_OPS: how much the quota is */
     uint8_t secret[16];
 };
 

@@ -279,6 +279,13 @@ START_TEST(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)
                      -EINVAL);
     ck_assert_uint_eq(lane_waiting(&a), 0);
     a.reply = (struct schema_reply){.status = -EDQUOT, .reason = SCHEMA_REASON_FENCED_REGIONS};
+    a.reply.reason = SCHEMA_REASON_QUOTA_MRS;
+    a.reply.value[0] = 7;
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), -EDQUOT);
+    (void)agent_asked(&a);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "(mrs) is used up (the quota is 7)"));
+    a.reply.value[0] = 0;
     a.reply.reason = SCHEMA_REASON_QUOTA;
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), -EDQUOT);

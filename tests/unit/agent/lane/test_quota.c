@@ -155,6 +155,7 @@ static void refuses(struct schema_sq_desc d)
     const uint64_t refused = quota->refused[LANE_QUOTA_CONTROL_OPS], done = quota->control_ops;
     ck_assert_int_eq(world_ask(w, &k, d, &reply), -EDQUOT);
     ck_assert_uint_eq(reply.reason, SCHEMA_REASON_QUOTA_CONTROL_OPS);
+    ck_assert_uint_eq(reply.value[0], quota->control_ops_per_s);
     ck_assert_uint_eq(quota->refused[LANE_QUOTA_CONTROL_OPS], refused + 1);
     ck_assert_uint_eq(quota->control_ops, done);
 }

@@ -159,6 +159,7 @@ START_TEST(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
     struct schema_reply refused;
     ck_assert_int_eq(world_ask(w, &two, reg, &refused), -EDQUOT);
     ck_assert_uint_eq(refused.reason, SCHEMA_REASON_QUOTA_MRS);
+    ck_assert_uint_eq(refused.value[0], 1);
     ck_assert_int_eq(world_connect(w, &one, 0, 1), 0);
     ck_assert_int_eq(world_connect(w, &two, 0, 1), 0); /* a bind has no answer: its posts do */
     struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 7, 0, 8, 1, 0);
