@@ -3,8 +3,7 @@
  * long as there is work and a little longer, then sets the flags, looks once more, and waits for a
  * doorbell, a completion or a command.
  *
- * Doorbells are watched edge-triggered and never read or written: a worker holds the same
- * descriptor, and could make either block. */
+ * Who rings without an end wakes it no more than a few times (doorbells.h). */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,16 +14,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agent.h"
 #include "agent/lane.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "device.h"
+#include "doorbells.h"
 #include "fabric/placement.h"
 #include "lane_thread.h"
 #include "loop_world.h"
 
-enum { EPOLL_EVERY = 64 /* passes */, EVENTS = 64 };
+enum { EPOLL_EVERY = 64 /* passes */, EVENTS = 16 /* in a look, which takes the longer */ };
 static const uint64_t EPOLL_NS = 50000; /* or after so long, where passes are long */
 static const uint64_t FROM_CHANNEL = UINT64_MAX, FROM_CONTROL = UINT64_MAX - 1;
 
@@ -34,6 +35,7 @@ struct lane_thread {
     pthread_t thread;
     bool runs;
     int epfd, kick;
+    struct doorbells doorbells;
     _Atomic bool stop, asleep;
 };
 
@@ -46,40 +48,61 @@ static int watch_fd(const struct lane_thread *t, int fd, uint64_t what)
 static int watch_session(struct world *w, struct world_lane *l, uint32_t session,
                          const struct world_rings *rings)
 {
+    struct lane_thread *t = l->of_world;
     (void)w;
-    return watch_fd(l->of_world, rings->doorbell, session);
+    return doorbells_watch(&t->doorbells, session, rings->doorbell);
 }
 
 static void unwatch_session(struct world *w, struct world_lane *l, const struct world_rings *rings)
 {
-    const struct lane_thread *t = l->of_world;
+    struct lane_thread *t = l->of_world;
     (void)w;
-    (void)epoll_ctl(t->epfd, EPOLL_CTL_DEL, rings->doorbell, NULL);
+    doorbells_unwatch(&t->doorbells, rings->doorbell);
 }
 
-static void look_at_descriptors(struct lane_thread *t, int timeout_ms)
+/* What there was to be seen; `useful`: of it, what gives the lane something to do. */
+struct seen {
+    int all, useful;
+};
+
+static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, int timeout_ms)
 {
     struct epoll_event events[EVENTS];
-    int n = epoll_wait(t->epfd, events, EVENTS, timeout_ms);
+    const int n = epoll_wait(t->epfd, events, EVENTS, timeout_ms);
+    struct seen seen = {.all = n > 0 ? n : 0, .useful = n > 0 ? n : 0};
+    if (timeout_ms != 0)
+        now_ns = base_clock_ns();
     for (int i = 0; i < n; i++) {
-        if (events[i].data.u64 == FROM_CHANNEL)
+        const uint64_t what = events[i].data.u64;
+        if (what == FROM_CHANNEL) {
             fab_chan_drain(t->of->chan);
-        else if (events[i].data.u64 != FROM_CONTROL)
-            lane_doorbell(t->of->lane, (uint32_t)events[i].data.u64);
+        } else if (what != FROM_CONTROL && !lane_doorbell(t->of->lane, (uint32_t)what)) {
+            doorbells_false(&t->doorbells, (uint32_t)what, now_ns);
+            seen.useful--;
+        }
     }
+    doorbells_hear_again(&t->doorbells, now_ns);
+    return seen;
 }
 
-/* A command that comes after the last look kicks, since `asleep` is set before it. */
-static void sleep_until_work(struct lane_thread *t)
+/* A command that comes after the last look kicks, since `asleep` is set before it. False: it was
+ * woken for nothing. */
+static bool sleep_until_work(struct lane_thread *t)
 {
     uint64_t now = base_clock_ns();
+    struct seen seen = {0};
+    bool for_doorbells = false; /* the next thing that is due is that one is heard again */
     atomic_store(&t->asleep, true);
     uint64_t due = lane_prepare_sleep(t->of->lane, now);
     if (due != 0 && !atomic_load(&t->stop)) {
+        const uint64_t heard = doorbells_due(&t->doorbells);
+        for_doorbells = heard < due;
+        due = for_doorbells ? heard : due;
         uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
-        look_at_descriptors(t, ms > 1000 ? 1000 : (int)ms);
+        seen = look_at_descriptors(t, now, ms > 1000 ? 1000 : (int)ms);
     }
     atomic_store(&t->asleep, false);
+    return seen.all == 0 ? !for_doorbells : seen.useful > 0;
 }
 
 static void tell_control(const struct lane_thread *t)
@@ -100,14 +123,12 @@ static void *run_lane(void *arg)
             worked_ns = now;
             tell_control(t);
         } else if (now - worked_ns > t->of->spin_ns) {
-            sleep_until_work(t);
-            worked_ns = base_clock_ns();
+            if (sleep_until_work(t))
+                worked_ns = base_clock_ns();
             tell_control(t);
         }
-        if (++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS) {
-            look_at_descriptors(t, 0);
-            looked_ns = now;
-        }
+        if (++passes % EPOLL_EVERY == 0 || now - looked_ns > EPOLL_NS)
+            looked_ns = look_at_descriptors(t, now, 0).all < EVENTS ? now : 0;
     }
     tell_control(t);
     return NULL;
@@ -149,6 +170,9 @@ static int start_lane(struct world *w, struct world_lane *l, struct base_errbuf 
     t->of = l;
     t->epfd = epoll_create1(EPOLL_CLOEXEC);
     t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (doorbells_init(&t->doorbells, t->epfd,
+                       (uint32_t)loop_world_of(w)->agent->config.max_sessions) != 0)
+        return base_err(err, -ENOMEM, "the lane cannot begin: out of memory");
     if (t->epfd < 0 || t->kick < 0 || watch_fd(t, l->chan->fd, FROM_CHANNEL) != 0 ||
         watch_fd(t, t->kick, FROM_CONTROL) != 0)
         return base_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
@@ -167,6 +191,7 @@ static void kick_lane(const struct lane_thread *t)
 static void free_thread(struct lane_thread *t)
 {
     wake_fini(&t->news);
+    doorbells_fini(&t->doorbells);
     free(t);
 }
 

@@ -414,10 +414,17 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     return next_due(l);
 }
 
-void lane_doorbell(struct lane *l, uint32_t session)
+bool lane_doorbell(struct lane *l, uint32_t session)
 {
-    if (session < l->config.max_sessions)
-        session_activate(l, &l->sessions[session]);
+    struct session *s = &l->sessions[session];
+    if (session >= l->config.max_sessions || s->state != SESSION_LIVE)
+        return false;
+    const uint32_t tail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire);
+    if (tail == s->rung_tail)
+        return false;
+    s->rung_tail = tail;
+    session_activate(l, s);
+    return true;
 }
 
 void lane_stats(const struct lane *l, struct lane_stats *out)

@@ -54,6 +54,7 @@ struct session {
     uint32_t sq_mask, cq_mask;
     uint32_t cq_head; /* the worker's, as last read: its line is its own until room is short */
     uint32_t sq_head, cq_tail; /* private: what counts */
+    uint32_t rung_tail;        /* the worker's, when it rang last */
     uint32_t cq_reserved;      /* completions that requests in the lane may still need */
     uint32_t inflight, max_inflight;
     uint32_t tenant_slot;

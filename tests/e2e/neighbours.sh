@@ -16,6 +16,7 @@
 #   balloon      another tenant's workers ask for all the memory that they may have and leave before it is made; what is
 #                measured is attaching
 #   smalls       a hundred sessions of another tenant keep their rings full of WRITEs of 8 bytes
+#   doorbells    the doorbells of a hundred sessions of another tenant, that have nothing to say, are rung without an end
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-hostile kedge-strangers kedge-probe
 [[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
@@ -92,8 +93,8 @@ attack() { # name
         await 4
         ;;
     balloon) for _ in 1 2 3 4; do run "$work/worker/kedge-hostile" balloon --socket "$work/a.sock" --ms 600000; done ;;
-    smalls)
-        run "$work/worker/kedge-hostile" smalls --socket "$work/a.sock" --ms 600000
+    smalls | doorbells)
+        run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 100
         ;;
     *) fail "nobody is called $1" ;;
@@ -109,7 +110,7 @@ end_attack() {
 }
 
 bad=0
-for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptors watches copies smalls balloon}; do
+for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptors watches copies smalls doorbells balloon}; do
     : >"$work/alone"
     : >"$work/beside"
     for _ in $(seq "$turns"); do

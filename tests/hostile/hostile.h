@@ -101,6 +101,7 @@ void attack_stale_keys(struct hostile *h);
 void attack_never_polls(struct hostile *h);
 void attack_greedy(struct hostile *h);
 void attack_smalls(struct hostile *h);
+void attack_doorbells(struct hostile *h);
 void attack_connects(struct hostile *h);
 void attack_imports(struct hostile *h);
 void attack_statuses(struct hostile *h);

@@ -154,6 +154,31 @@ void attack_smalls(struct hostile *h)
         raw_close(&w[--sessions].r);
 }
 
+/* Doorbells of many sessions that have nothing to say. */
+void attack_doorbells(struct hostile *h)
+{
+    static struct raw r[CROWD];
+    int sessions = 0;
+    for (int tries = 0; sessions < CROWD && tries < 3; tries++) {
+        if (raw_try(h->socket, &r[sessions]) != 0) { /* or those ahead are being made */
+            usleep(100000);
+            continue;
+        }
+        sessions++;
+        tries = 0;
+    }
+    if (sessions == 0)
+        hostile_fail("the agent has had no session");
+    while (!hostile_over(h))
+        for (int i = 0; i < sessions; i++, h->did++)
+            raw_ring(&r[i]);
+    for (int i = 0; i < sessions; i++)
+        if (raw_ended(&r[i]))
+            hostile_fail("ringing ended the session");
+    while (sessions > 0)
+        raw_close(&r[--sessions]);
+}
+
 static void *sleep_on(void *arg)
 {
     const struct raw *r = arg;

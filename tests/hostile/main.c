@@ -39,6 +39,8 @@ static const struct {
     {"never-polls", "posts and never polls", attack_never_polls, false, false},
     {"greedy", "has as much copied as it may", attack_greedy, false, false},
     {"smalls", "keeps many rings full of small requests", attack_smalls, false, false},
+    {"doorbells", "rings the doorbells of many sessions without an end", attack_doorbells, false,
+     false},
     {"connects", "fills rings with questions for nodes that do not exist", attack_connects, false,
      false},
     {"imports", "fills them with tokens that nobody gave", attack_imports, false, false},

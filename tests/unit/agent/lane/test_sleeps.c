@@ -222,8 +222,30 @@ START_TEST(who_connects_anew_behind_requests_that_are_out_keeps_no_lane_awake)
 }
 END_TEST
 
+START_TEST(a_doorbell_with_nothing_new_behind_it_wakes_no_session)
+{
+    const uint32_t vkey = world_pair(w, &owner[0], &k, ONE, ALL);
+    post(&k, 0, vkey);
+    ck_assert_uint_eq(world_done(w, &k, 100).status, IBV_WC_SUCCESS);
+    while (step() > 0)
+        ;
+    ck_assert(may_sleep());
+    for (int i = 0; i < 3; i++) {
+        ck_assert(!lane_doorbell(w->node[0].lane, k.id));
+        ck_assert_uint_eq(atomic_load(&k.r->doorbell), 1);
+    }
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(lane_doorbell(w->node[0].lane, k.id));
+    ck_assert_uint_eq(atomic_load(&k.r->doorbell), 0);
+    ck_assert_uint_eq(world_done(w, &k, 100).status, IBV_WC_SUCCESS);
+    world_unpair(w, &owner[0], &k);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)                                     \
     T(while_those_who_have_waited_for_room_go_elsewhere_the_lane_stays_awake)                      \
-    T(who_connects_anew_behind_requests_that_are_out_keeps_no_lane_awake)
+    T(who_connects_anew_behind_requests_that_are_out_keeps_no_lane_awake)                          \
+    T(a_doorbell_with_nothing_new_behind_it_wakes_no_session)
 KEDGE_CHECK_MAIN("sleeps", TESTS)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doorbells.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+
+enum { AGAIN_AT_ONCE = 8 };
+
+int doorbells_init(struct doorbells *d, int epfd, uint32_t count)
+{
+    *d = (struct doorbells){.epfd = epfd, .count = count, .due_ns = UINT64_MAX};
+    TAILQ_INIT(&d->deaf);
+    d->of = calloc(count, sizeof *d->of);
+    if (d->of == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        d->of[i].fd = -1;
+    (void)pthread_mutex_init(&d->lock, NULL);
+    return 0;
+}
+
+void doorbells_fini(struct doorbells *d)
+{
+    if (d->of == NULL)
+        return;
+    (void)pthread_mutex_destroy(&d->lock);
+    free(d->of);
+    d->of = NULL;
+}
+
+static int hear_doorbell(const struct doorbells *d, const struct doorbell *bell)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)(bell - d->of)};
+    return epoll_ctl(d->epfd, EPOLL_CTL_ADD, bell->fd, &event) == 0 ? 0 : -errno;
+}
+
+static void note_due(struct doorbells *d)
+{
+    const struct doorbell *first = TAILQ_FIRST(&d->deaf);
+    atomic_store_explicit(&d->due_ns, first != NULL ? first->until_ns : UINT64_MAX,
+                          memory_order_relaxed);
+}
+
+static void end_deaf(struct doorbells *d, struct doorbell *bell)
+{
+    if (!bell->deaf)
+        return;
+    bell->deaf = false;
+    TAILQ_REMOVE(&d->deaf, bell, link);
+    note_due(d);
+}
+
+int doorbells_watch(struct doorbells *d, uint32_t session, int fd)
+{
+    struct doorbell *bell = &d->of[session];
+    (void)pthread_mutex_lock(&d->lock);
+    bell->fd = fd;
+    atomic_store_explicit(&bell->falses, 0, memory_order_relaxed);
+    const int status = hear_doorbell(d, bell);
+    if (status != 0)
+        bell->fd = -1;
+    (void)pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+void doorbells_unwatch(struct doorbells *d, int fd)
+{
+    uint32_t i = 0;
+    while (i < d->count && d->of[i].fd != fd)
+        i++;
+    if (i == d->count)
+        return;
+    (void)pthread_mutex_lock(&d->lock);
+    if (!d->of[i].deaf)
+        (void)epoll_ctl(d->epfd, EPOLL_CTL_DEL, fd, NULL);
+    end_deaf(d, &d->of[i]);
+    d->of[i].fd = -1;
+    (void)pthread_mutex_unlock(&d->lock);
+}
+
+/* True: more than are forgiven. */
+static bool count_false(struct doorbell *bell, uint64_t now_ns)
+{
+    uint32_t falses = atomic_load_explicit(&bell->falses, memory_order_relaxed);
+    const uint64_t since_ns = atomic_load_explicit(&bell->false_ns, memory_order_relaxed);
+    if (falses == 0 || now_ns - since_ns > DOORBELLS_FORGET_MS * BASE_NS_PER_MS) {
+        falses = 0;
+        atomic_store_explicit(&bell->false_ns, now_ns, memory_order_relaxed);
+    }
+    atomic_store_explicit(&bell->falses, ++falses, memory_order_relaxed);
+    return falses > DOORBELLS_FALSE;
+}
+
+/* Nothing is lost where the control thread has the lock: whoever goes on ringing is met again. */
+void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
+{
+    struct doorbell *bell = &d->of[session];
+    if (session >= d->count || !count_false(bell, now_ns) || pthread_mutex_trylock(&d->lock) != 0)
+        return;
+    if (bell->fd >= 0 && !bell->deaf) {
+        (void)epoll_ctl(d->epfd, EPOLL_CTL_DEL, bell->fd, NULL);
+        bell->deaf = true;
+        bell->until_ns = now_ns + DOORBELLS_DEAF_MS * BASE_NS_PER_MS;
+        TAILQ_INSERT_TAIL(&d->deaf, bell, link);
+        note_due(d);
+    }
+    (void)pthread_mutex_unlock(&d->lock);
+}
+
+/* One that was ever rung tells of it at once, which is forgiven; the next one is not. */
+void doorbells_hear_again(struct doorbells *d, uint64_t now_ns)
+{
+    if (now_ns < doorbells_due(d) || pthread_mutex_trylock(&d->lock) != 0)
+        return;
+    for (int i = 0; i < AGAIN_AT_ONCE && now_ns >= doorbells_due(d); i++) {
+        struct doorbell *bell = TAILQ_FIRST(&d->deaf);
+        end_deaf(d, bell);
+        atomic_store_explicit(&bell->falses, DOORBELLS_FALSE - 1, memory_order_relaxed);
+        atomic_store_explicit(&bell->false_ns, now_ns, memory_order_relaxed);
+        (void)hear_doorbell(d, bell);
+    }
+    (void)pthread_mutex_unlock(&d->lock);
+}

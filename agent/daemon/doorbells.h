@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers' doorbells, as a lane's thread watches them: edge-triggered and never read or written,
+ * since a worker holds the same descriptor, and could make either block.
+ *
+ * A worker that rings without an end would have the lane look at its events and at nothing else.
+ * One that has rung a few times with nothing new in its ring is not heard for a while: what it has
+ * then is found when its doorbell is watched again, which tells of it once if it was ever rung. */
+#ifndef DAEMON_DOORBELLS_H
+#define DAEMON_DOORBELLS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+enum {
+    DOORBELLS_FALSE = 4, /* that are forgiven: one now and then is how a worker asks for life */
+    DOORBELLS_FORGET_MS = 20,
+    DOORBELLS_DEAF_MS = 50,
+};
+
+struct doorbell {
+    int fd; /* -1: none; the control thread's to set */
+    bool deaf;
+    uint64_t until_ns;          /* deaf */
+    _Atomic uint32_t falses;    /* since: */
+    _Atomic uint64_t false_ns;  /* the first of them */
+    TAILQ_ENTRY(doorbell) link; /* of those that are deaf, the first due first */
+};
+
+struct doorbells {
+    int epfd; /* the caller's */
+    uint32_t count;
+    struct doorbell *of; /* by session */
+    pthread_mutex_t lock;
+    TAILQ_HEAD(, doorbell) deaf;
+    _Atomic uint64_t due_ns; /* of the first of these; UINT64_MAX: none */
+};
+
+/* For so many sessions, whose events have their number as data. -ENOMEM. */
+int doorbells_init(struct doorbells *d, int epfd, uint32_t count);
+/* After the lane's thread. */
+void doorbells_fini(struct doorbells *d);
+
+/* Control thread. 0 or -errno. */
+int doorbells_watch(struct doorbells *d, uint32_t session, int fd);
+void doorbells_unwatch(struct doorbells *d, int fd);
+
+/* The lane's thread. That session has rung with nothing new in its ring. Neither waits. */
+void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns);
+/* Some of those that are due are heard again. */
+void doorbells_hear_again(struct doorbells *d, uint64_t now_ns);
+
+static inline uint64_t doorbells_due(const struct doorbells *d)
+{
+    return atomic_load_explicit(&d->due_ns, memory_order_relaxed);
+}
+
+#endif

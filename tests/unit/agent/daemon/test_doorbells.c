@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../../check_main.h"
+#include "base/clock.h"
+#include "doorbells.h"
+
+enum { SESSIONS = 16 };
+
+static const uint64_t MS = BASE_NS_PER_MS;
+static struct doorbells d;
+static int epfd, bell[SESSIONS];
+static uint64_t now_ns;
+
+static void begin(void)
+{
+    now_ns = 1000 * MS;
+    epfd = epoll_create1(EPOLL_CLOEXEC);
+    ck_assert_int_ge(epfd, 0);
+    ck_assert_int_eq(doorbells_init(&d, epfd, SESSIONS), 0);
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        bell[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        ck_assert_int_eq(doorbells_watch(&d, i, bell[i]), 0);
+    }
+}
+
+static void end(void)
+{
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        doorbells_unwatch(&d, bell[i]);
+        close(bell[i]);
+    }
+    ck_assert_uint_eq(doorbells_due(&d), UINT64_MAX);
+    doorbells_fini(&d);
+    close(epfd);
+}
+
+static void ring(uint32_t session)
+{
+    const uint64_t one = 1;
+    ck_assert_int_eq(write(bell[session], &one, sizeof one), sizeof one);
+}
+
+/* How many doorbells were heard, all of them false. */
+static int hear(void)
+{
+    struct epoll_event event[SESSIONS];
+    const int n = epoll_wait(epfd, event, SESSIONS, 0);
+    for (int i = 0; i < n; i++)
+        doorbells_false(&d, (uint32_t)event[i].data.u64, now_ns);
+    doorbells_hear_again(&d, now_ns);
+    return n;
+}
+
+START_TEST(who_rings_without_an_end_is_heard_a_few_times_and_then_now_and_then)
+{
+    enum { S = 2 };
+    int heard = 0;
+    begin();
+    for (int us = 0; us < S * 1000000; us += 100, now_ns += MS / 10) {
+        ring(0);
+        heard += hear();
+    }
+    ck_assert_int_ge(heard, S * 1000 / DOORBELLS_DEAF_MS);
+    ck_assert_int_le(heard, DOORBELLS_FALSE + 3 * S * 1000 / DOORBELLS_DEAF_MS);
+    ring(1);
+    ck_assert_int_eq(hear(), 1); /* and others as before */
+    end();
+}
+END_TEST
+
+START_TEST(who_rings_for_nothing_now_and_then_is_always_heard)
+{
+    begin();
+    for (int i = 0; i < 100; i++, now_ns += DOORBELLS_FORGET_MS * MS) {
+        ring(0);
+        ck_assert_int_eq(hear(), 1);
+    }
+    end();
+}
+END_TEST
+
+START_TEST(what_was_rung_meanwhile_is_told_once_and_the_next_one_is_heard)
+{
+    begin();
+    for (int i = 0; i <= DOORBELLS_FALSE; i++) {
+        ring(0);
+        ck_assert_int_eq(hear(), 1);
+    }
+    ring(0);
+    ck_assert_int_eq(hear(), 0);
+    ck_assert_uint_eq(doorbells_due(&d), now_ns + DOORBELLS_DEAF_MS * MS);
+    now_ns += DOORBELLS_DEAF_MS * MS;
+    ck_assert_int_eq(hear(), 0); /* it is watched again, */
+    ck_assert_int_eq(hear(), 1); /* and tells */
+    ck_assert_int_eq(hear(), 0);
+    ring(0);
+    ck_assert_int_eq(hear(), 1);
+    end();
+}
+END_TEST
+
+START_TEST(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)
+{
+    begin();
+    for (uint32_t i = 0; i < 2; i++)
+        for (int n = 0; n <= DOORBELLS_FALSE; n++) {
+            ring(i);
+            ck_assert_int_eq(hear(), 1);
+        }
+    doorbells_unwatch(&d, bell[0]);
+    const int other = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC); /* what has its number next */
+    ck_assert_int_eq(dup2(other, bell[0]), bell[0]);
+    now_ns += DOORBELLS_DEAF_MS * MS;
+    ck_assert_int_eq(hear(), 0);
+    ck_assert_int_eq(hear(), 1); /* the other one's */
+    close(other);
+    ck_assert_int_eq(doorbells_watch(&d, 0, bell[0]), 0); /* the next session begins anew */
+    ck_assert_int_eq(hear(), 1);
+    for (int n = 0; n < DOORBELLS_FALSE; n++) {
+        ring(0);
+        ck_assert_int_eq(hear(), 1);
+    }
+    end();
+}
+END_TEST
+
+START_TEST(many_at_once_are_all_heard_again)
+{
+    begin();
+    for (int n = 0; n <= DOORBELLS_FALSE; n++) {
+        for (uint32_t i = 0; i < SESSIONS; i++)
+            ring(i);
+        ck_assert_int_eq(hear(), SESSIONS);
+    }
+    now_ns += DOORBELLS_DEAF_MS * MS;
+    int heard = 0;
+    for (int i = 0; i < SESSIONS; i++)
+        heard += hear();
+    ck_assert_int_eq(heard, SESSIONS);
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(who_rings_without_an_end_is_heard_a_few_times_and_then_now_and_then)                         \
+    T(who_rings_for_nothing_now_and_then_is_always_heard)                                          \
+    T(what_was_rung_meanwhile_is_told_once_and_the_next_one_is_heard)                              \
+    T(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)                            \
+    T(many_at_once_are_all_heard_again)
+KEDGE_CHECK_MAIN("doorbells", TESTS)
