@@ -311,9 +311,7 @@ static void keep_house(struct lane *l)
             returns_ring(l);
             lane_readdress_go_on(l);
         }
-        for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
-            if (l->sessions[i].stalled)
-                session_activate(l, &l->sessions[i]);
+        sessions_unstall(l);
         if (inflight_check(l)) {
             returns_poll_all(l);
             inflight_end_overdue(l);
@@ -358,7 +356,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         intake_controls(l);
     keep_house(l);
     physical_qp_ring(l);
-    if (l->returned.first != NULL)
+    if (l->returned.first != NULL || lookups_have_ended(l))
         returns_take(l);
     l->did += returns_poll(l);
     sessions_publish(l);
@@ -375,7 +373,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
 
 static uint64_t next_due(const struct lane *l)
 {
-    uint64_t due = l->stalled_count > 0 || l->readdressing > 0 || l->silenced
+    uint64_t due = !TAILQ_EMPTY(&l->stalled) || l->readdressing > 0 || l->silenced
                        ? l->now_ns + HOUSEKEEPING_NS
                        : rounds_due(l);
     const struct session *s;
@@ -405,8 +403,8 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || rounds_due(l) <= l->now_ns ||
-        controls_due(l) <= l->now_ns) {
+        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || !TAILQ_EMPTY(&l->wakes) ||
+        lookups_have_ended(l) || rounds_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
     }
@@ -436,8 +434,8 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
         COPY(lookups_compared), COPY(shares_compared), COPY(proofs), COPY(proofs_failed),
         COPY(wrong_keys), COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
-        COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
-        COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),
+        COPY(walked), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
+        COPY(vqps), COPY(peers), COPY(flows), COPY(mrs), COPY(suspects), COPY(quarantined),
         COPY(tenants_quarantined), COPY(tenants_resting);
     for (int i = 0; i < LANE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);

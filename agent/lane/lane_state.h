@@ -73,20 +73,20 @@ struct lane {
     uint64_t trust_ns;     /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     /* active.c: of each tenant; those with sessions that are polled, in turn, how many, and how
-     * many sessions. */
+     * many sessions. wakes: those with workers that are to be woken. */
     struct active_tenant *actives;
-    struct active_list active_tenants;
+    struct active_list active_tenants, wakes;
     uint32_t active_tenant_count, active_count;
     /* intake.c: how many requests this pass lets go from queues; whether one of several active
      * tenants is sparse; how many turns busy ones have had beside such a one. */
-    uint32_t lets_go;
+    uint32_t lets_go, batch; /* batch: of each session in a pass, of one tenant alone */
     uint8_t has_sparse;
     uint64_t busy_turns;
-    uint32_t stalled_count, batch;      /* batch: of each session in a pass, of one tenant alone */
-    STAILQ_HEAD(, session) dirty;       /* to publish */
-    struct session *doomed;             /* to end when what is being done is done */
-    struct session_list due, revoking;  /* with a lease or a drain to wait for; with regions that */
-    uint32_t due_count, revoking_count; /* the operator withdraws; how many */
+    STAILQ_HEAD(, session) dirty; /* to publish */
+    struct session *doomed;       /* to end when what is being done is done */
+    /* With a lease or a drain to wait for; with regions that the operator withdraws; asleep. */
+    struct session_list due, revoking, stalled;
+    uint32_t due_count, revoking_count;
     struct ending_tenant *endings; /* of each tenant; those with something to be done, in turn */
     struct ending_list ending_tenants;
     /* control_ops.c: tenants with control operations, in turn; those that wait for their budget;

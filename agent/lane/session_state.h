@@ -88,7 +88,8 @@ struct session {
         bool held;          /* until its arena is not among forced_arenas any more */
     } registering;          /* REG_MR that is not answered yet: one at a time */
     uint32_t forced_arenas; /* bit i: arena i is to have another registration (revoke.c) */
-    uint32_t deregging;     /* registrations of fenced regions that are asked to go */
+    uint32_t deregging;     /* registrations of fenced regions that are asked to go; */
+    uint32_t own_withdrawn; /* of those that the worker gave back, those that are not yet */
     /* What the operator withdraws (revoke.c). */
     uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
@@ -103,7 +104,9 @@ struct session {
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
     TAILQ_ENTRY(session) by_due;
+    TAILQ_ENTRY(session) by_stalled;
     STAILQ_ENTRY(session) by_dirty;
+    TAILQ_ENTRY(session) by_wake; /* of its tenant's, while its worker is to be woken */
     struct session *next_doomed;
     uint32_t doomed; /* why: enum schema_reason */
     /* ending.c: enum end_stage, and the next VQP or region there; why it ends. */
@@ -111,14 +114,10 @@ struct session {
     uint8_t end, ends_by_fault, in_endings;
     struct wr_queue flushing; /* of VQPs that were destroyed */
     TAILQ_ENTRY(session) by_ending;
-    struct {
-        int status;
-        uint32_t slot, gen;
-    } connected; /* the answer to its CONNECT, until it is told (lookups.answered) */
     LIST_ENTRY(session) by_lookup; /* that its CONNECT waits for; le_prev NULL: for none */
     const struct vqp *behind; /* whose requests its next one, a BIND, waits for; NULL: for none */
     /* stalled: asleep with requests that have no room for their completions, or wait behind */
-    uint8_t in_due, in_revoking, stalled;
+    uint8_t in_due, in_revoking, stalled, in_wakes;
 };
 
 /* Its end is queued: nothing is taken from it or posted for it from now on. */

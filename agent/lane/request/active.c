@@ -8,14 +8,24 @@
 #include "schedule/vqp.h"
 #include "session_state.h"
 
+enum { UNSTALLS = 32 /* sessions, in a millisecond */ };
+
+static void active_init(struct active_tenant *t)
+{
+    TAILQ_INIT(&t->sessions);
+    TAILQ_INIT(&t->sleepers);
+}
+
 int actives_new(struct lane *l)
 {
     TAILQ_INIT(&l->active_tenants);
+    TAILQ_INIT(&l->stalled);
+    TAILQ_INIT(&l->wakes);
     l->actives = calloc(l->config.max_tenants, sizeof l->actives[0]);
     if (l->actives == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < l->config.max_tenants; i++)
-        TAILQ_INIT(&l->actives[i].sessions);
+        active_init(&l->actives[i]);
     return 0;
 }
 
@@ -31,11 +41,26 @@ void session_count_batch(struct lane *l)
         l->batch = l->active_count < LANE_TAKEN ? LANE_TAKEN / l->active_count : 1;
 }
 
+void session_unstall(struct lane *l, struct session *s)
+{
+    if (s->stalled)
+        TAILQ_REMOVE(&l->stalled, s, by_stalled);
+    s->stalled = 0;
+}
+
+/* The one that has slept for longest comes first. */
+void sessions_unstall(struct lane *l)
+{
+    for (uint32_t n = 0; n < UNSTALLS && !TAILQ_EMPTY(&l->stalled); n++) {
+        COUNT(l, walked, 1);
+        session_activate(l, TAILQ_FIRST(&l->stalled));
+    }
+}
+
 void session_activate(struct lane *l, struct session *s)
 {
     s->worked_ns = l->now_ns;
-    l->stalled_count -= s->stalled;
-    s->stalled = 0;
+    session_unstall(l, s);
     if (s->active || s->state != SESSION_LIVE)
         return;
     struct active_tenant *t = &l->actives[s->tenant_slot];
@@ -103,7 +128,7 @@ bool session_sleep(struct lane *l, struct session *s)
             return false;
         }
         s->stalled = 1;
-        l->stalled_count++;
+        TAILQ_INSERT_TAIL(&l->stalled, s, by_stalled);
     }
     session_deactivate(l, s);
     return true;

@@ -8,16 +8,16 @@
 
 /* A tenant's sessions that are polled, the one whose turn it is first. */
 struct active_tenant {
-    TAILQ_HEAD(, session) sessions;
+    struct session_list sessions;
     uint32_t count;
     _Atomic uint32_t out; /* requests of all its sessions that were taken and are not over */
     /* intake.c: how much was left in the ring that was looked at last; from which turn of busy
      * tenants on it is preferred again. */
     uint32_t left;
     uint64_t due_turn;
-    uint32_t woken; /* workers, in that pass */
-    uint64_t woken_pass;
-    TAILQ_ENTRY(active_tenant) by_turn; /* while there are any */
+    struct session_list sleepers;        /* whose workers are to be woken (reply.c) */
+    TAILQ_ENTRY(active_tenant) by_turn;  /* while there are any */
+    TAILQ_ENTRY(active_tenant) by_wakes; /* while there are sleepers */
 };
 
 static inline uint32_t active_out(const struct active_tenant *t)
@@ -34,6 +34,10 @@ static inline void active_count_out(struct active_tenant *t, int more)
 int actives_new(struct lane *l);
 void actives_free(struct lane *l);
 void session_activate(struct lane *l, struct session *s);
+/* It is not among those that sleep without room any more. */
+void session_unstall(struct lane *l, struct session *s);
+/* Some of these are polled again. */
+void sessions_unstall(struct lane *l);
 /* It is polled no more. */
 void session_deactivate(struct lane *l, struct session *s);
 /* Stops polling it, unless there is something to take: then false. */

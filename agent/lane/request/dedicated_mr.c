@@ -71,6 +71,8 @@ void dedicated_ready(struct lane *l, const struct lane_command *c)
 
 void dedicated_let_go(struct lane *l, struct session *s, struct region *region)
 {
+    if (region->by != 0 && region->lease.state == LANE_LEASE_WITHDRAWING)
+        s->own_withdrawn--;
     region->lease.state = LANE_LEASE_WAITING;
     region->tag = ++l->fences;
     region_show(region);

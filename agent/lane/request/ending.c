@@ -137,7 +137,8 @@ static uint32_t show_leases(struct lane *l, struct session *s, uint32_t most)
 
 static void forget_session(struct lane *l, struct session *s)
 {
-    l->stalled_count -= s->stalled;
+    session_unstall(l, s);
+    session_leave_wakes(l, s);
     if (s->dirty)
         STAILQ_REMOVE(&l->dirty, s, session, by_dirty);
     leave_endings(l, s);

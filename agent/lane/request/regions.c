@@ -247,6 +247,8 @@ void region_remove(struct lane *l, struct session *s, struct region *region, uin
     }
     if (!region->lease.own)
         region->lease.state = LANE_LEASE_WITHDRAWING;
+    else if (region->lease.state == LANE_LEASE_WITHDRAWING)
+        s->own_withdrawn++;
     region_show(region);
 }
 

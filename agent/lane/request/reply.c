@@ -75,46 +75,70 @@ void session_reply(struct lane *l, struct session *s, int status, uint32_t reaso
     session_activate(l, s); /* what stands behind the question */
 }
 
-/* To wake a worker is a system call, and each of a tenant's may sleep as often as it likes: of more
- * than a few those that are left come in the next pass. */
-static bool may_wake(struct lane *l, const struct session *s)
+static void join_wakes(struct lane *l, struct session *s)
 {
-    struct active_tenant *t = &l->actives[s->tenant_slot];
-    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
-    if (t->woken_pass != pass) {
-        t->woken_pass = pass;
-        t->woken = 0;
+    struct active_tenant *t = s->of;
+    if (s->in_wakes)
+        return;
+    s->in_wakes = 1;
+    if (TAILQ_EMPTY(&t->sleepers))
+        TAILQ_INSERT_TAIL(&l->wakes, t, by_wakes);
+    TAILQ_INSERT_TAIL(&t->sleepers, s, by_wake);
+}
+
+void session_leave_wakes(struct lane *l, struct session *s)
+{
+    struct active_tenant *t = s->of;
+    if (!s->in_wakes)
+        return;
+    s->in_wakes = 0;
+    TAILQ_REMOVE(&t->sleepers, s, by_wake);
+    if (TAILQ_EMPTY(&t->sleepers))
+        TAILQ_REMOVE(&l->wakes, t, by_wakes);
+}
+
+/* To wake a worker is a system call, and each of a tenant's may sleep as often as it likes: of more
+ * than a few those that are left come in the next pass, and are not looked at before. */
+static void wake_some(struct lane *l, struct active_tenant *t)
+{
+    for (uint32_t n = lane_is_shared(l) ? WAKES_SHARED : WAKES; n > 0; n--) {
+        struct session *s = TAILQ_FIRST(&t->sleepers);
+        if (s == NULL)
+            return;
+        COUNT(l, walked, 1);
+        session_leave_wakes(l, s);
+        if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) == 0)
+            continue;
+        atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
+        l->wake(l->wake_user, &s->ro->wake);
     }
-    return t->woken++ < (lane_is_shared(l) ? WAKES_SHARED : WAKES);
+    l->did += !TAILQ_EMPTY(&t->sleepers);
 }
 
 static void wake_workers(struct lane *l)
 {
-    struct session *s = STAILQ_FIRST(&l->dirty);
-    STAILQ_INIT(&l->dirty);
-    for (struct session *next; s != NULL; s = next) {
-        next = STAILQ_NEXT(s, by_dirty);
-        s->dirty = 0;
-        if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) == 0)
-            continue;
-        if (may_wake(l, s)) {
-            atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
-            l->wake(l->wake_user, &s->ro->wake);
-            continue;
-        }
-        session_tell(l, s);
-        l->did++;
+    struct active_tenant *t = TAILQ_FIRST(&l->wakes);
+    for (struct active_tenant *next; t != NULL; t = next) {
+        next = TAILQ_NEXT(t, by_wakes);
+        wake_some(l, t);
     }
 }
 
 /* The fence orders them before the look at who sleeps (session.h). */
 void sessions_publish(struct lane *l)
 {
-    const struct session *s;
-    if (STAILQ_EMPTY(&l->dirty))
-        return;
-    STAILQ_FOREACH(s, &l->dirty, by_dirty)
-        atomic_store_explicit(&s->ro->cq_tail, s->cq_tail, memory_order_release);
-    atomic_thread_fence(memory_order_seq_cst);
-    wake_workers(l);
+    struct session *s = STAILQ_FIRST(&l->dirty);
+    if (s != NULL) {
+        STAILQ_FOREACH(s, &l->dirty, by_dirty)
+            atomic_store_explicit(&s->ro->cq_tail, s->cq_tail, memory_order_release);
+        atomic_thread_fence(memory_order_seq_cst);
+        STAILQ_FOREACH(s, &l->dirty, by_dirty) {
+            s->dirty = 0;
+            if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0)
+                join_wakes(l, s);
+        }
+        STAILQ_INIT(&l->dirty);
+    }
+    if (!TAILQ_EMPTY(&l->wakes))
+        wake_workers(l);
 }

@@ -23,7 +23,10 @@
 #include "transmit/small.h"
 #include "transmit/wr.h"
 
-enum { POLLED = 64 /* completions at a time */ };
+enum {
+    POLLED = 64, /* completions at a time */
+    ANSWERS = 8  /* to those who wait for lookups, in a pass */
+};
 
 /* A worker's request is out no more: its windows, its flow and its VQP no longer count it. */
 static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
@@ -45,15 +48,23 @@ static enum sign sign_of(enum ibv_wc_status status)
                                            : SIGN_LIFE;
 }
 
+/* Some, of however many that wait for one endpoint: the others in the next pass. */
 static void answer_connects(struct lane *l)
 {
+    struct lookups *all = &l->lookups;
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+    if (all->answer_pass != pass)
+        all->answers_left = ANSWERS;
+    all->answer_pass = pass;
+    struct lookup_answer a;
     struct session *s;
-    while ((s = LIST_FIRST(&l->lookups.answered)) != NULL) {
-        const int status = s->connected.status;
-        lookups_forget(s);
-        session_reply(l, s, status, status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0,
-                      s->connected.slot, s->connected.gen, NULL);
+    while (all->answers_left > 0 && (s = lookup_next_answered(l, &a)) != NULL) {
+        all->answers_left--;
+        COUNT(l, walked, 1);
+        session_reply(l, s, a.status, a.status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, a.slot,
+                      a.gen, NULL);
     }
+    l->did += lookups_have_ended(l);
 }
 
 /* One that the lane asked for itself. */
@@ -71,7 +82,7 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
         remote_done(l, w, status);
     own_read_give(l, w);
     l->changed |= l->wanting;
-    if (!LIST_EMPTY(&l->lookups.answered))
+    if (lookups_have_ended(l))
         answer_connects(l);
 }
 
@@ -171,7 +182,7 @@ void returns_take(struct lane *l)
     if (l->lost_links != NULL)
         take_links(l);
     take_requests(l);
-    if (!LIST_EMPTY(&l->lookups.answered))
+    if (lookups_have_ended(l))
         answer_connects(l);
     if (l->rejoins)
         take_rejoins(l);

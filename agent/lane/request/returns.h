@@ -12,10 +12,16 @@
 
 #include "lane_state.h"
 
+/* Whether somebody whose CONNECT has its answer is to be told. */
+static inline bool lookups_have_ended(const struct lane *l)
+{
+    return !LIST_EMPTY(&l->lookups.ended);
+}
+
 static inline bool returns_wait(const struct lane *l)
 {
     return l->returned.first != NULL || l->lost_links != NULL || l->rejoins || l->silenced ||
-           !LIST_EMPTY(&l->lookups.answered);
+           lookups_have_ended(l);
 }
 
 void returns_take(struct lane *l);

@@ -19,6 +19,8 @@
 #include "session_state.h"
 #include "transmit/events.h"
 
+enum { PLACES_A_UNIT = 64 /* looks at regions, of a tenant's budget (control_ops.c) */ };
+
 static struct withdrawal *withdrawal_of(struct session *s, const struct region *region)
 {
     return &s->memory->withdrawals[region->by - 1];
@@ -42,7 +44,9 @@ static bool remove_one(struct lane *l, struct session *s, uint32_t vkey, uint32_
 
 void withdrawals_let_go(struct lane *l, struct session *s)
 {
-    for (uint32_t i = 0; i < region_places(s) && s->deregging <= LANE_DEREGS; i++) {
+    for (uint32_t i = 0;
+         s->own_withdrawn > 0 && i < region_places(s) && s->deregging <= LANE_DEREGS; i++) {
+        COUNT(l, walked, 1);
         struct region *region = &s->regions[i];
         if (region->by != 0 && region->lease.own && !region_waits(region) &&
             region->lease.state == LANE_LEASE_WITHDRAWING)
@@ -70,6 +74,8 @@ bool withdrawal_begin(struct lane *l, struct session *s, const struct schema_sq_
         s->lent_places |= 1u << place;
         session_await(l, s);
     }
+    if (s->own_withdrawn > 0)
+        l->control_units += region_places(s) / PLACES_A_UNIT;
     withdrawals_let_go(l, s);
     finish_one(l, s, w);
     return true;
@@ -103,15 +109,19 @@ void withdrawals_forget(struct session *s)
 
 /* ---- the lease, and after it a fence ------------------------------------------------------- */
 
-static void count_lease(struct lane *l, struct session *s, uint32_t place)
+/* Of all these requests at once, in one walk. */
+static void count_leases(struct lane *l, struct session *s, uint32_t places)
 {
-    struct withdrawal *w = &s->memory->withdrawals[place];
-    w->due_ns = l->now_ns + region_wait_ns(l);
+    const uint64_t due_ns = l->now_ns + region_wait_ns(l);
+    for (uint32_t place = 0; place < SCHEMA_REPLIES; place++)
+        if (places >> place & 1)
+            s->memory->withdrawals[place].due_ns = due_ns;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region->by != place + 1 || !region_waits(region))
+        COUNT(l, walked, 1);
+        if (region->by == 0 || (places >> (region->by - 1) & 1) == 0 || !region_waits(region))
             continue;
-        region->lease.due_ns = w->due_ns;
+        region->lease.due_ns = due_ns;
         region_show(region);
     }
 }
@@ -154,14 +164,17 @@ static void hurry_own(struct lane *l, struct session *s, uint32_t places)
 
 bool withdrawals_go_on(struct lane *l, struct session *s)
 {
-    uint32_t due = 0;
+    uint32_t due = 0, begin = 0;
     s->due_ns = LANE_NEVER; /* a fence's end is when to look again */
+    for (uint32_t place = 0; place < SCHEMA_REPLIES; place++)
+        if ((s->lent_places >> place & 1) != 0 && s->memory->withdrawals[place].due_ns == 0)
+            begin |= 1u << place;
+    if (begin != 0)
+        count_leases(l, s, begin);
     for (uint32_t place = 0; place < SCHEMA_REPLIES; place++) {
         struct withdrawal *w = &s->memory->withdrawals[place];
         if ((s->lent_places >> place & 1) == 0)
             continue;
-        if (w->due_ns == 0)
-            count_lease(l, s, place);
         if (l->now_ns >= w->due_ns)
             due |= 1u << place;
         else if (w->due_ns < s->due_ns)

@@ -78,8 +78,8 @@ static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16], uint32
     return k;
 }
 
-/* Nobody waits for it. Its READs that are out are nobody's when they come back. */
-static void free_lookup(struct lane *l, struct lookup *k)
+/* Nobody else will wait for it. Its READs that are out are nobody's when they come back. */
+static void end_of_lookup(struct lane *l, struct lookup *k)
 {
     struct lookup_read *r;
     while ((r = LIST_FIRST(&k->reads)) != NULL) {
@@ -88,7 +88,25 @@ static void free_lookup(struct lane *l, struct lookup *k)
     }
     LIST_REMOVE(k, in_bucket);
     LIST_REMOVE(k, in_use);
-    LIST_INSERT_HEAD(&l->lookups.free, k, in_use);
+    LIST_INSERT_HEAD(LIST_EMPTY(&k->waiters) ? &l->lookups.free : &l->lookups.ended, k, in_use);
+}
+
+struct session *lookup_next_answered(struct lane *l, struct lookup_answer *out)
+{
+    struct lookup *k;
+    while ((k = LIST_FIRST(&l->lookups.ended)) != NULL) {
+        struct session *s = LIST_FIRST(&k->waiters);
+        *out = k->answer;
+        if (s != NULL)
+            lookups_forget(s);
+        if (!LIST_EMPTY(&k->waiters))
+            return s;
+        LIST_REMOVE(k, in_use);
+        LIST_INSERT_HEAD(&l->lookups.free, k, in_use);
+        if (s != NULL)
+            return s;
+    }
+    return NULL;
 }
 
 /* It did not answer for as long as the device repeats a READ: not for want of one packet. */
@@ -227,7 +245,7 @@ static bool is_known_better(struct lane *l, const struct lookup *k, uint32_t *sl
     return true;
 }
 
-/* Everybody who waits is answered when that can be told (lookups.answered). */
+/* Those who wait are told one after the other, when that can be (lookups.ended). */
 static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32_t slot,
                             uint32_t gen)
 {
@@ -237,14 +255,7 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
     if (status == -ESTALE &&
         (status = schema_peers_find(l->res.peers, k->gid, l->config.pool, &slot, &gen)) == 0)
         go_on_with(l, &l->peers[slot]);
-    while (!LIST_EMPTY(&k->waiters)) {
-        struct session *s = LIST_FIRST(&k->waiters);
-        s->connected.status = status;
-        s->connected.slot = slot;
-        s->connected.gen = gen;
-        LIST_REMOVE(s, by_lookup);
-        LIST_INSERT_HEAD(&l->lookups.answered, s, by_lookup);
-    }
+    k->answer = (struct lookup_answer){.status = status, .slot = slot, .gen = gen};
     if (schema_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
         struct peer *p = &l->peers[known_slot];
         p->refreshing = 0;
@@ -257,7 +268,7 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
     }
     if (status == -EHOSTUNREACH)
         COUNT(l, lookups_failed, 1);
-    free_lookup(l, k);
+    end_of_lookup(l, k);
     l->changed |= l->wanting;
 }
 
@@ -416,7 +427,7 @@ static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16]
         if (k == NULL)
             return -EAGAIN;
         if (!ask_one(l, k)) {
-            free_lookup(l, k);
+            end_of_lookup(l, k);
             return -EHOSTUNREACH;
         }
     }

@@ -20,6 +20,12 @@ LIST_HEAD(lookup_list, lookup);
 LIST_HEAD(lookup_read_list, lookup_read);
 LIST_HEAD(lookup_waiters, session);
 
+/* What those who wait are told. */
+struct lookup_answer {
+    int status;
+    uint32_t slot, gen;
+};
+
 /* An endpoint that is looked up: at one metaserver, and when that is silent, at the next beside it.
  */
 struct lookup {
@@ -32,7 +38,8 @@ struct lookup {
     uint64_t read_ns;               /* when the READ was posted that is looked at */
     struct lookup_waiters waiters;  /* whose CONNECT this answers */
     struct lookup_read_list reads;  /* under way */
-    LIST_ENTRY(lookup) in_use;      /* or among those that are free */
+    struct lookup_answer answer;    /* when it has ended */
+    LIST_ENTRY(lookup) in_use;      /* or among those that have ended, or are free */
     LIST_ENTRY(lookup) in_bucket;
 };
 
@@ -51,9 +58,10 @@ struct lookup_read {
 struct lookups {
     struct lookup all[LANE_LOOKUPS];
     struct lookup_read all_reads[LANE_LOOKUP_READS];
-    struct lookup_list used, free, bucket[LANE_LOOKUP_BUCKETS];
+    struct lookup_list used, ended, free, bucket[LANE_LOOKUP_BUCKETS];
     struct lookup_read_list free_reads;
-    struct lookup_waiters answered; /* sessions whose CONNECT has its answer, which is to be told */
+    uint64_t answer_pass; /* in which so many of `ended` may still be told: */
+    uint32_t answers_left;
 };
 
 /* What the lane has heard of a metaserver lately. */
@@ -74,6 +82,8 @@ void lookups_due(struct lane *l);
 /* When that is to be called; NEVER: nothing is looked up. */
 uint64_t lookups_next(const struct lane *l);
 void lookups_forget(struct session *s);
+/* The next session whose CONNECT has its answer, which waits no longer; NULL: there is none. */
+struct session *lookup_next_answered(struct lane *l, struct lookup_answer *out);
 /* Whether that endpoint is being looked up. */
 bool lookup_is_under_way(struct lane *l, const uint8_t gid[16]);
 /* Whether a metaserver may be asked: it has not just been silent, and there is one. */

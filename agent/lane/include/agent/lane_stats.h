@@ -28,6 +28,8 @@ struct lane_stats {
     uint64_t qp_broken, qp_overdue, reposted;
     uint64_t posts_refused; /* requests that the device did not take as they were */
     uint64_t retried;       /* looks at virtual queue pairs whose requests wait */
+    uint64_t walked; /* looks at sessions that wait without room, to be woken or for a lookup, and
+                      * at regions for what is to be given back */
     uint64_t paths_failed, links_evicted;
     uint64_t quarantined; /* times that a tenant was put apart from others */
     uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects, tenants_quarantined,
