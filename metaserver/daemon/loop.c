@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "address_watch.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/http/server.h"
@@ -35,6 +36,7 @@ struct metad {
     struct meta_service *service;
     struct meta_store_worker *worker;
     struct fab *fab;
+    struct meta_address_watch address;
     struct base_text body; /* of the answer that is being made */
     bool port_down;        /* as the device says */
     const char *lost;      /* the device, and why; NULL: it is there */
@@ -225,6 +227,17 @@ static void note_port(struct metad *m, bool down)
         base_log(BASE_LOG_INFO, "the device's port is up", "port=%u", m->fab->caps.port_num);
 }
 
+/* Connections that are made from now on have the present address, and agents make them anew. A DC
+ * target answers from the former one; agents learn of another one when they register, as they do
+ * with a metaserver that was started again. */
+static void on_moved(void *user)
+{
+    struct metad *m = user;
+    m->service->endpoint.lid = m->fab->caps.lid;
+    if (m->service->endpoint.dct_number != 0 && m->lost == NULL)
+        give_up(m, "its address has moved, and its DC target answers from the former one");
+}
+
 /* Its queue pairs' events say nothing new: an agent whose connection broke registers again. */
 static void on_device(uv_poll_t *poll, int status, int events)
 {
@@ -239,13 +252,13 @@ static void on_device(uv_poll_t *poll, int status, int events)
         case IBV_EVENT_PORT_ERR:
         case IBV_EVENT_PORT_ACTIVE:
             note_port(m, e.type == IBV_EVENT_PORT_ERR);
+            meta_address_watch_look(&m->address);
             break;
         case IBV_EVENT_GID_CHANGE:
         case IBV_EVENT_LID_CHANGE:
-            base_log(BASE_LOG_WARN,
-                     "the port's addresses have changed: if this metaserver's is not among them "
-                     "any more, restart it",
-                     "port=%u", m->fab->caps.port_num);
+        case IBV_EVENT_SM_CHANGE:
+        case IBV_EVENT_CLIENT_REREGISTER:
+            meta_address_watch_look(&m->address);
             break;
         default:
             break;
@@ -257,6 +270,7 @@ static void on_tick(uv_timer_t *timer)
     struct metad *m = timer->data;
     const uint64_t now_ns = base_clock_ns();
     meta_service_tick(m->service, now_ns, base_clock_wall_ms());
+    meta_address_watch_tick(&m->address, now_ns);
     if (m->service->responders != NULL)
         meta_responders_tick(m->service->responders, now_ns);
     meta_service_advance(m->service, now_ns);
@@ -432,6 +446,7 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
                       struct fab *fab, struct base_errbuf *err)
 {
     struct metad m = {.service = service, .worker = worker, .fab = fab};
+    m.address = (struct meta_address_watch){.fab = fab, .moved = on_moved, .user = &m};
     struct base_errbuf unsettled;
     int status = uv_loop_init(&m.loop);
     if (status != 0)
@@ -452,6 +467,7 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
         uv_walk(&m.loop, close_handle, NULL);
     uv_run(&m.loop, UV_RUN_DEFAULT);
     base_notify_stopping();
+    meta_address_watch_stop(&m.address);
     /* While there is a server to answer with: it does not end with requests that are deferred. */
     const int settled = settle_store(&m, &unsettled);
     if (service->responders != NULL)
