@@ -423,7 +423,7 @@ static void error_behind(struct bed *b, struct probe_check *c, const struct way 
                    "carried out (they ended with %s and %s): Kedge would execute it twice",
                    bed_wc_name(wc[1].status), bed_wc_name(wc[2].status));
     else
-        probe_ok(c, "what stands behind a refused WRITE%s is flushed (%s), not carried out",
+        probe_ok(c, "what stands behind a refused WRITE%s is not carried out: %s",
                  behind->target != w->target ? ", to another target," : "",
                  bed_wc_name(wc[2].status));
 }

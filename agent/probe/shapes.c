@@ -113,7 +113,7 @@ static void error_behind(struct bed *b, const struct bed_path *p, const struct b
                    "execute it twice",
                    bed_wc_name(wc[2].status));
     else
-        probe_ok(c, "what stands behind a refused WRITE%s is flushed (%s), not carried out",
+        probe_ok(c, "what stands behind a refused WRITE%s is not carried out: %s",
                  behind->dct != p->dct ? ", to another target," : "", bed_wc_name(wc[2].status));
 }
 

@@ -45,6 +45,8 @@ grep -qE '^ok +rc.read +8 bytes' "$root/text" || fail "no latency of a READ"
 ok "the probe prints text and a verdict"
 "$bin/kedge-agentd" --probe --config "$root/soft.conf" -o json >"$root/probe.json" || fail "the probe with JSON"
 sound "$root/probe.json" "the probe prints JSON"
+[[ $(found "$root/probe.json" rc.error_behind) == *"is not carried out: flushed after another error (WR_FLUSH_ERR)" ]] ||
+    fail "statuses are not in words: $(found "$root/probe.json" rc.error_behind)"
 jq -e '.verdict.usable and .verdict.rc and .verdict.dc and (.candidates | type == "array")' "$root/probe.json" >/dev/null ||
     fail "the probe's verdict: $(jq -c .verdict "$root/probe.json")"
 # The directory that the settings name is looked at, and not the usual one.
