@@ -40,6 +40,24 @@ static int limit_time(const struct kedge_session *s, int fd)
                : -errno;
 }
 
+static int refuse_socket(int status, const char *path)
+{
+    if (status == -EPROTOTYPE)
+        return client_fail(
+            status,
+            "%s is no socket that workers attach to, as an admin_socket is not: name "
+            "the agent's `socket` (KEDGE_SOCKET)",
+            path);
+    if (status == -EACCES)
+        return client_fail(
+            status,
+            "%s cannot be opened by uid %u: %s (its mode and those of its directories "
+            "say who may)",
+            path, (unsigned)geteuid(), strerror(-status));
+    return client_fail(status, "no agent at %s: %s (is kedge-agentd running?)", path,
+                       strerror(-status));
+}
+
 static int connect_socket(struct kedge_session *s, const char *path)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -55,8 +73,7 @@ static int connect_socket(struct kedge_session *s, const char *path)
         status = errno == EAGAIN ? -ETIMEDOUT : -errno;
     if (status != 0) {
         close(fd);
-        return client_fail(status, "no agent at %s: %s (is kedge-agentd running?)", path,
-                           strerror(-status));
+        return refuse_socket(status, path);
     }
     s->socket = fd;
     return 0;
@@ -322,14 +339,17 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
     struct schema_control_attached answer;
     int fds[SCHEMA_CONTROL_MAX_FDS];
     char path[sizeof((struct sockaddr_un *)0)->sun_path] = KEDGE_DEFAULT_SOCKET;
-    const char *socket_path = attr != NULL ? attr->socket : NULL;
+    const char *named = getenv("KEDGE_SOCKET");
     if (attr == NULL)
         attr = &none;
-    if (socket_path != NULL || getenv("KEDGE_SOCKET") != NULL)
+    const char *socket_path = attr->socket;
+    if (socket_path == NULL && named != NULL && named[0] != '\0')
+        socket_path = named;
+    if (socket_path != NULL)
         memset(path, 0, sizeof path);
     int status = choose_patience(s, attr->agent_timeout_ms);
     if (status == 0)
-        status = copy_option(path, sizeof path, socket_path, "KEDGE_SOCKET", "socket's path");
+        status = copy_option(path, sizeof path, socket_path, NULL, "socket's path");
     if (status == 0)
         status = copy_option(ask.pool, sizeof ask.pool, attr->pool, NULL, "pool's name");
     if (status == 0)

@@ -46,7 +46,7 @@ struct kedge_mr;
 /* ---- sessions ------------------------------------------------------------------------------ */
 
 struct kedge_open_attr {
-    const char *socket; /* NULL: $KEDGE_SOCKET, else KEDGE_DEFAULT_SOCKET */
+    const char *socket; /* NULL: $KEDGE_SOCKET unless empty, else KEDGE_DEFAULT_SOCKET */
     const char *pool;   /* NULL: the tenant's */
     const char *token;  /* NULL: $KEDGE_WORKER_TOKEN; "" or neither: by the socket, else by uid */
     /* How long the agent may stand still before kedge_wait(), kedge_poll() and the others say so,
@@ -60,11 +60,12 @@ struct kedge_open_attr {
 
 /* Attaches to the agent. attr may be NULL. Blocks for the attach alone: microseconds; and up to
  * 4 s in the agent's queue, where more workers come at once than it has sessions ready for.
- * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant has this uid, or the token (which is
- * said a second later); -EDQUOT: the tenant's sessions are used up; -EAGAIN: none is ready now,
- * and in how long one may be the sentence says (wait_ms);
- * -EBUSY: the node is cordoned or drains, or has not the tenant's pool; -EPROTONOSUPPORT: versions.
- * kedge_last_error() has the sentence. */
+ * -ENOENT, -ECONNREFUSED: no agent there; -EPROTOTYPE: the socket is another one, such as the
+ * agent's admin_socket; -EACCES: this user may not open the socket, or no tenant has this uid, or
+ * the token (which is said a second later); -EDQUOT: the tenant's sessions are used up; -EAGAIN:
+ * none is ready now, and in how long one may be the sentence says (wait_ms); -EBUSY: the node is
+ * cordoned or drains, or has not the tenant's pool; -EPROTONOSUPPORT: versions. kedge_last_error()
+ * has the sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);
 /* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is
  * allowed. */

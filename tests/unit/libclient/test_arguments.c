@@ -247,8 +247,38 @@ START_TEST(a_path_that_no_socket_can_have_is_refused_with_the_number_that_holds)
             ck_assert_ptr_nonnull(strstr(kedge_last_error(), "at most 107 are possible"));
     }
     path[0] = '\0';
+    setenv("KEDGE_SOCKET", "/nonexistent/other.sock", 1);
     ck_assert_int_eq(kedge_open(&attr, &s), -EINVAL);
     ck_assert_str_eq(kedge_last_error(), "the socket's path is empty: name one, or NULL");
+}
+END_TEST
+
+START_TEST(a_socket_that_is_not_for_workers_or_not_for_this_one_is_named_as_that)
+{
+    char dir[] = "/tmp/kedge-test-XXXXXX", path[64];
+    struct kedge_session *s;
+    struct sockaddr_un u = {.sun_family = AF_UNIX};
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/admin.sock", dir);
+    memcpy(u.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&u, sizeof u), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    setenv("KEDGE_SOCKET", path, 1);
+    ck_assert_int_eq(kedge_open(NULL, &s), -EPROTOTYPE);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "no socket that workers attach to"));
+    if (geteuid() == 0 && seteuid(65534) == 0) { /* in this test's own process */
+        ck_assert_int_eq(kedge_open(NULL, &s), -EACCES);
+        ck_assert_ptr_nonnull(
+            strstr(kedge_last_error(), "cannot be opened by uid 65534: Permission denied"));
+        ck_assert_int_eq(seteuid(0), 0);
+    }
+    setenv("KEDGE_SOCKET", "", 1); /* is none */
+    ck_assert_int_lt(kedge_open(NULL, &s), 0);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), KEDGE_DEFAULT_SOCKET));
+    close(fd);
+    unlink(path);
+    rmdir(dir);
 }
 END_TEST
 
@@ -290,5 +320,6 @@ END_TEST
     T(every_pointer_of_every_function_may_be_null_and_is_refused_by_name_or_means_something)       \
     T(regions_of_two_sessions_are_refused_and_it_is_said_which_is_which)                           \
     T(a_path_that_no_socket_can_have_is_refused_with_the_number_that_holds)                        \
+    T(a_socket_that_is_not_for_workers_or_not_for_this_one_is_named_as_that)                       \
     T(a_token_with_a_newline_behind_it_is_refused_as_that)
 KEDGE_CHECK_MAIN("libclient arguments", TESTS)
