@@ -43,6 +43,24 @@ static int tenant_by_token(struct connection *c, const struct schema_control_att
     return -EACCES;
 }
 
+/* A uid of no tenant. of_token: what to say of showing one. -EACCES. */
+static int refuse_uid(const struct agent *a, uid_t uid, const char *of_token,
+                      struct base_errbuf *why)
+{
+    const int replaced = agentd_tenants_find_replaced(&a->tenants, uid);
+    if (replaced >= 0)
+        return base_err(why, -EACCES,
+                        "uid %u belongs to no tenant: [tenant %s] of the agent's file has it, and "
+                        "the metaserver's tenant of that name stands in its place without it "
+                        "(rdmactl tenant set %s uids=...)",
+                        (unsigned)uid, a->tenants.at[replaced].own.name,
+                        a->tenants.at[replaced].own.name);
+    return base_err(why, -EACCES,
+                    "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
+                    "uids=%u; or add it to `uids` of a [tenant] of the agent's file%s)",
+                    (unsigned)uid, (unsigned)uid, of_token);
+}
+
 int connection_share(const struct agent *a, const struct attach_peer *peer, uint32_t *share,
                      struct base_errbuf *why)
 {
@@ -54,19 +72,16 @@ int connection_share(const struct agent *a, const struct attach_peer *peer, uint
     else if (agentd_tenants_have_tokens(&a->tenants))
         *share = WAITING_SHARE_STRANGERS;
     else
-        return base_err(
-            why, -EACCES,
-            "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
-            "uids=%u; or add it to `uids` of a [tenant] of the agent's file; "
-            "KEDGE_WORKER_TOKEN would not help: no tenant of this agent has a token)",
-            (unsigned)peer->uid, (unsigned)peer->uid);
+        return refuse_uid(
+            a, peer->uid,
+            "; KEDGE_WORKER_TOKEN would not help: no tenant of this agent has a token", why);
     return 0;
 }
 
 /* As tenant_by_token(). */
 static int choose_tenant(struct connection *c, const struct schema_control_attach *m)
 {
-    char text[240];
+    struct base_errbuf why;
     if (m->token[0] != '\0')
         return tenant_by_token(c, m);
     if (c->peer.tenant != 0)
@@ -74,11 +89,8 @@ static int choose_tenant(struct connection *c, const struct schema_control_attac
     int tenant = agentd_tenants_find(&c->agent->tenants, c->peer.uid);
     if (tenant >= 0)
         return tenant;
-    snprintf(text, sizeof text,
-             "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME uids=%u; "
-             "or add it to `uids` of a [tenant] of the agent's file, or set KEDGE_WORKER_TOKEN)",
-             (unsigned)c->peer.uid, (unsigned)c->peer.uid);
-    connection_refuse(c, m->h.tag, -EACCES, text);
+    (void)refuse_uid(c->agent, c->peer.uid, ", or set KEDGE_WORKER_TOKEN", &why);
+    connection_refuse(c, m->h.tag, -EACCES, why.text);
     return -EACCES;
 }
 

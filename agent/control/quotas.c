@@ -208,6 +208,14 @@ void quotas_add(struct quota_counts *sum, const struct lane_quota *quota)
         sum->refused[which] += quota->refused[which];
 }
 
+int quota_say_arena(const struct agentd_tenant_config *t, uint64_t bytes, struct base_errbuf *why)
+{
+    return base_err(why, -EDQUOT,
+                    "an arena of %llu bytes is more than tenant %s may have in all: its quota of "
+                    "memory (memory) is %llu bytes",
+                    (unsigned long long)bytes, t->name, (unsigned long long)t->memory);
+}
+
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
                 struct base_errbuf *why)
 {
@@ -217,8 +225,10 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
         return quota_refuse(p, tenant, LANE_QUOTA_SESSIONS, why);
     if (used.bytes <= t->memory && more_bytes <= t->memory - used.bytes)
         return 0;
-    if (used.bytes - used.bytes_left + more_bytes > t->memory)
-        return quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
+    if (used.bytes - used.bytes_left + more_bytes > t->memory) {
+        const int status = quota_refuse(p, tenant, LANE_QUOTA_MEMORY, why);
+        return more_bytes <= t->memory ? status : quota_say_arena(t, more_bytes, why);
+    }
     p->quota[tenant - 1].refused[LANE_QUOTA_MEMORY]++;
     return base_err(why, -EAGAIN,
                     "%llu bytes that sessions of tenant %s have left are being given back, and "

@@ -50,6 +50,8 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_err
 /* Whether it may ask for something now: as quota_check(). Its workers' requests to the lane are of
  * the same budget. */
 int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why);
+/* An arena of so many bytes is more than the tenant's whole quota: -EDQUOT and the sentence. */
+int quota_say_arena(const struct agentd_tenant_config *t, uint64_t bytes, struct base_errbuf *why);
 /* Counts a refusal: -EDQUOT and the sentence. */
 int quota_refuse(struct pool *p, uint32_t tenant, enum lane_quota_kind which,
                  struct base_errbuf *why);

@@ -327,10 +327,7 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_er
     const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
     if (bytes > t->memory) {
         (void)quota_refuse(p, s->tenant, LANE_QUOTA_MEMORY, why);
-        return base_err(why, -EDQUOT,
-                        "an arena of %llu bytes is more than tenant %s may have in all: its quota "
-                        "of memory (memory) is %llu bytes",
-                        (unsigned long long)bytes, t->name, (unsigned long long)t->memory);
+        return quota_say_arena(t, bytes, why);
     }
     int status = quota_check_host(p->agent, bytes, why);
     if (status != 0)

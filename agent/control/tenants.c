@@ -43,6 +43,14 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
     return found;
 }
 
+int agentd_tenants_find_replaced(const struct agentd_tenants *t, uid_t uid)
+{
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        if (t->at[i].state == AGENTD_TENANT_LIVE && t->at[i].central && has_uid(&t->at[i].own, uid))
+            return i;
+    return -ENOENT;
+}
+
 /* A token that has expired counts as none. */
 static bool has_token(const struct agentd_tenant_config *c, const uint8_t sha256[BASE_DIGEST_BYTES],
                       uint64_t wall_ms)

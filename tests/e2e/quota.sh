@@ -157,4 +157,14 @@ kill -0 "$reader" || fail "the reader ended: $(cat "$work/reader.out")"
 [[ $(wc -l <"$work/reader.out") == 1 ]] || fail "the reader was held up: $(cat "$work/reader.out")"
 ok "data operations went on all the time: $(cat "$work/reader.out")"
 kill -KILL "$reader"
+
+"$bin/rdmactl" --server "$url" tenant set workers memory_bytes=64KiB >/dev/null || fail "the quota of memory cannot be set"
+is 65536 "a quota of memory that is less than one arena is in force" tenant max_memory_bytes
+out=$(attaches)
+[[ $out == *"an arena of 2097152 bytes is more than tenant workers may have in all: its quota of memory (memory) is 65536 bytes" ]] ||
+    fail "a worker beyond it is told: $out"
+ok "and who attaches is told so: $out"
+"$bin/rdmactl" --server "$url" tenant set workers uids=1 memory_bytes=0 >/dev/null || fail "the uids cannot be set"
+told() { [[ $(attaches) == *"[tenant workers] of the agent's file has it, and the metaserver's tenant of that name stands in its place without it"* ]] && echo yes || echo no; }
+is yes "a uid that the file has and the metaserver's tenant has not is told so" told
 stop

@@ -50,6 +50,9 @@ void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *c
 
 /* The index of a uid's tenant, or -EACCES. */
 int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
+/* Of a uid that has none: the index of the tenant that has it by the file, in whose place that of
+ * the metaservers stands, without it; or -ENOENT. */
+int agentd_tenants_find_replaced(const struct agentd_tenants *t, uid_t uid);
 /* That of a token, at a time (ms since 1970): likewise. Takes as long whichever it is, and whether
  * it is one. */
 int agentd_tenants_find_token(const struct agentd_tenants *t,

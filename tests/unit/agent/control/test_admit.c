@@ -42,6 +42,23 @@ START_TEST(the_whole_sentence_reaches_a_worker_whatever_its_uid)
 }
 END_TEST
 
+START_TEST(a_uid_that_the_file_gave_and_the_metaserver_has_not_is_told_so)
+{
+    begin(0);
+    struct agentd_tenant *t = &a.tenants.at[0];
+    const struct attach_peer peer = {.uid = UINT32_MAX - 1};
+    t->own = (struct agentd_tenant_config){.name = "a23456789012345678901234567890b",
+                                           .uid_ranges = 1,
+                                           .uids = {{UINT32_MAX - 1, UINT32_MAX - 1}}};
+    t->central = true;
+    ck_assert_int_eq(connection_share(&a, &peer, &share, &why), -EACCES);
+    ck_assert_ptr_nonnull(strstr(why.text, "[tenant a23456789012345678901234567890b] of the "
+                                           "agent's file has it, and the metaserver's tenant of "
+                                           "that name stands in its place without it"));
+    ck_assert_uint_lt(strlen(why.text), sizeof((struct schema_control_error *)NULL)->text);
+}
+END_TEST
+
 START_TEST(a_uid_of_no_tenant_waits_among_strangers_where_a_token_may_be_shown)
 {
     begin(1);
@@ -55,6 +72,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_uid_of_no_tenant_is_told_what_helps_and_what_does_not)                                     \
+    T(a_uid_that_the_file_gave_and_the_metaserver_has_not_is_told_so)                              \
     T(the_whole_sentence_reaches_a_worker_whatever_its_uid)                                        \
     T(a_uid_of_no_tenant_waits_among_strangers_where_a_token_may_be_shown)
 KEDGE_CHECK_MAIN("admit", TESTS)
