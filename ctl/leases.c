@@ -193,8 +193,11 @@ static int print_listed(const struct ctl_options *o, const struct ctl_agent_item
     else if (o->json)
         ctl_json_list_end();
     else if (l->count == 0)
-        printf("there is no such %s %s now\n", kind->name,
-               asks_server(o) ? "there" : "on this host");
+        printf("there is no %s%s %s now\n", o->tenant != NULL || o->worker != NULL ? "such " : "",
+               kind->name,
+               o->all_nodes     ? "on any node"
+               : asks_server(o) ? "there"
+                                : "on this host");
     else if ((status = ctl_table_print(l->table)) != 0)
         base_err(err, status, "printing failed: %s", strerror(-status));
     if (!o->json && l->gaps > 0) {

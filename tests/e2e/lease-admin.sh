@@ -15,7 +15,7 @@ http() { # method path: prints the status; the body goes to $work/body
 
 # ---- looking
 is "$(leases '.leases')" '[]' "nobody is there, and no lease"
-ctl worker list | grep -q '^there is no such worker' || fail "an empty list says nothing"
+ctl worker list | grep -q '^there is no worker on this host' || fail "an empty list says nothing"
 export_text a "what was exported"
 id=$(leases '.leases[0].id' | tr -d '"') worker=$(ctl worker list -o json | jq -r '.workers[0].id')
 is "$id" "$worker-1" "a worker's first lease is its number 1"
