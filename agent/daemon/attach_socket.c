@@ -182,9 +182,22 @@ static int receive_message(struct world_socket *s, void *packet, size_t *bytes)
     return base_fds_recv(s->fd, packet, SCHEMA_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
 }
 
+/* What is left is there in the next turn still. */
+static bool may_take(const struct world_socket *s)
+{
+    struct attach_sockets *all = s->at->of;
+    const uint32_t owner = attach_owner(s->c);
+    if (all->of[owner].turn != all->turn)
+        all->of[owner].messages = 0;
+    all->of[owner].turn = all->turn;
+    return all->of[owner].messages++ < TURN_MESSAGES;
+}
+
 /* The rest of what was sent is taken after what others sent. */
 static void take_next(struct world_socket *s)
 {
+    if (!may_take(s))
+        return;
     _Alignas(8) uint8_t packet[SCHEMA_CONTROL_MAX_BYTES];
     size_t bytes = 0;
     int got = receive_message(s, packet, &bytes);

@@ -57,6 +57,8 @@ extern const struct world_socket_ops SOCKET_OPS;
 
 /* ---- all of it */
 
+enum { TURN_MESSAGES = 8 /* of one owner (attach_owner()), in a turn of the loop */ };
+
 struct attach_sockets {
     struct agent *agent; /* that is told */
     uv_loop_t *loop;
@@ -64,6 +66,12 @@ struct attach_sockets {
     struct listener listener[1 + AGENTD_TENANTS];
     uint32_t listeners;
     struct base_log_limit limit;
+    uv_prepare_t turn_begins;
+    uint64_t turn;
+    struct {
+        uint64_t turn; /* in which so many were taken: */
+        uint32_t messages;
+    } of[ATTACH_OWNERS];
 };
 
 #endif

@@ -175,9 +175,19 @@ static int listen_at(struct attach_sockets *of, const char *path, uint32_t tenan
     return 0;
 }
 
+static void begin_turn(uv_prepare_t *prepare)
+{
+    struct attach_sockets *of = prepare->data;
+    of->turn++;
+}
+
 int listeners_open(struct attach_sockets *of, const struct agentd_config *config,
                    struct base_errbuf *err)
 {
+    (void)uv_prepare_init(of->loop, &of->turn_begins);
+    of->turn_begins.data = of;
+    (void)uv_prepare_start(&of->turn_begins, begin_turn);
+    uv_unref((uv_handle_t *)&of->turn_begins);
     int status = listen_at(of, config->socket, 0, 0666, err);
     for (uint32_t i = 0; i < config->tenants && status == 0; i++) {
         const struct agentd_tenant_config *t = &config->tenant[i];
@@ -208,6 +218,9 @@ static void close_socket(struct listener *l)
 
 void listeners_close(struct attach_sockets *of)
 {
+    if (of->turn_begins.data != NULL)
+        uv_close((uv_handle_t *)&of->turn_begins, NULL);
+    of->turn_begins.data = NULL;
     for (; of->listeners > 0; of->listeners--) {
         struct listener *l = &of->listener[of->listeners - 1];
         l->waits = false;

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "control/tenants.h"
+
 struct agent;
 struct connection;
 struct world_socket;
@@ -29,6 +31,11 @@ struct attach_peer {
  * what came with the connection is reported at once, and then attach_watched(). */
 struct connection *attach_connected(struct agent *a, struct world_socket *s,
                                     const struct attach_peer *peer);
+
+/* Whose its messages are: of one owner a few are reported in a turn, so that who sends many keeps
+ * nobody else waiting. A tenant's index + 1; 0: that of all whose tenant nobody knows yet. */
+enum { ATTACH_OWNERS = 1 + AGENTD_TENANT_SLOTS };
+uint32_t attach_owner(const struct connection *c);
 
 /* status: 0 and a whole message, which is the caller's; -EPROTO: one that can be none, since it is
  * too long or descriptors are with it. */

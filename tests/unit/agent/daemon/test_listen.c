@@ -169,8 +169,58 @@ START_TEST(what_is_in_its_place_at_once_is_left_alone)
 }
 END_TEST
 
+/* ---- who sends much */
+
+enum { CROWD = 40 };
+
+static uint64_t tell_now(struct world *w)
+{
+    (void)w;
+    return 1;
+}
+
+static void set_alarm(struct world *w, uint64_t due_ns)
+{
+    (void)w, (void)due_ns;
+}
+
+static const struct world_ops WORLD_OPS = {.now_ns = tell_now, .alarm = set_alarm};
+static struct world world = {.ops = &WORLD_OPS, .sockets = &SOCKET_OPS};
+
+/* Messages that are none, which are refused. */
+START_TEST(of_many_that_one_tenant_sends_a_few_are_answered_in_a_turn)
+{
+    struct base_errbuf err = {{0}};
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    int fd[CROWD];
+    uint64_t before = 0;
+    ck_assert_msg(begin_there(&err) == 0, "%s", err.text);
+    at.agent->world = &world;
+    at.agent->config.max_sessions = 1000;
+    at.agent->tenants.at[0] = (struct agentd_tenant){
+        .state = AGENTD_TENANT_LIVE,
+        .config = {.name = "own", .uid_ranges = 1, .uids = {{getuid(), getuid()}}}};
+    snprintf(to.sun_path, sizeof to.sun_path, "%s", at.socket);
+    for (int i = 0; i < CROWD; i++) {
+        fd[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        ck_assert_int_eq(connect(fd[i], (const struct sockaddr *)&to, sizeof to), 0);
+        ck_assert_int_eq(send(fd[i], "x", 1, 0), 1);
+    }
+    for (int turns = 0; at.agent->refused < CROWD; turns++) {
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+        ck_assert_uint_le(at.agent->refused - before, TURN_MESSAGES);
+        ck_assert_int_lt(turns, CROWD);
+        before = at.agent->refused;
+    }
+    for (int i = 0; i < CROWD; i++)
+        close(fd[i]);
+    end_there();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_connects_as_soon_as_it_listens_cannot_send_descriptors)                                  \
     T(who_is_refused_later_is_so_at_the_socket_and_not_at_what_is_in_its_place)                    \
-    T(what_is_in_its_place_at_once_is_left_alone)
+    T(what_is_in_its_place_at_once_is_left_alone)                                                  \
+    T(of_many_that_one_tenant_sends_a_few_are_answered_in_a_turn)
 KEDGE_CHECK_MAIN("listen", TESTS)
