@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -166,6 +167,31 @@ static void call_done(struct fab_ctl *ctl)
     *(bool *)ctl->user = true;
 }
 
+const char *fab_ctl_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        [FAB_ALLOC_PD] = "making a protection domain",
+        [FAB_FREE_PD] = "freeing a protection domain",
+        [FAB_REG_MR] = "registering memory",
+        [FAB_DEREG_MR] = "deregistering memory",
+        [FAB_CREATE_CHAN] = "creating a completion channel",
+        [FAB_DESTROY_CHAN] = "destroying a completion channel",
+        [FAB_CREATE_CQ] = "creating a completion queue",
+        [FAB_DESTROY_CQ] = "destroying a completion queue",
+        [FAB_CREATE_SRQ] = "creating a shared receive queue",
+        [FAB_DESTROY_SRQ] = "destroying a shared receive queue",
+        [FAB_CREATE_QP] = "creating a queue pair",
+        [FAB_MODIFY_QP] = "moving a queue pair",
+        [FAB_DESTROY_QP] = "destroying a queue pair",
+        [FAB_CREATE_DCT] = "creating a DC target",
+        [FAB_DESTROY_DCT] = "destroying a DC target",
+        [FAB_CREATE_AH] = "creating an address handle",
+        [FAB_DESTROY_AH] = "destroying an address handle",
+    };
+    return kind < sizeof names / sizeof names[0] && names[kind] != NULL ? names[kind]
+                                                                        : "an operation";
+}
+
 int fab_call(struct fab *fab, struct fab_ctl *ctl)
 {
     void *user = ctl->user;
@@ -173,12 +199,14 @@ int fab_call(struct fab *fab, struct fab_ctl *ctl)
     bool over = false;
     ctl->user = &over;
     ctl->done = call_done;
+    atomic_store(&fab->waits_for, ctl->kind);
     fab_submit(fab, ctl);
     fab_run(fab);
     while (!over) {
         fab_wait(fab);
         fab_run(fab);
     }
+    atomic_store(&fab->waits_for, 0);
     ctl->user = user;
     ctl->done = done;
     return ctl->status;

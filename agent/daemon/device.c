@@ -287,7 +287,11 @@ int fabric_open(struct agent *a, struct base_errbuf *err)
 void fabric_close(struct agent *a)
 {
     const int status = a->fab != NULL ? fab_close(a->fab) : 0;
-    if (status != 0)
+    if (status == -ETIMEDOUT)
+        base_log(BASE_LOG_ERROR,
+                 "the device does not answer, and is not closed: it is left to the kernel",
+                 "device=\"%s\" waited_ms=%d", a->config.device, FAB_CLOSE_MS);
+    else if (status != 0)
         base_log(BASE_LOG_ERROR, "the device cannot be closed: objects of it are left",
                  "device=\"%s\" error=\"%s\"", a->config.device, strerror(-status));
     a->fab = NULL;

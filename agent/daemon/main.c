@@ -37,6 +37,7 @@
 #include "register.h"
 #include "sessions.h"
 #include "start_check.h"
+#include "stop_watch.h"
 #include "windows.h"
 
 static int fail_start(const char *sentence)
@@ -265,7 +266,11 @@ static void stop_agent(struct loop_world *w)
     tasks_stop(&w->tasks);
     loop_world_fini(w);
     follow_fini(a);
+    struct stop_watch watch;
+    stop_watch_begin(&watch, a->fab, &w->sockets.closer,
+                     a->terminated ? EXIT_SUCCESS : EXIT_FAILURE);
     pools_stop(a);
+    stop_watch_end(&watch);
     fabric_close(a);
     closer_stop(&w->sockets.closer);
 }

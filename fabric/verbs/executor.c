@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fabric/provider.h"
 
 static void clear_queue(struct verbs_queue *q)
@@ -21,7 +23,11 @@ int verbs_executor_init(struct verbs_executor *p)
     clear_queue(&p->over);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
-    pthread_cond_init(&p->idle, NULL);
+    pthread_condattr_t of_idle;
+    pthread_condattr_init(&of_idle);
+    pthread_condattr_setclock(&of_idle, CLOCK_MONOTONIC); /* base_clock_ns()'s */
+    pthread_cond_init(&p->idle, &of_idle);
+    pthread_condattr_destroy(&of_idle);
     p->over_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return p->over_efd >= 0 ? 0 : -errno;
 }
@@ -275,12 +281,27 @@ static void cancel_queue(struct verbs_executor *p, struct verbs_queue *q)
     clear_queue(q);
 }
 
+/* False: something still does. With the lock held. */
+static bool await_idle(struct verbs_executor *p)
+{
+    const uint64_t most_ns = p->stop_ns != 0 ? p->stop_ns : FAB_CLOSE_MS * BASE_NS_PER_MS;
+    const uint64_t end_ns = base_clock_ns() + most_ns;
+    const struct timespec end = {.tv_sec = (time_t)(end_ns / BASE_NS_PER_S),
+                                 .tv_nsec = (long)(end_ns % BASE_NS_PER_S)};
+    while (p->busy != 0)
+        if (pthread_cond_timedwait(&p->idle, &p->lock, &end) == ETIMEDOUT)
+            return p->busy == 0;
+    return true;
+}
+
 int verbs_executor_stop(struct verbs_executor *p)
 {
     pthread_mutex_lock(&p->lock);
     p->paused = true;
-    while (p->busy != 0)
-        pthread_cond_wait(&p->idle, &p->lock);
+    if (!await_idle(p)) {
+        pthread_mutex_unlock(&p->lock);
+        return -ETIMEDOUT;
+    }
     if (p->objects != 0) {
         p->paused = false;
         pthread_cond_broadcast(&p->work);

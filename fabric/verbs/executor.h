@@ -67,6 +67,7 @@ struct verbs_executor {
     uint32_t busy, of_length[VERBS_LENGTHS];   /* so many; of each */
     bool paused, stop;
     uint32_t objects; /* stop() refuses while there are any */
+    uint64_t stop_ns; /* it waits so long; 0: FAB_CLOSE_MS */
 };
 
 /* Before anything else; the struct is zeroed, with carry_out, needs and of set. 0 or -errno; fini()
@@ -82,7 +83,9 @@ void verbs_executor_submit(struct verbs_executor *p, struct fab_ctl *ctl);
  * that were destroyed, so that what the control thread holds stays valid between two runs. */
 int verbs_executor_run(struct verbs_executor *p);
 /* The control thread: waits for what runs, ends the workers and calls back for whatever was
- * submitted: -ECANCELED. -EBUSY and nothing happens while there are objects. */
+ * submitted: -ECANCELED. -EBUSY and nothing happens while there are objects. -ETIMEDOUT: something
+ * still runs after stop_ns, since the device does not come back from it: the workers and what they
+ * have stay, nothing more begins, and it may be called again. */
 int verbs_executor_stop(struct verbs_executor *p);
 
 #endif

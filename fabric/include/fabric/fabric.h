@@ -103,6 +103,7 @@ struct fab {
     const struct fab_ops *ops;
     struct fab_caps caps;
     bool resets_are_final; /* as reuse.h has found: a queue pair has one life. Control thread */
+    _Atomic uint32_t waits_for; /* enum fab_ctl_kind of what fab_call() waits for; 0: it does not */
 };
 
 /* Objects. Public fields are set at creation and read-only. */
@@ -247,7 +248,9 @@ extern const struct fab_provider fab_soft;
 extern const struct fab_provider fab_verbs;
 
 /* Closes; every object must have been freed before (-EBUSY otherwise, and nothing happens). Pending
- * control operations complete with -ECANCELED first. */
+ * control operations complete with -ECANCELED first. -ETIMEDOUT: the device does not come back from
+ * one within FAB_CLOSE_MS, and may use its memory until the process ends; nothing was closed. */
+enum { FAB_CLOSE_MS = 10000 };
 int fab_close(struct fab *fab);
 
 /* Where to, as an address handle or a connected queue pair says it: the port and GID that we send
@@ -425,8 +428,11 @@ int fab_run(struct fab *fab);
 int fab_ctl_fd(const struct fab *fab);
 /* Waits until fab_run() has something to do, for about a second at most. Control thread. */
 void fab_wait(struct fab *fab);
-/* Submits, runs and waits until this one is done: for start-up, tools and tests, on the control
- * thread. */
+/* "destroying a DC target", ...: a literal, for sentences; "an operation" for a number that is
+ * none. */
+const char *fab_ctl_name(uint32_t kind);
+/* Submits, runs and waits until this one is done, which a device that hangs never does (waits_for
+ * says what it is, to any thread): for start-up, tools and tests, on the control thread. */
 int fab_call(struct fab *fab, struct fab_ctl *ctl);
 
 /* What a port's query has told holds from now on: for the caps, and so for whatever is created or

@@ -406,6 +406,29 @@ START_TEST(stopping_waits_for_what_runs_and_cancels_what_does_not)
 }
 END_TEST
 
+START_TEST(stopping_does_not_wait_for_ever_for_what_hangs)
+{
+    struct fab_ctl hangs = {.kind = FAB_MODIFY_QP}, behind = {.kind = FAB_MODIFY_QP};
+    struct fab_qp *qp = new_qp();
+    bed_open();
+    bed.pool.stop_ns = 50000000;
+    shut(FAB_MODIFY_QP);
+    hangs.modify.x = behind.modify.x = qp;
+    submit(&hangs);
+    submit(&behind);
+    await_begins(1);
+    ck_assert_int_eq(verbs_executor_stop(&bed.pool), -ETIMEDOUT);
+    let_go(); /* it comes back after all: what is behind it does not begin any more */
+    await_ends(1);
+    bed.pool.stop_ns = 0;
+    ck_assert_int_eq(verbs_executor_stop(&bed.pool), 0);
+    ck_assert_int_eq(hangs.status, 0);
+    ck_assert_int_eq(behind.status, -ECANCELED);
+    free(qp);
+    verbs_executor_fini(&bed.pool);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(operations_on_one_queue_pair_run_in_the_order_of_submission)                                 \
     T(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)                     \
@@ -415,6 +438,7 @@ END_TEST
     T(memory_that_takes_long_leaves_a_worker_to_neighbours)                                        \
     T(neighbours_that_do_not_answer_leave_a_worker_to_the_others)                                  \
     T(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)                                  \
+    T(stopping_does_not_wait_for_ever_for_what_hangs)                                              \
     T(a_pool_with_objects_is_not_stopped_and_goes_on)                                              \
     T(stopping_waits_for_what_runs_and_cancels_what_does_not)
 
