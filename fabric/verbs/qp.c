@@ -211,30 +211,50 @@ int verbs_qp_modify(struct verbs_fab *f, struct fab_ctl *ctl)
     return 0;
 }
 
+static void set_going(struct verbs_fab *f, struct verbs_qp *q, bool going)
+{
+    pthread_mutex_lock(&f->states);
+    q->going = going;
+    pthread_mutex_unlock(&f->states);
+}
+
 int verbs_qp_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->qp.x;
+    set_going(f, q, true);
     int status = verbs_destroyed(&f->base, -f->dc.calls.destroy_qp(q->qp));
-    if (status != 0)
+    if (status != 0) {
+        set_going(f, q, false);
         return status;
+    }
     forget_completions(q);
     use_all(q, false);
     fab_events_purge(&f->events, &q->base);
     return 0;
 }
 
+/* Events of a queue pair may be heard while a worker destroys it. */
+static enum ibv_qp_state ask_device(struct verbs_fab *f, const struct verbs_qp *q)
+{
+    enum ibv_qp_state state = IBV_QPS_ERR;
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    pthread_mutex_lock(&f->states);
+    if (!q->going && f->dc.calls.query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0)
+        state = attr.qp_state;
+    pthread_mutex_unlock(&f->states);
+    return state;
+}
+
 enum ibv_qp_state verbs_qp_state(const struct fab_qp *qp)
 {
     const struct verbs_qp *q = (const struct verbs_qp *)qp;
     enum ibv_qp_state set = (enum ibv_qp_state)atomic_load(&q->state);
-    struct ibv_qp_init_attr init;
-    struct ibv_qp_attr attr;
     if (set == IBV_QPS_RESET || set == IBV_QPS_INIT || set == IBV_QPS_ERR)
         return set; /* no peer and no request moves it out of these */
     if (qp->type != FAB_QP_UD && q->log_streams == 0 && (verbs_failed_of(q->qpn) & VERBS_BROKEN))
         return IBV_QPS_ERR; /* with streams others go on first */
-    const struct verbs_calls *calls = &verbs_of(qp->pd->fab)->dc.calls;
-    return calls->query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
+    return ask_device(verbs_of(qp->pd->fab), q);
 }
 
 int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes)

@@ -146,6 +146,48 @@ START_TEST(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completi
 }
 END_TEST
 
+static enum ibv_qp_state said;
+static int queries;
+
+static int count_query(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                       struct ibv_qp_init_attr *init)
+{
+    queries++;
+    return fake_query_qp(qp, attr, mask, init);
+}
+
+/* The control thread hears of an error while the device's object is going. */
+static int destroy_and_be_asked(struct ibv_qp *qp)
+{
+    said = verbs_qp_state(x.qp);
+    return fake_destroy_qp(qp);
+}
+
+static int refuse_and_be_asked(struct ibv_qp *qp)
+{
+    (void)qp;
+    said = verbs_qp_state(x.qp);
+    return EBUSY;
+}
+
+START_TEST(a_queue_pair_that_is_being_destroyed_is_not_asked_for_its_state)
+{
+    open_bed();
+    struct verbs_calls *calls = &x.b.f->dc.calls;
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_QP, .qp = {.x = x.qp}};
+    calls->query_qp = count_query;
+    calls->destroy_qp = refuse_and_be_asked;
+    ck_assert_int_eq(verbs_qp_destroy(x.b.f, &ctl), -EBUSY);
+    ck_assert_int_eq(said, IBV_QPS_ERR);
+    ck_assert_int_eq(queries, 0);
+    ck_assert_int_eq(verbs_qp_state(x.qp), IBV_QPS_RTS); /* it is there still */
+    ck_assert_int_eq(queries, 1);
+    calls->destroy_qp = destroy_and_be_asked;
+    close_bed();
+    ck_assert_int_eq(queries, 1);
+}
+END_TEST
+
 /* ---- the same with threads that race, for the thread sanitizer ---- */
 
 static _Atomic uint32_t polling, reset_done; /* rounds */
@@ -209,6 +251,7 @@ END_TEST
     T(an_error_of_the_life_before_does_not_break_the_present_one)                                  \
     T(completions_that_are_dropped_do_not_hide_those_behind_them)                                  \
     T(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completions)                    \
+    T(a_queue_pair_that_is_being_destroyed_is_not_asked_for_its_state)                             \
     T(a_reset_at_any_moment_of_a_poll_leaves_an_empty_queue)
 
 KEDGE_CHECK_MAIN("fabric.verbs_lives", TESTS)
