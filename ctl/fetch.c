@@ -213,10 +213,7 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
                         "kedge-metad, and look into its log for why it ended)",
                         target.unix_path);
     if (status == -EBADMSG && strncmp(o->server, "https://", 8) == 0)
-        return base_err(err, status,
-                        "%.250s (kedge-metad itself has no TLS: say http:// to it, and https:// to "
-                        "a proxy before it)",
-                        why.text);
+        return base_err(err, status, "%s", why.text);
     if (status != 0)
         return base_err(err, status, "%.380s (is kedge-metad running? name another with --server)",
                         why.text);

@@ -172,7 +172,8 @@ int agentd_set_urls(struct agentd_config *config, const char *value, struct base
                                                               : "";
         if (host[0] == '\0' || strpbrk(host, "/?#@ \"") != NULL)
             return base_err(must, -EINVAL,
-                            "must be a list such as http://10.0.0.1:7480, http://10.0.0.2:7480");
+                            "must be a list of URLs without a path, such as http://10.0.0.1:7480, "
+                            "http://10.0.0.2:7480");
         if (config->metaservers == AGENTD_METASERVERS)
             return base_err(must, -EINVAL, "has at most %d metaservers", AGENTD_METASERVERS);
         memcpy(config->metaserver[config->metaservers++], one, length + 1);

@@ -229,7 +229,18 @@ static int errno_of(const struct http_transfer *c, CURLcode code)
     }
 }
 
-static const char *reason_of(const struct http_transfer *c, CURLcode code, int status)
+/* Of https:// to a server of ours, which a proxy has to stand before. */
+static const char *add_tls(struct http_transfer *c)
+{
+    const size_t used = strlen(c->why);
+    snprintf(c->why + used, sizeof c->why - used,
+             "%s(kedge-metad itself has no TLS: say http:// to it, and https:// to a proxy before "
+             "it)",
+             used > 0 ? " " : "");
+    return c->why;
+}
+
+static const char *reason_of(struct http_transfer *c, CURLcode code, int status)
 {
     if (status == -EMSGSIZE)
         return "the answer is larger than expected";
@@ -237,6 +248,8 @@ static const char *reason_of(const struct http_transfer *c, CURLcode code, int s
         return "it was given up";
     if (c->error == -ETIMEDOUT)
         return "nothing came for too long";
+    if (code == CURLE_SSL_CONNECT_ERROR)
+        return add_tls(c);
     return c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
 }
 

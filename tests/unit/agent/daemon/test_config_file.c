@@ -80,7 +80,9 @@ START_TEST(a_wrong_value_says_what_it_must_be)
     refused("[pool]\narena_bytes = much\n", "must be a size such as 2MiB");
     refused("[agent]\nnode = Has Spaces\n", "begin with a letter or digit");
     refused("[agent]\nsocket = relative\n", "must be an absolute path");
-    refused("[agent]\nmetaservers = 10.0.0.1:7480\n", "must be a list such as http://");
+    refused("[agent]\nmetaservers = 10.0.0.1:7480\n",
+            "must be a list of URLs without a path, such as http://");
+    refused("[agent]\nmetaservers = http://10.0.0.1:7480/v1\n", "without a path");
     refused("[agent]\nlog_level = loud\n", "must be error, warn, info or debug");
     refused("[fabric]\ngid = 1.2.3\n", "must be an IPv6 address");
 }
