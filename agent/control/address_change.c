@@ -42,8 +42,11 @@ void address_look(struct agent *a)
     fab_submit(a->fab, &a->address_ctl);
 }
 
+static void retry_readdress(struct agent *a);
+
 void address_tick(struct agent *a)
 {
+    retry_readdress(a);
     if (world_now_ns(a->world) >= a->address_due_ns)
         address_look(a);
 }
@@ -125,16 +128,32 @@ static void one_less_readdresses(struct agent *a)
         tell_metaservers(a);
 }
 
+static void tell_outcome(const struct pool *p, int status, bool failed_before)
+{
+    if (status != 0 && !failed_before)
+        world_log(p->world, BASE_LOG_ERROR,
+                  "a pool's DC target or MR table cannot be made anew, and peers do not reach it: "
+                  "it is tried again",
+                  "pool=%s error=\"%s\"", p->name, strerror(-status));
+    else if (status == 0 && failed_before)
+        world_log(p->world, BASE_LOG_INFO, "a pool is reached again", "pool=%s", p->name);
+}
+
+/* What is there is taken: without a target peers are reached, though they do not reach this. */
 static void end_readdress(struct pool *p)
 {
     const struct readdress r = p->readdress;
+    const bool has_table = r.status == 0 || !r.renamed || p->device.table_before != NULL;
     p->readdress = (struct readdress){.untold = r.untold || r.paths};
-    if (r.status != 0 && !p->stopping)
-        world_log(p->world, BASE_LOG_ERROR,
-                  "a pool's DC target or MR table cannot be made anew, and peers do not reach it: "
-                  "restart the agent",
-                  "pool=%s error=\"%s\"", p->name, strerror(-r.status));
-    else if (r.paths && !p->stopping)
+    if (!p->stopping)
+        tell_outcome(p, r.status, r.failed);
+    if (r.status != 0) {
+        p->readdress.failed = true;
+        p->readdress.retry_ns = world_now_ns(p->world) + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
+        p->readdress.paths = r.paths && !has_table;
+        p->readdress.renamed = r.renamed && !has_table;
+    }
+    if (r.paths && has_table && !p->stopping)
         take_address(p, r.renamed);
     one_less_readdresses(p->agent);
 }
@@ -176,6 +195,7 @@ static void pool_readdress(struct pool *p, bool paths, bool renamed)
     struct readdress *r = &p->readdress;
     r->paths |= paths;
     r->renamed |= renamed;
+    r->retry_ns = 0;
     if (renamed)
         p->incarnation = p->agent->incarnation;
     r->again = r->out > 0;
@@ -183,9 +203,20 @@ static void pool_readdress(struct pool *p, bool paths, bool renamed)
         return;
     p->agent->readdressing++;
     begin_target(p);
-    if (renamed)
+    if (r->renamed)
         begin_step(p, WORLD_DEVICE_TABLE);
     address_step_done(p, 0);
+}
+
+static void retry_readdress(struct agent *a)
+{
+    const uint64_t now_ns = world_now_ns(a->world);
+    for (struct pool *p = pools_next(a, NULL); p != NULL && !a->stopping && !a->device_lost;
+         p = pools_next(a, p)) {
+        const struct readdress r = p->readdress;
+        if (r.retry_ns != 0 && now_ns >= r.retry_ns && !p->stopping)
+            pool_readdress(p, r.paths, r.renamed);
+    }
 }
 
 void address_paths_anew(struct pool *p)

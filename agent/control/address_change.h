@@ -13,12 +13,14 @@ struct pool;
 /* Of a pool: what the device is making for the present address, a DC target and an MR table. All
  * zero: nothing. Who is told of the address is told when all is there. */
 struct readdress {
-    uint32_t out; /* steps that are under way */
-    bool again;   /* another target is wanted since the one that is under way was begun */
-    bool paths;   /* what leads to peers is made anew then, */
-    bool renamed; /* and peers know the node by another name */
-    bool untold;  /* metaservers are to hear of it when all pools have theirs */
-    int status;   /* of the first step that failed */
+    uint32_t out;      /* steps that are under way */
+    bool again;        /* another target is wanted since the one that is under way was begun */
+    bool paths;        /* what leads to peers is made anew then, */
+    bool renamed;      /* and peers know the node by another name */
+    bool untold;       /* metaservers are to hear of it when all pools have theirs */
+    int status;        /* of the first step that failed */
+    bool failed;       /* so did one before, which the log has */
+    uint64_t retry_ns; /* what failed is tried again then; 0: nothing did */
 };
 
 /* After fabric_open(). */

@@ -7,6 +7,8 @@
 #include "../../check_main.h"
 #include "address_change.h"
 #include "agent.h"
+#include "base/clock.h"
+#include "bounds.h"
 #include "dci.h"
 #include "fabric/provider.h"
 #include "peer_setup.h"
@@ -186,15 +188,47 @@ START_TEST(a_target_that_breaks_while_another_is_made_has_one_more_made)
 }
 END_TEST
 
-START_TEST(one_that_cannot_be_made_keeps_no_other_pool_from_its_own)
+/* Its GID may have been gone for a moment, and nothing else says that it is back. */
+START_TEST(one_that_could_not_be_made_is_tried_again)
 {
     begin();
     moves_to(9);
-    address_step_done(&w.pool[0], -ENOMEM);
+    address_step_done(&w.pool[0], -EINVAL);
     address_step_done(&w.pool[1], 0);
-    ck_assert_uint_eq(readdressed(), 1);
-    ck_assert_uint_eq(w.agent.endpoints, 1);
-    ck_assert_uint_eq(w.agent.readdressing, 0);
+    address_tick(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
+    ck_assert_uint_eq(readdressed(), POOL_COUNT); /* to reach peers it takes no target */
+    for (uint32_t tries = 1; tries <= 3; tries++) {
+        test_world_advance(&w.world, 2 * ADDRESS_LOOK_MS * BASE_NS_PER_MS);
+        address_tick(&w.agent);
+        address_tick(&w.agent);
+        ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT + tries);
+        address_step_done(&w.pool[0], tries < 3 ? -EINVAL : 0);
+    }
+    test_world_advance(&w.world, 2 * ADDRESS_LOOK_MS * BASE_NS_PER_MS);
+    address_tick(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT + 3);
+    ck_assert_uint_eq(readdressed(), POOL_COUNT);
+    ck_assert_uint_eq(w.agent.endpoints, 4); /* metaservers hear of the one that there is at last */
+}
+END_TEST
+
+START_TEST(a_table_that_could_not_be_registered_is_so_again_and_the_lane_waits_for_it)
+{
+    begin();
+    becomes_another();
+    for (int i = 0; i < POOL_COUNT; i++) {
+        address_step_done(&w.pool[i], i == 0 ? -ENOMEM : 0);
+        address_step_done(&w.pool[i], 0);
+    }
+    ck_assert_uint_eq(readdressed(), POOL_COUNT - 1);
+    test_world_advance(&w.world, 2 * ADDRESS_LOOK_MS * BASE_NS_PER_MS);
+    address_tick(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], POOL_COUNT + 1);
+    address_step_done(&w.pool[0], 0);
+    ck_assert_uint_eq(readdressed(), POOL_COUNT - 1);
+    address_step_done(&w.pool[0], 0);
+    ck_assert_uint_eq(readdressed(), POOL_COUNT);
 }
 END_TEST
 
@@ -255,7 +289,8 @@ END_TEST
     T(another_name_has_another_table_too)                                                          \
     T(an_address_that_changes_again_meanwhile_is_followed_afterwards)                              \
     T(a_target_that_breaks_while_another_is_made_has_one_more_made)                                \
-    T(one_that_cannot_be_made_keeps_no_other_pool_from_its_own)                                    \
+    T(one_that_could_not_be_made_is_tried_again)                                                   \
+    T(a_table_that_could_not_be_registered_is_so_again_and_the_lane_waits_for_it)                  \
     T(initiators_are_brought_up_anew_at_another_address)                                           \
     T(one_that_is_being_brought_up_meanwhile_is_so_once_more_if_it_has_the_former)
 KEDGE_CHECK_MAIN("agentd.address_change", TESTS)
