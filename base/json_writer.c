@@ -85,12 +85,6 @@ void base_json_u64_or_null(struct base_text *t, const char *key, uint64_t value,
         base_json_u64(t, key, value);
 }
 
-void base_json_double(struct base_text *t, const char *key, double value, int digits)
-{
-    begin_value(t, key);
-    base_text_printf(t, "%.*f", digits, value);
-}
-
 void base_json_raw(struct base_text *t, const char *key, const char *json)
 {
     begin_value(t, key);

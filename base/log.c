@@ -23,7 +23,7 @@ void base_log_init(const char *component, enum base_log_level level)
     atomic_store(&level_written, (int)level);
 }
 
-bool base_log_enabled(enum base_log_level level)
+static bool is_written(enum base_log_level level)
 {
     return (int)level <= atomic_load_explicit(&level_written, memory_order_relaxed);
 }
@@ -117,7 +117,7 @@ static size_t format_pairs(char *line, size_t bytes, const char *format, va_list
 
 void base_log_v(enum base_log_level level, const char *event, const char *format, va_list args)
 {
-    if ((unsigned)level >= LEVELS || !base_log_enabled(level))
+    if ((unsigned)level >= LEVELS || !is_written(level))
         return;
     int saved = errno;
     char line[BASE_LOG_LINE];

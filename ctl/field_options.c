@@ -28,14 +28,14 @@ bool ctl_option_sets_field(const char *option)
     return row_of(option, NULL) != NULL;
 }
 
-bool ctl_resource_edited(const struct ctl_options *o)
+static bool edits_resource(const struct ctl_options *o)
 {
     return o->command == CTL_RESOURCE_CREATE || o->command == CTL_RESOURCE_SET;
 }
 
 bool ctl_option_fits(const struct ctl_options *o, const char *option)
 {
-    return ctl_resource_edited(o) && row_of(option, o->kind) != NULL;
+    return edits_resource(o) && row_of(option, o->kind) != NULL;
 }
 
 /* ---- options that do nothing but that -------------------------------------------------------- */

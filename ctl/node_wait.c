@@ -12,7 +12,8 @@
 
 enum { LOOK_MS = 50, SHORTLY_MS = 2000 };
 
-enum ctl_force ctl_node_force(const struct ctl_node *n, uint64_t revision)
+/* Of a node that is registered. */
+static enum ctl_force force_of_node(const struct ctl_node *n, uint64_t revision)
 {
     if (strcmp(n->state, "live") != 0)
         return CTL_UNHEARD;
@@ -83,7 +84,7 @@ int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revi
         int status = fetch_node(o, path, &node, err);
         if (status != 0 && status != -ENOENT)
             return status;
-        force = status == -ENOENT ? CTL_ABSENT : ctl_node_force(&node, revision);
+        force = status == -ENOENT ? CTL_ABSENT : force_of_node(&node, revision);
         if (force == CTL_NOT_YET)
             pause_between();
     }
@@ -111,7 +112,7 @@ static int check_drain(const struct ctl_node *n, uint64_t revision, struct base_
                         n->id);
     if (!n->draining)
         return base_err(err, -EREMCHG, "node %.70s: somebody has ended its draining", n->id);
-    if (ctl_node_force(n, revision) == CTL_REFUSED)
+    if (force_of_node(n, revision) == CTL_REFUSED)
         return base_err(err, -ECANCELED,
                         "node %.70s does not drain: its agent cannot apply the settings: %.300s",
                         n->id, n->why);
@@ -132,7 +133,7 @@ int ctl_node_wait_until_empty(const struct ctl_options *o, const char *path, uin
             status = check_drain(&node, revision, err);
         if (status != 0)
             return status;
-        if (!node.says_sessions || ctl_node_force(&node, revision) != CTL_IN_FORCE)
+        if (!node.says_sessions || force_of_node(&node, revision) != CTL_IN_FORCE)
             continue;
         if (!o->json)
             say_left(&node, &said);

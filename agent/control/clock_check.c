@@ -127,7 +127,7 @@ static void doubt_clock(struct clock_check *c, const struct finding *found, uint
 
 /* The moments come out of order: what the device said is heard after a look at the kernel's clock
  * that was made later. So nothing is subtracted here. */
-void clock_check_step(struct clock_check *c, uint64_t now_ns)
+static void step_check(struct clock_check *c, uint64_t now_ns)
 {
     const bool silent = c->heard_ns == 0 || now_ns > c->heard_ns + CLOCK_SILENT_NS;
     if (silent)
@@ -207,14 +207,14 @@ void clock_check_device(struct clock_check *c, const struct fab_clock *seen)
     keep_look(c, w, &look);
     if (c->agrees_ns == 0)
         c->agrees_ns = seen->after_ns;
-    clock_check_step(c, seen->after_ns);
+    step_check(c, seen->after_ns);
 }
 
 void clock_check_gone(struct clock_check *c, uint64_t now_ns)
 {
     if (c->gone_ns == 0)
         c->gone_ns = now_ns;
-    clock_check_step(c, now_ns);
+    step_check(c, now_ns);
 }
 
 /* ---- the kernel's
@@ -232,7 +232,7 @@ void clock_check_kernel(struct clock_check *c, const struct clock_look *look, ui
         }
         keep_look(c, w, look);
     }
-    clock_check_step(c, now_ns);
+    step_check(c, now_ns);
 }
 
 /* ---- in words

@@ -47,17 +47,18 @@ static uint32_t number_of(const struct revocation *r)
     return r->owner.id.session % (uint32_t)r->pool->config->max_sessions;
 }
 
-void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
-{
-    const struct pool *p = s->pool;
-    *out = (struct lease_owner){.id = {lease_place(s), s->serial}, .uid = s->uid, .pid = s->pid};
-    memcpy(out->tenant, p->agent->tenants.at[s->tenant - 1].config.name, sizeof out->tenant);
-}
-
-uint32_t lease_place(const struct agent_session *s)
+static uint32_t place_of_session(const struct agent_session *s)
 {
     const struct pool *p = s->pool;
     return p->place * (uint32_t)p->config->max_sessions + (uint32_t)(s - p->sessions);
+}
+
+void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
+{
+    const struct pool *p = s->pool;
+    *out =
+        (struct lease_owner){.id = {place_of_session(s), s->serial}, .uid = s->uid, .pid = s->pid};
+    memcpy(out->tenant, p->agent->tenants.at[s->tenant - 1].config.name, sizeof out->tenant);
 }
 
 struct agent_session *lease_at(const struct agent *a, uint32_t place)

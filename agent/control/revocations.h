@@ -58,7 +58,6 @@ struct revocation {
 bool lease_session_shown(const struct agent_session *s);
 void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
 /* Sessions of all pools have one row of places. NULL: there is none there, or no pool. */
-uint32_t lease_place(const struct agent_session *s);
 struct agent_session *lease_at(const struct agent *a, uint32_t place);
 /* A worker's session, or NULL: it is gone. */
 struct agent_session *lease_session(const struct agent *a, const struct agentd_worker_id *id);

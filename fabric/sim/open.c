@@ -260,22 +260,12 @@ void sim_device_set_port(struct fab *fab, bool up)
     sim_device_tell(dev, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, NULL);
 }
 
-void sim_qp_break(struct fab_qp *base)
-{
-    const enum ibv_event_type fatal = IBV_EVENT_QP_FATAL;
-    sim_qp_to_err((struct sim_qp *)base, &fatal);
-}
-
-void sim_cq_overflow(struct fab_cq *cq)
-{
-    sim_cq_kill((struct sim_cq *)cq);
-}
-
 bool sim_device_break_qp(struct fab *fab)
 {
     struct sim_device *dev = sim_device_of(fab);
     struct sim_object *o;
     struct sim_qp *chosen = NULL;
+    const enum ibv_event_type fatal = IBV_EVENT_QP_FATAL;
     uint64_t seen = 0;
     LIST_FOREACH(o, &dev->objects[SIM_QP], link) {
         struct sim_qp *qp = o->self;
@@ -284,7 +274,7 @@ bool sim_device_break_qp(struct fab *fab)
             chosen = qp;
     }
     if (chosen != NULL)
-        sim_qp_break(&chosen->base);
+        sim_qp_to_err(chosen, &fatal);
     return chosen != NULL;
 }
 

@@ -65,7 +65,8 @@ const char *meta_rest_problem_name(enum meta_rest_problem p)
     return problems[p].type;
 }
 
-void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const char *detail)
+/* More members may follow, then end_problem(). */
+static void begin_problem(struct call *c, enum meta_rest_problem p, const char *detail)
 {
     char type[64];
     c->answer->status = problems[p].status;
@@ -81,7 +82,7 @@ void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const cha
         base_json_string(c->body, "detail", detail);
 }
 
-void meta_rest_end_problem(struct call *c)
+static void end_problem(struct call *c)
 {
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);
@@ -89,17 +90,17 @@ void meta_rest_end_problem(struct call *c)
 
 void meta_rest_problem(struct call *c, enum meta_rest_problem p, const char *detail)
 {
-    meta_rest_begin_problem(c, p, detail);
-    meta_rest_end_problem(c);
+    begin_problem(c, p, detail);
+    end_problem(c);
 }
 
 void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *field,
                           const char *detail)
 {
-    meta_rest_begin_problem(c, p, detail);
+    begin_problem(c, p, detail);
     if (field[0] != '\0')
         base_json_string(c->body, "field", field);
-    meta_rest_end_problem(c);
+    end_problem(c);
 }
 
 void meta_rest_malformed(struct call *c, const char *field, const char *detail)
@@ -116,9 +117,9 @@ void meta_rest_forbidden(struct call *c, const char *scope, const struct meta_vi
 
 void meta_rest_stale(struct call *c, uint32_t known)
 {
-    meta_rest_begin_problem(c, REST_STALE, "start with an incarnation above the known one");
+    begin_problem(c, REST_STALE, "start with an incarnation above the known one");
     base_json_u64(c->body, "known_incarnation", known);
-    meta_rest_end_problem(c);
+    end_problem(c);
 }
 
 bool meta_rest_has_json(struct call *c)

@@ -68,9 +68,7 @@ enum meta_rest_problem {
 
 /* "unknown-lease": what its type ends with. */
 const char *meta_rest_problem_name(enum meta_rest_problem p);
-/* Opens the problem; more members may follow, then meta_rest_end_problem(). detail may be NULL. */
-void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const char *detail);
-void meta_rest_end_problem(struct call *c);
+/* The answer. detail may be NULL. */
 void meta_rest_problem(struct call *c, enum meta_rest_problem p, const char *detail);
 /* A problem with a field ("": none). */
 void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *field,

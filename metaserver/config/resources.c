@@ -113,7 +113,9 @@ uint32_t meta_resources_count(const struct meta_resources *s, enum meta_resource
     return s->of[kind].count;
 }
 
-void meta_resource_copy(struct meta_resource *to, const struct meta_resource *from)
+/* A resource that is kept has memory behind it for its own kind alone (a token's takes a seventh of
+ * a pool's): this copies it, an assignment does not. */
+static void copy_resource(struct meta_resource *to, const struct meta_resource *from)
 {
     memcpy(to, from, kinds[from->kind].bytes);
 }
@@ -370,7 +372,7 @@ static void begin_change(const struct meta_resources *s, enum meta_resource_kind
     snprintf(out->name, sizeof out->name, "%s", name);
     out->had = there != NULL;
     if (there != NULL)
-        meta_resource_copy(&out->from, there);
+        copy_resource(&out->from, there);
 }
 
 int meta_resources_plan_put(const struct meta_resources *s, const struct meta_resource *to,
@@ -453,7 +455,7 @@ static void set_item(struct meta_resources *s, const struct meta_resource *to)
                 (*count - at) * kinds[to->kind].bytes);
         ++*count;
     }
-    meta_resource_copy(item_at(s, to->kind, at), to);
+    copy_resource(item_at(s, to->kind, at), to);
 }
 
 static void unset_item(struct meta_resources *s, enum meta_resource_kind kind, const char *name)

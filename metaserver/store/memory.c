@@ -6,7 +6,8 @@
 
 #include "memory_private.h"
 
-int meta_memory_failing(const struct memory *s, bool write, struct base_errbuf *err)
+/* 0, or as it was told to fail, what writes or only reads. */
+static int check_told(const struct memory *s, bool write, struct base_errbuf *err)
 {
     if (s->fail == NULL || *s->fail == 0 || (*s->fail < 0 && !write))
         return 0;
@@ -121,7 +122,7 @@ static int check_txn(struct memory *s, const struct meta_store_txn *txn, struct 
 {
     bool found = false;
     uint32_t at = txn->put != NULL ? place_of(s, txn->put->id, &found) : 0;
-    int status = meta_memory_failing(s, true, err);
+    int status = check_told(s, true, err);
     if (status == 0 && txn->compare && meta_memory_last(s) != txn->last)
         status = base_err(err, -EREMCHG, "another change came before");
     if (status == 0 && found && s->nodes[at].incarnation > txn->put->incarnation)
@@ -149,7 +150,7 @@ static int memory_commit(struct meta_store *store, const struct meta_store_txn *
 
 static int memory_check(struct meta_store *store, bool write, struct base_errbuf *err)
 {
-    return meta_memory_failing((const struct memory *)store, write, err);
+    return check_told((const struct memory *)store, write, err);
 }
 
 static int memory_put_item(struct memory *s, const struct meta_store_item *item,
@@ -171,7 +172,7 @@ static int memory_replace(struct meta_store *store, meta_store_next *next, void 
     struct memory *s = (struct memory *)store, fresh = {.base = s->base, .fail = s->fail};
     struct meta_store_item item;
     int status, more = 0;
-    status = meta_memory_failing(s, true, err);
+    status = check_told(s, true, err);
     while (status == 0 && (more = next(user, &item, err)) == 1)
         status = memory_put_item(&fresh, &item, err);
     struct memory *gone = status == 0 && more == 0 ? s : &fresh;

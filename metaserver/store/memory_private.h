@@ -16,8 +16,6 @@ struct memory {
     const int *fail;
 };
 
-/* 0, or as it was told to fail, what writes or only reads. */
-int meta_memory_failing(const struct memory *s, bool write, struct base_errbuf *err);
 /* Of the last change; 0: there is none. */
 uint64_t meta_memory_last(const struct memory *s);
 /* Returns its revision. */

@@ -115,7 +115,8 @@ static int run_with_id(struct sqlite *s, enum sqlite_statement which, const char
     return rc == SQLITE_OK ? meta_sqlite_run(s, which) : rc;
 }
 
-int meta_sqlite_finish(struct sqlite *s, int rc, struct base_errbuf *err)
+/* Commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
+static int end_transaction(struct sqlite *s, int rc, struct base_errbuf *err)
 {
     if (rc == SQLITE_OK)
         rc = meta_sqlite_run(s, COMMIT);
@@ -198,7 +199,7 @@ static int sqlite_replace(struct meta_store *store, meta_store_next *next, void 
         meta_sqlite_run(s, ROLLBACK);
         return status;
     }
-    status = meta_sqlite_finish(s, rc, err);
+    status = end_transaction(s, rc, err);
     s->unsettled |= status == 0;
     meta_sqlite_settle(s);
     return status;
@@ -267,7 +268,7 @@ static int sqlite_commit(struct meta_store *store, const struct meta_store_txn *
         return base_err(&out->err, -ESTALE, "a newer incarnation of %s is stored", txn->put->id);
     if (rc == OTHER_CHANGE)
         return base_err(&out->err, -EREMCHG, "another program has changed %s", s->path);
-    const int status = meta_sqlite_finish(s, rc, &out->err);
+    const int status = end_transaction(s, rc, &out->err);
     /* What is replaced or deleted may have allowed more. */
     s->unsettled |= status == 0 && txn->change != NULL && txn->change->before != NULL;
     if (txn->change != NULL)
@@ -394,7 +395,7 @@ static int try_write(struct sqlite *s, struct base_errbuf *err)
     if (rc != SQLITE_OK)
         return meta_sqlite_failed(s, rc, err);
     rc = sqlite3_exec(s->db, same, NULL, NULL, NULL);
-    return meta_sqlite_finish(s, rc, err);
+    return end_transaction(s, rc, err);
 }
 
 static int sqlite_check(struct meta_store *store, bool write, struct base_errbuf *err)

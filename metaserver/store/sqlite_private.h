@@ -44,8 +44,6 @@ struct sqlite {
 int meta_sqlite_failed(const struct sqlite *s, int rc, struct base_errbuf *err);
 /* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */
 int meta_sqlite_run(struct sqlite *s, enum sqlite_statement which);
-/* Ends a transaction: commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
-int meta_sqlite_finish(struct sqlite *s, int rc, struct base_errbuf *err);
 
 /* In a transaction that was begun. SQLITE_OK or a code. */
 

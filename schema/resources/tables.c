@@ -170,7 +170,7 @@ uint64_t *resource_number(const struct resource_field *f, void *numbers)
     return (uint64_t *)(void *)((char *)numbers + f->at);
 }
 
-uint64_t resource_number_of(const struct resource_field *f, const void *numbers)
+static uint64_t number_of_field(const struct resource_field *f, const void *numbers)
 {
     uint64_t value;
     memcpy(&value, (const char *)numbers + f->at, sizeof value);
@@ -229,7 +229,7 @@ const struct resource_field *resource_numbers_check(const struct resource_table 
 {
     for (size_t i = 0; i < t->fields; i++)
         if (t->field[i].is_number &&
-            !resource_number_is_right(&t->field[i], resource_number_of(&t->field[i], numbers)))
+            !resource_number_is_right(&t->field[i], number_of_field(&t->field[i], numbers)))
             return &t->field[i];
     return NULL;
 }

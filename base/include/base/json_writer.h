@@ -26,8 +26,6 @@ void base_json_null(struct base_text *t, const char *key);
 void base_json_hex64(struct base_text *t, const char *key, uint64_t value);
 /* null where value is `none`: a bound that there is not. */
 void base_json_u64_or_null(struct base_text *t, const char *key, uint64_t value, uint64_t none);
-/* value with so many digits behind the point. */
-void base_json_double(struct base_text *t, const char *key, double value, int digits);
 /* json: a value that is JSON already. */
 void base_json_raw(struct base_text *t, const char *key, const char *json);
 

@@ -24,8 +24,6 @@ enum {
  * that is written. Before it: "kedge" and INFO. Call before other threads start. */
 void base_log_init(const char *component, enum base_log_level level);
 
-bool base_log_enabled(enum base_log_level level);
-
 /* "error", "warn", "info", "debug" -> level. 0, or -EINVAL. */
 int base_log_parse_level(const char *text, enum base_log_level *level);
 

@@ -35,8 +35,6 @@ enum ctl_force {
     CTL_UNHEARD, /* registered, but nothing is heard of it */
     CTL_ABSENT,  /* not registered */
 };
-/* Of a node that is registered. */
-enum ctl_force ctl_node_force(const struct ctl_node *node, uint64_t revision);
 /* Waits 2 s at most until it is in force, and says on standard error why it is not. path:
  * ctl_node_path()'s of o->id. 0 and *out, or -errno. */
 int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revision,

@@ -131,8 +131,7 @@ int ctl_output_check(const char *of, const char *output, struct base_errbuf *err
 
 /* Whether an option of that name sets a field of some kind. */
 bool ctl_option_sets_field(const char *option);
-/* Whether the command makes or changes a resource; and one with a field that the option sets. */
-bool ctl_resource_edited(const struct ctl_options *o);
+/* Whether the command makes or changes a resource with a field that the option sets. */
 bool ctl_option_fits(const struct ctl_options *o, const char *option);
 /* Appends the options that do nothing but that. Returns how many there are now, up to room. */
 size_t ctl_field_options_add(struct option *out, size_t count, size_t room);

@@ -175,8 +175,6 @@ void sim_device_set_port(struct fab *fab, bool up);
 bool sim_device_break_qp(struct fab *fab);
 /* One of its completion queues, by chance, overflows. False: it has none. */
 bool sim_device_overflow_cq(struct fab *fab);
-void sim_qp_break(struct fab_qp *qp);
-void sim_cq_overflow(struct fab_cq *cq);
 /* How many objects of all kinds it has, but for the device itself. */
 uint32_t sim_device_objects(const struct fab *fab);
 

@@ -119,7 +119,6 @@ extern const char *const resource_window_scopes[], *const resource_token_scopes[
 /* `numbers` is a kind's struct of numbers, such as struct pool_numbers, with which the kind's
  * struct begins. Its f->name: */
 uint64_t *resource_number(const struct resource_field *f, void *numbers);
-uint64_t resource_number_of(const struct resource_field *f, const void *numbers);
 /* All left out. */
 void resource_numbers_clear(const struct resource_table *t, void *numbers);
 /* Whether one may be that: of its type, from min to max; or what stands for none, or for left out.

@@ -76,8 +76,6 @@ void clock_check_device(struct clock_check *c, const struct fab_clock *seen);
 void clock_check_gone(struct clock_check *c, uint64_t now_ns);
 /* CLOCK_MONOTONIC before and after CLOCK_MONOTONIC_RAW was read; now_ns: of base_clock_ns(). */
 void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns);
-/* Time goes by. */
-void clock_check_step(struct clock_check *c, uint64_t now_ns);
 /* "trusted": a literal. */
 const char *clock_check_name(const struct clock_check *c);
 /* What the last lie was, and what to do; empty: there was none. */

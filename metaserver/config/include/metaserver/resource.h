@@ -79,10 +79,6 @@ struct meta_resource {
     };
 };
 
-/* A resource that is borrowed from a struct meta_resources has memory behind it for its own kind
- * alone (a token's takes a seventh of a pool's): this copies it, an assignment does not. */
-void meta_resource_copy(struct meta_resource *to, const struct meta_resource *from);
-
 /* "tenant": a literal. */
 const char *meta_resource_kind_name(enum meta_resource_kind kind);
 /* 0 or -EINVAL. */
