@@ -27,78 +27,19 @@
 enum {
     ARENA_BYTES = 256 << 10,
     PROGRESS_S = 60,      /* in the last part of which every worker has a success */
-    LATE_S = 10,          /* what a suspended host had to send comes so long after that */
     STEPS_MOST = 1000000, /* at one time */
     PACKET_LIFE_MS = 400, /* in two of three; else as the network has it */
     ECHO_MS = 20,
     HERD_S = 4,          /* between two herds, on average */
     END_S = 60,          /* within this, everything has ended that was told to */
     INTRUDERS_APART = 3, /* hosts */
-    HEED_PPM = 300000,   /* of turns a worker heeds operators */
-    CLOCK_PPM_MOST = 50  /* that a host's clock is off */
+    HEED_PPM = 300000    /* of turns a worker heeds operators */
 };
 
 /* Of packets, when nothing is wrong. */
 static const uint32_t REPEATS_PPM[] = {0, 50000, 300000};
 
 struct cluster cluster;
-
-/* ---- the network's hooks */
-
-static void on_ready(void *user, uint32_t node, int fd)
-{
-    (void)user;
-    struct node *n = cluster_node(node);
-    if (n->agent != NULL)
-        play_agent_device_ready(n->agent, fd);
-    if (n->metad != NULL)
-        play_metad_device_ready(n->metad, fd);
-}
-
-static uint64_t on_host_ns(void *user, uint32_t node, uint64_t now_ns)
-{
-    (void)user;
-    return play_host_ns(&cluster_node(node)->host, now_ns);
-}
-
-static void on_accessed(void *user, const struct sim_access *access)
-{
-    (void)user;
-    play_ledger_accessed(access);
-}
-
-static void on_registered(void *user, const struct sim_region *region)
-{
-    (void)user;
-    play_ledger_registered(region);
-}
-
-/* Who ends, or is told by operators to use force, waits for nobody. */
-static void on_deregistered(void *user, const struct sim_region *region)
-{
-    (void)user;
-    const struct play_agent *a = cluster_node(region->node)->agent;
-    const bool ends = a == NULL || a->agent == NULL || a->agent->stopping;
-    play_refusals_deregistered(region,
-                               ends || (cluster.operators != NULL &&
-                                        play_operators_may_force(cluster.operators, region->node)));
-}
-
-static void on_refused(void *user, const struct sim_access *access, enum sim_refusal why)
-{
-    (void)user;
-    const uint64_t until_ns = cluster_node(access->initiator)->suspended_ns;
-    play_refusals_refused(access, why,
-                          until_ns != 0 && play_now_ns() < until_ns + LATE_S * BASE_NS_PER_S);
-}
-
-static void on_told(void *user, uint32_t node, const char *line)
-{
-    char who[PLAY_NAME + 8];
-    (void)user;
-    (void)snprintf(who, sizeof who, "%s/device", cluster_node(node)->host.name);
-    play_trace(who, "%s", line);
-}
 
 static uint64_t next_of_net(void *user)
 {
@@ -139,8 +80,9 @@ static void begin_host(struct node *n, uint32_t number)
     n->host.number = number;
     n->host.clock_began_ns = BASE_NS_PER_S * play_random_between(&cluster.random, 10, 100000);
     n->host.wall_ms = 1750000000000ull + base_prng_below(&cluster.random, 2000);
+    const uint32_t most = cluster_clock_ppm(number);
     n->host.clock_ppm =
-        (int32_t)play_random_between(&cluster.random, 0, 2 * CLOCK_PPM_MOST) - CLOCK_PPM_MOST;
+        (int32_t)play_random_between(&cluster.random, 0, 2 * (uint64_t)most) - (int32_t)most;
 }
 
 static void start_agent(void *user)
@@ -254,13 +196,7 @@ static void choose_settings(void)
 static void make_world(void)
 {
     const struct play_cluster_settings *s = &cluster.settings;
-    const struct sim_hooks hooks = {.ready = on_ready,
-                                    .host_ns = on_host_ns,
-                                    .accessed = on_accessed,
-                                    .refused = on_refused,
-                                    .registered = on_registered,
-                                    .deregistered = on_deregistered,
-                                    .told = on_told};
+    const struct sim_hooks hooks = cluster_hooks();
     const struct play_calls_network calls = {.delay_ns = 200000, .jitter_ns = 100000};
     const struct sim_device_attr like = {.transports = 0,
                                          .keys_return = base_prng_below(&cluster.random, 2) == 0,

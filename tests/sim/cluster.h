@@ -12,6 +12,8 @@
 #include "worker_process.h"
 
 enum { CLUSTER_NODES = 1024, CLUSTER_METASERVERS = 4, CLUSTER_WORKERS = 16 };
+/* Two clocks may differ by a thousandth (docs/leases.md): what an owner's wait is stretched by. */
+enum { CLUSTER_CLOCK_PPM = 500, CLUSTER_CLOCK_PPM_MOST = 900000 };
 
 struct play_cluster_settings {
     uint64_t seed;
@@ -19,6 +21,7 @@ struct play_cluster_settings {
     uint64_t duration_ns;                 /* until it is told to end */
     uint64_t pause_ns;                    /* of a worker, between two bursts, on average */
     uint32_t change_ppm;                  /* as worker_process.h has it */
+    uint32_t clock_ppm; /* so many millionths the clock of an agent's host is off, at most */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
     FILE *trace;             /* NULL: nobody reads it */

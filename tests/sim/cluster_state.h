@@ -65,11 +65,19 @@ void cluster_look_at_dead(struct node *n);
 /* No worker has been there for CLUSTER_GONE_S. */
 void cluster_look_at_agents(void);
 
+/* cluster_hooks.c */
+struct sim_hooks cluster_hooks(void);
+
 /* cluster_operators.c */
 void cluster_begin_operators(void);
 void cluster_end_operators(void);
 
 struct node *cluster_node(uint32_t number);
+/* So many millionths its clock is off, at most. */
+static inline uint32_t cluster_clock_ppm(uint32_t number)
+{
+    return number < cluster.settings.nodes ? cluster.settings.clock_ppm : CLUSTER_CLOCK_PPM;
+}
 void cluster_start_agent(struct node *n);
 void cluster_start_metad(struct node *n);
 void cluster_start_worker(struct node *n, uint32_t number);

@@ -214,14 +214,20 @@ static uint64_t children_ns(void)
            (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * BASE_NS_PER_US;
 }
 
-static struct find find_plant(struct play_cluster_settings *s, uint64_t first, uint64_t count)
+static bool is_seen(const struct play_plant *plant, const struct verdict *v)
+{
+    return v->broken && (plant->sees == NULL || strstr(v->why, plant->sees) != NULL);
+}
+
+static struct find find_plant(const struct play_plant *plant, struct play_cluster_settings *s,
+                              uint64_t first, uint64_t count)
 {
     const uint64_t began_ns = children_ns();
     struct find f = {.seed = 0};
     for (s->seed = first; f.seed == 0 && s->seed < first + count; s->seed++) {
         const struct verdict v = judge_cluster(s);
         f.simulated_ns += v.simulated_ns;
-        if (!v.broken)
+        if (!is_seen(plant, &v))
             continue;
         f.seed = s->seed;
         memcpy(f.why, v.why, sizeof f.why);
@@ -250,7 +256,7 @@ bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64
                          bool table)
 {
     const int only = kedge_planted;
-    const uint32_t workers = s->workers;
+    const uint32_t workers = s->workers, clock_ppm = s->clock_ppm;
     int found = 0, all = 0;
     if (table)
         printf("| bug | seed | simulated | processor |\n| --- | --- | --- | --- |\n");
@@ -259,13 +265,15 @@ bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64
             continue;
         kedge_planted = i + 1;
         s->workers = PLAY_PLANTS[i].workers != 0 ? PLAY_PLANTS[i].workers : workers;
-        const struct find f = find_plant(s, first, count);
+        s->clock_ppm = PLAY_PLANTS[i].clock_ppm != 0 ? PLAY_PLANTS[i].clock_ppm : clock_ppm;
+        const struct find f = find_plant(&PLAY_PLANTS[i], s, first, count);
         all++;
         found += f.seed != 0;
         print_find(&PLAY_PLANTS[i], &f, table);
     }
     kedge_planted = only;
     s->workers = workers;
+    s->clock_ppm = clock_ppm;
     printf("%s%d of %d planted bugs found\n", table ? "\n" : "", found, all);
     return found == all;
 }

@@ -192,7 +192,7 @@ static void end_device_fault(struct node *n, const struct play_fault *f)
 
 static void begin_fault(struct node *n, const struct play_fault *f)
 {
-    enum { PPM_MOST = 50 };
+    const uint32_t most = cluster_clock_ppm(f->node);
     if (f->kind <= FAULT_KILL_WORKER)
         kill_process(n, f);
     else if (f->kind <= FAULT_SUSPEND_HOST)
@@ -202,7 +202,8 @@ static void begin_fault(struct node *n, const struct play_fault *f)
     else if (f->kind <= FAULT_BAD_DEVICE)
         begin_device_fault(n, f);
     else if (f->kind == FAULT_CLOCK_SPEED)
-        play_host_set_speed(&n->host, (int32_t)(f->amount % (2 * PPM_MOST + 1)) - PPM_MOST);
+        play_host_set_speed(&n->host,
+                            (int32_t)(f->amount % (2 * (uint64_t)most + 1)) - (int32_t)most);
     else
         n->disk.fail = ENOSPC;
 }

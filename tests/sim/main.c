@@ -51,6 +51,8 @@ static void print_help(void)
         "  --workers N       of each node (2)\n"
         "  --seconds N       simulated, of each cluster (300)\n"
         "  --rate N          turns of a worker a second, on average (1)\n"
+        "  --clock-ppm N     so many millionths the clock of an agent's host is off, at most\n"
+        "                    (500, which is what leases allow for)\n"
         "  --calm            nothing goes wrong\n");
 }
 
@@ -97,6 +99,8 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         s->duration_ns = number_of(text, 10, SECONDS_MOST) * BASE_NS_PER_S;
     else if (option == 'r')
         s->pause_ns = BASE_NS_PER_S / number_of(text, 1, 1000);
+    else if (option == 'k')
+        s->clock_ppm = (uint32_t)number_of(text, 0, CLUSTER_CLOCK_PPM_MOST);
     else if (option == 'o')
         s->trace_from_ns = number_of(text, 0, SECONDS_MOST) * BASE_NS_PER_S;
     else if (option == 'c')
@@ -147,31 +151,24 @@ static bool run(struct options *o)
 
 int main(int argc, char **argv)
 {
-    static const struct option names[] = {{"seeds", required_argument, NULL, 'n'},
-                                          {"hours", required_argument, NULL, 'H'},
-                                          {"first", required_argument, NULL, 'f'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"from", required_argument, NULL, 'o'},
-                                          {"only", required_argument, NULL, 'O'},
-                                          {"shrink", no_argument, NULL, 'S'},
-                                          {"planted", no_argument, NULL, 'p'},
-                                          {"plant", required_argument, NULL, 'P'},
-                                          {"nodes", required_argument, NULL, 'N'},
-                                          {"metaservers", required_argument, NULL, 'M'},
-                                          {"workers", required_argument, NULL, 'W'},
-                                          {"seconds", required_argument, NULL, 't'},
-                                          {"rate", required_argument, NULL, 'r'},
-                                          {"calm", no_argument, NULL, 'c'},
-                                          {"table", no_argument, NULL, 'T'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option names[] = {
+        {"seeds", required_argument, NULL, 'n'},   {"hours", required_argument, NULL, 'H'},
+        {"first", required_argument, NULL, 'f'},   {"json", no_argument, NULL, 'j'},
+        {"seed", required_argument, NULL, 's'},    {"from", required_argument, NULL, 'o'},
+        {"only", required_argument, NULL, 'O'},    {"shrink", no_argument, NULL, 'S'},
+        {"planted", no_argument, NULL, 'p'},       {"plant", required_argument, NULL, 'P'},
+        {"nodes", required_argument, NULL, 'N'},   {"metaservers", required_argument, NULL, 'M'},
+        {"workers", required_argument, NULL, 'W'}, {"seconds", required_argument, NULL, 't'},
+        {"rate", required_argument, NULL, 'r'},    {"clock-ppm", required_argument, NULL, 'k'},
+        {"calm", no_argument, NULL, 'c'},          {"table", no_argument, NULL, 'T'},
+        {"help", no_argument, NULL, 'h'},          {0}};
     static struct options o = {.settings = {.nodes = 4,
                                             .metaservers = 2,
                                             .workers = 2,
                                             .duration_ns = 300 * BASE_NS_PER_S,
                                             .pause_ns = BASE_NS_PER_S,
                                             .change_ppm = 100000,
+                                            .clock_ppm = CLUSTER_CLOCK_PPM,
                                             .faults = true},
                                .first = 1,
                                .count = 10};

@@ -6,7 +6,9 @@
 #
 # In the list, which is all files of plants/ one behind the other, a bug has a name and is said in a sentence (`what`).
 # Of each `file` the line `line` (without its indentation) becomes `with`, where PLANTED says whether this bug is the one
-# that is switched on. A bug may change several lines; `workers` says how many a node has it takes, if not as many as usual.
+# that is switched on. A bug may change several lines; `workers` says how many a node has it takes, if not as many as usual,
+# and `clocks` by how many millionths clocks are off: that alone may be the bug. `sees` is a part of what the violation has to
+# say that finds it.
 #
 # A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code changes.
 function fail(text) { print "plant.awk: " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -21,6 +23,8 @@ FILENAME == ARGV[1] {
     if ($1 == "name:") { count++; name[count] = rest($0) }
     if ($1 == "what:") what[count] = rest($0)
     if ($1 == "workers:") workers[count] = rest($0)
+    if ($1 == "sees:") sees[count] = "\"" rest($0) "\""
+    if ($1 == "clocks:") clocks[count] = rest($0)
     if ($1 == "file:") of = rest($0)
     if ($1 == "line:") line = rest($0)
     if ($1 == "with:" && of == file) {
@@ -38,7 +42,7 @@ FILENAME == ARGV[1] {
 END {
     if (failed) exit 1
     for (i = 1; table && i <= count; i++)
-        print "    {\"" name[i] "\", \"" what[i] "\", " workers[i] + 0 "},"
+        print "    {\"" name[i] "\", \"" what[i] "\", " workers[i] + 0 ", " clocks[i] + 0 ", " (i in sees ? sees[i] : "NULL") "},"
     if (table) print "    {0},\n};"
     for (line in text)
         if (seen[line] != 1) fail(file ": stands there " seen[line] + 0 " times: " line)

@@ -4,11 +4,14 @@
 #ifndef SIM_PLANTS_H
 #define SIM_PLANTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct play_plant {
     const char *name, *what;
-    uint32_t workers; /* of a node, that it takes; 0: as many as there are otherwise */
+    uint32_t workers;   /* of a node, that it takes; 0: as many as there are otherwise */
+    uint32_t clock_ppm; /* that clocks are off: likewise */
+    const char *sees;   /* what the violation has to say; NULL: anything */
 };
 
 /* In the order of the list; the last one has no name. */

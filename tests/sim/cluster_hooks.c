@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the network of a cluster tells. */
+#include <stdio.h>
+
+#include "agent_process.h"
+#include "base/clock.h"
+#include "cluster_state.h"
+#include "ledger.h"
+#include "metad_process.h"
+#include "operators.h"
+#include "refusals.h"
+#include "trace.h"
+
+enum { LATE_S = 10 /* what a suspended host had to send comes so long after that */ };
+
+static void on_ready(void *user, uint32_t node, int fd)
+{
+    (void)user;
+    struct node *n = cluster_node(node);
+    if (n->agent != NULL)
+        play_agent_device_ready(n->agent, fd);
+    if (n->metad != NULL)
+        play_metad_device_ready(n->metad, fd);
+}
+
+static uint64_t on_host_ns(void *user, uint32_t node, uint64_t now_ns)
+{
+    (void)user;
+    return play_host_ns(&cluster_node(node)->host, now_ns);
+}
+
+static void on_accessed(void *user, const struct sim_access *access)
+{
+    (void)user;
+    play_ledger_accessed(access);
+}
+
+static void on_registered(void *user, const struct sim_region *region)
+{
+    (void)user;
+    play_ledger_registered(region);
+}
+
+/* Who ends, or is told by operators to use force, waits for nobody. */
+static void on_deregistered(void *user, const struct sim_region *region)
+{
+    (void)user;
+    const struct play_agent *a = cluster_node(region->node)->agent;
+    const bool ends = a == NULL || a->agent == NULL || a->agent->stopping;
+    play_refusals_deregistered(region,
+                               ends || (cluster.operators != NULL &&
+                                        play_operators_may_force(cluster.operators, region->node)));
+}
+
+static void on_refused(void *user, const struct sim_access *access, enum sim_refusal why)
+{
+    (void)user;
+    const uint64_t until_ns = cluster_node(access->initiator)->suspended_ns;
+    play_refusals_refused(access, why,
+                          until_ns != 0 && play_now_ns() < until_ns + LATE_S * BASE_NS_PER_S);
+}
+
+static void on_told(void *user, uint32_t node, const char *line)
+{
+    char who[PLAY_NAME + 8];
+    (void)user;
+    (void)snprintf(who, sizeof who, "%s/device", cluster_node(node)->host.name);
+    play_trace(who, "%s", line);
+}
+
+struct sim_hooks cluster_hooks(void)
+{
+    return (struct sim_hooks){.ready = on_ready,
+                              .host_ns = on_host_ns,
+                              .accessed = on_accessed,
+                              .refused = on_refused,
+                              .registered = on_registered,
+                              .deregistered = on_deregistered,
+                              .told = on_told};
+}
