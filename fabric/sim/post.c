@@ -75,6 +75,31 @@ static uint64_t host_ns(const struct sim_device *dev)
                                   : dev->net->now_ns;
 }
 
+/* What its completion queue may have to take: each request that is out may end with one, signalled
+ * or not, and each receive. */
+static uint32_t count_owed(const struct sim_cq *cq)
+{
+    const struct sim_object *o;
+    uint32_t owed = 0;
+    LIST_FOREACH(o, &cq->dev->objects[SIM_QP], link) {
+        const struct sim_qp *qp = o->self;
+        owed += sim_send_cq(qp) == cq ? qp->posted - qp->freed : 0;
+        owed += sim_recv_cq(qp) == cq ? qp->rq.tail - qp->rq.head : 0;
+    }
+    for (uint32_t i = cq->head; i != cq->tail; i++)
+        owed +=
+            cq->ring[i % cq->base.cqe].owner != NULL && cq->ring[i % cq->base.cqe].freed == NULL;
+    return owed;
+}
+
+static void look_at_room(const struct sim_cq *cq)
+{
+    const struct sim_hooks *hooks = &cq->dev->net->hooks;
+    const uint32_t owed = hooks->crowded != NULL ? count_owed(cq) : 0;
+    if (owed > cq->base.cqe)
+        hooks->crowded(hooks->user, cq->dev->attr.node, cq->base.cqe, owed);
+}
+
 /* All go by one doorbell, or none: *bad is the first. */
 static bool is_too_late(const struct sim_qp *qp, struct fab_wr *wr)
 {
@@ -110,6 +135,7 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
             break;
         enqueue_wqe(qp, wr);
     }
+    look_at_room(sim_send_cq(qp));
     if (qp->state == IBV_QPS_ERR)
         sim_qp_flush(qp);
     else if (qp->doorbell.is == SIM_EVENT_UNSET && qp->head != qp->tail)
@@ -128,6 +154,7 @@ int sim_post_recv(struct fab_qp *base, struct fab_recv_wr *wr, struct fab_recv_w
         return -EINVAL;
     }
     const int status = sim_rq_post(&qp->rq, wr, bad);
+    look_at_room(sim_recv_cq(qp));
     if (qp->state == IBV_QPS_ERR)
         sim_qp_flush(qp);
     return status;

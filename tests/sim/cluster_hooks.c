@@ -60,6 +60,14 @@ static void on_refused(void *user, const struct sim_access *access, enum sim_ref
                           until_ns != 0 && play_now_ns() < until_ns + LATE_S * BASE_NS_PER_S);
 }
 
+static void on_crowded(void *user, uint32_t node, uint32_t places, uint32_t owed)
+{
+    (void)user;
+    play_violation(cluster_node(node)->host.name,
+                   "%u completions may come to a completion queue that has room for %u", owed,
+                   places);
+}
+
 static void on_told(void *user, uint32_t node, const char *line)
 {
     char who[PLAY_NAME + 8];
@@ -76,5 +84,6 @@ struct sim_hooks cluster_hooks(void)
                               .refused = on_refused,
                               .registered = on_registered,
                               .deregistered = on_deregistered,
+                              .crowded = on_crowded,
                               .told = on_told};
 }

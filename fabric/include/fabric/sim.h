@@ -71,6 +71,10 @@ struct sim_hooks {
     void (*registered)(void *user, const struct sim_region *region);
     /* From now on nothing is accessed through it. */
     void (*deregistered)(void *user, const struct sim_region *region);
+    /* A completion queue of so many places may have to take `owed` completions, if nobody polls
+     * meanwhile: what is posted and may end, and receives of which it was not taken. Whether it
+     * overflows then is left to chance. */
+    void (*crowded)(void *user, uint32_t node, uint32_t places, uint32_t owed);
     /* A line of a story: "RC 0x1f33: sends again from packet 17". */
     void (*told)(void *user, uint32_t node, const char *line);
 };
