@@ -93,7 +93,9 @@ int sessions_start(struct pool *p, struct base_errbuf *err)
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
         p->sessions[i] =
             (struct agent_session){.pool = p,
-                                   .rings = {.sq_slots = (uint32_t)p->config->sq_slots,
+                                   .rings = {.lane = &p->stepping,
+                                             .session = (uint32_t)i,
+                                             .sq_slots = (uint32_t)p->config->sq_slots,
                                              .cq_slots = (uint32_t)p->config->cq_slots,
                                              .max_vqps = (uint32_t)p->config->max_vqps,
                                              .max_inflight = (uint32_t)p->config->max_inflight,

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "control/lanes.h"
+#include "control/work.h"
 
 enum { AGAIN_AT_ONCE = 8 };
 
@@ -31,10 +34,12 @@ void doorbells_fini(struct doorbells *d)
     d->of = NULL;
 }
 
-static int hear_doorbell(const struct doorbells *d, const struct doorbell *bell)
+/* The lane's thread only changes what it hears, which touches the epoll's own lock alone. */
+static int control_epoll(const struct doorbells *d, const struct doorbell *bell, int op, bool heard)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)(bell - d->of)};
-    return epoll_ctl(d->epfd, EPOLL_CTL_ADD, bell->fd, &event) == 0 ? 0 : -errno;
+    struct epoll_event event = {.events = heard ? EPOLLIN | EPOLLET : 0,
+                                .data.u64 = (uint64_t)(bell - d->of)};
+    return epoll_ctl(d->epfd, op, bell->fd, &event) == 0 ? 0 : -errno;
 }
 
 static void note_due(struct doorbells *d)
@@ -59,26 +64,44 @@ int doorbells_watch(struct doorbells *d, uint32_t session, int fd)
     (void)pthread_mutex_lock(&d->lock);
     bell->fd = fd;
     atomic_store_explicit(&bell->falses, 0, memory_order_relaxed);
-    const int status = hear_doorbell(d, bell);
+    const int status = control_epoll(d, bell, EPOLL_CTL_ADD, true);
     if (status != 0)
         bell->fd = -1;
     (void)pthread_mutex_unlock(&d->lock);
     return status;
 }
 
-void doorbells_unwatch(struct doorbells *d, int fd)
+void doorbells_unwatch(struct doorbells *d, uint32_t session)
 {
-    uint32_t i = 0;
-    while (i < d->count && d->of[i].fd != fd)
-        i++;
-    if (i == d->count)
-        return;
+    struct doorbell *bell = &d->of[session];
     (void)pthread_mutex_lock(&d->lock);
-    if (!d->of[i].deaf)
-        (void)epoll_ctl(d->epfd, EPOLL_CTL_DEL, fd, NULL);
-    end_deaf(d, &d->of[i]);
-    d->of[i].fd = -1;
+    if (bell->fd >= 0)
+        (void)control_epoll(d, bell, EPOLL_CTL_DEL, false);
+    end_deaf(d, bell);
+    bell->fd = -1;
     (void)pthread_mutex_unlock(&d->lock);
+}
+
+int doorbells_hear_rings(struct world_rings *r)
+{
+    struct doorbells *d = r->lane != NULL ? r->lane->doorbells : NULL;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    if (d == NULL)
+        return 0;
+    r->heard = epoll_create1(EPOLL_CLOEXEC);
+    if (r->heard < 0 || epoll_ctl(r->heard, EPOLL_CTL_ADD, r->doorbell, &event) != 0)
+        return -errno;
+    return doorbells_watch(d, r->session, r->heard);
+}
+
+void doorbells_unhear_rings(struct world_rings *r)
+{
+    if (r->heard < 0)
+        return;
+    if (r->lane->doorbells != NULL)
+        doorbells_unwatch(r->lane->doorbells, r->session);
+    close(r->heard);
+    r->heard = -1;
 }
 
 /* True: more than are forgiven. */
@@ -101,7 +124,7 @@ void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
     if (session >= d->count || !count_false(bell, now_ns) || pthread_mutex_trylock(&d->lock) != 0)
         return;
     if (bell->fd >= 0 && !bell->deaf) {
-        (void)epoll_ctl(d->epfd, EPOLL_CTL_DEL, bell->fd, NULL);
+        (void)control_epoll(d, bell, EPOLL_CTL_MOD, false);
         bell->deaf = true;
         bell->until_ns = now_ns + DOORBELLS_DEAF_MS * BASE_NS_PER_MS;
         TAILQ_INSERT_TAIL(&d->deaf, bell, link);
@@ -120,7 +143,7 @@ void doorbells_hear_again(struct doorbells *d, uint64_t now_ns)
         end_deaf(d, bell);
         atomic_store_explicit(&bell->falses, DOORBELLS_FALSE - 1, memory_order_relaxed);
         atomic_store_explicit(&bell->false_ns, now_ns, memory_order_relaxed);
-        (void)hear_doorbell(d, bell);
+        (void)control_epoll(d, bell, EPOLL_CTL_MOD, true);
     }
     (void)pthread_mutex_unlock(&d->lock);
 }

@@ -20,8 +20,10 @@ enum {
     DOORBELLS_DEAF_MS = 50,
 };
 
+struct world_rings;
+
 struct doorbell {
-    int fd; /* -1: none; the control thread's to set */
+    int fd; /* -1: none */
     bool deaf;
     uint64_t until_ns;          /* deaf */
     _Atomic uint32_t falses;    /* since: */
@@ -43,9 +45,18 @@ int doorbells_init(struct doorbells *d, int epfd, uint32_t count);
 /* After the lane's thread. */
 void doorbells_fini(struct doorbells *d);
 
-/* Control thread. 0 or -errno. */
+/* Any other thread than the lane's. fd: readable anew whenever the doorbell is rung. 0 or -errno.
+ */
 int doorbells_watch(struct doorbells *d, uint32_t session, int fd);
-void doorbells_unwatch(struct doorbells *d, int fd);
+void doorbells_unwatch(struct doorbells *d, uint32_t session);
+
+/* A task's: the lane of these rings hears their doorbell, or does no more. Who ends that waits for
+ * the lock of the eventfd's queue, into which a worker can hang as many watches as it likes; and
+ * whoever begins to watch an epoll by another one waits for all on this host that do. So neither is
+ * the control thread's or the lane's, and each doorbell has an epoll of its own, whose lock is
+ * nobody else's. 0 or -errno. Not while the lane begins or stops. */
+int doorbells_hear_rings(struct world_rings *r);
+void doorbells_unhear_rings(struct world_rings *r);
 
 /* The lane's thread. That session has rung with nothing new in its ring. Neither waits. */
 void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns);

@@ -45,19 +45,18 @@ static int watch_fd(const struct lane_thread *t, int fd, uint64_t what)
     return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
+/* It is heard as long as its rings are there: of one that has no worker there is nothing to hear.
+ */
 static int watch_session(struct world *w, struct world_lane *l, uint32_t session,
                          const struct world_rings *rings)
 {
-    struct lane_thread *t = l->of_world;
-    (void)w;
-    return doorbells_watch(&t->doorbells, session, rings->doorbell);
+    (void)w, (void)l, (void)session, (void)rings;
+    return 0;
 }
 
 static void unwatch_session(struct world *w, struct world_lane *l, const struct world_rings *rings)
 {
-    struct lane_thread *t = l->of_world;
-    (void)w;
-    doorbells_unwatch(&t->doorbells, rings->doorbell);
+    (void)w, (void)l, (void)rings;
 }
 
 /* What there was to be seen; `useful`: of it, what gives the lane something to do. */
@@ -173,6 +172,7 @@ static int start_lane(struct world *w, struct world_lane *l, struct base_errbuf 
     if (doorbells_init(&t->doorbells, t->epfd,
                        (uint32_t)loop_world_of(w)->agent->config.max_sessions) != 0)
         return base_err(err, -ENOMEM, "the lane cannot begin: out of memory");
+    l->doorbells = &t->doorbells;
     if (t->epfd < 0 || t->kick < 0 || watch_fd(t, l->chan->fd, FROM_CHANNEL) != 0 ||
         watch_fd(t, t->kick, FROM_CONTROL) != 0)
         return base_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
@@ -206,6 +206,7 @@ static void stop_lane(struct world *w, struct world_lane *l)
     if (t == NULL)
         return;
     l->of_world = NULL;
+    l->doorbells = NULL;
     if (t->runs) {
         atomic_store(&t->stop, true);
         kick_lane(t);

@@ -10,6 +10,7 @@
 
 #include "agent/lane.h"
 #include "base/fds.h"
+#include "doorbells.h"
 #include "fabric/fabric.h"
 #include "schema/session.h"
 #include "state_file.h"
@@ -22,6 +23,7 @@ static void drop_rings(struct world_rings *r)
         munmap(r->rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots));
     if (r->ro != NULL)
         munmap(r->ro, SCHEMA_SESSION_RO_BYTES(r->cq_slots));
+    doorbells_unhear_rings(r);
     int fds[] = {r->rw_fd, r->ro_fd, r->doorbell};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
@@ -55,7 +57,7 @@ static int make_rings(struct world_task *t)
 {
     struct world_rings *r = t->rings;
     void *rw = NULL, *ro = NULL;
-    r->rw_fd = r->ro_fd = r->doorbell = -1;
+    r->rw_fd = r->ro_fd = r->doorbell = r->heard = -1;
     int status = base_memfd_new("kedge-rw", SCHEMA_SESSION_RW_BYTES(r->sq_slots), BASE_MEMFD_WRITE,
                                 &r->rw_fd, &rw);
     if (status == 0)
@@ -65,7 +67,7 @@ static int make_rings(struct world_task *t)
     r->ro = ro;
     if (status == 0) {
         r->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        status = r->doorbell < 0 ? -errno : 0;
+        status = r->doorbell < 0 ? -errno : doorbells_hear_rings(r);
     }
     if (status == 0) {
         r->memory = lane_memory_new(r->max_grants, r->max_inflight, r->max_vqps, r->max_mrs);

@@ -102,6 +102,7 @@ void attack_never_polls(struct hostile *h);
 void attack_greedy(struct hostile *h);
 void attack_smalls(struct hostile *h);
 void attack_doorbells(struct hostile *h);
+void attack_hung_doorbell(struct hostile *h);
 void attack_connects(struct hostile *h);
 void attack_imports(struct hostile *h);
 void attack_statuses(struct hostile *h);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -177,6 +178,58 @@ void attack_doorbells(struct hostile *h)
             hostile_fail("ringing ended the session");
     while (sessions > 0)
         raw_close(&r[--sessions]);
+}
+
+struct ringer {
+    int fd;
+    _Atomic bool stop;
+};
+
+static void *ring_on(void *arg)
+{
+    const struct ringer *r = arg;
+    const uint64_t one = 1;
+    while (!atomic_load(&r->stop))
+        (void)!write(r->fd, &one, sizeof one);
+    return NULL;
+}
+
+/* Each ring holds the lock of the eventfd's queue until all that hang on it are told; whoever takes
+ * his own off waits for that. What is needed is less than the 1,024 open files that all may have.
+ */
+void attack_hung_doorbell(struct hostile *h)
+{
+    enum { EPOLLS = 300, COPIES = 300, HUNG_MS = 300 };
+    static int epoll[EPOLLS], copy[COPIES];
+    while (!hostile_over(h)) {
+        struct raw r;
+        pthread_t thread;
+        raw_open(h, &r);
+        struct ringer ringer = {.fd = dup(r.fd[SCHEMA_FD_DOORBELL])};
+        for (int i = 0; i < COPIES; i++)
+            copy[i] = dup(ringer.fd);
+        for (int i = 0; i < EPOLLS; i++) {
+            epoll[i] = epoll_create1(EPOLL_CLOEXEC);
+            for (int n = 0; n < COPIES; n++) {
+                struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+                if (epoll_ctl(epoll[i], EPOLL_CTL_ADD, copy[n], &e) != 0)
+                    hostile_fail("watching: %s", strerror(errno));
+            }
+        }
+        if (pthread_create(&thread, NULL, ring_on, &ringer) != 0)
+            hostile_fail("no thread");
+        usleep(1000 * HUNG_MS);
+        raw_close(&r);
+        usleep(1000 * HUNG_MS);
+        atomic_store(&ringer.stop, true);
+        (void)pthread_join(thread, NULL);
+        for (int i = 0; i < EPOLLS; i++)
+            close(epoll[i]);
+        for (int i = 0; i < COPIES; i++)
+            close(copy[i]);
+        close(ringer.fd);
+        h->did++;
+    }
 }
 
 static void *sleep_on(void *arg)

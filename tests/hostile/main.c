@@ -41,6 +41,8 @@ static const struct {
     {"smalls", "keeps many rings full of small requests", attack_smalls, false, false},
     {"doorbells", "rings the doorbells of many sessions without an end", attack_doorbells, false,
      false},
+    {"hung-doorbell", "ends sessions whose doorbell many epolls hang on", attack_hung_doorbell,
+     false, false},
     {"connects", "fills rings with questions for nodes that do not exist", attack_connects, false,
      false},
     {"imports", "fills them with tokens that nobody gave", attack_imports, false, false},

@@ -9,6 +9,7 @@
 
 #include "control/world.h"
 
+struct doorbells;
 struct fab;
 struct fab_chan;
 struct fab_placement;
@@ -25,7 +26,8 @@ struct world_lane {
     uint64_t spin_ns;                      /* it sleeps when it had nothing to do for so long */
     void (*news)(void *user);              /* the lane has events; on the control thread */
     void *user;
-    void *of_world; /* the world's own */
+    void *of_world;              /* the world's own */
+    struct doorbells *doorbells; /* likewise: that it hears; NULL: it hears them otherwise */
 };
 
 /* What is made of a pool's device objects and goes. Where a pool begins or ends that blocks, for no

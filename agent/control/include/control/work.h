@@ -14,6 +14,7 @@ struct fab_mem;
 struct lane_memory;
 struct schema_session_ro;
 struct schema_session_rw;
+struct world_lane;
 
 /* A session's memory: what it shares with its worker, and what its lane keeps of it. */
 struct world_rings {
@@ -22,7 +23,10 @@ struct world_rings {
     struct schema_session_ro *ro;
     struct lane_memory *memory;
     int rw_fd, ro_fd, doorbell; /* the world's own */
-    bool let_go;                /* UNMAKE: whoever still maps them is done with them */
+    int heard;                  /* likewise: by which the doorbell is heard */
+    struct world_lane *lane;    /* that hears it, as that session's */
+    uint32_t session;
+    bool let_go; /* UNMAKE: whoever still maps them is done with them */
 };
 
 /* The table of peers that all workers of a pool read. */
