@@ -123,7 +123,7 @@ int fab_mem_zero(const struct fab_mem *mem)
 
 void fab_mem_empty(const struct fab_mem *mem)
 {
-    if (mem->give_back == NULL && !mem->huge) /* those are few, and whoever touches one might end */
+    if (mem->give_back == NULL)
         (void)give_pages(mem);
 }
 

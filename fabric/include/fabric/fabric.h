@@ -198,8 +198,9 @@ int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab
  * -ENOMEM: it is of no more use than to be freed. Any thread. Blocks, and yields now and then. */
 int fab_mem_zero(const struct fab_mem *mem);
 /* Before it is freed: its pages go a few at a time, also from whoever else maps it, so that freeing
- * is short. Everything registered in it must have been deregistered. Any thread. Blocks, and yields
- * now and then. */
+ * is short and nobody who keeps it keeps pages. He finds zeros there; in huge pages, where the host
+ * has none to spare, SIGBUS. Everything registered in it must have been deregistered. Any thread.
+ * Blocks, and yields now and then. */
 void fab_mem_empty(const struct fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void fab_mem_free(struct fab_mem *mem);
