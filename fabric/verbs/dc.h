@@ -19,7 +19,11 @@ struct verbs_fab;
 struct verbs_qp;
 
 enum {
-    VERBS_DC_SGE = 64,           /* SGEs of one request of a DCI, at most */
+    VERBS_DC_SGE = 64, /* SGEs of one request of a DCI, at most */
+    /* Of a READ: mlx5 takes 512 bytes of such a request, 16 of which are its head, 48 its address
+     * vector, 16 the remote address and each 16 an SGE. Of the address vector what the device says
+     * (max_sge_rd: 30) knows nothing. */
+    VERBS_DC_READ_SGE = (512 - 16 - 48 - 16) / 16,
     VERBS_DC_MIN_RNR_TIMER = 12, /* 0.64 ms: of a DCT without a receive */
 };
 

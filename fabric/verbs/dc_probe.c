@@ -183,6 +183,6 @@ void verbs_dc_probe(struct verbs_fab *f)
     caps->dci_streams = f->dc.log_streams != 0;
     caps->max_inline = p.max_inline;
     caps->max_rd_atomic = p.max_rd_atomic;
-    if (caps->max_sge > VERBS_DC_SGE)
-        caps->max_sge = VERBS_DC_SGE;
+    if (caps->max_sge > VERBS_DC_READ_SGE)
+        caps->max_sge = VERBS_DC_READ_SGE;
 }

@@ -354,8 +354,8 @@ static int mask_of(const struct fake_qp *q, enum ibv_qp_state to)
     if (to == IBV_QPS_RTS && from == IBV_QPS_RTR && !dct)
         return IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                IBV_QP_MAX_QP_RD_ATOMIC;
-    if ((to == IBV_QPS_RESET || to == IBV_QPS_ERR) && !dct)
-        return 0;
+    if (!dct && (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET)))
+        return 0; /* modify_dci_qp_is_ok */
     return -1;
 }
 

@@ -29,6 +29,7 @@ START_TEST(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)
     ck_assert_uint_eq(b.f->base.caps.transports, FAB_RC | FAB_UD | FAB_DC);
     ck_assert_uint_eq(b.f->base.caps.max_inline, 256); /* what RC and DC both can */
     ck_assert_uint_eq(b.f->base.caps.max_rd_atomic, 16);
+    ck_assert_uint_eq(b.f->base.caps.max_sge, 27); /* of 30, less a READ's address vector */
     ck_assert(!b.f->base.caps.dci_streams);
     ck_assert_str_eq(b.f->base.caps.dc_why, "");
     dc_bed_close(&b);
