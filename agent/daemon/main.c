@@ -176,50 +176,74 @@ static int start_pools(struct loop_world *w, struct base_errbuf *err)
     return status == 0 ? pools_check(a, err) : status;
 }
 
-static int start_agent(struct loop_world *w, struct base_errbuf *err)
+static int take_incarnation(struct agent *a, struct base_errbuf *err)
 {
-    struct agent *a = w->agent;
     bool lost = false;
-    int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
-                                         a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
-                                         &a->incarnation, &lost, err);
+    const int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
+                                               a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
+                                               &a->incarnation, &lost, err);
     if (lost)
         base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                  a->incarnation);
-    if (status == 0)
-        status = tasks_start(&w->tasks, TASK_RUNS, &w->loop, err);
-    if (status == 0)
-        status = closer_start(&w->sockets.closer, err);
-    if (status == 0)
-        status = fabric_open(a, err);
+    return status;
+}
+
+/* And what only has to be looked at from then on. */
+static int open_fabric(struct agent *a, struct base_errbuf *err)
+{
+    int status = fabric_open(a, err);
     if (status == 0 && (status = leases_start(a)) != 0)
         return base_err(err, status, "there are no random numbers: %s", strerror(-status));
     if (status != 0)
         return status;
     address_init(a);
     clock_watch_init(a);
-    status = watch_events(w, err);
-    if (status != 0)
-        return status;
     agentd_tenants_init(&a->tenants, &a->config);
-    status = start_pools(w, err);
-    if (status == 0)
-        status = metaserver_client_start(w, err);
-    if (status == 0) {
-        follow_load(a);
-        windows_apply(a); /* the file's hold before any worker comes, whatever metaservers say */
-        status = listeners_open(&w->sockets, &a->config, err);
-    }
     admin_init(a);
-    if (status == 0)
-        status = admin_listen(w, err);
-    if (status != 0)
-        return status;
+    return 0;
+}
+
+/* What metaservers said last is in force before any worker comes, and the file's hold whatever they
+ * said. */
+static int open_sockets(struct loop_world *w, struct base_errbuf *err)
+{
+    struct agent *a = w->agent;
+    follow_load(a);
+    windows_apply(a);
+    const int status = listeners_open(&w->sockets, &a->config, err);
+    return status == 0 ? admin_listen(w, err) : status;
+}
+
+static void begin_registering(struct agent *a)
+{
     a->registering = true;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         registrations_start(p);
     follow_start(a);
-    return 0;
+}
+
+/* Each needs those before it. Whatever has been begun when one fails is stop_agent()'s. */
+static int start_agent(struct loop_world *w, struct base_errbuf *err)
+{
+    struct agent *a = w->agent;
+    int status = take_incarnation(a, err);
+    if (status == 0)
+        status = closer_start(&w->sockets.closer, err);
+    if (status == 0)
+        status = open_fabric(a, err);
+    if (status == 0)
+        status = tasks_start(&w->tasks, TASK_RUNS, &w->loop, err);
+    if (status == 0)
+        status = watch_events(w, err);
+    if (status == 0)
+        status = start_pools(w, err);
+    if (status == 0)
+        status = metaserver_client_start(w, err);
+    if (status == 0)
+        status = open_sockets(w, err);
+    if (status == 0)
+        begin_registering(a);
+    return status;
 }
 
 static bool begins_anew(const struct agent *a)
@@ -245,8 +269,8 @@ static void wait_until_told(const struct agent *a)
                 usleep(100);
 }
 
-/* Workers see their sessions end; then everything is given back, in the reverse order. */
-static void stop_agent(struct loop_world *w)
+/* Before anything that takes time: nobody comes any more, and all hear why. */
+static void send_workers_away(struct loop_world *w)
 {
     struct agent *a = w->agent;
     a->stopping = true;
@@ -255,22 +279,37 @@ static void stop_agent(struct loop_world *w)
     pools_end_sessions(a, why_sessions_end(a));
     wait_until_told(a);
     listeners_close(&w->sockets);
-    follow_stop(a);
-    registrations_leave(a, GRACE_MS);
+}
+
+/* While metaservers can be called. */
+static void leave_metaservers(struct loop_world *w)
+{
+    follow_stop(w->agent);
+    registrations_leave(w->agent, GRACE_MS);
     metaserver_client_await_leaving(w, GRACE_MS);
     metaserver_client_stop(w);
-    agent_query_stop(a);
+    agent_query_stop(w->agent);
+}
+
+/* Gives back what start_agent() has begun, however far that came: each is left alone that was not.
+ * In the reverse order, but that workers come first, and that pools have to stay until the threads
+ * are gone that work for them. */
+static void stop_agent(struct loop_world *w)
+{
+    struct agent *a = w->agent;
+    send_workers_away(w);
+    leave_metaservers(w);
     admin_stop(w);
-    admin_fini(a);
     loop_world_end(w);
     tasks_stop(&w->tasks);
     loop_world_fini(w);
-    follow_fini(a);
     struct stop_watch watch;
     stop_watch_begin(&watch, a->fab, &w->sockets.closer,
                      a->terminated ? EXIT_SUCCESS : EXIT_FAILURE);
     pools_stop(a);
     stop_watch_end(&watch);
+    follow_fini(a);
+    admin_fini(a);
     fabric_close(a);
     closer_stop(&w->sockets.closer);
 }
