@@ -90,13 +90,14 @@ static struct revocation *find_revocation(struct pool *p, uint32_t tag)
     return r;
 }
 
-static struct renewal *find_renewal(struct pool *p, uint32_t tag)
+static struct reregistration *find_reregistration(struct pool *p, uint32_t tag)
 {
     for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
         for (uint32_t i = 0; i < LANE_SESSION_MAX_ARENAS; i++)
-            if (r->renewal[i].arena != NULL && r->renewal[i].stage == RENEWAL_ASKED &&
-                r->renewal[i].tag == tag)
-                return &r->renewal[i];
+            if (r->reregistration[i].arena != NULL &&
+                r->reregistration[i].stage == REREGISTRATION_ASKED &&
+                r->reregistration[i].tag == tag)
+                return &r->reregistration[i];
     return NULL;
 }
 
@@ -247,7 +248,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
 /* ---- by force ------------------------------------------------------------------------------ */
 
 /* What its worker left waits no longer. */
-static void release_arena(struct renewal *n)
+static void release_arena(struct reregistration *n)
 {
     struct arena *arena = n->arena;
     n->arena = NULL;
@@ -259,7 +260,7 @@ static void release_arena(struct renewal *n)
     arena_retire(arena);
 }
 
-static void submit_op(struct renewal *n, void (*done)(struct fab_ctl *ctl))
+static void submit_op(struct reregistration *n, void (*done)(struct fab_ctl *ctl))
 {
     n->ctl.done = done;
     n->ctl.user = n;
@@ -267,16 +268,16 @@ static void submit_op(struct renewal *n, void (*done)(struct fab_ctl *ctl))
     fab_submit(n->of->pool->device.fab, &n->ctl);
 }
 
-static struct renewal *end_op(struct fab_ctl *ctl)
+static struct reregistration *end_op(struct fab_ctl *ctl)
 {
-    struct renewal *n = ctl->user;
+    struct reregistration *n = ctl->user;
     n->of->pool->fab_ops--;
     return n;
 }
 
 static void go_on(struct revocation *r);
 
-static void say_lost(struct renewal *n, int status)
+static void say_lost(struct reregistration *n, int status)
 {
     if (status == 0)
         return;
@@ -288,7 +289,7 @@ static void say_lost(struct renewal *n, int status)
               strerror(-status));
 }
 
-static void say_freed(const struct renewal *n)
+static void say_freed(const struct reregistration *n)
 {
     const struct revocation *r = n->of;
     const struct lane_command command = {
@@ -304,7 +305,7 @@ static void say_freed(const struct renewal *n)
 
 static void on_deregistered(struct fab_ctl *ctl)
 {
-    struct renewal *n = end_op(ctl);
+    struct reregistration *n = end_op(ctl);
     struct revocation *r = n->of;
     say_lost(n, ctl->status);
     if (ctl->status == 0) {
@@ -319,7 +320,7 @@ static void on_deregistered(struct fab_ctl *ctl)
 /* The new registration is of no use: its worker has ended, and with it goes the former. */
 static void on_given_up(struct fab_ctl *ctl)
 {
-    struct renewal *n = end_op(ctl);
+    struct reregistration *n = end_op(ctl);
     struct revocation *r = n->of;
     say_lost(n, ctl->status);
     release_arena(n);
@@ -327,16 +328,16 @@ static void on_given_up(struct fab_ctl *ctl)
     go_on(r);
 }
 
-static void give_up(struct renewal *n)
+static void give_up(struct reregistration *n)
 {
-    n->stage = RENEWAL_DEREGISTERING;
+    n->stage = REREGISTRATION_DEREGISTERING;
     n->ctl = (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = n->mr}};
     submit_op(n, on_given_up);
 }
 
 /* All at once are twice as much locked memory as there was, where one after the other takes one
  * arena more: that is tried before it is given up. */
-static void on_not_registered(struct renewal *n, int status)
+static void on_not_registered(struct reregistration *n, int status)
 {
     struct revocation *r = n->of;
     release_arena(n);
@@ -352,7 +353,7 @@ static void on_not_registered(struct renewal *n, int status)
 
 static void on_registered(struct fab_ctl *ctl)
 {
-    struct renewal *n = end_op(ctl);
+    struct reregistration *n = end_op(ctl);
     struct revocation *r = n->of;
     struct pool *p = r->pool;
     if (ctl->status != 0) {
@@ -364,27 +365,27 @@ static void on_registered(struct fab_ctl *ctl)
         give_up(n);
         return;
     }
-    n->stage = RENEWAL_ASKED;
+    n->stage = REREGISTRATION_ASKED;
     n->tag = ++p->leases.tag;
     struct lane_command command = {.kind = LANE_COMMAND_ARENA_REREGISTER,
                                    .session = number_of(r),
-                                   .renew = {.tag = n->tag,
-                                             .number = n->number,
-                                             .lkey = n->mr->lkey,
-                                             .rkey = n->mr->rkey,
-                                             .iova = n->mr->addr}};
+                                   .reregister = {.tag = n->tag,
+                                                  .number = n->number,
+                                                  .lkey = n->mr->lkey,
+                                                  .rkey = n->mr->rkey,
+                                                  .iova = n->mr->addr}};
     pool_command(p, &command);
 }
 
-static void begin_renewal(struct revocation *r, struct agent_session *s, uint32_t number)
+static void begin_reregistration(struct revocation *r, struct agent_session *s, uint32_t number)
 {
-    struct renewal *n = &r->renewal[number];
+    struct reregistration *n = &r->reregistration[number];
     BASE_ASSERT(number < s->arenas && !s->arena[number]->busy);
-    *n = (struct renewal){.of = r,
-                          .arena = s->arena[number],
-                          .number = number,
-                          .alone = r->in_turn || (r->arenas == 0 && r->under_way == 0),
-                          .ctl = arena_whole(s->arena[number])};
+    *n = (struct reregistration){.of = r,
+                                 .arena = s->arena[number],
+                                 .number = number,
+                                 .alone = r->in_turn || (r->arenas == 0 && r->under_way == 0),
+                                 .ctl = arena_whole(s->arena[number])};
     n->arena->busy = true;
     r->under_way++;
     submit_op(n, on_registered);
@@ -400,7 +401,7 @@ static void go_on(struct revocation *r)
     while (r->arenas != 0 && (r->under_way == 0 || !r->in_turn)) {
         const uint32_t number = (uint32_t)__builtin_ctz(r->arenas);
         r->arenas &= ~(1u << number);
-        begin_renewal(r, s, number);
+        begin_reregistration(r, s, number);
     }
     if (r->under_way == 0)
         end_revocation(r, 0);
@@ -425,7 +426,7 @@ static void on_revoked(struct revocation *r, const struct lane_event *e)
     go_on(r);
 }
 
-static void on_renewed(struct renewal *n, const struct lane_event *e)
+static void on_reregistered(struct reregistration *n, const struct lane_event *e)
 {
     struct revocation *r = n->of;
     struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
@@ -439,7 +440,7 @@ static void on_renewed(struct renewal *n, const struct lane_event *e)
     n->arena->mr = n->mr;
     n->mr = old;
     n->fence_tag = e->answer.fence_tag;
-    n->stage = RENEWAL_DEREGISTERING;
+    n->stage = REREGISTRATION_DEREGISTERING;
     n->ctl = (struct fab_ctl){.kind = FAB_DEREG_MR, .mr = {.x = old}};
     submit_op(n, on_deregistered);
 }
@@ -452,9 +453,9 @@ void leases_event(struct pool *p, const struct lane_event *e)
         BASE_ASSERT(r != NULL);
         on_revoked(r, e);
     } else {
-        struct renewal *n = find_renewal(p, e->answer.tag);
+        struct reregistration *n = find_reregistration(p, e->answer.tag);
         BASE_ASSERT(n != NULL);
-        on_renewed(n, e);
+        on_reregistered(n, e);
     }
 }
 
@@ -502,7 +503,8 @@ void leases_stop(struct pool *p)
             continue;
         }
         for (uint32_t i = 0; i < LANE_SESSION_MAX_ARENAS; i++)
-            if (r->renewal[i].arena != NULL && r->renewal[i].stage == RENEWAL_ASKED)
-                give_up(&r->renewal[i]);
+            if (r->reregistration[i].arena != NULL &&
+                r->reregistration[i].stage == REREGISTRATION_ASKED)
+                give_up(&r->reregistration[i]);
     }
 }

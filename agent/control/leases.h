@@ -17,7 +17,7 @@ struct leases {
     uint64_t revoked, forced; /* leases; arenas */
 };
 
-/* REVOKED, ARENA_RENEWED. */
+/* REVOKED, ARENA_REREGISTERED. */
 void leases_event(struct pool *p, const struct lane_event *e);
 /* Now and then: answers who has waited for long. */
 void leases_tick(struct pool *p);

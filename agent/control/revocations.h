@@ -20,12 +20,16 @@ struct lease_owner {
 struct revocation;
 
 /* By force: an arena that gets another registration, since the present one is to go. */
-struct renewal {
+struct reregistration {
     struct revocation *of;
     struct arena *arena; /* busy meanwhile; NULL: none is under way */
     uint32_t number;     /* the arena's, of its session */
     bool alone;          /* no other one was begun beside it */
-    enum { RENEWAL_REGISTERING, RENEWAL_ASKED /* the lane */, RENEWAL_DEREGISTERING } stage;
+    enum {
+        REREGISTRATION_REGISTERING,
+        REREGISTRATION_ASKED /* the lane */,
+        REREGISTRATION_DEREGISTERING
+    } stage;
     uint32_t tag; /* of the command to the lane */
     uint32_t fence_tag;
     struct fab_mr *mr; /* the registration to come; DEREGISTERING: the one that goes */
@@ -43,10 +47,10 @@ struct revocation {
     bool force;
     enum { REVOKING, FORCING, SETTLED } stage;
     /* By force: arenas, bit i for number i. */
-    uint32_t arenas; /* whose renewal is still to begin */
+    uint32_t arenas; /* whose reregistration is still to begin */
     uint32_t freed;  /* whose registration is gone */
     uint32_t under_way;
-    struct renewal renewal[LANE_SESSION_MAX_ARENAS];
+    struct reregistration reregistration[LANE_SESSION_MAX_ARENAS];
     bool in_turn; /* there was no room for all the registrations beside the former ones */
     int failed;   /* why an arena has no other registration */
     uint64_t begun_ns;

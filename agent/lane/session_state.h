@@ -94,13 +94,13 @@ struct session {
     uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
     TAILQ_ENTRY(session) by_revoking;
-    uint32_t renewing; /* bit i: arena i got another registration, which is under way: */
+    uint32_t reregistering; /* bit i: arena i got another registration, which is under way: */
     struct {
         uint32_t tag, old_lkey; /* the command's; which is used no more */
         uint64_t old_iova;
         uint32_t fence_tag, stale; /* posted requests that still name it */
         uint32_t last, taken;      /* registered before; live until then */
-    } renewal[LANE_SESSION_MAX_ARENAS];
+    } reregistration[LANE_SESSION_MAX_ARENAS];
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
     TAILQ_ENTRY(session) by_due;

@@ -217,29 +217,31 @@ void revocations_forget(struct lane *l, struct session *s)
 
 /* ---- by force: another registration -------------------------------------------------------- */
 
-static void answer_renewal(struct lane *l, uint32_t session, const struct lane_command *c,
-                           int status)
+static void answer_reregister(struct lane *l, uint32_t session, const struct lane_command *c,
+                              int status)
 {
-    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_REREGISTERED,
-                                            .session = session,
-                                            .answer = {.tag = c->renew.tag, .status = status}});
+    lane_event_push(l,
+                    &(struct lane_event){.kind = LANE_EVENT_ARENA_REREGISTERED,
+                                         .session = session,
+                                         .answer = {.tag = c->reregister.tag, .status = status}});
 }
 
-static void tell_renewed(struct lane *l, struct session *s, uint32_t arena)
+static void tell_reregistered(struct lane *l, struct session *s, uint32_t arena)
 {
-    s->renewing &= ~(1u << arena);
-    lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_ARENA_REREGISTERED,
-                                            .session = s->id,
-                                            .answer = {.tag = s->renewal[arena].tag,
-                                                       .taken = s->renewal[arena].taken,
-                                                       .fence_tag = s->renewal[arena].fence_tag,
-                                                       .last = s->renewal[arena].last}});
+    s->reregistering &= ~(1u << arena);
+    lane_event_push(l,
+                    &(struct lane_event){.kind = LANE_EVENT_ARENA_REREGISTERED,
+                                         .session = s->id,
+                                         .answer = {.tag = s->reregistration[arena].tag,
+                                                    .taken = s->reregistration[arena].taken,
+                                                    .fence_tag = s->reregistration[arena].fence_tag,
+                                                    .last = s->reregistration[arena].last}});
 }
 
 static bool names_old(const struct session *s, uint32_t arena, const struct wr *w)
 {
     for (int i = 0; i < w->fab.num_sge; i++)
-        if (w->sge[i].lkey == s->renewal[arena].old_lkey)
+        if (w->sge[i].lkey == s->reregistration[arena].old_lkey)
             return true;
     return false;
 }
@@ -247,9 +249,9 @@ static bool names_old(const struct session *s, uint32_t arena, const struct wr *
 static void rekey_request(const struct session *s, uint32_t arena, struct wr *w)
 {
     for (int i = 0; i < w->fab.num_sge; i++)
-        if (w->sge[i].lkey == s->renewal[arena].old_lkey) {
+        if (w->sge[i].lkey == s->reregistration[arena].old_lkey) {
             w->sge[i].lkey = s->arena[arena].lkey;
-            w->sge[i].addr += s->arena[arena].iova - s->renewal[arena].old_iova;
+            w->sge[i].addr += s->arena[arena].iova - s->reregistration[arena].old_iova;
         }
 }
 
@@ -263,7 +265,7 @@ static void rekey_all(struct lane *l, struct session *s, uint32_t arena)
             if (w == NULL || w->kind != WR_WORKER || w->session != s || !names_old(s, arena, w))
                 continue;
             w->stale |= (uint16_t)(1u << arena);
-            s->renewal[arena].stale++;
+            s->reregistration[arena].stale++;
         }
     }
     for (uint32_t i = 0; i < s->max_vqps; i++)
@@ -301,40 +303,40 @@ void force_over(struct lane *l, const struct lane_command *c)
 void arena_reregister(struct lane *l, const struct lane_command *c)
 {
     struct session *s = live_session(l, c->session);
-    const uint32_t number = c->renew.number;
-    if (s == NULL || number >= s->arenas || (s->renewing >> number & 1) != 0) {
-        answer_renewal(l, c->session, c, s == NULL || number >= s->arenas ? -ENOENT : -EBUSY);
+    const uint32_t number = c->reregister.number;
+    if (s == NULL || number >= s->arenas || (s->reregistering >> number & 1) != 0) {
+        answer_reregister(l, c->session, c, s == NULL || number >= s->arenas ? -ENOENT : -EBUSY);
         return;
     }
     struct lane_arena *arena = &s->arena[number];
-    s->renewing |= 1u << number;
-    s->renewal[number].tag = c->renew.tag;
-    s->renewal[number].old_lkey = arena->lkey;
-    s->renewal[number].old_iova = arena->iova;
-    s->renewal[number].fence_tag = ++l->fences;
-    s->renewal[number].stale = s->renewal[number].taken = 0;
-    s->renewal[number].last = s->registered;
-    arena->lkey = c->renew.lkey;
-    arena->rkey = c->renew.rkey;
-    arena->iova = c->renew.iova;
+    s->reregistering |= 1u << number;
+    s->reregistration[number].tag = c->reregister.tag;
+    s->reregistration[number].old_lkey = arena->lkey;
+    s->reregistration[number].old_iova = arena->iova;
+    s->reregistration[number].fence_tag = ++l->fences;
+    s->reregistration[number].stale = s->reregistration[number].taken = 0;
+    s->reregistration[number].last = s->registered;
+    arena->lkey = c->reregister.lkey;
+    arena->rkey = c->reregister.rkey;
+    arena->iova = c->reregister.iova;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->lease.arena != number || region->lease.own)
             continue;
         if (region->lease.state == LANE_LEASE_LIVE) {
             take_region(l, s, region);
-            s->renewal[number].taken++;
+            s->reregistration[number].taken++;
         }
         if (is_withdrawing(region))
             region->lease.state = LANE_LEASE_WAITING;
         if (region->lease.state != LANE_LEASE_WAITING)
             continue;
-        region->tag = s->renewal[number].fence_tag;
+        region->tag = s->reregistration[number].fence_tag;
         region_show(region);
     }
     rekey_all(l, s, number);
-    if (s->renewal[number].stale == 0)
-        tell_renewed(l, s, number);
+    if (s->reregistration[number].stale == 0)
+        tell_reregistered(l, s, number);
     release_arenas(l, s, 1u << number);
 }
 
@@ -346,8 +348,8 @@ static void count_out(struct lane *l, struct wr *w, bool goes_again)
         const uint32_t arena = (uint32_t)__builtin_ctzll(w->stale);
         if (goes_again)
             rekey_request(s, arena, w);
-        if (--s->renewal[arena].stale == 0)
-            tell_renewed(l, s, arena);
+        if (--s->reregistration[arena].stale == 0)
+            tell_reregistered(l, s, arena);
     }
 }
 

@@ -64,7 +64,7 @@ enum lane_command_kind {
                                * lane does not have is left alone */
     LANE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
     LANE_COMMAND_REVOKE,      /* the operator withdraws a session's regions -> REVOKED */
-    LANE_COMMAND_ARENA_REREGISTER, /* an arena has another registration -> ARENA_RENEWED */
+    LANE_COMMAND_ARENA_REREGISTER, /* an arena has another registration -> ARENA_REREGISTERED */
     LANE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
                                * another registration is refused; the next one waits again */
     LANE_COMMAND_FORCE_OVER,  /* after a REVOKE by force: none of its arenas gets another
@@ -124,8 +124,8 @@ struct lane_command {
             uint32_t arenas; /* bit i: number i */
             bool own;   /* and all with registrations of their own, which `arenas` leaves out */
             bool force; /* of these the registration goes at once. For each of `arenas` an
-                         * ARENA_RENEW follows, or FORCE_OVER for all; until then REG_MRs there,
-                         * for regions without a registration of their own, wait */
+                         * ARENA_REREGISTER follows, or FORCE_OVER for all; until then REG_MRs
+                         * there, for regions without a registration of their own, wait */
         } revoke;
         struct {
             uint32_t tag; /* of the event */
@@ -138,7 +138,7 @@ struct lane_command {
             uint32_t tag; /* in the answer again */
             uint32_t number, lkey, rkey;
             uint64_t iova;
-        } renew;
+        } reregister;
         struct {
             enum lane_window_scope scope;
             uint32_t tenant; /* TENANT: its slot */

@@ -120,8 +120,8 @@ static void lane_renews(uint32_t arena)
     ck_assert_uint_gt(w.tells, 0);
     const struct lane_command *c = &w.told[w.tells - 1];
     ck_assert_int_eq(c->kind, LANE_COMMAND_ARENA_REREGISTER);
-    ck_assert_uint_eq(c->renew.number, arena);
-    lane_answers(LANE_EVENT_ARENA_REREGISTERED, c->renew.tag, 0);
+    ck_assert_uint_eq(c->reregister.number, arena);
+    lane_answers(LANE_EVENT_ARENA_REREGISTERED, c->reregister.tag, 0);
 }
 
 /* A live worker with a lease in each of its arenas, all of which are being revoked by force. */
@@ -236,7 +236,7 @@ START_TEST(a_worker_that_ends_meanwhile_leaves_no_second_registration)
 {
     begin();
     device_answers(FAB_REG_MR, 0, 0);
-    const uint32_t asked = w.told[w.tells - 1].renew.tag;
+    const uint32_t asked = w.told[w.tells - 1].reregister.tag;
     w.session.stage = STAGE_EMPTY;
     device_answers(FAB_REG_MR, 1, 0);
     device_answers(FAB_REG_MR, 2, -ENOMEM);

@@ -483,7 +483,7 @@ START_TEST(an_arena_that_gets_another_registration_leaves_fenced_regions_as_they
     struct lane_command c = {
         .kind = LANE_COMMAND_ARENA_REREGISTER,
         .session = owner.id,
-        .renew = {.tag = ++tag, .lkey = owner.arena_mr->lkey, .rkey = owner.arena_mr->rkey}};
+        .reregister = {.tag = ++tag, .lkey = owner.arena_mr->lkey, .rkey = owner.arena_mr->rkey}};
     ck_assert_int_eq(lane_command(node->lane, &c), 0);
     world_run(w, 2);
     ck_assert_int_eq(lease(1).state, LANE_LEASE_LIVE);

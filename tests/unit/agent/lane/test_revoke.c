@@ -279,12 +279,13 @@ static struct fab_mr *register_anew(void)
                         IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-static struct lane_command renewal(const struct fab_mr *mr)
+static struct lane_command reregistration(const struct fab_mr *mr)
 {
     return (struct lane_command){
         .kind = LANE_COMMAND_ARENA_REREGISTER,
         .session = owner.id,
-        .renew = {.tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
+        .reregister = {
+            .tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
 }
 
 /* The former registration goes, and the lane hears that it did. */
@@ -313,7 +314,7 @@ START_TEST(what_is_forced_is_over_at_once_and_the_others_on_the_connection_go_on
     ck_assert_uint_eq(read_it(&other, safe).status, IBV_WC_SUCCESS);
     uint64_t before = w->now_ns;
     struct fab_mr *mr = register_anew();
-    struct lane_command c = renewal(mr);
+    struct lane_command c = reregistration(mr);
     struct lane_event e = tell(&c);
     ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_REREGISTERED);
     ck_assert_int_eq(e.answer.status, 0);
@@ -362,7 +363,7 @@ START_TEST(who_has_a_former_record_does_not_reach_what_has_its_place_after_two_r
     ck_assert_uint_eq(read_it(&reader, vkey).status, IBV_WC_SUCCESS);
     for (int i = 0; i < 2; i++) {
         struct fab_mr *mr = register_anew();
-        struct lane_command c = renewal(mr);
+        struct lane_command c = reregistration(mr);
         let_go(mr, tell(&c).answer.fence_tag);
     }
     uint32_t present = world_register(w, &owner, 0, 4096, ALL);
@@ -439,13 +440,13 @@ START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
     world_run(w, 5);
     ck_assert_uint_ge(world_stats(w, 1).inflight, 20);
     struct fab_mr *mr = register_anew();
-    struct lane_command c = renewal(mr);
+    struct lane_command c = reregistration(mr);
     uint32_t answers = w->node[1].answers;
     command(&c);
     post_reads(far, 8); /* these name the new one */
     world_run(w, 50);
     ck_assert_uint_eq(w->node[1].answers, answers); /* some of the old ones are out */
-    struct lane_command twice = renewal(mr);
+    struct lane_command twice = reregistration(mr);
     command(&twice);
     world_run(w, 1);
     ck_assert_int_eq(w->node[1].answer.answer.status, -EBUSY);
@@ -456,7 +457,7 @@ START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
         world_run(w, 1);
     }
     ck_assert_int_eq(w->node[1].answer.answer.status, 0);
-    ck_assert_uint_eq(w->node[1].answer.answer.tag, c.renew.tag);
+    ck_assert_uint_eq(w->node[1].answer.answer.tag, c.reregister.tag);
     let_go(mr, w->node[1].answer.answer.fence_tag);
     expect_reads(28);
     ck_assert_int_eq(((uint8_t *)owner.arena.addr)[8192], 0x5a);
@@ -476,7 +477,7 @@ START_TEST(requests_that_wait_take_the_new_registration)
     post_reads(far, 10);
     world_run(w, 5);
     struct fab_mr *mr = register_anew();
-    struct lane_command c = renewal(mr);
+    struct lane_command c = reregistration(mr);
     struct lane_event answer = tell(&c);
     ck_assert_int_eq(answer.kind, LANE_EVENT_ARENA_REREGISTERED);
     ck_assert_int_eq(answer.answer.status, 0);
@@ -497,7 +498,7 @@ START_TEST(a_worker_that_ends_while_its_registration_goes_is_answered_for_before
     post_reads(far, 1);
     world_run(w, 5);
     struct fab_mr *mr = register_anew();
-    struct lane_command c = renewal(mr);
+    struct lane_command c = reregistration(mr);
     uint32_t answers = w->node[1].answers;
     command(&c);
     world_run(w, 1);
@@ -513,7 +514,7 @@ START_TEST(a_worker_that_ends_while_its_registration_goes_is_answered_for_before
     world_run(w, 10);
     ck_assert_uint_eq(w->node[1].over, 1);
     let_go(mr, w->node[1].answer.answer.fence_tag); /* nobody's any more */
-    c.renew.tag = ++tag;
+    c.reregister.tag = ++tag;
     ck_assert_int_eq(tell(&c).answer.status, -ENOENT);
     w->node[1].fab->ops = held.real;
     close_all();
@@ -523,10 +524,10 @@ END_TEST
 START_TEST(an_arena_that_is_not_there_is_not_renewed)
 {
     open_all();
-    struct lane_command c = renewal(owner.arena_mr);
-    c.renew.number = 1;
+    struct lane_command c = reregistration(owner.arena_mr);
+    c.reregister.number = 1;
     ck_assert_int_eq(tell(&c).answer.status, -ENOENT);
-    c.renew.number = UINT32_MAX;
+    c.reregister.number = UINT32_MAX;
     ck_assert_int_eq(tell(&c).answer.status, -ENOENT);
     ck_assert_uint_eq(read_it(&reader, vkey).status, IBV_WC_SUCCESS);
     close_all();

@@ -130,23 +130,23 @@ static void revoke(void)
 }
 
 /* Returns the tag. */
-static uint32_t renew(uint32_t arena)
+static uint32_t reregister(uint32_t arena)
 {
     former[arena] = present[arena];
     present[arena] = register_all();
     const struct lane_command c = {.kind = LANE_COMMAND_ARENA_REREGISTER,
                                    .session = owner.id,
-                                   .renew = {.tag = ++tag,
-                                             .number = arena,
-                                             .lkey = present[arena]->lkey,
-                                             .rkey = present[arena]->rkey,
-                                             .iova = present[arena]->addr}};
+                                   .reregister = {.tag = ++tag,
+                                                  .number = arena,
+                                                  .lkey = present[arena]->lkey,
+                                                  .rkey = present[arena]->rkey,
+                                                  .iova = present[arena]->addr}};
     command(&c);
     return tag;
 }
 
 /* The lane said last that this one's former registration is used no more: it goes. */
-static void expect_renewed(uint32_t arena, uint32_t by)
+static void expect_reregistered(uint32_t arena, uint32_t by)
 {
     const struct lane_event e = w->node[1].answer;
     ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_REREGISTERED);
@@ -184,18 +184,18 @@ START_TEST(an_arena_does_not_wait_for_requests_from_another)
     const struct schema_reply *reply = &owner.r->reply[owner.tag % SCHEMA_REPLIES];
     ck_assert_uint_ne(atomic_load(&reply->tag), owner.tag); /* it waits for that arena's */
     const uint32_t answers = w->node[1].answers;
-    const uint32_t first = renew(0);
+    const uint32_t first = reregister(0);
     ck_assert_uint_eq(w->node[1].answers, answers); /* which its READ still uses */
-    expect_renewed(1, renew(1));
+    expect_reregistered(1, reregister(1));
     run_lane();
     ck_assert_uint_eq(atomic_load(&reply->tag), owner.tag);
     ck_assert_int_eq(reply->status, 0);
-    renew(1);
+    reregister(1);
     ck_assert_uint_eq(w->node[1].answers, answers + 2);
-    expect_renewed(1, tag);
+    expect_reregistered(1, tag);
     hold.on = false;
     run_until_answers(answers + 3);
-    expect_renewed(0, first);
+    expect_reregistered(0, first);
     expect_reads(1);
     end();
 }
@@ -212,18 +212,18 @@ START_TEST(a_request_into_two_arenas_is_seen_out_for_each)
     const uint32_t answers = w->node[1].answers;
     uint32_t by[ARENAS];
     for (uint32_t i = 0; i < ARENAS; i++)
-        by[i] = renew(i);
+        by[i] = reregister(i);
     run_lane();
     ck_assert_uint_eq(w->node[1].answers, answers);
     struct lane_command again = {.kind = LANE_COMMAND_ARENA_REREGISTER,
                                  .session = owner.id,
-                                 .renew = {.tag = ++tag, .number = 0}};
+                                 .reregister = {.tag = ++tag, .number = 0}};
     command(&again);
     ck_assert_int_eq(w->node[1].answer.answer.status, -EBUSY);
     post_read_into_both(); /* with the present keys */
     hold.on = false;
     run_until_answers(answers + 1 + ARENAS);
-    expect_renewed(1, by[1]); /* the last answer */
+    expect_reregistered(1, by[1]); /* the last answer */
     deregister(former[0]);
     expect_reads(2);
     end();
@@ -238,7 +238,7 @@ START_TEST(requests_into_two_arenas_that_wait_take_both_registrations)
         post_read_into_both();
     run_lane();
     for (uint32_t i = 0; i < ARENAS; i++)
-        expect_renewed(i, renew(i));
+        expect_reregistered(i, reregister(i));
     hold.on = false;
     expect_reads(5);
     end();

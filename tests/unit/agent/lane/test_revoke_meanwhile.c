@@ -57,7 +57,7 @@ static const struct schema_reply *reply(void)
 }
 
 /* The arena's other registration is there; the former one goes. */
-static struct lane_event renew(void)
+static struct lane_event reregister(void)
 {
     struct fab_mr *mr = world_mr(w, &owner, 0, owner.arena.size,
                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -65,7 +65,8 @@ static struct lane_event renew(void)
     const struct lane_command c = {
         .kind = LANE_COMMAND_ARENA_REREGISTER,
         .session = owner.id,
-        .renew = {.tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
+        .reregister = {
+            .tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
     command(&c);
     const struct lane_event e = w->node[1].answer;
     ck_assert_int_eq(e.kind, LANE_EVENT_ARENA_REREGISTERED);
@@ -99,7 +100,7 @@ START_TEST(a_region_that_is_registered_meanwhile_has_the_other_registration)
     revoke(true);
     begin_to_register(FAR);
     ck_assert_ptr_null(reply()); /* it waits for that */
-    const struct lane_event e = renew();
+    const struct lane_event e = reregister();
     ck_assert_uint_eq(e.answer.taken, 0);
     ck_assert_uint_eq(e.answer.last, 1); /* so that nobody names it as revoked */
     ck_assert_ptr_nonnull(reply());
@@ -144,7 +145,7 @@ START_TEST(who_has_waited_for_long_is_told_and_may_come_again)
     ck_assert_uint_eq(reply()->reason, SCHEMA_REASON_FORCED);
     begin_to_register(FAR);
     ck_assert_ptr_null(reply());
-    renew();
+    reregister();
     ck_assert_ptr_nonnull(reply());
     ck_assert_int_eq(reply()->status, 0);
     ck_assert_int_eq(state_of(1), LANE_LEASE_REVOKED);

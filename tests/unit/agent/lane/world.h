@@ -68,7 +68,7 @@ struct world_node {
     uint32_t overs[WORLD_WORKERS];          /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
     enum ibv_mtu wanted_mtu;  /* of the last path that was asked for */
-    struct lane_event answer; /* the last one to REVOKE, ARENA_RENEW, PROVE ... */
+    struct lane_event answer; /* the last one to REVOKE, ARENA_REREGISTER, PROVE ... */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
     struct world_fenced fenced[WORLD_FENCED];
     uint32_t wanted, let_go, held;
