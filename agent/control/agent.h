@@ -62,7 +62,7 @@ struct agent {
     struct fab *fab;
     struct fab_port_watch port; /* of fab */
     uint64_t numbers_gone_ns;   /* when a queue pair last went, whose number any other may get */
-    struct fab_iova iova;       /* of all pools\' registrations that peers reach */
+    struct fab_iova iova;       /* of all pools' registrations that peers reach */
     bool rc;                    /* the transport; else DC */
     /* pool.c */
     struct pool *pools[POOLS]; /* the first one is the own */

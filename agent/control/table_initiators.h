@@ -53,7 +53,7 @@ uint64_t table_initiator_rests_ms(const struct registration *r);
 void table_initiator_withdraw(struct table_initiator *initiator);
 /* It is up, and of no use. */
 void table_initiator_drop(struct table_initiator *initiator);
-/* It did; initiator_up() follows. */
+/* It did; registration_initiator_up() follows. */
 void table_initiator_raise(struct table_initiator *initiator,
                            const struct table_initiator_peer *peer);
 /* Now and then: brings up what has rested, and tries again what could not be repaired. */

@@ -25,7 +25,7 @@ enum agentd_type {
     A_UIDS,
     A_MODE, /* of a file */
     A_HASHES,
-    A_SERVICE, /* one of kedge_fab_service_settings */
+    A_SERVICE, /* one of FAB_SERVICE_SETTINGS */
     /* What operators say of pools too, from and to the same: a number; a time, there in ms. */
     A_POOL_COUNT,
     A_POOL_PERIOD_OR_AUTO

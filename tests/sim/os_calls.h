@@ -56,6 +56,4 @@ int os_base_fds_send(int socket, const void *message, size_t bytes, const int *f
 int os_base_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
                      unsigned max_fds, unsigned *count);
 
-/* logs.c */
-
 #endif

@@ -67,12 +67,11 @@ struct ctl_said {
 /* Strings are argv's, the environment's, the contexts', or literals. */
 struct ctl_options {
     enum ctl_command command;
-    const char *id;   /* of NODE_* but LIST, SETTING_GET, _CREATE, _SET and _DELETE, HELD_GET,
-                       * CONTEXT_* but LIST;
-                       * of LEASE_REVOKE, or NULL: all of `worker`, or of all */
-    const char *kind; /* of SETTING_*: "tenant", ...; of HELD_*: "lease", "worker"; of
+    const char *id;   /* of NODE_* but LIST, RESOURCE_* but LIST, AGENT_ITEM_GET, CONTEXT_* but
+                       * LIST; of LEASE_REVOKE, or NULL: all of `worker`, or of all */
+    const char *kind; /* of RESOURCE_*: "tenant", ...; of AGENT_ITEM_*: "lease", "worker"; of
                        * EVENT_*, or NULL: all */
-    const char *const *words; /* of SETTING_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
+    const char *const *words; /* of RESOURCE_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
                                * NODE_LABEL; argv's */
     size_t word_count;
     struct ctl_said said[CTL_SAID_MAX]; /* of RESOURCE_CREATE and _SET */
@@ -84,8 +83,8 @@ struct ctl_options {
     bool wait;                          /* of NODE_DRAIN */
     const char *file[CTL_FILES];        /* of APPLY; "-": standard input */
     size_t files;                       /* as many as were said, also if they do not fit */
-    const char *scope;                  /* of SETTING_LIST of windows and tokens; or NULL */
-    const char *uid;                    /* of SETTING_LIST of tenants: whose it is; or NULL */
+    const char *scope;                  /* of RESOURCE_LIST of windows and tokens; or NULL */
+    const char *uid;                    /* of RESOURCE_LIST of tenants: whose it is; or NULL */
     const char *of_kind;                /* of --kind, which is `kind` then */
     const char *name;                   /* of EVENT_*: of what is called so; or NULL */
     uint64_t limit;                     /* of EVENT_LIST: the newest; 0: all */
@@ -93,14 +92,14 @@ struct ctl_options {
     uint64_t revision;           /* of EVENT_WATCH: begin after this one */
     const char *position;        /* of EVENT_WATCH, likewise of nodes' events; NULL: from now on */
     size_t tenants;              /* how often --tenant was said */
-    const char *tenant, *worker; /* of HELD_LIST, and tenant of SETTING_LIST of windows; NULL:
-                                  * all. worker of LEASE_REVOKE: instead of an id */
+    const char *tenant, *worker; /* of AGENT_ITEM_LIST, and tenant of RESOURCE_LIST of windows;
+                                  * NULL: all. worker of LEASE_REVOKE: instead of an id */
     bool force;                  /* of LEASE_REVOKE */
     bool all;                    /* of LEASE_REVOKE: of all workers, instead of an id */
-    const char *node;            /* of HELD_* and LEASE_REVOKE: through the metaserver; NULL:
+    const char *node;            /* of AGENT_ITEM_* and LEASE_REVOKE: through the metaserver; NULL:
                                   * of this host, or as the ids say */
-    bool all_nodes;              /* of HELD_LIST, likewise */
-    const char *secret_file;     /* of SETTING_CREATE and _SET of a token: its secret */
+    bool all_nodes;              /* of AGENT_ITEM_LIST, likewise */
+    const char *secret_file;     /* of RESOURCE_CREATE and _SET of a token: its secret */
     const char *secret_out;      /* of RESOURCE_CREATE of a token: the file its secret goes to */
     const char *context;         /* of --context; or NULL */
     const char *server;          /* a URL, or "unix:" and a path */

@@ -8,7 +8,7 @@
  * even less (measured).
  *
  * One thread writes; anybody reads at any time, locally or by READ, and never believes a torn
- * record: sequence even, CRC over record and generation right. kedge_table_* of the writer work on
+ * record: sequence even, CRC over record and generation right. schema_table_* of the writer work on
  * memory that the caller owns (registered with the fabric, or plain in tests). */
 #ifndef SCHEMA_TABLE_H
 #define SCHEMA_TABLE_H

@@ -21,7 +21,7 @@ struct agentd_reach_target {
     uint8_t gid[16];     /* of a peer */
     char name[AGENTD_REACH_NAME];
     /* What the last proof that came to an end has shown: 0, or why not (-ETIMEDOUT, ...; as of
-     * LANE_EVENT_PROVED). Once proven_ns or since_ns is not 0. */
+     * LANE_EVENT_PROVED). Once known_ns or since_ns is not 0. */
     int status;
     uint64_t known_ns; /* when; 0: nothing is known */
     uint64_t since_ns; /* it fails since then; 0: it does not */

@@ -25,8 +25,8 @@
 
 struct lane;
 
-/* 0, or -ENOMEM/-EINVAL. config is copied. seed: for virtual keys' draws in simulation; the daemon
- * gives random() a source of its own through lane_set_random(). */
+/* 0, or -ENOMEM/-EINVAL. config is copied, and so are the resources, whose objects stay the
+ * caller's. */
 int lane_new(const struct lane_config *config, const struct lane_device_objects *resources,
              struct lane **out);
 void lane_free(struct lane *lane);
