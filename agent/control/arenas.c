@@ -85,9 +85,9 @@ static struct world_task describe_task(struct arena *arena, enum world_work work
                                .arena = {.memory = &arena->mem,
                                          .bytes = arena->bytes,
                                          .huge = arena->pool->device.fab->caps.huge_pages,
-                                         .unwanted = &arena->unwanted,
-                                         /* else a worker that outlives the agent has it still */
-                                         .let_go = !arena->pool->stopping},
+                                         .unwanted = &arena->unwanted},
+                               /* else a worker that outlives the agent has it still */
+                               .let_go = !arena->pool->stopping,
                                .tenant = task_tenant(arena, work),
                                .done = done,
                                .user = arena};

@@ -59,8 +59,8 @@ static void start_task(struct agent_session *s, enum stage stage, enum world_wor
 {
     s->stage = stage;
     s->pool->works++;
-    s->rings.let_go = !s->pool->stopping; /* else a worker that outlives the agent looks why */
     s->task = (struct world_task){.work = work, .rings = &s->rings, .done = done, .user = s};
+    s->task.let_go = !s->pool->stopping; /* else a worker that outlives the agent looks why */
     world_run(s->pool->world, &s->task);
 }
 

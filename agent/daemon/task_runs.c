@@ -47,7 +47,7 @@ static int unmake_rings(struct world_task *t)
 {
     if (t->rings->rw == NULL)
         return 0;
-    if (t->rings->let_go)
+    if (t->let_go)
         empty_rings(t->rings);
     drop_rings(t->rings);
     return 0;
@@ -91,7 +91,7 @@ static int zero_arena(struct world_task *t)
 
 static int free_arena(struct world_task *t)
 {
-    if (t->arena.let_go)
+    if (t->let_go)
         fab_mem_empty(t->arena.memory);
     fab_mem_free(t->arena.memory);
     return 0;

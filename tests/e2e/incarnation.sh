@@ -50,8 +50,17 @@ port=0 metad_configure
 sed "s#^data_dir = .*#data_dir = $work/metad2#; s#^admin_socket = .*#admin_socket = $work/metad2.sock#; s#^gid = .*#gid = ${gids[3]-}#" "$work/metad.conf" >"$work/metad2.conf"
 daemon_start metad2 kedge-metad || fail "the second metaserver did not start"
 url2=http://127.0.0.1:$(sed -n 's/.*ready, port //p' "$work/metad2.out")
+KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" watch >"$work/outlives.out" &
+outlives=$!
+for _ in $(seq 1200); do grep -q attached "$work/outlives.out" && break; sleep 0.05; done
+probe=$(pgrep -P "$outlives")
+kill -STOP "$probe"
 kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
+kill -CONT "$probe"
+wait "$outlives" || true
+grep -q '^ended: .*the agent is stopping' "$work/outlives.out" || fail "who looks later was told: $(cat "$work/outlives.out")"
+ok "a worker that looks after its agent has ended is told why: $(tail -n 1 "$work/outlives.out")"
 sed -i "s#^metaservers = .*#metaservers = $url, $url2#" "$work/a.conf"
 daemon_start a kedge-agentd || fail "the agent did not start again"
 rises_above "$url2" 1

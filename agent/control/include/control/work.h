@@ -26,7 +26,6 @@ struct world_rings {
     int heard;                  /* likewise: by which the doorbell is heard */
     struct world_lane *lane;    /* that hears it, as that session's */
     uint32_t session;
-    bool let_go; /* UNMAKE: whoever still maps them is done with them */
 };
 
 /* The table of peers that all workers of a pool read. */
@@ -58,7 +57,6 @@ struct world_task {
             uint64_t bytes;               /* MAKE: how many, */
             bool huge;                    /* and whether of huge pages, if there are some */
             const _Atomic bool *unwanted; /* MAKE: -ECANCELED soon after this is set */
-            bool let_go;                  /* FREE: whoever still maps it is done with it */
         } arena;
         struct world_state {
             const char *directory, *name; /* a file, replaced whole */
@@ -66,6 +64,7 @@ struct world_task {
             size_t length;
         } state;
     };
+    bool let_go;              /* UNMAKE_RINGS, FREE_ARENA: whoever still maps it is done with it */
     uint32_t tenant;          /* whose it is (index + 1); 0: the agent's own, or of all */
     int status;               /* in done(): 0 or -errno; of UNMAKE, FREE and RECLAIM 0 */
     void (*done)(void *user); /* the task is its owner's again */

@@ -45,8 +45,7 @@ static void make(struct worker *w)
 
 static void unmake(bool let_go)
 {
-    struct world_task t = {.work = WORLD_UNMAKE_RINGS, .rings = &rings};
-    rings.let_go = let_go;
+    struct world_task t = {.work = WORLD_UNMAKE_RINGS, .rings = &rings, .let_go = let_go};
     ck_assert_int_eq(TASK_RUNS[t.work](&t), 0);
     ck_assert_ptr_null(rings.rw);
 }
