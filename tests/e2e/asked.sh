@@ -53,7 +53,7 @@ is "$(ctl worker get "node-a:$worker" -o json | jq -r .node)" node-a "likewise a
 ctl --node node-a lease list -o wide | grep -Eq "^node-a:$id .* node-a:$worker +node-a *$" || fail "the wide table lacks the worker"
 is "$(ctl --node node-a lease list --tenant others -o json | jq -c .leases)" '[]' "the tenant's filter"
 is "$(ctl lease list --worker "node-a:$worker" -o json | jq -c '.leases | length')" 1 "a worker's leases"
-own b lease list | grep -q '^there is no such lease on this host' || fail "without --node another host is asked"
+own b lease list | grep -q '^there is no lease on this host' || fail "without --node another host is asked"
 export_numbers 4
 [[ $(curl -sI --max-time 60 -o "$work/head" -w '%{http_code}' "$url/v1/leases?node=node-a") == 200 ]] || fail "HEAD: $(cat "$work/head")"
 path='/v1/leases?node=node-a&limit=3' seen=()
