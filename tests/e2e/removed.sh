@@ -28,12 +28,12 @@ ended_by_itself() { # sentence: within 20 s; sets $code
 }
 
 for seed in 1 2 3; do # what is posted is refused, or never heard of; the event comes at once, or late
-    begin_on $((4000 * slow)) $seed
+    begin_on $((8000 * slow)) $seed
     agent_wait a || fail "a did not register"
     KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" reader "$token" "still here" >"$work/reader.out" 2>&1 &
     reader=$!
     worker_pids+=($reader)
-    for _ in $(seq $((60 * slow))); do ! grep -q 'served' "$work/reader.out" || break; sleep 0.05; done
+    for _ in $(seq $((140 * slow))); do ! grep -q 'served' "$work/reader.out" || break; sleep 0.05; done
     grep -q 'served' "$work/reader.out" || fail "the worker was not served before: $(cat "$work/reader.out")"
     ended_by_itself "after the removal"
     [[ $code == 1 ]] || fail "a ended with $code"
