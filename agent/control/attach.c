@@ -349,12 +349,7 @@ void attach_received(struct connection *c, int status, const void *message, size
 
 uint32_t attach_owner(const struct connection *c)
 {
-    const uint32_t share = c->waiting.share;
-    if (c->attached || c->turn.waits)
-        return c->tenant;
-    return share >= WAITING_SHARE_SOCKETS   ? share - WAITING_SHARE_SOCKETS + 1
-           : share >= WAITING_SHARE_TENANTS ? share - WAITING_SHARE_TENANTS + 1
-                                            : 0;
+    return c->attached || c->turn.waits ? c->tenant : 0;
 }
 
 void attach_hung_up(struct connection *c)

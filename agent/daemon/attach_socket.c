@@ -187,6 +187,8 @@ static bool may_take(const struct world_socket *s)
 {
     struct attach_sockets *all = s->at->of;
     const uint32_t owner = attach_owner(s->c);
+    if (owner == 0)
+        return true;
     if (all->of[owner].turn != all->turn)
         all->of[owner].messages = 0;
     all->of[owner].turn = all->turn;

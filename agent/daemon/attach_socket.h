@@ -57,7 +57,7 @@ extern const struct world_socket_ops SOCKET_OPS;
 
 /* ---- all of it */
 
-enum { TURN_MESSAGES = 8 /* of one owner (attach_owner()), in a turn of the loop */ };
+enum { TURN_MESSAGES = 8 /* of a tenant (attach_owner()), in a turn of the loop */ };
 
 struct attach_sockets {
     struct agent *agent; /* that is told */

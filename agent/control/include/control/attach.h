@@ -32,8 +32,9 @@ struct attach_peer {
 struct connection *attach_connected(struct agent *a, struct world_socket *s,
                                     const struct attach_peer *peer);
 
-/* Whose its messages are: of one owner a few are reported in a turn, so that who sends many keeps
- * nobody else waiting. A tenant's index + 1; 0: that of all whose tenant nobody knows yet. */
+/* Whose its messages are: of one tenant's workers that have attached, or wait for a session, a few
+ * are reported in a turn, so that who sends many keeps nobody else waiting. Its index + 1; 0: of a
+ * worker that has not, whose ATTACH is taken at once: so many may be there at a time. */
 enum { ATTACH_OWNERS = 1 + AGENTD_TENANT_SLOTS };
 uint32_t attach_owner(const struct connection *c);
 
