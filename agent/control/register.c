@@ -110,10 +110,10 @@ static void on_address_again(struct fab_ctl *ctl)
     struct registration *r = ctl->user;
     if (!take_address(r, ctl) || r->pool->stopping)
         return;
+    if (ctl->status == 0) /* whatever it is meanwhile: who has the former one gives it back */
+        tell_lane(r->pool);
     if (r->state == REGISTRATION_ASKING) /* it was lost meanwhile, and put while this was out */
         put_registration(r);
-    else if (ctl->status == 0 && r->state == REGISTRATION_DONE)
-        tell_lane(r->pool);
 }
 
 /* A handle has the MAC that its GID had when it was made: of the metaserver's host, or of a router

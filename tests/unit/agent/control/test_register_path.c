@@ -65,6 +65,32 @@ START_TEST(one_that_is_lost_while_it_is_resolved_anew_is_put_when_that_is_over)
 }
 END_TEST
 
+/* The lane gives back what it was told of another one for, and nothing else. */
+START_TEST(one_that_is_resolved_anew_while_it_is_lost_may_answer_from_another_address)
+{
+    const struct registration *r = begin();
+    registered();
+    registrations_unreached(&w.agent, 0);
+    const uint32_t renewal = w.world.calls;
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(renewal + 1, "POST");
+    answer_by(renewal, 503, "{}");
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_LOST);
+    ck_assert_uint_eq(w.told, 2);
+    ck_assert_ptr_eq(w.heard.ah, &w.ah[1]);
+    give_back(&w.ah[0]);
+    const uint32_t put = w.world.calls;
+    wait_for_call(put + 1, "PUT");
+    w.lid = 7;
+    answer_with(put, 200);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(w.heard.ah, &w.ah[2]);
+    end();
+}
+END_TEST
+
 START_TEST(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_present_one)
 {
     const struct registration *r = begin();
@@ -84,5 +110,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(one_that_the_fabric_does_not_lead_to_is_resolved_anew)                                       \
     T(one_that_is_lost_while_it_is_resolved_anew_is_put_when_that_is_over)                         \
+    T(one_that_is_resolved_anew_while_it_is_lost_may_answer_from_another_address)                  \
     T(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_present_one)
 KEDGE_CHECK_MAIN("register_path", TESTS)
