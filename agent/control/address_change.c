@@ -110,14 +110,15 @@ static void take_address(struct pool *p, bool renamed)
         tell_sessions(p);
 }
 
-/* Now that each pool has what it says. */
+/* Now that each pool has what it says: if there is anything that they have not heard. */
 static void tell_metaservers(struct agent *a)
 {
-    a->endpoints++;
+    a->endpoints += a->readdressed;
+    a->readdressed = false;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        if (p->readdress.untold && !p->stopping)
+        if (p->readdress.moved && !p->stopping)
             registrations_readdress(p);
-        p->readdress.untold = false;
+        p->readdress.moved = false;
     }
     registrations_changed(a);
 }
@@ -139,55 +140,70 @@ static void tell_outcome(const struct pool *p, int status, bool failed_before)
         world_log(p->world, BASE_LOG_INFO, "a pool is reached again", "pool=%s", p->name);
 }
 
+static uint64_t next_retry_ms(uint64_t before_ms)
+{
+    if (before_ms == 0)
+        return ADDRESS_LOOK_MS;
+    return 2 * before_ms < READDRESS_MAX_MS ? 2 * before_ms : READDRESS_MAX_MS;
+}
+
 /* What is there is taken: without a target peers are reached, though they do not reach this. */
 static void end_readdress(struct pool *p)
 {
-    const struct readdress r = p->readdress;
-    const bool has_table = r.status == 0 || !r.renamed || p->device.table_before != NULL;
-    p->readdress = (struct readdress){.untold = r.untold || r.paths};
+    struct readdress *r = &p->readdress;
+    const int status = r->target.status != 0 ? r->target.status : r->table.status;
     if (!p->stopping)
-        tell_outcome(p, r.status, r.failed);
-    if (r.status != 0) {
-        p->readdress.failed = true;
-        p->readdress.retry_ns = world_now_ns(p->world) + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
-        p->readdress.paths = r.paths && !has_table;
-        p->readdress.renamed = r.renamed && !has_table;
+        tell_outcome(p, status, r->retry_ms != 0);
+    r->retry_ms = status != 0 ? next_retry_ms(r->retry_ms) : 0;
+    r->retry_ns = world_now_ns(p->world) + r->retry_ms * BASE_NS_PER_MS;
+    if (r->paths && r->table.status == 0 && !p->stopping) {
+        take_address(p, r->renamed);
+        r->paths = r->renamed = false;
     }
-    if (r.paths && has_table && !p->stopping)
-        take_address(p, r.renamed);
     one_less_readdresses(p->agent);
 }
 
-static void begin_step(struct pool *p, enum world_device_step step)
+static void begin_step(struct pool *p, struct readdress_step *s, enum world_device_step step)
 {
-    p->readdress.out++;
-    const int status = world_device(p->world, step, p, NULL);
-    if (status != 0)
-        address_step_done(p, status);
+    if (!s->wanted || s->out || p->stopping)
+        return;
+    s->wanted = false;
+    s->status = world_device(p->world, step, p, NULL);
+    s->out = s->status == 0;
 }
 
-/* To begin is a step of its own, which the caller ends: none that is over at once is the last. */
-static void begin_target(struct pool *p)
+static bool is_out(const struct readdress *r)
 {
-    p->readdress.out++;
-    if (!p->device.rc && !p->stopping)
-        begin_step(p, WORLD_DEVICE_TARGET);
+    return r->target.out || r->table.out;
 }
 
-void address_step_done(struct pool *p, int status)
+static void begin_wanted(struct pool *p)
 {
     struct readdress *r = &p->readdress;
-    if (r->status == 0)
-        r->status = status;
-    if (--r->out > 0)
-        return;
-    if (!r->again) {
+    begin_step(p, &r->target, WORLD_DEVICE_TARGET);
+    begin_step(p, &r->table, WORLD_DEVICE_TABLE);
+    if (!is_out(r))
         end_readdress(p);
-        return;
-    }
-    r->again = false;
-    begin_target(p);
-    address_step_done(p, 0);
+}
+
+void address_step_done(struct pool *p, enum world_device_step step, int status)
+{
+    struct readdress *r = &p->readdress;
+    struct readdress_step *s = step == WORLD_DEVICE_TARGET ? &r->target : &r->table;
+    s->out = false;
+    s->status = status;
+    p->agent->readdressed |= status == 0;
+    begin_wanted(p);
+}
+
+/* That, and what failed. */
+static void want_steps(struct pool *p, bool target, bool table)
+{
+    struct readdress *r = &p->readdress;
+    r->target.wanted |= (target && !p->device.rc) || r->target.status != 0;
+    r->table.wanted |= table || r->table.status != 0;
+    p->agent->readdressing += !is_out(r);
+    begin_wanted(p);
 }
 
 static void pool_readdress(struct pool *p, bool paths, bool renamed)
@@ -195,17 +211,11 @@ static void pool_readdress(struct pool *p, bool paths, bool renamed)
     struct readdress *r = &p->readdress;
     r->paths |= paths;
     r->renamed |= renamed;
-    r->retry_ns = 0;
+    r->moved |= paths;
+    p->agent->readdressed |= paths;
     if (renamed)
         p->incarnation = p->agent->incarnation;
-    r->again = r->out > 0;
-    if (r->again)
-        return;
-    p->agent->readdressing++;
-    begin_target(p);
-    if (r->renamed)
-        begin_step(p, WORLD_DEVICE_TABLE);
-    address_step_done(p, 0);
+    want_steps(p, true, renamed);
 }
 
 static void retry_readdress(struct agent *a)
@@ -213,9 +223,9 @@ static void retry_readdress(struct agent *a)
     const uint64_t now_ns = world_now_ns(a->world);
     for (struct pool *p = pools_next(a, NULL); p != NULL && !a->stopping && !a->device_lost;
          p = pools_next(a, p)) {
-        const struct readdress r = p->readdress;
-        if (r.retry_ns != 0 && now_ns >= r.retry_ns && !p->stopping)
-            pool_readdress(p, r.paths, r.renamed);
+        const struct readdress *r = &p->readdress;
+        if (r->retry_ms != 0 && now_ns >= r->retry_ns && !is_out(r) && !p->stopping)
+            want_steps(p, false, false);
     }
 }
 

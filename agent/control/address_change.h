@@ -6,21 +6,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/lanes.h"
+
 struct agent;
 struct lane_event;
 struct pool;
 
-/* Of a pool: what the device is making for the present address, a DC target and an MR table. All
- * zero: nothing. Who is told of the address is told when all is there. */
+/* A thing that the device makes for the present address. */
+struct readdress_step {
+    bool wanted; /* and not begun yet; or once more, since the one that is under way was begun */
+    bool out;    /* one is under way */
+    int status;  /* of the last one */
+};
+
+/* Of a pool. All zero: nothing. Who is told of the address is told when all has come to an end. */
 struct readdress {
-    uint32_t out;      /* steps that are under way */
-    bool again;        /* another target is wanted since the one that is under way was begun */
-    bool paths;        /* what leads to peers is made anew then, */
-    bool renamed;      /* and peers know the node by another name */
-    bool untold;       /* metaservers are to hear of it when all pools have theirs */
-    int status;        /* of the first step that failed */
-    bool failed;       /* so did one before, which the log has */
-    uint64_t retry_ns; /* what failed is tried again then; 0: nothing did */
+    struct readdress_step target, table; /* DC's target; the MR table, of another name */
+    bool paths;        /* the lane is to hear of the address, once there is its table, */
+    bool renamed;      /* and that peers know the node by another name; */
+    bool moved;        /* and metaservers' tables are READ by another way */
+    uint64_t retry_ms; /* how long what failed waits for its next try; 0: nothing did */
+    uint64_t retry_ns; /* when that is */
 };
 
 /* After fabric_open(). */
@@ -37,7 +43,7 @@ void address_paths_anew(struct pool *p);
 /* A DC target has broken by itself. */
 void address_retarget(struct agent *a);
 /* WORLD_DEVICE_TARGET, or _TABLE, is over: 0 or -errno. */
-void address_step_done(struct pool *p, int status);
+void address_step_done(struct pool *p, enum world_device_step step, int status);
 /* LANE_EVENT_READDRESSED. */
 void address_readdressed(struct pool *p, const struct lane_event *e);
 

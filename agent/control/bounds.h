@@ -36,8 +36,10 @@ enum {
     RNR_RETRIES = 7,        /* for ever: receivers that are not ready are slow, not dead */
 
     /* Connections to other nodes, with rc. */
-    HANDSHAKES = 32,         /* under way at a time; more wait */
-    ADDRESS_LOOK_MS = 2000,  /* the port and its addresses, beside what the device says of them */
+    HANDSHAKES = 32,          /* under way at a time; more wait */
+    ADDRESS_LOOK_MS = 2000,   /* the port and its addresses, beside what the device says of them */
+    READDRESS_MAX_MS = 16000, /* what the device refuses for another address: its tries, doubled
+                               * each time from that, are no further apart */
     CLOCK_LOOK_MS = 50,      /* this host's clock beside others: what a machine that was stopped may
                               * do until somebody has looked */
     PATH_PATIENCE_MS = 500,  /* what is posted waits for a connection, at least */

@@ -153,7 +153,7 @@ static void on_table(struct fab_ctl *ctl)
     } else {
         free_table(d, r.table);
     }
-    address_step_done(r.pool, r.ctl.status);
+    address_step_done(r.pool, WORLD_DEVICE_TABLE, r.ctl.status);
 }
 
 static int begin_table(struct pool *p)

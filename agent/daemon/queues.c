@@ -104,7 +104,7 @@ static void on_target(struct fab_ctl *ctl)
         d->dct_mtu = fab_pd_mtu(d->pd);
     }
     free(ctl);
-    address_step_done(p, status);
+    address_step_done(p, WORLD_DEVICE_TARGET, status);
 }
 
 int queues_retarget(struct pool *p)

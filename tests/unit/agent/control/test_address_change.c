@@ -109,6 +109,16 @@ static void becomes_another(void)
     look_and_see(now);
 }
 
+static void target_done(struct pool *p, int status)
+{
+    address_step_done(p, WORLD_DEVICE_TARGET, status);
+}
+
+static void table_done(struct pool *p, int status)
+{
+    address_step_done(p, WORLD_DEVICE_TABLE, status);
+}
+
 static uint32_t readdressed(void)
 {
     return w.told[LANE_COMMAND_READDRESS];
@@ -121,10 +131,10 @@ START_TEST(paths_are_made_anew_when_the_device_has_made_the_target)
     ck_assert_uint_eq(w.fab.caps.sgid_index, 9);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
     ck_assert_uint_eq(readdressed() + w.agent.endpoints, 0);
-    address_step_done(&w.pool[1], 0);
+    target_done(&w.pool[1], 0);
     ck_assert_uint_eq(readdressed(), 1);
     ck_assert_uint_eq(w.agent.endpoints, 0); /* metaservers hear of both at once */
-    address_step_done(&w.pool[0], 0);
+    target_done(&w.pool[0], 0);
     ck_assert_uint_eq(readdressed(), 2);
     ck_assert_uint_eq(w.agent.endpoints, 1);
 }
@@ -138,9 +148,9 @@ START_TEST(another_name_has_another_table_too)
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], POOL_COUNT);
     for (int i = 0; i < POOL_COUNT; i++) {
-        address_step_done(&w.pool[i], 0);
+        target_done(&w.pool[i], 0);
         ck_assert_uint_eq(readdressed(), (uint32_t)i);
-        address_step_done(&w.pool[i], 0);
+        table_done(&w.pool[i], 0);
         ck_assert_uint_eq(readdressed(), (uint32_t)i + 1);
         ck_assert_uint_eq(w.pool[i].incarnation, w.agent.incarnation);
     }
@@ -156,12 +166,12 @@ START_TEST(an_address_that_changes_again_meanwhile_is_followed_afterwards)
     moves_to(4);
     ck_assert_uint_eq(w.fab.caps.sgid_index, 9);
     for (int i = 0; i < POOL_COUNT; i++)
-        address_step_done(&w.pool[i], 0);
+        target_done(&w.pool[i], 0);
     moves_to(4);
     ck_assert_uint_eq(w.fab.caps.sgid_index, 4);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 2 * POOL_COUNT);
     for (int i = 0; i < POOL_COUNT; i++)
-        address_step_done(&w.pool[i], 0);
+        target_done(&w.pool[i], 0);
     ck_assert_uint_eq(w.agent.endpoints, 2);
 }
 END_TEST
@@ -173,43 +183,54 @@ START_TEST(a_target_that_breaks_while_another_is_made_has_one_more_made)
     address_retarget(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
     for (int i = 0; i < POOL_COUNT; i++)
-        address_step_done(&w.pool[i], 0);
+        target_done(&w.pool[i], 0);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 2 * POOL_COUNT);
     ck_assert_uint_eq(readdressed() + w.agent.endpoints, 0);
     for (int i = 0; i < POOL_COUNT; i++)
-        address_step_done(&w.pool[i], 0);
+        target_done(&w.pool[i], 0);
     ck_assert_uint_eq(readdressed(), POOL_COUNT);
     ck_assert_uint_eq(w.agent.endpoints, 1);
     address_retarget(&w.agent); /* alone, it leaves what leads to peers */
     for (int i = 0; i < POOL_COUNT; i++)
-        address_step_done(&w.pool[i], 0);
+        target_done(&w.pool[i], 0);
     ck_assert_uint_eq(readdressed(), POOL_COUNT);
     ck_assert_uint_eq(w.agent.endpoints, 2);
 }
 END_TEST
 
-/* Its GID may have been gone for a moment, and nothing else says that it is back. */
-START_TEST(one_that_could_not_be_made_is_tried_again)
+static void wait_ms(uint64_t ms)
 {
+    test_world_advance(&w.world, ms * BASE_NS_PER_MS);
+    address_tick(&w.agent);
+    address_tick(&w.agent);
+}
+
+/* Its GID may have been gone for a moment, and nothing else says that it is back. */
+START_TEST(one_that_could_not_be_made_is_tried_again_ever_less_often)
+{
+    enum { TRIES = 6 };
+    uint64_t wait = ADDRESS_LOOK_MS;
     begin();
     moves_to(9);
-    address_step_done(&w.pool[0], -EINVAL);
-    address_step_done(&w.pool[1], 0);
+    target_done(&w.pool[0], -EINVAL);
+    target_done(&w.pool[1], 0);
     address_tick(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT);
     ck_assert_uint_eq(readdressed(), POOL_COUNT); /* to reach peers it takes no target */
-    for (uint32_t tries = 1; tries <= 3; tries++) {
-        test_world_advance(&w.world, 2 * ADDRESS_LOOK_MS * BASE_NS_PER_MS);
-        address_tick(&w.agent);
-        address_tick(&w.agent);
+    for (uint32_t tries = 1; tries <= TRIES; tries++) {
+        wait_ms(wait - 1);
+        ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT + tries - 1);
+        wait_ms(1);
         ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT + tries);
-        address_step_done(&w.pool[0], tries < 3 ? -EINVAL : 0);
+        wait_ms(2 * READDRESS_MAX_MS); /* one at a time */
+        ck_assert_uint_eq(w.agent.endpoints, 1);
+        target_done(&w.pool[0], tries < TRIES ? -EINVAL : 0);
+        wait = 2 * wait < READDRESS_MAX_MS ? 2 * wait : READDRESS_MAX_MS;
     }
-    test_world_advance(&w.world, 2 * ADDRESS_LOOK_MS * BASE_NS_PER_MS);
-    address_tick(&w.agent);
-    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT + 3);
+    wait_ms(2 * READDRESS_MAX_MS);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT + TRIES);
     ck_assert_uint_eq(readdressed(), POOL_COUNT);
-    ck_assert_uint_eq(w.agent.endpoints, 4); /* metaservers hear of the one that there is at last */
+    ck_assert_uint_eq(w.agent.endpoints, 2); /* metaservers hear of the one that there is at last */
 }
 END_TEST
 
@@ -218,17 +239,53 @@ START_TEST(a_table_that_could_not_be_registered_is_so_again_and_the_lane_waits_f
     begin();
     becomes_another();
     for (int i = 0; i < POOL_COUNT; i++) {
-        address_step_done(&w.pool[i], i == 0 ? -ENOMEM : 0);
-        address_step_done(&w.pool[i], 0);
+        table_done(&w.pool[i], i == 0 ? -ENOMEM : 0);
+        target_done(&w.pool[i], 0);
     }
     ck_assert_uint_eq(readdressed(), POOL_COUNT - 1);
     test_world_advance(&w.world, 2 * ADDRESS_LOOK_MS * BASE_NS_PER_MS);
     address_tick(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], POOL_COUNT + 1);
-    address_step_done(&w.pool[0], 0);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT); /* which there are */
     ck_assert_uint_eq(readdressed(), POOL_COUNT - 1);
-    address_step_done(&w.pool[0], 0);
+    table_done(&w.pool[0], 0);
     ck_assert_uint_eq(readdressed(), POOL_COUNT);
+}
+END_TEST
+
+/* Over RC the lane would give up the queue pairs that it READs tables through. */
+START_TEST(one_that_is_refused_for_long_leaves_the_way_to_metaservers_alone)
+{
+    begin();
+    w.agent.config.metaservers = 1;
+    for (int i = 0; i < POOL_COUNT; i++)
+        w.pool[i].device.rc = true;
+    becomes_another();
+    for (int i = 0; i < POOL_COUNT; i++)
+        table_done(&w.pool[i], -ENOMEM);
+    ck_assert_uint_eq(w.told[LANE_COMMAND_METASERVERS], POOL_COUNT);
+    for (int tries = 0; tries < 3; tries++) {
+        wait_ms(READDRESS_MAX_MS);
+        for (int i = 0; i < POOL_COUNT; i++)
+            table_done(&w.pool[i], -ENOMEM);
+    }
+    ck_assert_uint_eq(w.told[LANE_COMMAND_METASERVERS], POOL_COUNT);
+    ck_assert_uint_eq(w.agent.endpoints, 1);
+}
+END_TEST
+
+/* What the log says of it would be untrue, and what is there would be made again. */
+START_TEST(one_that_is_made_at_the_second_try_has_not_failed)
+{
+    begin();
+    moves_to(9);
+    address_retarget(&w.agent);
+    target_done(&w.pool[1], 0);
+    target_done(&w.pool[1], 0);
+    target_done(&w.pool[0], -EINVAL);
+    target_done(&w.pool[0], 0);
+    wait_ms(2 * READDRESS_MAX_MS);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 2 * POOL_COUNT);
 }
 END_TEST
 
@@ -259,7 +316,7 @@ START_TEST(initiators_are_brought_up_anew_at_another_address)
     }
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], QPS);
     for (int i = 0; i < POOL_COUNT; i++)
-        address_step_done(&w.pool[i], 0);
+        target_done(&w.pool[i], 0);
     moves_to(9);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS);
 }
@@ -289,8 +346,10 @@ END_TEST
     T(another_name_has_another_table_too)                                                          \
     T(an_address_that_changes_again_meanwhile_is_followed_afterwards)                              \
     T(a_target_that_breaks_while_another_is_made_has_one_more_made)                                \
-    T(one_that_could_not_be_made_is_tried_again)                                                   \
+    T(one_that_could_not_be_made_is_tried_again_ever_less_often)                                   \
     T(a_table_that_could_not_be_registered_is_so_again_and_the_lane_waits_for_it)                  \
+    T(one_that_is_refused_for_long_leaves_the_way_to_metaservers_alone)                            \
+    T(one_that_is_made_at_the_second_try_has_not_failed)                                           \
     T(initiators_are_brought_up_anew_at_another_address)                                           \
     T(one_that_is_being_brought_up_meanwhile_is_so_once_more_if_it_has_the_former)
 KEDGE_CHECK_MAIN("agentd.address_change", TESTS)

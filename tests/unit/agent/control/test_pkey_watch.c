@@ -170,7 +170,7 @@ START_TEST(one_at_another_place_has_all_that_was_made_with_the_former_made_anew)
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS - 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], 1);
     ck_assert_uint_eq(w.told[LANE_COMMAND_READDRESS] + w.agent.endpoints, 0);
-    address_step_done(&w.pool, 0);
+    address_step_done(&w.pool, WORLD_DEVICE_TARGET, 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_READDRESS], 1);
     ck_assert_uint_eq(w.agent.endpoints, 1); /* metaservers hear of the target's number */
     for (uint32_t i = 1; i < QPS; i++) {
