@@ -36,20 +36,30 @@ static bool may_go(const struct peer_room *r, const struct peer *p, uint32_t ten
             r->of[p->tenant] > r->of[tenant]);
 }
 
-/* Of a few, one of who has most. */
+static uint32_t next_slot(const struct lane *l, uint32_t slot)
+{
+    return slot + 1 < l->config.max_peers ? slot + 1 : 0;
+}
+
+/* Of a few, one of who has most. The next look begins behind it: its place is the new one's, which
+ * so comes last, and those that were only looked at come first. */
 static void make_room(struct lane *l, uint32_t tenant)
 {
     struct peer_room *r = &l->peer_room;
     const struct peer *victim = NULL;
     for (uint32_t i = 0; i < PEER_LOOKS && i < l->config.max_peers; i++) {
         const struct peer *p = &l->peers[r->hand];
-        r->hand = r->hand + 1 < l->config.max_peers ? r->hand + 1 : 0;
+        r->hand = next_slot(l, r->hand);
         COUNT(l, lookups_compared, 1);
         if (may_go(r, p, tenant) && (victim == NULL || r->of[p->tenant] > r->of[victim->tenant]))
             victim = p;
     }
-    if (victim != NULL && flows_leave(l, (uint32_t)(victim - l->peers)))
-        peer_room_leave(l, (uint32_t)(victim - l->peers));
+    if (victim == NULL)
+        return;
+    const uint32_t slot = (uint32_t)(victim - l->peers);
+    r->hand = next_slot(l, slot);
+    if (flows_leave(l, slot))
+        peer_room_leave(l, slot);
 }
 
 int64_t peer_room_find(struct lane *l, uint32_t tenant)

@@ -5,7 +5,8 @@
  * Each is counted to a tenant whose workers use it. When the table is full a tenant that wants
  * another one gives up one of its own, or takes one of a tenant that has more: so none that
  * connects to many endpoints has those looked up again that others use. A few are looked at each
- * time, from where the last look ended. */
+ * time, from behind the one that went last; if none of them could go, from where the last look
+ * ended. */
 #ifndef LANE_PEER_ROOM_H
 #define LANE_PEER_ROOM_H
 

@@ -121,6 +121,33 @@ START_TEST(of_many_endpoints_a_few_are_looked_at_in_a_pass)
 }
 END_TEST
 
+/* Twice as many as there is room for, of one tenant and none of them in use. */
+static void turn_over(uint32_t room)
+{
+    struct world_worker k;
+    uint8_t gid[16];
+    world_max_peers = room;
+    world_open(w);
+    add_endpoints(2ull * room);
+    world_attach(w, &k, 0, 0, GOOD);
+    for (uint64_t i = 0; i < 2ull * room; i++)
+        ck_assert_int_eq(connect_to_one(&k, i), 0);
+    for (uint64_t i = 0; i < 2ull * room; i++) {
+        name_endpoint(i, gid);
+        ck_assert_msg(is_known(gid) == (i >= room), "of %u, %u", room, (unsigned)i);
+    }
+    world_detach(w, &k);
+    world_close(w);
+    world_max_peers = 8;
+}
+
+START_TEST(of_one_tenants_the_one_goes_that_came_first)
+{
+    turn_over(8);
+    turn_over(70); /* more than are looked at each time */
+}
+END_TEST
+
 START_TEST(where_all_are_in_use_one_more_waits_and_then_hears_that_there_is_no_room)
 {
     struct world_worker k;
@@ -145,5 +172,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(who_connects_to_many_endpoints_has_his_own_forgotten)                                        \
     T(of_many_endpoints_a_few_are_looked_at_in_a_pass)                                             \
+    T(of_one_tenants_the_one_goes_that_came_first)                                                 \
     T(where_all_are_in_use_one_more_waits_and_then_hears_that_there_is_no_room)
 KEDGE_CHECK_MAIN("agent.lane.peer_room", TESTS)
