@@ -170,6 +170,7 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
 {
     struct peer *p = &l->peers[q->peer_slot];
     struct flow *f = p->flow;
+    peer_room_use(l, p, q->session->tenant_slot + 1); /* whoever made its flow */
     if (f != NULL && f->peer_gen == q->peer_gen)
         return f;
     if (f != NULL && flow_is_idle(f) && lane_may_tell(l)) /* of a life of its peer that is over */
@@ -177,7 +178,6 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     f = make_flow(l, q);
     if (f == NULL)
         return NULL;
-    peer_room_use(l, p, q->session->tenant_slot + 1);
     f->dci = q->peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
     return p->flow = f;
 }

@@ -66,8 +66,9 @@ static bool is_known(const uint8_t gid[16])
     return schema_peers_find(w->node[0].peers, gid, w->node[0].config.pool, &slot, &gen) == 0;
 }
 
-/* Forty in a table of eight, where the other tenant's was first the greedy one's too. */
-START_TEST(who_connects_to_many_endpoints_has_his_own_forgotten)
+/* Forty in a table of eight, where the other tenant's was first the greedy one's too, who may have
+ * made its flow. */
+static void connect_beside_another(bool greedy_reads)
 {
     struct world_worker owner, good, greedy;
     world_open(w);
@@ -77,11 +78,15 @@ START_TEST(who_connects_to_many_endpoints_has_his_own_forgotten)
     world_attach(w, &good, 0, 0, GOOD);
     world_attach(w, &greedy, 0, 1, GREEDY);
     const uint32_t key = world_register(w, &owner, 0, 64, ALL);
+    const struct schema_sq_desc read = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
     ck_assert_int_eq(connect_to(&greedy, gid), 0);
+    if (greedy_reads) {
+        ck_assert_int_eq(world_connect(w, &greedy, 0, 1), 0);
+        ck_assert_uint_eq(world_do(w, &greedy, read, 400).status, IBV_WC_REM_ACCESS_ERR);
+    }
     ck_assert_int_eq(connect_to_one(&greedy, 0), 0);
     ck_assert_int_eq(world_connect(w, &good, 0, 1), 0);
-    ck_assert_uint_eq(world_do(w, &good, world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0), 400).status,
-                      IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_do(w, &good, read, 400).status, IBV_WC_SUCCESS);
     for (uint64_t i = 1; i < MANY; i++) {
         ck_assert_int_eq(connect_to_one(&greedy, i), 0);
         ck_assert_msg(is_known(gid), "forgotten by %u", (unsigned)i);
@@ -90,6 +95,17 @@ START_TEST(who_connects_to_many_endpoints_has_his_own_forgotten)
     world_detach(w, &good);
     world_detach(w, &owner);
     world_close(w);
+}
+
+START_TEST(who_connects_to_many_endpoints_has_his_own_forgotten)
+{
+    connect_beside_another(false);
+}
+END_TEST
+
+START_TEST(who_uses_an_endpoint_keeps_it_where_the_one_with_many_used_it_first)
+{
+    connect_beside_another(true);
 }
 END_TEST
 
@@ -171,6 +187,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(who_connects_to_many_endpoints_has_his_own_forgotten)                                        \
+    T(who_uses_an_endpoint_keeps_it_where_the_one_with_many_used_it_first)                         \
     T(of_many_endpoints_a_few_are_looked_at_in_a_pass)                                             \
     T(of_one_tenants_the_one_goes_that_came_first)                                                 \
     T(where_all_are_in_use_one_more_waits_and_then_hears_that_there_is_no_room)
