@@ -133,6 +133,12 @@ void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
     (void)pthread_mutex_unlock(&d->lock);
 }
 
+void doorbells_true(struct doorbells *d, uint32_t session)
+{
+    if (session < d->count)
+        atomic_store_explicit(&d->of[session].falses, 0, memory_order_relaxed);
+}
+
 /* One that was ever rung tells of it at once, which is forgiven; the next one is not. */
 void doorbells_hear_again(struct doorbells *d, uint64_t now_ns)
 {

@@ -3,8 +3,11 @@
  * since a worker holds the same descriptor, and could make either block.
  *
  * A worker that rings without an end would have the lane look at its events and at nothing else.
- * One that has rung a few times with nothing new in its ring is not heard for a while: what it has
- * then is found when its doorbell is watched again, which tells of it once if it was ever rung. */
+ * One that has rung a few times on end with nothing new in its ring is not heard for a while: what
+ * it has then is found when its doorbell is watched again, which tells of it once if it was ever
+ * rung. No worker that rings as schema/session.h says is ever one: what it rings for may have been
+ * seen, since its ring for something earlier was heard between its store of the tail and its write;
+ * and that ring was a true one. So two false ones of such a worker have a true one between them. */
 #ifndef DAEMON_DOORBELLS_H
 #define DAEMON_DOORBELLS_H
 
@@ -26,7 +29,7 @@ struct doorbell {
     int fd; /* -1: none */
     bool deaf;
     uint64_t until_ns;          /* deaf */
-    _Atomic uint32_t falses;    /* since: */
+    _Atomic uint32_t falses;    /* since the last true one, and since: */
     _Atomic uint64_t false_ns;  /* the first of them */
     TAILQ_ENTRY(doorbell) link; /* of those that are deaf, the first due first */
 };
@@ -58,8 +61,10 @@ void doorbells_unwatch(struct doorbells *d, uint32_t session);
 int doorbells_hear_rings(struct world_rings *r);
 void doorbells_unhear_rings(struct world_rings *r);
 
-/* The lane's thread. That session has rung with nothing new in its ring. Neither waits. */
+/* The lane's thread. That session has rung with nothing new in its ring, or with something. None of
+ * these waits. */
 void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns);
+void doorbells_true(struct doorbells *d, uint32_t session);
 /* Some of those that are due are heard again. */
 void doorbells_hear_again(struct doorbells *d, uint64_t now_ns);
 

@@ -75,7 +75,11 @@ static struct seen look_at_descriptors(struct lane_thread *t, uint64_t now_ns, i
         const uint64_t what = events[i].data.u64;
         if (what == FROM_CHANNEL) {
             fab_chan_drain(t->of->chan);
-        } else if (what != FROM_CONTROL && !lane_doorbell(t->of->lane, (uint32_t)what)) {
+        } else if (what == FROM_CONTROL) {
+            continue;
+        } else if (lane_doorbell(t->of->lane, (uint32_t)what)) {
+            doorbells_true(&t->doorbells, (uint32_t)what);
+        } else {
             doorbells_false(&t->doorbells, (uint32_t)what, now_ns);
             seen.useful--;
         }

@@ -43,15 +43,23 @@ static void ring(uint32_t session)
     ck_assert_int_eq(write(bell[session], &one, sizeof one), sizeof one);
 }
 
-/* How many doorbells were heard, all of them false. */
-static int hear(void)
+/* How many doorbells were heard, all of them false, or not. */
+static int hear_for(bool something)
 {
     struct epoll_event event[SESSIONS];
     const int n = epoll_wait(epfd, event, SESSIONS, 0);
     for (int i = 0; i < n; i++)
-        doorbells_false(&d, (uint32_t)event[i].data.u64, now_ns);
+        if (something)
+            doorbells_true(&d, (uint32_t)event[i].data.u64);
+        else
+            doorbells_false(&d, (uint32_t)event[i].data.u64, now_ns);
     doorbells_hear_again(&d, now_ns);
     return n;
+}
+
+static int hear(void)
+{
+    return hear_for(false);
 }
 
 START_TEST(who_rings_without_an_end_is_heard_a_few_times_and_then_now_and_then)
@@ -77,6 +85,20 @@ START_TEST(who_rings_for_nothing_now_and_then_is_always_heard)
     for (int i = 0; i < 100; i++, now_ns += DOORBELLS_FORGET_MS * MS) {
         ring(0);
         ck_assert_int_eq(hear(), 1);
+    }
+    end();
+}
+END_TEST
+
+/* The second one's write comes after the look that the first one has caused, which found both. */
+START_TEST(who_rings_twice_and_is_seen_once_is_always_heard)
+{
+    begin();
+    for (int i = 0; i < 100; i++, now_ns += MS / 10) {
+        ring(0);
+        ck_assert_int_eq(hear_for(true), 1);
+        ring(0);
+        ck_assert_int_eq(hear_for(false), 1);
     }
     end();
 }
@@ -147,6 +169,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(who_rings_without_an_end_is_heard_a_few_times_and_then_now_and_then)                         \
     T(who_rings_for_nothing_now_and_then_is_always_heard)                                          \
+    T(who_rings_twice_and_is_seen_once_is_always_heard)                                            \
     T(what_was_rung_meanwhile_is_told_once_and_the_next_one_is_heard)                              \
     T(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)                            \
     T(many_at_once_are_all_heard_again)

@@ -243,9 +243,33 @@ START_TEST(a_doorbell_with_nothing_new_behind_it_wakes_no_session)
 }
 END_TEST
 
+/* As a worker's that posts on end to a session that slept: no two rings for nothing without one for
+ * something between them. */
+START_TEST(the_ring_for_what_was_seen_already_follows_one_for_something_new)
+{
+    const uint32_t vkey = world_pair(w, &owner[0], &k, ONE, ALL);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, vkey, 0);
+    for (int i = 0; i < 4; i++) {
+        world_post(&k, &d);
+        world_post(&k, &d);
+        ck_assert(lane_doorbell(w->node[0].lane, k.id)); /* the first one's, which shows both, */
+        if (i % 2 == 0)
+            world_run(w, 1);
+        ck_assert(!lane_doorbell(w->node[0].lane, k.id)); /* and the second one's */
+        for (int n = 0; n < 2; n++)
+            ck_assert_uint_eq(world_done(w, &k, 100).status, IBV_WC_SUCCESS);
+        while (step() > 0)
+            ;
+        ck_assert(may_sleep());
+    }
+    world_unpair(w, &owner[0], &k);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)                                     \
     T(while_those_who_have_waited_for_room_go_elsewhere_the_lane_stays_awake)                      \
     T(who_connects_anew_behind_requests_that_are_out_keeps_no_lane_awake)                          \
-    T(a_doorbell_with_nothing_new_behind_it_wakes_no_session)
+    T(a_doorbell_with_nothing_new_behind_it_wakes_no_session)                                      \
+    T(the_ring_for_what_was_seen_already_follows_one_for_something_new)
 KEDGE_CHECK_MAIN("sleeps", TESTS)
