@@ -358,10 +358,11 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
     begin_message(s);
     if (status == 0)
         status = connect_socket(s, path);
-    if (status == 0)
+    if (status == 0) {
         status = exchange_messages(s, &ask.h, sizeof ask, &answer, sizeof answer,
                                    SCHEMA_CONTROL_ATTACHED, fds, SCHEMA_FD_COUNT);
-    status = explain_refusal(status, ask.token);
+        status = explain_refusal(status, ask.token);
+    }
     explicit_bzero(ask.token, sizeof ask.token);
     if (status != 0)
         return status;

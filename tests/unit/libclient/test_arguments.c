@@ -271,6 +271,9 @@ START_TEST(a_socket_that_is_not_for_workers_or_not_for_this_one_is_named_as_that
         ck_assert_int_eq(kedge_open(NULL, &s), -EACCES);
         ck_assert_ptr_nonnull(
             strstr(kedge_last_error(), "cannot be opened by uid 65534: Permission denied"));
+        const struct kedge_open_attr blank = {.token = "secret\n"}; /* which nobody has seen */
+        ck_assert_int_eq(kedge_open(&blank, &s), -EACCES);
+        ck_assert_ptr_null(strstr(kedge_last_error(), "token"));
         ck_assert_int_eq(seteuid(0), 0);
     }
     setenv("KEDGE_SOCKET", "", 1); /* is none */
