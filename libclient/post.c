@@ -205,8 +205,11 @@ static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
 
 int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-    if (client_is_null(q))
+    if (client_is_null(q)) {
+        if (bad != NULL)
+            *bad = wr;
         return -EINVAL;
+    }
     struct kedge_session *s = q->session;
     uint32_t before = s->sq_tail;
     int status = client_usable(s);

@@ -135,7 +135,10 @@ static void walk_queue_pairs(struct fixture *f)
     REFUSES(kedge_connect, gid, -EINVAL, f->q, NULL);
     REFUSES(kedge_connect_node, q, -EINVAL, NULL, "node-a");
     REFUSES(kedge_connect_node, name, -EINVAL, f->q, NULL);
+    bad = NULL;
     REFUSES(kedge_post_send, q, -EINVAL, NULL, &wr, &bad);
+    ck_assert_ptr_eq(bad, &wr);
+    ck_assert_int_eq(kedge_post_send(NULL, &wr, NULL), -EINVAL);
     ck_assert_int_eq(kedge_post_send(f->q, &wr, NULL), -ENOTCONN);
     TAKES(kedge_post_send, bad);
     ck_assert_int_ge(schema_peers_put(f->a.peers, 0, gid, 1, 1), 0);
