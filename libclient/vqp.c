@@ -106,6 +106,21 @@ static int refuse_gid(const uint8_t gid[16], int status)
                            "the metaservers know only an earlier life of the node with the GID %s: "
                            "try again in a moment",
                            text);
+    if (status == -ENOSPC)
+        return client_fail(status,
+                           "the agent has no room to know the node with the GID %s: all that it "
+                           "knows are in use (raise max_peers in its file)",
+                           text);
+    if (status == -EAGAIN)
+        return client_fail(status,
+                           "the agent looks up as many nodes as it can already, and not the one "
+                           "with the GID %s: try again in a moment",
+                           text);
+    if (status == -EOPNOTSUPP)
+        return client_fail(status,
+                           "the node with the GID %s is not reached in the way in which this one "
+                           "reaches others (transport, DC or RC, in its agent's file)",
+                           text);
     return status;
 }
 

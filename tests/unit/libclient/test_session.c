@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_agent.h"
 
-#include "base/clock.h"
-
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "schema/record.h"
 #include "schema/token.h"
 
@@ -134,6 +133,14 @@ START_TEST(impossible_geometry_sizes_or_descriptors_from_the_agent_are_refused)
 }
 END_TEST
 
+static void connect_refused(struct agent *a, struct kedge_vqp *q, int status, uint32_t reason)
+{
+    a->reply = (struct schema_reply){.status = status, .reason = reason};
+    agent_answer(a);
+    ck_assert_int_eq(kedge_connect(q, stranger), status);
+    agent_asked(a);
+}
+
 START_TEST(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_late)
 {
     struct agent a;
@@ -155,23 +162,23 @@ START_TEST(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_la
     ck_assert_uint_eq(lane_slot(&a, 0)->bind.peer_slot, 6);
     ck_assert_uint_eq(lane_slot(&a, 0)->bind.peer_gen, 11);
     lane_take(&a, 2);
-    a.reply = (struct schema_reply){.status = -EHOSTUNREACH, .reason = SCHEMA_REASON_LOOKUP};
-    agent_answer(&a);
-    ck_assert_int_eq(kedge_connect(q, stranger), -EHOSTUNREACH);
-    agent_asked(&a);
+    connect_refused(&a, q, -EHOSTUNREACH, SCHEMA_REASON_LOOKUP);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "no metaserver answered"));
-    a.reply = (struct schema_reply){.status = -ENOENT};
-    agent_answer(&a);
-    ck_assert_int_eq(kedge_connect(q, stranger), -ENOENT);
-    agent_asked(&a);
+    connect_refused(&a, q, -ENOENT, 0);
     ck_assert_str_eq(kedge_last_error(),
                      "no node has the GID fd09:: in this session's pool: it is not registered, or "
                      "no longer (rdmactl node list)");
-    a.reply = (struct schema_reply){.status = -ESTALE};
-    agent_answer(&a);
-    ck_assert_int_eq(kedge_connect(q, stranger), -ESTALE);
-    agent_asked(&a);
-    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "an earlier life of the node with the GID"));
+    static const struct {
+        int status;
+        const char *says;
+    } others[] = {{-ESTALE, "an earlier life of the node with the GID"},
+                  {-ENOSPC, "no room to know the node with the GID fd09::"},
+                  {-EAGAIN, "looks up as many nodes as it can already"},
+                  {-EOPNOTSUPP, "the node with the GID fd09:: is not reached in the way"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        connect_refused(&a, q, others[i].status, 0);
+        ck_assert_msg(strstr(kedge_last_error(), others[i].says) != NULL, "%s", kedge_last_error());
+    }
     kedge_close(s);
     agent_stop(&a);
 }
