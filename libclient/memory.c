@@ -228,7 +228,6 @@ static int check_all(const char *function, struct kedge_mr *const *mrs, size_t n
     return 0;
 }
 
-/* One request for those from mrs[*i] on that it has room for. */
 /* There is always a place left for other requests. */
 static int await_place(struct kedge_session *s)
 {
@@ -242,6 +241,7 @@ static int await_place(struct kedge_session *s)
     return status == -EHOSTDOWN ? -ETIMEDOUT : status; /* as of any request */
 }
 
+/* One request for those from mrs[*i] on that it has room for. */
 static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
 {
     struct kedge_mr *part[1 + SCHEMA_DEREG_MORE];
@@ -436,8 +436,10 @@ int kedge_mr_status(struct kedge_mr *mr)
         return fail_revoked();
     /* The agent counts what it revokes of the session: nothing new, nothing to ask. */
     uint32_t seen = atomic_load_explicit(&s->ro->revoked, memory_order_acquire);
-    if (mr->access == 0 || seen == mr->revoked_seen)
+    if (mr->access == 0)
         return 0;
+    if (seen == mr->revoked_seen) /* which is 0 also when the session was taken back meanwhile */
+        return client_is_taken_back(s) ? client_usable(s) : 0;
     status = client_request(s, &d, &reply);
     if (status == 0)
         mr->revoked_seen = seen;

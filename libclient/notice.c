@@ -17,16 +17,20 @@ static bool are_withdrawn(struct kedge_session *s)
     return any;
 }
 
-bool client_has_notice(struct kedge_session *s)
+static bool is_news(struct kedge_session *s)
 {
-    if (!s->told.wanted)
-        return false;
     const uint32_t drains = atomic_load_explicit(&s->ro->drains, memory_order_acquire);
     if (drains == 0)
         s->told.drains = 0;
     return (drains != 0 && s->told.drains == 0) ||
            atomic_load_explicit(&s->ro->revoked, memory_order_acquire) != s->told.revoked ||
            (!s->told.withdrawn && are_withdrawn(s));
+}
+
+/* A session that was taken back has no other news than its end. */
+bool client_has_notice(struct kedge_session *s)
+{
+    return s->told.wanted && is_news(s) && !client_is_taken_back(s);
 }
 
 void client_told(struct kedge_session *s)

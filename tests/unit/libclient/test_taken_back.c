@@ -131,9 +131,60 @@ START_TEST(an_answer_that_is_taken_back_under_the_reader_is_none)
 }
 END_TEST
 
+START_TEST(who_waits_for_news_of_a_session_that_was_taken_back_hears_of_its_end)
+{
+    struct agent a;
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    atomic_store(&a.ro->revoked, 1);
+    ck_assert_int_eq(kedge_session_notices(s), KEDGE_NOTICE_REVOKED);
+    take_back(&a);
+    ck_assert_int_eq(kedge_wait(s, -1), -EPIPE);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
+int __real_client_usable(struct kedge_session *s);
+int __wrap_client_usable(struct kedge_session *s);
+
+static struct agent *taken_next; /* when a session has been looked at */
+
+int __wrap_client_usable(struct kedge_session *s)
+{
+    const int status = __real_client_usable(s);
+    if (taken_next != NULL)
+        take_back(taken_next);
+    taken_next = NULL;
+    return status;
+}
+
+START_TEST(a_region_of_a_session_that_is_taken_back_under_the_reader_is_not_live)
+{
+    struct agent a;
+    struct kedge_mr *mr;
+    void *memory;
+    uint32_t lkey;
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    ck_assert_int_eq(kedge_alloc(s, 4096, &memory, &lkey), 0);
+    a.reply = (struct schema_reply){.value = {5}};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 4096, IBV_ACCESS_REMOTE_READ, &mr), 0);
+    (void)agent_asked(&a);
+    ck_assert_int_eq(kedge_mr_status(mr), 0);
+    taken_next = &a;
+    ck_assert_int_eq(kedge_mr_status(mr), -EPIPE);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(zeros_in_a_session_that_was_taken_back_are_its_end_and_no_completion)                        \
     T(who_waits_for_completions_of_a_session_that_was_taken_back_looks_through_no_ring)            \
     T(a_completion_whose_slot_is_taken_back_under_the_reader_is_none)                              \
-    T(an_answer_that_is_taken_back_under_the_reader_is_none)
+    T(an_answer_that_is_taken_back_under_the_reader_is_none)                                       \
+    T(who_waits_for_news_of_a_session_that_was_taken_back_hears_of_its_end)                        \
+    T(a_region_of_a_session_that_is_taken_back_under_the_reader_is_not_live)
 KEDGE_CHECK_MAIN("libclient taken back", TESTS)
