@@ -72,24 +72,26 @@ static bool is_age(const char *path)
     return false;
 }
 
-/* Sizes and times as other tables show them. What is no number stays, and 0, which is left out. */
+static const char *format_amount(const char *path, uint64_t number, char out[CTL_AMOUNT_BYTES])
+{
+    return strstr(path, "bytes") != NULL ? ctl_format_size(number, out)
+           : is_age(path)                ? ctl_format_age(number, out)
+           : ends_with(path, "_ms")      ? ctl_format_duration(number, out)
+                                         : NULL;
+}
+
+/* Sizes and times as other tables show them. What is no number stays, and 0, which is left out; but
+ * their names are without the unit too, as a row has one name for all of its things. */
 static void show_unit(struct ctl_pair *pair)
 {
     uint64_t number;
     char amount[CTL_AMOUNT_BYTES];
-    const char *text = NULL;
-    if (base_parse_u64(pair->value, 1, UINT64_MAX, &number) != 0)
-        return;
-    if (strstr(pair->path, "bytes") != NULL)
-        text = ctl_format_size(number, amount);
-    else if (is_age(pair->path))
-        text = ctl_format_age(number, amount);
-    else if (ends_with(pair->path, "_ms"))
-        text = ctl_format_duration(number, amount);
-    if (text != NULL && ends_with(pair->path, "_ms")) /* they are milliseconds no more */
-        pair->path[strlen(pair->path) - strlen("_ms")] = '\0';
+    const bool is_number = base_parse_u64(pair->value, 1, UINT64_MAX, &number) == 0;
+    const char *text = is_number ? format_amount(pair->path, number, amount) : NULL;
     if (text != NULL)
         snprintf(pair->value, sizeof pair->value, "%s", text);
+    if (ends_with(pair->path, "_ms"))
+        pair->path[strlen(pair->path) - strlen("_ms")] = '\0';
 }
 
 static const char *value_of(const struct ctl_pairs *pairs, const struct part *part, size_t i,

@@ -93,6 +93,16 @@ START_TEST(things_with_many_fields_stand_beside_each_other)
 }
 END_TEST
 
+START_TEST(a_row_has_one_name_for_all_pools_whichever_of_them_has_0)
+{
+    show("{\"pools\":[{\"name\":\"own\",\"dcis_rest_for_ms\":0,\"lane\":{\"slept_ms\":0}},"
+         "{\"name\":\"batch\",\"dcis_rest_for_ms\":420,\"lane\":{\"slept_ms\":1500}}]}");
+    ck_assert_uint_eq(count_of("\ndcis_rest_for 0   420ms\n"), 1);
+    ck_assert_uint_eq(count_of("\nlane.slept    0   1500ms\n"), 1);
+    ck_assert_uint_eq(count_of("_ms"), 0);
+}
+END_TEST
+
 START_TEST(what_rests_is_shown_only_while_it_rests)
 {
     show("{\"pools\":[{\"name\":\"own\",\"dcis\":8,\"dcis_resting\":8,"
@@ -110,5 +120,6 @@ END_TEST
     T(sessions_are_the_rows_of_one_table)                                                          \
     T(of_many_sessions_the_first_are_shown_and_where_all_are)                                      \
     T(things_with_many_fields_stand_beside_each_other)                                             \
+    T(a_row_has_one_name_for_all_pools_whichever_of_them_has_0)                                    \
     T(what_rests_is_shown_only_while_it_rests)
 KEDGE_CHECK_MAIN("agent_status", TESTS)
