@@ -180,11 +180,15 @@ static bool is_list(json_t *root)
     return false;
 }
 
-/* Somebody's lists, of which none has the name of one. */
+/* Somebody's lists, of which none has the name of one. What says of whom it is is a resource that
+ * has a list in it, as a node has its endpoints. */
 static int refuse_lists(json_t *root, struct base_errbuf *err)
 {
     const char *key;
     json_t *value;
+    if (json_object_get(root, "kind") != NULL || json_object_get(root, "name") != NULL ||
+        json_object_get(root, "id") != NULL)
+        return 0;
     json_object_foreach(root, key, value)
     {
         if (json_is_array(value))
@@ -209,10 +213,11 @@ int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
         status = take_array(m, root, NULL, err);
     else if (is_list(root))
         status = take_lists(m, root, err);
-    else if (json_object_get(root, "kind") == NULL && refuse_lists(root, err) != 0)
-        status = -EINVAL;
-    else
-        status = take_object(m, root, NULL, "the object", err);
+    else {
+        status = refuse_lists(root, err);
+        if (status == 0)
+            status = take_object(m, root, NULL, "the object", err);
+    }
     json_decref(root);
     return status;
 }
