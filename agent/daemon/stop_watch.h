@@ -6,21 +6,13 @@
 #ifndef DAEMON_STOP_WATCH_H
 #define DAEMON_STOP_WATCH_H
 
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/deadline.h"
+#include "fabric/fabric.h"
 
 struct closer;
-struct fab;
-
-enum { STOP_DEVICE_MS = 15000 };
 
 struct stop_watch {
-    pthread_t thread;
-    pthread_mutex_t lock; /* over */
-    pthread_cond_t change;
-    bool runs, over;
-    uint64_t end_ns;
+    struct base_deadline deadline;
     const struct fab *fab; /* borrowed; NULL: there is none */
     struct closer *closer; /* borrowed: what it has goes before the process does */
     int code;              /* that it ends with then */

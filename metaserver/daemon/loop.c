@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
@@ -25,7 +26,6 @@
 #define HEADERS_MAX    (16u << 10)
 #define BURST_S        2 /* so much of a client's rate may come at once */
 #define ANONYMOUS_PART 4 /* of connections one in so many is for who shows no token */
-#define SETTLE_NS      (20 * BASE_NS_PER_S) /* that the end waits for the disk */
 
 struct metad {
     uv_loop_t loop;
@@ -33,8 +33,8 @@ struct metad {
     uv_timer_t tick;
     uv_signal_t term, interrupt;
     struct http_server *server;
-    struct meta_service *service;
-    struct meta_store_worker *worker;
+    struct meta_process *process;
+    struct meta_service *service; /* of that, as is: */
     struct fab *fab;
     struct meta_address_watch address;
     struct base_text body; /* of the answer that is being made */
@@ -196,7 +196,7 @@ static void on_store(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
     (void)status, (void)events;
-    (void)meta_store_worker_run(m->worker);
+    (void)meta_store_worker_run(m->process->world.worker);
     meta_service_advance(m->service, base_clock_ns());
 }
 
@@ -301,7 +301,7 @@ static int start_watching(struct metad *m)
     if (status == 0)
         status = uv_poll_start(&m->device, UV_READABLE, on_device);
     if (status == 0)
-        status = uv_poll_init(&m->loop, &m->store, meta_store_worker_fd(m->worker));
+        status = uv_poll_init(&m->loop, &m->store, meta_store_worker_fd(m->process->world.worker));
     if (status == 0)
         status = uv_poll_start(&m->store, UV_READABLE, on_store);
     if (status == 0)
@@ -411,42 +411,26 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
     return http_server_new(&http, &m->server, err);
 }
 
-void meta_daemon_stop_responders(struct meta_responders *r, struct fab *fab)
+/* While there is a server to answer with, which does not end with requests that are deferred; and
+ * what is durable first, since a device may hang. */
+static int stop_serving(struct metad *m, int code, struct base_errbuf *err)
 {
-    meta_responders_stop(r);
-    while (!meta_responders_stopped(r))
-        if (fab_run(fab) == 0)
-            fab_wait(fab);
-}
-
-/* What is with the store is answered when the store has it, if it takes no time without an end. */
-static int settle_store(struct metad *m, struct base_errbuf *err)
-{
-    struct meta_service *s = m->service;
-    const uint64_t end_ns = base_clock_ns() + SETTLE_NS;
-    int status = 0;
-    meta_service_stop(s, base_clock_ns());
-    while (status == 0 && !meta_service_is_stopped(s)) {
-        const uint64_t now_ns = base_clock_ns();
-        status = meta_store_worker_settle(m->worker, now_ns < end_ns ? end_ns - now_ns : 0);
-        (void)meta_store_worker_run(m->worker);
-        meta_service_advance(s, base_clock_ns());
-    }
-    if (meta_service_is_stopped(s))
-        return 0;
-    meta_service_abandon(s, base_clock_ns());
-    return base_err(err, -EINPROGRESS,
-                    "the disk of data_dir has not answered for %llu s: whether the last change was "
-                    "written is not known",
-                    (unsigned long long)(SETTLE_NS / BASE_NS_PER_S));
+    base_notify_stopping();
+    const int settled = meta_process_stop_store(m->process, err);
+    meta_process_stop_device(m->process, FAB_STOP_MS, settled == 0 ? code : EXIT_FAILURE);
+    meta_address_watch_stop(&m->address);
+    meta_process_stop_responders(m->process);
+    if (settled == 0)
+        meta_service_advance(m->service, base_clock_ns());
+    return settled;
 }
 
 int meta_daemon_serve(const struct meta_config *config, const char *config_path,
-                      struct meta_service *service, struct meta_store_worker *worker,
-                      struct fab *fab, struct base_errbuf *err)
+                      struct meta_process *process, struct base_errbuf *err)
 {
-    struct metad m = {.service = service, .worker = worker, .fab = fab};
-    m.address = (struct meta_address_watch){.fab = fab, .moved = on_moved, .user = &m};
+    struct meta_service *service = &process->service;
+    struct metad m = {.process = process, .service = service, .fab = process->endpoint.fab};
+    m.address = (struct meta_address_watch){.fab = m.fab, .moved = on_moved, .user = &m};
     struct base_errbuf unsettled;
     int status = uv_loop_init(&m.loop);
     if (status != 0)
@@ -466,14 +450,8 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
     else
         uv_walk(&m.loop, close_handle, NULL);
     uv_run(&m.loop, UV_RUN_DEFAULT);
-    base_notify_stopping();
-    meta_address_watch_stop(&m.address);
-    /* While there is a server to answer with: it does not end with requests that are deferred. */
-    const int settled = settle_store(&m, &unsettled);
-    if (service->responders != NULL)
-        meta_daemon_stop_responders(service->responders, fab);
-    if (settled == 0)
-        meta_service_advance(service, base_clock_ns());
+    const bool ended = status == 0 && m.lost == NULL;
+    const int settled = stop_serving(&m, ended ? EXIT_SUCCESS : EXIT_FAILURE, &unsettled);
     http_server_free(m.server);
     base_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);

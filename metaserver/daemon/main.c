@@ -14,10 +14,9 @@
 #include "base/random.h"
 #include "base/version.h"
 #include "loop.h"
-#include "metaserver/table_endpoint.h"
 #include "open_store.h"
+#include "process.h"
 #include "start_check.h"
-#include "loop_world.h"
 
 /* Of so many nodes what became of each is kept, if all go at once; and so much more. */
 enum { NODES_TOLD = 1 << 16, OTHERS_TOLD = 1024 };
@@ -114,35 +113,26 @@ static int make_readers(const struct meta_config *config, const struct meta_tabl
 
 static int run_server(const struct meta_config *config, const char *path, struct base_errbuf *err)
 {
-    struct meta_loop_world world;
-    struct meta_service service = {.world = &world.base};
-    struct meta_table_endpoint endpoint = {.fab = NULL};
+    static struct meta_process process; /* the store's thread may be left with what it borrows */
+    struct meta_service *service = &process.service;
     size_t bytes = schema_table_bytes(schema_table_log2_slots((uint32_t)config->max_endpoints));
-    meta_loop_world_init(&world);
-    int status = meta_daemon_open_store(config, false, &service.store, err);
+    meta_loop_world_init(&process.world);
+    service->world = &process.world.base;
+    int status = meta_daemon_open_store(config, false, &service->store, err);
     if (status == 0)
-        status = meta_table_endpoint_init(&endpoint, config, bytes, err);
+        status = meta_table_endpoint_init(&process.endpoint, config, bytes, err);
     if (status == 0)
-        status = make_core(config, &endpoint, &service, err);
+        status = make_core(config, &process.endpoint, service, err);
     if (status == 0)
-        status = make_readers(config, &endpoint, &service, err);
+        status = make_readers(config, &process.endpoint, service, err);
     if (status == 0)
-        status = meta_service_load(&service, base_clock_ns(), err);
+        status = meta_service_load(service, base_clock_ns(), err);
     if (status == 0)
-        status = meta_store_worker_new(service.store, &world.worker, err);
+        status = meta_store_worker_new(service->store, &process.world.worker, err);
     if (status == 0)
-        status = meta_daemon_serve(config, path, &service, world.worker, endpoint.fab, err);
-    if (status == -EINPROGRESS)
-        return status; /* the store's thread has it still, and what it borrows */
-    meta_store_worker_free(world.worker);
-    if (service.responders != NULL)
-        meta_daemon_stop_responders(service.responders, endpoint.fab);
-    meta_responders_free(service.responders);
-    meta_directory_free(service.directory);
-    meta_resources_free(service.resources);
-    meta_liveness_free(service.liveness);
-    meta_table_endpoint_fini(&endpoint);
-    meta_store_close(service.store);
+        status = meta_daemon_serve(config, path, &process, err);
+    if (status != -EINPROGRESS)
+        meta_process_fini(&process);
     return status;
 }
 

@@ -120,7 +120,7 @@ static void undo_call(struct meta_table_endpoint *e, struct fab_ctl *ctl, const 
                  strerror(-status));
 }
 
-void meta_table_endpoint_fini(struct meta_table_endpoint *e)
+void meta_table_endpoint_give_back(struct meta_table_endpoint *e)
 {
     if (e->dct != NULL)
         undo_call(e, &(struct fab_ctl){.kind = FAB_DESTROY_DCT, .dct.x = e->dct}, "DC target");
@@ -133,6 +133,16 @@ void meta_table_endpoint_fini(struct meta_table_endpoint *e)
         undo_call(e, &(struct fab_ctl){.kind = FAB_DEREG_MR, .mr.x = e->mr}, "table");
     if (e->pd != NULL)
         undo_call(e, &(struct fab_ctl){.kind = FAB_FREE_PD, .pd.x = e->pd}, "protection domain");
+    e->dct = NULL;
+    e->srq = NULL;
+    e->cq = NULL;
+    e->mr = NULL;
+    e->pd = NULL;
+}
+
+void meta_table_endpoint_fini(struct meta_table_endpoint *e)
+{
+    meta_table_endpoint_give_back(e);
     if (e->mem.addr != NULL)
         fab_mem_free(&e->mem);
     if (e->fab != NULL)

@@ -435,6 +435,8 @@ const char *fab_ctl_name(uint32_t kind);
 /* Submits, runs and waits until this one is done, which a device that hangs never does (waits_for
  * says what it is, to any thread): for start-up, tools and tests, on the control thread. */
 int fab_call(struct fab *fab, struct fab_ctl *ctl);
+/* A daemon that ends waits no longer for a device that is to take back what it has of it. */
+enum { FAB_STOP_MS = 15000 };
 
 /* What a port's query has told holds from now on: for the caps, and so for whatever is created or
  * connected later. What there is keeps the address that it was made with, and what was submitted

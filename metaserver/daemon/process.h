@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kedge-metad is made of, and how it ends: what is durable first, then the device, which may
+ * hang. The main thread's. */
+#ifndef METASERVER_PROCESS_H
+#define METASERVER_PROCESS_H
+
+#include "base/deadline.h"
+#include "loop_world.h"
+#include "metaserver/service.h"
+#include "metaserver/table_endpoint.h"
+
+struct meta_process {
+    struct meta_loop_world world; /* with the store's worker, owned here */
+    struct meta_service service;  /* with its store and its parts, owned here as well */
+    struct meta_table_endpoint endpoint;
+    struct base_deadline deadline; /* of the device's end, once that has begun: */
+    bool ends_device;
+    int code;
+};
+
+/* Answers what is with the store when the store has it, and closes it: whatever becomes of the
+ * device then, the next start finds a store that was closed. NULL worker, NULL store: there are
+ * none. -EINPROGRESS and a sentence: the disk does not answer, whoever waits is told so, and the
+ * store's thread keeps the store and what that borrows. */
+int meta_process_stop_store(struct meta_process *p, struct base_errbuf *err);
+/* From here on the device has so long to take back everything: then the process ends with this
+ * code, and leaves that to the kernel. Once: later calls change nothing. */
+void meta_process_stop_device(struct meta_process *p, uint32_t timeout_ms, int code);
+/* Stops the responders, if there are any, and runs the fabric until it has nothing of them. */
+void meta_process_stop_responders(struct meta_process *p);
+/* All of that, as far as it has not been done, and frees the rest. */
+void meta_process_fini(struct meta_process *p);
+
+#endif
