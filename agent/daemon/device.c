@@ -284,7 +284,7 @@ int fabric_open(struct agent *a, struct base_errbuf *err)
     return choose_transport(a, err);
 }
 
-void fabric_close(struct agent *a)
+bool fabric_close(struct agent *a)
 {
     const int status = a->fab != NULL ? fab_close(a->fab) : 0;
     if (status == -ETIMEDOUT)
@@ -295,6 +295,7 @@ void fabric_close(struct agent *a)
         base_log(BASE_LOG_ERROR, "the device cannot be closed: objects of it are left",
                  "device=\"%s\" error=\"%s\"", a->config.device, strerror(-status));
     a->fab = NULL;
+    return status == 0;
 }
 
 /* The lane's thread and its completion queue. lane_cpu is of the own pool's alone. */

@@ -3,6 +3,8 @@
 #ifndef DAEMON_DEVICE_H
 #define DAEMON_DEVICE_H
 
+#include <stdbool.h>
+
 #include "control/lanes.h"
 
 struct agent;
@@ -10,7 +12,8 @@ struct agent_device;
 
 /* device.c. The device and its transport, for all pools; closed after the last of them. */
 int fabric_open(struct agent *a, struct base_errbuf *err);
-void fabric_close(struct agent *a);
+/* False: it is not closed, which was said, and may use this process's memory until that ends. */
+bool fabric_close(struct agent *a);
 /* As world_device(), world_settle() and world_lock_limit(). */
 int device_do(struct world *w, enum world_device_step step, struct pool *p,
               struct base_errbuf *err);

@@ -293,8 +293,9 @@ static void leave_metaservers(struct loop_world *w)
 
 /* Gives back what start_agent() has begun, however far that came: each is left alone that was not.
  * In the reverse order, but that workers come first, and that pools have to stay until the threads
- * are gone that work for them. */
-static void stop_agent(struct loop_world *w)
+ * are gone that work for them. False: of the device something is left, and only a new process gets
+ * rid of that. */
+static bool stop_agent(struct loop_world *w)
 {
     struct agent *a = w->agent;
     send_workers_away(w);
@@ -310,8 +311,22 @@ static void stop_agent(struct loop_world *w)
     stop_watch_end(&watch);
     follow_fini(a);
     admin_fini(a);
-    fabric_close(a);
+    const bool closed = fabric_close(a);
     closer_stop(&w->sockets.closer);
+    return closed;
+}
+
+/* What the device owes still may come into the memory of this agent, which the next life would use
+ * for its own. That begins in another process then, above what superseded this one. */
+static int leave_to_supervisor(const struct agent *a)
+{
+    struct base_errbuf err = {""};
+    uint32_t incarnation;
+    bool lost;
+    (void)agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(), a->superseded_by + 1,
+                                  &incarnation, &lost, &err);
+    return fail_start("it cannot begin anew in this process, since the device did not give back "
+                      "all that it had: see the log; it does so when the supervisor restarts it");
 }
 
 static int serve_agent(struct agent *a, struct closer_process *closers)
@@ -348,11 +363,13 @@ static int serve_agent(struct agent *a, struct closer_process *closers)
             base_notify_status("the device is gone or broken: it ends with a failure");
         base_notify_stopping();
     }
-    stop_agent(w);
+    const bool closed = stop_agent(w);
     if (status == 0 && a->device_lost)
         return fail_start(
             "the device is gone or broken: see the log; it begins anew when the supervisor "
             "restarts it");
+    if (status == 0 && !closed && begins_anew(a) && !is_told_to_stop())
+        return leave_to_supervisor(a);
     return status == 0 ? EXIT_SUCCESS : fail_start(err.text);
 }
 

@@ -553,7 +553,9 @@ int fault_run(struct fab *fab)
         int refusal = 0;
         const bool fails = fault_hits(&now, &f->control, now.plan.control_error_ppm) ||
                            (ctl->kind == FAB_QUIESCE_MR && now.plan.fence_error_ppm > 0 &&
-                            fault_hits(&now, &f->control, now.plan.fence_error_ppm));
+                            fault_hits(&now, &f->control, now.plan.fence_error_ppm)) ||
+                           (fab_ctl_balance(ctl->kind) < 0 && now.plan.destroy_error_ppm > 0 &&
+                            fault_hits(&now, &f->control, now.plan.destroy_error_ppm));
         if (fails) {
             atomic_fetch_add(&f->count, 1);
             finish_op(f, ctl, -EIO);

@@ -150,6 +150,7 @@ static int set_one(const char *name, const char *value, struct fault_plan *plan)
                       : strcmp(name, "refuse") == 0           ? &plan->refuse_ppm
                       : strcmp(name, "control_error") == 0    ? &plan->control_error_ppm
                       : strcmp(name, "fence_error") == 0      ? &plan->fence_error_ppm
+                      : strcmp(name, "destroy_error") == 0    ? &plan->destroy_error_ppm
                                                               : NULL;
     return share != NULL ? parse_share(value, share) : -EINVAL;
 }

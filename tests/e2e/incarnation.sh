@@ -104,6 +104,29 @@ wait "${pids[metad2]}" || fail "the second metaserver ended with $?"
 sed -i "s#^metaservers = .*#metaservers = $url#" "$work/a.conf"
 daemon_start a kedge-agentd || fail "the agent did not start again"
 
+# A device that does not give back what it had would have its say in the next life's memory.
+rises_above "$url" $((now + 5000))
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+known=$seen before=${more_fabric-}
+more_fabric="${before:+$before
+}fault = destroy_error=100%" agent_configure a
+: >"$work/a.log"
+daemon_start a kedge-agentd || fail "the agent did not start with a device that destroys nothing"
+register "$url" $((known + 1000))
+for _ in $(seq 1200); do kill -0 "${pids[a]}" 2>/dev/null || break; sleep 0.05; done
+! kill -0 "${pids[a]}" 2>/dev/null || fail "it begins anew on a device that it could not close: $(tail -n 5 "$work/a.log")"
+code=0
+wait "${pids[a]}" || code=$?
+[[ $code == 1 ]] || fail "it ended with $code"
+grep -q 'the device cannot be closed: objects of it are left' "$work/a.log" || fail "the log does not say what is left"
+more_fabric=$before agent_configure a
+: >"$work/a.log"
+daemon_start a kedge-agentd || fail "the agent did not start again"
+rises_above "$url" $((known + 1000))
+! grep -q 'beginning anew' "$work/a.log" || fail "the process after it has to begin anew"
+ok "an agent that cannot close its device leaves it to another process to begin anew"
+
 # A second agent under the same id: each outdoes the other once, then both stay as they are, and the loser says why.
 mkdir -m 0700 "$work/state-b"
 agent_configure b

@@ -27,6 +27,7 @@ struct fault_plan {
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
     uint32_t control_error_ppm; /* a control operation fails with -EIO */
     uint32_t fence_error_ppm;   /* a QUIESCE_MR does */
+    uint32_t destroy_error_ppm; /* what frees, destroys or deregisters does: the object stays */
     enum ibv_mtu mtu; /* of the path, when it is less than the port's: the port says so when it is
                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
                        * connected with more; 0: as the inner provider has it */
@@ -89,10 +90,10 @@ struct fault_plan {
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
- * control_error, fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first,
- * reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH,
- * packet_life=MS, register=MS, drain=MS, timeout=NUMBER, removed=MS, clock=off, clock_drift=-2%,
- * clock_jump=MS and clock_jump_after=MS. 0, or -EINVAL and what it must be. */
+ * control_error, fence_error, destroy_error; and picky=on, deadlines=off, atomics=off, fences=off,
+ * errors=first, reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER, mtu=512, hop=512, cut=GID,
+ * cut_while=PATH, packet_life=MS, register=MS, drain=MS, timeout=NUMBER, removed=MS, clock=off,
+ * clock_drift=-2%, clock_jump=MS and clock_jump_after=MS. 0, or -EINVAL and what it must be. */
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);
 
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.

@@ -262,6 +262,23 @@ START_TEST(a_control_operation_can_fail_and_then_has_done_nothing)
 }
 END_TEST
 
+START_TEST(what_a_device_does_not_destroy_is_there_still)
+{
+    const struct fault_plan plan = {.seed = 2, .destroy_error_ppm = 1000000}, well = {.seed = 2};
+    struct fab_ctl make = {.kind = FAB_ALLOC_PD};
+    struct rig r;
+    rig_open(&r, FAB_QP_RC);
+    fault_set_plan(r.fab, &plan);
+    ck_assert_int_eq(call(&r, &make), 0);
+    struct fab_ctl undo = {.kind = FAB_FREE_PD, .pd = {.x = make.pd.x}};
+    ck_assert_int_eq(call(&r, &undo), -EIO);
+    ck_assert_int_eq(fab_close(r.fab), -EBUSY);
+    fault_set_plan(r.fab, &well);
+    ck_assert_int_eq(call(&r, &undo), 0);
+    rig_close(&r);
+}
+END_TEST
+
 /* A fence, which soft would hold up for who is inside, has nothing to wait for then. */
 START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
 {
@@ -486,7 +503,8 @@ START_TEST(a_plan_is_read_as_an_operator_writes_it)
     ck_assert(!plan.resets_are_final);
     ck_assert_int_eq(fault_plan_parse("reset=final, timeout=9", &plan, &must), 0);
     ck_assert(plan.resets_are_final && plan.timeout == 9);
-    ck_assert_int_eq(fault_plan_parse("drain=2000", &plan, &must), 0);
+    ck_assert_int_eq(fault_plan_parse("destroy_error=100%, drain=2000", &plan, &must), 0);
+    ck_assert_uint_eq(plan.destroy_error_ppm, 1000000);
     ck_assert_uint_eq(plan.drain_ns, 2000000000ull);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_int_eq(fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
@@ -523,6 +541,7 @@ END_TEST
     X(what_is_sent_with_a_p_key_of_a_former_place_is_lost)                                         \
     X(a_refused_post_leaves_nothing_posted)                                                        \
     X(a_control_operation_can_fail_and_then_has_done_nothing)                                      \
+    X(what_a_device_does_not_destroy_is_there_still)                                               \
     X(a_device_can_be_made_one_that_keeps_no_deadlines)                                            \
     X(delays_keep_the_order_of_completions)                                                        \
     X(a_delayed_completion_is_withheld_for_so_many_polls)                                          \
