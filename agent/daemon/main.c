@@ -164,15 +164,20 @@ static int watch_events(struct loop_world *w, struct base_errbuf *err)
 /* ---- starting and stopping
  * -------------------------------------------------------------------------------- */
 
-/* Nothing else runs the loop yet. */
+/* Nothing else runs the loop yet: that the device is lost meanwhile ends this, and not the loop
+ * that comes later. */
 static int start_pools(struct loop_world *w, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
     const struct agentd_pool own = follow_read(a);
     attach_init(a);
     int status = pools_start(a, &own, err);
-    while (status == 0 && pools_are_starting(a))
+    while (status == 0 && pools_are_starting(a) && !a->device_lost)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
+    if (status == 0 && a->device_lost)
+        return base_err(err, -EIO,
+                        "the device was removed or broke while the agent began: see the "
+                        "log");
     return status == 0 ? pools_check(a, err) : status;
 }
 

@@ -56,6 +56,17 @@ ok "one that is removed while the agent starts: $(tail -n 1 "$work/a.log")"
 wait "${pids[a]-}" 2>/dev/null || true
 unset "pids[a]"
 
+# In the midst of it, when part of what is kept ready has been made: each registration takes long.
+more_fabric="fault = removed=$((3000 * slow)), register=$((100 * slow)), seed=1" agent_configure a "arenas_ahead = 64"
+: >"$work/a.log"
+! daemon_start a kedge-agentd 2>/dev/null || ended_by_itself "a device that is removed in the midst of the start"
+! kill -0 "${pids[a]-x}" 2>/dev/null || fail "an agent whose device is removed in the midst of its start goes on: $(tail -n 5 "$work/a.log")"
+grep -q 'the device cannot be used any more' "$work/a.log" || fail "the device was not removed in the midst: $(cat "$work/a.log")"
+! grep -q ' ready node=' "$work/a.log" || fail "it was ready before: $(cat "$work/a.log")"
+ok "one that is removed in the midst of the start: $(tail -n 1 "$work/a.log")"
+wait "${pids[a]-}" 2>/dev/null || true
+unset "pids[a]"
+
 # What its supervisor does.
 more_fabric= agent_configure a
 daemon_start a kedge-agentd || fail "a does not start again"
