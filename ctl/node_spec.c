@@ -48,10 +48,10 @@ static int fetch_settings(const struct ctl_options *o, const char *node_path, co
     if (status == 0)
         http_result_fini(&node);
     return status == -ENOENT
-               ? base_err(err, status,
-                          "there is no node \"%.70s\": see rdmactl node list (to set something of "
-                          "one that is still to come: rdmactl apply, kind node)",
-                          o->id)
+               ? ctl_no_such("node", o->id,
+                             " (to set something of one that is still to come: rdmactl apply, "
+                             "kind node)",
+                             err)
                : status;
 }
 
@@ -196,7 +196,7 @@ int ctl_node_delete(const struct ctl_options *o, struct base_errbuf *err)
     if (status != 0)
         return status;
     if (!found)
-        return base_err(err, -ENOENT, "there is no node \"%.70s\": see rdmactl node list", o->id);
+        return ctl_no_such("node", o->id, "", err);
     if (o->json)
         return ctl_json_deleted("node", o->id, err);
     printf("node %s is forgotten, with what was set of it\n", o->id);

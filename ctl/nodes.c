@@ -330,7 +330,7 @@ int ctl_node_get(const struct ctl_options *o, struct base_errbuf *err)
     if (status == 0)
         status = ctl_fetch_server(o, path, &result, err);
     if (status == -ENOENT)
-        return base_err(err, status, "there is no node \"%.70s\": see rdmactl node list", o->id);
+        return ctl_no_such("node", o->id, "", err);
     if (status != 0)
         return status;
     status = ctl_decode_node(result.body, result.body_length, &node, err);

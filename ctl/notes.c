@@ -42,14 +42,6 @@ static bool has_nodes(struct notes *n)
     return n->has_nodes;
 }
 
-static const char *value_of(const struct ctl_set *set, const char *name)
-{
-    for (size_t i = 0; i < set->kind->fields; i++)
-        if (strcmp(set->kind->field[i].name, name) == 0)
-            return strcmp(set->resource->value[i], "-") != 0 ? set->resource->value[i] : "";
-    return "";
-}
-
 /* ---- what is named and is not there --------------------------------------------------------- */
 
 static void note_selector(struct notes *n, const struct ctl_set *set, const char *selector)
@@ -88,7 +80,7 @@ static void note_tenants(const struct notes *n, const struct ctl_set *set, const
 
 static void note_node(struct notes *n, const struct ctl_set *set)
 {
-    const char *node = value_of(set, "node");
+    const char *node = ctl_resource_value(set->kind, set->resource, "node");
     if (node[0] == '\0' || !has_nodes(n))
         return;
     for (size_t i = 0; i < n->nodes.count; i++)

@@ -35,12 +35,6 @@ int ctl_resource_path(const struct resource_table *kind, const char *name,
     return 0;
 }
 
-static int no_such(const struct resource_table *kind, const char *name, struct base_errbuf *err)
-{
-    return base_err(err, -ENOENT, "there is no %s \"%.70s\": see rdmactl %s list", kind->name, name,
-                    kind->name);
-}
-
 /* ---- showing -------------------------------------------------------------------------------- */
 
 static int print_table(const struct ctl_options *o, const struct resource_table *kind,
@@ -187,7 +181,7 @@ int ctl_resource_get(const struct ctl_options *o, struct base_errbuf *err)
     if (status == 0)
         status = ctl_fetch_server(o, path, &result, err);
     if (status == -ENOENT)
-        return no_such(kind, o->id, err);
+        return ctl_no_such(kind->name, o->id, "", err);
     if (status != 0)
         return status;
     status = print_one(o, kind, &result, false, err);
@@ -251,7 +245,7 @@ int ctl_resource_set(const struct ctl_options *o, struct base_errbuf *err)
     if (status == 0)
         status = ctl_fetch_server(o, path, &there, err);
     if (status == -ENOENT && kind->secret)
-        return no_such(kind, o->id, err);
+        return ctl_no_such(kind->name, o->id, "", err);
     if (status != 0 && status != -ENOENT)
         return status;
     base_text_init(&body, CTL_BODY_BYTES);
@@ -353,7 +347,7 @@ int ctl_resource_delete(const struct ctl_options *o, struct base_errbuf *err)
     if (status == 0)
         status = ctl_call_server(o, &request, &result, err);
     if (status == -ENOENT)
-        return no_such(kind, o->id, err);
+        return ctl_no_such(kind->name, o->id, "", err);
     if (status != 0)
         return status;
     http_result_fini(&result);

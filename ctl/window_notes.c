@@ -11,20 +11,11 @@ enum { LINES_MAX = 8 }; /* what is set on a large cluster may be wider than much
 
 /* ---- read ----------------------------------------------------------------------------------- */
 
-static const char *value_of(const struct resource_table *kind, const struct ctl_resource *resource,
-                            const char *name)
-{
-    for (size_t i = 0; i < kind->fields; i++)
-        if (strcmp(kind->field[i].name, name) == 0)
-            return strcmp(resource->value[i], "-") != 0 ? resource->value[i] : "";
-    return "";
-}
-
 static uint64_t number_of(const struct resource_table *kind, const struct ctl_resource *resource,
                           const char *name)
 {
     uint64_t number;
-    return base_parse_bytes(value_of(kind, resource, name), &number) == 0 ? number : 0;
+    return base_parse_bytes(ctl_resource_value(kind, resource, name), &number) == 0 ? number : 0;
 }
 
 bool ctl_window_of(const struct resource_table *kind, const struct ctl_resource *resource,
@@ -40,11 +31,11 @@ bool ctl_window_of(const struct resource_table *kind, const struct ctl_resource 
         if (w.bytes == 0 && w.ops == 0)
             return false;
     } else if (strcmp(kind->name, "window") == 0) {
-        snprintf(w.scope, sizeof w.scope, "%.63s", value_of(kind, resource, "scope"));
-        snprintf(w.tenant, sizeof w.tenant, "%.63s", value_of(kind, resource, "tenant"));
-        snprintf(w.node, sizeof w.node, "%.63s", value_of(kind, resource, "node"));
-        snprintf(w.gid, sizeof w.gid, "%.63s", value_of(kind, resource, "gid"));
-        snprintf(w.pool, sizeof w.pool, "%.63s", value_of(kind, resource, "pool"));
+        snprintf(w.scope, sizeof w.scope, "%.63s", ctl_resource_value(kind, resource, "scope"));
+        snprintf(w.tenant, sizeof w.tenant, "%.63s", ctl_resource_value(kind, resource, "tenant"));
+        snprintf(w.node, sizeof w.node, "%.63s", ctl_resource_value(kind, resource, "node"));
+        snprintf(w.gid, sizeof w.gid, "%.63s", ctl_resource_value(kind, resource, "gid"));
+        snprintf(w.pool, sizeof w.pool, "%.63s", ctl_resource_value(kind, resource, "pool"));
         w.bytes = number_of(kind, resource, "bytes");
         w.ops = number_of(kind, resource, "ops");
     } else {

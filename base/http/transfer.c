@@ -233,10 +233,11 @@ static int errno_of(const struct http_transfer *c, CURLcode code)
 static const char *add_tls(struct http_transfer *c)
 {
     const size_t used = strlen(c->why);
-    snprintf(c->why + used, sizeof c->why - used,
-             "%s(kedge-metad itself has no TLS: say http:// to it, and https:// to a proxy before "
-             "it)",
-             used > 0 ? " " : "");
+    snprintf(
+        c->why + used, sizeof c->why - used,
+        "%s(Kedge's servers themselves have no TLS: say http:// to one, and https:// to a proxy "
+        "before it)",
+        used > 0 ? " " : "");
     return c->why;
 }
 

@@ -52,6 +52,12 @@ int ctl_resources_fetch(const struct ctl_options *o, const struct resource_table
 int ctl_decode_resource(const struct resource_table *kind, const char *body, size_t bytes,
                         struct ctl_resource *out, struct base_errbuf *err);
 void ctl_resource_fini(struct ctl_resource *resource);
+/* What a field of it has, as it is shown; "" where it has nothing, or there is no such field. */
+const char *ctl_resource_value(const struct resource_table *kind,
+                               const struct ctl_resource *resource, const char *name);
+/* -ENOENT, and the sentence for each kind of thing that has a list: what is more of it is put
+ * behind. */
+int ctl_no_such(const char *kind, const char *name, const char *more, struct base_errbuf *err);
 
 /* What to PUT for `key=value` words: the resource of `body` (NULL: there is none yet) with those
  * changed; what else it has stays. *revision is that of body, 0 without. 0; -EINVAL: a word that is
