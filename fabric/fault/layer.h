@@ -59,7 +59,7 @@ struct fault_fab {
     struct fault_stream control;
     uint32_t next_ordinal;   /* control thread */
     int completed;           /* control thread: in this run() */
-    uint32_t objects;        /* control thread: that there are, or are being made; no handles */
+    uint32_t objects;        /* control thread: that there are, or are being made; no channels */
     struct fault_plan clock; /* the plan that it was opened with, for that alone, and when: */
     uint64_t opened_ns;
     uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */

@@ -5,7 +5,7 @@
 
 bool fault_is_object(enum fab_ctl_kind kind)
 {
-    return fab_ctl_balance(kind) != 0 && kind != FAB_CREATE_AH && kind != FAB_DESTROY_AH;
+    return fab_ctl_balance(kind) != 0 && kind != FAB_CREATE_CHAN && kind != FAB_DESTROY_CHAN;
 }
 
 static bool is_possible(const struct fab_qp_cap *cap, const struct fab_caps *caps)

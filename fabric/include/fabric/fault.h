@@ -67,7 +67,7 @@ struct fault_plan {
                           * the numbers */
     const uint64_t *now_ns; /* the time for that, borrowed; NULL: base_clock_ns() */
     uint32_t max_objects;   /* creating more than so many fails with -EAGAIN, as an rdma cgroup's
-                             * limit does; address handles are none; 0: no limit */
+                             * limit does; completion channels are none; 0: no limit */
     uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
     /* Not 0: so long after the layer was opened the device is removed. Control operations fail with
      * -EIO from then on, destructions too, requests are refused with -EIO or taken and never heard

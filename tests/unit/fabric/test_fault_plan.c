@@ -7,18 +7,23 @@
 
 START_TEST(more_objects_than_an_rdma_cgroup_allows_are_refused_and_room_comes_back)
 {
-    struct rig r; /* a domain, two completion queues, a region, two queue pairs */
-    const struct fault_plan plan = {.seed = 1, .max_objects = 7};
+    struct rig r; /* a domain, two completion queues, a region, two queue pairs, a handle */
+    const struct fault_plan plan = {.seed = 1, .max_objects = 8};
     struct fab_ctl pd = {.kind = FAB_ALLOC_PD}, more = pd;
     rig_open(&r, FAB_QP_RC);
     fault_set_plan(r.fab, &plan);
-    ck_assert_int_eq(call(&r, &pd), 0);
-    ck_assert_int_eq(call(&r, &more), -EAGAIN);
     struct fab_ctl ah = {.kind = FAB_CREATE_AH, .ah = {.pd = r.pd, .attr = {.is_global = 1}}};
     memcpy(ah.ah.attr.grh.dgid.raw, r.fab->caps.gid, 16);
-    ck_assert_int_eq(call(&r, &ah), 0); /* the kernel counts none */
+    ck_assert_int_eq(call(&r, &ah), 0);
+    ck_assert_int_eq(call(&r, &more), -EAGAIN);
     struct fab_ctl free_ah = {.kind = FAB_DESTROY_AH, .ah = {.x = ah.ah.x}};
     ck_assert_int_eq(call(&r, &free_ah), 0);
+    ck_assert_int_eq(call(&r, &pd), 0);
+    ck_assert_int_eq(call(&r, &ah), -EAGAIN);
+    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
+    ck_assert_int_eq(call(&r, &chan), 0); /* which the kernel counts none of */
+    struct fab_ctl free_chan = {.kind = FAB_DESTROY_CHAN, .chan = {.x = chan.chan.x}};
+    ck_assert_int_eq(call(&r, &free_chan), 0);
     struct fab_ctl bad_mr = {.kind = FAB_REG_MR, .mr = {.pd = r.pd, .mem = &r.mem}};
     struct fab_ctl free_pd = {.kind = FAB_FREE_PD, .pd = {.x = pd.pd.x}};
     ck_assert_int_eq(call(&r, &free_pd), 0);
