@@ -34,12 +34,18 @@ void doorbells_fini(struct doorbells *d)
     d->of = NULL;
 }
 
-/* The lane's thread only changes what it hears, which touches the epoll's own lock alone. */
-static int control_epoll(const struct doorbells *d, const struct doorbell *bell, int op, bool heard)
+static int control_epoll(const struct doorbells *d, const struct doorbell *bell, int fd, int op,
+                         bool heard)
 {
     struct epoll_event event = {.events = heard ? EPOLLIN | EPOLLET : 0,
                                 .data.u64 = (uint64_t)(bell - d->of)};
-    return epoll_ctl(d->epfd, op, bell->fd, &event) == 0 ? 0 : -errno;
+    return epoll_ctl(d->epfd, op, fd, &event) == 0 ? 0 : -errno;
+}
+
+/* The lane's thread only changes what it hears, which touches the epoll's own lock alone. */
+static void hear_bell(const struct doorbells *d, const struct doorbell *bell, bool heard)
+{
+    (void)control_epoll(d, bell, bell->fd, EPOLL_CTL_MOD, heard);
 }
 
 static void note_due(struct doorbells *d)
@@ -58,28 +64,32 @@ static void end_deaf(struct doorbells *d, struct doorbell *bell)
     note_due(d);
 }
 
+/* Adding may wait for strangers (doorbells_hear_rings()): without the lock, or as long as somebody
+ * keeps it waiting the lane could do nothing about who rings without an end. What it hears before
+ * it knows the descriptor it takes as it is. */
 int doorbells_watch(struct doorbells *d, uint32_t session, int fd)
 {
     struct doorbell *bell = &d->of[session];
+    const int status = control_epoll(d, bell, fd, EPOLL_CTL_ADD, true);
+    if (status != 0)
+        return status;
     (void)pthread_mutex_lock(&d->lock);
     bell->fd = fd;
     atomic_store_explicit(&bell->falses, 0, memory_order_relaxed);
-    const int status = control_epoll(d, bell, EPOLL_CTL_ADD, true);
-    if (status != 0)
-        bell->fd = -1;
     (void)pthread_mutex_unlock(&d->lock);
-    return status;
+    return 0;
 }
 
 void doorbells_unwatch(struct doorbells *d, uint32_t session)
 {
     struct doorbell *bell = &d->of[session];
     (void)pthread_mutex_lock(&d->lock);
-    if (bell->fd >= 0)
-        (void)control_epoll(d, bell, EPOLL_CTL_DEL, false);
+    const int fd = bell->fd;
     end_deaf(d, bell);
     bell->fd = -1;
     (void)pthread_mutex_unlock(&d->lock);
+    if (fd >= 0)
+        (void)control_epoll(d, bell, fd, EPOLL_CTL_DEL, false);
 }
 
 int doorbells_hear_rings(struct world_rings *r)
@@ -124,7 +134,7 @@ void doorbells_false(struct doorbells *d, uint32_t session, uint64_t now_ns)
     if (session >= d->count || !count_false(bell, now_ns) || pthread_mutex_trylock(&d->lock) != 0)
         return;
     if (bell->fd >= 0 && !bell->deaf) {
-        (void)control_epoll(d, bell, EPOLL_CTL_MOD, false);
+        hear_bell(d, bell, false);
         bell->deaf = true;
         bell->until_ns = now_ns + DOORBELLS_DEAF_MS * BASE_NS_PER_MS;
         TAILQ_INSERT_TAIL(&d->deaf, bell, link);
@@ -149,7 +159,7 @@ void doorbells_hear_again(struct doorbells *d, uint64_t now_ns)
         end_deaf(d, bell);
         atomic_store_explicit(&bell->falses, DOORBELLS_FALSE - 1, memory_order_relaxed);
         atomic_store_explicit(&bell->false_ns, now_ns, memory_order_relaxed);
-        (void)control_epoll(d, bell, EPOLL_CTL_MOD, true);
+        hear_bell(d, bell, true);
     }
     (void)pthread_mutex_unlock(&d->lock);
 }

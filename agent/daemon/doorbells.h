@@ -37,8 +37,8 @@ struct doorbell {
 struct doorbells {
     int epfd; /* the caller's */
     uint32_t count;
-    struct doorbell *of; /* by session */
-    pthread_mutex_t lock;
+    struct doorbell *of;  /* by session */
+    pthread_mutex_t lock; /* fd, deaf and the list; nobody waits for anything with it */
     TAILQ_HEAD(, doorbell) deaf;
     _Atomic uint64_t due_ns; /* of the first of these; UINT64_MAX: none */
 };

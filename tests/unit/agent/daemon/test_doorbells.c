@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../../check_main.h"
@@ -13,6 +16,19 @@ static const uint64_t MS = BASE_NS_PER_MS;
 static struct doorbells d;
 static int epfd, bell[SESSIONS];
 static uint64_t now_ns;
+
+/* The kernel's, but that who adds or removes may have to wait there, as it may for strangers. */
+static _Atomic bool held, waits;
+
+int epoll_ctl(int at, int op, int fd, struct epoll_event *event)
+{
+    if (op != EPOLL_CTL_MOD && atomic_load(&held)) {
+        atomic_store(&waits, true);
+        while (atomic_load(&held))
+            usleep(100);
+    }
+    return (int)syscall(SYS_epoll_ctl, at, op, fd, event);
+}
 
 static void begin(void)
 {
@@ -149,6 +165,52 @@ START_TEST(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)
 }
 END_TEST
 
+static void *watch_last(void *nothing)
+{
+    (void)nothing;
+    ck_assert_int_eq(doorbells_watch(&d, SESSIONS - 1, bell[SESSIONS - 1]), 0);
+    return NULL;
+}
+
+static void *unwatch_last(void *nothing)
+{
+    (void)nothing;
+    doorbells_unwatch(&d, SESSIONS - 1);
+    return NULL;
+}
+
+/* As long as that waits in the kernel. */
+static void is_deaf_beside(void *(*task)(void *))
+{
+    pthread_t thread;
+    atomic_store(&waits, false);
+    atomic_store(&held, true);
+    ck_assert_int_eq(pthread_create(&thread, NULL, task, NULL), 0);
+    while (!atomic_load(&waits))
+        usleep(100);
+    for (int n = 0; n <= DOORBELLS_FALSE; n++) {
+        ring(0);
+        ck_assert_int_eq(hear(), 1);
+    }
+    ring(0);
+    ck_assert_int_eq(hear(), 0);
+    now_ns += DOORBELLS_DEAF_MS * MS;
+    ck_assert_int_eq(hear(), 0);
+    ck_assert_int_eq(hear(), 1); /* and is heard again in time */
+    now_ns += DOORBELLS_FORGET_MS * MS + 1;
+    atomic_store(&held, false);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+
+START_TEST(who_rings_without_an_end_is_not_heard_either_while_a_task_waits_for_the_kernel)
+{
+    begin();
+    is_deaf_beside(unwatch_last);
+    is_deaf_beside(watch_last);
+    end();
+}
+END_TEST
+
 START_TEST(many_at_once_are_all_heard_again)
 {
     begin();
@@ -172,5 +234,6 @@ END_TEST
     T(who_rings_twice_and_is_seen_once_is_always_heard)                                            \
     T(what_was_rung_meanwhile_is_told_once_and_the_next_one_is_heard)                              \
     T(a_session_that_ends_while_it_is_not_heard_is_never_watched_again)                            \
+    T(who_rings_without_an_end_is_not_heard_either_while_a_task_waits_for_the_kernel)              \
     T(many_at_once_are_all_heard_again)
 KEDGE_CHECK_MAIN("doorbells", TESTS)
