@@ -117,11 +117,15 @@ int verbs_chan_create(struct verbs_fab *f, struct fab_ctl *ctl)
     return 0;
 }
 
+/* libibverbs counts a completion queue as the channel's until a command has destroyed it. Ours went
+ * without on a device that is removed, and the channel, which then stays open, with it. */
 int verbs_chan_destroy(struct fab_ctl *ctl)
 {
     struct verbs_chan *c = (struct verbs_chan *)ctl->chan.x;
-    return c->users != 0 ? -EBUSY
-                         : verbs_destroyed(c->base.fab, -ibv_destroy_comp_channel(c->chan));
+    if (c->users != 0)
+        return -EBUSY;
+    const int status = -ibv_destroy_comp_channel(c->chan);
+    return verbs_destroyed(c->base.fab, status == -EBUSY ? -EIO : status) == 0 ? 0 : status;
 }
 
 int verbs_cq_create(struct verbs_fab *f, struct fab_ctl *ctl)

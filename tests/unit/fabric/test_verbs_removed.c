@@ -3,6 +3,7 @@
 #include "../check_main.h"
 
 #include "dc_bed.h"
+#include "verbs/objects.h"
 
 static void tell(struct dc_bed *b, enum ibv_event_type type, struct ibv_cq *cq)
 {
@@ -35,6 +36,25 @@ START_TEST(what_a_removed_device_had_is_destroyed_although_no_command_works)
 }
 END_TEST
 
+/* libibverbs counts that queue as the channel's still. */
+START_TEST(a_channel_goes_with_a_queue_that_no_command_could_destroy)
+{
+    struct dc_bed b;
+    struct ibv_context context = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct ibv_comp_channel of_libibverbs = {.context = &context, .fd = -1, .refcnt = 1};
+    dc_bed_open(&b);
+    struct verbs_chan chan = {.base.fab = &b.f->base, .chan = &of_libibverbs};
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_CHAN, .chan.x = &chan.base};
+    ck_assert_int_eq(verbs_chan_destroy(&ctl), -EBUSY);
+    tell(&b, IBV_EVENT_DEVICE_FATAL, NULL);
+    chan.users = 1; /* which is one of ours */
+    ck_assert_int_eq(verbs_chan_destroy(&ctl), -EBUSY);
+    chan.users = 0;
+    ck_assert_int_eq(verbs_chan_destroy(&ctl), 0);
+    dc_bed_close(&b);
+}
+END_TEST
+
 START_TEST(behind_the_end_of_a_device_no_event_of_its_objects_is_heard)
 {
     struct dc_bed b;
@@ -53,5 +73,6 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(what_a_removed_device_had_is_destroyed_although_no_command_works)                            \
+    T(a_channel_goes_with_a_queue_that_no_command_could_destroy)                                   \
     T(behind_the_end_of_a_device_no_event_of_its_objects_is_heard)
 KEDGE_CHECK_MAIN("verbs: removed", TESTS)
