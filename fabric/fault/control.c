@@ -59,6 +59,7 @@ static void wrap_cq(struct fault_ctl *c)
     struct fab_cq *inner = c->inner.cq.x;
     cq->inner = inner;
     cq->base = (struct fab_cq){.fab = &c->fab->base, .cqe = inner->cqe, .user = c->outer->cq.user};
+    cq->chan = (struct fault_chan *)c->outer->cq.chan;
     cq->stream.ordinal = ++c->fab->next_ordinal;
     c->outer->cq.x = &cq->base;
 }
@@ -281,15 +282,6 @@ static void on_succeeded(struct fault_ctl *c)
     }
 }
 
-/* What its owner hears was not destroyed. */
-static int keep_left(struct fault_ctl *c)
-{
-    if (c->outer->kind == FAB_DESTROY_SRQ)
-        link_srq(c->fab, c->object, false);
-    fault_gone_keep(c->fab, c->outer->kind, c->object);
-    return -EIO;
-}
-
 void fault_free_left(enum fab_ctl_kind kind, void *object)
 {
     if (kind == FAB_DESTROY_CQ)
@@ -342,14 +334,15 @@ static void inner_done(struct fab_ctl *inner)
     int status = inner->status;
     if ((status == 0) == (fab_ctl_balance(outer->kind) < 0)) /* it is gone, or was not made */
         f->objects -= fault_is_object(outer->kind);
-    if (status == 0 && c->gone)
-        status = keep_left(c);
-    else if (status == 0)
+    const int kept = status == 0 && c->gone ? fault_gone_keep(f, outer, c->object) : 0;
+    if (kept != 0 && outer->kind == FAB_DESTROY_SRQ)
+        link_srq(f, c->object, false);
+    else if (kept == 0 && status == 0)
         on_succeeded(c);
     else if (created_bytes(outer->kind) > 0)
         free_object(outer->kind, c->object);
     free(c);
-    finish_op(f, outer, status);
+    finish_op(f, outer, kept != 0 ? kept : status);
 }
 
 /* ---- requests: the inner objects where ours stand
@@ -489,8 +482,11 @@ static int make_object(struct fault_ctl *c)
 static void begin_op(struct fault_fab *f, struct fab_ctl *outer)
 {
     const bool gone = fault_is_gone(f);
-    if (gone && (fab_ctl_balance(outer->kind) >= 0 || fault_gone_has(f, outer))) {
-        finish_op(f, outer, -EIO);
+    const int lost = !gone                               ? 0
+                     : fab_ctl_balance(outer->kind) >= 0 ? -EIO
+                                                         : fault_gone_status(f, outer);
+    if (lost != 0) {
+        finish_op(f, outer, lost);
         return;
     }
     struct fault_ctl *c = calloc(1, sizeof *c);

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/gone.h"
 
+#include <errno.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "fault/layer.h"
+#include "fault/timer.h"
 
 enum {
     TOLD_MS = 100 /* at most, after it is gone: devices do not say so at once, or not at all */
 };
-
-/* The timer is relative, and a time that is over is 1 ns away: 0 would stop it. */
-static void set_event_timer(const struct fault_fab *f, uint64_t due_ns)
-{
-    const uint64_t now_ns = base_clock_ns(), in_ns = due_ns > now_ns ? due_ns - now_ns : 1;
-    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in_ns / BASE_NS_PER_S),
-                                               .tv_nsec = (long)(in_ns % BASE_NS_PER_S)}};
-    (void)timerfd_settime(f->gone.fd, 0, &at, NULL);
-}
 
 void fault_gone_plan(struct fault_fab *f, const struct fault_plan *plan)
 {
@@ -28,7 +20,8 @@ void fault_gone_plan(struct fault_fab *f, const struct fault_plan *plan)
         return;
     const uint64_t at_ns = f->opened_ns + plan->removed_ns;
     base_prng_seed(&prng, plan->seed);
-    set_event_timer(f, at_ns + base_prng_below(&prng, TOLD_MS * BASE_NS_PER_MS));
+    fault_timer_set(f->gone.fd, at_ns + base_prng_below(&prng, TOLD_MS * BASE_NS_PER_MS));
+    f->gone.refused = (uint32_t)base_prng_below(&prng, 1ull << 32);
     atomic_store(&f->gone.at_ns, at_ns);
 }
 
@@ -56,21 +49,34 @@ bool fault_gone_event(struct fault_fab *f, struct fab_event *out)
     return true;
 }
 
-void fault_gone_keep(struct fault_fab *f, enum fab_ctl_kind kind, void *object)
+static void keep_object(struct fault_fab *f, const struct fab_ctl *ctl, void *object, int status)
 {
     struct fault_left *left = malloc(sizeof *left);
     if (left == NULL)
         abort(); /* of tests alone */
-    *left = (struct fault_left){.kind = kind, .object = object, .next = f->gone.left};
+    *left = (struct fault_left){
+        .kind = ctl->kind, .object = object, .status = status, .next = f->gone.left};
     f->gone.left = left;
 }
 
-bool fault_gone_has(const struct fault_fab *f, const struct fab_ctl *ctl)
+int fault_gone_keep(struct fault_fab *f, const struct fab_ctl *ctl, void *object)
+{
+    int status = f->gone.refused & 1u << ctl->kind ? -EIO : 0;
+    if (ctl->kind == FAB_DESTROY_CHAN)
+        status = ((struct fault_chan *)object)->kept > 0 ? -EBUSY : 0;
+    if (ctl->kind == FAB_DESTROY_CQ && status != 0 && ((struct fault_cq *)object)->chan != NULL)
+        ((struct fault_cq *)object)->chan->kept++;
+    if (status != 0)
+        keep_object(f, ctl, object, status);
+    return status;
+}
+
+int fault_gone_status(const struct fault_fab *f, const struct fab_ctl *ctl)
 {
     for (const struct fault_left *left = f->gone.left; left != NULL; left = left->next)
         if (left->kind == ctl->kind && left->object == ctl->pd.x)
-            return true; /* every destruction names its object first */
-    return false;
+            return left->status; /* every destruction names its object first */
+    return 0;
 }
 
 void fault_gone_fini(struct fault_fab *f, void (*free_one)(enum fab_ctl_kind kind, void *object))

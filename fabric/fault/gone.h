@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device that is removed while it is open, as the kernel takes one from its users (uverbs:
- * "disassociate"): every command ends with EIO from then on, that which destroys something too, and
- * whoever called it keeps the object; of what is posted nothing is heard. */
+ * "disassociate"). Every command ends with EIO from then on, but those which destroy something:
+ * each kind of these succeeds or ends with EIO as well, by the seed, as they do from one kernel and
+ * from one driver's commands to another (rdma_lookup_get_uobject() lets them pass,
+ * uverbs_disassociate_api() takes those of drivers away); then whoever called it keeps the object.
+ * A completion channel needs no command: it is destroyed, or is busy (EBUSY) with a completion
+ * queue that was kept. What has completed by then may still be polled, as far as the seed has it;
+ * of the rest, and of what is posted, nothing is heard. */
 #ifndef FAULT_GONE_H
 #define FAULT_GONE_H
 
@@ -16,9 +21,11 @@ struct fault_gone {
     _Atomic bool is;        /* it is: once and for all */
     int fd;                 /* a timer, for the event */
     bool told;              /* control thread: which was given */
+    uint32_t refused;       /* a bit for each enum fab_ctl_kind that ends with EIO */
     struct fault_left {     /* control thread: one that was destroyed since */
         enum fab_ctl_kind kind;
         void *object;
+        int status; /* that its owner hears */
         struct fault_left *next;
     } * left;
 };
@@ -29,11 +36,11 @@ void fault_gone_plan(struct fault_fab *f, const struct fault_plan *plan);
 bool fault_is_gone(struct fault_fab *f);
 /* The event, once it is due. Control thread. */
 bool fault_gone_event(struct fault_fab *f, struct fab_event *out);
-/* The inner provider has destroyed an object of ours, of which its owner hears that it was not: he
- * may try again. Control thread, as all below. */
-void fault_gone_keep(struct fault_fab *f, enum fab_ctl_kind kind, void *object);
-/* Whether that operation is about one of these. */
-bool fault_gone_has(const struct fault_fab *f, const struct fab_ctl *ctl);
+/* The inner provider has destroyed an object of ours: 0; or what its owner hears why it was not,
+ * who may try again, and it is kept here. Control thread, as all below. */
+int fault_gone_keep(struct fault_fab *f, const struct fab_ctl *ctl, void *object);
+/* What is said of an operation about one of these; 0: it is about none. */
+int fault_gone_status(const struct fault_fab *f, const struct fab_ctl *ctl);
 /* The layer is closed: free_one frees each. */
 void fault_gone_fini(struct fault_fab *f, void (*free_one)(enum fab_ctl_kind kind, void *object));
 

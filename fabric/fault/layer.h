@@ -18,6 +18,7 @@
 #include "fabric/fault.h"
 #include "fabric/provider.h"
 #include "fault/gone.h"
+#include "fault/slow.h"
 
 enum {
     FAULT_HELD = 64, /* and with errors_first FAULT_SENT more, which one completion may become */
@@ -29,14 +30,6 @@ enum {
 struct fault_stream {
     struct base_prng prng;
     uint32_t ordinal, generation; /* of the plan that it was seeded by */
-};
-
-/* Control operations of a kind that takes time, one after the other: control thread. */
-enum { FAULT_REGISTERS, FAULT_DRAINS, FAULT_SLOWS };
-struct fault_slow {
-    struct fab_ctl *first, **tail;
-    uint64_t due_ns; /* the first is carried out then, as */
-    int fd;          /* says, a timer */
 };
 
 struct fault_fab {
@@ -91,6 +84,7 @@ struct fault_mr {
 struct fault_chan {
     struct fab_chan base;
     struct fab_chan *inner;
+    uint32_t kept; /* of its CQs, when the device was gone: control thread */
 };
 
 /* A request that was made to fail: its address is the wr_id that the inner provider sees. Or one
@@ -117,10 +111,12 @@ struct fault_list {
 struct fault_cq {
     struct fab_cq base;
     struct fab_cq *inner;
+    struct fault_chan *chan; /* or NULL */
     /* All of the polling thread, which is also the posting thread of its queue pairs. */
     struct fault_stream stream;
     struct fault_poison *poison; /* a ring: at most one per queue pair is live, and has room here */
     uint32_t poison_room, poison_next;
+    bool silent;    /* the device is gone, and nothing more was in it */
     bool armed;     /* its owner may sleep on the channel: nothing is withheld */
     uint64_t polls; /* so far */
     uint32_t held_head, held_tail, held_room;

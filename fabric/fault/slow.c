@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/slow.h"
 
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-
-static void set_slow_timer(struct fault_slow *s)
-{
-    const uint64_t now = base_clock_ns(), in = s->due_ns > now ? s->due_ns - now : 1;
-    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in / BASE_NS_PER_S),
-                                               .tv_nsec = (long)(in % BASE_NS_PER_S)}};
-    (void)timerfd_settime(s->fd, 0, &at, NULL);
-}
+#include "fault/layer.h"
+#include "fault/timer.h"
 
 static void put_last(struct fault_slow *s, struct fab_ctl *ctl, uint64_t takes_ns)
 {
     if (s->first == NULL) {
         s->tail = &s->first;
         s->due_ns = base_clock_ns() + takes_ns;
-        set_slow_timer(s);
+        fault_timer_set(s->fd, s->due_ns);
     }
     *s->tail = ctl;
     s->tail = &ctl->next;
@@ -66,7 +59,7 @@ struct fab_ctl *fault_slow_take(struct fault_fab *f, const struct fault_plan_sta
     ctl->next = NULL;
     if (s->first != NULL) {
         s->due_ns = base_clock_ns() + slow_ns(f, now, kind);
-        set_slow_timer(s);
+        fault_timer_set(s->fd, s->due_ns);
     }
     return ctl;
 }

@@ -5,7 +5,19 @@
 #ifndef FAULT_SLOW_H
 #define FAULT_SLOW_H
 
-#include "fault/layer.h"
+#include "fabric/fault.h"
+
+struct fault_fab;
+struct fault_plan_state;
+
+enum { FAULT_REGISTERS, FAULT_DRAINS, FAULT_SLOWS };
+
+/* Those of a kind. */
+struct fault_slow {
+    struct fab_ctl *first, **tail;
+    uint64_t due_ns; /* the first is carried out then, as */
+    int fd;          /* says, a timer */
+};
 
 /* Whether it takes time: then it is kept until it is due. */
 bool fault_slow_put(struct fault_fab *f, const struct fault_plan_state *now, struct fab_ctl *ctl);

@@ -70,8 +70,10 @@ struct fault_plan {
                              * limit does; completion channels are none; 0: no limit */
     uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
     /* Not 0: so long after the layer was opened the device is removed. Control operations fail with
-     * -EIO from then on, destructions too, requests are refused with -EIO or taken and never heard
-     * of, nothing is polled; and up to 100 ms later one event says so. */
+     * -EIO from then on, but destructions: some kinds of these succeed still, by the seed, and a
+     * channel with a completion queue that could not be destroyed is busy (-EBUSY). Requests are
+     * refused with -EIO or taken and never heard of; of what has completed some is polled, then
+     * nothing more; and up to 100 ms later one event says so. */
     uint64_t removed_ns;
     uint64_t drain_ns; /* destroying a DC target takes up to twice as long, one after another,
                         * as one does whose peers are slow */
