@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -10,19 +12,46 @@
 #include "fault/timer.h"
 
 enum {
+    LOOK_MS = 10, /* for the file, so often */
     TOLD_MS = 100 /* at most, after it is gone: devices do not say so at once, or not at all */
 };
 
-void fault_gone_plan(struct fault_fab *f, const struct fault_plan *plan)
+static void remove_device(struct fault_fab *f, uint64_t at_ns)
+{
+    fault_timer_set(f->gone.fd, at_ns + f->gone.told_after_ns);
+    atomic_store(&f->gone.at_ns, at_ns);
+}
+
+static void draw_removal(struct fault_fab *f, const struct fault_plan *plan)
 {
     struct base_prng prng;
+    base_prng_seed(&prng, plan->seed);
+    f->gone.told_after_ns = base_prng_below(&prng, TOLD_MS * BASE_NS_PER_MS);
+    f->gone.refused = (uint32_t)base_prng_below(&prng, 1ull << 32);
+}
+
+static void begin_looks(struct fault_fab *f)
+{
+    const struct timespec look = {.tv_nsec = LOOK_MS * BASE_NS_PER_MS};
+    const struct itimerspec at = {.it_value = look, .it_interval = look};
+    (void)timerfd_settime(f->gone.fd, 0, &at, NULL);
+}
+
+void fault_gone_init(struct fault_fab *f, const struct fault_plan *plan)
+{
+    memcpy(f->gone.when, plan->removed_when, sizeof f->gone.when);
+    draw_removal(f, plan);
+    if (f->gone.when[0] != '\0')
+        begin_looks(f);
+    fault_gone_plan(f, plan);
+}
+
+void fault_gone_plan(struct fault_fab *f, const struct fault_plan *plan)
+{
     if (plan->removed_ns == 0 || atomic_load(&f->gone.at_ns) != 0)
         return;
-    const uint64_t at_ns = f->opened_ns + plan->removed_ns;
-    base_prng_seed(&prng, plan->seed);
-    fault_timer_set(f->gone.fd, at_ns + base_prng_below(&prng, TOLD_MS * BASE_NS_PER_MS));
-    f->gone.refused = (uint32_t)base_prng_below(&prng, 1ull << 32);
-    atomic_store(&f->gone.at_ns, at_ns);
+    draw_removal(f, plan);
+    remove_device(f, f->opened_ns + plan->removed_ns);
 }
 
 bool fault_is_gone(struct fault_fab *f)
@@ -39,9 +68,21 @@ bool fault_is_gone(struct fault_fab *f)
     return true;
 }
 
+/* What is on the timer until then says only that it is time to look. */
+static void look_for_file(struct fault_fab *f)
+{
+    uint64_t count;
+    if (f->gone.when[0] == '\0' || atomic_load(&f->gone.at_ns) != 0)
+        return;
+    (void)!read(f->gone.fd, &count, sizeof count);
+    if (access(f->gone.when, F_OK) == 0)
+        remove_device(f, base_clock_ns());
+}
+
 bool fault_gone_event(struct fault_fab *f, struct fab_event *out)
 {
     uint64_t count;
+    look_for_file(f);
     if (f->gone.told || !fault_is_gone(f) || read(f->gone.fd, &count, sizeof count) < 0)
         return false;
     f->gone.told = true;

@@ -17,9 +17,11 @@
 struct fault_fab;
 
 struct fault_gone {
-    _Atomic uint64_t at_ns; /* then; 0: never */
+    _Atomic uint64_t at_ns; /* then; 0: never, or nobody knows yet */
     _Atomic bool is;        /* it is: once and for all */
-    int fd;                 /* a timer, for the event */
+    int fd;                 /* a timer, for the event, and to look for that file: */
+    char when[FAULT_PATH];  /* "": none */
+    uint64_t told_after_ns; /* of that: the event comes so long after it is gone */
     bool told;              /* control thread: which was given */
     uint32_t refused;       /* a bit for each enum fab_ctl_kind that ends with EIO */
     struct fault_left {     /* control thread: one that was destroyed since */
@@ -30,7 +32,9 @@ struct fault_gone {
     } * left;
 };
 
-/* When the layer is opened, and when its plan changes. */
+/* When the layer is opened. */
+void fault_gone_init(struct fault_fab *f, const struct fault_plan *plan);
+/* When its plan changes. */
 void fault_gone_plan(struct fault_fab *f, const struct fault_plan *plan);
 /* Whether it is removed by now. Any thread; without such a plan one load. */
 bool fault_is_gone(struct fault_fab *f);

@@ -223,7 +223,7 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
         return status;
     }
     pthread_mutex_init(&f->lock, NULL);
-    fault_gone_plan(f, plan);
+    fault_gone_init(f, plan);
     *out = &f->base;
     return 0;
 }

@@ -83,6 +83,14 @@ static int set_clock(const char *name, const char *value, struct fault_plan *pla
     return -ENOENT;
 }
 
+static int parse_path(const char *value, char out[FAULT_PATH])
+{
+    if (value[0] != '/' || strlen(value) >= FAULT_PATH)
+        return -EINVAL;
+    memcpy(out, value, strlen(value) + 1);
+    return 0;
+}
+
 static int set_one(const char *name, const char *value, struct fault_plan *plan)
 {
     const int of_clock = set_clock(name, value, plan);
@@ -98,12 +106,10 @@ static int set_one(const char *name, const char *value, struct fault_plan *plan)
         plan->cuts = true;
         return base_gid_parse(value, plan->cut);
     }
-    if (strcmp(name, "cut_while") == 0) {
-        if (value[0] != '/' || strlen(value) >= sizeof plan->cut_while)
-            return -EINVAL;
-        memcpy(plan->cut_while, value, strlen(value) + 1);
-        return 0;
-    }
+    if (strcmp(name, "cut_while") == 0)
+        return parse_path(value, plan->cut_while);
+    if (strcmp(name, "removed_when") == 0)
+        return parse_path(value, plan->removed_when);
     bool *said = strcmp(name, "deadlines") == 0 ? &plan->no_deadlines
                  : strcmp(name, "atomics") == 0 ? &plan->no_atomics
                  : strcmp(name, "fences") == 0  ? &plan->no_fences

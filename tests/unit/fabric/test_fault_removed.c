@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device that is removed while it is open. */
+#include <fcntl.h>
 #include <poll.h>
 
 #include "fault_rig.h"
@@ -160,11 +161,37 @@ START_TEST(a_device_is_there_until_its_time_comes)
 }
 END_TEST
 
+START_TEST(or_until_a_file_says_so)
+{
+    struct fault_plan plan = {.seed = 2};
+    struct fab_ctl ask = {.kind = FAB_QUERY_PORT};
+    struct pollfd fd = {.events = POLLIN};
+    struct fab_event e;
+    struct rig r;
+    snprintf(plan.removed_when, sizeof plan.removed_when, "/tmp/kedge-test-gone-%d", (int)getpid());
+    rig_open_with(&r, FAB_QP_RC, &plan);
+    fd.fd = fab_event_fd(r.fab);
+    for (int i = 0; i < 3; i++) { /* it has looked, and nothing is there */
+        ck_assert_int_eq(poll(&fd, 1, 60000), 1);
+        ck_assert_int_eq(fab_get_event(r.fab, &e), 0);
+    }
+    ck_assert_int_eq(call(&r, &ask), 0);
+    close(creat(plan.removed_when, 0600));
+    for (int i = 0; i < 100 && fab_get_event(r.fab, &e) == 0; i++)
+        ck_assert_int_eq(poll(&fd, 1, 60000), 1);
+    ck_assert_int_eq(e.type, IBV_EVENT_DEVICE_FATAL);
+    ck_assert_int_eq(call(&r, &ask), -EIO);
+    (void)unlink(plan.removed_when);
+    end(&r);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_makes_or_asks_something_of_a_removed_device_ends_with_eio)                              \
     T(what_is_posted_there_is_refused_or_never_heard_of)                                           \
     T(what_is_destroyed_there_is_or_is_not_by_its_kind_and_the_seed)                               \
     T(a_channel_is_busy_with_a_queue_that_could_not_be_destroyed_there)                            \
     T(what_had_completed_is_polled_as_far_as_it_got_and_then_nothing)                              \
-    T(a_device_is_there_until_its_time_comes)
+    T(a_device_is_there_until_its_time_comes)                                                      \
+    T(or_until_a_file_says_so)
 KEDGE_CHECK_MAIN("fault: removed", TESTS)
