@@ -15,6 +15,7 @@ ends() { # ms: sends SIGTERM; sets $took and $code
     wait "${pids[a]}" || code=$?
     unset "pids[a]"
 }
+node_is_live() { "$bin/rdmactl" --server "$url" node get node-a 2>/dev/null | grep -q '^state *live'; }
 more_fabric='fault = drain=500'
 start
 ends 10000
@@ -29,6 +30,7 @@ for _ in $(seq 6); do
     daemon_start a kedge-agentd || fail "the agent does not start"
     agent_wait a || fail "it does not register"
     export_text a "bytes"
+    node_is_live || fail "the metaserver does not show it as live"
     ends 30000
     exec 9>&-
     rm "$work/hold-a"
@@ -38,7 +40,7 @@ done
 ((took >= 15000)) || fail "it gave up after $took ms, or did not hang: $(tail -n 5 "$work/a.log")"
 grep -q 'the device does not answer: what the agent has of it is left to the kernel.*for="destroying a DC target"' "$work/a.log" ||
     fail "it does not say what it leaves: $(tail -n 5 "$work/a.log")"
-! "$bin/rdmactl" --server "$url" node get node-a 2>/dev/null | grep -q '^state *live' || fail "the metaserver was not told"
+! node_is_live || fail "the metaserver was not told"
 ok "a device that hangs is given up after $took ms, and said"
 more_fabric= agent_configure a
 daemon_start a kedge-agentd || fail "the agent does not start again"
