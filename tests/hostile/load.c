@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -183,53 +184,98 @@ void attack_doorbells(struct hostile *h)
 struct ringer {
     int fd;
     _Atomic bool stop;
+    _Atomic uint64_t rings, most_ns; /* that one of them took */
 };
 
 static void *ring_on(void *arg)
 {
-    const struct ringer *r = arg;
+    struct ringer *r = arg;
     const uint64_t one = 1;
-    while (!atomic_load(&r->stop))
+    while (!atomic_load(&r->stop)) {
+        const uint64_t begin = base_clock_ns();
         (void)!write(r->fd, &one, sizeof one);
+        const uint64_t took = base_clock_ns() - begin;
+        if (took > atomic_load(&r->most_ns))
+            atomic_store(&r->most_ns, took);
+        atomic_fetch_add(&r->rings, 1);
+    }
     return NULL;
 }
 
+enum { EPOLLS = 300, COPIES = 300, HUNG_MS = 300 };
+
+/* Less than the 1,024 open files that all may have. */
+static void hang_on(int fd, int epoll[EPOLLS], int copy[COPIES])
+{
+    for (int i = 0; i < COPIES; i++)
+        copy[i] = dup(fd);
+    for (int i = 0; i < EPOLLS; i++) {
+        epoll[i] = epoll_create1(EPOLL_CLOEXEC);
+        for (int n = 0; n < COPIES; n++) {
+            struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+            if (epoll_ctl(epoll[i], EPOLL_CTL_ADD, copy[n], &e) != 0)
+                hostile_fail("watching: %s", strerror(errno));
+        }
+    }
+}
+
+static void let_go(int epoll[EPOLLS], int copy[COPIES])
+{
+    for (int i = 0; i < EPOLLS; i++)
+        close(epoll[i]);
+    for (int i = 0; i < COPIES; i++)
+        close(copy[i]);
+}
+
+/* What others have, meanwhile: sessions that begin, work and end. The longest that one took. */
+static uint64_t attach_beside(struct hostile *h)
+{
+    const uint64_t until = base_clock_ns() + HUNG_MS * BASE_NS_PER_MS;
+    uint64_t most = 0;
+    do {
+        struct raw r;
+        const uint64_t begin = base_clock_ns();
+        raw_open(h, &r);
+        if (raw_connect(&r) != 0)
+            hostile_fail("a session beside a doorbell that hangs does not work");
+        const uint64_t took = base_clock_ns() - begin;
+        most = took > most ? took : most;
+        raw_close(&r);
+        h->did++;
+    } while (base_clock_ns() < until);
+    return most;
+}
+
 /* Each ring holds the lock of the eventfd's queue until all that hang on it are told; whoever takes
- * his own off waits for that. What is needed is less than the 1,024 open files that all may have.
- */
+ * his own off waits for that, as the agent does of a session that is over. */
 void attack_hung_doorbell(struct hostile *h)
 {
-    enum { EPOLLS = 300, COPIES = 300, HUNG_MS = 300 };
     static int epoll[EPOLLS], copy[COPIES];
+    uint64_t ring_ns = 0, attach_ns = 0;
     while (!hostile_over(h)) {
         struct raw r;
         pthread_t thread;
         raw_open(h, &r);
         struct ringer ringer = {.fd = dup(r.fd[SCHEMA_FD_DOORBELL])};
-        for (int i = 0; i < COPIES; i++)
-            copy[i] = dup(ringer.fd);
-        for (int i = 0; i < EPOLLS; i++) {
-            epoll[i] = epoll_create1(EPOLL_CLOEXEC);
-            for (int n = 0; n < COPIES; n++) {
-                struct epoll_event e = {.events = EPOLLIN | EPOLLET};
-                if (epoll_ctl(epoll[i], EPOLL_CTL_ADD, copy[n], &e) != 0)
-                    hostile_fail("watching: %s", strerror(errno));
-            }
-        }
+        hang_on(ringer.fd, epoll, copy);
         if (pthread_create(&thread, NULL, ring_on, &ringer) != 0)
             hostile_fail("no thread");
-        usleep(1000 * HUNG_MS);
+        while (atomic_load(&ringer.rings) == 0)
+            usleep(1000);
         raw_close(&r);
-        usleep(1000 * HUNG_MS);
+        const uint64_t rings = atomic_load(&ringer.rings), took = attach_beside(h);
+        if (atomic_load(&ringer.rings) == rings)
+            hostile_fail("nobody rang while others attached");
         atomic_store(&ringer.stop, true);
         (void)pthread_join(thread, NULL);
-        for (int i = 0; i < EPOLLS; i++)
-            close(epoll[i]);
-        for (int i = 0; i < COPIES; i++)
-            close(copy[i]);
+        attach_ns = took > attach_ns ? took : attach_ns;
+        ring_ns = ringer.most_ns > ring_ns ? ringer.most_ns : ring_ns;
+        let_go(epoll, copy);
         close(ringer.fd);
-        h->did++;
     }
+    printf("a ring took %llu us at most, and attaching beside it %llu us\n",
+           (unsigned long long)(ring_ns / BASE_NS_PER_US),
+           (unsigned long long)(attach_ns / BASE_NS_PER_US));
 }
 
 static void *sleep_on(void *arg)
