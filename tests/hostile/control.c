@@ -192,18 +192,23 @@ void attack_descriptors(struct hostile *h)
 enum { UNREAD_MOST = 16384 };
 
 /* Asks for a session, and takes no descriptor: 0: there are some to be read; or what the agent
- * said. */
-static int attach_unread(int socket)
+ * said, and whether for what is unread: there may be no session just then. */
+static int attach_unread(int socket, bool *for_unread)
 {
     struct schema_control_attach ask = {.pool = ""};
     struct schema_control_error said = {.status = 0};
+    *for_unread = false;
     int status = raw_send(socket, &ask, SCHEMA_CONTROL_ATTACH, sizeof ask, 1);
     if (status != 0)
         return status;
     const ssize_t n = recv(socket, &said, sizeof said, MSG_PEEK);
     if (n <= 0)
         return n == 0 ? -EPIPE : -errno;
-    return said.h.type == SCHEMA_CONTROL_ERROR ? said.status : 0;
+    if (said.h.type != SCHEMA_CONTROL_ERROR)
+        return 0;
+    *for_unread = said.status == -EAGAIN && (strstr(said.text, "unread") != NULL ||
+                                             strstr(said.text, "have not read") != NULL);
+    return said.status;
 }
 
 /* Its sessions end at once, and their sockets stay open on its side. Then it tries again and again,
@@ -219,17 +224,18 @@ void attack_unread(struct hostile *h)
     }
     while (!hostile_over(h) || h->errors == 0) {
         int one = raw_dial(h->socket);
-        const int status = one >= 0 ? attach_unread(one) : one;
+        bool for_unread = false;
+        const int status = one >= 0 ? attach_unread(one, &for_unread) : one;
         if (status == 0 && open < UNREAD_MOST) {
             (void)shutdown(one, SHUT_WR);
             fd[open++] = one;
             h->did++;
             continue;
         }
-        if (status == 0 || (one < 0 && open == 0))
+        if (status == 0 || (one < 0 && (open == 0 || one == -EMFILE || one == -ENFILE)))
             hostile_fail("%d sockets with descriptors that nobody reads: %s", open,
                          one < 0 ? strerror(-one) : "and more would go");
-        h->errors += status == -EAGAIN;
+        h->errors += for_unread;
         if (one >= 0)
             close(one);
         usleep(1000);
