@@ -21,7 +21,7 @@ struct fault_gone {
     _Atomic bool is;        /* it is: once and for all */
     int fd;                 /* a timer, for the event, and to look for that file: */
     char when[FAULT_PATH];  /* "": none */
-    uint64_t told_after_ns; /* of that: the event comes so long after it is gone */
+    uint64_t told_after_ns; /* after it is gone the event comes */
     bool told;              /* control thread: which was given */
     uint32_t refused;       /* a bit for each enum fab_ctl_kind that ends with EIO */
     struct fault_left {     /* control thread: one that was destroyed since */
