@@ -440,7 +440,8 @@ void sessions_end_all(struct pool *p, uint32_t reason)
 
 static void finish_session(struct pool *p, struct agent_session *s)
 {
-    world_lane_unwatch(p->world, &p->stepping, &s->rings);
+    if (!s->over) /* else it was when the lane had ended it */
+        world_lane_unwatch(p->world, &p->stepping, &s->rings);
     for (uint32_t i = 0; i < s->arenas; i++)
         fenced_drop(s->arena[i]);
     if (s->connection != NULL)

@@ -303,6 +303,7 @@ void os_bell_watch(int fd, void (*rung)(void *user, uint32_t number), void *user
 {
     struct shared_object *o = shared_of(fd);
     BASE_ASSERT(o != NULL && o->kind == SHARED_BELL);
+    BASE_ASSERT((rung != NULL) != (o->bell.rung != NULL)); /* once each */
     o->bell.rung = rung;
     o->bell.user = user;
     o->bell.number = number;

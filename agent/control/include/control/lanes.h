@@ -55,7 +55,8 @@ struct world_lane_ops {
     /* As lane_command(), and it wakes. Blocks while a lane's ring is full, which it empties in each
      * step. */
     void (*command)(struct world *w, struct world_lane *l, const struct lane_command *command);
-    /* Its session of that number has this doorbell, from now on or no longer. 0 or -errno. */
+    /* Its session of that number has this doorbell, from now on or no longer: each once, but for
+     * those that it has when it is stopped. 0 or -errno. */
     int (*watch)(struct world *w, struct world_lane *l, uint32_t session,
                  const struct world_rings *rings);
     void (*unwatch)(struct world *w, struct world_lane *l, const struct world_rings *rings);

@@ -189,6 +189,13 @@ static void go_on(uint32_t number)
     }
 }
 
+/* Neither longer nor shorter than the lane has its session. */
+static void check_heard(void)
+{
+    for (uint32_t i = 0; i < PLACES; i++)
+        ck_assert_ptr_eq(world.heard[i], lane[i].lives ? &pool.sessions[i].rings : NULL);
+}
+
 START_TEST(what_is_counted_along_is_what_there_is)
 {
     struct quota_used used[AGENTD_TENANT_SLOTS];
@@ -211,6 +218,7 @@ START_TEST(what_is_counted_along_is_what_there_is)
             sessions_refill(&pool);
         else
             go_on((uint32_t)base_prng_below(&prng, PLACES));
+        check_heard();
         quotas_used(&agent, used); /* asserts it */
         for (uint32_t t = 0; t < TENANTS; t++) {
             most_sessions = used[t].sessions > most_sessions ? used[t].sessions : most_sessions;

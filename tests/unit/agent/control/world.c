@@ -154,17 +154,29 @@ static int take_step(struct world *w, enum world_device_step step, struct pool *
     return 0;
 }
 
-/* No lane is stepped. */
+/* No lane is stepped; but each doorbell is watched by one session, and given up once. */
 static int watch_doorbell(struct world *w, struct world_lane *l, uint32_t session,
                           const struct world_rings *rings)
 {
-    (void)w, (void)l, (void)session, (void)rings;
+    struct test_world *t = test_world(w);
+    (void)l;
+    ck_assert_uint_lt(session, TEST_DOORBELLS);
+    ck_assert_ptr_null(t->heard[session]);
+    for (uint32_t i = 0; i < TEST_DOORBELLS; i++)
+        ck_assert_ptr_ne(t->heard[i], rings);
+    t->heard[session] = rings;
     return 0;
 }
 
 static void unwatch_doorbell(struct world *w, struct world_lane *l, const struct world_rings *rings)
 {
-    (void)w, (void)l, (void)rings;
+    struct test_world *t = test_world(w);
+    uint32_t i = 0;
+    (void)l;
+    while (i < TEST_DOORBELLS && t->heard[i] != rings)
+        i++;
+    ck_assert_msg(i < TEST_DOORBELLS, "a doorbell that is not watched is given up");
+    t->heard[i] = NULL;
 }
 
 /* What no test has needed yet is NULL. */

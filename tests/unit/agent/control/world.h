@@ -7,7 +7,7 @@
 #include "control/lanes.h"
 #include "control/world.h"
 
-enum { TEST_CALLS = 64 };
+enum { TEST_CALLS = 64, TEST_DOORBELLS = 256 };
 
 /* A request to a metaserver. */
 struct test_call {
@@ -29,6 +29,7 @@ struct test_world {
     uint32_t stops;
     uint32_t steps[WORLD_DEVICE_DROP + 1]; /* of devices, by kind: none fails; those that are begun
                                             * are the test's to end (address_step_done()) */
+    const struct world_rings *heard[TEST_DOORBELLS]; /* by session: whose doorbell is watched */
     void (*lane_told)(const struct lane_command *command); /* of any lane; a test sets it */
 };
 
