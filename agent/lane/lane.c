@@ -50,7 +50,8 @@ static bool config_is_sound(const struct lane_config *c, const struct lane_devic
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= LANE_MAX_DCIS &&
            r->spares <= LANE_MAX_DCIS && r->max_spares <= LANE_MAX_DCIS &&
-           c->mr_lease_ns > c->bound_ns + c->slack_ns && r->scratch.size >= SCHEMA_TABLE_SPAN_BYTES;
+           c->mr_lease_ns > c->bound_ns + c->slack_ns &&
+           r->scratch.size / SCHEMA_TABLE_SPAN_BYTES > c->max_tenants + 1;
 }
 
 static uint32_t most_spares(const struct lane_device_objects *r)
@@ -110,7 +111,6 @@ static void take_queue_pairs(struct lane *l)
 static int make_arrays(struct lane *l)
 {
     const struct lane_config *c = &l->config;
-    uint32_t scratch = (uint32_t)(l->res.scratch.size / SCHEMA_TABLE_SPAN_BYTES);
     l->sessions = calloc(c->max_sessions, sizeof l->sessions[0]);
     l->peers = calloc(c->max_peers, sizeof l->peers[0]);
     l->flows = calloc(c->max_flows, sizeof l->flows[0]);
@@ -122,18 +122,13 @@ static int make_arrays(struct lane *l)
     l->rests = calloc(c->max_tenants, sizeof l->rests[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
     l->tenant_cached = calloc(c->max_tenants, sizeof l->tenant_cached[0]);
-    l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
     if (l->sessions == NULL || l->peers == NULL || l->flows == NULL || l->tenant_flows == NULL ||
         l->culprits == NULL || l->rests == NULL || l->evictor.hands == NULL ||
         l->quarantine_evictor.hands == NULL || l->control_tenants == NULL || l->cache == NULL ||
-        l->tenant_cached == NULL || l->scratch_free == NULL || peer_room_init(l) != 0)
+        l->tenant_cached == NULL || peer_room_init(l) != 0 || own_reads_new(l) != 0)
         return -ENOMEM;
-    for (uint32_t i = 0; i < scratch; i++)
-        l->scratch_free[l->scratch_count++] = i;
     for (uint32_t i = 0; i < c->max_sessions; i++)
         l->sessions[i].id = i;
-    for (int i = 0; i < LANE_OWN_WRS; i++)
-        own_read_give(l, &l->own[i]);
     int status = base_spsc_new(c->max_sessions * 2 + 64, sizeof(struct lane_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
                         pending, paths that are wanted, those that flows drop (flow.c), those that
@@ -170,11 +165,12 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     l->returned.last = &l->returned.first;
     wait_queue_init(l);
     controls_init(l);
-    lookups_init(l);
     remote_init(l);
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);
+    if (status == 0)
+        status = lookups_init(l);
     if (status == 0)
         status = windows_new(l);
     if (status == 0)
@@ -220,7 +216,8 @@ void lane_free(struct lane *l)
     free(l->control_tenants);
     free(l->cache);
     free(l->tenant_cached);
-    free(l->scratch_free);
+    own_reads_free(l);
+    lookups_free(l);
     windows_free(l);
     inflight_free(l);
     smalls_free(l);
@@ -356,7 +353,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         intake_controls(l);
     keep_house(l);
     physical_qp_ring(l);
-    if (l->returned.first != NULL || lookups_have_ended(l))
+    if (l->returned.first != NULL || lookups_have_ended(&l->lookups))
         returns_take(l);
     l->did += returns_poll(l);
     sessions_publish(l);
@@ -404,7 +401,8 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
         endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || !TAILQ_EMPTY(&l->wakes) ||
-        lookups_have_ended(l) || rounds_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
+        lookups_have_ended(&l->lookups) || rounds_due(l) <= l->now_ns ||
+        controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
     }

@@ -18,6 +18,7 @@
 #include "resolve/peer_room.h"
 #include "resolve/prove.h"
 #include "schedule/window.h"
+#include "transmit/own_read.h"
 #include "transmit/quarantine.h"
 #include "transmit/wr.h"
 
@@ -26,7 +27,6 @@ struct cached;
 struct ending_tenant;
 struct inflight_check_all;
 struct physical_qp;
-struct session;
 struct vqp;
 
 enum {
@@ -138,7 +138,7 @@ struct lane {
     uint8_t silenced; /* a queue pair may be silent (physical_qp_is_silent()) */
     struct returned returned;
     struct flow *lost_links; /* whose connections broke: likewise */
-    uint32_t *scratch_free, scratch_count;
+    struct scratch scratch;
     uint32_t *small_free, small_count; /* small.c: places, in units of SCHEMA_MAX_INLINE */
     uint32_t metaservers;
     struct lane_metaserver metaserver[LANE_MAX_METASERVERS];

@@ -114,7 +114,8 @@ struct session {
     uint8_t end, ends_by_fault, in_endings;
     struct wr_queue flushing; /* of VQPs that were destroyed */
     TAILQ_ENTRY(session) by_ending;
-    LIST_ENTRY(session) by_lookup; /* that its CONNECT waits for; le_prev NULL: for none */
+    struct lookup_group *lookup_group; /* with whom its CONNECT waits for a lookup; or NULL */
+    TAILQ_ENTRY(session) by_lookup;
     const struct vqp *behind; /* whose requests its next one, a BIND, waits for; NULL: for none */
     /* stalled: asleep with requests that have no room for their completions, or wait behind */
     uint8_t in_due, in_revoking, stalled, in_wakes;

@@ -23,10 +23,7 @@
 #include "transmit/small.h"
 #include "transmit/wr.h"
 
-enum {
-    POLLED = 64, /* completions at a time */
-    ANSWERS = 8  /* to those who wait for lookups, in a pass */
-};
+enum { POLLED = 64 /* completions at a time */ };
 
 /* A worker's request is out no more: its windows, its flow and its VQP no longer count it. */
 static inline void unpost_worker(struct lane *l, struct wr *w, enum sign sign)
@@ -48,23 +45,15 @@ static enum sign sign_of(enum ibv_wc_status status)
                                            : SIGN_LIFE;
 }
 
-/* Some, of however many that wait for one endpoint: the others in the next pass. */
+/* Some, of however many: the others in the next pass. */
 static void answer_connects(struct lane *l)
 {
-    struct lookups *all = &l->lookups;
-    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
-    if (all->answer_pass != pass)
-        all->answers_left = ANSWERS;
-    all->answer_pass = pass;
     struct lookup_answer a;
     struct session *s;
-    while (all->answers_left > 0 && (s = lookup_next_answered(l, &a)) != NULL) {
-        all->answers_left--;
-        COUNT(l, walked, 1);
+    while ((s = lookup_tell_next(l, &a)) != NULL)
         session_reply(l, s, a.status, a.status == -EHOSTUNREACH ? SCHEMA_REASON_LOOKUP : 0, a.slot,
                       a.gen, NULL);
-    }
-    l->did += lookups_have_ended(l);
+    l->did += lookups_have_ended(&l->lookups);
 }
 
 /* One that the lane asked for itself. */
@@ -82,7 +71,7 @@ static void finish_own(struct lane *l, struct wr *w, enum ibv_wc_status status)
         remote_done(l, w, status);
     own_read_give(l, w);
     l->changed |= l->wanting;
-    if (lookups_have_ended(l))
+    if (lookups_have_ended(&l->lookups))
         answer_connects(l);
 }
 
@@ -182,7 +171,7 @@ void returns_take(struct lane *l)
     if (l->lost_links != NULL)
         take_links(l);
     take_requests(l);
-    if (lookups_have_ended(l))
+    if (lookups_have_ended(&l->lookups))
         answer_connects(l);
     if (l->rejoins)
         take_rejoins(l);

@@ -12,16 +12,10 @@
 
 #include "lane_state.h"
 
-/* Whether somebody whose CONNECT has its answer is to be told. */
-static inline bool lookups_have_ended(const struct lane *l)
-{
-    return !LIST_EMPTY(&l->lookups.ended);
-}
-
 static inline bool returns_wait(const struct lane *l)
 {
     return l->returned.first != NULL || l->lost_links != NULL || l->rejoins || l->silenced ||
-           lookups_have_ended(l);
+           lookups_have_ended(&l->lookups);
 }
 
 void returns_take(struct lane *l);

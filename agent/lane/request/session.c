@@ -133,7 +133,7 @@ void session_end(struct lane *l, struct session *s, uint32_t reason, bool fault)
     s->ends_by_fault = fault;
     control_forget(l, s);
     s->control_op = 0;
-    lookups_forget(s);
+    lookup_wait_no_more(l, s);
     revocations_forget(l, s);
     dedicated_forget(l, s);
     session_leave_due(l, s);

@@ -28,85 +28,10 @@ enum {
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
 static const uint64_t AGAIN_NS = 1000000;    /* until there may be room for a READ */
 
-/* ---- those that are under way
- * ------------------------------------------------------------------------------------------------
- */
-
-void lookups_init(struct lane *l)
-{
-    struct lookups *all = &l->lookups;
-    for (int i = 0; i < LANE_LOOKUPS; i++)
-        LIST_INSERT_HEAD(&all->free, &all->all[i], in_use);
-    for (int i = 0; i < LANE_LOOKUP_READS; i++)
-        LIST_INSERT_HEAD(&all->free_reads, &all->all_reads[i], one);
-}
-
-static struct lookup_list *bucket_of(struct lane *l, const uint8_t gid[16])
-{
-    return &l->lookups.bucket[base_hash_gid(gid, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
-}
-
-static struct lookup *find_lookup(struct lane *l, const uint8_t gid[16])
-{
-    struct lookup *k;
-    LIST_FOREACH(k, bucket_of(l, gid), in_bucket) {
-        COUNT(l, lookups_compared, 1);
-        if (memcmp(k->gid, gid, sizeof k->gid) == 0)
-            return k;
-    }
-    return NULL;
-}
-
-/* From when on it has its time: not while no queue pair may be used yet. */
+/* From when on a lookup has its time: not while no queue pair may be used yet. */
 static uint64_t begin_of(const struct lane *l)
 {
     return l->now_ns < l->res.rest_until_ns ? l->res.rest_until_ns : l->now_ns;
-}
-
-/* NULL: as many as there may be are under way. */
-static struct lookup *begin_lookup(struct lane *l, const uint8_t gid[16], uint32_t tenant)
-{
-    struct lookup *k = LIST_FIRST(&l->lookups.free);
-    if (k == NULL)
-        return NULL;
-    LIST_REMOVE(k, in_use);
-    *k =
-        (struct lookup){.deadline_ns = begin_of(l) + l->config.lookup_timeout_ns, .tenant = tenant};
-    memcpy(k->gid, gid, sizeof k->gid);
-    LIST_INSERT_HEAD(&l->lookups.used, k, in_use);
-    LIST_INSERT_HEAD(bucket_of(l, gid), k, in_bucket);
-    return k;
-}
-
-/* Nobody else will wait for it. Its READs that are out are nobody's when they come back. */
-static void end_of_lookup(struct lane *l, struct lookup *k)
-{
-    struct lookup_read *r;
-    while ((r = LIST_FIRST(&k->reads)) != NULL) {
-        LIST_REMOVE(r, one);
-        r->lookup = NULL;
-    }
-    LIST_REMOVE(k, in_bucket);
-    LIST_REMOVE(k, in_use);
-    LIST_INSERT_HEAD(LIST_EMPTY(&k->waiters) ? &l->lookups.free : &l->lookups.ended, k, in_use);
-}
-
-struct session *lookup_next_answered(struct lane *l, struct lookup_answer *out)
-{
-    struct lookup *k;
-    while ((k = LIST_FIRST(&l->lookups.ended)) != NULL) {
-        struct session *s = LIST_FIRST(&k->waiters);
-        *out = k->answer;
-        if (s != NULL)
-            lookups_forget(s);
-        if (!LIST_EMPTY(&k->waiters))
-            return s;
-        LIST_REMOVE(k, in_use);
-        LIST_INSERT_HEAD(&l->lookups.free, k, in_use);
-        if (s != NULL)
-            return s;
-    }
-    return NULL;
 }
 
 /* It did not answer for as long as the device repeats a READ: not for want of one packet. */
@@ -134,20 +59,25 @@ bool lookup_has_whom_to_ask(const struct lane *l)
     return false;
 }
 
-bool lookup_is_under_way(struct lane *l, const uint8_t gid[16])
-{
-    return find_lookup(l, gid) != NULL;
-}
-
 /* ---- READs
  * ------------------------------------------------------------------------------------------------
  */
 
+static struct physical_qp *phys_to(struct lane *l, uint32_t metaserver)
+{
+    return l->config.rc ? l->metaserver_phys[metaserver] : &l->phys[l->system_phys];
+}
+
+/* With rc one whose queue pair broke has another one in its next list. */
+static bool is_there(struct lane *l, uint32_t metaserver)
+{
+    return !l->config.rc || phys_to(l, metaserver) != NULL;
+}
+
 static bool post_read(struct lane *l, struct lookup *k, struct lookup_read *r)
 {
     const struct lane_metaserver *m = &l->metaserver[r->metaserver];
-    struct physical_qp *p =
-        l->config.rc ? l->metaserver_phys[r->metaserver] : &l->phys[l->system_phys];
+    struct physical_qp *p = phys_to(l, r->metaserver);
     struct wr *w = physical_qp_has_room(p) ? own_read_take(l) : NULL;
     if (w == NULL)
         return false;
@@ -182,41 +112,47 @@ static void release_read(struct lane *l, struct lookup_read *r)
     LIST_INSERT_HEAD(&l->lookups.free_reads, r, one);
 }
 
-static bool begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
+/* 0; -EAGAIN: there is no room, for a moment; -ENOTCONN: none. */
+static int begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
 {
     struct lookup_read *r = LIST_FIRST(&l->lookups.free_reads);
-    const int64_t scratch = r != NULL ? scratch_take(l) : -1;
+    const int64_t scratch = r != NULL ? scratch_take(l, k->tenant) : -1;
     if (scratch < 0)
-        return false;
+        return -EAGAIN;
     LIST_REMOVE(r, one);
     *r = (struct lookup_read){
         .metaserver = (uint8_t)metaserver, .lookup = k, .scratch = (uint32_t)scratch};
     if (!post_read(l, k, r)) {
         release_read(l, r);
-        return false;
+        return is_there(l, metaserver) ? -EAGAIN : -ENOTCONN;
     }
     LIST_INSERT_HEAD(&k->reads, r, one);
     k->hedge_ns = l->now_ns + l->config.lookup_hedge_ns;
-    return true;
+    return 0;
 }
 
-/* The next metaserver that can be asked. False: there is none. With DC all are READ through one
- * queue pair, which one that is silent breaks: then the others are asked when it is repaired. */
+/* The next metaserver that can be asked, or could be if there were room, which it waits for. False:
+ * there is none. With DC all are READ through one queue pair, which one that is silent breaks: then
+ * the others are asked when it is repaired. */
 static bool ask_one(struct lane *l, struct lookup *k)
 {
+    uint32_t crowded = NO_METASERVER;
     for (; k->next < l->metaservers; k->next++) {
         if (!lookup_may_ask(l, k->next))
             continue;
-        if (begin_read(l, k, k->next)) {
+        const int status = begin_read(l, k, k->next);
+        if (status == 0) {
             k->next++;
             return true;
         }
-        if (!l->config.rc) {
-            k->hedge_ns = l->now_ns + AGAIN_NS;
-            return true;
-        }
+        if (status == -EAGAIN && crowded == NO_METASERVER)
+            crowded = k->next;
     }
-    return false;
+    if (crowded == NO_METASERVER)
+        return false;
+    k->next = (uint8_t)crowded;
+    k->hedge_ns = l->now_ns + AGAIN_NS;
+    return true;
 }
 
 /* In the last third whoever uses it has it READ again. */
@@ -245,7 +181,6 @@ static bool is_known_better(struct lane *l, const struct lookup *k, uint32_t *sl
     return true;
 }
 
-/* Those who wait are told one after the other, when that can be (lookups.ended). */
 static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32_t slot,
                             uint32_t gen)
 {
@@ -268,7 +203,7 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
     }
     if (status == -EHOSTUNREACH)
         COUNT(l, lookups_failed, 1);
-    end_of_lookup(l, k);
+    lookup_end(l, k);
     l->changed |= l->wanting;
 }
 
@@ -410,29 +345,31 @@ static uint8_t place_now(const struct lane *l, const struct lane_metaserver *bef
 void lookups_metaservers(struct lane *l, const struct lane_metaserver *before)
 {
     struct lookup *k;
-    for (uint32_t i = 0; i < LANE_LOOKUP_READS; i++)
+    for (uint32_t i = 0; i < l->lookups.reads; i++)
         l->lookups.all_reads[i].metaserver =
             place_now(l, before, l->lookups.all_reads[i].metaserver);
     LIST_FOREACH(k, &l->lookups.used, in_use)
         k->next = 0; /* whoever is there now can be asked */
 }
 
-static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16])
+/* Of that tenant (its place + 1; 0: the lane). */
+static int start_lookup(struct lane *l, struct session *s, const uint8_t gid[16], uint32_t tenant)
 {
     if (!lookup_has_whom_to_ask(l))
         return -EHOSTUNREACH;
-    struct lookup *k = find_lookup(l, gid);
+    struct lookup *k = lookup_find(l, gid);
     if (k == NULL) {
-        k = l->scratch_count > 0 ? begin_lookup(l, gid, s != NULL ? s->tenant_slot + 1 : 0) : NULL;
+        k = lookup_begin(l, gid, tenant);
         if (k == NULL)
             return -EAGAIN;
+        k->deadline_ns = begin_of(l) + l->config.lookup_timeout_ns;
         if (!ask_one(l, k)) {
-            end_of_lookup(l, k);
+            lookup_end(l, k);
             return -EHOSTUNREACH;
         }
     }
     if (s != NULL)
-        LIST_INSERT_HEAD(&k->waiters, s, by_lookup);
+        lookup_wait(l, k, s);
     return -EINPROGRESS;
 }
 
@@ -443,17 +380,14 @@ int peer_connect(struct lane *l, struct session *s, const uint8_t gid[16], uint3
         if (l->peers[*slot].expires_ns > l->now_ns || !lookup_has_whom_to_ask(l))
             return 0;
     }
-    return start_lookup(l, s, gid);
+    return start_lookup(l, s, gid, s != NULL ? s->tenant_slot + 1 : 0);
 }
 
-bool peer_is_fresh(struct lane *l, uint32_t slot)
+bool peer_refresh(struct lane *l, uint32_t slot, uint32_t tenant)
 {
     struct peer *p = &l->peers[slot];
-    /* Not subtracted: the host may not have run for so long. */
-    if (p->expires_ns > l->now_ns + p->renew_us * 1000ull)
-        return true;
     if (!p->refreshing) {
-        int status = start_lookup(l, NULL, peer_shared(l, slot)->gid);
+        int status = start_lookup(l, NULL, peer_shared(l, slot)->gid, tenant);
         if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
             go_on_with(l, p);
         p->refreshing = status == -EINPROGRESS;
@@ -494,12 +428,4 @@ uint64_t lookups_next(const struct lane *l)
         due = next < due ? next : due;
     }
     return due;
-}
-
-void lookups_forget(struct session *s)
-{
-    if (s->by_lookup.le_prev == NULL)
-        return;
-    LIST_REMOVE(s, by_lookup);
-    s->by_lookup.le_prev = NULL;
 }

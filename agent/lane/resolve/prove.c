@@ -82,7 +82,7 @@ static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, u
     struct proof *p = &l->proof;
     if (!physical_qp_has_room(at))
         return false;
-    const int64_t scratch = scratch_take(l);
+    const int64_t scratch = scratch_take(l, 0);
     struct wr *w = scratch >= 0 ? own_read_take(l) : NULL;
     if (w == NULL) {
         if (scratch >= 0)
@@ -168,7 +168,7 @@ static void seek_metaserver(struct lane *l)
 static int seek_record(struct lane *l)
 {
     struct proof *p = &l->proof;
-    if (lookup_is_under_way(l, p->gid))
+    if (lookup_find(l, p->gid) != NULL)
         return -EINPROGRESS;
     if (p->asked || p->tries == 0) {
         const bool known = schema_peers_find(l->res.peers, p->gid, l->config.pool, &p->peer_slot,

@@ -124,7 +124,8 @@ static struct schema_table_desc table_of(struct lane *l, const struct flow *f)
     return schema_mr_table_desc(&r);
 }
 
-static bool start_read(struct lane *l, struct flow *f, struct cached *e)
+/* tenant: its place + 1 that needs it. */
+static bool start_read(struct lane *l, struct flow *f, struct cached *e, uint32_t tenant)
 {
     struct physical_qp *p = flow_phys(l, f);
     if (l->peers[f->peer_slot].mr_log2 == 0) { /* a node without regions */
@@ -134,7 +135,7 @@ static bool start_read(struct lane *l, struct flow *f, struct cached *e)
     }
     if (!physical_qp_has_room(p))
         return false;
-    int64_t scratch = scratch_take(l);
+    int64_t scratch = scratch_take(l, tenant);
     if (scratch < 0)
         return false;
     struct wr *w = own_read_take(l);
@@ -294,7 +295,7 @@ void remote_refresh(struct lane *l)
         if (e->state != CACHED_VALID || e->reading || l->now_ns < e->sure_until_ns || f == NULL ||
             f->peer_gen != e->peer_gen || (f->ah == NULL && f->link == NULL))
             continue;
-        if (start_read(l, f, e)) /* no room: with a later request */
+        if (start_read(l, f, e, e->tenant)) /* no room: with a later request */
             COUNT(l, mr_renewals, 1);
     }
     l->renewals = 0;
@@ -306,7 +307,7 @@ static enum remote_answer look_closely(struct lane *l, struct flow *f, struct ca
 {
     if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
         disbelieve_record(e, CACHED_FREE, 0);
-        if (!e->reading && !start_read(l, f, e))
+        if (!e->reading && !start_read(l, f, e, w->session->tenant_slot + 1))
             return REMOTE_WAIT;
         if (e->reading)
             return REMOTE_READING;

@@ -14,7 +14,7 @@ enum { REFUSALS = 16 /* tries */ };
 static bool post_behind(struct lane *l, struct physical_qp *p, struct flow *f)
 {
     const struct peer *peer = &l->peers[f->peer_slot];
-    const int64_t place = scratch_take(l);
+    const int64_t place = scratch_take(l, 0);
     struct wr *w = place >= 0 ? own_read_take(l) : NULL;
     if (w == NULL) {
         if (place >= 0)

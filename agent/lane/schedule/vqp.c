@@ -219,6 +219,15 @@ static uint32_t find_path(struct lane *l, struct vqp *q, enum vqp_wait *wait)
     return 0;
 }
 
+/* Whether its peer's record may be used now. */
+static inline bool is_fresh(struct lane *l, const struct vqp *q)
+{
+    const struct peer *p = &l->peers[q->peer_slot];
+    /* Not subtracted: the host may not have run for so long. */
+    return p->expires_ns > l->now_ns + p->renew_us * 1000ull ||
+           peer_refresh(l, q->peer_slot, q->session->tenant_slot + 1);
+}
+
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
  * used. 0, a reason, or 0 with *wait: it waits. */
 static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
@@ -239,7 +248,7 @@ static uint32_t peer_state(struct lane *l, struct vqp *q, enum vqp_wait *wait)
         *wait = WAIT_FLOW;
     else if (is_dead(l, q->flow))
         return find_dead(l, q, wait);
-    else if (!peer_is_fresh(l, q->peer_slot))
+    else if (!is_fresh(l, q))
         *wait = l->peers[q->peer_slot].refreshing ? WAIT_RECORD : WAIT_ASKING;
     else
         return find_path(l, q, wait);

@@ -2,9 +2,35 @@
 #include "transmit/own_read.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "lane_state.h"
 #include "transmit/wr.h"
+
+int own_reads_new(struct lane *l)
+{
+    struct scratch *s = &l->scratch;
+    const uint32_t count = (uint32_t)(l->res.scratch.size / SCHEMA_TABLE_SPAN_BYTES);
+    const int status = places_init(&s->places, count, l->config.max_tenants);
+    s->free = calloc(count, sizeof s->free[0]);
+    s->owner = calloc(count, sizeof s->owner[0]);
+    if (status != 0 || s->free == NULL || s->owner == NULL)
+        return -ENOMEM;
+    while (s->count < count) {
+        s->free[s->count] = s->count;
+        s->count++;
+    }
+    for (int i = 0; i < LANE_OWN_WRS; i++)
+        own_read_give(l, &l->own[i]);
+    return 0;
+}
+
+void own_reads_free(struct lane *l)
+{
+    places_free(&l->scratch.places);
+    free(l->scratch.free);
+    free(l->scratch.owner);
+}
 
 struct wr *own_read_take(struct lane *l)
 {
@@ -20,12 +46,19 @@ void own_read_give(struct lane *l, struct wr *w)
     l->free_own = w;
 }
 
-int64_t scratch_take(struct lane *l)
+int64_t scratch_take(struct lane *l, uint32_t tenant)
 {
-    return l->scratch_count > 0 ? (int64_t)l->scratch_free[--l->scratch_count] : -EAGAIN;
+    struct scratch *s = &l->scratch;
+    if (!places_take(&s->places, tenant))
+        return -EAGAIN;
+    const uint32_t place = s->free[--s->count];
+    s->owner[place] = tenant;
+    return place;
 }
 
 void scratch_give(struct lane *l, uint32_t place)
 {
-    l->scratch_free[l->scratch_count++] = place;
+    struct scratch *s = &l->scratch;
+    places_give(&s->places, s->owner[place]);
+    s->free[s->count++] = place;
 }

@@ -9,14 +9,27 @@
 
 #include <stdint.h>
 
+#include "transmit/places.h"
+
 struct lane;
 struct wr;
 
+/* Of the memory that tables are READ into. */
+struct scratch {
+    struct places places;
+    uint32_t *free, count; /* places where nothing is READ into, and how many these are */
+    uint32_t *owner;       /* of each other one: a tenant's slot + 1; 0: the lane itself */
+};
+
+/* 0 or -ENOMEM; freed in either case. */
+int own_reads_new(struct lane *l);
+void own_reads_free(struct lane *l);
 /* NULL: all are out. */
 struct wr *own_read_take(struct lane *l);
 void own_read_give(struct lane *l, struct wr *w);
-/* The number of a place of SCHEMA_TABLE_SPAN_BYTES in the lane's scratch memory, or -EAGAIN. */
-int64_t scratch_take(struct lane *l);
+/* The number of a place of SCHEMA_TABLE_SPAN_BYTES in the lane's scratch memory, for a READ that
+ * this tenant (its slot + 1; 0: the lane itself) needs; -EAGAIN: it may have no more now. */
+int64_t scratch_take(struct lane *l, uint32_t tenant);
 void scratch_give(struct lane *l, uint32_t place);
 
 #endif

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Endpoints that are looked up, when there are many at a time. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "../../check_main.h"
 #include "world_trio.h"
 
-enum { TENANT = 1, CROWD = 60, OUT = 50, LONG = 4000 /* passes */, LATE = 2000 /* polls */ };
+enum {
+    TENANT = 1,
+    OTHER = 2, /* tenants */
+    THIRD = 3,
+    CROWD = 60,
+    OUT = 50,
+    LONG = 4000, /* passes */
+    LATE = 2000, /* polls */
+    MANY = 100,  /* sessions, more than there are lookups in common */
+    IN_COMMON = 64,
+    TOLD = 8 /* in a pass */
+};
 
 static struct world world;
 static struct world *w = &world;
-static struct world_worker crowd[CROWD];
+static struct world_worker crowd[MANY], stranger[2];
 
 static void open_all(uint32_t workers)
 {
@@ -191,10 +203,153 @@ START_TEST(with_dc_who_asks_waits_until_the_initiator_of_lookups_is_repaired)
 }
 END_TEST
 
+static uint32_t count_answered(uint32_t workers)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < workers; i++)
+        n += is_answered(&crowd[i]);
+    return n;
+}
+
+static uint64_t reads(void)
+{
+    return world_stats(w, 0).endpoint_reads;
+}
+
+/* One tenant has as many lookups under way as it may, with nobody else there. */
+static void fill_lookups(void)
+{
+    open_all(MANY);
+    world_delay(w, LATE);
+    for (uint32_t i = 0; i < MANY; i++)
+        ask_for(&crowd[i], i + 1);
+    world_run(w, 4 * MANY);
+    ck_assert_uint_ge(count_answered(MANY), MANY - IN_COMMON - 1);
+}
+
+START_TEST(who_comes_beside_a_tenant_with_all_lookups_that_there_are_has_one_at_once)
+{
+    fill_lookups();
+    const uint64_t before = reads();
+    ck_assert_uint_le(before, IN_COMMON + 1);
+    world_attach(w, &stranger[0], 0, MANY, OTHER);
+    world_attach(w, &stranger[1], 0, MANY + 1, THIRD);
+    ask_for(&stranger[0], MANY + 1);
+    ask_for(&stranger[1], MANY + 2);
+    world_run(w, 4);
+    ck_assert_uint_eq(reads(), before + 2);
+    world_run(w, LATE);
+    for (uint32_t i = 0; i < 2; i++) {
+        ck_assert(is_answered(&stranger[i]));
+        ck_assert_int_eq(reply_of(&stranger[i])->status, -ENOENT);
+    }
+    world_detach(w, &stranger[0]);
+    world_detach(w, &stranger[1]);
+    close_all(MANY);
+}
+END_TEST
+
+/* What a request needs READ again is its tenant's, as what it connects to. */
+START_TEST(records_that_are_read_again_count_to_whoever_uses_them)
+{
+    uint32_t key;
+    static struct world_worker owner;
+    world_fault = (struct fault_plan){.seed = 1};
+    world_mr_lease_ns[1] = 2000000000;
+    key = world_pair(w, &owner, &stranger[0], TENANT, SCHEMA_RECORD_READ);
+    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
+    ck_assert_uint_eq(world_do(w, &stranger[0], d, LONG).status, IBV_WC_SUCCESS);
+    for (uint32_t i = 0; i < MANY; i++)
+        world_attach(w, &crowd[i], 0, 1 + i, TENANT);
+    world_sleep(w, w->node[0].config.node_lease_ns * 3 / 4); /* its record is old now */
+    world_delay(w, LATE);
+    for (uint32_t i = 0; i < MANY; i++)
+        ask_for(&crowd[i], i + 1);
+    world_run(w, 4 * MANY);
+    const uint64_t before = reads();
+    world_post(&stranger[0], &d);
+    lane_doorbell(w->node[0].lane, stranger[0].id);
+    world_run(w, 4);
+    ck_assert_uint_eq(reads(), before);
+    world_run(w, 2 * LATE);
+    for (uint32_t i = 0; i < MANY; i++)
+        world_detach(w, &crowd[i]);
+    world_unpair(w, &owner, &stranger[0]);
+    world_fault = (struct fault_plan){0};
+    world_mr_lease_ns[1] = 0;
+}
+END_TEST
+
+/* One of them has asked before the crowd, and one after it, for the same or another endpoint. */
+static void check_strangers_are_told_first(uint64_t of_crowd, uint64_t of_strangers)
+{
+    open_all(CROWD);
+    world_attach(w, &stranger[0], 0, CROWD, OTHER);
+    world_attach(w, &stranger[1], 0, CROWD + 1, THIRD);
+    world_delay(w, LATE / 10);
+    ask_for(&stranger[0], of_strangers);
+    world_run(w, 4);
+    for (uint32_t i = 0; i < CROWD; i++)
+        ask_for(&crowd[i], of_crowd);
+    world_run(w, CROWD);
+    ask_for(&stranger[1], of_strangers);
+    for (uint32_t i = 0; i < 2; i++) {
+        while (!is_answered(&stranger[i]))
+            world_run(w, 1);
+        ck_assert_uint_le(count_answered(CROWD), TOLD);
+    }
+    while (count_answered(CROWD) < CROWD)
+        world_run(w, 1);
+    world_detach(w, &stranger[0]);
+    world_detach(w, &stranger[1]);
+    close_all(CROWD);
+}
+
+START_TEST(who_waits_for_the_same_endpoint_as_a_crowd_does_not_stand_behind_it)
+{
+    check_strangers_are_told_first(7, 7);
+}
+END_TEST
+
+START_TEST(who_waits_for_another_endpoint_than_a_crowd_does_not_stand_behind_it)
+{
+    check_strangers_are_told_first(7, 8);
+}
+END_TEST
+
+/* The last of some that wait for a lookup that has ended, and are told in the next pass, leaves. */
+START_TEST(who_ends_before_he_is_told_leaves_the_lookup_to_others)
+{
+    for (int round = 0; round < 3; round++) {
+        open_all(TOLD + 1);
+        world_delay(w, LATE / 10);
+        for (uint32_t i = 0; i < TOLD + 1; i++)
+            ask_for(&crowd[i], 7);
+        while (count_answered(TOLD + 1) == 0)
+            world_run(w, 1);
+        ck_assert_uint_eq(count_answered(TOLD + 1), TOLD);
+        for (uint32_t i = 0; i < TOLD + 1; i++)
+            if (!is_answered(&crowd[i])) {
+                world_detach(w, &crowd[i]);
+                world_attach(w, &crowd[i], 0, i, TENANT);
+                ask_for(&crowd[i], 8);
+                while (!is_answered(&crowd[i]))
+                    world_run(w, 1);
+            }
+        close_all(TOLD + 1);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_more_costs_no_more_when_many_are_under_way)                                              \
     T(who_asks_for_what_is_asked_for_already_waits_for_the_same_answer)                            \
     T(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)                          \
     T(with_dc_a_silent_metaserver_keeps_nobody_from_the_next)                                      \
+    T(who_comes_beside_a_tenant_with_all_lookups_that_there_are_has_one_at_once)                   \
+    T(records_that_are_read_again_count_to_whoever_uses_them)                                      \
+    T(who_waits_for_the_same_endpoint_as_a_crowd_does_not_stand_behind_it)                         \
+    T(who_waits_for_another_endpoint_than_a_crowd_does_not_stand_behind_it)                        \
+    T(who_ends_before_he_is_told_leaves_the_lookup_to_others)                                      \
     T(with_dc_who_asks_waits_until_the_initiator_of_lookups_is_repaired)
 KEDGE_CHECK_MAIN("lookups", TESTS)

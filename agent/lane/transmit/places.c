@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transmit/places.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+
+int places_init(struct places *p, uint32_t places, uint32_t tenants)
+{
+    BASE_ASSERT(places > tenants + 1);
+    *p = (struct places){.common = places - tenants - 1};
+    p->of = calloc(tenants + 1, sizeof p->of[0]);
+    return p->of == NULL ? -ENOMEM : 0;
+}
+
+void places_free(struct places *p)
+{
+    free(p->of);
+}
+
+/* The first one of each is not among the common ones. */
+bool places_take(struct places *p, uint32_t tenant)
+{
+    const uint32_t has = p->of[tenant];
+    if (has > 0 && (has > p->common / p->having || p->used - p->having >= p->common))
+        return false;
+    p->having += has == 0;
+    p->used++;
+    p->of[tenant]++;
+    return true;
+}
+
+void places_give(struct places *p, uint32_t tenant)
+{
+    BASE_ASSERT(p->of[tenant] > 0);
+    p->used--;
+    p->having -= --p->of[tenant] == 0;
+}

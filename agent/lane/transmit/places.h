@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places that tenants share, of something of which a lane has few. Private to agent/lane, and the
+ * lane thread's.
+ *
+ * Beside those that all have in common there is one for each tenant that has none: who comes gets
+ * that at once, whatever others have. Of the common ones a tenant may have the part that would be
+ * its own if all that have some had as many; one that has more, since it was alone when it took
+ * them, gets another one when it has given enough back. */
+#ifndef LANE_PLACES_H
+#define LANE_PLACES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct places {
+    uint32_t common;
+    uint32_t used, having; /* those that are taken, and how many tenants have some */
+    uint32_t *of;          /* how many each has: 0: the lane itself; else a tenant's slot + 1 */
+};
+
+/* So many, of which there are more than of tenants; the lane itself counts as one. 0 or -ENOMEM;
+ * freed in either case. */
+int places_init(struct places *p, uint32_t places, uint32_t tenants);
+void places_free(struct places *p);
+/* False: it may have no more now. */
+bool places_take(struct places *p, uint32_t tenant);
+void places_give(struct places *p, uint32_t tenant);
+
+#endif
