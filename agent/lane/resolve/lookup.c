@@ -136,7 +136,7 @@ static int begin_read(struct lane *l, struct lookup *k, uint32_t metaserver)
  * the others are asked when it is repaired. */
 static bool ask_one(struct lane *l, struct lookup *k)
 {
-    uint32_t crowded = NO_METASERVER;
+    uint32_t full = NO_METASERVER;
     for (; k->next < l->metaservers; k->next++) {
         if (!lookup_may_ask(l, k->next))
             continue;
@@ -145,12 +145,12 @@ static bool ask_one(struct lane *l, struct lookup *k)
             k->next++;
             return true;
         }
-        if (status == -EAGAIN && crowded == NO_METASERVER)
-            crowded = k->next;
+        if (status == -EAGAIN && full == NO_METASERVER)
+            full = k->next;
     }
-    if (crowded == NO_METASERVER)
+    if (full == NO_METASERVER)
         return false;
-    k->next = (uint8_t)crowded;
+    k->next = (uint8_t)full;
     k->hedge_ns = l->now_ns + AGAIN_NS;
     return true;
 }
@@ -208,7 +208,8 @@ static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32
 }
 
 /* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
- * -EOPNOTSUPP; -EBUSY: there may be room for it in a moment; -ENOSPC. */
+ * -EOPNOTSUPP; -EBUSY: there may be room for it in a moment; -EINPROGRESS: in another pass;
+ * -ENOSPC. */
 static int learn_record(struct lane *l, const struct lookup *k,
                         const struct schema_endpoint_record *r, uint32_t *slot, uint32_t *gen)
 {
@@ -220,7 +221,7 @@ static int learn_record(struct lane *l, const struct lookup *k,
     const bool is_known = schema_peers_find(l->res.peers, r->gid, r->pool, slot, gen) == 0;
     const int64_t room = is_known ? *slot : peer_room_find(l, k->tenant);
     if (room < 0)
-        return -EBUSY;
+        return room == -EAGAIN ? -EBUSY : (int)room;
     const int64_t at =
         schema_peers_put(l->res.peers, (uint32_t)room, r->gid, r->pool, r->incarnation);
     if (at < 0)
@@ -305,15 +306,17 @@ void lookup_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     }
     if (answer == IBV_WC_SUCCESS && r->metaserver != NO_METASERVER) {
         status = look_into(l, k, r, &slot, &gen);
+        k->crowded |= status == -EBUSY || status == -EINPROGRESS;
         if (status == -EAGAIN && ++r->tries < TRIES && post_read(l, k, r))
+            return;
+        if (status == -EINPROGRESS && post_read(l, k, r))
             return;
     }
     LIST_REMOVE(r, one);
     release_read(l, r);
     if (answer == IBV_WC_WR_FLUSH_ERR && r->metaserver < k->next) /* another's failure: once more */
         k->next = r->metaserver;
-    if (status == -EBUSY) { /* it is asked again in a moment */
-        k->crowded = 1;
+    if (status == -EBUSY || status == -EINPROGRESS) { /* it is asked again in a moment */
         k->next = r->metaserver;
         k->hedge_ns = l->now_ns + AGAIN_NS;
         return;

@@ -10,12 +10,15 @@
 #include "resolve/flow.h"
 #include "schema/peers.h"
 
+enum { ROOMS = 4, ROOMS_SHARED = 1 /* of a tenant, of which a pass looks for so many */ };
+
 int peer_room_init(struct lane *l)
 {
     struct peer_room *r = &l->peer_room;
     r->free = calloc(l->config.max_peers, sizeof r->free[0]);
     r->of = calloc(l->config.max_tenants + 1, sizeof r->of[0]);
-    if (r->free == NULL || r->of == NULL)
+    r->each = calloc(l->config.max_tenants + 1, sizeof r->each[0]);
+    if (r->free == NULL || r->of == NULL || r->each == NULL)
         return -ENOMEM;
     for (uint32_t slot = l->config.max_peers; slot > 0; slot--)
         r->free[r->frees++] = slot - 1;
@@ -26,6 +29,7 @@ void peer_room_free(struct lane *l)
 {
     free(l->peer_room.free);
     free(l->peer_room.of);
+    free(l->peer_room.each);
 }
 
 /* Whether a worker of that tenant may have its place. */
@@ -62,11 +66,29 @@ static void make_room(struct lane *l, uint32_t tenant)
         peer_room_leave(l, slot);
 }
 
+static bool take_look(struct peer_room_pass *p, uint64_t pass, uint32_t most)
+{
+    if (p->pass != pass)
+        *p = (struct peer_room_pass){.pass = pass};
+    return p->looks < most && ++p->looks;
+}
+
+static bool may_look(struct lane *l, uint32_t tenant)
+{
+    struct peer_room *r = &l->peer_room;
+    const uint64_t pass = atomic_load_explicit(&l->counters.passes, memory_order_relaxed);
+    return take_look(&r->each[tenant], pass, lane_is_shared(l) ? ROOMS_SHARED : ROOMS) &&
+           take_look(&r->all, pass, ROOMS);
+}
+
 int64_t peer_room_find(struct lane *l, uint32_t tenant)
 {
     struct peer_room *r = &l->peer_room;
-    if (r->frees == 0)
+    if (r->frees == 0) {
+        if (!may_look(l, tenant))
+            return -EINPROGRESS;
         make_room(l, tenant);
+    }
     return r->frees > 0 ? (int64_t)r->free[r->frees - 1] : -EAGAIN;
 }
 

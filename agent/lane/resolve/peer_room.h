@@ -6,7 +6,7 @@
  * another one gives up one of its own, or takes one of a tenant that has more: so none that
  * connects to many endpoints has those looked up again that others use. A few are looked at each
  * time, from behind the one that went last; if none of them could go, from where the last look
- * ended. */
+ * ended. A pass looks a few times, where several tenants are active once for each. */
 #ifndef LANE_PEER_ROOM_H
 #define LANE_PEER_ROOM_H
 
@@ -18,17 +18,25 @@ struct peer;
 
 enum { PEER_LOOKS = 64 };
 
+/* What a pass has of looks for room. */
+struct peer_room_pass {
+    uint64_t pass; /* in which there were so many */
+    uint32_t looks;
+};
+
 struct peer_room {
-    uint32_t *free, frees; /* slots that are nobody's */
-    uint32_t *of;          /* how many endpoints each tenant has */
-    uint32_t hand;         /* the slot that is looked at next */
+    uint32_t *free, frees;            /* slots that are nobody's */
+    uint32_t *of;                     /* how many endpoints each tenant has */
+    uint32_t hand;                    /* the slot that is looked at next */
+    struct peer_room_pass all, *each; /* of all tenants, and of each */
 };
 
 /* 0 or -ENOMEM; freed in either case. */
 int peer_room_init(struct lane *l);
 void peer_room_free(struct lane *l);
 /* A slot that is free, for an endpoint that a worker of this tenant (its place + 1; 0: nobody's)
- * wants; -EAGAIN: none yet, and another look may find one. It is free until it is taken. */
+ * wants; -EAGAIN: none yet, and another look may find one; -EINPROGRESS: this pass has no look left
+ * for it. It is free until it is taken. */
 int64_t peer_room_find(struct lane *l, uint32_t tenant);
 /* That slot has an endpoint now, of that tenant. */
 void peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant);

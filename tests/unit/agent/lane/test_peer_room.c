@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "schema/peers.h"
 #include "world.h"
 
@@ -185,10 +186,78 @@ START_TEST(where_all_are_in_use_one_more_waits_and_then_hears_that_there_is_no_r
 }
 END_TEST
 
+/* Node 0's device gives no completion back while `holds`. */
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    bool holds;
+} held;
+
+static int poll_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    return held.holds && cq == w->node[0].cq ? 0 : held.real->poll(cq, n, wc);
+}
+
+static void hold_completions(void)
+{
+    held.real = w->node[0].fab->ops;
+    held.ops = *held.real;
+    held.ops.poll = poll_held;
+    held.holds = true;
+    w->node[0].fab->ops = &held.ops;
+}
+
+/* All whose lookups are over want room in one pass. */
+START_TEST(of_many_that_want_room_at_once_each_gets_it_and_a_pass_looks_a_few_times)
+{
+    static struct world_worker crowd[MANY];
+    uint64_t most = 0;
+    uint32_t answered = 0;
+    world_max_peers = FEW;
+    world_open(w);
+    add_endpoints(FEW + MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        world_attach(w, &crowd[i], 0, i, GREEDY);
+    for (uint64_t i = 0; i < FEW; i++)
+        ck_assert_int_eq(connect_to_one(&crowd[0], i), 0);
+    hold_completions();
+    for (uint32_t i = 0; i < MANY; i++) {
+        struct schema_sq_desc d = {
+            .op = SCHEMA_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+        name_endpoint(FEW + i, d.connect.gid);
+        d.connect.tag = ++crowd[i].tag;
+        world_post(&crowd[i], &d);
+        lane_doorbell(w->node[0].lane, i);
+    }
+    world_run(w, 2 * MANY);
+    held.holds = false;
+    while (answered < MANY) {
+        const uint64_t before = world_stats(w, 0).lookups_compared;
+        world_run(w, 1);
+        const uint64_t looks = world_stats(w, 0).lookups_compared - before;
+        most = looks > most ? looks : most;
+        answered = 0;
+        for (uint32_t i = 0; i < MANY; i++)
+            answered +=
+                atomic_load(&crowd[i].r->reply[crowd[i].tag % SCHEMA_REPLIES].tag) == crowd[i].tag;
+    }
+    for (uint32_t i = 0; i < MANY; i++)
+        ck_assert_int_eq(crowd[i].r->reply[crowd[i].tag % SCHEMA_REPLIES].status, 0);
+    ck_assert_uint_gt(most, 0);
+    ck_assert_msg(most <= 4 * LOOKS, "%lu looks in a pass", (unsigned long)most);
+    for (uint32_t i = 0; i < MANY; i++)
+        world_detach(w, &crowd[i]);
+    w->node[0].fab->ops = held.real;
+    world_close(w);
+    world_max_peers = 8;
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(who_connects_to_many_endpoints_has_his_own_forgotten)                                        \
     T(who_uses_an_endpoint_keeps_it_where_the_one_with_many_used_it_first)                         \
     T(of_many_endpoints_a_few_are_looked_at_in_a_pass)                                             \
+    T(of_many_that_want_room_at_once_each_gets_it_and_a_pass_looks_a_few_times)                    \
     T(of_one_tenants_the_one_goes_that_came_first)                                                 \
     T(where_all_are_in_use_one_more_waits_and_then_hears_that_there_is_no_room)
 KEDGE_CHECK_MAIN("agent.lane.peer_room", TESTS)
