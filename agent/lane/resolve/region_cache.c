@@ -86,19 +86,26 @@ static bool goes_before(const struct lane *l, const struct cached *a, const stru
     return a->post_until_ns < b->post_until_ns;
 }
 
+/* Of those that are not being READ. */
+static struct cached *choose_victim(const struct lane *l, struct cached *set)
+{
+    struct cached *victim = NULL;
+    for (int i = 0; i < WAYS; i++)
+        if (!set[i].reading && (victim == NULL || goes_before(l, &set[i], victim)))
+            victim = &set[i];
+    return victim;
+}
+
 /* The entry of (peer, key), else one to be used for it, else NULL: all of the set are being READ.
  */
 static struct cached *find_entry(struct lane *l, const struct flow *f, uint32_t vkey,
                                  uint32_t tenant_slot)
 {
-    struct cached *set = set_of(l, f, vkey), *victim = NULL;
-    for (int i = 0; i < WAYS; i++) {
-        struct cached *e = &set[i];
-        if (is_entry(e, f, vkey))
-            return e;
-        if (!e->reading && (victim == NULL || goes_before(l, e, victim)))
-            victim = e;
-    }
+    struct cached *set = set_of(l, f, vkey);
+    for (int i = 0; i < WAYS; i++)
+        if (is_entry(&set[i], f, vkey))
+            return &set[i];
+    struct cached *victim = choose_victim(l, set);
     if (victim != NULL) {
         assign_tenant(l, victim, tenant_slot);
         *victim = (struct cached){
