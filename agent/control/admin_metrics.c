@@ -170,6 +170,11 @@ static void pool_metrics(const struct agent *a, struct base_text *t)
     EACH_POOL("kedge_agent_dcis_resting", GAUGE,
               "DC initiators that wait until no packet of their former lives is under way.",
               dcis_resting(p));
+    EACH_POOL("kedge_agent_dcis_missing", GAUGE,
+              "DC initiators that were given up, until others take their places.", dcis_missing(p));
+    EACH_POOL("kedge_agent_dcis_replaced_total", COUNTER,
+              "DC initiators that the device did not bring back, and that were given up.",
+              p->repairs.replaced);
     EACH_POOL("kedge_agent_leases_revoked_total", COUNTER, "Leases that the operator revoked.",
               p->leases.revoked);
     EACH_POOL("kedge_agent_arenas_forced_total", COUNTER,

@@ -27,7 +27,7 @@ void agent_tick(struct agent *a)
     unread_tick(a);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         sessions_tick(p);
-        peer_setup_tick(p);
+        dci_repairs_tick(p);
         table_initiators_tick(p);
     }
     device_tick(a);

@@ -26,11 +26,10 @@ uint32_t dci_inline_bytes(const struct fab_caps *caps)
     return caps->max_inline < SCHEMA_MAX_INLINE ? caps->max_inline : SCHEMA_MAX_INLINE;
 }
 
-struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
+static void begin_first_life(struct pool *p, struct agent_dci *d, struct fab_qp *qp,
+                             uint64_t gone_ns)
 {
     struct agent_device *device = &p->device;
-    BASE_ASSERT(device->dcis < sizeof device->dci / sizeof device->dci[0]);
-    struct agent_dci *d = &device->dci[device->dcis++];
     *d = (struct agent_dci){.qp = qp,
                             .mtu = device->path_mtu,
                             .pkey_index = qp->pd->service.pkey_index,
@@ -39,6 +38,14 @@ struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
                             .gone_ns = gone_ns + device->fab->caps.time_wait_ns};
     (void)world_random(p->world, &d->psn, sizeof d->psn); /* else 0, as good as any that is known */
     d->psn %= PSNS;
+}
+
+struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns)
+{
+    struct agent_device *device = &p->device;
+    BASE_ASSERT(device->dcis < sizeof device->dci / sizeof device->dci[0]);
+    struct agent_dci *d = &device->dci[device->dcis++];
+    begin_first_life(p, d, qp, gone_ns);
     return d;
 }
 
@@ -55,6 +62,25 @@ void dci_remove(struct pool *p, const struct fab_qp *qp)
     struct agent_device *device = &p->device;
     *dci_find(p, qp) = device->dci[device->dcis - 1];
     device->dcis--;
+}
+
+void dci_leave_place(struct pool *p, const struct fab_qp *qp)
+{
+    *dci_find(p, qp) = (struct agent_dci){.qp = NULL};
+}
+
+void dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_ns)
+{
+    uint32_t i = system ? 0 : 1;
+    while (p->device.dci[i].qp != NULL)
+        BASE_ASSERT(++i < p->device.dcis && !system);
+    begin_first_life(p, &p->device.dci[i], qp, gone_ns);
+}
+
+bool dcis_have_room(const struct pool *p, uint32_t others)
+{
+    const uint32_t room = 1 + p->prewarm.dcis + p->device.max_spares;
+    return p->device.dcis - dcis_missing(p) + others < room;
 }
 
 void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted)
@@ -93,12 +119,22 @@ uint32_t dcis_resting(const struct pool *p)
     return n;
 }
 
+uint32_t dcis_missing(const struct pool *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->device.dcis; i++)
+        n += p->device.dci[i].qp == NULL;
+    return n;
+}
+
 void dcis_status(const struct pool *p, struct base_text *t)
 {
     const uint64_t now_ns = world_now_ns(p->world), until_ns = dcis_rest_ns(p);
     const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
     base_json_u64(t, "dcis_resting", dcis_resting(p));
     base_json_u64(t, "dcis_rest_for_ms", (left_ns + BASE_NS_PER_MS - 1) / BASE_NS_PER_MS);
+    base_json_u64(t, "dcis_missing", dcis_missing(p));
+    base_json_u64(t, "dcis_replaced", p->repairs.replaced);
 }
 
 bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct fab_ctl *ctl)

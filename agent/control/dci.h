@@ -17,17 +17,19 @@
 #include "base/text.h"
 #include "fabric/fabric.h"
 
+struct dci_op;
 struct pool;
 
 /* A DC initiator, and what packets of its former lives may still come in (dci.c). */
 struct agent_dci {
-    struct fab_qp *qp;
-    enum ibv_mtu mtu;    /* that it was brought up with, */
-    uint16_t pkey_index; /* and that; */
-    uint32_t address;    /* and which of the device's addresses it had then, as counted */
-    uint32_t psn;        /* the first number of its present life's packets, or of the next one's */
-    uint64_t behind;     /* those of former lives have that many numbers before psn at most, */
-    uint64_t gone_ns;    /* and none is under way any more from then on */
+    struct fab_qp *qp;      /* NULL: the place of one that was given up, until another is made */
+    struct dci_op *raising; /* under way in the device, or NULL (dci_repair.c) */
+    enum ibv_mtu mtu;       /* that it was brought up with, */
+    uint16_t pkey_index;    /* and that; */
+    uint32_t address;       /* and which of the device's addresses it had then, as counted */
+    uint32_t psn;     /* the first number of its present life's packets, or of the next one's */
+    uint64_t behind;  /* those of former lives have that many numbers before psn at most, */
+    uint64_t gone_ns; /* and none is under way any more from then on */
 };
 
 /* What it takes to create a DCI, in RESET. */
@@ -39,6 +41,13 @@ struct agent_dci *dci_add(struct pool *p, struct fab_qp *qp, uint64_t gone_ns);
 struct agent_dci *dci_find(struct pool *p, const struct fab_qp *qp);
 /* Its place is free; who has the queue pair destroys it. */
 void dci_remove(struct pool *p, const struct fab_qp *qp);
+/* Its place is kept for another one, as dci_add() of it; who has the queue pair destroys it. */
+void dci_leave_place(struct pool *p, const struct fab_qp *qp);
+/* There is such a place: the system's, or one of others. */
+void dci_replace(struct pool *p, bool system, struct fab_qp *qp, uint64_t gone_ns);
+/* Whether the completion queue has room for those of one more, beside as many that are out of use
+ * and not destroyed. */
+bool dcis_have_room(const struct pool *p, uint32_t others);
 /* Its life is over, in which it has posted so much (LANE_EVENT_QP_BROKEN). */
 void dci_end_life(const struct pool *p, struct agent_dci *d, uint64_t posted);
 /* Until when it must not be brought up, since nothing would tell packets of its former lives from
@@ -52,7 +61,10 @@ uint64_t dcis_rest_ns(const struct pool *p);
 bool dci_is_of_now(const struct pool *p, const struct agent_dci *d);
 /* How many of a pool's must not now. */
 uint32_t dcis_resting(const struct pool *p);
-/* As members of the pool's status: how many, and for how long from now the last of them. */
+/* How many of a pool's have no queue pair: one that was given up, until another is made. */
+uint32_t dcis_missing(const struct pool *p);
+/* As members of the pool's status: how many rest, and for how long from now the last of them; how
+ * many are missing, and how often one was given up. */
 void dcis_status(const struct pool *p, struct base_text *t);
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "control/log.h"
 #include "dci.h"
+#include "dci_repair.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "peer_setup.h"
@@ -25,10 +26,6 @@ struct control_op {
     struct fab_ctl ctl; /* first */
     struct pool *pool;
     struct lane_command command;
-    uint32_t step;
-    enum ibv_mtu mtu;        /* that a DCI is brought up with, at most */
-    uint64_t due_ns;         /* of one that is to be brought up: not before */
-    struct control_op *next; /* of those that wait */
 };
 
 static struct control_op *control_op_new(struct pool *p)
@@ -77,41 +74,16 @@ static void end_overdue(struct pool *p, struct fab_qp *qp)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Whether no initiator sends longer packets than the path takes; number 0 is the system's, which
- * sends nothing but small requests. */
-static bool has_path_mtu(const struct agent_device *d)
-{
-    for (uint32_t i = 1; i < d->dcis; i++)
-        if (d->dci[i].mtu > d->path_mtu)
-            return false;
-    return true;
-}
-
-/* The lane gets it, once it can be sent to. */
+/* The lane gets it: behind the word that the initiators are to be brought up anew, if they are
+ * (lower_path_mtu()), so that nothing goes there in packets that are too long. */
 static void give_address(struct control_op *e)
 {
     struct pool *p = e->pool;
-    struct fab_ah *ah = e->command.path.path.ah;
-    if (p->lane != NULL && !p->stopping && ah != NULL && !has_path_mtu(&p->device)) {
-        e->next = p->unpathed;
-        p->unpathed = e;
-        return;
-    }
     if (p->lane != NULL && !p->stopping)
         pool_command(p, &e->command);
-    else if (ah != NULL)
-        device_retire(&p->device, FAB_DESTROY_AH, ah, &p->fab_ops);
+    else if (e->command.path.path.ah != NULL)
+        device_retire(&p->device, FAB_DESTROY_AH, e->command.path.path.ah, &p->fab_ops);
     free(e);
-}
-
-static void give_addresses(struct pool *p)
-{
-    struct control_op *e = p->unpathed;
-    p->unpathed = NULL;
-    for (struct control_op *next; e != NULL; e = next) {
-        next = e->next;
-        give_address(e);
-    }
 }
 
 static void on_address(struct fab_ctl *ctl)
@@ -136,7 +108,7 @@ static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
     d->path_mtu = mtu;
     for (uint32_t i = 1; i < d->dcis; i++) {
         struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
-        if (d->dci[i].mtu > mtu)
+        if (d->dci[i].qp != NULL && d->dci[i].mtu > mtu)
             pool_command(p, &c);
     }
 }
@@ -179,104 +151,13 @@ static void make_address(struct pool *p, const struct lane_event *wanted)
     submit_control_op(e, on_address);
 }
 
-static void begin_raising(struct control_op *e);
-
-static void raise_later(struct control_op *e, uint64_t due_ns)
-{
-    e->due_ns = due_ns;
-    e->next = e->pool->unraised;
-    e->pool->unraised = e;
-}
-
-static bool is_outdated(struct pool *p, const struct control_op *e)
-{
-    return e->mtu > p->device.path_mtu || !dci_is_of_now(p, dci_find(p, e->command.qp));
-}
-
-static void on_raised(struct fab_ctl *ctl)
-{
-    struct control_op *e = (struct control_op *)ctl;
-    struct pool *p = e->pool;
-    struct fab_qp *qp = e->command.qp;
-    p->fab_ops--;
-    if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
-        world_log(p->world, BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
-                  "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
-        raise_later(e, world_now_ns(p->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS);
-        return;
-    }
-    if (ctl->status == 0 && dci_step(p, dci_find(p, qp), ++e->step, ctl)) {
-        submit_control_op(e, on_raised);
-        return;
-    }
-    if (ctl->status == 0 && is_outdated(p, e) && !p->stopping) { /* since it began */
-        begin_raising(e);
-        return;
-    }
-    if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
-        /* As often as workers post to dead peers: what counts them is qp_broken. */
-        world_log(p->world, BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
-        pool_command(p, &e->command);
-    }
-    free(e);
-}
-
-/* The lane sends nothing on it until it is raised, and then with that MTU: so an address does not
- * wait for one that rests, or that the device cannot repair. */
-static void begin_raising(struct control_op *e)
-{
-    struct pool *p = e->pool;
-    struct agent_dci *d = dci_find(p, e->command.qp);
-    const uint64_t rests_ns = dci_rests_ns(p, d);
-    e->step = 0;
-    e->mtu = d->mtu = p->device.path_mtu;
-    if (rests_ns != 0) {
-        raise_later(e, rests_ns);
-    } else {
-        e->ctl = (struct fab_ctl){.status = 0};
-        (void)dci_step(p, d, 0, &e->ctl);
-        submit_control_op(e, on_raised);
-    }
-    give_addresses(p);
-}
-
-static void raise_dci(struct pool *p, struct fab_qp *qp)
-{
-    struct control_op *e = control_op_new(p);
-    e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY, .qp = qp};
-    begin_raising(e);
-}
-
-static void repair_qp(struct pool *p, struct fab_qp *qp, uint64_t posted)
-{
-    dci_end_life(p, dci_find(p, qp), posted);
-    raise_dci(p, qp);
-}
-
-static void on_created(struct fab_ctl *ctl)
-{
-    struct control_op *e = (struct control_op *)ctl;
-    struct pool *p = e->pool;
-    p->fab_ops--;
-    prewarm_spare(p, ctl->status == 0, ctl->status);
-    if (ctl->status == 0) {
-        e->command.qp = dci_add(p, ctl->qp.x, world_now_ns(p->world))->qp;
-        begin_raising(e);
-    } else {
-        free(e);
-    }
-}
-
 void peer_setup_spare(struct pool *p, bool more)
 {
     if (!more) {
         pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_SPARE_DROP});
         return;
     }
-    struct control_op *e = control_op_new(p);
-    e->command = (struct lane_command){.kind = LANE_COMMAND_QP_READY};
-    e->ctl = dci_creation(p, p->device.pd);
-    submit_control_op(e, on_created);
+    dci_make_spare(p);
 }
 
 void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
@@ -289,20 +170,6 @@ void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
     struct control_op *e = control_op_new(p);
     e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
     submit_control_op(e, on_dropped);
-}
-
-void peer_setup_tick(struct pool *p)
-{
-    const uint64_t now_ns = world_now_ns(p->world);
-    struct control_op *e = p->unraised;
-    p->unraised = NULL;
-    for (struct control_op *next; e != NULL; e = next) {
-        next = e->next;
-        if (now_ns >= e->due_ns)
-            begin_raising(e);
-        else
-            raise_later(e, e->due_ns);
-    }
 }
 
 /* ---- RC
@@ -367,7 +234,7 @@ void peer_setup_step(struct pool *p)
 int peer_setup_start(struct pool *p, struct base_errbuf *err)
 {
     for (uint32_t i = 0; p->device.rest_until_ns != 0 && i < p->device.dcis; i++)
-        raise_dci(p, p->device.dci[i].qp);
+        dci_raise(p, p->device.dci[i].qp);
     if (p->device.connector == NULL)
         return 0;
     p->handshakes_timer = (struct world_timer){.fired = on_message, .user = p};
@@ -412,7 +279,7 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
         if (rc)
             done_with(p, e->broken.qp);
         else
-            repair_qp(p, e->broken.qp, e->broken.posted);
+            dci_repair(p, e->broken.qp, e->broken.posted);
         return;
     }
 }
@@ -439,7 +306,7 @@ static void rebuild_former(struct pool *p)
     const struct agent_device *d = &p->device;
     for (uint32_t i = 0; i < d->dcis; i++) {
         struct lane_command c = {.kind = LANE_COMMAND_QP_REBUILD, .qp = d->dci[i].qp};
-        if (!dci_is_of_now(p, &d->dci[i]))
+        if (d->dci[i].qp != NULL && !dci_is_of_now(p, &d->dci[i]))
             pool_command(p, &c);
     }
 }
@@ -463,12 +330,7 @@ void peer_setup_stop(struct pool *p)
 {
     world_unwatch(p->world, &p->handshakes);
     world_timer_clear(p->world, &p->handshakes_timer);
-    give_addresses(p); /* nobody wants them any more: they go */
     if (p->device.fab != NULL)
         world_settle(p->world, p->device.fab, &p->fab_ops);
-    for (struct control_op *e = p->unraised, *next; e != NULL; e = next) {
-        next = e->next;
-        free(e);
-    }
-    p->unraised = NULL;
+    dci_repairs_stop(p);
 }

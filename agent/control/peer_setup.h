@@ -19,8 +19,6 @@ void peer_setup_spare(struct pool *p, bool more);
 void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp);
 /* After anything that concerns connections. */
 void peer_setup_step(struct pool *p);
-/* Now and then: brings up what has rested, and tries again what could not be repaired. */
-void peer_setup_tick(struct pool *p);
 /* The port has another MTU: connections and initiators that are made from now on have it. */
 void peer_setup_mtu(struct pool *p);
 /* The P_Key of a domain is at another place of the port's table: initiators and the queue pair of

@@ -16,6 +16,7 @@
 #include "control/tenants.h"
 #include "control/window_rebalance.h"
 #include "control/world.h"
+#include "dci_repair.h"
 #include "device_objects.h"
 #include "leases.h"
 #include "pkey_watch.h"
@@ -95,9 +96,8 @@ struct pool {
     struct prewarm_share sessions_share, arenas_share; /* of those that are ready */
     struct attach_queue queue;
     struct leases leases;
+    struct dci_repairs repairs;
     /* peer_setup.c */
-    struct control_op *unraised; /* initiators that rest, or that the device could not repair */
-    struct control_op *unpathed; /* addresses that wait for all initiators' MTU to be path_mtu */
     struct base_log_limit mtu_log;
     struct world_watch handshakes;
     struct world_timer handshakes_timer;

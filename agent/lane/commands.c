@@ -66,18 +66,48 @@ static void take_path(struct lane *l, const struct lane_command *c)
         proof_path(l, c->path.status);
 }
 
-/* A repaired DCI, or one more: where one is missing, else among the spares. */
-static void take_qp(struct lane *l, struct fab_qp *qp)
+/* phys_room: none. */
+static uint32_t find_phys(const struct lane *l, const struct fab_qp *qp)
 {
     uint32_t number = 0;
     while (number < l->phys_room && l->phys[number].qp != qp)
         number++;
-    if (number == l->phys_room) {
-        number = (uint32_t)(physical_qp_open(l, qp, NULL) - l->phys);
-        l->phys[number].broken = 1;
+    return number;
+}
+
+/* For a DCI that is new: the system's has one place alone. */
+static uint32_t open_initiator(struct lane *l, struct fab_qp *qp)
+{
+    if (qp->pd != l->res.pd) {
+        l->phys[l->system_phys].qp = qp;
+        return l->system_phys;
     }
-    BASE_ASSERT(number < l->phys_room && l->phys[number].broken);
+    struct physical_qp *p = physical_qp_open(l, qp, NULL);
+    p->broken = BROKEN;
+    return (uint32_t)(p - l->phys);
+}
+
+/* Nothing is out on it, and its place among l->dci, if it has one, is that of one that broke. */
+static void forget_initiator(struct lane *l, const struct fab_qp *qp)
+{
+    const uint32_t number = find_phys(l, qp);
+    if (number == l->phys_room)
+        return;
+    BASE_ASSERT(l->phys[number].broken == BROKEN);
+    if (number == l->system_phys)
+        l->phys[number].qp = NULL;
+    else
+        physical_qp_close(l, &l->phys[number]);
+}
+
+/* A repaired DCI, or one more: where one is missing, else among the spares. */
+static void take_qp(struct lane *l, struct fab_qp *qp)
+{
+    uint32_t number = find_phys(l, qp);
+    if (number == l->phys_room)
+        number = open_initiator(l, qp);
     struct physical_qp *p = &l->phys[number];
+    BASE_ASSERT(p->broken);
     p->broken = p->overdue = 0;
     p->posted = 0;
     p->chain = p->chain_tail = NULL;
@@ -228,6 +258,9 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         break;
     case LANE_COMMAND_QP_READY:
         take_qp(l, c->qp);
+        break;
+    case LANE_COMMAND_QP_GONE:
+        forget_initiator(l, c->qp);
         break;
     case LANE_COMMAND_QP_FATAL:
         physical_qp_fatal(l, c->qp);

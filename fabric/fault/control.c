@@ -561,6 +561,9 @@ int fault_run(struct fab *fab)
             finish_op(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = fault_refusal_of(f, &now.plan, ctl)) != 0) {
             finish_op(f, ctl, refusal);
+        } else if (fault_is_stuck(f, &now, ctl)) {
+            atomic_fetch_add(&f->count, 1);
+            finish_op(f, ctl, -EIO);
         } else if (!fault_slow_put(f, &now, ctl)) {
             begin_op(f, ctl);
         }

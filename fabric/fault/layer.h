@@ -151,16 +151,16 @@ struct fault_qp {
     struct fab_qp base;
     struct fab_qp *inner;
     struct fault_stream stream;
-    bool broken;             /* a request of it was made to fail, and it was not reset since */
-    bool has_room;           /* the inner one has a slot more than the caller knows */
-    bool over;               /* it was put to RESET, and that is final: control thread */
-    struct fault_sent *sent; /* errors_first: a ring of those of which nothing was said */
+    bool broken;               /* a request of it was made to fail, and it was not reset since */
+    bool has_room;             /* the inner one has a slot more than the caller knows */
+    bool over;                 /* it was put to RESET, and that is final: control thread */
+    bool raised, stuck, stays; /* control thread: of a DCI that is stuck (refusal.c) */
+    struct fault_sent *sent;   /* errors_first: a ring of those of which nothing was said */
     uint32_t sent_head, sent_tail;
     _Atomic uint32_t mtu;        /* enum ibv_mtu that it was connected with; 0: none */
     struct fault_way way;        /* RC: and where to */
     _Atomic uint16_t pkey_index; /* as it was given */
-    /* With packets that are late: the packet number of its next request, the first one of this
-     * life, and those of the latest former ones. */
+    /* Late packets: the number of its next request's, this life's first, the latest former ones. */
     uint32_t psn, psn_first, lives;
     const struct fab_ah *target; /* DCI: to whom the last request went, */
     uint32_t target_qpn;         /* and to which of his targets */

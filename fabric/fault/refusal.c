@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "fault/poison.h"
+
 bool fault_is_object(enum fab_ctl_kind kind)
 {
     return fab_ctl_balance(kind) != 0 && kind != FAB_CREATE_CHAN && kind != FAB_DESTROY_CHAN;
@@ -45,4 +47,26 @@ int fault_refusal_of(const struct fault_fab *f, const struct fault_plan *plan,
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET && qp->base.type != FAB_QP_DCI)
         qp->over = f->resets_are_final;
     return 0;
+}
+
+bool fault_is_stuck(struct fault_fab *f, const struct fault_plan_state *now,
+                    const struct fab_ctl *ctl)
+{
+    enum { ALL = 1000000 };
+    const bool moves = ctl->kind == FAB_MODIFY_QP && (ctl->modify.mask & IBV_QP_STATE) != 0;
+    if (!moves && ctl->kind != FAB_DESTROY_QP)
+        return false;
+    struct fault_qp *qp = (struct fault_qp *)(moves ? ctl->modify.x : ctl->qp.x);
+    if (!moves) {
+        const bool stays = qp->stays;
+        qp->stays = false;
+        return stays;
+    }
+    const enum ibv_qp_state state = ctl->modify.attr.qp_state;
+    if (state == IBV_QPS_RESET && qp->raised && !qp->stuck && now->plan.stuck_ppm > 0) {
+        qp->stuck = fault_hits(now, &f->control, now->plan.stuck_ppm);
+        qp->stays = qp->stuck && fault_hits(now, &f->control, ALL / 2);
+    }
+    qp->raised |= state == IBV_QPS_RTS && qp->base.type == FAB_QP_DCI;
+    return qp->stuck && state != IBV_QPS_ERR;
 }

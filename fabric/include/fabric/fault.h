@@ -90,15 +90,18 @@ struct fault_plan {
     /* RESET is final for RC and UD queue pairs, new ones too: INIT is refused (-EINVAL) then, as
      * irdma does. */
     bool resets_are_final;
+    /* So many of the DC initiators that are put to RESET after they were in RTS refuse that and all
+     * other states but ERR, for ever (-EIO); and half of those the first try to destroy them. */
+    uint32_t stuck_ppm;
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
- * control_error, fence_error, destroy_error; and picky=on, deadlines=off, atomics=off, fences=off,
- * errors=first, reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER, mtu=512, hop=512, cut=GID,
- * cut_while=PATH, packet_life=MS, register=MS, drain=MS, timeout=NUMBER, removed=MS,
- * removed_when=PATH, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS. 0, or
- * -EINVAL and what it must be. */
+ * control_error, fence_error, destroy_error, stuck; and picky=on, deadlines=off, atomics=off,
+ * fences=off, errors=first, reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER, mtu=512,
+ * hop=512, cut=GID, cut_while=PATH, packet_life=MS, register=MS, drain=MS, timeout=NUMBER,
+ * removed=MS, removed_when=PATH, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS.
+ * 0, or -EINVAL and what it must be. */
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);
 
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.

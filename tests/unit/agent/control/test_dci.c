@@ -13,7 +13,9 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/random.h"
+#include "bounds.h"
 #include "dci.h"
+#include "dci_repair.h"
 #include "device_objects.h"
 #include "fabric/fault.h"
 #include "peer_setup.h"
@@ -38,6 +40,7 @@ static struct {
     struct fab_mr *mr;
     struct base_prng random;
     uint32_t ready[8]; /* how often each DCI was said to be */
+    uint32_t gone;     /* how often one was said not to come back */
     uint64_t posted[8];
 } w;
 
@@ -50,6 +53,7 @@ static void tell_lane(const struct lane_command *command)
 {
     if (command->kind == LANE_COMMAND_QP_READY)
         w.ready[number_of(command->qp)]++;
+    w.gone += command->kind == LANE_COMMAND_QP_GONE;
 }
 
 static void call(struct fab_ctl *ctl)
@@ -163,7 +167,7 @@ static void pass_ms(uint64_t ms)
 {
     for (; ms > 0; ms--) {
         test_world_advance(&w.world, BASE_NS_PER_MS);
-        peer_setup_tick(&w.pool);
+        dci_repairs_tick(&w.pool);
         settle_device();
     }
 }
@@ -254,13 +258,15 @@ END_TEST
 static void status_says(uint32_t resting, uint32_t for_ms)
 {
     struct base_text t;
-    char expected[96];
+    char expected[128];
     base_text_init(&t, 256);
     base_json_object(&t, NULL);
     dcis_status(&w.pool, &t);
     base_json_object_end(&t);
-    snprintf(expected, sizeof expected, "{\"dcis_resting\":%u,\"dcis_rest_for_ms\":%u}", resting,
-             for_ms);
+    snprintf(expected, sizeof expected,
+             "{\"dcis_resting\":%u,\"dcis_rest_for_ms\":%u,"
+             "\"dcis_missing\":0,\"dcis_replaced\":%u}",
+             resting, for_ms, w.gone);
     ck_assert_str_eq(base_text_str(&t), expected);
     base_text_fini(&t);
 }
@@ -361,10 +367,55 @@ START_TEST(and_so_does_a_spare_that_comes_later)
 }
 END_TEST
 
+/* ---- those that the device does not bring back
+ * ------------------------------------------------------------------------------------- */
+
+enum { ROOM = 6, BREAKS = 40 };
+
+/* Any other breaks meanwhile, and all have come back or were replaced in the end. */
+static void break_and_be_stuck(uint64_t seed, uint32_t stuck_ppm)
+{
+    const struct fault_plan plan = {
+        .seed = seed, .stuck_ppm = stuck_ppm, .packet_life_ns = LIFE_NS, .numbers_return = true};
+    begin(&plan);
+    w.pool.prewarm.dcis = DCIS;
+    w.pool.device.max_spares = ROOM - DCIS - 1;
+    for (uint32_t i = 0; i <= DCIS; i++)
+        make_dci(0);
+    pass_ms(LIFE_MS);
+    for (uint32_t n = 0; n < BREAKS; n++) {
+        const uint32_t number = (uint32_t)(base_prng_next(&w.random) % (DCIS + 1));
+        const uint32_t ready = w.ready[number];
+        break_dci(number, w.posted[number]);
+        for (uint32_t s = 0; s < 10 && w.ready[number] == ready; s++)
+            pass_ms(1000);
+        ck_assert_msg(w.ready[number] > ready, "seed %u, break %u: none took its place",
+                      (unsigned)seed, n);
+        for (uint32_t i = 0; i <= DCIS; i++)
+            ck_assert(write_once(i, i % TARGETS, 8));
+    }
+    ck_assert_uint_eq(w.gone, w.pool.repairs.replaced);
+    ck_assert(stuck_ppm < 1000000 || w.gone == BREAKS);
+    status_says(0, 0);
+    pass_ms(2 * REPAIR_AGAIN_MS);
+    ck_assert_uint_eq(w.pool.repairs.ending, 0);
+    end();
+}
+
+START_TEST(one_that_the_device_does_not_bring_back_is_replaced)
+{
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        break_and_be_stuck(seed, 1000000);
+        break_and_be_stuck(seed, 300000);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(no_packet_of_a_former_life_is_taken_for_one_of_the_present)                                  \
     T(one_that_has_used_half_of_all_numbers_rests)                                                 \
     T(lives_that_follow_each_other_count_together)                                                 \
     T(those_of_a_start_rest_before_they_are_used)                                                  \
-    T(and_so_does_a_spare_that_comes_later)
+    T(and_so_does_a_spare_that_comes_later)                                                        \
+    T(one_that_the_device_does_not_bring_back_is_replaced)
 KEDGE_CHECK_MAIN("agentd.dci", TESTS)

@@ -113,7 +113,69 @@ START_TEST(what_is_silent_holds_nobody_up_in_whatever_order_initiators_come_back
 }
 END_TEST
 
+/* The queue pair that comes is the same one, as it may be where the device gives its memory again;
+ * to the lane it is another. */
+static void replace(struct fab_qp *qp)
+{
+    const struct lane_command gone = {.kind = LANE_COMMAND_QP_GONE, .qp = qp};
+    ck_assert_int_eq(lane_command(w->node[0].lane, &gone), 0);
+    ck_assert_int_eq(lane_command(w->node[0].lane, &gone), 0); /* it has it no more */
+    world_run(w, 1);
+}
+
+/* And none has two places, or a place that is not its own: those that are left work too. */
+START_TEST(others_come_in_the_places_of_those_that_are_gone)
+{
+    for (uint32_t round = 0; round < WORLD_DCIS; round++) {
+        struct scene s;
+        struct world_node *n = &w->node[0];
+        scene_open(&s, 2);
+        lose_spares();
+        for (uint32_t i = 0; i < WORLD_DCIS; i++)
+            lose(n->res.dci[i]);
+        for (uint32_t i = 0; i < WORLD_SPARES; i++)
+            replace(n->res.spare[i]);
+        for (uint32_t i = 0; i < WORLD_DCIS; i++)
+            replace(n->res.dci[(i + round) % WORLD_DCIS]);
+        for (uint32_t i = 0; i < WORLD_SPARES; i++)
+            repair(n->res.spare[i]);
+        read_once(&s, 0);
+        for (uint32_t i = 0; i < WORLD_DCIS; i++)
+            repair(n->res.dci[i]);
+        for (uint32_t i = 0; i < WORLD_DCIS; i++) {
+            lose(n->res.dci[i]);
+            read_once(&s, i % 2);
+        }
+        for (uint32_t i = 0; i + 1 < WORLD_SPARES; i++)
+            lose(n->res.spare[i]);
+        read_once(&s, 0);
+        scene_close(&s);
+    }
+}
+END_TEST
+
+START_TEST(another_one_asks_metaservers_when_theirs_is_gone)
+{
+    struct world_worker k;
+    world_ack_timeout = ACK_TIMEOUT;
+    world_open(w);
+    struct fab_qp *qp = w->node[0].res.system_dci, *spare = w->node[0].res.spare[0];
+    lose(qp);
+    lose(spare);
+    replace(spare);
+    replace(qp);
+    repair(qp);
+    repair(spare);
+    world_attach(w, &k, 0, 0, TENANT);
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    world_detach(w, &k);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(endpoints_that_answer_go_on_with_the_last_initiator_that_works)                              \
-    T(what_is_silent_holds_nobody_up_in_whatever_order_initiators_come_back)
+    T(what_is_silent_holds_nobody_up_in_whatever_order_initiators_come_back)                       \
+    T(others_come_in_the_places_of_those_that_are_gone)                                            \
+    T(another_one_asks_metaservers_when_theirs_is_gone)
 KEDGE_CHECK_MAIN("initiators", TESTS)

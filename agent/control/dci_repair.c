@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dci_repair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "bounds.h"
+#include "control/log.h"
+#include "dci.h"
+#include "lane_setup.h"
+#include "pool.h"
+#include "prewarm.h"
+
+/* One initiator that is brought up, made or destroyed: under way in the device, or among those that
+ * wait. */
+struct dci_op {
+    struct fab_ctl ctl; /* first */
+    struct pool *pool;
+    enum dci_job { DCI_RAISE, DCI_MAKE, DCI_END } job;
+    struct fab_qp *qp; /* RAISE, END; the pool's list has it only while it is raised */
+    uint32_t step;
+    uint32_t failures; /* on end */
+    enum ibv_mtu mtu;  /* RAISE: at most */
+    bool spare;        /* MAKE: one more; else in the place of one that was given up: */
+    bool system;       /* the system's, or one of workers */
+    bool given_up;     /* RAISE: since it began the device has been silent for too long */
+    uint64_t due_ns;   /* of one that waits: not before. RAISE, under way: it ought to have ended */
+    struct dci_op *next;
+};
+
+static void begin_raising(struct dci_op *op);
+static void begin_ending(struct dci_op *op);
+
+static struct dci_op *dci_op_new(struct pool *p, enum dci_job job, struct fab_qp *qp)
+{
+    struct dci_op *op = calloc(1, sizeof *op);
+    BASE_ASSERT(op != NULL); /* a few bytes: without them nothing else works either */
+    op->pool = p;
+    op->job = job;
+    op->qp = qp;
+    return op;
+}
+
+static void submit_dci_op(struct dci_op *op, void (*done)(struct fab_ctl *ctl))
+{
+    op->ctl.done = done;
+    op->pool->fab_ops++;
+    fab_submit(op->pool->device.fab, &op->ctl);
+}
+
+static void wait_until(struct dci_op *op, uint64_t due_ns)
+{
+    op->due_ns = due_ns;
+    op->next = op->pool->repairs.waiting;
+    op->pool->repairs.waiting = op;
+}
+
+static void try_later(struct dci_op *op)
+{
+    wait_until(op, world_now_ns(op->pool->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS);
+}
+
+/* ---- made anew
+ * --------------------------------------------------------------------------------------------- */
+
+static void on_made(struct fab_ctl *ctl)
+{
+    struct dci_op *op = (struct dci_op *)ctl;
+    struct pool *p = op->pool;
+    const uint64_t now_ns = world_now_ns(p->world);
+    p->fab_ops--;
+    p->repairs.making--;
+    if (op->spare)
+        prewarm_spare(p, ctl->status == 0, ctl->status);
+    if (ctl->status == 0) {
+        op->qp = ctl->qp.x;
+        if (op->spare)
+            (void)dci_add(p, op->qp, now_ns);
+        else
+            dci_replace(p, op->system, op->qp, now_ns);
+        op->job = DCI_RAISE;
+        begin_raising(op);
+    } else if (!op->spare) {
+        try_later(op);
+    } else {
+        free(op);
+    }
+}
+
+/* Of those that were given up all that are not destroyed may still have completions to come. */
+static void begin_making(struct dci_op *op)
+{
+    struct pool *p = op->pool;
+    if (!dcis_have_room(p, p->repairs.ending + p->repairs.making)) {
+        if (op->spare) {
+            prewarm_spare(p, 0, -EBUSY);
+            free(op);
+        } else {
+            try_later(op);
+        }
+        return;
+    }
+    op->ctl = dci_creation(p, op->system ? p->device.system_pd : p->device.pd);
+    p->repairs.making++;
+    submit_dci_op(op, on_made);
+}
+
+void dci_make_spare(struct pool *p)
+{
+    struct dci_op *op = dci_op_new(p, DCI_MAKE, NULL);
+    op->spare = true;
+    begin_making(op);
+}
+
+/* ---- given up
+ * ---------------------------------------------------------------------------------------------- */
+
+static void on_ended(struct fab_ctl *ctl)
+{
+    struct dci_op *op = (struct dci_op *)ctl;
+    struct pool *p = op->pool;
+    p->fab_ops--;
+    if (ctl->status != 0) {
+        try_later(op);
+        return;
+    }
+    p->repairs.ending--;
+    free(op);
+}
+
+static void begin_ending(struct dci_op *op)
+{
+    op->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = op->qp}};
+    submit_dci_op(op, on_ended);
+}
+
+/* The lane has nothing out on it, and does not have it any more. What the device may still do with
+ * it is nothing that it has not had time for: it is in ERR, or was for as long as anything is
+ * tried. */
+static void give_up(struct pool *p, struct fab_qp *qp, const char *why)
+{
+    struct dci_op *making = dci_op_new(p, DCI_MAKE, NULL);
+    making->system = qp == p->device.dci[0].qp;
+    dci_leave_place(p, qp);
+    p->repairs.ending++;
+    p->repairs.replaced++;
+    world_log(p->world, BASE_LOG_ERROR,
+              "the device does not bring a DC initiator back: a new one takes its place (look at "
+              "the kernel's log; where that goes on, restart the agent, and if that does not help "
+              "reset the device)",
+              "pool=\"%s\" qpn=%u why=\"%s\" replaced=%u undestroyed=%u", p->name, qp->qpn, why,
+              p->repairs.replaced, p->repairs.ending);
+    pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_GONE, .qp = qp});
+    begin_making(making);
+}
+
+/* ---- brought up
+ * -------------------------------------------------------------------------------------------- */
+
+static bool is_outdated(struct pool *p, const struct dci_op *op)
+{
+    return op->mtu > p->device.path_mtu || !dci_is_of_now(p, dci_find(p, op->qp));
+}
+
+static void repair_failed(struct dci_op *op)
+{
+    struct pool *p = op->pool;
+    const char *why = strerror(-op->ctl.status);
+    if (++op->failures < REPAIRS_TRIED) {
+        world_log(p->world, BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+                  "qpn=%u error=\"%s\"", op->qp->qpn, why);
+        try_later(op);
+        return;
+    }
+    struct fab_qp *qp = op->qp;
+    op->job = DCI_END;
+    begin_ending(op); /* before the new one is made, for which there may be no room else */
+    give_up(p, qp, why);
+}
+
+static void on_raised(struct fab_ctl *ctl)
+{
+    struct dci_op *op = (struct dci_op *)ctl;
+    struct pool *p = op->pool;
+    p->fab_ops--;
+    if (op->given_up) {
+        op->job = DCI_END;
+        begin_ending(op);
+        return;
+    }
+    struct agent_dci *d = dci_find(p, op->qp);
+    d->raising = NULL;
+    if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
+        repair_failed(op);
+        return;
+    }
+    if (ctl->status == 0 && dci_step(p, d, ++op->step, ctl)) {
+        d->raising = op;
+        submit_dci_op(op, on_raised);
+        return;
+    }
+    if (ctl->status == 0 && is_outdated(p, op) && !p->stopping) { /* since it began */
+        begin_raising(op);
+        return;
+    }
+    if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
+        /* As often as workers post to dead peers: what counts them is qp_broken. */
+        world_log(p->world, BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", op->qp->qpn);
+        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_READY, .qp = op->qp});
+    }
+    free(op);
+}
+
+static void begin_raising(struct dci_op *op)
+{
+    struct pool *p = op->pool;
+    struct agent_dci *d = dci_find(p, op->qp);
+    const uint64_t rests_ns = dci_rests_ns(p, d);
+    op->step = 0;
+    op->mtu = d->mtu = p->device.path_mtu;
+    if (rests_ns != 0) {
+        wait_until(op, rests_ns);
+        return;
+    }
+    op->ctl = (struct fab_ctl){.status = 0};
+    op->due_ns = world_now_ns(p->world) + REPAIR_SILENT_MS * BASE_NS_PER_MS;
+    (void)dci_step(p, d, 0, &op->ctl);
+    d->raising = op;
+    submit_dci_op(op, on_raised);
+}
+
+void dci_raise(struct pool *p, struct fab_qp *qp)
+{
+    begin_raising(dci_op_new(p, DCI_RAISE, qp));
+}
+
+void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted)
+{
+    dci_end_life(p, dci_find(p, qp), posted);
+    dci_raise(p, qp);
+}
+
+/* ---- in time
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void begin_job(struct dci_op *op)
+{
+    if (op->job == DCI_RAISE)
+        begin_raising(op);
+    else if (op->job == DCI_MAKE)
+        begin_making(op);
+    else
+        begin_ending(op);
+}
+
+/* Those on which the device has been silent for so long that it may be so for ever. */
+static void give_up_silent(struct pool *p)
+{
+    const uint64_t now_ns = world_now_ns(p->world);
+    for (uint32_t i = 0; i < p->device.dcis; i++) {
+        struct dci_op *op = p->device.dci[i].raising;
+        if (op == NULL || now_ns < op->due_ns || p->stopping || p->agent->device_lost)
+            continue;
+        op->given_up = true;
+        give_up(p, op->qp, "the device does not answer");
+    }
+}
+
+void dci_repairs_tick(struct pool *p)
+{
+    const uint64_t now_ns = world_now_ns(p->world);
+    struct dci_op *op = p->repairs.waiting;
+    p->repairs.waiting = NULL;
+    for (struct dci_op *next; op != NULL; op = next) {
+        next = op->next;
+        if (now_ns >= op->due_ns)
+            begin_job(op);
+        else
+            wait_until(op, op->due_ns);
+    }
+    give_up_silent(p);
+}
+
+void dci_repairs_stop(struct pool *p)
+{
+    struct dci_op *op = p->repairs.waiting;
+    p->repairs.waiting = NULL;
+    for (struct dci_op *next; op != NULL; op = next) {
+        next = op->next;
+        if (op->job == DCI_END)
+            device_destroy(&p->device, FAB_DESTROY_QP, op->qp);
+        free(op);
+    }
+}
