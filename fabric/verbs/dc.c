@@ -72,17 +72,17 @@ struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
 }
 
 /* A DCT's number exists from the move to RTR on. 0 or an errno. */
-static int bring_up(struct verbs_fab *f, const struct fab_pd *in, struct ibv_qp *dct,
-                    const struct ibv_ah_attr *self, unsigned access)
+static int bring_up(struct verbs_fab *f, const struct fab_ctl *ctl, struct ibv_qp *dct)
 {
-    struct ibv_qp_attr init = fab_pd_init_attr(in);
-    init.qp_access_flags = access;
+    struct ibv_qp_attr init = fab_init_attr(&f->base);
+    init.pkey_index = ctl->dct.pkey_index;
+    init.qp_access_flags = ctl->dct.access;
     /* The peer of the address is itself: it says from which GID and port it answers, and in which
      * priority: READ responses go by what the target has, not by what their requests have. */
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                              .path_mtu = fab_pd_mtu(in),
+                              .path_mtu = fab_pd_mtu(ctl->dct.pd),
                               .min_rnr_timer = VERBS_DC_MIN_RNR_TIMER,
-                              .ah_attr = *self};
+                              .ah_attr = ctl->dct.self};
     int status = f->dc.calls.modify_qp(
         dct, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (status == 0)
@@ -91,9 +91,8 @@ static int bring_up(struct verbs_fab *f, const struct fab_pd *in, struct ibv_qp 
     return status;
 }
 
-struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, struct ibv_pd *pd,
-                              struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key,
-                              const struct ibv_ah_attr *self, unsigned access)
+struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_ctl *ctl, struct ibv_pd *pd,
+                              struct ibv_cq *cq, struct ibv_srq *srq)
 {
     struct ibv_qp_init_attr_ex ex = {.send_cq = cq,
                                      .recv_cq = cq,
@@ -104,11 +103,11 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, stru
     struct mlx5dv_qp_init_attr dv = {
         .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC | IN_ITS_PLACE,
         .create_flags = IN_ITS_PLACE_FLAG,
-        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = key}};
+        .dc_init_attr = {.dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = ctl->dct.dc_key}};
     struct ibv_qp *made = f->dc.calls.dv_create_qp(f->context, &ex, &dv);
     if (made == NULL)
         return NULL;
-    int status = bring_up(f, in, made, self, access);
+    int status = bring_up(f, ctl, made);
     if (status == 0)
         return made;
     (void)f->dc.calls.destroy_qp(made);
@@ -128,17 +127,19 @@ int verbs_dci_modify(struct verbs_fab *f, const struct fab_pd *pd, struct ibv_qp
     return f->dc.calls.modify_qp(dci, attr, mask);
 }
 
-/* A worker carries it out later, when the device may have another address, which the control thread
- * is about to write. */
+/* A worker carries it out later, when the device may have another address, and the domain its P_Key
+ * at another place, which the control thread is about to write. */
 void verbs_own_address(struct fab_ctl *ctl)
 {
     const struct fab_pd *pd = ctl->kind == FAB_CREATE_DCT ? ctl->dct.pd : ctl->modify.x->pd;
     const struct fab_caps *caps = &pd->fab->caps;
     const struct ibv_ah_attr self = fab_pd_address(pd, caps->gid, caps->lid);
-    if (ctl->kind == FAB_CREATE_DCT)
+    if (ctl->kind == FAB_CREATE_DCT) {
         ctl->dct.self = self;
-    else if (ctl->modify.x->type == FAB_QP_DCI)
+        ctl->dct.pkey_index = pd->service.pkey_index;
+    } else if (ctl->modify.x->type == FAB_QP_DCI) {
         ctl->modify.attr.ah_attr = self;
+    }
 }
 
 static void use_all(struct verbs_dct *d, bool use)
@@ -161,8 +162,7 @@ int verbs_dct_create(struct verbs_fab *f, struct fab_ctl *ctl)
     d->cq = (struct verbs_cq *)ctl->dct.cq;
     d->srq = (struct verbs_srq *)ctl->dct.srq;
     errno = 0;
-    d->qp = verbs_dct_make(f, ctl->dct.pd, ((struct verbs_pd *)ctl->dct.pd)->pd, d->cq->cq,
-                           d->srq->srq, ctl->dct.dc_key, &ctl->dct.self, ctl->dct.access);
+    d->qp = verbs_dct_make(f, ctl, ((struct verbs_pd *)ctl->dct.pd)->pd, d->cq->cq, d->srq->srq);
     if (d->qp == NULL) {
         int status = errno != 0 ? -errno : -ENOMEM;
         free(d);

@@ -85,16 +85,16 @@ struct ibv_qp *verbs_plain_qp_make(struct verbs_fab *f, struct ibv_pd *pd,
 /* A DCI of at least attr's sizes, which become what it has; NULL and errno. Blocks. */
 struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd,
                               struct ibv_qp_init_attr *attr);
-/* in, pd: the domain that it is in, whose service it has. */
-/* A DCI's change of state, at RTR with our own address in attr, whose service level it is to have,
- * as UCX does it: 0 or an errno. Blocks. */
+/* A change of state of a DCI in that domain, at RTR with our own address in attr, whose service
+ * level it is to have, as UCX does it: 0 or an errno. Blocks. */
 int verbs_dci_modify(struct verbs_fab *f, const struct fab_pd *pd, struct ibv_qp *dci,
                      struct ibv_qp_attr *attr, int mask);
-/* A DCT that can be sent to, with its number, at our own address; NULL and errno. Blocks. */
-struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_pd *in, struct ibv_pd *pd,
-                              struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key,
-                              const struct ibv_ah_attr *self, unsigned access);
-/* The control thread, when it submits FAB_CREATE_DCT or FAB_MODIFY_QP: our own address in it. */
+/* A DCT that can be sent to, with its number, at our own address, as a FAB_CREATE_DCT wants it of
+ * these; NULL and errno. Blocks. */
+struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct fab_ctl *ctl, struct ibv_pd *pd,
+                              struct ibv_cq *cq, struct ibv_srq *srq);
+/* The control thread, when it submits FAB_CREATE_DCT or FAB_MODIFY_QP: our own address in it, and
+ * the P_Key's place. */
 void verbs_own_address(struct fab_ctl *ctl);
 /* Control operations, on a worker. */
 int verbs_dct_create(struct verbs_fab *f, struct fab_ctl *ctl);

@@ -137,11 +137,12 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
 
 static int make_dct(struct verbs_fab *f, struct probe *p)
 {
-    const struct fab_caps *caps = &f->base.caps;
-    const struct fab_pd in = {.fab = &f->base, .service = caps->service};
-    const struct ibv_ah_attr self = fab_pd_address(&in, caps->gid, caps->lid);
+    struct fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
+    struct fab_ctl ctl = {.kind = FAB_CREATE_DCT,
+                          .dct = {.pd = &in, .dc_key = 1, .access = fab_remote_access(&f->base)}};
+    verbs_own_address(&ctl);
     errno = 0;
-    p->dct = verbs_dct_make(f, &in, p->pd, p->cq, p->srq, 1, &self, fab_remote_access(&f->base));
+    p->dct = verbs_dct_make(f, &ctl, p->pd, p->cq, p->srq);
     return p->dct != NULL ? 0 : refuse_dc(f, "to create a DCT, or to move it to RTR", why_not());
 }
 

@@ -405,7 +405,8 @@ struct fab_ctl {
             struct fab_srq *srq;
             uint64_t dc_key;
             unsigned access;
-            struct ibv_ah_attr self; /* the provider's */
+            struct ibv_ah_attr self; /* the provider's, */
+            uint16_t pkey_index;     /* and so is this */
         } dct;
         struct {
             struct fab_ah *x;

@@ -340,7 +340,7 @@ START_TEST(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)
 END_TEST
 
 /* The control thread writes the new one while a worker carries out what was submitted before. */
-START_TEST(an_operation_has_the_address_of_when_it_was_submitted)
+START_TEST(an_operation_has_the_address_and_the_pkey_of_when_it_was_submitted)
 {
     struct dc_bed b;
     dc_bed_open(&b);
@@ -359,10 +359,12 @@ START_TEST(an_operation_has_the_address_of_when_it_was_submitted)
     verbs_own_address(&rtr);
     verbs_own_address(&dct);
     memset(caps->gid, 0xee, sizeof caps->gid / 2);
+    fab_set_pkey_index(dct.dct.pd, 5);
     ck_assert_int_eq(verbs_qp_modify(b.f, &rtr), 0);
     ck_assert_mem_eq(fake.last.ah_attr.grh.dgid.raw, before.gid, sizeof before.gid);
     ck_assert_int_eq(verbs_dct_create(b.f, &dct), 0);
     ck_assert_mem_eq(fake.last.ah_attr.grh.dgid.raw, before.gid, sizeof before.gid);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "dct INIT port=2 pkey=0 "));
     fab_set_address(&b.f->base, (const uint8_t[16]){0xfd, [15] = 2}, 9, 0);
     verbs_own_address(&rtr);
     ck_assert_uint_eq(rtr.modify.attr.ah_attr.grh.sgid_index, 9);
@@ -455,9 +457,9 @@ START_TEST(a_dct_on_infiniband_answers_from_its_lid)
     dc_bed_open(&b);
     b.f->base.caps.is_ethernet = false;
     b.f->base.caps.lid = 9;
-    const struct fab_pd in = {.fab = &b.f->base, .service = b.f->base.caps.service};
-    const struct ibv_ah_attr self = fab_pd_address(&in, b.f->base.caps.gid, b.f->base.caps.lid);
-    struct ibv_qp *dct = verbs_dct_make(b.f, &in, &b.pd, &b.cq, &b.srq, 5, &self, 0);
+    struct fab_ctl ctl = {.kind = FAB_CREATE_DCT, .dct = {.pd = &b.vpd.base, .dc_key = 5}};
+    verbs_own_address(&ctl);
+    struct ibv_qp *dct = verbs_dct_make(b.f, &ctl, &b.pd, &b.cq, &b.srq);
     ck_assert_ptr_nonnull(dct);
     ck_assert_ptr_nonnull(strstr(fake.trace, "dlid=9 sgid=3"));
     ck_assert_int_eq(fake_calls.destroy_qp(dct), 0);
@@ -579,7 +581,7 @@ END_TEST
     T(libmlx5_is_found_where_it_is_installed_and_missed_in_a_sentence)                             \
     T(a_dci_is_made_brought_up_and_freed)                                                          \
     T(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)                                  \
-    T(an_operation_has_the_address_of_when_it_was_submitted)                                       \
+    T(an_operation_has_the_address_and_the_pkey_of_when_it_was_submitted)                          \
     T(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)                           \
     T(on_infiniband_the_lid_goes_along_and_must_be_there)                                          \
     T(a_p_key_is_found_by_its_number_and_a_full_membership_first)                                  \
