@@ -102,21 +102,35 @@ int fab_mem_alloc_huge(size_t size, const char *name, struct fab_mem *out)
     return fab_mem_alloc_unless(size, name, true, NULL, out);
 }
 
-static void write_zeros(const struct fab_mem *mem)
+/* The kernel writes, which says -EFAULT where we would end by SIGBUS: whoever maps it too may have
+ * punched holes in it, and there may be no pages to fill them. */
+static int read_zeros(const struct fab_mem *mem, int zeros)
 {
-    for (size_t at = 0; at < mem->size; at += piece_of(mem, at)) {
-        memset((char *)mem->addr + at, 0, piece_of(mem, at));
+    for (size_t at = 0; at < mem->size;) {
+        const ssize_t n = read(zeros, (char *)mem->addr + at, piece_of(mem, at));
+        if (n < 0 && errno != EINTR)
+            return errno == EFAULT ? -ENOMEM : -errno;
+        at += n > 0 ? (size_t)n : 0;
         (void)sched_yield();
     }
+    return 0;
+}
+
+static int write_zeros(const struct fab_mem *mem)
+{
+    const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    if (zeros < 0)
+        return -errno;
+    const int status = read_zeros(mem, zeros);
+    close(zeros);
+    return status;
 }
 
 /* Of huge pages no CPU of ours touches any (fab_mem_alloc_huge()). */
 int fab_mem_zero(const struct fab_mem *mem)
 {
-    if (!mem->huge) {
-        write_zeros(mem);
-        return 0;
-    }
+    if (!mem->huge)
+        return write_zeros(mem);
     int status = give_pages(mem);
     return status == 0 ? take_pages(mem, NULL) : status;
 }

@@ -39,6 +39,7 @@ int os_fcntl(int fd, int command, ...);
 int os_fstat(int fd, struct stat *out);
 int os_fchmod(int fd, mode_t mode);
 int os_open(const char *path, int flags, ...);
+ssize_t os_read(int fd, void *to, size_t bytes);
 void *os_mmap(void *addr, size_t bytes, int protection, int flags, int fd, off_t from);
 int os_munmap(void *addr, size_t bytes);
 int os_madvise(void *addr, size_t bytes, int advice);

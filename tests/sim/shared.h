@@ -8,7 +8,7 @@
 
 #include "os.h"
 
-enum shared_kind { SHARED_MEMORY = 1, SHARED_BELL, SHARED_SOCKET };
+enum shared_kind { SHARED_MEMORY = 1, SHARED_BELL, SHARED_SOCKET, SHARED_ZEROS };
 
 /* What a descriptor is of; of several processes, if it was sent. */
 struct shared_object {

@@ -194,8 +194,9 @@ int fab_mem_alloc_unless(size_t size, const char *name, bool huge, const _Atomic
 /* The same as fab_mem_alloc(), for memory that no other process needs: of the provider's own kind,
  * where it has one. To be freed before the device is closed. */
 int fab_mem_alloc_for(struct fab *fab, size_t size, const char *name, struct fab_mem *out);
-/* Zeroes all of it, huge pages without touching them, when nothing is registered in it. 0, or
- * -ENOMEM: it is of no more use than to be freed. Any thread. Blocks, and yields now and then. */
+/* Zeroes all of it without touching it, when nothing is registered in it: whoever maps it too may
+ * have punched holes. 0; or -ENOMEM or another -errno: it is of no more use than to be freed. Any
+ * thread. Blocks, and yields now and then. */
 int fab_mem_zero(const struct fab_mem *mem);
 /* Before it is freed: its pages go a few at a time, also from whoever else maps it, so that freeing
  * is short and nobody who keeps it keeps pages. He finds zeros there; in huge pages, where the host

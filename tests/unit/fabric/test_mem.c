@@ -47,6 +47,21 @@ START_TEST(zeroing_leaves_nothing_and_goes_round_every_mapping)
 }
 END_TEST
 
+/* That the host has none is played by a file that has become shorter, which nobody can do with one
+ * of fab_mem_alloc(). */
+START_TEST(zeroing_what_has_holes_that_no_page_is_left_for_is_an_error)
+{
+    struct fab_mem m = {.size = HUGE_PAGE, .fd = memfd_create("mem", MFD_CLOEXEC)};
+    ck_assert_int_eq(ftruncate(m.fd, (off_t)m.size), 0);
+    m.addr = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
+    ck_assert_ptr_ne(m.addr, MAP_FAILED);
+    ck_assert_int_eq(fab_mem_zero(&m), 0);
+    ck_assert_int_eq(ftruncate(m.fd, (off_t)m.size / 2), 0);
+    ck_assert_int_eq(fab_mem_zero(&m), -ENOMEM);
+    fab_mem_free(&m);
+}
+END_TEST
+
 START_TEST(huge_pages_are_used_where_there_are_some_and_missed_by_nobody_where_not)
 {
     struct fab_mem m;
@@ -182,6 +197,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(memory_is_zeroed_sealed_and_of_whole_pages)                                                  \
     T(zeroing_leaves_nothing_and_goes_round_every_mapping)                                         \
+    T(zeroing_what_has_holes_that_no_page_is_left_for_is_an_error)                                 \
     T(huge_pages_are_used_where_there_are_some_and_missed_by_nobody_where_not)                     \
     T(memory_that_is_unwanted_before_it_is_made_is_not_made)                                       \
     T(others_have_the_processor_between_small_pieces_of_what_takes_long)                           \
