@@ -35,6 +35,7 @@
 #include "pools.h"
 #include "probe_main.h"
 #include "register.h"
+#include "ring_guard.h"
 #include "sessions.h"
 #include "start_check.h"
 #include "stop_watch.h"
@@ -71,6 +72,7 @@ static void on_device_events(uv_poll_t *poll, int status, int events)
 static void on_tick(uv_timer_t *timer)
 {
     agent_tick(timer->data);
+    ring_guard_report();
     base_notify_tick(base_clock_ns());
 }
 
@@ -488,6 +490,7 @@ int main(int argc, char **argv)
     (void)base_log_parse_level(agent.config.log_level, &level);
     base_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
+    ring_guard_start();
     hold_signals(SIG_BLOCK);
     if (closer_process_start(&closers, &err) != 0)
         return fail_start(err.text);

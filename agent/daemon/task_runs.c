@@ -12,6 +12,7 @@
 #include "base/fds.h"
 #include "doorbells.h"
 #include "fabric/fabric.h"
+#include "ring_guard.h"
 #include "schema/session.h"
 #include "state_file.h"
 #include "tasks.h"
@@ -19,6 +20,8 @@
 /* Whatever of it there is. */
 static void drop_rings(struct world_rings *r)
 {
+    ring_guard_drop(r->guard);
+    r->guard = NULL;
     if (r->rw != NULL)
         munmap(r->rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots));
     if (r->ro != NULL)
@@ -65,6 +68,9 @@ static int make_rings(struct world_task *t)
                                 &r->ro_fd, &ro);
     r->rw = rw;
     r->ro = ro;
+    r->guard = NULL;
+    if (status == 0)
+        status = ring_guard_new(rw, SCHEMA_SESSION_RW_BYTES(r->sq_slots), &r->guard);
     if (status == 0) {
         r->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         status = r->doorbell < 0 ? -errno : doorbells_hear_rings(r);

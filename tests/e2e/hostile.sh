@@ -91,7 +91,7 @@ sleep 1
 alone=$(rate "$count" "$begin")
 ok "the honest worker alone: $alone operations in each ms"
 
-for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 !~ /^(victim|newcomer|attacher|registrar)$/ {print $1}')}; do
+for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 !~ /^(promises|victim|newcomer|attacher|registrar)$/ {print $1}')}; do
     count=$((10#$(progress))) begin=$(date +%s%N) faults=$(agent_number a faults)
     out=$work/attack.out
     timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \

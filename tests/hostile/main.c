@@ -23,6 +23,8 @@ static const struct {
     {"indices", "indices that jump", attack_indices, true, false},
     {"resize", "truncates and grows the shared memory", attack_resize, false, true},
     {"punch", "punches holes in it under requests", attack_punch, false, false},
+    {"promises", "the same while the kernel promises no page to anybody", attack_promises, true,
+     false},
     {"write-read-only", "writes what the agent alone may write", attack_write_read_only, false,
      true},
     {"doorbell", "fills the eventfd and makes it block", attack_doorbell, false, false},

@@ -93,6 +93,42 @@ void attack_punch(struct hostile *h)
     }
 }
 
+/* All that the kernel still promises to anybody, where it promises no more than there is
+ * (vm.overcommit_memory=2); else nothing, since it would promise without an end. */
+static void take_promises(void)
+{
+    char mode = '0';
+    const int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, &mode, 1) != 1 || mode != '2')
+        hostile_fail("the kernel promises more memory than there is");
+    close(fd);
+    for (size_t bytes = (size_t)1 << 40; bytes >= 4096;)
+        if (mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+            MAP_FAILED)
+            bytes /= 2;
+}
+
+/* Nothing is left for the agent, which looks at a ring whose pages are gone, and zeroes an arena of
+ * which the same is true. */
+void attack_promises(struct hostile *h)
+{
+    struct raw r;
+    raw_open(h, &r);
+    if (raw_connect(&r) != 0)
+        hostile_fail("the session does not work");
+    punch(&r, SCHEMA_FD_ARENA, 0, r.arena_bytes);
+    take_promises();
+    punch(&r, SCHEMA_FD_RW, 0, r.rw_bytes);
+    raw_ring(&r);
+    if (!raw_ends_within(&r, ANSWER_MS))
+        hostile_fail("the session goes on without its ring");
+    h->did++;
+    h->cut_off++;
+    usleep(500000); /* while its arena is zeroed */
+    close(r.socket);
+    usleep(500000);
+}
+
 /* The same memory at another address, and in its place first nothing, then the arena: the agent has
  * mappings of its own, and wakes nobody there. */
 void attack_remap(struct hostile *h)

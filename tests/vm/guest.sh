@@ -53,6 +53,7 @@ part() { # its name
     conformance) timeout 800 "$build/tests/conformance-suite" verbs rxe0 ;;
     perftest) perftest ;;
     verbs-connect) verbs_connect ;;
+    promises) bash "$here/guest-promises.sh" "$build" ;;
     readers) bash "$here/guest-readers.sh" "$build" ;;
     *) timeout 900 bash "$here/../e2e/$1.sh" "$build" ;;
     esac

@@ -24,6 +24,7 @@ struct world_rings {
     struct lane_memory *memory;
     int rw_fd, ro_fd, doorbell; /* the world's own */
     int heard;                  /* likewise: by which the doorbell is heard */
+    struct ring_guard *guard;   /* likewise: what rw is told to, or NULL */
     struct world_lane *lane;    /* that hears it, as that session's */
     uint32_t session;
 };
