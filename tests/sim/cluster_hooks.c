@@ -11,7 +11,9 @@
 #include "refusals.h"
 #include "trace.h"
 
-enum { LATE_S = 10 /* what a suspended host had to send comes so long after that */ };
+/* What a suspended host had to send comes so long after that, and what its device had accepted is
+ * carried out. */
+enum { LATE_S = 10, ACCEPTED_S = 1 };
 
 static void on_ready(void *user, uint32_t node, int fd)
 {
@@ -52,12 +54,18 @@ static void on_deregistered(void *user, const struct sim_region *region)
                                         play_operators_may_force(cluster.operators, region->node)));
 }
 
+static bool was_suspended(uint32_t node, uint64_t seconds)
+{
+    const uint64_t until_ns = cluster_node(node)->suspended_ns;
+    return until_ns != 0 && play_now_ns() < until_ns + seconds * BASE_NS_PER_S;
+}
+
 static void on_refused(void *user, const struct sim_access *access, enum sim_refusal why)
 {
     (void)user;
-    const uint64_t until_ns = cluster_node(access->initiator)->suspended_ns;
     play_refusals_refused(access, why,
-                          until_ns != 0 && play_now_ns() < until_ns + LATE_S * BASE_NS_PER_S);
+                          was_suspended(access->initiator, LATE_S) ||
+                              was_suspended(access->node, ACCEPTED_S));
 }
 
 static void on_crowded(void *user, uint32_t node, uint32_t places, uint32_t owed)
