@@ -71,7 +71,8 @@ struct pool {
     struct agent_session *sessions;
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
     struct lane_quota quota[AGENTD_TENANT_SLOTS];
-    bool quarantined[AGENTD_TENANT_SLOTS]; /* quotas_apart() */
+    bool quarantined[AGENTD_TENANT_SLOTS];  /* quotas_apart() */
+    uint32_t unmaking[AGENTD_TENANT_SLOTS]; /* sessions that a tenant has had */
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */

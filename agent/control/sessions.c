@@ -27,6 +27,9 @@
 #include "sessions.h"
 #include "worker_events.h"
 
+/* Of what a tenant may have at a time so many may be being taken back when its next one comes. */
+enum { UNMAKING_PART = 4, UNMAKING_LEAST = 8 };
+
 /* ---- made and given back by tasks */
 
 static void on_made(void *session)
@@ -46,20 +49,27 @@ static void on_made(void *session)
         p->agent->worker_events->failed(p, s->task.status);
 }
 
+/* That of those it has left one less is being taken back lets a tenant's next worker in. */
 static void on_unmade(void *session)
 {
     struct agent_session *s = session;
-    s->pool->works--;
+    struct pool *p = s->pool;
+    p->works--;
     s->stage = STAGE_EMPTY;
-    s->pool->agent->unmade++;
+    p->agent->unmade++;
+    if (s->task.tenant == 0)
+        return;
+    p->unmaking[s->task.tenant - 1]--;
+    p->agent->worker_events->ready(p);
 }
 
 static void start_task(struct agent_session *s, enum stage stage, enum world_work work,
-                       void (*done)(void *session))
+                       uint32_t tenant, void (*done)(void *session))
 {
     s->stage = stage;
     s->pool->works++;
-    s->task = (struct world_task){.work = work, .rings = &s->rings, .done = done, .user = s};
+    s->task = (struct world_task){
+        .work = work, .rings = &s->rings, .tenant = tenant, .done = done, .user = s};
     s->task.let_go = !s->pool->stopping; /* else a worker that outlives the agent looks why */
     world_run(s->pool->world, &s->task);
 }
@@ -130,7 +140,7 @@ static void shed_one(struct pool *p)
     struct agent_session *s = find_stage(p, STAGE_READY);
     BASE_ASSERT(s != NULL);
     p->count.ready--;
-    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, on_unmade);
+    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, 0, on_unmade);
 }
 
 /* Some at a time of what is ready and is to be kept no more. */
@@ -192,7 +202,7 @@ void sessions_refill(struct pool *p)
         if (s == NULL)
             break;
         p->count.making++;
-        start_task(s, STAGE_MAKING, WORLD_MAKE_RINGS, on_made);
+        start_task(s, STAGE_MAKING, WORLD_MAKE_RINGS, 0, on_made);
     }
     arenas_refill(p);
     if (!p->stopping)
@@ -256,9 +266,17 @@ static bool may_take(const struct pool *p, uint32_t tenant)
             pools_sessions(p->agent) >= p->config->max_sessions || !quotas_have_others(p, tenant));
 }
 
+/* Else a tenant whose sessions take long to be taken back could come and go until it had the places
+ * of all. */
+static bool leaves_places(const struct pool *p, uint32_t tenant)
+{
+    const uint64_t part = quota_tenant(p->agent, tenant)->sessions / UNMAKING_PART;
+    return p->unmaking[tenant - 1] < (part > UNMAKING_LEAST ? part : UNMAKING_LEAST);
+}
+
 bool session_is_ready(const struct pool *p, uint32_t tenant)
 {
-    return may_take(p, tenant) && arena_is_ready(p, tenant);
+    return may_take(p, tenant) && leaves_places(p, tenant) && arena_is_ready(p, tenant);
 }
 
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
@@ -379,13 +397,15 @@ static void give_arenas(struct agent_session *s)
         arena_retire(asked);
 }
 
-/* All that it had. */
+/* All that it had. Its rings are its worker's as long as that likes, which may make each take long:
+ * it has its turn among other tenants'. */
 static void take_back(struct pool *p, struct agent_session *s)
 {
     s->held = false;
     give_arenas(s);
     p->count.ending--;
-    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, on_unmade);
+    p->unmaking[s->tenant - 1]++;
+    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, s->tenant, on_unmade);
 }
 
 static void begin_ending(struct pool *p, struct agent_session *s)

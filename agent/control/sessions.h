@@ -65,7 +65,8 @@ int sessions_start(struct pool *p, struct base_errbuf *err);
 bool sessions_are_making(const struct pool *p);
 int sessions_check(struct pool *p, struct base_errbuf *err);
 /* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0.
- * -EAGAIN: none is ready. */
+ * -EAGAIN: none is ready. One that is has to wait too while too many that its tenant has had are
+ * still being taken back. */
 bool session_is_ready(const struct pool *p, uint32_t tenant);
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number);

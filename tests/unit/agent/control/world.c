@@ -61,6 +61,13 @@ static void begin_task(struct world *w, struct world_task *task)
     *at = task;
 }
 
+/* Whatever it was, it is done. */
+static void run_here(struct world *w, struct world_task *task)
+{
+    (void)w;
+    task->status = 0;
+}
+
 static int begin_call(struct world *w, const struct http_call *call, http_done done, void *user,
                       uint64_t *id)
 {
@@ -205,6 +212,7 @@ static const struct world_ops TEST_WORLD_OPS = {
     .token_is_private = is_token_private,
     .next_incarnation = next_incarnation,
     .run = begin_task,
+    .run_here = run_here,
     .memory_most = read_memory_most,
     .stop = stop_world,
 };
