@@ -103,7 +103,7 @@ int unread_check(struct agent *a, uint32_t tenant, struct base_errbuf *why)
     if (unread_allows(u, live, tenant, SCHEMA_FD_COUNT))
         return 0;
     say_refused(a, tenant);
-    if (u->all < SCHEMA_FD_COUNT)
+    if (unread_allows_but_kernel(u, live, tenant, SCHEMA_FD_COUNT))
         return say_kernel(why);
     return base_err(why, -EAGAIN,
                     "workers of tenant %s have left %u descriptors that they were sent unread, and "

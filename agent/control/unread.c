@@ -10,20 +10,32 @@ static uint32_t count_lacking(const struct unread *u, uint32_t index, uint32_t r
     return lane_reserve_lacks(u->of[index].count, reserved);
 }
 
-bool unread_allows(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS], uint32_t tenant,
-                   uint32_t count)
+/* If so many may be unread at a time. */
+static bool would_allow(const struct unread *u, uint32_t most, const bool live[AGENTD_TENANT_SLOTS],
+                        uint32_t tenant, uint32_t count)
 {
     uint32_t tenants = 1; /* that is to come */
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         tenants += live[i];
-    const uint32_t reserved = lane_reserve_each(u->most, tenants);
+    const uint32_t reserved = lane_reserve_each(most, tenants);
     uint64_t kept = reserved;
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         if (live[i] && i != tenant - 1)
             kept += count_lacking(u, i, reserved);
     const uint64_t then = (uint64_t)u->all + count;
-    return then <= u->most &&
-           (count_lacking(u, tenant - 1, reserved) >= count || then + kept <= u->most);
+    return then <= most && (count_lacking(u, tenant - 1, reserved) >= count || then + kept <= most);
+}
+
+bool unread_allows(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS], uint32_t tenant,
+                   uint32_t count)
+{
+    return would_allow(u, u->most, live, tenant, count);
+}
+
+bool unread_allows_but_kernel(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS],
+                              uint32_t tenant, uint32_t count)
+{
+    return would_allow(u, u->wanted, live, tenant, count);
 }
 
 static void link_newest(struct unread_tenant *t, struct unread_item *item)

@@ -47,6 +47,10 @@ struct unread {
  * tenant of that index. */
 bool unread_allows(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS], uint32_t tenant,
                    uint32_t count);
+/* Likewise, if the kernel let us send as many as are wanted: what others than these tenants'
+ * workers have not read is not in the way. */
+bool unread_allows_but_kernel(const struct unread *u, const bool live[AGENTD_TENANT_SLOTS],
+                              uint32_t tenant, uint32_t count);
 /* That worker was sent so many. As many as an attach takes are counted at least, since a connection
  * that does not read may keep a descriptor of the agent's too. */
 void unread_add(struct unread *u, struct unread_item *item, uint32_t tenant, uint32_t count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who stands behind whom when sessions are given back. */
+/* Who stands behind whom when sessions are given back, and who is turned away for what. */
 #include "../../check_main.h"
 #include "session_bed.h"
 
@@ -66,8 +66,34 @@ START_TEST(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)
 }
 END_TEST
 
+static bool says(uint32_t tenant, const char *what)
+{
+    struct base_errbuf why = {""};
+    ck_assert_int_eq(unread_check(&agent, tenant, &why), -EAGAIN);
+    return strstr(why.text, what) != NULL;
+}
+
+START_TEST(who_is_sent_nothing_hears_whose_fault_that_is)
+{
+    session_bed_begin(PLACES, 0);
+    agent.unread.wanted = agent.unread.most = 1200;
+    agent.unread.of[B - 1].count = agent.unread.all = 1000;
+    ck_assert(says(B, "workers of tenant"));
+    agent.unread.of[B - 1].count = agent.unread.all = 10;
+    agent.unread.most = 12; /* a former life's workers have the rest */
+    ck_assert(says(A, "the kernel lets"));
+    ck_assert(says(B, "the kernel lets"));
+    agent.unread.of[B - 1].count = agent.unread.all = 1000;
+    agent.unread.most = 1002;
+    ck_assert(says(A, "the kernel lets"));
+    ck_assert(says(B, "workers of tenant"));
+    session_bed_end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_in_the_agents)          \
-    T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)
+    T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)                        \
+    T(who_is_sent_nothing_hears_whose_fault_that_is)
 
 KEDGE_CHECK_MAIN("agent.control.sessions", TESTS)

@@ -52,6 +52,19 @@ START_TEST(however_many_read_nothing_each_has_its_part_and_all_are_bounded)
 }
 END_TEST
 
+START_TEST(what_is_refused_is_whose_fault_it_is)
+{
+    begin(2);
+    u.wanted = MOST;
+    (void)attach_all(HOSTILE);
+    ck_assert(!unread_allows_but_kernel(&u, live, HOSTILE, ATTACH));
+    u.most = u.all + ATTACH; /* of the kernel's, others have the rest: a former life's workers */
+    ck_assert(!unread_allows(&u, live, HONEST, 2 * ATTACH));
+    ck_assert(unread_allows_but_kernel(&u, live, HONEST, 2 * ATTACH));
+    ck_assert(!unread_allows_but_kernel(&u, live, HOSTILE, ATTACH)); /* its own in any case */
+}
+END_TEST
+
 START_TEST(a_tenant_that_comes_later_finds_room)
 {
     begin(1);
@@ -127,6 +140,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(one_tenant_that_reads_nothing_leaves_others_their_part)                                      \
     T(however_many_read_nothing_each_has_its_part_and_all_are_bounded)                             \
+    T(what_is_refused_is_whose_fault_it_is)                                                        \
     T(a_tenant_that_comes_later_finds_room)                                                        \
     T(what_is_read_may_be_sent_again)                                                              \
     T(a_connection_that_leaves_one_unread_counts_as_one_that_leaves_all)                           \
