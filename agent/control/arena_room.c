@@ -7,19 +7,13 @@
 #include "agent/reserve.h"
 #include "arenas.h"
 #include "bounds.h"
-#include "pools.h"
 #include "quotas.h"
-#include "sessions.h"
 
 /* Of each tenant, by index: those that are being freed or kept for its next worker too. */
 static void count_more(const struct agent *a, uint32_t more[AGENTD_TENANT_SLOTS])
 {
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
-        more[i] = a->tenants.at[i].arenas;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        for (uint64_t i = 0; i < p->config->max_sessions; i++)
-            if (session_has_tenant(&p->sessions[i]) && p->sessions[i].arenas > 0)
-                more[p->sessions[i].tenant - 1]--;
+        more[i] = a->tenants.at[i].arenas - (uint32_t)a->of_sessions[i].firsts;
 }
 
 int arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf *why)

@@ -92,6 +92,7 @@ static struct quota_counted count_session(const struct agent_session *s)
         .tenant = s->tenant, .is_session = s->stage == STAGE_LIVE || s->held, .ended = s->held};
     if (!session_has_tenant(s))
         return (struct quota_counted){0};
+    n.has_arena = s->arenas > 0;
     for (uint32_t i = 0; i < s->arenas; i++)
         n.bytes += s->arena[i]->bytes;
     n.bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
@@ -104,6 +105,7 @@ static void add_up(struct quota_used *sum, const struct quota_counted *n)
     sum->sessions += n->is_session;
     sum->ended += n->ended;
     sum->bytes += n->bytes;
+    sum->firsts += n->has_arena;
 }
 
 static void take_away(struct quota_used *sum, const struct quota_counted *n)
@@ -111,6 +113,7 @@ static void take_away(struct quota_used *sum, const struct quota_counted *n)
     sum->sessions -= n->is_session;
     sum->ended -= n->ended;
     sum->bytes -= n->bytes;
+    sum->firsts -= n->has_arena;
 }
 
 void quotas_note(struct agent_session *s)
@@ -131,7 +134,8 @@ static struct quota_used used_by(const struct agent *a, uint32_t tenant)
     return (struct quota_used){.sessions = sum->sessions,
                                .ended = sum->ended,
                                .bytes = bytes,
-                               .bytes_left = bytes - sum->bytes};
+                               .bytes_left = bytes - sum->bytes,
+                               .firsts = sum->firsts};
 }
 
 /* What is counted along is what there is. */

@@ -23,11 +23,12 @@ struct quota_used {
     uint64_t ended;      /* of these: they are over, and their workers' processes have them still */
     uint64_t bytes;      /* of arenas, from the asking until they are freed; of these: */
     uint64_t bytes_left; /* no session has them any more */
+    uint64_t firsts;     /* sessions that have an arena */
 };
 /* What of that a session counts to its tenant (its index + 1; 0: none). */
 struct quota_counted {
     uint32_t tenant;
-    bool is_session, ended;
+    bool is_session, ended, has_arena;
     uint64_t bytes;
 };
 /* After whatever changes what a session counts: its stage, its arenas, that its worker has it

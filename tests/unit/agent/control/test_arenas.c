@@ -155,11 +155,13 @@ static struct agent_session *begin_full(uint32_t sessions)
     pool.lane = (struct lane *)&pool; /* there is one */
     pool.sessions = s;
     for (uint32_t i = 0; i < sessions; i++) {
-        s[i] = (struct agent_session){.stage = STAGE_LIVE,
+        s[i] = (struct agent_session){.pool = &pool,
+                                      .stage = STAGE_LIVE,
                                       .tenant = i % 2 == 0 ? TENANT : OTHER,
                                       .arena = {&first},
                                       .arenas = 1};
         agent.tenants.at[s[i].tenant - 1].arenas++;
+        quotas_note(&s[i]);
     }
     return s;
 }

@@ -166,6 +166,7 @@ START_TEST(a_refusal_looks_at_no_session_and_no_other_connection)
     ck_assert_int_eq(quota_check(&pool, 1, 1, 0, &why), -EDQUOT);
     ck_assert_int_eq(quota_check(&pool, 1, 0, 65 * MIB, &why), -EDQUOT);
     ck_assert_int_eq(quota_check(&pool, 1, 0, 64 * MIB, &why), 0);
+    ck_assert_int_eq(arena_check_room(&agent, 1, &why), 0);
     struct connection *c = attach_connected(&agent, NULL, &peer);
     ck_assert_ptr_nonnull(c);
     next.next = take_out_of_reach();
