@@ -15,6 +15,7 @@
 #include "follow.h"
 #include "leases.h"
 #include "pools.h"
+#include "quotas.h"
 #include "register.h"
 #include "revocations.h"
 
@@ -125,8 +126,10 @@ bool admin_take(struct agent *a, struct world_request *r, const struct admin_req
         return true;
     }
     if (strcmp(path, "/v1/status") == 0) {
+        (void)quotas_recount(a);
         status_print(a, t);
     } else if (strcmp(path, "/metrics") == 0) {
+        (void)quotas_recount(a);
         metrics_print(a, t);
         content_type = BASE_METRICS_TYPE;
     } else if (strcmp(path, "/version") == 0) {

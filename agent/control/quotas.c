@@ -7,7 +7,6 @@
 #include "agent.h"
 #include "agent/reserve.h"
 #include "arenas.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "control/log.h"
 #include "names.h"
@@ -138,22 +137,45 @@ static struct quota_used used_by(const struct agent *a, uint32_t tenant)
                                .firsts = sum->firsts};
 }
 
-/* What is counted along is what there is. */
-static void check_sums(const struct agent *a)
+static void say_miscounted(const struct agent *a, uint32_t tenant, const struct quota_used *is)
+{
+    const struct quota_used *was = &a->of_sessions[tenant - 1];
+    world_log(
+        a->world, BASE_LOG_ERROR,
+        "what a tenant's sessions have was counted wrong, and is counted anew: this is a fault "
+        "of the agent, please report it",
+        "tenant=\"%s\" sessions=%llu counted=%llu ended=%llu counted=%llu bytes=%llu "
+        "counted=%llu arenas=%llu counted=%llu",
+        quota_tenant(a, tenant)->name, (unsigned long long)is->sessions,
+        (unsigned long long)was->sessions, (unsigned long long)is->ended,
+        (unsigned long long)was->ended, (unsigned long long)is->bytes,
+        (unsigned long long)was->bytes, (unsigned long long)is->firsts,
+        (unsigned long long)was->firsts);
+}
+
+bool quotas_recount(struct agent *a)
 {
     struct quota_used sums[AGENTD_TENANT_SLOTS] = {0};
+    bool right = true;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (uint64_t i = 0; i < p->config->max_sessions; i++) {
-            const struct quota_counted n = count_session(&p->sessions[i]);
-            if (n.tenant != 0)
-                add_up(&sums[n.tenant - 1], &n);
+            struct quota_counted *n = &p->sessions[i].counted;
+            *n = count_session(&p->sessions[i]);
+            if (n->tenant != 0)
+                add_up(&sums[n->tenant - 1], n);
         }
-    BASE_ASSERT(memcmp(sums, a->of_sessions, sizeof sums) == 0);
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
+        if (memcmp(&sums[i], &a->of_sessions[i], sizeof sums[i]) == 0)
+            continue;
+        right = false;
+        say_miscounted(a, i + 1, &sums[i]);
+        a->of_sessions[i] = sums[i];
+    }
+    return right;
 }
 
 void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS])
 {
-    check_sums(a);
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         used[i] = used_by(a, i + 1);
 }

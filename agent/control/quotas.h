@@ -34,8 +34,11 @@ struct quota_counted {
 /* After whatever changes what a session counts: its stage, its arenas, that its worker has it
  * still. So nothing has to look at all sessions for what workers ask. */
 void quotas_note(struct agent_session *s);
-/* Of all pools, of each tenant; all sessions are looked at, to see that they were counted right. */
+/* Of all pools, of each tenant. */
 void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_SLOTS]);
+/* When an operator looks: all sessions are looked at, to see that they were counted right. False:
+ * they were not, which was said, and are now. */
+bool quotas_recount(struct agent *a);
 /* A tenant's settings in force (its index + 1). */
 const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant);
 /* As in the settings: a literal. */

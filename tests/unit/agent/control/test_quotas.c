@@ -106,7 +106,8 @@ START_TEST(what_is_counted_along_is_what_there_is)
         else
             go_on((uint32_t)base_prng_below(&prng, PLACES));
         check_heard();
-        quotas_used(&agent, used); /* asserts it */
+        ck_assert(quotas_recount(&agent));
+        quotas_used(&agent, used);
         for (uint32_t t = 0; t < BED_TENANTS; t++) {
             most_sessions = used[t].sessions > most_sessions ? used[t].sessions : most_sessions;
             most_ended = used[t].ended > most_ended ? used[t].ended : most_ended;
@@ -118,6 +119,28 @@ START_TEST(what_is_counted_along_is_what_there_is)
     ck_assert_uint_ge(most_sessions, 4);
     ck_assert_uint_ge(most_ended, 2);
     ck_assert_uint_ge(most_bytes, 40 * MIB);
+    session_bed_end();
+}
+END_TEST
+
+START_TEST(what_was_counted_wrong_is_put_right_when_somebody_looks)
+{
+    struct quota_used used[AGENTD_TENANT_SLOTS];
+    uint32_t number;
+    session_bed_begin(PLACES, AHEAD);
+    sessions_refill(&pool);
+    session_bed_make_all();
+    ck_assert_int_eq(session_take(&pool, 2, BED_UID + 1, 1, &connections[0], &number), 0);
+    agent.of_sessions[0].sessions--;
+    agent.of_sessions[1].sessions += 7;
+    pool.sessions[number].counted.bytes = 0;
+    ck_assert(!quotas_recount(&agent));
+    ck_assert(quotas_recount(&agent));
+    quotas_used(&agent, used);
+    ck_assert_uint_eq(used[0].sessions, 0);
+    ck_assert_uint_eq(used[1].sessions, 1);
+    session_bed_leave(number);
+    ck_assert(quotas_recount(&agent));
     session_bed_end();
 }
 END_TEST
@@ -184,6 +207,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(what_is_counted_along_is_what_there_is)                                                      \
+    T(what_was_counted_wrong_is_put_right_when_somebody_looks)                                     \
     T(a_refusal_looks_at_no_session_and_no_other_connection)
 
 KEDGE_CHECK_MAIN("agent.control.quotas", TESTS)
