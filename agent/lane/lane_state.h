@@ -26,7 +26,6 @@ struct active_tenant;
 struct cached;
 struct ending_tenant;
 struct inflight_check_all;
-struct physical_qp;
 struct vqp;
 
 enum {
@@ -73,9 +72,10 @@ struct lane {
     uint64_t trust_ns;     /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     /* active.c: of each tenant; those with sessions that are polled, in turn, how many, and how
-     * many sessions. wakes: those with workers that are to be woken. */
+     * many sessions. wakes, stalled: those with workers that are to be woken; with sessions that
+     * sleep without room for their completions. */
     struct active_tenant *actives;
-    struct active_list active_tenants, wakes;
+    struct active_list active_tenants, wakes, stalled;
     uint32_t active_tenant_count, active_count;
     /* intake.c: how many requests this pass lets go from queues; whether one of several active
      * tenants is sparse; how many turns busy ones have had beside such a one. */
@@ -84,8 +84,8 @@ struct lane {
     uint64_t busy_turns;
     STAILQ_HEAD(, session) dirty; /* to publish */
     struct session *doomed;       /* to end when what is being done is done */
-    /* With a lease or a drain to wait for; with regions that the operator withdraws; asleep. */
-    struct session_list due, revoking, stalled;
+    /* With a lease or a drain to wait for; with regions that the operator withdraws. */
+    struct session_list due, revoking;
     uint32_t due_count, revoking_count;
     struct ending_tenant *endings; /* of each tenant; those with something to be done, in turn */
     struct ending_list ending_tenants;

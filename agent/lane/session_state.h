@@ -104,7 +104,7 @@ struct session {
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     TAILQ_ENTRY(session) by_active; /* of its tenant's, while it is polled */
     TAILQ_ENTRY(session) by_due;
-    TAILQ_ENTRY(session) by_stalled;
+    TAILQ_ENTRY(session) by_stalled; /* of its tenant's */
     STAILQ_ENTRY(session) by_dirty;
     TAILQ_ENTRY(session) by_wake; /* of its tenant's, while its worker is to be woken */
     struct session *next_doomed;

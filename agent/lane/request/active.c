@@ -14,6 +14,7 @@ static void active_init(struct active_tenant *t)
 {
     TAILQ_INIT(&t->sessions);
     TAILQ_INIT(&t->sleepers);
+    TAILQ_INIT(&t->stalled);
 }
 
 int actives_new(struct lane *l)
@@ -41,19 +42,35 @@ void session_count_batch(struct lane *l)
         l->batch = l->active_count < LANE_TAKEN ? LANE_TAKEN / l->active_count : 1;
 }
 
-void session_unstall(struct lane *l, struct session *s)
+static void stall_session(struct lane *l, struct session *s)
 {
-    if (s->stalled)
-        TAILQ_REMOVE(&l->stalled, s, by_stalled);
-    s->stalled = 0;
+    struct active_tenant *t = s->of;
+    s->stalled = 1;
+    if (TAILQ_EMPTY(&t->stalled))
+        TAILQ_INSERT_TAIL(&l->stalled, t, by_stall);
+    TAILQ_INSERT_TAIL(&t->stalled, s, by_stalled);
 }
 
-/* The one that has slept for longest comes first. */
+void session_unstall(struct lane *l, struct session *s)
+{
+    struct active_tenant *t = s->of;
+    if (!s->stalled)
+        return;
+    s->stalled = 0;
+    TAILQ_REMOVE(&t->stalled, s, by_stalled);
+    if (TAILQ_EMPTY(&t->stalled))
+        TAILQ_REMOVE(&l->stalled, t, by_stall);
+}
+
+/* One of each tenant in turn. */
 void sessions_unstall(struct lane *l)
 {
     for (uint32_t n = 0; n < UNSTALLS && !TAILQ_EMPTY(&l->stalled); n++) {
+        struct active_tenant *t = TAILQ_FIRST(&l->stalled);
         COUNT(l, walked, 1);
-        session_activate(l, TAILQ_FIRST(&l->stalled));
+        TAILQ_REMOVE(&l->stalled, t, by_stall);
+        TAILQ_INSERT_TAIL(&l->stalled, t, by_stall);
+        session_activate(l, TAILQ_FIRST(&t->stalled));
     }
 }
 
@@ -127,8 +144,7 @@ bool session_sleep(struct lane *l, struct session *s)
             atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
             return false;
         }
-        s->stalled = 1;
-        TAILQ_INSERT_TAIL(&l->stalled, s, by_stalled);
+        stall_session(l, s);
     }
     session_deactivate(l, s);
     return true;

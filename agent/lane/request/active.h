@@ -16,8 +16,10 @@ struct active_tenant {
     uint32_t left;
     uint64_t due_turn;
     struct session_list sleepers;        /* whose workers are to be woken (reply.c) */
+    struct session_list stalled;         /* that sleep without room, for the longest first */
     TAILQ_ENTRY(active_tenant) by_turn;  /* while there are any */
     TAILQ_ENTRY(active_tenant) by_wakes; /* while there are sleepers */
+    TAILQ_ENTRY(active_tenant) by_stall; /* while some are stalled */
 };
 
 static inline uint32_t active_out(const struct active_tenant *t)
@@ -36,7 +38,7 @@ void actives_free(struct lane *l);
 void session_activate(struct lane *l, struct session *s);
 /* It is not among those that sleep without room any more. */
 void session_unstall(struct lane *l, struct session *s);
-/* Some of these are polled again. */
+/* Some of these are polled again, by tenants' turns. */
 void sessions_unstall(struct lane *l);
 /* It is polled no more. */
 void session_deactivate(struct lane *l, struct session *s);

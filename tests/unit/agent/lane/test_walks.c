@@ -9,6 +9,8 @@
 
 enum {
     TENANT = 1,
+    OTHER = 2,
+    MILLISECOND = 1000, /* passes */
     CROWD = 110,
     ROOM = 64, /* completions of a session */
     LONG = 4000,
@@ -86,6 +88,37 @@ START_TEST(of_many_that_sleep_without_room_a_few_are_looked_at_and_each_in_its_t
     world_run(w, 3 * LONG);
     for (uint32_t i = 0; i < CROWD; i++)
         ck_assert(world_poll(w, &crowd[i], &e, 0));
+    close_crowd();
+}
+END_TEST
+
+/* The one whose turn it is has found room, and its worker polls on without a ring. */
+START_TEST(who_sleeps_without_room_beside_a_crowd_of_another_tenant_has_the_next_turn)
+{
+    struct world_worker k, its_owner;
+    struct schema_cqe e;
+    open_crowd();
+    world_attach(w, &its_owner, 1, 1, OTHER);
+    const uint32_t its_key = world_register(w, &its_owner, 0, 4096, ALL);
+    world_attach(w, &k, 0, CROWD, OTHER);
+    for (uint32_t i = 0; i < CROWD; i++)
+        post_empty(&crowd[i], key, ROOM);
+    world_run(w, LONG);
+    for (uint32_t i = 0; i < CROWD; i++)
+        post_empty(&crowd[i], key, 1);
+    world_run(w, LONG / 2); /* the crowd sleeps, and some of it was looked at */
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    world_run(w, LONG / 10);
+    post_empty(&k, its_key, ROOM);
+    world_run(w, LONG / 2);
+    post_empty(&k, its_key, 1);
+    world_run(w, LONG);
+    for (uint32_t n = 0; n < ROOM; n++)
+        ck_assert(world_poll(w, &k, &e, 0));
+    world_run(w, MILLISECOND + 10);
+    ck_assert(world_poll(w, &k, &e, 0));
+    world_detach(w, &k);
+    world_detach(w, &its_owner);
     close_crowd();
 }
 END_TEST
@@ -192,6 +225,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(of_many_that_sleep_without_room_a_few_are_looked_at_and_each_in_its_turn)                    \
+    T(who_sleeps_without_room_beside_a_crowd_of_another_tenant_has_the_next_turn)                  \
     T(who_is_to_be_woken_is_looked_at_once)                                                        \
     T(of_many_that_wait_for_one_endpoint_a_few_are_told_in_a_pass)                                 \
     T(a_pass_looks_at_the_regions_of_who_gives_some_back_once)
