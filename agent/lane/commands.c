@@ -6,6 +6,8 @@
 
 #include "base/assert.h"
 #include "lane_state.h"
+#include "request/active.h"
+#include "request/control_ops.h"
 #include "request/dedicated_mr.h"
 #include "request/region.h"
 #include "request/returns.h"
@@ -15,6 +17,7 @@
 #include "resolve/flow.h"
 #include "resolve/lookup.h"
 #include "resolve/path.h"
+#include "resolve/peer_room.h"
 #include "resolve/prove.h"
 #include "resolve/readdress.h"
 #include "schedule/window.h"
@@ -247,6 +250,15 @@ static bool take_of_session(struct lane *l, const struct lane_command *c)
     return true;
 }
 
+/* What was counted to it is not the next one's. */
+static void forget_tenant(struct lane *l, uint32_t tenant_slot)
+{
+    quarantine_forget(l, tenant_slot);
+    active_forget(l, tenant_slot);
+    control_forget_tenant(l, tenant_slot);
+    peer_room_forget(l, tenant_slot + 1);
+}
+
 static void take_of_lane(struct lane *l, const struct lane_command *c)
 {
     switch (c->kind) {
@@ -277,7 +289,7 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         break;
     case LANE_COMMAND_WINDOW:
         if (c->window.scope == LANE_WINDOW_TENANT && c->window.anew)
-            quarantine_forget(l, c->window.tenant);
+            forget_tenant(l, c->window.tenant);
         windows_set(l, c);
         break;
     case LANE_COMMAND_PROVE:

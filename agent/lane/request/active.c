@@ -35,6 +35,13 @@ void actives_free(struct lane *l)
     free(l->actives);
 }
 
+void active_forget(struct lane *l, uint32_t tenant_slot)
+{
+    struct active_tenant *t = &l->actives[tenant_slot];
+    t->left = 0;
+    t->due_turn = 0;
+}
+
 void session_count_batch(struct lane *l)
 {
     l->batch = LANE_BATCH;

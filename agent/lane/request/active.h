@@ -35,6 +35,8 @@ static inline void active_count_out(struct active_tenant *t, int more)
 /* -ENOMEM. */
 int actives_new(struct lane *l);
 void actives_free(struct lane *l);
+/* The tenant's place is another's from now on; it has no sessions. */
+void active_forget(struct lane *l, uint32_t tenant_slot);
 void session_activate(struct lane *l, struct session *s);
 /* It is not among those that sleep without room any more. */
 void session_unstall(struct lane *l, struct session *s);

@@ -74,6 +74,13 @@ void control_forget(struct lane *l, struct session *s)
         leave_turns(l, s);
 }
 
+void control_forget_tenant(struct lane *l, uint32_t tenant_slot)
+{
+    struct control_tenant *t = &l->control_tenants[tenant_slot];
+    BASE_ASSERT(fair_queue_first(&t->sessions) == NULL && !t->paused && !t->turn.waits);
+    *t = (struct control_tenant){.due_ns = 0};
+}
+
 /* Nobody is there whom it would hold up. */
 static bool is_alone(const struct lane *l, const struct control_tenant *t)
 {

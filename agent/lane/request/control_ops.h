@@ -35,6 +35,8 @@ struct session *control_begin_turn(struct lane *l);
 void control_end_turn(struct lane *l, struct session *s);
 /* s has ended. */
 void control_forget(struct lane *l, struct session *s);
+/* The tenant's place is another's from now on, with a whole budget; it has no sessions. */
+void control_forget_tenant(struct lane *l, uint32_t tenant_slot);
 /* When a lane that sleeps has to go on with them. */
 uint64_t controls_due(const struct lane *l);
 

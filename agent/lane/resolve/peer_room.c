@@ -32,6 +32,12 @@ void peer_room_free(struct lane *l)
     free(l->peer_room.each);
 }
 
+/* Nobody's go first. */
+static uint32_t count_of(const struct peer_room *r, uint32_t tenant)
+{
+    return tenant != 0 ? r->of[tenant] : UINT32_MAX;
+}
+
 /* Whether a worker of that tenant may have its place. */
 static bool may_go(const struct peer_room *r, const struct peer *p, uint32_t tenant)
 {
@@ -55,7 +61,8 @@ static void make_room(struct lane *l, uint32_t tenant)
         const struct peer *p = &l->peers[r->hand];
         r->hand = next_slot(l, r->hand);
         COUNT(l, lookups_compared, 1);
-        if (may_go(r, p, tenant) && (victim == NULL || r->of[p->tenant] > r->of[victim->tenant]))
+        if (may_go(r, p, tenant) &&
+            (victim == NULL || count_of(r, p->tenant) > count_of(r, victim->tenant)))
             victim = p;
     }
     if (victim == NULL)
@@ -120,4 +127,17 @@ void peer_room_use(struct lane *l, struct peer *p, uint32_t tenant)
     r->of[p->tenant]--;
     r->of[tenant]++;
     p->tenant = (uint16_t)tenant;
+}
+
+void peer_room_forget(struct lane *l, uint32_t tenant)
+{
+    struct peer_room *r = &l->peer_room;
+    for (uint32_t slot = 0; slot < l->config.max_peers && r->of[tenant] > 0; slot++) {
+        struct peer *p = &l->peers[slot];
+        if (!p->used || p->tenant != tenant)
+            continue;
+        p->tenant = 0;
+        r->of[tenant]--;
+        r->of[0]++;
+    }
 }

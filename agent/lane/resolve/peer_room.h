@@ -44,5 +44,7 @@ void peer_room_take(struct lane *l, uint32_t slot, uint32_t tenant);
 void peer_room_leave(struct lane *l, uint32_t slot);
 /* A worker of that tenant (its place + 1) uses the endpoint: it is this one's, if it has fewer. */
 void peer_room_use(struct lane *l, struct peer *p, uint32_t tenant);
+/* That tenant is gone, and its place may be another's: its endpoints are nobody's. */
+void peer_room_forget(struct lane *l, uint32_t tenant);
 
 #endif

@@ -75,6 +75,8 @@ struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct f
     p->depth = l->config.sq_depth;
     p->posted = 0;
     p->alone = 0;
+    p->refusals = 0;
+    p->shared_until_ns = 0;
     if (f != NULL && f->alone > 0) {
         p->alone = (uint16_t)f->alone;
         physical_qp_set_depth(p, 1);

@@ -315,11 +315,12 @@ void quarantine_forget(struct lane *l, uint32_t tenant_slot)
     atomic_store_explicit(&l->rests[tenant_slot], 0, memory_order_relaxed);
     l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told,
                                                 .rejoins = l->culprits[tenant_slot].rejoins,
-                                                .made = l->culprits[tenant_slot].made,
                                                 .links = l->culprits[tenant_slot].links};
-    for (uint32_t i = 0; i < high; i++)
-        if (l->flows[i].broken_by == tenant_slot + 1)
-            l->flows[i].broken_by = 0;
+    for (uint32_t i = 0; i < high; i++) {
+        struct flow *f = &l->flows[i];
+        f->broken_by = f->broken_by == tenant_slot + 1 ? 0 : f->broken_by;
+        f->made_for = f->made_for == tenant_slot + 1 ? 0 : f->made_for;
+    }
 }
 
 uint64_t lane_rests(const struct lane *l, uint32_t tenant_slot)

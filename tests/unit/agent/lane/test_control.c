@@ -114,6 +114,27 @@ START_TEST(lookups_have_a_budget_beside_others_and_none_alone)
 }
 END_TEST
 
+/* The former one in its place has used up more than its budget. */
+START_TEST(whose_place_was_anothers_has_a_whole_budget)
+{
+    enum { PASSES = 8000, BURST = 1251 };
+    struct world_worker owner, k, curious;
+    const struct lane_command next = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_TENANT, .tenant = OTHER % WORLD_TENANTS, .anew = true}};
+    world_mr_lease_ns[1] = 60 * BASE_NS_PER_S;
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    world_mr_lease_ns[1] = 0;
+    for (int round = 0; round < 2; round++) {
+        world_attach(w, &curious, 0, 1, OTHER);
+        ck_assert_uint_ge(lookups_in(&curious, &k, vkey, true, PASSES), BURST);
+        world_detach(w, &curious);
+        ck_assert_int_eq(lane_command(w->node[0].lane, &next), 0);
+    }
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
 /* They end in the middle of it; others go on. */
 START_TEST(sessions_that_end_while_they_wait_leave_nothing)
 {
@@ -138,5 +159,6 @@ END_TEST
     T(a_few_are_done_in_a_pass_however_many_are_asked_for)                                         \
     T(a_worker_of_another_tenant_waits_for_none_of_a_crowd)                                        \
     T(lookups_have_a_budget_beside_others_and_none_alone)                                          \
+    T(whose_place_was_anothers_has_a_whole_budget)                                                 \
     T(sessions_that_end_while_they_wait_leave_nothing)
 KEDGE_CHECK_MAIN("control", TESTS)

@@ -186,6 +186,39 @@ START_TEST(where_all_are_in_use_one_more_waits_and_then_hears_that_there_is_no_r
 }
 END_TEST
 
+/* All eight are of one who goes. Of the next one in its place none is, so that it may have as many
+ * beside another. */
+START_TEST(whose_place_was_anothers_has_none_of_the_endpoints_of_that_one)
+{
+    struct world_worker k, other;
+    uint8_t gid[16];
+    const struct lane_command next = {
+        .kind = LANE_COMMAND_WINDOW,
+        .window = {.scope = LANE_WINDOW_TENANT, .tenant = GREEDY % WORLD_TENANTS, .anew = true}};
+    world_open(w);
+    add_endpoints(MANY);
+    world_attach(w, &k, 0, 0, GREEDY);
+    for (uint64_t i = 0; i < world_max_peers; i++)
+        ck_assert_int_eq(connect_to_one(&k, i), 0);
+    world_detach(w, &k);
+    ck_assert_int_eq(lane_command(w->node[0].lane, &next), 0);
+    world_attach(w, &k, 0, 0, GREEDY);
+    world_attach(w, &other, 0, 1, GOOD);
+    ck_assert_int_eq(connect_to_one(&k, MANY - 1), 0);
+    for (uint64_t i = 1; i < world_max_peers; i++)
+        ck_assert_int_eq(connect_to_one(&other, world_max_peers + i), 0);
+    for (uint64_t i = 1; i < world_max_peers; i++) {
+        name_endpoint(world_max_peers + i, gid);
+        ck_assert_msg(is_known(gid), "%u is not known", (unsigned)i);
+    }
+    name_endpoint(MANY - 1, gid);
+    ck_assert(is_known(gid));
+    world_detach(w, &k);
+    world_detach(w, &other);
+    world_close(w);
+}
+END_TEST
+
 /* Node 0's device gives no completion back while `holds`. */
 static struct {
     const struct fab_ops *real;
@@ -258,6 +291,7 @@ END_TEST
     T(who_uses_an_endpoint_keeps_it_where_the_one_with_many_used_it_first)                         \
     T(of_many_endpoints_a_few_are_looked_at_in_a_pass)                                             \
     T(of_many_that_want_room_at_once_each_gets_it_and_a_pass_looks_a_few_times)                    \
+    T(whose_place_was_anothers_has_none_of_the_endpoints_of_that_one)                              \
     T(of_one_tenants_the_one_goes_that_came_first)                                                 \
     T(where_all_are_in_use_one_more_waits_and_then_hears_that_there_is_no_room)
 KEDGE_CHECK_MAIN("agent.lane.peer_room", TESTS)
