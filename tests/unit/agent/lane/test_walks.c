@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "world_trio.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
     REGIONS = 40,
     GIVEN_BACK = 20
 };
+static const uint64_t LONG_LEASE_NS = 1000000000;
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 
 static struct world world, *const w = &world;
@@ -148,6 +150,80 @@ START_TEST(who_is_to_be_woken_is_looked_at_once)
 }
 END_TEST
 
+/* Node 0's device gives no completion back while `holds`. */
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    bool holds;
+} held;
+
+static int poll_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    return held.holds && cq == w->node[0].cq ? 0 : held.real->poll(cq, n, wc);
+}
+
+static void hold_completions(void)
+{
+    held.real = w->node[0].fab->ops;
+    held.ops = *held.real;
+    held.ops.poll = poll_held;
+    held.holds = true;
+    w->node[0].fab->ops = &held.ops;
+}
+
+static uint32_t woken(uint32_t i)
+{
+    return atomic_load(&crowd[i].r->wake);
+}
+
+/* All of a crowd are to be woken, few of them in a pass, since somebody else has come. Ten are gone
+ * when their turn comes, with others behind them. */
+START_TEST(who_ends_while_he_is_to_be_woken_keeps_nobody_from_being_woken)
+{
+    struct world_worker k;
+    bool gone[CROWD] = {false};
+    uint32_t left = 10, behind = 0, had[CROWD];
+    world_mr_lease_ns[1] = LONG_LEASE_NS; /* no record is READ again */
+    open_crowd();
+    lane_set_wake(w->node[0].lane, wake_nobody, NULL);
+    world_run(w, LONG);
+    hold_completions();
+    for (uint32_t i = 0; i < CROWD; i++) {
+        const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
+        had[i] = atomic_load(&crowd[i].r->cq_tail);
+        atomic_store(&crowd[i].w->want_wake, 1);
+        world_post(&crowd[i], &d);
+        lane_doorbell(w->node[0].lane, i);
+    }
+    world_run(w, CROWD);
+    world_attach(w, &k, 0, CROWD, OTHER);
+    held.holds = false;
+    world_run(w, 1);
+    for (uint32_t i = CROWD; i-- > 0 && left > 0;) {
+        const struct lane_command end = {
+            .kind = LANE_COMMAND_SESSION_END, .session = i, .reason = SCHEMA_REASON_CLOSED};
+        if (woken(i) > 0 || atomic_load(&crowd[i].r->cq_tail) == had[i] || behind++ < 5)
+            continue;
+        ck_assert_int_eq(lane_command(w->node[0].lane, &end), 0);
+        gone[i] = true;
+        left--;
+    }
+    ck_assert_uint_eq(left, 0);
+    while (world_stats(w, 0).sessions > CROWD - 10 + 1)
+        world_run(w, 1);
+    for (uint32_t i = 0; i < CROWD; i++)
+        left += gone[i] && woken(i) == 1; /* which its end was, and not its turn */
+    ck_assert_uint_gt(left, 0);
+    world_run(w, CROWD);
+    for (uint32_t i = 0; i < CROWD; i++)
+        ck_assert(gone[i] || woken(i) == 1);
+    w->node[0].fab->ops = held.real;
+    world_detach(w, &k);
+    close_crowd();
+    world_mr_lease_ns[1] = 0;
+}
+END_TEST
+
 static bool is_answered(const struct world_worker *k)
 {
     return atomic_load(&k->r->reply[k->tag % SCHEMA_REPLIES].tag) == k->tag;
@@ -227,6 +303,7 @@ END_TEST
     T(of_many_that_sleep_without_room_a_few_are_looked_at_and_each_in_its_turn)                    \
     T(who_sleeps_without_room_beside_a_crowd_of_another_tenant_has_the_next_turn)                  \
     T(who_is_to_be_woken_is_looked_at_once)                                                        \
+    T(who_ends_while_he_is_to_be_woken_keeps_nobody_from_being_woken)                              \
     T(of_many_that_wait_for_one_endpoint_a_few_are_told_in_a_pass)                                 \
     T(a_pass_looks_at_the_regions_of_who_gives_some_back_once)
 KEDGE_CHECK_MAIN("agent.lane.walks", TESTS)
