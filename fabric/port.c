@@ -32,3 +32,17 @@ void fab_port_watch_tick(struct fab_port_watch *w, uint64_t now_ns)
     w->ctl = (struct fab_ctl){.kind = FAB_QUERY_PORT, .done = on_answer, .user = w};
     fab_submit(w->fab, &w->ctl);
 }
+
+const char *fab_port_down_advice(const struct fab_caps *caps)
+{
+    return caps->is_ethernet ? "is the cable in, and the interface up (`ip link`)?"
+                             : "is the cable in, and does a subnet manager run (`sminfo`)?";
+}
+
+const char *fab_port_gid_advice(const struct fab_caps *caps)
+{
+    return caps->is_ethernet
+               ? "give the network interface its address back (`ip addr`)"
+               : "have the subnet manager give the port that prefix again (`ibv_devinfo -v` shows "
+                 "its GIDs)";
+}

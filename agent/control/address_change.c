@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "address_change.h"
@@ -12,6 +13,7 @@
 #include "agent/connector.h"
 #include "base/clock.h"
 #include "control/log.h"
+#include "fabric/port.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "peer_setup.h"
@@ -65,15 +67,17 @@ void address_port(struct agent *a, bool down)
                   a->config.device, a->fab->caps.port_num);
 }
 
-const char *address_why(const struct agent *a)
+void address_why(const struct agent *a, char *why, size_t bytes)
 {
-    return a->address.gone ? "this node's GID is not on the device's port any more, so that no "
-                             "other node is reached: give the network interface its address back "
-                             "(`ip addr`)"
-           : a->address.down
-               ? "the device's port is down, so that no other node is reached: is the "
-                 "cable in, and the interface up (`ip link`)?"
-               : "";
+    why[0] = '\0';
+    if (a->address.gone)
+        snprintf(why, bytes,
+                 "this node's GID is not on the device's port any more, so that no other node is "
+                 "reached: %s",
+                 fab_port_gid_advice(&a->fab->caps));
+    else if (a->address.down)
+        snprintf(why, bytes, "the device's port is down, so that no other node is reached: %s",
+                 fab_port_down_advice(&a->fab->caps));
 }
 
 /* ---- carried out

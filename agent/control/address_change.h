@@ -36,8 +36,8 @@ void address_look(struct agent *a);
 void address_tick(struct agent *a);
 /* The port's state, as the device says. */
 void address_port(struct agent *a, bool down);
-/* Why no peer can be reached: a literal, empty if the address is there and the port up. */
-const char *address_why(const struct agent *a);
+/* Why no peer can be reached: a sentence, empty if the address is there and the port up. */
+void address_why(const struct agent *a, char *why, size_t bytes);
 /* What this pool's peers are reached by is of no use any more, though the address stays. */
 void address_paths_anew(struct pool *p);
 /* A DC target has broken by itself. */

@@ -38,7 +38,7 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
     const bool has_own = own != NULL && registrations_of(own) > 0;
     const char *nearest = say_nearest(has_own && missed != NULL ? missed : own);
     const char *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
-    snprintf(why, READY_WHY_BYTES, "%s", address_why(a));
+    address_why(a, why, READY_WHY_BYTES);
     if (why[0] == '\0')
         pkey_watch_why(a, why, READY_WHY_BYTES);
     if (why[0] != '\0')

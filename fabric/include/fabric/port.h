@@ -22,6 +22,10 @@ struct fab_port_watch {
 void fab_port_watch_init(struct fab_port_watch *w, struct fab *fab,
                          void (*changed)(struct fab_port_watch *w, enum ibv_mtu before),
                          void *user);
+/* What there is to do about a port that is down, or that has not its GID any more, by what brings
+ * it there: the end of a sentence. */
+const char *fab_port_down_advice(const struct fab_caps *caps);
+const char *fab_port_gid_advice(const struct fab_caps *caps);
 /* Asks, once a second at most, unless it is being asked. */
 void fab_port_watch_tick(struct fab_port_watch *w, uint64_t now_ns);
 
