@@ -164,14 +164,19 @@ bool register_json_understand(struct registration *r, const char *body,
     return true;
 }
 
-/* Every metaserver says it: one that does not is asked for all of it. */
+/* Every metaserver says the generation: one that does not is asked for all of it. With DC it says
+ * its target's number as well, which is another one when its address or P_Key has moved. */
 bool register_json_is_of_table(const struct registration *r, const char *body)
 {
-    uint64_t generation = 0;
+    uint64_t generation = 0, dctn = r->answered.dctn;
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *table = json_object_get(json_object_get(root, "metaserver"), "table");
+    const json_t *m = json_object_get(root, "metaserver");
+    const json_t *table = json_object_get(m, "table"), *endpoint = json_object_get(m, "endpoint");
+    if (r->answered.dctn != 0) /* else it is read through a connection */
+        (void)register_json_number(endpoint != NULL ? endpoint : root, "dct_number", 0xffffff,
+                                   &dctn);
     const bool is = read_hex(table != NULL ? table : root, "generation", &generation) &&
-                    generation == r->answered.table.generation;
+                    generation == r->answered.table.generation && dctn == r->answered.dctn;
     json_decref(root);
     return is;
 }

@@ -50,6 +50,7 @@ static const struct {
     [REST_READER] = {"wrong-reader", 422, "the registration needs another `reader`"},
     [REST_FULL] = {"full", 507, "there is no room"},
     [REST_STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
+    [REST_TABLE] = {"table-unreachable", 503, "no agent can read this metaserver's table"},
     [REST_CROWDED] = {"too-many-changes", 503, "too many changes wait for the store"},
     [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
                             "there is no queue pair for the reader: nothing was changed"},

@@ -54,6 +54,8 @@ void meta_rest_renew_node(struct call *c)
     base_json_object(c->body, NULL);
     base_json_u64(c->body, "expires_in_ms", in_ms(c->s->node_lease_ns));
     base_json_hex64(c->body, "generation", meta_directory_table(c->s->directory)->generation);
+    if (c->s->endpoint.dct_number != 0)
+        base_json_u64(c->body, "dct_number", c->s->endpoint.dct_number);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);
 }

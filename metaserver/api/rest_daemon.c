@@ -32,6 +32,10 @@ static void end_check(struct call *c, struct meta_write *w)
         meta_rest_problem(c, REST_STORE, w->job.outcome.err.text);
         return;
     }
+    if (c->s->table_why[0] != '\0') {
+        meta_rest_problem(c, REST_TABLE, c->s->table_why);
+        return;
+    }
     base_json_object(c->body, NULL);
     base_json_string(c->body, "status", "ready");
     base_json_object_end(c->body);

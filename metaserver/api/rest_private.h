@@ -57,6 +57,7 @@ enum meta_rest_problem {
     REST_READER,
     REST_FULL,
     REST_STORE,
+    REST_TABLE,
     REST_CROWDED,
     REST_NO_QUEUE_PAIR,
     REST_WATCHES,

@@ -1,40 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "address_watch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "fabric/port.h"
 
 static const uint64_t LOOK_NS = 2 * BASE_NS_PER_S;
 
-static void note_gone(struct meta_address_watch *w, bool gone)
+/* ---- what is away ---------------------------------------------------------------------------- */
+
+void meta_address_watch_why(const struct meta_address_watch *w, char *why, size_t bytes)
 {
+    const struct fab_caps *caps = &w->fab->caps;
     char gid[BASE_GID_TEXT];
-    if (w->gone == gone)
-        return;
-    w->gone = gone;
-    base_gid_format(w->fab->caps.gid, gid);
-    if (gone)
-        base_log(BASE_LOG_ERROR,
-                 "this metaserver's GID is gone from the port, and agents cannot read the table: "
-                 "give the network interface its address back (`ip addr`), or restart this with "
-                 "another",
-                 "gid=%s port=%u", gid, w->fab->caps.port_num);
-    else
-        base_log(BASE_LOG_INFO, "this metaserver's GID is back", "gid=%s", gid);
+    why[0] = '\0';
+    if (w->down)
+        snprintf(why, bytes, "port %u of the device is down: %s", caps->port_num,
+                 fab_port_down_advice(caps));
+    else if (w->gone)
+        snprintf(why, bytes,
+                 "port %u has not the GID %s any more: %s, or restart this with another",
+                 caps->port_num, base_gid_format(caps->gid, gid), fab_port_gid_advice(caps));
+    else if (w->pkey_gone)
+        snprintf(why, bytes,
+                 "P_Key 0x%04x is not in the table of port %u any more: have the subnet manager "
+                 "put the port into that partition",
+                 w->pd->pkey, caps->port_num);
 }
 
-static void on_seen(struct fab_ctl *ctl)
+/* Says once what has become of one of them. */
+static void note_away(struct meta_address_watch *w, bool *is, bool away, const char *what)
+{
+    char why[256];
+    if (*is == away)
+        return;
+    *is = away;
+    meta_address_watch_why(w, why, sizeof why);
+    if (away)
+        base_log(BASE_LOG_ERROR, "agents cannot read the table", "why=\"%s\"", why);
+    else
+        base_log(BASE_LOG_INFO, what, "port=%u why=\"%s\"", w->fab->caps.port_num, why);
+    w->news(w->user);
+}
+
+void meta_address_watch_port(struct meta_address_watch *w, bool down)
+{
+    note_away(w, &w->down, down, "the device's port is up");
+}
+
+/* ---- where it is ----------------------------------------------------------------------------- */
+
+static void end_round(struct meta_address_watch *w)
+{
+    const bool moved = w->has_moved;
+    w->asking = w->has_moved = false;
+    if (moved)
+        w->moved(w->user);
+}
+
+static void on_pkey(struct fab_ctl *ctl)
 {
     struct meta_address_watch *w = ctl->user;
-    const struct fab_own_address *now = &ctl->address.now;
-    const struct fab_caps *caps = &w->fab->caps;
-    w->asking = false;
-    if (ctl->status != 0 || w->stopping)
+    const uint16_t before = w->pd->service.pkey_index, index = ctl->pkey.index;
+    if (w->stopping) {
+        w->asking = false;
         return;
-    note_gone(w, !now->has_gid);
+    }
+    if (ctl->status == 0)
+        note_away(w, &w->pkey_gone, !ctl->pkey.there, "the table's P_Key is back");
+    if (ctl->status == 0 && ctl->pkey.there && index != before) {
+        base_log(BASE_LOG_WARN, "the table's P_Key is at another place of the port's",
+                 "pkey=0x%04x index=%u before=%u", w->pd->pkey, index, before);
+        fab_set_pkey_index(w->pd, index);
+        w->has_moved = true;
+    }
+    end_round(w);
+}
+
+static void see_address(struct meta_address_watch *w, const struct fab_own_address *now)
+{
+    const struct fab_caps *caps = &w->fab->caps;
+    meta_address_watch_port(w, !now->active);
+    note_away(w, &w->gone, !now->has_gid, "this metaserver's GID is back");
     if (!now->has_gid)
         return;
     /* A subnet manager that has not said a LID yet will. */
@@ -47,7 +98,25 @@ static void on_seen(struct fab_ctl *ctl)
     uint8_t gid[16];
     memcpy(gid, caps->gid, sizeof gid);
     fab_set_address(w->fab, gid, now->sgid_index, lid);
-    w->moved(w->user);
+    w->has_moved = true;
+}
+
+static void on_seen(struct fab_ctl *ctl)
+{
+    struct meta_address_watch *w = ctl->user;
+    if (w->stopping) {
+        w->asking = false;
+        return;
+    }
+    if (ctl->status == 0)
+        see_address(w, &ctl->address.now);
+    if (w->pd == NULL || w->pd->pkey == 0) {
+        end_round(w);
+        return;
+    }
+    w->ctl = (struct fab_ctl){
+        .kind = FAB_QUERY_PKEY, .done = on_pkey, .user = w, .pkey.pkey = w->pd->pkey};
+    fab_submit(w->fab, &w->ctl);
 }
 
 void meta_address_watch_look(struct meta_address_watch *w)

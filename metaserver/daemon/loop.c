@@ -11,12 +11,12 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "address_watch.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "device.h"
 #include "metaserver/access.h"
 #include "metaserver/json.h"
 
@@ -29,17 +29,15 @@
 
 struct metad {
     uv_loop_t loop;
-    uv_poll_t http, fabric, device, store;
+    uv_poll_t http, fabric, events, store;
     uv_timer_t tick;
     uv_signal_t term, interrupt;
     struct http_server *server;
     struct meta_process *process;
     struct meta_service *service; /* of that, as is: */
     struct fab *fab;
-    struct meta_address_watch address;
+    struct meta_device device;
     struct base_text body; /* of the answer that is being made */
-    bool port_down;        /* as the device says */
-    const char *lost;      /* the device, and why; NULL: it is there */
 };
 
 /* ---- streams -------------------------------------------------------------------------------- */
@@ -207,62 +205,13 @@ static void close_handle(uv_handle_t *handle, void *user)
         uv_close(handle, NULL);
 }
 
-/* The table can no longer be read, and nothing but a new process opens the device again. */
-static void give_up(struct metad *m, const char *why)
-{
-    base_log(BASE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", why);
-    m->lost = why;
-    uv_walk(&m->loop, close_handle, NULL);
-}
-
-static void note_port(struct metad *m, bool down)
-{
-    if (m->port_down == down)
-        return;
-    m->port_down = down;
-    if (down)
-        base_log(BASE_LOG_ERROR, "the device's port is down: agents cannot read the table",
-                 "port=%u", m->fab->caps.port_num);
-    else
-        base_log(BASE_LOG_INFO, "the device's port is up", "port=%u", m->fab->caps.port_num);
-}
-
-/* Connections that are made from now on have the present address, and agents make them anew. A DC
- * target answers from the former one; agents learn of another one when they register, as they do
- * with a metaserver that was started again. */
-static void on_moved(void *user)
-{
-    struct metad *m = user;
-    m->service->endpoint.lid = m->fab->caps.lid;
-    if (m->service->endpoint.dct_number != 0 && m->lost == NULL)
-        give_up(m, "its address has moved, and its DC target answers from the former one");
-}
-
-/* Its queue pairs' events say nothing new: an agent whose connection broke registers again. */
 static void on_device(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
-    struct fab_event e;
     (void)status, (void)events;
-    while (m->lost == NULL && fab_get_event(m->fab, &e))
-        switch (e.type) {
-        case IBV_EVENT_DEVICE_FATAL:
-            give_up(m, "it was removed, or its driver gave up");
-            break;
-        case IBV_EVENT_PORT_ERR:
-        case IBV_EVENT_PORT_ACTIVE:
-            note_port(m, e.type == IBV_EVENT_PORT_ERR);
-            meta_address_watch_look(&m->address);
-            break;
-        case IBV_EVENT_GID_CHANGE:
-        case IBV_EVENT_LID_CHANGE:
-        case IBV_EVENT_SM_CHANGE:
-        case IBV_EVENT_CLIENT_REREGISTER:
-            meta_address_watch_look(&m->address);
-            break;
-        default:
-            break;
-        }
+    meta_device_events(&m->device);
+    if (m->device.lost != NULL)
+        uv_walk(&m->loop, close_handle, NULL);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -270,7 +219,7 @@ static void on_tick(uv_timer_t *timer)
     struct metad *m = timer->data;
     const uint64_t now_ns = base_clock_ns();
     meta_service_tick(m->service, now_ns, base_clock_wall_ms());
-    meta_address_watch_tick(&m->address, now_ns);
+    meta_device_tick(&m->device, now_ns);
     if (m->service->responders != NULL)
         meta_responders_tick(m->service->responders, now_ns);
     meta_service_advance(m->service, now_ns);
@@ -287,7 +236,7 @@ static void on_signal(uv_signal_t *sig, int number)
 /* libuv fails here for want of memory or descriptors alone. */
 static int start_watching(struct metad *m)
 {
-    m->http.data = m->fabric.data = m->device.data = m->store.data = m->tick.data = m->term.data =
+    m->http.data = m->fabric.data = m->events.data = m->store.data = m->tick.data = m->term.data =
         m->interrupt.data = m;
     int status = uv_poll_init(&m->loop, &m->http, http_server_fd(m->server));
     if (status == 0)
@@ -297,9 +246,9 @@ static int start_watching(struct metad *m)
     if (status == 0)
         status = uv_poll_start(&m->fabric, UV_READABLE, on_fabric);
     if (status == 0)
-        status = uv_poll_init(&m->loop, &m->device, fab_event_fd(m->fab));
+        status = uv_poll_init(&m->loop, &m->events, fab_event_fd(m->fab));
     if (status == 0)
-        status = uv_poll_start(&m->device, UV_READABLE, on_device);
+        status = uv_poll_start(&m->events, UV_READABLE, on_device);
     if (status == 0)
         status = uv_poll_init(&m->loop, &m->store, meta_store_worker_fd(m->process->world.worker));
     if (status == 0)
@@ -418,7 +367,7 @@ static int stop_serving(struct metad *m, int code, struct base_errbuf *err)
     base_notify_stopping();
     const int settled = meta_process_stop_store(m->process, err);
     meta_process_stop_device(m->process, FAB_STOP_MS, settled == 0 ? code : EXIT_FAILURE);
-    meta_address_watch_stop(&m->address);
+    meta_device_stop(&m->device);
     meta_process_stop_responders(m->process);
     if (settled == 0)
         meta_service_advance(m->service, base_clock_ns());
@@ -430,7 +379,7 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
 {
     struct meta_service *service = &process->service;
     struct metad m = {.process = process, .service = service, .fab = process->endpoint.fab};
-    m.address = (struct meta_address_watch){.fab = m.fab, .moved = on_moved, .user = &m};
+    meta_device_init(&m.device, process);
     struct base_errbuf unsettled;
     int status = uv_loop_init(&m.loop);
     if (status != 0)
@@ -450,7 +399,7 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
     else
         uv_walk(&m.loop, close_handle, NULL);
     uv_run(&m.loop, UV_RUN_DEFAULT);
-    const bool ended = status == 0 && m.lost == NULL;
+    const bool ended = status == 0 && m.device.lost == NULL;
     const int settled = stop_serving(&m, ended ? EXIT_SUCCESS : EXIT_FAILURE, &unsettled);
     http_server_free(m.server);
     base_text_fini(&m.body);
@@ -460,10 +409,10 @@ int meta_daemon_serve(const struct meta_config *config, const char *config_path,
         *err = unsettled;
         return settled;
     }
-    if (status == 0 && m.lost != NULL)
+    if (status == 0 && m.device.lost != NULL)
         status = base_err(err, -ENODEV,
                           "the device cannot be used any more: %s; see the log; it begins anew "
                           "when the supervisor restarts it",
-                          m.lost);
+                          m.device.lost);
     return status;
 }

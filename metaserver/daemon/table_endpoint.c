@@ -44,6 +44,16 @@ static int call_fabric(struct meta_table_endpoint *e, struct fab_ctl *ctl, const
                     what, (unsigned long long)(limit.rlim_cur / 1024), advice);
 }
 
+struct fab_ctl meta_table_endpoint_target(const struct meta_table_endpoint *e, uint64_t dc_key)
+{
+    return (struct fab_ctl){.kind = FAB_CREATE_DCT,
+                            .dct = {.pd = e->pd,
+                                    .cq = e->cq,
+                                    .srq = e->srq,
+                                    .dc_key = dc_key,
+                                    .access = IBV_ACCESS_REMOTE_READ}};
+}
+
 static int make_target(struct meta_table_endpoint *e, struct base_errbuf *err)
 {
     struct fab_ctl srq = {.kind = FAB_CREATE_SRQ, .srq = {.pd = e->pd, .max_wr = 1, .max_sge = 1}};
@@ -51,12 +61,11 @@ static int make_target(struct meta_table_endpoint *e, struct base_errbuf *err)
     if (status != 0)
         return status;
     e->srq = srq.srq.x;
-    struct fab_ctl dct = {
-        .kind = FAB_CREATE_DCT,
-        .dct = {.pd = e->pd, .cq = e->cq, .srq = e->srq, .access = IBV_ACCESS_REMOTE_READ}};
-    status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    uint64_t dc_key;
+    status = base_random_bytes(&dc_key, sizeof dc_key);
     if (status != 0)
         return base_err(err, status, "there are no random numbers: %s", strerror(-status));
+    struct fab_ctl dct = meta_table_endpoint_target(e, dc_key);
     status = call_fabric(e, &dct, "creating a DC target", err);
     e->dct = dct.dct.x;
     return status;

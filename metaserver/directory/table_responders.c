@@ -177,7 +177,7 @@ static void on_made(struct responder *p)
             return;
         }
         p->qp = p->ctl.qp.x;
-        struct ibv_qp_attr init = fab_init_attr(r->pd->fab);
+        struct ibv_qp_attr init = fab_pd_init_attr(r->pd);
         init.qp_access_flags = IBV_ACCESS_REMOTE_READ;
         submit_ctl(p, (struct fab_ctl){.kind = FAB_MODIFY_QP,
                                        .modify = {.x = p->qp,
@@ -290,8 +290,11 @@ static void connect_spare(struct meta_responders *r, struct meta_responder_reque
         .rq_psn = peer->psn,
         .max_dest_rd_atomic = request->reads,
         .min_rnr_timer = RNR_TIMER,
-        .ah_attr = fab_address(r->pd->fab, peer->gid, peer->lid),
+        .pkey_index = r->pd->service.pkey_index,
+        .ah_attr = fab_pd_address(r->pd, peer->gid, peer->lid),
     };
+    /* The P_Key may have moved since it went to INIT. */
+    const int place = r->pd->pkey != 0 ? IBV_QP_PKEY_INDEX : 0;
     struct responder *p = pop_responder(r, &r->spare);
     request->responder = number_of(p);
     p->request = request;
@@ -301,7 +304,7 @@ static void connect_spare(struct meta_responders *r, struct meta_responder_reque
         p, (struct fab_ctl){.kind = FAB_MODIFY_QP,
                             .modify = {.x = p->qp,
                                        .attr = attr,
-                                       .mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                       .mask = place | IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
                                                IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER}});
 }

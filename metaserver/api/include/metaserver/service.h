@@ -92,7 +92,8 @@ struct meta_service {
     struct meta_queries queries;          /* of agents */
     LIST_HEAD(, meta_proxy) proxies;      /* what clients ask of them */
     uint64_t window_targets; /* a hash of the GIDs of nodes that windows name; 0: none names one */
-    struct meta_service_endpoint endpoint;
+    struct meta_service_endpoint endpoint; /* what agents READ the table through, as it is now */
+    char table_why[256]; /* why none can, a sentence that /readyz says; "": they can */
     uint64_t node_lease_ns;
     struct meta_service_counters count;
     uint64_t store_retry_at; /* after an error of its own writes, not of a client's */

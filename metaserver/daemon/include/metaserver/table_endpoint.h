@@ -25,6 +25,8 @@ struct meta_table_endpoint {
  * is zeroed to begin. -errno and a sentence; meta_table_endpoint_fini() also after a failure. */
 int meta_table_endpoint_init(struct meta_table_endpoint *out, const struct meta_config *config,
                              size_t bytes, struct base_errbuf *err);
+/* What makes a DC target for the table, of e which has all else. */
+struct fab_ctl meta_table_endpoint_target(const struct meta_table_endpoint *e, uint64_t dc_key);
 /* Has the device take back all that it was made to have, which one that hangs never does: what is
  * left of e can only be finished. */
 void meta_table_endpoint_give_back(struct meta_table_endpoint *e);

@@ -140,12 +140,17 @@ static inline void answer_with(uint32_t call, int status)
 }
 
 /* To a renewal. */
+static inline void prolong_of(uint32_t call, char generation, unsigned dctn)
+{
+    char body[112];
+    snprintf(body, sizeof body, "{\"generation\":\"000000000000000%c\",\"dct_number\":%u}\n",
+             generation, dctn);
+    answer_by(call, 200, body);
+}
+
 static inline void prolong(uint32_t call, char generation)
 {
-    char body[80];
-    snprintf(body, sizeof body, "{\"expires_in_ms\":3000,\"generation\":\"000000000000000%c\"}\n",
-             generation);
-    answer_by(call, 200, body);
+    prolong_of(call, generation, 7);
 }
 
 static inline void answer(uint32_t call)

@@ -192,6 +192,36 @@ START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
 }
 END_TEST
 
+/* Its address or its P_Key has moved, and its target with it. */
+START_TEST(a_renewal_by_a_metaserver_with_another_target_puts_it_again)
+{
+    begin();
+    answer(0);
+    resolve();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    prolong_of(1, '1', 8);
+    ck_assert_uint_eq(w.world.calls, 3);
+    ck_assert_str_eq(w.world.call[2].method, "PUT");
+    end();
+}
+END_TEST
+
+/* A queue pair of its own leads to the table. */
+START_TEST(over_rc_a_metaserver_with_another_target_is_read_as_before)
+{
+    const struct registration *r = begin_rc();
+    answer(0);
+    raise_initiator();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    prolong_of(1, '1', 8);
+    ck_assert_uint_eq(w.world.calls, 2);
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    end();
+}
+END_TEST
+
 /* A subnet manager gives a port another LID; its GID stays. */
 START_TEST(a_metaserver_whose_lid_changed_is_resolved_anew_and_one_whose_address_stays_is_not)
 {
@@ -380,6 +410,8 @@ END_TEST
     T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)              \
     T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
     T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \
+    T(a_renewal_by_a_metaserver_with_another_target_puts_it_again)                                 \
+    T(over_rc_a_metaserver_with_another_target_is_read_as_before)                                  \
     T(a_renewal_by_a_metaserver_with_another_table_puts_it_again)                                  \
     T(a_metaserver_whose_lid_changed_is_resolved_anew_and_one_whose_address_stays_is_not)          \
     T(endpoints_that_change_in_another_table_are_put_again_with_all)                               \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/provider.h"
 #include "world.h"
 
 START_TEST(an_agent_without_dc_finds_an_endpoint_with_one_read)
@@ -62,6 +63,52 @@ START_TEST(where_there_is_dc_both_ways_are_told)
     ck_assert_int_eq(reply.status, 201);
     ck_assert(says(&reply, "\"lid\":3,\"dct_number\":9,\"dc_key\":\"00000000000000ab\",\"rc\":{"));
     reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    uint32_t connected;
+    int mask;
+    uint16_t pkey_index;
+} spy;
+
+static void submit_and_look(struct fab *fab, struct fab_ctl *ctl)
+{
+    if (ctl->kind == FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RTR) {
+        spy.connected++;
+        spy.mask = ctl->modify.mask;
+        spy.pkey_index = ctl->modify.attr.pkey_index;
+    }
+    spy.real->submit(fab, ctl);
+}
+
+/* Those that were made ahead have been given the former place. */
+START_TEST(a_queue_pair_is_connected_in_the_place_that_the_pkey_has_now)
+{
+    const struct fault_plan moved = {.seed = 1, .pkey_moved = 4};
+    struct world w;
+    struct reader a;
+    world_open(&w, 16);
+    world_settle(&w);
+    spy.real = w.fab->ops;
+    spy.ops = *w.fab->ops;
+    spy.ops.submit = submit_and_look;
+    w.fab->ops = &spy.ops;
+    ck_assert_uint_ne(w.pd->pkey, 0);
+    const uint16_t now = w.pd->service.pkey_index + moved.pkey_moved;
+    fault_set_plan(w.fab, &moved);
+    fab_set_pkey_index(w.pd, now);
+    reader_open(&a, &w, 1);
+    reader_join(&w, &a, 5, 201);
+    ck_assert_uint_eq(spy.connected, 1);
+    ck_assert(spy.mask & IBV_QP_PKEY_INDEX);
+    ck_assert_uint_eq(spy.pkey_index, now);
+    ck_assert(reader_finds(&a, &w, 1));
+    reader_close(&a);
+    w.fab->ops = spy.real;
     world_close(&w);
 }
 END_TEST
@@ -491,6 +538,7 @@ END_TEST
     T(an_agent_without_dc_finds_an_endpoint_with_one_read)                                         \
     T(a_reader_cannot_write)                                                                       \
     T(where_there_is_dc_both_ways_are_told)                                                        \
+    T(a_queue_pair_is_connected_in_the_place_that_the_pkey_has_now)                                \
     T(an_agent_that_registers_with_another_queue_pair_reads_through_that_one)                      \
     T(a_registration_whose_answer_was_lost_may_be_repeated)                                        \
     T(the_last_of_a_nodes_registrations_stays_though_it_was_ready_first)                           \

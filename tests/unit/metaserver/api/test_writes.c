@@ -373,6 +373,19 @@ START_TEST(who_asks_whether_it_is_ready_hears_soon_that_the_disk_stands_still)
 }
 END_TEST
 
+START_TEST(who_asks_whether_it_is_ready_hears_why_no_agent_can_read_the_table)
+{
+    begin();
+    snprintf(s.table_why, sizeof s.table_why, "port 1 of the device is down");
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 503);
+    ck_assert(says("table-unreachable") && says("port 1 of the device is down"));
+    ck_assert_int_eq(ask("GET", "/healthz", ""), 200);
+    s.table_why[0] = '\0';
+    ck_assert_int_eq(ask("GET", "/readyz", ""), 200);
+    end();
+}
+END_TEST
+
 /* A full disk can be read. */
 START_TEST(who_asks_whether_it_is_ready_hears_why_the_last_write_failed_until_one_succeeds)
 {
@@ -540,6 +553,7 @@ END_TEST
     T(a_token_that_fills_its_share_keeps_nobody_else_waiting)                                      \
     T(too_many_are_told_to_come_again)                                                             \
     T(who_asks_whether_it_is_ready_hears_soon_that_the_disk_stands_still)                          \
+    T(who_asks_whether_it_is_ready_hears_why_no_agent_can_read_the_table)                          \
     T(who_asks_whether_it_is_ready_hears_why_the_last_write_failed_until_one_succeeds)             \
     T(who_asks_whether_it_is_ready_behind_many_changes_hears_that_it_is)                           \
     T(who_stops_ends_what_is_with_the_store_and_refuses_the_rest)                                  \

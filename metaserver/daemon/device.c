@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device.h"
+
+#include "base/log.h"
+
+/* Connections that are made from now on have the present address and P_Key, and agents make them
+ * anew when they break. A DC target has the former ones for good. */
+static void on_moved(void *user)
+{
+    struct meta_device *d = user;
+    d->process->service.endpoint.lid = d->process->endpoint.fab->caps.lid;
+    if (d->process->endpoint.dct != NULL)
+        meta_retarget_want(&d->target);
+}
+
+static void on_news(void *user)
+{
+    struct meta_device *d = user;
+    struct meta_service *s = &d->process->service;
+    meta_address_watch_why(&d->address, s->table_why, sizeof s->table_why);
+}
+
+static void on_retargeted(void *user)
+{
+    struct meta_device *d = user;
+    d->process->service.endpoint = meta_table_endpoint_describe(&d->process->endpoint);
+}
+
+void meta_device_init(struct meta_device *d, struct meta_process *process)
+{
+    const struct meta_table_endpoint *e = &process->endpoint;
+    *d = (struct meta_device){
+        .process = process,
+        .address = {.fab = e->fab, .pd = e->pd, .moved = on_moved, .news = on_news, .user = d},
+        .target = {.endpoint = &process->endpoint, .done = on_retargeted, .user = d}};
+}
+
+/* The table can no longer be read, and nothing but a new process opens the device again. */
+static void give_up(struct meta_device *d, const char *why)
+{
+    base_log(BASE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", why);
+    d->lost = why;
+}
+
+/* Its queue pairs' events say nothing new: an agent whose connection broke registers again. */
+void meta_device_events(struct meta_device *d)
+{
+    struct fab_event e;
+    while (d->lost == NULL && fab_get_event(d->process->endpoint.fab, &e))
+        switch (e.type) {
+        case IBV_EVENT_DEVICE_FATAL:
+            give_up(d, "it was removed, or its driver gave up");
+            break;
+        case IBV_EVENT_PORT_ERR:
+        case IBV_EVENT_PORT_ACTIVE:
+            meta_address_watch_port(&d->address, e.type == IBV_EVENT_PORT_ERR);
+            meta_address_watch_look(&d->address);
+            break;
+        case IBV_EVENT_GID_CHANGE:
+        case IBV_EVENT_LID_CHANGE:
+        case IBV_EVENT_PKEY_CHANGE:
+        case IBV_EVENT_SM_CHANGE:
+        case IBV_EVENT_CLIENT_REREGISTER:
+            meta_address_watch_look(&d->address);
+            break;
+        default:
+            break;
+        }
+}
+
+void meta_device_tick(struct meta_device *d, uint64_t now_ns)
+{
+    meta_address_watch_tick(&d->address, now_ns);
+    meta_retarget_tick(&d->target, now_ns);
+}
+
+void meta_device_stop(struct meta_device *d)
+{
+    meta_address_watch_stop(&d->address);
+    meta_retarget_stop(&d->target);
+}
