@@ -256,13 +256,15 @@ static bool note_completion(struct verbs_fab *f, struct ibv_wc *wc, uint64_t epo
     struct verbs_qpn *n = verbs_qpn_find(f, wc->qp_num);
     if (n == NULL)
         return true;
+    /* Before the word: a life begins with this, so that it is never the one before the word's. */
+    const uint64_t ringed = atomic_load_explicit(&n->ringed, memory_order_acquire);
     uint64_t word = atomic_load_explicit(&n->word, memory_order_relaxed);
     do {
-        if (word >> VERBS_EPOCH_SHIFT > epoch)
+        if (word >> VERBS_EPOCH_SHIFT > epoch || ringed > word >> VERBS_EPOCH_SHIFT)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&n->word, &word, counted_in(word, wc),
                                                     memory_order_relaxed, memory_order_relaxed));
-    return !atomic_load_explicit(&n->ringed, memory_order_relaxed) || verbs_ring_complete(n, wc);
+    return ringed < word >> VERBS_EPOCH_SHIFT || ringed == 0 || verbs_ring_complete(n, wc);
 }
 
 /* What the device has to say, *got of it; how many of that are left for who waits. */

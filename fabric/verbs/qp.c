@@ -56,8 +56,20 @@ static void begin_life(struct verbs_fab *f, struct verbs_qp *q)
     const uint64_t epoch = atomic_fetch_add(&f->epoch, 1) + 1;
     q->posted = q->freed = q->marked = q->seen = 0;
     q->life = epoch << 32;
-    verbs_ring_begin(q->qpn, q->ring != NULL);
+    if (q->ring != NULL)
+        verbs_ring_begin(q->qpn, epoch);
     atomic_store(&q->qpn->word, epoch << VERBS_EPOCH_SHIFT);
+}
+
+/* It is gone, and what has its number next may be none of ours, as a DC target. Another queue pair
+ * may have it by now, whose life stays. */
+static void end_life(struct verbs_fab *f, const struct verbs_qp *q)
+{
+    const uint64_t epoch = atomic_fetch_add(&f->epoch, 1) + 1;
+    uint64_t word = atomic_load(&q->qpn->word);
+    while ((uint32_t)(word >> VERBS_EPOCH_SHIFT) == (uint32_t)(q->life >> 32) &&
+           !atomic_compare_exchange_weak(&q->qpn->word, &word, epoch << VERBS_EPOCH_SHIFT))
+        ;
 }
 
 /* Nothing of what it did is polled from now on. */
@@ -228,6 +240,7 @@ int verbs_qp_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
         return status;
     }
     forget_completions(q);
+    end_life(f, q);
     use_all(q, false);
     fab_events_purge(&f->events, &q->base);
     return 0;

@@ -20,12 +20,12 @@ int verbs_ring_make(struct verbs_qpn *n, uint32_t slots)
     return 0;
 }
 
-void verbs_ring_begin(struct verbs_qpn *n, bool ringed)
+void verbs_ring_begin(struct verbs_qpn *n, uint64_t epoch)
 {
     struct verbs_ring *r = atomic_load(&n->ring);
-    for (uint32_t i = 0; r != NULL && i <= r->mask; i++)
+    for (uint32_t i = 0; i <= r->mask; i++)
         atomic_store_explicit(&r->slot[i].id, 0, memory_order_relaxed);
-    atomic_store(&n->ringed, ringed);
+    atomic_store(&n->ringed, epoch);
 }
 
 bool verbs_ring_complete(struct verbs_qpn *n, struct ibv_wc *wc)

@@ -15,13 +15,14 @@ struct verbs_fab;
  * that a late completion of a queue pair that is gone finds something to write to.
  *
  * One word, so that nothing of one life of the number is counted to another: its epoch, given anew
- * whenever a queue pair gets the number or goes to RESET; what failed; and how many signalled
- * requests succeeded in it, running. A poll that began before an epoch did has nothing of it, since
- * it is a later post's: what it brings of that number is of the life before, and is dropped. */
+ * whenever a queue pair gets the number, goes to RESET or is destroyed; what failed; and how many
+ * signalled requests succeeded in it, running. A poll that began before an epoch did has nothing of
+ * it, since it is a later post's: what it brings of that number is of the life before, and is
+ * dropped. */
 struct verbs_qpn {
     _Atomic uint64_t word; /* epoch << 24 | enum verbs_failed << 22 | completed */
     _Atomic(struct verbs_ring *) ring;
-    _Atomic bool ringed; /* the life that there is goes by the ring */
+    _Atomic uint64_t ringed; /* the epoch of the last life that goes by the ring; 0: none did */
 };
 
 /* What is out on a DCI with streams, whose requests complete in another order than they were posted
@@ -45,8 +46,8 @@ struct verbs_ring {
 /* qpn.c */
 /* Room for so many requests, a power of two, from this life of the number on. 0 or -ENOMEM. */
 int verbs_ring_make(struct verbs_qpn *n, uint32_t slots);
-/* Whoever begins a life: nothing is out. */
-void verbs_ring_begin(struct verbs_qpn *n, bool ringed);
+/* Whoever begins a life of that epoch that goes by the ring: nothing is out. */
+void verbs_ring_begin(struct verbs_qpn *n, uint64_t epoch);
 /* A completion of this life: false, nobody is to hear of it; true, with the caller's wr_id. */
 bool verbs_ring_complete(struct verbs_qpn *n, struct ibv_wc *wc);
 /* With the pages: the device is closed. */

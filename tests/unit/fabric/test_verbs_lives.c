@@ -146,6 +146,62 @@ START_TEST(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completi
 }
 END_TEST
 
+/* The number's next owner, which is no queue pair of ours. */
+static uint32_t number;
+
+static int poll_one_of_another(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+    (void)cq, (void)n;
+    x.b.context.ops.poll_cq = fake_poll;
+    *wc = (struct ibv_wc){.wr_id = 55, .opcode = IBV_WC_RECV_RDMA_WITH_IMM, .qp_num = number};
+    return 1;
+}
+
+START_TEST(a_dct_that_gets_the_number_of_a_dci_with_streams_has_its_own_completions)
+{
+    struct ibv_wc wc[ROOM];
+    dc_bed_open(&x.b);
+    fake.log_streams = x.b.f->dc.log_streams = 2;
+    x.b.f->base.caps.transports |= FAB_DC;
+    struct fab_qp *dci = dc_bed_dci(&x.b, ROOM);
+    number = dci->qpn;
+    dc_bed_free_dci(&x.b, dci);
+    x.b.context.ops.poll_cq = poll_one_of_another;
+    ck_assert_int_eq(poll(wc), 1);
+    ck_assert_uint_eq(wc[0].wr_id, 55);
+    dc_bed_close(&x.b);
+}
+END_TEST
+
+static int poll_and_be_destroyed(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+    int got = fake_poll(cq, n, wc);
+    if (got > 0)
+        dc_bed_free_dci(&x.b, x.qp);
+    return got;
+}
+
+START_TEST(what_is_polled_while_its_queue_pair_is_destroyed_is_dropped)
+{
+    struct ibv_wc wc[ROOM];
+    for (uint8_t streams = 0; streams <= 2; streams += 2) {
+        dc_bed_open(&x.b);
+        fake.log_streams = x.b.f->dc.log_streams = streams;
+        x.b.f->base.caps.transports |= FAB_DC;
+        x.qp = dc_bed_dci(&x.b, ROOM);
+        x.ah = dc_bed_ah(&x.b, 1);
+        dc_bed_bring_up(&x.b, x.qp);
+        ck_assert_int_eq(post_one(7), 0);
+        completes(1, IBV_WC_SUCCESS);
+        x.b.context.ops.poll_cq = poll_and_be_destroyed;
+        ck_assert_int_eq(poll(wc), 0);
+        x.b.context.ops.poll_cq = fake_poll;
+        dc_bed_free_ah(&x.b, x.ah);
+        dc_bed_close(&x.b);
+    }
+}
+END_TEST
+
 static enum ibv_qp_state said;
 static int queries;
 
@@ -251,6 +307,8 @@ END_TEST
     T(an_error_of_the_life_before_does_not_break_the_present_one)                                  \
     T(completions_that_are_dropped_do_not_hide_those_behind_them)                                  \
     T(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completions)                    \
+    T(a_dct_that_gets_the_number_of_a_dci_with_streams_has_its_own_completions)                    \
+    T(what_is_polled_while_its_queue_pair_is_destroyed_is_dropped)                                 \
     T(a_queue_pair_that_is_being_destroyed_is_not_asked_for_its_state)                             \
     T(a_reset_at_any_moment_of_a_poll_leaves_an_empty_queue)
 
