@@ -3,6 +3,11 @@
 
 #include <errno.h>
 
+uint64_t fab_reuse_rest_ns(const struct fab_caps *caps, uint64_t gone_ns, uint64_t since_ns)
+{
+    return (gone_ns > since_ns ? gone_ns : since_ns) + caps->time_wait_ns;
+}
+
 enum reuse_step { REUSE_RESET, REUSE_INIT, REUSE_DESTROY, REUSE_MAKE, REUSE_NEW_INIT };
 
 static bool set_step(struct fab_reuse *r, struct fab_ctl *ctl, enum reuse_step step)

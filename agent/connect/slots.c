@@ -92,8 +92,7 @@ static void give_up(struct slot *s, int status)
 /* When one that is made now could be used: its number may be that of one that is gone. */
 static uint64_t new_rest_ns(const struct connector *c)
 {
-    const uint64_t gone_ns = *c->gone_ns > c->config.begun_ns ? *c->gone_ns : c->config.begun_ns;
-    return gone_ns + time_wait_ns(c);
+    return fab_reuse_rest_ns(&c->res.fab->caps, *c->gone_ns, c->config.begun_ns);
 }
 
 static void rest_slot(struct slot *s)

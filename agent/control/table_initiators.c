@@ -49,8 +49,7 @@ static uint64_t time_wait_ns(const struct agent_device *d)
 /* Of one that is new: its number may be that of any that is gone. */
 static uint64_t new_rest_ns(const struct pool *p, uint64_t since_ns)
 {
-    const uint64_t gone_ns = p->agent->numbers_gone_ns;
-    return (gone_ns > since_ns ? gone_ns : since_ns) + time_wait_ns(&p->device);
+    return fab_reuse_rest_ns(&p->device.fab->caps, p->agent->numbers_gone_ns, since_ns);
 }
 
 static void on_cleaned(struct fab_ctl *ctl)

@@ -108,7 +108,7 @@ static int make_readers(const struct meta_config *config, const struct meta_tabl
     if (!(e->fab->caps.transports & FAB_RC))
         return 0;
     return meta_responders_new(service->world, e->pd, e->cq, (uint32_t)config->max_endpoints,
-                               e->dct == NULL, &service->responders, err);
+                               e->dct == NULL, base_clock_ns(), &service->responders, err);
 }
 
 static int run_server(const struct meta_config *config, const char *path, struct base_errbuf *err)

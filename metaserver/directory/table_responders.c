@@ -1,72 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "metaserver/table_responders.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/text.h"
-#include "fabric/port.h"
-#include "responder_index.h"
+#include "table_responders_private.h"
 
-#define NONE      RESPONDER_NONE
 #define RD_ATOMIC 16 /* READs of one agent at a time */
 #define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
 #define STOPS     "this metaserver stops: ask another one"
-
-enum state {
-    FREE,
-    MAKING,     /* being created and brought to INIT */
-    SPARE,      /* in INIT */
-    CONNECTING, /* on its way to RTR for a request */
-    READY,      /* in RTR; its request is over */
-    KEPT,       /* a pool's of a node */
-    ENDING,     /* being destroyed */
-    STATES,
-};
-
-struct responder {
-    struct fab_ctl ctl; /* under way in MAKING, CONNECTING and ENDING */
-    struct meta_responders *owner;
-    struct fab_qp *qp;
-    struct meta_responder_request *request; /* CONNECTING, READY */
-    enum state state;
-    uint32_t next; /* FREE, SPARE: of the list */
-    bool sound;    /* reached INIT */
-};
-
-TAILQ_HEAD(requests, meta_responder_request);
-
-struct meta_responders {
-    struct meta_world *world;
-    struct fab_pd *pd;
-    struct fab_cq *cq;
-    struct responder *responders; /* capacity of them */
-    struct responder_index kept;
-    uint32_t capacity;    /* queue pairs at a time */
-    uint32_t limit;       /* of them for pools; the rest lets a pool replace its own */
-    uint32_t free, spare; /* first of each list */
-    uint32_t touched;     /* responders that were ever used */
-    uint32_t in_state[STATES];
-    uint32_t fresh; /* CONNECTING, READY: for pools that have none yet */
-    struct requests waiting, connecting, over;
-    uint32_t asked;   /* in one of them */
-    uint64_t numbers; /* of requests so far */
-    int make_error;   /* of the last one that was to be made; until there is room again, or somebody
-                       * asks */
-    bool stocking;    /* spare ones are made */
-    bool stopping;
-    struct fab_port_watch port;
-    struct meta_responders_counts count;
-};
-
-static void serve_waiting(struct meta_responders *r);
-
-static uint32_t number_of(const struct responder *p)
-{
-    return (uint32_t)(p - p->owner->responders);
-}
 
 static uint32_t in_use(const struct meta_responders *r)
 {
@@ -75,12 +18,13 @@ static uint32_t in_use(const struct meta_responders *r)
 
 /* ---- states --------------------------------------------------------------------------------- */
 
-static void move_responder(struct responder *p, enum state to)
+void meta_responder_move(struct responder *p, enum responder_state to)
 {
     static const bool allowed[STATES][STATES] = {
         [FREE] = {[MAKING] = true},
-        [MAKING] = {[SPARE] = true, [ENDING] = true /* no INIT */, [FREE] = true /* not created */},
-        [SPARE] = {[CONNECTING] = true, [ENDING] = true /* stopping */},
+        [MAKING] = {[RESTING] = true, [ENDING] = true /* no INIT */, [FREE] = true /* none made */},
+        [RESTING] = {[SPARE] = true, [ENDING] = true /* stopping */},
+        [SPARE] = {[CONNECTING] = true, [ENDING] = true /* stopping, or there are too many */},
         [CONNECTING] = {[READY] = true, [ENDING] = true /* no RTR */},
         [READY] = {[KEPT] = true, [ENDING] = true /* discarded */},
         [KEPT] = {[ENDING] = true /* replaced, dropped */},
@@ -104,23 +48,77 @@ static struct responder *pop_responder(struct meta_responders *r, uint32_t *list
 static void push_responder(struct responder *p, uint32_t *list)
 {
     p->next = *list;
-    *list = number_of(p);
+    *list = meta_responder_number(p);
 }
 
 static void submit_ctl(struct responder *p, struct fab_ctl ctl);
 
-static void end_responder(struct responder *p)
+void meta_responder_end(struct responder *p)
 {
-    move_responder(p, ENDING);
+    meta_responder_move(p, ENDING);
     submit_ctl(p, (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp.x = p->qp});
 }
 
 static void release_responder(struct responder *p)
 {
-    move_responder(p, FREE);
+    meta_responder_move(p, FREE);
     p->qp = NULL;
     p->sound = false;
     push_responder(p, &p->owner->free);
+}
+
+/* ---- resting: what IBTA calls TimeWait (12.9.8.5.2). A late request for the former connection of
+ * a number, whose packet number falls where the present one's next is, would be taken for that.
+ * ----------------------------------------------------------------------------------------------
+ */
+
+static uint64_t time_wait_ns(const struct meta_responders *r)
+{
+    return r->pd->fab->caps.time_wait_ns;
+}
+
+static void rest_responder(struct responder *p)
+{
+    struct meta_responders *r = p->owner;
+    meta_responder_move(p, RESTING);
+    if (time_wait_ns(r) == 0) {
+        meta_responder_move(p, SPARE);
+        push_responder(p, &r->spare);
+        return;
+    }
+    p->rest_ns = 0;
+    p->next = NONE;
+    *(r->resting == NONE ? &r->resting : &r->responders[r->resting_last].next) =
+        meta_responder_number(p);
+    r->resting_last = meta_responder_number(p);
+}
+
+/* Its number is of one that went before it was made, or whose end is under way. */
+static void wake_rested(struct meta_responders *r, uint64_t now_ns)
+{
+    struct responder *p;
+    if (r->went || r->in_state[ENDING] > 0)
+        r->gone_ns = now_ns;
+    r->went = false;
+    for (uint32_t i = r->resting; i != NONE; i = p->next) {
+        p = &r->responders[i];
+        if (p->rest_ns == 0)
+            p->rest_ns = fab_reuse_rest_ns(&r->pd->fab->caps, r->gone_ns, r->begun_ns);
+    }
+    while (r->resting != NONE && now_ns >= r->responders[r->resting].rest_ns) {
+        p = pop_responder(r, &r->resting);
+        meta_responder_move(p, SPARE);
+        push_responder(p, &r->spare);
+    }
+}
+
+/* Those that are needed soon: where they rest, each that waits needs one of its own, or all would
+ * wait for a few that rest one time after the other. */
+static uint32_t wanted_ahead(const struct meta_responders *r)
+{
+    const uint32_t served = r->in_state[CONNECTING] + r->in_state[READY];
+    return META_RESPONDERS_SPARES +
+           (time_wait_ns(r) != 0 && r->asked > served ? r->asked - served : 0);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -188,12 +186,11 @@ static void on_made(struct responder *p)
     }
     r->make_error = status;
     if (status != 0 || r->stopping) {
-        end_responder(p);
+        meta_responder_end(p);
         return;
     }
     p->sound = true;
-    move_responder(p, SPARE);
-    push_responder(p, &r->spare);
+    rest_responder(p);
 }
 
 static void on_connected(struct responder *p)
@@ -204,14 +201,14 @@ static void on_connected(struct responder *p)
     int status = p->ctl.status;
     TAILQ_REMOVE(&r->connecting, request, link);
     if (status == 0 && !r->stopping) {
-        move_responder(p, READY);
+        meta_responder_move(p, READY);
         request->qpn = p->qp->qpn;
         conclude_request(r, request, 0);
         return;
     }
     p->request = NULL;
     request->responder = NONE;
-    end_responder(p);
+    meta_responder_end(p);
     if (status == 0) {
         give_up(r, request);
         return;
@@ -232,6 +229,7 @@ static void on_ended(struct responder *p)
                        "qpn=%u error=\"%s\"", p->qp->qpn, strerror(-status));
     if (p->sound) /* else the next one would fail likewise, and so on for ever */
         p->owner->make_error = 0;
+    p->owner->went = true;
     release_responder(p);
 }
 
@@ -249,7 +247,7 @@ static void on_done(struct fab_ctl *ctl)
         BASE_ASSERT(p->state == ENDING);
         on_ended(p);
     }
-    serve_waiting(p->owner);
+    meta_responders_serve(p->owner);
 }
 
 /* ---- what it is to do ----------------------------------------------------------------------- */
@@ -267,7 +265,7 @@ static void make_responder(struct meta_responders *r)
     struct responder *p =
         r->free != NONE ? pop_responder(r, &r->free) : &r->responders[r->touched++];
     p->owner = r;
-    move_responder(p, MAKING);
+    meta_responder_move(p, MAKING);
     submit_ctl(p, (struct fab_ctl){
                       .kind = FAB_CREATE_QP,
                       .qp = {.pd = r->pd,
@@ -296,10 +294,10 @@ static void connect_spare(struct meta_responders *r, struct meta_responder_reque
     /* The P_Key may have moved since it went to INIT. */
     const int place = r->pd->pkey != 0 ? IBV_QP_PKEY_INDEX : 0;
     struct responder *p = pop_responder(r, &r->spare);
-    request->responder = number_of(p);
+    request->responder = meta_responder_number(p);
     p->request = request;
     TAILQ_INSERT_TAIL(&r->connecting, request, link);
-    move_responder(p, CONNECTING);
+    meta_responder_move(p, CONNECTING);
     submit_ctl(
         p, (struct fab_ctl){.kind = FAB_MODIFY_QP,
                             .modify = {.x = p->qp,
@@ -330,7 +328,7 @@ static bool serve_request(struct meta_responders *r, struct meta_responder_reque
     return true;
 }
 
-static void serve_waiting(struct meta_responders *r)
+void meta_responders_serve(struct meta_responders *r)
 {
     struct meta_responder_request *request;
     if (r->stopping)
@@ -338,8 +336,10 @@ static void serve_waiting(struct meta_responders *r)
     while ((request = TAILQ_FIRST(&r->waiting)) != NULL && serve_request(r, request))
         ;
     while (r->stocking && r->make_error == 0 && r->in_state[FREE] > 0 &&
-           r->in_state[MAKING] + r->in_state[SPARE] < META_RESPONDERS_SPARES)
+           r->in_state[MAKING] + r->in_state[RESTING] + r->in_state[SPARE] < wanted_ahead(r))
         make_responder(r);
+    while (TAILQ_EMPTY(&r->waiting) && r->in_state[SPARE] > META_RESPONDERS_SPARES)
+        meta_responder_end(pop_responder(r, &r->spare));
     /* Whatever is under way may yet leave a queue pair for those who wait. */
     if (in_use(r) > r->in_state[KEPT])
         return;
@@ -359,7 +359,7 @@ static int take_memory(struct meta_responders *r)
     r->responders = calloc(r->capacity, sizeof *r->responders);
     if (meta_responder_index_init(&r->kept, r->capacity) != 0 || r->responders == NULL)
         return -ENOMEM;
-    r->free = r->spare = NONE;
+    r->free = r->spare = r->resting = NONE;
     r->in_state[FREE] = r->capacity;
     TAILQ_INIT(&r->waiting);
     TAILQ_INIT(&r->connecting);
@@ -377,8 +377,8 @@ static void port_changed(struct fab_port_watch *w, enum ibv_mtu before)
 }
 
 int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_cq *cq,
-                        uint32_t max_pools, bool ahead, struct meta_responders **out,
-                        struct base_errbuf *err)
+                        uint32_t max_pools, bool ahead, uint64_t now_ns,
+                        struct meta_responders **out, struct base_errbuf *err)
 {
     /* One queue pair of the device is the DC target's. */
     uint32_t most = pd->fab->caps.max_qp > 0 ? pd->fab->caps.max_qp - 1 : 0;
@@ -402,8 +402,9 @@ int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_
         return base_err(err, status, "out of memory: lower max_endpoints");
     }
     r->stocking = ahead;
+    r->begun_ns = now_ns;
     fab_port_watch_init(&r->port, pd->fab, port_changed, r);
-    serve_waiting(r);
+    meta_responders_serve(r);
     *out = r;
     return 0;
 }
@@ -427,12 +428,13 @@ void meta_responders_stop(struct meta_responders *r)
         give_up(r, request);
     }
     meta_responder_index_clear(&r->kept); /* they end below */
+    r->resting = NONE;
     for (uint32_t i = 0; i < r->touched; i++) {
         struct responder *p = &r->responders[i];
         if (p->state == READY)
             give_up_ready(p);
-        if (p->state == SPARE || p->state == READY || p->state == KEPT)
-            end_responder(p);
+        if (p->state == RESTING || p->state == SPARE || p->state == READY || p->state == KEPT)
+            meta_responder_end(p);
     }
 }
 
@@ -453,8 +455,11 @@ void meta_responders_free(struct meta_responders *r)
 
 void meta_responders_tick(struct meta_responders *r, uint64_t now_ns)
 {
-    if (!r->stopping)
-        fab_port_watch_tick(&r->port, now_ns);
+    if (r->stopping)
+        return;
+    fab_port_watch_tick(&r->port, now_ns);
+    wake_rested(r, now_ns);
+    meta_responders_serve(r);
 }
 
 int meta_responders_request(struct meta_responders *r, struct meta_responder_request *request)
@@ -481,7 +486,7 @@ int meta_responders_request(struct meta_responders *r, struct meta_responder_req
     r->asked++;
     r->stocking = true;
     r->make_error = 0;
-    serve_waiting(r);
+    meta_responders_serve(r);
     return 0;
 }
 
@@ -514,79 +519,12 @@ struct meta_responder_request *meta_responders_next(struct meta_responders *r)
     return request;
 }
 
-/* Its responder, which belongs to no request any more. */
-static struct responder *take_responder(struct meta_responders *r,
-                                        struct meta_responder_request *request)
-{
-    BASE_ASSERT(request->status == 0 && request->responder != NONE);
-    struct responder *p = &r->responders[request->responder];
-    BASE_ASSERT(p->state == READY && p->request == request);
-    p->request = NULL;
-    request->responder = NONE;
-    r->fresh -= request->fresh;
-    return p;
-}
-
-void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request)
-{
-    struct responder *p = take_responder(r, request);
-    uint32_t former =
-        meta_responder_index_put(&r->kept, request->id, request->peer.pool, number_of(p));
-    move_responder(p, KEPT);
-    if (former != NONE)
-        end_responder(&r->responders[former]);
-    serve_waiting(r);
-}
-
-void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request)
-{
-    end_responder(take_responder(r, request));
-    serve_waiting(r);
-}
-
-static bool is_among(const uint16_t *pools, uint32_t count, uint16_t pool)
-{
-    while (count > 0 && pools[count - 1] != pool)
-        count--;
-    return count > 0;
-}
-
-bool meta_responders_has(const struct meta_responders *r, const char *id)
-{
-    const struct responder_owner *owner =
-        meta_responder_index_at(&r->kept, meta_responder_index_place(&r->kept, id));
-    return owner != NULL && strcmp(owner->id, id) == 0;
-}
-
-void meta_responders_drop(struct meta_responders *r, const char *id, const uint16_t *but,
-                          uint32_t count)
-{
-    const struct responder_owner *owner;
-    uint32_t at = meta_responder_index_place(&r->kept, id);
-    while ((owner = meta_responder_index_at(&r->kept, at)) != NULL && strcmp(owner->id, id) == 0)
-        if (is_among(but, count, owner->pool))
-            at++;
-        else
-            end_responder(&r->responders[meta_responder_index_take(&r->kept, at)]);
-}
-
-void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, const char *id),
-                           void *user)
-{
-    const struct responder_owner *owner;
-    uint32_t at = 0;
-    while ((owner = meta_responder_index_at(&r->kept, at)) != NULL)
-        if (live(user, owner->id))
-            at++;
-        else
-            end_responder(&r->responders[meta_responder_index_take(&r->kept, at)]);
-}
-
 struct meta_responders_counts meta_responders_count(const struct meta_responders *r)
 {
     struct meta_responders_counts count = r->count;
     count.kept = r->in_state[KEPT];
     count.spare = r->in_state[SPARE];
+    count.resting = r->in_state[RESTING];
     count.all = in_use(r);
     count.asked = r->asked;
     return count;

@@ -320,7 +320,7 @@ static int make_core(struct play_metad *m, struct base_errbuf *err)
         return 0;
     return meta_responders_new(&m->world, m->endpoint.pd, m->endpoint.cq,
                                (uint32_t)m->config.max_endpoints, m->endpoint.dct == NULL,
-                               &s->responders, err);
+                               play_host_now_ns(m->host), &s->responders, err);
 }
 
 static int start_metad(struct play_metad *m, struct base_errbuf *err)

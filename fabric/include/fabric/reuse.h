@@ -10,6 +10,12 @@
 
 #include "fabric/fabric.h"
 
+/* A device gives the numbers of queue pairs that are gone to those that come, and for its
+ * time_wait_ns packets for the former one may still come in. Until when one that is made now is
+ * not used. gone_ns: when the last one that this process had went, whatever it was for; since_ns:
+ * by when those of the process before had. */
+uint64_t fab_reuse_rest_ns(const struct fab_caps *caps, uint64_t gone_ns, uint64_t since_ns);
+
 struct fab_reuse {
     struct fab *fab;
     struct fab_qp *qp;       /* in: which, or NULL: there is none, and one is made. After each

@@ -4,7 +4,8 @@
  *
  * Each is the responder's end of a reliable connection that carries READs in one direction, so it
  * never leaves RTR and posts nothing. Each pool of a node has at most one. A few are made ahead of
- * time, and nothing here waits for the device: who asks for one gets it later, from
+ * time, none is connected before packets for what its number had before have had their time
+ * (fabric/reuse.h), and nothing here waits for the device: who asks for one gets it later, from
  * meta_responders_next().
  *
  * One thread, the fabric's control thread. Owns the queue pairs. Nothing blocks.
@@ -61,6 +62,7 @@ struct meta_responder_request {
 struct meta_responders_counts {
     uint32_t kept;     /* nodes' pools that have one */
     uint32_t spare;    /* ready for the next */
+    uint32_t resting;  /* made, and to be ready after a while */
     uint32_t all;      /* queue pairs of any state */
     uint32_t asked;    /* requests that meta_responders_next() has not given back */
     uint64_t refused;  /* requests: there was none left, or too many waited */
@@ -71,11 +73,12 @@ struct meta_responders_counts {
 struct meta_responders;
 
 /* For up to max_pools pools of all nodes together, and no more than the device has. ahead: make the
- * spare ones now, not when somebody has asked. The world, pd and cq are borrowed until free; in the
+ * spare ones now, not when somebody has asked. now_ns: the process before has had its last queue
+ * pair by then. The world, pd and cq are borrowed until free; in the
  * cq nothing ever completes. -errno and a sentence. */
 int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_cq *cq,
-                        uint32_t max_pools, bool ahead, struct meta_responders **out,
-                        struct base_errbuf *err);
+                        uint32_t max_pools, bool ahead, uint64_t now_ns,
+                        struct meta_responders **out, struct base_errbuf *err);
 /* Gives up what waits (meta_responders_next() says so, with -ECANCELED) and begins to destroy every
  * queue pair. What was taken with status 0 must have been kept or discarded. Asking is answered
  * with -ECANCELED afterwards. */
@@ -85,7 +88,8 @@ bool meta_responders_stopped(const struct meta_responders *r);
 /* meta_responders_next() must have given everything back by then. NULL is allowed. */
 void meta_responders_free(struct meta_responders *r);
 
-/* Now and then: whether the device's port has another MTU. */
+/* Every 100 ms or so: whether the device's port has another MTU, and which queue pairs have rested.
+ */
 void meta_responders_tick(struct meta_responders *r, uint64_t now_ns);
 
 /* Requests a queue pair that is connected to request->peer. Never blocks. 0; or a

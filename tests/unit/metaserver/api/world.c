@@ -73,8 +73,13 @@ static bool is_gone(void *token)
 
 void world_open(struct world *w, uint32_t max_readers)
 {
+    world_open_resting(w, max_readers, 0);
+}
+
+void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_life_ns)
+{
     struct meta_directory_limits limits = {NODES, NODES, WORLD_LEASE, 100 * BASE_NS_PER_S};
-    const struct fault_plan none = {.seed = 1};
+    const struct fault_plan none = {.seed = 1, .packet_life_ns = packet_life_ns};
     size_t bytes = schema_table_bytes(schema_table_log2_slots(NODES));
     struct base_errbuf err;
     memset(w, 0, sizeof *w);
@@ -102,8 +107,8 @@ void world_open(struct world *w, uint32_t max_readers)
     w->s.gone = is_gone;
     w->now = BASE_NS_PER_S;
     w->cq = call(w->fab, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 4}}).cq.x;
-    ck_assert_msg(meta_responders_new(w->s.world, w->pd, w->cq, max_readers, true, &w->s.responders,
-                                      &err) == 0,
+    ck_assert_msg(meta_responders_new(w->s.world, w->pd, w->cq, max_readers, true, w->now,
+                                      &w->s.responders, &err) == 0,
                   "%s", err.text);
 }
 
@@ -132,6 +137,18 @@ void world_close(struct world *w)
     snprintf(path, sizeof path, "%s/device", w->device);
     (void)unlink(path);
     ck_assert_int_eq(rmdir(w->device), 0);
+}
+
+void world_run(struct world *w)
+{
+    struct meta_responders_counts c;
+    do {
+        struct pollfd fd = {.fd = fab_ctl_fd(w->fab), .events = POLLIN};
+        if (fab_run(w->fab) == 0)
+            (void)poll(&fd, 1, 10);
+        test_world_settle(&w->world, &w->s, w->now);
+        c = meta_responders_count(w->s.responders);
+    } while (c.all > c.kept + c.spare + c.resting);
 }
 
 void world_settle(struct world *w)

@@ -31,11 +31,16 @@ struct world {
 
 /* max_readers: pools of nodes that can have a reader at a time; 16 nodes can register. */
 void world_open(struct world *w, uint32_t max_readers);
+/* On a device on whose network packets live so long. */
+void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_life_ns);
 void world_close(struct world *w);
 /* Its responders stop; who waited for one is not told yet. */
 void world_stop(struct world *w);
 /* Runs the metaserver until everything is answered and its device has nothing to do. */
 void world_settle(struct world *w);
+
+/* Until its device has nothing to do; some may wait on. */
+void world_run(struct world *w);
 
 struct meta_responders_counts world_readers(const struct world *w);
 

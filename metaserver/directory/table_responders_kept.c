@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which responders pools of nodes keep, and when these go. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "table_responders_private.h"
+
+/* Its responder, which belongs to no request any more. */
+static struct responder *take_responder(struct meta_responders *r,
+                                        struct meta_responder_request *request)
+{
+    BASE_ASSERT(request->status == 0 && request->responder != NONE);
+    struct responder *p = &r->responders[request->responder];
+    BASE_ASSERT(p->state == READY && p->request == request);
+    p->request = NULL;
+    request->responder = NONE;
+    r->fresh -= request->fresh;
+    return p;
+}
+
+void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request)
+{
+    struct responder *p = take_responder(r, request);
+    uint32_t former = meta_responder_index_put(&r->kept, request->id, request->peer.pool,
+                                               meta_responder_number(p));
+    meta_responder_move(p, KEPT);
+    if (former != NONE)
+        meta_responder_end(&r->responders[former]);
+    meta_responders_serve(r);
+}
+
+void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request)
+{
+    meta_responder_end(take_responder(r, request));
+    meta_responders_serve(r);
+}
+
+static bool is_among(const uint16_t *pools, uint32_t count, uint16_t pool)
+{
+    while (count > 0 && pools[count - 1] != pool)
+        count--;
+    return count > 0;
+}
+
+bool meta_responders_has(const struct meta_responders *r, const char *id)
+{
+    const struct responder_owner *owner =
+        meta_responder_index_at(&r->kept, meta_responder_index_place(&r->kept, id));
+    return owner != NULL && strcmp(owner->id, id) == 0;
+}
+
+void meta_responders_drop(struct meta_responders *r, const char *id, const uint16_t *but,
+                          uint32_t count)
+{
+    const struct responder_owner *owner;
+    uint32_t at = meta_responder_index_place(&r->kept, id);
+    while ((owner = meta_responder_index_at(&r->kept, at)) != NULL && strcmp(owner->id, id) == 0)
+        if (is_among(but, count, owner->pool))
+            at++;
+        else
+            meta_responder_end(&r->responders[meta_responder_index_take(&r->kept, at)]);
+}
+
+void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, const char *id),
+                           void *user)
+{
+    const struct responder_owner *owner;
+    uint32_t at = 0;
+    while ((owner = meta_responder_index_at(&r->kept, at)) != NULL)
+        if (live(user, owner->id))
+            at++;
+        else
+            meta_responder_end(&r->responders[meta_responder_index_take(&r->kept, at)]);
+}

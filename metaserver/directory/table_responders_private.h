@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to the table responders: what they are, in table_responders.c; which of them pools keep,
+ * in table_responders_kept.c. */
+#ifndef METASERVER_TABLE_RESPONDERS_PRIVATE_H
+#define METASERVER_TABLE_RESPONDERS_PRIVATE_H
+
+#include "fabric/port.h"
+#include "fabric/reuse.h"
+#include "metaserver/table_responders.h"
+#include "responder_index.h"
+
+#define NONE RESPONDER_NONE
+
+enum responder_state {
+    FREE,
+    MAKING,     /* being created and brought to INIT */
+    RESTING,    /* in INIT, and what its number had before may still be under way */
+    SPARE,      /* in INIT, and may be connected */
+    CONNECTING, /* on its way to RTR for a request */
+    READY,      /* in RTR; its request is over */
+    KEPT,       /* a pool's of a node */
+    ENDING,     /* being destroyed */
+    STATES,
+};
+
+struct responder {
+    struct fab_ctl ctl; /* under way in MAKING, CONNECTING and ENDING */
+    struct meta_responders *owner;
+    struct fab_qp *qp;
+    struct meta_responder_request *request; /* CONNECTING, READY */
+    enum responder_state state;
+    uint32_t next;    /* FREE, RESTING, SPARE: of the list */
+    uint64_t rest_ns; /* RESTING: until then; 0: the next tick knows */
+    bool sound;       /* reached INIT */
+};
+
+TAILQ_HEAD(requests, meta_responder_request);
+
+struct meta_responders {
+    struct meta_world *world;
+    struct fab_pd *pd;
+    struct fab_cq *cq;
+    struct responder *responders; /* capacity of them */
+    struct responder_index kept;
+    uint32_t capacity;              /* queue pairs at a time */
+    uint32_t limit;                 /* of them for pools; the rest lets a pool replace its own */
+    uint32_t free, spare;           /* first of each list */
+    uint32_t resting, resting_last; /* likewise, of those that were made first, */
+    uint32_t touched;               /* responders that were ever used */
+    uint32_t in_state[STATES];
+    uint32_t fresh; /* CONNECTING, READY: for pools that have none yet */
+    struct requests waiting, connecting, over;
+    uint32_t asked;   /* in one of them */
+    uint64_t numbers; /* of requests so far */
+    int make_error;   /* of the last one that was to be made; until there is room again, or somebody
+                       * asks */
+    bool stocking;    /* spare ones are made */
+    bool stopping;
+    bool went; /* a queue pair went since the last tick */
+    uint64_t begun_ns,
+        gone_ns; /* those of the process before, and the last of ours, went by then */
+    struct fab_port_watch port;
+    struct meta_responders_counts count;
+};
+
+static inline uint32_t meta_responder_number(const struct responder *p)
+{
+    return (uint32_t)(p - p->owner->responders);
+}
+
+/* table_responders.c */
+/* To a state that may follow its own. */
+void meta_responder_move(struct responder *p, enum responder_state to);
+/* The device destroys it; whoever waits gets what that leaves room for. */
+void meta_responder_end(struct responder *p);
+void meta_responders_serve(struct meta_responders *r);
+
+#endif
