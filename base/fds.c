@@ -137,6 +137,15 @@ static unsigned collect_fds(struct msghdr *msg, int fds[BASE_FDS_MAX])
     return count;
 }
 
+/* Whether the kernel left descriptors out because this process may have no more of them. */
+static bool is_full(int socket)
+{
+    const int one = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (one >= 0)
+        close(one);
+    return one < 0 && errno == EMFILE;
+}
+
 int base_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
                   unsigned max_fds, unsigned *count)
 {
@@ -156,7 +165,7 @@ int base_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int
     unsigned got = collect_fds(&msg, came);
     int status = 0;
     if ((msg.msg_flags & MSG_CTRUNC) != 0 || got > max_fds)
-        status = -EPROTO;
+        status = got < max_fds && is_full(socket) ? -EMFILE : -EPROTO;
     else if ((msg.msg_flags & MSG_TRUNC) != 0)
         status = -EMSGSIZE;
     else if (n == 0)

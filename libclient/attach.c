@@ -19,6 +19,7 @@
 #include "schema/peers.h"
 
 enum { MAX_SLOTS = 1 << 24, MAX_VQPS = 1 << 16 };
+#define RAISE_NOFILE " (raise this process's RLIMIT_NOFILE: a session takes up to six descriptors)"
 
 static void begin_message(struct kedge_session *s)
 {
@@ -67,7 +68,8 @@ static int connect_socket(struct kedge_session *s, const char *path)
     memcpy(a.sun_path, path, length);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return client_fail(-errno, "making a socket failed: %s", strerror(errno));
+        return client_fail(-errno, "making a socket failed: %s%s", strerror(errno),
+                           errno == EMFILE ? RAISE_NOFILE : "");
     int status = limit_time(s, fd);
     if (status == 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) != 0)
         status = errno == EAGAIN ? -ETIMEDOUT : -errno;
@@ -99,6 +101,8 @@ static int receive_message(const struct kedge_session *s, void *message, int *fd
     if (status == -EAGAIN || status == -ETIMEDOUT)
         return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
                            CLIENT_TIMEOUT_MS / 1000);
+    if (status == -EMFILE)
+        return client_fail_text(status, "the agent's descriptors do not fit" RAISE_NOFILE);
     if (status != 0)
         return client_fail(status, "the agent closed the connection: %s", strerror(-status));
     status = schema_control_check(message, bytes);

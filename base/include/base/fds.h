@@ -36,7 +36,8 @@ int base_fds_room(uint32_t most, uint32_t *room);
  * 0 and *bytes, fds[0 .. *count). -EPIPE: the peer closed. -EAGAIN: nothing there (non-blocking).
  * -EINTR: a signal came first.
  * -EMSGSIZE: the message was longer; -EPROTO: it held more descriptors (or the kernel dropped
- * some): then all that came were closed, and the message is lost. fds is written only on success.
+ * some); -EMFILE: the kernel dropped some because this process may open no more: then all that came
+ * were closed, and the message is lost. fds is written only on success.
  */
 int base_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
                   unsigned max_fds, unsigned *count);
