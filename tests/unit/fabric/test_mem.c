@@ -100,6 +100,8 @@ END_TEST
 
 /* ---- in pieces: what the linker puts in the place of the calls counts them ---- */
 
+enum { ON_END = 4 /* pieces */ };
+
 static struct {
     off_t most; /* bytes of one call that takes or gives pages */
     uint32_t calls, yields;
@@ -111,7 +113,7 @@ int __wrap_sched_yield(void);
 
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
-    ck_assert_uint_le(seen.calls, seen.yields); /* since the one before */
+    ck_assert_uint_lt(seen.calls, ON_END * (seen.yields + 1));
     if (bytes > seen.most)
         seen.most = bytes;
     const int status = __real_fallocate(fd, mode, offset, bytes);
@@ -125,6 +127,14 @@ int __wrap_sched_yield(void)
     return 0;
 }
 
+/* On a busy host each time costs milliseconds, so that they are no more than need be. */
+static void look_at_yields(uint32_t pieces)
+{
+    ck_assert_uint_ge(seen.yields, pieces / ON_END - 1);
+    ck_assert_uint_le(seen.yields, pieces / ON_END + 1);
+    seen.calls = seen.yields = 0;
+}
+
 START_TEST(others_have_the_processor_between_small_pieces_of_what_takes_long)
 {
     enum { PIECE = 256 << 10, PIECES = 80 };
@@ -133,13 +143,13 @@ START_TEST(others_have_the_processor_between_small_pieces_of_what_takes_long)
     ck_assert_int_eq(fab_mem_alloc((size_t)PIECES * PIECE, "mem", &m), 0);
     ck_assert_uint_eq(seen.calls, PIECES);
     ck_assert_int_le(seen.most, PIECE);
+    look_at_yields(PIECES);
     memset(m.addr, 0x5a, m.size);
-    seen.calls = seen.yields = 0;
     ck_assert_int_eq(fab_mem_zero(&m), 0);
     ck_assert(is_zero(&m));
-    ck_assert_uint_ge(seen.yields, PIECES);
-    seen.calls = seen.yields = 0;
+    look_at_yields(PIECES);
     fab_mem_empty(&m);
+    ck_assert_uint_ge(seen.yields, PIECES / ON_END - 1);
     ck_assert_uint_eq(seen.calls, PIECES);
     ck_assert_int_le(seen.most, PIECE);
     fab_mem_free(&m);
