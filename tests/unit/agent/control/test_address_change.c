@@ -1,88 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This node's port has another address. The lane and the device are the test's, and answer when it
- * wants: nothing here waits for either. */
+/* This node's port has another address. Nothing here waits for the lane or the device. */
 #include <errno.h>
 #include <string.h>
 
 #include "../../check_main.h"
 #include "address_change.h"
-#include "agent.h"
 #include "base/clock.h"
 #include "bounds.h"
-#include "dci.h"
-#include "fabric/provider.h"
+#include "device_bed.h"
 #include "peer_setup.h"
-#include "world.h"
-
-enum { POOL_COUNT = 2, QPS = 3, OUT = 16, STEPS = 4 /* from RESET to RTS */ };
 
 static const uint8_t first_gid[16] = {0xfd, [15] = 1}, other_gid[16] = {0xfd, [15] = 2};
 
-static struct {
-    struct test_world world;
-    struct agent agent;
-    struct pool pool[POOL_COUNT];
-    struct agent_table table;
-    struct fab fab;
-    struct fab_ops ops;
-    struct fab_pd pd;
-    struct fab_qp qp[QPS];    /* the first is the system's */
-    struct fab_ctl *out[OUT]; /* what the device has */
-    uint32_t outs;
-    uint32_t told[LANE_COMMAND_PROVE + 1]; /* the lanes, by kind */
-} w;
-
-static void tell_lane(const struct lane_command *command)
-{
-    w.told[command->kind]++;
-}
-
-static void submit(struct fab *fab, struct fab_ctl *ctl)
-{
-    (void)fab;
-    ck_assert_uint_lt(w.outs, OUT);
-    w.out[w.outs++] = ctl;
-}
-
-static struct fab_ctl *take_out(enum fab_ctl_kind kind)
-{
-    uint32_t i = 0;
-    while (i < w.outs && w.out[i]->kind != kind)
-        i++;
-    ck_assert_uint_lt(i, w.outs);
-    struct fab_ctl *ctl = w.out[i];
-    memmove(&w.out[i], &w.out[i + 1], (--w.outs - i) * sizeof w.out[0]);
-    ctl->status = 0;
-    return ctl;
-}
+static struct agent_table table;
 
 static void begin(void)
 {
-    memset(&w, 0, sizeof w);
-    w.ops.submit = submit;
-    w.fab = (struct fab){.ops = &w.ops, .caps.sgid_index = 2};
+    bed_begin(POOL_COUNT);
+    memset(&table, 0, sizeof table);
+    w.fab.caps.sgid_index = 2;
     memcpy(w.fab.caps.gid, first_gid, 16);
-    w.pd = (struct fab_pd){.fab = &w.fab};
-    test_world_init(&w.world);
-    w.world.lane_told = tell_lane;
-    w.agent.world = &w.world.world;
-    w.agent.fab = &w.fab;
     w.agent.incarnation = 5;
-    for (int i = 0; i < POOL_COUNT; i++) {
-        struct pool *p = w.agent.pools[i] = &w.pool[i];
-        p->world = &w.world.world;
-        p->agent = &w.agent;
-        p->place = (uint32_t)i;
-        p->config = &w.agent.config;
-        p->lane = (struct lane *)&w; /* there is one */
-        p->device.fab = &w.fab;
-        p->device.pd = p->device.system_pd = &w.pd;
-        p->device.table = &w.table;
-    }
-    for (uint32_t i = 0; i < QPS; i++) {
-        w.qp[i] = (struct fab_qp){.pd = &w.pd, .type = FAB_QP_DCI, .qpn = i + 1};
-        (void)dci_add(&w.pool[0], &w.qp[i], 0);
-    }
+    for (int i = 0; i < POOL_COUNT; i++)
+        w.pool[i].device.table = &table;
+    bed_add_initiators();
     address_init(&w.agent);
 }
 
