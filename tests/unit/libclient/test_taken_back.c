@@ -175,6 +175,7 @@ START_TEST(a_region_of_a_session_that_is_taken_back_under_the_reader_is_not_live
     ck_assert_int_eq(kedge_mr_status(mr), 0);
     taken_next = &a;
     ck_assert_int_eq(kedge_mr_status(mr), -EPIPE);
+    ck_assert_ptr_null(taken_next); /* it was, within the call */
     kedge_close(s);
     agent_stop(&a);
 }
