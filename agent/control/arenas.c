@@ -87,7 +87,7 @@ static struct world_task describe_task(struct arena *arena, enum world_work work
                                          .huge = arena->pool->device.fab->caps.huge_pages,
                                          .unwanted = &arena->unwanted},
                                /* else a worker that outlives the agent has it still */
-                               .let_go = !arena->pool->stopping,
+                               .let_go = !arena->pool->agent->stopping,
                                .tenant = task_tenant(arena, work),
                                .done = done,
                                .user = arena};

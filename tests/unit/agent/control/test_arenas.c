@@ -85,6 +85,24 @@ START_TEST(what_was_made_before_it_was_left_counts_until_it_is_freed)
 }
 END_TEST
 
+START_TEST(what_a_pool_frees_that_goes_is_emptied_and_not_what_an_agent_frees_that_ends)
+{
+    for (int ends = 0; ends < 2; ends++) {
+        struct arena *arena;
+        begin();
+        ck_assert_int_eq(arena_ask(&pool, TENANT, 600 * MIB, 0, &arena), 0);
+        arena_retire(arena);
+        arena->mem = (struct fab_mem){.addr = arena, .size = 600 * MIB, .fd = -1};
+        agent.stopping = ends;
+        pool.stopping = true;
+        test_world_end_task(&world, 0);
+        ck_assert_int_eq(world.ran_here.work, WORLD_FREE_ARENA);
+        ck_assert_int_eq(world.ran_here.let_go, !ends);
+        ck_assert_uint_eq(counted(), 0);
+    }
+}
+END_TEST
+
 static struct arena ahead[AHEAD];
 
 /* So many arenas are ready, as many as are to be. */
@@ -205,6 +223,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_was_asked_for_and_left_counts_until_it_is_free)                                         \
     T(what_was_made_before_it_was_left_counts_until_it_is_freed)                                   \
+    T(what_a_pool_frees_that_goes_is_emptied_and_not_what_an_agent_frees_that_ends)                \
     T(a_tenant_leaves_arenas_ready_for_others_and_takes_all_where_it_is_alone)                     \
     T(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made)                       \
     T(arenas_beside_first_ones_have_descriptors_and_each_tenant_its_part)                          \

@@ -23,6 +23,7 @@ struct test_world {
     uint64_t alarm_ns;                 /* UINT64_MAX: none */
     uint64_t random;                   /* counts: the bytes are its hash */
     struct world_task *tasks;          /* that were begun, the first first */
+    struct world_task ran_here;        /* the last one that was done at once */
     struct test_call call[TEST_CALLS]; /* that were begun, in order */
     uint32_t calls;
     uint32_t incarnation; /* the last one that was taken */
