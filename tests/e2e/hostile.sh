@@ -31,6 +31,9 @@ cp "$bin/kedge-hostile" "$bin"/../lib/libkedge.so* "$work/worker/"
 chmod -R a+rX "$work/worker"
 export LD_LIBRARY_PATH=$work/worker
 hostile=$work/worker/kedge-hostile
+for role in $("$hostile" --list | awk '{print $1}'); do
+    grep -qF "\`$role\`" "$(dirname "$0")/../../docs/trust.md" || fail "docs/trust.md does not say what the role $role does"
+done
 
 status() { timeout $((10 * slow)) "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 fd_list() { { readlink "/proc/${pids[a]}"/fd/* || true; } | sort; } # some are closed meanwhile
