@@ -10,70 +10,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 #include "base/text.h"
-#include "program.h"
-
-enum {
-    PERF_MAX_DEPTH = 4096,
-    PERF_MAX_SIZE = 1 << 20,
-    PERF_MAX_WORKERS = 1000,
-    PERF_MAX_STRANGERS = 100000, /* endpoints that connect, memory or isolation register */
-    PERF_MAX_DEAD = 8,           /* agents that isolation kills */
-    PERF_MAX_REGIONS = 64,       /* of renewal */
-    PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
-    PERF_FIRST_STEPS = 5,        /* of first-read */
-    PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
-    PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
-};
-
-enum perf_test {
-    PERF_ATTACH,
-    PERF_CONNECT,
-    PERF_READ,
-    PERF_WRITE,
-    PERF_MESH,
-    PERF_MEMORY,
-    PERF_ISOLATION,
-    PERF_CORES,
-    PERF_VERBS_CONNECT,
-    PERF_FIRST_READ,
-    PERF_STORM,
-    PERF_FAIRNESS,
-    PERF_RENEWAL
-};
-
-/* The command line. Strings are argv's or literals. */
-struct perf_options {
-    enum perf_test test;
-    const char *name;         /* of the test */
-    const char *socket;       /* of the agent that is measured; NULL: libkedge's default */
-    const char *peer_socket;  /* of the agent of the target; NULL: the same */
-    const char *admin_socket; /* storm: of the agent that is measured; NULL: it is not asked */
-    const char *server;       /* a metaserver, for connect --uncached */
-    const char *bin;          /* where --local finds the daemons; NULL: beside kedge-perf */
-    const char *transport;    /* of --local's agents; NULL: theirs by default */
-    uint64_t count;
-    uint32_t size, depth, workers, dead, silent;
-    uint32_t regions, lease_ms; /* renewal: how many are used, and how long they are lent */
-    uint32_t window_ops;        /* of --local's agents; 0: none */
-    uint64_t window_bytes;
-    bool windows;  /* one of them was said */
-    bool defaults; /* nothing is set in [pool] */
-    bool direct, local, json, cached;
-    bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
-    struct bench_choice verbs; /* verbs-connect: device and GIDs */
-    /* Set when a test has started itself anew for one repetition: the port of verbs-connect's peer,
-     * the token of first-read's target; else 0 and NULL. */
-    uint16_t child_port;
-    const char *token;
-    int agent_pid[2]; /* --local's; else 0 */
-    /* Of --local's further agents: isolation's, to be killed; renewal's, with long leases. */
-    const char *more_socket[PERF_MAX_DEAD];
-    int more_pid[PERF_MAX_DEAD];
-    bool pinned; /* --local put the worker and the lanes on CPUs of their own */
-};
-
-/* 0; 1 when --help or --version was answered; -EINVAL. */
-int perf_options_parse(int argc, char **argv, struct perf_options *out, struct base_errbuf *err);
+#include "options.h"
 
 /* Of a kind of turns of renewal: [0] regions that are lent for short, [1] for long. */
 struct perf_turns {
