@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An agent inside the test: it serves the attach socket with memory that it made, and the test
- * plays the lane on the mapped rings. */
+ * plays the lane on the mapped rings (fake_lane.h). */
 #ifndef TESTS_UNIT_LIBCLIENT_FAKE_AGENT_H
 #define TESTS_UNIT_LIBCLIENT_FAKE_AGENT_H
 
@@ -19,14 +19,13 @@
 
 #include "../check_main.h"
 #include "base/fds.h"
-#include "base/futex.h"
 #include "schema/control.h"
 #include "schema/peers.h"
 #include "schema/session.h"
 
 enum { SQ_SLOTS = 16, CQ_SLOTS = 8, MAX_VQPS = 4, MAX_PEERS = 8, ARENA_BYTES = 1 << 16 };
 
-struct agent {
+struct fake_agent {
     char dir[64], path[96];
     int listener, connection, fds[SCHEMA_FD_COUNT];
     struct schema_session_rw *rw;
@@ -37,7 +36,7 @@ struct agent {
     unsigned send_fds;
     struct schema_control_error error; /* answered instead, if its status is set */
     pthread_t thread;
-    struct schema_sq_desc asked; /* by agent_answer(): the request */
+    struct schema_sq_desc asked; /* by fake_agent_answer(): the request */
     struct schema_reply reply;   /* and its answer */
     int delay_us;
     int timeout_ms;   /* agent_timeout_ms of who opens a session */
@@ -47,7 +46,7 @@ struct agent {
 #define MAKE_MEMORY(what, bytes, to, map)                                                          \
     ck_assert_int_eq(base_memfd_new("m", bytes, BASE_MEMFD_##to, a->fds + SCHEMA_FD_##what, map), 0)
 
-static inline void agent_start(struct agent *a)
+static inline void fake_agent_start(struct fake_agent *a)
 {
     struct sockaddr_un u = {.sun_family = AF_UNIX};
     void *rw, *ro, *arena;
@@ -90,8 +89,8 @@ static inline void agent_start(struct agent *a)
 }
 
 /* Answers one message; header fields are the question's. */
-static inline void agent_send(int socket, struct schema_control_header *h, uint32_t tag,
-                              uint16_t type, uint32_t size, const int *fds, unsigned count)
+static inline void fake_agent_send(int socket, struct schema_control_header *h, uint32_t tag,
+                                   uint16_t type, uint32_t size, const int *fds, unsigned count)
 {
     *h = (struct schema_control_header){.magic = SCHEMA_CONTROL_MAGIC,
                                         .version = SCHEMA_CONTROL_VERSION,
@@ -101,9 +100,9 @@ static inline void agent_send(int socket, struct schema_control_header *h, uint3
     ck_assert_int_eq(base_fds_send(socket, h, size, fds, count), 0);
 }
 
-static inline void *agent_serve_attach(void *argument)
+static inline void *fake_agent_serve_attach(void *argument)
 {
-    struct agent *a = argument;
+    struct fake_agent *a = argument;
     struct schema_control_attach m;
     size_t bytes;
     unsigned count;
@@ -111,32 +110,32 @@ static inline void *agent_serve_attach(void *argument)
     ck_assert_int_eq(base_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
     ck_assert_int_eq(schema_control_check(&m, bytes), 0);
     if (a->error.status != 0)
-        agent_send(a->connection, &a->error.h, m.h.tag, SCHEMA_CONTROL_ERROR, sizeof a->error, NULL,
-                   0);
+        fake_agent_send(a->connection, &a->error.h, m.h.tag, SCHEMA_CONTROL_ERROR, sizeof a->error,
+                        NULL, 0);
     else
-        agent_send(a->connection, &a->attached.h, m.h.tag, SCHEMA_CONTROL_ATTACHED,
-                   sizeof a->attached, a->fds, a->send_fds);
+        fake_agent_send(a->connection, &a->attached.h, m.h.tag, SCHEMA_CONTROL_ATTACHED,
+                        sizeof a->attached, a->fds, a->send_fds);
     return NULL;
 }
 
-static inline int agent_try_open(struct agent *a, struct kedge_session **out)
+static inline int fake_agent_try_open(struct fake_agent *a, struct kedge_session **out)
 {
     struct kedge_open_attr attr = {.socket = a->path, .agent_timeout_ms = a->timeout_ms};
-    ck_assert_int_eq(pthread_create(&a->thread, NULL, agent_serve_attach, a), 0);
+    ck_assert_int_eq(pthread_create(&a->thread, NULL, fake_agent_serve_attach, a), 0);
     int status = kedge_open(&attr, out);
     pthread_join(a->thread, NULL);
     return status;
 }
 
-static inline struct kedge_session *agent_open(struct agent *a)
+static inline struct kedge_session *fake_agent_open(struct fake_agent *a)
 {
     struct kedge_session *s = NULL;
-    int status = agent_try_open(a, &s);
+    int status = fake_agent_try_open(a, &s);
     ck_assert_msg(status == 0, "%d: %s", status, kedge_last_error());
     return s;
 }
 
-static inline void agent_stop(struct agent *a)
+static inline void fake_agent_stop(struct fake_agent *a)
 {
     for (int i = 0; i < SCHEMA_FD_COUNT; i++)
         close(a->fds[i]);
@@ -148,78 +147,6 @@ static inline void agent_stop(struct agent *a)
     munmap(a->ro, SCHEMA_SESSION_RO_BYTES(CQ_SLOTS));
     munmap(a->peers, schema_peers_bytes(MAX_PEERS));
     munmap(a->arena, ARENA_BYTES);
-}
-
-/* ---- the lane */
-
-static inline uint32_t lane_waiting(struct agent *a)
-{
-    return atomic_load(&a->rw->sq_tail) - atomic_load(&a->ro->sq_head);
-}
-
-/* The slot that is `n` after the first not taken. */
-static inline struct schema_sq_desc *lane_slot(struct agent *a, uint32_t n)
-{
-    struct schema_sq_desc *ring = (struct schema_sq_desc *)((uint8_t *)a->rw + SCHEMA_SQ_OFFSET);
-    return &ring[(atomic_load(&a->ro->sq_head) + n) % SQ_SLOTS];
-}
-
-static inline void lane_take(struct agent *a, uint32_t slots)
-{
-    atomic_fetch_add(&a->ro->sq_head, slots);
-}
-
-static inline void lane_wake(struct agent *a)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&a->rw->want_wake) != 0) {
-        atomic_fetch_add(&a->ro->wake, 1);
-        base_futex_wake(&a->ro->wake, 1);
-    }
-}
-
-static inline void lane_complete(struct agent *a, uint32_t qp_num, uint64_t wr_id, uint8_t status)
-{
-    struct schema_cqe *ring = (struct schema_cqe *)((uint8_t *)a->ro + SCHEMA_CQ_OFFSET);
-    uint32_t tail = atomic_load(&a->ro->cq_tail);
-    ring[tail % CQ_SLOTS] = (struct schema_cqe){.wr_id = wr_id,
-                                                .byte_len = 8,
-                                                .vqp = (uint16_t)qp_num,
-                                                .vqp_gen = (uint16_t)(qp_num >> 16),
-                                                .status = status,
-                                                .opcode = IBV_WC_RDMA_READ};
-    atomic_store_explicit(&a->ro->cq_tail, tail + 1, memory_order_release);
-    lane_wake(a);
-}
-
-static inline void *lane_answer_one(void *argument)
-{
-    struct agent *a = argument;
-    while (lane_waiting(a) == 0)
-        usleep(10);
-    a->asked = *lane_slot(a, 0);
-    lane_take(a, 1);
-    usleep((useconds_t)a->delay_us);
-    struct schema_reply *r = &a->ro->reply[a->asked.connect.tag % SCHEMA_REPLIES];
-    r->status = a->reply.status;
-    r->reason = a->reply.reason;
-    memcpy(r->value, a->reply.value, sizeof r->value);
-    memcpy(r->secret, a->reply.secret, sizeof r->secret);
-    atomic_store_explicit(&r->tag, a->asked.connect.tag, memory_order_release);
-    lane_wake(a);
-    return NULL;
-}
-
-/* Answers the next request with a->reply, in a thread that agent_asked() joins. */
-static inline void agent_answer(struct agent *a)
-{
-    ck_assert_int_eq(pthread_create(&a->thread, NULL, lane_answer_one, a), 0);
-}
-
-static inline const struct schema_sq_desc *agent_asked(struct agent *a)
-{
-    pthread_join(a->thread, NULL);
-    return &a->asked;
 }
 
 #endif

@@ -3,12 +3,12 @@
  * pointers of the header's functions. */
 #include <stdio.h>
 
-#include "fake_agent.h"
+#include "fake_lane.h"
 
 enum { MOST = 128 };
 
 struct fixture {
-    struct agent a;
+    struct fake_agent a;
     struct kedge_session *s;
     struct kedge_vqp *q;
     struct kedge_mr *mr;
@@ -21,8 +21,8 @@ struct fixture {
 static void setup(struct fixture *f)
 {
     f->seen_count = 0;
-    agent_start(&f->a);
-    f->s = agent_open(&f->a);
+    fake_agent_start(&f->a);
+    f->s = fake_agent_open(&f->a);
     ck_assert_int_eq(kedge_vqp_create(f->s, f, &f->q), 0);
     ck_assert_int_eq(kedge_alloc(f->s, 64, &f->memory, &f->lkey), 0);
     ck_assert_int_eq(kedge_reg_mr(f->s, f->memory, 64, 0, &f->mr), 0);
@@ -31,7 +31,7 @@ static void setup(struct fixture *f)
 static void teardown(struct fixture *f)
 {
     kedge_close(f->s);
-    agent_stop(&f->a);
+    fake_agent_stop(&f->a);
 }
 
 static void remember(struct fixture *f, const char *function, const char *argument)
@@ -300,9 +300,9 @@ START_TEST(a_token_with_a_newline_behind_it_is_refused_as_that)
     char text[KEDGE_TOKEN_MAX + 1];
     setup(&f);
     f.a.reply = (struct schema_reply){.value = {5}};
-    agent_answer(&f.a);
+    fake_agent_answer(&f.a);
     ck_assert_int_eq(kedge_reg_mr(f.s, f.memory, 64, IBV_ACCESS_REMOTE_READ, &mr), 0);
-    (void)agent_asked(&f.a);
+    (void)fake_agent_asked(&f.a);
     ck_assert_int_eq(kedge_mr_export(mr, text, sizeof text), 0);
     memcpy(text + strlen(text), "\n", 2);
     ck_assert_int_eq(kedge_import(f.s, text, &remote), -EINVAL);
@@ -313,16 +313,16 @@ START_TEST(a_token_with_a_newline_behind_it_is_refused_as_that)
     /* And a tenant's, which the agent refuses. */
     struct kedge_open_attr attr = {.token = "secret\n"};
     struct kedge_session *s = NULL;
-    agent_start(&f.a);
+    fake_agent_start(&f.a);
     attr.socket = f.a.path;
     f.a.error.status = -EACCES;
     snprintf(f.a.error.text, sizeof f.a.error.text, "no tenant has this token");
-    ck_assert_int_eq(pthread_create(&f.a.thread, NULL, agent_serve_attach, &f.a), 0);
+    ck_assert_int_eq(pthread_create(&f.a.thread, NULL, fake_agent_serve_attach, &f.a), 0);
     ck_assert_int_eq(kedge_open(&attr, &s), -EACCES);
     pthread_join(f.a.thread, NULL);
     ck_assert_str_eq(kedge_last_error(), "no tenant has this token (the token that was shown ends "
                                          "with a blank or a newline)");
-    agent_stop(&f.a);
+    fake_agent_stop(&f.a);
 }
 END_TEST
 

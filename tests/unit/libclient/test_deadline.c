@@ -28,13 +28,13 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 
 START_TEST(the_time_that_connecting_took_is_not_there_for_the_answer)
 {
-    struct agent a;
-    agent_start(&a);
-    struct kedge_session *s = agent_open(&a);
+    struct fake_agent a;
+    fake_agent_start(&a);
+    struct kedge_session *s = fake_agent_open(&a);
     ck_assert_int_gt(received_within_us, 0);
     ck_assert_int_le(received_within_us, ALL_US - CONNECTING_US);
     kedge_close(s);
-    agent_stop(&a);
+    fake_agent_stop(&a);
 }
 END_TEST
 

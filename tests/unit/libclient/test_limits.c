@@ -53,23 +53,23 @@ REFUSABLE(ssize_t, -1, write, (int fd, const void *bytes, size_t n), fd, bytes, 
 
 static const uint8_t peer[16] = {0xfd, 9};
 
-static void answer(int connection, const struct schema_control_header *h, struct agent *a)
+static void answer(int connection, const struct schema_control_header *h, struct fake_agent *a)
 {
     struct schema_control_arena_ok arena = {.bytes = ARENA_BYTES, .arena = 2};
     struct schema_control_resolved node = {.pool = 1};
     if (h->type == SCHEMA_CONTROL_ATTACH) {
-        agent_send(connection, &a->attached.h, h->tag, SCHEMA_CONTROL_ATTACHED, sizeof a->attached,
-                   a->fds, a->send_fds);
+        fake_agent_send(connection, &a->attached.h, h->tag, SCHEMA_CONTROL_ATTACHED,
+                        sizeof a->attached, a->fds, a->send_fds);
     } else if (h->type == SCHEMA_CONTROL_ARENA) {
-        agent_send(connection, &arena.h, h->tag, SCHEMA_CONTROL_ARENA_OK, sizeof arena,
-                   a->fds + SCHEMA_FD_ARENA, 1);
+        fake_agent_send(connection, &arena.h, h->tag, SCHEMA_CONTROL_ARENA_OK, sizeof arena,
+                        a->fds + SCHEMA_FD_ARENA, 1);
     } else {
         memcpy(node.gid, peer, 16);
-        agent_send(connection, &node.h, h->tag, SCHEMA_CONTROL_RESOLVED, sizeof node, NULL, 0);
+        fake_agent_send(connection, &node.h, h->tag, SCHEMA_CONTROL_RESOLVED, sizeof node, NULL, 0);
     }
 }
 
-static _Noreturn void serve(struct agent *a)
+static _Noreturn void serve(struct fake_agent *a)
 {
     for (;;) {
         union {
@@ -88,9 +88,9 @@ static _Noreturn void serve(struct agent *a)
     }
 }
 
-static pid_t begin_serving(struct agent *a)
+static pid_t begin_serving(struct fake_agent *a)
 {
-    agent_start(a);
+    fake_agent_start(a);
     signal(SIGPIPE, SIG_IGN);
     ck_assert_int_ge(schema_peers_put(a->peers, 0, peer, 1, 1), 0);
     atomic_store(&a->ro->doorbell, 1);
@@ -102,11 +102,11 @@ static pid_t begin_serving(struct agent *a)
     return agent;
 }
 
-static void end_serving(struct agent *a, pid_t agent)
+static void end_serving(struct fake_agent *a, pid_t agent)
 {
     kill(agent, SIGKILL);
     ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
-    agent_stop(a);
+    fake_agent_stop(a);
 }
 
 /* ---- the worker */
@@ -143,7 +143,7 @@ static bool worked(int status)
 }
 
 /* All that asks the kernel for something. False: some of it failed. */
-static bool live_a_life(const struct agent *a)
+static bool live_a_life(const struct fake_agent *a)
 {
     const struct kedge_open_attr attr = {.socket = a->path};
     struct ibv_sge sge = {.length = 8};
@@ -172,7 +172,7 @@ static bool live_a_life(const struct agent *a)
 START_TEST(whatever_the_kernel_refuses_is_said_and_nothing_is_left)
 {
     static const int errors[] = {ENOMEM, EMFILE, EPERM, ENOSYS};
-    struct agent a;
+    struct fake_agent a;
     const pid_t agent = begin_serving(&a);
     ck_assert(live_a_life(&a));
     refusal.made = 0;
@@ -201,7 +201,7 @@ END_TEST
 /* Descriptors that cannot be received do not come with an error, but are left out. */
 START_TEST(who_may_open_too_few_descriptors_is_told_so)
 {
-    struct agent a;
+    struct fake_agent a;
     struct rlimit limit, before;
     const pid_t agent = begin_serving(&a);
     const int next = dup(0);

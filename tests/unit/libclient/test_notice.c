@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker hears beside completions, also while it sleeps. */
-#include "fake_agent.h"
+#include "fake_lane.h"
 
 #include <poll.h>
 
-static struct agent a;
+static struct fake_agent a;
 
 /* Says it when the worker sleeps, and not before. */
 static void say_asleep(void (*say)(void))
@@ -12,7 +12,7 @@ static void say_asleep(void (*say)(void))
     while (atomic_load(&a.rw->want_wake) == 0)
         poll(NULL, 0, 1);
     say();
-    lane_wake(&a);
+    fake_lane_wake(&a);
 }
 
 static void begin_drain(void)
@@ -28,8 +28,8 @@ static void take_region(void)
 /* What the worker has asked for is answered. */
 static void answer_one(void)
 {
-    const uint32_t tag = lane_slot(&a, 0)->dereg_mr.tag;
-    lane_take(&a, 1);
+    const uint32_t tag = fake_lane_slot(&a, 0)->dereg_mr.tag;
+    fake_lane_take(&a, 1);
     a.ro->reply[tag % SCHEMA_REPLIES].status = 0;
     atomic_store(&a.ro->reply[tag % SCHEMA_REPLIES].tag, tag);
 }
@@ -56,8 +56,8 @@ static void hears(struct kedge_session *s, void (*say)(void), int notices)
 
 START_TEST(who_sleeps_hears_once_that_the_node_drains_and_again_when_it_does_so_again)
 {
-    agent_start(&a);
-    struct kedge_session *s = agent_open(&a);
+    fake_agent_start(&a);
+    struct kedge_session *s = fake_agent_open(&a);
     begin_drain();
     ck_assert_int_eq(kedge_wait(s, 0), 0); /* who has not asked hears of completions alone */
     atomic_store(&a.ro->drains, 0);
@@ -70,21 +70,21 @@ START_TEST(who_sleeps_hears_once_that_the_node_drains_and_again_when_it_does_so_
     atomic_store(&a.ro->ended, SCHEMA_REASON_NODE_DRAINED);
     ck_assert_int_eq(kedge_session_notices(s), -EPIPE);
     kedge_close(s);
-    agent_stop(&a);
+    fake_agent_stop(&a);
 }
 END_TEST
 
 START_TEST(who_sleeps_hears_of_each_revocation)
 {
-    agent_start(&a);
-    struct kedge_session *s = agent_open(&a);
+    fake_agent_start(&a);
+    struct kedge_session *s = fake_agent_open(&a);
     ck_assert_int_eq(kedge_session_notices(s), 0);
     for (int i = 0; i < 2; i++) {
         hears(s, take_region, KEDGE_NOTICE_REVOKED);
         ck_assert_int_eq(kedge_session_notices(s), 0);
     }
     kedge_close(s);
-    agent_stop(&a);
+    fake_agent_stop(&a);
 }
 END_TEST
 
@@ -93,14 +93,14 @@ START_TEST(who_sleeps_hears_when_all_that_it_gives_back_is_gone)
     struct kedge_mr *mrs[2];
     void *memory;
     uint32_t lkey;
-    agent_start(&a);
-    struct kedge_session *s = agent_open(&a);
+    fake_agent_start(&a);
+    struct kedge_session *s = fake_agent_open(&a);
     ck_assert_int_eq(kedge_alloc(s, 64, &memory, &lkey), 0);
     for (uint32_t i = 0; i < 2; i++) {
         a.reply = (struct schema_reply){.value = {100 + i}};
-        agent_answer(&a);
+        fake_agent_answer(&a);
         ck_assert_int_eq(kedge_reg_mr(s, memory, 64, IBV_ACCESS_REMOTE_READ, &mrs[i]), 0);
-        agent_asked(&a);
+        fake_agent_asked(&a);
     }
     for (uint32_t i = 0; i < 2; i++)
         ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[i], 1), 0);
@@ -111,7 +111,7 @@ START_TEST(who_sleeps_hears_when_all_that_it_gives_back_is_gone)
     ck_assert_int_eq(kedge_session_notices(s), 0);
     ck_assert_int_eq(kedge_wait(s, 0), 0);
     kedge_close(s);
-    agent_stop(&a);
+    fake_agent_stop(&a);
 }
 END_TEST
 

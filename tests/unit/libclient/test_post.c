@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fake_agent.h"
+#include "fake_lane.h"
 
 static const uint8_t peer_gid[16] = {0xfd, 1};
 
 struct fixture {
-    struct agent a;
+    struct fake_agent a;
     struct kedge_session *s;
     struct kedge_vqp *q;
     uint8_t *memory;
@@ -15,9 +15,9 @@ struct fixture {
 static void setup(struct fixture *f)
 {
     void *memory;
-    agent_start(&f->a);
+    fake_agent_start(&f->a);
     ck_assert_int_eq(schema_peers_put(f->a.peers, 3, peer_gid, 1, 1), 3);
-    f->s = agent_open(&f->a);
+    f->s = fake_agent_open(&f->a);
     ck_assert_int_eq(kedge_vqp_create(f->s, f, &f->q), 0);
     ck_assert_int_eq(kedge_connect(f->q, peer_gid), 0);
     ck_assert_int_eq(kedge_alloc(f->s, 4096, &memory, &f->lkey), 0);
@@ -27,7 +27,7 @@ static void setup(struct fixture *f)
 static void teardown(struct fixture *f)
 {
     kedge_close(f->s);
-    agent_stop(&f->a);
+    fake_agent_stop(&f->a);
 }
 
 static struct ibv_send_wr wr_of(struct ibv_sge *sge, int n)
@@ -60,22 +60,22 @@ START_TEST(a_known_peer_connects_without_a_descriptor_and_binds_once_at_the_firs
     setup(&f);
     struct ibv_sge sge = sge_of(&f, 64, 8);
     struct ibv_send_wr wr = wr_of(&sge, 1);
-    ck_assert_uint_eq(lane_waiting(&f.a), 0);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_uint_eq(lane_waiting(&f.a), 2);
-    const struct schema_sq_desc *d = lane_slot(&f.a, 0);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 2);
+    const struct schema_sq_desc *d = fake_lane_slot(&f.a, 0);
     ck_assert_uint_eq(d->op, SCHEMA_OP_BIND);
     ck_assert_uint_eq(d->slots, 1);
     ck_assert_uint_eq(d->bind.peer_slot, 3);
     ck_assert_uint_eq(d->bind.peer_gen, 1);
-    ck_assert_uint_eq(lane_slot(&f.a, 1)->op, SCHEMA_OP_READ);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 1)->op, SCHEMA_OP_READ);
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_uint_eq(lane_waiting(&f.a), 3);
-    ck_assert_uint_eq(lane_slot(&f.a, 2)->op, SCHEMA_OP_READ);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 2)->op, SCHEMA_OP_READ);
     ck_assert_int_eq(kedge_connect(f.q, peer_gid), 0);
-    ck_assert_uint_eq(lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 3);
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_uint_eq(lane_slot(&f.a, 3)->op, SCHEMA_OP_BIND);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 3)->op, SCHEMA_OP_BIND);
     teardown(&f);
 }
 END_TEST
@@ -97,7 +97,7 @@ START_TEST(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)
                                            .vkey = 0xabcd,
                                            .length = 100,
                                            .offset = 64}};
-    ck_assert_mem_eq(lane_slot(&f.a, 1), &want, sizeof want);
+    ck_assert_mem_eq(fake_lane_slot(&f.a, 1), &want, sizeof want);
     ck_assert_uint_eq(f.lkey, 1); /* arena 0 */
     sge.length = 8;
     wr = wr_of(&sge, 1);
@@ -108,7 +108,7 @@ START_TEST(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)
     wr.wr.atomic.swap = 6;
     wr.wr.atomic.rkey = 9;
     ck_assert_int_eq(post(&f, &wr), 0);
-    const struct schema_sq_desc *d = lane_slot(&f.a, 2);
+    const struct schema_sq_desc *d = fake_lane_slot(&f.a, 2);
     ck_assert_uint_eq(d->op, SCHEMA_OP_CAS);
     ck_assert_uint_eq(d->flags, 0);
     ck_assert_uint_eq(d->post.compare_add, 5);
@@ -130,16 +130,16 @@ START_TEST(several_sges_go_into_the_next_slot_and_inline_data_into_the_following
         sge[i] = sge_of(&f, 128 * i, i + 1);
     struct ibv_send_wr wr = wr_of(sge, 4);
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_uint_eq(lane_waiting(&f.a), 3);
-    ck_assert_uint_eq(lane_slot(&f.a, 1)->num_sge, 4);
-    ck_assert_uint_eq(lane_slot(&f.a, 1)->slots, 2);
-    const struct schema_sq_sges *sges = (const void *)lane_slot(&f.a, 2);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 1)->num_sge, 4);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 1)->slots, 2);
+    const struct schema_sq_sges *sges = (const void *)fake_lane_slot(&f.a, 2);
     for (uint32_t i = 0; i < 4; i++) {
         ck_assert_uint_eq(sges->sge[i].offset, 128 * i);
         ck_assert_uint_eq(sges->sge[i].length, i + 1);
         ck_assert_uint_eq(sges->sge[i].arena, 0);
     }
-    lane_take(&f.a, 3);
+    fake_lane_take(&f.a, 3);
     /* Inline: from any memory, without an lkey; three SGEs, 70 bytes. */
     uint8_t bytes[70];
     for (uint8_t i = 0; i < 70; i++)
@@ -151,12 +151,12 @@ START_TEST(several_sges_go_into_the_next_slot_and_inline_data_into_the_following
     wr.opcode = IBV_WR_RDMA_WRITE;
     wr.send_flags = IBV_SEND_INLINE;
     ck_assert_int_eq(post(&f, &wr), 0);
-    ck_assert_uint_eq(lane_waiting(&f.a), 3);
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->flags, SCHEMA_OP_INLINE);
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->slots, 3);
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->post.length, 70);
-    ck_assert_mem_eq(lane_slot(&f.a, 1), bytes, 64);
-    ck_assert_mem_eq(lane_slot(&f.a, 2), bytes + 64, 6);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->flags, SCHEMA_OP_INLINE);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->slots, 3);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->post.length, 70);
+    ck_assert_mem_eq(fake_lane_slot(&f.a, 1), bytes, 64);
+    ck_assert_mem_eq(fake_lane_slot(&f.a, 2), bytes + 64, 6);
     teardown(&f);
 }
 END_TEST
@@ -174,16 +174,16 @@ START_TEST(a_full_ring_refuses_with_the_first_request_that_did_not_fit_and_wraps
     }
     ck_assert_int_eq(kedge_post_send(f.q, wr, &bad), -ENOMEM);
     ck_assert_ptr_eq(bad, &wr[SQ_SLOTS - 1]); /* BIND has one slot */
-    ck_assert_uint_eq(lane_waiting(&f.a), SQ_SLOTS);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), SQ_SLOTS);
     ck_assert_int_eq(kedge_post_send(f.q, bad, &bad), -ENOMEM);
     for (uint64_t i = 0; i < SQ_SLOTS - 1; i++)
-        ck_assert_uint_eq(lane_slot(&f.a, (uint32_t)i + 1)->post.wr_id, i);
-    lane_take(&f.a, SQ_SLOTS);
+        ck_assert_uint_eq(fake_lane_slot(&f.a, (uint32_t)i + 1)->post.wr_id, i);
+    fake_lane_take(&f.a, SQ_SLOTS);
     for (uint64_t i = 0; i < 1000; i++) {
         wr[SQ_SLOTS].wr_id = i;
         ck_assert_int_eq(post(&f, &wr[SQ_SLOTS]), 0);
-        ck_assert_uint_eq(lane_slot(&f.a, 0)->post.wr_id, i);
-        lane_take(&f.a, 1);
+        ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->post.wr_id, i);
+        fake_lane_take(&f.a, 1);
     }
     teardown(&f);
 }
@@ -240,7 +240,7 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
     SAYS("inline data has at most 128 bytes: with sg_list[0] it would have 129");
 #undef REFUSED
 #undef SAYS
-    ck_assert_uint_eq(lane_waiting(&f.a), 0);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 0);
     struct kedge_vqp *unconnected;
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &unconnected), 0);
     struct ibv_send_wr *bad;
@@ -275,7 +275,7 @@ START_TEST(completions_come_in_order_and_their_room_is_given_back)
     ck_assert_int_eq(kedge_poll(f.s, CQ_SLOTS, wc), 0);
     for (uint64_t i = 0; i < 5 * CQ_SLOTS; i += CQ_SLOTS) {
         for (uint64_t k = 0; k < CQ_SLOTS; k++)
-            lane_complete(&f.a, num, i + k, k == 2 ? IBV_WC_REM_ACCESS_ERR : 0);
+            fake_lane_complete(&f.a, num, i + k, k == 2 ? IBV_WC_REM_ACCESS_ERR : 0);
         ck_assert_int_eq(kedge_poll(f.s, 3, wc), 3);
         ck_assert_int_eq(kedge_poll(f.s, CQ_SLOTS, wc + 3), CQ_SLOTS - 3);
         for (uint64_t k = 0; k < CQ_SLOTS; k++) {
@@ -299,17 +299,17 @@ START_TEST(completions_of_a_destroyed_queue_pair_are_dropped_and_its_number_chan
     struct ibv_send_wr wr = wr_of(&sge, 1);
     uint32_t old = kedge_vqp_num(f.q);
     ck_assert_int_eq(post(&f, &wr), 0);
-    lane_take(&f.a, 2);
+    fake_lane_take(&f.a, 2);
     kedge_vqp_destroy(f.q);
     ck_assert_ptr_null(kedge_vqp_find(f.s, old));
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, SCHEMA_OP_DESTROY);
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->vqp_gen, old >> 16);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->op, SCHEMA_OP_DESTROY);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->vqp_gen, old >> 16);
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &f.q), 0);
     ck_assert_uint_eq(kedge_vqp_num(f.q), old + (1u << 16));
-    lane_complete(&f.a, old, 1, 0);
+    fake_lane_complete(&f.a, old, 1, 0);
     ck_assert_int_eq(kedge_wait(f.s, 0), 0);
-    lane_complete(&f.a, old, 2, 0);
-    lane_complete(&f.a, kedge_vqp_num(f.q), 3, 0);
+    fake_lane_complete(&f.a, old, 2, 0);
+    fake_lane_complete(&f.a, kedge_vqp_num(f.q), 3, 0);
     ck_assert_int_eq(kedge_wait(f.s, 0), 1);
     ck_assert_int_eq(kedge_poll(f.s, 1, &wc), 1);
     ck_assert_uint_eq(wc.wr_id, 3);
@@ -327,16 +327,16 @@ START_TEST(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)
         ;
     uint32_t old = kedge_vqp_num(f.q);
     kedge_vqp_destroy(f.q);
-    ck_assert_uint_eq(lane_waiting(&f.a), SQ_SLOTS);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), SQ_SLOTS);
     struct kedge_vqp *q[MAX_VQPS];
     for (int i = 0; i < MAX_VQPS - 1; i++)
         ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q[i]), 0);
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q[3]), -EMFILE);
-    lane_take(&f.a, SQ_SLOTS);
+    fake_lane_take(&f.a, SQ_SLOTS);
     ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q[3]), 0);
     ck_assert_uint_eq(kedge_vqp_num(q[3]), old + (1u << 16));
-    ck_assert_uint_eq(lane_waiting(&f.a), 1);
-    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, SCHEMA_OP_DESTROY);
+    ck_assert_uint_eq(fake_lane_waiting(&f.a), 1);
+    ck_assert_uint_eq(fake_lane_slot(&f.a, 0)->op, SCHEMA_OP_DESTROY);
     teardown(&f);
 }
 END_TEST
