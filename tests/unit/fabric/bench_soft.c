@@ -2,7 +2,7 @@
 /* What an operation of the soft provider costs on one core. Prints; judges nothing.
  *
  *   bench_soft [process]      "process": the target is another process, which sleeps */
-#include "bed.h"
+#include "bed_qp.h"
 
 enum { ROUNDS = 1 << 20, BATCH = 64 };
 

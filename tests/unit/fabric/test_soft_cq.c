@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "../check_main.h"
-#include "bed.h"
+#include "bed_qp.h"
 #include "soft/cq.h"
 
 struct duo {

@@ -7,7 +7,7 @@
 
 #include "../../../fabric/soft/layout.h"
 #include "../check_main.h"
-#include "bed.h"
+#include "bed_qp.h"
 
 #ifdef __SANITIZE_THREAD__
 /* Children start threads of their own: the sanitizer only warns against that. */

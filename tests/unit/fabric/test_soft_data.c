@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the soft provider's operations do, and what they refuse, as hardware would. */
 #include "../check_main.h"
-#include "bed.h"
+#include "bed_qp.h"
 
 /* Two nodes of one process, with a DCI and an RC pair from a to b. */
 struct pair {

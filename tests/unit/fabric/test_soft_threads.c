@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "../check_main.h"
-#include "bed.h"
+#include "bed_qp.h"
 
 enum {
     LANES = 3,
