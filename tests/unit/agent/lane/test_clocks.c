@@ -7,6 +7,7 @@
 #include "../../check_main.h"
 #include "schema/table.h"
 #include "world.h"
+#include "world_fenced.h"
 
 enum { TENANT = 7, PASSES = 20000 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;

@@ -8,6 +8,8 @@
 #include "../../check_main.h"
 #include "fabric/provider.h"
 #include "world.h"
+#include "world_rc.h"
+#include "world_fenced.h"
 
 enum { TENANT = 7, PASSES = 20000, SECRET = 0x5a };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;

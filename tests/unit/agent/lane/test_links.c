@@ -6,6 +6,7 @@
 
 #include "../../check_main.h"
 #include "world.h"
+#include "world_rc.h"
 
 enum { TENANT = 7, LONG = 200000 /* passes: a time-out of the device is in real time */ };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;

@@ -8,6 +8,7 @@
 #include "fabric/provider.h"
 #include "lane_state.h"
 #include "world_trio.h"
+#include "world_rc.h"
 
 enum { TENANT = 7, LONG = 200000, LOG2 = 8 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;

@@ -7,6 +7,7 @@
 #include "../../check_main.h"
 #include "schema/record.h"
 #include "world.h"
+#include "world_fenced.h"
 
 enum { TENANT = 7 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "world.h"
+#include "world_fenced.h"
+#include "world_rc.h"
 
 #include <check.h>
 #include <stdatomic.h>
@@ -117,11 +118,6 @@ void world_raise_dci(struct fab *fab, struct fab_qp *qp)
         c.modify.mask = IBV_QP_STATE | masks[i];
         call(fab, &c);
     }
-}
-
-uint32_t world_least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 static struct fab_qp *make_dci(struct world_node *n, struct fab_pd *pd)

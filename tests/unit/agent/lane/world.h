@@ -195,30 +195,4 @@ struct fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t 
 /* Whose requests go apart, as the lane says. */
 void world_note_apart(struct world_node *n, const struct lane_event *e);
 
-/* world_fenced.c: the control side of fenced regions. */
-void world_fenced_event(struct world *w, struct world_node *n, const struct lane_event *e);
-/* The test holds no more: what waits is carried out, in order. */
-void world_fenced_go_on(struct world *w, struct world_node *n);
-/* The session is over: all that it has goes. */
-void world_fenced_over(struct world_node *n, uint32_t session);
-uint32_t world_fenced_count(const struct world_node *n);
-/* Ends all workers, checks that no region's own registration and none of the tenant's regions is
- * left, and closes. */
-void world_close_empty(struct world *w, uint32_t tenant);
-
-/* world_rc.c: what is different with RC. */
-void world_rc_open(struct world *w, struct world_node *n);
-void world_rc_close(struct world *w, struct world_node *n);
-/* The connection through which the node's lane READs the metaserver's table, made (again): the
- * former one is the lane's until it says so. */
-struct fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
-void world_rc_event(struct world *w, struct world_node *n, const struct lane_event *e);
-void world_rc_run(struct world *w, struct world_node *n);
-/* What a queue pair asks for, of a device that has so much. */
-uint32_t world_least(uint32_t wanted, uint32_t has);
-/* One on which nothing is answered for seconds. */
-struct fab_qp *world_rc_silent(struct world *w, struct world_node *n);
-int world_fill(void *user, void *bytes, size_t count);
-void world_tell_metaserver(struct world *w, struct world_node *n);
-
 #endif

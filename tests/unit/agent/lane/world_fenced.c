@@ -4,6 +4,7 @@
 #include <check.h>
 
 #include "world.h"
+#include "world_fenced.h"
 
 static struct world_worker *worker_of(struct world *w, const struct world_node *n, uint32_t session)
 {

@@ -6,6 +6,12 @@
 
 #include "base/error.h"
 #include "world.h"
+#include "world_rc.h"
+
+uint32_t world_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 static void call(struct fab *fab, struct fab_ctl *ctl)
 {
