@@ -374,6 +374,11 @@ static void put_registration(struct registration *r)
     /* Several renewals may hear at once that the metaserver has forgotten. */
     if (r->offered != NULL || r->putting || r->resolving)
         return;
+    /* Targets and tables of the former address, under the new incarnation, would be what tells
+     * this process from others: what is put later would be another's, and refused. */
+    r->held = r->pool->agent->readdressing > 0;
+    if (r->held)
+        return;
     if (r->pool->device.rc) {
         r->offered = table_initiator_offer(r);
         const uint64_t rests_ms = r->offered == NULL ? table_initiator_rests_ms(r) : 0;
@@ -488,7 +493,8 @@ static void endpoints_told(void *user, const struct http_answer *answer)
 static void tell_endpoints(struct registration *r)
 {
     const struct agent *a = r->pool->agent;
-    if (r->state != REGISTRATION_DONE || r->announcing || r->endpoints == a->endpoints)
+    if (r->state != REGISTRATION_DONE || r->announcing || r->endpoints == a->endpoints ||
+        a->readdressing > 0)
         return;
     char *body = register_json_describe(r->pool, NULL);
     if (body == NULL) {
@@ -579,8 +585,13 @@ void registrations_unreached(struct agent *a, uint32_t metaserver)
             resolve_again(&a->pools[i]->registration[metaserver]);
 }
 
+/* While the address changes nothing is put or told: this follows when that is over. */
 void registrations_changed(struct agent *a)
 {
+    for (uint32_t k = 0; a->readdressing == 0 && k < POOLS; k++)
+        for (uint32_t i = 0; a->pools[k] != NULL && i < a->config.metaservers; i++)
+            if (a->pools[k]->registration[i].held && !a->pools[k]->stopping)
+                put_registration(&a->pools[k]->registration[i]);
     for (uint32_t i = 0; i < a->config.metaservers; i++)
         if (own_pool(a)->registration[i].state == REGISTRATION_DONE)
             tell_endpoints(&own_pool(a)->registration[i]);

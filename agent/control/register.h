@@ -48,6 +48,7 @@ struct registration {
     bool announcing;    /* they are being put without a reader */
     bool putting;       /* they are being put with one, or its address; one at a time */
     bool readdressed;   /* and what comes of that was begun with this node's former address */
+    bool held;          /* they are to be put when this node has all that it says of its address */
     char why[512];      /* of the last failure; empty once registered */
     bool unsaid;        /* that is not in the log yet */
     bool telling;       /* what is in force, which has this hash (0: it has not been told): */

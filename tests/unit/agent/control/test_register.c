@@ -269,6 +269,33 @@ START_TEST(endpoints_that_change_in_another_table_are_put_again_with_all)
 }
 END_TEST
 
+/* Whose targets and tables may be of the former address, and its incarnation of the new one. */
+START_TEST(nothing_is_put_while_this_nodes_address_changes)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    w.agent.readdressing = 1;
+    w.agent.endpoints++; /* a pool comes or goes */
+    registrations_changed(&w.agent);
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    answer_with(1, 404); /* forgotten */
+    test_world_advance(&w.world, 10 * BASE_NS_PER_S);
+    ck_assert_uint_eq(w.world.calls, 2);
+    w.agent.readdressing = 0;
+    registrations_changed(&w.agent);
+    ck_assert_uint_eq(w.world.calls, 3); /* once, with all of it */
+    ck_assert_str_eq(w.world.call[2].method, "PUT");
+    ck_assert(!r->announcing);
+    answer(2);
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    registrations_changed(&w.agent);
+    ck_assert_uint_eq(w.world.calls, 3);
+    end();
+}
+END_TEST
+
 /* Another pool of the agent, which registers too. */
 static struct registration *begin_other(void)
 {
@@ -414,6 +441,7 @@ END_TEST
     T(over_rc_a_metaserver_with_another_target_is_read_as_before)                                  \
     T(a_renewal_by_a_metaserver_with_another_table_puts_it_again)                                  \
     T(a_metaserver_whose_lid_changed_is_resolved_anew_and_one_whose_address_stays_is_not)          \
+    T(nothing_is_put_while_this_nodes_address_changes)                                             \
     T(endpoints_that_change_in_another_table_are_put_again_with_all)                               \
     T(a_table_to_which_there_is_no_way_yet_is_not_the_lanes)                                       \
     T(over_rc_a_table_whose_queue_pair_is_not_up_is_not_the_lanes)                                 \
