@@ -161,7 +161,7 @@ bool dci_step(const struct pool *p, struct agent_dci *d, uint32_t step, struct f
         d->pkey_index = attr->pkey_index;
     if (steps[step].state == IBV_QPS_RTR) /* when it is submitted, the device's is put into it */
         d->address = p->device.addresses;
-    attr->path_mtu = p->device.path_mtu;
+    attr->path_mtu = d->mtu;
     attr->timeout = (uint8_t)p->config->ack_timeout;
     attr->retry_cnt = ACK_RETRIES;
     attr->rnr_retry = RNR_RETRIES;

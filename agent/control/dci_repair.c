@@ -24,7 +24,8 @@ struct dci_op {
     struct fab_qp *qp; /* RAISE, END; the pool's list has it only while it is raised */
     uint32_t step;
     uint32_t failures; /* on end */
-    enum ibv_mtu mtu;  /* RAISE: at most */
+    enum ibv_mtu most; /* of the MTU that it is to have; 0: the pool's */
+    enum ibv_mtu mtu;  /* RAISE: that it gets */
     bool spare;        /* MAKE: one more; else in the place of one that was given up: */
     bool system;       /* the system's, or one of workers */
     bool given_up;     /* RAISE: since it began the device has been silent for too long */
@@ -141,9 +142,10 @@ static void begin_ending(struct dci_op *op)
 /* The lane has nothing out on it, and does not have it any more. What the device may still do with
  * it is nothing that it has not had time for: it is in ERR, or was for as long as anything is
  * tried. */
-static void give_up(struct pool *p, struct fab_qp *qp, const char *why)
+static void give_up(struct pool *p, struct fab_qp *qp, enum ibv_mtu most, const char *why)
 {
     struct dci_op *making = dci_op_new(p, DCI_MAKE, NULL);
+    making->most = most;
     making->system = qp == p->device.dci[0].qp;
     dci_leave_place(p, qp);
     p->repairs.ending++;
@@ -177,9 +179,10 @@ static void repair_failed(struct dci_op *op)
         return;
     }
     struct fab_qp *qp = op->qp;
+    const enum ibv_mtu most = op->most;
     op->job = DCI_END;
     begin_ending(op); /* before the new one is made, for which there may be no room else */
-    give_up(p, qp, why);
+    give_up(p, qp, most, why);
 }
 
 static void on_raised(struct fab_ctl *ctl)
@@ -210,7 +213,8 @@ static void on_raised(struct fab_ctl *ctl)
     if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
         world_log(p->world, BASE_LOG_DEBUG, "queue pair repaired", "qpn=%u", op->qp->qpn);
-        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_READY, .qp = op->qp});
+        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_READY,
+                                               .ready = {.qp = op->qp, .most = op->most}});
     }
     free(op);
 }
@@ -221,7 +225,10 @@ static void begin_raising(struct dci_op *op)
     struct agent_dci *d = dci_find(p, op->qp);
     const uint64_t rests_ns = dci_rests_ns(p, d);
     op->step = 0;
-    op->mtu = d->mtu = p->device.path_mtu;
+    op->mtu = p->device.path_mtu;
+    if (op->most != 0 && op->most < op->mtu)
+        op->mtu = op->most;
+    d->mtu = op->mtu;
     if (rests_ns != 0) {
         wait_until(op, rests_ns);
         return;
@@ -233,15 +240,37 @@ static void begin_raising(struct dci_op *op)
     submit_dci_op(op, on_raised);
 }
 
-void dci_raise(struct pool *p, struct fab_qp *qp)
+static void raise_at_most(struct pool *p, struct fab_qp *qp, enum ibv_mtu most)
 {
-    begin_raising(dci_op_new(p, DCI_RAISE, qp));
+    struct dci_op *op = dci_op_new(p, DCI_RAISE, qp);
+    op->most = most;
+    begin_raising(op);
 }
 
-void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted)
+void dci_raise(struct pool *p, struct fab_qp *qp)
 {
+    raise_at_most(p, qp, 0);
+}
+
+/* The first of those for endpoints that take less is told. */
+static void note_narrow(struct pool *p, enum ibv_mtu most)
+{
+    struct agent_device *d = &p->device;
+    if (most == 0 || (d->narrow_mtu != 0 && most >= d->narrow_mtu))
+        return;
+    world_log(p->world, BASE_LOG_WARN,
+              "an endpoint takes shorter packets: some DC initiators have a smaller MTU, for such "
+              "endpoints and silent ones",
+              "pool=\"%s\" mtu=%u before=%u dcis=%u", p->name, 128u << most,
+              d->narrow_mtu != 0 ? 128u << d->narrow_mtu : 128u << d->path_mtu, p->prewarm.dcis);
+    d->narrow_mtu = most;
+}
+
+void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most)
+{
+    note_narrow(p, most);
     dci_end_life(p, dci_find(p, qp), posted);
-    dci_raise(p, qp);
+    raise_at_most(p, qp, most);
 }
 
 /* ---- in time
@@ -267,7 +296,7 @@ static void give_up_silent(struct pool *p)
         if (op == NULL || now_ns < op->due_ns || p->stopping || p->agent->device_lost)
             continue;
         op->given_up = true;
-        give_up(p, op->qp, "the device does not answer");
+        give_up(p, op->qp, op->most, "the device does not answer");
     }
 }
 

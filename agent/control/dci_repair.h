@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "fabric/fabric.h"
+
 struct dci_op;
 struct fab_qp;
 struct pool;
@@ -26,8 +28,8 @@ struct dci_repairs {
 
 /* One in RESET, or of any state: to RTS, once it has rested; then QP_READY. */
 void dci_raise(struct pool *p, struct fab_qp *qp);
-/* QP_BROKEN: it has posted so much. */
-void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted);
+/* QP_BROKEN: it has posted so much, and is to have an MTU of that at most; 0: the pool's. */
+void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most);
 /* One spare more is made; prewarm_spare() follows. */
 void dci_make_spare(struct pool *p);
 /* Now and then: what has rested, what is to be tried again, and what does not come back. */

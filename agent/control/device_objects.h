@@ -47,10 +47,10 @@ struct agent_device {
     uint32_t dcis;
     uint32_t addresses;     /* that the port has had, while this was open */
     uint64_t rest_until_ns; /* DC: the lane began with those that rest until then; 0: with others */
-    enum ibv_mtu path_mtu; /* DC: of those from number 1 on: what the port has, or less where a peer
-                            * has less */
-    enum ibv_mtu dct_mtu;  /* DC: of the target, as its record says */
-    uint32_t max_spares;   /* DC: that there is room for */
+    enum ibv_mtu path_mtu;  /* DC: of those from number 1 on: what the port has; but for */
+    enum ibv_mtu narrow_mtu; /* those for endpoints that take less; 0: none yet */
+    enum ibv_mtu dct_mtu;    /* DC: of the target, as its record says */
+    uint32_t max_spares;     /* DC: that there is room for */
     uint32_t sq_depth;
     struct connector *connector; /* rc */
     uint32_t ud_qpn;             /* rc: the number by which it hears, as others are told */

@@ -87,6 +87,7 @@ static int make_lane(struct pool *p)
         .end_overdue = !d->fab->caps.deadlines,
         .own_regions = !d->fab->caps.deadlines,
         .clock_doubted = &p->agent->clock.doubted,
+        .mtu = d->path_mtu,
         .streams = d->fab->caps.dci_streams,
         .names_culprit = d->fab->caps.names_culprit,
         .writes_in_order = d->fab->caps.writes_in_order,

@@ -143,7 +143,6 @@ static void make_address(struct pool *p, const struct lane_event *wanted)
         give_address(e);
         return;
     }
-    lower_path_mtu(p, wanted->want_path.mtu, "an endpoint takes no longer packets");
     e->ctl = (struct fab_ctl){
         .kind = FAB_CREATE_AH,
         .ah = {.pd = p->device.pd,
@@ -279,7 +278,7 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
         if (rc)
             done_with(p, e->broken.qp);
         else
-            dci_repair(p, e->broken.qp, e->broken.posted);
+            dci_repair(p, e->broken.qp, e->broken.posted, e->broken.most);
         return;
     }
 }

@@ -104,16 +104,22 @@ static void forget_initiator(struct lane *l, const struct fab_qp *qp)
 }
 
 /* A repaired DCI, or one more: where one is missing, else among the spares. */
-static void take_qp(struct lane *l, struct fab_qp *qp)
+static void take_qp(struct lane *l, struct fab_qp *qp, enum ibv_mtu most)
 {
     uint32_t number = find_phys(l, qp);
     if (number == l->phys_room)
         number = open_initiator(l, qp);
     struct physical_qp *p = &l->phys[number];
     BASE_ASSERT(p->broken);
-    p->broken = p->overdue = 0;
+    l->narrow.phys[number] = (uint8_t)most;
     p->posted = 0;
     p->chain = p->chain_tail = NULL;
+    if (number != l->system_phys && initiator_mtu(l, p) != most) { /* of use where it is not */
+        lane_event_push(l, &(struct lane_event){.kind = LANE_EVENT_QP_BROKEN,
+                                                .broken = {.qp = qp, .most = initiator_mtu(l, p)}});
+        return;
+    }
+    p->broken = p->overdue = 0;
     if (number != l->system_phys && initiator_back(l, p))
         quarantine_take_dci(l);
 }
@@ -269,7 +275,7 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         drop_spare(l);
         break;
     case LANE_COMMAND_QP_READY:
-        take_qp(l, c->qp);
+        take_qp(l, c->ready.qp, c->ready.most);
         break;
     case LANE_COMMAND_QP_GONE:
         forget_initiator(l, c->qp);

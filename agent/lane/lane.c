@@ -29,6 +29,7 @@
 #include "schedule/window.h"
 #include "session_state.h"
 #include "transmit/inflight_timeout.h"
+#include "transmit/initiators.h"
 #include "transmit/own_read.h"
 #include "transmit/physical_qp.h"
 #include "transmit/quarantine.h"
@@ -189,6 +190,7 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     l->evictor.culprits = l->culprits;
     l->quarantine_evictor.of_quarantine = 1;
     rooms_init(l);
+    initiators_init(l);
     take_queue_pairs(l);
     *out = l;
     return 0;

@@ -18,6 +18,7 @@
 #include "resolve/peer_room.h"
 #include "resolve/prove.h"
 #include "schedule/window.h"
+#include "transmit/narrow.h"
 #include "transmit/own_read.h"
 #include "transmit/quarantine.h"
 #include "transmit/wr.h"
@@ -30,7 +31,6 @@ struct vqp;
 
 enum {
     LANE_OWN_WRS = 256,
-    LANE_SPARES = 2 * LANE_MAX_DCIS + 1,
     LANE_QUARANTINE_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
     LANE_QUARANTINE_BUCKETS = 64,
     LANE_BATCH = 32,        /* requests of one session in a pass, */
@@ -122,8 +122,9 @@ struct lane {
     _Atomic uint32_t flows_high;
     struct flow *free_flow;
     uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
-    uint32_t paths_asked;                                /* and not answered */
-    uint32_t dci[LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
+    uint32_t paths_asked;                                          /* and not answered */
+    uint32_t dci[LANE_MAX_DCIS + 1], spare[2 * LANE_MAX_DCIS + 1]; /* indices of phys */
+    struct narrow narrow;
     /* quarantine.c: what is held against each tenant, and all; how often each has rested; how many
      * are in quarantine, and rest; their flows, by endpoint; how many breaks had no name. */
     struct culprit *culprits, together;
@@ -156,12 +157,11 @@ struct lane {
     void (*wake)(void *user, _Atomic uint32_t *word);
     void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
-    struct window *rooms;           /* of phys: VQPs that wait for room there (room.c) */
-    struct phys_list crowd;         /* those where somebody does, */
-    uint32_t crowded;               /* and how many */
-    uint32_t windows_waiting;       /* VQPs, at all of them */
-    struct window_list due_windows; /* where somebody may go on */
-    struct window *turn_window;     /* only in a round: whose turn it is there */
+    struct window *rooms;              /* of phys: VQPs that wait for room there (room.c) */
+    struct phys_list crowd;            /* those where somebody does, */
+    uint32_t crowded, windows_waiting; /* and how many; VQPs, at all windows */
+    struct window_list due_windows;    /* where somebody may go on */
+    struct window *turn_window;        /* only in a round: whose turn it is there */
     struct wr *turn_wr;
     /* Only in a round: whose turn it is, where, and for how many requests more. */
     struct vqp *turn_vqp;

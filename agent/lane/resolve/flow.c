@@ -57,7 +57,7 @@ static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
 {
     struct flow **bucket = quarantine_bucket(l, f->peer_slot);
-    f->quarantined = 1;
+    f->quarantined = f->apart = 1;
     f->own = own;
     flow_inherit(l, f, own);
     f->dci = quarantine_dci(l, f);
@@ -178,7 +178,7 @@ static struct flow *take_own(struct lane *l, const struct vqp *q)
     f = make_flow(l, q);
     if (f == NULL)
         return NULL;
-    f->dci = q->peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
+    f->dci = q->peer_slot % l->narrow.ordinary;
     return p->flow = f;
 }
 

@@ -50,11 +50,12 @@ static void liveness_move(struct lane *l, struct flow *f, enum liveness_event ev
  * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
 static void choose_dci(struct lane *l, struct flow *f)
 {
-    if (f->quarantined) {
-        f->dci = quarantine_dci(l, f);
+    if (f->apart) {
+        f->dci = f->narrow ? initiator_narrow(l, f->quarantined || flow_is_suspect(f))
+                           : quarantine_dci(l, f);
         return;
     }
-    uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1, unproven = ordinary / 2;
+    uint32_t ordinary = l->narrow.ordinary, unproven = ordinary / 2;
     const bool proven = flow_is_proven(f);
     uint32_t from = proven ? 0 : ordinary - unproven, to = proven ? ordinary - unproven : ordinary;
     if (unproven == 0) {

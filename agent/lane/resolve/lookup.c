@@ -234,14 +234,15 @@ static int learn_record(struct lane *l, const struct lookup *k,
     *gen = shared->gen;
     if (r->incarnation != shared->incarnation)
         return -ESTALE;
-    const bool elsewhere = p->used && p->lid != r->lid;
+    const uint8_t mtu = (uint8_t)(r->dctn_mtu >> 24);
+    const bool elsewhere = p->used && (p->lid != r->lid || p->mtu != mtu);
     *p = (struct peer){.used = 1,
                        .tenant = p->tenant,
                        .flow = p->used ? p->flow : NULL,
                        .first_gen = p->used ? p->first_gen : shared->gen,
                        .dc_key = r->dc_key,
                        .dctn = r->dctn_mtu & 0xffffff,
-                       .mtu = (uint8_t)(r->dctn_mtu >> 24),
+                       .mtu = mtu,
                        .ud_qpn = r->udqpn_slots & 0xffffff,
                        .ud_qkey = r->ud_qkey,
                        .lid = r->lid,

@@ -16,6 +16,7 @@
 #include "session_state.h"
 #include "transmit/events.h"
 #include "transmit/inflight_timeout.h"
+#include "transmit/initiators.h"
 #include "transmit/physical_qp.h"
 #include "transmit/quarantine.h"
 
@@ -181,9 +182,21 @@ static bool take_link(struct lane *l, struct flow *f, uint32_t tenant_slot)
     return true;
 }
 
+/* Which initiators may send to it: the proof's own READs are of one packet, whatever the MTU. */
+static void look_at_mtu(struct lane *l, struct flow *f, const struct peer *p)
+{
+    f->narrow = !l->config.rc && p->mtu != 0 && p->mtu < l->config.mtu && f != &l->proof.flow;
+    f->apart = f->narrow | f->quarantined;
+    if (!f->narrow || !initiators_narrow(l, (enum ibv_mtu)p->mtu))
+        return;
+    for (uint32_t i = l->narrow.from; i < l->res.dcis; i++)
+        physical_qp_rebuild(l, l->phys[l->dci[i]].qp);
+}
+
 void flow_ask_for_path(struct lane *l, struct flow *f)
 {
     const struct peer *p = &l->peers[f->peer_slot];
+    look_at_mtu(l, f, p);
     const struct schema_peer *shared = peer_shared(l, f->peer_slot);
     struct lane_event event = {
         .kind = LANE_EVENT_WANT_PATH,

@@ -29,7 +29,7 @@ void flow_drop_link(struct lane *l, struct flow *f);
 /* rc: its connection broke. */
 void flow_lost_link(struct lane *l, struct flow *f);
 
-/* DC: the record of the peer in that slot names another LID. */
+/* DC: the record of the peer in that slot names another LID, or another MTU. */
 void flows_outdate(struct lane *l, uint32_t slot);
 /* A request to it is out no more, and that was no sign of life. */
 void flow_failed(struct lane *l, struct flow *f, enum sign sign);

@@ -31,6 +31,45 @@ uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, 
     return best != UINT32_MAX ? best : had;
 }
 
+/* ---- endpoints that take shorter packets
+ * --------------------------------------------------------------------------------------------- */
+
+/* The last place is for whoever is silent, so that it is theirs too; and where there are three or
+ * more the one before it is for those that are not. */
+void initiators_init(struct lane *l)
+{
+    l->narrow.ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1;
+    l->narrow.from = l->res.dcis;
+}
+
+static enum ibv_mtu mtu_of_place(const struct lane *l, uint32_t place)
+{
+    return place >= l->narrow.from ? (enum ibv_mtu)l->narrow.mtu : 0;
+}
+
+bool initiators_narrow(struct lane *l, enum ibv_mtu mtu)
+{
+    const uint32_t dcis = l->res.dcis;
+    if (l->narrow.mtu != 0 && mtu >= l->narrow.mtu)
+        return false;
+    l->narrow.mtu = (uint8_t)mtu;
+    l->narrow.from = dcis > 2 ? dcis - 2 : dcis - 1;
+    l->narrow.ordinary = dcis > 2 ? dcis - 2 : 1;
+    return true;
+}
+
+uint32_t initiator_narrow(const struct lane *l, bool apart)
+{
+    const uint32_t place = apart ? l->res.dcis - 1 : l->narrow.from;
+    if (physical_qp_works(&l->phys[l->dci[place]]))
+        return place;
+    const uint32_t other = find_least_loaded(l, l->narrow.from, l->res.dcis);
+    return other != UINT32_MAX ? other : place;
+}
+
+/* ---- places
+ * ------------------------------------------------------------------------------------------- */
+
 /* p has another place. Endpoints to which requests are out there go on there until nothing is,
  * which keeps the order of these; their former place is another's. */
 static void stay_where_out(const struct lane *l, const struct physical_qp *p, uint32_t place)
@@ -50,7 +89,7 @@ static void keep_probing(struct lane *l)
     const uint32_t last = l->res.dcis - 1, broken = l->dci[last];
     if (l->phys[broken].broken != BROKEN)
         return;
-    const uint32_t best = find_least_loaded(l, 0, last);
+    const uint32_t best = find_least_loaded(l, l->narrow.mtu != 0 ? l->narrow.from : 0, last);
     if (best == UINT32_MAX)
         return;
     l->dci[last] = l->dci[best];
@@ -64,21 +103,29 @@ void initiator_lost(struct lane *l, const struct physical_qp *p)
         if (&l->phys[l->spare[i]] == p)
             l->spare[i] = l->spare[--l->spare_count];
     for (uint32_t i = 0; i < l->res.dcis; i++)
-        if (&l->phys[l->dci[i]] == p && l->spare_count > 0)
+        if (&l->phys[l->dci[i]] == p && mtu_of_place(l, i) == 0 && l->spare_count > 0)
             l->dci[i] = l->spare[--l->spare_count];
     keep_probing(l);
 }
 
-/* Its own rather than another's, so that none has two. */
+/* Its own rather than another's, so that none has two; of others one for which it was brought up.
+ */
 static uint32_t find_place(const struct lane *l, uint32_t number)
 {
     for (uint32_t i = 0; i < l->res.dcis; i++)
         if (l->dci[i] == number)
             return i;
     for (uint32_t i = 0; i < l->res.dcis; i++)
-        if (l->phys[l->dci[i]].broken == BROKEN)
+        if (l->phys[l->dci[i]].broken == BROKEN &&
+            mtu_of_place(l, i) == (enum ibv_mtu)l->narrow.phys[number])
             return i;
     return UINT32_MAX;
+}
+
+enum ibv_mtu initiator_mtu(const struct lane *l, const struct physical_qp *p)
+{
+    const uint32_t place = find_place(l, (uint32_t)(p - l->phys));
+    return place != UINT32_MAX ? mtu_of_place(l, place) : 0;
 }
 
 bool initiator_back(struct lane *l, const struct physical_qp *p)

@@ -136,6 +136,7 @@ static void replace_qp(struct lane *l, struct physical_qp *p)
     } else {
         quarantine_lost_dci(l, p);
         initiator_lost(l, p);
+        event.broken.most = initiator_mtu(l, p);
     }
     lane_event_push(l, &event);
 }

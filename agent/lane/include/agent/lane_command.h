@@ -53,20 +53,20 @@ enum lane_command_kind {
     LANE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
     LANE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
     LANE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
-    LANE_COMMAND_QP_READY,    /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them
-                               */
-    LANE_COMMAND_SPARE_DROP,  /* one spare less -> SPARE_DROPPED */
-    LANE_COMMAND_QP_FATAL,    /* this queue pair was found in ERR after everything that the control
-                               * side has told of it before: so said of its present life. One that
-                               * the lane does not have, or has given back, is left alone */
-    LANE_COMMAND_QP_REBUILD,  /* this DCI is to be brought up anew: nothing more is posted on it,
-                               * and QP_BROKEN follows when what is out has come back. One that the
-                               * lane does not have is left alone */
-    LANE_COMMAND_QP_GONE,     /* this DCI, of which QP_BROKEN was said and QP_READY was not, does
-                               * not come back: the QP_READY of another may follow. One that the
-                               * lane does not have is left alone */
-    LANE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
-    LANE_COMMAND_REVOKE,      /* the operator withdraws a session's regions -> REVOKED */
+    LANE_COMMAND_QP_READY,   /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them:
+                              * `ready` */
+    LANE_COMMAND_SPARE_DROP, /* one spare less -> SPARE_DROPPED */
+    LANE_COMMAND_QP_FATAL,   /* this queue pair was found in ERR after everything that the control
+                              * side has told of it before: so said of its present life. One that
+                              * the lane does not have, or has given back, is left alone */
+    LANE_COMMAND_QP_REBUILD, /* this DCI is to be brought up anew: nothing more is posted on it,
+                              * and QP_BROKEN follows when what is out has come back. One that the
+                              * lane does not have is left alone */
+    LANE_COMMAND_QP_GONE,    /* this DCI, of which QP_BROKEN was said and QP_READY was not, does
+                              * not come back: the QP_READY of another may follow. One that the
+                              * lane does not have is left alone */
+    LANE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
+    LANE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
     LANE_COMMAND_ARENA_REREGISTER, /* an arena has another registration -> ARENA_REREGISTERED */
     LANE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
                                * another registration is refused; the next one waits again */
@@ -120,6 +120,10 @@ struct lane_command {
             int status;
         } path;
         struct fab_qp *qp;
+        struct {
+            struct fab_qp *qp;
+            enum ibv_mtu most; /* as of QP_BROKEN; 0 of one that is new */
+        } ready;
         uint32_t tag;
         struct {
             uint32_t tag;    /* in the answer again */

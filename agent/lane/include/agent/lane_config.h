@@ -61,7 +61,9 @@ struct lane_config {
      * reached, and what was READ before is not believed afterwards. Borrowed, written by the
      * control side at any time; NULL: it always can. */
     const _Atomic uint32_t *clock_doubted;
-    bool streams;                        /* a DCI serves several targets at a time */
+    enum ibv_mtu mtu; /* DC: that its DCIs are made with; endpoints whose records name a smaller one
+                       * have some of their own. 0: they have not */
+    bool streams;     /* a DCI serves several targets at a time */
     bool names_culprit, writes_in_order; /* as of the device (fabric.h) */
     uint8_t gid[16];
     uint16_t pool;

@@ -36,7 +36,8 @@ enum lane_event_kind {
                                     * own device did; -ENOENT: the metaservers know it no more, or
                                     * the lane knows no such metaserver; -EAGAIN: it could not be
                                     * tried now */
-    LANE_EVENT_QP_BROKEN,          /* broken: with DC reset and bring back to RTS, answer QP_READY;
+    LANE_EVENT_QP_BROKEN,          /* broken: with DC reset and bring back to RTS with an MTU of
+                                    * `most` at most, answer QP_READY;
                                     * with rc the lane is done with that connection */
 };
 
@@ -88,7 +89,8 @@ struct lane_event {
         struct fab_qp *qp;
         struct {
             struct fab_qp *qp;
-            uint64_t posted; /* since it was ready: bytes, and LANE_POST_BYTES for each request */
+            uint64_t posted;   /* since it was ready: bytes, and LANE_POST_BYTES for each request */
+            enum ibv_mtu most; /* DC; 0: as large as the pool's */
         } broken;
         struct {
             uint32_t tenant; /* slot */

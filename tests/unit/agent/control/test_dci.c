@@ -52,7 +52,7 @@ static uint32_t number_of(const struct fab_qp *qp)
 static void tell_lane(const struct lane_command *command)
 {
     if (command->kind == LANE_COMMAND_QP_READY)
-        w.ready[number_of(command->qp)]++;
+        w.ready[number_of(command->ready.qp)]++;
     w.gone += command->kind == LANE_COMMAND_QP_GONE;
 }
 

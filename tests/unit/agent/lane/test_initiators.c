@@ -68,7 +68,7 @@ static void lose_spares(void)
 
 static void repair(struct fab_qp *qp)
 {
-    const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .qp = qp};
+    const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .ready.qp = qp};
     world_raise_dci(w->node[0].fab, qp);
     ck_assert_int_eq(lane_command(w->node[0].lane, &ready), 0);
     world_run(w, 1);

@@ -178,7 +178,7 @@ START_TEST(with_dc_who_asks_waits_until_the_initiator_of_lookups_is_repaired)
     open_all(1);
     if (!w->rc) {
         struct fab_qp *qp = w->node[0].res.system_dci;
-        const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .qp = qp};
+        const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .ready.qp = qp};
         w->node[0].no_repairs = true;
         world_break(w, 0, qp);
         world_fatal(w, 0, qp);

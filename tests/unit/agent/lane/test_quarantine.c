@@ -194,7 +194,8 @@ END_TEST
 /* The last one that worked breaks too, and one that was for endpoints that answer is repaired. */
 static void come_back_with_one(struct accomplices *s)
 {
-    const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .qp = w->node[0].res.dci[0]};
+    const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY,
+                                       .ready.qp = w->node[0].res.dci[0]};
     ck_assert_int_eq(world_connect(w, &s->guilty[0], 0, 1), 0);
     ck_assert_int_eq(accomplices_one(w, &s->guilty[0], SCHEMA_OP_READ, s->gone_key),
                      IBV_WC_REM_ACCESS_ERR);

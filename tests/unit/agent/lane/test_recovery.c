@@ -339,7 +339,7 @@ START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
         ck_assert_ptr_null(drop_spare());
         ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
         for (int i = 0; i < WORLD_SPARES; i++) {
-            struct lane_command more = {.kind = LANE_COMMAND_QP_READY, .qp = dropped[i]};
+            struct lane_command more = {.kind = LANE_COMMAND_QP_READY, .ready.qp = dropped[i]};
             ck_assert_int_eq(lane_command(n->lane, &more), 0);
         }
         world_run(w, 4);
@@ -387,7 +387,7 @@ START_TEST(requests_stay_in_order_when_their_initiator_becomes_the_probing_one)
     ck_assert_uint_eq(world_stats(w, 0).inflight, 1);
     if (!w->rc) {
         struct fab_qp *probing = n->res.dci[n->res.dcis - 1];
-        const struct lane_command back = {.kind = LANE_COMMAND_QP_READY, .qp = probing};
+        const struct lane_command back = {.kind = LANE_COMMAND_QP_READY, .ready.qp = probing};
         lose_initiator(probing);
         world_raise_dci(n->fab, probing);
         ck_assert_int_eq(lane_command(n->lane, &back), 0);

@@ -20,7 +20,7 @@ static struct world_worker owner, k;
 
 static void make_ready(const struct world_node *n, struct fab_qp *qp)
 {
-    const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .qp = qp};
+    const struct lane_command ready = {.kind = LANE_COMMAND_QP_READY, .ready.qp = qp};
     ck_assert_int_eq(lane_command(n->lane, &ready), 0);
 }
 

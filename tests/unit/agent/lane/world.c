@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world_fenced.h"
+#include "world_narrow.h"
 #include "world_rc.h"
 
 #include <check.h>
@@ -156,7 +157,7 @@ static void publish(struct world *w, struct world_node *n)
         .pool = POOL,
         .flags = SCHEMA_RECORD_LIVE | SCHEMA_RECORD_DC,
         .incarnation = n->incarnation,
-        .dctn_mtu = n->dct->dctn | (uint32_t)IBV_MTU_4096 << 24,
+        .dctn_mtu = n->dct->dctn | (uint32_t)world_mtu_of(w, n) << 24,
         .udqpn_slots = 10u << 24,
         .dc_key = n->dct->dc_key,
         .mr_table_addr_hi = (uint16_t)((uintptr_t)n->mr_memory.addr >> 32),
@@ -216,6 +217,7 @@ static void configure(struct world *w, struct world_node *n)
                              .end_overdue = world_end_overdue,
                              .deadlines = world_deadlines,
                              .posts_in_time = world_posts_in_time,
+                             .mtu = IBV_MTU_4096,
                              .streams = world_streams,
                              .names_culprit = n->fab->caps.names_culprit,
                              .writes_in_order = n->fab->caps.writes_in_order,
@@ -410,9 +412,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
     case LANE_EVENT_QP_BROKEN:
         if (n->no_repairs)
             return;
-        world_raise_dci(n->fab, e->broken.qp);
-        c.kind = LANE_COMMAND_QP_READY;
-        c.qp = e->broken.qp;
+        world_bring_back(n, e, &c);
         break;
     }
     ck_assert_int_eq(lane_command(n->lane, &c), 0);
