@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the InfiniBand specification says in tables, for providers that are devices themselves
- * (soft, sim). Pure. */
+ * (soft, sim), and of regions for verbs too, since not every driver holds them to it. Pure. */
 #ifndef IBTA_IBTA_H
 #define IBTA_IBTA_H
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/iova.h"
+#include "ibta/ibta.h"
 #include "verbs/objects.h"
 #include "verbs/verbs.h"
 
@@ -54,14 +54,10 @@ int verbs_pd_free(struct fab_ctl *ctl)
 
 int verbs_mr_register(struct fab_ctl *ctl)
 {
-    const struct fab_mem *mem = ctl->mr.mem;
-    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
-        ctl->mr.length > mem->size - ctl->mr.offset)
+    if (!fab_ibta_takes_region(ctl))
         return -EINVAL;
-    uint8_t *at = (uint8_t *)mem->addr + ctl->mr.offset;
+    uint8_t *at = (uint8_t *)ctl->mr.mem->addr + ctl->mr.offset;
     const uint64_t iova = ctl->mr.iova != 0 ? ctl->mr.iova : (uintptr_t)at;
-    if (!fab_iova_fits((uintptr_t)at, ctl->mr.length, iova))
-        return -EINVAL; /* which no driver says */
     struct verbs_mr *m = calloc(1, sizeof *m);
     if (m == NULL)
         return -ENOMEM;
