@@ -13,14 +13,9 @@
 int device_why(struct world *w, int status, struct base_errbuf *err)
 {
     const uint64_t limit = world_lock_limit(w);
-    const char *advice = fab_limit_advice(status);
-    if (status != -ENOMEM || limit == UINT64_MAX)
-        return base_err(err, status, "%s%s%s", strerror(-status), advice[0] != '\0' ? ": " : "",
-                        advice);
-    return base_err(err, status,
-                    "out of memory: locked memory is limited to %llu KiB (raise LimitMEMLOCK in "
-                    "the unit, or `ulimit -l`), and /dev/shm must have room for the arenas; %s",
-                    (unsigned long long)(limit / 1024), advice);
+    return fab_limit_explain(
+        status, limit, limit != UINT64_MAX ? ", and /dev/shm must have room for the arenas" : "",
+        err);
 }
 
 void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x)

@@ -32,16 +32,11 @@ static int call_fabric(struct meta_table_endpoint *e, struct fab_ctl *ctl, const
     if (status == 0)
         return 0;
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    const char *advice = fab_limit_advice(status);
+    struct base_errbuf why;
     (void)getrlimit(RLIMIT_MEMLOCK, &limit);
-    if (status != -ENOMEM || limit.rlim_cur == RLIM_INFINITY)
-        return base_err(err, status, "%s failed: %s%s%s%s", what, strerror(-status),
-                        advice[0] != '\0' ? ": " : "", advice,
-                        status == -ENOMEM ? " (or lower max_endpoints)" : "");
-    return base_err(err, status,
-                    "%s failed: out of memory: locked memory is limited to %llu KiB (raise "
-                    "LimitMEMLOCK in the unit, or `ulimit -l`; or lower max_endpoints); %s",
-                    what, (unsigned long long)(limit.rlim_cur / 1024), advice);
+    (void)fab_limit_explain(status, limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur,
+                            ", or lower max_endpoints", &why);
+    return base_err(err, status, "%s failed: %.400s", what, why.text);
 }
 
 struct fab_ctl meta_table_endpoint_target(const struct meta_table_endpoint *e, uint64_t dc_key)

@@ -146,9 +146,11 @@ static void refuse_unmade(struct meta_responders *r, struct meta_responder_reque
     conclude_request(
         r, request,
         base_err(&request->err, error,
-                 "this metaserver's device makes no more queue pairs (%s): free some on its "
-                 "host, or raise LimitMEMLOCK, or hca_object in rdma.max of its cgroup",
-                 strerror(-error)));
+                 "this metaserver's device makes no more queue pairs (%s): on its host %s",
+                 strerror(-error),
+                 error == -ENOMEM || error == -EAGAIN
+                     ? "raise LimitMEMLOCK, or hca_object in rdma.max of its cgroup, or free some"
+                     : "see the kernel's log (dmesg)"));
 }
 
 static void refuse_full(struct meta_responders *r, struct meta_responder_request *request)

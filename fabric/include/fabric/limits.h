@@ -4,6 +4,10 @@
 #ifndef FABRIC_LIMITS_H
 #define FABRIC_LIMITS_H
 
+#include <stdint.h>
+
+#include "base/error.h"
+
 /* Of a control operation's status, or of opening a device: what bounds it, and how that is raised,
  * for the end of a sentence or in brackets; "" where it is not about that.
  *
@@ -12,5 +16,9 @@
  * cgroup may be the reason of -ENOMEM too, since some drivers' libraries say that whatever the
  * kernel said; limits of locked memory are the caller's to name. */
 const char *fab_limit_advice(int status);
+/* The same as a sentence that begins with what is wrong. lock_limit: of memory that this process
+ * may lock, in bytes; UINT64_MAX: there is none. memory: what else may be short then, or be wanted
+ * less of, with a comma or the like before it; or "". Returns status. */
+int fab_limit_explain(int status, uint64_t lock_limit, const char *memory, struct base_errbuf *err);
 
 #endif
