@@ -99,7 +99,7 @@ static int post_chunk(struct verbs_qp *q, struct fab_wr **wr, bool counted)
     struct fab_wr *first = *wr, *w = first;
     uint32_t room = counted ? room_in(q, VERBS_CHUNK) : UINT32_MAX;
     int n = 0, status = 0;
-    for (; w != NULL && n < VERBS_CHUNK && status == 0; w = w->next) {
+    for (; w != NULL && n < VERBS_CHUNK; w = w->next) {
         if ((uint32_t)n == room) {
             status = -ENOMEM;
             break;
