@@ -104,6 +104,18 @@ void fab_ibta_find_pkey(uint16_t pkey, bool *there, uint16_t *index)
     *index = pkey == 0xffff ? 0 : pkey & 0x7fff;
 }
 
+void fab_ibta_scramble(struct ibv_wc *wc)
+{
+    uint64_t any = (wc->wr_id ^ (uint64_t)wc->qp_num << 32 ^ wc->status) * 0x9e3779b97f4a7c15;
+    any ^= any >> 29;
+    wc->opcode = (enum ibv_wc_opcode)((any & 7) | (any & 8 ? IBV_WC_RECV : 0));
+    wc->byte_len = (uint32_t)(any >> 8);
+    wc->imm_data = (uint32_t)(any >> 16);
+    wc->src_qp = (uint32_t)(any >> 24) & 0xffffff;
+    wc->wc_flags = (unsigned)(any >> 60);
+    wc->slid = (uint16_t)(any >> 40);
+}
+
 uint64_t fab_ibta_rnr_ns(uint8_t code)
 {
     static const uint32_t units[32] = {65536, 1,    2,    3,     4,     6,     8,     12,

@@ -28,6 +28,10 @@ bool fab_ibta_serves(const struct fab_pd *pd, const struct ibv_ah_attr *address)
  * port's only one is meant (annex A16.4.1). */
 uint16_t fab_ibta_pkey(const struct fab_pd *pd);
 void fab_ibta_find_pkey(uint16_t pkey, bool *there, uint16_t *index);
+/* Of an error a completion says its request, its status, the vendor's code and its queue pair, and
+ * nothing else that can be relied on (ibv_poll_cq(3); libmlx5 leaves the rest as the caller's array
+ * had it): anything is there then, which these numbers alone decide. */
+void fab_ibta_scramble(struct ibv_wc *wc);
 /* How long a requester waits that was told to with that code (table 45). */
 uint64_t fab_ibta_rnr_ns(uint8_t code);
 /* The GRH before a datagram of so many bytes, with immediate data or without, as IPv6 has it (8.3):

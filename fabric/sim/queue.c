@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ibta/ibta.h"
+
 /* ---- completions ---- */
 
 static void wake_owner(struct sim_cq *cq, bool solicited)
@@ -36,7 +38,10 @@ void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *e, bool solicited)
         return;
     }
     sim_note(cq->dev->net, (uint64_t)e->wc.status << 32 | e->wc.qp_num);
-    cq->ring[cq->tail++ % cq->base.cqe] = *e;
+    struct sim_cqe *put = &cq->ring[cq->tail++ % cq->base.cqe];
+    *put = *e;
+    if (e->wc.status != IBV_WC_SUCCESS)
+        fab_ibta_scramble(&put->wc);
     wake_owner(cq, solicited || e->wc.status != IBV_WC_SUCCESS);
 }
 

@@ -75,6 +75,7 @@ void soft_cq_push(struct soft_qp *qp, const struct fab_wr *wr, enum ibv_wc_statu
     if (status != IBV_WC_SUCCESS) {
         e->wc.vendor_err = qp->vendor_err;
         qp->vendor_err = 0;
+        fab_ibta_scramble(&e->wc);
     } else if (wr->opcode == IBV_WR_RDMA_READ || wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP) {
         for (int i = 0; i < wr->num_sge; i++)
             e->wc.byte_len += wr->sg_list[i].length;

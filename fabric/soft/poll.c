@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "ibta/ibta.h"
 #include "soft/cq.h"
 #include "soft/pieces.h"
 #include "soft/recv.h"
@@ -118,6 +119,8 @@ static int take_remote(struct soft_cq *cq, int n, struct ibv_wc *wc)
                                       .qp_num = a->qpn,
                                       .src_qp = a->src_qp,
                                       .wc_flags = a->wc_flags};
+        if (a->status != IBV_WC_SUCCESS)
+            fab_ibta_scramble(&wc[taken - 1]);
     }
     atomic_store_explicit(&s->head, head, memory_order_release);
     return taken;

@@ -139,11 +139,36 @@ START_TEST(a_request_has_a_right_that_it_needs_or_takes_a_receive)
 }
 END_TEST
 
+/* Who looks at more than that is given what is not so, the same each time. */
+START_TEST(of_an_error_nothing_but_its_request_its_status_and_its_queue_pair_can_be_relied_on)
+{
+    bool receives[2] = {false, false};
+    for (uint64_t id = 0; id < 64; id++) {
+        struct ibv_wc wc = {.wr_id = id,
+                            .status = IBV_WC_WR_FLUSH_ERR,
+                            .vendor_err = 9,
+                            .qp_num = 5,
+                            .opcode = IBV_WC_RDMA_READ},
+                      again = wc;
+        fab_ibta_scramble(&wc);
+        fab_ibta_scramble(&again);
+        ck_assert_mem_eq(&wc, &again, sizeof wc);
+        ck_assert_uint_eq(wc.wr_id, id);
+        ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+        ck_assert_uint_eq(wc.vendor_err, 9);
+        ck_assert_uint_eq(wc.qp_num, 5);
+        receives[(wc.opcode & IBV_WC_RECV) != 0] = true;
+    }
+    ck_assert(receives[0] && receives[1]);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_grh_counts_the_headers_the_pad_and_the_icrc_behind_it)                                     \
     T(a_queue_pair_takes_no_more_than_its_port_and_device_have)                                    \
     T(a_region_that_peers_write_is_written_by_its_owner)                                           \
     T(a_region_lies_in_its_memory_and_at_an_address_that_leads_there)                              \
     T(only_requests_of_the_fabric_are_known_whatever_number_is_asked_for)                          \
-    T(a_request_has_a_right_that_it_needs_or_takes_a_receive)
+    T(a_request_has_a_right_that_it_needs_or_takes_a_receive)                                      \
+    T(of_an_error_nothing_but_its_request_its_status_and_its_queue_pair_can_be_relied_on)
 KEDGE_CHECK_MAIN("ibta", TESTS)
