@@ -469,8 +469,8 @@ void registrations_readdress(struct pool *p)
     }
 }
 
-/* ---- the node's endpoints, without a reader: they change while the one that there is goes on ----
- */
+/* ---- the node's endpoints, without a table initiator: they change while the one that there is
+ * goes on ---- */
 
 static void tell_endpoints(struct registration *r);
 

@@ -45,7 +45,7 @@ struct registration {
     struct registration_answer answered; /* goes to lane with the way there, once there is one */
     uint64_t looked_ns;                  /* when that was brought forward last; 0: never */
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
-    bool announcing;    /* they are being put without a reader */
+    bool announcing;    /* they are being put without an initiator */
     bool putting;       /* they are being put with one, or its address; one at a time */
     bool readdressed;   /* and what comes of that was begun with this node's former address */
     bool held;          /* they are to be put when this node has all that it says of its address */
@@ -62,8 +62,8 @@ struct registration {
     struct lane_metaserver lane; /* in force; ah in the system PD, once done */
 };
 
-/* Begins to register with every metaserver: all endpoints of the node, and this pool's reader;
- * needs agent->incarnation. */
+/* Begins to register with every metaserver: all endpoints of the node, and this pool's table
+ * initiators; needs agent->incarnation. */
 void registrations_start(struct pool *p);
 /* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
  * broken. */

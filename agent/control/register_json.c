@@ -78,7 +78,6 @@ static json_t *describe_endpoints(const struct agent *a)
     return list;
 }
 
-/* reader: this pool's, or NULL. */
 char *register_json_describe(const struct pool *p, const struct table_initiator *initiator)
 {
     json_t *root = json_pack("{s:I, s:o}", "incarnation", (json_int_t)p->agent->incarnation,

@@ -12,8 +12,8 @@ struct table_initiator;
 struct table_initiator_peer;
 struct registration;
 
-/* The body of a PUT: the node's endpoints, and reader, which is the pool's, unless it is NULL. To
- * be freed; NULL: no memory. */
+/* The body of a PUT: the node's endpoints, and as "reader" the table initiator of this pool, unless
+ * it is NULL. To be freed; NULL: no memory. */
 char *register_json_describe(const struct pool *p, const struct table_initiator *initiator);
 /* The answer to that: how to READ that metaserver's table, which goes to r->answered, and to peer;
  * r->lane stays as it is. False: it is no such answer, and r is as it was. */

@@ -58,7 +58,7 @@ void table_initiator_raise(struct table_initiator *initiator,
                            const struct table_initiator_peer *peer);
 /* Now and then: brings up what has rested, and tries again what could not be repaired. */
 void table_initiators_tick(struct pool *p);
-/* The lane is done with a queue pair. False: it is no reader's. */
+/* The lane is done with a queue pair. False: it is no table initiator's. */
 bool table_initiator_done(struct pool *p, const struct fab_qp *qp);
 void table_initiators_stop(struct pool *p);
 

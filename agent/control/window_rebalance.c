@@ -88,8 +88,8 @@ static void tell_share(struct agentd_share *s, enum dimension d, uint64_t limit)
     s->pending = true;
 }
 
-static void plan_shares(struct agentd_share *const at[], uint32_t count, enum dimension d,
-                        uint64_t all, uint64_t settled, bool widen)
+static void plan_windows(struct agentd_share *const at[], uint32_t count, enum dimension d,
+                         uint64_t all, uint64_t settled, bool widen)
 {
     uint32_t busy = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -119,7 +119,7 @@ uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lan
     }
     for (int widen = 0; widen < 2; widen++)
         for (enum dimension d = BYTES; d < DIMENSIONS; d++)
-            plan_shares(at, count, d, *limit_of(&all, d), settled, widen);
+            plan_windows(at, count, d, *limit_of(&all, d), settled, widen);
     for (uint32_t i = 0; i < count; i++)
         if (before[i].bytes != at[i]->told.bytes || before[i].ops != at[i]->told.ops)
             changed |= UINT64_C(1) << i;

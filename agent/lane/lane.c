@@ -359,7 +359,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
         returns_take(l);
     l->did += returns_poll(l);
     sessions_publish(l);
-    if (l->renewals > 0) {
+    if (l->refreshes > 0) {
         remote_refresh(l);
         physical_qp_ring(l);
         returns_take(l);

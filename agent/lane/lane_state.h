@@ -36,7 +36,7 @@ enum {
     LANE_BATCH = 32,        /* requests of one session in a pass, */
     LANE_TAKEN = 512,       /* of all of a tenant that is alone, or one of each; */
     LANE_TAKEN_SHARED = 16, /* of all tenants, where there are several */
-    LANE_RENEWALS = 16,     /* of a pass; more of them have time until another */
+    LANE_REFRESHES = 16,    /* of a pass; more of them have time until another */
     OVERDUE_LOOKS = 32,     /* for what is out too long, in the time that a request may take */
     LANE_DEREGS = 4, /* of one session's revoked regions at a time, beside its worker's own */
     LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
@@ -111,8 +111,8 @@ struct lane {
     struct flow *flows;
     struct cached *cache;
     uint64_t cache_sets; /* the bits of a hash that say where its set begins (region_cache.c) */
-    struct cached *renewal[LANE_RENEWALS]; /* READ again after what workers want in this pass */
-    uint32_t renewals, *tenant_cached;     /* tenant_cached: how many of cache each tenant has */
+    struct cached *refresh[LANE_REFRESHES]; /* READ again after what workers want in this pass */
+    uint32_t refreshes, *tenant_cached;     /* tenant_cached: how many of cache each tenant has */
     struct lookups lookups;
     struct physical_qp *phys, *chained;
     uint32_t phys_room, system_phys, spare_count, phys_free_count, *phys_free;

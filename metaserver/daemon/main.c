@@ -102,8 +102,8 @@ static int make_core(const struct meta_config *config, const struct meta_table_e
 }
 
 /* Agents with DC need none; without it every one does, and the first should not have to wait. */
-static int make_readers(const struct meta_config *config, const struct meta_table_endpoint *e,
-                        struct meta_service *service, struct base_errbuf *err)
+static int make_responders(const struct meta_config *config, const struct meta_table_endpoint *e,
+                           struct meta_service *service, struct base_errbuf *err)
 {
     if (!(e->fab->caps.transports & FAB_RC))
         return 0;
@@ -124,7 +124,7 @@ static int run_server(const struct meta_config *config, const char *path, struct
     if (status == 0)
         status = make_core(config, &process.endpoint, service, err);
     if (status == 0)
-        status = make_readers(config, &process.endpoint, service, err);
+        status = make_responders(config, &process.endpoint, service, err);
     if (status == 0)
         status = meta_service_load(service, base_clock_ns(), err);
     if (status == 0)

@@ -337,7 +337,7 @@ void meta_responders_serve(struct meta_responders *r)
         return;
     while ((request = TAILQ_FIRST(&r->waiting)) != NULL && serve_request(r, request))
         ;
-    while (r->stocking && r->make_error == 0 && r->in_state[FREE] > 0 &&
+    while (r->prewarming && r->make_error == 0 && r->in_state[FREE] > 0 &&
            r->in_state[MAKING] + r->in_state[RESTING] + r->in_state[SPARE] < wanted_ahead(r))
         make_responder(r);
     while (TAILQ_EMPTY(&r->waiting) && r->in_state[SPARE] > META_RESPONDERS_SPARES)
@@ -403,7 +403,7 @@ int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_
         free(r);
         return base_err(err, status, "out of memory: lower max_endpoints");
     }
-    r->stocking = ahead;
+    r->prewarming = ahead;
     r->begun_ns = now_ns;
     fab_port_watch_init(&r->port, pd->fab, port_changed, r);
     meta_responders_serve(r);
@@ -486,7 +486,7 @@ int meta_responders_request(struct meta_responders *r, struct meta_responder_req
     request->fresh = false;
     TAILQ_INSERT_TAIL(&r->waiting, request, link);
     r->asked++;
-    r->stocking = true;
+    r->prewarming = true;
     r->make_error = 0;
     meta_responders_serve(r);
     return 0;

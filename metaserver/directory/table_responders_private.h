@@ -54,7 +54,7 @@ struct meta_responders {
     uint64_t numbers; /* of requests so far */
     int make_error;   /* of the last one that was to be made; until there is room again, or somebody
                        * asks */
-    bool stocking;    /* spare ones are made */
+    bool prewarming;  /* spare ones are made */
     bool stopping;
     bool went; /* a queue pair went since the last tick */
     uint64_t begun_ns,

@@ -137,7 +137,7 @@ void session_leave_due(struct lane *l, struct session *s)
     l->due_count--;
 }
 
-/* Flag, fence, one more look (session.h). A worker that does not poll its completions, and so has
+/* Flag, barrier, one more look (session.h). A worker that does not poll its completions, and so has
  * requests for which there is no room, is looked at again now and then: it need not ring when it
  * polls at last. */
 bool session_sleep(struct lane *l, struct session *s)

@@ -124,7 +124,7 @@ static void wake_workers(struct lane *l)
     }
 }
 
-/* The fence orders them before the look at who sleeps (session.h). */
+/* The barrier orders them before the look at who sleeps (session.h). */
 void sessions_publish(struct lane *l)
 {
     struct session *s = STAILQ_FIRST(&l->dirty);

@@ -286,17 +286,17 @@ static bool is_for(const struct lane *l, const struct session *s, const struct s
 
 static void refresh_later(struct lane *l, struct cached *e)
 {
-    for (uint32_t i = 0; i < l->renewals; i++)
-        if (l->renewal[i] == e)
+    for (uint32_t i = 0; i < l->refreshes; i++)
+        if (l->refresh[i] == e)
             return;
-    if (l->renewals < LANE_RENEWALS) /* else with a later request */
-        l->renewal[l->renewals++] = e;
+    if (l->refreshes < LANE_REFRESHES) /* else with a later request */
+        l->refresh[l->refreshes++] = e;
 }
 
 void remote_refresh(struct lane *l)
 {
-    for (uint32_t i = 0; i < l->renewals; i++) {
-        struct cached *e = l->renewal[i];
+    for (uint32_t i = 0; i < l->refreshes; i++) {
+        struct cached *e = l->refresh[i];
         struct flow *f = l->peers[e->peer_slot].flow;
         /* Its place may be another's by now, or its peer have gone. */
         if (e->state != CACHED_VALID || e->reading || l->now_ns < e->sure_until_ns || f == NULL ||
@@ -305,7 +305,7 @@ void remote_refresh(struct lane *l)
         if (start_read(l, f, e, e->tenant)) /* no room: with a later request */
             COUNT(l, mr_renewals, 1);
     }
-    l->renewals = 0;
+    l->refreshes = 0;
 }
 
 /* Of a record that is not sure. OK: it may be posted under all the same, and is being renewed. */
