@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A descriptor that says that a time has come. Any thread. */
 #ifndef FAULT_TIMER_H
 #define FAULT_TIMER_H
 

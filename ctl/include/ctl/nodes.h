@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes as a metaserver shows them, and what operators say of one. One thread. */
 #ifndef CTL_NODES_H
 #define CTL_NODES_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What is said of resources that were set just now, beside that they were. One thread. */
 #ifndef CTL_NOTES_H
 #define CTL_NOTES_H
 

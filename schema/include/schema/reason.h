@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Why an agent, and not the device, has refused or ended something: what agents write and workers
+ * read. No state. */
 #ifndef SCHEMA_REASON_H
 #define SCHEMA_REASON_H
 
