@@ -25,7 +25,6 @@ enum {
     SHM_NEEDED_MIB = 16,
     SHM_WANTED_MIB = 256,
     MEMLOCK_WANTED_MIB = 1024,
-    FILES_WANTED = 1024,
 };
 
 static void set_result(struct ctl_check *c, enum ctl_level level, const char *advice,
@@ -160,10 +159,13 @@ static void check_files(struct ctl_check *c)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
-    bool enough = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= FILES_WANTED;
+    bool enough = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= CTL_FILES_WANTED;
     set_result(c, enough ? CTL_OK : CTL_WARN,
-               enough ? "" : "raise LimitNOFILE of the agent: a session takes several descriptors",
-               "at most %llu open files", (unsigned long long)limit.rlim_max);
+               enough ? ""
+                      : "raise LimitNOFILE of the agent, or lower its max_sessions, which it needs "
+                        "most of them for (kedge-agent.conf(5))",
+               "at most %llu open files, of which an agent with default settings needs %d",
+               (unsigned long long)limit.rlim_max, CTL_FILES_WANTED);
 }
 
 /* Whether there is a device file of verbs; how many. */

@@ -108,6 +108,8 @@ enum {
 
 #define MORE_ARENAS_OF(max_sessions) (MORE_ARENAS * (max_sessions))
 
+/* What this comes to is also said in kedge-agent.conf(5), the unit and ctl/checks.h, which
+ * unit.agent.daemon.config_file holds against it. */
 #define FDS_OF(max_sessions)                                                                       \
     (FDS_PER_SESSION * (max_sessions) + FDS_PER_WAITING * WAITING_ALL_OF(max_sessions) + FDS_BESIDE)
 

@@ -123,9 +123,11 @@ bool sessions_are_making(const struct pool *p)
 int sessions_check(struct pool *p, struct base_errbuf *err)
 {
     if (p->count.ready == 0)
-        return base_err(err, -ENOMEM,
-                        "no session could be made ahead: is /dev/shm or memory full, or "
-                        "LimitNOFILE below 1024?");
+        return base_err(
+            err, -ENOMEM,
+            "no session could be made ahead: is memory full, or are more files open than "
+            "the %llu that the agent reckons with?",
+            (unsigned long long)FDS_OF(p->config->max_sessions));
     if (p->count.arenas_ahead == 0 && p->arenas_status != 0) {
         struct base_errbuf why;
         (void)device_why(p->world, p->arenas_status, &why);

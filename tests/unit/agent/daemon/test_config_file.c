@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "../../man_page.h"
+#include "bounds.h"
 #include "control/config.h"
 #include "control/tenants.h"
+#include "ctl/checks.h"
 
 static struct agentd_config config;
 static struct base_errbuf err;
@@ -360,6 +362,32 @@ START_TEST(settings_of_service_have_the_ranges_of_the_fields_of_pools)
 }
 END_TEST
 
+static void says(const char *path, const char *format, uint64_t number)
+{
+    char text[80], *page = read_source(path);
+    snprintf(text, sizeof text, format, (unsigned long long)number);
+    ck_assert_msg(strstr(page, text) != NULL, "%s does not say: %s", path, text);
+    free(page);
+}
+
+START_TEST(what_is_said_of_open_files_is_what_the_agent_wants)
+{
+    static const char man[] = "docs/man/kedge-agent.conf.5",
+                      unit[] = "ops/systemd/kedge-agentd.service.in";
+    enum { ALLOWED = 65536 };
+    const uint64_t each = FDS_OF(1) - FDS_OF(0), beside = FDS_OF(0);
+    ck_assert_int_eq(configure(""), 0);
+    ck_assert_uint_eq(FDS_OF(config.max_sessions), CTL_FILES_WANTED);
+    says(man, "Each needs %llu descriptors", each);
+    says(man, "and all together %llu more", beside);
+    says(man, "The unit allows %llu", ALLOWED);
+    says(man, "enough for %llu;", (ALLOWED - beside) / each);
+    says(unit, "LimitNOFILE=%llu\n", ALLOWED);
+    says(unit, "max_sessions = %llu ", (ALLOWED - beside) / each);
+    says(unit, "it takes %llu.", CTL_FILES_WANTED);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(an_empty_file_means_the_defaults)                                                            \
     T(an_unknown_key_is_named_with_its_line)                                                       \
@@ -379,6 +407,7 @@ END_TEST
     T(a_tenant_may_have_tokens_and_a_socket_of_its_own)                                            \
     T(tokens_and_sockets_of_tenants_are_checked)                                                   \
     T(the_man_page_has_each_setting_with_its_range)                                                \
+    T(what_is_said_of_open_files_is_what_the_agent_wants)                                          \
     T(settings_of_service_have_the_ranges_of_the_fields_of_pools)                                  \
     T(of_another_file_windows_alone_come_into_force)
 KEDGE_CHECK_MAIN("agentd_config", TESTS)
