@@ -230,7 +230,17 @@ static void join_queue(struct connection *c, uint32_t tag)
     struct attach_queue *q = &p->queue;
     const struct session_counts all = pools_count(c->agent);
     char text[240];
-    if (all.live + all.ending + queued_of(c->agent) >= p->config->max_sessions) {
+    const uint32_t queued = queued_of(c->agent);
+    if (all.live + all.ending + queued >= p->config->max_sessions) {
+        /* Of those that are ending others are held by their workers, for as long as these like. */
+        const uint32_t coming = pools_workers_left(c->agent) - all.live;
+        if (all.live + all.ending - coming + queued < p->config->max_sessions) {
+            connection_refuse_for(c, tag, -EAGAIN,
+                                  "the agent's other sessions are in use, and some that have ended "
+                                  "are being taken back: try again in a moment",
+                                  RETRY_LEAST_MS);
+            return;
+        }
         snprintf(text, sizeof text,
                  "the agent has no session left for tenant %s (raise max_sessions)",
                  quota_tenant(c->agent, c->tenant)->name);

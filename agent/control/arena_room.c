@@ -7,6 +7,7 @@
 #include "agent/reserve.h"
 #include "arenas.h"
 #include "bounds.h"
+#include "pools.h"
 #include "quotas.h"
 
 /* Of each tenant, by index: those that are being freed or kept for its next worker too. */
@@ -14,6 +15,15 @@ static void count_more(const struct agent *a, uint32_t more[AGENTD_TENANT_SLOTS]
 {
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         more[i] = a->tenants.at[i].arenas - (uint32_t)a->of_sessions[i].firsts;
+}
+
+/* Of that tenant: no session has them, and they are not kept for its next one. */
+static uint32_t count_left(const struct agent *a, uint32_t tenant)
+{
+    uint32_t left = a->tenants.at[tenant - 1].arenas - (uint32_t)a->of_sessions[tenant - 1].arenas;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        left -= arenas_kept(p, tenant);
+    return left;
 }
 
 int arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf *why)
@@ -24,9 +34,16 @@ int arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf 
     quotas_reserve(a, NULL, capacity, reserved);
     if (lane_reserve_allows(capacity, more, reserved, AGENTD_TENANT_SLOTS, tenant - 1))
         return 0;
+    const uint32_t left = count_left(a, tenant), had = more[tenant - 1];
+    more[tenant - 1] = had > left ? had - left : 0;
+    if (left > 0 && lane_reserve_allows(capacity, more, reserved, AGENTD_TENANT_SLOTS, tenant - 1))
+        return base_err(why, -EAGAIN,
+                        "%u arenas that sessions of tenant %s have left are being given back, and "
+                        "count until then: try again in a moment",
+                        left, quota_tenant(a, tenant)->name);
     return base_err(why, -EDQUOT,
                     "tenant %s has %u arenas beside its sessions' first ones, and of the %llu that "
                     "all tenants may have others have theirs or a part: ask for larger ones (or "
                     "raise max_sessions)",
-                    quota_tenant(a, tenant)->name, more[tenant - 1], (unsigned long long)capacity);
+                    quota_tenant(a, tenant)->name, had, (unsigned long long)capacity);
 }

@@ -212,6 +212,11 @@ static uint32_t length_of(const struct arena *list)
     return n;
 }
 
+uint32_t arenas_kept(const struct pool *p, uint32_t tenant)
+{
+    return length_of(p->arenas_of[tenant - 1]);
+}
+
 /* One that nobody had: there is one, and others find theirs still, as long as more can be made. */
 static bool may_take_ahead(const struct pool *p, uint32_t tenant)
 {

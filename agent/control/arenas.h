@@ -38,12 +38,15 @@ struct arena {
 /* One of the usual size for a tenant (its index + 1). NULL: none is ready. */
 struct arena *arena_take(struct pool *p, uint32_t tenant);
 /* arena_room.c. Whether a session of that tenant may have one beside its first: 0; or -EDQUOT and a
- * sentence: the agent has no descriptor left for that. */
+ * sentence: the agent has no descriptor left for that; or likewise -EAGAIN: once those that its
+ * sessions have left are freed. */
 int arena_check_room(const struct agent *a, uint32_t tenant, struct base_errbuf *why);
 bool arena_is_ready(const struct pool *p, uint32_t tenant);
 /* One for a session that has one already. *out is ready, or `asked`: then arena_made() comes. */
 int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
               struct arena **out);
+/* How many are kept for a tenant (its index + 1). */
+uint32_t arenas_kept(const struct pool *p, uint32_t tenant);
 /* What registers that much of it, to be submitted: at an address that none ever had. */
 struct fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
                                   unsigned access);

@@ -92,6 +92,7 @@ static struct quota_counted count_session(const struct agent_session *s)
     if (!session_has_tenant(s))
         return (struct quota_counted){0};
     n.has_arena = s->arenas > 0;
+    n.arenas = s->arenas + (s->arena_asked != NULL);
     for (uint32_t i = 0; i < s->arenas; i++)
         n.bytes += s->arena[i]->bytes;
     n.bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
@@ -105,6 +106,7 @@ static void add_up(struct quota_used *sum, const struct quota_counted *n)
     sum->ended += n->ended;
     sum->bytes += n->bytes;
     sum->firsts += n->has_arena;
+    sum->arenas += n->arenas;
 }
 
 static void take_away(struct quota_used *sum, const struct quota_counted *n)
@@ -113,6 +115,7 @@ static void take_away(struct quota_used *sum, const struct quota_counted *n)
     sum->ended -= n->ended;
     sum->bytes -= n->bytes;
     sum->firsts -= n->has_arena;
+    sum->arenas -= n->arenas;
 }
 
 void quotas_note(struct agent_session *s)
@@ -134,7 +137,8 @@ static struct quota_used used_by(const struct agent *a, uint32_t tenant)
                                .ended = sum->ended,
                                .bytes = bytes,
                                .bytes_left = bytes - sum->bytes,
-                               .firsts = sum->firsts};
+                               .firsts = sum->firsts,
+                               .arenas = sum->arenas};
 }
 
 static void say_miscounted(const struct agent *a, uint32_t tenant, const struct quota_used *is)
@@ -262,6 +266,15 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
                     (unsigned long long)used.bytes_left, t->name);
 }
 
+/* Of arenas that no session has any more. */
+static uint64_t bytes_left_by_all(const struct agent *a)
+{
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        left += used_by(a, i + 1).bytes_left;
+    return left;
+}
+
 /* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
  * is allocated whole, and has none of a tmpfs' limits. Its pages count to the agent's own control
  * group, whose processes go first when that has no more. */
@@ -272,6 +285,12 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_err
     const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
     if (have <= most && more_bytes <= most - have)
         return 0;
+    const uint64_t left = bytes_left_by_all(a);
+    if (left > 0 && have - left <= most && more_bytes <= most - (have - left))
+        return base_err(why, -EAGAIN,
+                        "%llu bytes that sessions have left are being given back to this host, "
+                        "which has no room before: try again in a moment",
+                        (unsigned long long)left);
     return base_err(why, -ENOMEM,
                     "this host has no room for an arena of %llu bytes: all of the agent's take "
                     "%llu, and seven eighths of %s, %llu, is the most",

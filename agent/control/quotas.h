@@ -24,11 +24,13 @@ struct quota_used {
     uint64_t bytes;      /* of arenas, from the asking until they are freed; of these: */
     uint64_t bytes_left; /* no session has them any more */
     uint64_t firsts;     /* sessions that have an arena */
+    uint64_t arenas;     /* that sessions have, or have asked for */
 };
 /* What of that a session counts to its tenant (its index + 1; 0: none). */
 struct quota_counted {
     uint32_t tenant;
     bool is_session, ended, has_arena;
+    uint32_t arenas;
     uint64_t bytes;
 };
 /* After whatever changes what a session counts: its stage, its arenas, that its worker has it
@@ -49,7 +51,7 @@ const char *quota_name(enum lane_quota_kind which);
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
                 struct base_errbuf *why);
 /* Whether the host, and the agent's control group, has room for as much more of arenas, whatever
- * quotas say: 0; or -ENOMEM and a sentence. */
+ * quotas say: 0; or -ENOMEM and a sentence; or likewise -EAGAIN, as above. */
 int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why);
 /* Whether it may ask for something now: as quota_check(). Its workers' requests to the lane are of
  * the same budget. */

@@ -30,7 +30,8 @@ static struct {
     struct fab_mr mr; /* of all arenas */
     struct schema_session_ro pages[BED_PLACES];
     struct schema_session_rw written[BED_PLACES];
-    char memory;     /* of all arenas: nobody looks at it */
+    char memory; /* of all arenas: nobody looks at it */
+    int dereg_status;
     uint32_t served; /* how often who waits was to be served */
 } bed;
 
@@ -70,7 +71,7 @@ static inline void bed_tell_lane(const struct lane_command *command)
 static inline void bed_submit(struct fab *f, struct fab_ctl *ctl)
 {
     (void)f;
-    ctl->status = 0;
+    ctl->status = ctl->kind == FAB_DEREG_MR ? bed.dereg_status : 0;
     if (ctl->kind == FAB_REG_MR)
         ctl->mr.x = &bed.mr;
     ctl->done(ctl);

@@ -66,6 +66,107 @@ START_TEST(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)
 }
 END_TEST
 
+START_TEST(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)
+{
+    begin();
+    const uint32_t number = attach(A);
+    const uint64_t bytes = pool.count.arena_bytes;
+    bed.dereg_status = -EIO;
+    session_bed_leave(number);
+    ck_assert_uint_eq(count_tasks(WORLD_ZERO_ARENA, 0) + count_tasks(WORLD_FREE_ARENA, 0), 0);
+    session_bed_make_all();
+    ck_assert_uint_eq(agent.tenants.at[A - 1].arena_bytes + agent.tenants.at[A - 1].arenas, 0);
+    ck_assert_uint_eq(arenas_kept(&pool, A), 0);
+    ck_assert_uint_eq(pool.count.arena_bytes, bytes);
+    bed.dereg_status = 0;
+    session_bed_end();
+    ck_assert_uint_eq(pool.count.arenas, 1);
+}
+END_TEST
+
+START_TEST(who_asks_for_what_is_being_given_back_is_told_to_come_again)
+{
+    struct base_errbuf why;
+    begin();
+    const uint32_t one = attach(A), other = attach(A), number = attach(B);
+    agent.config.max_sessions = 0; /* no arenas beside first ones */
+    ck_assert_int_eq(arena_check_room(&agent, A, &why), -EDQUOT);
+    ck_assert_int_eq(arena_check_room(&agent, B, &why), -EDQUOT);
+    agent.config.max_sessions = PLACES;
+    for (int i = 0; arena_check_room(&agent, A, &why) == 0; i++) {
+        ck_assert_int_lt(i, 4 * PLACES);
+        agent.tenants.at[A - 1].arenas++; /* of one that is being freed */
+    }
+    ck_assert_int_eq(arena_check_room(&agent, A, &why), -EAGAIN);
+    agent.tenants.at[A - 1].arenas = 2;
+    world.memory_most = (pool.count.arena_bytes + MIB) / 7 * 8;
+    ck_assert_int_eq(quota_check_host(&agent, 2 * MIB, &why), -ENOMEM);
+    session_bed_leave(one);
+    session_bed_leave(other);
+    ck_assert_int_eq(quota_check_host(&agent, 2 * MIB, &why), -EAGAIN);
+    session_bed_make_all();
+    session_bed_leave(number);
+    session_bed_end();
+}
+END_TEST
+
+static struct schema_control_error answered;
+
+static int hear_answer(struct world *w, struct world_socket *s, const void *message, size_t bytes,
+                       const struct world_lent *lent)
+{
+    (void)w, (void)s, (void)lent;
+    ck_assert_uint_eq(bytes, sizeof answered);
+    memcpy(&answered, message, sizeof answered);
+    return 0;
+}
+
+static bool close_socket(struct world *w, struct world_socket *s)
+{
+    (void)w, (void)s;
+    return false;
+}
+
+static const struct world_socket_ops SOCKET_OPS = {.reply = hear_answer, .close = close_socket};
+
+/* A worker of B that is refused: when it is to come again, in ms; 0: it was not told. */
+static uint32_t refuse_b(void)
+{
+    const struct schema_control_attach m = {.h = {.type = SCHEMA_CONTROL_ATTACH}};
+    const struct attach_peer peer = {.uid = BED_UID + 1};
+    struct connection *c = attach_connected(&agent, NULL, &peer);
+    ck_assert_ptr_nonnull(c);
+    connection_attach(c, &m);
+    ck_assert_int_eq(answered.h.type, SCHEMA_CONTROL_ERROR);
+    ck_assert_int_eq(answered.status, -EAGAIN);
+    free(c);
+    return answered.retry_ms;
+}
+
+START_TEST(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)
+{
+    enum { FEW = 4 };
+    uint32_t number[FEW];
+    session_bed_begin(FEW, FEW);
+    world.world.sockets = &SOCKET_OPS;
+    agent.unread.wanted = agent.unread.most = 1200;
+    sessions_refill(&pool);
+    session_bed_make_all();
+    agent.tenants.at[1].state = agent.tenants.at[2].state = AGENTD_TENANT_FREE;
+    for (int i = 0; i < FEW; i++)
+        number[i] = attach(A); /* alone, it may have all */
+    agent.tenants.at[1].state = AGENTD_TENANT_LIVE;
+    ck_assert_uint_eq(refuse_b(), 0);
+    ck_assert_ptr_nonnull(strstr(answered.text, "raise max_sessions"));
+    session_bed_event(number[0], LANE_EVENT_SESSION_OVER, 0); /* its worker has it still */
+    ck_assert_uint_eq(refuse_b(), 0);
+    session_release(&pool, number[1], 0);
+    ck_assert_uint_gt(refuse_b(), 0);
+    ck_assert_ptr_nonnull(strstr(answered.text, "try again in a moment"));
+    session_bed_end();
+}
+END_TEST
+
 static bool says(uint32_t tenant, const char *what)
 {
     struct base_errbuf why = {""};
@@ -94,6 +195,9 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_a_tenant_has_left_is_taken_back_in_its_turn_and_what_nobody_had_in_the_agents)          \
     T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)                        \
+    T(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)                         \
+    T(who_asks_for_what_is_being_given_back_is_told_to_come_again)                                 \
+    T(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)                            \
     T(who_is_sent_nothing_hears_whose_fault_that_is)
 
 KEDGE_CHECK_MAIN("agent.control.sessions", TESTS)

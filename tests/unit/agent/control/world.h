@@ -26,6 +26,7 @@ struct test_world {
     struct world_task ran_here;        /* the last one that was done at once */
     struct test_call call[TEST_CALLS]; /* that were begun, in order */
     uint32_t calls;
+    uint64_t memory_most; /* of the host; 0: no bound */
     uint32_t incarnation; /* the last one that was taken */
     uint32_t stops;
     uint32_t steps[WORLD_DEVICE_DROP + 1]; /* of devices, by kind: none fails; those that are begun
