@@ -169,30 +169,30 @@ static void go_on_with(struct lane *l, struct peer *p)
     good_for(p, l->now_ns, answers ? l->config.node_lease_ns / 4 : SILENCE_NS);
 }
 
-/* A metaserver does not know the endpoint, but that answers: it has restarted, and will be told. */
-static bool is_known_better(struct lane *l, const struct lookup *k, uint32_t *slot, uint32_t *gen)
+/* Whether what is known of an endpoint goes on, although a metaserver does not know it or is
+ * behind: that one has restarted, and will be told. */
+static bool is_known_better(const struct peer *p, int status)
 {
-    if (schema_peers_find(l->res.peers, k->gid, l->config.pool, slot, gen) != 0)
-        return false;
-    struct peer *p = &l->peers[*slot];
-    if (p->flow == NULL || p->flow->heard_ns == 0)
-        return false;
-    go_on_with(l, p);
-    return true;
+    return status == -ESTALE || (status == -ENOENT && p->flow != NULL && p->flow->heard_ns != 0);
 }
 
 static void conclude_lookup(struct lane *l, struct lookup *k, int status, uint32_t slot,
                             uint32_t gen)
 {
     uint32_t known_slot, known_gen;
-    if (status == -ENOENT && is_known_better(l, k, &slot, &gen))
+    const bool known =
+        schema_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0;
+    struct peer *p = known ? &l->peers[known_slot] : NULL;
+    if (known && is_known_better(p, status)) {
+        go_on_with(l, p);
         status = 0;
-    if (status == -ESTALE &&
-        (status = schema_peers_find(l->res.peers, k->gid, l->config.pool, &slot, &gen)) == 0)
-        go_on_with(l, &l->peers[slot]);
+        slot = known_slot;
+        gen = known_gen;
+    } else if (status == -ESTALE) {
+        status = -ENOENT;
+    }
     k->answer = (struct lookup_answer){.status = status, .slot = slot, .gen = gen};
-    if (schema_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
-        struct peer *p = &l->peers[known_slot];
+    if (known) {
         p->refreshing = 0;
         flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
         if (status == -ENOENT) {   /* it has left */
