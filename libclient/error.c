@@ -173,8 +173,10 @@ static const char *const wc_statuses[] = {
 
 const char *kedge_wc_status_str(enum ibv_wc_status status)
 {
+    static _Thread_local char unlisted[64];
     const unsigned number = (unsigned)status;
-    const char *text =
-        number < sizeof wc_statuses / sizeof *wc_statuses ? wc_statuses[number] : NULL;
-    return text != NULL ? text : "a status that no request of Kedge ends with";
+    if (number < sizeof wc_statuses / sizeof *wc_statuses && wc_statuses[number] != NULL)
+        return wc_statuses[number];
+    snprintf(unlisted, sizeof unlisted, "status %u, with which no request of Kedge ends", number);
+    return unlisted;
 }

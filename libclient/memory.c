@@ -228,7 +228,8 @@ static int check_all(const char *function, struct kedge_mr *const *mrs, size_t n
     return 0;
 }
 
-/* There is always a place left for other requests. */
+/* Waits until so few regions are being given back that one more leaves a place, of those for
+ * answers, to another request. */
 static int await_place(struct kedge_session *s)
 {
     const uint64_t until = base_clock_ns() + CLIENT_TIMEOUT_MS * BASE_NS_PER_MS;

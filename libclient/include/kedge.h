@@ -243,7 +243,8 @@ KEDGE_API const char *kedge_version(void);
  * part; or it succeeded; or vendor_err is newer than this library. A READ may be repeated in any
  * case. */
 KEDGE_API int kedge_never_sent(const struct ibv_wc *wc);
-/* What a completion's status means; ibv_wc_status_str() is libibverbs'. Never NULL. */
+/* What a completion's status means; ibv_wc_status_str() is libibverbs'. Never NULL; for a status
+ * without a sentence its number, borrowed until the thread's next call. */
 KEDGE_API const char *kedge_wc_status_str(enum ibv_wc_status status);
 /* Text of vendor_err in a completion that the agent refused: what was wrong with it. Never NULL. */
 KEDGE_API const char *kedge_reason_str(uint32_t vendor_err);

@@ -326,10 +326,18 @@ START_TEST(a_token_with_a_newline_behind_it_is_refused_as_that)
 }
 END_TEST
 
+START_TEST(a_status_without_a_sentence_is_said_with_its_number)
+{
+    ck_assert_ptr_nonnull(strstr(kedge_wc_status_str(IBV_WC_MW_BIND_ERR), "status 6,"));
+    ck_assert_ptr_nonnull(strstr(kedge_wc_status_str((enum ibv_wc_status)99), "status 99,"));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(every_pointer_of_every_function_may_be_null_and_is_refused_by_name_or_means_something)       \
     T(regions_of_two_sessions_are_refused_and_it_is_said_which_is_which)                           \
     T(a_path_that_no_socket_can_have_is_refused_with_the_number_that_holds)                        \
     T(a_socket_that_is_not_for_workers_or_not_for_this_one_is_named_as_that)                       \
-    T(a_token_with_a_newline_behind_it_is_refused_as_that)
+    T(a_token_with_a_newline_behind_it_is_refused_as_that)                                         \
+    T(a_status_without_a_sentence_is_said_with_its_number)
 KEDGE_CHECK_MAIN("libclient arguments", TESTS)
