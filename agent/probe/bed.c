@@ -18,8 +18,7 @@ enum { PATIENT_TIMEOUT = 14, PATIENT_RETRIES = 7, RD_ATOMIC = 16, /* as the agen
 static const char MEMLOCK_ADVICE[] =
     "raise LimitMEMLOCK (LimitMEMLOCK=infinity in the unit, or `* - memlock unlimited` in "
     "/etc/security/limits.conf and a new login), or free memory; or raise hca_object in rdma.max "
-    "of "
-    "this process's cgroup";
+    "of this process's cgroup";
 
 /* ---- calls
  * ------------------------------------------------------------------------------------------------
@@ -451,7 +450,6 @@ static const char *advice_of_status(int status)
 {
     switch (-status) {
     case ENOMEM:
-        return MEMLOCK_ADVICE;
     case EAGAIN:
         return fab_limit_advice(status);
     case ETIMEDOUT:
