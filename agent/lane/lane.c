@@ -414,8 +414,8 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
 
 bool lane_doorbell(struct lane *l, uint32_t session)
 {
-    struct session *s = &l->sessions[session];
-    if (session >= l->config.max_sessions || s->state != SESSION_LIVE)
+    struct session *s = session < l->config.max_sessions ? &l->sessions[session] : NULL;
+    if (s == NULL || s->state != SESSION_LIVE)
         return false;
     const uint32_t tail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire);
     if (tail == s->rung_tail)

@@ -117,7 +117,8 @@ struct session {
     struct lookup_group *lookup_group; /* with whom its CONNECT waits for a lookup; or NULL */
     TAILQ_ENTRY(session) by_lookup;
     const struct vqp *behind; /* whose requests its next one, a BIND, waits for; NULL: for none */
-    /* stalled: asleep with requests that have no room for their completions, or wait behind */
+    /* In which of the lists it is; stalled: it sleeps with requests that have no room for their
+     * completions, or wait behind others. */
     uint8_t in_due, in_revoking, stalled, in_wakes;
 };
 
