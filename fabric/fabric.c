@@ -69,6 +69,12 @@ unsigned fab_remote_access(const struct fab *fab)
            (fab->caps.atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0u);
 }
 
+unsigned fab_target_access(const struct fab *fab)
+{
+    const unsigned access = fab_remote_access(fab);
+    return fab->caps.dc_atomics ? access : access & ~(unsigned)IBV_ACCESS_REMOTE_ATOMIC;
+}
+
 struct ibv_qp_attr fab_init_attr(const struct fab *fab)
 {
     return (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,

@@ -60,8 +60,9 @@ static const struct {
                                  "multiple of 8: no region of kedge_reg_mr() is so"},
     [SCHEMA_REASON_DEVICE] = {-EPIPE, "this node's device does not take the request as it is: try "
                                       "fewer SGEs (rdmactl doctor says what it takes)"},
-    [SCHEMA_REASON_ATOMICS] = {-EOPNOTSUPP, "this node's device has no atomics: use READ and WRITE "
-                                            "(rdmactl doctor says what it has)"},
+    [SCHEMA_REASON_ATOMICS] = {-EOPNOTSUPP, "this node's device has no atomics, or none over "
+                                            "DC: use READ and WRITE (rdmactl doctor says what it "
+                                            "has)"},
     [SCHEMA_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
     [SCHEMA_REASON_STALE_PEER] = {-EPIPE,
                                   "never sent: the peer restarted or was forgotten: connect again"},

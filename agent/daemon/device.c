@@ -231,6 +231,11 @@ static int choose_transport(struct agent *a, struct base_errbuf *err)
     const bool has_dc = caps->transports & FAB_DC;
     const bool has_rc = (caps->transports & (FAB_RC | FAB_UD)) == (FAB_RC | FAB_UD);
     a->rc = strcmp(wanted, "rc") == 0 || (strcmp(wanted, "auto") == 0 && !has_dc);
+    if (!a->rc && has_dc && caps->atomics && !caps->dc_atomics)
+        base_log(BASE_LOG_WARN,
+                 "this device has atomics over RC and none over DC: regions and requests with "
+                 "atomics are refused (with transport = rc in [fabric] of all agents there are)",
+                 "device=\"%s\"", a->config.device);
     if (a->rc ? has_rc : has_dc)
         return 0;
     const char *why = caps->dc_why;

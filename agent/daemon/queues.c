@@ -51,7 +51,7 @@ static int target_creation(const struct pool *p, struct fab_ctl *out)
     *out = (struct fab_ctl){
         .kind = FAB_CREATE_DCT,
         .dct = {
-            .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_remote_access(d->fab)}};
+            .pd = d->pd, .cq = d->target_cq, .srq = d->srq, .access = fab_target_access(d->fab)}};
     return world_random(p->world, &out->dct.dc_key, sizeof out->dct.dc_key);
 }
 

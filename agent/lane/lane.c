@@ -162,6 +162,9 @@ int lane_new(const struct lane_config *config, const struct lane_device_objects 
     if (l->config.clock_doubted == NULL)
         l->config.clock_doubted = &clock_is_trusted;
     l->res = *resources;
+    l->res.caps = resources->fab->caps;
+    if (!config->rc)
+        l->res.caps.atomics &= l->res.caps.dc_atomics;
     l->wake = no_wake;
     l->returned.last = &l->returned.first;
     wait_queue_init(l);

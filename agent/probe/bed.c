@@ -69,6 +69,11 @@ unsigned bed_access(const struct bed *b)
     return IBV_ACCESS_LOCAL_WRITE | fab_remote_access(b->fab);
 }
 
+unsigned bed_target_access(const struct bed *b)
+{
+    return IBV_ACCESS_LOCAL_WRITE | fab_target_access(b->fab);
+}
+
 int bed_register(struct bed *b, const struct fab_mem *mem, uint64_t offset, uint64_t length,
                  unsigned access, struct fab_mr **out)
 {

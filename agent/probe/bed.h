@@ -48,6 +48,8 @@ void bed_close(struct bed *b);
 
 /* All that the device lets be done to memory, or through a queue pair. */
 unsigned bed_access(const struct bed *b);
+/* And a DC target. */
+unsigned bed_target_access(const struct bed *b);
 /* As fab_call(), for at most the bed's wait: then -ETIMEDOUT, and the report is stuck. */
 int bed_call(struct bed *b, struct fab_ctl *ctl);
 /* A region of memory, at an address that none had before: 0 or -errno. */

@@ -32,7 +32,7 @@ static void dc_target(struct bed *b, struct probe_check *c)
     char took[PROBE_DURATION];
     struct fab_ctl dct = {
         .kind = FAB_CREATE_DCT,
-        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
+        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_target_access(b)}};
     int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     uint64_t start = base_clock_ns();
     if (status == 0)

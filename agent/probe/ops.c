@@ -90,11 +90,13 @@ static bool atomic_went_well(struct bed *b, struct probe_check *c, const char *w
     return false;
 }
 
-static bool has_atomics(const struct bed *b, struct probe_check *c)
+static bool has_atomics(const struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
-    if (!b->fab->caps.atomics)
-        probe_skip(c, "the device has no atomics");
-    return b->fab->caps.atomics;
+    const struct fab_caps *caps = &b->fab->caps;
+    const bool has = p->dct != NULL ? caps->dc_atomics : caps->atomics;
+    if (!has)
+        probe_skip(c, "the device has no atomics%s", caps->atomics ? " over DC" : "");
+    return has;
 }
 
 void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
@@ -102,7 +104,7 @@ void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
     struct bed_times t = {.count = 0};
     struct bed_wr w;
     uint64_t number = 0x0102030405060708;
-    if (!has_atomics(b, c))
+    if (!has_atomics(b, p, c))
         return;
     memcpy(b->far, &number, sizeof number);
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
@@ -121,7 +123,7 @@ void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c
     struct bed_times t = {.count = 0};
     struct bed_wr w;
     uint64_t number = 0x1122334455667788;
-    if (!has_atomics(b, c))
+    if (!has_atomics(b, p, c))
         return;
     memcpy(b->far, &number, sizeof number);
     for (unsigned i = 0; i < BED_ROUNDS; i++) {

@@ -69,7 +69,7 @@ static int lend_memory(struct lent *l)
     for (int i = 0; i < PEER_TARGETS && status == 0 && l->end.dc; i++) {
         struct fab_ctl c = {
             .kind = FAB_CREATE_DCT,
-            .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
+            .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_target_access(b)}};
         status = base_random_bytes(&c.dct.dc_key, sizeof c.dct.dc_key);
         if (status == 0)
             status = bed_call(b, &c);

@@ -123,7 +123,7 @@ static struct fab_dct *another_target(struct bed *b, struct probe_check *c)
 {
     struct fab_ctl dct = {
         .kind = FAB_CREATE_DCT,
-        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
+        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_target_access(b)}};
     int status = base_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
         status = bed_call(b, &dct);

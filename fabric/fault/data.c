@@ -152,8 +152,10 @@ static void add_request(struct fault_fab *f, struct fault_qp *qp, struct fab_wr 
 /* What some device does not take, and rxe says so at the post: mlx4's driver has to
  * write another number for a piece of length 0, irdma's reads the first piece of a list that has
  * none. */
-static bool is_disliked(const struct fab_caps *caps, const struct fab_wr *wr)
+static bool is_disliked(const struct fab_caps *caps, const struct fab_qp *qp,
+                        const struct fab_wr *wr)
 {
+    const bool has_atomics = qp->type == FAB_QP_DCI ? caps->dc_atomics : caps->atomics;
     uint64_t bytes = 0;
     bool empty = false;
     if (fab_opcode_takes_receive(wr->opcode))
@@ -162,7 +164,7 @@ static bool is_disliked(const struct fab_caps *caps, const struct fab_wr *wr)
         bytes += wr->sg_list[i].length;
         empty |= wr->sg_list[i].length == 0;
     }
-    if ((fab_opcode_is_atomic(wr->opcode) && !caps->atomics) ||
+    if ((fab_opcode_is_atomic(wr->opcode) && !has_atomics) ||
         !fab_opcode_is_aligned(wr->opcode, wr->remote_addr))
         return true;
     return empty || bytes == 0 || bytes > caps->max_msg_size ||
@@ -174,7 +176,7 @@ static bool is_refused(struct fault_fab *f, struct fault_qp *qp, const struct fa
 {
     const bool hit =
         f->now.plan.refuse_ppm != 0 && fault_hits(&f->now, &qp->stream, f->now.plan.refuse_ppm);
-    if (!hit && !(f->now.plan.picky && is_disliked(&f->base.caps, wr)))
+    if (!hit && !(f->now.plan.picky && is_disliked(&f->base.caps, &qp->base, wr)))
         return false;
     fault_count_one(f);
     return true;

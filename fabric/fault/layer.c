@@ -195,6 +195,7 @@ int fault_open(struct fab *inner, const struct fault_plan *plan, struct fab **ou
     if (plan->mtu != 0 && plan->mtu < f->base.caps.mtu)
         f->base.caps.mtu = plan->mtu;
     f->base.caps.atomics &= !plan->no_atomics;
+    f->base.caps.dc_atomics &= !plan->no_atomics && !plan->no_dc_atomics;
     f->base.caps.fences &= !plan->no_fences;
     if (plan->less_inline && plan->max_inline < f->base.caps.max_inline)
         f->base.caps.max_inline = plan->max_inline;

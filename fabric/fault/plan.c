@@ -110,11 +110,12 @@ static int set_one(const char *name, const char *value, struct fault_plan *plan)
         return parse_path(value, plan->cut_while);
     if (strcmp(name, "removed_when") == 0)
         return parse_path(value, plan->removed_when);
-    bool *said = strcmp(name, "deadlines") == 0 ? &plan->no_deadlines
-                 : strcmp(name, "atomics") == 0 ? &plan->no_atomics
-                 : strcmp(name, "fences") == 0  ? &plan->no_fences
-                 : strcmp(name, "picky") == 0   ? &plan->picky
-                                                : NULL;
+    bool *said = strcmp(name, "deadlines") == 0    ? &plan->no_deadlines
+                 : strcmp(name, "atomics") == 0    ? &plan->no_atomics
+                 : strcmp(name, "dc_atomics") == 0 ? &plan->no_dc_atomics
+                 : strcmp(name, "fences") == 0     ? &plan->no_fences
+                 : strcmp(name, "picky") == 0      ? &plan->picky
+                                                   : NULL;
     if (said != NULL) {
         *said = strcmp(value, said == &plan->picky ? "on" : "off") == 0;
         return *said ? 0 : -EINVAL;

@@ -33,7 +33,9 @@ int fault_refusal_of(const struct fault_fab *f, const struct fault_plan *plan,
     if (plan->max_objects != 0 && f->objects >= plan->max_objects && fault_is_object(ctl->kind) &&
         fab_ctl_balance(ctl->kind) > 0)
         return -EAGAIN;
-    if (!f->base.caps.atomics && allows_atomics(ctl))
+    const bool has_atomics =
+        ctl->kind == FAB_CREATE_DCT ? f->base.caps.dc_atomics : f->base.caps.atomics;
+    if (!has_atomics && allows_atomics(ctl))
         return -EOPNOTSUPP;
     if (ctl->kind == FAB_QUERY_CLOCK)
         return f->clock.no_clock ? -EOPNOTSUPP : 0;

@@ -167,6 +167,7 @@ static struct fab_caps caps_of(const struct sim_net *net, const struct sim_devic
         .mtu = IBV_MTU_4096,
         .is_ethernet = !attr->is_infiniband,
         .atomics = !attr->no_atomics,
+        .dc_atomics = !attr->no_atomics,
         .fences = !attr->no_fences,
         .names_culprit = true,
         .writes_in_order = !attr->late_writes,

@@ -269,6 +269,7 @@ static const struct fab_caps soft_caps = {
     .max_sge = SOFT_SGE,
     .max_inline = SOFT_INLINE,
     .atomics = true,
+    .dc_atomics = true,
     .fences = true,
     .names_culprit = true,
     .max_cqe = SOFT_CQE,

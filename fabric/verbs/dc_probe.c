@@ -135,15 +135,30 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
     return refuse_dc(f, "to move a DCI to RTS", status != 0 ? status : EINVAL);
 }
 
-static int make_dct(struct verbs_fab *f, struct probe *p)
+static void try_dct(struct verbs_fab *f, struct probe *p)
 {
     struct fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
     struct fab_ctl ctl = {.kind = FAB_CREATE_DCT,
-                          .dct = {.pd = &in, .dc_key = 1, .access = fab_remote_access(&f->base)}};
+                          .dct = {.pd = &in, .dc_key = 1, .access = fab_target_access(&f->base)}};
     verbs_own_address(&ctl);
     errno = 0;
     p->dct = verbs_dct_make(f, &ctl, p->pd, p->cq, p->srq);
-    return p->dct != NULL ? 0 : refuse_dc(f, "to create a DCT, or to move it to RTR", why_not());
+}
+
+/* With atomics, where the device has them at all; or without: mlx5's firmware says for each
+ * transport by itself whether it has them, and its driver refuses a target that allows what is not
+ * there (get_atomic_mode() and modify_dct in drivers/infiniband/hw/mlx5/qp.c). */
+static int make_dct(struct verbs_fab *f, struct probe *p)
+{
+    struct fab_caps *caps = &f->base.caps;
+    caps->dc_atomics = caps->atomics;
+    try_dct(f, p);
+    const int first = p->dct == NULL ? why_not() : 0;
+    if (p->dct == NULL && caps->atomics) {
+        caps->dc_atomics = false;
+        try_dct(f, p);
+    }
+    return p->dct != NULL ? 0 : refuse_dc(f, "to create a DCT, or to move it to RTR", first);
 }
 
 static void free_all(const struct verbs_calls *c, struct probe *p)

@@ -111,7 +111,7 @@ int session_add(struct lane *l, const struct lane_session *add)
         .quota = add->quota,
         .memory = add->memory,
         .arenas = 1,
-        .caps = &l->res.fab->caps,
+        .caps = &l->res.caps,
     };
     s->arena[0] = add->arena;
     s->free_wr = add->memory->free_wr;

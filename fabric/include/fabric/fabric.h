@@ -73,6 +73,8 @@ struct fab_caps {
                            * overtake those of another: each stands for itself alone, also with an
                            * error, and all must be signalled */
     bool atomics;         /* CAS and FAA: of its own queue pairs, and on its memory */
+    bool dc_atomics;      /* the same of its DC initiators, and by its DC targets, which may lack
+                           * them where connected queue pairs have them */
     bool fences;          /* IBV_SEND_FENCE may be posted: where not, a request may hang by it */
     bool names_culprit;   /* an error's completion names the request that failed. Where not, it may
                            * name the oldest of which nothing was said, one that was executed too */
@@ -268,6 +270,8 @@ enum ibv_mtu fab_pd_mtu(const struct fab_pd *pd);
 /* What peers may be let do at most (enum ibv_access_flags), by a queue pair, a DC target or a
  * region: some devices take none of them with REMOTE_ATOMIC where they have no atomics. */
 unsigned fab_remote_access(const struct fab *fab);
+/* The same by a DC target. */
+unsigned fab_target_access(const struct fab *fab);
 /* What every queue pair is given in INIT: state, port and P_Key index; add what its type needs. */
 struct ibv_qp_attr fab_init_attr(const struct fab *fab);
 struct ibv_qp_attr fab_pd_init_attr(const struct fab_pd *pd);

@@ -81,9 +81,10 @@ struct fault_plan {
                         * as one does whose peers are slow */
     /* What the device does not have. Of the plan that the layer is opened with. */
     bool no_deadlines, no_atomics, no_fences;
-    bool errors_first; /* an error is completed in the name of the oldest request of which nothing
-                        * was said, and all from that on are flushed (caps.names_culprit) */
-    bool less_inline;  /* it takes max_inline bytes, where the inner one takes more */
+    bool no_dc_atomics; /* over DC alone */
+    bool errors_first;  /* an error is completed in the name of the oldest request of which nothing
+                         * was said, and all from that on are flushed (caps.names_culprit) */
+    bool less_inline;   /* it takes max_inline bytes, where the inner one takes more */
     uint32_t max_inline;
     uint32_t max_sge; /* 0: as the inner one */
     uint8_t timeout;  /* its own, whatever queue pairs are given, as irdma has; 0: as they are */
@@ -98,8 +99,8 @@ struct fault_plan {
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
  * control_error, fence_error, destroy_error, stuck; and picky=on, deadlines=off, atomics=off,
- * fences=off, errors=first, reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER, mtu=512,
- * hop=512, cut=GID, cut_while=PATH, packet_life=MS, register=MS, drain=MS, timeout=NUMBER,
+ * dc_atomics=off, fences=off, errors=first, reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER,
+ * mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS, register=MS, drain=MS, timeout=NUMBER,
  * removed=MS, removed_when=PATH, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS.
  * 0, or -EINVAL and what it must be. */
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);

@@ -77,7 +77,8 @@ struct lane_config {
  */
 struct lane_device_objects {
     struct fab *fab;
-    struct fab_cq *cq; /* room for every send slot of every queue pair below */
+    struct fab_caps caps; /* the lane's: of fab, with `atomics` as its transport has them */
+    struct fab_cq *cq;    /* room for every send slot of every queue pair below */
     struct fab_pd *pd;
     struct fab_qp *dci[LANE_MAX_DCIS];
     uint32_t dcis; /* in use; the last is the probing one, for suspect endpoints */

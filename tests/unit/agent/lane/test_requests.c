@@ -21,7 +21,8 @@ static uint32_t vkey;
 static void open_pair(struct fault_plan plan)
 {
     world_fault = plan;
-    vkey = world_pair(w, &owner, &k, TENANT, plan.no_atomics ? SCHEMA_RECORD_READ : ALL);
+    vkey = world_pair(w, &owner, &k, TENANT,
+                      plan.no_atomics || plan.no_dc_atomics ? SCHEMA_RECORD_READ : ALL);
 }
 
 static void close_pair(void)
@@ -315,6 +316,23 @@ START_TEST(a_device_without_atomics_has_none_here_either)
 }
 END_TEST
 
+/* Over RC it has them, and nothing is refused. */
+START_TEST(a_device_without_atomics_over_dc_has_none_there_alone)
+{
+    open_pair((struct fault_plan){.seed = 1, .picky = true, .no_dc_atomics = true});
+    struct schema_sq_desc d = {.op = SCHEMA_OP_REG_MR,
+                               .reg_mr = {.length = 4096, .vaddr = 0x20000, .access = ALL}};
+    struct schema_reply reply;
+    const int status = world_ask(w, &owner, d, &reply);
+    ck_assert_uint_eq(do_one(world_rw(SCHEMA_OP_READ, 9, 0, 8, vkey, 0)).status, IBV_WC_SUCCESS);
+    struct schema_cqe e = do_one(world_rw(SCHEMA_OP_CAS, 1, 0, 8, vkey, 0));
+    ck_assert_int_eq(status, w->rc ? 0 : -EOPNOTSUPP);
+    ck_assert_uint_eq(e.vendor_err, w->rc ? SCHEMA_REASON_ACCESS : SCHEMA_REASON_ATOMICS);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
+    close_pair();
+}
+END_TEST
+
 /* SoftRoCE hangs by the flag when it has to send a request again. */
 START_TEST(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_it)
 {
@@ -515,6 +533,7 @@ END_TEST
     T(pieces_without_a_byte_are_left_away)                                                         \
     T(more_pieces_than_the_device_takes_are_refused)                                               \
     T(a_device_without_atomics_has_none_here_either)                                               \
+    T(a_device_without_atomics_over_dc_has_none_there_alone)                                       \
     T(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_it)                     \
     T(small_writes_are_inline_where_the_device_takes_fewer_bytes_so)                               \
     T(small_writes_go_on_after_errors_and_broken_queue_pairs)                                      \

@@ -78,7 +78,7 @@ static struct fab_dct *make_dct(struct fab *fab, struct fab_pd *pd, struct fab_c
 {
     struct fab_ctl c = {.kind = FAB_CREATE_DCT,
                         .dct = {.pd = pd, .cq = cq, .srq = srq, .dc_key = 0x1234567890abcdef}};
-    c.dct.access = fab_remote_access(fab);
+    c.dct.access = fab_target_access(fab);
     call(fab, &c);
     return c.dct.x;
 }
