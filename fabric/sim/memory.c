@@ -9,6 +9,9 @@
 
 static const uint64_t PAGE = 4096;
 enum { RETURNED = 64 /* keys that are kept for the next regions, as mlx5's driver does */ };
+/* By which a region's two keys differ, which verbs lets them: rxe's are the same, or the remote one
+ * is 0. */
+static const uint32_t LOCAL_KEY = 0x80000000;
 
 /* ---- registrations ---- */
 
@@ -18,7 +21,7 @@ static uint32_t choose_key(struct sim_device *dev)
     uint32_t key = 0;
     if (dev->attr.keys_return && dev->returned.count > 0 && base_prng_below(&dev->prng, 8) != 0)
         return dev->returned.key[--dev->returned.count];
-    while (key == 0 || sim_table_get(&dev->mrs, key) != NULL)
+    while (key == 0 || key == LOCAL_KEY || sim_table_get(&dev->mrs, key) != NULL)
         key = (uint32_t)base_prng_next(&dev->prng);
     return key;
 }
@@ -55,7 +58,7 @@ int sim_mr_register(struct sim_device *dev, struct fab_ctl *ctl)
     const uint32_t key = choose_key(dev);
     uint8_t *at = (uint8_t *)ctl->mr.mem->addr + ctl->mr.offset;
     *mr = (struct sim_mr){.base = {.pd = ctl->mr.pd,
-                                   .lkey = key,
+                                   .lkey = key ^ LOCAL_KEY,
                                    .rkey = key,
                                    .addr = ctl->mr.iova != 0 ? ctl->mr.iova : (uintptr_t)at,
                                    .length = ctl->mr.length},
@@ -226,12 +229,19 @@ uint64_t sim_mr_atomic(const struct sim_mr *mr, uint64_t addr, enum ibv_wr_opcod
 
 /* ---- SGEs ---- */
 
+static const struct sim_mr *find_local(const struct sim_device *dev, const struct fab_pd *pd,
+                                       uint32_t lkey, uint64_t addr, uint64_t bytes,
+                                       unsigned access)
+{
+    return sim_mr_find(dev, pd, lkey ^ LOCAL_KEY, addr, bytes, access);
+}
+
 bool sim_sges_are_sound(const struct sim_device *dev, const struct fab_pd *pd,
                         const struct ibv_sge *sge, uint32_t num_sge, unsigned access)
 {
     for (uint32_t i = 0; i < num_sge; i++)
         if (sge[i].length > 0 &&
-            sim_mr_find(dev, pd, sge[i].lkey, sge[i].addr, sge[i].length, access) == NULL)
+            find_local(dev, pd, sge[i].lkey, sge[i].addr, sge[i].length, access) == NULL)
             return false;
     return true;
 }
@@ -251,7 +261,7 @@ static bool move_over(const struct sim_device *dev, const struct fab_pd *pd,
         const uint32_t room = sge[i].length - skip, left = bytes - moved;
         const uint32_t part = left < room ? left : room;
         const uint64_t addr = sge[i].addr + skip;
-        const struct sim_mr *mr = sim_mr_find(dev, pd, sge[i].lkey, addr, part, access);
+        const struct sim_mr *mr = find_local(dev, pd, sge[i].lkey, addr, part, access);
         if (mr == NULL)
             return false;
         if (to != NULL)
