@@ -13,6 +13,7 @@
 #include "control/log.h"
 #include "dci.h"
 #include "dci_repair.h"
+#include "fabric/limits.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "peer_setup.h"
@@ -86,10 +87,24 @@ static void give_address(struct control_op *e)
     free(e);
 }
 
+/* Whoever waits for it hears that the endpoint is not reached, and not that it is the own device
+ * that makes no more of them. */
+static void tell_limit(struct pool *p, int status)
+{
+    uint32_t suppressed;
+    if (fab_limit_advice(status)[0] != '\0' &&
+        base_log_allow(&p->address_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S, 1,
+                       &suppressed))
+        world_log(p->world, BASE_LOG_ERROR, "the device makes no more address handles",
+                  "pool=\"%s\" error=\"%s\" advice=\"%s\" suppressed=%u", p->name,
+                  strerror(-status), fab_limit_advice(status), suppressed);
+}
+
 static void on_address(struct fab_ctl *ctl)
 {
     struct control_op *e = (struct control_op *)ctl;
     e->pool->fab_ops--;
+    tell_limit(e->pool, ctl->status);
     e->command.path.status = ctl->status;
     e->command.path.path.ah = ctl->status == 0 ? ctl->ah.x : NULL;
     give_address(e);

@@ -99,7 +99,7 @@ struct pool {
     struct leases leases;
     struct dci_repairs repairs;
     /* peer_setup.c */
-    struct base_log_limit mtu_log;
+    struct base_log_limit mtu_log, address_log;
     struct world_watch handshakes;
     struct world_timer handshakes_timer;
     struct base_log_limit overdue_log;

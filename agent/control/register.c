@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "control/log.h"
+#include "fabric/limits.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "pool.h"
@@ -94,6 +95,16 @@ static bool take_address(struct registration *r, struct fab_ctl *ctl)
     return true;
 }
 
+/* There may be no way there, or the device makes no more handles. */
+static void lose_address(struct registration *r, int status)
+{
+    struct base_errbuf why;
+    (void)fab_limit_explain(status, UINT64_MAX, "", &why);
+    char text[sizeof r->why];
+    snprintf(text, sizeof text, "its endpoint's address cannot be resolved: %.400s", why.text);
+    lose_registration(r, text);
+}
+
 static void on_address(struct fab_ctl *ctl)
 {
     struct registration *r = ctl->user;
@@ -102,7 +113,7 @@ static void on_address(struct fab_ctl *ctl)
     if (ctl->status == 0)
         complete_registration(r);
     else
-        lose_registration(r, "its endpoint's address cannot be resolved");
+        lose_address(r, ctl->status);
 }
 
 static void on_address_again(struct fab_ctl *ctl)

@@ -26,11 +26,14 @@ static struct {
     struct fab_ctl *out[OUT]; /* what the device has */
     uint32_t outs;
     uint32_t told[LANE_COMMAND_PROVE + 1]; /* the lanes, by kind */
+    enum ibv_mtu ready_most;               /* of the last initiator that is ready */
 } w;
 
 static inline void tell_lane(const struct lane_command *command)
 {
     w.told[command->kind]++;
+    if (command->kind == LANE_COMMAND_QP_READY)
+        w.ready_most = command->ready.most;
 }
 
 static inline void submit(struct fab *fab, struct fab_ctl *ctl)

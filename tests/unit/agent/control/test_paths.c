@@ -1,67 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DC: initiators that are brought up with a smaller MTU, and those that the device does not
- * bring back. The lane and the device are the test's, and answer when it wants. */
+ * bring back. */
 #include <errno.h>
 #include <string.h>
 
 #include "../../check_main.h"
-#include "agent.h"
 #include "base/clock.h"
-#include "dci.h"
 #include "dci_repair.h"
-#include "fabric/provider.h"
 #include "bounds.h"
+#include "device_bed.h"
 #include "peer_setup.h"
-#include "pool.h"
-#include "world.h"
 
-enum { QPS = 3, OUT = 16, STEPS = 4 /* from RESET to RTS */ };
-
-static struct {
-    struct test_world world;
-    struct agent agent;
-    struct pool pool;
-    struct fab fab;
-    struct fab_ops ops;
-    struct fab_pd pd, system_pd;
-    struct fab_qp qp[QPS]; /* the first is the system's */
-    struct fab_qp made;
-    struct fab_ah ah;
-    struct fab_ctl *out[OUT]; /* what the device has */
-    uint32_t outs;
-    uint32_t told[LANE_COMMAND_PROVE + 1]; /* the lane, by kind */
-    enum ibv_mtu ready_most;               /* of the last one that is ready */
-} w;
-
-static void tell_lane(const struct lane_command *command)
-{
-    w.told[command->kind]++;
-    if (command->kind == LANE_COMMAND_QP_READY)
-        w.ready_most = command->ready.most;
-}
-
-static void submit(struct fab *fab, struct fab_ctl *ctl)
-{
-    (void)fab;
-    ck_assert_uint_lt(w.outs, OUT);
-    w.out[w.outs++] = ctl;
-}
+static struct fab_ah ah;
+static struct fab_qp made;
 
 /* To what it was asked for that object first. */
 static void answer_for(const void *x, int status)
 {
-    uint32_t i = 0;
-    while (i < w.outs && w.out[i]->modify.x != x) /* every kind names its object first */
-        i++;
-    ck_assert_uint_lt(i, w.outs);
-    struct fab_ctl *ctl = w.out[i];
-    w.out[i] = w.out[--w.outs];
+    struct fab_ctl *ctl = take_out_for(x);
     ctl->status = status;
     if (ctl->kind == FAB_CREATE_AH)
-        ctl->ah.x = &w.ah;
+        ctl->ah.x = &ah;
     if (ctl->kind == FAB_CREATE_QP) {
-        w.made = (struct fab_qp){.pd = ctl->qp.pd, .type = FAB_QP_DCI, .qpn = QPS + 1};
-        ctl->qp.x = &w.made;
+        made = (struct fab_qp){.pd = ctl->qp.pd, .type = FAB_QP_DCI, .qpn = QPS + 1};
+        ctl->qp.x = &made;
     }
     ctl->done(ctl);
 }
@@ -79,37 +41,36 @@ static void lane_says(enum lane_event_kind kind, struct fab_qp *qp, enum ibv_mtu
         e.want_path.mtu = mtu;
     else
         e.broken = (typeof(e.broken)){.qp = qp, .most = mtu};
-    peer_setup_event(&w.pool, &e);
+    peer_setup_event(&w.pool[0], &e);
 }
 
 static void begin(void)
 {
-    memset(&w, 0, sizeof w);
-    w.ops.submit = submit;
-    w.fab = (struct fab){.ops = &w.ops};
-    w.pd = w.system_pd = (struct fab_pd){.fab = &w.fab};
+    bed_begin(1);
+    memset(&made, 0, sizeof made);
     w.agent.port.active = w.agent.port.mtu = IBV_MTU_4096;
-    test_world_init(&w.world);
-    w.world.lane_told = tell_lane;
-    w.agent.world = w.pool.world = &w.world.world;
-    w.pool.agent = &w.agent;
-    w.pool.config = &w.agent.config;
-    w.pool.lane = (struct lane *)&w; /* there is one */
-    w.pool.device.fab = &w.fab;
-    w.pool.device.pd = &w.pd;
-    w.pool.device.system_pd = &w.system_pd;
-    w.pool.prewarm.dcis = QPS - 1;
-    w.pool.device.path_mtu = IBV_MTU_4096;
-    for (uint32_t i = 0; i < QPS; i++) {
-        w.qp[i] = (struct fab_qp){.pd = &w.pd, .type = FAB_QP_DCI, .qpn = i + 1};
-        (void)dci_add(&w.pool, &w.qp[i], 0);
-    }
+    w.pool[0].prewarm.dcis = QPS - 1;
+    w.pool[0].device.path_mtu = IBV_MTU_4096;
+    bed_add_initiators();
 }
+
+START_TEST(a_device_that_makes_no_more_handles_is_said_and_another_failure_is_not)
+{
+    begin();
+    lane_says(LANE_EVENT_WANT_PATH, NULL, IBV_MTU_4096);
+    answer_for(NULL, -EHOSTUNREACH);
+    ck_assert_ptr_null(w.world.said);
+    lane_says(LANE_EVENT_WANT_PATH, NULL, IBV_MTU_4096);
+    answer_for(NULL, -EAGAIN);
+    ck_assert_str_eq(w.world.said, "the device makes no more address handles");
+    ck_assert_uint_eq(w.told[LANE_COMMAND_PATH_READY], 2);
+}
+END_TEST
 
 static void pass_ms(uint64_t ms)
 {
     test_world_advance(&w.world, ms * BASE_NS_PER_MS);
-    dci_repairs_tick(&w.pool);
+    dci_repairs_tick(&w.pool[0]);
 }
 
 static void refuse_for_good(struct fab_qp *qp, enum ibv_mtu most)
@@ -133,19 +94,19 @@ START_TEST(an_endpoint_with_a_smaller_mtu_lowers_that_of_no_initiator_but_those_
     ck_assert_uint_eq(w.told[LANE_COMMAND_PATH_READY], 1);
     raise_one(&w.qp[1]);
     ck_assert_int_eq(w.ready_most, IBV_MTU_1024);
-    ck_assert_int_eq(w.pool.device.dci[1].mtu, IBV_MTU_1024);
+    ck_assert_int_eq(w.pool[0].device.dci[1].mtu, IBV_MTU_1024);
     lane_says(LANE_EVENT_QP_BROKEN, &w.qp[2], 0);
     raise_one(&w.qp[2]);
     ck_assert_int_eq(w.ready_most, 0);
-    ck_assert_int_eq(w.pool.device.dci[2].mtu, IBV_MTU_4096);
+    ck_assert_int_eq(w.pool[0].device.dci[2].mtu, IBV_MTU_4096);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], 0);
     refuse_for_good(&w.qp[1], IBV_MTU_1024);
     answer_for(&w.qp[1], 0);
     pass_ms(REPAIR_AGAIN_MS);
     answer_for(NULL, 0);
-    raise_one(&w.made); /* another one in its place has what it had */
+    raise_one(&made); /* another one in its place has what it had */
     ck_assert_int_eq(w.ready_most, IBV_MTU_1024);
-    ck_assert_int_eq(w.pool.device.dci[1].mtu, IBV_MTU_1024);
+    ck_assert_int_eq(w.pool[0].device.dci[1].mtu, IBV_MTU_1024);
 }
 END_TEST
 
@@ -155,7 +116,7 @@ START_TEST(a_port_that_takes_less_lowers_that_of_all)
     lane_says(LANE_EVENT_QP_BROKEN, &w.qp[1], 0);
     answer_for(&w.qp[1], 0);
     w.agent.port.active = w.agent.port.mtu = IBV_MTU_2048;
-    peer_setup_mtu(&w.pool);
+    peer_setup_mtu(&w.pool[0]);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_REBUILD], QPS - 1);
     for (int step = 1; step < STEPS; step++)
         answer_for(&w.qp[1], 0);
@@ -165,7 +126,7 @@ START_TEST(a_port_that_takes_less_lowers_that_of_all)
     raise_one(&w.qp[2]);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 2);
     for (uint32_t i = 1; i < QPS; i++)
-        ck_assert_int_eq(w.pool.device.dci[i].mtu, IBV_MTU_2048);
+        ck_assert_int_eq(w.pool[0].device.dci[i].mtu, IBV_MTU_2048);
 }
 END_TEST
 
@@ -175,19 +136,19 @@ START_TEST(an_initiator_that_is_refused_time_and_again_is_replaced_by_another)
 {
     for (uint32_t i = 0; i < QPS; i++) {
         begin();
-        w.pool.device.max_spares = 1;
+        w.pool[0].device.max_spares = 1;
         refuse_for_good(&w.qp[i], 0);
         ck_assert_uint_eq(w.told[LANE_COMMAND_QP_GONE], 1);
-        ck_assert_uint_eq(dcis_missing(&w.pool), 1);
+        ck_assert_uint_eq(dcis_missing(&w.pool[0]), 1);
         answer_for(NULL, 0);
-        ck_assert_ptr_eq(w.made.pd, i == 0 ? &w.system_pd : &w.pd);
-        ck_assert_uint_eq(dcis_missing(&w.pool), 0);
+        ck_assert_ptr_eq(made.pd, i == 0 ? &w.system_pd : &w.pd);
+        ck_assert_uint_eq(dcis_missing(&w.pool[0]), 0);
         ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 0);
-        raise_one(&w.made);
+        raise_one(&made);
         ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
-        ck_assert_ptr_eq(w.pool.device.dci[i].qp, &w.made);
+        ck_assert_ptr_eq(w.pool[0].device.dci[i].qp, &made);
         answer_for(&w.qp[i], 0);
-        ck_assert_uint_eq(w.pool.repairs.ending, 0);
+        ck_assert_uint_eq(w.pool[0].repairs.ending, 0);
         ck_assert_uint_eq(w.outs, 0);
     }
 }
@@ -209,7 +170,7 @@ START_TEST(where_there_is_room_for_no_more_the_former_one_is_destroyed_first)
     ck_assert_uint_eq(w.outs, 0);
     pass_ms(REPAIR_AGAIN_MS);
     answer_for(NULL, 0);
-    raise_one(&w.made);
+    raise_one(&made);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
 }
 END_TEST
@@ -217,19 +178,19 @@ END_TEST
 START_TEST(one_of_which_the_device_says_nothing_any_more_is_replaced_too)
 {
     begin();
-    w.pool.device.max_spares = 1;
+    w.pool[0].device.max_spares = 1;
     lane_says(LANE_EVENT_QP_BROKEN, &w.qp[1], 0);
     pass_ms(REPAIR_SILENT_MS - 1);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_GONE], 0);
     pass_ms(1);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_GONE], 1);
     answer_for(NULL, 0);
-    raise_one(&w.made);
+    raise_one(&made);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
     answer_for(&w.qp[1], 0); /* it was reset after all, and is of no use any more */
     ck_assert_int_eq(w.out[0]->kind, FAB_DESTROY_QP);
     answer_for(&w.qp[1], 0);
-    ck_assert_uint_eq(w.pool.repairs.ending, 0);
+    ck_assert_uint_eq(w.pool[0].repairs.ending, 0);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_READY], 1);
 }
 END_TEST
@@ -247,11 +208,12 @@ START_TEST(one_that_was_refused_once_is_tried_again)
     lane_says(LANE_EVENT_QP_BROKEN, &w.qp[1], 0);
     answer_for(&w.qp[1], -EIO);
     ck_assert_uint_eq(w.told[LANE_COMMAND_QP_GONE], 0);
-    dci_repairs_stop(&w.pool);
+    dci_repairs_stop(&w.pool[0]);
 }
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(a_device_that_makes_no_more_handles_is_said_and_another_failure_is_not)                      \
     T(an_endpoint_with_a_smaller_mtu_lowers_that_of_no_initiator_but_those_for_it)                 \
     T(a_port_that_takes_less_lowers_that_of_all)                                                   \
     T(an_initiator_that_is_refused_time_and_again_is_replaced_by_another)                          \

@@ -18,6 +18,20 @@ START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved
 }
 END_TEST
 
+START_TEST(why_no_address_is_had_says_whether_there_is_a_way_and_what_to_raise)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve_with(-EHOSTUNREACH);
+    ck_assert_ptr_nonnull(strstr(r->why, "its endpoint's address cannot be resolved: No route"));
+    wait_for_call(2, "PUT");
+    answer(1);
+    resolve_with(-EAGAIN);
+    ck_assert_ptr_nonnull(strstr(r->why, "hca_object"));
+    end();
+}
+END_TEST
+
 START_TEST(one_address_is_resolved_at_a_time_however_often_it_changes)
 {
     const struct registration *r = begin();
@@ -429,6 +443,7 @@ START_TEST(a_pool_whose_lookups_find_no_metaserver_asks_soon_once)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(why_no_address_is_had_says_whether_there_is_a_way_and_what_to_raise)                         \
     T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
     T(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)     \
