@@ -94,12 +94,18 @@ static void send_answers(struct sim_responder *r)
             return;
         }
         TAILQ_REMOVE(&r->queue, x, link);
-        acks = !is_answered(x->packet); /* a READ's answer acknowledges what is before it */
-        acked = last_psn(x->packet);
+        /* A READ's answer acknowledges what is before it, and that of one that came twice nothing
+         * that came meanwhile. */
+        if (!is_answered(x->packet)) {
+            acks = true;
+            acked = last_psn(x->packet);
+        } else if (acks && sim_psn_ahead(last_psn(x->packet), acked) > 0) {
+            acks = false;
+        }
         if (x->packet->opcode == IBV_WR_RDMA_READ) {
             send_answer(r, x->answer);
             x->answer = NULL;
-        } else if (!acks) {
+        } else if (is_answered(x->packet)) {
             send_atomic(r, x->packet->psn, x->before);
         }
         sim_exec_free(x);

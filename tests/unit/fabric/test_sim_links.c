@@ -119,6 +119,36 @@ START_TEST(a_batch_survives_losses_in_its_middle)
 }
 END_TEST
 
+static void note_sent_again(void *user, uint32_t node, const char *line)
+{
+    (void)node;
+    *(bool *)user |= strstr(line, "sends again") != NULL;
+}
+
+/* What came once is answered, whatever else comes twice between. WRITEs are few: one that comes
+ * twice would have another one acknowledged too. */
+START_TEST(nobody_sends_again_for_packets_that_came_twice)
+{
+    static const struct sim_link link = {.delay_ns = 1000, .repeat_ppm = 1000000};
+    static const struct sim_device_attr slow = {.node = 1, .piece_ns = 20000};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        bool again = false;
+        const struct sim_hooks hooks = {.user = &again, .told = note_sent_again};
+        struct two t = {.net = sim_net_new(seed, &hooks, 0)};
+        bed_open(&t.a, t.net, 0);
+        bed_open_with(&t.b, t.net, &slow);
+        bed_link(&t.l, &t.a, &t.b, types[seed % 2]);
+        ck_assert_int_eq(sim_link_set(t.net, 0, 1, &link), 0);
+        for (uint32_t i = 0; i < 1000; i++)
+            ck_assert_int_eq(
+                bed_do(&t.l, i % 100 == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, 0, 0, 8),
+                IBV_WC_SUCCESS);
+        ck_assert(!again);
+        two_close(&t);
+    }
+}
+END_TEST
+
 START_TEST(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)
 {
     static const struct sim_link cut = {.cut = true};
@@ -238,6 +268,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(reliable_transports_lose_repeat_and_reorder_nothing)                                         \
     T(a_batch_survives_losses_in_its_middle)                                                       \
+    T(nobody_sends_again_for_packets_that_came_twice)                                              \
     T(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)                               \
     T(what_names_more_nodes_prevails)                                                              \
     T(datagrams_have_no_guarantee)                                                                 \
