@@ -11,6 +11,13 @@
 
 #include "base/clock.h"
 
+void base_futex_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 int base_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     struct timespec t = {.tv_sec = (time_t)(timeout_ns / BASE_NS_PER_S),

@@ -19,13 +19,6 @@ enum {
                               little, and a worker that polls now and then looks soon enough */
 };
 
-static void relax_cpu(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 /* The first reason is the one that counts, in this call and in all that follow. */
 static int say_end(const struct kedge_session *s)
 {
@@ -202,7 +195,7 @@ static int spin_and_sleep(struct kedge_session *s, bool (*ready)(struct kedge_se
         for (int i = 0; i < 64; i++) {
             if (ready(s, argument))
                 return 0;
-            relax_cpu();
+            base_futex_relax();
         }
     } while (base_clock_ns() - begin < SPIN_NS);
     for (;;) {

@@ -92,10 +92,18 @@ static uint32_t count_owed(const struct sim_cq *cq)
     return owed;
 }
 
-static void look_at_room(const struct sim_cq *cq)
+/* Only what is posted makes more: so many more have room for sure as had when it was counted. */
+static void look_at_room(struct sim_cq *cq, uint32_t posted)
 {
     const struct sim_hooks *hooks = &cq->dev->net->hooks;
-    const uint32_t owed = hooks->crowded != NULL ? count_owed(cq) : 0;
+    if (hooks->crowded == NULL)
+        return;
+    if (posted <= cq->spare) {
+        cq->spare -= posted;
+        return;
+    }
+    const uint32_t owed = count_owed(cq);
+    cq->spare = owed < cq->base.cqe ? cq->base.cqe - owed : 0;
     if (owed > cq->base.cqe)
         hooks->crowded(hooks->user, cq->dev->attr.node, cq->base.cqe, owed);
 }
@@ -120,6 +128,7 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
     struct sim_qp *qp = (struct sim_qp *)base;
     struct sim_net *net = qp->dev->net;
     int status = 0;
+    const uint32_t before = qp->posted;
     *bad = wr;
     if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR)
         return -EINVAL;
@@ -135,7 +144,7 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
             break;
         enqueue_wqe(qp, wr);
     }
-    look_at_room(sim_send_cq(qp));
+    look_at_room(sim_send_cq(qp), qp->posted - before);
     if (qp->state == IBV_QPS_ERR)
         sim_qp_flush(qp);
     else if (qp->doorbell.is == SIM_EVENT_UNSET && qp->head != qp->tail)
@@ -153,8 +162,9 @@ int sim_post_recv(struct fab_qp *base, struct fab_recv_wr *wr, struct fab_recv_w
         *bad = wr;
         return -EINVAL;
     }
+    const uint32_t before = qp->rq.tail;
     const int status = sim_rq_post(&qp->rq, wr, bad);
-    look_at_room(sim_recv_cq(qp));
+    look_at_room(sim_recv_cq(qp), qp->rq.tail - before);
     if (qp->state == IBV_QPS_ERR)
         sim_qp_flush(qp);
     return status;

@@ -22,6 +22,7 @@ struct sim_cq {
     struct sim_chan *chan; /* or NULL */
     struct sim_cqe *ring;  /* base.cqe of them */
     uint32_t head, tail;
+    uint32_t spare; /* so many can be posted before it could be too small */
     enum { SIM_DISARMED, SIM_ARMED_SOLICITED, SIM_ARMED } armed;
     bool dead;
     uint32_t users;

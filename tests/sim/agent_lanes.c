@@ -129,7 +129,8 @@ static void look_at_rest(struct play_lane *l)
 static void look_at_bounds(struct play_lane *l)
 {
     struct play_agent *a = l->agent;
-    play_lane_look(l->looks, l->of->lane, a->process->name);
+    play_lane_look(l->looks, l->of->lane,
+                   a->ready ? play_agent_looks_tenants(a->looks) : UINT32_MAX, a->process->name);
     if (a->ready)
         play_agent_look_at_device(a->looks, a->agent, a->process->name);
 }

@@ -116,6 +116,11 @@ void play_agent_look(struct play_agent_looks *looks, const struct agent *a, cons
     }
 }
 
+uint32_t play_agent_looks_tenants(const struct play_agent_looks *looks)
+{
+    return looks->high;
+}
+
 static void compare_quotas(struct play_agent_looks *k, const struct agent *a, const char *who)
 {
     struct quota_used used[AGENTD_TENANT_SLOTS];

@@ -8,6 +8,8 @@
 #ifndef SIM_AGENT_LOOKS_H
 #define SIM_AGENT_LOOKS_H
 
+#include <stdint.h>
+
 struct agent;
 struct play_agent_looks;
 
@@ -16,6 +18,8 @@ struct play_agent_looks *play_agent_looks_new(void);
 void play_agent_looks_free(struct play_agent_looks *looks);
 /* A violation is in the name of `who`. */
 void play_agent_look(struct play_agent_looks *looks, const struct agent *a, const char *who);
+/* How many places of tenants may be taken: the first ones. */
+uint32_t play_agent_looks_tenants(const struct play_agent_looks *looks);
 /* At each tick: windows of lanes are as it says. */
 void play_agent_tick(struct play_agent_looks *looks, const struct agent *a, const char *who);
 /* After each pass of a lane: what is in flight of all of them. */

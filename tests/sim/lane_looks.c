@@ -87,10 +87,11 @@ static void look_at_window(struct window_looks *k, const struct window *n, const
                        (unsigned long long)bytes, (unsigned long long)ops);
 }
 
-static void look_at_windows(struct play_lane_looks *k, const struct lane *l, const char *who)
+static void look_at_windows(struct play_lane_looks *k, const struct lane *l, uint32_t tenants,
+                            const char *who)
 {
     look_at_window(&k->device, l->device_window, who);
-    for (uint32_t i = 0; i < k->tenants; i++)
+    for (uint32_t i = 0; i < tenants; i++)
         look_at_window(&k->of_tenant[i], &l->tenant_windows[i], who);
     for (uint32_t i = 0; i < flows_ever(l); i++)
         look_at_window(&k->of_flow[i], &l->flow_windows[i], who);
@@ -160,9 +161,10 @@ static uint64_t bound_of(uint32_t most)
     return most == UINT32_MAX ? PLAY_UNLIMITED : most;
 }
 
-static void look_at_quotas(struct play_lane_looks *k, const struct lane *l, const char *who)
+static void look_at_quotas(struct play_lane_looks *k, const struct lane *l, uint32_t tenants,
+                           const char *who)
 {
-    for (uint32_t i = 0; i < k->tenants; i++) {
+    for (uint32_t i = 0; i < tenants; i++) {
         const struct lane_quota *q = &l->config.quotas[i];
         if (!play_limit_holds(&k->tenant[i].vqps, bound_of(q->max_vqps), q->vqps))
             play_violation(who, "a tenant has %u VQPs, and a quota of %u", q->vqps, q->max_vqps);
@@ -199,15 +201,17 @@ static void recount_quotas(struct play_lane_looks *k, const struct lane *l, cons
 
 /* ---- all */
 
-void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, const char *who)
+void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, uint32_t tenants,
+                    const char *who)
 {
     const bool counts = looks->looks++ % COUNT_EACH == 0;
-    look_at_quotas(looks, lane, who);
+    const uint32_t most = counts || tenants > looks->tenants ? looks->tenants : tenants;
+    look_at_quotas(looks, lane, most, who);
     if (counts)
         recount_quotas(looks, lane, who);
     if (!WINDOW_GET(lane->windows_on))
         return;
-    look_at_windows(looks, lane, who);
+    look_at_windows(looks, lane, most, who);
     if (counts)
         recount_windows(looks, lane, who);
 }

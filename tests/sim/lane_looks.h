@@ -8,13 +8,17 @@
 #ifndef SIM_LANE_LOOKS_H
 #define SIM_LANE_LOOKS_H
 
+#include <stdint.h>
+
 struct lane;
 struct play_lane_looks;
 
 /* NULL: no memory. */
 struct play_lane_looks *play_lane_looks_new(const struct lane *lane);
 void play_lane_looks_free(struct play_lane_looks *looks);
-/* A violation is in the name of `who`. */
-void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, const char *who);
+/* A violation is in the name of `who`. Places of tenants from that number on have been free since
+ * the last look: they are looked at now and then. */
+void play_lane_look(struct play_lane_looks *looks, const struct lane *lane, uint32_t tenants,
+                    const char *who);
 
 #endif

@@ -29,6 +29,7 @@ time_t os_time(time_t *out);
 int os_nanosleep(const struct timespec *wanted, struct timespec *left);
 ssize_t os_getrandom(void *bytes, size_t n, unsigned flags);
 char *os_getenv(const char *name);
+void os_base_futex_relax(void);
 int os_base_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 
 /* shared.c */
