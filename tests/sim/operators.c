@@ -44,6 +44,7 @@ struct op_path {
     uint32_t number;
     char path[96];
     struct play_known known[4]; /* of each metaserver */
+    struct play_secret secret[4];
 };
 
 struct play_operators {
@@ -90,13 +91,16 @@ static void on_answer(void *user, const struct http_answer *answer)
     (void)snprintf(o->answer, sizeof o->answer, "%s", answer->body);
 }
 
-/* Returns the status, or -errno. */
-static int call_metaserver(struct play_operators *o, uint32_t metaserver, const char *method,
-                           const char *path, const char *body)
+/* token: that is shown, or NULL. Returns the status, or -errno. */
+static int call_with(struct play_operators *o, uint32_t metaserver, const char *method,
+                     const char *path, const char *body, const char *token)
 {
     char url[256];
-    const struct http_call call = {
-        .method = method, .url = url, .body = body, .body_length = body != NULL ? strlen(body) : 0};
+    const struct http_call call = {.method = method,
+                                   .url = url,
+                                   .token = token,
+                                   .body = body,
+                                   .body_length = body != NULL ? strlen(body) : 0};
     (void)snprintf(url, sizeof url, "http://%s:7480%s", o->settings.metaserver[metaserver], path);
     o->answered = false;
     const int status = play_call_begin(&o->inbox, &call, on_answer, o, NULL);
@@ -104,6 +108,12 @@ static int call_metaserver(struct play_operators *o, uint32_t metaserver, const 
     while (!o->answered)
         (void)play_inbox_step(&o->inbox, PLAY_NEVER);
     return o->status;
+}
+
+static int call_metaserver(struct play_operators *o, uint32_t metaserver, const char *method,
+                           const char *path, const char *body)
+{
+    return call_with(o, metaserver, method, path, body, NULL);
 }
 
 /* A server that stops leaves open whether it has stored what was asked for, and says so. */
@@ -251,6 +261,8 @@ static int change(struct play_operators *o, struct op_path *p, uint32_t metaserv
             play_violation(o->settings.metaserver[metaserver],
                            "%s %s is answered with %d, and there is: %.300s", method, p->path,
                            status, k->body);
+        if (p->kind == OP_TOKEN)
+            play_secret_change(&p->secret[metaserver], method, status_of(o), o->answer);
         if (status < 0)
             play_process_sleep(OP_RETRY_MS * BASE_NS_PER_MS);
     }
@@ -273,11 +285,32 @@ static void look_at(struct play_operators *o, const struct op_path *p, uint32_t 
                        status, o->answer, k->what == ANSWERED_BODY ? "" : "it is gone ", k->body);
 }
 
+/* What its token says is another look's: it is known, or is not. */
+static void show_secret(struct play_operators *o, const struct op_path *p, uint32_t metaserver,
+                        bool live)
+{
+    const struct play_secret *s = &p->secret[metaserver];
+    const char *token = live ? s->live : s->gone;
+    if (token[0] == '\0')
+        return;
+    const int status = call_with(o, metaserver, "GET", "/v1/windows", NULL, token);
+    if (!play_secret_allows(live, status))
+        play_violation(o->settings.metaserver[metaserver],
+                       "the secret of %s, which %s, is answered with %d", p->path,
+                       live ? "there is" : "was deleted", status);
+}
+
 static void look_at_all(struct play_operators *o, uint32_t metaserver)
 {
-    for (uint32_t i = 0; i < o->paths; i++)
-        if (o->path[i].known[metaserver].what != ANSWERED_NOTHING)
-            look_at(o, &o->path[i], metaserver);
+    for (uint32_t i = 0; i < o->paths; i++) {
+        const struct op_path *p = &o->path[i];
+        if (p->known[metaserver].what != ANSWERED_NOTHING)
+            look_at(o, p, metaserver);
+        if (p->kind != OP_TOKEN)
+            continue;
+        show_secret(o, p, metaserver, true);
+        show_secret(o, p, metaserver, false);
+    }
 }
 
 static void change_something(struct play_operators *o)

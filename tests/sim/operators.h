@@ -55,4 +55,18 @@ bool play_known_change(struct play_known *k, const char *method, int status, con
 /* Whether a GET may be answered with that. */
 bool play_known_allows(const struct play_known *k, int status, const char *body);
 
+/* ---- the secrets of a token that a metaserver has shown; for the unit test */
+
+enum { PLAY_SECRET = 128 };
+
+struct play_secret {
+    char live[PLAY_SECRET]; /* the token's that there is; "": none, or nobody knows */
+    char gone[PLAY_SECRET]; /* that of one which was deleted */
+};
+
+/* A PUT or DELETE of the token was answered with that status (or -errno). */
+void play_secret_change(struct play_secret *s, const char *method, int status, const char *answer);
+/* Whether whoever shows that of a token which is live, or not, may be answered so. */
+bool play_secret_allows(bool live, int status);
+
 #endif
