@@ -243,8 +243,10 @@ static void supervise(void *user)
     (void)user;
     for (uint32_t i = 0; i < cluster.count; i++) {
         struct node *n = &cluster.node[i];
-        if (i < cluster.settings.nodes)
+        if (i < cluster.settings.nodes) {
             cluster_look_at_dead(n);
+            cluster_look_at_follower(n);
+        }
         if (!has_ended(n))
             continue;
         look_at_leak(n->agent != NULL ? n->agent->process : n->metad->process);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is looked at beside the processes themselves. */
+#include "agent.h"
 #include "agent_process.h"
 #include "base/clock.h"
 #include "cluster_state.h"
 #include "ledger.h"
 #include "metad_process.h"
+#include "metaserver/resources.h"
 
-enum { DEAD_S = 8 /* behind a lease's end, by when a metaserver has acted on it */ };
+enum {
+    DEAD_S = 8,   /* behind a lease's end, by when a metaserver has acted on it */
+    BEHIND_S = 10 /* so long no agent is behind the metaserver that it follows */
+};
 
 void cluster_look_at_dead(struct node *n)
 {
@@ -26,6 +31,36 @@ void cluster_look_at_dead(struct node *n)
             play_violation(m->process->name, "it shows %s, whose agent has been gone for %d s",
                            n->host.name, CLUSTER_LEASE_S + DEAD_S);
     }
+}
+
+/* Whether its agent has another revision of what operators set than the metaserver that tells it.
+ */
+static bool is_behind(const struct node *n, uint64_t *is, uint64_t *seen)
+{
+    const struct play_agent *a = n->agent;
+    if (a == NULL || !a->ready || a->agent == NULL || a->agent->follow.call == 0)
+        return false;
+    const struct follow *f = &a->agent->follow;
+    const struct play_metad *m = cluster.node[cluster.settings.nodes + f->metaserver].metad;
+    if (m == NULL || !m->ready)
+        return false;
+    *seen = f->seen;
+    *is = meta_resources_revision(m->service.resources);
+    return *seen != *is;
+}
+
+void cluster_look_at_follower(struct node *n)
+{
+    uint64_t is = 0, seen = 0;
+    if (play_now_ns() < cluster.calm_ns || !is_behind(n, &is, &seen))
+        n->behind_ns = 0;
+    else if (n->behind_ns == 0)
+        n->behind_ns = play_now_ns();
+    else if (play_now_ns() - n->behind_ns > BEHIND_S * BASE_NS_PER_S)
+        play_violation(n->agent->process->name,
+                       "for %d s it has revision %llu of what is set, and the metaserver that it "
+                       "follows %llu",
+                       BEHIND_S, (unsigned long long)seen, (unsigned long long)is);
 }
 
 void cluster_look_at_agents(void)

@@ -24,6 +24,7 @@ struct node {
     struct play_event begin, begin_workers;
     struct play_intruder *intruder; /* a hostile worker; NULL: there is none here */
     uint64_t gone_ns;               /* since when there is no agent on it; 0: there is one */
+    uint64_t behind_ns;             /* since when it has not heard what is set; 0: it has */
     uint64_t suspended_ns;          /* until when it was last suspended */
 };
 
@@ -62,6 +63,8 @@ enum {
 /* cluster_looks.c. One that has no agent: metaservers show it as live for its lease, and not for
  * long after that. Every second. */
 void cluster_look_at_dead(struct node *n);
+/* In the calm end: its agent has heard what the metaserver says that it follows. Every second. */
+void cluster_look_at_follower(struct node *n);
 /* No worker has been there for CLUSTER_GONE_S. */
 void cluster_look_at_agents(void);
 
