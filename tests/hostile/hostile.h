@@ -25,6 +25,7 @@ struct hostile {
     bool stained;    /* accomplices of the same tenant are about: their stain may be in new memory,
                         which is allowed within a tenant (docs/leases.md#memory) */
     uint64_t random; /* state */
+    uint64_t ms;     /* how long it lasts */
     uint64_t until_ns; /* when to end */
     uint64_t did, cut_off, errors;
 };
@@ -32,6 +33,8 @@ struct hostile {
 /* The next number. */
 uint64_t hostile_random(struct hostile *h);
 void hostile_fill(struct hostile *h, void *memory, size_t bytes);
+/* Its time begins: what it took to get ready is not of it. */
+void hostile_begin(struct hostile *h);
 /* Its time is over, and it did something: however slow the machine is. */
 bool hostile_over(const struct hostile *h);
 /* Says what is wrong and ends the process with 1. */
@@ -55,6 +58,9 @@ struct raw {
 /* 0, or what the agent said (-errno). Its arena must be clean. Tries again while the agent is out
  * of sessions. */
 int raw_open(struct hostile *h, struct raw *r);
+/* One more, of a tenant that has so many: false when it may have none, or there is none. Of the
+ * first one that is a failure. */
+bool raw_open_more(struct hostile *h, struct raw *r, int sessions);
 /* Once, without a look at the arena. */
 int raw_try(const char *path, struct raw *r);
 void raw_close(struct raw *r);

@@ -135,17 +135,11 @@ void attack_smalls(struct hostile *h)
 {
     static struct writer w[CROWD];
     int sessions = 0;
-    for (int tries = 0; sessions < CROWD && tries < 3; tries++) {
-        if (raw_try(h->socket, &w[sessions].r) != 0) { /* or those ahead are being made */
-            usleep(100000);
-            continue;
-        }
+    for (; sessions < CROWD && raw_open_more(h, &w[sessions].r, sessions); sessions++) {
         set_up_writer(&w[sessions], 0);
-        fill_for_ever(&w[sessions++]);
-        tries = 0;
+        fill_for_ever(&w[sessions]);
     }
-    if (sessions == 0)
-        hostile_fail("the agent has had no session");
+    hostile_begin(h);
     while (!hostile_over(h))
         for (int i = 0; i < sessions; i++)
             h->did += fill_up(&w[i].r);
@@ -161,16 +155,9 @@ void attack_doorbells(struct hostile *h)
 {
     static struct raw r[CROWD];
     int sessions = 0;
-    for (int tries = 0; sessions < CROWD && tries < 3; tries++) {
-        if (raw_try(h->socket, &r[sessions]) != 0) { /* or those ahead are being made */
-            usleep(100000);
-            continue;
-        }
+    while (sessions < CROWD && raw_open_more(h, &r[sessions], sessions))
         sessions++;
-        tries = 0;
-    }
-    if (sessions == 0)
-        hostile_fail("the agent has had no session");
+    hostile_begin(h);
     while (!hostile_over(h))
         for (int i = 0; i < sessions; i++, h->did++)
             raw_ring(&r[i]);

@@ -91,6 +91,11 @@ void hostile_fill(struct hostile *h, void *memory, size_t bytes)
         ((uint8_t *)memory)[i] = (uint8_t)hostile_random(h);
 }
 
+void hostile_begin(struct hostile *h)
+{
+    h->until_ns = base_clock_ns() + h->ms * BASE_NS_PER_MS;
+}
+
 bool hostile_over(const struct hostile *h)
 {
     return h->did > 0 && base_clock_ns() >= h->until_ns;
@@ -158,8 +163,7 @@ int main(int argc, char **argv)
                                             {"node", required_argument, NULL, 'n'},
                                             {"list", no_argument, NULL, 'l'},
                                             {0}};
-    struct hostile h = {.random = 1};
-    uint64_t ms = 1000;
+    struct hostile h = {.random = 1, .ms = 1000};
     signal(SIGPIPE, SIG_IGN);
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (c) {
@@ -182,7 +186,7 @@ int main(int argc, char **argv)
             h.random = 0x9e3779b97f4a7c15ull * (strtoull(optarg, NULL, 10) + 1);
             break;
         case 'm':
-            ms = strtoull(optarg, NULL, 10);
+            h.ms = strtoull(optarg, NULL, 10);
             break;
         case 'l':
             for (int i = 0; i < ROLES; i++)
@@ -193,6 +197,6 @@ int main(int argc, char **argv)
         }
     if (optind + 1 != argc || h.socket == NULL)
         return usage();
-    h.until_ns = base_clock_ns() + ms * BASE_NS_PER_MS;
+    hostile_begin(&h);
     return run(argv[optind], &h);
 }

@@ -124,6 +124,18 @@ int raw_open(struct hostile *h, struct raw *r)
     return 0;
 }
 
+bool raw_open_more(struct hostile *h, struct raw *r, int sessions)
+{
+    for (int tries = 0; tries < 3; tries++) {
+        if (raw_try(h->socket, r) == 0)
+            return true;
+        usleep(100000); /* those ahead may be being made */
+    }
+    if (sessions == 0)
+        hostile_fail("the agent has had no session");
+    return false;
+}
+
 void raw_close(struct raw *r)
 {
     munmap(r->rw, r->rw_bytes);
