@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -102,6 +103,8 @@ bool play_explore_one(struct play_cluster_settings *s)
     s->trace = stdout;
     play_cluster_run(s, &r);
     print_result(s->seed, &r, false);
+    if (kedge_planted != 0)
+        printf("the planted bug was in effect %" PRIu64 " times\n", *kedge_plant_count);
     return r.violation != NULL;
 }
 
@@ -109,7 +112,8 @@ bool play_explore_one(struct play_cluster_settings *s)
 
 /* What became of a cluster. */
 struct verdict {
-    bool broken; /* a rule was broken, or the process ended */
+    bool broken;        /* a rule was broken, or the process ended */
+    uint64_t in_effect; /* so often a planted bug was */
     uint64_t simulated_ns;
     char why[VERDICT_BYTES];
 };
@@ -129,16 +133,24 @@ static struct verdict judge_cluster(const struct play_cluster_settings *s)
 {
     struct verdict v = {.broken = true};
     int ends[2], status = 0;
+    *kedge_plant_count = 0;
     fflush(stdout);
     BASE_ASSERT(pipe(ends) == 0);
     const pid_t child = fork();
     if (child == 0)
         judge_in_child(s, ends[1]);
     close(ends[1]);
-    if (read(ends[0], &v, sizeof v) != sizeof v)
-        v = (struct verdict){.broken = true, .why = "an assertion fails"};
+    const bool judged = read(ends[0], &v, sizeof v) == sizeof v;
     close(ends[0]);
     BASE_ASSERT(child > 0 && waitpid(child, &status, 0) == child);
+    if (!judged)
+        v = (struct verdict){.broken = true};
+    if (!judged)
+        (void)snprintf(v.why, sizeof v.why, "%s",
+                       WIFEXITED(status) && WEXITSTATUS(status) == WATCHDOG_STATUS
+                           ? "it does not come to an end of what it does"
+                           : "an assertion fails");
+    v.in_effect = *kedge_plant_count;
     return v;
 }
 
@@ -202,6 +214,7 @@ bool play_explore_shrink(struct play_cluster_settings *s)
 /* What it took to find one. */
 struct find {
     uint64_t seed;                       /* 0: it was not found */
+    uint64_t in_effect;                  /* there; of one that was not found, in all seeds */
     uint64_t simulated_ns, processor_ns; /* of all seeds until then */
     char why[VERDICT_BYTES];
 };
@@ -214,9 +227,23 @@ static uint64_t children_ns(void)
            (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * BASE_NS_PER_US;
 }
 
+/* The rule that it breaks is broken, and not while nothing was otherwise than in the product. */
 static bool is_seen(const struct play_plant *plant, const struct verdict *v)
 {
-    return v->broken && (plant->sees == NULL || strstr(v->why, plant->sees) != NULL);
+    if (!v->broken || (plant->lines > 0 && v->in_effect == 0))
+        return false;
+    for (size_t i = 0; i < sizeof plant->sees / sizeof *plant->sees; i++)
+        if (plant->sees[i] != NULL && strstr(v->why, plant->sees[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* The count is of a process that may end at any moment: it is in memory that outlives it. */
+static void share_count(void)
+{
+    kedge_plant_count = mmap(NULL, sizeof *kedge_plant_count, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    BASE_ASSERT(kedge_plant_count != MAP_FAILED);
 }
 
 static struct find find_plant(const struct play_plant *plant, struct play_cluster_settings *s,
@@ -227,9 +254,11 @@ static struct find find_plant(const struct play_plant *plant, struct play_cluste
     for (s->seed = first; f.seed == 0 && s->seed < first + count; s->seed++) {
         const struct verdict v = judge_cluster(s);
         f.simulated_ns += v.simulated_ns;
+        f.in_effect += v.in_effect;
         if (!is_seen(plant, &v))
             continue;
         f.seed = s->seed;
+        f.in_effect = v.in_effect;
         memcpy(f.why, v.why, sizeof f.why);
     }
     f.processor_ns = children_ns() - began_ns;
@@ -241,14 +270,17 @@ static void print_find(const struct play_plant *plant, const struct find *f, boo
     const double simulated_s = (double)f->simulated_ns / BASE_NS_PER_S,
                  processor_s = (double)f->processor_ns / BASE_NS_PER_S;
     if (f->seed == 0)
-        printf(table ? "| `%s`: %s | not found | | |\n" : "%-34s NOT FOUND: %s\n", plant->name,
-               plant->what);
+        printf(table ? "| `%s`: %s | not found | %" PRIu64 " | | |\n"
+                     : "%-34s NOT FOUND: %s; it was in effect %" PRIu64 " times\n",
+               plant->name, plant->what, f->in_effect);
     else if (table)
-        printf("| `%s`: %s | %" PRIu64 "%s | %.0f s | %.2f s |\n", plant->name, plant->what,
-               f->seed, plant->workers != 0 ? " (more workers)" : "", simulated_s, processor_s);
+        printf("| `%s`: %s | %" PRIu64 "%s | %" PRIu64 " | %.0f s | %.2f s |\n", plant->name,
+               plant->what, f->seed, plant->workers != 0 ? " (more workers)" : "", f->in_effect,
+               simulated_s, processor_s);
     else
-        printf("%-34s seed %3" PRIu64 ", %6.0f s simulated in %5.2f s: %.80s\n", plant->name,
-               f->seed, simulated_s, processor_s, f->why);
+        printf("%-34s seed %3" PRIu64 ", %6.0f s simulated in %5.2f s, in effect %" PRIu64
+               " times: %.80s\n",
+               plant->name, f->seed, simulated_s, processor_s, f->in_effect, f->why);
     fflush(stdout);
 }
 
@@ -258,8 +290,10 @@ bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64
     const int only = kedge_planted;
     const uint32_t workers = s->workers, clock_ppm = s->clock_ppm;
     int found = 0, all = 0;
+    share_count();
     if (table)
-        printf("| bug | seed | simulated | processor |\n| --- | --- | --- | --- |\n");
+        printf("| bug | seed | in effect | simulated | processor |\n"
+               "| --- | --- | --- | --- | --- |\n");
     for (int i = 0; PLAY_PLANTS[i].name != NULL; i++) {
         if (only != 0 && only != i + 1)
             continue;

@@ -6,31 +6,35 @@
 #
 # In the list, which is all files of plants/ one behind the other, a bug has a name and is said in a sentence (`what`).
 # Of each `file` the line `line` (without its indentation) becomes `with`, where PLANTED says whether this bug is the one
-# that is switched on. A bug may change several lines; `workers` says how many a node has it takes, if not as many as usual,
-# and `clocks` by how many millionths clocks are off: that alone may be the bug. `sees` is a part of what the violation has to
-# say that finds it.
+# that is switched on, and counts as once in effect each time that it does: it stands last among conditions. A bug may change
+# several lines; `workers` says how many a node has it takes, if not as many as usual, and `clocks` by how many millionths
+# clocks are off: that alone may be the bug. `sees` is a part of what the violation has to say that finds it: each bug has
+# one, or two of which either will do, since a rule that is broken by something else would find any bug.
 #
 # A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code changes.
 function fail(text) { print "plant.awk: " text > "/dev/stderr"; failed = 1; exit 1 }
 function rest(line) { sub(/^[a-z]+: */, "", line); return line }
 BEGIN {
     if (table)
-        print "#include \"plants.h\"\n\nint kedge_planted;\n\nconst struct play_plant PLAY_PLANTS[] = {"
+        print "#include \"plants.h\"\n\nint kedge_planted;\n" \
+            "static uint64_t in_effect;\nuint64_t *kedge_plant_count = &in_effect;\n\n" \
+            "int kedge_plant_takes_effect(void)\n{\n    ++*kedge_plant_count;\n    return 1;\n}\n\n" \
+            "const struct play_plant PLAY_PLANTS[] = {"
     else
-        print "extern int kedge_planted;\n#line 1 \"" file "\""
+        print "extern int kedge_planted;\nint kedge_plant_takes_effect(void);\n#line 1 \"" file "\""
 }
 FILENAME == ARGV[1] {
     if ($1 == "name:") { count++; name[count] = rest($0) }
     if ($1 == "what:") what[count] = rest($0)
     if ($1 == "workers:") workers[count] = rest($0)
-    if ($1 == "sees:") sees[count] = "\"" rest($0) "\""
+    if ($1 == "sees:") { more = count in sees ? sees[count] ", " : ""; sees[count] = more "\"" rest($0) "\"" }
     if ($1 == "clocks:") clocks[count] = rest($0)
-    if ($1 == "file:") of = rest($0)
+    if ($1 == "file:") { of = rest($0); changes[count]++ }
     if ($1 == "line:") line = rest($0)
     if ($1 == "with:" && of == file) {
         if (line in text) fail(file ": two bugs in one line: " line)
         text[line] = rest($0)
-        gsub(/PLANTED/, "(kedge_planted == " count ")", text[line])
+        gsub(/PLANTED/, "(kedge_planted == " count " \\&\\& kedge_plant_takes_effect())", text[line])
     }
     next
 }
@@ -41,8 +45,10 @@ FILENAME == ARGV[1] {
 }
 END {
     if (failed) exit 1
-    for (i = 1; table && i <= count; i++)
-        print "    {\"" name[i] "\", \"" what[i] "\", " workers[i] + 0 ", " clocks[i] + 0 ", " (i in sees ? sees[i] : "NULL") "},"
+    for (i = 1; table && i <= count; i++) {
+        if (!(i in sees)) fail(name[i] ": nothing says what sees it (sees)")
+        print "    {\"" name[i] "\", \"" what[i] "\", " workers[i] + 0 ", " clocks[i] + 0 ", " changes[i] + 0 ", {" sees[i] "}},"
+    }
     if (table) print "    {0},\n};"
     for (line in text)
         if (seen[line] != 1) fail(file ": stands there " seen[line] + 0 " times: " line)

@@ -9,14 +9,19 @@
 
 struct play_plant {
     const char *name, *what;
-    uint32_t workers;   /* of a node, that it takes; 0: as many as there are otherwise */
-    uint32_t clock_ppm; /* that clocks are off: likewise */
-    const char *sees;   /* what the violation has to say; NULL: anything */
+    uint32_t workers;    /* of a node, that it takes; 0: as many as there are otherwise */
+    uint32_t clock_ppm;  /* that clocks are off: likewise */
+    uint32_t lines;      /* that it replaces; 0: it is in the clocks alone */
+    const char *sees[2]; /* the violation says one of them; the second may be NULL */
 };
 
 /* In the order of the list; the last one has no name. */
 extern const struct play_plant PLAY_PLANTS[];
 /* The number of the one that is switched on, from 1; 0: none. */
 extern int kedge_planted;
+/* How often that one has done otherwise than the product. */
+extern uint64_t *kedge_plant_count;
+/* Counts once more; always 1. Where it is planted calls it. */
+int kedge_plant_takes_effect(void);
 
 #endif

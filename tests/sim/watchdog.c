@@ -33,7 +33,7 @@ static void on_alarm(int number)
                  (unsigned long long)(seen_ns % BASE_NS_PER_S / BASE_NS_PER_US),
                  play_process != NULL ? play_process->name : "the simulation");
     (void)!write(STDERR_FILENO, line, (size_t)n);
-    _exit(3);
+    _exit(WATCHDOG_STATUS);
 }
 
 void play_watchdog_begin(void)

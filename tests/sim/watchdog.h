@@ -4,7 +4,9 @@
 #ifndef SIM_WATCHDOG_H
 #define SIM_WATCHDOG_H
 
-/* From now on, in this process alone. Says on standard error who it was, and ends with 3. */
+enum { WATCHDOG_STATUS = 3 }; /* that of a process which it ended */
+
+/* From now on, in this process alone. Says on standard error who it was. */
 void play_watchdog_begin(void);
 
 #endif
