@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "agent.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "control/log.h"
@@ -18,6 +17,7 @@
 #include "pool.h"
 #include "register.h"
 #include "register_json.h"
+#include "superseded.h"
 #include "table_initiators.h"
 
 static void try_later(struct registration *r);
@@ -184,34 +184,6 @@ static void lose_registration(struct registration *r, const char *why)
     try_later(r);
 }
 
-/* A metaserver that knows a later incarnation of this node, because our state was lost or put back:
- * everything that carries the incarnation is made anew, above that one. Once for each metaserver:
- * when it happens again, somebody else uses the node's id, and the two would supersede each other
- * for ever. */
-static bool is_superseded(struct registration *r, const json_t *problem, const char **why)
-{
-    struct pool *p = r->pool;
-    const uint32_t bit = 1u << (r - p->registration);
-    uint64_t known = 0;
-    if (!register_json_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
-        known < p->agent->incarnation)
-        return false;
-    if (p->agent->restarted_for_mask & bit) {
-        *why = "another agent registers as this node: give each host a `node` of its own, then "
-               "restart this agent";
-        return false;
-    }
-    world_log(p->world, BASE_LOG_WARN,
-              "a later incarnation of this node is known: beginning anew above it",
-              "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
-              (uint32_t)known);
-    if (p->agent->superseded_by < known)
-        p->agent->superseded_by = (uint32_t)known;
-    p->agent->restarted_for_mask |= bit;
-    world_stop(p->world);
-    return true;
-}
-
 static void on_refused(struct registration *r, const struct http_answer *answer)
 {
     char why[sizeof r->why];
@@ -223,7 +195,7 @@ static void on_refused(struct registration *r, const struct http_answer *answer)
     const char *detail = json_string_value(json_object_get(problem, "detail"));
     if (detail == NULL)
         detail = "refused";
-    if (answer->status != 409 || !is_superseded(r, problem, &detail)) {
+    if (answer->status != 409 || !registration_is_superseded(r, problem, &detail)) {
         snprintf(why, sizeof why, "%d: %s", answer->status, detail);
         lose_registration(r, why);
     }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "superseded.h"
+
+#include "agent.h"
+#include "control/log.h"
+#include "pool.h"
+#include "register_json.h"
+
+bool registration_is_superseded(struct registration *r, const json_t *problem, const char **why)
+{
+    struct pool *p = r->pool;
+    const uint32_t bit = 1u << (r - p->registration);
+    uint64_t known = 0;
+    if (!register_json_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
+        known < p->agent->incarnation)
+        return false;
+    if (p->agent->restarted_for_mask & bit) {
+        *why = "another agent registers as this node: give each host a `node` of its own, then "
+               "restart this agent";
+        return false;
+    }
+    world_log(p->world, BASE_LOG_WARN,
+              "a later incarnation of this node is known: beginning anew above it",
+              "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
+              (uint32_t)known);
+    if (p->agent->superseded_by < known)
+        p->agent->superseded_by = (uint32_t)known;
+    p->agent->restarted_for_mask |= bit;
+    world_stop(p->world);
+    return true;
+}

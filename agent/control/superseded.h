@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metaserver that knows a later incarnation of this node, because our state was lost or put back.
+ */
+#ifndef CONTROL_SUPERSEDED_H
+#define CONTROL_SUPERSEDED_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct registration;
+
+/* Whether that is why it has refused the registration: everything that carries the incarnation is
+ * made anew then, above that one. Once for each metaserver: when it happens again, somebody else
+ * uses the node's id, and the two would supersede each other for ever, which *why says. */
+bool registration_is_superseded(struct registration *r, const json_t *problem, const char **why);
+
+#endif
