@@ -159,7 +159,8 @@ static void hand_over(struct connection *c, uint32_t tag)
  * waits. Who comes when none is ready waits for one: in turns between tenants, and of one tenant in
  * the order of coming. */
 
-/* Sockets of sessions that are over count too. */
+/* Until the socket is closed, also when the session is over; one that only lingers, for its worker
+ * to read what it was told, counts to what is unread (attach_unread.c) and not here. */
 void connection_note(struct connection *c)
 {
     const bool counts = c->at != NULL && !c->lingers && (c->attached || c->turn.waits);

@@ -55,8 +55,9 @@ struct agent {
     bool address_asked;     /* it is being asked, by: */
     struct fab_ctl address_ctl;
     uint64_t address_due_ns, address_news; /* when it is again; changes so far */
-    uint32_t readdressing; /* pools for which something is being made for the present address */
-    bool readdressed;      /* of which metaservers have not heard */
+    uint32_t readdressing; /* pools for which something is being made for the present address, and
+                            * whoever begins that for all: nothing is put meanwhile (register.c) */
+    bool readdressed;      /* something was made of which metaservers have not heard */
     struct clock_watch clock;
     uint64_t qp_events; /* queue pairs that the device said are in ERR */
     uint64_t started_ns;

@@ -99,15 +99,15 @@ static void explain_spares(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
     const uint32_t wanted = desired_or(k->desired.numbers.spares, p->config->spares);
-    char text[160];
+    struct base_errbuf why;
+    char text[320];
     if (wanted > p->device.max_spares)
         snprintf(text, sizeof text,
                  "spares %u are more than the %u that this start has room for (restart the agent)",
                  wanted, p->device.max_spares);
-    else if (wanted > k->spares && k->spare_status != 0)
-        snprintf(text, sizeof text, "spares %u cannot be made: %s%s (%u in force)", wanted,
-                 strerror(-k->spare_status),
-                 k->spare_status == -EAGAIN ? ": raise hca_object in rdma.max" : "", k->spares);
+    else if (wanted > k->spares && device_why(p->world, k->spare_status, &why) != 0)
+        snprintf(text, sizeof text, "spares %u cannot be made (%u in force): %.240s", wanted,
+                 k->spares, why.text);
     else
         return;
     add_why(k, text);

@@ -29,7 +29,7 @@ struct prewarm {
     uint32_t taken[POOL_SECONDS];     /* workers that came in each second of the last minute: */
     uint64_t second;                  /* the last of which this is */
     uint32_t demand;                  /* the most of them */
-    char why[240];                    /* what is not in force of what is said; empty: all is */
+    char why[480];                    /* what is not in force of what is said; empty: all is */
 };
 
 /* Before the device is opened: what is said, for the own pool when the agent ended. */

@@ -549,7 +549,8 @@ void sessions_let_go(struct pool *p)
             p->agent->worker_events->let_go(p->sessions[i].connection);
 }
 
-/* After the lane thread has ended: nothing is posted any more. */
+/* After the lane thread has ended: nothing is posted any more. What a worker hangs on its doorbell
+ * may make giving that back slow, here too: but nobody waits for this thread any more. */
 void sessions_stop(struct pool *p)
 {
     leases_stop(p);

@@ -42,7 +42,7 @@ enum world_device_step {
      */
     WORLD_DEVICE_TARGET, /* DC: another target, of the present address; the former one goes */
     WORLD_DEVICE_TABLE,  /* another MR table, for the present name; the present one becomes the one
-                          * before */
+                          * before. To make its memory blocks for some ms */
     WORLD_DEVICE_DROP    /* the one before goes, which the lane has left; never fails */
 };
 
