@@ -10,8 +10,10 @@
 #include "fabric/provider.h"
 #include "fabric/providers.h"
 
-#define NODES      16
-#define METASERVER 0xff /* its number */
+#define NODES 16
+/* As long as on SoftRoCE: numbers of queue pairs rest, which settling lets them do. */
+#define PACKET_LIFE_NS 700000000ull
+#define METASERVER     0xff /* its number */
 
 static struct fab_ctl call(struct fab *fab, struct fab_ctl ctl)
 {
@@ -73,7 +75,7 @@ static bool is_gone(void *token)
 
 void world_open(struct world *w, uint32_t max_readers)
 {
-    world_open_resting(w, max_readers, 0);
+    world_open_resting(w, max_readers, PACKET_LIFE_NS);
 }
 
 void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_life_ns)
@@ -151,6 +153,13 @@ void world_run(struct world *w)
     } while (c.all > c.kept + c.spare + c.resting);
 }
 
+/* Those that rest, as on a real network, are told that their time is over: leases' clock stands. */
+static void let_rest(struct world *w)
+{
+    w->rested_ns += w->fab->caps.time_wait_ns;
+    meta_responders_tick(w->s.responders, w->now + w->rested_ns);
+}
+
 void world_settle(struct world *w)
 {
     struct meta_responders_counts c;
@@ -160,6 +169,8 @@ void world_settle(struct world *w)
             (void)poll(&fd, 1, 10);
         test_world_settle(&w->world, &w->s, w->now);
         c = meta_responders_count(w->s.responders);
+        if (c.resting > 0)
+            let_rest(w);
     } while (c.asked > 0 || c.all > c.kept + c.spare);
 }
 
@@ -375,6 +386,8 @@ void world_wait_held(struct world *w)
     for (int after = 0; held == NULL || after < 200; after += held != NULL) { /* ms */
         (void)fab_run(w->fab);
         test_world_settle(&w->world, &w->s, w->now);
+        if (world_readers(w).resting > 0)
+            let_rest(w);
         usleep(1000);
     }
 }

@@ -25,7 +25,7 @@ struct world {
     struct fab_cq *cq;
     struct test_world world;
     struct meta_service s;
-    uint64_t now;
+    uint64_t now, rested_ns;   /* and so much later for queue pairs that rest */
     const char *authorization; /* what those who ask show; NULL: nothing */
 };
 
@@ -36,7 +36,8 @@ void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_l
 void world_close(struct world *w);
 /* Its responders stop; who waited for one is not told yet. */
 void world_stop(struct world *w);
-/* Runs the metaserver until everything is answered and its device has nothing to do. */
+/* Runs the metaserver until everything is answered, its device has nothing to do and no queue pair
+ * rests. */
 void world_settle(struct world *w);
 
 /* Until its device has nothing to do; some may wait on. */
