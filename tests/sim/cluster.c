@@ -488,6 +488,17 @@ static void fill_result(struct play_cluster_result *r)
     r->workers = cluster.gone;
 }
 
+/* Until all that goes wrong is over; that packets come twice is some of it. */
+static void run_faulty(const struct play_cluster_settings *s)
+{
+    if (s->duration_ns <= CLUSTER_CALM_S * BASE_NS_PER_S)
+        return;
+    run_until(s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S);
+    cluster.good_link.repeat_ppm = 0;
+    const int status = sim_link_set(cluster.net, SIM_ANY_NODE, SIM_ANY_NODE, &cluster.good_link);
+    BASE_ASSERT(status == 0);
+}
+
 void play_cluster_run(const struct play_cluster_settings *settings,
                       struct play_cluster_result *result)
 {
@@ -513,6 +524,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     begin_faults(result);
     cluster_begin_operators();
     begin_intruders();
+    run_faulty(settings);
     run_until(settings->duration_ns);
     if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S)
         for_workers(look_at_progress);

@@ -9,7 +9,7 @@
 # that is switched on, and counts as once in effect each time that it does: it stands last among conditions. A bug may change
 # several lines; `workers` says how many a node has it takes, if not as many as usual, and `clocks` by how many millionths
 # clocks are off: that alone may be the bug. `sees` is a part of what the violation has to say that finds it: each bug has
-# one, or two of which either will do, since a rule that is broken by something else would find any bug.
+# one, or up to three of which any will do, since a rule that is broken by something else would find any bug.
 #
 # A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code changes.
 function fail(text) { print "plant.awk: " text > "/dev/stderr"; failed = 1; exit 1 }

@@ -12,7 +12,7 @@ struct play_plant {
     uint32_t workers;    /* of a node, that it takes; 0: as many as there are otherwise */
     uint32_t clock_ppm;  /* that clocks are off: likewise */
     uint32_t lines;      /* that it replaces; 0: it is in the clocks alone */
-    const char *sees[2]; /* the violation says one of them; the second may be NULL */
+    const char *sees[3]; /* the violation says one of them; but for the first they may be NULL */
 };
 
 /* In the order of the list; the last one has no name. */
