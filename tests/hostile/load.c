@@ -91,6 +91,7 @@ void attack_greedy(struct hostile *h)
     static struct writer w[SESSIONS];
     for (int i = 0; i < SESSIONS; i++)
         start_writer(h, &w[i], i == 0 ? BIG : 0);
+    hostile_begin(h);
     while (!hostile_over(h))
         for (int i = 0; i < SESSIONS; i++) {
             struct raw *r = &w[i].r;
@@ -290,6 +291,7 @@ void attack_sleepers(struct hostile *h)
     (void)pthread_attr_setstacksize(&attr, 65536);
     while (threads < SLEEPERS && pthread_create(&thread[threads], &attr, sleep_on, &w.r) == 0)
         threads++;
+    hostile_begin(h);
     while (!hostile_over(h)) {
         struct schema_cqe e;
         if (w.r.tail - atomic_load(&w.r.ro->sq_head) < w.r.ro->sq_slots)
