@@ -363,6 +363,11 @@ static enum MHD_Result give_to_handler(struct http_exchange *r)
     r->stage = HTTP_HANDLING;
     http_connection_wait(r->connection, HTTP_WAIT_NOTHING, false);
     s->stats.requests++;
+    if (s->ending) {
+        r->stage = HTTP_ANSWERED;
+        prepare_problem(r, 503, base_problem_title(503), "this program ends");
+        return send_answer(r);
+    }
     enum http_verdict verdict = s->config.handle(s->config.user, &r->public);
     if (r->stage == HTTP_ANSWERED)
         return send_answer(r);

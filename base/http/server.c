@@ -426,7 +426,9 @@ void http_server_free(struct http_server *s)
     if (s->local >= 0 && lstat(s->unix_path, &st) == 0 && st.st_ino == s->unix_inode &&
         st.st_dev == s->unix_device)
         unlink(s->unix_path);
-    /* libmicrohttpd may not be stopped while a connection is suspended. */
+    /* libmicrohttpd may not be stopped while a connection is suspended; and it reads what clients
+     * have sent meanwhile while it ends those that are. */
+    s->ending = true;
     while ((r = TAILQ_FIRST(&s->deferred)) != NULL)
         http_request_abandon(r);
     TAILQ_FOREACH(r, &s->streams, stream.link)

@@ -99,6 +99,7 @@ struct http_server {
     struct http_exchanges deferred, streams;
     size_t bodies_bytes[HTTP_RANKS]; /* of requests that are coming in */
     bool resumed; /* libmicrohttpd does not say by itself that it has to run for this */
+    bool ending;  /* it is being freed: nothing waits any more that begins now */
     struct http_server_stats stats;
 };
 

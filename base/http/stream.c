@@ -39,7 +39,7 @@ static ssize_t on_read(void *cls, uint64_t position, char *out, size_t max)
         http_connection_wait(r->connection, HTTP_WAIT_STREAM, false);
         return (ssize_t)n;
     }
-    if (s->ending)
+    if (s->ending || r->connection->server->ending)
         return MHD_CONTENT_READER_END_OF_STREAM;
     s->asleep = true;
     http_connection_wait(r->connection, HTTP_WAIT_NOTHING, false);

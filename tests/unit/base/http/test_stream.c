@@ -270,7 +270,36 @@ START_TEST(the_client_may_stop_and_bounds_lines_and_silence)
 }
 END_TEST
 
+/* libmicrohttpd ends the program when it is stopped while a connection is suspended. */
+START_TEST(what_comes_while_the_server_stops_is_not_deferred_any_more)
+{
+    static const char defer[] = "GET /defer HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char stream[] = "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n";
+    const char *const later[] = {defer, stream};
+    for (int i = 0; i < 2; i++) {
+        size_t length;
+        h = (struct harness){.count = 1};
+        harness_start(&h, (struct http_server_config){0});
+        int waiting = harness_connect(&h), fresh = harness_connect(&h);
+        harness_send(&h, waiting, defer, strlen(defer));
+        harness_run(&h, 20);
+        ck_assert_uint_eq(h.deferred_count, 1);
+        ck_assert_int_eq((int)send(waiting, later[i], strlen(later[i]), 0), (int)strlen(later[i]));
+        ck_assert_int_eq((int)send(fresh, later[i], strlen(later[i]), 0), (int)strlen(later[i]));
+        harness_stop(&h);
+        ck_assert_uint_eq(h.handled, 1);
+        length = (size_t)recv(fresh, out, sizeof out - 1, 0);
+        ck_assert_uint_lt(length, sizeof out);
+        out[length] = '\0';
+        ck_assert(length == 0 || strstr(out, "503") != NULL);
+        close(waiting);
+        close(fresh);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_comes_while_the_server_stops_is_not_deferred_any_more)                                  \
     T(pieces_come_when_they_are_there_and_the_connection_stays)                                    \
     T(a_handler_wakes_a_stream_of_another_connection)                                              \
     T(an_old_client_gets_it_unchunked_and_head_gets_none)                                          \
