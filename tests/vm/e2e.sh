@@ -35,7 +35,7 @@ declare -A left_out=(
     [contexts]="it asks the REST interface alone, which does not depend on the device"
     [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
 )
-short=(conformance readers promises perftest verbs-connect main-job recovery hostile)
+short=(conformance readers perftest verbs-connect main-job recovery hostile promises)
 parts=("$@")
 if ((${#parts[@]} == 0)); then
     parts=("${short[@]}")
