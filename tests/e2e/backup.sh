@@ -120,7 +120,7 @@ start
 tokens "what was there before" kept
 stop
 ok "what was there before a restore is kept"
-sed '3s/1/2/' "$work/first.jsonl" >"$work/changed.jsonl"
+sed '3s/[a-z]/X/' "$work/first.jsonl" >"$work/changed.jsonl" # whatever is there
 for what in changed.jsonl nothing; do
     if run restore "$work/$what"; then fail "$what was restored"; fi
 done
