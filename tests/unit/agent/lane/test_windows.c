@@ -4,11 +4,29 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "base/clock.h"
 #include "world_crowd.h"
 
 static struct world world;
 static struct crowd crowd;
 static struct crowd *c = &crowd;
+
+int __real_clock_gettime(clockid_t id, struct timespec *out);
+int __wrap_clock_gettime(clockid_t id, struct timespec *out);
+
+/* soft moves long requests at a pace by its clock, and in bursts when this program did not run for
+ * a while: who has nothing to wait with when others are served gets less then. Where that matters
+ * its clock is the passes'. */
+static bool by_passes;
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *out)
+{
+    if (id != CLOCK_BOOTTIME || !by_passes)
+        return __real_clock_gettime(id, out);
+    out->tv_sec = (time_t)(world.now_ns / BASE_NS_PER_S);
+    out->tv_nsec = (long)(world.now_ns % BASE_NS_PER_S);
+    return 0;
+}
 
 static uint64_t draw(uint64_t below)
 {
@@ -481,6 +499,7 @@ START_TEST(who_waits_for_room_in_a_queue_pair_is_not_starved)
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
         uint64_t most = 0;
         crowd_open(c, &world);
+        by_passes = true;
         for (int i = 0; i < 30; i++)
             crowd_join(c, 1, 1, 30, sizes[k]);
         crowd_watch.per_poll = 4;
@@ -489,13 +508,12 @@ START_TEST(who_waits_for_room_in_a_queue_pair_is_not_starved)
         run_until_done(10000);
         for (int i = 0; i < 30; i++)
             most = c->member[i].bytes > most ? c->member[i].bytes : most;
-        /* On a machine that keeps this process from running now and then twice was seen: why is not
-         * known. Who is starved has next to nothing. */
         for (int i = 0; i < 30; i++)
-            ck_assert_uint_gt(c->member[i].bytes * 4, most);
+            ck_assert_uint_gt(c->member[i].bytes * 2, most);
         crowd_watch.per_poll = 0;
         crowd_settle(c);
         crowd_close(c);
+        by_passes = false;
     }
 }
 END_TEST
