@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "fabric/provider.h"
 #include "schema/peers.h"
 #include "world.h"
+#include "world_held.h"
 
 enum { GOOD = 1, GREEDY = 2, MANY = 40, FEW = 100, LONG = 10000 /* passes */, LOOKS = 70 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
@@ -219,27 +219,6 @@ START_TEST(whose_place_was_anothers_has_none_of_the_endpoints_of_that_one)
 }
 END_TEST
 
-/* Node 0's device gives no completion back while `holds`. */
-static struct {
-    const struct fab_ops *real;
-    struct fab_ops ops;
-    bool holds;
-} held;
-
-static int poll_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
-{
-    return held.holds && cq == w->node[0].cq ? 0 : held.real->poll(cq, n, wc);
-}
-
-static void hold_completions(void)
-{
-    held.real = w->node[0].fab->ops;
-    held.ops = *held.real;
-    held.ops.poll = poll_held;
-    held.holds = true;
-    w->node[0].fab->ops = &held.ops;
-}
-
 /* All whose lookups are over want room in one pass. */
 START_TEST(of_many_that_want_room_at_once_each_gets_it_and_a_pass_looks_a_few_times)
 {
@@ -253,7 +232,7 @@ START_TEST(of_many_that_want_room_at_once_each_gets_it_and_a_pass_looks_a_few_ti
         world_attach(w, &crowd[i], 0, i, GREEDY);
     for (uint64_t i = 0; i < FEW; i++)
         ck_assert_int_eq(connect_to_one(&crowd[0], i), 0);
-    hold_completions();
+    world_hold(&w->node[0], w->node[0].cq);
     for (uint32_t i = 0; i < MANY; i++) {
         struct schema_sq_desc d = {
             .op = SCHEMA_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
@@ -263,7 +242,7 @@ START_TEST(of_many_that_want_room_at_once_each_gets_it_and_a_pass_looks_a_few_ti
         lane_doorbell(w->node[0].lane, i);
     }
     world_run(w, 2 * MANY);
-    held.holds = false;
+    world_give();
     while (answered < MANY) {
         const uint64_t before = world_stats(w, 0).lookups_compared;
         world_run(w, 1);
@@ -280,7 +259,7 @@ START_TEST(of_many_that_want_room_at_once_each_gets_it_and_a_pass_looks_a_few_ti
     ck_assert_msg(most <= 4 * LOOKS, "%lu looks in a pass", (unsigned long)most);
     for (uint32_t i = 0; i < MANY; i++)
         world_detach(w, &crowd[i]);
-    w->node[0].fab->ops = held.real;
+    world_held_end();
     world_close(w);
     world_max_peers = 8;
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "fabric/provider.h"
 #include "world.h"
+#include "world_held.h"
 
 enum { TENANT = 7, PASSES = 500 };
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC;
@@ -380,27 +380,6 @@ START_TEST(who_has_a_former_record_does_not_reach_what_has_its_place_after_two_r
 }
 END_TEST
 
-/* Completions of node 1's device are held back, and with them, on soft, what is carried out. */
-static struct {
-    const struct fab_ops *real;
-    struct fab_ops ops;
-    bool hold;
-} held;
-
-static int poll_unless_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
-{
-    return held.hold ? 0 : held.real->poll(cq, n, wc);
-}
-
-static void hold_completions(void)
-{
-    held.real = w->node[1].fab->ops;
-    held.ops = *held.real;
-    held.ops.poll = poll_unless_held;
-    held.hold = true;
-    w->node[1].fab->ops = &held.ops;
-}
-
 /* As open_all(), and node 2 has a region that the owner can read into its own arena. Its key. */
 static uint32_t open_with_far_region(void)
 {
@@ -435,7 +414,7 @@ START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
     uint32_t far = open_with_far_region();
     ck_assert_uint_eq(read_it(&owner, far).status, IBV_WC_SUCCESS);
     memset(other.arena.addr, 0x5a, 4096);
-    hold_completions();
+    world_hold(&w->node[1], NULL); /* and with them, on soft, what is carried out */
     post_reads(far, 20);
     world_run(w, 5);
     ck_assert_uint_ge(world_stats(w, 1).inflight, 20);
@@ -451,7 +430,7 @@ START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
     world_run(w, 1);
     ck_assert_int_eq(w->node[1].answer.answer.status, -EBUSY);
     answers = w->node[1].answers;
-    held.hold = false;
+    world_give();
     for (int i = 0; w->node[1].answers == answers; i++) {
         ck_assert_int_lt(i, PASSES);
         world_run(w, 1);
@@ -463,7 +442,7 @@ START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
     ck_assert_int_eq(((uint8_t *)owner.arena.addr)[8192], 0x5a);
     ck_assert_uint_eq(world_stats(w, 1).qp_broken, 0);
     ck_assert_uint_eq(read_it(&owner, far).status, IBV_WC_SUCCESS);
-    w->node[1].fab->ops = held.real;
+    world_held_end();
     close_all();
 }
 END_TEST
@@ -473,7 +452,8 @@ START_TEST(requests_that_wait_take_the_new_registration)
 {
     uint32_t far = open_with_far_region();
     world_run(w, 10);
-    hold_completions(); /* of the READ of the record */
+    world_hold(&w->node[1], NULL);
+    /* and with them, on soft, what is carried out */ /* of the READ of the record */
     post_reads(far, 10);
     world_run(w, 5);
     struct fab_mr *mr = register_anew();
@@ -482,10 +462,10 @@ START_TEST(requests_that_wait_take_the_new_registration)
     ck_assert_int_eq(answer.kind, LANE_EVENT_ARENA_REREGISTERED);
     ck_assert_int_eq(answer.answer.status, 0);
     let_go(mr, answer.answer.fence_tag);
-    held.hold = false;
+    world_give();
     expect_reads(10);
     ck_assert_uint_eq(world_stats(w, 1).qp_broken, 0);
-    w->node[1].fab->ops = held.real;
+    world_held_end();
     close_all();
 }
 END_TEST
@@ -494,7 +474,7 @@ START_TEST(a_worker_that_ends_while_its_registration_goes_is_answered_for_before
 {
     uint32_t far = open_with_far_region();
     ck_assert_uint_eq(read_it(&owner, far).status, IBV_WC_SUCCESS);
-    hold_completions();
+    world_hold(&w->node[1], NULL); /* and with them, on soft, what is carried out */
     post_reads(far, 1);
     world_run(w, 5);
     struct fab_mr *mr = register_anew();
@@ -507,7 +487,7 @@ START_TEST(a_worker_that_ends_while_its_registration_goes_is_answered_for_before
         world_sleep(w, w->node[1].config.mr_lease_ns);
     ck_assert_uint_eq(w->node[1].answers, answers); /* what it had out is still out */
     ck_assert_uint_eq(w->node[1].over, 0);
-    held.hold = false;
+    world_give();
     while (w->node[1].answers == answers)
         world_run(w, 1);
     ck_assert_int_eq(w->node[1].answer.answer.status, 0);
@@ -516,7 +496,7 @@ START_TEST(a_worker_that_ends_while_its_registration_goes_is_answered_for_before
     let_go(mr, w->node[1].answer.answer.fence_tag); /* nobody's any more */
     c.reregister.tag = ++tag;
     ck_assert_int_eq(tell(&c).answer.status, -ENOENT);
-    w->node[1].fab->ops = held.real;
+    world_held_end();
     close_all();
 }
 END_TEST

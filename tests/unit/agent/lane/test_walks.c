@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "fabric/provider.h"
+#include "world_held.h"
 #include "world_trio.h"
 
 enum {
@@ -150,27 +150,6 @@ START_TEST(who_is_to_be_woken_is_looked_at_once)
 }
 END_TEST
 
-/* Node 0's device gives no completion back while `holds`. */
-static struct {
-    const struct fab_ops *real;
-    struct fab_ops ops;
-    bool holds;
-} held;
-
-static int poll_held(struct fab_cq *cq, int n, struct ibv_wc *wc)
-{
-    return held.holds && cq == w->node[0].cq ? 0 : held.real->poll(cq, n, wc);
-}
-
-static void hold_completions(void)
-{
-    held.real = w->node[0].fab->ops;
-    held.ops = *held.real;
-    held.ops.poll = poll_held;
-    held.holds = true;
-    w->node[0].fab->ops = &held.ops;
-}
-
 static uint32_t woken(uint32_t i)
 {
     return atomic_load(&crowd[i].r->wake);
@@ -187,7 +166,7 @@ START_TEST(who_ends_while_he_is_to_be_woken_keeps_nobody_from_being_woken)
     open_crowd();
     lane_set_wake(w->node[0].lane, wake_nobody, NULL);
     world_run(w, LONG);
-    hold_completions();
+    world_hold(&w->node[0], w->node[0].cq);
     for (uint32_t i = 0; i < CROWD; i++) {
         const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, 1, 0, 8, key, 0);
         had[i] = atomic_load(&crowd[i].r->cq_tail);
@@ -197,7 +176,7 @@ START_TEST(who_ends_while_he_is_to_be_woken_keeps_nobody_from_being_woken)
     }
     world_run(w, CROWD);
     world_attach(w, &k, 0, CROWD, OTHER);
-    held.holds = false;
+    world_give();
     world_run(w, 1);
     for (uint32_t i = CROWD; i-- > 0 && left > 0;) {
         const struct lane_command end = {
@@ -217,7 +196,7 @@ START_TEST(who_ends_while_he_is_to_be_woken_keeps_nobody_from_being_woken)
     world_run(w, CROWD);
     for (uint32_t i = 0; i < CROWD; i++)
         ck_assert(gone[i] || woken(i) == 1);
-    w->node[0].fab->ops = held.real;
+    world_held_end();
     world_detach(w, &k);
     close_crowd();
     world_mr_lease_ns[1] = 0;

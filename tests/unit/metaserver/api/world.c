@@ -141,16 +141,22 @@ void world_close(struct world *w)
     ck_assert_int_eq(rmdir(w->device), 0);
 }
 
+/* Whatever the device and the store have to say. */
+static struct meta_responders_counts run_once(struct world *w)
+{
+    struct pollfd fd = {.fd = fab_ctl_fd(w->fab), .events = POLLIN};
+    if (fab_run(w->fab) == 0)
+        (void)poll(&fd, 1, 10);
+    test_world_settle(&w->world, &w->s, w->now);
+    return meta_responders_count(w->s.responders);
+}
+
 void world_run(struct world *w)
 {
     struct meta_responders_counts c;
-    do {
-        struct pollfd fd = {.fd = fab_ctl_fd(w->fab), .events = POLLIN};
-        if (fab_run(w->fab) == 0)
-            (void)poll(&fd, 1, 10);
-        test_world_settle(&w->world, &w->s, w->now);
-        c = meta_responders_count(w->s.responders);
-    } while (c.all > c.kept + c.spare + c.resting);
+    do
+        c = run_once(w);
+    while (c.all > c.kept + c.spare + c.resting);
 }
 
 /* Those that rest, as on a real network, are told that their time is over: leases' clock stands. */
@@ -164,11 +170,7 @@ void world_settle(struct world *w)
 {
     struct meta_responders_counts c;
     do {
-        struct pollfd fd = {.fd = fab_ctl_fd(w->fab), .events = POLLIN};
-        if (fab_run(w->fab) == 0)
-            (void)poll(&fd, 1, 10);
-        test_world_settle(&w->world, &w->s, w->now);
-        c = meta_responders_count(w->s.responders);
+        c = run_once(w);
         if (c.resting > 0)
             let_rest(w);
     } while (c.asked > 0 || c.all > c.kept + c.spare);
