@@ -68,28 +68,36 @@ static void try_later(struct dci_op *op)
 /* ---- made anew
  * --------------------------------------------------------------------------------------------- */
 
+/* Whoever makes the next one counts it: it has its place before anybody hears of it. */
+static void place_new(struct dci_op *op)
+{
+    struct pool *p = op->pool;
+    const uint64_t now_ns = world_now_ns(p->world);
+    op->qp = op->ctl.qp.x;
+    op->job = DCI_RAISE;
+    if (op->spare)
+        (void)dci_add(p, op->qp, now_ns);
+    else
+        dci_replace(p, op->system, op->qp, now_ns);
+}
+
 static void on_made(struct fab_ctl *ctl)
 {
     struct dci_op *op = (struct dci_op *)ctl;
     struct pool *p = op->pool;
-    const uint64_t now_ns = world_now_ns(p->world);
+    const int status = ctl->status;
     p->fab_ops--;
     p->repairs.making--;
+    if (status == 0)
+        place_new(op);
     if (op->spare)
-        prewarm_spare(p, ctl->status == 0, ctl->status);
-    if (ctl->status == 0) {
-        op->qp = ctl->qp.x;
-        if (op->spare)
-            (void)dci_add(p, op->qp, now_ns);
-        else
-            dci_replace(p, op->system, op->qp, now_ns);
-        op->job = DCI_RAISE;
+        prewarm_spare(p, status == 0, status);
+    if (status == 0)
         begin_raising(op);
-    } else if (!op->spare) {
+    else if (!op->spare)
         try_later(op);
-    } else {
+    else
         free(op);
-    }
 }
 
 /* Of those that were given up all that are not destroyed may still have completions to come. */

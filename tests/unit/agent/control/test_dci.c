@@ -411,11 +411,30 @@ START_TEST(one_that_the_device_does_not_bring_back_is_replaced)
 }
 END_TEST
 
+/* Whatever is still to come of one that was given up has its room in the completion queue. */
+START_TEST(spares_leave_room_to_one_that_is_not_destroyed_yet)
+{
+    const struct fault_plan plan = {.seed = 1};
+    begin(&plan);
+    w.pool.prewarm.dcis = DCIS;
+    w.pool.device.max_spares = ROOM - DCIS - 1;
+    for (uint32_t i = 0; i <= DCIS; i++)
+        make_dci(0);
+    w.pool.repairs.ending = 1;
+    w.pool.prewarm.desired.numbers.spares = w.pool.device.max_spares;
+    peer_setup_spare(&w.pool, true);
+    settle_device();
+    ck_assert_uint_eq(w.pool.device.dcis + w.pool.repairs.ending, ROOM);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(no_packet_of_a_former_life_is_taken_for_one_of_the_present)                                  \
     T(one_that_has_used_half_of_all_numbers_rests)                                                 \
     T(lives_that_follow_each_other_count_together)                                                 \
     T(those_of_a_start_rest_before_they_are_used)                                                  \
     T(and_so_does_a_spare_that_comes_later)                                                        \
-    T(one_that_the_device_does_not_bring_back_is_replaced)
+    T(one_that_the_device_does_not_bring_back_is_replaced)                                         \
+    T(spares_leave_room_to_one_that_is_not_destroyed_yet)
 KEDGE_CHECK_MAIN("agentd.dci", TESTS)
