@@ -175,8 +175,8 @@ void connection_await(struct connection *c)
         set_deadline(c, WAIT_MS);
 }
 
-/* The answer comes late, and until then the connection stays and counts, whatever its worker does:
- * so many guesses a second are all that there are. */
+/* The answer comes late, and until then the connection stays and counts, whatever its worker does,
+ * unless it has to make room: so many guesses a second are all that there are without a flood. */
 static void hold_connection(struct connection *c)
 {
     world_mute(c->agent->world, c->socket);
@@ -196,7 +196,6 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
                   (int)c->peer.pid, c->peer.path, suppressed);
     c->held = true;
     c->held_tag = tag;
-    c->waiting.silent = false;
     hold_connection(c);
 }
 
@@ -382,8 +381,7 @@ static void say_crowded(const struct connection *c)
                   (int)c->peer.pid, c->peer.path, suppressed);
 }
 
-/* Whoever connects sends at once, so that one that has said nothing is given up for one that may.
- */
+/* Whoever connects sends at once, so that the oldest has had its time. */
 static int find_room(struct connection *c)
 {
     struct agent *a = c->agent;
@@ -412,7 +410,7 @@ struct connection *attach_connected(struct agent *a, struct world_socket *s,
                                  .socket = s,
                                  .peer = *peer,
                                  .deadline = {.fired = on_deadline, .user = c},
-                                 .waiting = {.uid = peer->uid, .silent = true}};
+                                 .waiting = {.uid = peer->uid}};
         status = connection_share(a, peer, &c->waiting.share, &why);
         if (status == 0)
             status = find_room(c);

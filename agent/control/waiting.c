@@ -36,16 +36,17 @@ static uint32_t count_uid(const struct waiting *r, const struct waiter *w)
     return n;
 }
 
-/* The oldest of w's share, or of w's uid in it, that has said nothing. */
-static struct waiter *find_silent(const struct waiting *r, const struct waiter *w, bool of_uid)
+/* The oldest of w's share, or of w's uid in it, that can be given up, be it that its answer is held
+ * back: who shows a right token is not told from who guesses until he is let in. */
+static struct waiter *find_oldest(const struct waiting *r, const struct waiter *w, bool of_uid)
 {
     for (struct waiter *at = r->oldest; at != NULL; at = at->newer)
-        if (at->share == w->share && at->silent && !at->stays && (!of_uid || at->uid == w->uid))
+        if (at->share == w->share && !at->stays && (!of_uid || at->uid == w->uid))
             return at;
     return NULL;
 }
 
-/* The oldest of the largest share that can give one up, be it that its answer is held back. */
+/* Likewise of the largest share. */
 static struct waiter *find_of_largest(const struct waiting *r)
 {
     struct waiter *found = NULL;
@@ -64,9 +65,9 @@ int waiting_enter(struct waiting *r, uint64_t max_sessions, struct waiter *w, st
     if (r->of[w->share] > share) /* those that it gave up are not closed yet */
         return -EAGAIN;
     if (stranger && count_uid(r, w) >= share / 2)
-        found = find_silent(r, w, true);
+        found = find_oldest(r, w, true);
     else if (r->of[w->share] >= share)
-        found = find_silent(r, w, false);
+        found = find_oldest(r, w, false);
     else if (r->count >= WAITING_ALL_OF(max_sessions))
         found = find_of_largest(r);
     else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local users without any right: as many uids hold connections that say nothing, and make each anew
- * that is cut off, until this program is ended. Prints "here" when each uid has had its turn. Needs
- * root. Not installed.
+ * that is cut off, until this program is ended. With a token they all show that one instead, which
+ * no tenant has. Prints "here" when each uid has had its turn. Needs root. Not installed.
  *
- *   kedge-crowd UIDS CONNECTIONS SOCKET */
+ *   kedge-crowd UIDS CONNECTIONS SOCKET [TOKEN] */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -19,14 +19,21 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "schema/control.h"
 
 enum { FIRST_UID = 200000, MOST = 1024, PAUSE_US = 10000 };
+
+static struct schema_control_attach wrong = {
+    .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ATTACH, 1, sizeof wrong}};
 
 static int dial(const struct sockaddr_un *at)
 {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof *at) == 0)
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof *at) == 0) {
+        if (wrong.token[0] != '\0')
+            (void)send(fd, &wrong, sizeof wrong, MSG_NOSIGNAL);
         return fd;
+    }
     if (fd >= 0)
         close(fd);
     return -1;
@@ -68,10 +75,12 @@ int main(int argc, char **argv)
     uint64_t uids, connections;
     char byte;
     int told[2];
-    if (argc != 4 || base_parse_u64(argv[1], 1, MOST, &uids) != 0 ||
+    if ((argc != 4 && argc != 5) || base_parse_u64(argv[1], 1, MOST, &uids) != 0 ||
         base_parse_u64(argv[2], 1, MOST, &connections) != 0 || pipe(told) != 0)
         return 2;
     snprintf(at.sun_path, sizeof at.sun_path, "%s", argv[3]);
+    if (argc == 5)
+        snprintf(wrong.token, sizeof wrong.token, "%s", argv[4]);
     const pid_t self = getpid();
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){2 * MOST, 2 * MOST});

@@ -50,5 +50,25 @@ KEDGE_WORKER_TOKEN=$secret attach "$work/a.sock" "and so does who shows a token"
 (($(agent_metric a crowded_total) > 0)) || fail "no connection of the crowd made room"
 grep -q 'too many connections that have not attached are open.*uid=200' "$work/a.log" || fail "the log does not name the crowd"
 ok "the crowd's own connections make room for each other, and are counted and named"
+
+# A worker in a container may have a uid that no tenant has, and be known by its token alone; who guesses tokens has as many
+# uids as he likes, or that worker's.
+stranger() { setpriv --reuid "$1" --clear-groups env "LD_LIBRARY_PATH=$work/worker" "KEDGE_SOCKET=$work/a.sock" "${@:2}"; }
+chmod a+rx "$work/worker"/*
+: >"$work/crowd.out"
+"$bin/kedge-crowd" $uids 30 "$work/a.sock" kedge_boxed-workers_no >"$work/crowd.out" 2>&1 &
+worker_pids+=($!)
+for _ in $(seq $((1200 * slow))); do [[ ! -s $work/crowd.out ]] || break; sleep 0.05; done
+[[ $(cat "$work/crowd.out") == here ]] || fail "the crowd that guesses: $(cat "$work/crowd.out")"
+for _ in $(seq $((600 * slow))); do (($(agent_metric a wrong_tokens_total) == 0)) || break; sleep 0.05; done
+for uid in 300000 200000; do
+    refused=0
+    for i in $(seq $times); do
+        stranger $uid "KEDGE_WORKER_TOKEN=$secret" timeout 60 "$work/worker/kedge-probe" beside 1 "$work/a.sock" \
+            >"$work/stranger.out" 2>&1 || refused=$((refused + 1))
+    done
+    ((refused == 0)) || fail "of $times workers of uid $uid that show a token $refused are refused: $(cat "$work/stranger.out")"
+    ok "a worker of uid $uid that shows a token attaches beside $uids uids that guess: $times times of $times"
+done
 stop
 rm -rf "$own"

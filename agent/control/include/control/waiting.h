@@ -4,9 +4,10 @@
  *
  * Each belongs to a share: a tenant's own socket is one; at the socket for all each tenant whose
  * uids come there has one; and all uids that no tenant has are in one together, half as large, of
- * which each uid may have half. A share that is full gives up its oldest connection that has said
- * nothing. So no tenant, and no number of uids, keeps another tenant out. When there are too many
- * of all shares together, the largest share gives up its oldest.
+ * which each uid may have half. A share that is full gives up its oldest connection, also one whose
+ * wrong token has had no answer yet. So no tenant, and no number of uids, keeps another tenant out,
+ * nor who guesses tokens those who have them. When there are too many of all shares together, the
+ * largest share gives up its oldest.
  *
  * No I/O. One thread. A waiter is its owner's, and linked as long as it is in. */
 #ifndef CONTROL_WAITING_H
@@ -34,8 +35,7 @@ struct waiter {
     uint32_t share;
     uid_t uid;
     bool in;
-    bool silent; /* it has said nothing yet */
-    bool stays;  /* it cannot be given up: it is being closed */
+    bool stays; /* it cannot be given up: it is being closed */
 };
 
 struct waiting {
