@@ -160,6 +160,7 @@ for attack in flood dies ring-formed hoard keys greedy linger; do
     attackers+=($!)
 done
 sleep 0.7
+! grep -h "counted wrong" "$work"/*.log || fail "an agent has counted wrong"
 stop
 for attacker in "${attackers[@]}"; do wait "$attacker" || true; done # most find that the agent is gone
 ok "the agent ends cleanly in the middle of it all"
