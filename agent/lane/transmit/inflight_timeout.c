@@ -91,13 +91,15 @@ static uint32_t after_old(const struct lane *l, const struct inflight_check_all 
     return look;
 }
 
-/* The control side tells the device to end it. */
+/* The control side tells the device to end it. Neither may do so: it is given up then, as one that
+ * broke is. */
 static void ask_for_end(struct lane *l, struct physical_qp *p, enum lane_event_kind why)
 {
     struct lane_event event = {.kind = why, .qp = p->qp};
     p->overdue = OVERDUE_ENDED;
     lane_event_push(l, &event);
     l->did++; /* so that the control side hears of it */
+    physical_qp_await(l, p);
 }
 
 static void report_overdue(struct lane *l, struct physical_qp *p)
@@ -169,9 +171,8 @@ void inflight_retire(struct lane *l, struct physical_qp *p)
         physical_qp_abandon(l, p);
         return;
     }
-    if (p->broken == BROKEN_NOT && p->overdue != OVERDUE_ENDED)
+    if (p->broken == BROKEN_NOT)
         ask_for_end(l, p, LANE_EVENT_QP_RETIRED);
-    physical_qp_await(l, p);
 }
 
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
@@ -196,10 +197,8 @@ void inflight_give_up(struct lane *l)
 
 uint64_t inflight_next(const struct lane *l)
 {
-    if (l->await_due_ns != LANE_NEVER)
-        return l->await_due_ns < l->look_due_ns ? l->await_due_ns : l->look_due_ns;
-    for (uint32_t i = 0; l->look_due_ns != LANE_NEVER && i < l->phys_room; i++)
+    for (uint32_t i = 0; l->look_due_ns < l->await_due_ns && i < l->phys_room; i++)
         if (l->phys[i].head != l->phys[i].tail && l->phys[i].overdue != OVERDUE_ENDED)
             return l->look_due_ns;
-    return LANE_NEVER;
+    return l->await_due_ns;
 }
