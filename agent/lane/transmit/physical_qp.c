@@ -411,6 +411,8 @@ static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr
     }
     l->silenced |= physical_qp_is_silent(l, p);
     l->changed = 1;
+    if (p->head == p->tail) /* its end may wait for nothing else, and no completion will come */
+        physical_qp_emptied(l, p);
 }
 
 void physical_qp_ring(struct lane *l)

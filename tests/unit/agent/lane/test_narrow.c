@@ -2,6 +2,7 @@
 /* DC: endpoints that take shorter packets than this node's port. Whatever is posted to them goes by
  * initiators that send no longer ones, and the others go on as they are: each post is looked at,
  * with what its initiator was brought up with last. */
+#include <errno.h>
 #include <string.h>
 
 #include "../../check_main.h"
@@ -42,6 +43,8 @@ static void note_raised(struct fab_qp *qp, enum ibv_mtu most)
     raised[i].most = most;
 }
 
+static bool refuses; /* the device has no room */
+
 /* The lane's own READs, which go by spares too, are of one packet. */
 static int watch_post(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
 {
@@ -50,6 +53,9 @@ static int watch_post(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
             if (qp->type == FAB_QP_DCI && at->dest_qpn == w->node[i].dct->dctn && world_mtu[i] != 0)
                 ck_assert_msg(mtu_now(qp) <= world_mtu[i], "%u bytes in a packet, to node %d",
                               128u << mtu_now(qp), i);
+    *bad = wr;
+    if (refuses)
+        return -ENOMEM;
     return plain->post_send(qp, wr, bad);
 }
 
@@ -191,9 +197,33 @@ START_TEST(with_one_initiator_all_have_what_the_smallest_takes)
 }
 END_TEST
 
+/* What was chained there in the same pass is refused, so that nothing comes back for which the
+ * initiator could be waited for. */
+START_TEST(one_whose_only_requests_the_device_refuses_is_brought_up_too)
+{
+    world_one_dci = true;
+    world_mtu[2] = IBV_MTU_1024;
+    open_all();
+    write_to(1);
+    for (uint32_t i = 1; i < WORLD_NODES; i++) {
+        const struct schema_sq_desc d = world_rw(SCHEMA_OP_WRITE, i, 0, 8, key[i], 0);
+        world_post(&k[i], &d);
+        lane_doorbell(w->node[0].lane, k[i].id);
+    }
+    refuses = true;
+    world_run(w, 1);
+    refuses = false;
+    for (uint32_t i = 1; i < WORLD_NODES; i++)
+        ck_assert_uint_eq(world_done(w, &k[i], LONG).status, IBV_WC_SUCCESS);
+    close_all();
+    world_one_dci = false;
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(an_endpoint_that_takes_less_lowers_two_initiators_and_no_more)                               \
     T(of_several_such_endpoints_what_the_smallest_takes)                                           \
     T(each_keeps_its_packets_however_initiators_break)                                             \
+    T(one_whose_only_requests_the_device_refuses_is_brought_up_too)                                \
     T(with_one_initiator_all_have_what_the_smallest_takes)
 KEDGE_CHECK_MAIN("narrow", TESTS)
