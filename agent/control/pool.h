@@ -69,6 +69,7 @@ struct pool {
     struct registration registration[LANE_MAX_METASERVERS];
     /* sessions.c */
     struct agent_session *sessions;
+    struct agent_sessions sessions_empty, sessions_ready;
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
     struct lane_quota quota[AGENTD_TENANT_SLOTS];
     bool quarantined[AGENTD_TENANT_SLOTS];  /* quotas_apart() */

@@ -44,10 +44,7 @@ bool pools_drains(const struct pool *p)
 
 uint32_t sessions_left(const struct pool *p)
 {
-    uint32_t held = 0;
-    for (uint64_t i = 0; i < p->config->max_sessions; i++)
-        held += p->sessions[i].held;
-    return p->count.live + p->count.ending - held;
+    return p->count.live + p->count.ending - p->count.held;
 }
 
 uint32_t pools_workers_left(const struct agent *a)

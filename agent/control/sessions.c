@@ -32,6 +32,22 @@ enum { UNMAKING_PART = 4, UNMAKING_LEAST = 8 };
 
 /* ---- made and given back by tasks */
 
+/* Those that came last are first: their memory is the warmest. */
+static void move_session(struct agent_session *s, enum stage stage)
+{
+    struct pool *p = s->pool;
+    if (s->stage == STAGE_EMPTY)
+        TAILQ_REMOVE(&p->sessions_empty, s, by_stage);
+    else if (s->stage == STAGE_READY)
+        TAILQ_REMOVE(&p->sessions_ready, s, by_stage);
+    p->count.ready += (stage == STAGE_READY) - (s->stage == STAGE_READY);
+    s->stage = stage;
+    if (stage == STAGE_EMPTY)
+        TAILQ_INSERT_HEAD(&p->sessions_empty, s, by_stage);
+    else if (stage == STAGE_READY)
+        TAILQ_INSERT_HEAD(&p->sessions_ready, s, by_stage);
+}
+
 static void on_made(void *session)
 {
     struct agent_session *s = session;
@@ -39,8 +55,7 @@ static void on_made(void *session)
     p->works--;
     p->count.making--;
     p->sessions_failed = s->task.status != 0;
-    s->stage = s->task.status == 0 ? STAGE_READY : STAGE_EMPTY;
-    p->count.ready += s->task.status == 0;
+    move_session(s, s->task.status == 0 ? STAGE_READY : STAGE_EMPTY);
     if (s->task.status == 0)
         prewarm_share_made(&p->sessions_share);
     if (s->task.status == 0)
@@ -55,7 +70,7 @@ static void on_unmade(void *session)
     struct agent_session *s = session;
     struct pool *p = s->pool;
     p->works--;
-    s->stage = STAGE_EMPTY;
+    move_session(s, STAGE_EMPTY);
     p->agent->unmade++;
     if (s->task.tenant == 0)
         return;
@@ -66,7 +81,7 @@ static void on_unmade(void *session)
 static void start_task(struct agent_session *s, enum stage stage, enum world_work work,
                        uint32_t tenant, void (*done)(void *session))
 {
-    s->stage = stage;
+    move_session(s, stage);
     s->pool->works++;
     s->task = (struct world_task){
         .work = work, .rings = &s->rings, .tenant = tenant, .done = done, .user = s};
@@ -76,18 +91,11 @@ static void start_task(struct agent_session *s, enum stage stage, enum world_wor
 
 /* ---- sessions */
 
-static struct agent_session *find_stage(struct pool *p, enum stage stage)
-{
-    for (uint64_t i = 0; i < p->config->max_sessions; i++)
-        if (p->sessions[i].stage == stage)
-            return &p->sessions[i];
-    return NULL;
-}
-
 /* For one more: all pools share what the agent may have. */
 static struct agent_session *find_place(struct pool *p)
 {
-    return pools_sessions(p->agent) < p->config->max_sessions ? find_stage(p, STAGE_EMPTY) : NULL;
+    return pools_sessions(p->agent) < p->config->max_sessions ? TAILQ_FIRST(&p->sessions_empty)
+                                                              : NULL;
 }
 
 static void give_arena(struct pool *p, struct arena *arena, int status);
@@ -100,7 +108,9 @@ int sessions_start(struct pool *p, struct base_errbuf *err)
     if (p->sessions == NULL)
         return base_err(err, -ENOMEM, "out of memory for %llu sessions",
                         (unsigned long long)p->config->max_sessions);
-    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+    TAILQ_INIT(&p->sessions_empty);
+    TAILQ_INIT(&p->sessions_ready);
+    for (uint64_t i = 0; i < p->config->max_sessions; i++) {
         p->sessions[i] =
             (struct agent_session){.pool = p,
                                    .rings = {.lane = &p->stepping,
@@ -111,6 +121,8 @@ int sessions_start(struct pool *p, struct base_errbuf *err)
                                              .max_inflight = (uint32_t)p->config->max_inflight,
                                              .max_mrs = MRS_PER_SESSION,
                                              .max_grants = MAX_GRANTS}};
+        TAILQ_INSERT_TAIL(&p->sessions_empty, &p->sessions[i], by_stage);
+    }
     sessions_refill(p);
     return 0;
 }
@@ -139,9 +151,8 @@ int sessions_check(struct pool *p, struct base_errbuf *err)
 /* One that is ready: nobody has it. */
 static void shed_one(struct pool *p)
 {
-    struct agent_session *s = find_stage(p, STAGE_READY);
+    struct agent_session *s = TAILQ_FIRST(&p->sessions_ready);
     BASE_ASSERT(s != NULL);
-    p->count.ready--;
     start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, 0, on_unmade);
 }
 
@@ -176,7 +187,7 @@ static bool make_room(struct pool *p)
         if (o != p && o->count.ready > o->queue.by_tenant.waiting &&
             (most == NULL || o->count.ready > most->count.ready))
             most = o;
-    if (most == NULL || find_stage(p, STAGE_EMPTY) == NULL)
+    if (most == NULL || TAILQ_EMPTY(&p->sessions_empty))
         return false;
     shed_one(most);
     return true;
@@ -284,7 +295,7 @@ bool session_is_ready(const struct pool *p, uint32_t tenant)
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number)
 {
-    struct agent_session *s = find_stage(p, STAGE_READY);
+    struct agent_session *s = TAILQ_FIRST(&p->sessions_ready);
     struct arena *arena = s != NULL ? arena_take(p, tenant) : NULL;
     if (arena == NULL)
         return -EAGAIN;
@@ -294,7 +305,8 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
         arena_retire(arena);
         return status;
     }
-    s->stage = STAGE_LIVE;
+    prewarm_share_take(&p->sessions_share, tenant, p->count.ready >= p->prewarm.sessions);
+    move_session(s, STAGE_LIVE);
     s->serial = ++p->agent->serial;
     s->attached_ns = world_now_ns(p->world);
     s->tenant = tenant;
@@ -304,8 +316,6 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     s->arena[0] = arena;
     s->arenas = 1;
     quotas_note(s);
-    prewarm_share_take(&p->sessions_share, tenant, p->count.ready >= p->prewarm.sessions);
-    p->count.ready--;
     p->count.live++;
     p->count.attached++;
     p->count.attached_ahead += c->queued_ns == 0;
@@ -403,6 +413,7 @@ static void give_arenas(struct agent_session *s)
  * it has its turn among other tenants'. */
 static void take_back(struct pool *p, struct agent_session *s)
 {
+    p->count.held -= s->held;
     s->held = false;
     give_arenas(s);
     p->count.ending--;
@@ -412,7 +423,7 @@ static void take_back(struct pool *p, struct agent_session *s)
 
 static void begin_ending(struct pool *p, struct agent_session *s)
 {
-    s->stage = STAGE_ENDING;
+    move_session(s, STAGE_ENDING);
     p->count.live--;
     p->count.ending++;
     quotas_note(s);
@@ -476,6 +487,7 @@ static void finish_session(struct pool *p, struct agent_session *s)
     /* We have ended it, and its worker may still look at what has completed: what is lent again is
      * zeroed. */
     s->held = !s->over && s->connection != NULL;
+    p->count.held += s->held;
     quotas_note(s);
     if (!s->over && !s->held)
         take_back(p, s);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "agent/lane.h"
@@ -35,11 +36,13 @@ struct agent_session {
     uint64_t attached_ns;
     uid_t uid;
     pid_t pid;
-    struct connection *connection; /* or NULL: it is gone */
-    bool held;                     /* over, but for its worker, which has not closed it yet */
-    struct quota_counted counted;  /* quotas.c */
-    struct world_task task;        /* while MAKING or UNMAKING */
+    struct connection *connection;       /* or NULL: it is gone */
+    bool held;                           /* over, but for its worker, which has not closed it yet */
+    struct quota_counted counted;        /* quotas.c */
+    struct world_task task;              /* while MAKING or UNMAKING */
+    TAILQ_ENTRY(agent_session) by_stage; /* while EMPTY or READY: of its pool's */
 };
+TAILQ_HEAD(agent_sessions, agent_session);
 
 /* Workers that wait for a session to be made (admit.c). */
 struct attach_queue {
@@ -50,6 +53,7 @@ struct attach_queue {
 
 struct session_counts {
     uint32_t ready, making, live, ending;
+    uint32_t held; /* of those that are ending */
     uint32_t arenas, arenas_ahead;
     uint64_t arena_bytes;         /* registered or between owners */
     uint64_t attached, not_ahead; /* not_ahead: had to be made while a worker waited */
