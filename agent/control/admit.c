@@ -351,10 +351,11 @@ void attach_failed(struct pool *p, int status)
     if (c == NULL)
         return;
     snprintf(text, sizeof text,
-             "the agent cannot make a session for tenant %s: out of memory? (%s)",
+             "the agent cannot make a session for tenant %s: this host or its device has no room "
+             "for one (%s): the agent's log may say of what",
              quota_tenant(c->agent, c->tenant)->name, strerror(-status));
     connection_leave_queue(c);
-    connection_refuse(c, c->queued_tag, status, text);
+    connection_refuse(c, c->queued_tag, -ENOMEM, text);
 }
 
 void attach_end_tenant(struct pool *p, uint32_t tenant)

@@ -270,7 +270,7 @@ int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
     return 0;
 }
 
-/* Workers that come are refused for want of it, and hear no more than that. */
+/* Workers are refused for want of it, and hear no more than that. */
 static void say_failed(struct pool *p, int status)
 {
     struct base_errbuf why;
@@ -279,8 +279,8 @@ static void say_failed(struct pool *p, int status)
                         NULL))
         return;
     (void)device_why(p->world, status, &why);
-    world_log(p->world, BASE_LOG_ERROR, "no more arenas can be made for workers that come",
-              "why=\"%s\"", why.text);
+    world_log(p->world, BASE_LOG_ERROR, "no more arenas can be made for workers", "why=\"%s\"",
+              why.text);
 }
 
 static void finish_making(struct arena *arena, int status)
@@ -294,6 +294,7 @@ static void finish_making(struct arena *arena, int status)
         if (status != 0 && !p->stopping)
             p->agent->worker_events->failed(p, status);
     } else if (!arena->unwanted) {
+        say_failed(p, status);
         p->arena_made(p, arena, status);
         if (status == 0)
             return;

@@ -207,7 +207,7 @@ static void answer_arena(struct connection *c, int status, const struct arena *a
     if (status != 0) {
         answer_error(c, c->arena_tag, status,
                      status == -EDQUOT ? "this session has all the arenas that it can have"
-                                       : "no arena could be made: the agent's log may say why");
+                                       : "no arena could be made: the agent's log says why");
         return;
     }
     struct schema_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};

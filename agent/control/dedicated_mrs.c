@@ -155,10 +155,12 @@ static void say_failed(const struct fenced *f, int status)
               "why=\"%s\"", why.text);
 }
 
+/* Whatever the device says, to a worker it has no room: of EAGAIN, which an rdma cgroup's limit is
+ * to the kernel, kedge_reg_mr(3) says to try again soon. */
 static void on_registered(struct mr_op *op)
 {
     struct fenced *f = op->user;
-    f->answer.mr.status = op->ctl.status;
+    f->answer.mr.status = op->ctl.status != 0 ? -ENOMEM : 0;
     if (op->ctl.status != 0) {
         f->answer.mr.reason = SCHEMA_REASON_REGISTER;
         say_failed(f, op->ctl.status);

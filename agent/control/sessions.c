@@ -379,6 +379,8 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_er
     return status;
 }
 
+/* What a worker is told is -ENOMEM, whatever the device has said: EAGAIN, which an rdma cgroup's
+ * limit is to the kernel, would have it ask again and again. */
 static void give_arena(struct pool *p, struct arena *arena, int status)
 {
     struct agent_session *s = &p->sessions[arena->session];
@@ -393,7 +395,7 @@ static void give_arena(struct pool *p, struct arena *arena, int status)
     s->arena_asked = NULL;
     quotas_note(s);
     if (s->connection != NULL)
-        p->agent->worker_events->arena(s->connection, status, NULL, 0);
+        p->agent->worker_events->arena(s->connection, -ENOMEM, NULL, 0);
 }
 
 static void give_arenas(struct agent_session *s)

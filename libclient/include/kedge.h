@@ -134,11 +134,11 @@ KEDGE_API void kedge_free(struct kedge_session *s, void *addr);
 /* Makes [addr, addr + length), inside memory from kedge_alloc(), a region that peers may use.
  * access: of IBV_ACCESS_REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC (0: local alone, costs nothing),
  * and KEDGE_MR_FENCED or KEDGE_MR_LEASE_ONLY. -EINVAL: not inside one arena, or access that makes
- * no sense (or an agent of before these two); -EDQUOT; -ENOSPC: the node's MR table is full.
- * Fenced: -EDQUOT also when the agent has as many as it may. But for soft's ordinary ones and
- * LEASE_ONLY: -ENOMEM or another: the device takes no more; -ETIMEDOUT: a region that was made too
- * late for this call lasts until the session ends, and nobody has its key.
- */
+ * no sense (or an agent of before these two); -EDQUOT; -ENOSPC: the node's MR table is full;
+ * -EOPNOTSUPP: _REMOTE_ATOMIC, and the node's device has none. Fenced: -EDQUOT also when the agent
+ * has as many as it may. But for soft's ordinary ones and LEASE_ONLY: -ENOMEM: the device takes no
+ * more; -ETIMEDOUT: a region that was made too late for this call lasts until the session ends, and
+ * nobody has its key. */
 KEDGE_API int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                            struct kedge_mr **out);
 /* Withdraws it. Returns when no remote operation can touch it any more (the lease has run out, and

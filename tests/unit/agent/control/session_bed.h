@@ -31,8 +31,9 @@ static struct {
     struct schema_session_ro pages[BED_PLACES];
     struct schema_session_rw written[BED_PLACES];
     char memory; /* of all arenas: nobody looks at it */
-    int dereg_status;
-    uint32_t served; /* how often who waits was to be served */
+    int dereg_status, reg_status;
+    int arena_status; /* as a worker that asked for one heard it last */
+    uint32_t served;  /* how often who waits was to be served */
 } bed;
 
 static inline void bed_ready(struct pool *p)
@@ -49,7 +50,8 @@ static inline void bed_failed(struct pool *p, int status)
 static inline void bed_arena(struct connection *c, int status, const struct arena *arena,
                              uint32_t number)
 {
-    (void)c, (void)status, (void)arena, (void)number;
+    (void)c, (void)arena, (void)number;
+    bed.arena_status = status;
 }
 
 static inline void bed_ended(struct connection *c)
@@ -71,8 +73,8 @@ static inline void bed_tell_lane(const struct lane_command *command)
 static inline void bed_submit(struct fab *f, struct fab_ctl *ctl)
 {
     (void)f;
-    ctl->status = ctl->kind == FAB_DEREG_MR ? bed.dereg_status : 0;
-    if (ctl->kind == FAB_REG_MR)
+    ctl->status = ctl->kind == FAB_DEREG_MR ? bed.dereg_status : bed.reg_status;
+    if (ctl->kind == FAB_REG_MR && ctl->status == 0)
         ctl->mr.x = &bed.mr;
     ctl->done(ctl);
 }

@@ -41,12 +41,15 @@ static struct {
     uint32_t at_device, most_at_device;
     uint32_t registered, deregistered; /* by the device, */
     uint32_t told, told_b;             /* and registered as the lane was told: of all, and of B */
+    int device_says, worker_hears;     /* of a registration; the latter last */
 } w;
 
 static void tell_lane(const struct lane_command *command)
 {
     w.told += command->kind == LANE_COMMAND_MR_READY && command->mr.status == 0;
     w.told_b += command->kind == LANE_COMMAND_MR_READY && command->session == OF_B;
+    if (command->kind == LANE_COMMAND_MR_READY)
+        w.worker_hears = command->mr.status;
 }
 
 static void submit(struct fab *fab, struct fab_ctl *ctl)
@@ -68,8 +71,10 @@ static void device_goes_on(void)
     if (w.first == NULL)
         w.end = &w.first;
     w.at_device--;
-    ctl->status = 0;
-    if (ctl->kind == FAB_REG_MR) {
+    ctl->status = ctl->kind == FAB_REG_MR ? w.device_says : 0;
+    if (ctl->status != 0) {
+        ck_assert_int_eq(ctl->kind, FAB_REG_MR);
+    } else if (ctl->kind == FAB_REG_MR) {
         w.registered++;
         w.mr[w.mrs].rkey = w.mrs;
         ctl->mr.x = &w.mr[w.mrs++];
@@ -203,6 +208,20 @@ START_TEST(the_device_never_hears_what_an_ended_session_had_waiting)
 }
 END_TEST
 
+/* EAGAIN is what the kernel says of an rdma cgroup's limit, and a worker's word to try again. */
+START_TEST(a_device_without_room_is_no_memory_to_the_worker_whatever_it_says)
+{
+    static const int says[] = {-EAGAIN, -ENOMEM, -ENOSPC, -EINVAL};
+    for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
+        begin();
+        w.device_says = says[i];
+        register_region(0);
+        device_does_all();
+        ck_assert_int_eq(w.worker_hears, -ENOMEM);
+    }
+}
+END_TEST
+
 /* One that a worker has asked for, made and on its way to the device. */
 static struct arena *ask_for_arena(void)
 {
@@ -250,6 +269,7 @@ END_TEST
     T(an_arena_for_whoever_comes_stands_behind_few_of_a_tenants_thousand)                          \
     T(what_is_given_back_does_not_stand_behind_what_is_to_be_registered)                           \
     T(the_device_never_hears_what_an_ended_session_had_waiting)                                    \
+    T(a_device_without_room_is_no_memory_to_the_worker_whatever_it_says)                           \
     T(an_arena_that_nobody_waits_for_any_more_is_not_registered)                                   \
     T(many_tenants_have_their_turns_one_after_the_other)
 

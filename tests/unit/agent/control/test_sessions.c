@@ -167,6 +167,35 @@ START_TEST(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)
 }
 END_TEST
 
+/* A device under an rdma cgroup's limit says EAGAIN, which to a worker is to come again. */
+START_TEST(a_device_without_room_is_no_memory_to_who_attaches_and_who_wants_an_arena)
+{
+    const struct schema_control_attach m = {.h = {.type = SCHEMA_CONTROL_ATTACH}};
+    const struct attach_peer peer = {.uid = BED_UID + 1};
+    struct base_errbuf why;
+    begin();
+    world.world.sockets = &SOCKET_OPS;
+    agent.unread.wanted = agent.unread.most = 1200;
+    const uint32_t number = attach(A);
+    bed.reg_status = -EAGAIN;
+    ck_assert_int_eq(session_more(&pool, number, 4 * MIB, &why), 0);
+    session_bed_make_all();
+    ck_assert_int_eq(bed.arena_status, -ENOMEM);
+    pool.count.ready = 0; /* nothing is ready for who comes */
+    struct connection *c = attach_connected(&agent, NULL, &peer);
+    ck_assert_ptr_nonnull(c);
+    connection_attach(c, &m);
+    attach_failed(&pool, -EAGAIN);
+    ck_assert_int_eq(answered.h.type, SCHEMA_CONTROL_ERROR);
+    ck_assert_int_eq(answered.status, -ENOMEM);
+    free(c);
+    pool.count.ready = AHEAD - 1;
+    bed.reg_status = 0;
+    session_bed_make_all();
+    session_bed_end();
+}
+END_TEST
+
 static bool says(uint32_t tenant, const char *what)
 {
     struct base_errbuf why = {""};
@@ -197,6 +226,7 @@ END_TEST
     T(who_comes_and_goes_waits_when_much_of_what_it_left_is_not_taken_back)                        \
     T(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)                         \
     T(who_asks_for_what_is_being_given_back_is_told_to_come_again)                                 \
+    T(a_device_without_room_is_no_memory_to_who_attaches_and_who_wants_an_arena)                   \
     T(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)                            \
     T(who_is_sent_nothing_hears_whose_fault_that_is)
 
