@@ -51,14 +51,30 @@ static int begin_section(struct reading *r, const char *line)
     return -EINVAL;
 }
 
-/* fgets() that counts lines, finds those that the parser would cut in two, and sections. */
+/* As fgets(), which does not tell a NUL that it has read from the line's end: how many bytes. */
+static int fill_line(FILE *file, char *line, int bytes)
+{
+    int n = 0, c = 0;
+    while (n < bytes - 1 && c != '\n' && (c = getc(file)) != EOF)
+        line[n++] = (char)c;
+    line[n] = '\0';
+    return n;
+}
+
+/* For the parser: counts lines, and finds sections, lines that it would cut in two, and NULs, which
+ * would have it take a file of zeros for an empty one. */
 static char *read_line(char *line, int bytes, void *user)
 {
     struct reading *r = user;
-    if (fgets(line, bytes, r->file) == NULL)
+    const int n = fill_line(r->file, line, bytes);
+    if (n == 0)
         return NULL;
     r->line++;
-    if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
+    if (memchr(line, '\0', (size_t)n) != NULL) {
+        refuse_line(r, "there is a NUL, as in no text: was the file damaged?");
+        return NULL;
+    }
+    if (n == bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
         struct base_errbuf what;
         base_err(&what, 0, "a line has at most %d bytes", BASE_INI_LINE);
         refuse_line(r, what.text);
