@@ -96,7 +96,9 @@ int fab_close(struct fab *fab)
 
 void fab_submit(struct fab *fab, struct fab_ctl *ctl)
 {
-    BASE_ASSERT(ctl->kind >= FAB_ALLOC_PD && ctl->kind <= FAB_QUERY_PKEY);
+    BASE_ASSERT(ctl->kind >= FAB_ALLOC_PD && ctl->kind <= FAB_QUERY_QP);
+    if (ctl->kind == FAB_DESTROY_QP)
+        atomic_store(&ctl->qp.x->leaves, true);
     ctl->status = -EINPROGRESS;
     ctl->next = NULL;
     fab->ops->submit(fab, ctl);
@@ -120,6 +122,7 @@ int fab_ctl_balance(enum fab_ctl_kind kind)
     case FAB_QUERY_ADDRESS:
     case FAB_QUERY_CLOCK:
     case FAB_QUERY_PKEY:
+    case FAB_QUERY_QP:
         return 0;
     default:
         return -1;
@@ -193,6 +196,7 @@ const char *fab_ctl_name(uint32_t kind)
         [FAB_DESTROY_DCT] = "destroying a DC target",
         [FAB_CREATE_AH] = "creating an address handle",
         [FAB_DESTROY_AH] = "destroying an address handle",
+        [FAB_QUERY_QP] = "asking for a queue pair's state",
     };
     return kind < sizeof names / sizeof names[0] && names[kind] != NULL ? names[kind]
                                                                         : "an operation";
@@ -303,9 +307,33 @@ int fab_event_fd(const struct fab *fab)
     return fab->ops->event_fd(fab);
 }
 
+static bool is_of_qp(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+        return true;
+    default:
+        return false;
+    }
+}
+
 int fab_get_event(struct fab *fab, struct fab_event *out)
 {
-    return fab->ops->get_event(fab, out);
+    struct fab_event event;
+    while (fab->ops->get_event(fab, &event) == 1) {
+        if (is_of_qp(event.type) && event.qp != NULL && atomic_load(&event.qp->leaves))
+            continue;
+        *out = event;
+        return 1;
+    }
+    return 0;
 }
 
 uint64_t fab_timeout_ns(const struct fab_caps *caps, uint8_t timeout)

@@ -34,6 +34,7 @@ struct agent_query;
 struct connection;
 struct fab;
 struct pool;
+struct qp_question;
 struct worker_events;
 struct world;
 
@@ -59,7 +60,8 @@ struct agent {
                             * whoever begins that for all: nothing is put meanwhile (register.c) */
     bool readdressed;      /* something was made of which metaservers have not heard */
     struct clock_watch clock;
-    uint64_t qp_events; /* queue pairs that the device said are in ERR */
+    uint64_t qp_events;            /* queue pairs that the device said are in ERR */
+    struct qp_question *questions; /* device_events.c: about those, under way */
     uint64_t started_ns;
     struct fab *fab;
     struct fab_port_watch port; /* of fab */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the device says by itself: a queue pair is in ERR, the port went down, the device is gone.
  */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
 #include "address_change.h"
 #include "agent.h"
 #include "control/log.h"
@@ -17,9 +21,71 @@ static void give_up(struct agent *a, const char *what)
     world_stop(a->world);
 }
 
+/* ---- a queue pair in ERR: its state is asked here, since that may be a command to the firmware,
+ * and not by the lane; and not by a call, for which all workers would wait */
+
+struct qp_question {
+    struct fab_ctl ctl; /* first */
+    struct agent *agent;
+    struct fab_qp *qp;
+    bool again; /* it had another event meanwhile */
+    struct qp_question *next;
+};
+
+static void ask_state(struct agent *a, struct fab_qp *qp);
+
+static void forget_question(struct qp_question *q)
+{
+    struct qp_question **link = &q->agent->questions;
+    while (*link != q)
+        link = &(*link)->next;
+    *link = q->next;
+    free(q);
+}
+
+/* An event may be of a life that is over, as the state says then. A queue pair that is repaired,
+ * used again or destroyed meanwhile has that done behind this, and goes to its lane behind this
+ * command. */
+static void on_state(struct fab_ctl *ctl)
+{
+    const struct qp_question q = *(struct qp_question *)ctl;
+    struct agent *a = q.agent;
+    const bool broken = ctl->status != 0 || ctl->asked.state == IBV_QPS_ERR;
+    forget_question((struct qp_question *)ctl);
+    if (a->stopping || a->device_lost || q.ctl.status == -ECANCELED)
+        return;
+    if (!broken) {
+        if (q.again && !atomic_load(&q.qp->leaves))
+            ask_state(a, q.qp);
+        return;
+    }
+    const struct lane_command c = {.kind = LANE_COMMAND_QP_FATAL, .qp = q.qp};
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        pool_command(p, &c); /* the lane that has it knows it */
+}
+
+/* One question about each at a time: there are no more of them than queue pairs. */
+static void ask_state(struct agent *a, struct fab_qp *qp)
+{
+    struct qp_question *q = a->questions;
+    while (q != NULL && q->qp != qp)
+        q = q->next;
+    if (q != NULL) {
+        q->again = true;
+        return;
+    }
+    q = calloc(1, sizeof *q);
+    if (q == NULL) /* what is posted there ends by its time */
+        return;
+    *q = (struct qp_question){
+        .ctl = {.kind = FAB_QUERY_QP, .done = on_state, .asked.x = qp}, .agent = a, .qp = qp};
+    q->next = a->questions;
+    a->questions = q;
+    fab_submit(a->fab, &q->ctl);
+}
+
 static void one_event(struct agent *a, const struct fab_event *e)
 {
-    struct lane_command c = {.kind = LANE_COMMAND_QP_FATAL};
     switch (e->type) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
@@ -30,14 +96,7 @@ static void one_event(struct agent *a, const struct fab_event *e)
                 address_retarget(a);
             return;
         }
-        /* A responder's is its initiator's to end. The state is asked for here, since that may be
-         * a command to the firmware: an event may be of a life that is over. One that is repaired
-         * or used again meanwhile is handed to its lane behind this command, by this thread. */
-        if (fab_qp_state(e->qp) != IBV_QPS_ERR)
-            return;
-        c.qp = e->qp; /* the lane that has it knows it */
-        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-            pool_command(p, &c);
+        ask_state(a, e->qp); /* a responder's is its initiator's to end: its lane knows none */
         return;
     case IBV_EVENT_PORT_ERR:
         address_port(a, true);

@@ -273,6 +273,9 @@ static void on_succeeded(struct fault_ctl *c)
     case FAB_QUERY_PKEY:
         found_pkey(c);
         break;
+    case FAB_QUERY_QP:
+        c->outer->asked.state = c->inner.asked.state;
+        break;
     case FAB_QUERY_ADDRESS:
         c->outer->address.now = c->inner.address.now;
         break;
@@ -427,6 +430,9 @@ static void translate_op(struct fault_ctl *c)
         in->modify.x = INNER(fault_qp, in->modify.x);
         if (c->fab->timeout != 0)
             in->modify.attr.timeout = c->fab->timeout;
+        break;
+    case FAB_QUERY_QP:
+        in->asked.x = INNER(fault_qp, in->asked.x);
         break;
     case FAB_CREATE_DCT:
         in->dct.pd = INNER(fault_pd, in->dct.pd);

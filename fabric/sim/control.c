@@ -98,6 +98,9 @@ static int carry_out(struct sim_device *dev, struct fab_ctl *ctl)
     case FAB_QUERY_PKEY:
         fab_ibta_find_pkey(ctl->pkey.pkey, &ctl->pkey.there, &ctl->pkey.index);
         return 0;
+    case FAB_QUERY_QP:
+        ctl->asked.state = fab_qp_state(ctl->asked.x);
+        return 0;
     case FAB_QUERY_CLOCK:
         return query_clock(dev, ctl);
     }
@@ -174,6 +177,9 @@ static void list_names(const struct fab_ctl *ctl, const void *name[NAMES])
     case FAB_DESTROY_QP:
     case FAB_MODIFY_QP:
         list_qp(ctl->kind == FAB_MODIFY_QP ? ctl->modify.x : ctl->qp.x, name);
+        break;
+    case FAB_QUERY_QP: /* its own, so that nothing comes before it that was submitted later */
+        list_qp(ctl->asked.x, name);
         break;
     case FAB_DESTROY_DCT:
         name[0] = ctl->dct.x;

@@ -82,6 +82,9 @@ static int carry_out(struct soft_fab *f, struct fab_ctl *ctl)
     case FAB_QUERY_PKEY:
         fab_ibta_find_pkey(ctl->pkey.pkey, &ctl->pkey.there, &ctl->pkey.index);
         return 0;
+    case FAB_QUERY_QP:
+        ctl->asked.state = fab_qp_state(ctl->asked.x);
+        return 0;
     case FAB_QUERY_CLOCK:
         read_clock(&ctl->clock);
         return 0;

@@ -53,6 +53,9 @@ static int carry_out(void *of, struct fab_ctl *ctl)
         return verbs_address_query(f, ctl);
     case FAB_QUERY_PKEY:
         return verbs_pkey_query(f, ctl);
+    case FAB_QUERY_QP:
+        ctl->asked.state = verbs_qp_state(ctl->asked.x);
+        return 0;
     case FAB_QUERY_CLOCK:
         return verbs_clock_query(f, ctl);
     }
@@ -68,7 +71,7 @@ static void needs_qp(const struct fab_qp *q, struct verbs_needs *out)
     out->with[3] = q->srq;
 }
 
-/* What it makes is nobody's yet; a query needs nothing. */
+/* What it makes is nobody's yet; a query of the port needs nothing. */
 static void needs_to_create(const struct fab_ctl *ctl, struct verbs_needs *out)
 {
     switch (ctl->kind) {
@@ -129,6 +132,9 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
         break;
     case FAB_DESTROY_QP:
         needs_qp(ctl->qp.x, out);
+        break;
+    case FAB_QUERY_QP: /* of the life that it has when it is submitted */
+        needs_qp(ctl->asked.x, out);
         break;
     case FAB_DESTROY_AH:
         out->own = ctl->ah.x;

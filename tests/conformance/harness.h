@@ -98,7 +98,7 @@ int attr_rtr(const struct fab_qp *qp, const uint8_t gid[16], uint32_t qpn,
 int attr_rts(const struct fab_qp *qp, const struct rc_options *options, struct ibv_qp_attr *attr);
 int modify(struct fab_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int modify_state(struct fab_qp *qp, enum ibv_qp_state state);
-enum ibv_qp_state state_of(const struct fab_qp *qp);
+enum ibv_qp_state state_of(struct fab_qp *qp);
 /* From RESET to the state; gid and qpn matter to RC alone. */
 void bring_to(struct fab_qp *qp, enum ibv_qp_state state, const uint8_t gid[16], uint32_t qpn,
               const struct rc_options *options);

@@ -204,9 +204,14 @@ int modify_state(struct fab_qp *qp, enum ibv_qp_state state)
     return modify(qp, &attr, IBV_QP_STATE);
 }
 
-enum ibv_qp_state state_of(const struct fab_qp *qp)
+/* By both ways to ask. */
+enum ibv_qp_state state_of(struct fab_qp *qp)
 {
-    return fab_qp_state(qp);
+    struct fab_ctl ctl = {.kind = FAB_QUERY_QP, .asked.x = qp};
+    const enum ibv_qp_state state = fab_qp_state(qp);
+    MUST(qp->pd->fab, &ctl);
+    ck_assert_int_eq(ctl.asked.state, state);
+    return state;
 }
 
 void bring_to(struct fab_qp *qp, enum ibv_qp_state state, const uint8_t gid[16], uint32_t qpn,

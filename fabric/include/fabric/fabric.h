@@ -158,6 +158,8 @@ struct fab_qp {
     struct fab_srq *srq; /* or NULL */
     struct fab_qp_cap cap;
     void *user;
+    _Atomic bool leaves; /* its destruction was submitted: fab_get_event() says nothing of it any
+                          * more */
 };
 
 /* A DC target: usable as soon as it is created (its number exists only then). */
@@ -302,6 +304,7 @@ enum fab_ctl_kind {
     FAB_QUERY_ADDRESS,
     FAB_QUERY_CLOCK,
     FAB_QUERY_PKEY,
+    FAB_QUERY_QP,
 };
 
 /* How peers would name and reach this device now, at the port that it was opened with: an address
@@ -367,11 +370,15 @@ struct fab_ctl {
             struct fab_own_address now; /* filled in */
         } address;
         struct {
-            uint16_t pkey;      /* the one to look for: by its number, a full membership first */
-            bool there;         /* filled in: the port's table has it, */
-            uint16_t index;     /* at this place */
-        } pkey;                 /* QUERY_PKEY */
-        struct fab_clock clock; /* QUERY_CLOCK fills it in; -EOPNOTSUPP: the device has none */
+            uint16_t pkey;  /* the one to look for: by its number, a full membership first */
+            bool there;     /* filled in: the port's table has it, */
+            uint16_t index; /* at this place */
+        } pkey;             /* QUERY_PKEY */
+        struct {
+            struct fab_qp *x;
+            enum ibv_qp_state state; /* filled in: as fab_qp_state() */
+        } asked;                     /* QUERY_QP */
+        struct fab_clock clock;      /* QUERY_CLOCK fills it in; -EOPNOTSUPP: the device has none */
         struct {
             struct fab_chan *x;
         } chan;
@@ -521,14 +528,16 @@ bool fab_is_busy(const struct fab_cq *cq);
 /* Consumes the channel's pending events, so that its fd is no longer readable. Never blocks. */
 void fab_chan_drain(struct fab_chan *chan);
 
-/* The state as the device sees it now (a peer's access error moves it to ERR). Any thread. */
+/* The state as the device sees it now (a peer's access error moves it to ERR). Any thread. Blocks,
+ * as a system call or a command to the firmware may: who must not submits FAB_QUERY_QP. */
 enum ibv_qp_state fab_qp_state(const struct fab_qp *qp);
 
 /* ---- asynchronous events: the control thread
  * ------------------------------------------------------ */
 
 /* Of a queue pair: after its RESET none of its former life is handed out, but one that the device
- * had sent and that was not taken yet may be: ask fab_qp_state(). */
+ * had sent and that was not taken yet may be: ask for its state. None is handed out once its
+ * destruction was submitted, so that of whose event was got something may still be asked. */
 struct fab_event {
     enum ibv_event_type type; /* QP_FATAL, QP_ACCESS_ERR, CQ_ERR, PORT_ERR, DEVICE_FATAL, ... */
     union {

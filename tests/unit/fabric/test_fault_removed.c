@@ -62,6 +62,7 @@ START_TEST(what_makes_or_asks_something_of_a_removed_device_ends_with_eio)
         {.kind = FAB_QUERY_ADDRESS},
         {.kind = FAB_QUERY_CLOCK},
         {.kind = FAB_QUERY_PKEY},
+        {.kind = FAB_QUERY_QP, .asked.x = r.qp},
     };
     for (size_t i = 0; i < sizeof ctl / sizeof ctl[0]; i++)
         ck_assert_int_eq(call(&r, &ctl[i]), -EIO);

@@ -60,11 +60,24 @@ static int give_memory(struct fab *fab, size_t size, struct fab_mem *out)
     return out->addr != NULL ? 0 : -ENOMEM;
 }
 
+static struct fab_event events[3];
+static uint32_t event_count;
+
+static int next_event(struct fab *fab, struct fab_event *out)
+{
+    (void)fab;
+    if (event_count == 0)
+        return 0;
+    *out = events[--event_count];
+    return 1;
+}
+
 static const struct fab_ops own_ops = {.name = "own",
                                        .submit = submit_one,
                                        .run = run_one,
                                        .ctl_fd = no_fd,
                                        .wait = wait_once,
+                                       .get_event = next_event,
                                        .mem_alloc = give_memory};
 static const struct fab_ops plain_ops = {.name = "plain"};
 
@@ -95,8 +108,29 @@ START_TEST(memory_for_a_device_is_of_its_providers_kind)
 }
 END_TEST
 
+START_TEST(of_a_queue_pair_that_is_to_be_destroyed_no_event_is_told)
+{
+    struct patient p = {.base.ops = &own_ops};
+    struct fab_pd pd = {.fab = &p.base};
+    struct fab_qp leaves = {.pd = &pd}, stays = {.pd = &pd};
+    struct fab_ctl ctl = {.kind = FAB_DESTROY_QP, .qp.x = &leaves};
+    struct fab_event event;
+    fab_submit(&p.base, &ctl); /* and is not executed yet */
+    events[2] = (struct fab_event){.type = IBV_EVENT_QP_FATAL, .qp = &leaves};
+    events[1] = (struct fab_event){.type = IBV_EVENT_QP_FATAL, .qp = NULL}; /* a DC target's */
+    events[0] = (struct fab_event){.type = IBV_EVENT_QP_ACCESS_ERR, .qp = &stays};
+    event_count = 3;
+    ck_assert_int_eq(fab_get_event(&p.base, &event), 1);
+    ck_assert_ptr_null(event.qp);
+    ck_assert_int_eq(fab_get_event(&p.base, &event), 1);
+    ck_assert_ptr_eq(event.qp, &stays);
+    ck_assert_int_eq(fab_get_event(&p.base, &event), 0);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_provider_that_waits_by_itself_is_not_polled)                                               \
-    T(memory_for_a_device_is_of_its_providers_kind)
+    T(memory_for_a_device_is_of_its_providers_kind)                                                \
+    T(of_a_queue_pair_that_is_to_be_destroyed_no_event_is_told)
 
 KEDGE_CHECK_MAIN("fabric.provider", TESTS)

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device says that a queue pair is in ERR: its state is asked, by nobody who waits for it. */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "../../check_main.h"
+#include "device_bed.h"
+#include "device_events.h"
+
+static uint32_t events;
+static struct fab_qp *event_qp;
+
+static int get_event(struct fab *fab, struct fab_event *out)
+{
+    (void)fab;
+    if (events == 0)
+        return 0;
+    events--;
+    *out = (struct fab_event){.type = IBV_EVENT_QP_FATAL, .qp = event_qp};
+    return 1;
+}
+
+static enum ibv_qp_state wait_for_firmware(const struct fab_qp *qp)
+{
+    (void)qp;
+    ck_abort_msg("the control thread waits for the device");
+    return IBV_QPS_ERR;
+}
+
+static void begin(void)
+{
+    bed_begin(2);
+    w.ops.get_event = get_event;
+    w.ops.qp_state = wait_for_firmware;
+    bed_add_initiators();
+}
+
+static void tell(uint32_t qp, uint32_t times)
+{
+    event_qp = &w.qp[qp];
+    events = times;
+    device_events(&w.agent);
+}
+
+static void answer(int status, enum ibv_qp_state state)
+{
+    struct fab_ctl *ctl = take_out(FAB_QUERY_QP);
+    ctl->status = status;
+    ctl->asked.state = state;
+    ctl->done(ctl);
+}
+
+static uint32_t told(void)
+{
+    return w.told[LANE_COMMAND_QP_FATAL];
+}
+
+START_TEST(lanes_hear_of_it_when_the_device_has_answered)
+{
+    begin();
+    tell(1, 1);
+    ck_assert_uint_eq(told(), 0);
+    answer(0, IBV_QPS_ERR);
+    ck_assert_uint_eq(told(), POOL_COUNT); /* the lane that has it knows it */
+    tell(1, 1);
+    answer(-EIO, IBV_QPS_RTS); /* one of which nothing can be known */
+    ck_assert_uint_eq(told(), 2 * POOL_COUNT);
+    ck_assert_uint_eq(w.outs, 0);
+}
+END_TEST
+
+START_TEST(what_is_of_a_life_that_is_over_is_told_nobody)
+{
+    begin();
+    tell(1, 1);
+    answer(0, IBV_QPS_RTS);
+    ck_assert_uint_eq(told(), 0);
+    ck_assert_uint_eq(w.outs, 0);
+}
+END_TEST
+
+START_TEST(many_events_are_one_question_and_what_came_meanwhile_another)
+{
+    begin();
+    tell(1, 20);
+    ck_assert_uint_eq(w.outs, 1);
+    answer(0, IBV_QPS_RTS);
+    ck_assert_uint_eq(w.outs, 1);
+    answer(0, IBV_QPS_ERR);
+    ck_assert_uint_eq(told(), POOL_COUNT);
+    ck_assert_uint_eq(w.outs, 0);
+}
+END_TEST
+
+START_TEST(nothing_more_is_asked_of_one_that_is_to_be_destroyed)
+{
+    begin();
+    tell(1, 2);
+    atomic_store(&w.qp[1].leaves, true);
+    answer(0, IBV_QPS_RTS);
+    ck_assert_uint_eq(w.outs, 0);
+}
+END_TEST
+
+START_TEST(an_agent_that_ends_hears_no_answer)
+{
+    begin();
+    tell(1, 1);
+    tell(2, 1);
+    answer(-ECANCELED, IBV_QPS_ERR);
+    w.agent.stopping = true;
+    answer(0, IBV_QPS_ERR);
+    ck_assert_uint_eq(told(), 0);
+    ck_assert_ptr_null(w.agent.questions);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(lanes_hear_of_it_when_the_device_has_answered)                                               \
+    T(what_is_of_a_life_that_is_over_is_told_nobody)                                               \
+    T(many_events_are_one_question_and_what_came_meanwhile_another)                                \
+    T(nothing_more_is_asked_of_one_that_is_to_be_destroyed)                                        \
+    T(an_agent_that_ends_hears_no_answer)
+
+KEDGE_CHECK_MAIN("agent.control.device_events", TESTS)
