@@ -45,10 +45,10 @@ void fab_reuse_begin(struct fab_reuse *r, struct fab_ctl *ctl)
     r->anew = r->refused = false;
     r->status = 0;
     (void)set_step(r, ctl,
-                   r->qp == NULL              ? REUSE_MAKE
-                   : r->in_reset              ? REUSE_INIT
-                   : r->fab->resets_are_final ? REUSE_DESTROY
-                                              : REUSE_RESET);
+                   r->qp == NULL                             ? REUSE_MAKE
+                   : r->in_reset                             ? REUSE_INIT
+                   : r->fab->resets_are_final || r->given_up ? REUSE_DESTROY
+                                                             : REUSE_RESET);
 }
 
 bool fab_reuse_next(struct fab_reuse *r, struct fab_ctl *ctl)

@@ -246,7 +246,10 @@ static void on_sent(struct datagrams *d, uint32_t index)
 /* ---- its queue pair
  * --------------------------------------------------------------------------------------- */
 
-enum { STEPS = 3 };
+enum {
+    STEPS = 3,
+    REPAIRS = 3 /* that the device refuses, until it is given up for another one */
+};
 static const uint64_t AGAIN_NS = 1000000000; /* the device is ill */
 
 /* INIT, RTR, RTS. Returns the mask. */
@@ -284,6 +287,7 @@ static void restart_after_repair(struct connector *c)
     for (uint32_t i = 0; i < CONNECT_RECVS; i++)
         (void)post_recv(d, i);
     d->broken = d->repairing = false;
+    d->failures = 0;
     if (d->outdated)
         begin_repair(c);
     if (d->qpn == d->qp->qpn)
@@ -307,6 +311,7 @@ static void on_repaired(struct fab_ctl *ctl)
         return;
     if (!more && ctl->status != 0) {
         d->repairing = false;
+        d->failures++;
         d->again_ns = c->now_ns + AGAIN_NS;
         return;
     }
@@ -330,7 +335,8 @@ static void begin_repair(struct connector *c)
     d->broken = d->repairing = true;
     d->outdated = false;
     d->repair_step = 0;
-    d->reuse = (struct fab_reuse){.fab = c->res.fab, .qp = d->qp, .make = ud_creation(c)};
+    d->reuse = (struct fab_reuse){
+        .fab = c->res.fab, .qp = d->qp, .given_up = d->failures >= REPAIRS, .make = ud_creation(c)};
     d->reuse.mask = step_attr(c, 0, &d->reuse.init);
     fab_reuse_begin(&d->reuse, &d->repair);
     connector_submit(c, &d->repair, on_repaired, c);

@@ -42,7 +42,8 @@ struct datagrams {
     struct fab_ctl repair;
     struct fab_reuse reuse;
     uint8_t repair_step; /* once it is in INIT: */
-    uint64_t again_ns;   /* broken and not repairing: when that is tried again */
+    uint64_t again_ns;   /* broken and not repairing: when that is tried again, */
+    uint32_t failures;   /* since it has failed so often */
 };
 
 int datagrams_init(struct connector *c, uint32_t addresses);

@@ -12,14 +12,15 @@ enum { MAKING_AT_A_TIME = 4 };
 static const uint64_t AFTER_FAILURE_NS = 1000000000; /* the device has no more, or is ill */
 static const uint64_t QUIET_NS = 50000000; /* making one takes what a handshake needs: not before */
 
-static const uint8_t slot_moves[7][7] = {
+static const uint8_t slot_moves[8][8] = {
     [SLOT_EMPTY] = {[SLOT_MAKING] = 1},
-    [SLOT_MAKING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_MAKING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1, [SLOT_ENDING] = 1},
     [SLOT_RESTING] = {[SLOT_READY] = 1},
-    [SLOT_READY] = {[SLOT_TAKEN] = 1, [SLOT_EMPTY] = 1},
-    [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1, [SLOT_EMPTY] = 1},
-    [SLOT_CLEANING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1},
-    [SLOT_LEFT] = {[SLOT_CLEANING] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_READY] = {[SLOT_TAKEN] = 1},
+    [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1},
+    [SLOT_CLEANING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1, [SLOT_ENDING] = 1},
+    [SLOT_LEFT] = {[SLOT_CLEANING] = 1},
+    [SLOT_ENDING] = {[SLOT_EMPTY] = 1},
 };
 
 static void slot_move(struct slot *s, enum slot_state to)
@@ -31,6 +32,8 @@ static void slot_move(struct slot *s, enum slot_state to)
     s->all->resting += to == SLOT_RESTING;
     s->all->made -= to == SLOT_EMPTY;
     s->all->made += s->state == SLOT_EMPTY;
+    s->all->ending -= s->state == SLOT_ENDING;
+    s->all->ending += to == SLOT_ENDING;
     s->state = (uint8_t)to;
 }
 
@@ -64,12 +67,32 @@ static void leave_number(struct slot *s)
         *s->c->gone_ns = gone_ns;
 }
 
+/* Its place is free with it, so that no device has more of them than there are places. */
 static void on_destroyed(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
+    if (ctl->status != 0) {
+        s->all->end_ns = s->c->now_ns + AFTER_FAILURE_NS;
+        return;
+    }
     leave_number(s);
-    s->qp = NULL; /* also if the device refused: it is not used any more */
+    s->qp = NULL;
     slot_move(s, SLOT_EMPTY);
+}
+
+static void destroy_slot(struct slot *s)
+{
+    s->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = s->qp}};
+    submit_op(s, on_destroyed);
+}
+
+static void slots_end_refused(struct connector *c, struct slots *all)
+{
+    if (all->ending > 0 && c->now_ns < all->end_ns)
+        connector_due(c, all->end_ns);
+    for (uint32_t i = 0; all->ending > 0 && c->now_ns >= all->end_ns && i < all->count; i++)
+        if (all->at[i].state == SLOT_ENDING && all->at[i].busy == 0)
+            destroy_slot(&all->at[i]);
 }
 
 /* It cannot be made ready: another takes its place, not at once. */
@@ -81,8 +104,8 @@ static void give_up(struct slot *s, int status)
         slot_move(s, SLOT_EMPTY);
         return;
     }
-    s->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = s->qp}};
-    submit_op(s, on_destroyed);
+    slot_move(s, SLOT_ENDING);
+    destroy_slot(s);
 }
 
 /* ---- resting: what IBTA calls TimeWait (12.9.8.5.2). A late acknowledgement whose number falls
@@ -200,6 +223,7 @@ void slots_refill(struct connector *c, struct slots *s)
     uint32_t making = 0, resting = 0;
     const uint64_t new_ns = new_rest_ns(c);
     slots_wake(s);
+    slots_end_refused(c, s);
     if (s->ready >= c->config.ahead || s->made == s->count)
         return;
     uint64_t after_ns = s->retry_ns;

@@ -14,7 +14,8 @@ enum slot_state {
     SLOT_READY,   /* in INIT */
     SLOT_TAKEN,   /* a connection's */
     SLOT_CLEANING,
-    SLOT_LEFT, /* a connection's no longer, but for a change of state that is under way */
+    SLOT_LEFT,   /* a connection's no longer, but for a change of state that is under way */
+    SLOT_ENDING, /* of no more use, and not destroyed yet */
 };
 
 struct slot {
@@ -43,6 +44,8 @@ struct slots { /* all of one kind */
     uint64_t retry_ns; /* none is made before, since the last one failed with: */
     int status;
     uint64_t taken_ns; /* when one last was, or 0 */
+    uint32_t ending;   /* that the device refused to destroy, or is asked to: */
+    uint64_t end_ns;   /* tried again then */
 };
 
 int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);

@@ -154,7 +154,7 @@ struct fault_qp {
     bool broken;               /* a request of it was made to fail, and it was not reset since */
     bool has_room;             /* the inner one has a slot more than the caller knows */
     bool over;                 /* it was put to RESET, and that is final: control thread */
-    bool raised, stuck, stays; /* control thread: of a DCI that is stuck (refusal.c) */
+    bool raised, stuck, stays; /* control thread: of one that is stuck (refusal.c) */
     struct fault_sent *sent;   /* errors_first: a ring of those of which nothing was said */
     uint32_t sent_head, sent_tail;
     _Atomic uint32_t mtu;        /* enum ibv_mtu that it was connected with; 0: none */

@@ -69,6 +69,6 @@ bool fault_is_stuck(struct fault_fab *f, const struct fault_plan_state *now,
         qp->stuck = fault_hits(now, &f->control, now->plan.stuck_ppm);
         qp->stays = qp->stuck && fault_hits(now, &f->control, ALL / 2);
     }
-    qp->raised |= state == IBV_QPS_RTS && qp->base.type == FAB_QP_DCI;
+    qp->raised |= state == IBV_QPS_RTR; /* where a responder stays */
     return qp->stuck && state != IBV_QPS_ERR;
 }

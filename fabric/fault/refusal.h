@@ -14,7 +14,7 @@ bool fault_is_object(enum fab_ctl_kind kind);
 int fault_refusal_of(const struct fault_fab *f, const struct fault_plan *plan,
                      const struct fab_ctl *ctl);
 
-/* Whether it is for a DC initiator that goes to no other state any more, or begins to be one. */
+/* Whether it is for a queue pair that goes to no other state any more, or begins to be one. */
 bool fault_is_stuck(struct fault_fab *f, const struct fault_plan_state *now,
                     const struct fab_ctl *ctl);
 

@@ -91,7 +91,7 @@ struct fault_plan {
     /* RESET is final for RC and UD queue pairs, new ones too: INIT is refused (-EINVAL) then, as
      * irdma does. */
     bool resets_are_final;
-    /* So many of the DC initiators that are put to RESET after they were in RTS refuse that and all
+    /* So many of the queue pairs that are put to RESET after they were in RTR refuse that and all
      * other states but ERR, for ever (-EIO); and half of those the first try to destroy them. */
     uint32_t stuck_ppm;
 };

@@ -21,6 +21,7 @@ struct fab_reuse {
     struct fab_qp *qp;       /* in: which, or NULL: there is none, and one is made. After each
                               * operation: the one that there is, or NULL */
     bool in_reset;           /* in: it is new, and so in RESET already */
+    bool given_up;           /* in: it is not put to RESET any more, another takes its place */
     struct fab_ctl make;     /* in: FAB_CREATE_QP, as the first one was made */
     struct ibv_qp_attr init; /* in: what it is given in INIT, and the mask of that */
     int mask;

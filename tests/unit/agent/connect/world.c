@@ -53,6 +53,7 @@ static void open_fab(struct world *w, struct node *n, uint8_t last)
                               .no_atomics = w->no_atomics,
                               .resets_are_final = w->resets_are_final,
                               .numbers_return = w->numbers_return,
+                              .stuck_ppm = w->stuck_ppm,
                               .now_ns = &w->now_ns};
     struct base_errbuf err = {""};
     struct fab *soft = NULL;

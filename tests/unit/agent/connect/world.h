@@ -30,7 +30,8 @@ struct world {
     bool resets_are_final;   /* likewise: a queue pair that was put to RESET is of no more use */
     bool numbers_return;     /* likewise: a new queue pair has the number of one that is gone */
     bool no_atomics;         /* likewise */
-    bool same_psn;           /* every connection begins with the same packet number */
+    uint32_t stuck_ppm; /* likewise: of the queue pairs that were used so many never come back */
+    bool same_psn;      /* every connection begins with the same packet number */
     uint32_t nodes;
     struct node node[NODES];
 };

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queue pairs that the device does not bring back: others take their places. */
+#include <check.h>
+
+#include "../../check_main.h"
+#include "fabric/fault.h"
+#include "world.h"
+
+/* Nor are they lost to the device, which refuses to destroy some of them at first: the world's end
+ * asks for that. */
+START_TEST(connections_come_and_go_where_the_device_brings_none_back)
+{
+    static const uint32_t share[] = {1000000, 400000};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct world w = {.stuck_ppm = share[i]};
+        w.node[0].config.initiators = w.node[0].config.ahead = 2;
+        w.node[1].config.responders = w.node[1].config.ahead = 2;
+        world_open(&w, 2);
+        for (uint32_t t = 0; t < 20; t++) {
+            ask(&w, 0, 1, t);
+            ck_assert_int_eq(await(&w, 0, t), 0);
+            ck_assert_int_eq(read_through(&w, 0, 1, t), IBV_WC_SUCCESS);
+            connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
+        }
+        world_run(&w, 3000);
+        ck_assert_uint_eq(stats_of(&w, 0).initiators_ready, 2);
+        ck_assert_uint_eq(stats_of(&w, 1).responders_ready, 2);
+        world_close(&w);
+    }
+}
+END_TEST
+
+START_TEST(handshakes_have_another_queue_pair_when_the_device_does_not_bring_theirs_back)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 1);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct fault_plan stuck = {.seed = i + 1,
+                                         .stuck_ppm = 1000000,
+                                         .completion_error_ppm = 1000000,
+                                         .status = IBV_WC_LOC_QP_OP_ERR};
+        const uint32_t before = connector_ud_qpn(w.node[0].c);
+        fault_set_plan(w.node[0].fab, &stuck);
+        ask(&w, 0, 1, 2 + 2 * i);
+        world_run(&w, 10);
+        fault_set_plan(w.node[0].fab, &(struct fault_plan){.seed = 1});
+        world_run(&w, 10000);
+        ck_assert_uint_ne(connector_ud_qpn(w.node[0].c), before);
+        ask(&w, 0, 1, 3 + 2 * i);
+        ck_assert_int_eq(await(&w, 0, 3 + 2 * i), 0);
+        ask(&w, 1, 0, 20 + i);
+        ck_assert_int_eq(await(&w, 1, 20 + i), 0);
+    }
+    world_close(&w);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(connections_come_and_go_where_the_device_brings_none_back)                                   \
+    T(handshakes_have_another_queue_pair_when_the_device_does_not_bring_theirs_back)
+
+KEDGE_CHECK_MAIN("agent.connect.stuck", TESTS)
