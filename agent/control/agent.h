@@ -84,8 +84,12 @@ struct agent {
     bool token_is_open;     /* others may read token_file, which was said */
     uint32_t endpoints;     /* how often the node's have changed */
     uint32_t unregistering; /* metaservers that have not answered yet */
-    uint64_t arenas_coming; /* bytes of those that workers have asked for and that are being made */
-    struct names names;     /* that workers ask for */
+    uint64_t arenas_coming; /* bytes of those that are being made */
+    struct host_memory {
+        uint64_t most, read_ns; /* 0: not read yet */
+        bool of_group;
+    } host_memory;
+    struct names names; /* that workers ask for */
     /* sessions.c, leases.c */
     struct agentd_tenants tenants;
     uint32_t serial;  /* of the worker that attached last; from a random number on, so that an id of

@@ -110,6 +110,13 @@ static void assign_tenant(struct arena *arena, uint32_t tenant)
     charge_tenant(arena);
 }
 
+/* Its memory counts to the host's from now on. */
+static void make_arena(struct arena *arena)
+{
+    arena->pool->agent->arenas_coming += arena->bytes;
+    start_task(arena, WORLD_MAKE_ARENA, on_made);
+}
+
 static struct arena *arena_new(struct pool *p, uint32_t tenant, uint64_t bytes)
 {
     struct arena *arena = calloc(1, sizeof *arena);
@@ -260,8 +267,7 @@ int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
         arena = arena_new(p, tenant, bytes);
         if (arena == NULL)
             return -ENOMEM;
-        start_task(arena, WORLD_MAKE_ARENA, on_made);
-        p->agent->arenas_coming += bytes;
+        make_arena(arena);
         p->count.not_ahead++;
     }
     arena->session = session;
@@ -271,16 +277,27 @@ int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
 }
 
 /* Workers are refused for want of it, and hear no more than that. */
+static void say_none(struct pool *p, const char *why)
+{
+    if (base_log_allow(&p->arena_log, world_now_ns(p->world), ARENAS_LOGGED_S * BASE_NS_PER_S, 1,
+                       NULL))
+        world_log(p->world, BASE_LOG_ERROR, "no more arenas can be made for workers", "why=\"%s\"",
+                  why);
+}
+
 static void say_failed(struct pool *p, int status)
 {
     struct base_errbuf why;
-    if (status == 0 || p->stopping || p->agent->device_lost ||
-        !base_log_allow(&p->arena_log, world_now_ns(p->world), ARENAS_LOGGED_S * BASE_NS_PER_S, 1,
-                        NULL))
+    if (status == 0 || p->stopping || p->agent->device_lost)
         return;
     (void)device_why(p->world, status, &why);
-    world_log(p->world, BASE_LOG_ERROR, "no more arenas can be made for workers", "why=\"%s\"",
-              why.text);
+    say_none(p, why.text);
+}
+
+static void end_trial(struct pool *p, int status)
+{
+    p->arenas_status = status;
+    p->arenas_after_ns = world_now_ns(p->world) + ARENAS_AFTER_MS * BASE_NS_PER_MS;
 }
 
 static void finish_making(struct arena *arena, int status)
@@ -289,8 +306,7 @@ static void finish_making(struct arena *arena, int status)
     if (!arena->asked) {
         p->arenas_making--;
         say_failed(p, status);
-        p->arenas_status = status;
-        p->arenas_after_ns = world_now_ns(p->world) + ARENAS_AFTER_MS * BASE_NS_PER_MS;
+        end_trial(p, status);
         if (status != 0 && !p->stopping)
             p->agent->worker_events->failed(p, status);
     } else if (!arena->unwanted) {
@@ -322,8 +338,7 @@ static void on_made(void *user)
     struct pool *p = arena->pool;
     p->works--;
     arena->busy = false;
-    if (arena->asked)
-        p->agent->arenas_coming -= arena->bytes;
+    p->agent->arenas_coming -= arena->bytes;
     if (arena->task.status == 0)
         count_memory(p, arena);
     if (arena->task.status == 0 && !p->stopping && !arena->unwanted)
@@ -414,6 +429,21 @@ void arena_retire(struct arena *arena)
               on_deregistered);
 }
 
+/* Of one more. Who waits for it hears that there is none unless another one is on its way, or what
+ * sessions have left. */
+static bool has_memory(struct pool *p)
+{
+    struct base_errbuf why;
+    const int status = quota_check_host_first(p->agent, p->config->arena_bytes, &why);
+    if (status == 0 || status == -EAGAIN)
+        return status == 0;
+    say_none(p, why.text);
+    end_trial(p, status);
+    if (p->arenas_making + p->count.arenas_ahead == 0)
+        p->agent->worker_events->failed(p, status);
+    return false;
+}
+
 /* One after another, now and then, when the last one failed: a full tmpfs and a device without room
  * for more are not asked many times at once. */
 void arenas_refill(struct pool *p)
@@ -426,12 +456,12 @@ void arenas_refill(struct pool *p)
     if (p->arenas_status != 0)
         most = 1;
     while (!p->stopping && p->arenas_making < most &&
-           p->count.arenas_ahead + p->arenas_making < wanted) {
+           p->count.arenas_ahead + p->arenas_making < wanted && has_memory(p)) {
         struct arena *arena = arena_new(p, 0, p->config->arena_bytes);
         if (arena == NULL)
             return;
         p->arenas_making++;
-        start_task(arena, WORLD_MAKE_ARENA, on_made);
+        make_arena(arena);
     }
 }
 

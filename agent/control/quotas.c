@@ -278,10 +278,10 @@ static uint64_t bytes_left_by_all(const struct agent *a)
 /* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
  * is allocated whole, and has none of a tmpfs' limits. Its pages count to the agent's own control
  * group, whose processes go first when that has no more. */
-int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
+static int check_host(const struct agent *a, const struct host_memory *m, bool first,
+                      uint64_t more_bytes, struct base_errbuf *why)
 {
-    bool of_group;
-    const uint64_t most = world_memory_most(a->world, &of_group) / 8 * 7;
+    const uint64_t most = m->most / 16 * (first ? 15 : 14);
     const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
     if (have <= most && more_bytes <= most - have)
         return 0;
@@ -293,10 +293,30 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_err
                         (unsigned long long)left);
     return base_err(why, -ENOMEM,
                     "this host has no room for an arena of %llu bytes: all of the agent's take "
-                    "%llu, and seven eighths of %s, %llu, is the most",
+                    "%llu, and %s of %s, %llu, is the most",
                     (unsigned long long)more_bytes, (unsigned long long)have,
-                    of_group ? "what the agent's control group may use (memory.max)" : "its memory",
+                    first ? "fifteen sixteenths" : "seven eighths",
+                    m->of_group ? "what the agent's control group may use (memory.max)"
+                                : "its memory",
                     (unsigned long long)most);
+}
+
+int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
+{
+    struct host_memory m;
+    m.most = world_memory_most(a->world, &m.of_group);
+    return check_host(a, &m, false, more_bytes, why);
+}
+
+int quota_check_host_first(struct agent *a, uint64_t more_bytes, struct base_errbuf *why)
+{
+    const uint64_t now = world_now_ns(a->world);
+    struct host_memory *m = &a->host_memory;
+    if (m->most == 0 || now - m->read_ns >= BASE_NS_PER_S) {
+        m->most = world_memory_most(a->world, &m->of_group);
+        m->read_ns = now;
+    }
+    return check_host(a, m, true, more_bytes, why);
 }
 
 /* No more often than a tenant is forgiven, which takes most of a minute. */

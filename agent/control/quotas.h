@@ -53,6 +53,10 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
 /* Whether the host, and the agent's control group, has room for as much more of arenas, whatever
  * quotas say: 0; or -ENOMEM and a sentence; or likewise -EAGAIN, as above. */
 int quota_check_host(const struct agent *a, uint64_t more_bytes, struct base_errbuf *why);
+/* Likewise for sessions' first ones, which are made ahead: a little more, so that who has asked for
+ * many keeps nobody from attaching. What there is is looked at once a second: this is asked for
+ * each worker that comes. */
+int quota_check_host_first(struct agent *a, uint64_t more_bytes, struct base_errbuf *why);
 /* Whether it may ask for something now: as quota_check(). Its workers' requests to the lane are of
  * the same budget. */
 int quota_ask(struct pool *p, uint32_t tenant, struct base_errbuf *why);

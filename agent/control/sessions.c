@@ -142,7 +142,8 @@ int sessions_check(struct pool *p, struct base_errbuf *err)
             (unsigned long long)FDS_OF(p->config->max_sessions));
     if (p->count.arenas_ahead == 0 && p->arenas_status != 0) {
         struct base_errbuf why;
-        (void)device_why(p->world, p->arenas_status, &why);
+        if (quota_check_host_first(p->agent, p->config->arena_bytes, &why) == 0)
+            (void)device_why(p->world, p->arenas_status, &why);
         return base_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
     }
     return 0;

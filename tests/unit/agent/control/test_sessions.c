@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who stands behind whom when sessions are given back, and who is turned away for what. */
 #include "../../check_main.h"
+#include "base/clock.h"
 #include "session_bed.h"
 
 enum { A = 1, B = 2, AHEAD = 32, PLACES = 64 };
@@ -196,6 +197,43 @@ START_TEST(a_device_without_room_is_no_memory_to_who_attaches_and_who_wants_an_a
 }
 END_TEST
 
+/* Four of what are to be ready fit into fifteen sixteenths, of which none is another's memory. */
+START_TEST(what_is_made_ahead_leaves_the_host_some_of_its_memory)
+{
+    enum { FIT = 4 };
+    struct base_errbuf why;
+    session_bed_begin(PLACES, AHEAD);
+    world.memory_most = (uint64_t)FIT * 2 * MIB / 15 * 16 + MIB;
+    sessions_refill(&pool);
+    session_bed_make_all();
+    ck_assert_uint_eq(pool.count.ready, AHEAD);
+    ck_assert_uint_eq(pool.count.arenas_ahead, FIT);
+    ck_assert_int_eq(sessions_check(&pool, &why), 0);
+    world.memory_most = 0; /* there is more now */
+    world.now_ns += 10 * BASE_NS_PER_S;
+    sessions_refill(&pool);
+    session_bed_make_all();
+    sessions_refill(&pool);
+    session_bed_make_all();
+    ck_assert_uint_eq(pool.count.arenas_ahead, AHEAD);
+    session_bed_end();
+}
+END_TEST
+
+START_TEST(a_host_without_memory_for_one_arena_is_said_at_the_start)
+{
+    struct base_errbuf why;
+    session_bed_begin(PLACES, AHEAD);
+    world.memory_most = MIB;
+    sessions_refill(&pool);
+    session_bed_make_all();
+    ck_assert_uint_eq(pool.count.arenas_ahead, 0);
+    ck_assert_int_eq(sessions_check(&pool, &why), -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(why.text, "this host has no room for an arena of 2097152 bytes"));
+    session_bed_end();
+}
+END_TEST
+
 static bool says(uint32_t tenant, const char *what)
 {
     struct base_errbuf why = {""};
@@ -227,6 +265,8 @@ END_TEST
     T(an_arena_that_cannot_be_deregistered_is_nobodys_and_stays_the_hosts)                         \
     T(who_asks_for_what_is_being_given_back_is_told_to_come_again)                                 \
     T(a_device_without_room_is_no_memory_to_who_attaches_and_who_wants_an_arena)                   \
+    T(what_is_made_ahead_leaves_the_host_some_of_its_memory)                                       \
+    T(a_host_without_memory_for_one_arena_is_said_at_the_start)                                    \
     T(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)                            \
     T(who_is_sent_nothing_hears_whose_fault_that_is)
 
