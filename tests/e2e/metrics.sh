@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What metaserver and agent tell Prometheus keeps to its format and to its conventions of names and units (metrics.awk,
 # which is shown to find what it looks for), and counters only grow. Values of labels are names that hold nothing to
-# escape; that they would be is shown by unit.base.hist.
+# escape; that they would be is shown by unit.base.hist. What the pages name is there.
 source "$(dirname "$0")/lib.sh"
 checker=$(dirname "$0")/metrics.awk
+root=$(cd "$(dirname "$0")/../.." && pwd)
 good='# HELP kedge_x_total Things.
 # TYPE kedge_x_total counter
 kedge_x_total{why="a\"b\\c\nd",of="{},="} 3
@@ -73,6 +74,22 @@ found=$(check kedge_metad_ <"$work/metad.first") || fail "metaserver: $found"
 found=$(check kedge_agent_ <"$work/a.first") || fail "agent: $found"
 found=$(check kedge_agent_ <"$work/b.first") || fail "agent: $found"
 ok "$(grep -c '^# TYPE' "$work/metad.first") families of the metaserver and $(grep -c '^# TYPE' "$work/a.first") of an agent keep to the conventions"
+
+# What the pages name is there, by the whole name or by its beginning: those of connections with rc alone.
+absent() { # of the names on standard input
+    local name
+    while read -r name; do
+        grep -qE "^# TYPE ${name}$([[ $name == *_ ]] || echo ' ')" "$work/metad.first" "$work/a.first" || echo "$name"
+    done
+}
+[[ $(printf '%s\n' kedge_agent_attached_total kedge_agent_clock_ kedge_agent_attached | absent) == kedge_agent_attached ]] ||
+    fail "a name is not told from a part of one"
+named=$(grep -rhoE 'kedge_(agent|metad)_[a-z0-9_]+' "$root/docs" "$root/README.md" | sort -u)
+(($(wc -l <<<"$named") > 20)) || fail "the pages name few metrics: is this the right search?"
+grep -q '^# TYPE kedge_agent_connections_' "$work/a.first" || named=$(grep -v '^kedge_agent_connections_' <<<"$named")
+found=$(absent <<<"$named")
+[[ -z $found ]] || fail "the pages name what neither of them has: $found"
+ok "the $(wc -l <<<"$named") metrics that docs and man pages name are there"
 
 read_text a "$token" >"$work/read" || fail "the read failed: $(cat "$work/read")"
 curl -s "$url/v1/nothing" >/dev/null
