@@ -45,6 +45,9 @@ void connector_message(struct connector *c, const struct schema_handshake *h)
     case SCHEMA_HANDSHAKE_USED:
         incoming_used(c, h);
         return;
+    case SCHEMA_HANDSHAKE_BROKEN:
+        outgoing_broken(c, h);
+        return;
     }
 }
 
@@ -85,6 +88,7 @@ uint64_t connector_step(struct connector *c, uint64_t now_ns)
     c->due_ns = CONNECT_NEVER;
     datagrams_take(c);
     datagrams_step(c);
+    incoming_take(c);
     incoming_step(c);
     outgoing_step(c);
     slots_refill(c, &c->initiators);
@@ -188,15 +192,17 @@ static int make_arrays(struct connector *c)
     return status == 0 ? slots_init(c, &c->responders, config->responders, false) : status;
 }
 
-/* Where nothing completes but what was flushed; a queue pair needs one. */
+/* Where nothing completes but the receives of responders that broke. */
 static int make_responder_cq(struct connector *c)
 {
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ,
-                         .cq = {.cqe = c->config.initiators + 2 * c->config.responders}};
+    struct fab_ctl cq = {
+        .kind = FAB_CREATE_CQ,
+        .cq = {.cqe = c->config.initiators + 2 * c->config.responders, .chan = c->ud.chan}};
     int status = fab_call(c->res.fab, &cq);
-    if (status == 0)
-        c->responder_cq = cq.cq.x;
-    return status;
+    if (status != 0)
+        return status;
+    c->responder_cq = cq.cq.x;
+    return fab_arm(c->responder_cq, false);
 }
 
 int connector_new(const struct connector_config *config,
@@ -218,12 +224,12 @@ int connector_new(const struct connector_config *config,
     c->gone_ns = config->gone_ns != NULL ? config->gone_ns : &c->own_gone_ns;
     int status = make_arrays(c);
     if (status == 0) {
-        what = "making the completion queue of responders";
-        status = make_responder_cq(c);
-    }
-    if (status == 0) {
         what = "making the UD queue pair for handshakes";
         status = datagrams_init(c, config->initiators + config->responders + ADDRESSES_BESIDE);
+    }
+    if (status == 0) { /* which wakes by the same channel */
+        what = "making the completion queue of responders";
+        status = make_responder_cq(c);
     }
     if (status == 0) {
         what = "making RC queue pairs ahead";
@@ -247,11 +253,11 @@ void connector_free(struct connector *c)
     await_ops(c);
     slots_fini(c, &c->initiators);
     slots_fini(c, &c->responders);
-    datagrams_fini(c);
     if (c->responder_cq != NULL) {
         struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq = {.x = c->responder_cq}};
         (void)fab_call(c->res.fab, &cq);
     }
+    datagrams_fini(c);
     free(c->out);
     free(c->in);
     free(c->events);

@@ -9,10 +9,11 @@
 enum { ASKED_AT_ONCE = 8 };
 static const uint64_t ASK_NS = 200000000; /* between two questions */
 
-static const uint8_t in_moves[3][3] = {
+static const uint8_t in_moves[4][4] = {
     [IN_FREE] = {[IN_RAISING] = 1},
     [IN_RAISING] = {[IN_UP] = 1, [IN_FREE] = 1},
-    [IN_UP] = {[IN_FREE] = 1},
+    [IN_UP] = {[IN_BROKEN] = 1, [IN_FREE] = 1},
+    [IN_BROKEN] = {[IN_FREE] = 1},
 };
 
 static void in_move(struct incoming *n, enum in_state to)
@@ -84,7 +85,7 @@ static void on_rtr(void *user, int status)
 {
     struct incoming *n = user;
     n->heard_ns = n->c->now_ns;
-    if (status != 0) {
+    if (status != 0 || n->flushed) {
         refuse_request(n->c, &n->request, SCHEMA_HANDSHAKE_FAILED);
         datagram_forget(n->c, n->request.from_gid);
         retire_incoming(n);
@@ -95,12 +96,21 @@ static void on_rtr(void *user, int status)
     accept_request(n);
 }
 
+/* It takes no SEND: this comes back when the queue pair goes to ERR, on devices too that have no
+ * event for that (rxe). Where it cannot be posted the initiator's time-outs alone tell. */
+static void post_receive(struct incoming *n)
+{
+    struct fab_recv_wr wr = {.wr_id = n->life}, *bad;
+    (void)fab_post_recv(n->slot->qp, &wr, &bad);
+}
+
 static void take_request(struct connector *c, const struct schema_handshake *h, struct slot *slot)
 {
     struct incoming *n = c->in;
     while (n->state != IN_FREE) /* as many as there are queue pairs */
         n++;
-    *n = (struct incoming){.c = c, .request = *h, .slot = slot, .heard_ns = c->now_ns};
+    *n = (struct incoming){
+        .c = c, .request = *h, .slot = slot, .heard_ns = c->now_ns, .life = ++c->lives};
     in_move(n, IN_RAISING);
     if (c->fill(c->fill_user, &n->psn, sizeof n->psn) != 0) {
         refuse_request(c, h, SCHEMA_HANDSHAKE_FAILED);
@@ -109,6 +119,7 @@ static void take_request(struct connector *c, const struct schema_handshake *h, 
     }
     n->psn &= 0xffffff;
     const struct slot_change rtr = slot_rtr(c, h);
+    post_receive(n);
     datagram_expect(c, h->from_gid, h->lid); /* the answer's way, meanwhile */
     slot_raise(slot, &rtr, NULL, on_rtr, n);
 }
@@ -158,6 +169,8 @@ void incoming_request(struct connector *c, const struct schema_handshake *h)
         note_heard(known, h);
         if (known->state == IN_UP)
             accept_request(known);
+        else if (known->state == IN_BROKEN)
+            refuse_request(c, h, SCHEMA_HANDSHAKE_FAILED);
         else
             connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_WAIT));
         return;
@@ -204,7 +217,64 @@ void incoming_used(struct connector *c, const struct schema_handshake *h)
         return;
     }
     note_heard(n, h);
+    if (n->state != IN_BROKEN)
+        n->asks = 0;
+}
+
+/* ---- those that broke
+ * --------------------------------------------------------------------------------------------- */
+
+/* Where the device has told the initiator why, that one is about to say good-bye, and knows more
+ * than this says: so not at once. */
+static void break_incoming(struct incoming *n)
+{
+    struct connector *c = n->c;
+    n->flushed = true;
+    if (n->state != IN_UP)
+        return;
+    in_move(n, IN_BROKEN);
     n->asks = 0;
+    n->next_ns = c->now_ns + c->config.retry_ns / 4;
+}
+
+/* By its life, since what completes may be of one that is over. */
+static void note_flushed(struct connector *c, uint64_t life)
+{
+    for (uint32_t i = 0; i < c->config.responders; i++)
+        if (c->in[i].state != IN_FREE && c->in[i].life == life) {
+            break_incoming(&c->in[i]);
+            return;
+        }
+}
+
+void incoming_take(struct connector *c)
+{
+    struct ibv_wc wc[CONNECTOR_TAKES];
+    (void)fab_arm(c->responder_cq, false);
+    const int n = fab_poll(c->responder_cq, CONNECTOR_TAKES, wc);
+    for (int i = 0; i < n; i++)
+        note_flushed(c, wc[i].wr_id);
+    if (n == CONNECTOR_TAKES)
+        connector_due(c, c->now_ns);
+}
+
+/* Says it, each time later than the one before; or leaves the initiator to its time-outs. Returns
+ * when the next time is. */
+static uint64_t warn_initiator(struct incoming *n)
+{
+    struct connector *c = n->c;
+    if (c->now_ns < n->next_ns)
+        return n->next_ns;
+    if (n->asks == CONNECT_WARNS) {
+        c->stats.reclaimed++;
+        slot_reclaim(n->slot);
+        let_go(n);
+        return CONNECT_NEVER;
+    }
+    c->stats.broken += n->asks == 0;
+    connector_reply(c, &n->request, connector_answer(&n->request, SCHEMA_HANDSHAKE_BROKEN));
+    n->next_ns = c->now_ns + (c->config.retry_ns << n->asks++);
+    return n->next_ns;
 }
 
 /* ---- those that say nothing
@@ -232,7 +302,9 @@ void incoming_step(struct connector *c)
     if (c->now_ns >= c->in_due_ns) { /* 0: something has changed */
         uint64_t next = CONNECT_NEVER;
         for (uint32_t i = 0; i < c->config.responders; i++) {
-            uint64_t due = c->in[i].state == IN_UP ? look_after(&c->in[i]) : CONNECT_NEVER;
+            uint64_t due = c->in[i].state == IN_UP       ? look_after(&c->in[i])
+                           : c->in[i].state == IN_BROKEN ? warn_initiator(&c->in[i])
+                                                         : CONNECT_NEVER;
             next = due < next ? due : next;
         }
         c->in_due_ns = next;

@@ -17,6 +17,7 @@ enum {
     CONNECT_RD_ATOMIC = 16, /* as most devices have */
     CONNECT_BYES = 5,       /* tries, before the peer is left to find out */
     CONNECT_ASKS = 5,       /* tries, before a silent initiator is taken for gone */
+    CONNECT_WARNS = 5,      /* times an initiator is told that its responder broke */
     CONNECT_TELLS = 4,      /* times a responder is told of a new number, as messages get lost */
     CONNECT_PATIENCE = 16,  /* times silence_ns: a peer that only says WAIT is given up then */
 };
@@ -25,10 +26,13 @@ enum {
 /* ---- outgoing.c, incoming.c: the two ends of connections. */
 enum out_state { OUT_FREE, OUT_QUEUED, OUT_ASKING, OUT_RAISING, OUT_UP, OUT_LEAVING };
 
+enum broken_end { END_WHOLE, END_BROKEN, END_TOLD /* its owner knows */ };
+
 struct outgoing {
     struct connector *c;
     uint8_t state; /* enum out_state, moved by out_move() alone */
     uint8_t tries, full;
+    uint8_t broken; /* enum broken_end of the peer's queue pair, while it is UP */
     uint32_t tag;
     struct connector_peer peer;
     uint64_t nonce;
@@ -40,12 +44,14 @@ struct outgoing {
     struct outgoing *next; /* in the queue */
 };
 
-enum in_state { IN_FREE, IN_RAISING, IN_UP };
+enum in_state { IN_FREE, IN_RAISING, IN_UP, IN_BROKEN };
 
 struct incoming {
     struct connector *c;
     uint8_t state; /* enum in_state */
-    uint8_t asks;
+    uint8_t asks;  /* or, once it is BROKEN, how often its initiator was told */
+    bool flushed;  /* its queue pair is in ERR */
+    uint64_t life; /* wr_id of its receive: no two have the same */
     struct schema_handshake request;
     uint32_t psn;
     struct slot *slot;
@@ -60,9 +66,12 @@ void outgoing_must_wait(struct connector *c, const struct schema_handshake *h);
 void outgoing_refused(struct connector *c, const struct schema_handshake *h);
 void outgoing_gone(struct connector *c, const struct schema_handshake *h);
 void outgoing_asked(struct connector *c, const struct schema_handshake *h);
+void outgoing_broken(struct connector *c, const struct schema_handshake *h);
 
 /* All of them are over. */
 void incoming_retire(struct connector *c);
+/* Hears which responders broke. */
+void incoming_take(struct connector *c);
 void incoming_step(struct connector *c);
 void incoming_request(struct connector *c, const struct schema_handshake *h);
 void incoming_bye(struct connector *c, const struct schema_handshake *h);
@@ -89,6 +98,8 @@ struct connector {
     uint64_t in_due_ns;    /* when something is to be done about one of in */
     struct incoming *in;
     uint32_t in_hand;
+    uint64_t lives;                 /* of all that were ever in */
+    uint32_t broken;                /* of out, those that are END_BROKEN */
     struct connector_event *events; /* a ring of `wanted` */
     uint32_t event_head, event_tail, wanted;
     struct connector_stats stats;

@@ -28,6 +28,8 @@ static void out_move(struct outgoing *o, enum out_state to)
     o->c->stats.outgoing -= o->state == OUT_UP;
     o->c->busy += to != OUT_UP && to != OUT_FREE;
     o->c->busy -= o->state != OUT_UP && o->state != OUT_FREE;
+    o->c->broken -= o->broken == END_BROKEN;
+    o->broken = END_WHOLE;
     o->state = (uint8_t)to;
 }
 
@@ -314,6 +316,35 @@ void outgoing_asked(struct connector *c, const struct schema_handshake *h)
     const struct outgoing *o = find_outgoing(c, h);
     bool used = o != NULL && o->state != OUT_LEAVING;
     connector_reply(c, h, connector_answer(h, used ? SCHEMA_HANDSHAKE_USED : SCHEMA_HANDSHAKE_BYE));
+}
+
+/* Of an earlier life, and twice, it is as one that is not known, and one that was heard. */
+void outgoing_broken(struct connector *c, const struct schema_handshake *h)
+{
+    struct outgoing *o = find_outgoing(c, h);
+    if (o == NULL) { /* it holds a queue pair for nobody */
+        c->stats.dropped++;
+        connector_reply(c, h, connector_answer(h, SCHEMA_HANDSHAKE_BYE));
+        return;
+    }
+    if (o->state != OUT_UP || o->broken != END_WHOLE ||
+        h->from_incarnation != o->peer.incarnation) {
+        c->stats.dropped++;
+        return;
+    }
+    o->broken = END_BROKEN;
+    c->broken++;
+}
+
+struct fab_qp *connector_broken(struct connector *c)
+{
+    for (uint32_t i = 0; c->broken > 0 && i < c->outs; i++)
+        if (c->out[i].broken == END_BROKEN) {
+            c->out[i].broken = END_TOLD;
+            c->broken--;
+            return c->out[i].slot->qp;
+        }
+    return NULL;
 }
 
 void connector_leave(struct connector *c)

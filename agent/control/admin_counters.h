@@ -54,6 +54,7 @@
     C(dropped, "Handshake messages that were late, or made no sense.", COUNTER)                    \
     C(lost, "Handshake messages that could not be sent.", COUNTER)                                 \
     C(reclaimed, "Connections of nodes that were gone.", COUNTER)                                  \
+    C(broken, "Connections that broke here, of which their initiators were told.", COUNTER)        \
     C(initiators, "Queue pairs for requests to other nodes.", GAUGE)                               \
     C(initiators_ready, "Of them, those kept ready.", GAUGE)                                       \
     C(responders, "Queue pairs for requests of other nodes.", GAUGE)                               \

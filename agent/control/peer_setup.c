@@ -238,6 +238,8 @@ void peer_setup_step(struct pool *p)
                                  .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
         pool_command(p, &c);
     }
+    for (struct fab_qp *qp; (qp = connector_broken(p->device.connector)) != NULL;)
+        pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = qp});
     tell_number(p);
     if (due == UINT64_MAX)
         world_timer_clear(p->world, &p->handshakes_timer);

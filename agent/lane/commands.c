@@ -286,6 +286,9 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
     case LANE_COMMAND_QP_REBUILD:
         physical_qp_rebuild(l, c->qp);
         break;
+    case LANE_COMMAND_QP_RETIRE:
+        inflight_retire_qp(l, c->qp);
+        break;
     case LANE_COMMAND_METASERVERS:
         take_metaservers(l, c);
         break;

@@ -115,6 +115,12 @@ static void step(struct bed *b, uint64_t ms)
         if (e.qp != NULL)
             b->qp[b->qps++] = e.qp;
     }
+    for (struct fab_qp *qp; (qp = connector_broken(b->c)) != NULL;) {
+        uint32_t i = 0;
+        while (i < b->qps && b->qp[i] != qp)
+            i++;
+        BASE_ASSERT(i < b->qps);
+    }
     check(b);
 }
 

@@ -175,6 +175,13 @@ void inflight_retire(struct lane *l, struct physical_qp *p)
         ask_for_end(l, p, LANE_EVENT_QP_RETIRED);
 }
 
+void inflight_retire_qp(struct lane *l, const struct fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp == qp && !l->phys[i].broken)
+            inflight_retire(l, &l->phys[i]);
+}
+
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
 void inflight_give_up(struct lane *l)
 {

@@ -25,6 +25,8 @@ void inflight_end_overdue(struct lane *l);
 /* p is of no use any more. It goes when the device has given back what is out on it, so that
  * nothing is told or done again of which the device may yet tell otherwise. */
 void inflight_retire(struct lane *l, struct physical_qp *p);
+/* Likewise of this one, if the lane has it. */
+void inflight_retire_qp(struct lane *l, const struct fab_qp *qp);
 /* Once await_due_ns has come, and all completions were polled. */
 void inflight_give_up(struct lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */

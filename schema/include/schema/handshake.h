@@ -14,6 +14,8 @@
  *                  <-------------------  GONE  (also of a connection that it does not know)
  *                  <-------------------  USED? of one that it has not heard of for long
  *         USED     ------------------->        or BYE, of one that the initiator does not know
+ *                  <-----------------  BROKEN  its queue pair is in ERR, and takes nothing more
+ *         BYE      ------------------->        when the initiator is done with its own
  *
  * REFUSE answers a REQUEST that cannot be. Any message may be lost, repeated, late or crossed: each
  * side repeats what it wants answered, and answers what is repeated as before. */
@@ -37,6 +39,7 @@ enum schema_handshake_kind {
     SCHEMA_HANDSHAKE_GONE,
     SCHEMA_HANDSHAKE_ASK_USED,
     SCHEMA_HANDSHAKE_USED,
+    SCHEMA_HANDSHAKE_BROKEN,
 };
 
 /* Why a REQUEST is refused. */

@@ -114,6 +114,11 @@ void connector_leave(struct connector *c);
  * again, if nothing comes before: now_ns, if there may be more messages. now_ns never goes back. */
 uint64_t connector_step(struct connector *c, uint64_t now_ns);
 
+/* A connection whose responder's queue pair broke by itself, and takes nothing that is posted any
+ * more: its queue pair here, once, which is still the caller's until it is dropped; or NULL: none
+ * is left. To be asked after each step. */
+struct fab_qp *connector_broken(struct connector *c);
+
 struct connector_event {
     uint32_t tag;
     struct fab_qp *qp; /* in RTS, the caller's until it is dropped; NULL: it failed */
@@ -134,6 +139,7 @@ struct connector_stats {
     uint64_t dropped;   /* messages that made no sense, were late, or for somebody else */
     uint64_t lost;      /* messages that could not be sent for want of room */
     uint64_t reclaimed; /* responders whose initiator was gone without a word */
+    uint64_t broken;    /* responders that broke by themselves, of which their initiator was told */
     uint64_t initiators, initiators_ready, responders, responders_ready; /* gauges: there are */
     uint64_t resting; /* gauge: queue pairs whose former life's packets may still be under way */
     uint64_t outgoing, incoming; /* gauges */

@@ -62,6 +62,9 @@ enum lane_command_kind {
     LANE_COMMAND_QP_REBUILD, /* this DCI is to be brought up anew: nothing more is posted on it,
                               * and QP_BROKEN follows when what is out has come back. One that the
                               * lane does not have is left alone */
+    LANE_COMMAND_QP_RETIRE,  /* rc: the other end of this connection broke: nothing more is posted
+                              * on it, and QP_RETIRED and QP_BROKEN follow. One that the lane does
+                              * not have, or has given back, is left alone */
     LANE_COMMAND_QP_GONE,    /* this DCI, of which QP_BROKEN was said and QP_READY was not, does
                               * not come back: the QP_READY of another may follow. One that the
                               * lane does not have is left alone */

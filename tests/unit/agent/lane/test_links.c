@@ -3,8 +3,10 @@
  * when one breaks. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../check_main.h"
+#include "internal.h"
 #include "world.h"
 #include "world_rc.h"
 
@@ -422,6 +424,47 @@ START_TEST(a_queue_pair_that_broke_is_given_back_once_whatever_was_listed_before
 }
 END_TEST
 
+/* The queue pairs of node 1 that node 0 has connected to, without a word to that. */
+static void break_responders(void)
+{
+    struct connector *c = w->node[1].connector;
+    for (uint32_t i = 0; i < c->config.responders; i++)
+        if (c->in[i].state == IN_UP &&
+            memcmp(c->in[i].request.from_gid, w->node[0].fab->caps.gid, 16) == 0)
+            world_break(w, 1, c->in[i].slot->qp);
+}
+
+/* By the device's time-outs its initiator would hear of that late, and with RETRY_EXC_ERR,
+ * which also ends READs. */
+START_TEST(what_is_out_when_the_other_end_breaks_is_judged_at_once)
+{
+    enum { WRITES = WORLD_NODES /* another virtual queue pair to node 1 */ };
+    uint32_t status[3] = {0};
+    struct schema_cqe e;
+    const uint8_t ack_timeout = world_ack_timeout;
+    world_ack_timeout = 19;
+    open_all();
+    ck_assert_int_eq(world_connect(w, &k, WRITES, 1), 0);
+    post(SCHEMA_OP_READ, 0, 1, 1);
+    expect(0, IBV_WC_SUCCESS);
+    const struct fab_qp *link = w->node[0].last_link;
+    break_responders();
+    post(SCHEMA_OP_WRITE, 1, WRITES, 1);
+    post(SCHEMA_OP_READ, 2, 1, 1);
+    for (int i = 0; i < 2; i++) {
+        ck_assert(world_poll(w, &k, &e, LONG));
+        ck_assert(e.wr_id == 1 || e.wr_id == 2);
+        status[e.wr_id] = e.status;
+    }
+    ck_assert_uint_eq(status[1], IBV_WC_WR_FLUSH_ERR); /* it may have been carried out */
+    ck_assert_uint_eq(status[2], IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).reposted, 1);
+    ck_assert_ptr_ne(w->node[0].last_link, link);
+    close_all();
+    world_ack_timeout = ack_timeout;
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(more_endpoints_than_connections_are_all_served)                                              \
     T(who_uses_many_endpoints_takes_no_connection_from_who_uses_one)                               \
@@ -436,6 +479,7 @@ END_TEST
     T(who_has_waited_for_a_connection_as_long_as_one_would_have_tried_hears_of_it)                 \
     T(a_silent_metaserver_keeps_nobody_from_asking_the_next)                                       \
     T(without_one_that_answers_lookups_end_in_time_and_then_at_once)                               \
-    T(a_queue_pair_that_broke_is_given_back_once_whatever_was_listed_before_that_was_heard)
+    T(a_queue_pair_that_broke_is_given_back_once_whatever_was_listed_before_that_was_heard)        \
+    T(what_is_out_when_the_other_end_breaks_is_judged_at_once)
 
 KEDGE_CHECK_MAIN("agent.lane.links", TESTS)

@@ -182,4 +182,8 @@ void world_rc_run(struct world *w, struct world_node *n)
         n->last_link = e.qp;
         ck_assert_int_eq(lane_command(n->lane, &c), 0);
     }
+    for (struct fab_qp *qp; (qp = connector_broken(n->connector)) != NULL;) {
+        const struct lane_command c = {.kind = LANE_COMMAND_QP_RETIRE, .qp = qp};
+        ck_assert_int_eq(lane_command(n->lane, &c), 0);
+    }
 }
