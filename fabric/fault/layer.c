@@ -15,6 +15,8 @@
 #include "fault/gone.h"
 #include "fault/psn.h"
 
+enum { LOOK_US = 1000 };
+
 static void close_descriptors(const struct fault_fab *f)
 {
     const int fds[] = {f->ctl_epfd,
@@ -22,6 +24,7 @@ static void close_descriptors(const struct fault_fab *f)
                        f->ctl_efd,
                        f->slow[FAULT_REGISTERS].fd,
                        f->slow[FAULT_DRAINS].fd,
+                       f->slow[FAULT_HANGS].fd,
                        f->gone.fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
@@ -98,8 +101,18 @@ static int fault_event_fd(const struct fab *fab)
     return fault_of(fab)->events_epfd;
 }
 
+static bool hangs_now(struct fault_fab *f)
+{
+    pthread_mutex_lock(&f->lock);
+    const bool hangs = fault_hangs(&f->now.plan);
+    pthread_mutex_unlock(&f->lock);
+    return hangs;
+}
+
 static enum ibv_qp_state fault_qp_state(const struct fab_qp *qp)
 {
+    while (hangs_now(fault_of(qp->pd->fab)))
+        (void)usleep(LOOK_US);
     return fault_is_gone(fault_of(qp->pd->fab))
                ? IBV_QPS_ERR
                : fab_qp_state(((const struct fault_qp *)qp)->inner);

@@ -91,11 +91,26 @@ static int parse_path(const char *value, char out[FAULT_PATH])
     return 0;
 }
 
+/* A file by which a test says when. -ENOENT: it is about something else. */
+static int set_path(const char *name, const char *value, struct fault_plan *plan)
+{
+    if (strcmp(name, "cut_while") == 0)
+        return parse_path(value, plan->cut_while);
+    if (strcmp(name, "removed_when") == 0)
+        return parse_path(value, plan->removed_when);
+    if (strcmp(name, "hang_while") == 0)
+        return parse_path(value, plan->hang_while);
+    return -ENOENT;
+}
+
 static int set_one(const char *name, const char *value, struct fault_plan *plan)
 {
     const int of_clock = set_clock(name, value, plan);
     if (of_clock != -ENOENT)
         return of_clock;
+    const int of_path = set_path(name, value, plan);
+    if (of_path != -ENOENT)
+        return of_path;
     if (strcmp(name, "seed") == 0)
         return base_parse_u64(value, 0, UINT64_MAX, &plan->seed);
     if (strcmp(name, "mtu") == 0)
@@ -106,10 +121,6 @@ static int set_one(const char *name, const char *value, struct fault_plan *plan)
         plan->cuts = true;
         return base_gid_parse(value, plan->cut);
     }
-    if (strcmp(name, "cut_while") == 0)
-        return parse_path(value, plan->cut_while);
-    if (strcmp(name, "removed_when") == 0)
-        return parse_path(value, plan->removed_when);
     bool *said = strcmp(name, "deadlines") == 0    ? &plan->no_deadlines
                  : strcmp(name, "atomics") == 0    ? &plan->no_atomics
                  : strcmp(name, "dc_atomics") == 0 ? &plan->no_dc_atomics

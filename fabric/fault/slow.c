@@ -18,19 +18,31 @@ static void put_last(struct fault_slow *s, struct fab_ctl *ctl, uint64_t takes_n
     s->tail = &ctl->next;
 }
 
+enum { LOOK_MS = 10 /* whether a device hangs still */ };
+
+bool fault_hangs(const struct fault_plan *plan)
+{
+    return plan->hang_while[0] != '\0' && access(plan->hang_while, F_OK) == 0;
+}
+
 /* How long each kind takes: registering as pinning memory does; draining anything up to twice what
  * the plan says, since peers decide. 0: no time. */
 static uint64_t slow_ns(struct fault_fab *f, const struct fault_plan_state *now, int kind)
 {
     const struct fault_plan *plan = &now->plan;
+    if (kind == FAULT_HANGS)
+        return fault_hangs(plan) ? LOOK_MS * BASE_NS_PER_MS : 0;
     if (kind == FAULT_REGISTERS || plan->drain_ns == 0)
         return kind == FAULT_REGISTERS ? plan->register_ns : 0;
     return 1 + base_prng_below(&f->control.prng, 2 * plan->drain_ns);
 }
 
 /* FAULT_SLOWS: it takes no time. */
-static int slow_kind(const struct fab_ctl *ctl, const struct fault_plan *plan)
+static int slow_kind(const struct fault_fab *f, const struct fab_ctl *ctl,
+                     const struct fault_plan *plan)
 {
+    if (f->slow[FAULT_HANGS].first != NULL || fault_hangs(plan))
+        return FAULT_HANGS;
     return ctl->kind == FAB_REG_MR && plan->register_ns > 0     ? FAULT_REGISTERS
            : ctl->kind == FAB_DESTROY_DCT && plan->drain_ns > 0 ? FAULT_DRAINS
                                                                 : FAULT_SLOWS;
@@ -38,7 +50,7 @@ static int slow_kind(const struct fab_ctl *ctl, const struct fault_plan *plan)
 
 bool fault_slow_put(struct fault_fab *f, const struct fault_plan_state *now, struct fab_ctl *ctl)
 {
-    const int kind = slow_kind(ctl, &now->plan);
+    const int kind = slow_kind(f, ctl, &now->plan);
     if (kind == FAULT_SLOWS)
         return false;
     put_last(&f->slow[kind], ctl, slow_ns(f, now, kind));
@@ -53,6 +65,11 @@ struct fab_ctl *fault_slow_take(struct fault_fab *f, const struct fault_plan_sta
         return NULL;
     if (read(s->fd, &count, sizeof count) < 0) {
         /* It is not readable yet: another one looked here first. */
+    }
+    if (kind == FAULT_HANGS && fault_hangs(&now->plan)) {
+        s->due_ns = base_clock_ns() + slow_ns(f, now, kind);
+        fault_timer_set(s->fd, s->due_ns);
+        return NULL;
     }
     struct fab_ctl *ctl = s->first;
     s->first = ctl->next;

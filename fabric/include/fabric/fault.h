@@ -77,6 +77,9 @@ struct fault_plan {
     uint64_t removed_ns;
     char removed_when[FAULT_PATH]; /* likewise, once that file is there; "": none. Of the plan
                                     * that the layer is opened with. */
+    char hang_while[FAULT_PATH];   /* control operations that are submitted while that file is there
+                                    * are not begun before it has gone, nor is any behind them, and
+                                    * fab_qp_state() does not return; "": they are */
     uint64_t drain_ns; /* destroying a DC target takes up to twice as long, one after another,
                         * as one does whose peers are slow */
     /* What the device does not have. Of the plan that the layer is opened with. */
@@ -101,8 +104,8 @@ struct fault_plan {
  * control_error, fence_error, destroy_error, stuck; and picky=on, deadlines=off, atomics=off,
  * dc_atomics=off, fences=off, errors=first, reset=final, inline=BYTES, sge=NUMBER, objects=NUMBER,
  * mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS, register=MS, drain=MS, timeout=NUMBER,
- * removed=MS, removed_when=PATH, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS.
- * 0, or -EINVAL and what it must be. */
+ * removed=MS, removed_when=PATH, hang_while=PATH, clock=off, clock_drift=-2%, clock_jump=MS and
+ * clock_jump_after=MS. 0, or -EINVAL and what it must be. */
 int fault_plan_parse(const char *text, struct fault_plan *out, struct base_errbuf *must);
 
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fault layer: what a plan does, how often, and to whom; over the soft provider. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "fault_rig.h"
 
 /* ---- limits
@@ -489,6 +492,37 @@ START_TEST(a_target_that_is_drained_holds_up_nothing_else)
 }
 END_TEST
 
+START_TEST(where_a_device_hangs_nothing_is_over_before_it_goes_on)
+{
+    struct fault_plan plan = {.seed = 1};
+    uint32_t ends = 0;
+    struct rig r;
+    rig_open_with(&r, FAB_QP_RC, &plan);
+    snprintf(plan.hang_while, sizeof plan.hang_while, "/tmp/kedge-test-hang-%d", (int)getpid());
+    fault_set_plan(r.fab, &plan);
+    close(creat(plan.hang_while, 0600));
+    struct fab_ctl port = {.kind = FAB_QUERY_PORT, .done = note_end, .user = &ends};
+    struct fab_ctl pd = {.kind = FAB_ALLOC_PD, .done = note_end, .user = &ends};
+    fab_submit(r.fab, &port);
+    (void)fab_run(r.fab);
+    fab_wait(r.fab); /* it looks now and then */
+    (void)fab_run(r.fab);
+    (void)unlink(plan.hang_while);
+    fab_submit(r.fab, &pd); /* behind the other, though it does not hang any more */
+    ck_assert_uint_eq(ends, 0);
+    while (ends < 2) {
+        (void)fab_run(r.fab);
+        if (ends < 2)
+            fab_wait(r.fab);
+    }
+    ck_assert_int_eq(port.status, 0);
+    ck_assert_int_eq(pd.status, 0);
+    pd.kind = FAB_FREE_PD;
+    ck_assert_int_eq(call(&r, &pd), 0);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(a_plan_is_read_as_an_operator_writes_it)
 {
     static const char *const wrong[] = {"loss",      "loss=5",    "loss=101%",    "loss=-1%",
@@ -555,6 +589,7 @@ END_TEST
     X(packets_of_every_former_life_come_late)                                                      \
     X(only_datagrams_are_lost)                                                                     \
     X(a_target_that_is_drained_holds_up_nothing_else)                                              \
+    X(where_a_device_hangs_nothing_is_over_before_it_goes_on)                                      \
     X(a_plan_is_read_as_an_operator_writes_it)
 
 KEDGE_CHECK_MAIN("fault", TESTS)
