@@ -2,6 +2,7 @@
 /* The device and all that is made on it ahead of time: two protection domains, queue pairs
  * (queues.c), the MR table that peers READ. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -197,12 +198,17 @@ uint64_t device_lock_limit(struct world *w)
     return limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
 }
 
+/* Of which nobody can say what is left. */
+#define ANY_OPERATION UINT32_MAX
+
 void device_settle(struct world *w, struct fab *fab, const uint32_t *pending)
 {
     (void)w;
+    atomic_store(&fab->waits_for, ANY_OPERATION);
     while (*pending > 0)
         if (fab_run(fab) == 0)
             fab_wait(fab);
+    atomic_store(&fab->waits_for, 0);
 }
 
 /* The limit that bites most users first, named before it does. */

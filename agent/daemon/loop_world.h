@@ -27,7 +27,9 @@ struct loop_world {
     /* main.c */
     uv_poll_t control_poll, events_poll; /* of the fabric */
     uv_timer_t tick;
-    uv_signal_t term, interrupt, hangup;
+    uv_poll_t told;   /* to end (stop_watch.h); */
+    uv_poll_t hangup; /* to read the settings anew, by: */
+    int hangup_fd;
 };
 
 static inline struct loop_world *loop_world_of(struct world *w)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "address_change.h"
@@ -40,6 +41,13 @@
 #include "start_check.h"
 #include "stop_watch.h"
 #include "windows.h"
+
+/* What stays from one life of the agent to the next. */
+struct process {
+    struct closer_process closers;
+    struct stop_watch watch;
+    int hangup_fd;
+};
 
 static int fail_start(const char *sentence)
 {
@@ -76,10 +84,13 @@ static void on_tick(uv_timer_t *timer)
     base_notify_tick(base_clock_ns());
 }
 
-static void on_signal(uv_signal_t *sig, int number)
+/* It stays readable, so that it is watched no more. */
+static void on_told(uv_poll_t *poll, int status, int events)
 {
-    struct agent *a = sig->data;
-    base_log(BASE_LOG_INFO, "stopping", "signal=%d", number);
+    struct agent *a = poll->data;
+    (void)status, (void)events;
+    (void)uv_poll_stop(poll);
+    base_log(BASE_LOG_INFO, "stopping", "signal=%d", stop_watch_told());
     a->terminated = true;
     world_stop(a->world);
 }
@@ -104,58 +115,53 @@ static void reload_config(struct agent *a)
     free(fresh);
 }
 
-static void on_hangup(uv_signal_t *sig, int number)
+static void on_hangup(uv_poll_t *poll, int status, int events)
 {
-    (void)number;
+    const struct loop_world *w = loop_world_of(((struct agent *)poll->data)->world);
+    struct signalfd_siginfo info;
+    (void)status, (void)events;
+    if (read(w->hangup_fd, &info, sizeof info) != sizeof info)
+        return;
     base_notify_reloading();
-    reload_config(sig->data);
-    tell_ready(sig->data);
+    reload_config(poll->data);
+    tell_ready(poll->data);
 }
 
-/* While it begins, from its first sentence in the log, and while it begins anew, nobody hears
- * signals: they wait, and are not lost. Other threads are made meanwhile and never get them. */
-static void hold_signals(int how)
+/* From its first sentence in the log on no signal interrupts it, and none is lost: they are read.
+ * Other threads and processes are made later and get none. */
+static void hold_signals(void)
 {
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGHUP);
-    (void)pthread_sigmask(how, &set, NULL);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-static bool is_told_to_stop(void)
+/* Of SIGHUP. While an agent begins, and while it begins anew, nobody reads it. */
+static int open_hangups(int *fd, struct base_errbuf *err)
 {
     sigset_t set;
-    return sigpending(&set) == 0 &&
-           (sigismember(&set, SIGTERM) > 0 || sigismember(&set, SIGINT) > 0);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    *fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return *fd >= 0 ? 0
+                    : base_err(err, -errno, "signals cannot be heard: %s (raise LimitNOFILE)",
+                               strerror(errno));
 }
 
-static int hear_signal(struct loop_world *w, uv_signal_t *sig, int number, uv_signal_cb heard,
-                       struct base_errbuf *err)
-{
-    int status = uv_signal_init(&w->loop, sig);
-    sig->data = w->agent;
-    if (status == 0)
-        status = uv_signal_start(sig, heard, number);
-    return status == 0 ? 0
-                       : base_err(err, status, "signals cannot be heard: %s%s", uv_strerror(status),
-                                  status == -EMFILE ? " (raise LimitNOFILE)" : "");
-}
-
-static int watch_events(struct loop_world *w, struct base_errbuf *err)
+static int watch_events(struct loop_world *w, const struct process *process,
+                        struct base_errbuf *err)
 {
     struct agent *a = w->agent;
-    w->control_poll.data = w->events_poll.data = w->tick.data = a;
+    w->control_poll.data = w->events_poll.data = w->told.data = w->hangup.data = w->tick.data = a;
+    w->hangup_fd = process->hangup_fd;
     int status = fd_watch(&w->loop, &w->control_poll, fab_ctl_fd(a->fab), on_control, err);
     if (status == 0)
         status = fd_watch(&w->loop, &w->events_poll, fab_event_fd(a->fab), on_device_events, err);
     if (status == 0)
-        status = hear_signal(w, &w->term, SIGTERM, on_signal, err);
-    if (status == 0)
-        status = hear_signal(w, &w->interrupt, SIGINT, on_signal, err);
-    if (status == 0 && a->config_path != NULL)
-        status = hear_signal(w, &w->hangup, SIGHUP, on_hangup, err);
+        status = fd_watch(&w->loop, &w->told, process->watch.told_fd, on_told, err);
     if (status != 0)
         return status;
     (void)uv_timer_init(&w->loop, &w->tick);
@@ -166,16 +172,18 @@ static int watch_events(struct loop_world *w, struct base_errbuf *err)
 /* ---- starting and stopping
  * -------------------------------------------------------------------------------- */
 
-/* Nothing else runs the loop yet: that the device is lost meanwhile ends this, and not the loop
- * that comes later. */
+/* Nothing else runs the loop yet: that the device is lost meanwhile, or that the agent is told to
+ * end, ends this, and not the loop that comes later. */
 static int start_pools(struct loop_world *w, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
     const struct agentd_pool own = follow_read(a);
     attach_init(a);
     int status = pools_start(a, &own, err);
-    while (status == 0 && pools_are_starting(a) && !a->device_lost)
+    while (status == 0 && pools_are_starting(a) && !a->device_lost && !a->terminated)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
+    if (status == 0 && a->terminated)
+        return -ECANCELED;
     if (status == 0 && a->device_lost)
         return base_err(err, -EIO,
                         "the device was removed or broke while the agent began: see the "
@@ -230,24 +238,29 @@ static void begin_registering(struct agent *a)
 }
 
 /* Each needs those before it. Whatever has been begun when one fails is stop_agent()'s. */
-static int start_agent(struct loop_world *w, struct base_errbuf *err)
+static int start_agent(struct loop_world *w, struct process *process, struct base_errbuf *err)
 {
     struct agent *a = w->agent;
     int status = take_incarnation(a, err);
     if (status == 0)
         status = closer_start(&w->sockets.closer, err);
+    stop_watch_step(&process->watch, (struct stop_step){.during = "opening the device"});
     if (status == 0)
         status = open_fabric(a, err);
+    stop_watch_step(&process->watch,
+                    (struct stop_step){.during = "making what the agent lends", .fab = a->fab});
     if (status == 0)
         status = tasks_start(&w->tasks, TASK_RUNS, &w->loop, err);
     if (status == 0)
-        status = watch_events(w, err);
+        status = watch_events(w, process, err);
     if (status == 0)
         status = start_pools(w, err);
     if (status == 0)
         status = metaserver_client_start(w, err);
     if (status == 0)
         status = open_sockets(w, err);
+    if (status == 0 && a->config_path != NULL)
+        status = fd_watch(&w->loop, &w->hangup, w->hangup_fd, on_hangup, err);
     if (status == 0)
         begin_registering(a);
     return status;
@@ -302,24 +315,31 @@ static void leave_metaservers(struct loop_world *w)
  * In the reverse order, but that workers come first, and that pools have to stay until the threads
  * are gone that work for them. False: of the device something is left, and only a new process gets
  * rid of that. */
-static bool stop_agent(struct loop_world *w)
+static bool stop_agent(struct loop_world *w, struct stop_watch *watch)
 {
     struct agent *a = w->agent;
+    stop_watch_begin(watch);
+    stop_watch_step(watch, (struct stop_step){.during = "telling workers", .fab = a->fab});
     send_workers_away(w);
+    stop_watch_step(watch, (struct stop_step){.during = "telling metaservers", .fab = a->fab});
     leave_metaservers(w);
     admin_stop(w);
     loop_world_end(w);
+    stop_watch_step(watch, (struct stop_step){.during = "making and freeing memory, and writing "
+                                                        "state_dir",
+                                              .closer = &w->sockets.closer});
     tasks_stop(&w->tasks);
     loop_world_fini(w);
-    struct stop_watch watch;
-    stop_watch_begin(&watch, a->fab, &w->sockets.closer,
-                     a->terminated ? EXIT_SUCCESS : EXIT_FAILURE);
+    stop_watch_step(watch, (struct stop_step){.during = "giving back what the device has",
+                                              .fab = a->fab,
+                                              .closer = &w->sockets.closer});
     pools_stop(a);
-    stop_watch_end(&watch);
+    stop_watch_step(watch, (struct stop_step){.during = "closing the device"});
     follow_fini(a);
     admin_fini(a);
     const bool closed = fabric_close(a);
     closer_stop(&w->sockets.closer);
+    stop_watch_end(watch);
     return closed;
 }
 
@@ -336,7 +356,7 @@ static int leave_to_supervisor(const struct agent *a)
                       "all that it had: see the log; it does so when the supervisor restarts it");
 }
 
-static int serve_agent(struct agent *a, struct closer_process *closers)
+static int serve_agent(struct agent *a, struct process *process)
 {
     struct base_errbuf err = {""};
     char gid[BASE_GID_TEXT];
@@ -348,12 +368,12 @@ static int serve_agent(struct agent *a, struct closer_process *closers)
         return fail_start(err.text);
     }
     w->sockets.closer =
-        (struct closer){.process = closers, .loop = &w->loop, .refuse = listeners_refuse};
+        (struct closer){.process = &process->closers, .loop = &w->loop, .refuse = listeners_refuse};
     registrations_look_at_token(a);
     a->started_ns = base_clock_ns();
-    status = start_agent(w, &err);
-    hold_signals(SIG_UNBLOCK);
+    status = start_agent(w, process, &err);
     if (status == 0) {
+        stop_watch_step(&process->watch, (struct stop_step){.during = "serving", .fab = a->fab});
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
                base_gid_format(a->fab->caps.gid, gid));
         fflush(stdout);
@@ -363,38 +383,40 @@ static int serve_agent(struct agent *a, struct closer_process *closers)
         (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     }
     if (begins_anew(a)) {
-        hold_signals(SIG_BLOCK);
         base_notify_status("beginning anew: a metaserver knew a later incarnation");
     } else {
         if (a->device_lost)
             base_notify_status("the device is gone or broken: it ends with a failure");
         base_notify_stopping();
     }
-    const bool closed = stop_agent(w);
+    const bool closed = stop_agent(w, &process->watch);
+    if (stop_watch_told() != 0 && (status == 0 || status == -ECANCELED))
+        return EXIT_SUCCESS;
     if (status == 0 && a->device_lost)
         return fail_start(
             "the device is gone or broken: see the log; it begins anew when the supervisor "
             "restarts it");
-    if (status == 0 && !closed && begins_anew(a) && !is_told_to_stop())
+    if (status == 0 && !closed && begins_anew(a))
         return leave_to_supervisor(a);
     return status == 0 ? EXIT_SUCCESS : fail_start(err.text);
 }
 
 /* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */
-static int serve_above_others(struct agent *a, struct closer_process *closers)
+static int serve_above_others(struct agent *a, struct process *process)
 {
     struct base_errbuf err = {""};
     int lock;
-    if (agentd_state_lock(a->config.state_dir, closers->pid != 0 ? ENDED_MS : 0, &lock, &err) != 0)
+    if (agentd_state_lock(a->config.state_dir, process->closers.pid != 0 ? ENDED_MS : 0, &lock,
+                          &err) != 0)
         return fail_start(err.text);
-    int status = serve_agent(a, closers);
-    while (status == EXIT_SUCCESS && begins_anew(a) && !is_told_to_stop()) {
+    int status = serve_agent(a, process);
+    while (status == EXIT_SUCCESS && begins_anew(a) && stop_watch_told() == 0) {
         const struct agentd_config config = a->config;
         *a = (struct agent){.config = config,
                             .config_path = a->config_path,
                             .min_incarnation = a->superseded_by,
                             .restarted_for_mask = a->restarted_for_mask};
-        status = serve_agent(a, closers);
+        status = serve_agent(a, process);
     }
     close(lock);
     return status;
@@ -451,7 +473,7 @@ int main(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     static struct agent agent;
-    static struct closer_process closers;
+    static struct process process;
     struct base_errbuf err = {""};
     enum base_log_level level = BASE_LOG_INFO;
     const char *path = NULL;
@@ -491,11 +513,13 @@ int main(int argc, char **argv)
     base_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
     ring_guard_start();
-    hold_signals(SIG_BLOCK);
-    if (closer_process_start(&closers, &err) != 0)
+    hold_signals();
+    if (closer_process_start(&process.closers, &err) != 0 ||
+        open_hangups(&process.hangup_fd, &err) != 0 ||
+        stop_watch_init(&process.watch, FAB_STOP_MS, &err) != 0)
         return fail_start(err.text);
     base_notify_init();
     if (!start_check_token(&agent.config, agent.config.gid, &err))
         base_log(BASE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
-    return serve_above_others(&agent, &closers);
+    return serve_above_others(&agent, &process);
 }

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A device that answers nothing any more, while its agent begins and while it serves: the agent ends within its bound when it
+# is told to, and says what it waited for.
+source "$(dirname "$0")/lib.sh"
+[[ $provider == soft ]] || { skip "a device is made to hang on soft alone"; exit 77; }
+agents=1
+start
+ends_within_bound() { # sentence: was told to end
+    kill -TERM "${pids[a]}"
+    for _ in $(seq $((600 * slow))); do kill -0 "${pids[a]}" 2>/dev/null || break; sleep 0.05; done
+    ! kill -0 "${pids[a]}" 2>/dev/null || fail "$1: it does not end: $(tail -n 5 "$work/a.log")"
+    code=0
+    wait "${pids[a]}" || code=$?
+    unset "pids[a]"
+    [[ $code == 0 ]] || fail "$1: it ended with $code: $(tail -n 5 "$work/a.log")"
+}
+ends_within_bound "a device that answers"
+! grep -q 'does not answer' "$work/a.log" || fail "a device that answers is not waited for"
+
+more_fabric="fault = hang_while=$work/hang" agent_configure a
+: >"$work/hang"
+: >"$work/a.log"
+setsid "$bin/kedge-agentd" --config "$work/a.conf" >"$work/a.out" 2>>"$work/a.log" </dev/null &
+pids[a]=$!
+for _ in $(seq $((200 * slow))); do ! grep -q 'faults are injected' "$work/a.log" || break; sleep 0.05; done
+grep -q 'faults are injected' "$work/a.log" || fail "it does not begin: $(tail -n 5 "$work/a.log")"
+ends_within_bound "a device that hangs at the start"
+grep -q 'the device does not answer: what the agent has of it is left to the kernel.*for="making a protection domain" during="making what the agent lends"' "$work/a.log" ||
+    fail "it does not say what it waited for: $(tail -n 5 "$work/a.log")"
+! grep -q '^kedge-agentd: ready' "$work/a.out" || fail "it says that it is ready"
+ok "an agent whose device hangs while it begins ends when it is told to, and says what it waited for"
+
+rm "$work/hang"
+daemon_start a kedge-agentd || fail "the agent does not start again"
+agent_wait a || fail "it does not register again"
+: >"$work/hang"
+export_text a "there"
+curl -sf --max-time 20 --unix-socket "$work/a.admin" http://a/v1/status >/dev/null || fail "its status does not come"
+ends_within_bound "a device that hangs while the agent serves"
+grep -q 'the device does not answer: what the agent has of it is left to the kernel.*during="giving back what the device has"' "$work/a.log" ||
+    fail "it does not say what it waited for: $(tail -n 5 "$work/a.log")"
+ok "one whose device hangs while it serves lends what it has ready, and ends likewise"
+rm "$work/hang"
+daemon_start a kedge-agentd || fail "the agent does not start once more"
+agent_wait a || fail "it does not register once more"
+ok "and begun again, it serves"
+stop
