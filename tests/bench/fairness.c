@@ -58,8 +58,7 @@ static int go_on(struct flood *f, uint64_t from_ns, uint64_t to_ns, struct perf_
     uint64_t now_ns = base_clock_ns();
     for (int i = 0; i < n && status == 0; i++) {
         if (wc[i].status != IBV_WC_SUCCESS)
-            return base_err(&member->err, -EIO, "a READ failed with status %d: %s", wc[i].status,
-                            kedge_reason_str(wc[i].vendor_err));
+            return perf_failed_with(&wc[i], "a READ", &member->err);
         if (now_ns >= from_ns && now_ns < to_ns)
             base_hist_record(&member->hist, now_ns - f->posted_ns[wc[i].wr_id]);
         status = post(f, wc[i].wr_id, &member->err);

@@ -36,8 +36,7 @@ static int collect(struct kedge_session *s, uint32_t wanted, uint32_t *done, uin
             return perf_failed(n, "polling", err);
         for (int i = 0; i < n; i++)
             if (wc[i].status != IBV_WC_SUCCESS)
-                return base_err(err, -EIO, "a READ failed with status %d: %s", wc[i].status,
-                                kedge_reason_str(wc[i].vendor_err));
+                return perf_failed_with(&wc[i], "a READ", err);
         *done += (uint32_t)n;
     }
     return 0;

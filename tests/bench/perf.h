@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "options.h"
 
+struct ibv_wc;
+
 /* Of a kind of turns of renewal: [0] regions that are lent for short, [1] for long. */
 struct perf_turns {
     uint64_t p50_ns, p99_ns, p999_ns; /* medians of the turns' */
@@ -153,5 +155,7 @@ int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
               struct base_errbuf *err);
 /* status, with libkedge's sentence in err. */
 int perf_failed(int status, const char *what, struct base_errbuf *err);
+/* A request of a worker's did: -EIO, and what its completion says. */
+int perf_failed_with(const struct ibv_wc *wc, const char *what, struct base_errbuf *err);
 
 #endif

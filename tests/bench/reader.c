@@ -101,8 +101,7 @@ int perf_reader_read(struct perf_reader *r, struct base_errbuf *err)
     if (n < 0)
         return perf_failed(n, "waiting", err);
     if (wc.status != IBV_WC_SUCCESS)
-        return base_err(err, -EIO, "the READ failed with status %d: %s", wc.status,
-                        kedge_reason_str(wc.vendor_err));
+        return perf_failed_with(&wc, "the READ", err);
     return 0;
 }
 

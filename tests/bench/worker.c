@@ -22,6 +22,13 @@ int perf_failed(int status, const char *what, struct base_errbuf *err)
     return base_err(err, status, "%s failed: %s", what, kedge_last_error());
 }
 
+int perf_failed_with(const struct ibv_wc *wc, const char *what, struct base_errbuf *err)
+{
+    const bool refused = wc->vendor_err != 0;
+    return base_err(err, -EIO, "%s failed: %s%s%s", what, kedge_wc_status_str(wc->status),
+                    refused ? ": " : "", refused ? kedge_reason_str(wc->vendor_err) : "");
+}
+
 int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
               struct base_errbuf *err)
 {
@@ -160,8 +167,7 @@ static int poll(struct perf_path *path, struct base_errbuf *err)
         return perf_failed(n, "polling", err);
     for (int i = 0; i < n; i++)
         if (wc[i].status != IBV_WC_SUCCESS)
-            return base_err(err, -EIO, "an operation failed with status %d: %s", wc[i].status,
-                            kedge_reason_str(wc[i].vendor_err));
+            return perf_failed_with(&wc[i], "an operation", err);
     return n;
 }
 
