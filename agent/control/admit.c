@@ -217,37 +217,10 @@ void connection_waited(struct connection *c)
     refuse_for_now(c, c->queued_tag, ahead, ", which has waited for 4 s");
 }
 
-static uint32_t queued_of(const struct agent *a)
-{
-    uint32_t n = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        n += p->queue.by_tenant.waiting;
-    return n;
-}
-
 static void join_queue(struct connection *c, uint32_t tag)
 {
     struct pool *p = c->pool;
     struct attach_queue *q = &p->queue;
-    const struct session_counts all = pools_count(c->agent);
-    char text[240];
-    const uint32_t queued = queued_of(c->agent);
-    if (all.live + all.ending + queued >= p->config->max_sessions) {
-        /* Of those that are ending others are held by their workers, for as long as these like. */
-        const uint32_t coming = pools_workers_left(c->agent) - all.live;
-        if (all.live + all.ending - coming + queued < p->config->max_sessions) {
-            connection_refuse_for(c, tag, -EAGAIN,
-                                  "the agent's other sessions are in use, and some that have ended "
-                                  "are being taken back: try again in a moment",
-                                  RETRY_LEAST_MS);
-            return;
-        }
-        snprintf(text, sizeof text,
-                 "the agent has no session left for tenant %s (raise max_sessions)",
-                 quota_tenant(c->agent, c->tenant)->name);
-        connection_refuse(c, tag, -EAGAIN, text);
-        return;
-    }
     const uint32_t ahead = count_ahead(p, c->tenant);
     if (ahead > 0 && ahead * q->each_ns > WAIT_MS * BASE_NS_PER_MS) {
         refuse_for_now(c, tag, ahead, "");
@@ -410,8 +383,11 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
         status = quota_check(p, c->tenant, more, more * p->config->arena_bytes, &over);
     if (status == 0)
         status = unread_check(a, c->tenant, &over);
+    bool soon = status == -EAGAIN; /* when what is lacking is being given back */
+    if (status == 0)
+        status = session_check_room(a, c->tenant, &soon, &over);
     if (status != 0) {
-        connection_refuse_for(c, m->h.tag, status, over.text, retry_after(status));
+        connection_refuse_for(c, m->h.tag, status, over.text, soon ? RETRY_LEAST_MS : 0);
         return;
     }
     c->pool = p;

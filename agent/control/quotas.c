@@ -91,6 +91,7 @@ static struct quota_counted count_session(const struct agent_session *s)
         .tenant = s->tenant, .is_session = s->stage == STAGE_LIVE || s->held, .ended = s->held};
     if (!session_has_tenant(s))
         return (struct quota_counted){0};
+    n.has_place = true;
     n.has_arena = s->arenas > 0;
     n.arenas = s->arenas + (s->arena_asked != NULL);
     for (uint32_t i = 0; i < s->arenas; i++)
@@ -107,6 +108,7 @@ static void add_up(struct quota_used *sum, const struct quota_counted *n)
     sum->bytes += n->bytes;
     sum->firsts += n->has_arena;
     sum->arenas += n->arenas;
+    sum->places += n->has_place;
 }
 
 static void take_away(struct quota_used *sum, const struct quota_counted *n)
@@ -116,6 +118,7 @@ static void take_away(struct quota_used *sum, const struct quota_counted *n)
     sum->bytes -= n->bytes;
     sum->firsts -= n->has_arena;
     sum->arenas -= n->arenas;
+    sum->places -= n->has_place;
 }
 
 void quotas_note(struct agent_session *s)
@@ -138,7 +141,8 @@ static struct quota_used used_by(const struct agent *a, uint32_t tenant)
                                .bytes = bytes,
                                .bytes_left = bytes - sum->bytes,
                                .firsts = sum->firsts,
-                               .arenas = sum->arenas};
+                               .arenas = sum->arenas,
+                               .places = sum->places};
 }
 
 static void say_miscounted(const struct agent *a, uint32_t tenant, const struct quota_used *is)

@@ -25,11 +25,12 @@ struct quota_used {
     uint64_t bytes_left; /* no session has them any more */
     uint64_t firsts;     /* sessions that have an arena */
     uint64_t arenas;     /* that sessions have, or have asked for */
+    uint64_t places;     /* sessions that are not being taken back yet, also those that are over */
 };
 /* What of that a session counts to its tenant (its index + 1; 0: none). */
 struct quota_counted {
     uint32_t tenant;
-    bool is_session, ended, has_arena;
+    bool is_session, ended, has_arena, has_place;
     uint32_t arenas;
     uint64_t bytes;
 };

@@ -422,6 +422,7 @@ static void take_back(struct pool *p, struct agent_session *s)
     p->count.ending--;
     p->unmaking[s->tenant - 1]++;
     start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, s->tenant, on_unmade);
+    quotas_note(s);
 }
 
 static void begin_ending(struct pool *p, struct agent_session *s)

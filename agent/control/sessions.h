@@ -15,6 +15,7 @@
 #include "quotas.h"
 
 struct arena;
+struct agent;
 struct base_errbuf;
 struct connection;
 struct lane_event;
@@ -74,6 +75,10 @@ int sessions_check(struct pool *p, struct base_errbuf *err);
 bool session_is_ready(const struct pool *p, uint32_t tenant);
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number);
+/* session_room.c. Whether one more worker of that tenant may have a session, or wait for one, so
+ * that every other one finds its part of them: 0; or -EAGAIN, a sentence, and whether it may
+ * soon, since some that have ended are being taken back. */
+int session_check_room(const struct agent *a, uint32_t tenant, bool *soon, struct base_errbuf *why);
 /* The lane hears of it: once, before anything else happens to it. */
 void session_begin(struct pool *p, uint32_t number);
 /* Gives it one more arena; the answer is an event (worker_events.h). 0; or -errno and a sentence.

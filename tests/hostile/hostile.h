@@ -122,6 +122,7 @@ void attack_balloon(struct hostile *h);
 void attack_ask_and_fault(struct hostile *h);
 void attack_accomplice(struct hostile *h);
 void attack_leaver(struct hostile *h);
+void attack_quitter(struct hostile *h);
 void attack_dies(struct hostile *h);
 /* The honest worker, which runs beside them all, and those that come and go; attacher and
  * registrar print percentiles of what attaching and registering take. */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "hostile.h"
+#include "schema/record.h"
 
 enum {
     CHILD_MS = 300,
@@ -119,6 +120,30 @@ void attack_leaver(struct hostile *h)
         munmap((void *)(uintptr_t)kept[i].ro, kept[i].ro_bytes);
         close(kept[i].fd[SCHEMA_FD_RW]);
         close(kept[i].fd[SCHEMA_FD_RO]);
+    }
+}
+
+/* What it leaves can be nobody's until the lease of its region is over, and it comes again at once.
+ */
+void attack_quitter(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        struct raw r;
+        const int status = raw_try(h->socket, &r);
+        if (status != 0) {
+            if (status != -EAGAIN && status != -EDQUOT)
+                hostile_fail("attaching: %s", strerror(-status));
+            h->errors++;
+            usleep(1000);
+            continue;
+        }
+        struct schema_sq_desc reg = {
+            .op = SCHEMA_OP_REG_MR,
+            .reg_mr = {.length = r.arena_bytes / 2, .access = SCHEMA_RECORD_READ}};
+        if (raw_ask(&r, &reg, NULL) != 0)
+            hostile_fail("registering own memory failed");
+        raw_close(&r);
+        h->did++;
     }
 }
 

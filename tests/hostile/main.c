@@ -62,6 +62,7 @@ static const struct {
      false, false},
     {"accomplice", "leaves a child that still maps everything", attack_accomplice, false, false},
     {"leaver", "leaves, and keeps the rings that it was lent", attack_leaver, false, false},
+    {"quitter", "registers a region and leaves, and comes again", attack_quitter, false, false},
     {"dies", "dies in the middle of each step", attack_dies, false, false},
     {"remap", "maps its memory elsewhere, and other things in its place", attack_remap, true,
      false},

@@ -234,6 +234,47 @@ START_TEST(a_host_without_memory_for_one_arena_is_said_at_the_start)
 }
 END_TEST
 
+/* As long as its lane has something to wait for, it has ended and keeps its place. */
+static uint32_t come_and_go(uint32_t tenant, uint32_t most)
+{
+    struct base_errbuf why;
+    uint32_t times = 0;
+    bool soon = false;
+    while (times < most && session_check_room(&agent, tenant, &soon, &why) == 0) {
+        sessions_refill(&pool);
+        session_bed_make_all();
+        session_release(&pool, attach(tenant), 0);
+        times++;
+    }
+    ck_assert(soon || times == most);
+    return times;
+}
+
+START_TEST(who_comes_and_goes_leaves_each_other_tenant_its_part_of_all_sessions)
+{
+    enum { ALL = 24, PART = ALL / 2 / BED_TENANTS, SMALL = 2 };
+    struct base_errbuf why;
+    bool soon;
+    session_bed_begin(ALL, 1);
+    agent.tenants.at[2].config.sessions = SMALL; /* no more is kept for it */
+    agent.tenants.at[0].config.memory = 1024 * MIB;
+    ck_assert_uint_eq(come_and_go(A, ALL), ALL - PART - SMALL);
+    ck_assert_uint_eq(come_and_go(B, PART), PART);
+    ck_assert_int_eq(session_check_room(&agent, B, &soon, &why), -EAGAIN);
+    ck_assert(quotas_recount(&agent));
+    for (uint32_t i = 0; i < ALL; i++)
+        if (pool.sessions[i].stage == STAGE_ENDING)
+            session_bed_event(i, LANE_EVENT_SESSION_OVER, 0);
+    ck_assert_int_eq(session_check_room(&agent, B, &soon, &why), -EAGAIN); /* not taken back yet */
+    ck_assert(soon);
+    ck_assert(quotas_recount(&agent));
+    session_bed_make_all();
+    ck_assert_int_eq(session_check_room(&agent, A, &soon, &why), 0);
+    ck_assert_uint_eq(agent.of_sessions[0].places + agent.of_sessions[1].places, 0);
+    session_bed_end();
+}
+END_TEST
+
 static bool says(uint32_t tenant, const char *what)
 {
     struct base_errbuf why = {""};
@@ -268,6 +309,7 @@ END_TEST
     T(what_is_made_ahead_leaves_the_host_some_of_its_memory)                                       \
     T(a_host_without_memory_for_one_arena_is_said_at_the_start)                                    \
     T(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)                            \
+    T(who_comes_and_goes_leaves_each_other_tenant_its_part_of_all_sessions)                        \
     T(who_is_sent_nothing_hears_whose_fault_that_is)
 
 KEDGE_CHECK_MAIN("agent.control.sessions", TESTS)
