@@ -49,7 +49,7 @@ for _ in $(seq $((600 * slow))); do
     sleep 0.05
 done
 (($(refused) >= 10)) || fail "who does not read is refused $(refused) times"
-held=$(ls -l "/proc/$hostile/fd" | grep -c socket)
+held=$({ ls -l "/proc/$hostile/fd" || true; } 2>/dev/null | grep -c socket) # some are closed meanwhile
 ((held >= 50)) || fail "who does not read holds $held sockets"
 attaches "beside $held sockets of workers that do not read" 50
 out=$(KEDGE_SOCKET=$sockets/guilty.sock timeout 60 "$bin/kedge-probe" back 2>&1) && fail "their tenant's own attach still"
