@@ -170,7 +170,7 @@ static int take_document(struct agent *a, const char *text, size_t length)
     int status = s == NULL ? base_err(&why, -ENOMEM, "out of memory")
                            : agentd_desired_decode(text, length, s, &why);
     forget_pending(f);
-    if (s != NULL && s->revision != 0) /* it may be all of it that is understood */
+    if (status == 0 || (s != NULL && s->revision != 0)) /* it may be all that is understood */
         f->seen = s->revision;
     if (status == 0) {
         if (apply_desired(a, s))

@@ -110,4 +110,13 @@ for _ in $(seq 20); do
 done
 kill -KILL "$worker"
 is '[0,[]]' "until it ends" "[.sessions.ending, [$guests | .leaving]]"
+
+# A metaserver at which nothing was ever set has revision 0, which is one too.
+kill -TERM "${pids[metad]}"
+wait "${pids[metad]}" || fail "the metaserver ended with $?"
+rm "$work"/metad/metad.db*
+metad_configure # at its port of before
+daemon_start metad kedge-metad || fail "the metaserver does not start with an empty store"
+is '[0,0]' "with a metaserver at which nothing is set the agent has seen what is in force" '[.settings.revision, .settings.seen]'
+becomes '[0,0,0,1]' "and is not behind" followed .
 stop
