@@ -193,10 +193,12 @@ static void on_refused(struct registration *r, const struct http_answer *answer)
     }
     json_t *problem = json_loads(answer->body, 0, NULL);
     const char *detail = json_string_value(json_object_get(problem, "detail"));
+    const char *field = json_string_value(json_object_get(problem, "field"));
     if (detail == NULL)
         detail = "refused";
     if (answer->status != 409 || !registration_is_superseded(r, problem, &detail)) {
-        snprintf(why, sizeof why, "%d: %s", answer->status, detail);
+        snprintf(why, sizeof why, "%d: %.60s%s%s", answer->status, field != NULL ? field : "",
+                 field != NULL ? ": " : "", detail);
         lose_registration(r, why);
     }
     json_decref(problem);

@@ -32,6 +32,19 @@ START_TEST(why_no_address_is_had_says_whether_there_is_a_way_and_what_to_raise)
 }
 END_TEST
 
+START_TEST(why_a_metaserver_refuses_the_node_says_of_what)
+{
+    const struct registration *r = begin();
+    answer_by(0, 400,
+              "{\"status\":400,\"field\":\"endpoints[0].gid\",\"detail\":\"must be unicast\"}");
+    ck_assert_str_eq(r->why, "400: endpoints[0].gid: must be unicast");
+    wait_for_call(2, "PUT");
+    answer_by(1, 403, "{\"status\":403,\"detail\":\"the token is another node's\"}");
+    ck_assert_str_eq(r->why, "403: the token is another node's");
+    end();
+}
+END_TEST
+
 START_TEST(one_address_is_resolved_at_a_time_however_often_it_changes)
 {
     const struct registration *r = begin();
@@ -444,6 +457,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(why_no_address_is_had_says_whether_there_is_a_way_and_what_to_raise)                         \
+    T(why_a_metaserver_refuses_the_node_says_of_what)                                              \
     T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
     T(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)     \
