@@ -467,23 +467,31 @@ static int read_pragma(sqlite3 *db, const char *query, int *out)
     return rc;
 }
 
-/* One transaction for each step, so that an interrupted upgrade goes on where it was. */
-static int migrate_schema(struct sqlite *s, struct base_errbuf *err)
+/* Whose database it is: this version's, or an older one's, which may hold nothing yet. */
+static int check_maker(struct sqlite *s, int *version, struct base_errbuf *err)
 {
-    int version = 0, application = 0;
-    int rc = read_pragma(s->db, "PRAGMA user_version", &version);
+    int application = 0, rc = read_pragma(s->db, "PRAGMA user_version", version);
     if (rc == SQLITE_OK)
         rc = read_pragma(s->db, "PRAGMA application_id", &application);
     if (rc != SQLITE_OK)
         return meta_sqlite_failed(s, rc, err);
-    if (version != 0 && application != APPLICATION_ID)
+    if (*version != 0 && application != APPLICATION_ID)
         return base_err(err, -EINVAL,
                         "%s is another program's database: name another data directory", s->path);
-    if (version < 0 || (unsigned)version > schema_sql_migration_count)
+    if (*version < 0 || (unsigned)*version > schema_sql_migration_count)
         return base_err(err, -EPROTO,
                         "%s was made by a newer kedge-metad (version %d, this one knows %u): run "
                         "that one",
-                        s->path, version, schema_sql_migration_count);
+                        s->path, *version, schema_sql_migration_count);
+    return 0;
+}
+
+/* One transaction for each step, so that an interrupted upgrade goes on where it was. */
+static int migrate_schema(struct sqlite *s, struct base_errbuf *err)
+{
+    int version = 0, rc, status = check_maker(s, &version, err);
+    if (status != 0)
+        return status;
     for (unsigned i = (unsigned)version; i < schema_sql_migration_count; i++) {
         char set[64];
         snprintf(set, sizeof set, "PRAGMA user_version = %u; COMMIT", i + 1);
@@ -528,7 +536,7 @@ static int open_database(struct sqlite *s, struct base_errbuf *err)
 
 static int open_to_read(struct sqlite *s, struct base_errbuf *err)
 {
-    int version = 0, application = 0;
+    int version = 0;
     if (access(s->path, F_OK) != 0)
         return base_err(err, -errno, "there is no store %s: set data_dir", s->path);
     /* Its log has an index in shared memory, which readers write to as well. */
@@ -539,18 +547,17 @@ static int open_to_read(struct sqlite *s, struct base_errbuf *err)
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(s->db, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF", NULL, NULL,
                           NULL);
-    if (rc == SQLITE_OK)
-        rc = read_pragma(s->db, "PRAGMA application_id", &application);
-    if (rc == SQLITE_OK)
-        rc = read_pragma(s->db, "PRAGMA user_version", &version);
     if (rc != SQLITE_OK)
         return meta_sqlite_failed(s, rc, err);
-    if (application != APPLICATION_ID || version != (int)schema_sql_migration_count)
-        return base_err(err, -EPROTO,
-                        "%s was made by another version of kedge-metad (%d, this one knows %u) or "
-                        "by another program: start this version with it once",
-                        s->path, version, schema_sql_migration_count);
-    int status = prepare_all(s, err);
+    int status = check_maker(s, &version, err);
+    if (status == 0 && version != (int)schema_sql_migration_count)
+        status =
+            base_err(err, -EPROTO,
+                     "%s was made by an older kedge-metad (version %d, this one knows %u): use "
+                     "that one, or start this one with it once",
+                     s->path, version, schema_sql_migration_count);
+    if (status == 0)
+        status = prepare_all(s, err);
     if (status != 0)
         return status;
     rc = sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL); /* what is read first decides the moment */

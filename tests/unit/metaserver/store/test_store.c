@@ -393,6 +393,39 @@ START_TEST(a_reader_needs_a_store_and_changes_nothing)
 }
 END_TEST
 
+/* Puts these bytes into the file; a writer (NULL: that is not asked) and a reader are refused with
+ * these words. */
+static void expect_maker(const struct fixture *f, off_t at, const char bytes[4], const char *writer,
+                         const char *reader)
+{
+    struct meta_store *store = NULL;
+    struct base_errbuf err = {""};
+    const int fd = open(f->path, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, bytes, 4, at), 4);
+    close(fd);
+    ck_assert_int_lt(meta_store_sqlite_reader(f->path, &store, &err), 0);
+    ck_assert_msg(strstr(err.text, reader) != NULL, "%s", err.text);
+    if (writer == NULL)
+        return;
+    ck_assert_int_lt(meta_store_sqlite(f->path, &store, &err), 0);
+    ck_assert_msg(strstr(err.text, writer) != NULL, "%s", err.text);
+}
+
+START_TEST(who_reads_hears_of_another_versions_file_what_who_writes_does)
+{
+    enum { USER_VERSION = 60, APPLICATION = 68 }; /* in the head of SQLite's file format, 1.3 */
+    struct fixture f;
+    setup(&f, SQLITE);
+    meta_store_close(f.store);
+    f.store = NULL;
+    expect_maker(&f, USER_VERSION, "\0\0\0\x01", NULL, "older kedge-metad (version 1");
+    expect_maker(&f, USER_VERSION, "\0\0\0\x63", "newer kedge-metad (version 99",
+                 "newer kedge-metad (version 99");
+    expect_maker(&f, APPLICATION, "else", "another program's", "another program's");
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(sqlite_files_are_for_their_owner_alone)
 {
     struct fixture f;
@@ -438,6 +471,7 @@ END_TEST
     T(sqlite_changes_a_setting_with_its_entry_or_not_at_all)                                       \
     T(a_copy_of_the_file_alone_brings_back_nothing_that_was_deleted)                               \
     T(a_reader_needs_a_store_and_changes_nothing)                                                  \
+    T(who_reads_hears_of_another_versions_file_what_who_writes_does)                               \
     T(sqlite_files_are_for_their_owner_alone)                                                      \
     T(sqlite_says_what_is_wrong_with_its_file)
 KEDGE_CHECK_MAIN("metaserver store", TESTS)
