@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fabric/retire.h"
 #include "internal.h"
 
 enum { ADDRESSES_BESIDE = 32 };
@@ -153,7 +154,7 @@ int connector_fd(const struct connector *c)
 /* Until what was submitted is over. */
 static void await_ops(struct connector *c)
 {
-    while (c->ops > 0)
+    while (*c->ops > 0)
         if (fab_run(c->res.fab) == 0)
             fab_wait(c->res.fab);
 }
@@ -221,6 +222,7 @@ int connector_new(const struct connector_config *config,
     c->mtu = config->mtu != 0 ? config->mtu : resources->fab->caps.mtu;
     c->queue_tail = &c->queue;
     c->now_ns = config->begun_ns;
+    c->ops = config->ops != NULL ? config->ops : &c->own_ops;
     c->gone_ns = config->gone_ns != NULL ? config->gone_ns : &c->own_gone_ns;
     int status = make_arrays(c);
     if (status == 0) {
@@ -245,18 +247,26 @@ int connector_new(const struct connector_config *config,
     return 0;
 }
 
+void connector_retire(struct connector *c)
+{
+    c->closing = true;
+    slots_retire(c, &c->initiators);
+    slots_retire(c, &c->responders);
+    fab_retire(c->res.fab, FAB_DESTROY_CQ, c->responder_cq, c->ops); /* before its channel */
+    c->responder_cq = NULL;
+    datagrams_retire(c);
+}
+
 void connector_free(struct connector *c)
 {
     if (c == NULL)
         return;
     c->closing = true;
     await_ops(c);
-    slots_fini(c, &c->initiators);
-    slots_fini(c, &c->responders);
-    if (c->responder_cq != NULL) {
-        struct fab_ctl cq = {.kind = FAB_DESTROY_CQ, .cq = {.x = c->responder_cq}};
-        (void)fab_call(c->res.fab, &cq);
-    }
+    connector_retire(c);
+    await_ops(c);
+    free(c->initiators.at);
+    free(c->responders.at);
     datagrams_fini(c);
     free(c->out);
     free(c->in);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/retire.h"
 #include "internal.h"
 
 enum {
@@ -25,7 +26,7 @@ static uint8_t *buffer_at(const struct datagrams *d, uint32_t index)
 static void on_closed(struct fab_ctl *ctl)
 {
     struct address *a = ctl->user;
-    a->c->ops--;
+    (*a->c->ops)--;
     a->c->stats.addresses--;
     a->ah = NULL;
     a->state = ADDRESS_FREE;
@@ -77,7 +78,7 @@ static void on_resolved(struct fab_ctl *ctl)
 {
     struct address *a = ctl->user;
     struct connector *c = a->c;
-    c->ops--;
+    (*c->ops)--;
     a->ah = ctl->status == 0 ? ctl->ah.x : NULL;
     a->state = a->ah != NULL ? ADDRESS_READY : ADDRESS_FREE; /* tried anew by what is repeated */
     c->stats.addresses += a->ah != NULL;
@@ -301,7 +302,7 @@ static void on_repaired(struct fab_ctl *ctl)
     struct connector *c = ctl->user;
     struct datagrams *d = &c->ud;
     bool more = false;
-    c->ops--;
+    (*c->ops)--;
     if (d->repair_step == 0) {
         more = fab_reuse_next(&d->reuse, ctl);
         d->qp = d->reuse.qp;
@@ -460,23 +461,27 @@ int datagrams_init(struct connector *c, uint32_t addresses)
     return status;
 }
 
-static void destroy_object(struct connector *c, enum fab_ctl_kind kind, void *x)
+void datagrams_retire(struct connector *c)
 {
-    struct fab_ctl ctl = {.kind = kind};
-    ctl.pd.x = x; /* every kind names its object first */
-    if (x != NULL)
-        (void)fab_call(c->res.fab, &ctl);
+    struct datagrams *d = &c->ud;
+    struct fab *fab = c->res.fab;
+    fab_retire(fab, FAB_DESTROY_QP, d->qp, c->ops);
+    fab_retire(fab, FAB_DESTROY_CQ, d->cq, c->ops);
+    fab_retire(fab, FAB_DESTROY_CHAN, d->chan, c->ops);
+    for (uint32_t i = 0; d->address != NULL && i < d->addresses; i++) {
+        fab_retire(fab, FAB_DESTROY_AH, d->address[i].ah, c->ops);
+        d->address[i].ah = NULL;
+    }
+    fab_retire(fab, FAB_DEREG_MR, d->mr, c->ops);
+    d->qp = NULL;
+    d->cq = NULL;
+    d->chan = NULL;
+    d->mr = NULL;
 }
 
 void datagrams_fini(struct connector *c)
 {
     struct datagrams *d = &c->ud;
-    destroy_object(c, FAB_DESTROY_QP, d->qp);
-    destroy_object(c, FAB_DESTROY_CQ, d->cq);
-    destroy_object(c, FAB_DESTROY_CHAN, d->chan);
-    for (uint32_t i = 0; d->address != NULL && i < d->addresses; i++)
-        destroy_object(c, FAB_DESTROY_AH, d->address[i].ah);
-    destroy_object(c, FAB_DEREG_MR, d->mr);
     if (d->mem.addr != NULL)
         fab_mem_free(&d->mem);
     free(d->address);

@@ -47,6 +47,9 @@ struct datagrams {
 };
 
 int datagrams_init(struct connector *c, uint32_t addresses);
+/* At the end, when nothing is under way: all of it is the device's to destroy; when that is over:
+ * the memory. */
+void datagrams_retire(struct connector *c);
 void datagrams_fini(struct connector *c);
 /* Sends h, completed with what is always the same, or loses it. */
 void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,

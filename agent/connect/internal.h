@@ -83,8 +83,9 @@ struct connector {
     int (*fill)(void *user, void *bytes, size_t n);
     void *fill_user;
     uint64_t now_ns, due_ns;
-    enum ibv_mtu mtu; /* the port's */
-    uint32_t ops;     /* submitted to the fabric and not over */
+    enum ibv_mtu mtu;       /* the port's */
+    uint32_t *ops, own_ops; /* submitted to the fabric and not over: of the configuration, or else
+                             * the own one */
     bool closing;
     struct slots initiators, responders;
     uint64_t *gone_ns, own_gone_ns; /* of the configuration, or else the own one */
@@ -117,7 +118,7 @@ static inline void connector_submit(struct connector *c, struct fab_ctl *ctl,
 {
     ctl->done = done;
     ctl->user = user;
-    c->ops++;
+    (*c->ops)++;
     fab_submit(c->res.fab, ctl);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/retire.h"
 #include "internal.h"
 
 enum { MAKING_AT_A_TIME = 4 };
@@ -47,7 +48,7 @@ static struct slot *end_op(struct fab_ctl *ctl)
 {
     struct slot *s = ctl->user;
     s->busy--;
-    s->c->ops--;
+    (*s->c->ops)--;
     return s;
 }
 
@@ -395,13 +396,10 @@ void slot_reclaim(struct slot *s)
     leave_for(s, bound_ns + time_wait_ns(s->c));
 }
 
-void slots_fini(struct connector *c, struct slots *s)
+void slots_retire(struct connector *c, struct slots *s)
 {
     for (uint32_t i = 0; s->at != NULL && i < s->count; i++) {
-        struct fab_ctl ctl = {.kind = FAB_DESTROY_QP, .qp = {.x = s->at[i].qp}};
-        if (s->at[i].qp != NULL)
-            (void)fab_call(c->res.fab, &ctl);
+        fab_retire(c->res.fab, FAB_DESTROY_QP, s->at[i].qp, c->ops);
+        s->at[i].qp = NULL;
     }
-    free(s->at);
-    s->at = NULL;
 }

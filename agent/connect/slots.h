@@ -66,7 +66,8 @@ void slot_return(struct slot *slot);
 /* Likewise; its initiator is gone without a word, and might still be repeating a request. */
 void slot_reclaim(struct slot *slot);
 struct slot *slot_of(struct slots *s, const struct fab_qp *qp);
-void slots_fini(struct connector *c, struct slots *s);
+/* At the end, when nothing is under way: they are the device's to destroy. */
+void slots_retire(struct connector *c, struct slots *s);
 /* INIT to RTR, towards a peer. */
 struct slot_change slot_rtr(const struct connector *c, const struct schema_handshake *h);
 

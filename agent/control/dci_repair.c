@@ -330,7 +330,7 @@ void dci_repairs_stop(struct pool *p)
     for (struct dci_op *next; op != NULL; op = next) {
         next = op->next;
         if (op->job == DCI_END)
-            device_destroy(&p->device, FAB_DESTROY_QP, op->qp);
+            device_retire(&p->device, FAB_DESTROY_QP, op->qp, &p->fab_ops);
         free(op);
     }
 }

@@ -18,18 +18,10 @@ int device_why(struct world *w, int status, struct base_errbuf *err)
         err);
 }
 
-void device_destroy(struct agent_device *d, enum fab_ctl_kind kind, void *x)
-{
-    struct fab_ctl c = {.kind = kind};
-    if (x == NULL)
-        return;
-    c.pd.x = x; /* every kind names its object first */
-    (void)fab_call(d->fab, &c);
-}
-
 /* What the device is destroying. */
 struct retired {
     struct fab_ctl ctl; /* first */
+    struct agent_device *device;
     uint32_t *ops;
     struct agent_table *table; /* that it was of, or NULL */
 };
@@ -38,6 +30,7 @@ static void on_retired(struct fab_ctl *ctl)
 {
     struct retired *r = (struct retired *)ctl;
     (*r->ops)--;
+    r->device->going[ctl->kind]--;
     if (r->table != NULL) {
         fab_mem_free(&r->table->memory);
         free(r->table);
@@ -50,9 +43,11 @@ static void retire_object(struct agent_device *d, enum fab_ctl_kind kind, void *
 {
     struct retired *r = calloc(1, sizeof *r);
     BASE_ASSERT(r != NULL); /* a few bytes: without them nothing else works either */
-    *r = (struct retired){.ctl = {.kind = kind, .done = on_retired}, .ops = ops, .table = table};
+    *r = (struct retired){
+        .ctl = {.kind = kind, .done = on_retired}, .device = d, .ops = ops, .table = table};
     r->ctl.pd.x = x; /* every kind names its object first */
     (*ops)++;
+    d->going[kind]++;
     fab_submit(d->fab, &r->ctl);
 }
 
@@ -66,4 +61,16 @@ void device_retire_table(struct agent_device *d, struct agent_table *table, uint
 {
     if (table != NULL)
         retire_object(d, FAB_DEREG_MR, table->mr, table, ops);
+}
+
+uint32_t device_waits_for(const struct agent_device *d)
+{
+    static_assert(FAB_DESTROY_DCT > FAB_DESTROY_QP && FAB_DESTROY_QP > FAB_DESTROY_SRQ &&
+                      FAB_DESTROY_SRQ > FAB_DESTROY_CQ && FAB_DESTROY_CQ > FAB_DESTROY_CHAN &&
+                      FAB_DESTROY_CHAN > FAB_DEREG_MR && FAB_DEREG_MR > FAB_FREE_PD,
+                  "what needs another comes behind it");
+    uint32_t kind = FAB_QUERY_QP;
+    while (kind > 0 && d->going[kind] == 0)
+        kind--;
+    return kind != 0 ? kind : UINT32_MAX;
 }

@@ -346,7 +346,4 @@ void peer_setup_stop(struct pool *p)
 {
     world_unwatch(p->world, &p->handshakes);
     world_timer_clear(p->world, &p->handshakes_timer);
-    if (p->device.fab != NULL)
-        world_settle(p->world, p->device.fab, &p->fab_ops);
-    dci_repairs_stop(p);
 }

@@ -26,7 +26,7 @@ void peer_setup_mtu(struct pool *p);
 void peer_setup_repartition(struct pool *p);
 /* The device has another address: initiators are brought up anew at it. */
 void peer_setup_readdress(struct pool *p);
-/* Waits for what is under way, after the loop. */
+/* No peer is heard any more. */
 void peer_setup_stop(struct pool *p);
 
 #endif

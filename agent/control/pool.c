@@ -3,7 +3,7 @@
  * those that metaservers say of this node, which come and go while workers run.
  *
  * One that goes takes no new workers, lets those that it has finish, and is closed when nothing of
- * it is under way any more: nothing waits for it but the steps that free what the device has. */
+ * it is under way any more: nothing waits for that. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 
 #include "agent.h"
 #include "agent/connector.h"
+#include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "connection.h"
@@ -66,6 +67,9 @@ static int open_device(struct pool *p, struct base_errbuf *err)
               "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
               p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
               err->text);
+    world_settle(p->world, p);
+    (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
+    world_settle(p->world, p);
     (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
     prewarm_own(p);
     return world_device(p->world, WORLD_DEVICE_OPEN, p, err);
@@ -119,19 +123,60 @@ int pools_check(struct agent *a, struct base_errbuf *err)
 
 /* ---- given back */
 
-/* All but its memory. */
-static void give_back(struct pool *p)
+/* ---- the end of one, in steps: each when nothing that the ones before have begun is under way */
+
+static void end_talks(struct pool *p)
 {
     p->stopping = true;
     registrations_stop(p);
     peer_setup_stop(p);
+}
+
+static void end_lane(struct pool *p)
+{
+    dci_repairs_stop(p);
     pool_stop_lane(p);
     if (p->device.connector != NULL)
         connector_leave(p->device.connector);
     sessions_stop(p);
+}
+
+/* Some may have been registering when their sessions ended. */
+static void end_arenas(struct pool *p)
+{
+    arenas_stop(p);
+}
+
+static void end_objects(struct pool *p)
+{
+    sessions_free(p);
+    (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
+}
+
+static void end_memory(struct pool *p)
+{
     (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
     struct world_task release = {.work = WORLD_FREE_PEERS, .peers = &p->peers};
     world_run_here(p->world, &release);
+}
+
+static void (*const END[])(struct pool *p) = {end_talks, end_lane, end_arenas, end_objects,
+                                              end_memory};
+enum { ENDS = sizeof END / sizeof END[0] };
+
+/* As many as can be done without waiting. False: some are left. */
+static bool end_on(struct pool *p)
+{
+    while (p->ended < ENDS && p->fab_ops == 0)
+        END[p->ended++](p);
+    return p->ended == ENDS;
+}
+
+/* All but its memory. Blocks, for the agent's end. */
+static void give_back(struct pool *p)
+{
+    while (!end_on(p))
+        world_settle(p->world, p);
 }
 
 /* What is counted for ever is not less for its end. */
@@ -142,12 +187,20 @@ static void keep_counts(struct pool *p)
         quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }
 
+/* One that is quiet, or could not be made: nobody waits for what the device has of it. */
 static void close_pool(struct pool *p)
 {
+    struct agent *a = p->agent;
+    p->stage = POOL_ENDING;
+    p->stopping = true;
+    if (p->works > 0 || p->calls > 0 || !end_on(p))
+        return;
+    if (p->left_ns != 0) /* else it never was one */
+        world_log(a->world, BASE_LOG_INFO, "pool closed", "pool=%s", p->name);
     keep_counts(p);
-    give_back(p);
-    p->agent->pools[p->place] = NULL;
+    a->pools[p->place] = NULL;
     free(p);
+    windows_apply(a);
 }
 
 void pools_end_sessions(struct agent *a, uint32_t reason)
@@ -330,12 +383,8 @@ static void step_out(struct pool *p)
     }
     if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
         begin_closing(p);
-    if (p->stage == POOL_CLOSING && is_quiet(p)) {
-        struct agent *a = p->agent;
-        world_log(a->world, BASE_LOG_INFO, "pool closed", "pool=%s", p->name);
+    if (p->stage == POOL_ENDING || (p->stage == POOL_CLOSING && is_quiet(p)))
         close_pool(p);
-        windows_apply(a);
-    }
 }
 
 /* What it keeps ready is as said: as much is made of it as is missing. */
@@ -365,7 +414,7 @@ void pools_step(struct agent *a)
         if (p == NULL)
             continue;
         const struct agentd_pool *desired = desired_of(a, p);
-        if (desired == NULL || p->stage == POOL_CLOSING)
+        if (desired == NULL || p->stage == POOL_CLOSING || p->stage == POOL_ENDING)
             step_out(p);
         else
             step_in(p, desired);

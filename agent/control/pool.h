@@ -50,7 +50,9 @@ struct pool {
         POOL_RUNS,
         POOL_LEAVING, /* takes no new workers; those that it has may finish, until end_ns */
         POOL_CLOSING, /* nobody has anything of it: what is under way ends */
+        POOL_ENDING,  /* and this is what the device has of it */
     } stage;
+    uint32_t ended;    /* steps of its end that are done */
     uint64_t ready_ns; /* RUNS: when workers get it, registered or not; 0: they do */
     uint64_t left_ns;  /* LEAVING: since when; */
     uint64_t end_ns;   /* and when its workers have had their time; UINT64_MAX: never */

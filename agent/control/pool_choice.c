@@ -24,7 +24,7 @@ static bool is_ready(struct pool *p)
 
 const char *pools_state(struct pool *p)
 {
-    static const char *const states[] = {"running", "leaving", "closing"};
+    static const char *const states[] = {"running", "leaving", "closing", "closing"};
     return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
 }
 

@@ -578,11 +578,10 @@ void sessions_stop(struct pool *p)
             (struct world_task){.work = WORLD_UNMAKE_RINGS, .rings = &p->sessions[i].rings};
         world_run_here(p->world, &p->sessions[i].task);
     }
-    if (p->device.fab != NULL) { /* some may still be registering */
-        world_settle(p->world, p->device.fab, &p->fab_ops);
-        arenas_stop(p);
-        world_settle(p->world, p->device.fab, &p->fab_ops);
-    }
+}
+
+void sessions_free(struct pool *p)
+{
     free(p->sessions);
     p->sessions = NULL;
 }

@@ -104,6 +104,9 @@ uint32_t sessions_left(const struct pool *p);
 /* Those that are over but for their workers, which have not closed them: they have had their time.
  */
 void sessions_let_go(struct pool *p);
+/* At a pool's end: all of them are over; when nothing of them is under way any more, their memory.
+ */
 void sessions_stop(struct pool *p);
+void sessions_free(struct pool *p);
 
 #endif

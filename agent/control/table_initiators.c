@@ -129,7 +129,7 @@ int table_initiators_make(struct pool *p)
             status = make_one(&p->registration[i], &p->registration[i].initiator[1]);
     }
     if (status == 0)
-        world_settle(p->world, p->device.fab, &p->fab_ops);
+        world_settle(p->world, p);
     return status;
 }
 
@@ -267,7 +267,8 @@ void table_initiators_stop(struct pool *p)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         for (int k = 0; k < 2; k++) {
-            device_destroy(&p->device, FAB_DESTROY_QP, p->registration[i].initiator[k].qp);
+            device_retire(&p->device, FAB_DESTROY_QP, p->registration[i].initiator[k].qp,
+                          &p->fab_ops);
             p->registration[i].initiator[k].qp = NULL;
         }
 }

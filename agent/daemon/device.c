@@ -9,6 +9,7 @@
 
 #include "address_change.h"
 #include "agent.h"
+#include "agent/connector.h"
 #include "base/assert.h"
 #include "device.h"
 #include "device_events.h"
@@ -82,11 +83,9 @@ static int table_registration(struct pool *p, const struct agent_table *table, s
                          &out->mr.iova);
 }
 
-static void free_table(struct agent_device *d, struct agent_table *table)
+/* Of which nothing is registered. */
+static void free_table(struct agent_table *table)
 {
-    if (table == NULL)
-        return;
-    device_destroy(d, FAB_DEREG_MR, table->mr);
     fab_mem_free(&table->memory);
     free(table);
 }
@@ -104,7 +103,7 @@ static struct agent_table *new_table(struct pool *p, struct fab_ctl *c, int *sta
         *status = table_registration(p, table, c);
     if (*status == 0)
         return table;
-    free_table(&p->device, table);
+    free_table(table);
     return NULL;
 }
 
@@ -129,7 +128,7 @@ static int make_table(struct pool *p)
     if (status == 0)
         take_table(p, table, c.mr.x);
     else
-        free_table(&p->device, table);
+        free_table(table);
     return status;
 }
 
@@ -152,7 +151,7 @@ static void on_table(struct fab_ctl *ctl)
         r.table->mr = r.ctl.mr.x;
         device_retire_table(d, r.table, &r.pool->fab_ops);
     } else {
-        free_table(d, r.table);
+        free_table(r.table);
     }
     address_step_done(r.pool, WORLD_DEVICE_TABLE, r.ctl.status);
 }
@@ -198,17 +197,17 @@ uint64_t device_lock_limit(struct world *w)
     return limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
 }
 
-/* Of which nobody can say what is left. */
-#define ANY_OPERATION UINT32_MAX
-
-void device_settle(struct world *w, struct fab *fab, const uint32_t *pending)
+void device_settle(struct world *w, struct pool *p)
 {
+    struct fab *fab = p->agent->fab;
     (void)w;
-    atomic_store(&fab->waits_for, ANY_OPERATION);
-    while (*pending > 0)
+    while (p->fab_ops > 0) {
+        atomic_store(&fab->waits_for, device_waits_for(&p->device));
         if (fab_run(fab) == 0)
             fab_wait(fab);
-    atomic_store(&fab->waits_for, 0);
+    }
+    if (fab != NULL)
+        atomic_store(&fab->waits_for, 0);
 }
 
 /* The limit that bites most users first, named before it does. */
@@ -390,24 +389,33 @@ static void leave_numbers(struct pool *p)
         p->agent->numbers_gone_ns = gone_ns;
 }
 
+/* What each needs comes behind it. */
+static void retire_objects(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    uint32_t *ops = &p->fab_ops;
+    if (d->fab == NULL)
+        return;
+    leave_numbers(p);
+    table_initiators_stop(p);
+    queues_retire(p);
+    device_retire(d, FAB_DEREG_MR, d->small_mr, ops);
+    device_retire(d, FAB_DEREG_MR, d->scratch_mr, ops);
+    device_retire(d, FAB_DEREG_MR, d->scratch_system_mr, ops);
+    device_retire_table(d, d->table, ops);
+    device_retire_table(d, d->table_before, ops);
+    device_retire(d, FAB_FREE_PD, d->pd, ops);
+    device_retire(d, FAB_FREE_PD, d->system_pd, ops);
+}
+
 static void close_device(struct pool *p)
 {
     struct agent_device *d = &p->device;
     if (d->fab == NULL)
         return;
-    leave_numbers(p);
-    device_settle(p->world, d->fab, &p->fab_ops);
-    table_initiators_stop(p);
-    queues_destroy(p);
-    device_destroy(d, FAB_DEREG_MR, d->small_mr);
-    device_destroy(d, FAB_DEREG_MR, d->scratch_mr);
-    device_destroy(d, FAB_DEREG_MR, d->scratch_system_mr);
-    free_table(d, d->table);
-    free_table(d, d->table_before);
+    connector_free(d->connector);
     fab_mem_free(&d->small);
     fab_mem_free(&d->scratch);
-    device_destroy(d, FAB_FREE_PD, d->pd);
-    device_destroy(d, FAB_FREE_PD, d->system_pd);
     *d = (struct agent_device){0};
 }
 
@@ -417,6 +425,9 @@ int device_do(struct world *w, enum world_device_step step, struct pool *p, stru
     switch (step) {
     case WORLD_DEVICE_OPEN:
         return open_device(p, err);
+    case WORLD_DEVICE_RETIRE:
+        retire_objects(p);
+        return 0;
     case WORLD_DEVICE_CLOSE:
         close_device(p);
         return 0;

@@ -17,13 +17,14 @@ bool fabric_close(struct agent *a);
 /* As world_device(), world_settle() and world_lock_limit(). */
 int device_do(struct world *w, enum world_device_step step, struct pool *p,
               struct base_errbuf *err);
-void device_settle(struct world *w, struct fab *fab, const uint32_t *pending);
+void device_settle(struct world *w, struct pool *p);
 uint64_t device_lock_limit(struct world *w);
 
 /* queues.c. The queue pairs that the pool has, as the transport wants them. */
 int queues_make(struct pool *p, struct base_errbuf *err);
 /* WORLD_DEVICE_TARGET. */
 int queues_retarget(struct pool *p);
-void queues_destroy(struct pool *p);
+/* Of WORLD_DEVICE_RETIRE: hands them to the device to destroy. */
+void queues_retire(struct pool *p);
 
 #endif

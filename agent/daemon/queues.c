@@ -168,6 +168,7 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
         .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
         .begun_ns = pool_begun_ns(p),
         .gone_ns = &p->agent->numbers_gone_ns,
+        .ops = &p->fab_ops,
     };
     struct connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
@@ -236,15 +237,17 @@ int queues_make(struct pool *p, struct base_errbuf *err)
     return d->rc ? make_rc(p, err) : make_dc(p);
 }
 
-void queues_destroy(struct pool *p)
+void queues_retire(struct pool *p)
 {
     struct agent_device *d = &p->device;
-    connector_free(d->connector);
+    uint32_t *ops = &p->fab_ops;
+    if (d->connector != NULL)
+        connector_retire(d->connector);
     for (uint32_t i = 0; i < d->dcis; i++)
-        device_destroy(d, FAB_DESTROY_QP, d->dci[i].qp);
-    device_destroy(d, FAB_DESTROY_DCT, d->dct);
-    device_destroy(d, FAB_DESTROY_SRQ, d->srq);
-    device_destroy(d, FAB_DESTROY_CQ, d->target_cq);
-    device_destroy(d, FAB_DESTROY_CQ, d->cq);
-    device_destroy(d, FAB_DESTROY_CHAN, d->chan);
+        device_retire(d, FAB_DESTROY_QP, d->dci[i].qp, ops);
+    device_retire(d, FAB_DESTROY_DCT, d->dct, ops);
+    device_retire(d, FAB_DESTROY_SRQ, d->srq, ops);
+    device_retire(d, FAB_DESTROY_CQ, d->target_cq, ops);
+    device_retire(d, FAB_DESTROY_CQ, d->cq, ops);
+    device_retire(d, FAB_DESTROY_CHAN, d->chan, ops);
 }

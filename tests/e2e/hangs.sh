@@ -4,6 +4,7 @@
 # is told to, and says what it waited for.
 source "$(dirname "$0")/lib.sh"
 [[ $provider == soft ]] || { skip "a device is made to hang on soft alone"; exit 77; }
+source "$(dirname "$0")/lib-follow.sh"
 agents=1
 start
 ends_within_bound() { # sentence: was told to end
@@ -34,6 +35,24 @@ ok "an agent whose device hangs while it begins ends when it is told to, and say
 rm "$work/hang"
 daemon_start a kedge-agentd || fail "the agent does not start again"
 agent_wait a || fail "it does not register again"
+pools='[.pools[] | [.name, .state]]'
+ctl pool create batch nodes=all sessions_ahead=2 arenas_ahead=2
+is '[["default","running"],["batch","running"]]' "another pool is made" "$pools"
+is '[2,2]' "and is ready" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
+: >"$work/hang"
+ctl pool delete batch
+gone='"default"' # over DC what peers reach goes first, and is waited for by nobody either
+[[ $transport == rc ]] || gone='"default","batch"'
+is "[$gone]" "the pool goes, as far as it can, and the agent answers" '[.pools[] | select(.state != "leaving") | .name]'
+export_text a "there"
+! grep -q 'pool closed' "$work/a.log" || fail "a pool is closed of which the device has something"
+exec 9>&-
+rm "$work/hang" "$work/hold-a"
+is '[["default","running"]]' "it is gone when the device goes on" "$pools"
+for _ in $(seq $((200 * slow))); do ! grep -q 'pool closed' "$work/a.log" || break; sleep 0.05; done
+grep -q 'pool closed pool=batch' "$work/a.log" || fail "the pool is not closed: $(tail -n 5 "$work/a.log")"
+ok "a pool that goes while its device hangs keeps nobody waiting"
+
 : >"$work/hang"
 export_text a "there"
 curl -sf --max-time 20 --unix-socket "$work/a.admin" http://a/v1/status >/dev/null || fail "its status does not come"

@@ -7,7 +7,8 @@
  *
  * One thread, the control thread: the one that calls fab_run(). No clock, no randomness, no
  * thread of its own: stepped with the time, it reaches the network through the fabric alone, and
- * nothing here blocks after connector_new(). Nothing grows: all memory is taken there.
+ * nothing here blocks between connector_new() and connector_free(). Nothing grows: all memory is
+ * taken there.
  *
  * Invariant: a queue pair is in exactly one of: kept ready (INIT), a connection, being cleaned,
  * resting (INIT) until no packet of its former life can come in any more. */
@@ -49,6 +50,8 @@ struct connector_config {
     uint64_t *gone_ns;   /* when a queue pair of the device last went, whose number another may get:
                           * of all who have queue pairs there, each of whom writes it; borrowed.
                           * NULL: nobody else has any */
+    uint32_t *ops;       /* counts what is under way in the device, beside what others count there;
+                          * borrowed. NULL: nobody else wants to know */
     uint64_t idle_ns;    /* a responder not heard of for so long is asked about */
 };
 
@@ -64,7 +67,10 @@ int connector_new(const struct connector_config *config,
                   const struct connector_resources *resources,
                   int (*fill)(void *user, void *bytes, size_t n), void *user,
                   struct connector **out, struct base_errbuf *err);
-/* Destroys all of its queue pairs, the lane's too: the lane must not run any more. Blocks. */
+/* Hands all of its queue pairs to the device to destroy, the lane's too, when nothing is under way
+ * (config.ops) and the lane does not run any more. All that may follow is connector_free(). */
+void connector_retire(struct connector *c);
+/* Does that if nobody has. Blocks while something is under way. */
 void connector_free(struct connector *c);
 
 /* The port's largest MTU from now on: connections that are made then have it, or the peer's where

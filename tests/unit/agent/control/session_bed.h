@@ -165,6 +165,10 @@ static inline void session_bed_end(void)
         session_bed_leave(i);
     session_bed_make_all();
     sessions_stop(&pool);
+    ck_assert_uint_eq(pool.fab_ops, 0);
+    arenas_stop(&pool);
+    ck_assert_uint_eq(pool.fab_ops, 0);
+    sessions_free(&pool);
     for (uint32_t i = 0; i < TEST_DOORBELLS; i++)
         ck_assert_ptr_null(world.heard[i]);
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)

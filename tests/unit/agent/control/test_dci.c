@@ -133,27 +133,6 @@ static void begin(const struct fault_plan *plan)
     make_device();
 }
 
-static void end(void)
-{
-    peer_setup_stop(&w.pool);
-    for (uint32_t i = 0; i < w.pool.device.dcis; i++)
-        device_destroy(&w.pool.device, FAB_DESTROY_QP, w.pool.device.dci[i].qp);
-    for (uint32_t i = 0; i < TARGETS; i++)
-        device_destroy(&w.pool.device, FAB_DESTROY_DCT, w.target[i]);
-    device_destroy(&w.pool.device, FAB_DESTROY_SRQ, w.srq);
-    device_destroy(&w.pool.device, FAB_DESTROY_AH, w.ah);
-    device_destroy(&w.pool.device, FAB_DEREG_MR, w.mr);
-    device_destroy(&w.pool.device, FAB_DESTROY_CQ, w.cq);
-    device_destroy(&w.pool.device, FAB_DESTROY_CQ, w.target_cq);
-    device_destroy(&w.pool.device, FAB_FREE_PD, w.pool.device.pd);
-    ck_assert_int_eq(fab_close(w.fab), 0);
-    fab_mem_free(&w.mem);
-    char path[96];
-    snprintf(path, sizeof path, "%s/device", w.dir);
-    (void)unlink(path);
-    (void)rmdir(w.dir);
-}
-
 /* What was asked of the device ends; nobody waits for time. */
 static void settle_device(void)
 {
@@ -161,6 +140,35 @@ static void settle_device(void)
         w.world.random = 7; /* as it was before */
         (void)fab_run(w.fab);
     }
+}
+
+static void destroy_object(enum fab_ctl_kind kind, void *x)
+{
+    device_retire(&w.pool.device, kind, x, &w.pool.fab_ops);
+    settle_device();
+}
+
+static void end(void)
+{
+    peer_setup_stop(&w.pool);
+    settle_device();
+    dci_repairs_stop(&w.pool);
+    for (uint32_t i = 0; i < w.pool.device.dcis; i++)
+        destroy_object(FAB_DESTROY_QP, w.pool.device.dci[i].qp);
+    for (uint32_t i = 0; i < TARGETS; i++)
+        destroy_object(FAB_DESTROY_DCT, w.target[i]);
+    destroy_object(FAB_DESTROY_SRQ, w.srq);
+    destroy_object(FAB_DESTROY_AH, w.ah);
+    destroy_object(FAB_DEREG_MR, w.mr);
+    destroy_object(FAB_DESTROY_CQ, w.cq);
+    destroy_object(FAB_DESTROY_CQ, w.target_cq);
+    destroy_object(FAB_FREE_PD, w.pool.device.pd);
+    ck_assert_int_eq(fab_close(w.fab), 0);
+    fab_mem_free(&w.mem);
+    char path[96];
+    snprintf(path, sizeof path, "%s/device", w.dir);
+    (void)unlink(path);
+    (void)rmdir(w.dir);
 }
 
 static void pass_ms(uint64_t ms)
