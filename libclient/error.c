@@ -108,8 +108,9 @@ static const struct {
                                                "this agent's are in use (raise "
                                                "fenced_regions in [pool] of its settings, or "
                                                "register without KEDGE_MR_FENCED)"},
-    [SCHEMA_REASON_REGISTER] = {-ENOMEM, "the device took no further registration: the agent's log "
-                                         "has the limit (or register without KEDGE_MR_FENCED)"},
+    [SCHEMA_REASON_REGISTER] =
+        {-ENOMEM, "the device took no further registration: the agent's log "
+                  "has the limit (or register with KEDGE_MR_LEASE_ONLY, which takes none)"},
     [SCHEMA_REASON_UNDER_WAY] = {-EPIPE, "the connection broke while it was under way: it may have "
                                          "been carried out, or not, or in part"},
     [SCHEMA_REASON_BEHIND] = {-EPIPE, "never sent: its queue pair is in error since an earlier "
