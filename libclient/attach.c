@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,11 +118,10 @@ static int receive_message(const struct kedge_session *s, void *message, int *fd
 }
 
 /* After begin_message(). Sends and receives the answer; fds has room for SCHEMA_CONTROL_MAX_FDS,
- * and exactly want_fds come.
- */
+ * and exactly want_fds come. held: a descriptor that is in their place until then, or -1. */
 static int exchange_messages(struct kedge_session *s, struct schema_control_header *m, size_t bytes,
                              void *answer, size_t answer_bytes, uint16_t answer_type, int *fds,
-                             unsigned want_fds)
+                             unsigned want_fds, int held)
 {
     union {
         struct schema_control_header h;
@@ -136,6 +136,8 @@ static int exchange_messages(struct kedge_session *s, struct schema_control_head
     int status = limit_time(s, s->socket);
     if (status == 0)
         status = base_fds_send(s->socket, m, bytes, NULL, 0);
+    if (held >= 0)
+        close(held);
     if (status != 0 && status != -EPIPE && status != -ECONNRESET) /* then it may have said why */
         return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
                            "sending to the agent failed: %s", strerror(-status));
@@ -162,11 +164,14 @@ static int exchange_messages(struct kedge_session *s, struct schema_control_head
 int client_message(struct kedge_session *s, struct schema_control_header *message, size_t bytes,
                    uint16_t type, void *answer, size_t answer_bytes, uint16_t answer_type, int *fd)
 {
-    int fds[SCHEMA_CONTROL_MAX_FDS];
+    int fds[SCHEMA_CONTROL_MAX_FDS], held = -1;
     message->type = type;
     begin_message(s);
-    int status =
-        exchange_messages(s, message, bytes, answer, answer_bytes, answer_type, fds, fd != NULL);
+    if (fd != NULL && (held = fcntl(s->socket, F_DUPFD_CLOEXEC, 0)) < 0)
+        return client_fail(-errno, "no descriptor can be had for what the agent is asked for: %s%s",
+                           strerror(errno), errno == EMFILE ? RAISE_NOFILE : "");
+    int status = exchange_messages(s, message, bytes, answer, answer_bytes, answer_type, fds,
+                                   fd != NULL, held);
     if (status == 0 && fd != NULL)
         *fd = fds[0];
     return status;
@@ -364,7 +369,7 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
         status = connect_socket(s, path);
     if (status == 0) {
         status = exchange_messages(s, &ask.h, sizeof ask, &answer, sizeof answer,
-                                   SCHEMA_CONTROL_ATTACHED, fds, SCHEMA_FD_COUNT);
+                                   SCHEMA_CONTROL_ATTACHED, fds, SCHEMA_FD_COUNT, -1);
         status = explain_refusal(status, ask.token);
     }
     explicit_bzero(ask.token, sizeof ask.token);

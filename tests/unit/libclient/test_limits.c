@@ -66,14 +66,17 @@ static void send_answer(int connection, struct schema_control_header *h, uint32_
     ck_assert_msg(status == 0 || status == -EPIPE, "%s", strerror(-status));
 }
 
+static uint32_t arenas; /* of a connection, beside the one that it was given at first */
+
 static void answer(int connection, const struct schema_control_header *h, struct fake_agent *a)
 {
-    struct schema_control_arena_ok arena = {.bytes = ARENA_BYTES, .arena = 2};
+    struct schema_control_arena_ok arena = {.bytes = ARENA_BYTES, .arena = arenas + 1};
     struct schema_control_resolved node = {.pool = 1};
     if (h->type == SCHEMA_CONTROL_ATTACH) {
         send_answer(connection, &a->attached.h, h->tag, SCHEMA_CONTROL_ATTACHED, sizeof a->attached,
                     a->fds, a->send_fds);
     } else if (h->type == SCHEMA_CONTROL_ARENA) {
+        arenas++;
         send_answer(connection, &arena.h, h->tag, SCHEMA_CONTROL_ARENA_OK, sizeof arena,
                     a->fds + SCHEMA_FD_ARENA, 1);
     } else {
@@ -92,6 +95,7 @@ static _Noreturn void serve(struct fake_agent *a)
         size_t bytes;
         unsigned count;
         const int connection = accept(a->listener, NULL, NULL);
+        arenas = 0;
         while (base_fds_recv(connection, &m, sizeof m, &bytes, NULL, 0, &count) == 0) {
             struct pollfd gone = {.fd = connection, .events = POLLRDHUP};
             if (poll(&gone, 1, 0) == 0)
@@ -241,7 +245,38 @@ START_TEST(who_may_open_too_few_descriptors_is_told_so)
 }
 END_TEST
 
+/* Else it would be this session's, and count, and nobody could have it. */
+START_TEST(an_arena_for_which_there_is_no_descriptor_is_not_asked_for)
+{
+    struct fake_agent a;
+    struct rlimit before, limit;
+    struct kedge_session *s = NULL;
+    void *one, *two;
+    uint32_t first, lkey;
+    const pid_t agent = begin_serving(&a);
+    const struct kedge_open_attr attr = {.socket = a.path};
+    ck_assert_int_eq(kedge_open(&attr, &s), 0);
+    ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &one, &first), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(0);
+    ck_assert_int_ge(next, 0);
+    close(next);
+    limit = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &two, &lkey), -EMFILE);
+        ck_assert_ptr_nonnull(strstr(kedge_last_error(), "RLIMIT_NOFILE"));
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &two, &lkey), 0);
+    ck_assert_uint_eq(lkey, first + 1); /* the next one that was asked for */
+    kedge_close(s);
+    end_serving(&a, agent);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(whatever_the_kernel_refuses_is_said_and_nothing_is_left)                                     \
-    T(who_may_open_too_few_descriptors_is_told_so)
+    T(who_may_open_too_few_descriptors_is_told_so)                                                 \
+    T(an_arena_for_which_there_is_no_descriptor_is_not_asked_for)
 KEDGE_CHECK_MAIN("libclient limits", TESTS)
