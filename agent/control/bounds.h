@@ -44,7 +44,7 @@ enum {
                               * do until somebody has looked */
     PATH_PATIENCE_MS = 500,  /* what is posted waits for a connection, at least */
     REPAIR_AGAIN_MS = 1000,  /* a queue pair that could not be repaired, */
-    REPAIRS_TRIED = 3,       /* and so often, until a DC initiator is given up for a new one; */
+    REPAIRS_TRIED = 3,       /* and so often, until it is given up for a new one; */
     REPAIR_SILENT_MS = 5000, /* or when the device has said nothing of it for so long */
     HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */
     HANDSHAKE_SILENT_S = 2,  /* a node that says nothing for so long cannot be connected to */

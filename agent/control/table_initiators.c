@@ -70,12 +70,14 @@ static void on_cleaned(struct fab_ctl *ctl)
     if (initiator->reuse.anew)
         initiator->rest_ns = new_rest_ns(p, now_ns);
     if (initiator->reuse.status == 0) {
+        initiator->failures = 0;
         initiator->state = INITIATOR_READY;
         return;
     }
     world_log(p->world, BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
               "qpn=%u error=\"%s\"", initiator->qp != NULL ? initiator->qp->qpn : 0,
               strerror(-initiator->reuse.status));
+    initiator->failures++;
     initiator->state = INITIATOR_FAILED;
     initiator->again_ns = now_ns + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
 }
@@ -98,6 +100,7 @@ static void clean_initiator(struct table_initiator *initiator, bool is_new)
     initiator->reuse = (struct fab_reuse){.fab = d->fab,
                                           .qp = initiator->qp,
                                           .in_reset = is_new,
+                                          .given_up = initiator->failures >= REPAIRS_TRIED,
                                           .make = initiator_creation(d),
                                           .init = fab_pd_init_attr(d->system_pd),
                                           .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |

@@ -107,9 +107,63 @@ START_TEST(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_p
 }
 END_TEST
 
+/* The device does nothing by itself. */
+static void keep_one(struct fab *fab, struct fab_ctl *ctl)
+{
+    (void)fab;
+    ck_assert_ptr_null(w.raising);
+    w.raising = ctl;
+}
+
+static void finish_one(enum fab_ctl_kind kind, int status)
+{
+    struct fab_ctl *ctl = w.raising;
+    ck_assert_ptr_nonnull(ctl);
+    ck_assert_int_eq(ctl->kind, kind);
+    w.raising = NULL;
+    ctl->status = status;
+    if (status == 0 && kind == FAB_CREATE_QP)
+        ctl->qp.x = &w.qp[1];
+    ctl->done(ctl);
+}
+
+/* In a second the control side looks again. */
+static void pass_a_second(void)
+{
+    w.world.now_ns += BASE_NS_PER_S;
+    table_initiators_tick(&w.pool);
+}
+
+START_TEST(over_rc_a_queue_pair_that_the_device_does_not_bring_back_is_made_anew)
+{
+    struct registration *r = begin_rc();
+    w.ops.submit = keep_one;
+    struct table_initiator *initiator = &r->initiator[1];
+    initiator->state = INITIATOR_UP;
+    table_initiator_drop(initiator);
+    for (int i = 0; i < 3; i++) {
+        finish_one(FAB_MODIFY_QP, -EIO);
+        ck_assert_ptr_null(w.raising);
+        pass_a_second();
+    }
+    finish_one(FAB_DESTROY_QP, -EBUSY); /* nor does it take it back at once */
+    pass_a_second();
+    finish_one(FAB_DESTROY_QP, 0);
+    finish_one(FAB_CREATE_QP, 0);
+    finish_one(FAB_MODIFY_QP, 0);
+    ck_assert_int_eq(initiator->state, INITIATOR_READY);
+    table_initiator_drop(initiator); /* the new one is put to RESET as any is */
+    finish_one(FAB_MODIFY_QP, 0);
+    finish_one(FAB_MODIFY_QP, 0);
+    ck_assert_int_eq(initiator->state, INITIATOR_READY);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_that_the_fabric_does_not_lead_to_is_resolved_anew)                                       \
     T(one_that_is_lost_while_it_is_resolved_anew_is_put_when_that_is_over)                         \
     T(one_that_is_resolved_anew_while_it_is_lost_may_answer_from_another_address)                  \
-    T(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_present_one)
+    T(one_that_is_resolved_anew_when_this_nodes_address_changes_takes_the_present_one)             \
+    T(over_rc_a_queue_pair_that_the_device_does_not_bring_back_is_made_anew)
 KEDGE_CHECK_MAIN("register_path", TESTS)
