@@ -15,6 +15,8 @@ enum {
     RECV = 1u << 31, /* in a wr_id: a receive; its index in the rest */
 };
 
+static const uint64_t AGAIN_NS = 1000000000; /* the device is ill */
+
 static uint8_t *buffer_at(const struct datagrams *d, uint32_t index)
 {
     return (uint8_t *)d->mem.addr + (size_t)index * SLOT_BYTES;
@@ -27,6 +29,12 @@ static void on_closed(struct fab_ctl *ctl)
 {
     struct address *a = ctl->user;
     (*a->c->ops)--;
+    if (ctl->status != 0) {
+        a->state = ADDRESS_LEFT;
+        a->c->ud.left++;
+        a->c->ud.close_ns = a->c->now_ns + AGAIN_NS;
+        return;
+    }
     a->c->stats.addresses--;
     a->ah = NULL;
     a->state = ADDRESS_FREE;
@@ -37,6 +45,18 @@ static void close_address(struct address *a)
     a->state = ADDRESS_CLOSING;
     a->ctl = (struct fab_ctl){.kind = FAB_DESTROY_AH, .ah = {.x = a->ah}};
     connector_submit(a->c, &a->ctl, on_closed, a);
+}
+
+static void close_left(struct connector *c)
+{
+    struct datagrams *d = &c->ud;
+    if (d->left > 0 && c->now_ns < d->close_ns)
+        connector_due(c, d->close_ns);
+    for (uint32_t i = 0; d->left > 0 && c->now_ns >= d->close_ns && i < d->addresses; i++)
+        if (d->address[i].state == ADDRESS_LEFT) {
+            d->left--;
+            close_address(&d->address[i]);
+        }
 }
 
 static bool is_wanted(const struct address *a)
@@ -251,7 +271,6 @@ enum {
     STEPS = 3,
     REPAIRS = 3 /* that the device refuses, until it is given up for another one */
 };
-static const uint64_t AGAIN_NS = 1000000000; /* the device is ill */
 
 /* INIT, RTR, RTS. Returns the mask. */
 static int step_attr(const struct connector *c, int step, struct ibv_qp_attr *attr)
@@ -352,6 +371,7 @@ void datagrams_repartition(struct connector *c)
 void datagrams_step(struct connector *c)
 {
     const struct datagrams *d = &c->ud;
+    close_left(c);
     if (!d->broken || d->repairing)
         return;
     if (c->now_ns >= d->again_ns)

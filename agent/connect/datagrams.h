@@ -7,7 +7,13 @@
 #include "fabric/reuse.h"
 #include "schema/handshake.h"
 
-enum address_state { ADDRESS_FREE, ADDRESS_MAKING, ADDRESS_READY, ADDRESS_CLOSING };
+enum address_state {
+    ADDRESS_FREE,
+    ADDRESS_MAKING,
+    ADDRESS_READY,
+    ADDRESS_CLOSING,
+    ADDRESS_LEFT, /* the device refused to destroy it, and is asked again */
+};
 
 struct address {
     struct connector *c;
@@ -33,6 +39,8 @@ struct datagrams {
     uint32_t qkey;
     struct address *address;
     uint32_t addresses;
+    uint32_t left;                            /* of them, in that state, */
+    uint64_t close_ns;                        /* until then */
     struct address *sent_to[CONNECTOR_SENDS]; /* NULL: free */
     uint32_t send_hand;
     uint32_t qpn;   /* qp's, or the last one's */
@@ -63,7 +71,7 @@ void datagrams_forget(struct connector *c);
 /* The queue pair is brought up anew, with the P_Key where it is now. */
 void datagrams_repartition(struct connector *c);
 void datagrams_take(struct connector *c);
-/* Tries again what could not be repaired, when it is time. */
+/* Tries again what could not be repaired or destroyed, when it is time. */
 void datagrams_step(struct connector *c);
 
 #endif

@@ -21,9 +21,10 @@ struct fault_ctl {
     struct fab_ctl *outer;
     void *object; /* ours: made ahead, or to be freed */
     bool gone;    /* the device was when it began */
+    bool unheard; /* it is carried out, and said not to be */
 };
 
-enum { MILLION = 1000000 };
+enum { MILLION = 1000000, UNHEARD = MILLION / 2 /* of changes of state, beside the error */ };
 
 #define INNER(type, object)         (((struct type *)(object))->inner)
 #define INNER_OR_NULL(type, object) ((object) != NULL ? INNER(type, object) : NULL)
@@ -344,6 +345,8 @@ static void inner_done(struct fab_ctl *inner)
         on_succeeded(c);
     else if (created_bytes(outer->kind) > 0)
         free_object(outer->kind, c->object);
+    if (c->unheard)
+        status = -EIO;
     free(c);
     finish_op(f, outer, kept != 0 ? kept : status);
 }
@@ -485,7 +488,7 @@ static int make_object(struct fault_ctl *c)
 }
 
 /* Hands one operation to the inner provider. */
-static void begin_op(struct fault_fab *f, struct fab_ctl *outer)
+static void begin_op(struct fault_fab *f, struct fab_ctl *outer, bool unheard)
 {
     const bool gone = fault_is_gone(f);
     const int lost = !gone                               ? 0
@@ -500,7 +503,7 @@ static void begin_op(struct fault_fab *f, struct fab_ctl *outer)
         finish_op(f, outer, -ENOMEM);
         return;
     }
-    *c = (struct fault_ctl){.inner = *outer, .fab = f, .outer = outer, .gone = gone};
+    *c = (struct fault_ctl){*outer, f, outer, .gone = gone, .unheard = unheard};
     if (make_object(c) != 0) {
         free(c);
         finish_op(f, outer, -ENOMEM);
@@ -545,24 +548,20 @@ int fault_run(struct fab *fab)
     struct fault_fab *f = fault_of(fab);
     struct fault_plan_state now;
     uint64_t count;
-    if (read(f->ctl_efd, &count, sizeof count) < 0) {
-        /* Nothing was submitted; something of the inner provider may be due. */
-    }
+    (void)!read(f->ctl_efd, &count, sizeof count); /* the inner one may have something */
     f->completed = 0;
     for (struct fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
         int refusal = 0;
-        const bool fails = fault_hits(&now, &f->control, now.plan.control_error_ppm) ||
-                           (ctl->kind == FAB_QUIESCE_MR && now.plan.fence_error_ppm > 0 &&
-                            fault_hits(&now, &f->control, now.plan.fence_error_ppm)) ||
-                           (fab_ctl_balance(ctl->kind) < 0 && now.plan.destroy_error_ppm > 0 &&
-                            fault_hits(&now, &f->control, now.plan.destroy_error_ppm));
-        if (fails) {
+        if (fault_fails(f, &now, ctl)) {
             atomic_fetch_add(&f->count, 1);
-            finish_op(f, ctl, -EIO);
+            if (ctl->kind == FAB_MODIFY_QP && fault_hits(&now, &f->control, UNHEARD))
+                begin_op(f, ctl, true);
+            else
+                finish_op(f, ctl, -EIO);
         } else if (fault_is_gone(f)) {
-            begin_op(f, ctl);
+            begin_op(f, ctl, false);
         } else if (ctl->kind == FAB_QUIESCE_MR && !f->base.caps.deadlines) {
             finish_op(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = fault_refusal_of(f, &now.plan, ctl)) != 0) {
@@ -571,13 +570,13 @@ int fault_run(struct fab *fab)
             atomic_fetch_add(&f->count, 1);
             finish_op(f, ctl, -EIO);
         } else if (!fault_slow_put(f, &now, ctl)) {
-            begin_op(f, ctl);
+            begin_op(f, ctl, false);
         }
     }
     for (int i = 0; i < FAULT_SLOWS; i++) {
         struct fab_ctl *due = fault_slow_take(f, &now, i);
         if (due != NULL)
-            begin_op(f, due);
+            begin_op(f, due, false);
     }
     (void)fab_run(f->inner);
     return f->completed;

@@ -51,6 +51,16 @@ int fault_refusal_of(const struct fault_fab *f, const struct fault_plan *plan,
     return 0;
 }
 
+bool fault_fails(struct fault_fab *f, const struct fault_plan_state *now, const struct fab_ctl *ctl)
+{
+    const struct fault_plan *plan = &now->plan;
+    return fault_hits(now, &f->control, plan->control_error_ppm) ||
+           (ctl->kind == FAB_QUIESCE_MR && plan->fence_error_ppm > 0 &&
+            fault_hits(now, &f->control, plan->fence_error_ppm)) ||
+           (fab_ctl_balance(ctl->kind) < 0 && plan->destroy_error_ppm > 0 &&
+            fault_hits(now, &f->control, plan->destroy_error_ppm));
+}
+
 bool fault_is_stuck(struct fault_fab *f, const struct fault_plan_state *now,
                     const struct fab_ctl *ctl)
 {

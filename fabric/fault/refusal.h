@@ -14,6 +14,9 @@ bool fault_is_object(enum fab_ctl_kind kind);
 int fault_refusal_of(const struct fault_fab *f, const struct fault_plan *plan,
                      const struct fab_ctl *ctl);
 
+/* Whether it fails, by the shares of the plan. */
+bool fault_fails(struct fault_fab *f, const struct fault_plan_state *now,
+                 const struct fab_ctl *ctl);
 /* Whether it is for a queue pair that goes to no other state any more, or begins to be one. */
 bool fault_is_stuck(struct fault_fab *f, const struct fault_plan_state *now,
                     const struct fab_ctl *ctl);

@@ -25,7 +25,9 @@ struct fault_plan {
     uint32_t delay_ppm; /* a completion is withheld for `delay_polls` polls, order kept */
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
-    uint32_t control_error_ppm; /* a control operation fails with -EIO */
+    uint32_t control_error_ppm; /* a control operation fails with -EIO; half of a queue pair's
+                                 * changes of state were carried out, as when a command's answer
+                                 * is lost */
     uint32_t fence_error_ppm;   /* a QUIESCE_MR does */
     uint32_t destroy_error_ppm; /* what frees, destroys or deregisters does: the object stays */
     enum ibv_mtu mtu; /* of the path, when it is less than the port's: the port says so when it is

@@ -57,8 +57,41 @@ START_TEST(handshakes_have_another_queue_pair_when_the_device_does_not_bring_the
 }
 END_TEST
 
+/* Some of what the device says it did not do it has done. */
+START_TEST(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)
+{
+    for (uint32_t seed = 1; seed <= 6; seed++) {
+        const struct fault_plan ill = {.seed = seed, .control_error_ppm = 200000},
+                                well = {.seed = seed};
+        struct world w = {0};
+        w.node[0].config.initiators = w.node[0].config.ahead = 2;
+        w.node[1].config.responders = w.node[1].config.ahead = 2;
+        world_open(&w, 2);
+        for (uint32_t i = 0; i < 2; i++)
+            fault_set_plan(w.node[i].fab, &ill);
+        for (uint32_t t = 0; t < 10; t++) {
+            ask(&w, 0, 1, t);
+            if (await(&w, 0, t) != 0)
+                continue;
+            ck_assert_int_eq(read_through(&w, 0, 1, t), IBV_WC_SUCCESS);
+            connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
+        }
+        for (uint32_t i = 0; i < 2; i++)
+            fault_set_plan(w.node[i].fab, &well);
+        world_run(&w, 5000);
+        ck_assert_uint_eq(stats_of(&w, 0).initiators_ready, 2);
+        ck_assert_uint_eq(stats_of(&w, 1).responders_ready, 2);
+        ask(&w, 0, 1, 10);
+        ck_assert_int_eq(await(&w, 0, 10), 0);
+        ck_assert_int_eq(read_through(&w, 0, 1, 10), IBV_WC_SUCCESS);
+        world_close(&w);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(connections_come_and_go_where_the_device_brings_none_back)                                   \
-    T(handshakes_have_another_queue_pair_when_the_device_does_not_bring_theirs_back)
+    T(handshakes_have_another_queue_pair_when_the_device_does_not_bring_theirs_back)               \
+    T(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)
 
 KEDGE_CHECK_MAIN("agent.connect.stuck", TESTS)
