@@ -17,9 +17,9 @@
 #include "sessions.h"
 
 /* Both on the lane's thread. */
-static void wake_worker(void *world, _Atomic uint32_t *word)
+static uint64_t wake_worker(void *world, _Atomic uint32_t *word)
 {
-    world_wake(world, word);
+    return world_wake(world, word);
 }
 
 static int fill_random(void *world, void *bytes, size_t n)

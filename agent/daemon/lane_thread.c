@@ -26,7 +26,8 @@
 #include "loop_world.h"
 
 enum { EPOLL_EVERY = 64 /* passes */, EVENTS = 16 /* in a look, which takes the longer */ };
-static const uint64_t EPOLL_NS = 50000; /* or after so long, where passes are long */
+static const uint64_t EPOLL_NS = 50000;     /* or after so long, where passes are long */
+static const uint64_t WAKE_LONG_NS = 50000; /* for the wake of one worker */
 static const uint64_t FROM_CHANNEL = UINT64_MAX, FROM_CONTROL = UINT64_MAX - 1;
 
 struct lane_thread {
@@ -241,10 +242,22 @@ static void command_lane(struct world *w, struct world_lane *l, const struct lan
 }
 
 /* One: a session belongs to one thread, and waking as many as somebody put there takes long. */
-static void wake_worker(struct world *w, _Atomic uint32_t *word)
+static uint64_t time_wake(_Atomic uint32_t *word, uint64_t (*clock)(void))
+{
+    const uint64_t begin_ns = clock();
+    (void)base_futex_wake(word, 1);
+    return clock() - begin_ns;
+}
+
+/* One that took long may have waited for its processor: it is tried again by the time that this
+ * thread has had of it, which is a system call to know. To be woken once more harms nobody. */
+static uint64_t wake_worker(struct world *w, _Atomic uint32_t *word)
 {
     (void)w;
-    (void)base_futex_wake(word, 1);
+    if (time_wake(word, base_clock_ns) < WAKE_LONG_NS)
+        return 0;
+    const uint64_t took_ns = time_wake(word, base_clock_thread_ns);
+    return took_ns < WAKE_LONG_NS ? 0 : took_ns;
 }
 
 const struct world_lane_ops LANE_OPS = {

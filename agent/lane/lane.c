@@ -142,10 +142,11 @@ static int make_arrays(struct lane *l)
     return status;
 }
 
-static void no_wake(void *user, _Atomic uint32_t *word)
+static uint64_t no_wake(void *user, _Atomic uint32_t *word)
 {
     (void)user;
     (void)word;
+    return 0;
 }
 
 static const _Atomic uint32_t clock_is_trusted = 0;
@@ -268,7 +269,7 @@ void lane_set_random(struct lane *l, int (*fill)(void *user, void *bytes, size_t
     (void)fill(user, &l->seed, sizeof l->seed);
 }
 
-void lane_set_wake(struct lane *l, void (*wake)(void *user, _Atomic uint32_t *word), void *user)
+void lane_set_wake(struct lane *l, uint64_t (*wake)(void *user, _Atomic uint32_t *word), void *user)
 {
     l->wake = wake;
     l->wake_user = user;
@@ -378,6 +379,8 @@ static uint64_t next_due(const struct lane *l)
     uint64_t due = !TAILQ_EMPTY(&l->stalled) || l->readdressing > 0 || l->silenced
                        ? l->now_ns + HOUSEKEEPING_NS
                        : rounds_due(l);
+    const uint64_t wakes_ns = wakes_due(l);
+    due = wakes_ns < due ? wakes_ns : due;
     const struct session *s;
     TAILQ_FOREACH(s, &l->due, by_due) {
         uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
@@ -405,7 +408,7 @@ uint64_t lane_prepare_sleep(struct lane *l, uint64_t now_ns)
     (void)fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || returns_poll(l) > 0 || base_spsc_count(l->commands) > 0 ||
-        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || !TAILQ_EMPTY(&l->wakes) ||
+        endings_wait(l) || !STAILQ_EMPTY(&l->dirty) || wakes_due(l) <= l->now_ns ||
         lookups_have_ended(&l->lookups) || rounds_due(l) <= l->now_ns ||
         controls_due(l) <= l->now_ns) {
         sessions_publish(l);

@@ -154,7 +154,7 @@ struct lane {
     struct base_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
     void *random_user;
-    void (*wake)(void *user, _Atomic uint32_t *word);
+    uint64_t (*wake)(void *user, _Atomic uint32_t *word);
     void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
     struct window *rooms;              /* of phys: VQPs that wait for room there (room.c) */

@@ -115,6 +115,7 @@ void attack_imports(struct hostile *h);
 void attack_statuses(struct hostile *h);
 void attack_regions(struct hostile *h);
 void attack_sleepers(struct hostile *h);
+void attack_crowded_bucket(struct hostile *h);
 void attack_strangers(struct hostile *h);
 void attack_names(struct hostile *h);
 void attack_hoard(struct hostile *h);

@@ -53,6 +53,8 @@ static const struct {
     {"regions", "has as many regions registered at a time as it may", attack_regions, false, false},
     {"sleepers", "has hundreds of threads woken for each completion", attack_sleepers, false,
      false},
+    {"crowded-bucket", "has the kernel look through many who wait to wake it",
+     attack_crowded_bucket, false, false},
     {"strangers", "asks for nodes that do not exist", attack_strangers, false, true},
     {"names", "asks for nodes by names that there are not", attack_names, false, true},
     {"hoard", "takes all the memory that its tenant may have", attack_hoard, false, true},

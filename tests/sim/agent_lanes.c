@@ -257,10 +257,11 @@ static void unwatch_session(struct world *w, struct world_lane *of, const struct
     os_bell_watch(rings->doorbell, NULL, NULL, 0);
 }
 
-static void wake_worker(struct world *w, _Atomic uint32_t *word)
+static uint64_t wake_worker(struct world *w, _Atomic uint32_t *word)
 {
     (void)w;
     os_wake_word((const void *)word);
+    return 0;
 }
 
 static uint64_t tell_no_limit(struct world *w)

@@ -40,6 +40,7 @@ void active_forget(struct lane *l, uint32_t tenant_slot)
     struct active_tenant *t = &l->actives[tenant_slot];
     t->left = 0;
     t->due_turn = 0;
+    t->wakes_rest_ns = 0;
 }
 
 void session_count_batch(struct lane *l)

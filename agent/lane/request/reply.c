@@ -9,7 +9,11 @@
 #include "session_state.h"
 #include "transmit/wr.h"
 
-enum { WAKES = 32, WAKES_SHARED = 2 /* of a tenant, in a pass */ };
+enum {
+    WAKES = 32,
+    WAKES_SHARED = 2, /* of a tenant, in a pass */
+    WAKE_RESTS = 32   /* times as long as a wake has kept the lane its tenant's next one waits */
+};
 
 void session_tell(struct lane *l, struct session *s)
 {
@@ -98,9 +102,13 @@ void session_leave_wakes(struct lane *l, struct session *s)
 }
 
 /* To wake a worker is a system call, and each of a tenant's may sleep as often as it likes: of more
- * than a few those that are left come in the next pass, and are not looked at before. */
+ * than a few those that are left come in the next pass, and are not looked at before. It may have
+ * the kernel look through all who wait for something else in the same bucket of its table, for some
+ * ms: whose wakes are such have a part of the lane's time and no more. */
 static void wake_some(struct lane *l, struct active_tenant *t)
 {
+    if (l->now_ns < t->wakes_rest_ns)
+        return;
     for (uint32_t n = lane_is_shared(l) ? WAKES_SHARED : WAKES; n > 0; n--) {
         struct session *s = TAILQ_FIRST(&t->sleepers);
         if (s == NULL)
@@ -110,7 +118,11 @@ static void wake_some(struct lane *l, struct active_tenant *t)
         if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) == 0)
             continue;
         atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
-        l->wake(l->wake_user, &s->ro->wake);
+        const uint64_t took_ns = l->wake(l->wake_user, &s->ro->wake);
+        if (took_ns > 0) {
+            t->wakes_rest_ns = l->now_ns + (1 + WAKE_RESTS) * took_ns;
+            return;
+        }
     }
     l->did += !TAILQ_EMPTY(&t->sleepers);
 }
@@ -122,6 +134,15 @@ static void wake_workers(struct lane *l)
         next = TAILQ_NEXT(t, by_wakes);
         wake_some(l, t);
     }
+}
+
+uint64_t wakes_due(const struct lane *l)
+{
+    const struct active_tenant *t;
+    uint64_t due = LANE_NEVER;
+    TAILQ_FOREACH(t, &l->wakes, by_wakes)
+        due = t->wakes_rest_ns < due ? t->wakes_rest_ns : due;
+    return due;
 }
 
 /* The barrier orders them before the look at who sleeps (session.h). */

@@ -17,6 +17,8 @@ void session_answer(struct lane *l, struct session *s, uint32_t tag, int status)
 void session_tell(struct lane *l, struct session *s);
 /* The end of the pass: workers see what they were told. */
 void sessions_publish(struct lane *l);
+/* When that has somebody to wake; NEVER: there is nobody. */
+uint64_t wakes_due(const struct lane *l);
 /* It ends: its worker is not to be woken any more. */
 void session_leave_wakes(struct lane *l, struct session *s);
 

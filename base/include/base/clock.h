@@ -22,6 +22,14 @@ static inline uint64_t base_clock_ns(void)
     return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+/* Nanoseconds that this thread has had of a processor. A system call. */
+static inline uint64_t base_clock_thread_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 /* Seconds since 1970, for incarnations and logs. */
 static inline uint64_t base_clock_wall_s(void)
 {

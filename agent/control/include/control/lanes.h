@@ -62,8 +62,8 @@ struct world_lane_ops {
     int (*watch)(struct world *w, struct world_lane *l, uint32_t session,
                  const struct world_rings *rings);
     void (*unwatch)(struct world *w, struct world_lane *l, const struct world_rings *rings);
-    /* Wakes a worker that sleeps on this word of its rings. Any thread. */
-    void (*wake)(struct world *w, _Atomic uint32_t *word);
+    /* Wakes a worker that sleeps on this word of its rings, as lane_set_wake() says. Any thread. */
+    uint64_t (*wake)(struct world *w, _Atomic uint32_t *word);
     /* Blocks at OPEN. 0 or -errno; err: OPEN's, else NULL. */
     int (*device)(struct world *w, enum world_device_step step, struct pool *p,
                   struct base_errbuf *err);
@@ -102,9 +102,9 @@ static inline void world_lane_unwatch(struct world *w, struct world_lane *l,
     w->lanes->unwatch(w, l, rings);
 }
 
-static inline void world_wake(struct world *w, _Atomic uint32_t *word)
+static inline uint64_t world_wake(struct world *w, _Atomic uint32_t *word)
 {
-    w->lanes->wake(w, word);
+    return w->lanes->wake(w, word);
 }
 
 static inline int world_device(struct world *w, enum world_device_step step, struct pool *p,

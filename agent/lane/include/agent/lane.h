@@ -42,8 +42,10 @@ void lane_set_random(struct lane *lane, int (*fill)(void *user, void *bytes, siz
  * nothing). Makes no call that can block; of system calls only futex wakes, and those through
  * wake(). */
 uint32_t lane_step(struct lane *lane, uint64_t now_ns);
-/* Called by the lane to wake a worker that sleeps on its session's `wake` word. */
-void lane_set_wake(struct lane *lane, void (*wake)(void *user, _Atomic uint32_t *word), void *user);
+/* Called by the lane to wake a worker that sleeps on its session's `wake` word. Returns for how
+ * long that kept the processor, in ns; 0: not longer than it should. */
+void lane_set_wake(struct lane *lane, uint64_t (*wake)(void *user, _Atomic uint32_t *word),
+                   void *user);
 /* Before sleeping: sets every session's doorbell flag, fences, arms the CQ, looks once more at all.
  * UINT64_MAX or the time (of now_ns's clock) of the next thing that is due; 0: there is work, do
  * not sleep. */

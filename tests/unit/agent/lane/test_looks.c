@@ -455,11 +455,12 @@ END_TEST
 
 static uint32_t wakes;
 
-static void count_wake(void *user, _Atomic uint32_t *word)
+static uint64_t count_wake(void *user, _Atomic uint32_t *word)
 {
     (void)user;
     (void)word;
     wakes++;
+    return 0;
 }
 
 /* Each wake is a system call. */

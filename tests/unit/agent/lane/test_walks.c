@@ -125,9 +125,10 @@ START_TEST(who_sleeps_without_room_beside_a_crowd_of_another_tenant_has_the_next
 }
 END_TEST
 
-static void wake_nobody(void *user, _Atomic uint32_t *word)
+static uint64_t wake_nobody(void *user, _Atomic uint32_t *word)
 {
     (void)user, (void)word;
+    return 0;
 }
 
 START_TEST(who_is_to_be_woken_is_looked_at_once)
