@@ -66,11 +66,22 @@ static bool is_within_bound(const void *user, uint32_t owner)
     return running < b->bound->of_tenant && b->by_tenant->tenants_running < b->bound->of_tenants;
 }
 
+static struct tenant_queue_item *find_next(const struct tenant_queue *t,
+                                           const struct tenant_queue_bound *bound)
+{
+    const struct bounded b = {.by_tenant = t, .bound = bound};
+    return tenant_queue_next(t, is_within_bound, &b);
+}
+
+bool tenant_queue_may_begin(const struct tenant_queue *t, const struct tenant_queue_bound *bound)
+{
+    return find_next(t, bound) != NULL;
+}
+
 struct tenant_queue_item *tenant_queue_begin(struct tenant_queue *t,
                                              const struct tenant_queue_bound *bound)
 {
-    const struct bounded b = {.by_tenant = t, .bound = bound};
-    struct tenant_queue_item *item = tenant_queue_next(t, is_within_bound, &b);
+    struct tenant_queue_item *item = find_next(t, bound);
     if (item == NULL)
         return NULL;
     tenant_queue_take(t, item);

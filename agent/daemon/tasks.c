@@ -8,11 +8,22 @@
 static const struct tenant_queue_bound BOUND = {
     .of_agent = TASK_THREADS, .of_tenant = TASKS_OF_TENANT, .of_tenants = TASKS_OF_TENANTS};
 
-/* NULL: nothing may begin now. */
+/* Where nothing may begin nobody is woken: while a tenant waits for its own turn each task that
+ * ends would wake a thread in vain, which the control thread stands behind. */
+static void wake_idle(struct tasks *s)
+{
+    if (tenant_queue_may_begin(&s->by_tenant, &BOUND))
+        (void)pthread_cond_signal(&s->more);
+}
+
+/* NULL: nothing may begin now. Who takes one wakes the thread that takes the next. */
 static struct world_task *take_next(struct tasks *s)
 {
     struct tenant_queue_item *item = tenant_queue_begin(&s->by_tenant, &BOUND);
-    return item != NULL ? TENANT_QUEUE_IN(struct world_task, turn, item) : NULL;
+    if (item == NULL)
+        return NULL;
+    wake_idle(s);
+    return TENANT_QUEUE_IN(struct world_task, turn, item);
 }
 
 /* With the lock open while it runs. */
@@ -30,9 +41,6 @@ static void run_task(struct tasks *s, struct world_task *t)
     (void)pthread_mutex_unlock(&s->lock);
     wake_up(&s->wake);
     (void)pthread_mutex_lock(&s->lock);
-    if (s->by_tenant.waiting >
-        0) /* one of a tenant that could not begin may now, on an idle thread */
-        (void)pthread_cond_signal(&s->more);
 }
 
 static void *run_thread(void *argument)
@@ -113,7 +121,7 @@ void tasks_submit(struct tasks *s, struct world_task *t)
     s->out++;
     (void)pthread_mutex_lock(&s->lock);
     tenant_queue_join(&s->by_tenant, &t->turn, t->tenant, false);
-    (void)pthread_cond_signal(&s->more);
+    wake_idle(s);
     (void)pthread_mutex_unlock(&s->lock);
 }
 

@@ -65,6 +65,8 @@ void tenant_queue_take(struct tenant_queue *t, struct tenant_queue_item *item);
 /* The next one within the bound has its turn, and runs from now on; NULL: none may. */
 struct tenant_queue_item *tenant_queue_begin(struct tenant_queue *t,
                                              const struct tenant_queue_bound *bound);
+/* Whether one may have its turn within the bound. */
+bool tenant_queue_may_begin(const struct tenant_queue *t, const struct tenant_queue_bound *bound);
 /* One of the owner's that had begun is over. */
 void tenant_queue_end(struct tenant_queue *t, uint32_t owner);
 

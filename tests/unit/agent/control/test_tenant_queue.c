@@ -40,7 +40,9 @@ START_TEST(one_owner_has_no_more_under_way_than_it_may)
     join_all(of_a, MANY, A);
     ck_assert_uint_eq(begin_all(), 4);
     tenant_queue_end(&queue, A);
+    ck_assert(tenant_queue_may_begin(&queue, &BOUND));
     ck_assert_ptr_eq(tenant_queue_begin(&queue, &BOUND), &of_a[4]); /* in the order of coming */
+    ck_assert(!tenant_queue_may_begin(&queue, &BOUND));
     ck_assert_ptr_null(tenant_queue_begin(&queue, &BOUND));
     ck_assert_uint_eq(queue.of[A].waiting, MANY - 5);
     ck_assert_uint_eq(queue.waiting, MANY - 5);

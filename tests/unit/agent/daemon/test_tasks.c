@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks beside the control thread, which is the test's own here. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +23,7 @@ static _Atomic uint32_t ran; /* tasks that have begun in this test */
 struct control_op {
     struct world_task task;
     pthread_t ran_on, heard_on;
+    pid_t thread;   /* that it ran on */
     uint32_t times; /* heard of */
     uint32_t nth;   /* of all, when it ran */
     uint32_t tenant;
@@ -31,6 +35,7 @@ static int run(struct world_task *t)
 {
     struct control_op *e = t->user;
     e->ran_on = pthread_self();
+    e->thread = gettid();
     e->nth = atomic_fetch_add(&ran, 1);
     for (int i = 0; e->goes_on != NULL && !atomic_load(e->goes_on) && i < WAITS; i++)
         (void)usleep(WAIT_US);
@@ -181,6 +186,52 @@ START_TEST(tenants_have_their_turns)
 }
 END_TEST
 
+/* Of all threads but this one and that one, which wait for tasks alone: how often they have slept.
+ */
+static uint32_t count_sleeps(pid_t but)
+{
+    uint32_t sleeps = 0;
+    char path[64], line[128];
+    DIR *all = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(all);
+    for (const struct dirent *d; (d = readdir(all)) != NULL;) {
+        const pid_t thread = (pid_t)strtol(d->d_name, NULL, 10);
+        snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+        FILE *status =
+            thread != 0 && thread != getpid() && thread != but ? fopen(path, "re") : NULL;
+        while (status != NULL && fgets(line, sizeof line, status) != NULL)
+            if (strncmp(line, "voluntary_ctxt_switches:", 24) == 0)
+                sleeps += (uint32_t)strtoul(line + 24, NULL, 10);
+        if (status != NULL)
+            (void)fclose(status);
+    }
+    (void)closedir(all);
+    return sleeps;
+}
+
+START_TEST(what_waits_for_its_tenants_turn_wakes_nobody)
+{
+    enum { TIMES = 200 };
+    static struct control_op next[TIMES];
+    _Atomic bool goes_on = false;
+    struct control_op slow = {.tenant = 7, .goes_on = &goes_on};
+    begin();
+    submit(&slow);
+    run_until_begun(1);
+    const uint32_t before = count_sleeps(slow.thread);
+    for (uint32_t i = 0; i < TIMES; i++) {
+        next[i] = (struct control_op){.tenant = 7};
+        submit(&next[i]);
+        (void)usleep(WAIT_US); /* for who was woken to sleep again */
+    }
+    ck_assert_uint_lt(count_sleeps(slow.thread) - before, TIMES / 2);
+    atomic_store(&goes_on, true);
+    run_until(&next[TIMES - 1].times, 1);
+    close_loop();
+    end();
+}
+END_TEST
+
 START_TEST(the_end_waits_for_what_is_out_and_for_what_that_submits)
 {
     struct control_op e[2 * TASK_THREADS];
@@ -226,6 +277,7 @@ END_TEST
     T(what_is_done_is_heard_of_while_all_other_threads_are_busy)                                   \
     T(what_tenants_ask_for_never_occupies_all_threads)                                             \
     T(tenants_have_their_turns)                                                                    \
+    T(what_waits_for_its_tenants_turn_wakes_nobody)                                                \
     T(the_end_waits_for_what_is_out_and_for_what_that_submits)                                     \
     T(a_loop_that_cannot_watch_them_is_desired)                                                    \
     T(the_end_of_what_never_began_is_nothing)
