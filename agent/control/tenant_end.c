@@ -36,11 +36,8 @@ void tenants_rest(struct agent *a)
         if (a->tenants.at[i].state != AGENTD_TENANT_FREE)
             continue;
         a->quotas_before[i] = (struct quota_counts){.control_ops = 0};
-        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-            p->quota[i].control_ops = 0;
-            for (int which = 0; which < LANE_QUOTAS; which++)
-                p->quota[i].refused[which] = 0;
-        }
+        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+            lane_quota_forget(&p->quota[i]);
         windows_forget_tenant(a, i + 1);
         unread_end_tenant(&a->unread, i + 1);
     }

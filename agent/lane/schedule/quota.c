@@ -54,6 +54,14 @@ bool lane_quota_ask(struct lane_quota *quota, uint64_t now_ns)
     return paid;
 }
 
+void lane_quota_forget(struct lane_quota *quota)
+{
+    atomic_store_explicit(&quota->control_ops, 0, memory_order_relaxed);
+    atomic_store_explicit(&quota->control_due_ns, 0, memory_order_relaxed);
+    for (int which = 0; which < LANE_QUOTAS; which++)
+        atomic_store_explicit(&quota->refused[which], 0, memory_order_relaxed);
+}
+
 void quota_charge(struct lane_quota *quota, uint64_t now_ns)
 {
     (void)pay_operation(quota, now_ns, 2);

@@ -35,5 +35,8 @@ struct lane_quota {
  * used up, which is counted as refused; try again later. now_ns: of lane_step()'s clock. Any
  * thread. */
 bool lane_quota_ask(struct lane_quota *quota, uint64_t now_ns);
+/* Its place is another tenant's from now on: what was counted, and what is owed of the budget of
+ * control operations, was the former one's. When that has no session any more. */
+void lane_quota_forget(struct lane_quota *quota);
 
 #endif

@@ -14,6 +14,7 @@
 #include "pool.h"
 #include "quotas.h"
 #include "sessions.h"
+#include "tenant_end.h"
 #include "world.h"
 
 enum { TENANT = 1, OTHER = 2, AHEAD = 16 };
@@ -160,6 +161,29 @@ START_TEST(a_tenant_leaves_sessions_ready_for_others_as_long_as_more_can_be_made
 }
 END_TEST
 
+static void hear_nothing(const struct lane_command *command)
+{
+    (void)command;
+}
+
+START_TEST(whose_place_was_another_tenants_owes_nothing_for_that_one)
+{
+    struct lane_quota *quota = &pool.quota[TENANT - 1];
+    begin();
+    pool.lane = (struct lane *)&pool; /* there is one */
+    world.lane_told = hear_nothing;
+    quota->control_ops_per_s = 1;
+    ck_assert(lane_quota_ask(quota, world.now_ns));
+    ck_assert(!lane_quota_ask(quota, world.now_ns));
+    agent.tenants.at[TENANT - 1].state = AGENTD_TENANT_LEAVING;
+    tenants_rest(&agent);
+    ck_assert_int_eq(agent.tenants.at[TENANT - 1].state, AGENTD_TENANT_FREE);
+    ck_assert_uint_eq(quota->control_ops, 0);
+    ck_assert_uint_eq(quota->refused[LANE_QUOTA_CONTROL_OPS], 0);
+    ck_assert(lane_quota_ask(quota, world.now_ns));
+}
+END_TEST
+
 static struct arena first; /* of each of them */
 
 /* As many sessions as may be, of two tenants, all with one arena. */
@@ -222,6 +246,7 @@ START_TEST(a_session_gets_no_arena_for_which_there_is_no_descriptor)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(whose_place_was_another_tenants_owes_nothing_for_that_one)                                   \
     T(what_was_asked_for_and_left_counts_until_it_is_free)                                         \
     T(what_was_made_before_it_was_left_counts_until_it_is_freed)                                   \
     T(what_a_pool_frees_that_goes_is_emptied_and_not_what_an_agent_frees_that_ends)                \
