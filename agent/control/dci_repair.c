@@ -147,6 +147,12 @@ static void begin_ending(struct dci_op *op)
     submit_dci_op(op, on_ended);
 }
 
+void dci_destroy(struct pool *p, struct fab_qp *qp)
+{
+    p->repairs.ending++;
+    begin_ending(dci_op_new(p, DCI_END, qp));
+}
+
 /* The lane has nothing out on it, and does not have it any more. What the device may still do with
  * it is nothing that it has not had time for: it is in ERR, or was for as long as anything is
  * tried. */

@@ -21,7 +21,7 @@ struct pool;
 struct dci_repairs {
     struct dci_op *waiting; /* initiators that rest, or that the device could not repair; new ones
                              * and ends that it refused */
-    uint32_t ending;        /* given up, and not destroyed yet */
+    uint32_t ending;        /* that the pool does not have any more, and not destroyed yet */
     uint32_t making;        /* under way in the device */
     uint32_t replaced;      /* so often one was given up */
 };
@@ -30,6 +30,8 @@ struct dci_repairs {
 void dci_raise(struct pool *p, struct fab_qp *qp);
 /* QP_BROKEN: it has posted so much, and is to have an MTU of that at most; 0: the pool's. */
 void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most);
+/* The pool does not have it any more, nor has the lane. */
+void dci_destroy(struct pool *p, struct fab_qp *qp);
 /* One spare more is made; prewarm_spare() follows. */
 void dci_make_spare(struct pool *p);
 /* Now and then: what has rested, what is to be tried again, and what does not come back. */

@@ -181,9 +181,7 @@ void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
     if (qp == NULL)
         return;
     dci_remove(p, qp);
-    struct control_op *e = control_op_new(p);
-    e->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = qp}};
-    submit_control_op(e, on_dropped);
+    dci_destroy(p, qp);
 }
 
 /* ---- RC

@@ -375,15 +375,31 @@ START_TEST(and_so_does_a_spare_that_comes_later)
 }
 END_TEST
 
+START_TEST(a_spare_that_goes_is_destroyed_though_the_device_refuses_that_at_first)
+{
+    const struct fault_plan well = {.seed = 1}, ill = {.seed = 1, .destroy_error_ppm = 1000000};
+    begin(&well);
+    w.pool.prewarm.dcis = w.pool.device.max_spares = 1;
+    make_dci(0);
+    make_dci(0);
+    fault_set_plan(w.fab, &ill);
+    peer_setup_spare_dropped(&w.pool, w.pool.device.dci[1].qp);
+    settle_device();
+    fault_set_plan(w.fab, &well);
+    pass_ms(2 * REPAIR_AGAIN_MS);
+    end(); /* with all that there was */
+}
+END_TEST
+
 /* ---- those that the device does not bring back
  * ------------------------------------------------------------------------------------- */
 
 enum { ROOM = 6, BREAKS = 40 };
 
 /* Any other breaks meanwhile, and all have come back or were replaced in the end. */
-static void break_and_be_stuck(uint64_t seed, uint32_t stuck_ppm)
+static void break_and_be_stuck(uint64_t seed, uint32_t stuck_ppm, uint32_t error_ppm)
 {
-    const struct fault_plan plan = {
+    struct fault_plan plan = {
         .seed = seed, .stuck_ppm = stuck_ppm, .packet_life_ns = LIFE_NS, .numbers_return = true};
     begin(&plan);
     w.pool.prewarm.dcis = DCIS;
@@ -391,11 +407,13 @@ static void break_and_be_stuck(uint64_t seed, uint32_t stuck_ppm)
     for (uint32_t i = 0; i <= DCIS; i++)
         make_dci(0);
     pass_ms(LIFE_MS);
+    plan.control_error_ppm = error_ppm;
+    fault_set_plan(w.pool.device.fab, &plan);
     for (uint32_t n = 0; n < BREAKS; n++) {
         const uint32_t number = (uint32_t)(base_prng_next(&w.random) % (DCIS + 1));
         const uint32_t ready = w.ready[number];
         break_dci(number, w.posted[number]);
-        for (uint32_t s = 0; s < 10 && w.ready[number] == ready; s++)
+        for (uint32_t s = 0; s < 20 && w.ready[number] == ready; s++)
             pass_ms(1000);
         ck_assert_msg(w.ready[number] > ready, "seed %u, break %u: none took its place",
                       (unsigned)seed, n);
@@ -405,6 +423,8 @@ static void break_and_be_stuck(uint64_t seed, uint32_t stuck_ppm)
     ck_assert_uint_eq(w.gone, w.pool.repairs.replaced);
     ck_assert(stuck_ppm < 1000000 || w.gone == BREAKS);
     status_says(0, 0);
+    plan.control_error_ppm = 0;
+    fault_set_plan(w.pool.device.fab, &plan);
     pass_ms(2 * REPAIR_AGAIN_MS);
     ck_assert_uint_eq(w.pool.repairs.ending, 0);
     end();
@@ -413,8 +433,9 @@ static void break_and_be_stuck(uint64_t seed, uint32_t stuck_ppm)
 START_TEST(one_that_the_device_does_not_bring_back_is_replaced)
 {
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        break_and_be_stuck(seed, 1000000);
-        break_and_be_stuck(seed, 300000);
+        break_and_be_stuck(seed, 1000000, 0);
+        break_and_be_stuck(seed, 300000, 0);
+        break_and_be_stuck(seed, 300000, 100000); /* and any operation may fail, or say so */
     }
 }
 END_TEST
@@ -443,6 +464,7 @@ END_TEST
     T(lives_that_follow_each_other_count_together)                                                 \
     T(those_of_a_start_rest_before_they_are_used)                                                  \
     T(and_so_does_a_spare_that_comes_later)                                                        \
+    T(a_spare_that_goes_is_destroyed_though_the_device_refuses_that_at_first)                      \
     T(one_that_the_device_does_not_bring_back_is_replaced)                                         \
     T(spares_leave_room_to_one_that_is_not_destroyed_yet)
 KEDGE_CHECK_MAIN("agentd.dci", TESTS)
