@@ -107,6 +107,8 @@ static int carry_out(struct sim_device *dev, struct fab_ctl *ctl)
     return -EINVAL;
 }
 
+enum { HALF = 500000 /* of a million */ };
+
 /* A free never fails for the device's reasons. */
 static int draw_fault(struct sim_device *dev, enum fab_ctl_kind kind)
 {
@@ -121,7 +123,9 @@ static void execute_op(struct sim_op *op)
     struct sim_device *dev = op->dev;
     struct fab_ctl *ctl = op->ctl;
     const int fault = draw_fault(dev, ctl->kind);
-    ctl->status = fault != 0 ? fault : carry_out(dev, ctl);
+    const bool unheard = fault != 0 && ctl->kind == FAB_MODIFY_QP && sim_chance(&dev->prng, HALF);
+    ctl->status = fault == 0 || unheard ? carry_out(dev, ctl) : 0;
+    ctl->status = fault != 0 ? fault : ctl->status;
     sim_note(dev->net, (uint64_t)ctl->kind << 32 | (uint32_t)ctl->status);
     TAILQ_REMOVE(&dev->ops, op, link);
     free(op);

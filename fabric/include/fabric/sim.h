@@ -160,7 +160,8 @@ struct sim_faults {
     uint32_t control_slow_ppm; /* of which some take up to */
     uint64_t control_slow_ns;
     uint32_t create_refused_ppm; /* creations and registrations: -ENOMEM */
-    uint32_t control_error_ppm;  /* others but frees: -EIO, and nothing happens */
+    uint32_t control_error_ppm;  /* others but frees: -EIO, and nothing happens; but half of a
+                                  * queue pair's changes of state are carried out */
     uint32_t post_refused_ppm;   /* fab_post_send() of a request: -ENOMEM */
     uint32_t break_ppm;          /* of requests: their queue pair breaks where it stands */
 };
