@@ -126,7 +126,8 @@ static int make_arrays(struct lane *l)
     if (l->sessions == NULL || l->peers == NULL || l->flows == NULL || l->tenant_flows == NULL ||
         l->culprits == NULL || l->rests == NULL || l->evictor.hands == NULL ||
         l->quarantine_evictor.hands == NULL || l->control_tenants == NULL || l->cache == NULL ||
-        l->tenant_cached == NULL || peer_room_init(l) != 0 || own_reads_new(l) != 0)
+        l->tenant_cached == NULL || peer_room_init(l) != 0 || own_reads_new(l) != 0 ||
+        quarantined_flows_new(l) != 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < c->max_sessions; i++)
         l->sessions[i].id = i;
@@ -216,6 +217,7 @@ void lane_free(struct lane *l)
     free(l->flows);
     free(l->tenant_flows);
     free(l->culprits);
+    quarantined_flows_free(l);
     free(l->evictor.hands);
     free(l->quarantine_evictor.hands);
     free(l->rests);

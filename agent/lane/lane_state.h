@@ -17,6 +17,7 @@
 #include "resolve/lookup.h"
 #include "resolve/peer_room.h"
 #include "resolve/prove.h"
+#include "resolve/quarantined_flows.h"
 #include "schedule/window.h"
 #include "transmit/narrow.h"
 #include "transmit/own_read.h"
@@ -32,13 +33,12 @@ struct vqp;
 enum {
     LANE_OWN_WRS = 256,
     LANE_QUARANTINE_DCI = LANE_MAX_DCIS, /* as an index into lane->dci */
-    LANE_QUARANTINE_BUCKETS = 64,
-    LANE_BATCH = 32,        /* requests of one session in a pass, */
-    LANE_TAKEN = 512,       /* of all of a tenant that is alone, or one of each; */
-    LANE_TAKEN_SHARED = 16, /* of all tenants, where there are several */
-    LANE_REFRESHES = 16,    /* of a pass; more of them have time until another */
-    OVERDUE_LOOKS = 32,     /* for what is out too long, in the time that a request may take */
-    LANE_DEREGS = 4, /* of one session's revoked regions at a time, beside its worker's own */
+    LANE_BATCH = 32,                     /* requests of one session in a pass, */
+    LANE_TAKEN = 512,                    /* of all of a tenant that is alone, or one of each; */
+    LANE_TAKEN_SHARED = 16,              /* of all tenants, where there are several */
+    LANE_REFRESHES = 16,                 /* of a pass; more of them have time until another */
+    OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
+    LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
     LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
 };
 #define LANE_NEVER UINT64_MAX
@@ -126,14 +126,14 @@ struct lane {
     uint32_t dci[LANE_MAX_DCIS + 1], spare[2 * LANE_MAX_DCIS + 1]; /* indices of phys */
     struct narrow narrow;
     /* quarantine.c: what is held against each tenant, and all; how often each has rested; how many
-     * are in quarantine, and rest; their flows, by endpoint; how many breaks had no name. */
+     * are in quarantine, and rest; how many breaks had no name. */
     struct culprit *culprits, together;
     _Atomic uint64_t *rests;
-    uint32_t tenants_quarantined, tenants_resting, flows_quarantined, unnamed_breaks;
+    uint32_t tenants_quarantined, tenants_resting, unnamed_breaks;
     uint64_t quarantine_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_quarantine_dci, quarantine_untold;
-    uint8_t rejoins; /* some of the culprits are marked so; until the next returns_take() */
-    struct flow *quarantine_flows[LANE_QUARANTINE_BUCKETS];
+    uint8_t rejoins; /* some of the culprits are marked so, or have flows that are still to look */
+    struct quarantined_flows quarantined;
     uint32_t links, quarantine_links; /* rc: made or asked for; of tenants in quarantine */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint8_t silenced; /* a queue pair may be silent (physical_qp_is_silent()) */

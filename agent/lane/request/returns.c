@@ -155,17 +155,6 @@ static void take_links(struct lane *l)
     }
 }
 
-static void take_rejoins(struct lane *l)
-{
-    l->rejoins = 0;
-    for (uint32_t i = 0; i < l->config.max_tenants; i++) {
-        if (!l->culprits[i].rejoins)
-            continue;
-        l->culprits[i].rejoins = 0;
-        flows_rejoin(l, i);
-    }
-}
-
 void returns_take(struct lane *l)
 {
     if (l->lost_links != NULL)
@@ -173,8 +162,6 @@ void returns_take(struct lane *l)
     take_requests(l);
     if (lookups_have_ended(&l->lookups))
         answer_connects(l);
-    if (l->rejoins)
-        take_rejoins(l);
     if (l->silenced)
         signal_reads_post(l);
 }

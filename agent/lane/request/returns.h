@@ -14,7 +14,7 @@
 
 static inline bool returns_wait(const struct lane *l)
 {
-    return l->returned.first != NULL || l->lost_links != NULL || l->rejoins || l->silenced ||
+    return l->returned.first != NULL || l->lost_links != NULL || l->silenced ||
            lookups_have_ended(&l->lookups);
 }
 

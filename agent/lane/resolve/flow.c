@@ -46,7 +46,7 @@ uint32_t lane_destinations(const struct lane *l)
 
 static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 {
-    struct flow *f = *quarantine_bucket(l, q->peer_slot);
+    struct flow *f = *quarantined_bucket(&l->quarantined, q->peer_slot);
     while (f != NULL && (f->peer_slot != q->peer_slot || f->peer_gen != q->peer_gen ||
                          f->tenant_slot != q->session->tenant_slot))
         f = f->next_quarantined;
@@ -56,29 +56,22 @@ static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 /* It counts in the endpoint's one window, and holds that one's flow for it. */
 static void link_quarantined(struct lane *l, struct flow *f, struct flow *own)
 {
-    struct flow **bucket = quarantine_bucket(l, f->peer_slot);
     f->quarantined = f->apart = 1;
     f->own = own;
     flow_inherit(l, f, own);
     f->dci = quarantine_dci(l, f);
-    f->next_quarantined = *bucket;
-    *bucket = f;
-    l->flows_quarantined++;
+    quarantined_flow_link(l, f);
 }
 
-static void unlink_quarantined(struct lane *l, const struct flow *f)
+static void unlink_quarantined(struct lane *l, struct flow *f)
 {
-    struct flow **at = quarantine_bucket(l, f->peer_slot);
-    while (*at != f)
-        at = &(*at)->next_quarantined;
-    *at = f->next_quarantined;
+    quarantined_flow_unlink(l, f);
     f->own->holds--;
     if (!flow_is_distrusted(f->own) && f->heard_ns > f->own->heard_ns) {
         if (flow_is_proven(f)) /* so that nobody proves it again and again */
             flow_vouch(l, f->own);
         f->own->heard_ns = f->heard_ns;
     }
-    l->flows_quarantined--;
 }
 
 /* ---- all
@@ -209,7 +202,7 @@ static bool leave_flow(struct lane *l, struct flow *f)
 
 bool flows_leave(struct lane *l, uint32_t slot)
 {
-    struct flow *f = l->flows_quarantined > 0 ? *quarantine_bucket(l, slot) : NULL;
+    struct flow *f = l->quarantined.count > 0 ? *quarantined_bucket(&l->quarantined, slot) : NULL;
     for (struct flow *next; f != NULL; f = next) {
         next = f->next_quarantined;
         if (f->peer_slot == slot && !leave_flow(l, f))

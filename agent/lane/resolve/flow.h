@@ -104,6 +104,7 @@ struct flow {
     struct flow
         *next_lost; /* rc: its connection broke, which it is to be told (lane->lost_links) */
     struct flow *next_quarantined; /* in its bucket */
+    TAILQ_ENTRY(flow) by_tenant;   /* in quarantine: of its tenant's */
     struct flow *own;              /* in quarantine: the endpoint's own, which it holds */
 };
 

@@ -24,21 +24,14 @@ void flow_take_news(struct lane *l, struct flow *f)
     l->news_count--;
 }
 
-void flows_rejoin(struct lane *l, uint32_t tenant_slot)
-{
-    for (uint32_t i = 0; l->flows_quarantined > 0 && i < LANE_QUARANTINE_BUCKETS; i++)
-        for (struct flow *f = l->quarantine_flows[i]; f != NULL; f = f->next_quarantined)
-            if (f->tenant_slot == tenant_slot)
-                flow_notify(l, f);
-}
-
 void flows_news(struct lane *l, uint32_t slot)
 {
     if (l->peers[slot].flow != NULL)
         flow_notify(l, l->peers[slot].flow);
-    if (l->flows_quarantined == 0)
+    if (l->quarantined.count == 0)
         return;
-    for (struct flow *f = *quarantine_bucket(l, slot); f != NULL; f = f->next_quarantined)
+    for (struct flow *f = *quarantined_bucket(&l->quarantined, slot); f != NULL;
+         f = f->next_quarantined)
         if (f->peer_slot == slot)
             flow_notify(l, f);
 }

@@ -15,14 +15,5 @@ void flow_notify(struct lane *l, struct flow *f);
 void flow_take_news(struct lane *l, struct flow *f);
 /* Something happened to the peer in this slot, whatever flows lead to it. */
 void flows_news(struct lane *l, uint32_t slot);
-/* The tenant is in quarantine, or is so no more, or its flows of its own need not wait: what waits
- * there looks again. */
-void flows_rejoin(struct lane *l, uint32_t tenant_slot);
-
-/* Of the flows of tenants in quarantine, those to the peer in this slot and some others. */
-static inline struct flow **quarantine_bucket(struct lane *l, uint32_t slot)
-{
-    return &l->quarantine_flows[slot % LANE_QUARANTINE_BUCKETS];
-}
 
 #endif

@@ -137,7 +137,7 @@ static void fell_silent(struct lane *l, struct flow *f)
 static void tell_of_life(struct lane *l, struct flow *f)
 {
     if (f->quarantined)
-        flows_rejoin(l, f->tenant_slot);
+        quarantine_let_rejoin(l, f->tenant_slot);
     flow_notify(l, f);
 }
 
@@ -150,7 +150,7 @@ static void completed_badly(struct lane *l, struct flow *f, enum sign sign)
         return;
     flow_notify(l, f); /* it is not stuck any more */
     if (f->quarantined && flow_is_suspect(f))
-        flows_rejoin(l, f->tenant_slot); /* another one may have its turn */
+        quarantine_let_rejoin(l, f->tenant_slot); /* another one may have its turn */
 }
 
 void flow_heard(struct lane *l, struct flow *f, enum sign sign)

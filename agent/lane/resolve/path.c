@@ -111,7 +111,8 @@ void flows_outdate(struct lane *l, uint32_t slot)
     struct flow *own = l->peers[slot].flow;
     if (own != NULL)
         outdate_path(l, own);
-    for (struct flow *f = *quarantine_bucket(l, slot); f != NULL; f = f->next_quarantined)
+    for (struct flow *f = *quarantined_bucket(&l->quarantined, slot); f != NULL;
+         f = f->next_quarantined)
         if (f->peer_slot == slot)
             outdate_path(l, f);
 }

@@ -213,7 +213,7 @@ void remote_done(struct lane *l, struct wr *w, enum ibv_wc_status answer)
     const struct lane_config *c = &l->config;
     e->reading = e->guessed = 0;
     flow_notify(l, w->flow);
-    if (l->flows_quarantined > 0) /* others of the same peer may wait for it too */
+    if (l->quarantined.count > 0) /* others of the same peer may wait for it too */
         flows_news(l, w->flow->peer_slot);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */

@@ -160,6 +160,8 @@ static void look_at_some(struct lane *l)
 
 void rounds_retry(struct lane *l)
 {
+    if (l->rejoins)
+        quarantined_flows_rejoin(l);
     /* News first: a path that has come is used before somebody else takes it for himself. */
     if (l->news_count > 0)
         look_at_news(l);
@@ -276,7 +278,7 @@ uint64_t rounds_due(const struct lane *l)
         return l->now_ns;
     if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
         return LANE_NEVER;
-    if (l->news_count > 0 || is_in_round(l) || (l->changed && l->blocked.count > 0))
+    if (l->news_count > 0 || l->rejoins || is_in_round(l) || (l->changed && l->blocked.count > 0))
         return l->now_ns;
     return l->now_ns + WAITING_NS;
 }

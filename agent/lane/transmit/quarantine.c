@@ -169,8 +169,7 @@ static void charge_break(struct lane *l, struct culprit *c)
         set_rest(l, c, c->paid_ns - free_ns);
 }
 
-/* What waits at its flows looks again (flows_rejoin()). */
-static void let_rejoin(struct lane *l, uint32_t tenant_slot)
+void quarantine_let_rejoin(struct lane *l, uint32_t tenant_slot)
 {
     l->culprits[tenant_slot].rejoins = 1;
     l->rejoins = 1;
@@ -190,7 +189,7 @@ static void quarantine_tenant(struct lane *l, uint32_t tenant_slot, bool quarant
     for (uint32_t i = 0; i < l->config.max_sessions; i++)
         if (l->sessions[i].tenant_slot == tenant_slot)
             l->sessions[i].quarantined = quarantined;
-    let_rejoin(l, tenant_slot);
+    quarantine_let_rejoin(l, tenant_slot);
     if (l->tenants_quarantined == 0)
         l->quarantine_wait_ns = 0;
     quarantine_take_dci(l);
@@ -418,8 +417,8 @@ void quarantine_look(struct lane *l)
         if (untold)
             tell_control(l, i);
         if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
-            set_rest(l, c, 0);
-            let_rejoin(l, i); /* one that is not in quarantine is looked at in its turn */
+            set_rest(l, c, 0); /* one that is not in quarantine is looked at in its turn */
+            quarantine_let_rejoin(l, i);
         }
         if (!c->quarantined)
             continue;

@@ -49,6 +49,9 @@ enum { HIT_NOBODY = -1, HIT_MANY = -2 };
 uint32_t quarantine_who_is_hit(const struct lane *l, const struct physical_qp *p);
 /* The tenant's place is another's from now on. */
 void quarantine_forget(struct lane *l, uint32_t tenant_slot);
+/* The tenant is in quarantine, or is so no more, or its flows of its own need not wait: what waits
+ * there looks again (resolve/quarantined_flows.h). */
+void quarantine_let_rejoin(struct lane *l, uint32_t tenant_slot);
 /* Now and then: a tenant that has kept quiet leaves quarantine. */
 void quarantine_look(struct lane *l);
 
