@@ -24,7 +24,7 @@ int fab_limit_explain(int status, uint64_t lock_limit, const char *memory, struc
         return base_err(err, status, "%s%s%s", strerror(-status), advice[0] != '\0' ? ": " : "",
                         advice);
     if (lock_limit == UINT64_MAX)
-        return base_err(err, status, "%s%s: %s", strerror(-status), memory, advice);
+        return base_err(err, status, "%s: %s%s", strerror(-status), advice, memory);
     return base_err(err, status,
                     "out of memory: locked memory is limited to %llu KiB (raise LimitMEMLOCK in "
                     "the unit, or `ulimit -l`)%s; %s",

@@ -18,7 +18,7 @@
 const char *fab_limit_advice(int status);
 /* The same as a sentence that begins with what is wrong. lock_limit: of memory that this process
  * may lock, in bytes; UINT64_MAX: there is none. memory: what else may be short then, or be wanted
- * less of, with a comma or the like before it; or "". Returns status. */
+ * less of, with a comma before it, behind what bounds it; or "". Returns status. */
 int fab_limit_explain(int status, uint64_t lock_limit, const char *memory, struct base_errbuf *err);
 
 #endif
