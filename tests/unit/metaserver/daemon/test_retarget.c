@@ -124,11 +124,13 @@ START_TEST(what_the_device_refuses_is_tried_again_after_a_while)
     begin();
     meta_retarget_want(&w.target);
     for (int i = 0; i < 3; i++) {
+        const uint64_t before_ns = base_clock_ns();
         make_target(-ENOMEM);
         ck_assert_ptr_eq(w.endpoint.dct, &w.dct[0]); /* which somebody may reach */
-        meta_retarget_tick(&w.target, base_clock_ns());
+        ck_assert_uint_ge(w.target.retry_ns, before_ns + BASE_NS_PER_S);
+        meta_retarget_tick(&w.target, w.target.retry_ns - 1);
         ck_assert_ptr_null(w.out);
-        meta_retarget_tick(&w.target, base_clock_ns() + 2 * BASE_NS_PER_S);
+        meta_retarget_tick(&w.target, w.target.retry_ns);
     }
     make_target(0);
     destroy_target(&w.dct[0]);
