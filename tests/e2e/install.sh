@@ -76,15 +76,15 @@ export PKG_CONFIG_PATH
 examples=$other/share/doc/kedge/examples
 if ! grep -q -a __asan_init "$library"; then
     read -ra flags <<<"$(pkg-config --cflags --libs kedge)"
-    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/worker" "$examples/read_region.c" "${flags[@]}" ||
+    cc -std=c11 -Wall -Wextra -Werror -o "$work/worker" "$examples/read_region.c" "${flags[@]}" ||
         fail "the installed example does not build against what was installed"
     read -ra flags <<<"$(pkg-config --cflags --libs --static kedge | sed 's/-lkedge/-l:libkedge.a/')"
-    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/worker-static" "$examples/read_region.c" "${flags[@]}" ||
+    cc -std=c11 -Wall -Wextra -Werror -o "$work/worker-static" "$examples/read_region.c" "${flags[@]}" ||
         fail "the installed example does not build with libkedge.a"
     ldd "$work/worker-static" | grep -q libkedge && fail "what links libkedge.a needs libkedge.so"
     sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md" >"$work/readme.c"
     read -ra flags <<<"$(pkg-config --cflags --libs kedge)"
-    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/readme" "$work/readme.c" "${flags[@]}" ||
+    cc -std=c11 -Wall -Wextra -Werror -o "$work/readme" "$work/readme.c" "${flags[@]}" ||
         fail "the program of README.md does not build"
     export_text b "through what was installed"
     for worker in worker worker-static; do
