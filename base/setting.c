@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { AMOUNT_TEXT = 24 };
 
@@ -84,4 +85,13 @@ int base_setting_refuse(base_setting_row row, const char *program, const char *s
     return base_err(what, -EINVAL,
                     "there is no setting %.60s in [%.60s]: see %s --help for those that are", key,
                     section, program);
+}
+
+int base_setting_gid(const char *value, uint8_t gid[16], struct base_errbuf *must)
+{
+    uint8_t parsed[16];
+    if (base_gid_parse(value, parsed) != 0 || parsed[0] == 0xff)
+        return base_err(must, -EINVAL, "must be a unicast IPv6 address");
+    memcpy(gid, parsed, sizeof parsed);
+    return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/setting.h"
 #include "base/text.h"
 #include "fabric/fault.h"
 
@@ -135,8 +136,7 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
             return base_err(must, -EINVAL, "must be an absolute path");
         return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
     case A_GID:
-        return base_gid_parse(value, at) == 0 ? 0
-                                              : base_err(must, -EINVAL, "must be an IPv6 address");
+        return base_setting_gid(value, at, must);
     default:
         return set_number(type, at, min, max, value, must);
     }

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/ini.h"
+#include "base/setting.h"
 #include "base/text.h"
 
 enum type { TEXT, LEVEL, ACCESS, COUNT, DURATION, GID, SERVICE };
@@ -138,9 +139,7 @@ static int set_option(struct meta_config *config, const struct option *o, const 
     case SERVICE:
         return fab_service_set(at, o->key, value, must);
     case GID:
-        if (base_gid_parse(value, at) != 0)
-            return base_err(must, -EINVAL, "must be an IPv6 address");
-        return 0;
+        return base_setting_gid(value, at, must);
     }
     return -EINVAL;
 }

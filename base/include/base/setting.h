@@ -34,6 +34,9 @@ int base_setting_check_section(base_setting_row row, const char *section, struct
 int base_setting_refuse(base_setting_row row, const char *program, const char *section,
                         const char *key, struct base_errbuf *what);
 
+/* A node's own GID, which others are to reach: 0, or -EINVAL and what it must be. */
+int base_setting_gid(const char *value, uint8_t gid[16], struct base_errbuf *must);
+
 /* "1 to 1024", "64KiB to 4GiB", "0 to 60s". Where the end is out of anybody's reach: "64KiB or
  * more", or "" from 0 on. Returns out. */
 const char *base_range_format(enum base_unit unit, uint64_t min, uint64_t max,
