@@ -488,6 +488,23 @@ static void fill_result(struct play_cluster_result *r)
     r->workers = cluster.gone;
 }
 
+static void set_good_link(uint32_t from, uint32_t to)
+{
+    const int status = sim_link_set(cluster.net, from, to, &cluster.good_link);
+    BASE_ASSERT(status == 0);
+}
+
+/* Of links that a fault was of each has what it was given when that was over. */
+static void repeat_nothing(void)
+{
+    cluster.good_link.repeat_ppm = 0;
+    set_good_link(SIM_ANY_NODE, SIM_ANY_NODE);
+    for (uint32_t from = 0; from < cluster.count; from++)
+        for (uint32_t to = 0; to < cluster.count; to++)
+            if (sim_link_get(cluster.net, from, to).repeat_ppm != 0)
+                set_good_link(from, to);
+}
+
 /* Until all that goes wrong is over. With DC that packets come twice is some of it: a target that
  * refuses a READ that came twice ends the connection, and nobody tells the initiator. */
 static void run_faulty(const struct play_cluster_settings *s)
@@ -495,11 +512,8 @@ static void run_faulty(const struct play_cluster_settings *s)
     if (s->duration_ns <= CLUSTER_CALM_S * BASE_NS_PER_S)
         return;
     run_until(s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S);
-    if (cluster.rc)
-        return;
-    cluster.good_link.repeat_ppm = 0;
-    const int status = sim_link_set(cluster.net, SIM_ANY_NODE, SIM_ANY_NODE, &cluster.good_link);
-    BASE_ASSERT(status == 0);
+    if (!cluster.rc)
+        repeat_nothing();
 }
 
 void play_cluster_run(const struct play_cluster_settings *settings,
