@@ -230,6 +230,7 @@ static void stop_agent(struct play_agent *p)
 static int serve_agent(struct play_agent *p)
 {
     p->ending = p->told_to_stop = false;
+    play_ledger_new_life(p->host->number);
     p->looks = play_agent_looks_new();
     BASE_ASSERT(p->looks != NULL);
     const int status = start_agent(p, &p->why);

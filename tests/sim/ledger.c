@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "trace.h"
 
-enum { WHY_BYTES = 512 };
+enum { WHY_BYTES = 512, NODES = 2048, OUTLIVED_S = 13 };
 
 struct arena {
     struct arena *next;
@@ -32,6 +33,10 @@ static struct {
     struct play_region *regions;
     struct ended ended[ENDED]; /* the last ones */
     uint32_t ended_next;
+    struct life {
+        uint32_t number;
+        uint64_t began_ns;
+    } life[NODES]; /* of nodes' agents, the present ones */
     uint64_t last_id, last_identity, accesses;
     char why[WHY_BYTES]; /* empty: nothing was violated */
 } ledger;
@@ -133,6 +138,25 @@ static void forget_ended(const uint8_t *at)
             ledger.ended[i].at = NULL;
 }
 
+static struct life *life_of(uint32_t node)
+{
+    BASE_ASSERT(node < NODES);
+    return &ledger.life[node];
+}
+
+void play_ledger_new_life(uint32_t node)
+{
+    struct life *l = life_of(node);
+    l->number++;
+    l->began_ns = play_now_ns();
+}
+
+bool play_slot_is_outlived(const struct play_slot *s)
+{
+    const struct life *l = life_of(s->region->node);
+    return s->region->life != l->number && play_now_ns() - l->began_ns > OUTLIVED_S * BASE_NS_PER_S;
+}
+
 struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t tenant, void *at)
 {
     struct play_region *r = calloc(1, sizeof *r);
@@ -141,6 +165,7 @@ struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t t
     r->id = ++ledger.last_id;
     r->born_identity = ledger.last_identity;
     r->node = node;
+    r->life = life_of(node)->number;
     (void)snprintf(r->owner, sizeof r->owner, "%s", owner);
     r->tenant = tenant;
     r->at = at;
@@ -230,6 +255,7 @@ struct play_slot *play_slot_take(struct base_prng *random, const char *user, uin
             continue;
         struct play_slot *s = free_slot(r);
         s->taken = true;
+        s->begun = false;
         r->users++;
         return s;
     }

@@ -38,6 +38,7 @@ struct play_slot {
     struct play_region *region;
     uint32_t number;
     bool taken, lost;
+    bool begun; /* something has succeeded there since its VQP was connected */
     uint64_t counter;
     uint8_t content[PLAY_SLOT_BYTES];
 };
@@ -45,7 +46,7 @@ struct play_slot {
 struct play_region {
     struct play_region *next, **link;
     uint64_t id;
-    uint32_t node;
+    uint32_t node, life;   /* its node's agent, and which life of that */
     char owner[PLAY_NAME]; /* its worker's name */
     uint32_t tenant;
     uint8_t *at;     /* its first byte, in this process */
@@ -79,6 +80,9 @@ void play_region_withdraw(struct play_region *r);
  * alone. */
 void play_region_free(struct play_region *r);
 
+/* That node's agent begins another life: none of its regions is of that. */
+void play_ledger_new_life(uint32_t node);
+
 /* ---- users */
 
 /* One of somebody else's regions of that tenant by chance, with a slot that is free: it is taken.
@@ -86,6 +90,9 @@ void play_region_free(struct play_region *r);
 struct play_slot *play_slot_take(struct base_prng *r, const char *user, uint32_t tenant);
 /* It is not used any more; nothing of it is in flight. */
 void play_slot_give(struct play_slot *s);
+/* Whether its region's node has begun another life, so long ago that nobody believes or is about to
+ * hear anything of the former one. */
+bool play_slot_is_outlived(const struct play_slot *s);
 /* Whether its region is: for who has had an error. */
 bool play_slot_is_gone(const struct play_slot *s);
 /* Offset of its content and of its counter from the region's beginning. */

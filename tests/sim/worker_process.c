@@ -25,8 +25,7 @@ enum {
     RUN_PART = 30,
     REST_MOST_S = 12, /* until it lends memory again that it has had back */
     HANG_S = 120,     /* so long no request may be out, whatever happens */
-    SLOW_MS = 60, /* so long none takes when nothing goes wrong, unless it fails: what has broken
-                   * long ago may be seen only then */
+    SLOW_MS = 60,     /* so long none takes that succeeds when nothing goes wrong */
     RETRY_MS = 500
 };
 
@@ -280,6 +279,7 @@ static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
     r->wr_id = ++w->last_id;
     r->bytes = r->kind == REQUEST_ADD ? 8 : draw_bytes(w);
     r->never_sent = false;
+    r->outlived = slot->begun && play_slot_is_outlived(slot);
     *sge = (struct ibv_sge){(uintptr_t)buffer, r->bytes, w->lkey};
     struct ibv_send_wr wr = {
         .wr_id = r->wr_id, .sg_list = sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
@@ -343,12 +343,12 @@ static void judge_success(struct play_worker *w, const struct request *r)
         play_violation(w->process->name, "a request succeeded behind one that had failed");
     if (r->kind == REQUEST_READ && memcmp(buffer, r->expected, r->bytes) != 0)
         play_violation(w->process->name,
-                       "a READ of %u bytes of slot %u brought others than were "
-                       "written there last",
+                       "a READ of %u bytes of slot %u brought others than were written there last",
                        r->bytes, s->number);
     if (r->kind == REQUEST_ADD && memcmp(buffer, &r->counter, 8) != 0)
         play_violation(w->process->name, "an atomic found another count than it must: slot %u",
                        s->number);
+    w->busy->slot->begun = true;
     w->count.last_success_ns = play_now_ns();
 }
 
@@ -357,6 +357,10 @@ static void judge_failure(struct play_worker *w, const struct request *r, const 
     const bool never_sent = kedge_never_sent(wc) == 1;
     w->count.failed++;
     w->count.never_sent += never_sent;
+    if (r->outlived && wc->vendor_err == SCHEMA_REASON_VKEY)
+        play_violation(w->process->name, "request %llu was looked up at another life of its peer",
+                       (unsigned long long)r->wr_id);
+    w->busy->slot->begun = false; /* it is connected again, or goes */
     w->broken = true;
     w->request[r - w->request].never_sent = never_sent;
     w->busy->slot->lost |= r->kind != REQUEST_READ && !never_sent;

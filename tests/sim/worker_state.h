@@ -18,6 +18,7 @@ struct request {
     enum request_kind kind;
     uint64_t wr_id, counter;
     uint32_t bytes;
+    bool outlived;                     /* posted behind a success, with a later life of the peer */
     bool never_sent;                   /* it failed, and was not carried out at all */
     uint8_t expected[PLAY_SLOT_BYTES]; /* what is there when it is carried out */
 };
