@@ -54,13 +54,18 @@ static void flush_receives(struct sim_qp *qp)
     }
 }
 
-void sim_qp_flush(struct sim_qp *qp)
+static void flush_all(struct sim_qp *qp)
 {
     for (; qp->head != qp->tail; qp->head++)
         sim_wqe_complete(qp, sim_wqe_at(qp, qp->head), IBV_WC_WR_FLUSH_ERR);
     qp->next = qp->sent = qp->head;
-    qp->reads = 0;
     flush_receives(qp);
+}
+
+void sim_qp_flush(struct sim_qp *qp)
+{
+    if (qp->timer.is == SIM_EVENT_UNSET)
+        flush_all(qp);
 }
 
 static void stop_qp(struct sim_qp *qp)
@@ -78,7 +83,14 @@ void sim_qp_to_err(struct sim_qp *qp, const enum ibv_event_type *event)
     sim_tell(qp->dev->net, qp->dev->attr.node, "%s 0x%x breaks", sim_qp_name(qp), qp->base.qpn);
     qp->state = IBV_QPS_ERR;
     stop_qp(qp);
-    sim_qp_flush(qp);
+    qp->next = qp->sent = qp->head; /* it waits for no answer */
+    qp->reads = 0;
+    if (sim_chance(&qp->dev->prng, qp->dev->faults.flush_late_ppm))
+        sim_event_set(qp->dev->net, &qp->timer,
+                      qp->dev->net->now_ns +
+                          sim_upto(&qp->dev->prng, qp->dev->faults.flush_late_ns));
+    else
+        flush_all(qp);
     if (event != NULL)
         sim_device_tell(qp->dev, *event, &qp->base);
 }

@@ -7,7 +7,8 @@
 
 /* Adds a request's completion: an error's always, a success's if it is signalled. */
 void sim_wqe_complete(struct sim_qp *qp, const struct sim_wqe *w, enum ibv_wc_status status);
-/* Flushes what is queued, when the queue pair is in ERR. */
+/* Flushes what is queued, when the queue pair is in ERR; not yet where its timer is set, since the
+ * device is late with that. */
 void sim_qp_flush(struct sim_qp *qp);
 /* To ERR, if it is not there, or in RESET; with that event, unless it is NULL. */
 void sim_qp_to_err(struct sim_qp *qp, const enum ibv_event_type *event);

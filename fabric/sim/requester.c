@@ -65,7 +65,7 @@ static uint64_t draw_timeout(struct sim_qp *qp)
 static void arm_timer(struct sim_qp *qp)
 {
     struct sim_net *net = qp->dev->net;
-    if (qp->waits == SIM_WAITS_RECEIVER)
+    if (qp->waits == SIM_WAITS_RECEIVER || qp->state == IBV_QPS_ERR)
         return;
     if (qp->head == qp->sent || qp->timeout == 0)
         sim_event_cancel(net, &qp->timer);
@@ -199,6 +199,10 @@ static void go_back(struct sim_qp *qp, uint32_t from)
 void sim_requester_timer(struct sim_event *e)
 {
     struct sim_qp *qp = (struct sim_qp *)(void *)((char *)e - offsetof(struct sim_qp, timer));
+    if (qp->state == IBV_QPS_ERR) {
+        sim_qp_flush(qp);
+        return;
+    }
     if (qp->waits == SIM_WAITS_RECEIVER) {
         qp->waits = SIM_WAITS_ANSWER;
         sim_requester_go_on(qp);

@@ -167,7 +167,9 @@ static void begin_device_fault(struct node *n, const struct play_fault *f)
                                    .create_refused_ppm = (uint32_t)(f->amount / 7 % 100000),
                                    .control_error_ppm = (uint32_t)(f->amount / 11 % 100000),
                                    .post_refused_ppm = (uint32_t)(f->amount / 13 % 1000),
-                                   .break_ppm = (uint32_t)(f->amount / 17 % 50000)};
+                                   .break_ppm = (uint32_t)(f->amount / 17 % 50000),
+                                   .flush_late_ppm = (uint32_t)(f->amount / 19 % 1000000),
+                                   .flush_late_ns = f->amount / 23 % (5 * BASE_NS_PER_S)};
     if (fab == NULL)
         return;
     if (f->kind == FAULT_PORT_DOWN)

@@ -164,6 +164,8 @@ struct sim_faults {
                                   * queue pair's changes of state are carried out */
     uint32_t post_refused_ppm;   /* fab_post_send() of a request: -ENOMEM */
     uint32_t break_ppm;          /* of requests: their queue pair breaks where it stands */
+    uint32_t flush_late_ppm;     /* of queue pairs that break: what is out on them is flushed */
+    uint64_t flush_late_ns;      /* so much later, at most */
 };
 void sim_device_set_faults(struct fab *fab, const struct sim_faults *faults);
 
