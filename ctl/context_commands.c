@@ -21,7 +21,7 @@ static int no_such(const char *name, const struct ctl_contexts *contexts, struct
                     contexts->path);
 }
 
-/* ---- list and get --------------------------------------------------------------------------- */
+/* ---- list and get */
 
 static void fields_json(struct base_text *t, const struct ctl_context *c)
 {
@@ -118,7 +118,7 @@ int ctl_context_get(const struct ctl_options *o, struct base_errbuf *err)
     return c != NULL ? show_context(o, c, err) : no_such(o->id, &contexts, err);
 }
 
-/* ---- changing ------------------------------------------------------------------------------- */
+/* ---- changing */
 
 struct editing {
     const struct ctl_options *o;

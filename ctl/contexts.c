@@ -15,7 +15,7 @@ static const char prefix[] = "context ";
 const char *const ctl_context_keys[CTL_CONTEXT_KEYS] = {"server", "token_file", "agent_socket",
                                                         "output"};
 
-/* ---- one context ---------------------------------------------------------------------------- */
+/* ---- one context */
 
 static char *value_of(struct ctl_context *c, size_t key, size_t *size)
 {
@@ -94,7 +94,7 @@ int ctl_context_name_check(const char *name, struct base_errbuf *err)
                     name, CTL_CONTEXT_NAME_BYTES - 1);
 }
 
-/* ---- the file ------------------------------------------------------------------------------- */
+/* ---- the file */
 
 struct ctl_context *ctl_contexts_find(struct ctl_contexts *contexts, const char *name)
 {

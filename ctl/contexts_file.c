@@ -78,7 +78,7 @@ int ctl_contexts_read(struct ctl_contexts *out, struct base_errbuf *err)
     return out->path[0] != '\0' ? read_path(out, err) : 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing */
 
 /* Makes the directories that path lies in. */
 static int make_directories(const char *path, struct base_errbuf *err)

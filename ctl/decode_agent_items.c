@@ -52,7 +52,7 @@ const struct ctl_agent_item_kind *ctl_agent_item_kind_find(const char *name)
     return NULL;
 }
 
-/* ---- showing ------------------------------------------------------------------------------- */
+/* ---- showing */
 
 /* Texts go to terminals: what is not printable becomes '?'. Returns the length. */
 static size_t copy_printable(char *out, size_t size, const char *text)
@@ -115,7 +115,7 @@ static int one_from(const struct ctl_agent_item_kind *kind, json_t *object,
     return out->json != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading */
 
 static int load_object(const char *body, size_t bytes, json_t **out, struct base_errbuf *err)
 {

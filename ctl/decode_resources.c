@@ -13,7 +13,7 @@
 #include "ctl/format.h"
 #include "decode_private.h"
 
-/* ---- showing -------------------------------------------------------------------------------- */
+/* ---- showing */
 
 void ctl_copy_printable(char *out, size_t size, const char *text)
 {
@@ -87,7 +87,7 @@ void ctl_show_value(json_t *value, const struct resource_field *field, char *out
     }
 }
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading */
 
 int ctl_json_load(const char *body, size_t bytes, json_t **out, struct base_errbuf *err)
 {
@@ -199,7 +199,7 @@ int ctl_decode_resources(const struct resource_table *kind, const char *body, si
     return status;
 }
 
-/* ---- editing -------------------------------------------------------------------------------- */
+/* ---- editing */
 
 /* Words with commas between them; uids as numbers, but for ranges, which have to ascend. */
 static json_t *read_list(const char *text, bool uids)

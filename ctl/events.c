@@ -21,7 +21,7 @@ enum {
     LINE_BYTES = 1 << 20,
 };
 
-/* ---- list ----------------------------------------------------------------------------------- */
+/* ---- list */
 
 struct listing {
     bool json, any, failed;
@@ -129,7 +129,7 @@ int ctl_event_list(const struct ctl_options *o, struct base_errbuf *err)
     return status;
 }
 
-/* ---- watch ---------------------------------------------------------------------------------- */
+/* ---- watch */
 
 struct watching {
     bool json, over;

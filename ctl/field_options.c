@@ -38,7 +38,7 @@ bool ctl_option_fits(const struct ctl_options *o, const char *option)
     return edits_resource(o) && row_of(option, o->kind) != NULL;
 }
 
-/* ---- options that do nothing but that -------------------------------------------------------- */
+/* ---- options that do nothing but that */
 
 /* Whether the help says nothing of it but for that kind. */
 static bool is_field_alone(const struct ctl_field_option_row *row)
@@ -76,7 +76,7 @@ static int refuse_elsewhere(const char *kind, struct base_errbuf *err)
     return base_err(err, -EINVAL, "%s are for %s create and %s set alone", all, kind, kind);
 }
 
-/* ---- their values --------------------------------------------------------------------------- */
+/* ---- their values */
 
 static const struct resource_field *field_of(const struct ctl_field_option_row *row)
 {
@@ -122,7 +122,7 @@ int ctl_field_options_check(const struct ctl_options *o, struct base_errbuf *err
     return 0;
 }
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- words */
 
 /* "tenants=web,batch", of an option for each. */
 static int add_list(const struct ctl_options *o, const struct resource_field *f, const char *option,

@@ -26,7 +26,7 @@ void ctl_keys_of(const char *kind, char *out, size_t size)
             (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", k->field[i].name);
 }
 
-/* ---- lines ---------------------------------------------------------------------------------- */
+/* ---- lines */
 
 /* What something is called in a column of that width, and what it is, in as many lines as that
  * takes. */
@@ -77,7 +77,7 @@ static void print_commands(const char *word, FILE *to)
     }
 }
 
-/* ---- options -------------------------------------------------------------------------------- */
+/* ---- options */
 
 static bool has_verb(const char *word, const char *verb)
 {
@@ -137,7 +137,7 @@ static void print_options(const char *word, FILE *to)
     }
 }
 
-/* ---- of one word ---------------------------------------------------------------------------- */
+/* ---- of one word */
 
 static const struct ctl_word_row *find_word(const char *word)
 {

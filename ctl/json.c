@@ -48,7 +48,7 @@ int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *
     return print_object(kind, object, err);
 }
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists */
 
 /* As far as it is; frees it. */
 static void print_part(struct base_text *t)
@@ -103,7 +103,7 @@ void ctl_json_list_end_with(const char *key, const char *items)
     base_text_fini(&t);
 }
 
-/* ---- objects -------------------------------------------------------------------------------- */
+/* ---- objects */
 
 void ctl_json_begin(struct base_text *t)
 {

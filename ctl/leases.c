@@ -20,7 +20,7 @@ enum {
     GAPS_BYTES = 4 << 20,
 };
 
-/* ---- tables -------------------------------------------------------------------------------- */
+/* ---- tables */
 
 static size_t columns_of(const struct ctl_agent_item_kind *kind, bool wide, size_t *shown)
 {
@@ -53,7 +53,7 @@ void ctl_agent_item_rows(struct ctl_table *table, const struct ctl_agent_item_ki
     }
 }
 
-/* ---- whom to ask --------------------------------------------------------------------------- */
+/* ---- whom to ask */
 
 /* Ids that the metaserver has shown begin with their node. */
 static bool is_of_node(const char *id)
@@ -94,7 +94,7 @@ static int encode_id(const struct ctl_options *o, const char *what, const char *
     return 0;
 }
 
-/* ---- list and get -------------------------------------------------------------------------- */
+/* ---- list and get */
 
 int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct base_errbuf *err)
 {

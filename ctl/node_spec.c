@@ -139,7 +139,7 @@ int ctl_node_change(const struct ctl_options *o, struct base_errbuf *err)
     return status == 0 && o->wait ? ctl_node_wait_until_empty(o, path, revision, err) : status;
 }
 
-/* ---- delete --------------------------------------------------------------------------------- */
+/* ---- delete */
 
 /* Whether a node is registered. -EBUSY: its agent is, or may be, alive, and would come again. */
 static int look_for(const struct ctl_options *o, const char *path, bool *registered,

@@ -93,7 +93,7 @@ int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revi
     return 0;
 }
 
-/* ---- drain --wait --------------------------------------------------------------------------- */
+/* ---- drain --wait */
 
 static void say_left(const struct ctl_node *n, uint64_t *said)
 {

@@ -42,7 +42,7 @@ static bool has_nodes(struct notes *n)
     return n->has_nodes;
 }
 
-/* ---- what is named and is not there --------------------------------------------------------- */
+/* ---- what is named and is not there */
 
 static void note_selector(struct notes *n, const struct ctl_set *set, const char *selector)
 {
@@ -92,7 +92,7 @@ static void note_node(struct notes *n, const struct ctl_set *set)
         set->resource->name, node);
 }
 
-/* ---- windows -------------------------------------------------------------------------------- */
+/* ---- windows */
 
 static bool is_new(const struct notes *n, const struct ctl_window *w)
 {
@@ -143,7 +143,7 @@ static void note_windows(const struct notes *n)
     free(list);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all of them */
 
 static void note_names(struct notes *n, const struct ctl_set *set)
 {

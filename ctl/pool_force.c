@@ -19,7 +19,7 @@ enum {
     WHY_FULL = 220, /* an agent's whole sentence has up to 239 characters */
 };
 
-/* ---- which nodes ---------------------------------------------------------------------------- */
+/* ---- which nodes */
 
 /* Whether a list with commas has a word, of `length` characters. */
 static bool has_word(const char *list, const char *word, size_t length)
@@ -62,7 +62,7 @@ static bool is_of_pool(const struct ctl_node *node, const struct ctl_resource *p
            ctl_node_is_selected(node, value_of(pool, "nodes"));
 }
 
-/* ---- what one node says --------------------------------------------------------------------- */
+/* ---- what one node says */
 
 /* An agent says of all its tenants and pools in one sentence: "tenant a: ...; pool b: ...; pool c:
  * ...". What it says of one pool; "": nothing. */
@@ -117,7 +117,7 @@ enum ctl_pool_force ctl_pool_force(const struct ctl_node *node, const struct ctl
     return held ? CTL_POOL_IN_PART : CTL_POOL_REFUSED;
 }
 
-/* ---- shown ---------------------------------------------------------------------------------- */
+/* ---- shown */
 
 static bool is_done(enum ctl_pool_force force)
 {
@@ -190,7 +190,7 @@ int ctl_pool_print(const struct ctl_options *o, const struct ctl_resource *pool,
     return status == 0 ? 0 : base_err(err, status, "printing failed: %s", strerror(-status));
 }
 
-/* ---- waited for ----------------------------------------------------------------------------- */
+/* ---- waited for */
 
 /* Whether a node may say something else in a moment; `made`: also one that may be making it. */
 static bool is_coming(enum ctl_pool_force force, bool made)

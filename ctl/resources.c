@@ -35,7 +35,7 @@ int ctl_resource_path(const struct resource_table *kind, const char *name,
     return 0;
 }
 
-/* ---- showing -------------------------------------------------------------------------------- */
+/* ---- showing */
 
 static int print_table(const struct ctl_options *o, const struct resource_table *kind,
                        const struct ctl_resources *all, struct base_errbuf *err)
@@ -189,7 +189,7 @@ int ctl_resource_get(const struct ctl_options *o, struct base_errbuf *err)
     return status;
 }
 
-/* ---- changing ------------------------------------------------------------------------------- */
+/* ---- changing */
 
 /* What is there now: 0 and *out, or -ENOENT. */
 static int put_setting(const struct ctl_options *o, const char *path, uint64_t revision,

@@ -14,7 +14,7 @@
 
 enum { MAX_PAGES = 100000, FAILED_BYTES = 4 << 20 };
 
-/* ---- one lease, or a worker ----------------------------------------------------------------- */
+/* ---- one lease, or a worker */
 
 static int revoke_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                        char out[CTL_AGENT_ITEM_PATH_BYTES], struct base_errbuf *err)
@@ -94,7 +94,7 @@ static int revoke_one(const struct ctl_options *o, struct base_errbuf *err)
     return status;
 }
 
-/* ---- all of a node -------------------------------------------------------------------------- */
+/* ---- all of a node */
 
 /* Workers that have leases. */
 struct holders {

@@ -9,7 +9,7 @@
 
 enum { LINES_MAX = 8 }; /* what is set on a large cluster may be wider than much else */
 
-/* ---- read ----------------------------------------------------------------------------------- */
+/* ---- read */
 
 static uint64_t number_of(const struct resource_table *kind, const struct ctl_resource *resource,
                           const char *name)
@@ -45,7 +45,7 @@ bool ctl_window_of(const struct resource_table *kind, const struct ctl_resource 
     return true;
 }
 
-/* ---- compared ------------------------------------------------------------------------------- */
+/* ---- compared */
 
 static bool has_scope(const struct ctl_window *w, const char *scope)
 {
@@ -89,7 +89,7 @@ static const struct ctl_window *find_narrower(const struct ctl_window *windows, 
     return least;
 }
 
-/* ---- said ----------------------------------------------------------------------------------- */
+/* ---- said */
 
 /* "bytes=1MiB", as it is set. */
 static const char *bound_text(const struct ctl_window *w, bool ops, char out[64])

@@ -134,8 +134,7 @@ struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_recor
     };
 }
 
-/* ---- writer -------------------------------------------------------------------------------------
- */
+/* ---- writer */
 
 void schema_table_init(struct schema_table *t, enum schema_table_kind kind, void *memory,
                        uint32_t log2_slots, uint64_t seed, uint64_t generation)

@@ -12,8 +12,7 @@
 
 enum { ADDRESSES_BESIDE = 32 };
 
-/* ---- messages
- * ---------------------------------------------------------------------------------------------- */
+/* ---- messages */
 
 void connector_message(struct connector *c, const struct schema_handshake *h)
 {
@@ -65,9 +64,7 @@ void connector_reply(struct connector *c, const struct schema_handshake *h,
     datagram_send(c, h->from_gid, h->lid, h->ud_qpn, h->ud_qkey, answer);
 }
 
-/* ---- events
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- events */
 
 void connector_event_push(struct connector *c, const struct connector_event *e)
 {
@@ -147,9 +144,7 @@ int connector_fd(const struct connector *c)
     return c->ud.chan->fd;
 }
 
-/* ---- making
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- making */
 
 /* Until what was submitted is over. */
 static void await_ops(struct connector *c)

@@ -22,8 +22,7 @@ static uint8_t *buffer_at(const struct datagrams *d, uint32_t index)
     return (uint8_t *)d->mem.addr + (size_t)index * SLOT_BYTES;
 }
 
-/* ---- addresses
- * -------------------------------------------------------------------------------------------- */
+/* ---- addresses */
 
 static void on_closed(struct fab_ctl *ctl)
 {
@@ -160,8 +159,7 @@ void datagrams_forget(struct connector *c)
     forget_addresses(c, NULL);
 }
 
-/* ---- sending
- * ---------------------------------------------------------------------------------------------- */
+/* ---- sending */
 
 static void post_datagram(struct connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
                           const struct schema_handshake *h)
@@ -231,8 +229,7 @@ void datagram_send(struct connector *c, const uint8_t gid[16], uint16_t lid, uin
     a->qkey = qkey;
 }
 
-/* ---- receiving
- * -------------------------------------------------------------------------------------------- */
+/* ---- receiving */
 
 static int post_recv(struct datagrams *d, uint32_t index)
 {
@@ -264,8 +261,7 @@ static void on_sent(struct datagrams *d, uint32_t index)
         close_address(a);
 }
 
-/* ---- its queue pair
- * --------------------------------------------------------------------------------------- */
+/* ---- its queue pair */
 
 enum {
     STEPS = 3,
@@ -410,9 +406,7 @@ void datagrams_take(struct connector *c)
         connector_due(c, c->now_ns);
 }
 
-/* ---- making
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- making */
 
 static int make_queue_pair(struct connector *c)
 {

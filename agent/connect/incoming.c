@@ -78,8 +78,7 @@ static void note_heard(struct incoming *n, const struct schema_handshake *h)
     n->request.ud_qkey = h->ud_qkey;
 }
 
-/* ---- requests
- * ---------------------------------------------------------------------------------------------- */
+/* ---- requests */
 
 static void on_rtr(void *user, int status)
 {
@@ -221,8 +220,7 @@ void incoming_used(struct connector *c, const struct schema_handshake *h)
         n->asks = 0;
 }
 
-/* ---- those that broke
- * --------------------------------------------------------------------------------------------- */
+/* ---- those that broke */
 
 /* Where the device has told the initiator why, that one is about to say good-bye, and knows more
  * than this says: so not at once. */
@@ -277,8 +275,7 @@ static uint64_t warn_initiator(struct incoming *n)
     return n->next_ns;
 }
 
-/* ---- those that say nothing
- * -------------------------------------------------------------------------------- */
+/* ---- those that say nothing */
 
 /* Asks, or gives up, when it is time. Returns when the next time is. */
 static uint64_t look_after(struct incoming *n)

@@ -82,9 +82,7 @@ static void fail_outgoing(struct outgoing *o, int status)
     leave_slot(o);
 }
 
-/* ---- asking
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- asking */
 
 /* A free one, or of those that only say good-bye the one that has done so most often. Never NULL:
  * there are more than can be asked for and be up at a time. */
@@ -219,8 +217,7 @@ void outgoing_step(struct connector *c)
         c->asking++;
 }
 
-/* ---- what the peer says
- * ----------------------------------------------------------------------------------- */
+/* ---- what the peer says */
 
 /* Ours, of this peer and the incarnation that it was asked as; or NULL. It hears by this number
  * now. */

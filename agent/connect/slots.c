@@ -110,8 +110,7 @@ static void give_up(struct slot *s, int status)
 }
 
 /* ---- resting: what IBTA calls TimeWait (12.9.8.5.2). A late acknowledgement whose number falls
- * among those of the next life would complete a request that was never executed.
- * ------------------------------------------------------------------------------------- */
+ * among those of the next life would complete a request that was never executed. */
 
 /* When one that is made now could be used: its number may be that of one that is gone. */
 static uint64_t new_rest_ns(const struct connector *c)
@@ -278,8 +277,7 @@ struct slot *slot_of(struct slots *s, const struct fab_qp *qp)
     return NULL;
 }
 
-/* ---- in a connection
- * ------------------------------------------------------------------------------------- */
+/* ---- in a connection */
 
 struct slot_change slot_rtr(const struct connector *c, const struct schema_handshake *h)
 {

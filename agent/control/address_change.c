@@ -80,8 +80,7 @@ void address_why(const struct agent *a, char *why, size_t bytes)
                  fab_port_down_advice(&a->fab->caps));
 }
 
-/* ---- carried out
- * ---------------------------------------------------------------------------------------------- */
+/* ---- carried out */
 
 /* A copy of the page that a worker reads at any time: the latest one is not written again before
  * the next change. */

@@ -24,7 +24,7 @@ static const char *worker_id(const struct lease_owner *o, char out[AGENTD_ID_BYT
     return agentd_worker_id_format(&o->id, out);
 }
 
-/* ---- printing ------------------------------------------------------------------------------ */
+/* ---- printing */
 
 static void print_access(struct base_text *t, uint32_t access)
 {
@@ -105,7 +105,7 @@ static void print_worker(struct base_text *t, const struct agent_session *s)
     base_json_object_end(t);
 }
 
-/* ---- lists --------------------------------------------------------------------------------- */
+/* ---- lists */
 
 /* Whom a list is of, and where it goes on: the session's number, and the lease's place. */
 struct filter {
@@ -216,7 +216,7 @@ static void list_workers(struct agent *a, const struct held_request *request)
     asker_reply(a, request->by, 200);
 }
 
-/* ---- one ----------------------------------------------------------------------------------- */
+/* ---- one */
 
 /* The lease of an id, and its session; NULL: there is none, and the request has its answer. */
 static struct agent_session *lease_of(struct agent *a, const struct held_request *request,
@@ -275,7 +275,7 @@ static void get_worker(struct agent *a, const struct held_request *request)
     asker_reply(a, request->by, 200);
 }
 
-/* ---- revoking ------------------------------------------------------------------------------ */
+/* ---- revoking */
 
 static void print_leases(const struct revocation *r, struct base_text *t)
 {
@@ -403,7 +403,7 @@ bool leases_revoke(struct agent *a, const struct held_request *request)
     return s != NULL && begin_revocation(request, s, 0);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- all of it */
 
 void leases_look(struct agent *a, const struct held_request *request, bool leases)
 {

@@ -127,8 +127,7 @@ static void print_destinations(const struct pool *p, struct base_text *t, uint32
     }
 }
 
-/* ---- windows that name a destination
- * ------------------------------------------------------------------ */
+/* ---- windows that name a destination */
 
 /* Why a window holds for nobody here, or not for all that it names. */
 static void explain_window(const struct agent *a, const struct agentd_window *w, char *why,
@@ -191,8 +190,7 @@ static void named_metrics(const struct agent *a, struct base_text *t)
                     "Of them, those whose node is not registered.", unknown);
 }
 
-/* ---- all of them
- * -------------------------------------------------------------------------------------- */
+/* ---- all of them */
 
 void windows_pool_status(const struct pool *p, struct base_text *t)
 {

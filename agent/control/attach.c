@@ -26,8 +26,7 @@
     "this uid has sent descriptors here that take long to close: it is refused until that is done"
 #define TOO_MANY "too many connections are open: close some, or try again"
 
-/* ---- ending
- * ---------------------------------------------------------------------------------------------- */
+/* ---- ending */
 
 static void unlist_connection(struct connection *c)
 {
@@ -108,8 +107,7 @@ static void end_connection(struct connection *c)
         world_shut(c->agent->world, c->socket);
 }
 
-/* ---- answers
- * --------------------------------------------------------------------------------------------- */
+/* ---- answers */
 
 static int send_message(struct world *w, struct world_socket *to, void *message, uint16_t type,
                         uint32_t size, uint32_t tag, const struct world_lent *lent)
@@ -269,8 +267,7 @@ static void ask_arena(struct connection *c, const struct schema_control_arena *m
         answer_error(c, m->h.tag, status, why.text);
 }
 
-/* ---- what comes in
- * --------------------------------------------------------------------------------------- */
+/* ---- what comes in */
 
 static bool is_flood(struct connection *c)
 {

@@ -19,8 +19,7 @@ const char *clock_check_name(const struct clock_check *c)
     return names[c->state];
 }
 
-/* ---- what two looks say
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what two looks say */
 
 static int64_t elapsed_between(uint64_t later, uint64_t earlier)
 {
@@ -91,8 +90,7 @@ static void keep_look(const struct clock_check *c, struct clock_witness *w,
     w->count += w->count < CLOCK_LOOKS;
 }
 
-/* ---- states
- * ---------------------------------------------------------------------------------------------- */
+/* ---- states */
 
 static void move_state(struct clock_check *c, enum clock_state to)
 {
@@ -153,8 +151,7 @@ static void step_check(struct clock_check *c, uint64_t now_ns)
     }
 }
 
-/* ---- the device's
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the device's */
 
 enum heard { HEARD, HEARD_FIRST, HEARD_RESTART };
 
@@ -217,8 +214,7 @@ void clock_check_gone(struct clock_check *c, uint64_t now_ns)
     step_check(c, now_ns);
 }
 
-/* ---- the kernel's
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the kernel's */
 
 void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns)
 {
@@ -235,8 +231,7 @@ void clock_check_kernel(struct clock_check *c, const struct clock_look *look, ui
     step_check(c, now_ns);
 }
 
-/* ---- in words
- * ---------------------------------------------------------------------------------------------- */
+/* ---- in words */
 
 void clock_check_why(const struct clock_check *c, char *text, size_t size)
 {

@@ -65,8 +65,7 @@ static void try_later(struct dci_op *op)
     wait_until(op, world_now_ns(op->pool->world) + REPAIR_AGAIN_MS * BASE_NS_PER_MS);
 }
 
-/* ---- made anew
- * --------------------------------------------------------------------------------------------- */
+/* ---- made anew */
 
 /* Whoever makes the next one counts it: it has its place before anybody hears of it. */
 static void place_new(struct dci_op *op)
@@ -125,8 +124,7 @@ void dci_make_spare(struct pool *p)
     begin_making(op);
 }
 
-/* ---- given up
- * ---------------------------------------------------------------------------------------------- */
+/* ---- given up */
 
 static void on_ended(struct fab_ctl *ctl)
 {
@@ -174,8 +172,7 @@ static void give_up(struct pool *p, struct fab_qp *qp, enum ibv_mtu most, const 
     begin_making(making);
 }
 
-/* ---- brought up
- * -------------------------------------------------------------------------------------------- */
+/* ---- brought up */
 
 static bool is_outdated(struct pool *p, const struct dci_op *op)
 {
@@ -287,9 +284,7 @@ void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu
     raise_at_most(p, qp, most);
 }
 
-/* ---- in time
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- in time */
 
 static void begin_job(struct dci_op *op)
 {

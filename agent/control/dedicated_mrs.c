@@ -94,7 +94,7 @@ static void forget_fenced(struct fenced *f)
     arena_retire(arena);
 }
 
-/* ---- going --------------------------------------------------------------------------------- */
+/* ---- going */
 
 static void on_deregistered(struct mr_op *op)
 {
@@ -140,7 +140,7 @@ static void want_dereg(struct pool *p, const struct lane_event *e)
     let_go(f);
 }
 
-/* ---- coming -------------------------------------------------------------------------------- */
+/* ---- coming */
 
 static void say_failed(const struct fenced *f, int status)
 {

@@ -34,8 +34,7 @@ enum {
     SAVE_AGAIN_MS = 2000,
 };
 
-/* ---- applying
- * -------------------------------------------------------------------------------------------- */
+/* ---- applying */
 
 /* What cannot be of a tenant keeps nothing else from being in force. Whether it may be later. */
 static bool apply_tenants(struct agent *a, const struct agentd_desired *s)
@@ -68,8 +67,7 @@ static bool apply_desired(struct agent *a, const struct agentd_desired *s)
     return later;
 }
 
-/* ---- keeping
- * --------------------------------------------------------------------------------------------- */
+/* ---- keeping */
 
 static void save_next(struct agent *a);
 
@@ -132,8 +130,7 @@ static void keep_unsaved(struct agent *a, const char *text, size_t length)
     save_next(a);
 }
 
-/* ---- one document
- * ---------------------------------------------------------------------------------------- */
+/* ---- one document */
 
 static void say_refused(struct agent *a, uint64_t revision, const char *why)
 {
@@ -221,8 +218,7 @@ static void apply_pending(struct agent *a)
     free(s);
 }
 
-/* ---- the stream
- * ------------------------------------------------------------------------------------------ */
+/* ---- the stream */
 
 static void try_next(struct agent *a)
 {
@@ -288,8 +284,7 @@ static void on_look(void *user)
         watch_configuration(a);
 }
 
-/* ---- its beginning and end
- * ------------------------------------------------------------------------------- */
+/* ---- its beginning and end */
 
 /* The document in the state directory, the caller's to free; NULL: there is none. */
 static char *load_document(const struct agent *a, size_t *length)

@@ -34,7 +34,7 @@ int leases_start(struct agent *a)
     return world_random(a->world, &a->serial, sizeof a->serial);
 }
 
-/* ---- whose --------------------------------------------------------------------------------- */
+/* ---- whose */
 
 bool lease_session_shown(const struct agent_session *s)
 {
@@ -80,7 +80,7 @@ static struct agent_session *live_session(const struct revocation *r)
     return s != NULL && s->stage == STAGE_LIVE ? s : NULL;
 }
 
-/* ---- one revocation ------------------------------------------------------------------------ */
+/* ---- one revocation */
 
 static struct revocation *find_revocation(struct pool *p, uint32_t tag)
 {
@@ -245,7 +245,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
     return 0;
 }
 
-/* ---- by force ------------------------------------------------------------------------------ */
+/* ---- by force */
 
 /* What its worker left waits no longer. */
 static void release_arena(struct reregistration *n)
@@ -407,7 +407,7 @@ static void go_on(struct revocation *r)
         end_revocation(r, 0);
 }
 
-/* ---- what the lane answers ----------------------------------------------------------------- */
+/* ---- what the lane answers */
 
 static void on_revoked(struct revocation *r, const struct lane_event *e)
 {

@@ -71,9 +71,7 @@ static void end_overdue(struct pool *p, struct fab_qp *qp)
     end_at_once(p, qp);
 }
 
-/* ---- DC
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- DC */
 
 /* The lane gets it: behind the word that the initiators are to be brought up anew, if they are
  * (lower_path_mtu()), so that nothing goes there in packets that are too long. */
@@ -184,9 +182,7 @@ void peer_setup_spare_dropped(struct pool *p, struct fab_qp *qp)
     dci_destroy(p, qp);
 }
 
-/* ---- RC
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- RC */
 
 static void connect_to(struct pool *p, const struct lane_event *e)
 {
@@ -259,8 +255,7 @@ int peer_setup_start(struct pool *p, struct base_errbuf *err)
     return status;
 }
 
-/* ---- either
- * -------------------------------------------------------------------------------------------- */
+/* ---- either */
 
 void peer_setup_event(struct pool *p, const struct lane_event *e)
 {

@@ -35,8 +35,7 @@ static struct pool *own_pool(const struct agent *a)
     return a->pools[0];
 }
 
-/* ---- proving
- * -------------------------------------------------------------------------------------------- */
+/* ---- proving */
 
 static void put_off(struct agent *a, uint64_t now)
 {
@@ -104,9 +103,7 @@ void proofs_event(struct pool *p, const struct lane_event *e)
     memset(f->tell_ns, 0, sizeof f->tell_ns);
 }
 
-/* ---- told
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- told */
 
 static json_t *describe_target(const struct agentd_reach_target *t, uint64_t now)
 {
@@ -234,8 +231,7 @@ void proofs_forgotten(struct agent *a, uint32_t metaserver)
     a->proofs.tell_ns[metaserver] = 0;
 }
 
-/* ---- shown
- * ---------------------------------------------------------------------------------------------- */
+/* ---- shown */
 
 static const char *state_of(const struct agent *a, const struct agentd_reach_counts *c)
 {

@@ -33,7 +33,7 @@ static struct pool *own_pool(const struct agent *a)
     return a->pools[0];
 }
 
-/* ---- what follows --------------------------------------------------------------------------- */
+/* ---- what follows */
 
 static void tell_lane(struct pool *p)
 {
@@ -455,7 +455,7 @@ void registrations_readdress(struct pool *p)
 }
 
 /* ---- the node's endpoints, without a table initiator: they change while the one that there is
- * goes on ---- */
+ * goes on */
 
 static void tell_endpoints(struct registration *r);
 
@@ -509,7 +509,7 @@ void registrations_doubt(struct agent *a, uint32_t metaserver)
         world_timer_after(a->world, &r->timer, 0);
 }
 
-/* ---- before its time ----
+/* ---- before its time
  *
  * A renewal, or the next try, comes sooner when there is reason to believe that its metaserver was
  * started again. The moments differ, since as many agents may have that reason at once, and none

@@ -12,7 +12,7 @@
 #include "register_json.h"
 #include "table_initiators.h"
 
-/* ---- what is said --------------------------------------------------------------------------- */
+/* ---- what is said */
 
 static json_t *json_hex64(uint64_t value)
 {
@@ -89,7 +89,7 @@ char *register_json_describe(const struct pool *p, const struct table_initiator 
     return text;
 }
 
-/* ---- what is heard -------------------------------------------------------------------------- */
+/* ---- what is heard */
 
 static bool read_hex(const json_t *object, const char *key, uint64_t *out)
 {

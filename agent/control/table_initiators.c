@@ -38,8 +38,7 @@ static void modify_initiator(struct table_initiator *initiator, const struct ibv
     submit_op(initiator, done);
 }
 
-/* ---- cleaned: in INIT, the same one or another one
- * ------------------------------------------------------------------------------ */
+/* ---- cleaned: in INIT, the same one or another one */
 
 static uint64_t time_wait_ns(const struct agent_device *d)
 {
@@ -136,8 +135,7 @@ int table_initiators_make(struct pool *p)
     return status;
 }
 
-/* ---- connected: RTR, RTS
- * -------------------------------------------------------------------------------- */
+/* ---- connected: RTR, RTS */
 
 struct table_initiator *table_initiator_offer(struct registration *r)
 {
@@ -229,8 +227,7 @@ void table_initiator_raise(struct table_initiator *initiator,
                      on_raised);
 }
 
-/* ---- over
- * ---------------------------------------------------------------------------------------------- */
+/* ---- over */
 
 void table_initiator_drop(struct table_initiator *initiator)
 {

@@ -40,8 +40,7 @@ static void look_at_share(struct agentd_share *s, const struct lane_window *now,
     s->waits = now->waits;
 }
 
-/* ---- what each should have
- * -------------------------------------------------------------------------------------------- */
+/* ---- what each should have */
 
 /* Bytes, or requests: the same is done with both. */
 enum dimension { BYTES, OPS, DIMENSIONS };

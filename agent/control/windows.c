@@ -37,8 +37,7 @@ struct agentd_limits windows_destination(const struct agent *a)
     return agentd_narrower(a->config.destination_window, a->follow.destination_window);
 }
 
-/* ---- of the device
- * --------------------------------------------------------------------------------------------- */
+/* ---- of the device */
 
 void windows_rebalance(struct agent *a)
 {
@@ -59,8 +58,7 @@ void windows_rebalance(struct agent *a)
             tell_lane(of[i], LANE_WINDOW_DEVICE, 0, &share[i]->told);
 }
 
-/* ---- of one destination
- * ------------------------------------------------------------------------------- */
+/* ---- of one destination */
 
 void windows_take(struct agent *a, const struct agentd_desired *s)
 {
@@ -110,8 +108,7 @@ static void tell_own_windows(struct pool *p)
     p->own_window_count = count;
 }
 
-/* ---- all of them
- * -------------------------------------------------------------------------------------- */
+/* ---- all of them */
 
 void windows_apply(struct agent *a)
 {

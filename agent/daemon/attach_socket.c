@@ -26,7 +26,7 @@ struct world_socket {
     bool dirty;     /* descriptors were sent there */
 };
 
-/* ---- ending -------------------------------------------------------------------------------- */
+/* ---- ending */
 
 /* Whether descriptors are left there, so that only the closer may close it. What else was sent is
  * read, or the worker would hear of that and not of what it was told. */
@@ -112,7 +112,7 @@ static bool close_socket(struct world *w, struct world_socket *s)
     return s->dirty;
 }
 
-/* ---- what is sent -------------------------------------------------------------------------- */
+/* ---- what is sent */
 
 static int send_message(struct world *w, struct world_socket *s, const void *message, size_t bytes,
                         const struct world_lent *lent)
@@ -170,7 +170,7 @@ const struct world_socket_ops SOCKET_OPS = {.reply = send_message,
                                             .linger = let_linger,
                                             .close = close_socket};
 
-/* ---- what comes in ------------------------------------------------------------------------- */
+/* ---- what comes in */
 
 /* A message. -EPROTO: descriptors are with it, that nobody asked for; it is left where it is. */
 static int receive_message(struct world_socket *s, void *packet, size_t *bytes)
@@ -232,7 +232,7 @@ static void on_process_end(uv_poll_t *poll, int status, int events)
     attach_hung_up(s->c);
 }
 
-/* ---- watching ------------------------------------------------------------------------------ */
+/* ---- watching */
 
 /* 0; or -errno and a sentence. */
 static int begin_poll(struct world_socket *s, uv_poll_t *poll, int fd, struct base_errbuf *why)

@@ -81,8 +81,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* ---- who is refused
- * ---------------------------------------------------------------------------------------- */
+/* ---- who is refused */
 
 void listeners_refuse(struct closer *r)
 {
@@ -97,8 +96,7 @@ void listeners_refuse(struct closer *r)
     }
 }
 
-/* ---- listening
- * ------------------------------------------------------------------------------------------- */
+/* ---- listening */
 
 /* A socket file that nobody listens on any more is in the way; anything else is somebody's. */
 static int clear_the_way(const struct sockaddr_un *at, struct base_errbuf *err)

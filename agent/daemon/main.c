@@ -62,8 +62,7 @@ static int fail_for_good(const char *sentence)
     return 2;
 }
 
-/* ---- the loop
- * -------------------------------------------------------------------------------------------- */
+/* ---- the loop */
 
 static void on_control(uv_poll_t *poll, int status, int events)
 {
@@ -169,8 +168,7 @@ static int watch_events(struct loop_world *w, const struct process *process,
     return 0;
 }
 
-/* ---- starting and stopping
- * -------------------------------------------------------------------------------- */
+/* ---- starting and stopping */
 
 /* Nothing else runs the loop yet: that the device is lost meanwhile, or that the agent is told to
  * end, ends this, and not the loop that comes later. */

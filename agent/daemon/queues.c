@@ -23,9 +23,7 @@ static int call_fabric(struct agent_device *d, struct fab_ctl *ctl)
     return fab_call(d->fab, ctl);
 }
 
-/* ---- DC
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- DC */
 
 static int make_dci(struct pool *p, struct fab_pd *pd)
 {
@@ -134,9 +132,7 @@ static int make_dc(struct pool *p)
     return status == 0 ? make_target(p) : status;
 }
 
-/* ---- RC
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- RC */
 
 static int fill_random(void *world, void *bytes, size_t n)
 {
@@ -179,8 +175,7 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
     return table_initiators_make(p);
 }
 
-/* ---- either
- * -------------------------------------------------------------------------------------------- */
+/* ---- either */
 
 /* Send queues that complete on the lane's CQ. */
 static uint64_t queue_pairs(const struct pool *p, bool rc)

@@ -37,8 +37,7 @@
 
 enum { HOUSEKEEPING_NS = 1000000 };
 
-/* ---- making
- * ------------------------------------------------------------------------------------------- */
+/* ---- making */
 
 static bool is_power_of_two(uint32_t n)
 {
@@ -277,16 +276,14 @@ void lane_set_wake(struct lane *l, uint64_t (*wake)(void *user, _Atomic uint32_t
     l->wake_user = user;
 }
 
-/* ---- commands and events
- * --------------------------------------------------------------------------------- */
+/* ---- commands and events */
 
 int lane_command(struct lane *l, const struct lane_command *command)
 {
     return base_spsc_push(l->commands, command);
 }
 
-/* ---- the pass
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the pass */
 
 /* Whether this host's clock can be trusted. That a lane hears of it a millisecond later is little
  * beside the time that it took to find out. */
@@ -373,8 +370,7 @@ uint32_t lane_step(struct lane *l, uint64_t now_ns)
     return l->did;
 }
 
-/* ---- sleeping
- * ---------------------------------------------------------------------------------------------- */
+/* ---- sleeping */
 
 static uint64_t next_due(const struct lane *l)
 {

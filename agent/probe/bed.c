@@ -20,9 +20,7 @@ static const char MEMLOCK_ADVICE[] =
     "/etc/security/limits.conf and a new login), or free memory; or raise hca_object in rdma.max "
     "of this process's cgroup";
 
-/* ---- calls
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- calls */
 
 struct call {
     struct fab_ctl ctl;
@@ -173,9 +171,7 @@ int bed_ah_new(struct bed *b, struct fab_ah **out)
     return status;
 }
 
-/* ---- states
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- states */
 
 const char *bed_state_name(enum ibv_qp_state state)
 {
@@ -321,9 +317,7 @@ int bed_raise_pair(struct bed *b, struct fab_qp *qp[2], bool force, struct bed_s
     return status;
 }
 
-/* ---- making and destroying all of it
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- making and destroying all of it */
 
 /* Of all queue pairs of ours, those between two nodes among them. */
 static uint32_t count_sends(const struct bed *b)
@@ -447,9 +441,7 @@ void bed_close(struct bed *b)
     probe_ok(c, "everything that was made could be destroyed");
 }
 
-/* ---- errors
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- errors */
 
 static const char *advice_of_status(int status)
 {

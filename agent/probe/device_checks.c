@@ -11,9 +11,7 @@
 
 enum { SILENCE_MS = 60000, SILENCES = 3 };
 
-/* ---- limits
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- limits */
 
 static void numbers_of_limits(struct probe_check *c, const struct fab_caps *caps)
 {
@@ -106,9 +104,7 @@ void probe_limits(struct bed *b)
              caps->max_rd_atomic, 128u << caps->mtu);
 }
 
-/* ---- placement
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- placement */
 
 /* As agentd's device.c places a lane. */
 static void check_placement(struct bed *b, struct probe_check *c)
@@ -147,9 +143,7 @@ void probe_placement(struct bed *b)
     bed_run(b, &one, 1);
 }
 
-/* ---- leases
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- leases */
 
 static uint64_t up_to_ms(uint64_t ns)
 {

@@ -98,9 +98,7 @@ void probe_registration(struct bed *b)
     bed_run(b, cases, 1);
 }
 
-/* ---- punched holes
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- punched holes */
 
 static int read_back(struct bed *b, const struct fab_mr *mr, struct ibv_wc *wc)
 {

@@ -44,7 +44,7 @@ static struct way dc_way(int target)
     return (struct way){v.dci, target};
 }
 
-/* ---- asking ---- */
+/* ---- asking */
 
 /* "ok NUMBER", or -errno; a sentence of the other end's in *line. */
 static int ask_peer(const char *question, char line[PEER_LINE], uint32_t *number)
@@ -169,7 +169,7 @@ static void blame_message(struct probe_check *c, const struct carried *m, uint32
                      "firewall must let UDP port 4791 (RoCE v2) through both ways");
 }
 
-/* ---- the checks ---- */
+/* ---- the checks */
 
 static bool same_settings(struct probe_check *c)
 {

@@ -208,7 +208,7 @@ int peer_dial(const char *address, struct peer_link *out, struct base_errbuf *er
     return 0;
 }
 
-/* ---- what an end says of itself ---- */
+/* ---- what an end says of itself */
 
 void peer_write_end(const struct peer_end *e, char line[PEER_LINE])
 {

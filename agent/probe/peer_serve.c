@@ -47,7 +47,7 @@ int peer_raise(struct bed *b, struct fab_qp *qp, const struct peer_end *to, enum
     return bed_raise_to(b, qp, &far, &steps);
 }
 
-/* ---- what is lent ---- */
+/* ---- what is lent */
 
 struct lent {
     struct bed *b;
@@ -103,7 +103,7 @@ static void take_back(struct lent *l)
         fab_mem_free(&l->mem);
 }
 
-/* ---- what is asked ---- */
+/* ---- what is asked */
 
 void peer_pattern(uint8_t *bytes, uint64_t length, uint32_t seed)
 {

@@ -67,9 +67,7 @@ int bed_do(struct bed *b, struct fab_qp *qp, struct bed_wr *w, struct ibv_wc *ou
     return status != 0 ? status : bed_wait(b->cq, w->wr.wr_id, b->wait_ns, out);
 }
 
-/* ---- durations
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- durations */
 
 void bed_time(struct bed_times *t, uint64_t ns)
 {

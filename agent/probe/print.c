@@ -53,9 +53,7 @@ static void machine_read(struct machine *m)
         (void)strftime(m->when, sizeof m->when, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* ---- text
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- text */
 
 static void print_devices(const struct fab_devices *d, FILE *out)
 {
@@ -107,9 +105,7 @@ void probe_print_text(const struct probe_report *r, FILE *out)
             v.sentence);
 }
 
-/* ---- JSON
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- JSON */
 
 static void json_devices(const struct fab_devices *d, struct base_text *t)
 {

@@ -30,9 +30,7 @@ static void check_configuration(struct probe_report *r, const struct probe_setti
         probe_ok(c, "%s", s->source);
 }
 
-/* ---- candidates
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- candidates */
 
 static const struct fab_candidate *chosen_candidate(const struct fab_devices *d)
 {
@@ -120,9 +118,7 @@ static void check_directory(struct probe_report *r, const struct fab_open_attr *
                  there ? "is the agents'" : "will be made by the first agent", free_mib);
 }
 
-/* ---- opening
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- opening */
 
 /* Opening makes the directory when it is not there, and then an agent of another user could not use
  * it: the probe tries elsewhere in that case. */

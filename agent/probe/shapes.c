@@ -32,7 +32,7 @@ static bool is_ready(struct bed *b, const struct bed_path *p, struct probe_check
     return bed_succeeded(c, "bringing the queue pair to RTS", status, NULL);
 }
 
-/* ---- many packets ---- */
+/* ---- many packets */
 
 static void fill_bytes(uint8_t *bytes, uint32_t length, uint32_t seed)
 {
@@ -75,7 +75,7 @@ static void check_largest(struct bed *b, const struct bed_path *p, struct probe_
              size, 128u << caps->mtu, most);
 }
 
-/* ---- behind an error ---- */
+/* ---- behind an error */
 
 /* A WRITE that is good, one that its target refuses, and one behind it, with one doorbell. What
  * Kedge repeats elsewhere, because it was not executed, must not have been. */
@@ -117,7 +117,7 @@ static void error_behind(struct bed *b, const struct bed_path *p, const struct b
                  behind->dct != p->dct ? ", to another target," : "", bed_wc_name(wc[2].status));
 }
 
-/* ---- several targets ---- */
+/* ---- several targets */
 
 static struct fab_dct *another_target(struct bed *b, struct probe_check *c)
 {
@@ -164,7 +164,7 @@ static void take_turns(struct bed *b, const struct bed_path p[2], struct probe_c
         probe_ok(c, "one initiator serves two targets in turns, in the order of posting");
 }
 
-/* ---- the cases ---- */
+/* ---- the cases */
 
 static void rc_largest(struct bed *b, struct probe_check *c)
 {

@@ -10,8 +10,7 @@ enum {
         3, /* after so many 429 a connection is closed: to answer costs more than to ask */
 };
 
-/* ---- owners -----------------------------------------------------------------------------------
- */
+/* ---- owners */
 
 static struct http_clients *table_of(struct http_server *s, enum http_rank rank)
 {
@@ -59,8 +58,7 @@ void http_admission_leave(struct http_connection *c)
     c->ending = true;
 }
 
-/* ---- room for connections ---------------------------------------------------------------------
- */
+/* ---- room for connections */
 
 /* Nothing is lost with it but what its client has not sent whole. */
 static bool can_go(const struct http_connection *c)
@@ -121,8 +119,7 @@ int http_admit(struct http_server *s, const struct sockaddr_storage *from, const
     return 0;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests */
 
 static void reject_request(struct http_exchange *r, int status, const char *why, unsigned retry_s)
 {
@@ -183,8 +180,7 @@ void http_admission_look(struct http_exchange *r)
         look_at_room(r);
 }
 
-/* ---- memory for bodies ------------------------------------------------------------------------
- */
+/* ---- memory for bodies */
 
 void http_admission_count_body(struct http_exchange *r, size_t capacity)
 {

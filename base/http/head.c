@@ -41,8 +41,7 @@ int http_head_look_at_uri(struct http_exchange *r, const char *uri, const char *
     return parameters > (most < PARAMETERS_MAX ? most : PARAMETERS_MAX) ? 414 : 0;
 }
 
-/* ---- headers ----------------------------------------------------------------------------------
- */
+/* ---- headers */
 
 enum once { HOST, LENGTH, CODING, EXPECT, ORIGIN, AUTHORIZATION, TYPE, ONCE };
 
@@ -126,8 +125,7 @@ static void read_headers(const struct http_exchange *r, const char *method, cons
         h->wrong = "the head does not end with an empty line after CRLF, or has a NUL in it";
 }
 
-/* ---- hosts ------------------------------------------------------------------------------------
- */
+/* ---- hosts */
 
 /* Its length without the port; 0: it is none. */
 static size_t host_length(const char *host)
@@ -194,8 +192,7 @@ static bool take_absolute(struct http_exchange *r, const char *host)
     return strlen(host) == length && strncasecmp(at, host, length) == 0;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it */
 
 static void refuse_head(struct http_exchange *r, int status, const char *why)
 {

@@ -115,7 +115,7 @@ void http_connection_refuse(struct http_connection *c, int status, const char *w
 /* Has run() called soon: a deferred request was resumed. */
 void http_server_kick(struct http_server *s);
 
-/* ---- admission.c: who has connections, and who makes room ------------------------------------ */
+/* ---- admission.c: who has connections, and who makes room */
 
 /* Before there is a connection from there: makes room for it if need be. 0; or the status that it
  * is told, and why. */
@@ -131,7 +131,7 @@ bool http_admission_has_room(const struct http_exchange *r, size_t more);
 /* The memory of its body is so large now. */
 void http_admission_count_body(struct http_exchange *r, size_t capacity);
 
-/* ---- head.c: what is no proper head of a request --------------------------------------------- */
+/* ---- head.c: what is no proper head of a request */
 
 /* As soon as its first line is there. Not 0: it is refused at once, with that. */
 int http_head_look_at_uri(struct http_exchange *r, const char *uri, const char **why);

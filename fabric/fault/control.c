@@ -36,8 +36,7 @@ static void finish_op(struct fault_fab *f, struct fab_ctl *outer, int status)
     outer->done(outer);
 }
 
-/* ---- results: our object around the inner one, or without it
- * -------------------------------------------------------- */
+/* ---- results: our object around the inner one, or without it */
 
 static void link_srq(struct fault_fab *f, struct fault_srq *srq, bool in)
 {
@@ -351,8 +350,7 @@ static void inner_done(struct fab_ctl *inner)
     finish_op(f, outer, kept != 0 ? kept : status);
 }
 
-/* ---- requests: the inner objects where ours stand
- * -------------------------------------------------------------------- */
+/* ---- requests: the inner objects where ours stand */
 
 static void translate_free(struct fault_ctl *c)
 {
@@ -516,8 +514,7 @@ static void begin_op(struct fault_fab *f, struct fab_ctl *outer, bool unheard)
     fab_submit(f->inner, &c->inner);
 }
 
-/* ---- running
- * -------------------------------------------------------------------------------------- */
+/* ---- running */
 
 void fault_submit(struct fab *fab, struct fab_ctl *ctl)
 {

@@ -27,8 +27,7 @@ static const uint32_t nobody = 0xfffffe;
 enum { LEFT_PPM = 750000 /* of what has completed one after another, when the device is gone */ };
 enum { CUT_LATE_PPM = 500000 /* of what is cut so much had arrived, and the answer was cut */ };
 
-/* ---- posting
- * -------------------------------------------------------------------------------------- */
+/* ---- posting */
 
 /* It is not executed. */
 static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct fab_wr *wr)
@@ -260,8 +259,7 @@ int fault_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_
     return fab_post_srq_recv(((struct fault_srq *)srq)->inner, wr, bad);
 }
 
-/* ---- polling
- * -------------------------------------------------------------------------------------- */
+/* ---- polling */
 
 /* Of one that was made to fail, or whose answer is lost; else NULL. */
 static struct fault_poison *poison_of(const struct fault_cq *cq, const struct ibv_wc *wc)

@@ -20,7 +20,7 @@ struct sim_op {
     TAILQ_ENTRY(sim_op) link;
 };
 
-/* ---- what an operation does ---- */
+/* ---- what an operation does */
 
 static void query_address(const struct sim_device *dev, struct fab_ctl *ctl)
 {
@@ -140,7 +140,7 @@ static void run_due(struct sim_event *e)
     execute_op((struct sim_op *)(void *)e);
 }
 
-/* ---- when ---- */
+/* ---- when */
 
 enum { NAMES = 5 };
 

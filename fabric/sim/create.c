@@ -10,7 +10,7 @@
 #include "sim/requester.h"
 #include "sim/responder.h"
 
-/* ---- PDs, address handles, channels ---- */
+/* ---- PDs, address handles, channels */
 
 int sim_pd_alloc(struct sim_device *dev, struct fab_ctl *ctl)
 {
@@ -97,7 +97,7 @@ int sim_chan_destroy(struct sim_device *dev, struct fab_ctl *ctl)
     return 0;
 }
 
-/* ---- completion queues, shared receive queues ---- */
+/* ---- completion queues, shared receive queues */
 
 /* Queue pairs that use a queue that overflowed break, each with its event. */
 static void break_users(struct sim_event *e)
@@ -189,7 +189,7 @@ int sim_srq_destroy(struct sim_device *dev, struct fab_ctl *ctl)
     return 0;
 }
 
-/* ---- queue pairs, DC targets ---- */
+/* ---- queue pairs, DC targets */
 
 /* 24 bits that nothing has here; 0 and 1 are the management's. */
 static uint32_t choose_number(struct sim_device *dev)
@@ -354,7 +354,7 @@ int sim_dct_destroy(struct sim_device *dev, struct fab_ctl *ctl)
     return 0;
 }
 
-/* ---- all at once ---- */
+/* ---- all at once */
 
 static void drop_object(struct sim_device *dev, struct sim_object *o)
 {

@@ -27,7 +27,7 @@ uint32_t sim_device_objects(const struct fab *fab)
     return count;
 }
 
-/* ---- events ---- */
+/* ---- events */
 
 void sim_device_tell(struct sim_device *dev, enum ibv_event_type type, void *object)
 {

@@ -19,7 +19,7 @@ static uint64_t address_of(const struct sim_exec *x)
     return x->packet->remote_addr + (uint64_t)(x->packet->at + x->skip) * x->packet->mtu;
 }
 
-/* ---- pieces ---- */
+/* ---- pieces */
 
 static void shuffle_pieces(struct base_prng *prng, struct sim_exec *x)
 {
@@ -52,7 +52,7 @@ void sim_exec_plan(struct sim_exec *x)
     shuffle_pieces(prng, x);
 }
 
-/* ---- refusals ---- */
+/* ---- refusals */
 
 static void refuse_request(struct sim_exec *x, enum sim_nak code)
 {
@@ -100,7 +100,7 @@ static bool is_allowed(const struct sim_exec *x)
     return (access & needed) == needed;
 }
 
-/* ---- receives ---- */
+/* ---- receives */
 
 static struct sim_cqe receive_of(const struct sim_exec *x, const struct sim_rqe *e)
 {
@@ -149,7 +149,7 @@ static void deliver_message(struct sim_exec *x)
     sim_cq_push(r->qp != NULL ? sim_recv_cq(r->qp) : r->dct->cq, &c, p->solicited);
 }
 
-/* ---- one piece ---- */
+/* ---- one piece */
 
 static void move_piece(struct sim_exec *x)
 {

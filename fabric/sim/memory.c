@@ -13,7 +13,7 @@ enum { RETURNED = 64 /* keys that are kept for the next regions, as mlx5's drive
  * is 0. */
 static const uint32_t LOCAL_KEY = 0x80000000;
 
-/* ---- registrations ---- */
+/* ---- registrations */
 
 /* One that nobody has; where keys come back, the last one that did, and now and then another. */
 static uint32_t choose_key(struct sim_device *dev)
@@ -100,7 +100,7 @@ int sim_mr_deregister(struct sim_device *dev, struct fab_ctl *ctl)
     return 0;
 }
 
-/* ---- memory ---- */
+/* ---- memory */
 
 struct sim_mem {
     struct sim_object object;
@@ -165,7 +165,7 @@ int sim_mem_alloc(struct fab *fab, size_t size, struct fab_mem *out)
     return 0;
 }
 
-/* ---- accesses ---- */
+/* ---- accesses */
 
 const struct sim_mr *sim_mr_find(const struct sim_device *dev, const struct fab_pd *pd,
                                  uint32_t key, uint64_t addr, uint64_t bytes, unsigned access)
@@ -227,7 +227,7 @@ uint64_t sim_mr_atomic(const struct sim_mr *mr, uint64_t addr, enum ibv_wr_opcod
     return before;
 }
 
-/* ---- SGEs ---- */
+/* ---- SGEs */
 
 static const struct sim_mr *find_local(const struct sim_device *dev, const struct fab_pd *pd,
                                        uint32_t lkey, uint64_t addr, uint64_t bytes,

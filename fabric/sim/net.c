@@ -16,7 +16,7 @@ static struct sim_frozen *frozen_of(struct sim_device *device)
     return (struct sim_frozen *)(void *)device;
 }
 
-/* ---- what is to happen ---- */
+/* ---- what is to happen */
 
 static struct sim_event *next_event(const struct sim_net *net)
 {
@@ -86,7 +86,7 @@ void sim_events_thaw(struct sim_net *net, struct sim_device *device)
     }
 }
 
-/* ---- going on ---- */
+/* ---- going on */
 
 struct sim_net *sim_net_new(uint64_t seed, const struct sim_hooks *hooks, uint64_t packet_life_ns)
 {
@@ -169,7 +169,7 @@ void sim_tell(struct sim_net *net, uint32_t node, const char *format, ...)
     net->hooks.told(net->hooks.user, node, line);
 }
 
-/* ---- descriptors ---- */
+/* ---- descriptors */
 
 void sim_ready_open(struct sim_net *net, uint32_t node, struct sim_ready *r)
 {

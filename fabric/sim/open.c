@@ -18,7 +18,7 @@
 enum { USUAL_INLINE = 256, USUAL_SGE = 8, USUAL_OBJECTS = 65536, USUAL_STRETCH = 4 };
 static const uint64_t USUAL_SLACK_NS = 1000;
 
-/* ---- what arrives ---- */
+/* ---- what arrives */
 
 static void answer_arrived(struct sim_qp *qp, struct sim_packet *p)
 {
@@ -64,7 +64,7 @@ static void on_arrival(struct sim_device *dev, struct sim_packet *p)
         free(p);
 }
 
-/* ---- the provider ---- */
+/* ---- the provider */
 
 static void free_device(struct sim_device *dev)
 {
@@ -228,7 +228,7 @@ int sim_device_open(struct sim_net *net, const struct sim_device_attr *attr, str
     return 0;
 }
 
-/* ---- what goes wrong ---- */
+/* ---- what goes wrong */
 
 void sim_device_set_faults(struct fab *fab, const struct sim_faults *faults)
 {

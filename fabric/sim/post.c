@@ -8,7 +8,7 @@
 #include "sim/qp_error.h"
 #include "sim/requester.h"
 
-/* ---- sends ---- */
+/* ---- sends */
 
 static void keep_inline(struct sim_wqe *w, const struct fab_wr *wr)
 {
@@ -153,7 +153,7 @@ int sim_post_send(struct fab_qp *base, struct fab_wr *wr, struct fab_wr **bad)
     return status;
 }
 
-/* ---- receives, completions ---- */
+/* ---- receives, completions */
 
 int sim_post_recv(struct fab_qp *base, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {

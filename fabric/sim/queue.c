@@ -7,7 +7,7 @@
 
 #include "ibta/ibta.h"
 
-/* ---- completions ---- */
+/* ---- completions */
 
 static void wake_owner(struct sim_cq *cq, bool solicited)
 {
@@ -83,7 +83,7 @@ void sim_chan_drain(struct fab_chan *base)
     sim_ready_set(sim_device_of(base->fab)->net, &chan->ready, false);
 }
 
-/* ---- receives ---- */
+/* ---- receives */
 
 int sim_rq_init(struct sim_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {

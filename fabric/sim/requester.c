@@ -14,7 +14,7 @@ static bool is_answered(const struct sim_wqe *w)
     return fab_opcode_is_answered(w->opcode);
 }
 
-/* ---- the end of requests ---- */
+/* ---- the end of requests */
 
 static void break_qp(struct sim_qp *qp)
 {
@@ -50,7 +50,7 @@ static void fail_wqe(struct sim_wqe *w, enum ibv_wc_status status)
     w->status = status;
 }
 
-/* ---- time ---- */
+/* ---- time */
 
 static uint64_t draw_timeout(struct sim_qp *qp)
 {
@@ -73,7 +73,7 @@ static void arm_timer(struct sim_qp *qp)
         sim_event_set(net, &qp->timer, net->now_ns + draw_timeout(qp));
 }
 
-/* ---- sending ---- */
+/* ---- sending */
 
 /* What is given to the peer as the request's data, as it is in memory now. False: a SGE is not
  * sound any more. */
@@ -217,7 +217,7 @@ void sim_requester_timer(struct sim_event *e)
     (void)complete_head(qp);
 }
 
-/* ---- answers ---- */
+/* ---- answers */
 
 /* All before `psn` was executed, so that WRITEs and SENDs are over, perhaps but for their end.
  * False: a READ or an atomic is not, and is to be asked for again from *at on (IBTA 9.9.2.2.1,

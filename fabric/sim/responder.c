@@ -30,7 +30,7 @@ static bool needs_receive(const struct sim_packet *p)
     return fab_opcode_takes_receive(p->opcode);
 }
 
-/* ---- answers ---- */
+/* ---- answers */
 
 static void send_answer(struct sim_responder *r, struct sim_packet *p)
 {
@@ -127,7 +127,7 @@ static void owe_nak(struct sim_responder *r, enum sim_nak code)
         send_answers(r);
 }
 
-/* ---- the order ---- */
+/* ---- the order */
 
 /* Whether `behind` may be executed before `first` is (IBTA 9.5): what comes behind a READ or an
  * atomic may, unless it is a READ; had it a fence, it was not sent. */
@@ -233,7 +233,7 @@ static void run_due(struct sim_event *e)
     }
 }
 
-/* ---- acceptance ---- */
+/* ---- acceptance */
 
 static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint32_t skip,
                             bool again)
@@ -327,7 +327,7 @@ static void take_request(struct sim_responder *r, struct sim_packet *p)
         find_gap(r);
 }
 
-/* ---- whose it is ---- */
+/* ---- whose it is */
 
 void sim_responder_begin(struct sim_qp *qp, uint32_t psn)
 {

@@ -29,7 +29,7 @@ static uint64_t way_key(uint32_t from, uint32_t to)
     return (uint64_t)from << 32 | to;
 }
 
-/* ---- links ---- */
+/* ---- links */
 
 int sim_link_set(struct sim_net *net, uint32_t from, uint32_t to, const struct sim_link *link)
 {
@@ -62,7 +62,7 @@ struct sim_link sim_link_get(const struct sim_net *net, uint32_t from, uint32_t 
     return *link_between(net, from, to);
 }
 
-/* ---- GIDs ---- */
+/* ---- GIDs */
 
 static uint64_t gid_key(const uint8_t gid[16])
 {
@@ -102,7 +102,7 @@ void sim_wire_detach(struct sim_device *dev)
     dev->place = NULL;
 }
 
-/* ---- packets ---- */
+/* ---- packets */
 
 struct sim_packet *sim_packet_new(struct sim_device *dev, enum sim_packet_kind kind,
                                   const uint8_t to_gid[16], uint32_t to_qpn, uint32_t bytes)

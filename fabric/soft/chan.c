@@ -107,7 +107,7 @@ void soft_chan_clean(struct soft_fab *f)
     closedir(dir);
 }
 
-/* ---- waking ---- */
+/* ---- waking */
 
 /* The byte first, then disarm what was seen: a process that dies in between has woken it once too
  * often. A full FIFO has woken its reader already. */

@@ -16,7 +16,7 @@
 
 static const uint64_t AGAIN_NS = 100000; /* nobody has such a lock for long, if it runs */
 
-/* ---- filling ---- */
+/* ---- filling */
 
 static uint32_t remote_used(const struct soft_cq_shared *s)
 {
@@ -110,7 +110,7 @@ bool soft_cq_is_full(struct soft_cq_shared *s)
  * A CQ may have thousands of queue pairs. Only those that wait are looked at, so that a poll costs
  * what these do. The thread that posts never waits for the lock, which the control thread may hold:
  * it leaves those that begin to wait in a stack that only it adds to, and whoever has the lock
- * takes them over. One that waits no more leaves at the next look. ---- */
+ * takes them over. One that waits no more leaves at the next look. */
 
 void soft_cq_await(struct soft_qp *qp)
 {
@@ -135,7 +135,7 @@ void soft_cq_gather(struct soft_cq *cq)
         TAILQ_INSERT_TAIL(&cq->waiters, qp, by_turn);
 }
 
-/* ---- when to look again ---- */
+/* ---- when to look again */
 
 static bool is_armed(struct soft_cq *cq)
 {

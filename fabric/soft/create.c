@@ -14,7 +14,7 @@ struct soft_ah {
     struct fab_ah base;
 };
 
-/* ---- PDs, address handles ---- */
+/* ---- PDs, address handles */
 
 int soft_pd_alloc(struct soft_fab *f, struct fab_ctl *ctl)
 {
@@ -59,7 +59,7 @@ int soft_ah_destroy(struct fab_ctl *ctl)
     return 0;
 }
 
-/* ---- completion queues ---- */
+/* ---- completion queues */
 
 /* Empties a slot that was just claimed. A stopped process may be inside one whose owner died: then
  * it is given back, -EBUSY. */
@@ -152,7 +152,7 @@ int soft_cq_destroy(struct soft_fab *f, struct fab_ctl *ctl)
     return 0;
 }
 
-/* ---- shared receive queues ---- */
+/* ---- shared receive queues */
 
 int soft_srq_create(struct soft_fab *f, struct fab_ctl *ctl)
 {

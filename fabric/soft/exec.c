@@ -10,7 +10,7 @@
 #include "soft/one_sided.h"
 #include "soft/watch.h"
 
-/* ---- targets ---- */
+/* ---- targets */
 
 static bool is_reachable(enum ibv_qp_state state)
 {
@@ -71,7 +71,7 @@ static const struct soft_target *reach_target(struct soft_qp *qp, const struct f
     }
 }
 
-/* ---- the local side ---- */
+/* ---- the local side */
 
 static uint32_t total_length(const struct fab_wr *wr)
 {
@@ -109,7 +109,7 @@ static bool local_is_sound(const struct soft_qp *qp, const struct fab_wr *wr)
     return true;
 }
 
-/* ---- two-sided ---- */
+/* ---- two-sided */
 
 static enum soft_outcome two_sided(struct soft_qp *qp, const struct fab_wr *wr,
                                    const uint64_t dgid[2], const struct soft_target *t,

@@ -9,7 +9,7 @@
 #include "soft/qp.h"
 #include "soft/tables.h"
 
-/* ---- making and dropping ---- */
+/* ---- making and dropping */
 
 /* A stopped process may be inside a slot whose owner died: then another slot is taken. */
 int soft_rq_claim(struct soft_fab *f, struct soft_rq *rq, uint32_t max_wr, uint32_t max_sge)
@@ -66,7 +66,7 @@ int soft_rq_release(struct soft_fab *f, struct soft_rq *rq)
     return 0;
 }
 
-/* ---- posting ---- */
+/* ---- posting */
 
 int soft_rq_post(struct soft_rq *rq, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
 {

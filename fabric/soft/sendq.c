@@ -44,7 +44,7 @@ static uint32_t slot_of(const struct soft_qp *qp, uint32_t pending_index)
     return qp->posted - (qp->pending_tail - pending_index) + 1;
 }
 
-/* ---- waiting ---- */
+/* ---- waiting */
 
 static void start_waiting(struct soft_qp *qp)
 {
@@ -142,7 +142,7 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
            (qp->rnr_tries == 0 && now > from && now - from >= 2 * span);
 }
 
-/* ---- completing ---- */
+/* ---- completing */
 
 void soft_qp_flush(struct soft_qp *qp)
 {

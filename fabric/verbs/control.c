@@ -153,7 +153,7 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
     }
 }
 
-/* ---- the thread that hears ---- */
+/* ---- the thread that hears */
 
 enum { LOOK_MS = 1000 };
 
@@ -181,7 +181,7 @@ static void stop_hearing(struct verbs_fab *f)
     pthread_join(f->hears, NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all of them */
 
 int verbs_threads_start(struct verbs_fab *f)
 {

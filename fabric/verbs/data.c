@@ -9,7 +9,7 @@
 #include "verbs/late.h"
 #include "verbs/verbs.h"
 
-/* ---- the send queue's slots ---- */
+/* ---- the send queue's slots */
 
 /* With streams: all before the oldest that is out. */
 static void take_back_in_ring(struct verbs_qp *q)
@@ -57,7 +57,7 @@ static void count_posted(struct verbs_qp *q, const struct fab_wr *wr, int n)
     }
 }
 
-/* ---- sends ---- */
+/* ---- sends */
 
 /* rxe completes a datagram that is too long as if it had been sent. */
 static bool datagram_fits(const struct verbs_qp *q, const struct fab_wr *wr)
@@ -180,7 +180,7 @@ int verbs_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
     return status;
 }
 
-/* ---- receives ---- */
+/* ---- receives */
 
 struct recv_chunk {
     struct ibv_recv_wr wr[VERBS_CHUNK];
@@ -236,7 +236,7 @@ int verbs_post_srq_recv(struct fab_srq *srq, struct fab_recv_wr *wr, struct fab_
     return post_receives(NULL, ((struct verbs_srq *)srq)->srq, wr, bad);
 }
 
-/* ---- completions ---- */
+/* ---- completions */
 
 /* What the word of a number becomes by a completion. */
 static uint64_t counted_in(uint64_t word, const struct ibv_wc *wc)

@@ -14,7 +14,7 @@ static const uint64_t operations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RD
                                    IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
-/* ---- making ---- */
+/* ---- making */
 
 /* libmlx5 may have the device write the first 32 or 64 bytes of what comes in into the completion,
  * and copies them from there to the address of the SGE, as a pointer: ours are I/O virtual
@@ -183,7 +183,7 @@ int verbs_dct_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
     return status;
 }
 
-/* ---- posting ---- */
+/* ---- posting */
 
 static bool build_wr(struct ibv_qp_ex *qp, const struct fab_wr *wr)
 {

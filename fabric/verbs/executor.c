@@ -41,7 +41,7 @@ void verbs_executor_fini(struct verbs_executor *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* ---- which one is next ---- */
+/* ---- which one is next */
 
 static bool needs_object(const struct verbs_needs *n, const void *object)
 {
@@ -137,7 +137,7 @@ static struct fab_ctl *take_one(struct verbs_executor *p, struct verbs_needs *ne
     return ctl;
 }
 
-/* ---- the workers ---- */
+/* ---- the workers */
 
 /* With the lock held. */
 static void append_op(struct verbs_queue *q, struct fab_ctl *ctl)
@@ -238,7 +238,7 @@ int verbs_executor_start(struct verbs_executor *p)
     return 0;
 }
 
-/* ---- the control thread ---- */
+/* ---- the control thread */
 
 void verbs_executor_submit(struct verbs_executor *p, struct fab_ctl *ctl)
 {

@@ -66,9 +66,7 @@ static void not_asked_for(struct walk *w, struct fab_candidate *c, const char *i
     add_candidate(w, c);
 }
 
-/* ---- GIDs
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- GIDs */
 
 static enum worth judge_gid(const struct fab_open_attr *attr, const struct ibv_gid_entry *e,
                             bool ethernet, char *why, size_t size)
@@ -167,9 +165,7 @@ static void look_at_gids(struct walk *w, struct verbs_choice *c, struct fab_cand
     add_reason(w, -ENOENT, base->device, why);
 }
 
-/* ---- ports
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- ports */
 
 static const char *port_advice(const struct ibv_port_attr *p)
 {
@@ -243,9 +239,7 @@ static void look_at_open_device(struct walk *w, struct ibv_context *context,
         (void)ibv_close_device(context);
 }
 
-/* ---- devices
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- devices */
 
 static void look_at_device(struct walk *w, struct ibv_device *device)
 {
@@ -360,9 +354,7 @@ int fab_devices_list(const struct fab_open_attr *attr, struct fab_devices *out,
     return status;
 }
 
-/* ---- later
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- later */
 
 int verbs_address_query(struct verbs_fab *f, struct fab_ctl *ctl)
 {

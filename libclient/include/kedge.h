@@ -43,7 +43,7 @@ struct kedge_session;
 struct kedge_vqp;
 struct kedge_mr;
 
-/* ---- sessions ------------------------------------------------------------------------------ */
+/* ---- sessions */
 
 struct kedge_open_attr {
     const char *socket; /* NULL: $KEDGE_SOCKET unless empty, else KEDGE_DEFAULT_SOCKET */
@@ -102,7 +102,7 @@ KEDGE_API int kedge_session_notices(struct kedge_session *s);
 /* The sentence of this thread's last failure. Borrowed until its next call. Never NULL. */
 KEDGE_API const char *kedge_last_error(void);
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- memory */
 
 /* Registered memory from the session's arenas, 64-byte aligned, zeroed when the arena is new. size
  * 1 or more. Asks the agent for another arena when the present ones are full (a message to the
@@ -188,7 +188,7 @@ KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size
  * of a worker in another pool, which is kept apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 
-/* ---- virtual queue pairs ------------------------------------------------------------------- */
+/* ---- virtual queue pairs */
 
 /* user may be NULL; kedge_vqp_user() returns it. -EMFILE: the session's max_vqps are in use. No
  * message, no system call. */
@@ -212,7 +212,7 @@ KEDGE_API int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16]);
  * -EAGAIN: the tenant's workers have asked for too many names in this second. */
 KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 
-/* ---- posting and polling ------------------------------------------------------------------- */
+/* ---- posting and polling */
 
 /* Posts a list, as ibv_post_send. Opcodes RDMA_READ, RDMA_WRITE, ATOMIC_CMP_AND_SWP,
  * ATOMIC_FETCH_AND_ADD; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE; 1 to 4 SGEs (0: no
@@ -235,7 +235,7 @@ KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
  * for agent_timeout_ms or longer, it is -EHOSTDOWN, after a tenth of a second at most. */
 KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
 
-/* ---- odds ---------------------------------------------------------------------------------- */
+/* ---- odds */
 
 KEDGE_API const char *kedge_version(void);
 /* Of a completion with an error. 1: nothing of the request was or will be carried out, and it may

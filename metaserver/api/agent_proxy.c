@@ -63,7 +63,7 @@ bool meta_proxy_split(const char *text, char node[META_STORE_ID_BYTES], char *re
     return meta_json_is_id(node);
 }
 
-/* ---- a query -------------------------------------------------------------------------------- */
+/* ---- a query */
 
 static void add_text(struct base_text *t, const char *name, const char *value)
 {
@@ -98,7 +98,7 @@ int meta_proxy_send_query(struct meta_proxy *h, uint64_t now)
     return status;
 }
 
-/* ---- why there is no answer ----------------------------------------------------------------- */
+/* ---- why there is no answer */
 
 static enum meta_rest_problem why_not_asked(const struct meta_proxy *h, int status,
                                             char out[PROXY_WHY_BYTES])
@@ -201,7 +201,7 @@ void meta_proxy_refuse(struct call *c, const struct meta_proxy *h, int status)
     meta_rest_problem(c, problem, why);
 }
 
-/* ---- one, and revoking ---------------------------------------------------------------------- */
+/* ---- one, and revoking */
 
 bool meta_proxy_node_is_known(struct call *c, const char *node)
 {
@@ -214,7 +214,7 @@ bool meta_proxy_node_is_known(struct call *c, const char *node)
     return false;
 }
 
-/* ---- the trail ------------------------------------------------------------------------------ */
+/* ---- the trail */
 
 /* An entry of a revocation: that it is asked for; or what became of it instead. The proxy stays as
  * long as this. */
@@ -401,7 +401,7 @@ void meta_rest_delete_leases(struct call *c)
         revoke_leases(c, node, "", id);
 }
 
-/* ---- agents' answers ------------------------------------------------------------------------ */
+/* ---- agents' answers */
 
 void meta_rest_put_answer(struct call *c)
 {

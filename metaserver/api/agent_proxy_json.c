@@ -11,7 +11,7 @@
 
 enum { PREFIXED_BYTES = META_RESOURCE_NAME_BYTES + META_PROXY_ID_BYTES };
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- answers */
 
 /* Puts the node before an id that the agent has. */
 static int prefix_id(const struct json_at *at, json_t *object, const char *name, const char *node)

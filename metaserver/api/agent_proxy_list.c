@@ -17,7 +17,7 @@ enum {
     PAGE_S = 2,        /* no further node is asked after that */
 };
 
-/* ---- going on ------------------------------------------------------------------------------- */
+/* ---- going on */
 
 static bool is_full(const struct meta_proxy *h, uint64_t now)
 {
@@ -129,7 +129,7 @@ void meta_proxy_list_write(struct call *c, const struct meta_proxy *h)
     base_text_append(c->body, "\n", 1);
 }
 
-/* ---- what is asked for ---------------------------------------------------------------------- */
+/* ---- what is asked for */
 
 /* "NODE:CURSOR", where that node goes on; of all also "NODE", which was the last one. */
 static bool take_cursor(struct meta_proxy *h, const char *text)

@@ -34,7 +34,7 @@ static struct pending *pending_of(const struct meta_responder_request *request)
     return (struct pending *)((char *)request - offsetof(struct pending, request));
 }
 
-/* ---- what is said --------------------------------------------------------------------------- */
+/* ---- what is said */
 
 static void write_endpoint(struct base_text *out, const struct meta_service_endpoint *e,
                            const struct meta_responder_request *ready)
@@ -106,7 +106,7 @@ static void refuse_registration(struct call *c, int status, const struct meta_ve
     }
 }
 
-/* ---- with the store ------------------------------------------------------------------------- */
+/* ---- with the store */
 
 /* Whether this life of the node has given some already: then it changes its endpoints alone. */
 static bool has_responders(const struct call *c, const struct meta_registration *r)
@@ -213,7 +213,7 @@ static struct pending *new_pending(struct call *c, const struct meta_registratio
     return p;
 }
 
-/* ---- with the device ------------------------------------------------------------------------ */
+/* ---- with the device */
 
 static bool is_wanted(const struct meta_responder_request *request)
 {
@@ -312,7 +312,7 @@ static bool owns_gids(struct call *c, const struct meta_registration *r,
     return false;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it */
 
 static void register_now(struct call *c, const struct meta_registration *r)
 {

@@ -13,7 +13,7 @@
 #define DEFAULT_LIMIT 100
 #define MAX_LIMIT     1000
 
-/* ---- problems ------------------------------------------------------------------------------- */
+/* ---- problems */
 
 static const struct {
     const char *type;
@@ -147,7 +147,7 @@ bool meta_rest_has_json_of(struct call *c, size_t most)
     return true;
 }
 
-/* ---- pages ----------------------------------------------------------------------------------- */
+/* ---- pages */
 
 bool meta_rest_read_limit(struct call *c, uint64_t *out)
 {

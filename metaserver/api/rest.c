@@ -13,7 +13,7 @@
 #include "reach_json.h"
 #include "rest_private.h"
 
-/* ---- nodes ---------------------------------------------------------------------------------- */
+/* ---- nodes */
 
 static uint64_t in_ms(uint64_t ns)
 {

@@ -12,7 +12,7 @@
 #include "rest_private.h"
 #include "metaserver/secret.h"
 
-/* ---- conditions ----------------------------------------------------------------------------- */
+/* ---- conditions */
 
 /* One entity tag at *text, and what follows up to the next. One that is not ours, or weak, matches
  * nothing: it is left out. 0 or -EINVAL. */
@@ -65,7 +65,7 @@ static bool read_match(struct call *c, struct meta_resource_match *out)
     return true;
 }
 
-/* ---- one ------------------------------------------------------------------------------------ */
+/* ---- one */
 
 static void refuse_change(struct call *c, int status, const struct meta_violation *violation)
 {
@@ -118,7 +118,7 @@ void meta_rest_get_resource(struct call *c)
         show_resource(c, found);
 }
 
-/* ---- changing one --------------------------------------------------------------------------- */
+/* ---- changing one */
 
 /* Planned when its turn comes. */
 struct resource_write {
@@ -291,7 +291,7 @@ void meta_rest_delete_resource(struct call *c)
     meta_write_decide(c, &r->base);
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- all */
 
 struct filter {
     bool of_uid, of_scope;

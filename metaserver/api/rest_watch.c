@@ -114,7 +114,7 @@ void meta_rest_get_configuration(struct call *c)
     }
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events */
 
 static bool read_filter(struct call *c, struct meta_watch_filter *out)
 {

@@ -154,7 +154,7 @@ static const struct route *find_route(struct call *c, struct ids *ids)
     return NULL;
 }
 
-/* ---- query parameters ----------------------------------------------------------------------- */
+/* ---- query parameters */
 
 void meta_service_add_parameter(struct meta_service_request *r, const char *name, const char *value)
 {
@@ -210,7 +210,7 @@ static bool takes_queries(struct call *c, const struct route *route)
     return false;
 }
 
-/* ---- who ------------------------------------------------------------------------------------ */
+/* ---- who */
 
 /* How who has no token gets one: by the admin socket, where none is needed. Of agents, whose log
  * has room for little more, with the words that it takes. */
@@ -282,7 +282,7 @@ static void copy_id(const struct ids *ids, int which, char *out, size_t size)
         memcpy(out, ids->at[which], ids->length[which]);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it */
 
 /* What the document calls it. */
 static void name_of_id(const struct route *route, int which, char *out, size_t size)

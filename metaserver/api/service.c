@@ -43,7 +43,7 @@ static bool is_live(void *user, const char *id)
     return meta_directory_show(s->directory, id, 0, &view) == 0 && view.state == META_NODE_LIVE;
 }
 
-/* ---- liveness ------------------------------------------------------------------------------- */
+/* ---- liveness */
 
 void meta_service_at(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 {
@@ -123,7 +123,7 @@ void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
     meta_service_tidy(s, now);
 }
 
-/* ---- what clients ask for ------------------------------------------------------------------- */
+/* ---- what clients ask for */
 
 void meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
                                uint64_t now, const struct base_errbuf *err)
@@ -190,7 +190,7 @@ void meta_service_removed(struct meta_service *s, const char *id, const char *wh
     meta_world_log(s->world, BASE_LOG_INFO, "node removed", "node=%s", id);
 }
 
-/* ---- metrics -------------------------------------------------------------------------------- */
+/* ---- metrics */
 
 static void write_labelled(struct base_text *out, const char *name, const char *label,
                            const char *value, uint64_t number)

@@ -11,7 +11,7 @@
 
 #define ANSWER_BYTES (64 << 10) /* of one that comes later */
 
-/* ---- the queue ------------------------------------------------------------------------------ */
+/* ---- the queue */
 
 static void append_write(struct meta_writes *q, struct meta_write *w)
 {
@@ -48,7 +48,7 @@ static void submit_write(struct meta_service *s, struct meta_write *w)
     meta_world_submit(s->world, &w->job);
 }
 
-/* ---- who asks ------------------------------------------------------------------------------- */
+/* ---- who asks */
 
 void meta_write_init(struct meta_write *w, const struct meta_write_kind *kind, const struct call *c)
 {
@@ -140,7 +140,7 @@ bool meta_write_is_stored(struct call *c, const struct meta_write *w)
     return false;
 }
 
-/* ---- going on ------------------------------------------------------------------------------- */
+/* ---- going on */
 
 /* An answer that comes later. */
 struct later {
@@ -281,7 +281,7 @@ void meta_writes_advance(struct meta_service *s, uint64_t now)
         answer_late_checks(s, now);
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end */
 
 static void refuse_write(struct meta_service *s, struct meta_write *w, uint64_t now,
                          const char *detail)

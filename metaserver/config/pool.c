@@ -18,7 +18,7 @@ static int refuse_field(struct meta_violation *violation, int status, const char
     return status;
 }
 
-/* ---- by itself ------------------------------------------------------------------------------ */
+/* ---- by itself */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -58,7 +58,7 @@ int meta_pool_validate(struct meta_resource *resource, struct meta_violation *vi
     return validate_tenants(p, violation);
 }
 
-/* ---- beside the others ---------------------------------------------------------------------- */
+/* ---- beside the others */
 
 uint16_t meta_pool_id(const char *name)
 {

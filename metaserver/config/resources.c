@@ -166,7 +166,7 @@ const struct meta_resource *meta_resources_after(const struct meta_resources *s,
     return at < s->of[kind].count ? item_at(s, kind, at) : NULL;
 }
 
-/* ---- what is right by itself ---------------------------------------------------------------- */
+/* ---- what is right by itself */
 
 static int refuse_field(struct meta_violation *violation, int status, const char *field,
                         const char *detail)
@@ -294,7 +294,7 @@ int meta_resource_validate(struct meta_resource *resource, struct meta_violation
     return refuse_field(violation, -EINVAL, "name", detail);
 }
 
-/* ---- plans ---------------------------------------------------------------------------------- */
+/* ---- plans */
 
 static bool is_same(const struct meta_resource *a, const struct meta_resource *b)
 {
@@ -444,7 +444,7 @@ void meta_resources_plan_revocation(const struct meta_resources *s, const char *
     snprintf(out->from.name, sizeof out->from.name, "%s", node);
 }
 
-/* ---- changing ------------------------------------------------------------------------------- */
+/* ---- changing */
 
 static void set_item(struct meta_resources *s, const struct meta_resource *to)
 {
@@ -534,7 +534,7 @@ int meta_resources_restore_change(struct meta_resources *s,
     return 0;
 }
 
-/* ---- the trail ------------------------------------------------------------------------------ */
+/* ---- the trail */
 
 /* Revisions of the trail rise by one, but for a restore's, which leaves out some, and for what is
  * not known. */

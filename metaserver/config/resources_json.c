@@ -18,7 +18,7 @@ static const struct resource_table *table_of(const struct meta_resource *s)
     return resource_table((enum resource_kind)s->kind);
 }
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading */
 
 static int decode_restore(const struct json_at *at, json_t *root, struct meta_restore *r)
 {
@@ -101,7 +101,7 @@ int meta_json_check(const char *body, struct meta_violation *violation)
     return status;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing */
 
 static void write_members(struct base_text *out, const struct meta_resource *s)
 {

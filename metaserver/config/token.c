@@ -57,7 +57,7 @@ int meta_token_validate(struct meta_resource *resource, struct meta_violation *v
     return 0;
 }
 
-/* ---- workers' ------------------------------------------------------------------------------- */
+/* ---- workers' */
 
 uint32_t meta_resources_worker_tokens(const struct meta_resources *s,
                                       const struct meta_resource *out[META_WORKER_TOKENS_MAX])

@@ -46,7 +46,7 @@ int meta_token_json_decode(const struct json_at *at, json_t *root, const char *n
     return status;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing */
 
 void meta_token_json_write_stored(struct base_text *out, const struct meta_token *t)
 {

@@ -11,7 +11,7 @@
 
 static const uint64_t LOOK_NS = 2 * BASE_NS_PER_S;
 
-/* ---- what is away ---------------------------------------------------------------------------- */
+/* ---- what is away */
 
 void meta_address_watch_why(const struct meta_address_watch *w, char *why, size_t bytes)
 {
@@ -52,7 +52,7 @@ void meta_address_watch_port(struct meta_address_watch *w, bool down)
     note_away(w, &w->down, down, "the device's port is up");
 }
 
-/* ---- where it is ----------------------------------------------------------------------------- */
+/* ---- where it is */
 
 static void end_round(struct meta_address_watch *w)
 {

@@ -40,7 +40,7 @@ struct metad {
     struct base_text body; /* of the answer that is being made */
 };
 
-/* ---- streams -------------------------------------------------------------------------------- */
+/* ---- streams */
 
 static int next_piece(void *data, const char **bytes, size_t *length)
 {
@@ -57,7 +57,7 @@ static void wake_stream(void *token)
     http_stream_wake(token);
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- requests */
 
 static void send_reply(struct http_request *request, const struct meta_service_answer *answer,
                        const struct base_text *body)

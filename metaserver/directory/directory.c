@@ -99,7 +99,7 @@ struct meta_directory_counts meta_directory_count(const struct meta_directory *m
     };
 }
 
-/* ---- states and lists ---------------------------------------------------------------------- */
+/* ---- states and lists */
 
 static int list_of(enum meta_node_state state)
 {
@@ -179,7 +179,7 @@ static struct node *add_node(struct meta_directory *m, const char *id)
     return n;
 }
 
-/* ---- endpoints ------------------------------------------------------------------------------ */
+/* ---- endpoints */
 
 struct endpoint *meta_directory_find_endpoint(const struct meta_directory *m, const uint8_t gid[16],
                                               uint16_t pool)
@@ -238,7 +238,7 @@ static const struct schema_endpoint_record *record_at(const struct meta_director
                                                    (size_t)slot * SCHEMA_RECORD_BYTES);
 }
 
-/* ---- registering ---------------------------------------------------------------------------- */
+/* ---- registering */
 
 int meta_directory_restore(struct meta_directory *m, const struct meta_store_node *node,
                            uint64_t now)
@@ -440,7 +440,7 @@ int meta_directory_remove(struct meta_directory *m, const char *id)
     return 0;
 }
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time */
 
 uint32_t meta_directory_lapse(struct meta_directory *m, uint64_t now,
                               void (*each)(void *user, const struct meta_lapse *lapse), void *user)
@@ -508,7 +508,7 @@ uint64_t meta_directory_next_lapse(const struct meta_directory *m)
     return first == NONE ? UINT64_MAX : m->nodes[first].since + m->limits.node_lease_ns;
 }
 
-/* ---- showing -------------------------------------------------------------------------------- */
+/* ---- showing */
 
 static void show_node(const struct meta_directory *m, const struct node *n, uint64_t now,
                       struct meta_node_view *out)

@@ -75,7 +75,7 @@ void meta_reach_free(struct meta_reach *r)
     free(r);
 }
 
-/* ---- whom to blame -------------------------------------------------------------------------- */
+/* ---- whom to blame */
 
 static void judge_votes(struct meta_reach *r, struct votes *v, uint64_t now)
 {
@@ -142,7 +142,7 @@ static bool is_to_blame(const struct meta_reach *r, const struct place *p, uint6
     return v->blamed || (2 * (uint64_t)v->failed > v->tried && is_late(r, p, now));
 }
 
-/* ---- reports -------------------------------------------------------------------------------- */
+/* ---- reports */
 
 static void unlink_place(struct meta_reach *r, struct place *p)
 {
@@ -235,7 +235,7 @@ void meta_reach_expire(struct meta_reach *r, uint64_t now)
         forget_report(r, &r->places[r->first], now);
 }
 
-/* ---- shown ---------------------------------------------------------------------------------- */
+/* ---- shown */
 
 static void show_entry(const struct entry *e, bool excused, uint64_t now,
                        struct meta_reach_view *out)

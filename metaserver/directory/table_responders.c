@@ -16,7 +16,7 @@ static uint32_t in_use(const struct meta_responders *r)
     return r->capacity - r->in_state[FREE];
 }
 
-/* ---- states --------------------------------------------------------------------------------- */
+/* ---- states */
 
 void meta_responder_move(struct responder *p, enum responder_state to)
 {
@@ -68,9 +68,7 @@ static void release_responder(struct responder *p)
 }
 
 /* ---- resting: what IBTA calls TimeWait (12.9.8.5.2). A late request for the former connection of
- * a number, whose packet number falls where the present one's next is, would be taken for that.
- * ----------------------------------------------------------------------------------------------
- */
+ * a number, whose packet number falls where the present one's next is, would be taken for that. */
 
 static uint64_t time_wait_ns(const struct meta_responders *r)
 {
@@ -121,7 +119,7 @@ static uint32_t wanted_ahead(const struct meta_responders *r)
            (time_wait_ns(r) != 0 && r->asked > served ? r->asked - served : 0);
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- requests */
 
 static void conclude_request(struct meta_responders *r, struct meta_responder_request *request,
                              int status)
@@ -164,7 +162,7 @@ static void refuse_full(struct meta_responders *r, struct meta_responder_request
                  r->limit));
 }
 
-/* ---- what the device did -------------------------------------------------------------------- */
+/* ---- what the device did */
 
 static void on_made(struct responder *p)
 {
@@ -252,7 +250,7 @@ static void on_done(struct fab_ctl *ctl)
     meta_responders_serve(p->owner);
 }
 
-/* ---- what it is to do ----------------------------------------------------------------------- */
+/* ---- what it is to do */
 
 static void submit_ctl(struct responder *p, struct fab_ctl ctl)
 {
@@ -354,7 +352,7 @@ void meta_responders_serve(struct meta_responders *r)
     }
 }
 
-/* ---- the interface -------------------------------------------------------------------------- */
+/* ---- the interface */
 
 static int take_memory(struct meta_responders *r)
 {

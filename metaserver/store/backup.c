@@ -27,8 +27,7 @@ static void raise_revision(struct meta_backup_counts *counts, uint64_t revision)
         counts->revision = revision;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing */
 
 struct writing {
     struct base_text *out;
@@ -148,8 +147,7 @@ int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct base_te
     return 0;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading */
 
 struct reading {
     const char *at, *end; /* of the lines between the first and the last */

@@ -205,7 +205,7 @@ static int sqlite_replace(struct meta_store *store, meta_store_next *next, void 
     return status;
 }
 
-/* ---- transactions --------------------------------------------------------------------------- */
+/* ---- transactions */
 
 /* Codes beside SQLite's, of what a transaction finds. */
 enum { LATER_LIFE = -1, OTHER_CHANGE = -2 };
@@ -297,7 +297,7 @@ static int open_error(const char *path, int errnum, struct base_errbuf *err)
     }
 }
 
-/* ---- loading -------------------------------------------------------------------------------- */
+/* ---- loading */
 
 /* Whoever edits the file by hand may write what does not fit: that is damage, not a crash. */
 static int load_endpoints(struct sqlite *s, struct meta_store_node *node)
@@ -430,7 +430,7 @@ static const struct meta_store_ops sqlite_ops = {
     .replace = sqlite_replace,
 };
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening */
 
 static int take_lock(struct sqlite *s, struct base_errbuf *err)
 {

@@ -12,7 +12,7 @@
 const char *const resource_window_scopes[] = {RESOURCE_WINDOW_SCOPES(WORD_TEXT) NULL};
 const char *const resource_token_scopes[] = {RESOURCE_TOKEN_SCOPES(WORD_TEXT) NULL};
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows */
 
 #define NARROW   false
 #define WIDE     true
@@ -92,7 +92,7 @@ static const struct resource_table tables[] = {
                        WITH_STRUCT(pool), WITH_FIELDS(pool)},
 };
 
-/* ---- finding -------------------------------------------------------------------------------- */
+/* ---- finding */
 
 const struct resource_table *resource_table(enum resource_kind kind)
 {
@@ -163,7 +163,7 @@ const char *resource_words_text(const char *const *words, const char *quote,
     return out;
 }
 
-/* ---- numbers -------------------------------------------------------------------------------- */
+/* ---- numbers */
 
 uint64_t *resource_number(const struct resource_field *f, void *numbers)
 {

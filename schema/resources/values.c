@@ -14,7 +14,7 @@ void resource_clear(const struct resource_table *t, void *resource)
     resource_numbers_clear(t, resource);
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing */
 
 /* 5, or "1000-1999" */
 static void write_uids(struct base_text *out, const char *key, const struct resource_uids *uids)
@@ -142,7 +142,7 @@ void resource_write(struct base_text *out, const struct resource_table *t, const
         write_field(out, f, (const char *)resource + f->at);
 }
 
-/* ---- comparing ------------------------------------------------------------------------------ */
+/* ---- comparing */
 
 static bool same_uids(const struct resource_uids *a, const struct resource_uids *b)
 {

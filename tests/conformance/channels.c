@@ -284,8 +284,7 @@ START_TEST(two_queues_share_a_channel)
 }
 END_TEST
 
-/* ---- the race
- * ------------------------------------------------------------------------------------ */
+/* ---- the race */
 
 enum { MESSAGES = 3000 };
 

@@ -131,8 +131,7 @@ void node_close(struct node *n)
     fab_mem_free(&n->mem);
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------ */
+/* ---- requests */
 
 struct ibv_sge sge_of(const struct node *n, uint64_t offset, uint32_t length)
 {
@@ -170,8 +169,7 @@ void post_recv(struct fab_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int num_s
     ck_assert_int_eq(fab_post_recv(qp, &wr, &bad), 0);
 }
 
-/* ---- completions
- * --------------------------------------------------------------------------------- */
+/* ---- completions */
 
 /* Those of this process that a test has open. */
 static const struct pair *both;

@@ -13,7 +13,7 @@
 
 struct base_errbuf;
 
-/* ---- which provider ---- */
+/* ---- which provider */
 
 struct conf_provider {
     const char *name;
@@ -34,7 +34,7 @@ bool conf_has(const struct fab *fab, uint32_t transports, const char *test);
 /* How many were skipped; prints which. In main(), after the run. */
 unsigned conf_report_skips(void);
 
-/* ---- a node: one open device, a PD, a CQ for everything, registered memory ---- */
+/* ---- a node: one open device, a PD, a CQ for everything, registered memory */
 
 enum { NODE_BYTES = 1 << 20, NODE_CQE = 1024, ALL_ACCESS = 0xf /* LOCAL_WRITE and REMOTE_* */ };
 
@@ -81,7 +81,7 @@ int free_ah(struct fab_ah *ah);
 int free_qp(struct fab_qp *qp);
 int free_dct(struct fab_dct *dct);
 
-/* ---- states ---- */
+/* ---- states */
 
 struct rc_options {
     unsigned access;       /* 0: all */
@@ -103,7 +103,7 @@ enum ibv_qp_state state_of(struct fab_qp *qp);
 void bring_to(struct fab_qp *qp, enum ibv_qp_state state, const uint8_t gid[16], uint32_t qpn,
               const struct rc_options *options);
 
-/* ---- a link: an initiator on a that reaches b, over RC or DC ---- */
+/* ---- a link: an initiator on a that reaches b, over RC or DC */
 
 struct link {
     enum fab_transport transport;
@@ -142,7 +142,7 @@ bool nodes_open(struct pair *p, uint32_t transports, const char *test);
 void pair_close(struct pair *p);
 void nodes_close(struct pair *p);
 
-/* ---- requests and completions ---- */
+/* ---- requests and completions */
 
 struct ibv_sge sge_of(const struct node *n, uint64_t offset, uint32_t length);
 /* A signalled request: the local offset of a, the remote offset of b, through b's own region. */

@@ -179,8 +179,7 @@ START_TEST(a_queue_pair_allows_peers_what_it_was_told_to)
 }
 END_TEST
 
-/* ---- addresses of their own
- * ----------------------------------------------------------------------- */
+/* ---- addresses of their own */
 
 /* A region of b's at an address where nothing was before. */
 static struct fab_mr *make_fresh(struct node *n, struct fab_iova *iova, uint64_t offset)
@@ -305,8 +304,7 @@ START_TEST(who_has_a_former_record_does_not_reach_the_region_that_has_its_place)
 }
 END_TEST
 
-/* ---- the initiator's side
- * ------------------------------------------------------------------------ */
+/* ---- the initiator's side */
 
 /* A WRITE from, or a READ to, this local range. */
 static enum ibv_wc_status locally(struct link *l, enum ibv_wr_opcode opcode, struct ibv_sge sge)

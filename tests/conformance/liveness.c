@@ -153,8 +153,7 @@ START_TEST(a_send_that_waits_for_a_receive_ends_when_the_receiver_dies)
 }
 END_TEST
 
-/* ---- initiators in other processes
- * --------------------------------------------------------------- */
+/* ---- initiators in other processes */
 
 enum { ADDS = 20000, ADDERS = 2 };
 

@@ -136,8 +136,7 @@ FREE(free_ah, fab_ah, FAB_DESTROY_AH, ah)
 FREE(free_qp, fab_qp, FAB_DESTROY_QP, qp)
 FREE(free_dct, fab_dct, FAB_DESTROY_DCT, dct)
 
-/* ---- states
- * -------------------------------------------------------------------------------------- */
+/* ---- states */
 
 int attr_init(const struct fab_qp *qp, unsigned access, struct ibv_qp_attr *attr)
 {
@@ -235,8 +234,7 @@ void bring_to(struct fab_qp *qp, enum ibv_qp_state state, const uint8_t gid[16],
     ck_assert_int_eq(modify(qp, &attr, mask), 0);
 }
 
-/* ---- links
- * --------------------------------------------------------------------------------------- */
+/* ---- links */
 
 void link_open(struct link *l, enum fab_transport transport, struct node *a, struct node *b,
                const struct rc_options *options, const struct qp_options *qp_options)

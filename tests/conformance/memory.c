@@ -107,8 +107,7 @@ START_TEST(a_receive_into_a_deregistered_region_is_refused)
 }
 END_TEST
 
-/* ---- deregistering under fire
- * --------------------------------------------------------------------- */
+/* ---- deregistering under fire */
 
 enum { FIRE_AT = 65536, FIRE_BYTES = 65536 };
 

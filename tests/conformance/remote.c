@@ -39,8 +39,7 @@ pid_t remote_fork(void (*body)(int fd), int *fd)
     return pid;
 }
 
-/* ---- the child
- * ----------------------------------------------------------------------------------- */
+/* ---- the child */
 
 struct command {
     uint64_t what, offset;
@@ -107,8 +106,7 @@ static void serve(int fd)
     node_close(&n);
 }
 
-/* ---- the test's side
- * ----------------------------------------------------------------------------- */
+/* ---- the test's side */
 
 void remote_start(struct remote *r)
 {

@@ -44,8 +44,7 @@ static void call(struct end *e, struct fab_ctl *ctl, const char *what)
         stress_fail("%s: %s", what, strerror(-status));
 }
 
-/* ---- what stays
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what stays */
 
 static void open_end(const struct stress *s, const char *gid, struct end *e)
 {
@@ -92,8 +91,7 @@ static void close_end(struct end *e)
         stress_fail("closing the device: %s", strerror(-status));
 }
 
-/* ---- what each round makes and frees
- * ------------------------------------------------------------------------- */
+/* ---- what each round makes and frees */
 
 static void register_memory(struct end *e)
 {
@@ -160,8 +158,7 @@ static void repair(struct end *e, const struct end *to, uint32_t psn)
         stress_fail("a queue pair that was moved to RTS is in state %d", (int)fab_qp_state(e->qp));
 }
 
-/* ---- used and broken
- * ------------------------------------------------------------------------------------------- */
+/* ---- used and broken */
 
 static void post(struct end *e, uint64_t id, uint64_t addr, uint32_t rkey)
 {
@@ -257,8 +254,7 @@ static void one_round(struct end *a, struct end *b, uint64_t number, uint32_t *k
     take_events(b);
 }
 
-/* ---- what is left
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what is left */
 
 struct left {
     uint32_t fds;

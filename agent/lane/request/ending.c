@@ -72,9 +72,7 @@ static void enter_stage(struct session *s, enum end_stage stage)
     s->end_at = 0;
 }
 
-/* ---- steps
- * --------------------------------------------------------------------------------------------
- */
+/* ---- steps */
 
 /* Nobody sees how they end. */
 static uint32_t flush_requests(struct lane *l, struct session *s, uint32_t most)
@@ -161,9 +159,7 @@ static uint32_t free_regions(struct lane *l, struct session *s, uint32_t most)
     return n + FORGOTTEN;
 }
 
-/* ---- turns
- * --------------------------------------------------------------------------------------------
- */
+/* ---- turns */
 
 static bool has_steps(const struct session *s)
 {
@@ -224,8 +220,7 @@ void endings_go_on(struct lane *l)
     l->did++;
 }
 
-/* ---- at once, and later
- * --------------------------------------------------------------------------------------------- */
+/* ---- at once, and later */
 
 void ending_withdraw(struct lane *l, struct session *s)
 {

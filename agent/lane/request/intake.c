@@ -205,8 +205,7 @@ uint32_t session_poll(struct lane *l, struct session *s, uint32_t most)
     return most - left;
 }
 
-/* ---- turns
- * --------------------------------------------------------------------------------------------- */
+/* ---- turns */
 
 enum {
     BEHIND_SHARED = 4,   /* requests, behind a control operation, where there are several tenants */
@@ -275,8 +274,7 @@ static void poll_equally(struct lane *l)
  * such a tenant is active a pass takes one request of a busy one and lets one go, and what comes
  * from sparse ones has a pass of its own, in which nothing of others is carried out. They are
  * preferred as in FQ-CoDel (RFC 8290, 4.2): once, and then again when each busy tenant has had a
- * turn, so that who keeps little out on purpose has no more than its part.
- * ----------------------------------------------------------------------------------------- */
+ * turn, so that who keeps little out on purpose has no more than its part. */
 
 static bool is_sparse(const struct active_tenant *t)
 {
@@ -379,8 +377,7 @@ void intake_poll_shared(struct lane *l)
         poll_equally(l);
 }
 
-/* ---- control operations, in turn
- * ----------------------------------------------------------------------------------- */
+/* ---- control operations, in turn */
 
 void intake_controls(struct lane *l)
 {

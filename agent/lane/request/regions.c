@@ -22,7 +22,7 @@ uint32_t region_places(const struct session *s)
     return atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed);
 }
 
-/* ---- shown to whoever asks, on other threads ----------------------------------------------- */
+/* ---- shown to whoever asks, on other threads */
 
 enum { WORDS = 6 };
 
@@ -74,7 +74,7 @@ bool lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_le
     return out->state != LANE_LEASE_NONE;
 }
 
-/* ---- coming -------------------------------------------------------------------------------- */
+/* ---- coming */
 
 /* Keys are random: as they are, they are spread over the buckets. */
 static uint32_t *bucket_of(const struct session *s, const struct region *region)
@@ -196,7 +196,7 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
     return 0;
 }
 
-/* ---- going --------------------------------------------------------------------------------- */
+/* ---- going */
 
 void region_withdraw(struct lane *l, struct session *s, struct region *region)
 {
@@ -280,8 +280,7 @@ void region_show_end(struct region *region, uint64_t due_ns)
     region_show(region);
 }
 
-/* ---- to another table, since this node's name is another ---------------------------------------
- */
+/* ---- to another table, since this node's name is another */
 
 /* Its record goes over with its key; nobody who READs the former table renews a lease by it. */
 static bool move_region(struct lane *l, struct schema_table *to, const struct region *region)

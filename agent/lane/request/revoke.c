@@ -117,7 +117,7 @@ void regions_revoke(struct lane *l, const struct lane_command *c)
                .answer = {.tag = c->revoke.tag, .status = none ? -ENOENT : 0, .taken = taken}});
 }
 
-/* ---- by the rule of the leases ------------------------------------------------------------- */
+/* ---- by the rule of the leases */
 
 static bool is_withdrawing(const struct region *region)
 {
@@ -215,7 +215,7 @@ void revocations_forget(struct lane *l, struct session *s)
     leave_revoking(l, s);
 }
 
-/* ---- by force: another registration -------------------------------------------------------- */
+/* ---- by force: another registration */
 
 static void answer_reregister(struct lane *l, uint32_t session, const struct lane_command *c,
                               int status)

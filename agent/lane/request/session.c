@@ -18,8 +18,7 @@
 #include "session_state.h"
 #include "transmit/events.h"
 
-/* ---- life
- * -------------------------------------------------------------------------------------------- */
+/* ---- life */
 
 /* A power of two. */
 static uint32_t buckets_for(uint32_t n)

@@ -107,7 +107,7 @@ void withdrawals_forget(struct session *s)
     s->fence_tag = 0;
 }
 
-/* ---- the lease, and after it a fence ------------------------------------------------------- */
+/* ---- the lease, and after it a fence */
 
 /* Of all these requests at once, in one walk. */
 static void count_leases(struct lane *l, struct session *s, uint32_t places)
@@ -201,7 +201,7 @@ bool withdrawals_fenced(struct lane *l, struct session *s, uint32_t tag)
     return true;
 }
 
-/* ---- registrations of their own ------------------------------------------------------------- */
+/* ---- registrations of their own */
 
 void withdrawals_gone(struct lane *l, const struct lane_command *c)
 {

@@ -40,9 +40,7 @@ uint32_t lane_destinations(const struct lane *l)
     return atomic_load_explicit(&l->flows_high, memory_order_acquire);
 }
 
-/* ---- of tenants in quarantine
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- of tenants in quarantine */
 
 static struct flow *find_quarantined(struct lane *l, const struct vqp *q)
 {
@@ -74,9 +72,7 @@ static void unlink_quarantined(struct lane *l, struct flow *f)
     }
 }
 
-/* ---- all
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- all */
 
 /* It is idle. */
 static void drop_flow(struct lane *l, struct flow *f)

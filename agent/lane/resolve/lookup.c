@@ -59,9 +59,7 @@ bool lookup_has_whom_to_ask(const struct lane *l)
     return false;
 }
 
-/* ---- READs
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- READs */
 
 static struct physical_qp *phys_to(struct lane *l, uint32_t metaserver)
 {

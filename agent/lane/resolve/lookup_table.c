@@ -91,9 +91,7 @@ static void free_lookup(struct lane *l, struct lookup *k)
     LIST_INSERT_HEAD(&l->lookups.free, k, in_use);
 }
 
-/* ---- who waits
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- who waits */
 
 /* That of the tenant, or a new one behind the others'. */
 static struct lookup_group *find_group(struct lane *l, struct lookup *k, const struct session *s)

@@ -24,8 +24,7 @@ enum { QUARANTINE_PART = 4 /* rc: of the connections, of all tenants in quaranti
 static const uint64_t DEAD_NS = 100000000;  /* until a path is asked for again */
 static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so long: forgotten */
 
-/* ---- connections, with rc
- * ------------------------------------------------------------------------------------------- */
+/* ---- connections, with rc */
 
 static const uint8_t path_moves[PATH_STATES][PATH_STATES] = {
     /*             from: NONE  ASKED  STALE  THERE  DRAINS, to the column's */
@@ -125,8 +124,7 @@ void flow_drop_path(struct lane *l, struct flow *f)
         drop_ah(l, f);
 }
 
-/* ---- paths
- * ------------------------------------------------------------------------------------------- */
+/* ---- paths */
 
 /* All connections are in use, or all that tenants in quarantine may have: one goes, of theirs then,
  * at once when nothing is out on it; else when all that is has come back, which may take long, so

@@ -35,8 +35,7 @@ enum {
 };
 static const uint64_t SEEK_NS = 5 * BASE_NS_PER_S;
 
-/* ---- its end
- * --------------------------------------------------------------------------------------------- */
+/* ---- its end */
 
 static void drop_path(struct lane *l)
 {
@@ -73,8 +72,7 @@ static void fail_proof(struct lane *l, int status)
     p->end_ns = l->now_ns + SEEK_NS;
 }
 
-/* ---- the READ
- * -------------------------------------------------------------------------------------------- */
+/* ---- the READ */
 
 static bool post_proof(struct lane *l, struct physical_qp *at, struct flow *f, uint32_t lkey,
                        const struct fab_wr *fab)
@@ -128,8 +126,7 @@ void proof_done(struct lane *l, enum ibv_wc_status status)
     l->housekeeping_ns = 0;
 }
 
-/* ---- a metaserver
- * ---------------------------------------------------------------------------------------- */
+/* ---- a metaserver */
 
 static void seek_metaserver(struct lane *l)
 {
@@ -161,8 +158,7 @@ static void seek_metaserver(struct lane *l)
     (void)post_proof(l, at, NULL, l->res.scratch_system_lkey, &fab);
 }
 
-/* ---- an endpoint
- * ----------------------------------------------------------------------------------------- */
+/* ---- an endpoint */
 
 /* 0: its record is known, of whatever age in the first try; -EINPROGRESS: not yet. */
 static int seek_record(struct lane *l)
@@ -302,8 +298,7 @@ static void seek_endpoint(struct lane *l)
         fail_proof(l, meaning_of_path(status));
 }
 
-/* ---- all of it
- * ------------------------------------------------------------------------------------------- */
+/* ---- all of it */
 
 void proof_begin(struct lane *l, const struct lane_command *c)
 {

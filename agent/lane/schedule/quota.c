@@ -5,8 +5,7 @@
 
 #include <stdatomic.h>
 
-/* ---- how many
- * ---------------------------------------------------------------------------------------- */
+/* ---- how many */
 
 bool quota_take(struct lane_quota *quota, enum lane_quota_kind which, _Atomic uint32_t *used,
                 uint32_t most)
@@ -23,8 +22,7 @@ void quota_give(_Atomic uint32_t *used)
     atomic_fetch_sub_explicit(used, 1, memory_order_relaxed);
 }
 
-/* ---- how often
- * --------------------------------------------------------------------------------------- */
+/* ---- how often */
 
 /* The generic cell rate algorithm (ITU-T I.371): a bucket of tokens whose whole state is one word,
  * the time at which what was asked so far has been paid for, each operation with its part of a

@@ -25,9 +25,7 @@ enum {
     LOOKS_SPARSE = 8
 };
 
-/* ---- looks
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- looks */
 
 /* Kinds of waiting that come later in a pass than: */
 enum { AFTER_WINDOWS, AFTER_ROOMS, AFTER_BLOCKED, AFTER_NEWS, PARTS };
@@ -60,8 +58,7 @@ static bool has_looks(const struct lane *l, uint32_t later)
     return l->looks_left > most_looks(l) / PARTS * later;
 }
 
-/* ---- in lists
- * ------------------------------------------------------------------------------------------ */
+/* ---- in lists */
 
 static void look_at(struct lane *l, struct vqp *q)
 {
@@ -171,8 +168,7 @@ void rounds_retry(struct lane *l)
         look_at_some(l);
 }
 
-/* ---- for room in a queue pair
- * ------------------------------------------------------------------------------------------ */
+/* ---- for room in a queue pair */
 
 /* They look for another queue pair, some in each pass. */
 static void scatter_room(struct lane *l, struct physical_qp *p)
@@ -228,8 +224,7 @@ static void serve_rooms(struct lane *l)
     }
 }
 
-/* ---- at windows
- * ------------------------------------------------------------------------------------------ */
+/* ---- at windows */
 
 /* False: no look is left for the next. */
 static bool serve_window(struct lane *l, struct window *n)
@@ -261,8 +256,7 @@ static void serve_windows(struct lane *l)
     windows_end_round(l);
 }
 
-/* ---- all
- * ------------------------------------------------------------------------------------------ */
+/* ---- all */
 
 void rounds_serve(struct lane *l)
 {

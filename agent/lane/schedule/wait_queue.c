@@ -20,8 +20,7 @@ void wait_queue_init(struct lane *l)
     l->round = 1;
 }
 
-/* ---- in and out
- * ------------------------------------------------------------------------------------------ */
+/* ---- in and out */
 
 static struct vqp_list *list_of(struct lane *l, const struct vqp *q)
 {

@@ -23,8 +23,7 @@ enum { IN_NONE, IN_TENANT, IN_DESTINATION, IN_ALL };
 
 enum { QUEUES = 1024 /* of destinations and queue pairs where somebody waits, at a time */ };
 
-/* ---- making
- * ------------------------------------------------------------------------------------------- */
+/* ---- making */
 
 /* A window's hot part is a cache line of its own. Memory that is zero already, and that nobody has
  * touched: most destinations are never used. */
@@ -154,8 +153,7 @@ void window_open(struct lane *l, struct flow *f, const uint8_t gid[16])
     limit_destination(l, n);
 }
 
-/* ---- on and off
- * --------------------------------------------------------------------------------------- */
+/* ---- on and off */
 
 static bool is_limited(const struct window *n)
 {
@@ -268,8 +266,7 @@ void windows_set(struct lane *l, const struct lane_command *c)
     switch_as_needed(l);
 }
 
-/* ---- waiting
- * ------------------------------------------------------------------------------------------ */
+/* ---- waiting */
 
 static struct tenant_turn *tenant_at(const struct window *n, const struct session *s)
 {
@@ -344,8 +341,7 @@ static void quit_window(struct lane *l, struct vqp *q)
     look_again(n);
 }
 
-/* ---- in and out
- * --------------------------------------------------------------------------------------- */
+/* ---- in and out */
 
 bool windows_are_full(const struct lane *l, const struct vqp *q)
 {

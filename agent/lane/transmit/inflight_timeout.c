@@ -155,8 +155,7 @@ void inflight_end_overdue(struct lane *l)
     }
 }
 
-/* ---- what a broken queue pair does not give back
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what a broken queue pair does not give back */
 
 /* One stream's error does not end the others: the device may serve them for as long as it likes. So
  * it is told to end the queue pair, which gives them back, before that is given up. */

@@ -31,8 +31,7 @@ uint32_t initiator_that_works(const struct lane *l, uint32_t from, uint32_t to, 
     return best != UINT32_MAX ? best : had;
 }
 
-/* ---- endpoints that take shorter packets
- * --------------------------------------------------------------------------------------------- */
+/* ---- endpoints that take shorter packets */
 
 /* The last place is for whoever is silent, so that it is theirs too; and where there are three or
  * more the one before it is for those that are not. */
@@ -67,8 +66,7 @@ uint32_t initiator_narrow(const struct lane *l, bool apart)
     return other != UINT32_MAX ? other : place;
 }
 
-/* ---- places
- * ------------------------------------------------------------------------------------------- */
+/* ---- places */
 
 /* p has another place. Endpoints to which requests are out there go on there until nothing is,
  * which keeps the order of these; their former place is another's. */

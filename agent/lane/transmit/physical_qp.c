@@ -62,8 +62,7 @@ void physical_qp_chain(struct lane *l, struct physical_qp *p, struct wr *w)
     l->did++;
 }
 
-/* ---- connections: with rc
- * --------------------------------------------------------------------------- */
+/* ---- connections: with rc */
 
 struct physical_qp *physical_qp_open(struct lane *l, struct fab_qp *qp, struct flow *f)
 {
@@ -99,8 +98,7 @@ void physical_qp_close(struct lane *l, struct physical_qp *p)
     l->phys_free[l->phys_free_count++] = number_of(l, p);
 }
 
-/* ---- completions
- * ------------------------------------------------------------------------------------ */
+/* ---- completions */
 
 /* Nothing of it was carried out. */
 static void give_back_again(struct lane *l, struct wr *w)
@@ -110,8 +108,7 @@ static void give_back_again(struct lane *l, struct wr *w)
     returned_put(l, w);
 }
 
-/* ---- breaking
- * --------------------------------------------------------------------------------------- */
+/* ---- breaking */
 
 enum { LOST_BEHIND = 2 /* of a VQP that is lost, more than true: its first has its end */ };
 
@@ -370,8 +367,7 @@ void physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
     }
 }
 
-/* ---- doorbells
- * --------------------------------------------------------------------------- */
+/* ---- doorbells */
 
 /* Whether the device refuses this request, and would each time: not when it came too late, nor
  * when room is short, unless it says so again and again with nothing else to make room for. */

@@ -55,8 +55,7 @@ static const uint64_t FREE_NS = 800000000;        /* FELT_MOST of them */
 static const uint64_t CROWD_NS = 1600000000;      /* twice that */
 static const uint64_t OWED_MOST_NS = 10000000000; /* not for ever, whatever it had out */
 
-/* ---- who is
- * ------------------------------------------------------------------------------------------- */
+/* ---- who is */
 
 static bool may_be_worker(enum ibv_wc_status status)
 {
@@ -327,8 +326,7 @@ uint64_t lane_rests(const struct lane *l, uint32_t tenant_slot)
     return atomic_load_explicit(&l->rests[tenant_slot], memory_order_relaxed);
 }
 
-/* ---- the initiator
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the initiator */
 
 void quarantine_take_dci(struct lane *l)
 {

@@ -210,8 +210,7 @@ void fab_mem_empty(const struct fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void fab_mem_free(struct fab_mem *mem);
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening */
 
 /* KEDGE_SOFT_KEYS in the environment makes `soft` as unkind as a device may be: "return" or
  * "return:SEED", the keys of a region that is gone are those of the next one, the last one's first;
@@ -278,8 +277,7 @@ unsigned fab_target_access(const struct fab *fab);
 struct ibv_qp_attr fab_init_attr(const struct fab *fab);
 struct ibv_qp_attr fab_pd_init_attr(const struct fab_pd *pd);
 
-/* ---- control operations
- * -------------------------------------------------------------------------- */
+/* ---- control operations */
 
 enum fab_ctl_kind {
     FAB_ALLOC_PD = 1,
@@ -461,8 +459,7 @@ void fab_set_address(struct fab *fab, const uint8_t gid[16], uint8_t sgid_index,
  * or nobody's. On the control thread. */
 void fab_set_pkey_index(struct fab_pd *pd, uint16_t index);
 
-/* ---- data path: the thread that owns the queue
- * ---------------------------------------------------- */
+/* ---- data path: the thread that owns the queue */
 
 /* What a request may reach, and until when: side by side, since who keeps both copies them as one.
  */
@@ -532,8 +529,7 @@ void fab_chan_drain(struct fab_chan *chan);
  * as a system call or a command to the firmware may: who must not submits FAB_QUERY_QP. */
 enum ibv_qp_state fab_qp_state(const struct fab_qp *qp);
 
-/* ---- asynchronous events: the control thread
- * ------------------------------------------------------ */
+/* ---- asynchronous events: the control thread */
 
 /* Of a queue pair: after its RESET none of its former life is handed out, but one that the device
  * had sent and that was not taken yet may be: ask for its state. None is handed out once its
@@ -550,8 +546,7 @@ int fab_event_fd(const struct fab *fab);
 /* 1 and an event, or 0. Never blocks. */
 int fab_get_event(struct fab *fab, struct fab_event *out);
 
-/* ---- times
- * ---------------------------------------------------------------------------------------- */
+/* ---- times */
 
 /* The longest that a posted operation can still be executed or tried, in ns, from a queue pair's
  * attributes: 4.096 us x 2^timeout x (retry_cnt + 1) (IBTA 9.7.6.1.3) as far as the device

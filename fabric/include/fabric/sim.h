@@ -81,7 +81,7 @@ struct sim_hooks {
 
 enum { SIM_FIRST_FD = 1 << 20 };
 
-/* ---- the net ---- */
+/* ---- the net */
 
 /* packet_life_ns: the longest that a packet is on its way, whatever links say; 0: 50 ms. Hooks are
  * copied. NULL: no memory. */
@@ -106,7 +106,7 @@ uint64_t sim_net_events(const struct sim_net *net);
  * none. */
 void sim_net_poll_takes(struct sim_net *net, uint64_t ns);
 
-/* ---- links ---- */
+/* ---- links */
 
 struct sim_link {
     uint64_t delay_ns, jitter_ns; /* a packet takes delay_ns and up to jitter_ns more, in order */
@@ -126,7 +126,7 @@ int sim_link_set(struct sim_net *net, uint32_t from, uint32_t to, const struct s
 /* What is in force between two. */
 struct sim_link sim_link_get(const struct sim_net *net, uint32_t from, uint32_t to);
 
-/* ---- devices ---- */
+/* ---- devices */
 
 struct sim_device_attr {
     uint32_t node;       /* below 2^20; a node may have several devices */

@@ -37,7 +37,7 @@
 #define SCHEMA_SESSION_VERSION 2
 #define SCHEMA_LINE            64
 
-/* ---- submission ---------------------------------------------------------------------------- */
+/* ---- submission */
 
 #define SCHEMA_MAX_SGE    4   /* more than one: in the next slot, as struct schema_sq_sges */
 #define SCHEMA_MAX_INLINE 128 /* bytes: two slots */
@@ -111,7 +111,7 @@ struct schema_sq_sges {
 };
 static_assert(sizeof(struct schema_sq_sges) == SCHEMA_LINE, "one cache line");
 
-/* ---- completion ---------------------------------------------------------------------------- */
+/* ---- completion */
 
 struct schema_cqe {
     uint64_t wr_id;
@@ -125,7 +125,7 @@ struct schema_cqe {
 };
 static_assert(sizeof(struct schema_cqe) == 32, "two in a cache line");
 
-/* ---- the two mappings ---------------------------------------------------------------------- */
+/* ---- the two mappings */
 
 /* RW: page 0 has the worker's words; the submission ring begins at SCHEMA_SQ_OFFSET. */
 struct schema_session_rw {

@@ -57,8 +57,7 @@ int schema_mr_find(const struct schema_table_desc *d, const void *span, uint32_t
 /* The MR table's descriptor as its endpoint's record implies it. */
 struct schema_table_desc schema_mr_table_desc(const struct schema_endpoint_record *r);
 
-/* ---- writer -------------------------------------------------------------------------------------
- */
+/* ---- writer */
 
 struct schema_table {
     struct schema_table_desc desc;

@@ -27,7 +27,7 @@ static int refuse_element(struct resource_violation *v, const struct resource_fi
     return refuse_value(v, field, detail);
 }
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists */
 
 /* 5, or "1000-1999" */
 static bool read_uid(const json_t *value, struct resource_uid_range *out)
@@ -135,7 +135,7 @@ static int read_labels(const struct resource_field *f, json_t *object, struct re
     return 0;
 }
 
-/* ---- single values -------------------------------------------------------------------------- */
+/* ---- single values */
 
 static int read_choice(const struct resource_field *f, const json_t *value, unsigned *out,
                        struct resource_violation *v)
@@ -232,7 +232,7 @@ static int read_number(const struct resource_field *f, const json_t *value, uint
     return refuse_value(v, f->name, must);
 }
 
-/* ---- fields --------------------------------------------------------------------------------- */
+/* ---- fields */
 
 static int read_field(const struct resource_field *f, json_t *value, void *out,
                       struct resource_violation *v)

@@ -133,8 +133,7 @@ static void flood(struct attacker *a, uint64_t rate, uint64_t end_ns)
     }
 }
 
-/* ---- who has a token --------------------------------------------------------------------------
- */
+/* ---- who has a token */
 
 static int compare(const void *a, const void *b)
 {

@@ -117,7 +117,7 @@ START_TEST(what_is_printed_reads_back)
 }
 END_TEST
 
-/* ---- the file ------------------------------------------------------------------------------- */
+/* ---- the file */
 
 /* A directory of the test's own, which is then where contexts are. */
 static const char *own_directory(void)

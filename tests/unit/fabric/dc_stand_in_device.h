@@ -65,7 +65,7 @@ static struct fake_device {
 } fake;
 static pthread_mutex_t fake_cq_lock = PTHREAD_MUTEX_INITIALIZER; /* as libmlx5 has one */
 
-/* ---- the trace ---- */
+/* ---- the trace */
 
 /* Adds a line. True when the test wants this call to fail. */
 __attribute__((format(printf, 1, 2))) static bool say(const char *format, ...)

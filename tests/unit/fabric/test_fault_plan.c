@@ -5,8 +5,7 @@
 
 #include "fault_rig.h"
 
-/* ---- limits
- * -------------------------------------------------------------------------------------- */
+/* ---- limits */
 
 START_TEST(more_objects_than_an_rdma_cgroup_allows_are_refused_and_room_comes_back)
 {
@@ -38,8 +37,7 @@ START_TEST(more_objects_than_an_rdma_cgroup_allows_are_refused_and_room_comes_ba
 }
 END_TEST
 
-/* ---- errors
- * -------------------------------------------------------------------------------------- */
+/* ---- errors */
 
 /* Which of so many WRITEs fail under a plan. Whatever fails must not have been executed. */
 static void run_writes(struct rig *r, const struct fault_plan *plan, uint8_t failed[WRITES])
@@ -305,8 +303,7 @@ START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
 }
 END_TEST
 
-/* ---- delays
- * -------------------------------------------------------------------------------------- */
+/* ---- delays */
 
 START_TEST(delays_keep_the_order_of_completions)
 {
@@ -366,8 +363,7 @@ START_TEST(a_plan_that_ends_lets_withheld_completions_go_in_order)
 }
 END_TEST
 
-/* ---- losses
- * -------------------------------------------------------------------------------------- */
+/* ---- losses */
 
 START_TEST(datagrams_are_lost_while_their_sender_sees_success)
 {

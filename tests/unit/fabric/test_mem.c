@@ -98,7 +98,7 @@ START_TEST(memory_that_is_unwanted_before_it_is_made_is_not_made)
 }
 END_TEST
 
-/* ---- in pieces: what the linker puts in the place of the calls counts them ---- */
+/* ---- in pieces: what the linker puts in the place of the calls counts them */
 
 enum { ON_END = 4 /* pieces */ };
 

@@ -187,7 +187,7 @@ START_TEST(a_forked_child_does_not_keep_a_dead_context)
 }
 END_TEST
 
-/* ---- the fence of deregistration ---- */
+/* ---- the fence of deregistration */
 
 enum { FENCE_CHUNK = 1 << 20, FENCE_READS = 32 };
 
@@ -318,7 +318,7 @@ START_TEST(who_died_inside_is_not_waited_for)
 }
 END_TEST
 
-/* ---- litter ---- */
+/* ---- litter */
 
 struct usage {
     int contexts, qps, mrs, cqs, rqs;
@@ -405,7 +405,7 @@ START_TEST(two_hundred_deaths_leave_nothing)
 }
 END_TEST
 
-/* ---- senders that die in the middle ---- */
+/* ---- senders that die in the middle */
 
 enum { POSTED = 32, DEATHS = 150 };
 

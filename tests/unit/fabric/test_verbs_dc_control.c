@@ -14,7 +14,7 @@
     "dct RTR mtu=5 rnr=12 global=1 port=2 dlid=0 sgid=3 hops=64 dgid=fd..17 "                      \
     "sl=0 tclass=0 label=0\n"
 
-/* ---- the probe ---- */
+/* ---- the probe */
 
 START_TEST(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)
 {
@@ -296,7 +296,7 @@ START_TEST(libmlx5_is_found_where_it_is_installed_and_missed_in_a_sentence)
 }
 END_TEST
 
-/* ---- DCIs and DCTs ---- */
+/* ---- DCIs and DCTs */
 
 START_TEST(a_dci_is_made_brought_up_and_freed)
 {
@@ -403,7 +403,7 @@ START_TEST(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)
 }
 END_TEST
 
-/* ---- what all queue pairs have in common ---- */
+/* ---- what all queue pairs have in common */
 
 START_TEST(on_infiniband_the_lid_goes_along_and_must_be_there)
 {
@@ -544,7 +544,7 @@ START_TEST(a_reset_forgets_what_was_said_of_the_life_before)
 }
 END_TEST
 
-/* ---- the stand-in itself ---- */
+/* ---- the stand-in itself */
 
 START_TEST(the_stand_in_refuses_moves_with_other_masks_or_in_another_order)
 {

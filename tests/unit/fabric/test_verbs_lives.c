@@ -244,7 +244,7 @@ START_TEST(a_queue_pair_that_is_being_destroyed_is_not_asked_for_its_state)
 }
 END_TEST
 
-/* ---- the same with threads that race, for the thread sanitizer ---- */
+/* ---- the same with threads that race, for the thread sanitizer */
 
 static _Atomic uint32_t polling, reset_done; /* rounds */
 

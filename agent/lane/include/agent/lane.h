@@ -54,8 +54,7 @@ uint64_t lane_prepare_sleep(struct lane *lane, uint64_t now_ns);
  * was not there when it was rung last, and it is not. */
 bool lane_doorbell(struct lane *lane, uint32_t session);
 
-/* ---- control side
- * ---------------------------------------------------------------------------------- */
+/* ---- control side */
 
 /* 0, or -EAGAIN: the ring is full, try after the lane's next pass. */
 int lane_command(struct lane *lane, const struct lane_command *command);

@@ -43,8 +43,7 @@ void lane_stats(const struct lane *lane, struct lane_stats *out);
  * pairs. Likewise. */
 uint64_t lane_rests(const struct lane *lane, uint32_t tenant);
 
-/* ---- leases: what workers let peers use, as an operator sees it
- * ---------------------------------------------------------------------------------------------- */
+/* ---- leases: what workers let peers use, as an operator sees it */
 
 enum lane_lease_state {
     LANE_LEASE_NONE,

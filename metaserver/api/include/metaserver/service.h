@@ -108,7 +108,7 @@ int meta_service_load(struct meta_service *s, uint64_t now, struct base_errbuf *
  */
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms);
 
-/* ---- REST ----------------------------------------------------------------------------------- */
+/* ---- REST */
 
 enum meta_service_parameter {
     META_PARAMETER_LIMIT,

@@ -315,8 +315,7 @@ START_TEST(what_is_wanted_ahead_can_come_after_the_start)
 }
 END_TEST
 
-/* ---- what a former life has sent
- * -------------------------------------------------------------------------------- */
+/* ---- what a former life has sent */
 
 enum { LIFE_MS = 200 };
 
@@ -392,8 +391,7 @@ START_TEST(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_
 }
 END_TEST
 
-/* ---- a device to which RESET is final
- * ----------------------------------------------------------------------------------- */
+/* ---- a device to which RESET is final */
 
 START_TEST(where_reset_is_final_connections_come_and_go_without_a_pause)
 {

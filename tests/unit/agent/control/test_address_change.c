@@ -230,7 +230,7 @@ START_TEST(one_that_is_made_at_the_second_try_has_not_failed)
 }
 END_TEST
 
-/* ---- initiators ---- */
+/* ---- initiators */
 
 static void lane_gives_back(struct fab_qp *qp)
 {

@@ -231,8 +231,7 @@ static void break_dci(uint32_t number, uint64_t posted)
     settle_device();
 }
 
-/* ---- one life after the other
- * ------------------------------------------------------------------------------------- */
+/* ---- one life after the other */
 
 static void live_and_break(uint64_t seed)
 {
@@ -324,8 +323,7 @@ START_TEST(lives_that_follow_each_other_count_together)
 }
 END_TEST
 
-/* ---- of whose former life nobody knows anything
- * ------------------------------------------------------------------------------------- */
+/* ---- of whose former life nobody knows anything */
 
 /* The process before this one may have had them, an instant ago. */
 START_TEST(those_of_a_start_rest_before_they_are_used)
@@ -391,8 +389,7 @@ START_TEST(a_spare_that_goes_is_destroyed_though_the_device_refuses_that_at_firs
 }
 END_TEST
 
-/* ---- those that the device does not bring back
- * ------------------------------------------------------------------------------------- */
+/* ---- those that the device does not bring back */
 
 enum { ROOM = 6, BREAKS = 40 };
 

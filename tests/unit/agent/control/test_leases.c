@@ -34,7 +34,7 @@ static struct {
     uint32_t tells;
 } w;
 
-/* ---- doubles, in whose place the linker puts these ---- */
+/* ---- doubles, in whose place the linker puts these */
 
 uint32_t __wrap_lane_leases(const struct lane_memory *memory);
 bool __wrap_lane_lease(const struct lane_memory *memory, uint32_t index, struct lane_lease *out);
@@ -65,8 +65,6 @@ static void submit(struct fab *fab, struct fab_ctl *ctl)
     ck_assert_uint_lt(w.outs, OUT);
     w.out[w.outs++] = ctl;
 }
-
-/* ---- */
 
 static uint32_t count_out(enum fab_ctl_kind kind)
 {

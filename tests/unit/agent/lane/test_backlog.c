@@ -15,8 +15,7 @@ static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 static struct world world;
 static struct world *w = &world;
 
-/* ---- the device
- * ---------------------------------------------------------------------------------------- */
+/* ---- the device */
 
 /* Node 0's: it executes what is posted, and says so when the wire would have carried it, one
  * request after the other at its rate, each with a delay of its own. */
@@ -76,8 +75,7 @@ static void put_wire_between(uint64_t seed)
     w->node[0].fab->ops = &wire.ops;
 }
 
-/* ---- requests
- * ---------------------------------------------------------------------------------------- */
+/* ---- requests */
 
 static void post_some(struct world_worker *k, uint32_t count, uint32_t length, uint32_t vkey)
 {

@@ -54,8 +54,7 @@ static uint32_t below(uint32_t n)
     return (uint32_t)(state >> 33) % n;
 }
 
-/* ---- what workers do
- * --------------------------------------------------------------------------------- */
+/* ---- what workers do */
 
 static void attach(uint32_t id)
 {
@@ -119,8 +118,7 @@ static void post(struct churner *c, uint16_t vqp)
     ring(c, &d);
 }
 
-/* ---- what they hear
- * ---------------------------------------------------------------------------------- */
+/* ---- what they hear */
 
 static void check_one(struct churner *c, const struct schema_cqe *e)
 {
@@ -175,8 +173,7 @@ static bool is_done(const struct churner *c)
     return true;
 }
 
-/* ---- what happens to them
- * ---------------------------------------------------------------------------- */
+/* ---- what happens to them */
 
 static void register_all(uint32_t node)
 {

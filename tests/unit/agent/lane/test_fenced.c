@@ -112,7 +112,7 @@ static struct lane_lease lease(uint32_t number)
     return (struct lane_lease){.state = LANE_LEASE_NONE};
 }
 
-/* ---- what the flag is for ------------------------------------------------------------------ */
+/* ---- what the flag is for */
 
 /* Node 0's device hears of one list of requests when it is let to: as when the lane stands still
  * between its clock and the doorbell. The requests are the lane's own, and stay where they are. */
@@ -258,7 +258,7 @@ START_TEST(others_on_the_connection_go_on_when_a_late_request_breaks_it)
 }
 END_TEST
 
-/* ---- coming and going ---------------------------------------------------------------------- */
+/* ---- coming and going */
 
 START_TEST(it_is_a_region_as_any_other_with_a_key_of_its_own)
 {
@@ -394,7 +394,7 @@ START_TEST(access_that_makes_no_sense_is_refused_before_anything_is_registered)
 }
 END_TEST
 
-/* ---- ends ---------------------------------------------------------------------------------- */
+/* ---- ends */
 
 START_TEST(a_worker_that_ends_waits_for_no_lease_of_fenced_regions)
 {
@@ -453,7 +453,7 @@ START_TEST(a_worker_that_ends_while_its_region_comes_or_goes_leaves_nothing)
 }
 END_TEST
 
-/* ---- the operator -------------------------------------------------------------------------- */
+/* ---- the operator */
 
 START_TEST(revoking_it_waits_for_no_period_either)
 {

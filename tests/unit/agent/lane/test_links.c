@@ -283,9 +283,7 @@ START_TEST(a_connection_to_an_earlier_life_of_a_peer_goes_when_the_next_is_conne
 }
 END_TEST
 
-/* ---- connections that fail
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- connections that fail */
 
 enum { MS = 1000 /* passes */ };
 
@@ -329,9 +327,7 @@ START_TEST(who_has_waited_for_a_connection_as_long_as_one_would_have_tried_hears
 }
 END_TEST
 
-/* ---- metaservers
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- metaservers */
 
 /* Node 0 is told of one that answers nobody for seconds; and behind it, if `other`, of the one that
  * there is. */

@@ -92,7 +92,7 @@ static int revoke(uint32_t number, bool force)
                                           : (int)node->answer.answer.taken;
 }
 
-/* ---- a machine that stands still ----------------------------------------------------------- */
+/* ---- a machine that stands still */
 
 /* Node 0's device hears of one list of requests when its machine goes on. */
 static struct {
@@ -165,7 +165,7 @@ START_TEST(who_wants_the_lease_alone_takes_that_risk)
 }
 END_TEST
 
-/* ---- politely ------------------------------------------------------------------------------ */
+/* ---- politely */
 
 START_TEST(its_registration_goes_when_its_lease_is_over_and_then_its_owner_hears)
 {
@@ -244,7 +244,7 @@ START_TEST(no_region_is_fenced_and_for_the_lease_alone)
 }
 END_TEST
 
-/* ---- revoked ------------------------------------------------------------------------------- */
+/* ---- revoked */
 
 START_TEST(by_the_rule_the_operator_waits_for_the_lease_and_takes_the_registration_then)
 {

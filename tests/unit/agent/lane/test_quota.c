@@ -11,8 +11,7 @@ enum { TENANT = 1, OTHER = 2, RATE = 12 };
 static const uint64_t SECOND = 1000000000, START = 777000000777;
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 
-/* ---- the budget
- * --------------------------------------------------------------------------------------- */
+/* ---- the budget */
 
 /* How many are granted at one moment. */
 static uint64_t drain(struct lane_quota *q, uint64_t now_ns)
@@ -102,8 +101,7 @@ START_TEST(threads_share_one_budget_and_none_of_it_is_lost_or_given_twice)
 }
 END_TEST
 
-/* ---- what a worker asks of a lane
- * --------------------------------------------------------------------- */
+/* ---- what a worker asks of a lane */
 
 static struct world world;
 static struct world *w = &world;
@@ -234,8 +232,7 @@ START_TEST(what_is_owed_has_a_bound)
 }
 END_TEST
 
-/* ---- queue pairs
- * -------------------------------------------------------------------------------------- */
+/* ---- queue pairs */
 
 /* The completion of a READ of 8 bytes through VQP 0. */
 static struct schema_cqe read_one(uint32_t vkey)
@@ -293,8 +290,7 @@ START_TEST(a_tenant_over_its_budget_is_alone_with_it)
 }
 END_TEST
 
-/* ---- shares of the table
- * --------------------------------------------------------------------------------------- */
+/* ---- shares of the table */
 
 enum { CAPACITY = 8, RESERVED = 2 };
 

@@ -154,9 +154,7 @@ START_TEST(nor_is_a_failure_of_such_a_one_believed)
 }
 END_TEST
 
-/* ---- with requests out: on the device's side all is as it was until it says otherwise
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- with requests out: on the device's side all is as it was until it says otherwise */
 
 /* It had been carried out: an addition that is told to have an unknown end is made again by who
  * cannot do without, and a READ that goes again may see what came later. */
@@ -269,9 +267,7 @@ START_TEST(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)
 END_TEST
 
 /* ---- handles, with DC: the control side may destroy one as soon as it hears that it is given up,
- * which is before the lane's next doorbell
- * ------------------------------------------------------------------------------------------------
- */
+ * which is before the lane's next doorbell */
 
 /* A control side that takes the lane's events in the moment of the doorbell, and the handles that
  * it has destroyed by then. */

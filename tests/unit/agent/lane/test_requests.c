@@ -36,7 +36,7 @@ static struct schema_cqe do_one(struct schema_sq_desc d)
     return world_do(w, &k, d, PASSES);
 }
 
-/* ---- alignment ----------------------------------------------------------------------------- */
+/* ---- alignment */
 
 START_TEST(a_region_whose_name_differs_from_its_memory_by_no_multiple_of_8_is_refused)
 {
@@ -76,7 +76,7 @@ START_TEST(an_atomic_that_is_misaligned_where_it_lands_never_reaches_a_queue_pai
 }
 END_TEST
 
-/* ---- a device that refuses a request for itself --------------------------------------------- */
+/* ---- a device that refuses a request for itself */
 
 /* The device of node 0 refuses READs of so many bytes, each time. */
 static struct {
@@ -227,7 +227,7 @@ START_TEST(a_lane_whose_own_read_is_refused_says_that_the_peer_is_down)
 }
 END_TEST
 
-/* ---- lengths, pieces, atomics, fences ------------------------------------------------------- */
+/* ---- lengths, pieces, atomics, fences */
 
 START_TEST(a_request_without_a_byte_completes_in_its_turn_and_never_reaches_a_queue_pair)
 {
@@ -352,7 +352,7 @@ START_TEST(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_
 }
 END_TEST
 
-/* ---- inline data beyond the device's --------------------------------------------------------- */
+/* ---- inline data beyond the device's */
 
 static void post_inline(uint64_t id, uint32_t length, uint8_t byte, uint64_t at)
 {
@@ -428,7 +428,7 @@ START_TEST(small_writes_go_on_after_errors_and_broken_queue_pairs)
 }
 END_TEST
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it */
 
 static uint32_t pick(struct base_prng *prng, const uint32_t *of, uint32_t n)
 {

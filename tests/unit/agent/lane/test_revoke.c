@@ -90,7 +90,7 @@ static int deregister(uint32_t key)
     return world_ask(w, &owner, d, NULL);
 }
 
-/* ---- by the rule --------------------------------------------------------------------------- */
+/* ---- by the rule */
 
 START_TEST(a_lease_is_shown_as_its_worker_registered_it)
 {
@@ -270,7 +270,7 @@ START_TEST(a_worker_that_ends_in_the_middle_takes_its_revoked_leases_with_it)
 }
 END_TEST
 
-/* ---- by force ------------------------------------------------------------------------------ */
+/* ---- by force */
 
 static struct fab_mr *register_anew(void)
 {
@@ -514,7 +514,7 @@ START_TEST(an_arena_that_is_not_there_is_not_renewed)
 }
 END_TEST
 
-/* ---- another thread looks on --------------------------------------------------------------- */
+/* ---- another thread looks on */
 
 static _Atomic bool stop;
 

@@ -52,8 +52,7 @@ static bool may_sleep(void)
     return lane_prepare_sleep(w->node[0].lane, w->now_ns) > w->now_ns;
 }
 
-/* ---- those who wait for what the lane has few of
- * ---------------------------------------------------------------------------- */
+/* ---- those who wait for what the lane has few of */
 
 static void lose_all_dcis(void)
 {
@@ -110,8 +109,7 @@ START_TEST(who_was_to_be_looked_at_and_is_gone_keeps_no_lane_awake)
 }
 END_TEST
 
-/* ---- those who wait for room
- * ------------------------------------------------------------------------------------------ */
+/* ---- those who wait for room */
 
 /* Node 0's device gives back so many completions, and the others later. */
 static struct {

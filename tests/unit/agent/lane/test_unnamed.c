@@ -103,8 +103,7 @@ START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
 }
 END_TEST
 
-/* ---- connections
- * -------------------------------------------------------------------------------------------- */
+/* ---- connections */
 
 /* A third tenant that had nothing out beside them, and regions of all on both other nodes. */
 struct third {

@@ -237,8 +237,7 @@ START_TEST(a_request_larger_than_the_window_goes_alone_and_is_not_starved)
 }
 END_TEST
 
-/* ---- what ends otherwise
- * ------------------------------------------------------------------------------ */
+/* ---- what ends otherwise */
 
 static void limit_all(uint64_t bytes, uint64_t ops)
 {
@@ -380,8 +379,7 @@ START_TEST(requests_that_wait_for_a_node_that_died_fail_and_hold_up_no_other)
 }
 END_TEST
 
-/* ---- fairness
- * ----------------------------------------------------------------------------------------- */
+/* ---- fairness */
 
 static uint64_t bytes_of(uint32_t tenant)
 {

@@ -138,8 +138,7 @@ static struct fab_qp *make_dci(struct world_node *n, struct fab_pd *pd)
     return c.qp.x;
 }
 
-/* ---- nodes
- * --------------------------------------------------------------------------------------------- */
+/* ---- nodes */
 
 int world_fill(void *user, void *bytes, size_t count)
 {
@@ -525,8 +524,7 @@ void world_close(struct world *w)
     ck_assert_int_eq(run_quietly(command), 0);
 }
 
-/* ---- workers
- * ------------------------------------------------------------------------------------------- */
+/* ---- workers */
 
 void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32_t id,
                   uint32_t tenant)

@@ -12,8 +12,7 @@ static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 struct crowd_watch crowd_watch;
 static struct crowd *crowd;
 
-/* ---- the watch
- * ---------------------------------------------------------------------------------------- */
+/* ---- the watch */
 
 static void add(struct crowd_load *load, uint64_t bytes)
 {
@@ -175,8 +174,7 @@ static void watch(struct world *w)
     c->fab->ops = &c->ops;
 }
 
-/* ---- the crowd
- * ---------------------------------------------------------------------------------------- */
+/* ---- the crowd */
 
 void crowd_open(struct crowd *c, struct world *w)
 {

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-/* ---- the clock ------------------------------------------------------------------------------ */
+/* ---- the clock */
 
 uint64_t harness_clock_ns;
 
@@ -28,7 +28,7 @@ void harness_stop_clock(void)
     harness_clock_ns = base_clock_ns();
 }
 
-/* ---- the server's handler ------------------------------------------------------------------- */
+/* ---- the server's handler */
 
 /* One of those that read a stream: each begins at the first piece. */
 struct harness_reader {
@@ -168,7 +168,7 @@ void harness_run(struct harness *h, int wait_ms)
         http_server_run(h->server);
 }
 
-/* ---- clients -------------------------------------------------------------------------------- */
+/* ---- clients */
 
 const char *harness_from;
 

@@ -272,7 +272,7 @@ START_TEST(running_out_of_descriptors_refuses_and_does_not_spin)
 }
 END_TEST
 
-/* ---- anonymous clients, and those who are known --------------------------------------------- */
+/* ---- anonymous clients, and those who are known */
 
 /* "Authorization: ID" is one who is known; one with a '!' is trusted. */
 static struct http_who identify(void *user, const struct http_request *request)

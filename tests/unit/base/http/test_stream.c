@@ -164,7 +164,7 @@ START_TEST(stopping_ends_streams_whether_they_sleep_or_not)
 }
 END_TEST
 
-/* ---- our client ----------------------------------------------------------------------------- */
+/* ---- our client */
 
 struct outcome {
     int calls, status;

@@ -18,7 +18,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* ---- faults -------------------------------------------------------------------------------- */
+/* ---- faults */
 
 enum fault { NONE, KILLED, TORN, FULL };
 
@@ -81,7 +81,7 @@ EXPORTED int unlink(const char *path)
     return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0); /* for which a full disk has room */
 }
 
-/* ---- what is done -------------------------------------------------------------------------- */
+/* ---- what is done */
 
 #define NODE(incarnation, gid)                                                                     \
     "{\"incarnation\":" #incarnation ",\"endpoints\":[{\"gid\":\"fd00::" #gid "\",\"pool\":1,"     \
@@ -204,7 +204,7 @@ static bool take(const struct step *step)
     return status == step->status;
 }
 
-/* ---- what is there ------------------------------------------------------------------------- */
+/* ---- what is there */
 
 enum { TEXT = 8192 };
 
@@ -283,7 +283,7 @@ static uint64_t rehearse(void)
     return writes;
 }
 
-/* ---- killed -------------------------------------------------------------------------------- */
+/* ---- killed */
 
 static _Atomic int *acknowledged; /* steps; shared with the one that is killed */
 
@@ -356,7 +356,7 @@ START_TEST(who_is_killed_in_the_middle_of_any_write_has_kept_it_too)
 }
 END_TEST
 
-/* ---- full ---------------------------------------------------------------------------------- */
+/* ---- full */
 
 /* Does a step while the disk may be full, and again when there is room. Whether it was full. */
 static bool take_or_wait(int i)

@@ -54,7 +54,7 @@ static struct fab *open_device(const char *directory, uint8_t number)
     return fab;
 }
 
-/* ---- the metaserver ------------------------------------------------------------------------- */
+/* ---- the metaserver */
 
 static void on_answer(void *token, const struct meta_service_answer *answer,
                       const struct base_text *body)
@@ -204,7 +204,7 @@ bool says(const struct reply *reply, const char *text)
     return strstr(reply->body, text) != NULL;
 }
 
-/* ---- an agent ------------------------------------------------------------------------------- */
+/* ---- an agent */
 
 static void modify(const struct reader *a, struct ibv_qp_attr attr, int mask)
 {

@@ -200,7 +200,7 @@ START_TEST(another_life_of_a_node_begins_without_what_was_said_of_the_former)
 }
 END_TEST
 
-/* ---- two nodes ------------------------------------------------------------------------------ */
+/* ---- two nodes */
 
 static void hear(uint32_t node)
 {

@@ -29,7 +29,7 @@ static struct meta_store_fingerprint meta_fingerprint_of(struct meta_store *stor
     return n.fingerprint;
 }
 
-/* ---- conformance ---------------------------------------------------------------------------- */
+/* ---- conformance */
 
 static void lists_in_order(struct meta_store *s)
 {
@@ -234,7 +234,7 @@ START_TEST(every_store_keeps_the_contract)
 }
 END_TEST
 
-/* ---- SQLite --------------------------------------------------------------------------------- */
+/* ---- SQLite */
 
 START_TEST(sqlite_keeps_everything_over_closing_and_killing)
 {

@@ -9,7 +9,7 @@
 #include "metaserver/store_worker.h"
 #include "store_fixture.h"
 
-/* ---- each store ----------------------------------------------------------------------------- */
+/* ---- each store */
 
 /* Whatever a transaction fails for, nothing of it is there. */
 static void does_a_transaction_as_a_whole_or_not_at_all(struct meta_store *s)
@@ -82,7 +82,7 @@ START_TEST(every_store_does_what_a_transaction_says)
 }
 END_TEST
 
-/* ---- later ---------------------------------------------------------------------------------- */
+/* ---- later */
 
 enum { JOBS = 64 };
 
@@ -175,7 +175,7 @@ START_TEST(a_late_store_tells_in_an_order_that_its_seed_chooses_and_fails_when_i
 }
 END_TEST
 
-/* ---- on a thread of its own ----------------------------------------------------------------- */
+/* ---- on a thread of its own */
 
 /* A store before memory's, whose every transaction waits until it is let go. */
 struct gate {
