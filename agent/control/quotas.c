@@ -85,10 +85,13 @@ bool session_has_tenant(const struct agent_session *s)
     return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
 
+/* One that was ended counts until its worker closes it, from the beginning on: else another one
+ * would come in its place before it is over, and the tenant have one too many then. */
 static struct quota_counted count_session(const struct agent_session *s)
 {
+    const bool ended = s->stage == STAGE_ENDING && s->connection != NULL;
     struct quota_counted n = {
-        .tenant = s->tenant, .is_session = s->stage == STAGE_LIVE || s->held, .ended = s->held};
+        .tenant = s->tenant, .is_session = s->stage == STAGE_LIVE || ended, .ended = ended};
     if (!session_has_tenant(s))
         return (struct quota_counted){0};
     n.has_place = true;

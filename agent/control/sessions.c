@@ -449,6 +449,8 @@ void session_release(struct pool *p, uint32_t number, uint32_t reason)
         tell_end(p, number, reason);
     else if (s->held)
         take_back(p, s);
+    else
+        quotas_note(s);
 }
 
 /* tenant 0: of all. */

@@ -275,6 +275,46 @@ START_TEST(who_comes_and_goes_leaves_each_other_tenant_its_part_of_all_sessions)
 }
 END_TEST
 
+/* Its worker may leave it open for as long as it likes; another one that came meanwhile would be
+ * one too many then. */
+START_TEST(a_session_that_was_ended_counts_until_its_worker_closes_it)
+{
+    struct base_errbuf why;
+    session_bed_begin(PLACES, 1);
+    sessions_refill(&pool);
+    session_bed_make_all();
+    agent.tenants.at[A - 1].config.sessions = 1;
+    const uint32_t number = attach(A);
+    sessions_end_all(&pool, SCHEMA_REASON_TENANT);
+    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), -EDQUOT);
+    ck_assert_ptr_nonnull(strstr(why.text, "1 of its sessions have ended"));
+    session_bed_event(number, LANE_EVENT_SESSION_OVER, 0);
+    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), -EDQUOT);
+    session_release(&pool, number, 0);
+    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), 0);
+    ck_assert(quotas_recount(&agent));
+    session_bed_end();
+}
+END_TEST
+
+/* Closed while its lane has something to wait for. */
+START_TEST(a_session_that_was_ended_and_closed_counts_no_more_though_it_is_not_over)
+{
+    struct base_errbuf why;
+    session_bed_begin(PLACES, 1);
+    sessions_refill(&pool);
+    session_bed_make_all();
+    agent.tenants.at[A - 1].config.sessions = 1;
+    const uint32_t number = attach(A);
+    sessions_end_all(&pool, SCHEMA_REASON_TENANT);
+    session_release(&pool, number, 0);
+    ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), 0);
+    ck_assert(quotas_recount(&agent));
+    session_bed_event(number, LANE_EVENT_SESSION_OVER, 0);
+    session_bed_end();
+}
+END_TEST
+
 static bool says(uint32_t tenant, const char *what)
 {
     struct base_errbuf why = {""};
@@ -310,6 +350,8 @@ END_TEST
     T(a_host_without_memory_for_one_arena_is_said_at_the_start)                                    \
     T(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)                            \
     T(who_comes_and_goes_leaves_each_other_tenant_its_part_of_all_sessions)                        \
+    T(a_session_that_was_ended_counts_until_its_worker_closes_it)                                  \
+    T(a_session_that_was_ended_and_closed_counts_no_more_though_it_is_not_over)                    \
     T(who_is_sent_nothing_hears_whose_fault_that_is)
 
 KEDGE_CHECK_MAIN("agent.control.sessions", TESTS)
