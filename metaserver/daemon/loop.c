@@ -124,7 +124,8 @@ static bool is_local(const struct http_request *request)
     return request->local && (request->peer_uid == 0 || request->peer_uid == geteuid());
 }
 
-/* Agents, and who may change something, come first. */
+/* Agents, and who may change something, come first. A worker's token is for agents, and good for
+ * nothing here: who shows one has the room of those who show none. */
 static struct http_who identify_client(void *user, const struct http_request *request)
 {
     const struct metad *m = user;
@@ -133,12 +134,11 @@ static struct http_who identify_client(void *user, const struct http_request *re
                            is_local(request), base_clock_wall_ms());
     if (caller.kind == META_CALLER_LOCAL)
         return (struct http_who){.rank = HTTP_TRUSTED};
-    if (caller.kind != META_CALLER_TOKEN)
+    if (caller.kind != META_CALLER_TOKEN || caller.token->token.scope == RESOURCE_SCOPE_WORKER)
         return (struct http_who){.rank = HTTP_ANONYMOUS};
-    const enum resource_token_scope scope = caller.token->token.scope;
-    const bool reads = scope == RESOURCE_SCOPE_READER || scope == RESOURCE_SCOPE_WORKER;
-    return (struct http_who){.rank = reads ? HTTP_KNOWN : HTTP_TRUSTED,
-                             .id = caller.token->revision};
+    return (struct http_who){
+        .rank = caller.token->token.scope == RESOURCE_SCOPE_READER ? HTTP_KNOWN : HTTP_TRUSTED,
+        .id = caller.token->revision};
 }
 
 static enum http_verdict handle_request(void *user, struct http_request *request)

@@ -68,6 +68,34 @@ if [[ -n ${KEDGE_TEST_LONG:-} ]]; then
     attack "4,096 connections and 80,000 pipelined requests/s of 250 addresses" "hold $port 4096 $seconds" \
         "flood $port 1032 80000 $seconds"
 fi
+
+# A worker's token is good for nothing here, and who has one is as who has none: with all the connections that such may
+# have he leaves those their part who may read. Another metaserver, which has few.
+mkdir "$work/small"
+sed -e "s|^listen = .*|listen = 127.0.0.1:0|" -e "s|^admin_socket = .*|admin_socket = $work/small.sock|" \
+    -e "s|^data_dir = .*|data_dir = $work/small|" -e "s|^gid = .*|gid = fd00::9|" \
+    -e '/^\[metaserver\]/a connections = 16\ntoken_connections = 16\nmax_watches = 2' "$work/metad.conf" >"$work/small.conf"
+daemon_start small kedge-metad || fail "a metaserver with few connections does not start"
+small=$(sed -n 's/.*ready, port //p' "$work/small.out")
+ctl() { "$bin/rdmactl" --server "unix:$work/small.sock" "$@"; }
+ctl tenant create web uids=70000 >"$work/out" || fail "no tenant: $(cat "$work/out")"
+ctl token create reads scope=reader -o json | jq -er .secret >"$work/reads.token"
+secret=$(ctl token create works scope=worker tenant=web -o json | jq -er .secret)
+held=()
+for _ in $(seq 12); do
+    exec {fd}<>"/dev/tcp/127.0.0.1/$small"
+    printf 'GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n' "$secret" >&"$fd"
+    read -r -t $((20 * slow)) line <&"$fd" || line= # or it made room for another one
+    [[ -z $line || $line =~ ^HTTP/1.1\ (403|503)\  ]] || fail "with a worker's token: $line"
+    held+=("$fd")
+done
+"$bin/rdmactl" --server "http://127.0.0.1:$small" --token-file "$work/reads.token" node list >"$work/out" 2>&1 ||
+    fail "who may read is refused beside workers' tokens: $(cat "$work/out")"
+ok "connections with workers' tokens leave those their part who may read"
+for fd in "${held[@]}"; do exec {fd}>&-; done
+kill -TERM "${pids[small]}"
+wait "${pids[small]}" || fail "the metaserver with few connections ended with $?"
+
 (($(metric kedge_metad_http_limited_total) > 0)) || skip "the rate of strangers (this machine does not reach it)"
 ! grep -q 'expired' "$work/metad.log" || fail "the log tells of a node that expired"
 stop
