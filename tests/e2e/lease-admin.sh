@@ -38,6 +38,7 @@ for _ in 1 2 3; do
     path="/v1/leases?limit=2&cursor=$(jq -r '.next_cursor // "none"' "$work/body")"
 done
 is "$path ${#seen[@]} $(printf '%s\n' "${seen[@]}" | sort -u | wc -l)" '/v1/leases?limit=2&cursor=none 5 5' "three pages of five leases"
+find_first_leases
 
 # ---- revoking by the rule
 read_text b "$token" >"$work/read" 2>&1 && grep -q 'what was exported' "$work/read" || fail "it cannot be read: $(cat "$work/read")"

@@ -22,6 +22,16 @@ refuses() { # exit-code pattern words...
     ok "rdmactl $* exits with $code: $(tail -n 1 "$work/said")"
 }
 
+# Sets seen: the first lease of each of a's workers, in the order in which they were started, which is not that of their
+# sessions' numbers.
+find_first_leases() {
+    local list pid
+    list=$(timeout 60 "$bin/rdmactl" --agent-socket "$work/a.admin" worker list -o json) seen=()
+    for pid in "${worker_pids[@]}"; do
+        seen+=("$(jq -r --argjson pid "$pid" '.workers[] | select(.pid == $pid).id' <<<"$list")-1")
+    done
+}
+
 # Starts workers of a's that export "number 2" up to "number LAST", one after the other; their tokens are in
 # $work/token-2 and so on.
 export_numbers() { # last
