@@ -48,9 +48,10 @@ void play_agent_looks_free(struct play_agent_looks *looks)
 
 /* ---- what tenants have */
 
+/* One that was ended is there until its worker closes it. */
 static void count_session(struct tenant_has *t, const struct agent_session *s)
 {
-    t->sessions_there += s->stage == STAGE_LIVE || s->held;
+    t->sessions_there += s->stage == STAGE_LIVE || s->connection != NULL;
     for (uint32_t i = 0; i < s->arenas; i++)
         t->bytes_there += s->arena[i]->bytes;
     t->bytes_there += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
