@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control operations that take time, by the plan: registrations, as pinning memory does, and
  * destroying a DC target, which is drained first. Each kind one after the other, and no other
- * operation waits for them; but where the device hangs all do. Control thread. */
+ * operation waits for them but what frees what they need; where the device hangs all do. Control
+ * thread. */
 #ifndef FAULT_SLOW_H
 #define FAULT_SLOW_H
 

@@ -459,7 +459,7 @@ static void note_end(struct fab_ctl *ctl)
 }
 
 /* mlx5 destroys a DC target when it is drained: nothing else waits for that. */
-START_TEST(a_target_that_is_drained_holds_up_nothing_else)
+START_TEST(a_target_that_is_drained_holds_up_nothing_but_what_it_needs)
 {
     enum { DRAIN_MS = 200 };
     const struct fault_plan plan = {.seed = 1, .drain_ns = DRAIN_MS * 1000000ull};
@@ -475,15 +475,18 @@ START_TEST(a_target_that_is_drained_holds_up_nothing_else)
         .kind = FAB_DESTROY_DCT, .dct.x = dct.dct.x, .done = note_end, .user = &ends};
     struct fab_ctl look = {.kind = FAB_QUERY_PORT};
     fab_submit(r.fab, &drop);
+    srq.kind = FAB_DESTROY_SRQ; /* which it needs: that comes behind it */
+    srq.done = note_end;
+    srq.user = &ends;
+    fab_submit(r.fab, &srq);
     ck_assert_int_eq(call(&r, &look), 0);
     ck_assert_uint_eq(ends, 0);
-    while (ends == 0) {
+    while (ends < 2) {
         fab_wait(r.fab);
         (void)fab_run(r.fab);
     }
     ck_assert_int_eq(drop.status, 0);
-    srq.kind = FAB_DESTROY_SRQ;
-    ck_assert_int_eq(call(&r, &srq), 0);
+    ck_assert_int_eq(srq.status, 0);
     rig_close(&r);
 }
 END_TEST
@@ -584,7 +587,7 @@ END_TEST
     X(datagrams_are_lost_while_their_sender_sees_success)                                          \
     X(packets_of_every_former_life_come_late)                                                      \
     X(only_datagrams_are_lost)                                                                     \
-    X(a_target_that_is_drained_holds_up_nothing_else)                                              \
+    X(a_target_that_is_drained_holds_up_nothing_but_what_it_needs)                                 \
     X(where_a_device_hangs_nothing_is_over_before_it_goes_on)                                      \
     X(a_plan_is_read_as_an_operator_writes_it)
 
