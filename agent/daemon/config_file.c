@@ -33,7 +33,7 @@ struct option {
 #define MIB        (1ull << 20)
 
 static const struct option options[] = {
-    {"agent", "node", A_NODE, AT(node), 0, 0, NULL,
+    {"agent", "node", A_NAME, AT(node), 0, 0, NULL,
      "this node's id; the default is the host's name"},
     {"agent", "socket", A_PATH, AT(socket), 0, AGENTD_SOCKET_PATH, "/run/kedge/agent.sock",
      "where workers attach"},
@@ -64,7 +64,7 @@ static const struct option options[] = {
      "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 13 on verbs"},
     {"fabric", "fault", A_FAULT, AT(fault), 0, 0, "",
      "for tests: what goes wrong on purpose, such as loss=5%, seed=7 (of datagrams)"},
-    {"pool", "name", A_TEXT, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
+    {"pool", "name", A_NAME, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
     {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
     {"pool", "dcis", A_POOL_COUNT, AT(dcis), 0, 0, "8",
      "DC initiators; one of them is for probing"},
@@ -281,7 +281,7 @@ static void set_defaults(struct agentd_config *out)
     (void)gethostname(host, sizeof host - 1);
     for (char *c = host; *c != '\0'; c++)
         *c = (char)tolower((unsigned char)*c);
-    if (agentd_set_value(A_NODE, out->node, 0, 0, host, &must) != 0)
+    if (agentd_set_value(A_NAME, out->node, 0, 0, host, &must) != 0)
         out->node[0] = '\0'; /* finish_config() asks for one */
 }
 

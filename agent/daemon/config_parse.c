@@ -29,14 +29,16 @@ static int set_level(void *at, const char *value, struct base_errbuf *must)
     return base_err(must, -EINVAL, "must be error, warn, info or debug");
 }
 
-/* As metaservers take it. */
-static int set_node(void *at, const char *value, struct base_errbuf *must)
+/* As metaservers take it. size: of its place, 0: AGENTD_TEXT. */
+static int set_name(void *at, size_t size, const char *value, struct base_errbuf *must)
 {
-    if (base_parse_name(value, 63) != 0)
+    const size_t place = size != 0 ? size : AGENTD_TEXT, most = place <= 63 ? place - 1 : 63;
+    if (base_parse_name(value, most) != 0)
         return base_err(must, -EINVAL,
-                        "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
-                        "digit");
-    return set_text(at, value, AGENTD_TEXT, must);
+                        "must be 1 to %zu of a-z, 0-9, '.' and '-', and begin with a letter or "
+                        "digit",
+                        most);
+    return set_text(at, value, place, must);
 }
 
 static int set_number(enum agentd_type type, void *at, uint64_t min, uint64_t max,
@@ -116,8 +118,8 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
     case A_LEVEL:
         return set_level(at, value, must);
-    case A_NODE:
-        return set_node(at, value, must);
+    case A_NAME:
+        return set_name(at, (size_t)max, value, must);
     case A_CPU:
         return set_cpu(at, value, must);
     case A_TRANSPORT:

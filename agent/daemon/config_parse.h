@@ -8,7 +8,7 @@
 enum agentd_type {
     A_TEXT,
     A_LEVEL,
-    A_NODE,
+    A_NAME,
     A_PATH,
     A_PATH_OR_NONE,
     A_COUNT,
