@@ -116,20 +116,35 @@ START_TEST(a_completion_queue_that_overflows_breaks_who_uses_it)
 }
 END_TEST
 
+/* Of changes of state that fail some are carried out, as when the answer of a command is lost. */
 START_TEST(creations_are_refused_and_operations_fail_and_frees_do_not)
 {
+    enum { QPS = 32 };
     static const struct sim_faults all = {.create_refused_ppm = 1000000,
                                           .control_error_ppm = 1000000,
                                           .post_refused_ppm = 1000000},
                                    none = {.control_ns = 0};
     struct two t;
     struct fab_ctl c = {.kind = FAB_ALLOC_PD};
+    struct fab_qp *qp[QPS];
+    uint32_t carried_out = 0;
     two_open(&t, &plain);
+    for (int i = 0; i < QPS; i++) {
+        qp[i] = bed_qp(&t.a, FAB_QP_DCI);
+        bed_connect(qp[i], t.b.fab->caps.gid, 0, 1);
+    }
     struct bed_request r = bed_request(&t.l, 3, IBV_WR_RDMA_WRITE, 0, 0, 8);
     sim_device_set_faults(t.a.fab, &all);
     ck_assert_int_eq(fab_call(t.a.fab, &c), -ENOMEM);
     const struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
-    ck_assert_int_eq(bed_modify(t.l.qp, &err, IBV_QP_STATE), -EIO);
+    for (int i = 0; i < QPS; i++) {
+        ck_assert_int_eq(bed_modify(qp[i], &err, IBV_QP_STATE), -EIO);
+        const enum ibv_qp_state state = fab_qp_state(qp[i]);
+        ck_assert(state == IBV_QPS_RTS || state == IBV_QPS_ERR);
+        carried_out += state == IBV_QPS_ERR;
+        bed_free(&t.a, FAB_DESTROY_QP, qp[i]);
+    }
+    ck_assert(carried_out > QPS / 8 && carried_out < QPS - QPS / 8);
     ck_assert_int_eq(fab_qp_state(t.l.qp), IBV_QPS_RTS);
     ck_assert_int_eq(bed_post(&t.l, &r), -ENOMEM);
     bed_free(&t.a, FAB_DESTROY_AH, t.l.ah);
