@@ -279,7 +279,6 @@ int sim_qp_create(struct sim_device *dev, struct fab_ctl *ctl)
     qp->dev = dev;
     qp->numbered.number = qpn;
     qp->state = IBV_QPS_RESET;
-    qp->connection = (uint32_t)base_prng_next(&dev->prng);
     qp->doorbell = (struct sim_event){.happen = sim_doorbell, .device = dev};
     qp->timer = (struct sim_event){.happen = sim_requester_timer, .device = dev};
     TAILQ_INIT(&qp->responder.queue);

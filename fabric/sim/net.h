@@ -31,8 +31,9 @@ struct sim_ready {
 struct sim_net {
     uint64_t seed, now_ns, serial, events, hash;
     uint64_t packet_life_ns;
-    uint64_t poll_ns;    /* that a poll takes */
-    uint64_t identities; /* of registrations so far */
+    uint64_t poll_ns;     /* that a poll takes */
+    uint64_t identities;  /* of registrations so far */
+    uint32_t connections; /* of DCIs so far */
     struct sim_hooks hooks;
     struct base_heap heap; /* of what is to happen */
     int next_fd;

@@ -128,7 +128,8 @@ static bool send_request(struct sim_qp *qp, struct sim_wqe *w)
     return true;
 }
 
-/* Whether a DCI is connected to where this request goes; if it is free to, it is then. */
+/* Whether a DCI is connected to where this request goes; if it is free to, it is then: by a
+ * connection that is later than all before, also those of a former DCI with its number. */
 static bool is_connected(struct sim_qp *qp, const struct sim_wqe *w)
 {
     if (qp->base.type == FAB_QP_RC)
@@ -139,7 +140,7 @@ static bool is_connected(struct sim_qp *qp, const struct sim_wqe *w)
     if (qp->head != qp->sent) /* it serves one target after the other */
         return false;
     qp->connected = true;
-    qp->connection++;
+    qp->connection = ++qp->dev->net->connections;
     qp->first_psn = qp->psn = (uint32_t)base_prng_next(&qp->dev->prng) & SIM_PSN_MASK;
     qp->dest_qpn = w->dest_qpn;
     qp->dc_key = w->dc_key;

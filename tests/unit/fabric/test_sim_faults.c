@@ -78,6 +78,29 @@ START_TEST(keys_come_back_where_the_device_keeps_them)
 }
 END_TEST
 
+/* Their numbers come back, and a target that knew one has no doubt about the next. */
+START_TEST(a_target_serves_each_initiator_that_has_a_former_ones_number)
+{
+    enum { LIVES = 64 };
+    const struct sim_device_attr attr = {.numbers_return = true};
+    struct two t;
+    uint32_t last = 0, same = 0;
+    two_open(&t, &attr);
+    for (int i = 0; i < LIVES; i++) {
+        struct bed_link l;
+        bed_link(&l, &t.a, &t.b, FAB_QP_DCI);
+        same += l.qp->qpn == last;
+        last = l.qp->qpn;
+        struct bed_request r = bed_request(&l, 7, IBV_WR_RDMA_WRITE, 0, 0, 8);
+        ck_assert_int_eq(bed_post(&l, &r), 0);
+        ck_assert_int_eq(bed_wait(&t.a).status, IBV_WC_SUCCESS);
+        bed_unlink(&l);
+    }
+    ck_assert_uint_gt(same, LIVES / 4);
+    two_close(&t);
+}
+END_TEST
+
 START_TEST(a_queue_pair_that_breaks_says_so_and_flushes)
 {
     struct two t;
@@ -323,6 +346,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(keys_come_back_where_the_device_keeps_them)                                                  \
+    T(a_target_serves_each_initiator_that_has_a_former_ones_number)                                \
     T(a_queue_pair_that_breaks_says_so_and_flushes)                                                \
     T(a_completion_queue_that_overflows_breaks_who_uses_it)                                        \
     T(creations_are_refused_and_operations_fail_and_frees_do_not)                                  \
