@@ -11,6 +11,7 @@
 #include "cluster_state.h"
 #include "disk.h"
 #include "fabric/sim.h"
+#include "ledger.h"
 #include "metad_process.h"
 #include "trace.h"
 
@@ -101,8 +102,10 @@ static void pause_processes(struct node *n, const struct play_fault *f)
     for (uint32_t i = 0; i < CLUSTER_WORKERS; i++)
         if (n->worker[i] != NULL && (whole || (f->kind == FAULT_PAUSE_WORKER && i == f->worker)))
             play_process_pause(play_worker_process(n->worker[i]), until_ns);
-    if (whole)
+    if (whole) {
         n->suspended_ns = until_ns;
+        play_ledger_suspended(n->host.number, until_ns);
+    }
     if (whole && device_of(n) != NULL)
         sim_device_suspend(device_of(n), true);
 }

@@ -35,8 +35,8 @@ static struct {
     uint32_t ended_next;
     struct life {
         uint32_t number;
-        uint64_t began_ns;
-    } life[NODES]; /* of nodes' agents, the present ones */
+        uint64_t began_ns, suspended_ns;
+    } life[NODES]; /* of nodes' agents, the present ones; until when their hosts were suspended */
     uint64_t last_id, last_identity, accesses;
     char why[WHY_BYTES]; /* empty: nothing was violated */
 } ledger;
@@ -151,10 +151,17 @@ void play_ledger_new_life(uint32_t node)
     l->began_ns = play_now_ns();
 }
 
-bool play_slot_is_outlived(const struct play_slot *s)
+void play_ledger_suspended(uint32_t node, uint64_t until_ns)
 {
-    const struct life *l = life_of(s->region->node);
-    return s->region->life != l->number && play_now_ns() - l->began_ns > OUTLIVED_S * BASE_NS_PER_S;
+    life_of(node)->suspended_ns = until_ns;
+}
+
+bool play_slot_is_outlived(const struct play_slot *s, uint32_t user)
+{
+    const struct life *l = life_of(s->region->node), *of_user = life_of(user);
+    const uint64_t heard_ns =
+        l->began_ns > of_user->suspended_ns ? l->began_ns : of_user->suspended_ns;
+    return s->region->life != l->number && play_now_ns() > heard_ns + OUTLIVED_S * BASE_NS_PER_S;
 }
 
 struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t tenant, void *at)

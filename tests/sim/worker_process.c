@@ -279,7 +279,7 @@ static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
     r->wr_id = ++w->last_id;
     r->bytes = r->kind == REQUEST_ADD ? 8 : draw_bytes(w);
     r->never_sent = false;
-    r->outlived = slot->begun && play_slot_is_outlived(slot);
+    r->outlived = slot->begun && play_slot_is_outlived(slot, w->process->host->number);
     *sge = (struct ibv_sge){(uintptr_t)buffer, r->bytes, w->lkey};
     struct ibv_send_wr wr = {
         .wr_id = r->wr_id, .sg_list = sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
