@@ -307,7 +307,7 @@ int fab_event_fd(const struct fab *fab)
     return fab->ops->event_fd(fab);
 }
 
-static bool is_of_qp(enum ibv_event_type type)
+bool fab_event_is_of_qp(enum ibv_event_type type)
 {
     switch (type) {
     case IBV_EVENT_QP_FATAL:
@@ -328,7 +328,7 @@ int fab_get_event(struct fab *fab, struct fab_event *out)
 {
     struct fab_event event;
     while (fab->ops->get_event(fab, &event) == 1) {
-        if (is_of_qp(event.type) && event.qp != NULL && atomic_load(&event.qp->leaves))
+        if (fab_event_is_of_qp(event.type) && event.qp != NULL && atomic_load(&event.qp->leaves))
             continue;
         *out = event;
         return 1;

@@ -144,27 +144,12 @@ static int fault_get_event(struct fab *fab, struct fab_event *out)
     int got = fab_get_event(f->inner, &event);
     if (got != 1)
         return fab_events_pop(&f->events, out);
-    switch (event.type) {
-    case IBV_EVENT_CQ_ERR:
+    if (event.type == IBV_EVENT_CQ_ERR)
         event.cq = event.cq->user;
-        break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    else if (event.type == IBV_EVENT_SRQ_ERR || event.type == IBV_EVENT_SRQ_LIMIT_REACHED)
         event.srq = outer_srq(f, event.srq);
-        break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-        event.qp = event.qp != NULL ? event.qp->user : NULL;
-        break;
-    default: /* of the port or the device */
-        break;
-    }
+    else if (fab_event_is_of_qp(event.type) && event.qp != NULL)
+        event.qp = event.qp->user;
     *out = event;
     return 1;
 }

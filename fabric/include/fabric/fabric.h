@@ -542,6 +542,8 @@ struct fab_event {
         struct fab_srq *srq;
     };
 };
+/* Whether it is the queue pair that is named. */
+bool fab_event_is_of_qp(enum ibv_event_type type);
 int fab_event_fd(const struct fab *fab);
 /* 1 and an event, or 0. Never blocks. */
 int fab_get_event(struct fab *fab, struct fab_event *out);
