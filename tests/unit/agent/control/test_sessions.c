@@ -275,17 +275,24 @@ START_TEST(who_comes_and_goes_leaves_each_other_tenant_its_part_of_all_sessions)
 }
 END_TEST
 
-/* Its worker may leave it open for as long as it likes; another one that came meanwhile would be
- * one too many then. */
-START_TEST(a_session_that_was_ended_counts_until_its_worker_closes_it)
+/* The only session that A may have, which the agent has ended. */
+static uint32_t begin_with_ended(void)
 {
-    struct base_errbuf why;
     session_bed_begin(PLACES, 1);
     sessions_refill(&pool);
     session_bed_make_all();
     agent.tenants.at[A - 1].config.sessions = 1;
     const uint32_t number = attach(A);
     sessions_end_all(&pool, SCHEMA_REASON_TENANT);
+    return number;
+}
+
+/* Its worker may leave it open for as long as it likes; another one that came meanwhile would be
+ * one too many then. */
+START_TEST(a_session_that_was_ended_counts_until_its_worker_closes_it)
+{
+    struct base_errbuf why;
+    const uint32_t number = begin_with_ended();
     ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), -EDQUOT);
     ck_assert_ptr_nonnull(strstr(why.text, "1 of its sessions have ended"));
     session_bed_event(number, LANE_EVENT_SESSION_OVER, 0);
@@ -301,12 +308,7 @@ END_TEST
 START_TEST(a_session_that_was_ended_and_closed_counts_no_more_though_it_is_not_over)
 {
     struct base_errbuf why;
-    session_bed_begin(PLACES, 1);
-    sessions_refill(&pool);
-    session_bed_make_all();
-    agent.tenants.at[A - 1].config.sessions = 1;
-    const uint32_t number = attach(A);
-    sessions_end_all(&pool, SCHEMA_REASON_TENANT);
+    const uint32_t number = begin_with_ended();
     session_release(&pool, number, 0);
     ck_assert_int_eq(quota_check(&pool, A, 1, 0, &why), 0);
     ck_assert(quotas_recount(&agent));
