@@ -16,6 +16,8 @@
 #   balloon      another tenant's workers ask for all the memory that they may have and leave before it is made; what is
 #                measured is attaching
 #   smalls       a hundred sessions of another tenant keep their rings full of WRITEs of 8 bytes
+#   crowded-bucket
+#                another tenant's worker has the kernel look through 25,000 waits of its for each wake of it
 #   doorbells    the doorbells of a hundred sessions of another tenant, that have nothing to say, are rung without an end
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-hostile kedge-strangers kedge-probe
@@ -93,6 +95,11 @@ attack() { # name
         await 4
         ;;
     balloon) for _ in 1 2 3 4; do run "$work/worker/kedge-hostile" balloon --socket "$work/a.sock" --ms 600000; done ;;
+    crowded-bucket)
+        run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
+        await 1
+        sleep 10 # until it has its threads wait
+        ;;
     smalls | doorbells)
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 100
