@@ -11,6 +11,7 @@
 #include "bounds.h"
 #include "control/log.h"
 #include "dci.h"
+#include "fabric/retire.h"
 #include "lane_setup.h"
 #include "pool.h"
 #include "prewarm.h"
@@ -331,7 +332,7 @@ void dci_repairs_stop(struct pool *p)
     for (struct dci_op *next; op != NULL; op = next) {
         next = op->next;
         if (op->job == DCI_END)
-            device_retire(&p->device, FAB_DESTROY_QP, op->qp, &p->fab_ops);
+            fab_retire(p->device.fab, FAB_DESTROY_QP, op->qp, &p->fab_ops);
         free(op);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pool has of the device, and how it comes and goes. Control thread. */
+/* What a pool has of the device. Control thread. */
 #ifndef CONTROL_DEVICE_OBJECTS_H
 #define CONTROL_DEVICE_OBJECTS_H
 
@@ -52,22 +52,14 @@ struct agent_device {
     enum ibv_mtu dct_mtu;    /* DC: of the target, as its record says */
     uint32_t max_spares;     /* DC: that there is room for */
     uint32_t sq_depth;
-    struct connector *connector;      /* rc */
-    uint32_t ud_qpn;                  /* rc: the number by which it hears, as others are told */
-    uint32_t mr_log2;                 /* of the table's slots */
-    uint64_t bound_ns;                /* of the lease rule, from the queue pairs' attributes */
-    uint32_t going[FAB_QUERY_QP + 1]; /* device_retire(): that are being destroyed, by kind */
+    struct connector *connector; /* rc */
+    uint32_t ud_qpn;             /* rc: the number by which it hears, as others are told */
+    uint32_t mr_log2;            /* of the table's slots */
+    uint64_t bound_ns;           /* of the lease rule, from the queue pairs' attributes */
 };
 
 /* What an error of the device means, with the limit of locked memory or of the rdma cgroup where
  * that may be it. Returns status. */
 int device_why(struct world *w, int status, struct base_errbuf *err);
-/* Hands x to the device to destroy, if there is one, and waits for nothing: *ops counts it until it
- * is over. What it needs (its protection domain, its queues) stays until then. */
-void device_retire(struct agent_device *d, enum fab_ctl_kind kind, void *x, uint32_t *ops);
-/* What of that others wait for (enum fab_ctl_kind); UINT32_MAX: nobody can say. */
-uint32_t device_waits_for(const struct agent_device *d);
-/* The same as device_retire() of an MR table and its memory. */
-void device_retire_table(struct agent_device *d, struct agent_table *table, uint32_t *ops);
 
 #endif

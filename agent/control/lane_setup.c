@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "dci.h"
 #include "dedicated_mrs.h"
+#include "fabric/retire.h"
 #include "lane_setup.h"
 #include "leases.h"
 #include "bounds.h"
@@ -198,11 +199,11 @@ void pool_stop_lane(struct pool *p)
     struct fab_ah *ah;
     while (p->lane != NULL && (ah = lane_take_ah(p->lane)) != NULL) {
         registrations_take_back(p, ah);
-        device_retire(d, FAB_DESTROY_AH, ah, &p->fab_ops);
+        fab_retire(d->fab, FAB_DESTROY_AH, ah, &p->fab_ops);
     }
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
-        device_retire(d, FAB_DESTROY_AH, p->registration[i].lane.ah, &p->fab_ops);
-        device_retire(d, FAB_DESTROY_AH, p->registration[i].before, &p->fab_ops);
+        fab_retire(d->fab, FAB_DESTROY_AH, p->registration[i].lane.ah, &p->fab_ops);
+        fab_retire(d->fab, FAB_DESTROY_AH, p->registration[i].before, &p->fab_ops);
         p->registration[i].lane.ah = p->registration[i].before = NULL;
     }
     lane_free(p->lane);

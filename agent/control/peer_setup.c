@@ -14,6 +14,7 @@
 #include "dci.h"
 #include "dci_repair.h"
 #include "fabric/limits.h"
+#include "fabric/retire.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "peer_setup.h"
@@ -81,7 +82,7 @@ static void give_address(struct control_op *e)
     if (p->lane != NULL && !p->stopping)
         pool_command(p, &e->command);
     else if (e->command.path.path.ah != NULL)
-        device_retire(&p->device, FAB_DESTROY_AH, e->command.path.path.ah, &p->fab_ops);
+        fab_retire(p->device.fab, FAB_DESTROY_AH, e->command.path.path.ah, &p->fab_ops);
     free(e);
 }
 
@@ -272,7 +273,7 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
             done_with(p, e->path.qp);
         } else {
             registrations_take_back(p, e->path.ah);
-            device_retire(&p->device, FAB_DESTROY_AH, e->path.ah, &p->fab_ops);
+            fab_retire(p->device.fab, FAB_DESTROY_AH, e->path.ah, &p->fab_ops);
         }
         return;
     case LANE_EVENT_QP_OVERDUE:

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "control/log.h"
 #include "device_objects.h"
+#include "fabric/retire.h"
 #include "bounds.h"
 #include "pool.h"
 #include "register.h"
@@ -267,8 +268,8 @@ void table_initiators_stop(struct pool *p)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
         for (int k = 0; k < 2; k++) {
-            device_retire(&p->device, FAB_DESTROY_QP, p->registration[i].initiator[k].qp,
-                          &p->fab_ops);
+            fab_retire(p->device.fab, FAB_DESTROY_QP, p->registration[i].initiator[k].qp,
+                       &p->fab_ops);
             p->registration[i].initiator[k].qp = NULL;
         }
 }

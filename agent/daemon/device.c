@@ -17,6 +17,7 @@
 #include "fabric/fault.h"
 #include "fabric/limits.h"
 #include "fabric/providers.h"
+#include "fabric/retire.h"
 #include "bounds.h"
 #include "prewarm.h"
 #include "probe/probe.h"
@@ -83,11 +84,18 @@ static int table_registration(struct pool *p, const struct agent_table *table, s
                          &out->mr.iova);
 }
 
-/* Of which nothing is registered. */
-static void free_table(struct agent_table *table)
+/* Of which nothing is registered (any more). */
+static void free_table(void *user)
 {
+    struct agent_table *table = user;
     fab_mem_free(&table->memory);
     free(table);
+}
+
+static void retire_table(struct pool *p, struct agent_table *table)
+{
+    if (table != NULL)
+        fab_retire_then(p->device.fab, FAB_DEREG_MR, table->mr, &p->fab_ops, free_table, table);
 }
 
 /* Of which nothing is registered yet, as *c will; NULL and -errno. */
@@ -142,14 +150,13 @@ struct retable {
 static void on_table(struct fab_ctl *ctl)
 {
     const struct retable r = *(struct retable *)ctl;
-    struct agent_device *d = &r.pool->device;
     r.pool->fab_ops--;
     free(ctl);
     if (r.ctl.status == 0 && !r.pool->stopping) {
         take_table(r.pool, r.table, r.ctl.mr.x);
     } else if (r.ctl.status == 0) {
         r.table->mr = r.ctl.mr.x;
-        device_retire_table(d, r.table, &r.pool->fab_ops);
+        retire_table(r.pool, r.table);
     } else {
         free_table(r.table);
     }
@@ -202,7 +209,8 @@ void device_settle(struct world *w, struct pool *p)
     struct fab *fab = p->agent->fab;
     (void)w;
     while (p->fab_ops > 0) {
-        atomic_store(&fab->waits_for, device_waits_for(&p->device));
+        const uint32_t kind = fab_retiring(fab);
+        atomic_store(&fab->waits_for, kind != 0 ? kind : UINT32_MAX); /* any other */
         if (fab_run(fab) == 0)
             fab_wait(fab);
     }
@@ -399,13 +407,13 @@ static void retire_objects(struct pool *p)
     leave_numbers(p);
     table_initiators_stop(p);
     queues_retire(p);
-    device_retire(d, FAB_DEREG_MR, d->small_mr, ops);
-    device_retire(d, FAB_DEREG_MR, d->scratch_mr, ops);
-    device_retire(d, FAB_DEREG_MR, d->scratch_system_mr, ops);
-    device_retire_table(d, d->table, ops);
-    device_retire_table(d, d->table_before, ops);
-    device_retire(d, FAB_FREE_PD, d->pd, ops);
-    device_retire(d, FAB_FREE_PD, d->system_pd, ops);
+    fab_retire(d->fab, FAB_DEREG_MR, d->small_mr, ops);
+    fab_retire(d->fab, FAB_DEREG_MR, d->scratch_mr, ops);
+    fab_retire(d->fab, FAB_DEREG_MR, d->scratch_system_mr, ops);
+    retire_table(p, d->table);
+    retire_table(p, d->table_before);
+    fab_retire(d->fab, FAB_FREE_PD, d->pd, ops);
+    fab_retire(d->fab, FAB_FREE_PD, d->system_pd, ops);
 }
 
 static void close_device(struct pool *p)
@@ -436,11 +444,11 @@ int device_do(struct world *w, enum world_device_step step, struct pool *p, stru
     case WORLD_DEVICE_TABLE:
         return begin_table(p);
     case WORLD_DEVICE_DROP:
-        device_retire_table(&p->device, p->device.table_before, &p->fab_ops);
+        retire_table(p, p->device.table_before);
         p->device.table_before = NULL;
         return 0;
     case WORLD_DEVICE_LEAVE:
-        device_retire(&p->device, FAB_DESTROY_DCT, p->device.dct, &p->fab_ops);
+        fab_retire(p->device.fab, FAB_DESTROY_DCT, p->device.dct, &p->fab_ops);
         p->device.dct = NULL;
         return 0;
     }

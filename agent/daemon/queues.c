@@ -11,6 +11,7 @@
 #include "dci.h"
 #include "device.h"
 #include "device_objects.h"
+#include "fabric/retire.h"
 #include "bounds.h"
 #include "pool.h"
 #include "prewarm.h"
@@ -97,7 +98,7 @@ static void on_target(struct fab_ctl *ctl)
     p->fab_ops--;
     if (status == 0) { /* of a pool that goes nobody is to reach any */
         const bool wanted = d->dct != NULL && !p->stopping;
-        device_retire(d, FAB_DESTROY_DCT, wanted ? d->dct : ctl->dct.x, &p->fab_ops);
+        fab_retire(d->fab, FAB_DESTROY_DCT, wanted ? d->dct : ctl->dct.x, &p->fab_ops);
         d->dct = wanted ? ctl->dct.x : d->dct;
         d->dct_mtu = fab_pd_mtu(d->pd);
     }
@@ -239,10 +240,10 @@ void queues_retire(struct pool *p)
     if (d->connector != NULL)
         connector_retire(d->connector);
     for (uint32_t i = 0; i < d->dcis; i++)
-        device_retire(d, FAB_DESTROY_QP, d->dci[i].qp, ops);
-    device_retire(d, FAB_DESTROY_DCT, d->dct, ops);
-    device_retire(d, FAB_DESTROY_SRQ, d->srq, ops);
-    device_retire(d, FAB_DESTROY_CQ, d->target_cq, ops);
-    device_retire(d, FAB_DESTROY_CQ, d->cq, ops);
-    device_retire(d, FAB_DESTROY_CHAN, d->chan, ops);
+        fab_retire(d->fab, FAB_DESTROY_QP, d->dci[i].qp, ops);
+    fab_retire(d->fab, FAB_DESTROY_DCT, d->dct, ops);
+    fab_retire(d->fab, FAB_DESTROY_SRQ, d->srq, ops);
+    fab_retire(d->fab, FAB_DESTROY_CQ, d->target_cq, ops);
+    fab_retire(d->fab, FAB_DESTROY_CQ, d->cq, ops);
+    fab_retire(d->fab, FAB_DESTROY_CHAN, d->chan, ops);
 }

@@ -100,12 +100,41 @@ struct fab_caps {
                             * the provider has no such notion */
 };
 
+/* Of control operations. */
+enum fab_ctl_kind {
+    FAB_ALLOC_PD = 1,
+    FAB_FREE_PD,
+    FAB_REG_MR,
+    FAB_DEREG_MR,
+    FAB_CREATE_CHAN,
+    FAB_DESTROY_CHAN,
+    FAB_CREATE_CQ,
+    FAB_DESTROY_CQ,
+    FAB_CREATE_SRQ,
+    FAB_DESTROY_SRQ,
+    FAB_CREATE_QP,
+    FAB_MODIFY_QP,
+    FAB_DESTROY_QP,
+    FAB_CREATE_DCT,
+    FAB_DESTROY_DCT,
+    FAB_CREATE_AH,
+    FAB_DESTROY_AH,
+    FAB_QUIESCE_MR,
+    FAB_QUERY_PORT,
+    FAB_QUERY_ADDRESS,
+    FAB_QUERY_CLOCK,
+    FAB_QUERY_PKEY,
+    FAB_QUERY_QP,
+};
+enum { FAB_CTL_KINDS = FAB_QUERY_QP + 1 /* all are below it */ };
+
 /* An open device: one endpoint (port and GID). Base of every provider's own struct. */
 struct fab {
     const struct fab_ops *ops;
     struct fab_caps caps;
     bool resets_are_final; /* as reuse.h has found: a queue pair has one life. Control thread */
     _Atomic uint32_t waits_for; /* enum fab_ctl_kind of what fab_call() waits for; 0: it does not */
+    uint32_t retiring[FAB_CTL_KINDS]; /* retire.h: that are being destroyed. Control thread */
 };
 
 /* Objects. Public fields are set at creation and read-only. */
@@ -278,32 +307,6 @@ struct ibv_qp_attr fab_init_attr(const struct fab *fab);
 struct ibv_qp_attr fab_pd_init_attr(const struct fab_pd *pd);
 
 /* ---- control operations */
-
-enum fab_ctl_kind {
-    FAB_ALLOC_PD = 1,
-    FAB_FREE_PD,
-    FAB_REG_MR,
-    FAB_DEREG_MR,
-    FAB_CREATE_CHAN,
-    FAB_DESTROY_CHAN,
-    FAB_CREATE_CQ,
-    FAB_DESTROY_CQ,
-    FAB_CREATE_SRQ,
-    FAB_DESTROY_SRQ,
-    FAB_CREATE_QP,
-    FAB_MODIFY_QP,
-    FAB_DESTROY_QP,
-    FAB_CREATE_DCT,
-    FAB_DESTROY_DCT,
-    FAB_CREATE_AH,
-    FAB_DESTROY_AH,
-    FAB_QUIESCE_MR,
-    FAB_QUERY_PORT,
-    FAB_QUERY_ADDRESS,
-    FAB_QUERY_CLOCK,
-    FAB_QUERY_PKEY,
-    FAB_QUERY_QP,
-};
 
 /* How peers would name and reach this device now, at the port that it was opened with: an address
  * that comes and goes, a cable or a subnet manager changes that under an open device. */

@@ -9,5 +9,11 @@
  * waits for nothing: *ops counts it until it is over, however it went. Several go in the order of
  * these calls where one needs another: a queue pair before its queues, all before their domain. */
 void fab_retire(struct fab *fab, enum fab_ctl_kind kind, void *x, uint32_t *ops);
+/* The same of one that there is; then() is called when it is over, however it went, and *ops does
+ * not count it any more: with what it needed for as long as it was there (memory of a region). */
+void fab_retire_then(struct fab *fab, enum fab_ctl_kind kind, void *x, uint32_t *ops,
+                     void (*then)(void *user), void *user);
+/* Of all that was handed over so and is not over: the kind that others wait for. 0: nothing is. */
+uint32_t fab_retiring(const struct fab *fab);
 
 #endif

@@ -18,6 +18,7 @@
 #include "dci_repair.h"
 #include "device_objects.h"
 #include "fabric/fault.h"
+#include "fabric/retire.h"
 #include "peer_setup.h"
 #include "pool.h"
 #include "world.h"
@@ -144,7 +145,7 @@ static void settle_device(void)
 
 static void destroy_object(enum fab_ctl_kind kind, void *x)
 {
-    device_retire(&w.pool.device, kind, x, &w.pool.fab_ops);
+    fab_retire(w.pool.device.fab, kind, x, &w.pool.fab_ops);
     settle_device();
 }
 
