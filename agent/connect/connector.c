@@ -154,23 +154,6 @@ static void await_ops(struct connector *c)
             fab_wait(c->res.fab);
 }
 
-static int make_ahead(struct connector *c, struct slots *s)
-{
-    const uint32_t ahead = c->config.ahead;
-    int status = 0;
-    if (c->config.first != 0 && c->config.first < ahead)
-        c->config.ahead = c->config.first; /* the others come as if these had been used */
-    const uint32_t wanted = c->config.ahead < s->count ? c->config.ahead : s->count;
-    while (status == 0 && s->ready + s->resting < wanted) {
-        slots_refill(c, s);
-        await_ops(c);
-        if (s->retry_ns != 0) /* one could not be made */
-            status = s->status;
-    }
-    c->config.ahead = ahead;
-    return status;
-}
-
 static int make_arrays(struct connector *c)
 {
     const struct connector_config *config = &c->config;
@@ -188,17 +171,45 @@ static int make_arrays(struct connector *c)
     return status == 0 ? slots_init(c, &c->responders, config->responders, false) : status;
 }
 
-/* Where nothing completes but the receives of responders that broke. */
-static int make_responder_cq(struct connector *c)
+/* Where nothing completes but the receives of responders that broke; it wakes by the channel of
+ * handshakes. */
+static int make_responder_cq(void *of, uint32_t over, struct fab_ctl *ctl)
 {
-    struct fab_ctl cq = {
-        .kind = FAB_CREATE_CQ,
-        .cq = {.cqe = c->config.initiators + 2 * c->config.responders, .chan = c->ud.chan}};
-    int status = fab_call(c->res.fab, &cq);
-    if (status != 0)
-        return status;
-    c->responder_cq = cq.cq.x;
+    struct connector *c = of;
+    if (over == 0) {
+        *ctl = (struct fab_ctl){
+            .kind = FAB_CREATE_CQ,
+            .cq = {.cqe = c->config.initiators + 2 * c->config.responders, .chan = c->ud.chan}};
+        return 1;
+    }
+    c->responder_cq = ctl->cq.x;
     return fab_arm(c->responder_cq, false);
+}
+
+static int make_initiators(void *of, uint32_t over, struct fab_ctl *ctl)
+{
+    struct connector *c = of;
+    return slots_make_ahead(c, &c->initiators, over, ctl);
+}
+
+static int make_responders(void *of, uint32_t over, struct fab_ctl *ctl)
+{
+    struct connector *c = of;
+    return slots_make_ahead(c, &c->responders, over, ctl);
+}
+
+int connector_make(struct connector *c, struct fab_ctl *ctl, struct base_errbuf *err)
+{
+    static const struct fab_series_part parts[] = {
+        {datagrams_make, "making the UD queue pair for handshakes"},
+        {make_responder_cq, "making the completion queue of responders"},
+        {make_initiators, "making RC queue pairs ahead"},
+        {make_responders, "making RC queue pairs ahead"},
+    };
+    const int next = fab_series_next(&c->making, parts, sizeof parts / sizeof parts[0], c, ctl);
+    return next >= 0
+               ? next
+               : base_err(err, next, "%s failed: %s", parts[c->making.part].what, strerror(-next));
 }
 
 int connector_new(const struct connector_config *config,
@@ -206,10 +217,9 @@ int connector_new(const struct connector_config *config,
                   int (*fill)(void *user, void *bytes, size_t n), void *user,
                   struct connector **out, struct base_errbuf *err)
 {
-    const char *what = "out of memory";
     struct connector *c = calloc(1, sizeof *c);
     if (c == NULL)
-        return base_err(err, -ENOMEM, "%s", what);
+        return base_err(err, -ENOMEM, "out of memory");
     c->config = *config;
     c->res = *resources;
     c->fill = fill;
@@ -220,23 +230,12 @@ int connector_new(const struct connector_config *config,
     c->ops = config->ops != NULL ? config->ops : &c->own_ops;
     c->gone_ns = config->gone_ns != NULL ? config->gone_ns : &c->own_gone_ns;
     int status = make_arrays(c);
-    if (status == 0) {
-        what = "making the UD queue pair for handshakes";
-        status = datagrams_init(c, config->initiators + config->responders + ADDRESSES_BESIDE);
-    }
-    if (status == 0) { /* which wakes by the same channel */
-        what = "making the completion queue of responders";
-        status = make_responder_cq(c);
-    }
-    if (status == 0) {
-        what = "making RC queue pairs ahead";
-        status = make_ahead(c, &c->initiators);
-    }
     if (status == 0)
-        status = make_ahead(c, &c->responders);
+        status = datagrams_init(c, config->initiators + config->responders + ADDRESSES_BESIDE);
     if (status != 0) {
         connector_free(c);
-        return base_err(err, status, "%s failed: %s", what, strerror(-status));
+        return base_err(err, status, "making the memory for handshakes failed: %s",
+                        strerror(-status));
     }
     *out = c;
     return 0;

@@ -408,42 +408,6 @@ void datagrams_take(struct connector *c)
 
 /* ---- making */
 
-static int make_queue_pair(struct connector *c)
-{
-    struct datagrams *d = &c->ud;
-    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
-    int status = fab_call(c->res.fab, &chan);
-    if (status != 0)
-        return status;
-    d->chan = chan.chan.x;
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ,
-                         .cq = {.cqe = CONNECT_SENDS + CONNECT_RECVS, .chan = d->chan}};
-    status = fab_call(c->res.fab, &cq);
-    if (status != 0)
-        return status;
-    d->cq = cq.cq.x;
-    struct fab_ctl qp = ud_creation(c);
-    status = fab_call(c->res.fab, &qp);
-    if (status != 0)
-        return status;
-    d->qp = qp.qp.x;
-    d->qpn = d->qp->qpn;
-    return 0;
-}
-
-static int raise_queue_pair(struct connector *c)
-{
-    int status = 0;
-    for (int i = 0; i < STEPS && status == 0; i++) {
-        struct fab_ctl ctl = {.kind = FAB_MODIFY_QP, .modify = {.x = c->ud.qp}};
-        ctl.modify.mask = step_attr(c, i, &ctl.modify.attr);
-        status = fab_call(c->res.fab, &ctl);
-    }
-    for (uint32_t i = 0; i < CONNECT_RECVS && status == 0; i++)
-        status = post_recv(&c->ud, i);
-    return status;
-}
-
 int datagrams_init(struct connector *c, uint32_t addresses)
 {
     struct datagrams *d = &c->ud;
@@ -453,26 +417,59 @@ int datagrams_init(struct connector *c, uint32_t addresses)
     d->addresses = addresses;
     int status = c->fill(c->fill_user, &d->qkey, sizeof d->qkey);
     d->qkey &= 0x7fffffff; /* the high bit is the kernel's own */
-    if (status == 0)
-        status = fab_mem_alloc_for(c->res.fab, (size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
-                                   "kedge-handshakes", &d->mem);
-    if (status != 0)
-        return status;
-    struct fab_ctl mr = {.kind = FAB_REG_MR,
-                         .mr = {.pd = c->res.system_pd,
-                                .mem = &d->mem,
-                                .length = d->mem.size,
-                                .access = IBV_ACCESS_LOCAL_WRITE}};
-    status = fab_call(c->res.fab, &mr);
-    if (status != 0)
-        return status;
-    d->mr = mr.mr.x;
-    status = make_queue_pair(c);
-    if (status == 0)
-        status = raise_queue_pair(c);
+    return status == 0
+               ? fab_mem_alloc_for(c->res.fab, (size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
+                                   "kedge-handshakes", &d->mem)
+               : status;
+}
+
+static int begin_receiving(struct datagrams *d)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < CONNECT_RECVS && status == 0; i++)
+        status = post_recv(d, i);
     if (status == 0)
         (void)fab_arm(d->cq, false);
     return status;
+}
+
+int datagrams_make(void *of, uint32_t over, struct fab_ctl *ctl)
+{
+    enum { MR, CHAN, CQ, QP, FIRST_STEP };
+    struct connector *c = of;
+    struct datagrams *d = &c->ud;
+    switch (over) {
+    case MR:
+        *ctl = (struct fab_ctl){.kind = FAB_REG_MR,
+                                .mr = {.pd = c->res.system_pd,
+                                       .mem = &d->mem,
+                                       .length = d->mem.size,
+                                       .access = IBV_ACCESS_LOCAL_WRITE}};
+        return 1;
+    case CHAN:
+        d->mr = ctl->mr.x;
+        *ctl = (struct fab_ctl){.kind = FAB_CREATE_CHAN};
+        return 1;
+    case CQ:
+        d->chan = ctl->chan.x;
+        *ctl = (struct fab_ctl){.kind = FAB_CREATE_CQ,
+                                .cq = {.cqe = CONNECT_SENDS + CONNECT_RECVS, .chan = d->chan}};
+        return 1;
+    case QP:
+        d->cq = ctl->cq.x;
+        *ctl = ud_creation(c);
+        return 1;
+    case FIRST_STEP:
+        d->qp = ctl->qp.x;
+        d->qpn = d->qp->qpn;
+        break;
+    }
+    const int step = (int)over - FIRST_STEP;
+    if (step == STEPS)
+        return begin_receiving(d);
+    *ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP, .modify = {.x = d->qp}};
+    ctl->modify.mask = step_attr(c, step, &ctl->modify.attr);
+    return 1;
 }
 
 void datagrams_retire(struct connector *c)

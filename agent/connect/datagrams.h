@@ -54,7 +54,9 @@ struct datagrams {
     uint32_t failures;   /* since it has failed so often */
 };
 
+/* Their memory; and a part of the series that makes the rest (fabric/series.h), of a connector. */
 int datagrams_init(struct connector *c, uint32_t addresses);
+int datagrams_make(void *of, uint32_t over, struct fab_ctl *ctl);
 /* At the end, when nothing is under way: all of it is the device's to destroy; when that is over:
  * the memory. */
 void datagrams_retire(struct connector *c);

@@ -7,6 +7,7 @@
 #include "agent/connector.h"
 #include "base/assert.h"
 #include "datagrams.h"
+#include "fabric/series.h"
 #include "schema/handshake.h"
 #include "slots.h"
 
@@ -87,6 +88,7 @@ struct connector {
     uint32_t *ops, own_ops; /* submitted to the fabric and not over: of the configuration, or else
                              * the own one */
     bool closing;
+    struct fab_series making;
     struct slots initiators, responders;
     uint64_t *gone_ns, own_gone_ns; /* of the configuration, or else the own one */
     struct fab_cq *responder_cq;

@@ -218,6 +218,29 @@ int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initia
     return 0;
 }
 
+/* Each is created and put to INIT. The others come as if these had been used. */
+int slots_make_ahead(struct connector *c, struct slots *all, uint32_t over, struct fab_ctl *ctl)
+{
+    const uint32_t first = c->config.first != 0 ? c->config.first : UINT32_MAX;
+    const uint32_t ahead = c->config.ahead < all->count ? c->config.ahead : all->count;
+    struct slot *s = &all->at[over / 2];
+    if (over % 2 != 0) {
+        s->qp = ctl->qp.x;
+        s->rest_ns = new_rest_ns(c);
+        const struct slot_change init = init_of(s);
+        *ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP,
+                                .modify = {.x = s->qp, .attr = init.attr, .mask = init.mask}};
+        return 1;
+    }
+    if (over > 0)
+        rest_slot(s - 1);
+    if (over / 2 == (first < ahead ? first : ahead))
+        return 0;
+    slot_move(s, SLOT_MAKING);
+    *ctl = rc_creation(s);
+    return 1;
+}
+
 void slots_refill(struct connector *c, struct slots *s)
 {
     uint32_t making = 0, resting = 0;

@@ -49,6 +49,8 @@ struct slots { /* all of one kind */
 };
 
 int slots_init(struct connector *c, struct slots *s, uint32_t count, bool initiators);
+/* Those that are ahead when the connector begins: a part of a series, of one kind. */
+int slots_make_ahead(struct connector *c, struct slots *s, uint32_t over, struct fab_ctl *ctl);
 /* Keeps `ahead` of them ready; at least half of that while some are being taken. */
 void slots_refill(struct connector *c, struct slots *s);
 /* The one that has rested for longest, or NULL. */

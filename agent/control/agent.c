@@ -19,6 +19,7 @@ void agent_run_fabric(struct agent *a)
     (void)fab_run(a->fab);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         peer_setup_step(p);
+    pools_step_starting(a);
 }
 
 void agent_tick(struct agent *a)

@@ -7,12 +7,13 @@
 #include <stdint.h>
 
 #include "agent/lane.h"
+#include "base/error.h"
 #include "dci.h"
 #include "fabric/fabric.h"
 #include "fabric/placement.h"
+#include "fabric/series.h"
 #include "schema/table.h"
 
-struct base_errbuf;
 struct connector;
 struct fab;
 struct fab_chan;
@@ -30,9 +31,18 @@ struct agent_table {
     struct schema_table table;
 };
 
+/* How far it has come to be made. */
+struct device_opening {
+    struct fab_ctl ctl; /* the operation that is under way, or the last one */
+    struct fab_series series;
+    bool is_under_way;
+    struct base_errbuf err; /* why it could not be */
+};
+
 /* What a pool has of the device: protection domains, queue pairs, the MR table that peers READ. */
 struct agent_device {
     struct fab *fab; /* the agent's */
+    struct device_opening opening;
     struct fab_placement placement;
     struct fab_pd *pd, *system_pd;
     struct fab_chan *chan;

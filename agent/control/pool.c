@@ -40,53 +40,6 @@ static struct pool *own_pool(const struct agent *a)
 
 /* ---- made */
 
-static int make_peers(struct pool *p, struct base_errbuf *err)
-{
-    uint64_t seed;
-    struct world_task make = {.work = WORLD_MAKE_PEERS, .peers = &p->peers};
-    p->peers.bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
-    int status = world_random(p->world, &seed, sizeof seed);
-    if (status == 0) {
-        world_run_here(p->world, &make);
-        status = make.status;
-    }
-    if (status != 0)
-        return base_err(err, status, "the peer table cannot be made: %s", strerror(-status));
-    schema_peers_format(p->peers.table, (uint32_t)p->config->max_peers, seed);
-    return 0;
-}
-
-/* What operators say elsewhere must not keep this agent from starting. */
-static int open_device(struct pool *p, struct base_errbuf *err)
-{
-    int status = world_device(p->world, WORLD_DEVICE_OPEN, p, err);
-    if (status == 0 || !prewarm_is_desired(p))
-        return status;
-    world_log(p->world, BASE_LOG_ERROR,
-              "the device cannot be opened as the pool is set: as the file says",
-              "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
-              p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
-              err->text);
-    world_settle(p->world, p);
-    (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
-    world_settle(p->world, p);
-    (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
-    prewarm_own(p);
-    return world_device(p->world, WORLD_DEVICE_OPEN, p, err);
-}
-
-static int start_pool(struct pool *p, struct base_errbuf *err)
-{
-    int status = open_device(p, err);
-    if (status == 0)
-        status = make_peers(p, err);
-    if (status == 0)
-        status = pool_start_lane(p, err);
-    if (status == 0)
-        status = peer_setup_start(p, err);
-    return status == 0 ? sessions_start(p, err) : status;
-}
-
 static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
 {
     struct pool *p = calloc(1, sizeof *p);
@@ -108,7 +61,13 @@ int pools_start(struct agent *a, const struct agentd_pool *desired, struct base_
     p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
     prewarm_init(p, desired);
-    return start_pool(p, err);
+    pool_start_begin(p);
+    while (!pool_start_step(p))
+        world_settle(p->world, p);
+    if (p->start.status != 0)
+        return base_err(err, p->start.status, "%s", p->start.err.text);
+    p->stage = POOL_RUNS;
+    return 0;
 }
 
 bool pools_are_starting(const struct agent *a)
@@ -134,9 +93,10 @@ static void end_talks(struct pool *p)
 
 static void end_lane(struct pool *p)
 {
+    const bool served = p->lane != NULL;
     dci_repairs_stop(p);
     pool_stop_lane(p);
-    if (p->device.connector != NULL)
+    if (served && p->device.connector != NULL)
         connector_leave(p->device.connector);
     sessions_stop(p);
 }
@@ -150,7 +110,8 @@ static void end_arenas(struct pool *p)
 static void end_objects(struct pool *p)
 {
     sessions_free(p);
-    (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
+    if (p->start.stage != START_RETIRING) /* else that is done */
+        (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
 }
 
 static void end_memory(struct pool *p)
@@ -212,6 +173,9 @@ void pools_end_sessions(struct agent *a, uint32_t reason)
 
 void pools_stop(struct agent *a)
 {
+    for (uint32_t i = 0; i < POOLS; i++)
+        if (a->pools[i] != NULL)
+            a->pools[i]->stopping = true;
     for (uint32_t i = POOLS; i-- > 0;) {
         struct pool *p = a->pools[i];
         if (p == NULL)
@@ -224,12 +188,12 @@ void pools_stop(struct agent *a)
 
 /* ---- as metaservers say */
 
-static const struct agentd_pool *desired_of(const struct agent *a, const struct pool *p)
+static struct desired_pool *desired_of(struct agent *a, const struct pool *p)
 {
     for (uint32_t i = 0; i < a->desired.count; i++)
         if (strcmp(a->desired.at[i].is.name, p->name) == 0 &&
             a->desired.at[i].is.numbers.number == p->number)
-            return &a->desired.at[i].is;
+            return &a->desired.at[i];
     return NULL;
 }
 
@@ -264,50 +228,85 @@ static void keep_incarnation(struct pool *p, bool made)
         a->unused = made ? 0 : p->incarnation;
 }
 
-/* One that cannot be made is tried again, and said. */
-static void make_pool(struct agent *a, struct desired_pool *desired, uint32_t place)
+/* It is tried again, and said. */
+static void tell_not_made(struct agent *a, struct desired_pool *desired, const char *why)
 {
-    struct base_errbuf err = {"out of memory"};
-    const uint64_t begun_ns = world_now_ns(a->world);
-    struct pool *p = pool_new(a, place, desired->is.name);
-    int status = -ENOMEM;
-    if (p != NULL) {
-        p->number = (uint16_t)desired->is.numbers.number;
-        p->mr_lease_ns = desired->is.numbers.mr_lease_ms != RESOURCE_UNSAID
-                             ? desired->is.numbers.mr_lease_ms * BASE_NS_PER_MS
-                             : a->config.mr_lease_ns;
-        prewarm_init(p, &desired->is);
-        status = choose_incarnation(p, &err);
-        if (status == 0)
-            status = start_pool(p, &err);
-        keep_incarnation(p, status == 0);
-    }
-    if (status == 0) {
-        desired->why[0] = '\0';
-        world_log(a->world, BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name,
-                  p->number, (unsigned long long)((world_now_ns(p->world) - begun_ns) / 1000));
-        p->ready_ns = world_now_ns(p->world) + READY_MS * BASE_NS_PER_MS;
-        windows_apply(a);
-        a->endpoints++;
-        if (a->registering) /* else all of them begin together */
-            registrations_start(p);
-        registrations_changed(a);
-        return;
-    }
-    if (strncmp(desired->why, err.text, sizeof desired->why - 1) != 0)
+    if (strncmp(desired->why, why, sizeof desired->why - 1) != 0)
         world_log(a->world, BASE_LOG_ERROR, "a pool cannot be made: it is tried again",
-                  "pool=%s why=\"%s\"", desired->is.name, err.text);
-    snprintf(desired->why, sizeof desired->why, "%.159s", err.text);
+                  "pool=%s why=\"%s\"", desired->is.name, why);
+    snprintf(desired->why, sizeof desired->why, "%.159s", why);
     desired->again_ns = world_now_ns(a->world) + MAKE_AGAIN_MS * BASE_NS_PER_MS;
-    if (p != NULL)
-        close_pool(p);
 }
 
+static void begin_pool(struct agent *a, struct desired_pool *desired, uint32_t place)
+{
+    struct base_errbuf err = {"out of memory"};
+    struct pool *p = pool_new(a, place, desired->is.name);
+    if (p == NULL) {
+        tell_not_made(a, desired, err.text);
+        return;
+    }
+    p->number = (uint16_t)desired->is.numbers.number;
+    p->mr_lease_ns = desired->is.numbers.mr_lease_ms != RESOURCE_UNSAID
+                         ? desired->is.numbers.mr_lease_ms * BASE_NS_PER_MS
+                         : a->config.mr_lease_ns;
+    prewarm_init(p, &desired->is);
+    if (choose_incarnation(p, &err) == 0) {
+        pool_start_begin(p);
+        return;
+    }
+    tell_not_made(a, desired, err.text);
+    keep_incarnation(p, false);
+    close_pool(p);
+}
+
+static void begin_serving(struct pool *p)
+{
+    struct agent *a = p->agent;
+    const uint64_t now_ns = world_now_ns(a->world);
+    p->stage = POOL_RUNS;
+    world_log(a->world, BASE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name,
+              p->number, (unsigned long long)((now_ns - p->start.begun_ns) / 1000));
+    p->ready_ns = now_ns + READY_MS * BASE_NS_PER_MS;
+    windows_apply(a);
+    a->endpoints++;
+    if (a->registering) /* else all of them begin together */
+        registrations_start(p);
+    registrations_changed(a);
+}
+
+/* One that is wanted, and has begun as far as it can: desired is what is said of it. */
+static void step_start(struct pool *p, struct desired_pool *desired)
+{
+    struct agent *a = p->agent;
+    if (!pool_start_step(p))
+        return;
+    const int status = p->start.status;
+    keep_incarnation(p, status == 0);
+    if (status == 0) {
+        desired->why[0] = '\0';
+        begin_serving(p);
+        return;
+    }
+    if (status != -ESTALE) /* else it is begun anew at once */
+        tell_not_made(a, desired, p->start.err.text);
+    close_pool(p);
+}
+
+static bool some_pool_starts(const struct agent *a)
+{
+    for (uint32_t i = 1; i < POOLS; i++)
+        if (a->pools[i] != NULL && a->pools[i]->stage == POOL_STARTING)
+            return true;
+    return false;
+}
+
+/* One after another: each gives back an incarnation that it could not use. */
 static void make_wanted(struct agent *a)
 {
     const uint64_t now = world_now_ns(a->world);
     uint32_t place = 1;
-    for (uint32_t i = 0; i < a->desired.count; i++) {
+    for (uint32_t i = 0; i < a->desired.count && !some_pool_starts(a); i++) {
         struct desired_pool *desired = &a->desired.at[i];
         if (!is_wanted(a, desired) || now < desired->again_ns ||
             pools_find(a, desired->is.name) != NULL)
@@ -315,7 +314,7 @@ static void make_wanted(struct agent *a)
         while (place < POOLS && a->pools[place] != NULL)
             place++;
         if (place < POOLS)
-            make_pool(a, desired, place);
+            begin_pool(a, desired, place);
     }
 }
 
@@ -383,7 +382,10 @@ static void step_out(struct pool *p)
     }
     if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
         begin_closing(p);
-    if (p->stage == POOL_ENDING || (p->stage == POOL_CLOSING && is_quiet(p)))
+    if (p->stage == POOL_STARTING)
+        keep_incarnation(p, false);
+    if (p->stage == POOL_STARTING || p->stage == POOL_ENDING ||
+        (p->stage == POOL_CLOSING && is_quiet(p)))
         close_pool(p);
 }
 
@@ -407,20 +409,33 @@ static void step_in(struct pool *p, const struct agentd_pool *desired)
         keep_ready(p, desired);
 }
 
-void pools_step(struct agent *a)
+static void step_pools(struct agent *a)
 {
     for (uint32_t i = 1; i < POOLS && !a->stopping; i++) {
         struct pool *p = a->pools[i];
         if (p == NULL)
             continue;
-        const struct agentd_pool *desired = desired_of(a, p);
+        struct desired_pool *desired = desired_of(a, p);
         if (desired == NULL || p->stage == POOL_CLOSING || p->stage == POOL_ENDING)
             step_out(p);
+        else if (p->stage == POOL_STARTING)
+            step_start(p, desired);
         else
-            step_in(p, desired);
+            step_in(p, &desired->is);
     }
+}
+
+void pools_step(struct agent *a)
+{
+    step_pools(a);
     if (!a->stopping)
         make_wanted(a);
+}
+
+void pools_step_starting(struct agent *a)
+{
+    if (some_pool_starts(a))
+        pools_step(a);
 }
 
 void pools_apply(struct agent *a, const struct agentd_desired *s)

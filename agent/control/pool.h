@@ -20,6 +20,7 @@
 #include "device_objects.h"
 #include "leases.h"
 #include "pkey_watch.h"
+#include "pool_start.h"
 #include "prewarm.h"
 #include "register.h"
 #include "sessions.h"
@@ -48,9 +49,10 @@ struct pool {
     uint64_t mr_lease_ns;
     enum pool_stage {
         POOL_RUNS,
-        POOL_LEAVING, /* takes no new workers; those that it has may finish, until end_ns */
-        POOL_CLOSING, /* nobody has anything of it: what is under way ends */
-        POOL_ENDING,  /* and this is what the device has of it */
+        POOL_LEAVING,  /* takes no new workers; those that it has may finish, until end_ns */
+        POOL_CLOSING,  /* nobody has anything of it: what is under way ends */
+        POOL_ENDING,   /* and this is what the device has of it */
+        POOL_STARTING, /* before it runs: the device makes what it has of it, and it has no lane */
     } stage;
     uint32_t ended;    /* steps of its end that are done */
     uint64_t ready_ns; /* RUNS: when workers get it, registered or not; 0: they do */
@@ -60,6 +62,7 @@ struct pool {
     uint32_t works;    /* tasks, */
     uint32_t fab_ops;  /* control operations of the device, */
     uint32_t calls;    /* and of metaservers, under way */
+    struct pool_start start;
     struct agent_device device;
     struct pkey_watch pkeys;
     struct readdress readdress;

@@ -24,7 +24,7 @@ static bool is_ready(struct pool *p)
 
 const char *pools_state(struct pool *p)
 {
-    static const char *const states[] = {"running", "leaving", "closing", "closing"};
+    static const char *const states[] = {"running", "leaving", "closing", "closing", "starting"};
     return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
 }
 
@@ -40,7 +40,7 @@ struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text,
             "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl agent status "
             "says why): give the node a label that the pool selects, or go to another host",
             t->name, t->pool, a->config.node);
-    else if (p->stage == POOL_RUNS)
+    else if (p->stage == POOL_RUNS || p->stage == POOL_STARTING)
         snprintf(text, size,
                  "tenant %s belongs to pool %s, which node %.60s is just making: try again in a "
                  "moment",

@@ -5,9 +5,13 @@
 #include <string.h>
 
 #include "agent.h"
+#include "base/clock.h"
+#include "fabric/retire.h"
 #include "pool.h"
 #include "pools.h"
 #include "sessions.h"
+
+enum { START_LONG_MS = 3000 };
 
 static struct pool *own_pool(const struct agent *a)
 {
@@ -94,7 +98,43 @@ static void add_reason(char *why, size_t size, const char *name, const char *sen
     snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
 }
 
-static const char *why_not(const struct agent *a, const struct desired_pool *desired)
+/* One takes longer to begin than a device that answers takes: what for, as a literal; else NULL. */
+static const char *start_waits_for(const struct pool *p)
+{
+    const struct device_opening *o = &p->device.opening;
+    if (world_now_ns(p->world) < p->start.begun_ns + START_LONG_MS * BASE_NS_PER_MS)
+        return NULL;
+    return fab_ctl_name(o->is_under_way ? o->ctl.kind : fab_retiring(p->agent->fab));
+}
+
+static const char *why_it_starts(const struct pool *p, char *text, size_t size)
+{
+    const char *what = start_waits_for(p);
+    if (what == NULL)
+        return "";
+    snprintf(text, size,
+             "the device has been %s for long, and the pool begins when that is over (see dmesg)",
+             what);
+    return text;
+}
+
+/* There is none of its name. */
+static const char *why_it_is_not(const struct agent *a, char *text, size_t size)
+{
+    bool room = false;
+    for (uint32_t i = 0; i < POOLS; i++) {
+        const struct pool *p = a->pools[i];
+        room |= p == NULL;
+        if (p != NULL && p->stage == POOL_STARTING && start_waits_for(p) != NULL) {
+            snprintf(text, size, "pool %.31s is being made, and it comes after that", p->name);
+            return text;
+        }
+    }
+    return room ? "" : "this agent has as many pools as it can have (8)";
+}
+
+static const char *why_not(const struct agent *a, const struct desired_pool *desired, char *space,
+                           size_t size)
 {
     if (desired->why[0] != '\0')
         return desired->why;
@@ -105,7 +145,9 @@ static const char *why_not(const struct agent *a, const struct desired_pool *des
                "in [pool] of the agent";
     const struct pool *p = pools_find(a, desired->is.name);
     if (p == NULL)
-        return "this agent has as many pools as it can have (8)";
+        return why_it_is_not(a, space, size);
+    if (p->stage == POOL_STARTING)
+        return why_it_starts(p, space, size);
     return p->stage == POOL_RUNS ? p->prewarm.why : "the one of that name before is not gone yet";
 }
 
@@ -115,8 +157,10 @@ void pools_why(const struct agent *a, char *why, size_t size)
         add_reason(why, size, own_pool(a)->name, own_pool(a)->prewarm.why);
     for (uint32_t i = 0; i < a->desired.count; i++) {
         const struct desired_pool *desired = &a->desired.at[i];
-        const char *text =
-            strcmp(desired->is.name, own_pool(a)->name) != 0 ? why_not(a, desired) : "";
+        char space[160];
+        const char *text = strcmp(desired->is.name, own_pool(a)->name) != 0
+                               ? why_not(a, desired, space, sizeof space)
+                               : "";
         if (text[0] != '\0')
             add_reason(why, size, desired->is.name, text);
     }

@@ -33,6 +33,8 @@ int pools_check(struct agent *a, struct base_errbuf *err);
 void pools_apply(struct agent *a, const struct agentd_desired *s);
 /* Now and then, and after that: begins and ends those that are or are not said any more. */
 void pools_step(struct agent *a);
+/* Whenever the device has answered: those that are starting go on. */
+void pools_step_starting(struct agent *a);
 /* The ones that have a lane, one after another: NULL is before the first and after the last. */
 struct pool *pools_next(const struct agent *a, const struct pool *p);
 /* By name, in whatever stage; NULL: there is none. */

@@ -535,7 +535,7 @@ static void look_with_others(const struct registration *r)
 {
     const struct agent *a = r->pool->agent;
     for (uint32_t i = 0; i < POOLS; i++) {
-        if (a->pools[i] == NULL)
+        if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
             continue;
         struct registration *other = &a->pools[i]->registration[r - r->pool->registration];
         if (other->pool != NULL &&
@@ -566,7 +566,8 @@ void registrations_note_lookups(struct pool *p, uint64_t failed)
 void registrations_unreached(struct agent *a, uint32_t metaserver)
 {
     for (uint32_t i = 0; i < POOLS; i++)
-        if (a->pools[i] != NULL && a->pools[i]->registration[metaserver].pool != NULL)
+        if (a->pools[i] != NULL && a->pools[i]->stage != POOL_STARTING &&
+            a->pools[i]->registration[metaserver].pool != NULL)
             resolve_again(&a->pools[i]->registration[metaserver]);
 }
 

@@ -109,31 +109,23 @@ static void clean_initiator(struct table_initiator *initiator, bool is_new)
     submit_op(initiator, on_cleaned);
 }
 
-static int make_one(struct registration *r, struct table_initiator *initiator)
+/* Each is cleaned while the next one is made. */
+int table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
-    struct agent_device *d = &r->pool->device;
-    struct fab_ctl c = initiator_creation(d);
-    int status = fab_call(d->fab, &c);
-    if (status != 0)
-        return status;
-    *initiator = (struct table_initiator){
-        .registration = r, .qp = c.qp.x, .rest_ns = new_rest_ns(r->pool, pool_begun_ns(r->pool))};
-    clean_initiator(initiator, true);
-    return 0;
-}
-
-int table_initiators_make(struct pool *p)
-{
-    int status = 0;
-    for (uint32_t i = 0; i < p->config->metaservers && status == 0; i++) {
-        p->registration[i].pool = p;
-        status = make_one(&p->registration[i], &p->registration[i].initiator[0]);
-        if (status == 0)
-            status = make_one(&p->registration[i], &p->registration[i].initiator[1]);
+    struct pool *p = pool;
+    if (over > 0) {
+        struct registration *r = &p->registration[(over - 1) / 2];
+        struct table_initiator *initiator = &r->initiator[(over - 1) % 2];
+        r->pool = p;
+        *initiator = (struct table_initiator){
+            .registration = r, .qp = ctl->qp.x, .rest_ns = new_rest_ns(p, pool_begun_ns(p))};
+        if (!p->stopping && !p->agent->stopping)
+            clean_initiator(initiator, true);
     }
-    if (status == 0)
-        world_settle(p->world, p);
-    return status;
+    if (over == 2 * p->config->metaservers)
+        return 0;
+    *ctl = initiator_creation(&p->device);
+    return 1;
 }
 
 /* ---- connected: RTR, RTS */

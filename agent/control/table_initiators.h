@@ -45,7 +45,8 @@ struct table_initiator_peer {
     uint8_t reads;    /* that it may have out at a time */
 };
 
-int table_initiators_make(struct pool *p);
+/* A part of the series that makes the device objects of a pool (fabric/series.h). */
+int table_initiators_make(void *pool, uint32_t over, struct fab_ctl *ctl);
 /* One to offer, with a new PSN; NULL: none is ready yet. */
 struct table_initiator *table_initiator_offer(struct registration *r);
 /* None is, but one only rests: in how many milliseconds it has; else 0. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device, and what pools have of it: what blocks, on the control thread. */
+/* The device, and what pools have of it, on the control thread. To open and to close the device
+ * blocks, and so does device_settle(); nothing of a pool does. */
 #ifndef DAEMON_DEVICE_H
 #define DAEMON_DEVICE_H
 
@@ -9,6 +10,7 @@
 
 struct agent;
 struct agent_device;
+struct fab_ctl;
 
 /* device.c. The device and its transport, for all pools; closed after the last of them. */
 int fabric_open(struct agent *a, struct base_errbuf *err);
@@ -20,8 +22,17 @@ int device_do(struct world *w, enum world_device_step step, struct pool *p,
 void device_settle(struct world *w, struct pool *p);
 uint64_t device_lock_limit(struct world *w);
 
-/* queues.c. The queue pairs that the pool has, as the transport wants them. */
-int queues_make(struct pool *p, struct base_errbuf *err);
+/* device_open.c. WORLD_DEVICE_OPEN. */
+int device_open(struct pool *p, struct base_errbuf *err);
+
+/* queues.c. The queue pairs that the pool has, as the transport wants them: how deep they are; and
+ * parts of the series that makes them (fabric/series.h), of a pool: the completion queue of its
+ * lane, and with DC initiators and the target, or else the connector. */
+void queues_reckon(struct pool *p);
+int queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl);
+int queues_make_initiators(void *pool, uint32_t over, struct fab_ctl *ctl);
+int queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl);
+int queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl);
 /* WORLD_DEVICE_TARGET. */
 int queues_retarget(struct pool *p);
 /* Of WORLD_DEVICE_RETIRE: hands them to the device to destroy. */

@@ -8,6 +8,7 @@
 #include "address_change.h"
 #include "agent.h"
 #include "agent/connector.h"
+#include "base/assert.h"
 #include "dci.h"
 #include "device.h"
 #include "device_objects.h"
@@ -19,28 +20,28 @@
 
 enum { TARGET_WR = 16 };
 
-static int call_fabric(struct agent_device *d, struct fab_ctl *ctl)
-{
-    return fab_call(d->fab, ctl);
-}
-
 /* ---- DC */
 
-static int make_dci(struct pool *p, struct fab_pd *pd)
+/* Number 0 is the system's, then the pool's, then the spares. Each is created, in RESET, and
+ * brought up. */
+int queues_make_initiators(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
+    enum { OPERATIONS = 4 };
+    struct pool *p = pool;
     struct agent_device *d = &p->device;
-    struct fab_ctl c = dci_creation(p, pd);
-    int status = call_fabric(d, &c);
-    if (status != 0)
-        return status;
-    struct agent_dci *dci = dci_add(p, c.qp.x, pool_begun_ns(p));
-    for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
-        struct fab_ctl modify = {.status = 0};
-        if (!dci_step(p, dci, step, &modify))
-            break;
-        status = call_fabric(d, &modify);
+    const uint32_t number = over / OPERATIONS, step = over % OPERATIONS;
+    if (step == 1)
+        (void)dci_add(p, ctl->qp.x, pool_begun_ns(p));
+    if (step != 0) {
+        *ctl = (struct fab_ctl){.status = 0};
+        const bool there_is = dci_step(p, &d->dci[number], step, ctl);
+        BASE_ASSERT(there_is);
+        return 1;
     }
-    return status;
+    if (number == p->prewarm.dcis + p->prewarm.spares + 1)
+        return 0;
+    *ctl = dci_creation(p, number == 0 ? d->system_pd : d->pd);
+    return 1;
 }
 
 /* With a key of its own. 0 or -errno. */
@@ -54,34 +55,29 @@ static int target_creation(const struct pool *p, struct fab_ctl *out)
     return world_random(p->world, &out->dct.dc_key, sizeof out->dct.dc_key);
 }
 
-static int make_dct(struct pool *p)
+int queues_make_target(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
+    struct pool *p = pool;
     struct agent_device *d = &p->device;
-    struct fab_ctl dct;
-    int status = target_creation(p, &dct);
-    if (status == 0)
-        status = call_fabric(d, &dct);
-    if (status == 0)
-        d->dct = dct.dct.x;
-    d->dct_mtu = fab_pd_mtu(d->pd);
-    return status;
-}
-
-static int make_target(struct pool *p)
-{
-    struct agent_device *d = &p->device;
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
-    struct fab_ctl srq = {.kind = FAB_CREATE_SRQ,
-                          .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
-    int status = call_fabric(d, &cq);
-    if (status != 0)
-        return status;
-    d->target_cq = cq.cq.x;
-    status = call_fabric(d, &srq);
-    if (status != 0)
-        return status;
-    d->srq = srq.srq.x;
-    return make_dct(p);
+    int status = 0;
+    switch (over) {
+    case 0:
+        *ctl = (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
+        return 1;
+    case 1:
+        d->target_cq = ctl->cq.x;
+        *ctl = (struct fab_ctl){.kind = FAB_CREATE_SRQ,
+                                .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
+        return 1;
+    case 2:
+        d->srq = ctl->srq.x;
+        status = target_creation(p, ctl);
+        return status == 0 ? 1 : status;
+    default:
+        d->dct = ctl->dct.x;
+        d->dct_mtu = fab_pd_mtu(d->pd);
+        return 0;
+    }
 }
 
 /* A target that is being made for a pool that has one. */
@@ -123,16 +119,6 @@ int queues_retarget(struct pool *p)
     return 0;
 }
 
-/* Number 0 is the system's, then the pool's, then the spares. */
-static int make_dc(struct pool *p)
-{
-    const uint64_t count = (uint64_t)p->prewarm.dcis + p->prewarm.spares + 1;
-    int status = make_dci(p, p->device.system_pd);
-    for (uint64_t i = 1; i < count && status == 0; i++)
-        status = make_dci(p, p->device.pd);
-    return status == 0 ? make_target(p) : status;
-}
-
 /* ---- RC */
 
 static int fill_random(void *world, void *bytes, size_t n)
@@ -140,7 +126,7 @@ static int fill_random(void *world, void *bytes, size_t n)
     return world_random(world, bytes, n);
 }
 
-static int make_rc(struct pool *p, struct base_errbuf *err)
+static int new_connector(struct pool *p, struct base_errbuf *err)
 {
     const struct agentd_config *c = p->config;
     struct agent_device *d = &p->device;
@@ -150,7 +136,7 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
         .initiators = (uint32_t)(p->prewarm.connections + c->queue_pairs_ahead),
         .responders = p->prewarm.responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,
-        .first = p->place == 0 ? 0 : 1, /* of other pools workers attach meanwhile, and wait */
+        .first = p->place == 0 ? 0 : 1, /* another one begins with these, and serves meanwhile */
         .wanted = LANE_PATHS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,
@@ -169,11 +155,19 @@ static int make_rc(struct pool *p, struct base_errbuf *err)
     };
     struct connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
-    int status = connector_new(&config, &r, fill_random, p->world, &d->connector, err);
-    if (status != 0)
-        return status;
-    d->ud_qpn = connector_ud_qpn(d->connector);
-    return table_initiators_make(p);
+    return connector_new(&config, &r, fill_random, p->world, &d->connector, err);
+}
+
+int queues_make_connector(void *pool, uint32_t over, struct fab_ctl *ctl)
+{
+    struct pool *p = pool;
+    struct agent_device *d = &p->device;
+    struct base_errbuf *err = &d->opening.err;
+    const int status = over == 0 ? new_connector(p, err) : 0;
+    const int next = status == 0 ? connector_make(d->connector, ctl, err) : status;
+    if (next == 0)
+        d->ud_qpn = connector_ud_qpn(d->connector);
+    return next;
 }
 
 /* ---- either */
@@ -196,41 +190,40 @@ static void reserve_spares(struct pool *p)
         d->max_spares = room - others < LANE_MAX_DCIS ? (uint32_t)(room - others) : LANE_MAX_DCIS;
 }
 
-static int make_cq(struct pool *p, struct base_errbuf *err)
-{
-    struct agent_device *d = &p->device;
-    reserve_spares(p);
-    const uint64_t more = d->rc ? 0 : d->max_spares - p->prewarm.spares;
-    const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
-    struct fab_ctl chan = {.kind = FAB_CREATE_CHAN};
-    if (cqe > d->fab->caps.max_cqe)
-        return base_err(err, -EINVAL,
-                        "the device's completion queues have room for %u, and %llu queue pairs "
-                        "need %llu: lower %s in [pool]",
-                        d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
-                        (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
-    int status = call_fabric(d, &chan);
-    if (status != 0)
-        return status;
-    d->chan = chan.chan.x;
-    struct fab_ctl cq = {
-        .kind = FAB_CREATE_CQ,
-        .cq = {.cqe = (uint32_t)cqe, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
-    status = call_fabric(d, &cq);
-    if (status == 0)
-        d->cq = cq.cq.x;
-    return status;
-}
-
-int queues_make(struct pool *p, struct base_errbuf *err)
+void queues_reckon(struct pool *p)
 {
     struct agent_device *d = &p->device;
     d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
     d->path_mtu = prewarm_mtu(p);
-    int status = make_cq(p, err);
-    if (status != 0)
-        return status;
-    return d->rc ? make_rc(p, err) : make_dc(p);
+    reserve_spares(p);
+}
+
+int queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
+{
+    struct pool *p = pool;
+    struct agent_device *d = &p->device;
+    const uint64_t more = d->rc ? 0 : d->max_spares - p->prewarm.spares;
+    const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
+    switch (over) {
+    case 0:
+        if (cqe > d->fab->caps.max_cqe)
+            return base_err(&d->opening.err, -EINVAL,
+                            "the device's completion queues have room for %u, and %llu queue pairs "
+                            "need %llu: lower %s in [pool]",
+                            d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
+                            (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
+        *ctl = (struct fab_ctl){.kind = FAB_CREATE_CHAN};
+        return 1;
+    case 1:
+        d->chan = ctl->chan.x;
+        *ctl = (struct fab_ctl){
+            .kind = FAB_CREATE_CQ,
+            .cq = {.cqe = (uint32_t)cqe, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
+        return 1;
+    default:
+        d->cq = ctl->cq.x;
+        return 0;
+    }
 }
 
 void queues_retire(struct pool *p)

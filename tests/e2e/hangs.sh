@@ -54,6 +54,38 @@ grep -q 'pool closed pool=batch' "$work/a.log" || fail "the pool is not closed: 
 ok "a pool that goes while its device hangs keeps nobody waiting"
 
 : >"$work/hang"
+ctl pool create slow nodes=all sessions_ahead=2 arenas_ahead=2
+is '"pool slow: the device has been making a protection domain for long, and the pool begins when that is over (see dmesg)"' \
+    "a pool that cannot begin is said, and for what it waits" '.settings.why'
+ctl pool create behind nodes=all
+is true "and one behind it" '.settings.why | contains("pool behind: pool slow is being made, and it comes after that")'
+is '[["default","running"]]' "neither is there" "$pools"
+export_text a "there"
+exec 9>&-
+rm "$work/hold-a"
+ctl pool delete behind
+ctl pool delete slow
+is '""' "one that is given up before it has begun is said no more" '.settings.why'
+rm "$work/hang"
+ctl pool create slow nodes=all sessions_ahead=2 arenas_ahead=2
+is '[["default","running"],["slow","running"]]' "and can be made when the device goes on" "$pools"
+ctl pool delete slow
+is '[["default","running"]]' "and goes" "$pools"
+ok "a pool that begins while its device hangs keeps nobody waiting"
+
+: >"$work/hang"
+ctl pool create slow nodes=all
+is true "a pool begins" '.settings.why | contains("pool slow: the device has been making a protection domain")'
+ends_within_bound "a device that hangs while a pool begins"
+grep -q 'the device does not answer: what the agent has of it is left to the kernel.*during="giving back what the device has"' "$work/a.log" ||
+    fail "it does not say what it waited for: $(tail -n 5 "$work/a.log")"
+ok "an agent that is told to end while a pool begins ends within its bound"
+rm "$work/hang"
+ctl pool delete slow
+daemon_start a kedge-agentd || fail "the agent does not start after that"
+agent_wait a || fail "it does not register after that"
+
+: >"$work/hang"
 export_text a "there"
 curl -sf --max-time 20 --unix-socket "$work/a.admin" http://a/v1/status >/dev/null || fail "its status does not come"
 ends_within_bound "a device that hangs while the agent serves"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../agent/connect/internal.h"
+#include "../unit/agent/connector_made.h"
 #include "base/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -81,7 +82,7 @@ static void bed_open(struct bed *b)
                                       .silence_ns = 100000000,
                                       .idle_ns = 200000000};
     struct connector_resources r = {.fab = b->fab, .pd = b->pd, .system_pd = b->pd, .cq = b->cq};
-    status = connector_new(&config, &r, fill, b, &b->c, &err);
+    status = connector_made(&config, &r, fill, b, &b->c, &err);
     BASE_ASSERT(status == 0);
 }
 

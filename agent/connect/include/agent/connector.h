@@ -7,8 +7,8 @@
  *
  * One thread, the control thread: the one that calls fab_run(). No clock, no randomness, no
  * thread of its own: stepped with the time, it reaches the network through the fabric alone, and
- * nothing here blocks between connector_new() and connector_free(). Nothing grows: all memory is
- * taken there.
+ * nothing here blocks before connector_free(). Nothing grows: all memory is taken in
+ * connector_new().
  *
  * Invariant: a queue pair is in exactly one of: kept ready (INIT), a connection, being cleaned,
  * resting (INIT) until no packet of its former life can come in any more. */
@@ -35,7 +35,7 @@ struct connector_config {
     uint32_t initiators;        /* queue pairs for requests to other nodes, 1.. */
     uint32_t responders;        /* for requests of other nodes, 1.. */
     uint32_t ahead;             /* of each kind, kept ready; more are made when they are used */
-    uint32_t first;             /* so many of them before connector_new returns; 0: all */
+    uint32_t first;             /* so many of them before it is whole; 0: all */
     uint32_t wanted;            /* connections that may be asked for at a time (the lane's flows) */
     uint32_t handshakes;        /* that may be under way at a time; more wait their turn */
     uint32_t sq_depth;          /* of an initiator */
@@ -62,11 +62,15 @@ struct connector_resources {
     struct fab_cq *cq;        /* the lane's: where initiators complete; has room for all */
 };
 
-/* Makes the UD queue pair and the `first` of each kind. Blocks. -errno with a sentence. */
+/* Its memory. -errno with a sentence. */
 int connector_new(const struct connector_config *config,
                   const struct connector_resources *resources,
                   int (*fill)(void *user, void *bytes, size_t n), void *user,
                   struct connector **out, struct base_errbuf *err);
+/* Makes the UD queue pair, and the `first` of each kind, as fab_series_next(): who calls it
+ * carries out what is in *ctl. 1: something is; 0: it is whole, and may be stepped; or -errno with
+ * a sentence. One that is not whole may be retired and freed, and no more. */
+int connector_make(struct connector *c, struct fab_ctl *ctl, struct base_errbuf *err);
 /* Hands all of its queue pairs to the device to destroy, the lane's too, when nothing is under way
  * (config.ops) and the lane does not run any more. All that may follow is connector_free(). */
 void connector_retire(struct connector *c);

@@ -30,12 +30,13 @@ struct world_lane {
     struct doorbells *doorbells; /* likewise: that it hears; NULL: it hears them otherwise */
 };
 
-/* What is made of a pool's device objects and goes. Where a pool begins that blocks, for no longer
- * than the device's firmware takes to carry out commands that wait for nobody. What comes and goes
- * while workers run, and a pool's end, does not: the pool's fab_ops count it. A target is drained
- * first, which takes seconds, and a region ends when no peer is in it any more. */
+/* What is made of a pool's device objects and goes. Nobody waits for the device, which may take as
+ * long as it likes: the pool's fab_ops count what is under way. A target is drained first, which
+ * takes seconds, and a region ends when no peer is in it any more. */
 enum world_device_step {
-    WORLD_DEVICE_OPEN,   /* protection domains, queue pairs and the MR table; or a sentence */
+    WORLD_DEVICE_OPEN,   /* protection domains, queue pairs and the MR table. Begun, if 0:
+                          * pool_device_opened() says when it is over, and how, and never before the
+                          * call is; or a sentence */
     WORLD_DEVICE_LEAVE,  /* DC: no peer reaches it any more: its target goes; never fails */
     WORLD_DEVICE_RETIRE, /* all that there is of them goes, when nothing else is under way and the
                           * lane is no more; never fails */
@@ -64,11 +65,11 @@ struct world_lane_ops {
     void (*unwatch)(struct world *w, struct world_lane *l, const struct world_rings *rings);
     /* Wakes a worker that sleeps on this word of its rings, as lane_set_wake() says. Any thread. */
     uint64_t (*wake)(struct world *w, _Atomic uint32_t *word);
-    /* Blocks at OPEN. 0 or -errno; err: OPEN's, else NULL. */
+    /* 0 or -errno; err: OPEN's, else NULL. */
     int (*device)(struct world *w, enum world_device_step step, struct pool *p,
                   struct base_errbuf *err);
     /* Blocks: runs the fabric's control operations until none of the pool's is under way. For the
-     * agent's end, and for what was begun of a pool that could not be. */
+     * agent's start and its end. */
     void (*settle)(struct world *w, struct pool *p);
     /* How much memory may be locked for devices, in bytes; UINT64_MAX: no limit. */
     uint64_t (*lock_limit)(struct world *w);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../connector_made.h"
 #include "base/error.h"
 #include "fabric/fault.h"
 
@@ -91,7 +92,7 @@ static void start_connector(struct world *w, struct node *n, uint32_t incarnatio
     };
     struct connector_resources r = {
         .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
-    ck_assert_msg(connector_new(&config, &r, fill, w, &n->c, &err) == 0, "%s", err.text);
+    ck_assert_msg(connector_made(&config, &r, fill, w, &n->c, &err) == 0, "%s", err.text);
 }
 
 void node_start(struct world *w, uint32_t i, uint32_t incarnation)

@@ -157,8 +157,10 @@ static const struct world_log_ops TEST_LOG_OPS = {.write = write_log, .dropped =
 static int take_step(struct world *w, enum world_device_step step, struct pool *p,
                      struct base_errbuf *err)
 {
-    (void)p, (void)err;
+    (void)err;
     test_world(w)->steps[step]++;
+    if (test_world(w)->stepped != NULL)
+        test_world(w)->stepped(step, p);
     return 0;
 }
 
@@ -187,8 +189,15 @@ static void unwatch_doorbell(struct world *w, struct world_lane *l, const struct
     t->heard[i] = NULL;
 }
 
+/* It never began. */
+static void stop_lane(struct world *w, struct world_lane *l)
+{
+    (void)w, (void)l;
+}
+
 /* What no test has needed yet is NULL. */
-static const struct world_lane_ops TEST_LANE_OPS = {.command = tell_lane,
+static const struct world_lane_ops TEST_LANE_OPS = {.stop = stop_lane,
+                                                    .command = tell_lane,
                                                     .watch = watch_doorbell,
                                                     .unwatch = unwatch_doorbell,
                                                     .device = take_step,

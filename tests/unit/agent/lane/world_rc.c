@@ -4,6 +4,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "../connector_made.h"
 #include "base/error.h"
 #include "world.h"
 #include "world_rc.h"
@@ -112,7 +113,7 @@ void world_rc_open(struct world *w, struct world_node *n)
     struct connector_resources r = {
         .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
     connector_free(n->connector);
-    ck_assert_msg(connector_new(&config, &r, world_fill, w, &n->connector, &err) == 0, "%s",
+    ck_assert_msg(connector_made(&config, &r, world_fill, w, &n->connector, &err) == 0, "%s",
                   err.text);
 }
 

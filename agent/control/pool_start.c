@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool_start.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent.h"
+#include "base/assert.h"
+#include "control/log.h"
+#include "lane_setup.h"
+#include "peer_setup.h"
+#include "pool.h"
+#include "prewarm.h"
+#include "schema/peers.h"
+#include "sessions.h"
+
+static int make_peers(struct pool *p, struct base_errbuf *err)
+{
+    uint64_t seed;
+    struct world_task make = {.work = WORLD_MAKE_PEERS, .peers = &p->peers};
+    p->peers.bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
+    int status = world_random(p->world, &seed, sizeof seed);
+    if (status == 0) {
+        world_run_here(p->world, &make);
+        status = make.status;
+    }
+    if (status != 0)
+        return base_err(err, status, "the peer table cannot be made: %s", strerror(-status));
+    schema_peers_format(p->peers.table, (uint32_t)p->config->max_peers, seed);
+    return 0;
+}
+
+/* Of which nothing waits for the device. */
+static int begin_serving(struct pool *p, struct base_errbuf *err)
+{
+    int status = make_peers(p, err);
+    if (status == 0)
+        status = pool_start_lane(p, err);
+    if (status == 0)
+        status = peer_setup_start(p, err);
+    return status == 0 ? sessions_start(p, err) : status;
+}
+
+static void open_device(struct pool *p)
+{
+    struct pool_start *s = &p->start;
+    s->stage = START_OPENING;
+    s->address_news = p->agent->address_news;
+    s->mtu = p->agent->port.mtu;
+    const int status = world_device(p->world, WORLD_DEVICE_OPEN, p, &s->err);
+    if (status != 0)
+        pool_device_opened(p, status, &s->err);
+}
+
+void pool_start_begin(struct pool *p)
+{
+    p->stage = POOL_STARTING;
+    p->start = (struct pool_start){.begun_ns = world_now_ns(p->world)};
+    open_device(p);
+}
+
+void pool_device_opened(struct pool *p, int status, const struct base_errbuf *err)
+{
+    struct pool_start *s = &p->start;
+    s->stage = START_OPENED;
+    s->status = status;
+    if (status != 0 && err != &s->err)
+        s->err = *err;
+}
+
+/* What operators say elsewhere must not keep this agent from starting. */
+static void retire_desired(struct pool *p)
+{
+    world_log(p->world, BASE_LOG_ERROR,
+              "the device cannot be opened as the pool is set: as the file says",
+              "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
+              p->prewarm.dcis, p->prewarm.spares, p->prewarm.connections, p->prewarm.responders,
+              p->start.err.text);
+    p->start.stage = START_RETIRING;
+    (void)world_device(p->world, WORLD_DEVICE_RETIRE, p, NULL);
+}
+
+static void open_as_file(struct pool *p)
+{
+    (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
+    prewarm_own(p);
+    p->start.as_file = true;
+    open_device(p);
+}
+
+/* Those that there are then hear of a change, and no pool that is just being made. */
+static bool is_outdated(const struct pool *p)
+{
+    const struct agent *a = p->agent;
+    return p->start.address_news != a->address_news || p->start.mtu != a->port.mtu;
+}
+
+static void use_device(struct pool *p)
+{
+    struct pool_start *s = &p->start;
+    if (s->status != 0 && !s->as_file && prewarm_is_desired(p)) {
+        retire_desired(p);
+        return;
+    }
+    s->stage = START_OVER;
+    if (s->status == 0 && is_outdated(p))
+        s->status = base_err(&s->err, -ESTALE, "the device has another address or MTU meanwhile");
+    if (s->status == 0)
+        s->status = begin_serving(p, &s->err);
+}
+
+bool pool_start_step(struct pool *p)
+{
+    const struct pool_start *s = &p->start;
+    while (p->fab_ops == 0 && s->stage != START_OVER)
+        if (s->stage == START_OPENED) {
+            use_device(p);
+        } else {
+            BASE_ASSERT(s->stage == START_RETIRING); /* OPENING has an operation under way */
+            open_as_file(p);
+        }
+    return s->stage == START_OVER;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a pool begins: what the device has of it, one control operation after another, of which
+ * nobody waits for any; then its lane, its sessions and arenas. Control thread. */
+#ifndef CONTROL_POOL_START_H
+#define CONTROL_POOL_START_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/error.h"
+
+struct pool;
+
+enum start_stage {
+    START_OPENING,  /* the device makes it */
+    START_OPENED,   /* that is over */
+    START_RETIRING, /* not as operators say: what there is of it goes; then once more, as the file
+                     * says */
+    START_OVER,
+};
+
+struct pool_start {
+    enum start_stage stage;
+    bool as_file;
+    int status; /* OPENED: of the device; OVER: of all */
+    struct base_errbuf err;
+    uint64_t begun_ns;
+    uint64_t address_news; /* what was so of the device then: it is made for that */
+    enum ibv_mtu mtu;
+};
+
+/* Once; all of the pool that is not of the device is there. */
+void pool_start_begin(struct pool *p);
+/* As far as that goes without waiting for the device. True: it is over, with start.status; with
+ * -ESTALE the device has another address or MTU than when it began, and what was made is of no
+ * use. */
+bool pool_start_step(struct pool *p);
+/* WORLD_DEVICE_OPEN is over: 0, or -errno and a sentence. */
+void pool_device_opened(struct pool *p, int status, const struct base_errbuf *err);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mr_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address_change.h"
+#include "agent.h"
+#include "base/assert.h"
+#include "device_objects.h"
+#include "fabric/retire.h"
+#include "pool.h"
+
+/* The seed and the generation are what peers will work out from this node's endpoint record. */
+static void init_mr_table(const struct pool *p, struct agent_table *table)
+{
+    const struct agent_device *d = &p->device;
+    struct schema_endpoint_record r = {
+        .pool = p->number, .incarnation = p->incarnation, .udqpn_slots = d->mr_log2 << 24};
+    memcpy(r.gid, d->fab->caps.gid, sizeof r.gid);
+    struct schema_table_desc desc = schema_mr_table_desc(&r);
+    schema_table_init(&table->table, SCHEMA_TABLE_MRS, table->memory.addr, d->mr_log2, desc.seed,
+                      desc.generation);
+}
+
+/* At an address of its own: a pool that is made again has its table where nothing of its former
+ * life is, whatever keys the device gives. */
+static int table_registration(struct pool *p, const struct agent_table *table, struct fab_ctl *out)
+{
+    *out = (struct fab_ctl){.kind = FAB_REG_MR,
+                            .mr = {.pd = p->device.pd,
+                                   .mem = &table->memory,
+                                   .length = table->memory.size,
+                                   .access = IBV_ACCESS_REMOTE_READ}};
+    return fab_iova_take(&p->agent->iova, FAB_IOVA_TABLE, &table->memory, 0, table->memory.size,
+                         &out->mr.iova);
+}
+
+/* Of which nothing is registered (any more). */
+static void free_table(void *user)
+{
+    struct agent_table *table = user;
+    fab_mem_free(&table->memory);
+    free(table);
+}
+
+void mr_table_retire(struct pool *p, struct agent_table *table)
+{
+    if (table != NULL && table->mr != NULL)
+        fab_retire_then(p->device.fab, FAB_DEREG_MR, table->mr, &p->fab_ops, free_table, table);
+    else if (table != NULL)
+        free_table(table);
+}
+
+/* Of which nothing is registered yet, as *c will; NULL and -errno. */
+static struct agent_table *new_table(struct pool *p, struct fab_ctl *c, int *status)
+{
+    struct agent_table *table = calloc(1, sizeof *table);
+    *status = table != NULL ? 0 : -ENOMEM;
+    if (table == NULL)
+        return NULL;
+    *status =
+        fab_mem_alloc(schema_table_bytes(p->device.mr_log2), "kedge-mr-table", &table->memory);
+    if (*status == 0)
+        *status = table_registration(p, table, c);
+    if (*status == 0)
+        return table;
+    free_table(table);
+    return NULL;
+}
+
+static void take_table(struct pool *p, struct agent_table *table, struct fab_mr *mr)
+{
+    struct agent_device *d = &p->device;
+    table->mr = mr;
+    init_mr_table(p, table);
+    BASE_ASSERT(d->table_before == NULL);
+    d->table_before = d->table;
+    d->table = table;
+}
+
+int mr_table_make(void *pool, uint32_t over, struct fab_ctl *ctl)
+{
+    struct pool *p = pool;
+    struct agent_device *d = &p->device;
+    int status;
+    if (over > 0) {
+        d->table->mr = ctl->mr.x;
+        init_mr_table(p, d->table);
+        return 0;
+    }
+    d->mr_log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
+    d->table = new_table(p, ctl, &status);
+    return d->table != NULL ? 1 : status;
+}
+
+/* A table that is being registered for a pool that has one. */
+struct retable {
+    struct fab_ctl ctl; /* first */
+    struct pool *pool;
+    struct agent_table *table;
+};
+
+static void on_table(struct fab_ctl *ctl)
+{
+    const struct retable r = *(struct retable *)ctl;
+    r.pool->fab_ops--;
+    free(ctl);
+    if (r.ctl.status == 0 && !r.pool->stopping) {
+        take_table(r.pool, r.table, r.ctl.mr.x);
+    } else if (r.ctl.status == 0) {
+        r.table->mr = r.ctl.mr.x;
+        mr_table_retire(r.pool, r.table);
+    } else {
+        free_table(r.table);
+    }
+    address_step_done(r.pool, WORLD_DEVICE_TABLE, r.ctl.status);
+}
+
+int mr_table_begin(struct pool *p)
+{
+    int status = -ENOMEM;
+    struct retable *r = calloc(1, sizeof *r);
+    if (r != NULL)
+        r->table = new_table(p, &r->ctl, &status);
+    if (r == NULL || r->table == NULL) {
+        free(r);
+        return status;
+    }
+    r->pool = p;
+    r->ctl.done = on_table;
+    p->fab_ops++;
+    fab_submit(p->device.fab, &r->ctl);
+    return 0;
+}

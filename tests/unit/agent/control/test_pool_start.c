@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools that metaservers say, while they begin: the device is the test's, and answers when it wants
+ * to. */
+#include <errno.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "agent.h"
+#include "base/clock.h"
+#include "pool.h"
+#include "pools.h"
+#include "world.h"
+
+static struct {
+    struct test_world world;
+    struct agent agent;
+    struct pool own;
+    struct fab fab;
+    struct agentd_desired desired;
+    bool retires_slowly;
+} w;
+
+/* What has begun is the test's to end. */
+static void count_step(enum world_device_step step, struct pool *p)
+{
+    p->fab_ops += step == WORLD_DEVICE_OPEN || (step == WORLD_DEVICE_RETIRE && w.retires_slowly);
+}
+
+static void say_pool(const char *name, uint64_t number)
+{
+    struct agentd_pool *p = &w.desired.pool[w.desired.pools++];
+    memset(p, 0xff, sizeof *p); /* nothing is said of it but: */
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->numbers.number = number;
+}
+
+static void begin(void)
+{
+    memset(&w, 0, sizeof w);
+    test_world_init(&w.world);
+    w.world.stepped = count_step;
+    w.agent.world = w.own.world = &w.world.world;
+    w.agent.fab = &w.fab;
+    w.agent.incarnation = 100;
+    w.agent.config.mr_lease_ns = BASE_NS_PER_S;
+    snprintf(w.agent.config.pool, sizeof w.agent.config.pool, "default");
+    snprintf(w.own.name, sizeof w.own.name, "default");
+    w.own.agent = &w.agent;
+    w.own.config = &w.agent.config;
+    w.agent.pools[0] = &w.own;
+    say_pool("batch", 7);
+}
+
+static void apply(void)
+{
+    pools_apply(&w.agent, &w.desired);
+}
+
+/* The device has begun with it, and says nothing. */
+static struct pool *begun(const char *name)
+{
+    struct pool *p = pools_find(&w.agent, name);
+    ck_assert_ptr_nonnull(p);
+    ck_assert_int_eq(p->stage, POOL_STARTING);
+    ck_assert_uint_eq(p->fab_ops, 1);
+    p->device.opening.is_under_way = true;
+    p->device.opening.ctl.kind = FAB_CREATE_QP;
+    return p;
+}
+
+static void answer(struct pool *p, int status, const char *text)
+{
+    struct base_errbuf err = {""};
+    snprintf(err.text, sizeof err.text, "%s", text);
+    p->fab_ops--;
+    p->device.opening.is_under_way = false;
+    pool_device_opened(p, status, &err);
+    pools_step_starting(&w.agent);
+}
+
+static const char *why(void)
+{
+    static char text[512];
+    text[0] = '\0';
+    pools_why(&w.agent, text, sizeof text);
+    return text;
+}
+
+START_TEST(a_pool_that_begins_has_no_lane_and_what_takes_long_is_said)
+{
+    begin();
+    apply();
+    ck_assert_ptr_null(begun("batch")->lane);
+    ck_assert_str_eq(pools_state(begun("batch")), "starting");
+    ck_assert_ptr_null(pools_next(&w.agent, NULL));
+    ck_assert_str_eq(why(), "");
+    test_world_advance(&w.world, 4 * BASE_NS_PER_S);
+    ck_assert_str_eq(why(), "pool batch: the device has been creating a queue pair for long, and "
+                            "the pool begins when that is over (see dmesg)");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 1);
+}
+END_TEST
+
+START_TEST(one_that_cannot_be_made_is_said_and_tried_again)
+{
+    begin();
+    apply();
+    answer(begun("batch"), -ENOSPC, "the device is full");
+    ck_assert_str_eq(why(), "pool batch: the device is full");
+    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 1);
+    pools_step(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 1);
+    test_world_advance(&w.world, 6 * BASE_NS_PER_S);
+    pools_step(&w.agent);
+    (void)begun("batch");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
+}
+END_TEST
+
+START_TEST(one_that_is_given_up_goes_when_the_device_answers)
+{
+    begin();
+    apply();
+    struct pool *p = begun("batch");
+    w.desired.pools = 0;
+    apply();
+    ck_assert_str_eq(why(), "");
+    ck_assert_ptr_eq(pools_find(&w.agent, "batch"), p);
+    ck_assert(p->stopping);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 0); /* it still has an operation out */
+    p->fab_ops = 0;
+    pools_step(&w.agent);
+    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 1);
+}
+END_TEST
+
+START_TEST(what_cannot_be_as_said_is_made_as_the_file_says_when_the_rest_has_gone)
+{
+    begin();
+    w.desired.pool[0].numbers.dcis = 99;
+    apply();
+    struct pool *p = begun("batch");
+    ck_assert_uint_eq(p->prewarm.dcis, 99);
+    answer(p, -ENOSPC, "the device is full");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 1); /* nothing was there to wait for */
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
+    ck_assert_uint_eq(begun("batch")->prewarm.dcis, 0);
+    answer(p, -ENOSPC, "the device is still full"); /* once is enough */
+    ck_assert_str_eq(why(), "pool batch: the device is still full");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
+}
+END_TEST
+
+START_TEST(what_goes_for_another_try_goes_once)
+{
+    begin();
+    w.retires_slowly = true;
+    w.desired.pool[0].numbers.dcis = 99;
+    apply();
+    struct pool *p = begun("batch");
+    answer(p, -ENOSPC, "the device is full");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
+    w.desired.pools = 0;
+    apply();
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 0);
+    p->fab_ops--;
+    pools_step(&w.agent);
+    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 1);
+}
+END_TEST
+
+START_TEST(one_that_was_made_for_another_address_is_made_anew_at_once)
+{
+    begin();
+    apply();
+    w.agent.address_news++;
+    answer(begun("batch"), 0, "");
+    (void)begun("batch");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 1);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
+    w.agent.port.mtu = IBV_MTU_512;
+    answer(begun("batch"), 0, "");
+    (void)begun("batch");
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 3);
+    ck_assert_str_eq(why(), "");
+}
+END_TEST
+
+/* The incarnation that one has not used is the next one's. */
+START_TEST(several_begin_one_after_another)
+{
+    begin();
+    say_pool("more", 8);
+    apply();
+    (void)begun("batch");
+    pools_step(&w.agent);
+    ck_assert_ptr_null(pools_find(&w.agent, "more"));
+    ck_assert_str_eq(why(), "");
+    test_world_advance(&w.world, 4 * BASE_NS_PER_S);
+    ck_assert_ptr_nonnull(
+        strstr(why(), "pool more: pool batch is being made, and it comes after that"));
+    answer(begun("batch"), -ENOSPC, "the device is full");
+    (void)begun("more");
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_pool_that_begins_has_no_lane_and_what_takes_long_is_said)                                  \
+    T(one_that_cannot_be_made_is_said_and_tried_again)                                             \
+    T(one_that_is_given_up_goes_when_the_device_answers)                                           \
+    T(what_cannot_be_as_said_is_made_as_the_file_says_when_the_rest_has_gone)                      \
+    T(what_goes_for_another_try_goes_once)                                                         \
+    T(one_that_was_made_for_another_address_is_made_anew_at_once)                                  \
+    T(several_begin_one_after_another)
+KEDGE_CHECK_MAIN("agentd.pool_start", TESTS)

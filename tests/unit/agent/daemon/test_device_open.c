@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pool has of the device when it begins: the device here ends nothing before the test says
+ * so, and whoever waits for that fails. Wherever it stops, all that was made can be given back. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "agent.h"
+#include "base/clock.h"
+#include "control/log.h"
+#include "device.h"
+#include "device_objects.h"
+#include "fabric/provider.h"
+#include "pool.h"
+
+enum { OUT = 64 };
+
+union object {
+    struct fab_pd pd;
+    struct fab_mr mr;
+    struct fab_chan chan;
+    struct fab_cq cq;
+    struct fab_srq srq;
+    struct fab_qp qp;
+    struct fab_dct dct;
+};
+
+static struct {
+    struct agent agent;
+    struct pool pool;
+    struct fab fab;
+    struct fab_ops ops;
+    struct world world;
+    struct world_ops world_ops;
+    struct fab_ctl *out[OUT];
+    uint32_t outs, submitted, objects;
+    bool newest_first; /* as a device may that carries out several at a time */
+} w;
+
+static int draw_random(struct world *world, void *bytes, size_t n)
+{
+    (void)world;
+    memset(bytes, 5, n);
+    return 0;
+}
+
+static uint64_t tell_time(struct world *world)
+{
+    (void)world;
+    return 7 * BASE_NS_PER_S;
+}
+
+static uint64_t tell_no_limit(struct world *world)
+{
+    (void)world;
+    return UINT64_MAX;
+}
+
+static void write_log(struct world *world, enum base_log_level level, const char *event,
+                      const char *format, va_list args)
+{
+    (void)world;
+    base_log_v(level, event, format, args);
+}
+
+static void submit(struct fab *fab, struct fab_ctl *ctl)
+{
+    (void)fab;
+    ck_assert_uint_lt(w.outs, OUT);
+    w.out[w.outs++] = ctl;
+    w.submitted++;
+}
+
+static int run(struct fab *fab)
+{
+    (void)fab;
+    return 0;
+}
+
+static void wait_for(struct fab *fab)
+{
+    (void)fab;
+    ck_abort_msg("the control thread waits for the device");
+}
+
+static int arm(struct fab_cq *cq, bool solicited_only)
+{
+    (void)cq, (void)solicited_only;
+    return 0;
+}
+
+static int post_recv(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
+{
+    (void)qp, (void)wr, (void)bad;
+    return 0;
+}
+
+/* Its object, as far as who asked for it looks at it. */
+static union object *make_object(const struct fab_ctl *ctl)
+{
+    union object *o = calloc(1, sizeof *o);
+    ck_assert_ptr_nonnull(o);
+    w.objects++;
+    switch (ctl->kind) {
+    case FAB_ALLOC_PD:
+        o->pd.fab = &w.fab;
+        break;
+    case FAB_REG_MR:
+        o->mr = (struct fab_mr){.pd = ctl->mr.pd, .addr = ctl->mr.iova};
+        break;
+    case FAB_CREATE_CQ:
+        o->cq.fab = &w.fab;
+        break;
+    case FAB_CREATE_QP:
+        o->qp = (struct fab_qp){.pd = ctl->qp.pd, .type = ctl->qp.type, .qpn = w.submitted};
+        break;
+    default:
+        break;
+    }
+    return o;
+}
+
+static void end_at(uint32_t i, int status)
+{
+    ck_assert_uint_lt(i, w.outs);
+    struct fab_ctl *ctl = w.out[i];
+    memmove(&w.out[i], &w.out[i + 1], (--w.outs - i) * sizeof w.out[0]);
+    ctl->status = status;
+    if (status == 0 && fab_ctl_balance(ctl->kind) > 0)
+        ctl->pd.x = &make_object(ctl)->pd; /* every kind names its object first */
+    if (status == 0 && fab_ctl_balance(ctl->kind) < 0) {
+        free(ctl->pd.x);
+        w.objects--;
+    }
+    ctl->done(ctl);
+}
+
+static void end_one(int status)
+{
+    end_at(w.newest_first ? w.outs - 1 : 0, status);
+}
+
+static void begin(bool rc)
+{
+    static const struct world_lane_ops lanes = {.lock_limit = tell_no_limit};
+    static const struct world_log_ops log = {.write = write_log};
+    memset(&w, 0, sizeof w);
+    w.ops = (struct fab_ops){
+        .submit = submit, .run = run, .wait = wait_for, .arm = arm, .post_recv = post_recv};
+    w.fab = (struct fab){.ops = &w.ops,
+                         .caps = {.max_cqe = 1 << 20,
+                                  .max_rd_atomic = 16,
+                                  .max_sge = 4,
+                                  .mtu = IBV_MTU_4096,
+                                  .timeout_stretch = 1,
+                                  .numa_node = -1,
+                                  .comp_vectors = 1}};
+    w.world_ops.random = draw_random;
+    w.world_ops.now_ns = tell_time;
+    w.world.ops = &w.world_ops;
+    w.world.lanes = &lanes;
+    w.world.log = &log;
+    w.agent.config.ack_timeout = 14;
+    w.agent.config.max_mrs = 64;
+    w.agent.config.queue_pairs_ahead = 2;
+    w.agent.config.metaservers = 2;
+    w.agent.world = w.pool.world = &w.world;
+    w.agent.fab = &w.fab;
+    w.agent.port.mtu = IBV_MTU_4096;
+    w.agent.rc = rc;
+    fab_iova_init(&w.agent.iova, 1);
+    w.pool.agent = &w.agent;
+    w.pool.config = &w.agent.config;
+    w.pool.place = 1;
+    w.pool.mr_lease_ns = 3600 * BASE_NS_PER_S;
+    w.pool.prewarm.dcis = 2;
+    w.pool.prewarm.spares = 1;
+    w.pool.prewarm.connections = w.pool.prewarm.responders = 4;
+    w.pool.stage = POOL_STARTING;
+    struct base_errbuf err = {""};
+    ck_assert_msg(device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err) == 0, "%s", err.text);
+}
+
+static bool is_over(void)
+{
+    return w.pool.start.stage == START_OPENED && w.pool.fab_ops == 0;
+}
+
+/* All that there is of it. */
+static void give_back(void)
+{
+    while (w.outs > 0)
+        end_one(0);
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+    w.pool.stopping = true;
+    (void)device_do(&w.world, WORLD_DEVICE_RETIRE, &w.pool, NULL);
+    ck_assert_uint_eq(w.outs, w.objects);
+    while (w.outs > 0)
+        end_at(0, 0); /* what needs another came behind it */
+    ck_assert_uint_eq(w.pool.fab_ops, 0);
+    ck_assert_uint_eq(w.objects, 0);
+    (void)device_do(&w.world, WORLD_DEVICE_CLOSE, &w.pool, NULL);
+}
+
+/* How many operations it takes. */
+static uint32_t open_whole(bool rc, bool newest_first)
+{
+    begin(rc);
+    w.newest_first = newest_first;
+    while (!is_over()) {
+        ck_assert_uint_gt(w.outs, 0);
+        ck_assert_uint_eq(w.outs, w.pool.fab_ops); /* a pool's end waits for them */
+        end_one(0);
+    }
+    ck_assert_msg(w.pool.start.status == 0, "%s", w.pool.start.err.text);
+    ck_assert_uint_eq(w.outs, 0);
+    return w.submitted;
+}
+
+START_TEST(a_pool_begins_without_waiting_for_any_operation_of_its_device)
+{
+    for (int i = 0; i < 4; i++) {
+        const bool rc = i % 2 != 0;
+        ck_assert_uint_gt(open_whole(rc, i >= 2), 10);
+        const struct agent_device *d = &w.pool.device;
+        ck_assert_ptr_nonnull(d->pd);
+        ck_assert_ptr_nonnull(d->system_pd);
+        ck_assert_ptr_nonnull(d->cq);
+        ck_assert_ptr_nonnull(d->table->mr);
+        ck_assert_ptr_nonnull(d->small_mr);
+        ck_assert_uint_eq(d->dcis, rc ? 0 : 4);
+        ck_assert_int_eq(d->dct != NULL, !rc);
+        ck_assert_int_eq(d->connector != NULL, rc);
+        ck_assert_ptr_eq(rc ? d->system_pd : d->dci[0].qp->pd, d->system_pd);
+        ck_assert_uint_eq(d->ud_qpn != 0, rc);
+        give_back();
+    }
+}
+END_TEST
+
+START_TEST(whichever_operation_fails_is_said_and_what_was_made_goes)
+{
+    for (int rc = 0; rc < 2; rc++) {
+        const uint32_t most = open_whole(rc, false);
+        give_back();
+        for (uint32_t k = 0; k < most; k++) {
+            begin(rc);
+            for (uint32_t i = 0; i < k; i++)
+                end_one(0);
+            end_one(-ENOSPC);
+            while (w.outs > 0)
+                end_one(0);
+            ck_assert(is_over());
+            /* Queue pairs for tables are repaired by themselves. */
+            ck_assert(w.pool.start.status == -ENOSPC || (rc && w.pool.start.status == 0));
+            ck_assert(w.pool.start.status == 0 || w.pool.start.err.text[0] != '\0');
+            give_back();
+        }
+    }
+}
+END_TEST
+
+START_TEST(wherever_a_pool_goes_before_it_has_begun_nothing_more_is_made)
+{
+    for (int rc = 0; rc < 2; rc++) {
+        const uint32_t most = open_whole(rc, false);
+        give_back();
+        for (uint32_t k = 0; k + 1 < most; k++) {
+            begin(rc);
+            for (uint32_t i = 0; i < k; i++)
+                end_one(0);
+            w.pool.stopping = true;
+            const uint32_t submitted = w.submitted;
+            while (w.outs > 0)
+                end_one(0);
+            ck_assert_uint_eq(w.submitted, submitted);
+            ck_assert(is_over());
+            ck_assert(w.pool.start.status == -ECANCELED || (rc && w.pool.start.status == 0));
+            give_back();
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_is_made)
+{
+    struct base_errbuf err = {""};
+    (void)open_whole(false, false);
+    give_back();
+    w.submitted = 0;
+    w.pool.mr_lease_ns = 1;
+    ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "mr_lease_ms is too short for this device"));
+    ck_assert_uint_eq(w.submitted, 0);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_pool_begins_without_waiting_for_any_operation_of_its_device)                               \
+    T(whichever_operation_fails_is_said_and_what_was_made_goes)                                    \
+    T(wherever_a_pool_goes_before_it_has_begun_nothing_more_is_made)                               \
+    T(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_is_made)
+KEDGE_CHECK_MAIN("agentd.device_open", TESTS)
