@@ -117,6 +117,7 @@ static void end_objects(struct pool *p)
 static void end_memory(struct pool *p)
 {
     (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
+    pool_start_fini(p);
     struct world_task release = {.work = WORLD_FREE_PEERS, .peers = &p->peers};
     world_run_here(p->world, &release);
 }

@@ -12,6 +12,7 @@
 #include "pool.h"
 #include "prewarm.h"
 #include "schema/peers.h"
+#include "schema/table.h"
 #include "sessions.h"
 
 static int make_peers(struct pool *p, struct base_errbuf *err)
@@ -45,18 +46,63 @@ static void open_device(struct pool *p)
 {
     struct pool_start *s = &p->start;
     s->stage = START_OPENING;
-    s->address_news = p->agent->address_news;
-    s->mtu = p->agent->port.mtu;
     const int status = world_device(p->world, WORLD_DEVICE_OPEN, p, &s->err);
     if (status != 0)
         pool_device_opened(p, status, &s->err);
 }
 
+static void on_memory(void *user)
+{
+    struct pool *p = user;
+    p->works--;
+}
+
+/* It takes some ms, and on a busy host much longer: the own one's is made before anybody waits. */
+static void make_table_memory(struct pool *p)
+{
+    struct pool_start *s = &p->start;
+    const uint32_t log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
+    s->stage = START_MEMORY;
+    s->making =
+        (struct world_task){.work = WORLD_MAKE_ARENA,
+                            .arena = {.memory = &s->table, .bytes = schema_table_bytes(log2)},
+                            .done = on_memory,
+                            .user = p};
+    if (p->place == 0) {
+        world_run_here(p->world, &s->making);
+        return;
+    }
+    p->works++;
+    world_run(p->world, &s->making);
+}
+
+static void use_memory(struct pool *p)
+{
+    const int status = p->start.making.status;
+    struct base_errbuf why;
+    if (status == 0) {
+        open_device(p);
+        return;
+    }
+    (void)device_why(p->world, status, &why);
+    (void)base_err(&p->start.err, status, "the memory of the MR table cannot be made: %.380s",
+                   why.text);
+    pool_device_opened(p, status, &p->start.err);
+}
+
+void pool_start_fini(struct pool *p)
+{
+    if (p->start.table.addr != NULL)
+        fab_mem_free(&p->start.table);
+}
+
 void pool_start_begin(struct pool *p)
 {
     p->stage = POOL_STARTING;
-    p->start = (struct pool_start){.begun_ns = world_now_ns(p->world)};
-    open_device(p);
+    p->start = (struct pool_start){.begun_ns = world_now_ns(p->world),
+                                   .address_news = p->agent->address_news,
+                                   .mtu = p->agent->port.mtu};
+    make_table_memory(p);
 }
 
 void pool_device_opened(struct pool *p, int status, const struct base_errbuf *err)
@@ -85,7 +131,8 @@ static void open_as_file(struct pool *p)
     (void)world_device(p->world, WORLD_DEVICE_CLOSE, p, NULL);
     prewarm_own(p);
     p->start.as_file = true;
-    open_device(p);
+    pool_start_fini(p); /* if it has not come that far */
+    make_table_memory(p);
 }
 
 /* Those that there are then hear of a change, and no pool that is just being made. */
@@ -112,8 +159,10 @@ static void use_device(struct pool *p)
 bool pool_start_step(struct pool *p)
 {
     const struct pool_start *s = &p->start;
-    while (p->fab_ops == 0 && s->stage != START_OVER)
-        if (s->stage == START_OPENED) {
+    while (p->fab_ops == 0 && p->works == 0 && s->stage != START_OVER)
+        if (s->stage == START_MEMORY) {
+            use_memory(p);
+        } else if (s->stage == START_OPENED) {
             use_device(p);
         } else {
             BASE_ASSERT(s->stage == START_RETIRING); /* OPENING has an operation under way */

@@ -10,10 +10,13 @@
 #include <infiniband/verbs.h>
 
 #include "base/error.h"
+#include "control/work.h"
+#include "fabric/fabric.h"
 
 struct pool;
 
 enum start_stage {
+    START_MEMORY,   /* that of its MR table is made, beside this thread */
     START_OPENING,  /* the device makes it */
     START_OPENED,   /* that is over */
     START_RETIRING, /* not as operators say: what there is of it goes; then once more, as the file
@@ -23,6 +26,8 @@ enum start_stage {
 
 struct pool_start {
     enum start_stage stage;
+    struct world_task making; /* MEMORY: by this, */
+    struct fab_mem table;     /* until the device has it */
     bool as_file;
     int status; /* OPENED: of the device; OVER: of all */
     struct base_errbuf err;
@@ -31,6 +36,8 @@ struct pool_start {
     enum ibv_mtu mtu;
 };
 
+/* What it has that the device has not got; nothing is under way. */
+void pool_start_fini(struct pool *p);
 /* Once; all of the pool that is not of the device is there. */
 void pool_start_begin(struct pool *p);
 /* As far as that goes without waiting for the device. True: it is over, with start.status; with

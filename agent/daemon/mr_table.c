@@ -84,15 +84,19 @@ int mr_table_make(void *pool, uint32_t over, struct fab_ctl *ctl)
 {
     struct pool *p = pool;
     struct agent_device *d = &p->device;
-    int status;
     if (over > 0) {
         d->table->mr = ctl->mr.x;
         init_mr_table(p, d->table);
         return 0;
     }
     d->mr_log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
-    d->table = new_table(p, ctl, &status);
-    return d->table != NULL ? 1 : status;
+    d->table = calloc(1, sizeof *d->table);
+    if (d->table == NULL)
+        return -ENOMEM;
+    d->table->memory = p->start.table;
+    p->start.table = (struct fab_mem){.fd = -1};
+    const int status = table_registration(p, d->table, ctl);
+    return status == 0 ? 1 : status;
 }
 
 /* A table that is being registered for a pool that has one. */

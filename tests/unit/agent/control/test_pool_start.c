@@ -43,6 +43,7 @@ static void begin(void)
     w.agent.fab = &w.fab;
     w.agent.incarnation = 100;
     w.agent.config.mr_lease_ns = BASE_NS_PER_S;
+    w.agent.config.max_mrs = 64;
     snprintf(w.agent.config.pool, sizeof w.agent.config.pool, "default");
     snprintf(w.own.name, sizeof w.own.name, "default");
     w.own.agent = &w.agent;
@@ -62,6 +63,10 @@ static struct pool *begun(const char *name)
     struct pool *p = pools_find(&w.agent, name);
     ck_assert_ptr_nonnull(p);
     ck_assert_int_eq(p->stage, POOL_STARTING);
+    if (p->start.stage == START_MEMORY) {
+        test_world_end_task(&w.world, 0);
+        pools_step(&w.agent);
+    }
     ck_assert_uint_eq(p->fab_ops, 1);
     p->device.opening.is_under_way = true;
     p->device.opening.ctl.kind = FAB_CREATE_QP;
@@ -148,8 +153,8 @@ START_TEST(what_cannot_be_as_said_is_made_as_the_file_says_when_the_rest_has_gon
     answer(p, -ENOSPC, "the device is full");
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_RETIRE], 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_CLOSE], 1); /* nothing was there to wait for */
-    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
     ck_assert_uint_eq(begun("batch")->prewarm.dcis, 0);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
     answer(p, -ENOSPC, "the device is still full"); /* once is enough */
     ck_assert_str_eq(why(), "pool batch: the device is still full");
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 2);
@@ -194,6 +199,30 @@ START_TEST(one_that_was_made_for_another_address_is_made_anew_at_once)
 }
 END_TEST
 
+START_TEST(the_memory_that_it_takes_is_made_beside_the_loop)
+{
+    begin();
+    apply();
+    pools_step(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
+    ck_assert_ptr_nonnull(w.world.tasks);
+    test_world_end_task(&w.world, -ENOMEM);
+    pools_step(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
+    ck_assert_ptr_nonnull(strstr(why(), "pool batch: the memory of the MR table cannot be made"));
+    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    test_world_advance(&w.world, 6 * BASE_NS_PER_S);
+    pools_step(&w.agent);
+    w.desired.pools = 0; /* given up while it is being made */
+    apply();
+    ck_assert_ptr_nonnull(pools_find(&w.agent, "batch"));
+    test_world_end_task(&w.world, 0);
+    pools_step(&w.agent);
+    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
+}
+END_TEST
+
 /* The incarnation that one has not used is the next one's. */
 START_TEST(several_begin_one_after_another)
 {
@@ -219,5 +248,6 @@ END_TEST
     T(what_cannot_be_as_said_is_made_as_the_file_says_when_the_rest_has_gone)                      \
     T(what_goes_for_another_try_goes_once)                                                         \
     T(one_that_was_made_for_another_address_is_made_anew_at_once)                                  \
+    T(the_memory_that_it_takes_is_made_beside_the_loop)                                            \
     T(several_begin_one_after_another)
 KEDGE_CHECK_MAIN("agentd.pool_start", TESTS)

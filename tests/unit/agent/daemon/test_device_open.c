@@ -178,7 +178,11 @@ static void begin(bool rc)
     w.pool.prewarm.spares = 1;
     w.pool.prewarm.connections = w.pool.prewarm.responders = 4;
     w.pool.stage = POOL_STARTING;
+    w.pool.start.stage = START_OPENING;
     struct base_errbuf err = {""};
+    ck_assert_int_eq(fab_mem_alloc(schema_table_bytes(schema_table_log2_slots(64)), "table",
+                                   &w.pool.start.table),
+                     0);
     ck_assert_msg(device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err) == 0, "%s", err.text);
 }
 
@@ -201,6 +205,8 @@ static void give_back(void)
     ck_assert_uint_eq(w.pool.fab_ops, 0);
     ck_assert_uint_eq(w.objects, 0);
     (void)device_do(&w.world, WORLD_DEVICE_CLOSE, &w.pool, NULL);
+    if (w.pool.start.table.addr != NULL)
+        fab_mem_free(&w.pool.start.table);
 }
 
 /* How many operations it takes. */
