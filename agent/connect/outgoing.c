@@ -59,17 +59,22 @@ static void send_request(struct outgoing *o)
 }
 
 /* The peer may hold a queue pair for it. */
+static void say_bye(struct outgoing *o)
+{
+    o->slot = NULL;
+    o->tries = 0;
+    out_move(o, OUT_LEAVING);
+    send_handshake(o, (struct schema_handshake){.kind = SCHEMA_HANDSHAKE_BYE});
+    schedule_retry(o);
+}
+
 static void leave_slot(struct outgoing *o)
 {
     if (o->state == OUT_UP)
         slot_leave(o->slot);
     else
         slot_return(o->slot);
-    o->slot = NULL;
-    o->tries = 0;
-    out_move(o, OUT_LEAVING);
-    send_handshake(o, (struct schema_handshake){.kind = SCHEMA_HANDSHAKE_BYE});
-    schedule_retry(o);
+    say_bye(o);
 }
 
 static void fail_outgoing(struct outgoing *o, int status)
@@ -352,14 +357,26 @@ void connector_leave(struct connector *c)
     datagrams_take(c);
 }
 
+static struct outgoing *connection_of(struct connector *c, const struct fab_qp *qp)
+{
+    const struct slot *slot = slot_of(&c->initiators, qp);
+    uint32_t i = 0;
+    while (c->out[i].state != OUT_UP || c->out[i].slot != slot)
+        BASE_ASSERT(++i < c->outs);
+    return &c->out[i];
+}
+
 void connector_drop(struct connector *c, struct fab_qp *qp, uint64_t now_ns)
 {
     c->now_ns = now_ns; /* it rests from now on, and not from when somebody last looked */
-    struct slot *slot = slot_of(&c->initiators, qp);
-    for (uint32_t i = 0; i < c->outs; i++)
-        if (c->out[i].state == OUT_UP && c->out[i].slot == slot) {
-            leave_slot(&c->out[i]);
-            return;
-        }
-    BASE_ASSERT(!"a queue pair that is no connection's");
+    leave_slot(connection_of(c, qp));
+}
+
+void connector_destroy(struct connector *c, struct fab_qp *qp, uint64_t now_ns,
+                       void (*tried)(void *user, const struct fab_qp *qp, int status), void *user)
+{
+    c->now_ns = now_ns;
+    struct outgoing *o = connection_of(c, qp);
+    slot_destroy(o->slot, tried, user);
+    say_bye(o);
 }

@@ -18,7 +18,7 @@ static const uint8_t slot_moves[8][8] = {
     [SLOT_MAKING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1, [SLOT_ENDING] = 1},
     [SLOT_RESTING] = {[SLOT_READY] = 1},
     [SLOT_READY] = {[SLOT_TAKEN] = 1},
-    [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1},
+    [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1, [SLOT_ENDING] = 1},
     [SLOT_CLEANING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1, [SLOT_ENDING] = 1},
     [SLOT_LEFT] = {[SLOT_CLEANING] = 1},
     [SLOT_ENDING] = {[SLOT_EMPTY] = 1},
@@ -72,13 +72,18 @@ static void leave_number(struct slot *s)
 static void on_destroyed(struct fab_ctl *ctl)
 {
     struct slot *s = end_op(ctl);
+    const struct fab_qp *qp = s->qp;
     if (ctl->status != 0) {
         s->all->end_ns = s->c->now_ns + AFTER_FAILURE_NS;
-        return;
+    } else {
+        leave_number(s);
+        s->qp = NULL;
+        slot_move(s, SLOT_EMPTY);
     }
-    leave_number(s);
-    s->qp = NULL;
-    slot_move(s, SLOT_EMPTY);
+    if (s->tried != NULL)
+        s->tried(s->tried_user, qp, ctl->status);
+    if (ctl->status == 0)
+        s->tried = NULL;
 }
 
 static void destroy_slot(struct slot *s)
@@ -415,6 +420,16 @@ void slot_reclaim(struct slot *s)
     const uint64_t bound_ns =
         fab_bound_ns(&s->c->res.fab->caps, config->timeout, config->retry_cnt);
     leave_for(s, bound_ns + time_wait_ns(s->c));
+}
+
+void slot_destroy(struct slot *s, void (*tried)(void *user, const struct fab_qp *qp, int status),
+                  void *user)
+{
+    s->rest_ns = s->c->now_ns + time_wait_ns(s->c);
+    s->tried = tried;
+    s->tried_user = user;
+    slot_move(s, SLOT_ENDING);
+    destroy_slot(s);
 }
 
 void slots_retire(struct connector *c, struct slots *s)

@@ -30,6 +30,8 @@ struct slot {
     int status;                             /* of the first one that failed */
     void (*raised)(void *user, int status); /* while a connection raises it */
     void *user;
+    void (*tried)(void *user, const struct fab_qp *qp, int status); /* ENDING; NULL: nobody asks */
+    void *tried_user;
 };
 
 struct slot_change { /* of a queue pair's state */
@@ -67,6 +69,10 @@ void slot_leave(struct slot *slot);
 void slot_return(struct slot *slot);
 /* Likewise; its initiator is gone without a word, and might still be repeating a request. */
 void slot_reclaim(struct slot *slot);
+/* The connection is over, and what was posted may not be: it is destroyed, and another takes its
+ * place. tried() hears of each try. */
+void slot_destroy(struct slot *slot, void (*tried)(void *user, const struct fab_qp *qp, int status),
+                  void *user);
 struct slot *slot_of(struct slots *s, const struct fab_qp *qp);
 /* At the end, when nothing is under way: they are the device's to destroy. */
 void slots_retire(struct connector *c, struct slots *s);

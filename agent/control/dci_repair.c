@@ -29,8 +29,9 @@ struct dci_op {
     enum ibv_mtu mtu;  /* RAISE: that it gets */
     bool spare;        /* MAKE: one more; else in the place of one that was given up: */
     bool system;       /* the system's, or one of workers */
-    bool given_up;     /* RAISE: since it began the device has been silent for too long */
-    uint64_t due_ns;   /* of one that waits: not before. RAISE, under way: it ought to have ended */
+    void (*tried)(void *user, const struct fab_qp *qp, int status); /* END; or NULL */
+    bool given_up;   /* RAISE: since it began the device has been silent for too long */
+    uint64_t due_ns; /* of one that waits: not before. RAISE, under way: it ought to have ended */
     struct dci_op *next;
 };
 
@@ -132,6 +133,8 @@ static void on_ended(struct fab_ctl *ctl)
     struct dci_op *op = (struct dci_op *)ctl;
     struct pool *p = op->pool;
     p->fab_ops--;
+    if (op->tried != NULL)
+        op->tried(p, op->qp, ctl->status);
     if (ctl->status != 0) {
         try_later(op);
         return;
@@ -152,25 +155,43 @@ void dci_destroy(struct pool *p, struct fab_qp *qp)
     begin_ending(dci_op_new(p, DCI_END, qp));
 }
 
+bool dci_destroy_early(struct pool *p, struct fab_qp *qp,
+                       void (*tried)(void *user, const struct fab_qp *qp, int status))
+{
+    const bool system = qp == p->device.dci[0].qp;
+    struct dci_op *op = dci_op_new(p, DCI_END, qp);
+    op->tried = tried;
+    dci_leave_place(p, qp);
+    p->repairs.ending++;
+    begin_ending(op);
+    return system;
+}
+
+void dci_make_other(struct pool *p, bool system, enum ibv_mtu most)
+{
+    struct dci_op *making = dci_op_new(p, DCI_MAKE, NULL);
+    making->most = most;
+    making->system = system;
+    p->repairs.replaced++;
+    begin_making(making);
+}
+
 /* The lane has nothing out on it, and does not have it any more. What the device may still do with
  * it is nothing that it has not had time for: it is in ERR, or was for as long as anything is
  * tried. */
 static void give_up(struct pool *p, struct fab_qp *qp, enum ibv_mtu most, const char *why)
 {
-    struct dci_op *making = dci_op_new(p, DCI_MAKE, NULL);
-    making->most = most;
-    making->system = qp == p->device.dci[0].qp;
+    const bool system = qp == p->device.dci[0].qp;
     dci_leave_place(p, qp);
     p->repairs.ending++;
-    p->repairs.replaced++;
     world_log(p->world, BASE_LOG_ERROR,
               "the device does not bring a DC initiator back: a new one takes its place (look at "
               "the kernel's log; where that goes on, restart the agent, and if that does not help "
               "reset the device)",
               "pool=\"%s\" qpn=%u why=\"%s\" replaced=%u undestroyed=%u", p->name, qp->qpn, why,
-              p->repairs.replaced, p->repairs.ending);
+              p->repairs.replaced + 1, p->repairs.ending);
     pool_command(p, &(struct lane_command){.kind = LANE_COMMAND_QP_GONE, .qp = qp});
-    begin_making(making);
+    dci_make_other(p, system, most);
 }
 
 /* ---- brought up */

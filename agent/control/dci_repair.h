@@ -9,6 +9,7 @@
 #ifndef CONTROL_DCI_REPAIR_H
 #define CONTROL_DCI_REPAIR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fabric/fabric.h"
@@ -32,6 +33,13 @@ void dci_raise(struct pool *p, struct fab_qp *qp);
 void dci_repair(struct pool *p, struct fab_qp *qp, uint64_t posted, enum ibv_mtu most);
 /* The pool does not have it any more, nor has the lane. */
 void dci_destroy(struct pool *p, struct fab_qp *qp);
+/* The lane has it still, with requests out, and the device does not put it to ERR. tried() hears
+ * how destroying it went, each time that it is tried: -errno until it is 0. Its place is another's:
+ * true: the system's. */
+bool dci_destroy_early(struct pool *p, struct fab_qp *qp,
+                       void (*tried)(void *user, const struct fab_qp *qp, int status));
+/* One is made for that place, which the lane knows nothing in any more: then QP_READY. */
+void dci_make_other(struct pool *p, bool system, enum ibv_mtu most);
 /* One spare more is made; prewarm_spare() follows. */
 void dci_make_spare(struct pool *p);
 /* Now and then: what has rested, what is to be tried again, and what does not come back. */

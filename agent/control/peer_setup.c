@@ -20,6 +20,7 @@
 #include "peer_setup.h"
 #include "prewarm.h"
 #include "proofs.h"
+#include "qp_end.h"
 #include "register.h"
 #include "table_initiators.h"
 
@@ -45,22 +46,6 @@ static void submit_control_op(struct control_op *e, void (*done)(struct fab_ctl 
     fab_submit(e->pool->device.fab, &e->ctl);
 }
 
-static void on_dropped(struct fab_ctl *ctl)
-{
-    struct control_op *e = (struct control_op *)ctl;
-    e->pool->fab_ops--;
-    free(e);
-}
-
-static void end_at_once(struct pool *p, struct fab_qp *qp)
-{
-    struct control_op *e = control_op_new(p);
-    e->ctl = (struct fab_ctl){
-        .kind = FAB_MODIFY_QP,
-        .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    submit_control_op(e, on_dropped);
-}
-
 static void end_overdue(struct pool *p, struct fab_qp *qp)
 {
     uint32_t suppressed;
@@ -69,7 +54,7 @@ static void end_overdue(struct pool *p, struct fab_qp *qp)
         world_log(p->world, BASE_LOG_WARN,
                   "a queue pair is ended: a request has been out for as long as any may take",
                   "qpn=%u suppressed=%u", qp->qpn, suppressed);
-    end_at_once(p, qp);
+    qp_end_at_once(p, qp);
 }
 
 /* ---- DC */
@@ -280,12 +265,14 @@ void peer_setup_event(struct pool *p, const struct lane_event *e)
         end_overdue(p, e->qp);
         return;
     case LANE_EVENT_QP_RETIRED:
-        end_at_once(p, e->qp);
+        qp_end_at_once(p, e->qp);
         return;
     case LANE_EVENT_PROVED:
         proofs_event(p, e);
         return;
     default: /* LANE_EVENT_QP_BROKEN */
+        if (qp_end_broken(p, e))
+            return;
         if (rc)
             done_with(p, e->broken.qp);
         else

@@ -23,6 +23,7 @@
 #include "pool.h"
 #include "pools.h"
 #include "prewarm.h"
+#include "qp_end.h"
 #include "quotas.h"
 #include "register.h"
 #include "schema/peers.h"
@@ -96,6 +97,7 @@ static void end_lane(struct pool *p)
     const bool served = p->lane != NULL;
     dci_repairs_stop(p);
     pool_stop_lane(p);
+    qp_ends_stop(p);
     if (served && p->device.connector != NULL)
         connector_leave(p->device.connector);
     sessions_stop(p);

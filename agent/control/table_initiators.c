@@ -52,13 +52,26 @@ static uint64_t new_rest_ns(const struct pool *p, uint64_t since_ns)
     return fab_reuse_rest_ns(&p->device.fab->caps, p->agent->numbers_gone_ns, since_ns);
 }
 
+static void tell_tried(struct table_initiator *initiator, const struct fab_qp *before)
+{
+    void (*tried)(void *user, const struct fab_qp *qp, int status) = initiator->tried;
+    const bool is_gone = before != NULL && initiator->qp == NULL;
+    if (tried == NULL || (!is_gone && initiator->reuse.status == 0))
+        return;
+    if (is_gone)
+        initiator->tried = NULL;
+    tried(initiator->registration->pool, before, is_gone ? 0 : initiator->reuse.status);
+}
+
 static void on_cleaned(struct fab_ctl *ctl)
 {
     struct table_initiator *initiator = end_op(ctl);
     struct pool *p = initiator->registration->pool;
     const uint64_t now_ns = world_now_ns(p->world);
+    const struct fab_qp *before = initiator->qp;
     const bool more = fab_reuse_next(&initiator->reuse, ctl);
     initiator->qp = initiator->reuse.qp;
+    tell_tried(initiator, before);
     if (initiator->qp == NULL && p->agent->numbers_gone_ns < now_ns)
         p->agent->numbers_gone_ns = now_ns;
     if (p->stopping)
@@ -229,20 +242,41 @@ void table_initiator_drop(struct table_initiator *initiator)
     clean_initiator(initiator, false);
 }
 
-bool table_initiator_done(struct pool *p, const struct fab_qp *qp)
+/* NULL: it is no table initiator's. */
+static struct table_initiator *find_initiator(struct pool *p, const struct fab_qp *qp)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
-        for (int k = 0; k < 2; k++) {
-            struct table_initiator *initiator = &p->registration[i].initiator[k];
-            if (initiator->qp != qp)
-                continue;
-            initiator->rest_ns = world_now_ns(p->world) + time_wait_ns(&p->device);
-            clean_initiator(initiator, false);
-            if (p->registration[i].lane.qp == qp)
-                registration_initiator_lost(&p->registration[i]);
-            return true;
-        }
-    return false;
+        for (int k = 0; k < 2; k++)
+            if (p->registration[i].initiator[k].qp == qp)
+                return &p->registration[i].initiator[k];
+    return NULL;
+}
+
+static bool leave_initiator(struct table_initiator *initiator, const struct fab_qp *qp)
+{
+    if (initiator == NULL)
+        return false;
+    table_initiator_drop(initiator);
+    if (initiator->registration->lane.qp == qp)
+        registration_initiator_lost(initiator->registration);
+    return true;
+}
+
+bool table_initiator_done(struct pool *p, const struct fab_qp *qp)
+{
+    return leave_initiator(find_initiator(p, qp), qp);
+}
+
+/* As one that could not be cleaned again and again. */
+bool table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
+                             void (*tried)(void *user, const struct fab_qp *qp, int status))
+{
+    struct table_initiator *initiator = find_initiator(p, qp);
+    if (initiator == NULL)
+        return false;
+    initiator->failures = REPAIRS_TRIED;
+    initiator->tried = tried;
+    return leave_initiator(initiator, qp);
 }
 
 void table_initiators_tick(struct pool *p)

@@ -32,8 +32,9 @@ struct table_initiator {
     uint8_t step; /* of what is under way */
     uint8_t reads;
     struct fab_ctl ctl;
-    struct fab_reuse reuse; /* while CLEANING */
-    struct ibv_qp_attr rtr; /* while RAISING */
+    struct fab_reuse reuse;                                         /* while CLEANING */
+    struct ibv_qp_attr rtr;                                         /* while RAISING */
+    void (*tried)(void *user, const struct fab_qp *qp, int status); /* while CLEANING; or NULL */
 };
 
 /* What a metaserver says of its end. */
@@ -62,6 +63,11 @@ void table_initiator_raise(struct table_initiator *initiator,
 void table_initiators_tick(struct pool *p);
 /* The lane is done with a queue pair. False: it is no table initiator's. */
 bool table_initiator_done(struct pool *p, const struct fab_qp *qp);
+/* The lane has it still, with requests out, and the device does not put it to ERR: it is destroyed,
+ * and tried() hears how that went, each time that it is tried: -errno until it is 0. False: it is
+ * no table initiator's. */
+bool table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
+                             void (*tried)(void *user, const struct fab_qp *qp, int status));
 void table_initiators_stop(struct pool *p);
 
 #endif

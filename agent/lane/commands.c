@@ -287,7 +287,14 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         physical_qp_rebuild(l, c->qp);
         break;
     case LANE_COMMAND_QP_RETIRE:
+        returns_ring(l); /* of one whose end is asked for nothing is posted any more */
         inflight_retire_qp(l, c->qp);
+        break;
+    case LANE_COMMAND_QP_DESTROYED:
+        returns_poll_all(l); /* what has completed before has not failed */
+        inflight_destroyed(l, c->qp);
+        if (!l->config.rc)
+            forget_initiator(l, c->qp);
         break;
     case LANE_COMMAND_METASERVERS:
         take_metaservers(l, c);

@@ -181,6 +181,13 @@ void inflight_retire_qp(struct lane *l, const struct fab_qp *qp)
             inflight_retire(l, &l->phys[i]);
 }
 
+void inflight_destroyed(struct lane *l, const struct fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp == qp && l->phys[i].broken == BROKEN_FAILING)
+            physical_qp_abandon(l, &l->phys[i]);
+}
+
 /* By then nothing of it is tried any more, on any device where it is in ERR. */
 void inflight_give_up(struct lane *l)
 {

@@ -27,6 +27,9 @@ void inflight_end_overdue(struct lane *l);
 void inflight_retire(struct lane *l, struct physical_qp *p);
 /* Likewise of this one, if the lane has it. */
 void inflight_retire_qp(struct lane *l, const struct fab_qp *qp);
+/* This one is destroyed, if the lane still waits for what is out on it: nothing of that is done any
+ * more, and all of it ends. */
+void inflight_destroyed(struct lane *l, const struct fab_qp *qp);
 /* Once await_due_ns has come, and all completions were polled. */
 void inflight_give_up(struct lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */

@@ -102,6 +102,12 @@ void connector_connect(struct connector *c, const struct connector_peer *peer, u
  * pair is made ready again. Nothing is posted on it any more. */
 void connector_drop(struct connector *c, struct fab_qp *qp, uint64_t now_ns);
 
+/* Likewise of one that the device does not put to ERR, and whose posts may not be over: it is
+ * destroyed, and tried() hears how that went, each time that it is tried: -errno until it is 0. The
+ * queue pair is not the caller's any more. */
+void connector_destroy(struct connector *c, struct fab_qp *qp, uint64_t now_ns,
+                       void (*tried)(void *user, const struct fab_qp *qp, int status), void *user);
+
 /* This node's address is another, as the device's caps say: whatever leads to peers is resolved
  * anew. With another incarnation peers know it by another name, and what they have connected to is
  * over. The lane drops its connections. */

@@ -68,8 +68,12 @@ enum lane_command_kind {
     LANE_COMMAND_QP_GONE,    /* this DCI, of which QP_BROKEN was said and QP_READY was not, does
                               * not come back: the QP_READY of another may follow. One that the
                               * lane does not have is left alone */
-    LANE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
-    LANE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
+    LANE_COMMAND_QP_DESTROYED, /* this queue pair, of which QP_OVERDUE or QP_RETIRED was said and
+                                * which the device did not put to ERR, is destroyed: what is out on
+                                * it ends now. QP_BROKEN follows, or was said before; with DC it
+                                * does not come back, as after QP_GONE */
+    LANE_COMMAND_FENCED,       /* answers WANT_FENCE: session and tag */
+    LANE_COMMAND_REVOKE,       /* the operator withdraws a session's regions -> REVOKED */
     LANE_COMMAND_ARENA_REREGISTER, /* an arena has another registration -> ARENA_REREGISTERED */
     LANE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
                                * another registration is refused; the next one waits again */

@@ -23,7 +23,8 @@ enum lane_event_kind {
                                     * MR_READY. At SESSION_OVER all that a session has goes, before
                                     * its arenas do: nothing is asked for any more */
     LANE_EVENT_WANT_DEREG,         /* deregister what such an answer brought, answer MR_GONE */
-    LANE_EVENT_QP_OVERDUE,         /* qp: bring it to ERR at once. QP_BROKEN follows */
+    LANE_EVENT_QP_OVERDUE,         /* qp: bring it to ERR at once, or else destroy it and say
+                                    * QP_DESTROYED. QP_BROKEN follows */
     LANE_EVENT_QP_RETIRED,         /* the same of one that is in order, and of no use any more */
     LANE_EVENT_SPARE_DROPPED,      /* qp: no longer used: destroy it; NULL: none is left to drop */
     LANE_EVENT_READDRESSED, /* the former MR table is empty, and used no more. reason: regions

@@ -89,9 +89,47 @@ START_TEST(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)
 }
 END_TEST
 
+static struct {
+    const struct fab_qp *qp;
+    uint32_t refused, destroyed;
+} tries;
+
+static void note_try(void *user, const struct fab_qp *qp, int status)
+{
+    ck_assert_ptr_eq(user, &tries);
+    ck_assert_ptr_eq(qp, tries.qp);
+    tries.refused += status != 0;
+    tries.destroyed += status == 0;
+}
+
+/* With requests out, of which the device goes on with some. */
+START_TEST(a_connection_that_is_destroyed_early_is_over_for_its_peer_and_makes_room_for_another)
+{
+    struct world w = {0};
+    w.node[0].config.initiators = w.node[0].config.ahead = 1;
+    world_open(&w, 2);
+    ask(&w, 0, 1, 1);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    fault_set_plan(w.node[0].fab, &(struct fault_plan){.seed = 1, .destroy_error_ppm = 1000000});
+    tries.qp = w.node[0].event[1].qp;
+    connector_destroy(w.node[0].c, w.node[0].event[1].qp, w.now_ns, note_try, &tries);
+    world_run(&w, 100);
+    ck_assert_uint_eq(tries.refused, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 0);
+    fault_set_plan(w.node[0].fab, &(struct fault_plan){.seed = 1});
+    world_run(&w, 2000);
+    ck_assert_uint_eq(tries.destroyed, 1);
+    ask(&w, 0, 1, 2);
+    ck_assert_int_eq(await(&w, 0, 2), 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 2), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(connections_come_and_go_where_the_device_brings_none_back)                                   \
     T(handshakes_have_another_queue_pair_when_the_device_does_not_bring_theirs_back)               \
-    T(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)
+    T(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)                        \
+    T(a_connection_that_is_destroyed_early_is_over_for_its_peer_and_makes_room_for_another)
 
 KEDGE_CHECK_MAIN("agent.connect.stuck", TESTS)

@@ -2,6 +2,7 @@
 /* The device says that a queue pair is in ERR before the completions of what was out on it have
  * come: those tell what became of each, and until then the device has its memory. */
 #include "../../check_main.h"
+#include "world_deaf.h"
 #include "world_trio.h"
 
 enum { LONG = 20000 /* passes */, LATE = 60 /* polls */, TOO_LATE = 5000 };
@@ -101,9 +102,34 @@ START_TEST(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_
 }
 END_TEST
 
+/* Nor put to ERR: so it was destroyed, and nobody waits for what never comes. */
+START_TEST(what_is_out_on_a_queue_pair_that_was_destroyed_ends_at_once)
+{
+    struct world_trio s;
+    world_end_overdue = true;
+    world_trio_open(w, &s);
+    world_end_overdue = false;
+    world_deaf = true;
+    world_delay(w, TOO_LATE);
+    world_trio_post(w, &s);
+    const uint64_t begun_ns = w->now_ns;
+    ck_assert_uint_eq(world_done(w, &s.writer, TOO_LATE / 2).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_eq(world_done(w, &s.adder, TOO_LATE / 2).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_ge(world_stats(w, 0).qp_overdue, 1);
+    ck_assert_uint_le(w->now_ns - begun_ns, w->node[0].config.bound_ns);
+    world_deaf = false;
+    world_delay(w, 0);
+    ck_assert_uint_eq(world_done(w, &s.reader, 3 * TOO_LATE).status, IBV_WC_SUCCESS);
+    world_warm(w, &s.reader, s.key);
+    world_warm(w, &s.writer, s.key);
+    world_trio_close(w, &s);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(what_ended_well_before_the_event_is_reported_so_and_nothing_goes_again)                      \
     T(what_is_flushed_is_the_devices_until_it_says_so)                                             \
     T(a_queue_pair_that_gives_nothing_back_is_given_up_after_so_long_as_a_request_may_take)        \
-    T(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_too)
+    T(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_too)                    \
+    T(what_is_out_on_a_queue_pair_that_was_destroyed_ends_at_once)
 KEDGE_CHECK_MAIN("fatal", TESTS)

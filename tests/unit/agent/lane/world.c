@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "world_deaf.h"
 #include "world_fenced.h"
 #include "world_narrow.h"
 #include "world_rc.h"
@@ -121,7 +122,7 @@ void world_raise_dci(struct fab *fab, struct fab_qp *qp)
     }
 }
 
-static struct fab_qp *make_dci(struct world_node *n, struct fab_pd *pd)
+struct fab_qp *world_make_dci(struct world_node *n, struct fab_pd *pd)
 {
     const struct fab_caps *caps = &n->fab->caps;
     struct fab_ctl c = {
@@ -225,29 +226,30 @@ static void configure(struct world *w, struct world_node *n)
     n->config.rc = w->rc;
     n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);
-    n->res = (struct lane_device_objects){.fab = n->fab,
-                                          .cq = n->cq,
-                                          .pd = n->pd,
-                                          .dcis = w->rc           ? 0
-                                                  : world_one_dci ? 1
-                                                                  : WORLD_DCIS,
-                                          .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
-                                          .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
-                                          .rest_until_ns = world_rest_until_ns,
-                                          .scratch = n->scratch,
-                                          .scratch_lkey = n->scratch_mr->lkey,
-                                          .scratch_system_lkey = n->scratch_system_mr->lkey,
-                                          .small = n->small,
-                                          .peers = n->peers,
-                                          .mr_table = &n->mr_table};
+    n->res =
+        (struct lane_device_objects){.fab = n->fab,
+                                     .cq = n->cq,
+                                     .pd = n->pd,
+                                     .dcis = w->rc           ? 0
+                                             : world_one_dci ? 1
+                                                             : WORLD_DCIS,
+                                     .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
+                                     .system_dci = w->rc ? NULL : world_make_dci(n, n->system_pd),
+                                     .rest_until_ns = world_rest_until_ns,
+                                     .scratch = n->scratch,
+                                     .scratch_lkey = n->scratch_mr->lkey,
+                                     .scratch_system_lkey = n->scratch_system_mr->lkey,
+                                     .small = n->small,
+                                     .peers = n->peers,
+                                     .mr_table = &n->mr_table};
     if (n->small_mr != NULL) {
         n->res.small_iova = n->small_mr->addr;
         n->res.small_lkey = n->small_mr->lkey;
     }
     for (uint32_t i = 0; i < n->res.dcis; i++)
-        n->res.dci[i] = make_dci(n, n->pd);
+        n->res.dci[i] = world_make_dci(n, n->pd);
     for (uint32_t i = 0; i < n->res.spares; i++)
-        n->res.spare[i] = make_dci(n, n->pd);
+        n->res.spare[i] = world_make_dci(n, n->pd);
     ck_assert_int_eq(lane_new(&n->config, &n->res, &n->lane), 0);
     lane_set_random(n->lane, world_fill, w);
 }
@@ -350,6 +352,8 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
 {
     struct lane_command c = {0};
     n->broken += e->kind == LANE_EVENT_QP_BROKEN;
+    if (e->kind == LANE_EVENT_QP_BROKEN && world_is_destroyed(n, e))
+        return;
     if (e->kind == LANE_EVENT_WANT_PATH) {
         n->wanted_mtu = e->want_path.mtu;
         n->wanted_flow = e->want_path.flow;
@@ -406,7 +410,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct lan
         return;
     case LANE_EVENT_QP_OVERDUE:
     case LANE_EVENT_QP_RETIRED:
-        world_break(w, (uint32_t)(n - w->node), e->qp);
+        world_end_qp(w, n, e->qp);
         return;
     case LANE_EVENT_QP_BROKEN:
         if (n->no_repairs)

@@ -138,6 +138,7 @@ void world_open(struct world *w);
 void world_close(struct world *w);
 /* Passes of all lanes, and what their control sides do, each 1 us apart. */
 void world_run(struct world *w, unsigned passes);
+struct fab_qp *world_make_dci(struct world_node *n, struct fab_pd *pd);
 /* A DCI from RESET to RTS, the way the daemon does it. */
 void world_raise_dci(struct fab *fab, struct fab_qp *qp);
 void world_sleep(struct world *w, uint64_t ns);
