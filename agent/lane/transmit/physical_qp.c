@@ -243,6 +243,12 @@ static bool is_drained(const struct lane *l, const struct physical_qp *p, uint32
     return true;
 }
 
+/* Likewise, of one that fails, and with nothing chained. */
+static bool has_all_back(const struct lane *l, const struct physical_qp *p)
+{
+    return l->config.streams ? is_drained(l, p, 0) : (*ring_at(l, p, p->tail - 1))->ended != 0;
+}
+
 void physical_qp_wait(struct lane *l, struct physical_qp *p)
 {
     const uint64_t due_ns = l->now_ns + l->config.bound_ns;
@@ -369,11 +375,12 @@ void physical_qp_fatal(struct lane *l, const struct fab_qp *qp)
 
 /* ---- doorbells */
 
-/* Whether the device refuses this request, and would each time: not when it came too late, nor
- * when room is short, unless it says so again and again with nothing else to make room for. */
+/* Whether the device refuses this request, and would each time: not when it came too late, or
+ * behind the end of its queue pair, nor when room is short, unless it says so again and again with
+ * nothing else to make room for. */
 static bool is_for_good(struct physical_qp *p, const struct fab_wr *first, int status)
 {
-    if (status == -ETIME)
+    if (status == -ETIME || p->broken) /* some libraries take nothing more for one in ERR */
         return false;
     if (status != -ENOMEM && status != -EAGAIN)
         return true;
@@ -407,8 +414,11 @@ static void take_back(struct lane *l, struct physical_qp *p, const struct fab_wr
     }
     l->silenced |= physical_qp_is_silent(l, p);
     l->changed = 1;
-    if (p->head == p->tail) /* its end may wait for nothing else, and no completion will come */
+    /* Its end may wait for nothing else, and no completion will come. */
+    if (p->head == p->tail)
         physical_qp_emptied(l, p);
+    else if (p->broken == BROKEN_FAILING && has_all_back(l, p))
+        break_phys(l, p);
 }
 
 void physical_qp_ring(struct lane *l)

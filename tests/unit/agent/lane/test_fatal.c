@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device says that a queue pair is in ERR before the completions of what was out on it have
  * come: those tell what became of each, and until then the device has its memory. */
+#include <errno.h>
+#include <string.h>
+
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "world_deaf.h"
 #include "world_trio.h"
 
@@ -102,6 +106,85 @@ START_TEST(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_
 }
 END_TEST
 
+/* ---- libraries that take nothing more for a queue pair in ERR, as bnxt_re's */
+
+/* Node 0's: it takes two READs, the first of which finds a record that is being written, and the
+ * second of which breaks the queue pair. */
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    struct fab_qp *qp;
+    uint64_t taken[2];
+    uint32_t took, refused;
+    bool tells, told;
+} device;
+
+static int post_to_device(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
+{
+    if (device.qp != NULL && qp != device.qp)
+        return device.real->post_send(qp, wr, bad);
+    device.qp = qp;
+    for (; wr != NULL; wr = wr->next) {
+        if (device.took == 2) {
+            device.refused++;
+            *bad = wr;
+            return -EINVAL;
+        }
+        device.taken[device.took++] = wr->wr_id;
+    }
+    return 0;
+}
+
+static int poll_device(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    if (!device.tells || device.told || n < 2)
+        return device.real->poll(cq, n, wc);
+    device.told = true;
+    wc[0] = (struct ibv_wc){.wr_id = device.taken[0], .status = IBV_WC_SUCCESS};
+    wc[1] = (struct ibv_wc){.wr_id = device.taken[1], .status = IBV_WC_REM_ACCESS_ERR};
+    return 2;
+}
+
+static void ask_for(struct world_worker *k, uint64_t which)
+{
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+    memcpy(d.connect.gid, &which, sizeof which);
+    d.connect.tag = ++k->tag;
+    world_post(k, &d);
+    lane_doorbell(w->node[0].lane, k->id);
+}
+
+START_TEST(what_has_failed_is_not_waited_for_when_the_device_refused_what_was_chained_behind_it)
+{
+    static struct world_worker asker[2];
+    struct world_node *n = &w->node[0];
+    world_open(w);
+    memset(&device, 0, sizeof device);
+    for (uint32_t i = 0; i < 2; i++)
+        world_attach(w, &asker[i], 0, i, 1);
+    device.real = n->fab->ops;
+    device.ops = *device.real;
+    device.ops.post_send = post_to_device;
+    device.ops.poll = poll_device;
+    n->fab->ops = &device.ops;
+    memset(n->scratch.addr, 1, n->scratch.size); /* odd sequences */
+    for (uint32_t i = 0; i < 2; i++)
+        ask_for(&asker[i], i + 1);
+    world_run(w, 3);
+    ck_assert_uint_eq(device.took, 2);
+    device.tells = true;
+    world_run(w, 3);
+    ck_assert_uint_eq(device.refused, 1);
+    ck_assert_uint_eq(n->broken, 1);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0); /* it was none of its own fault */
+    n->fab->ops = device.real;
+    for (uint32_t i = 0; i < 2; i++)
+        world_detach(w, &asker[i]);
+    world_close(w);
+}
+END_TEST
+
 /* Nor put to ERR: so it was destroyed, and nobody waits for what never comes. */
 START_TEST(what_is_out_on_a_queue_pair_that_was_destroyed_ends_at_once)
 {
@@ -131,5 +214,6 @@ END_TEST
     T(what_is_flushed_is_the_devices_until_it_says_so)                                             \
     T(a_queue_pair_that_gives_nothing_back_is_given_up_after_so_long_as_a_request_may_take)        \
     T(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_too)                    \
+    T(what_has_failed_is_not_waited_for_when_the_device_refused_what_was_chained_behind_it)        \
     T(what_is_out_on_a_queue_pair_that_was_destroyed_ends_at_once)
 KEDGE_CHECK_MAIN("fatal", TESTS)
