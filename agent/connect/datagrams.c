@@ -12,14 +12,16 @@
 
 enum {
     SLOT_BYTES = CONNECT_GRH + SCHEMA_HANDSHAKE_BYTES,
-    RECV = 1u << 31, /* in a wr_id: a receive; its index in the rest */
+    SLOTS = CONNECT_RECVS + CONNECT_SENDS, /* of a queue pair; and as many of a former one's */
+    RECV = 1u << 31,                       /* in a wr_id: a receive; its index in the rest */
 };
 
-static const uint64_t AGAIN_NS = 1000000000; /* the device is ill */
+static const uint64_t AGAIN_NS = 1000000000;  /* the device is ill */
+static const uint64_t SILENT_NS = 5000000000; /* and may say nothing any more */
 
 static uint8_t *buffer_at(const struct datagrams *d, uint32_t index)
 {
-    return (uint8_t *)d->mem.addr + (size_t)index * SLOT_BYTES;
+    return (uint8_t *)d->mem.addr + ((d->half ? SLOTS : 0) + (size_t)index) * SLOT_BYTES;
 }
 
 /* ---- addresses */
@@ -132,20 +134,16 @@ void datagram_expect(struct connector *c, const uint8_t gid[16], uint16_t lid)
         (void)resolve_address(c, gid, lid);
 }
 
-static void forget_address(struct address *a)
-{
-    a->unwanted = 1;
-    if (a->state == ADDRESS_READY && a->out == 0)
-        close_address(a);
-}
-
 /* gid: NULL: all of them. */
 static void forget_addresses(struct connector *c, const uint8_t gid[16])
 {
     for (uint32_t i = 0; i < c->ud.addresses; i++) {
         struct address *a = &c->ud.address[i];
-        if (is_wanted(a) && (gid == NULL || memcmp(a->gid, gid, 16) == 0))
-            forget_address(a);
+        if (!is_wanted(a) || (gid != NULL && memcmp(a->gid, gid, 16) != 0))
+            continue;
+        a->unwanted = 1;
+        if (a->state == ADDRESS_READY && a->out == 0)
+            close_address(a);
     }
 }
 
@@ -265,7 +263,7 @@ static void on_sent(struct datagrams *d, uint32_t index)
 
 enum {
     STEPS = 3,
-    REPAIRS = 3 /* that the device refuses, until it is given up for another one */
+    REPAIRS = 3 /* that the device refuses, until another one is made */
 };
 
 /* INIT, RTR, RTS. Returns the mask. */
@@ -293,6 +291,67 @@ static struct fab_ctl ud_creation(const struct connector *c)
                                            .recv_sge = 1}}};
 }
 
+/* ---- the one before */
+
+static void on_former_ended(struct fab_ctl *ctl)
+{
+    struct connector *c = ctl->user;
+    struct ud_former *f = &c->ud.former;
+    (*c->ops)--;
+    f->ending = false;
+    f->again_ns = c->now_ns + AGAIN_NS;
+    if (ctl->status != 0)
+        return;
+    f->qp = NULL;
+    f->is_there = false;
+}
+
+static void end_former(struct connector *c)
+{
+    struct ud_former *f = &c->ud.former;
+    f->ending = true;
+    f->ctl = (struct fab_ctl){.kind = FAB_DESTROY_QP, .qp = {.x = f->qp}};
+    connector_submit(c, &f->ctl, on_former_ended, c);
+}
+
+/* It does no more, or nobody knows what: another has its own memory, and its completions are
+ * dropped. */
+static void leave_former(struct connector *c, bool returns)
+{
+    struct datagrams *d = &c->ud;
+    d->former = (struct ud_former){.is_there = true, .returns = returns, .qp = d->qp};
+    d->qp = NULL;
+    d->half = !d->half;
+}
+
+static void take_former_back(struct ud_repair *r)
+{
+    struct connector *c = r->c;
+    struct ud_former *f = &c->ud.former;
+    f->qp = r->ctl.kind == FAB_CREATE_QP ? (r->ctl.status == 0 ? r->ctl.qp.x : NULL)
+            : r->ctl.kind == FAB_DESTROY_QP && r->ctl.status == 0 ? NULL
+                                                                  : f->qp;
+    f->returns = false;
+    f->is_there = f->qp != NULL;
+    if (c->ud.repair != NULL) /* what stood behind this has its time from now on */
+        c->ud.repair->silent_ns = c->now_ns + SILENT_NS;
+    if (f->is_there && !c->closing)
+        end_former(c);
+}
+
+static void step_former(struct connector *c)
+{
+    const struct ud_former *f = &c->ud.former;
+    if (!f->is_there || f->returns || f->ending)
+        return;
+    if (c->now_ns >= f->again_ns)
+        end_former(c);
+    else
+        connector_due(c, f->again_ns);
+}
+
+/* ---- its repair */
+
 static void begin_repair(struct connector *c);
 
 static void restart_after_repair(struct connector *c)
@@ -302,7 +361,8 @@ static void restart_after_repair(struct connector *c)
         on_sent(d, i);
     for (uint32_t i = 0; i < CONNECT_RECVS; i++)
         (void)post_recv(d, i);
-    d->broken = d->repairing = false;
+    d->broken = false;
+    d->repair = NULL;
     d->failures = 0;
     if (d->outdated)
         begin_repair(c);
@@ -314,53 +374,87 @@ static void restart_after_repair(struct connector *c)
 
 static void on_repaired(struct fab_ctl *ctl)
 {
-    struct connector *c = ctl->user;
+    struct ud_repair *r = ctl->user;
+    struct connector *c = r->c;
     struct datagrams *d = &c->ud;
     bool more = false;
     (*c->ops)--;
-    if (d->repair_step == 0) {
-        more = fab_reuse_next(&d->reuse, ctl);
-        d->qp = d->reuse.qp;
-        ctl->status = d->reuse.status;
+    r->busy = false;
+    if (r->given_up) {
+        take_former_back(r);
+        return;
+    }
+    if (r->step == 0) {
+        more = fab_reuse_next(&r->reuse, ctl);
+        d->qp = r->reuse.qp;
+        ctl->status = r->reuse.status;
     }
     if (c->closing)
         return;
     if (!more && ctl->status != 0) {
-        d->repairing = false;
+        d->repair = NULL;
         d->failures++;
         d->again_ns = c->now_ns + AGAIN_NS;
         return;
     }
-    if (!more && ++d->repair_step == STEPS) {
+    if (!more && ++r->step == STEPS) {
         restart_after_repair(c);
         return;
     }
     if (!more) {
         *ctl = (struct fab_ctl){.kind = FAB_MODIFY_QP, .modify = {.x = d->qp}};
-        ctl->modify.mask = step_attr(c, d->repair_step, &ctl->modify.attr);
+        ctl->modify.mask = step_attr(c, r->step, &ctl->modify.attr);
     }
-    connector_submit(c, ctl, on_repaired, c);
+    r->busy = true;
+    connector_submit(c, &r->ctl, on_repaired, r);
 }
 
-/* Something has broken it: all that was out is lost, as the wire may lose it. */
+/* Something has broken it: all that was out is lost, as the wire may lose it. There is one former
+ * queue pair at a time; else this one has to be destroyed before another is made. */
 static void begin_repair(struct connector *c)
 {
     struct datagrams *d = &c->ud;
-    if (d->repairing)
+    const bool given_up = d->failures >= REPAIRS;
+    if (d->repair != NULL)
         return;
-    d->broken = d->repairing = true;
+    d->broken = true;
     d->outdated = false;
-    d->repair_step = 0;
-    d->reuse = (struct fab_reuse){
-        .fab = c->res.fab, .qp = d->qp, .given_up = d->failures >= REPAIRS, .make = ud_creation(c)};
-    d->reuse.mask = step_attr(c, 0, &d->reuse.init);
-    fab_reuse_begin(&d->reuse, &d->repair);
-    connector_submit(c, &d->repair, on_repaired, c);
+    if (given_up && d->qp != NULL && !d->former.is_there) {
+        leave_former(c, false);
+        end_former(c);
+    }
+    struct ud_repair *r = d->repair = &d->repairs[d->repairs[0].busy];
+    BASE_ASSERT(!r->busy);
+    *r = (struct ud_repair){
+        .c = c,
+        .silent_ns = c->now_ns + SILENT_NS,
+        .reuse = {.fab = c->res.fab, .qp = d->qp, .given_up = given_up, .make = ud_creation(c)}};
+    r->reuse.mask = step_attr(c, 0, &r->reuse.init);
+    fab_reuse_begin(&r->reuse, &r->ctl);
+    r->busy = true;
+    connector_submit(c, &r->ctl, on_repaired, r);
+}
+
+/* The device may be silent for ever: another one is made beside it, and it goes when it returns. */
+static void step_repair(struct connector *c)
+{
+    struct datagrams *d = &c->ud;
+    if (c->now_ns < d->repair->silent_ns) {
+        connector_due(c, d->repair->silent_ns);
+        return;
+    }
+    if (d->former.is_there)
+        return;
+    d->repair->given_up = true;
+    d->repair = NULL;
+    d->failures = 0;
+    leave_former(c, true);
+    begin_repair(c);
 }
 
 void datagrams_repartition(struct connector *c)
 {
-    c->ud.outdated = c->ud.repairing;
+    c->ud.outdated = c->ud.repair != NULL;
     begin_repair(c);
 }
 
@@ -368,9 +462,12 @@ void datagrams_step(struct connector *c)
 {
     const struct datagrams *d = &c->ud;
     close_left(c);
-    if (!d->broken || d->repairing)
+    step_former(c);
+    if (!d->broken)
         return;
-    if (c->now_ns >= d->again_ns)
+    if (d->repair != NULL)
+        step_repair(c);
+    else if (c->now_ns >= d->again_ns)
         begin_repair(c);
     else
         connector_due(c, d->again_ns);
@@ -381,8 +478,8 @@ static int take_some(struct connector *c, int most)
     struct ibv_wc wc[CONNECTOR_TAKES];
     const int n = fab_poll(c->ud.cq, most, wc);
     for (int i = 0; i < n; i++) {
-        if (c->ud.broken) /* flushed; the repair deals with all of it */
-            continue;
+        if (c->ud.broken || wc[i].qp_num != c->ud.qp->qpn)
+            continue; /* flushed; the repair deals with all of it. Or the former one's */
         if (wc[i].status != IBV_WC_SUCCESS)
             begin_repair(c);
         else if (wc[i].wr_id & RECV)
@@ -417,10 +514,9 @@ int datagrams_init(struct connector *c, uint32_t addresses)
     d->addresses = addresses;
     int status = c->fill(c->fill_user, &d->qkey, sizeof d->qkey);
     d->qkey &= 0x7fffffff; /* the high bit is the kernel's own */
-    return status == 0
-               ? fab_mem_alloc_for(c->res.fab, (size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
-                                   "kedge-handshakes", &d->mem)
-               : status;
+    return status == 0 ? fab_mem_alloc_for(c->res.fab, (size_t)2 * SLOTS * SLOT_BYTES,
+                                           "kedge-handshakes", &d->mem)
+                       : status;
 }
 
 static int begin_receiving(struct datagrams *d)
@@ -452,8 +548,7 @@ int datagrams_make(void *of, uint32_t over, struct fab_ctl *ctl)
         return 1;
     case CQ:
         d->chan = ctl->chan.x;
-        *ctl = (struct fab_ctl){.kind = FAB_CREATE_CQ,
-                                .cq = {.cqe = CONNECT_SENDS + CONNECT_RECVS, .chan = d->chan}};
+        *ctl = (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 2 * SLOTS, .chan = d->chan}};
         return 1;
     case QP:
         d->cq = ctl->cq.x;
@@ -477,6 +572,8 @@ void datagrams_retire(struct connector *c)
     struct datagrams *d = &c->ud;
     struct fab *fab = c->res.fab;
     fab_retire(fab, FAB_DESTROY_QP, d->qp, c->ops);
+    fab_retire(fab, FAB_DESTROY_QP, d->former.qp, c->ops);
+    d->former.qp = NULL;
     fab_retire(fab, FAB_DESTROY_CQ, d->cq, c->ops);
     fab_retire(fab, FAB_DESTROY_CHAN, d->chan, c->ops);
     for (uint32_t i = 0; d->address != NULL && i < d->addresses; i++) {

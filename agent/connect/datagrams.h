@@ -30,6 +30,27 @@ struct address {
     uint32_t qpn, qkey;
 };
 
+/* A queue pair of handshakes is brought up anew, or another is made. */
+struct ud_repair {
+    struct connector *c;
+    struct fab_ctl ctl;
+    struct fab_reuse reuse;
+    uint8_t step;       /* once it is in INIT */
+    bool busy;          /* the device has it */
+    bool given_up;      /* the device was silent for too long: another one is under way */
+    uint64_t silent_ns; /* it ought to have gone on by then */
+};
+
+/* The one before, which the device did not bring back, until it is destroyed. */
+struct ud_former {
+    bool is_there;
+    bool returns; /* a repair that was given up has it */
+    bool ending;
+    struct fab_qp *qp;
+    struct fab_ctl ctl;
+    uint64_t again_ns; /* when it is tried again to destroy it */
+};
+
 struct datagrams {
     struct fab_chan *chan;
     struct fab_cq *cq;
@@ -43,15 +64,15 @@ struct datagrams {
     uint64_t close_ns;                        /* until then */
     struct address *sent_to[CONNECTOR_SENDS]; /* NULL: free */
     uint32_t send_hand;
-    uint32_t qpn;   /* qp's, or the last one's */
-    bool broken;    /* nothing is sent, and what completes is dropped */
-    bool repairing; /* by: */
-    bool outdated;  /* and once more, since the P_Key has another place meanwhile */
-    struct fab_ctl repair;
-    struct fab_reuse reuse;
-    uint8_t repair_step; /* once it is in INIT: */
-    uint64_t again_ns;   /* broken and not repairing: when that is tried again, */
-    uint32_t failures;   /* since it has failed so often */
+    uint32_t qpn;                /* qp's, or the last one's */
+    bool broken;                 /* nothing is sent, and what completes is dropped */
+    bool outdated;               /* it is repaired once more: the P_Key has another place */
+    bool half;                   /* of the memory, which of both is qp's; the other the former's */
+    struct ud_repair repairs[2]; /* the former's, and: */
+    struct ud_repair *repair;    /* qp's; NULL: none is under way */
+    struct ud_former former;
+    uint64_t again_ns; /* broken, and no repair: when that is tried again, */
+    uint32_t failures; /* since it has failed so often */
 };
 
 /* Their memory; and a part of the series that makes the rest (fabric/series.h), of a connector. */

@@ -4,6 +4,7 @@
 
 #include "../../check_main.h"
 #include "fabric/fault.h"
+#include "fabric/provider.h"
 #include "world.h"
 
 /* Nor are they lost to the device, which refuses to destroy some of them at first: the world's end
@@ -89,6 +90,84 @@ START_TEST(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)
 }
 END_TEST
 
+/* ---- whose repair the device does not answer */
+
+static struct {
+    const struct fab_ops *real;
+    struct fab_ops ops;
+    bool holds;
+    struct fab_ctl *held;
+} device;
+
+static void hold_reset(struct fab *fab, struct fab_ctl *ctl)
+{
+    if (device.holds && device.held == NULL && ctl->kind == FAB_MODIFY_QP &&
+        ctl->modify.x->type == FAB_QP_UD && ctl->modify.attr.qp_state == IBV_QPS_RESET)
+        device.held = ctl;
+    else
+        device.real->submit(fab, ctl);
+}
+
+static void begin_holding(struct fab *fab)
+{
+    device.real = fab->ops;
+    device.ops = *fab->ops;
+    device.ops.submit = hold_reset;
+    device.holds = true;
+    fab->ops = &device.ops;
+}
+
+static void go_on(struct fab *fab)
+{
+    device.holds = false;
+    device.real->submit(fab, device.held);
+    device.held = NULL;
+}
+
+static void break_handshakes(struct world *w, uint32_t node, uint32_t tag)
+{
+    const struct fault_plan ill = {
+        .seed = 1, .completion_error_ppm = 1000000, .status = IBV_WC_LOC_QP_OP_ERR};
+    fault_set_plan(w->node[node].fab, &ill);
+    ask(w, node, 1 - node, tag);
+    world_run(w, 10);
+    fault_set_plan(w->node[node].fab, &(struct fault_plan){.seed = 1});
+}
+
+/* It returns late, while the next one breaks, or never, for as long as the agent runs. */
+START_TEST(handshakes_go_on_with_another_queue_pair_while_the_device_says_nothing_of_theirs)
+{
+    for (uint32_t late = 0; late < 2; late++) {
+        struct world w = {0};
+        world_open(&w, 2);
+        struct node *n = &w.node[0];
+        begin_holding(n->fab);
+        const uint32_t before = connector_ud_qpn(n->c);
+        break_handshakes(&w, 0, 1);
+        ck_assert_ptr_nonnull(device.held);
+        world_run(&w, 6000);
+        ck_assert_uint_ne(connector_ud_qpn(n->c), before);
+        ask(&w, 0, 1, 2);
+        ck_assert_int_eq(await(&w, 0, 2), 0);
+        ask(&w, 1, 0, 3);
+        ck_assert_int_eq(await(&w, 1, 3), 0);
+        const uint32_t second = connector_ud_qpn(n->c);
+        break_handshakes(&w, 0, 4);
+        if (late == 1)
+            go_on(n->fab);
+        world_run(&w, 3000);
+        ck_assert_uint_eq(connector_ud_qpn(n->c), second); /* which is repaired as it is */
+        ask(&w, 0, 1, 5);
+        ck_assert_int_eq(await(&w, 0, 5), 0);
+        if (late == 0)
+            go_on(n->fab);
+        world_run(&w, 2000);
+        n->fab->ops = device.real;
+        world_close(&w);
+    }
+}
+END_TEST
+
 static struct {
     const struct fab_qp *qp;
     uint32_t refused, destroyed;
@@ -129,6 +208,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(connections_come_and_go_where_the_device_brings_none_back)                                   \
     T(handshakes_have_another_queue_pair_when_the_device_does_not_bring_theirs_back)               \
+    T(handshakes_go_on_with_another_queue_pair_while_the_device_says_nothing_of_theirs)            \
     T(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)                        \
     T(a_connection_that_is_destroyed_early_is_over_for_its_peer_and_makes_room_for_another)
 
