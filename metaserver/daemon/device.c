@@ -42,7 +42,16 @@ static void give_up(struct meta_device *d, const char *why)
     d->lost = why;
 }
 
-/* Its queue pairs' events say nothing new: an agent whose connection broke registers again. */
+/* Of a responder it says nothing new: an agent whose connection broke registers again. */
+static void queue_pair_broke(struct meta_device *d, const struct fab_event *e)
+{
+    if (e->qp != NULL || d->process->endpoint.dct == NULL)
+        return;
+    base_log(BASE_LOG_ERROR, "the table's DC target broke: another one is made", "dct_number=%u",
+             d->process->endpoint.dct->dctn);
+    meta_retarget_want(&d->target);
+}
+
 void meta_device_events(struct meta_device *d)
 {
     struct fab_event e;
@@ -50,6 +59,12 @@ void meta_device_events(struct meta_device *d)
         switch (e.type) {
         case IBV_EVENT_DEVICE_FATAL:
             give_up(d, "it was removed, or its driver gave up");
+            break;
+        case IBV_EVENT_CQ_ERR: /* the target's and all responders' */
+            give_up(d, "a completion queue overflowed or broke");
+            break;
+        case IBV_EVENT_QP_FATAL:
+            queue_pair_broke(d, &e);
             break;
         case IBV_EVENT_PORT_ERR:
         case IBV_EVENT_PORT_ACTIVE:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another DC target for the table, when the one that there is answers from an address or a
- * partition that is not this port's any more: it has both in its context, for good. The new one has
- * another number and the same key; the former goes when the new one stands. The thread of the
+/* Another DC target for the table, when the one that there is broke, or answers from an address or
+ * a partition that is not this port's any more: it has both in its context, for good. The new one
+ * has another number and the same key; the former goes when the new one stands. The thread of the
  * fabric's control operations. */
 #ifndef METASERVER_RETARGET_H
 #define METASERVER_RETARGET_H

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "device.h"
 #include "fabric/fault.h"
+#include "fabric/provider.h"
 
 enum { BYTES = 4096, PLACE = 3, MOVED = 4 };
 
@@ -121,8 +122,66 @@ START_TEST(a_device_that_is_removed_is_lost_for_good)
 }
 END_TEST
 
+/* ---- what the device says of queue pairs */
+
+static struct {
+    struct fab_ops ops;
+    struct fab_event event;
+    bool told;
+} news;
+
+static int tell_event(struct fab *fab, struct fab_event *out)
+{
+    (void)fab;
+    if (news.told)
+        return 0;
+    news.told = true;
+    *out = news.event;
+    return 1;
+}
+
+static void hear(enum ibv_event_type type, struct fab_qp *qp)
+{
+    struct fab *fab = w.process.endpoint.fab;
+    const struct fab_ops *real = fab->ops;
+    news.ops = *real;
+    news.ops.get_event = tell_event;
+    news.event = (struct fab_event){.type = type, .qp = qp};
+    news.told = false;
+    fab->ops = &news.ops;
+    run();
+    fab->ops = real;
+}
+
+START_TEST(a_target_that_breaks_is_made_anew_and_agents_told_its_number)
+{
+    struct fab_qp responder;
+    begin();
+    const uint32_t before = w.process.service.endpoint.dct_number;
+    hear(IBV_EVENT_QP_FATAL, &responder);
+    hear(IBV_EVENT_QP_ACCESS_ERR, NULL); /* which does not end one */
+    ck_assert_uint_eq(w.process.service.endpoint.dct_number, before);
+    hear(IBV_EVENT_QP_FATAL, NULL);
+    ck_assert_uint_ne(w.process.service.endpoint.dct_number, before);
+    ck_assert_uint_eq(w.process.service.endpoint.dct_number, w.process.endpoint.dct->dctn);
+    ck_assert_ptr_null(w.device.lost);
+    end();
+}
+END_TEST
+
+START_TEST(a_completion_queue_that_breaks_loses_the_device)
+{
+    begin();
+    hear(IBV_EVENT_CQ_ERR, NULL);
+    ck_assert_ptr_nonnull(w.device.lost);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_pkey_that_moves_has_the_target_made_anew_and_agents_told_its_number)                       \
     T(a_pkey_that_is_gone_is_why_the_table_cannot_be_read_until_it_is_back)                        \
-    T(a_device_that_is_removed_is_lost_for_good)
+    T(a_device_that_is_removed_is_lost_for_good)                                                   \
+    T(a_target_that_breaks_is_made_anew_and_agents_told_its_number)                                \
+    T(a_completion_queue_that_breaks_loses_the_device)
 KEDGE_CHECK_MAIN("metad.device", TESTS)
