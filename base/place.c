@@ -4,10 +4,31 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* Where its mode says nothing of it, as in /proc. It has no name when the file system lets it. */
+static int try_file(const char *directory)
+{
+    static const char NAME[] = "/.kedge-try-XXXXXX";
+    char path[PATH_MAX + sizeof NAME];
+    int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+        if ((size_t)snprintf(path, sizeof path, "%s%s", directory, NAME) >= sizeof path)
+            return ENAMETOOLONG;
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0)
+            (void)unlink(path);
+    }
+    if (fd < 0)
+        return errno == ENOENT ? EOPNOTSUPP : errno;
+    close(fd);
+    return 0;
+}
 
 /* 0, or the errno why no file can be made there. */
 static int try_directory(const char *directory)
@@ -17,7 +38,9 @@ static int try_directory(const char *directory)
         return errno;
     if (!S_ISDIR(st.st_mode))
         return ENOTDIR;
-    return faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+    if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0)
+        return errno;
+    return try_file(directory);
 }
 
 int base_place_directory(const char *directory, const char *what, const char *setting,
@@ -31,6 +54,9 @@ int base_place_directory(const char *directory, const char *what, const char *se
         return base_err(err, -error,
                         "%s %.200s is missing: make it, or set %s to one that is there", what,
                         directory, setting);
+    case EOPNOTSUPP:
+        return base_err(err, -error, "in %.200s no file can be made: change %s", directory,
+                        setting);
     case EACCES:
     case EROFS:
         return base_err(err, -error,

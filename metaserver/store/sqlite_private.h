@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between sqlite.c (opening, nodes) and sqlite_resources.c (resources and the trail). */
+/* Between sqlite.c (opening, nodes), sqlite_resources.c (resources and the trail) and
+ * sqlite_error.c (what errors mean). */
 #ifndef METASERVER_STORE_SQLITE_PRIVATE_H
 #define METASERVER_STORE_SQLITE_PRIVATE_H
 
@@ -40,6 +41,8 @@ struct sqlite {
     char path[512];
 };
 
+/* A directory is where the database should be: -EISDIR and a sentence. */
+int meta_sqlite_is_directory(const char *path, struct base_errbuf *err);
 /* What SQLite says, as an errno and a sentence with the way out. */
 int meta_sqlite_failed(const struct sqlite *s, int rc, struct base_errbuf *err);
 /* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */

@@ -60,6 +60,7 @@ if [[ $provider == soft ]]; then
         "s#^device = .*#device = /nowhere/device#"
     refuses_before_start 'a.conf: Not a directory' "a file in its place is named" "s#^device = .*#device = $work/a.conf#"
 fi
+refuses_before_start 'in /proc no file can be made' "a state directory where there are no files is named" 's#^state_dir = .*#state_dir = /proc#'
 refuses_before_start '/nowhere' "a missing directory of the socket is named" 's#^socket = .*#socket = /nowhere/sock#'
 refuses 'exists and is no socket' "a file in the socket's place is left alone" "s#^socket = .*#socket = $work/a.conf#"
 refuses 'another agent listens on' "a socket that is taken is named" "s#^socket = .*#socket = $work/a.sock#"

@@ -53,6 +53,12 @@ refuses_before_start "the directory .*/missing is missing: make it" "a missing d
 echo rubbish >"$work/file"
 data_dir=$work/file configure
 refuses_before_start "cannot be used: Not a directory" "a file in the place of the data directory is named" --config "$work/metad.conf"
+data_dir=/proc configure
+refuses_before_start 'in /proc no file can be made: change data_dir' "a directory where there are no files is named" --config "$work/metad.conf"
+mkdir -p "$work/folder/metad.db"
+data_dir=$work/folder configure
+refuses "$work/folder/metad.db is a directory, and no database: move it away" "a directory in the database's place is named" --config "$work/metad.conf"
+refuses "$work/folder/metad.db is a directory, and no database: move it away" "so it is to a backup" --config "$work/metad.conf" backup -
 mkdir "$work/damaged"
 head -c 8192 /dev/urandom >"$work/damaged/metad.db"
 data_dir=$work/damaged configure
