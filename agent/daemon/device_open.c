@@ -146,7 +146,7 @@ static int check_service(const struct pool *p, struct base_errbuf *err)
     const uint32_t level = p->prewarm.service.service_level;
     if (!p->agent->fab->caps.is_ethernet || level <= MOST_PRIORITY)
         return 0;
-    return base_err(err, -EINVAL,
+    return base_err(err, -EDOM,
                     "service_level %u: on Ethernet it is a priority, 0 to %d: set it to one", level,
                     MOST_PRIORITY);
 }
@@ -168,7 +168,7 @@ static int check_lease(const struct pool *p, struct base_errbuf *err)
     if (p->mr_lease_ns > least)
         return 0;
     return base_err(
-        err, -EINVAL,
+        err, -EDOM,
         "%s is too short for this device: a posted operation may still be "
         "executed for %llu ms "
         "(set %s to %llums or more, or lower ack_timeout in [fabric])",

@@ -396,7 +396,10 @@ static int serve_agent(struct agent *a, struct process *process)
             "restarts it");
     if (status == 0 && !closed && begins_anew(a))
         return leave_to_supervisor(a);
-    return status == 0 ? EXIT_SUCCESS : fail_start(err.text);
+    /* EDOM: what is set does not go with this device (world_device()). */
+    return status == 0       ? EXIT_SUCCESS
+           : status == -EDOM ? fail_for_good(err.text)
+                             : fail_start(err.text);
 }
 
 /* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */

@@ -207,7 +207,7 @@ int queues_make_cq(void *pool, uint32_t over, struct fab_ctl *ctl)
     switch (over) {
     case 0:
         if (cqe > d->fab->caps.max_cqe)
-            return base_err(&d->opening.err, -EINVAL,
+            return base_err(&d->opening.err, -EDOM,
                             "the device's completion queues have room for %u, and %llu queue pairs "
                             "need %llu: lower %s in [pool]",
                             d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),

@@ -44,6 +44,9 @@ refuses_before_start 'x.conf:[0-9]+: there is no section \[pol\]' "a section tha
 refuses_before_start 'x.conf:[0-9]+: there is no setting dcs' "an unknown setting is named with its line" 's/^\[pool\]/&\ndcs = 3/'
 refuses_before_start 'x.conf:[0-9]+: dcis must be a number from 2 to 32' "a wrong value is named" 's/^\[pool\]/&\ndcis = many/'
 refuses 'mr_lease is too short' "a lease that the device cannot keep is refused" 's/^\[pool\]/&\nmr_lease = 10ms/'
+code=0
+timeout 300 "$agentd" --config "$work/x.conf" >"$work/out" 2>"$work/err" || code=$?
+[[ $code == 2 ]] || fail "to begin again is of no use then, and it ends with $code"
 refuses_before_start 'x.conf:[0-9]+: mr_lease must be a duration such as 100ms, from 10 to 3600000 ms' "and one that no pool may have" \
     's/^\[pool\]/&\nmr_lease = 5ms/'
 refuses_before_start 'lane_cpu = 1000: this process may not run there' "a CPU that is not there is named" 's/^\[pool\]/&\nlane_cpu = 1000/'

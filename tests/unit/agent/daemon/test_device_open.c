@@ -296,7 +296,7 @@ START_TEST(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_i
     give_back();
     w.submitted = 0;
     w.pool.mr_lease_ns = 1;
-    ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err), -EINVAL);
+    ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_OPEN, &w.pool, &err), -EDOM);
     ck_assert_ptr_nonnull(strstr(err.text, "mr_lease_ms is too short for this device"));
     ck_assert_uint_eq(w.submitted, 0);
 }
