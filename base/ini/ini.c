@@ -61,15 +61,28 @@ static int fill_line(FILE *file, char *line, int bytes)
     return n;
 }
 
+/* What some editors begin a file of UTF-8 with, and which the parser would skip: it is for none of
+ * both. */
+static int skip_mark(char *line, int bytes)
+{
+    static const char MARK[] = "\xef\xbb\xbf";
+    const int mark = (int)sizeof MARK - 1;
+    if (bytes < mark || memcmp(line, MARK, (size_t)mark) != 0)
+        return bytes;
+    memmove(line, line + mark, (size_t)(bytes - mark) + 1);
+    return bytes - mark;
+}
+
 /* For the parser: counts lines, and finds sections, lines that it would cut in two, and NULs, which
  * would have it take a file of zeros for an empty one. */
 static char *read_line(char *line, int bytes, void *user)
 {
     struct reading *r = user;
-    const int n = fill_line(r->file, line, bytes);
+    int n = fill_line(r->file, line, bytes);
     if (n == 0)
         return NULL;
-    r->line++;
+    if (r->line++ == 0)
+        n = skip_mark(line, n);
     if (memchr(line, '\0', (size_t)n) != NULL) {
         refuse_line(r, "there is a NUL, as in no text: was the file damaged?");
         return NULL;

@@ -54,8 +54,24 @@ START_TEST(a_file_of_zeros_is_not_taken_for_an_empty_one)
 }
 END_TEST
 
+/* As some editors begin a file. A section is heard whether or not it has settings. */
+START_TEST(a_byte_order_mark_before_the_first_line_is_none_of_it)
+{
+    static const char text[] = "\xef\xbb\xbf[a]\n[b]\nx = 1\n", alone[] = "\xef\xbb\xbf",
+                      later[] = "[a]\n\xef\xbb\xbfx = 1\n";
+    struct base_errbuf err;
+    ck_assert_int_eq(read_bytes(text, sizeof text - 1, &err), 0);
+    ck_assert_str_eq(heard, "[a][b]x=1;");
+    ck_assert_int_eq(read_bytes(alone, sizeof alone - 1, &err), 0);
+    ck_assert_str_eq(heard, "");
+    ck_assert_int_eq(read_bytes(later, sizeof later - 1, &err), 0);
+    ck_assert_str_eq(heard, "[a]\xef\xbb\xbfx=1;"); /* a setting that there is not */
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(every_setting_is_heard_with_or_without_a_newline_behind_the_last)                            \
-    T(a_file_of_zeros_is_not_taken_for_an_empty_one)
+    T(a_file_of_zeros_is_not_taken_for_an_empty_one)                                               \
+    T(a_byte_order_mark_before_the_first_line_is_none_of_it)
 
 KEDGE_CHECK_MAIN("base ini", TESTS)
