@@ -182,30 +182,33 @@ static int map_failed(const char *what, int status)
     return client_fail(status, "mapping the agent's %s failed: %s", what, strerror(-status));
 }
 
+int client_arena_map(struct kedge_session *s, uint32_t index)
+{
+    struct client_arena *a = &s->arenas[index];
+    void *addr;
+    int status = base_memfd_map(a->unmapped - 1, a->bytes, true, false, &addr);
+    if (status != 0)
+        return map_failed("arena", status);
+    status = client_heap_init(&a->heap, a->bytes);
+    if (status != 0) {
+        munmap(addr, a->bytes);
+        return client_fail(status, "an arena of %zu bytes cannot be managed", a->bytes);
+    }
+    a->addr = addr;
+    close(a->unmapped - 1);
+    a->unmapped = 0;
+    return 0;
+}
+
 int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, int fd)
 {
-    struct client_heap heap;
-    void *addr;
-    int status;
-    if (index >= CLIENT_MAX_ARENAS || s->arenas[index].addr != NULL) {
-        status = client_fail(-EPROTO, "the agent's arena has the impossible number %u", index);
-        goto close_fd;
+    if (index >= CLIENT_MAX_ARENAS || s->arenas[index].addr != NULL ||
+        s->arenas[index].unmapped != 0) {
+        close(fd);
+        return client_fail(-EPROTO, "the agent's arena has the impossible number %u", index);
     }
-    status = base_memfd_map(fd, bytes, true, false, &addr);
-    if (status != 0) {
-        map_failed("arena", status);
-        goto close_fd;
-    }
-    status = client_heap_init(&heap, bytes);
-    if (status != 0) {
-        client_fail(status, "an arena of %llu bytes cannot be managed", (unsigned long long)bytes);
-        munmap(addr, bytes);
-        goto close_fd;
-    }
-    s->arenas[index] = (struct client_arena){.addr = addr, .bytes = bytes, .heap = heap};
-close_fd:
-    close(fd);
-    return status;
+    s->arenas[index] = (struct client_arena){.bytes = bytes, .unmapped = fd + 1};
+    return client_arena_map(s, index);
 }
 
 static bool is_power_of_two(uint32_t n, uint32_t least)
@@ -402,5 +405,7 @@ void client_detach(struct kedge_session *s)
     for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
         unmap_memory(s->arenas[i].addr, s->arenas[i].bytes);
         client_heap_fini(&s->arenas[i].heap);
+        if (s->arenas[i].unmapped != 0)
+            close(s->arenas[i].unmapped - 1);
     }
 }

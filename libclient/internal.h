@@ -24,9 +24,10 @@ enum {
 };
 
 struct client_arena {
-    uint8_t *addr; /* NULL: none with this index */
+    uint8_t *addr; /* NULL: none with this index, or it is not mapped */
     size_t bytes;
     struct client_heap heap;
+    int unmapped; /* of one that is the session's and could not be mapped yet: its descriptor + 1 */
 };
 
 enum client_vqp_state {
@@ -137,8 +138,10 @@ void client_detach(struct kedge_session *s);
  * want_type and want_bytes; *fd (may be NULL) is the one descriptor that must come with it. */
 int client_message(struct kedge_session *s, struct schema_control_header *message, size_t bytes,
                    uint16_t type, void *answer, size_t answer_bytes, uint16_t answer_type, int *fd);
-/* Takes fd. */
+/* Takes fd, and keeps it where the arena cannot be mapped now. */
 int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, int fd);
+/* Maps one that could not be. */
+int client_arena_map(struct kedge_session *s, uint32_t index);
 
 /* ---- ring.c */
 /* 0, -EPERM in a forked child, or why the session ended. Costs three loads. */

@@ -16,11 +16,24 @@ enum {
 };
 static_assert(KEDGE_TOKEN_MAX == SCHEMA_TOKEN_TEXT, "the same");
 
+/* One that the session has and that could not be mapped before counts to its tenant's quota: no
+ * other is asked for. CLIENT_MAX_ARENAS: there is none. */
+static uint32_t find_unmapped(const struct kedge_session *s, size_t size)
+{
+    uint32_t i = 0;
+    while (i < CLIENT_MAX_ARENAS && (s->arenas[i].unmapped == 0 || s->arenas[i].bytes < size))
+        i++;
+    return i;
+}
+
 static int get_arena(struct kedge_session *s, size_t size, uint32_t *index)
 {
     struct schema_control_arena ask = {.bytes = size};
     struct schema_control_arena_ok answer;
     int fd;
+    *index = find_unmapped(s, size);
+    if (*index < CLIENT_MAX_ARENAS)
+        return client_arena_map(s, *index);
     int status = client_message(s, &ask.h, sizeof ask, SCHEMA_CONTROL_ARENA, &answer, sizeof answer,
                                 SCHEMA_CONTROL_ARENA_OK, &fd);
     if (status != 0)

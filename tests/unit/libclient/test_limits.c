@@ -275,8 +275,40 @@ START_TEST(an_arena_for_which_there_is_no_descriptor_is_not_asked_for)
 }
 END_TEST
 
+/* It is the session's all the same. */
+START_TEST(an_arena_that_cannot_be_mapped_is_tried_again_and_no_other_is_asked_for)
+{
+    struct fake_agent a;
+    const pid_t agent = begin_serving(&a);
+    const struct kedge_open_attr attr = {.socket = a.path};
+    const uint32_t fds = count_fds();
+    uint32_t unmapped = 0;
+    for (uint32_t n = 1; n <= 12; n++) {
+        struct kedge_session *s = NULL;
+        void *one, *two;
+        uint32_t first, lkey;
+        ck_assert_int_eq(kedge_open(&attr, &s), 0);
+        ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &one, &first), 0);
+        refusal.left = n;
+        refusal.error = ENOMEM;
+        const int status = kedge_alloc(s, ARENA_BYTES, &two, &lkey);
+        refusal.left = 0;
+        if (status == -ENOMEM && strstr(kedge_last_error(), "arena") != NULL) {
+            unmapped++;
+            ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &two, &lkey), 0);
+            ck_assert_uint_eq(lkey, first + 1);
+        }
+        kedge_close(s);
+        ck_assert_uint_eq(count_fds(), fds);
+    }
+    ck_assert_uint_ge(unmapped, 2); /* the memory, and what is kept of it */
+    end_serving(&a, agent);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(whatever_the_kernel_refuses_is_said_and_nothing_is_left)                                     \
     T(who_may_open_too_few_descriptors_is_told_so)                                                 \
-    T(an_arena_for_which_there_is_no_descriptor_is_not_asked_for)
+    T(an_arena_for_which_there_is_no_descriptor_is_not_asked_for)                                  \
+    T(an_arena_that_cannot_be_mapped_is_tried_again_and_no_other_is_asked_for)
 KEDGE_CHECK_MAIN("libclient limits", TESTS)
