@@ -11,6 +11,10 @@
 #define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
 #define STOPS     "this metaserver stops: ask another one"
 
+/* For so long a reader that was not heard of may repeat a READ: as agents', unless they set
+ * another ack_timeout. */
+enum { READERS_TIMEOUT = 14, READERS_RETRIES = 7 };
+
 static uint32_t in_use(const struct meta_responders *r)
 {
     return r->capacity - r->in_state[FREE];
@@ -95,9 +99,11 @@ static void rest_responder(struct responder *p)
 static void wake_rested(struct meta_responders *r, uint64_t now_ns)
 {
     struct responder *p;
-    if (r->went || r->in_state[ENDING] > 0)
-        r->gone_ns = now_ns;
-    r->went = false;
+    uint64_t gone_ns = r->went || r->in_state[ENDING] > 0 ? now_ns : 0;
+    if (r->went_unheard)
+        gone_ns = now_ns + fab_bound_ns(&r->pd->fab->caps, READERS_TIMEOUT, READERS_RETRIES);
+    r->gone_ns = gone_ns > r->gone_ns ? gone_ns : r->gone_ns;
+    r->went = r->went_unheard = false;
     for (uint32_t i = r->resting; i != NONE; i = p->next) {
         p = &r->responders[i];
         if (p->rest_ns == 0)
@@ -230,6 +236,8 @@ static void on_ended(struct responder *p)
     if (p->sound) /* else the next one would fail likewise, and so on for ever */
         p->owner->make_error = 0;
     p->owner->went = true;
+    p->owner->went_unheard |= p->unheard;
+    p->unheard = false;
     release_responder(p);
 }
 

@@ -49,6 +49,14 @@ bool meta_responders_has(const struct meta_responders *r, const char *id)
     return owner != NULL && strcmp(owner->id, id) == 0;
 }
 
+/* A node that expired or was removed may be there still, and READ: unheard. */
+static void end_kept(struct meta_responders *r, uint32_t at, bool unheard)
+{
+    struct responder *p = &r->responders[meta_responder_index_take(&r->kept, at)];
+    p->unheard = unheard;
+    meta_responder_end(p);
+}
+
 void meta_responders_drop(struct meta_responders *r, const char *id, const uint16_t *but,
                           uint32_t count)
 {
@@ -58,7 +66,7 @@ void meta_responders_drop(struct meta_responders *r, const char *id, const uint1
         if (is_among(but, count, owner->pool))
             at++;
         else
-            meta_responder_end(&r->responders[meta_responder_index_take(&r->kept, at)]);
+            end_kept(r, at, but == NULL);
 }
 
 void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, const char *id),
@@ -70,5 +78,5 @@ void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, c
         if (live(user, owner->id))
             at++;
         else
-            meta_responder_end(&r->responders[meta_responder_index_take(&r->kept, at)]);
+            end_kept(r, at, true);
 }

@@ -32,6 +32,7 @@ struct responder {
     uint32_t next;    /* FREE, RESTING, SPARE: of the list */
     uint64_t rest_ns; /* RESTING: until then; 0: the next tick knows */
     bool sound;       /* reached INIT */
+    bool unheard;     /* ENDING: its reader was not heard of, and may go on */
 };
 
 TAILQ_HEAD(requests, meta_responder_request);
@@ -56,7 +57,8 @@ struct meta_responders {
                        * asks */
     bool prewarming;  /* spare ones are made */
     bool stopping;
-    bool went; /* a queue pair went since the last tick */
+    bool went;         /* a queue pair went since the last tick, */
+    bool went_unheard; /* and the reader of one was not heard of */
     uint64_t begun_ns,
         gone_ns; /* those of the process before, and the last of ours, went by then */
     struct fab_port_watch port;

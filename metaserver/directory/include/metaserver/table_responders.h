@@ -105,7 +105,8 @@ void meta_responders_discard(struct meta_responders *r, struct meta_responder_re
 
 /* Whether a node has one of any pool. */
 bool meta_responders_has(const struct meta_responders *r, const char *id);
-/* Takes a node's away, but those of `count` pools. */
+/* Takes a node's away, but those of `count` pools. NULL: it was removed, and its agents may READ
+ * still. */
 void meta_responders_drop(struct meta_responders *r, const char *id, const uint16_t *but,
                           uint32_t count);
 /* Takes away those of all nodes that live() denies. */

@@ -63,6 +63,36 @@ START_TEST(one_that_is_made_after_another_went_rests_and_those_that_were_there_d
 }
 END_TEST
 
+/* It may be there, and repeat a READ of the former connection. */
+START_TEST(one_that_is_made_after_a_removed_nodes_went_rests_for_its_readers_bound_besides)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply;
+    world_open_resting(&w, 16, 500ull * MS);
+    const uint64_t bound_ms = fab_bound_ns(&w.fab->caps, 14, 7) / MS;
+    world_run(&w);
+    for (int i = 0; i < 3; i++)
+        tick(&w, 500);
+    reader_open(&a, &w, 1);
+    reader_put(&w, &a, 5, &reply);
+    world_run(&w);
+    ck_assert_int_eq(reply.status, 201);
+    world_ask(&w, "DELETE", "/v1/nodes/n1", "", &reply);
+    world_run(&w);
+    ck_assert_int_eq(reply.status, 204);
+    ck_assert_uint_eq(world_readers(&w).kept, 0);
+    tick(&w, 100);
+    ck_assert_uint_eq(world_readers(&w).resting, 1); /* that was made for the one that n1 took */
+    tick(&w, 500 + bound_ms - 1);
+    ck_assert_uint_eq(world_readers(&w).resting, 1);
+    tick(&w, 2);
+    ck_assert_uint_eq(world_readers(&w).resting, 0);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
 /* Else they would be served eight at a time, whenever eight have rested. */
 START_TEST(as_many_rest_at_once_as_are_waited_for_and_no_more_stay_than_there_were)
 {
@@ -96,5 +126,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(no_queue_pair_is_connected_before_packets_of_the_process_before_have_had_their_time)         \
     T(one_that_is_made_after_another_went_rests_and_those_that_were_there_do_not)                  \
+    T(one_that_is_made_after_a_removed_nodes_went_rests_for_its_readers_bound_besides)             \
     T(as_many_rest_at_once_as_are_waited_for_and_no_more_stay_than_there_were)
 KEDGE_CHECK_MAIN("metaserver readers rest", TESTS)
