@@ -96,6 +96,7 @@ static int configure_agent(const struct play_agent *a, struct agentd_config *c,
     if (status != 0)
         return status;
     (void)snprintf(c->node, sizeof c->node, "%s", s->node);
+    (void)snprintf(c->state_dir, sizeof c->state_dir, "%s", OS_DISK);
     memcpy(c->gid, s->gid, sizeof c->gid);
     (void)snprintf(c->transport, sizeof c->transport, "%s", s->rc ? "rc" : "dc");
     c->metaservers = s->metaservers;

@@ -52,6 +52,7 @@ struct play_agent {
     char path[AGENTD_SOCKET_PATH]; /* where workers attach */
     struct os_listener listener;
     bool listens;
+    bool takes_incarnation; /* waits for its disk, to begin its life */
     bool told_to_stop, ending, ready;
     struct play_agent_looks *looks; /* while it serves; NULL: it does not */
     bool failed;                    /* it could not begin: why */

@@ -7,10 +7,16 @@
 
 #include "agent_process.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "control/log.h"
 #include "calls.h"
 #include "disk.h"
+#include "incarnation.h"
+#include "kept.h"
+#include "os.h"
+#include "os_calls.h"
 #include "random.h"
+#include "state_file.h"
 #include "tasks.h"
 
 /* ---- time and chance */
@@ -147,16 +153,16 @@ struct play_task {
     struct play_post done;
 };
 
-enum { TASK_MOST_NS = 200000, DISK_MOST_NS = 8000000 };
+static const uint64_t TASK_MOST_NS = 200000;
+static const char INCARNATION[] = "incarnation";
 
 static int do_task(struct play_agent *a, struct world_task *t)
 {
     if (t->work == WORLD_RECLAIM_MEMORY)
         return 0;
-    if (t->work != WORLD_SAVE_STATE)
-        return TASK_RUNS[t->work](t);
-    play_disk_write(a->host, t->state.name, t->state.text, t->state.length);
-    return 0;
+    if (t->work == WORLD_SAVE_STATE)
+        play_kept_begin(a->host->name, t->state.name, t->state.text, t->state.length);
+    return TASK_RUNS[t->work](t);
 }
 
 static void carry_out_task(void *user)
@@ -181,6 +187,9 @@ static void task_is_done(void *user)
         at = &(*at)->next;
     *at = t->next;
     t->agent->tasks_out--;
+    if (task->work == WORLD_SAVE_STATE && task->status == 0)
+        play_kept_done(t->agent->host->name, task->state.name, task->state.text,
+                       task->state.length);
     free(t);
     task->done(task->user);
 }
@@ -189,9 +198,10 @@ static void begin_task(struct world *w, struct world_task *task)
 {
     struct play_agent *a = play_agent_of(w);
     struct play_task *t = calloc(1, sizeof *t);
-    const uint64_t most = task->work == WORLD_SAVE_STATE ? DISK_MOST_NS : TASK_MOST_NS;
-    const uint64_t first = base_prng_below(&a->random, most),
-                   then = base_prng_below(&a->random, most);
+    const bool disk = task->work == WORLD_SAVE_STATE;
+    const uint64_t first = disk ? play_disk_time(a->host->disk)
+                                : base_prng_below(&a->random, TASK_MOST_NS),
+                   then = base_prng_below(&a->random, TASK_MOST_NS);
     struct play_owner *of = &a->process->owner;
     *t = (struct play_task){.next = a->tasks,
                             .agent = a,
@@ -216,8 +226,36 @@ void play_agent_finish_tasks(struct play_agent *a)
         (void)play_inbox_step(&a->inbox, PLAY_NEVER);
 }
 
+/* What it writes is in the middle of that. */
+static void crash_in_task(struct play_task *t)
+{
+    struct play_disk *d = t->agent->host->disk;
+    if (t->task->work != WORLD_SAVE_STATE || !play_event_is_set(&t->carry_out))
+        return;
+    play_disk_fail_after(d, play_disk_moment(d));
+    carry_out_task(t);
+    play_disk_recover(d);
+}
+
+static void crash_in_incarnation(struct play_agent *a)
+{
+    struct play_disk *d = a->host->disk;
+    struct play_process *before = play_process_enter(a->process);
+    uint32_t next;
+    bool lost;
+    play_disk_fail_after(d, play_disk_moment(d));
+    (void)agentd_incarnation_next(OS_DISK, play_host_wall_ms(a->host) / 1000, 0, &next, &lost,
+                                  NULL);
+    play_disk_recover(d);
+    play_process_leave(before);
+}
+
 void play_agent_forget_tasks(struct play_agent *a)
 {
+    if (a->takes_incarnation)
+        crash_in_incarnation(a);
+    for (struct play_task *t = a->tasks; t != NULL; t = t->next)
+        crash_in_task(t);
     for (struct play_task *t = a->tasks, *next; t != NULL; t = next) {
         next = t->next;
         play_event_cancel(&t->carry_out);
@@ -232,25 +270,42 @@ void play_agent_forget_tasks(struct play_agent *a)
 static int load_document(struct world *w, const char *name, void *bytes, size_t capacity,
                          size_t *length)
 {
-    return play_disk_read(play_agent_of(w)->host, name, bytes, capacity, length);
+    const int dir = os_open(OS_DISK, 0);
+    const int status = state_file_read(dir, name, bytes, capacity, length);
+    (void)os_close(dir);
+    if (status == 0 || status == -ENOENT)
+        play_kept_found(play_agent_of(w)->host->name, name, status == 0 ? bytes : NULL, *length);
+    return status;
 }
 
-/* As agentd_incarnation_next(). */
+/* What is there; 0: nothing that makes sense. */
+static uint32_t read_incarnation(void)
+{
+    char text[32] = "";
+    size_t length = 0;
+    uint64_t number = 0;
+    const int dir = os_open(OS_DISK, 0);
+    (void)state_file_read(dir, INCARNATION, text, sizeof text - 1, &length);
+    (void)os_close(dir);
+    text[strcspn(text, "\n")] = '\0';
+    (void)base_parse_u64(text, 1, UINT32_MAX, &number);
+    return (uint32_t)number;
+}
+
+/* The daemon waits for its disk here, before anything else. */
 static int next_incarnation(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
                             struct base_errbuf *err)
 {
     struct play_agent *a = play_agent_of(w);
-    uint32_t saved = 0;
-    size_t length;
-    (void)err;
-    (void)play_disk_read(a->host, "incarnation", &saved, sizeof saved, &length);
-    uint32_t next = (uint32_t)(play_host_wall_ms(a->host) / 1000);
-    next = next > saved ? next : saved + 1;
-    next = next > at_least ? next : at_least;
-    play_disk_write(a->host, "incarnation", &next, sizeof next);
-    *out = next;
-    *lost = false;
-    return 0;
+    play_kept_number_found(a->host->name, INCARNATION, read_incarnation());
+    a->takes_incarnation = true;
+    play_process_sleep(play_disk_time(a->host->disk));
+    a->takes_incarnation = false;
+    const int status = agentd_incarnation_next(OS_DISK, play_host_wall_ms(a->host) / 1000, at_least,
+                                               out, lost, err);
+    if (status == 0)
+        play_kept_number(a->host->name, INCARNATION, *out);
+    return status;
 }
 
 static uint64_t tell_memory(struct world *w, bool *of_group)

@@ -14,6 +14,7 @@
 #include "disk.h"
 #include "faults.h"
 #include "intruder.h"
+#include "kept.h"
 #include "ledger.h"
 #include "lives.h"
 #include "metad_process.h"
@@ -22,6 +23,7 @@
 #include "os_calls.h"
 #include "random.h"
 #include "refusals.h"
+#include "sqlite_files.h"
 #include "trace.h"
 
 enum {
@@ -83,6 +85,8 @@ static void begin_host(struct node *n, uint32_t number)
     const uint32_t most = cluster_clock_ppm(number);
     n->host.clock_ppm =
         (int32_t)play_random_between(&cluster.random, 0, 2 * (uint64_t)most) - (int32_t)most;
+    n->host.disk = play_disk_new(cluster.settings.seed, number);
+    BASE_ASSERT(n->host.disk != NULL);
 }
 
 static void start_agent(void *user)
@@ -127,7 +131,7 @@ void cluster_start_metad(struct node *n)
                                     .node_lease_ns = CLUSTER_LEASE_S * BASE_NS_PER_S};
     make_gid(n->host.number, s.gid);
     (void)snprintf(s.authority, sizeof s.authority, "%s:7480", n->host.name);
-    n->metad = play_metad_start(&n->host, &s, &n->disk, cluster.settings.seed);
+    n->metad = play_metad_start(&n->host, &s, cluster.settings.seed);
 }
 
 void cluster_start_worker(struct node *n, uint32_t number)
@@ -151,7 +155,19 @@ static void start_workers(void *user)
 {
     struct node *n = user;
     for (uint32_t i = 0; i < cluster.settings.workers; i++)
-        cluster_start_worker(n, i);
+        if (n->worker[i] == NULL)
+            cluster_start_worker(n, i);
+}
+
+void cluster_start_all(struct node *n)
+{
+    const bool is_metad = n->host.number >= cluster.settings.nodes;
+    if (is_metad && n->metad == NULL)
+        cluster_start_metad(n);
+    if (!is_metad && n->agent == NULL)
+        cluster_start_agent(n);
+    if (!is_metad)
+        start_workers(n);
 }
 
 static void begin_node(struct node *n, void (*start)(void *user), uint64_t most_ns)
@@ -169,7 +185,6 @@ static void begin_cluster(void)
         begin_host(n, i);
         name_host(&n->host, is_metad ? "metad" : "node", is_metad ? i - s->nodes : i);
         if (is_metad) {
-            play_store_disk_init(&n->disk, s->seed, i);
             begin_node(n, start_metad, BASE_NS_PER_S / 2);
         } else {
             begin_node(n, start_agent, 2 * BASE_NS_PER_S);
@@ -214,7 +229,8 @@ static void make_world(void)
     play_events_init(&source);
     play_trace_init(s->trace, s->trace_from_ns);
     os_init();
-    play_disk_init();
+    play_sqlite_init(s->seed);
+    play_kept_init();
     play_ledger_init();
     play_lives_init();
     play_refusals_init();
@@ -471,8 +487,7 @@ static void end_all(void)
             look_at_leak(n->metad->process);
             play_metad_kill(n->metad);
         }
-        if (n->disk.kept != NULL)
-            play_store_disk_fini(&n->disk);
+        play_disk_free(n->host.disk);
     }
 }
 
@@ -555,7 +570,7 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     fill_result(result);
     play_ledger_fini();
     play_lives_fini();
-    play_disk_fini();
+    play_kept_fini();
     play_events_fini();
     sim_net_free(cluster.net);
     play_refusals_fini();

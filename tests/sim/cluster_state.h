@@ -6,7 +6,6 @@
 #include "cluster.h"
 #include "control/config.h"
 #include "fabric/sim.h"
-#include "store_disk.h"
 
 struct sim_net;
 struct play_agent;
@@ -20,7 +19,7 @@ struct node {
     struct play_agent *agent;
     struct play_metad *metad;
     struct play_worker *worker[CLUSTER_WORKERS];
-    struct play_store_disk disk; /* of a metaserver */
+    uint32_t off; /* so many faults keep its power off */
     struct play_event begin, begin_workers;
     struct play_intruder *intruder; /* a hostile worker; NULL: there is none here */
     uint64_t gone_ns;               /* since when there is no agent on it; 0: there is one */
@@ -81,6 +80,8 @@ static inline uint32_t cluster_clock_ppm(uint32_t number)
 {
     return number < cluster.settings.nodes ? cluster.settings.clock_ppm : CLUSTER_CLOCK_PPM;
 }
+/* All that it has none of. */
+void cluster_start_all(struct node *n);
 void cluster_start_agent(struct node *n);
 void cluster_start_metad(struct node *n);
 void cluster_start_worker(struct node *n, uint32_t number);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "faults.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "agent_process.h"
@@ -11,9 +10,12 @@
 #include "cluster_state.h"
 #include "disk.h"
 #include "fabric/sim.h"
+#include "kept.h"
 #include "ledger.h"
 #include "metad_process.h"
 #include "trace.h"
+
+enum { SLOW_MOST_S = 5 };
 
 /* One that is to happen, or lasts. */
 struct happening {
@@ -58,14 +60,29 @@ static void kill_worker(struct node *n, uint32_t number)
 
 static void begin_again(struct node *n, const struct play_fault *f)
 {
+    n->off -= f->kind == FAULT_POWER_OFF;
+    if (n->off > 0)
+        return;
     if (f->kind == FAULT_KILL_METAD && n->metad == NULL)
         cluster_start_metad(n);
     else if (f->kind == FAULT_KILL_WORKER && n->worker[f->worker] == NULL)
         cluster_start_worker(n, f->worker);
     else if (f->kind == FAULT_STOP_AGENT)
         kill_agent(n); /* it has had its time to end */
+    else if (f->kind == FAULT_POWER_OFF)
+        cluster_start_all(n);
     if ((f->kind == FAULT_STOP_AGENT || f->kind == FAULT_KILL_AGENT) && n->agent == NULL)
         cluster_start_agent(n);
+}
+
+static void cut_power(struct node *n)
+{
+    n->off++;
+    kill_agent(n);
+    kill_metad(n);
+    for (uint32_t i = 0; i < cluster.settings.workers; i++)
+        kill_worker(n, i);
+    play_disk_power_cut(n->host.disk);
 }
 
 static void kill_process(struct node *n, const struct play_fault *f)
@@ -78,8 +95,12 @@ static void kill_process(struct node *n, const struct play_fault *f)
         kill_metad(n);
     if (f->kind == FAULT_KILL_WORKER)
         kill_worker(n, f->worker);
-    if (f->kind == FAULT_KILL_AGENT && f->hard)
-        play_disk_lose(&n->host);
+    if (f->kind == FAULT_POWER_OFF)
+        cut_power(n);
+    if (f->kind == FAULT_KILL_AGENT && f->hard) {
+        play_disk_lose(n->host.disk);
+        play_kept_forget(n->host.name);
+    }
 }
 
 /* ---- processes and hosts that stand still */
@@ -198,7 +219,7 @@ static void end_device_fault(struct node *n, const struct play_fault *f)
 static void begin_fault(struct node *n, const struct play_fault *f)
 {
     const uint32_t most = cluster_clock_ppm(f->node);
-    if (f->kind <= FAULT_KILL_WORKER)
+    if (f->kind <= FAULT_POWER_OFF)
         kill_process(n, f);
     else if (f->kind <= FAULT_SUSPEND_HOST)
         pause_processes(n, f);
@@ -209,13 +230,15 @@ static void begin_fault(struct node *n, const struct play_fault *f)
     else if (f->kind == FAULT_CLOCK_SPEED)
         play_host_set_speed(&n->host,
                             (int32_t)(f->amount % (2 * (uint64_t)most + 1)) - (int32_t)most);
+    else if (f->kind == FAULT_DISK_FULL)
+        play_disk_set_full(n->host.disk, true);
     else
-        n->disk.fail = ENOSPC;
+        play_disk_set_slow(n->host.disk, f->amount % (SLOW_MOST_S * BASE_NS_PER_S));
 }
 
 static void end_fault(struct node *n, const struct play_fault *f)
 {
-    if (f->kind <= FAULT_KILL_WORKER)
+    if (f->kind <= FAULT_POWER_OFF)
         begin_again(n, f);
     else if (f->kind == FAULT_SUSPEND_HOST && device_of(n) != NULL)
         sim_device_suspend(device_of(n), false);
@@ -224,7 +247,9 @@ static void end_fault(struct node *n, const struct play_fault *f)
     else if (f->kind >= FAULT_PORT_DOWN && f->kind <= FAULT_BAD_DEVICE)
         end_device_fault(n, f);
     else if (f->kind == FAULT_DISK_FULL)
-        n->disk.fail = 0;
+        play_disk_set_full(n->host.disk, false);
+    else if (f->kind == FAULT_DISK_SLOW)
+        play_disk_set_slow(n->host.disk, 0);
 }
 
 /* Who stands still does so in the middle of something, more often than at rest; and what breaks

@@ -12,6 +12,7 @@ enum play_fault_kind {
     FAULT_STOP_AGENT, /* likewise, but it is asked to end */
     FAULT_KILL_METAD,
     FAULT_KILL_WORKER,
+    FAULT_POWER_OFF,   /* a host: all on it is killed, and its disk loses what was not synced */
     FAULT_PAUSE_AGENT, /* the process alone */
     FAULT_PAUSE_METAD,
     FAULT_PAUSE_WORKER,
@@ -24,7 +25,8 @@ enum play_fault_kind {
     FAULT_BREAK_QP,
     FAULT_BAD_DEVICE, /* control operations are slow or fail */
     FAULT_CLOCK_SPEED,
-    FAULT_DISK_FULL, /* a metaserver's */
+    FAULT_DISK_FULL,
+    FAULT_DISK_SLOW,
     FAULT_KINDS
 };
 

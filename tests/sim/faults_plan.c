@@ -16,6 +16,7 @@ static const struct {
     [FAULT_STOP_AGENT] = {"stop_agent", 60, 20000},
     [FAULT_KILL_METAD] = {"kill_metad", 60, 20000},
     [FAULT_KILL_WORKER] = {"kill_worker", 240, 5000},
+    [FAULT_POWER_OFF] = {"power_off", 120, 20000},
     [FAULT_PAUSE_AGENT] = {"pause_agent", 480, 12000},
     [FAULT_PAUSE_METAD] = {"pause_metad", 60, 20000},
     [FAULT_PAUSE_WORKER] = {"pause_worker", 120, 8000},
@@ -28,7 +29,8 @@ static const struct {
     [FAULT_BREAK_QP] = {"break_qp", 240, 0},
     [FAULT_BAD_DEVICE] = {"bad_device", 240, 10000},
     [FAULT_CLOCK_SPEED] = {"clock_speed", 60, 0},
-    [FAULT_DISK_FULL] = {"disk_full", 30, 10000},
+    [FAULT_DISK_FULL] = {"disk_full", 60, 10000},
+    [FAULT_DISK_SLOW] = {"disk_slow", 120, 20000},
 };
 
 const char *play_fault_name(enum play_fault_kind kind)
@@ -38,7 +40,13 @@ const char *play_fault_name(enum play_fault_kind kind)
 
 static bool is_of_metad(enum play_fault_kind kind)
 {
-    return kind == FAULT_KILL_METAD || kind == FAULT_PAUSE_METAD || kind == FAULT_DISK_FULL;
+    return kind == FAULT_KILL_METAD || kind == FAULT_PAUSE_METAD;
+}
+
+/* Of agents and metaservers alike. */
+static bool is_of_host(enum play_fault_kind kind)
+{
+    return kind == FAULT_POWER_OFF || kind == FAULT_DISK_FULL || kind == FAULT_DISK_SLOW;
 }
 
 static bool has_other_node(enum play_fault_kind kind)
@@ -60,8 +68,9 @@ static struct play_fault draw_fault(struct base_prng *r, enum play_fault_kind ki
 {
     struct play_fault f = {.kind = kind, .other = SIM_ANY_NODE};
     const uint32_t all = nodes + metaservers;
-    f.node = is_of_metad(kind) ? nodes + (uint32_t)base_prng_below(r, metaservers)
-                               : (uint32_t)base_prng_below(r, nodes);
+    const bool metad = is_of_metad(kind) || (is_of_host(kind) && base_prng_below(r, 2) == 0);
+    f.node = metad ? nodes + (uint32_t)base_prng_below(r, metaservers)
+                   : (uint32_t)base_prng_below(r, nodes);
     if (has_other_node(kind) && base_prng_below(r, 4) != 0)
         f.other = (uint32_t)base_prng_below(r, all);
     else if (kind == FAULT_CUT_CALLS)

@@ -8,11 +8,14 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "disk.h"
 #include "fabric/sim.h"
+#include "kept.h"
 #include "ledger.h"
 #include "lives.h"
 #include "os.h"
 #include "metaserver/json.h"
+#include "open_store.h"
 #include "schema/table.h"
 #include "random.h"
 #include "trace.h"
@@ -44,7 +47,7 @@ static void write_log(struct meta_world *w, enum base_log_level level, const cha
 
 static void submit_job(struct meta_world *w, struct meta_store_job *job)
 {
-    play_store_submit(&((struct play_metad *)w)->store, job);
+    play_store_thread_submit(&((struct play_metad *)w)->store, job);
 }
 
 static const struct meta_world_ops METAD_WORLD_OPS = {
@@ -102,14 +105,25 @@ static void take_parameters(char *target, struct meta_service_request *request)
 struct kept {
     const char *id;
     uint32_t incarnation; /* 0: it is not there */
+    bool expired;         /* one that has is there, too */
 };
 
 static int find_kept(void *user, const struct meta_store_node *node)
 {
     struct kept *k = user;
-    if (strcmp(node->id, k->id) == 0 && !node->expired)
+    if (strcmp(node->id, k->id) == 0 && (k->expired || !node->expired))
         k->incarnation = node->incarnation;
     return 0;
+}
+
+/* Of an id, also of a node that has expired since. */
+static uint32_t find_stored(void *user, const char *id)
+{
+    const struct play_metad *m = user;
+    struct base_errbuf err;
+    struct kept kept = {.id = id, .expired = true};
+    (void)meta_store_load(m->service.store, find_kept, &kept, &err);
+    return kept.incarnation;
 }
 
 static void judge_registered(const struct play_metad *m, const char *id)
@@ -118,25 +132,33 @@ static void judge_registered(const struct play_metad *m, const char *id)
     struct base_errbuf err;
     struct kept kept = {.id = id};
     if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) != 0 ||
-        view.state != META_NODE_LIVE)
+        view.state != META_NODE_LIVE || play_kept_last(m->host->name, id) == view.incarnation)
         return;
-    (void)meta_store_load(m->disk->kept, find_kept, &kept, &err);
+    (void)meta_store_load(m->service.store, find_kept, &kept, &err);
     if (kept.incarnation != view.incarnation)
         play_violation(m->process->name,
                        "%s was told that incarnation %u is registered, and the store has %u", id,
                        view.incarnation, kept.incarnation);
+    play_kept_number(m->host->name, id, view.incarnation);
+}
+
+/* The id of a registration that is asked for so; false: something else is. */
+static bool is_of_node(const struct play_call *c, const char *method, char id[META_STORE_ID_BYTES])
+{
+    static const char PREFIX[] = "/v1/nodes/";
+    const char *target = play_call_target(c), *rest = target + sizeof PREFIX - 1;
+    if (strcmp(play_call_method(c), method) != 0 ||
+        strncmp(target, PREFIX, sizeof PREFIX - 1) != 0 || strchr(rest, '/') != NULL)
+        return false;
+    (void)snprintf(id, META_STORE_ID_BYTES, "%.*s", (int)strcspn(rest, "?"), rest);
+    return true;
 }
 
 static void judge_answer(const struct play_metad *m, const struct play_call *c, int status)
 {
-    static const char PREFIX[] = "/v1/nodes/";
-    const char *target = play_call_target(c), *id = target + sizeof PREFIX - 1;
-    char name[META_STORE_ID_BYTES];
-    if (strcmp(play_call_method(c), "PUT") != 0 || status / 100 != 2 ||
-        strncmp(target, PREFIX, sizeof PREFIX - 1) != 0 || strpbrk(id, "/?") != NULL)
-        return;
-    (void)snprintf(name, sizeof name, "%s", id);
-    judge_registered(m, name);
+    char id[META_STORE_ID_BYTES];
+    if (is_of_node(c, "PUT", id) && strchr(play_call_target(c), '?') == NULL && status / 100 == 2)
+        judge_registered(m, id);
 }
 
 static bool is_live(const struct play_metad *m, const struct schema_endpoint_record *r)
@@ -211,13 +233,15 @@ static void handle_request(void *user, struct play_call *c)
 {
     struct play_metad *m = user;
     struct meta_service_answer answer;
-    char target[TARGET_BYTES], authorization[HTTP_TOKEN_BYTES + 16];
+    char id[META_STORE_ID_BYTES], target[TARGET_BYTES], authorization[HTTP_TOKEN_BYTES + 16];
     struct meta_service_request request = {.method = play_call_method(c),
                                            .content_type = "application/json",
                                            .wall_ms = play_host_wall_ms(m->host),
                                            .who = play_call_client(c),
                                            .local = strcmp(play_call_client(c), "office") == 0,
                                            .token = c};
+    if (is_of_node(c, "DELETE", id))
+        play_kept_left(m->host->name, id);
     (void)snprintf(target, sizeof target, "%s", play_call_target(c));
     take_parameters(target, &request);
     decode_text(target);
@@ -333,15 +357,20 @@ static int start_metad(struct play_metad *m, struct base_errbuf *err)
     m->config.node_lease_ns = m->settings.node_lease_ns;
     m->config.events = 256;
     base_text_init(&m->body, ANSWER_MAX);
-    m->service.store = m->disk->kept;
-    play_store_open(&m->store, m->disk, &m->inbox, on_stored, m);
-    status = meta_table_endpoint_init(
-        &m->endpoint, &m->config,
-        schema_table_bytes(schema_table_log2_slots((uint32_t)m->config.max_endpoints)), err);
+    (void)snprintf(m->config.data_dir, sizeof m->config.data_dir, "%s", OS_DISK);
+    play_process_sleep(play_disk_time(m->host->disk));
+    status = meta_daemon_open_store(&m->config, false, &m->service.store, err);
+    play_store_thread_init(&m->store, m->service.store, &m->inbox, on_stored, m);
+    if (status == 0)
+        status = meta_table_endpoint_init(
+            &m->endpoint, &m->config,
+            schema_table_bytes(schema_table_log2_slots((uint32_t)m->config.max_endpoints)), err);
     if (status == 0)
         status = make_core(m, err);
     if (status == 0)
         status = meta_service_load(&m->service, play_host_now_ns(m->host), err);
+    if (status == 0)
+        play_kept_compare(m->host->name, find_stored, m);
     return status;
 }
 
@@ -370,6 +399,8 @@ static void stop_metad(struct play_metad *m)
         play_server_end(&m->server);
     }
     m->ready = false;
+    meta_store_close(s->store);
+    s->store = NULL;
     base_text_fini(&m->body);
     meta_responders_free(s->responders);
     meta_directory_free(s->directory);
@@ -401,9 +432,17 @@ static void run_metad(void *user)
 static void on_killed(struct play_process *process, void *user)
 {
     struct play_metad *m = user;
-    (void)process;
+    struct play_disk *d = m->host->disk;
     if (m->ready)
         play_server_end(&m->server);
+    if (m->service.store != NULL) {
+        struct play_process *before = play_process_enter(process);
+        play_store_thread_crash(&m->store);
+        play_disk_fail_after(d, 0);
+        meta_store_close(m->service.store); /* what it has of the heap is not the process's */
+        play_disk_recover(d);
+        play_process_leave(before);
+    }
     if (m->endpoint.fab != NULL)
         sim_device_crash(m->endpoint.fab);
 }
@@ -415,8 +454,7 @@ static void on_stop(void *user)
 }
 
 struct play_metad *play_metad_start(struct play_host *host,
-                                    const struct play_metad_settings *settings,
-                                    struct play_store_disk *disk, uint64_t seed)
+                                    const struct play_metad_settings *settings, uint64_t seed)
 {
     struct play_metad *m = calloc(1, sizeof *m);
     BASE_ASSERT(m != NULL);
@@ -427,7 +465,6 @@ struct play_metad *play_metad_start(struct play_host *host,
     m->service.world = &m->world;
     m->host = host;
     m->settings = *settings;
-    m->disk = disk;
     m->tick = (struct play_event){.happen = on_tick, .user = m, .owner = &m->process->owner};
     m->tick_post = (struct play_post){.run = run_tick, .user = m};
     m->control_post = (struct play_post){.run = run_control, .user = m};

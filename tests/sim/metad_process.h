@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metaserver as a simulated process: its directory, resources and REST interface, the table that
- * agents READ on a device of its own, and a store on its host's disk. It begins and ends as
- * metaserver/daemon/main.c and loop.c do. One thread. */
+ * agents READ on a device of its own, and its store, SQLite's, on its host's disk. It begins and
+ * ends as metaserver/daemon/main.c and loop.c do. One thread. */
 #ifndef SIM_METAD_PROCESS_H
 #define SIM_METAD_PROCESS_H
 
@@ -11,7 +11,7 @@
 #include "metaserver/table_endpoint.h"
 #include "metaserver/world.h"
 #include "process.h"
-#include "store_disk.h"
+#include "store_thread.h"
 
 struct play_metad_settings {
     uint8_t gid[16];
@@ -26,8 +26,7 @@ struct play_metad {
     struct play_host *host;
     struct play_inbox inbox;
     struct play_metad_settings settings;
-    struct play_store_disk *disk;
-    struct play_store_user store;
+    struct play_store_thread store;
     struct play_server server;
     struct meta_config config;
     struct meta_service service;
@@ -40,10 +39,9 @@ struct play_metad {
     struct base_errbuf why;
 };
 
-/* Begins one; the disk stays the caller's. NULL: no memory. */
+/* Begins one. NULL: no memory. */
 struct play_metad *play_metad_start(struct play_host *host,
-                                    const struct play_metad_settings *settings,
-                                    struct play_store_disk *disk, uint64_t seed);
+                                    const struct play_metad_settings *settings, uint64_t seed);
 /* A SIGTERM. It has ended when process->ended. */
 void play_metad_stop(struct play_metad *m);
 /* A SIGKILL, or the end of one that has ended. Then *m is gone. */

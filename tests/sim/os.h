@@ -28,6 +28,13 @@ uint64_t os_bytes_of(const struct play_process *p);
 void os_init(void);
 uint32_t os_fini(void);
 
+/* ---- files: the disk of a host (disk.h) is this directory of all of its processes */
+
+#define OS_DISK "/disk"
+
+/* The name of a file there; NULL: it is elsewhere. */
+const char *os_file_name(const char *path);
+
 /* ---- doorbells: descriptors of eventfd() */
 
 /* Who hears when that one is rung, from now on; NULL: nobody. One that was rung before is heard at

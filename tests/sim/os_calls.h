@@ -39,14 +39,20 @@ int os_fallocate(int fd, int mode, off_t from, off_t bytes);
 int os_fcntl(int fd, int command, ...);
 int os_fstat(int fd, struct stat *out);
 int os_fchmod(int fd, mode_t mode);
-int os_open(const char *path, int flags, ...);
-ssize_t os_read(int fd, void *to, size_t bytes);
 void *os_mmap(void *addr, size_t bytes, int protection, int flags, int fd, off_t from);
 int os_munmap(void *addr, size_t bytes);
 int os_madvise(void *addr, size_t bytes, int advice);
 int os_eventfd(unsigned initial, int flags);
-ssize_t os_write(int fd, const void *bytes, size_t n);
 int os_close(int fd);
+
+/* files.c */
+int os_open(const char *path, int flags, ...);
+int os_openat(int dir, const char *name, int flags, ...);
+ssize_t os_read(int fd, void *to, size_t bytes);
+ssize_t os_write(int fd, const void *bytes, size_t n);
+int os_fsync(int fd);
+int os_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int os_flock(int fd, int how);
 
 /* sockets.c */
 int os_socket(int domain, int type, int protocol);

@@ -18,6 +18,7 @@ struct fab;
 struct play_fd;
 struct play_block;
 struct play_mapping;
+struct play_disk;
 
 enum { PLAY_NAME = 32 };
 
@@ -29,6 +30,7 @@ struct play_host {
     uint64_t clock_began_ns; /* what its clock said at clock_at_ns of the simulation's */
     uint64_t clock_at_ns;
     uint64_t wall_ms; /* and the time of day, then */
+    struct play_disk *disk;
 };
 
 /* Its clock at a time of the simulation; and the first time of the simulation at which its clock

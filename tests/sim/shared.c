@@ -5,12 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/assert.h"
+#include "disk.h"
 #include "os_calls.h"
 #include "process.h"
 
@@ -53,6 +53,8 @@ void shared_drop(struct shared_object *o)
         return;
     if (o->memory.addr != NULL)
         munmap(o->memory.addr, o->memory.bytes);
+    if (o->kind == SHARED_FILE)
+        play_file_close(o->file.file);
     free(o);
 }
 
@@ -210,28 +212,6 @@ int os_fchmod(int fd, mode_t mode)
     return 0;
 }
 
-/* Of a process' own memory once more, or the device of zeros: no other file is opened. */
-int os_open(const char *path, int flags, ...)
-{
-    static const char OWN[] = "/proc/self/fd/";
-    struct shared_object *zeros;
-    (void)flags;
-    if (strcmp(path, "/dev/zero") == 0)
-        return shared_new(SHARED_ZEROS, &zeros);
-    BASE_ASSERT(strncmp(path, OWN, sizeof OWN - 1) == 0);
-    struct shared_object *o = shared_of((int)strtol(path + sizeof OWN - 1, NULL, 10));
-    BASE_ASSERT(o != NULL && o->kind == SHARED_MEMORY);
-    return shared_add(o);
-}
-
-ssize_t os_read(int fd, void *to, size_t bytes)
-{
-    const struct shared_object *o = shared_of(fd);
-    BASE_ASSERT(o != NULL && o->kind == SHARED_ZEROS);
-    memset(to, 0, bytes);
-    return (ssize_t)bytes;
-}
-
 static struct shared_object *memory_of(int fd, size_t bytes)
 {
     struct shared_object *o;
@@ -298,16 +278,12 @@ int os_eventfd(unsigned initial, int flags)
     return fd;
 }
 
-ssize_t os_write(int fd, const void *bytes, size_t n)
+void shared_ring(struct shared_object *o)
 {
-    struct shared_object *o = shared_of(fd);
-    (void)bytes;
-    BASE_ASSERT(o != NULL && o->kind == SHARED_BELL);
     if (o->bell.watcher != NULL)
         o->bell.rung(o->bell.user, o->bell.number);
     else
         o->bell.was_rung = true;
-    return (ssize_t)n;
 }
 
 void os_bell_watch(int fd, void (*rung)(void *user, uint32_t number), void *user, uint32_t number)

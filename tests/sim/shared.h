@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of simulated processes, between shared.c (memory, doorbells) and sockets.c. */
+/* Descriptors of simulated processes, between shared.c (memory, doorbells), files.c and
+ * sockets.c. */
 #ifndef SIM_SHARED_H
 #define SIM_SHARED_H
 
@@ -8,7 +9,16 @@
 
 #include "os.h"
 
-enum shared_kind { SHARED_MEMORY = 1, SHARED_BELL, SHARED_SOCKET, SHARED_ZEROS };
+enum shared_kind {
+    SHARED_MEMORY = 1,
+    SHARED_BELL,
+    SHARED_SOCKET,
+    SHARED_ZEROS,
+    SHARED_FILE,
+    SHARED_DIRECTORY /* of the host's disk */
+};
+
+struct play_file;
 
 /* What a descriptor is of; of several processes, if it was sent. */
 struct shared_object {
@@ -27,6 +37,10 @@ struct shared_object {
         struct play_process *watcher;
     } bell;
     struct os_socket *socket;
+    struct {
+        struct play_file *file;
+        uint64_t at; /* where it is read or written next */
+    } file;
 };
 
 /* NULL: it is none, or of another process than the present one. */
@@ -36,6 +50,8 @@ int shared_new(enum shared_kind kind, struct shared_object **out);
 /* Another descriptor, of the present process. */
 int shared_add(struct shared_object *o);
 void shared_drop(struct shared_object *o);
+/* A doorbell. */
+void shared_ring(struct shared_object *o);
 
 /* sockets.c: a worker's end is closed. */
 void os_socket_end(struct os_socket *s);
