@@ -10,12 +10,16 @@
 #include "cluster_state.h"
 #include "disk.h"
 #include "fabric/sim.h"
+#include "intruder.h"
 #include "kept.h"
 #include "ledger.h"
 #include "metad_process.h"
 #include "trace.h"
 
-enum { SLOW_MOST_S = 5 };
+enum { SLOW_MOST_S = 5, BOOT_MOST_S = 60 };
+
+/* A host that has no clock with a battery of its own is in 1970 until somebody tells it. */
+static const uint64_t WALL_MOST_MS = 2 * 1750000000000ull;
 
 /* One that is to happen, or lasts. */
 struct happening {
@@ -58,6 +62,15 @@ static void kill_worker(struct node *n, uint32_t number)
     n->worker[number] = NULL;
 }
 
+/* In half of the cases it has forgotten the time of day, or has an old one. */
+static void boot_host(struct node *n, const struct play_fault *f)
+{
+    play_host_boot(&n->host, f->amount % (BOOT_MOST_S * BASE_NS_PER_S));
+    if (f->amount % 2 == 0)
+        play_host_step_wall(&n->host, -(int64_t)(f->amount / 2 % WALL_MOST_MS));
+    cluster_start_all(n);
+}
+
 static void begin_again(struct node *n, const struct play_fault *f)
 {
     n->off -= f->kind == FAULT_POWER_OFF;
@@ -70,7 +83,7 @@ static void begin_again(struct node *n, const struct play_fault *f)
     else if (f->kind == FAULT_STOP_AGENT)
         kill_agent(n); /* it has had its time to end */
     else if (f->kind == FAULT_POWER_OFF)
-        cluster_start_all(n);
+        boot_host(n, f);
     if ((f->kind == FAULT_STOP_AGENT || f->kind == FAULT_KILL_AGENT) && n->agent == NULL)
         cluster_start_agent(n);
 }
@@ -82,6 +95,8 @@ static void cut_power(struct node *n)
     kill_metad(n);
     for (uint32_t i = 0; i < cluster.settings.workers; i++)
         kill_worker(n, i);
+    if (n->intruder != NULL)
+        play_intruder_kill(n->intruder);
     play_disk_power_cut(n->host.disk);
 }
 
@@ -214,6 +229,14 @@ static void end_device_fault(struct node *n, const struct play_fault *f)
         sim_device_set_faults(fab, &none);
 }
 
+/* A little, as whoever keeps it in step does; or as far as somebody who sets it by hand. */
+static void step_clock(struct node *n, uint64_t amount)
+{
+    static const int64_t MOST_MS[] = {1000, 60000, 86400000, 31536000000};
+    const int64_t most = MOST_MS[amount % 4];
+    play_host_step_wall(&n->host, (int64_t)(amount / 4 % (uint64_t)(2 * most + 1)) - most);
+}
+
 /* ---- each at its time */
 
 static void begin_fault(struct node *n, const struct play_fault *f)
@@ -230,6 +253,8 @@ static void begin_fault(struct node *n, const struct play_fault *f)
     else if (f->kind == FAULT_CLOCK_SPEED)
         play_host_set_speed(&n->host,
                             (int32_t)(f->amount % (2 * (uint64_t)most + 1)) - (int32_t)most);
+    else if (f->kind == FAULT_CLOCK_STEP)
+        step_clock(n, f->amount);
     else if (f->kind == FAULT_DISK_FULL)
         play_disk_set_full(n->host.disk, true);
     else

@@ -25,6 +25,7 @@ enum play_fault_kind {
     FAULT_BREAK_QP,
     FAULT_BAD_DEVICE, /* control operations are slow or fail */
     FAULT_CLOCK_SPEED,
+    FAULT_CLOCK_STEP, /* the time of day */
     FAULT_DISK_FULL,
     FAULT_DISK_SLOW,
     FAULT_KINDS

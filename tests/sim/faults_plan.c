@@ -29,6 +29,7 @@ static const struct {
     [FAULT_BREAK_QP] = {"break_qp", 240, 0},
     [FAULT_BAD_DEVICE] = {"bad_device", 240, 10000},
     [FAULT_CLOCK_SPEED] = {"clock_speed", 60, 0},
+    [FAULT_CLOCK_STEP] = {"clock_step", 120, 0},
     [FAULT_DISK_FULL] = {"disk_full", 60, 10000},
     [FAULT_DISK_SLOW] = {"disk_slow", 120, 20000},
 };
@@ -46,7 +47,8 @@ static bool is_of_metad(enum play_fault_kind kind)
 /* Of agents and metaservers alike. */
 static bool is_of_host(enum play_fault_kind kind)
 {
-    return kind == FAULT_POWER_OFF || kind == FAULT_DISK_FULL || kind == FAULT_DISK_SLOW;
+    return kind == FAULT_POWER_OFF || kind == FAULT_DISK_FULL || kind == FAULT_DISK_SLOW ||
+           kind == FAULT_CLOCK_STEP;
 }
 
 static bool has_other_node(enum play_fault_kind kind)

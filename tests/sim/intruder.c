@@ -360,6 +360,14 @@ struct play_intruder *play_intruder_begin(struct play_host *host,
     return i;
 }
 
+void play_intruder_kill(struct play_intruder *i)
+{
+    if (i->process == NULL)
+        return;
+    play_event_cancel(&i->go);
+    go(i);
+}
+
 void play_intruder_end(struct play_intruder *i)
 {
     play_event_cancel(&i->come);

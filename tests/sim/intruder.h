@@ -24,6 +24,8 @@ struct play_intruder *play_intruder_begin(struct play_host *host,
                                           const struct play_intruder_settings *settings,
                                           uint64_t seed);
 void play_intruder_end(struct play_intruder *i);
+/* The life that there is ends. */
+void play_intruder_kill(struct play_intruder *i);
 /* What it has posted that it had no right to. */
 uint64_t play_intruder_posts(const struct play_intruder *i);
 

@@ -57,6 +57,18 @@ void play_host_set_speed(struct play_host *h, int32_t ppm)
     h->clock_ppm = ppm;
 }
 
+void play_host_step_wall(struct play_host *h, int64_t ms)
+{
+    play_host_set_speed(h, h->clock_ppm);
+    h->wall_ms = ms < 0 && (uint64_t)-ms > h->wall_ms ? 0 : h->wall_ms + (uint64_t)ms;
+}
+
+void play_host_boot(struct play_host *h, uint64_t ns)
+{
+    play_host_set_speed(h, h->clock_ppm);
+    h->clock_began_ns = ns;
+}
+
 /* ---- processes */
 
 struct play_process *play_process_enter(struct play_process *p)

@@ -41,6 +41,10 @@ uint64_t play_host_now_ns(const struct play_host *h);
 uint64_t play_host_wall_ms(const struct play_host *h);
 /* From now on its clock gains so many millionths. */
 void play_host_set_speed(struct play_host *h, int32_t ppm);
+/* From now on its time of day is so much later (or earlier, but not before 1970). */
+void play_host_step_wall(struct play_host *h, int64_t ms);
+/* It was booted so long ago: its clock says that now. No process is there. */
+void play_host_boot(struct play_host *h, uint64_t ns);
 
 struct play_process {
     struct play_owner owner;
