@@ -6,7 +6,11 @@
 #include "base/assert.h"
 #include "ibta/ibta.h"
 
-enum { WHOLE = 8 /* so many aligned bytes are moved at once by every device */ };
+enum {
+    WHOLE = 8, /* so many aligned bytes are moved at once by every device */
+    USUAL_PIECES = 4,
+    STALLED_BYTES = 4096 /* of a READ that may stall, at most */
+};
 
 static const struct fab_pd *pd_of(const struct sim_responder *r)
 {
@@ -30,19 +34,29 @@ static void shuffle_pieces(struct base_prng *prng, struct sim_exec *x)
     }
 }
 
+static bool draw_stall(const struct sim_exec *x)
+{
+    const struct sim_net *net = x->r->dev->net;
+    return net->stall_ppm > 0 && x->packet->opcode == IBV_WR_RDMA_READ &&
+           x->bytes <= STALLED_BYTES && base_prng_below(&x->r->dev->prng, 1000000) < net->stall_ppm;
+}
+
 void sim_exec_plan(struct sim_exec *x)
 {
     struct base_prng *prng = &x->r->dev->prng;
     const uint64_t addr = address_of(x);
     x->pieces = 1;
     x->piece[1] = x->bytes;
+    x->stalls = draw_stall(x);
     if (fab_opcode_is_send(x->packet->opcode) || fab_opcode_is_atomic(x->packet->opcode) ||
-        x->bytes <= WHOLE || base_prng_below(prng, 2) != 0)
+        x->bytes <= WHOLE || (!x->stalls && base_prng_below(prng, 2) != 0))
         return;
-    const uint32_t wanted = 2 + (uint32_t)base_prng_below(prng, SIM_MOST_PIECES - 1);
+    const uint32_t wanted =
+        x->stalls ? SIM_MOST_PIECES : 2 + (uint32_t)base_prng_below(prng, USUAL_PIECES - 1);
     for (x->pieces = 0; x->pieces + 1 < wanted;) {
-        const uint32_t from = x->piece[x->pieces];
-        uint64_t to = addr + from + 1 + base_prng_below(prng, x->bytes - from);
+        const uint32_t from = x->piece[x->pieces], left = x->bytes - from;
+        const uint32_t most = x->stalls ? 1 + 2 * left / (wanted - x->pieces) : left;
+        uint64_t to = addr + from + 1 + base_prng_below(prng, most < left ? most : left);
         to = (to + WHOLE - 1) & ~(uint64_t)(WHOLE - 1);
         if (to - addr >= x->bytes)
             break;
@@ -158,6 +172,9 @@ static void move_piece(struct sim_exec *x)
     const uint32_t piece = x->order[x->next_piece++], from = x->piece[piece];
     const uint32_t bytes = x->piece[piece + 1] - from;
     const uint64_t addr = address_of(x) + from;
+    const struct sim_net *net = x->r->dev->net;
+    if (x->stalls && x->next_piece == x->pieces / 2 && net->hooks.stalled != NULL)
+        net->hooks.stalled(net->hooks.user, x->r->dev->attr.node, x->bytes);
     if (bytes == 0)
         return;
     const struct sim_mr *mr = find_region(x, addr, bytes);

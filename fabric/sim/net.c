@@ -152,6 +152,12 @@ void sim_net_poll_takes(struct sim_net *net, uint64_t ns)
     net->poll_ns = ns;
 }
 
+void sim_net_stall_reads(struct sim_net *net, uint32_t ppm, uint64_t ns)
+{
+    net->stall_ppm = ppm;
+    net->stall_ns = ns;
+}
+
 void sim_note(struct sim_net *net, uint64_t what)
 {
     net->hash = base_hash_u64(net->hash ^ what, 1);

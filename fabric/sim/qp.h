@@ -25,7 +25,7 @@ struct sim_wqe {
 };
 
 /* One request that a responder has accepted. */
-enum { SIM_MOST_PIECES = 4 };
+enum { SIM_MOST_PIECES = 16 };
 struct sim_exec {
     struct sim_event event;
     struct sim_responder *r;
@@ -36,8 +36,9 @@ struct sim_exec {
     uint32_t pieces;                     /* in so many pieces, of which these are left: */
     uint32_t piece[SIM_MOST_PIECES + 1]; /* where each begins; and where the last ends */
     uint8_t order[SIM_MOST_PIECES], next_piece;
-    bool ripe;  /* it waits for what is before it alone */
-    bool begun; /* and is over when: */
+    bool stalls; /* its pieces are far apart */
+    bool ripe;   /* it waits for what is before it alone */
+    bool begun;  /* and is over when: */
     bool done;
     bool promised;  /* a receive */
     bool own_fault; /* it is refused for the receiver's own memory */

@@ -15,8 +15,11 @@
 static const uint64_t USUAL_DELAY_NS = 2000;
 
 /* Until a request is begun, and from piece to piece. */
-static uint64_t draw_delay(struct sim_device *dev)
+static uint64_t draw_delay(const struct sim_exec *x)
 {
+    struct sim_device *dev = x->r->dev;
+    if (x->stalls)
+        return sim_upto(&dev->prng, dev->net->stall_ns / x->pieces);
     return sim_upto(&dev->prng, dev->attr.piece_ns != 0 ? dev->attr.piece_ns : USUAL_DELAY_NS);
 }
 
@@ -182,7 +185,7 @@ static bool run_one(struct sim_exec *x)
     x->ripe = false;
     sim_exec_step(x);
     if (!x->done) {
-        sim_event_set(x->r->dev->net, &x->event, x->r->dev->net->now_ns + draw_delay(x->r->dev));
+        sim_event_set(x->r->dev->net, &x->event, x->r->dev->net->now_ns + draw_delay(x));
         return false;
     }
     if (x->refused)
@@ -256,7 +259,7 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
     sim_exec_plan(x);
     TAILQ_INSERT_TAIL(&r->queue, x, link);
     if (base_prng_below(&r->dev->prng, 2) == 0)
-        sim_event_set(r->dev->net, &x->event, r->dev->net->now_ns + draw_delay(r->dev));
+        sim_event_set(r->dev->net, &x->event, r->dev->net->now_ns + draw_delay(x));
     else if (run_one(x))
         run_ripe(r);
 }

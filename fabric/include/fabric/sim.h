@@ -75,6 +75,9 @@ struct sim_hooks {
      * meanwhile: what is posted and may end, and receives of which it was not taken. Whether it
      * overflows then is left to chance. */
     void (*crowded)(void *user, uint32_t node, uint32_t places, uint32_t owed);
+    /* A READ of so many bytes of that node's memory stands still in the middle (as
+     * sim_net_stall_reads() says). */
+    void (*stalled)(void *user, uint32_t node, uint32_t bytes);
     /* A line of a story: "RC 0x1f33: sends again from packet 17". */
     void (*told)(void *user, uint32_t node, const char *line);
 };
@@ -105,6 +108,10 @@ uint64_t sim_net_events(const struct sim_net *net);
  * vain: for programs that poll in a loop and know nothing of the net. 0, which it is at first:
  * none. */
 void sim_net_poll_takes(struct sim_net *net, uint64_t ns);
+/* Of READs of up to 4 KiB so many in a million, from now on, are carried out in up to 16 pieces of
+ * aligned words, in any order and over up to that time, as if the bus stood still in the middle: of
+ * what is written meanwhile they bring some. 0, which it is at first: none. */
+void sim_net_stall_reads(struct sim_net *net, uint32_t ppm, uint64_t ns);
 
 /* ---- links */
 

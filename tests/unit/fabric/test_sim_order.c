@@ -218,7 +218,40 @@ START_TEST(a_checker_sees_every_access_and_every_registration)
 }
 END_TEST
 
+/* Of 200 READs of a line that its owner writes anew in the middle of each, how many bring some of
+ * both. */
+static uint32_t count_torn(uint32_t stall_ppm)
+{
+    uint32_t torn = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        static struct two t;
+        two_open(&t, seed, false);
+        sim_net_stall_reads(t.net, stall_ppm, 20000000);
+        memset(t.b.bytes, 1, 1024);
+        post_one(&t, IBV_WR_RDMA_READ, 0, 1024, 0);
+        const uint64_t until_ns = sim_net_now(t.net) + 5000000;
+        while (sim_net_next_due(t.net) < until_ns && sim_net_step(t.net))
+            ;
+        memset(t.b.bytes, 2, 1024);
+        (void)bed_wait(&t.a);
+        for (uint32_t i = 0; i + 64 <= 1024; i += 64)
+            torn += memcmp(t.a.bytes + i, t.a.bytes + i + 8, 56) != 0;
+        for (uint32_t i = 0; i < 1024; i += 8)
+            ck_assert_int_eq(memcmp(t.a.bytes + i, t.a.bytes + i + 1, 7), 0);
+        two_close(&t);
+    }
+    return torn;
+}
+
+START_TEST(a_read_that_stalls_brings_words_of_before_and_after_in_one_line)
+{
+    ck_assert_uint_eq(count_torn(0), 0);
+    ck_assert_uint_gt(count_torn(1000000), 100);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(a_read_that_stalls_brings_words_of_before_and_after_in_one_line)                             \
     T(a_read_and_an_atomic_may_be_overtaken_and_a_fence_forbids_it)                                \
     T(writes_are_in_order_unless_the_device_says_otherwise)                                        \
     T(a_read_of_what_changes_meanwhile_is_torn_between_words)                                      \
