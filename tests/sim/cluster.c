@@ -53,6 +53,12 @@ static void run_net(void *user, uint64_t until_ns)
     sim_net_run_until(user, until_ns);
 }
 
+/* Nobody does anything in it, but by itself. */
+static bool is_at_rest(void)
+{
+    return cluster.settings.workers == 0 || cluster.settings.pause_ns >= CLUSTER_NO_TURN_NS;
+}
+
 /* ---- its beginning */
 
 struct node *cluster_node(uint32_t number)
@@ -103,7 +109,8 @@ void cluster_start_agent(struct node *n)
 {
     n->gone_ns = 0;
     struct play_agent_settings s = {.rc = cluster.rc,
-                                    .workers = cluster.settings.workers,
+                                    .workers =
+                                        cluster.settings.workers > 0 ? cluster.settings.workers : 1,
                                     .metaservers = cluster.settings.metaservers,
                                     .arena_bytes = ARENA_BYTES,
                                     .window = cluster.window,
@@ -118,7 +125,7 @@ void cluster_start_agent(struct node *n)
         const uint32_t uid = play_tenant_uid(i);
         s.tenant[i] = (struct agentd_tenant_config){.uids = {{uid, uid + 999}},
                                                     .uid_ranges = 1,
-                                                    .sessions = cluster.settings.workers,
+                                                    .sessions = s.workers,
                                                     .memory = 1ull << 30};
         (void)snprintf(s.tenant[i].name, sizeof s.tenant[i].name, "%s", play_tenant_name(i));
     }
@@ -143,7 +150,7 @@ void cluster_start_worker(struct node *n, uint32_t number)
                                      .burst = 20,
                                      .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
                                      .calm_ns = cluster.calm_ns,
-                                     .change_ppm = cluster.settings.change_ppm,
+                                     .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
                                      .no_lease_only = cluster.suspends};
     char name[PLAY_NAME];
     play_agent_path(&n->host, s.socket, sizeof s.socket);
@@ -205,7 +212,7 @@ static void choose_settings(void)
                                                 .ops = 1 + base_prng_below(r, 32)};
     cluster.good_link = (struct sim_link){
         .delay_ns = 2000, .jitter_ns = 1000, .repeat_ppm = REPEATS_PPM[base_prng_below(r, 3)]};
-    cluster.herds = base_prng_below(r, 4) != 0;
+    cluster.herds = base_prng_below(r, 4) != 0 && !is_at_rest();
 }
 
 static void make_world(void)
@@ -340,7 +347,7 @@ static void choose_people(void)
 {
     struct base_prng r = play_random_of(cluster.settings.seed, "people", 0);
     cluster.tenants = base_prng_below(&r, 2) == 0 ? 1 : 2;
-    if (cluster.settings.workers == 1)
+    if (cluster.settings.workers <= 1)
         cluster.tenants = 1;
     cluster.intruders = base_prng_below(&r, 3) == 0 && cluster.settings.faults;
 }
@@ -558,7 +565,8 @@ void play_cluster_run(const struct play_cluster_settings *settings,
     begin_intruders();
     run_faulty(settings);
     run_until(settings->duration_ns);
-    if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S)
+    if (play_violated() == NULL && settings->duration_ns > PROGRESS_S * BASE_NS_PER_S &&
+        !is_at_rest())
         for_workers(look_at_progress);
     play_event_cancel(&cluster.supervise);
     play_event_cancel(&cluster.herd);

@@ -15,6 +15,9 @@ enum { CLUSTER_NODES = 1024, CLUSTER_METASERVERS = 4, CLUSTER_WORKERS = 16 };
 /* Two clocks may differ by a thousandth (docs/leases.md): what an owner's wait is stretched by. */
 enum { CLUSTER_CLOCK_PPM = 500, CLUSTER_CLOCK_PPM_MOST = 900000 };
 
+/* The pause of workers that do nothing. */
+static const uint64_t CLUSTER_NO_TURN_NS = 1ull << 55;
+
 struct play_cluster_settings {
     uint64_t seed;
     uint32_t nodes, metaservers, workers; /* workers: of each node */

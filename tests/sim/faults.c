@@ -78,7 +78,8 @@ static void begin_again(struct node *n, const struct play_fault *f)
         return;
     if (f->kind == FAULT_KILL_METAD && n->metad == NULL)
         cluster_start_metad(n);
-    else if (f->kind == FAULT_KILL_WORKER && n->worker[f->worker] == NULL)
+    else if (f->kind == FAULT_KILL_WORKER && f->worker < cluster.settings.workers &&
+             n->worker[f->worker] == NULL)
         cluster_start_worker(n, f->worker);
     else if (f->kind == FAULT_STOP_AGENT)
         kill_agent(n); /* it has had its time to end */

@@ -77,7 +77,7 @@ static struct play_fault draw_fault(struct base_prng *r, enum play_fault_kind ki
         f.other = (uint32_t)base_prng_below(r, all);
     else if (kind == FAULT_CUT_CALLS)
         f.other = nodes + (uint32_t)base_prng_below(r, metaservers);
-    f.worker = (uint32_t)base_prng_below(r, workers);
+    f.worker = (uint32_t)base_prng_below(r, workers > 0 ? workers : 1);
     f.hard = base_prng_below(r, has_other_node(kind) ? 2 : 8) == 0;
     f.amount = base_prng_next(r);
     f.lasts_ns = draw_length(r, KINDS[kind].lasts_ms * BASE_NS_PER_MS);

@@ -48,7 +48,7 @@ static void print_help(void)
         "settings:\n"
         "  --nodes N         hosts with an agent (4)\n"
         "  --metaservers N   hosts with a metaserver (2)\n"
-        "  --workers N       of each node (2)\n"
+        "  --workers N       of each node (2; 0 and --rate 0 show what a cluster at rest does)\n"
         "  --seconds N       simulated, of each cluster (300)\n"
         "  --rate N          turns of a worker a second, on average (1)\n"
         "  --clock-ppm N     so many millionths the clock of an agent's host is off, at most\n"
@@ -87,6 +87,11 @@ static void take_only(struct options *o, char *list)
     }
 }
 
+static uint64_t pause_of(uint64_t rate)
+{
+    return rate != 0 ? BASE_NS_PER_S / rate : CLUSTER_NO_TURN_NS;
+}
+
 static void take_setting(struct play_cluster_settings *s, int option, const char *text)
 {
     if (option == 'N')
@@ -94,11 +99,11 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
     else if (option == 'M')
         s->metaservers = (uint32_t)number_of(text, 1, CLUSTER_METASERVERS);
     else if (option == 'W')
-        s->workers = (uint32_t)number_of(text, 1, CLUSTER_WORKERS);
+        s->workers = (uint32_t)number_of(text, 0, CLUSTER_WORKERS);
     else if (option == 't')
         s->duration_ns = number_of(text, 10, SECONDS_MOST) * BASE_NS_PER_S;
     else if (option == 'r')
-        s->pause_ns = BASE_NS_PER_S / number_of(text, 1, 1000);
+        s->pause_ns = pause_of(number_of(text, 0, 1000));
     else if (option == 'k')
         s->clock_ppm = (uint32_t)number_of(text, 0, CLUSTER_CLOCK_PPM_MOST);
     else if (option == 'o')
