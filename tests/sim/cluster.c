@@ -32,6 +32,8 @@ enum {
     STEPS_MOST = 1000000, /* at one time */
     PACKET_LIFE_MS = 400, /* in two of three; else as the network has it */
     ECHO_MS = 20,
+    STALL_PPM = 20000, /* of READs take so long, at most, in many pieces: */
+    STALL_MS = 20,
     HERD_S = 4,          /* between two herds, on average */
     END_S = 60,          /* within this, everything has ended that was told to */
     INTRUDERS_APART = 3, /* hosts */
@@ -232,6 +234,8 @@ static void make_world(void)
                     base_prng_below(&cluster.random, 3) == 0 ? 0 : PACKET_LIFE_MS * BASE_NS_PER_MS);
     BASE_ASSERT(cluster.net != NULL &&
                 sim_link_set(cluster.net, SIM_ANY_NODE, SIM_ANY_NODE, &cluster.good_link) == 0);
+    if (s->faults)
+        sim_net_stall_reads(cluster.net, STALL_PPM, STALL_MS * BASE_NS_PER_MS);
     const struct play_source source = {next_of_net, run_net, cluster.net};
     play_events_init(&source);
     play_trace_init(s->trace, s->trace_from_ns);
@@ -534,6 +538,7 @@ static void run_faulty(const struct play_cluster_settings *s)
     if (s->duration_ns <= CLUSTER_CALM_S * BASE_NS_PER_S)
         return;
     run_until(s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S);
+    sim_net_stall_reads(cluster.net, 0, 0);
     if (!cluster.rc)
         repeat_nothing();
 }

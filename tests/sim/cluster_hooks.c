@@ -9,6 +9,7 @@
 #include "metad_process.h"
 #include "operators.h"
 #include "refusals.h"
+#include "schema/table.h"
 #include "trace.h"
 
 /* What a suspended host had to send comes so long after that, and what its device had accepted is
@@ -76,6 +77,16 @@ static void on_crowded(void *user, uint32_t node, uint32_t places, uint32_t owed
                    places);
 }
 
+/* Somebody READs a table: what is in it may change just now. */
+static void on_stalled(void *user, uint32_t node, uint32_t bytes)
+{
+    const struct node *n = cluster_node(node);
+    (void)user;
+    for (uint32_t i = 0; i < cluster.settings.workers && bytes == SCHEMA_TABLE_SPAN_BYTES; i++)
+        if (n->worker[i] != NULL)
+            play_worker_call(n->worker[i]);
+}
+
 static void on_told(void *user, uint32_t node, const char *line)
 {
     char who[PLAY_NAME + 8];
@@ -93,5 +104,6 @@ struct sim_hooks cluster_hooks(void)
                               .registered = on_registered,
                               .deregistered = on_deregistered,
                               .crowded = on_crowded,
+                              .stalled = on_stalled,
                               .told = on_told};
 }
