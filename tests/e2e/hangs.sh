@@ -16,6 +16,10 @@ ends_within_bound() { # sentence: was told to end
     unset "pids[a]"
     [[ $code == 0 ]] || fail "$1: it ended with $code: $(tail -n 5 "$work/a.log")"
 }
+await_closed() { # pool
+    for _ in $(seq $((200 * slow))); do ! grep -q "pool closed pool=$1" "$work/a.log" || return 0; sleep 0.05; done
+    fail "pool $1 is not closed: $(tail -n 5 "$work/a.log")"
+}
 ends_within_bound "a device that answers"
 ! grep -q 'does not answer' "$work/a.log" || fail "a device that answers is not waited for"
 
@@ -49,8 +53,7 @@ export_text a "there"
 exec 9>&-
 rm "$work/hang" "$work/hold-a"
 is '[["default","running"]]' "it is gone when the device goes on" "$pools"
-for _ in $(seq $((200 * slow))); do ! grep -q 'pool closed' "$work/a.log" || break; sleep 0.05; done
-grep -q 'pool closed pool=batch' "$work/a.log" || fail "the pool is not closed: $(tail -n 5 "$work/a.log")"
+await_closed batch
 ok "a pool that goes while its device hangs keeps nobody waiting"
 
 : >"$work/hang"
@@ -71,6 +74,7 @@ ctl pool create slow nodes=all sessions_ahead=2 arenas_ahead=2
 is '[["default","running"],["slow","running"]]' "and can be made when the device goes on" "$pools"
 ctl pool delete slow
 is '[["default","running"]]' "and goes" "$pools"
+await_closed slow # else the next one of that name waits for it
 ok "a pool that begins while its device hangs keeps nobody waiting"
 
 : >"$work/hang"
