@@ -265,18 +265,34 @@ static struct find find_plant(const struct play_plant *plant, struct play_cluste
     return f;
 }
 
+enum { SETTINGS_TEXT = 64 };
+
+/* Which it takes beside the seed, for the table. Returns out. */
+static const char *settings_of(const struct play_plant *plant, char out[SETTINGS_TEXT])
+{
+    size_t used = 0;
+    if (plant->workers != 0)
+        used = (size_t)snprintf(out, SETTINGS_TEXT, " `--workers %" PRIu32 "`", plant->workers);
+    if (plant->rate != 0)
+        used += (size_t)snprintf(out + used, SETTINGS_TEXT - used, " `--rate %" PRIu32 "`",
+                                 plant->rate);
+    out[used] = '\0';
+    return out;
+}
+
 static void print_find(const struct play_plant *plant, const struct find *f, bool table)
 {
     const double simulated_s = (double)f->simulated_ns / BASE_NS_PER_S,
                  processor_s = (double)f->processor_ns / BASE_NS_PER_S;
+    char settings[SETTINGS_TEXT];
     if (f->seed == 0)
         printf(table ? "| `%s`: %s | not found | %" PRIu64 " | | |\n"
                      : "%-34s NOT FOUND: %s; it was in effect %" PRIu64 " times\n",
                plant->name, plant->what, f->in_effect);
     else if (table)
         printf("| `%s`: %s | %" PRIu64 "%s | %" PRIu64 " | %.0f s | %.2f s |\n", plant->name,
-               plant->what, f->seed, plant->workers != 0 ? " (more workers)" : "", f->in_effect,
-               simulated_s, processor_s);
+               plant->what, f->seed, settings_of(plant, settings), f->in_effect, simulated_s,
+               processor_s);
     else
         printf("%-34s seed %3" PRIu64 ", %6.0f s simulated in %5.2f s, in effect %" PRIu64
                " times: %.80s\n",
@@ -284,11 +300,23 @@ static void print_find(const struct play_plant *plant, const struct find *f, boo
     fflush(stdout);
 }
 
+static void set_for_plant(struct play_cluster_settings *s, const struct play_plant *plant,
+                          const struct play_cluster_settings *usual)
+{
+    *s = *usual;
+    if (plant->workers != 0)
+        s->workers = plant->workers;
+    if (plant->rate != 0)
+        s->pause_ns = BASE_NS_PER_S / plant->rate;
+    if (plant->clock_ppm != 0)
+        s->clock_ppm = plant->clock_ppm;
+}
+
 bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64_t count,
                          bool table)
 {
     const int only = kedge_planted;
-    const uint32_t workers = s->workers, clock_ppm = s->clock_ppm;
+    const struct play_cluster_settings usual = *s;
     int found = 0, all = 0;
     share_count();
     if (table)
@@ -298,16 +326,14 @@ bool play_explore_plants(struct play_cluster_settings *s, uint64_t first, uint64
         if (only != 0 && only != i + 1)
             continue;
         kedge_planted = i + 1;
-        s->workers = PLAY_PLANTS[i].workers != 0 ? PLAY_PLANTS[i].workers : workers;
-        s->clock_ppm = PLAY_PLANTS[i].clock_ppm != 0 ? PLAY_PLANTS[i].clock_ppm : clock_ppm;
+        set_for_plant(s, &PLAY_PLANTS[i], &usual);
         const struct find f = find_plant(&PLAY_PLANTS[i], s, first, count);
         all++;
         found += f.seed != 0;
         print_find(&PLAY_PLANTS[i], &f, table);
     }
     kedge_planted = only;
-    s->workers = workers;
-    s->clock_ppm = clock_ppm;
+    *s = usual;
     printf("%s%d of %d planted bugs found\n", table ? "\n" : "", found, all);
     return found == all;
 }

@@ -7,8 +7,8 @@
 # In the list, which is all files of plants/ one behind the other, a bug has a name and is said in a sentence (`what`).
 # Of each `file` the line `line` (without its indentation) becomes `with`, where PLANTED says whether this bug is the one
 # that is switched on, and counts as once in effect each time that it does: it stands last among conditions. A bug may change
-# several lines; `workers` says how many a node has it takes, if not as many as usual, and `clocks` by how many millionths
-# clocks are off: that alone may be the bug. `sees` is a part of what the violation has to say that finds it: each bug has
+# several lines; `workers` says how many a node has it takes, if not as many as usual, `rate` how many turns they take in a
+# second, and `clocks` by how many millionths clocks are off: that alone may be the bug. `sees` is a part of what the violation has to say that finds it: each bug has
 # one, or up to three of which any will do, since a rule that is broken by something else would find any bug.
 #
 # A line that is to be replaced stands in its file once, or this fails: no bug is lost when the code changes.
@@ -27,6 +27,7 @@ FILENAME == ARGV[1] {
     if ($1 == "name:") { count++; name[count] = rest($0) }
     if ($1 == "what:") what[count] = rest($0)
     if ($1 == "workers:") workers[count] = rest($0)
+    if ($1 == "rate:") rate[count] = rest($0)
     if ($1 == "sees:") { more = count in sees ? sees[count] ", " : ""; sees[count] = more "\"" rest($0) "\"" }
     if ($1 == "clocks:") clocks[count] = rest($0)
     if ($1 == "file:") { of = rest($0); changes[count]++ }
@@ -47,7 +48,7 @@ END {
     if (failed) exit 1
     for (i = 1; table && i <= count; i++) {
         if (!(i in sees)) fail(name[i] ": nothing says what sees it (sees)")
-        print "    {\"" name[i] "\", \"" what[i] "\", " workers[i] + 0 ", " clocks[i] + 0 ", " changes[i] + 0 ", {" sees[i] "}},"
+        print "    {\"" name[i] "\", \"" what[i] "\", " workers[i] + 0 ", " rate[i] + 0 ", " clocks[i] + 0 ", " changes[i] + 0 ", {" sees[i] "}},"
     }
     if (table) print "    {0},\n};"
     for (line in text)
