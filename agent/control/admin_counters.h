@@ -19,6 +19,9 @@
     C(endpoint_reads, "READs of metaservers' tables.", COUNTER)                                    \
     C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \
     C(mr_renewals, "Of those, the ones that no request waited for.", COUNTER)                      \
+    C(peers_doubted,                                                                               \
+      "Times that an endpoint was silent, or was not reached, so that it is looked up anew.",      \
+      COUNTER)                                                                                     \
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
     C(proofs, "READs that were to show whether a node or a metaserver is reached.", COUNTER)       \
     C(proofs_failed, "Times that one was not reached.", COUNTER)                                   \

@@ -15,13 +15,20 @@ kill -STOP "${pids[metad]}"
 out=$(read_text a "$token") || fail "reading while the metaserver is stopped"
 [[ $(tail -n 1 <<<"$out") == "$text" ]] || fail "read back: $out"
 ok "a worker reads another node's memory while kedge-metad is stopped"
-after=$(agent_number a endpoint_reads)
-((after - before == 1)) || fail "the connection cost $((after - before)) READs of the endpoint table, not 1"
+# On a host that stands still for longer than a network loses packets a peer is silent meanwhile, and asked for again.
+read_once() { # sentence
+    local reads doubted
+    reads=$(($(agent_number a endpoint_reads) - before))
+    doubted=$(agent_number a peers_doubted) || fail "the agent's status has no peers_doubted"
+    ((doubted == 0)) || skip "the peer was silent $doubted times: a lookup for each may have followed"
+    ((reads >= 1 && reads <= 1 + doubted)) || fail "$1: $reads READs of the endpoint table, and it was silent $doubted times"
+}
+read_once "an unknown endpoint"
 ok "connecting to an unknown endpoint costs exactly one READ"
 
 out=$(read_text a "$token") || fail "reading a second time"
 [[ $(tail -n 1 <<<"$out") == "$text" ]] || fail "read back: $out"
-((after == $(agent_number a endpoint_reads))) || fail "a known endpoint was looked up again"
+read_once "a known endpoint was looked up again"
 ok "connecting to a known endpoint costs none"
 kill -CONT "${pids[metad]}"
 

@@ -107,8 +107,10 @@ static void look_up_again(struct lane *l, const struct flow *f)
     struct peer *p = &l->peers[f->peer_slot];
     const bool present =
         f->quarantined ? peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
-    if (present && p->expires_ns > l->now_ns)
-        p->expires_ns = l->now_ns;
+    if (!present || p->expires_ns <= l->now_ns)
+        return;
+    p->expires_ns = l->now_ns;
+    COUNT(l, peers_doubted, 1);
 }
 
 void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)

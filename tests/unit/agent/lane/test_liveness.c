@@ -41,6 +41,19 @@ START_TEST(a_sign_of_life_proves_and_a_flush_says_nothing)
 }
 END_TEST
 
+START_TEST(a_silence_is_one_doubt_while_a_record_is_believed)
+{
+    begin();
+    peer.expires_ns = 100;
+    hear(SIGN_LIFE);
+    hear(SIGN_SILENCE);
+    ck_assert_uint_eq(peer.expires_ns, lane.now_ns);
+    ck_assert_uint_eq(atomic_load(&lane.counters.peers_doubted), 1);
+    hear(SIGN_SILENCE); /* it is asked for already */
+    ck_assert_uint_eq(atomic_load(&lane.counters.peers_doubted), 1);
+}
+END_TEST
+
 START_TEST(after_a_silence_signs_of_life_prove_nothing_until_it_is_long_ago)
 {
     begin();
@@ -113,6 +126,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_sign_of_life_proves_and_a_flush_says_nothing)                                              \
+    T(a_silence_is_one_doubt_while_a_record_is_believed)                                           \
     T(after_a_silence_signs_of_life_prove_nothing_until_it_is_long_ago)                            \
     T(who_owes_a_sign_of_life_owes_it_until_it_comes)                                              \
     T(in_quarantine_a_flow_begins_with_what_is_known_and_owes_a_sign_unless_proven)                \
