@@ -69,7 +69,7 @@ struct node *cluster_node(uint32_t number)
     return &cluster.node[number];
 }
 
-static void make_gid(uint32_t number, uint8_t gid[16])
+void cluster_gid(uint32_t number, uint8_t gid[16])
 {
     memset(gid, 0, 16);
     gid[0] = 0xfd;
@@ -119,7 +119,7 @@ void cluster_start_agent(struct node *n)
                                     .queue_pairs_ahead = cluster.queue_pairs_ahead,
                                     .tenants = cluster.tenants + cluster.intruders};
     (void)snprintf(s.node, sizeof s.node, "%s", n->host.name);
-    make_gid(n->host.number, s.gid);
+    cluster_gid(n->host.number, s.gid);
     for (uint32_t i = 0; i < s.metaservers; i++)
         (void)snprintf(s.metaserver[i], sizeof s.metaserver[i], "http://%s:7480",
                        cluster_node(cluster.settings.nodes + i)->host.name);
@@ -138,7 +138,7 @@ void cluster_start_metad(struct node *n)
 {
     struct play_metad_settings s = {.max_nodes = cluster.settings.nodes + 8,
                                     .node_lease_ns = CLUSTER_LEASE_S * BASE_NS_PER_S};
-    make_gid(n->host.number, s.gid);
+    cluster_gid(n->host.number, s.gid);
     (void)snprintf(s.authority, sizeof s.authority, "%s:7480", n->host.name);
     n->metad = play_metad_start(&n->host, &s, cluster.settings.seed);
 }

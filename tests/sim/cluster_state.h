@@ -75,6 +75,9 @@ void cluster_begin_operators(void);
 void cluster_end_operators(void);
 
 struct node *cluster_node(uint32_t number);
+/* Of a host's device. */
+void cluster_gid(uint32_t number, uint8_t gid[16]);
+
 /* So many millionths its clock is off, at most. */
 static inline uint32_t cluster_clock_ppm(uint32_t number)
 {

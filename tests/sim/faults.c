@@ -12,6 +12,7 @@
 #include "fabric/sim.h"
 #include "intruder.h"
 #include "kept.h"
+#include "lives.h"
 #include "ledger.h"
 #include "metad_process.h"
 #include "trace.h"
@@ -101,6 +102,15 @@ static void cut_power(struct node *n)
     play_disk_power_cut(n->host.disk);
 }
 
+static void lose_state(struct node *n)
+{
+    uint8_t gid[16];
+    cluster_gid(n->host.number, gid);
+    play_disk_lose(n->host.disk);
+    play_kept_forget(n->host.name);
+    play_lives_lost(gid);
+}
+
 static void kill_process(struct node *n, const struct play_fault *f)
 {
     if (f->kind == FAULT_KILL_AGENT)
@@ -113,10 +123,8 @@ static void kill_process(struct node *n, const struct play_fault *f)
         kill_worker(n, f->worker);
     if (f->kind == FAULT_POWER_OFF)
         cut_power(n);
-    if (f->kind == FAULT_KILL_AGENT && f->hard) {
-        play_disk_lose(n->host.disk);
-        play_kept_forget(n->host.name);
-    }
+    if (f->kind == FAULT_KILL_AGENT && f->hard)
+        lose_state(n);
 }
 
 /* ---- processes and hosts that stand still */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lives.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct life {
     uint8_t gid[16];
     uint16_t pool;
     uint32_t incarnation;
+    bool left, lost; /* since it was shown last */
 };
 
 enum { BUCKETS = 256 };
@@ -50,12 +52,25 @@ static struct life *find_life(const char *where, const uint8_t gid[16], uint16_t
     return *bucket = l;
 }
 
+void play_lives_left(const char *where, const uint8_t gid[16], uint16_t pool)
+{
+    find_life(where, gid, pool)->left = true;
+}
+
+void play_lives_lost(const uint8_t gid[16])
+{
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct life *l = lives[i]; l != NULL; l = l->next)
+            l->lost |= memcmp(l->gid, gid, 16) == 0;
+}
+
 void play_lives_shown(const char *where, const uint8_t gid[16], uint16_t pool, uint32_t incarnation)
 {
     struct life *l = find_life(where, gid, pool);
     char text[BASE_GID_TEXT];
-    if (incarnation < l->incarnation)
+    if (incarnation < l->incarnation && !(l->left && l->lost))
         play_violation(where, "the table shows incarnation %u of %s, pool %u, and has shown %u",
                        incarnation, base_gid_format(gid, text), pool, l->incarnation);
     l->incarnation = incarnation;
+    l->left = l->lost = false;
 }

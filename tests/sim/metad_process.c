@@ -229,6 +229,15 @@ static void wake_stream(void *token)
     play_call_pump(token);
 }
 
+static void note_leaving(const struct play_metad *m, const char *id)
+{
+    struct meta_node_view view;
+    play_kept_left(m->host->name, id);
+    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
+        for (uint32_t i = 0; i < view.endpoint_count; i++)
+            play_lives_left(m->host->name, view.endpoint[i].gid, view.endpoint[i].pool);
+}
+
 static void handle_request(void *user, struct play_call *c)
 {
     struct play_metad *m = user;
@@ -241,7 +250,7 @@ static void handle_request(void *user, struct play_call *c)
                                            .local = strcmp(play_call_client(c), "office") == 0,
                                            .token = c};
     if (is_of_node(c, "DELETE", id))
-        play_kept_left(m->host->name, id);
+        note_leaving(m, id);
     (void)snprintf(target, sizeof target, "%s", play_call_target(c));
     take_parameters(target, &request);
     decode_text(target);

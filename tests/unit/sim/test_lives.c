@@ -34,6 +34,30 @@ START_TEST(an_earlier_life_behind_a_later_one_is_a_violation)
 }
 END_TEST
 
-#define TESTS(TEST) TEST(an_earlier_life_behind_a_later_one_is_a_violation)
+START_TEST(who_has_lost_all_and_is_forgotten_may_begin_anew_once)
+{
+    static const uint8_t a[16] = {1};
+    violations = 0;
+    play_lives_init();
+    play_lives_shown("metad-a", a, 1, 6);
+    play_lives_lost(a); /* the metaserver knows better */
+    play_lives_shown("metad-a", a, 1, 5);
+    ck_assert_int_eq(violations, 1);
+    play_lives_left("metad-a", a, 1); /* the agent does */
+    play_lives_shown("metad-a", a, 1, 4);
+    ck_assert_int_eq(violations, 2);
+    play_lives_left("metad-a", a, 1);
+    play_lives_lost(a);
+    play_lives_shown("metad-a", a, 1, 3);
+    ck_assert_int_eq(violations, 2);
+    play_lives_shown("metad-a", a, 1, 2);
+    ck_assert_int_eq(violations, 3);
+    play_lives_fini();
+}
+END_TEST
+
+#define TESTS(TEST)                                                                                \
+    TEST(an_earlier_life_behind_a_later_one_is_a_violation)                                        \
+    TEST(who_has_lost_all_and_is_forgotten_may_begin_anew_once)
 
 KEDGE_CHECK_MAIN("sim.lives", TESTS)
