@@ -287,7 +287,8 @@ static void take_of_lane(struct lane *l, const struct lane_command *c)
         physical_qp_rebuild(l, c->qp);
         break;
     case LANE_COMMAND_QP_RETIRE:
-        returns_ring(l); /* of one whose end is asked for nothing is posted any more */
+        returns_ring(l);
+        physical_qp_ring(l); /* of one whose end is asked for nothing is posted any more */
         inflight_retire_qp(l, c->qp);
         break;
     case LANE_COMMAND_QP_DESTROYED:

@@ -316,6 +316,7 @@ static void keep_house(struct lane *l)
         sessions_unstall(l);
         if (inflight_check(l)) {
             returns_poll_all(l);
+            physical_qp_ring(l); /* what that has chained: nothing is behind an end's request */
             inflight_end_overdue(l);
         }
         if (l->now_ns >= l->await_due_ns) {

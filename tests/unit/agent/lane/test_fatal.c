@@ -185,6 +185,77 @@ START_TEST(what_has_failed_is_not_waited_for_when_the_device_refused_what_was_ch
 }
 END_TEST
 
+/* ---- devices that answer the first of two READs late, whose record is being written still, and
+ * the second never */
+
+static struct {
+    uint64_t answers_ns;         /* the first, that long after it was posted */
+    uint64_t posted_ns;          /* 0: nothing was */
+    uint64_t taken[3], answered; /* by wr_id; of them, so many */
+    uint32_t took;
+    bool late; /* something was posted when the control side was asked for an end */
+} slow;
+
+static int post_to_slow(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
+{
+    if (device.qp != NULL && qp != device.qp)
+        return device.real->post_send(qp, wr, bad);
+    device.qp = qp;
+    slow.posted_ns = slow.posted_ns != 0 ? slow.posted_ns : w->now_ns;
+    slow.late |= world_stats(w, 0).qp_overdue > 0;
+    for (; wr != NULL; wr = wr->next) {
+        ck_assert_uint_lt(slow.took, 3);
+        slow.taken[slow.took++] = wr->wr_id;
+    }
+    return 0;
+}
+
+static int poll_slow(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    const bool is_first = slow.answered == 0, ends = world_stats(w, 0).qp_overdue > 0;
+    if (slow.answered == slow.took ||
+        (is_first ? w->now_ns < slow.posted_ns + slow.answers_ns : !ends))
+        return device.real->poll(cq, n, wc);
+    wc[0] = (struct ibv_wc){.wr_id = slow.taken[slow.answered++],
+                            .status = is_first ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR};
+    return 1;
+}
+
+/* By then it may be destroyed. The answer comes at any time, and so with the lane's last look at
+ * completions before it asks. */
+START_TEST(nothing_is_posted_on_a_queue_pair_any_more_when_the_control_side_is_asked_to_end_it)
+{
+    static struct world_worker asker[2];
+    for (uint64_t us = 150; us <= 200; us++) {
+        struct world_node *n = &w->node[0];
+        world_end_overdue = true;
+        world_open(w);
+        world_end_overdue = false;
+        memset(&device, 0, sizeof device);
+        memset(&slow, 0, sizeof slow);
+        slow.answers_ns = us * 1000;
+        for (uint32_t i = 0; i < 2; i++)
+            world_attach(w, &asker[i], 0, i, 1);
+        device.real = n->fab->ops;
+        device.ops = *device.real;
+        device.ops.post_send = post_to_slow;
+        device.ops.poll = poll_slow;
+        n->fab->ops = &device.ops;
+        memset(n->scratch.addr, 1, n->scratch.size); /* odd sequences */
+        for (uint32_t i = 0; i < 2; i++)
+            ask_for(&asker[i], i + 1);
+        for (uint32_t i = 0; i < LONG && n->broken == 0; i++)
+            world_run(w, 1);
+        ck_assert_uint_eq(n->broken, 1);
+        ck_assert(!slow.late);
+        n->fab->ops = device.real;
+        for (uint32_t i = 0; i < 2; i++)
+            world_detach(w, &asker[i]);
+        world_close(w);
+    }
+}
+END_TEST
+
 /* Nor put to ERR: so it was destroyed, and nobody waits for what never comes. */
 START_TEST(what_is_out_on_a_queue_pair_that_was_destroyed_ends_at_once)
 {
@@ -215,5 +286,6 @@ END_TEST
     T(a_queue_pair_that_gives_nothing_back_is_given_up_after_so_long_as_a_request_may_take)        \
     T(a_queue_pair_that_was_told_to_end_and_gives_nothing_back_is_given_up_too)                    \
     T(what_has_failed_is_not_waited_for_when_the_device_refused_what_was_chained_behind_it)        \
+    T(nothing_is_posted_on_a_queue_pair_any_more_when_the_control_side_is_asked_to_end_it)         \
     T(what_is_out_on_a_queue_pair_that_was_destroyed_ends_at_once)
 KEDGE_CHECK_MAIN("fatal", TESTS)
