@@ -68,6 +68,18 @@ static void say_bye(struct outgoing *o)
     schedule_retry(o);
 }
 
+/* What was posted may be repeated until its queue pair is destroyed, or else for as long as any
+ * request is. The peer's does not rest for that after a BYE, so that it hears none before. */
+static void say_bye_late(struct outgoing *o)
+{
+    const struct connector_config *config = &o->c->config;
+    o->slot = NULL;
+    o->tries = 0;
+    out_move(o, OUT_LEAVING);
+    o->next_ns =
+        o->c->now_ns + fab_bound_ns(&o->c->res.fab->caps, config->timeout, config->retry_cnt);
+}
+
 static void leave_slot(struct outgoing *o)
 {
     if (o->state == OUT_UP)
@@ -316,7 +328,8 @@ void outgoing_gone(struct connector *c, const struct schema_handshake *h)
 void outgoing_asked(struct connector *c, const struct schema_handshake *h)
 {
     const struct outgoing *o = find_outgoing(c, h);
-    bool used = o != NULL && o->state != OUT_LEAVING;
+    const bool is_late = o != NULL && o->state == OUT_LEAVING && o->tries == 0; /* its BYE */
+    const bool used = o != NULL && (o->state != OUT_LEAVING || is_late);
     connector_reply(c, h, connector_answer(h, used ? SCHEMA_HANDSHAKE_USED : SCHEMA_HANDSHAKE_BYE));
 }
 
@@ -378,5 +391,5 @@ void connector_destroy(struct connector *c, struct fab_qp *qp, uint64_t now_ns,
     c->now_ns = now_ns;
     struct outgoing *o = connection_of(c, qp);
     slot_destroy(o->slot, tried, user);
-    say_bye(o);
+    say_bye_late(o);
 }

@@ -103,8 +103,8 @@ void connector_connect(struct connector *c, const struct connector_peer *peer, u
 void connector_drop(struct connector *c, struct fab_qp *qp, uint64_t now_ns);
 
 /* Likewise of one that the device does not put to ERR, and whose posts may not be over: it is
- * destroyed, and tried() hears how that went, each time that it is tried: -errno until it is 0. The
- * queue pair is not the caller's any more. */
+ * destroyed, and tried() hears how that went, each time that it is tried: -errno until it is 0. Its
+ * peer is told when nothing is repeated any more. The queue pair is not the caller's any more. */
 void connector_destroy(struct connector *c, struct fab_qp *qp, uint64_t now_ns,
                        void (*tried)(void *user, const struct fab_qp *qp, int status), void *user);
 
