@@ -17,7 +17,7 @@
 #include "quotas.h"
 #include "sessions.h"
 
-enum { RETRY_LEAST_MS = 20, RETRY_MOST_MS = 10000 };
+enum { RETRY_LEAST_MS = 20, RETRY_MOST_MS = 10000, RETRY_POOL_MS = 100 };
 
 /* Its index, or -EACCES: it has its answer, or will have it. */
 static int tenant_by_token(struct connection *c, const struct schema_control_attach *m)
@@ -94,12 +94,20 @@ static int choose_tenant(struct connection *c, const struct schema_control_attac
     return -EACCES;
 }
 
+/* Its pool may be there soon. */
+static uint32_t retry_pool_after(int status)
+{
+    return status == -EAGAIN ? RETRY_POOL_MS : 0;
+}
+
 /* The pool that a worker gets: its tenant's, and no other. NULL: it has its answer, or will. */
 static struct pool *choose_pool(struct connection *c, const struct schema_control_attach *m)
 {
     struct agent *a = c->agent;
     char text[240];
-    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL) {
+    struct base_errbuf why;
+    struct pool *p;
+    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL && !pools_come(a, m->pool)) {
         snprintf(text, sizeof text, "there is no pool %.31s on this host (its own is %.31s)",
                  m->pool, a->config.pool);
         connection_refuse(c, m->h.tag, -ENOENT, text);
@@ -113,9 +121,9 @@ static struct pool *choose_pool(struct connection *c, const struct schema_contro
     if (tenant < 0)
         return NULL;
     c->tenant = (uint32_t)tenant + 1;
-    struct pool *p = pools_of_tenant(a, c->tenant, text, sizeof text);
-    if (p == NULL) {
-        connection_refuse(c, m->h.tag, -EBUSY, text);
+    const int status = pools_of_tenant(a, c->tenant, &p, &why);
+    if (status != 0) {
+        connection_refuse_for(c, m->h.tag, status, why.text, retry_pool_after(status));
         return NULL;
     }
     if (m->pool[0] != '\0' && strcmp(m->pool, p->name) != 0) {
@@ -262,11 +270,16 @@ static void admit_worker(struct connection *c, uint32_t tag)
 static bool may_still(struct connection *c)
 {
     const struct agent *a = c->agent;
-    char text[240] = "its tenant has another pool now: try again";
-    if (!node_refuses(a, text, sizeof text) &&
-        pools_of_tenant(a, c->tenant, text, sizeof text) == c->pool)
-        return true;
-    connection_refuse(c, c->queued_tag, -EBUSY, text);
+    struct base_errbuf why = {.text = "its tenant has another pool now: try again"};
+    struct pool *p;
+    int status = -EBUSY;
+    if (!node_refuses(a, why.text, sizeof why.text)) {
+        status = pools_of_tenant(a, c->tenant, &p, &why);
+        if (status == 0 && p == c->pool)
+            return true;
+        status = status == 0 ? -EAGAIN : status;
+    }
+    connection_refuse_for(c, c->queued_tag, status, why.text, retry_pool_after(status));
     return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which pool a tenant's workers are in, and whether it takes them yet. */
-#include <stdio.h>
+#include <errno.h>
 
 #include "agent.h"
 #include "pool.h"
@@ -28,26 +28,29 @@ const char *pools_state(struct pool *p)
     return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
 }
 
-struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size)
+int pools_of_tenant(const struct agent *a, uint32_t tenant, struct pool **out,
+                    struct base_errbuf *why)
 {
     const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
     struct pool *p = t->pool[0] == '\0' ? own_pool(a) : pools_find(a, t->pool);
-    if (p != NULL && p->stage == POOL_RUNS && is_ready(p))
-        return p;
-    if (p == NULL)
-        snprintf(
-            text, size,
-            "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl agent status "
-            "says why): give the node a label that the pool selects, or go to another host",
-            t->name, t->pool, a->config.node);
-    else if (p->stage == POOL_RUNS || p->stage == POOL_STARTING)
-        snprintf(text, size,
-                 "tenant %s belongs to pool %s, which node %.60s is just making: try again in a "
-                 "moment",
-                 t->name, t->pool, a->config.node);
-    else
-        snprintf(text, size,
-                 "tenant %s belongs to pool %s, which node %.60s is giving up: go to another host",
-                 t->name, t->pool, a->config.node);
-    return NULL;
+    const bool runs = p != NULL && p->stage == POOL_RUNS;
+    if (runs && is_ready(p)) {
+        *out = p;
+        return 0;
+    }
+    if (runs || pools_come(a, t->pool))
+        return base_err(why, -EAGAIN,
+                        "tenant %s belongs to pool %s, which node %.60s is just making: try again "
+                        "in a moment, or say wait_ms",
+                        t->name, t->pool, a->config.node);
+    if (p == NULL || p->stage == POOL_STARTING)
+        return base_err(why, -EBUSY,
+                        "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl "
+                        "agent status says why): give the node a label that the pool selects, or "
+                        "go to another host",
+                        t->name, t->pool, a->config.node);
+    return base_err(why, -EBUSY,
+                    "tenant %s belongs to pool %s, which node %.60s is giving up: go to another "
+                    "host",
+                    t->name, t->pool, a->config.node);
 }

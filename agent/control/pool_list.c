@@ -98,11 +98,17 @@ static void add_reason(char *why, size_t size, const char *name, const char *sen
     snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
 }
 
-/* One takes longer to begin than a device that answers takes: what for, as a literal; else NULL. */
+/* One takes longer to begin than a device that answers takes. */
+static bool start_is_long(const struct pool *p)
+{
+    return world_now_ns(p->world) >= p->start.begun_ns + START_LONG_MS * BASE_NS_PER_MS;
+}
+
+/* What for, as a literal; else NULL. */
 static const char *start_waits_for(const struct pool *p)
 {
     const struct device_opening *o = &p->device.opening;
-    if (world_now_ns(p->world) < p->start.begun_ns + START_LONG_MS * BASE_NS_PER_MS)
+    if (!start_is_long(p))
         return NULL;
     return fab_ctl_name(o->is_under_way ? o->ctl.kind : fab_retiring(p->agent->fab));
 }
@@ -149,6 +155,47 @@ static const char *why_not(const struct agent *a, const struct desired_pool *des
     if (p->stage == POOL_STARTING)
         return why_it_starts(p, space, size);
     return p->stage == POOL_RUNS ? p->prewarm.why : "the one of that name before is not gone yet";
+}
+
+/* Also what goes since it is to be made anew at once. */
+static bool has_never_run(const struct pool *p)
+{
+    return p->stage == POOL_STARTING || (p->stage == POOL_ENDING && p->left_ns == 0);
+}
+
+/* They begin one after another. */
+static bool some_start_is_long(const struct agent *a)
+{
+    for (uint32_t i = 1; i < POOLS; i++)
+        if (a->pools[i] != NULL && has_never_run(a->pools[i]) && start_is_long(a->pools[i]))
+            return true;
+    return false;
+}
+
+static bool is_coming(const struct agent *a, const struct desired_pool *desired)
+{
+    char space[160];
+    const struct pool *p = pools_find(a, desired->is.name);
+    if (some_start_is_long(a) || (p != NULL && !has_never_run(p)))
+        return false;
+    return p != NULL ? desired->why[0] == '\0'
+                     : why_not(a, desired, space, sizeof space)[0] == '\0';
+}
+
+bool pools_come(const struct agent *a, const char *name)
+{
+    for (uint32_t i = 0; i < a->desired.count; i++)
+        if (strcmp(a->desired.at[i].is.name, name) == 0)
+            return is_coming(a, &a->desired.at[i]);
+    return false;
+}
+
+bool pools_any_comes(const struct agent *a)
+{
+    for (uint32_t i = 0; i < a->desired.count; i++)
+        if (is_coming(a, &a->desired.at[i]))
+            return true;
+    return false;
 }
 
 void pools_why(const struct agent *a, char *why, size_t size)

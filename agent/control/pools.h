@@ -39,8 +39,15 @@ void pools_step_starting(struct agent *a);
 struct pool *pools_next(const struct agent *a, const struct pool *p);
 /* By name, in whatever stage; NULL: there is none. */
 struct pool *pools_find(const struct agent *a, const char *name);
-/* Where a tenant's (its index + 1) workers belong. NULL: nowhere, and the sentence that says so. */
-struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size);
+/* Whether one of that name, which does not run, is said and on its way: it did not fail, and no
+ * device has kept it waiting for long. */
+bool pools_come(const struct agent *a, const char *name);
+/* Whether any is. */
+bool pools_any_comes(const struct agent *a);
+/* Where a tenant's (its index + 1) workers belong. -EAGAIN: nowhere yet, since it is being made;
+ * -EBUSY: nowhere. */
+int pools_of_tenant(const struct agent *a, uint32_t tenant, struct pool **out,
+                    struct base_errbuf *why);
 /* "running": a literal. */
 const char *pools_state(struct pool *p);
 /* Whether its workers are to go, since the node drains or the pool is taken away. */

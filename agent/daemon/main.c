@@ -170,6 +170,17 @@ static int watch_events(struct loop_world *w, const struct process *process,
 
 /* ---- starting and stopping */
 
+/* That it goes on: after the loop has run for what is made before anybody listens. */
+static int check_begun(const struct agent *a, struct base_errbuf *err)
+{
+    if (a->terminated)
+        return -ECANCELED;
+    return a->device_lost ? base_err(err, -EIO,
+                                     "the device was removed or broke while the agent began: see "
+                                     "the log")
+                          : 0;
+}
+
 /* Nothing else runs the loop yet: that the device is lost meanwhile, or that the agent is told to
  * end, ends this, and not the loop that comes later. */
 static int start_pools(struct loop_world *w, struct base_errbuf *err)
@@ -180,12 +191,8 @@ static int start_pools(struct loop_world *w, struct base_errbuf *err)
     int status = pools_start(a, &own, err);
     while (status == 0 && pools_are_starting(a) && !a->device_lost && !a->terminated)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
-    if (status == 0 && a->terminated)
-        return -ECANCELED;
-    if (status == 0 && a->device_lost)
-        return base_err(err, -EIO,
-                        "the device was removed or broke while the agent began: see the "
-                        "log");
+    if (status == 0)
+        status = check_begun(a, err);
     return status == 0 ? pools_check(a, err) : status;
 }
 
@@ -216,6 +223,15 @@ static int open_fabric(struct agent *a, struct base_errbuf *err)
     return 0;
 }
 
+/* Nobody listens yet. A pool that fails, or whose device takes long, is not waited for. */
+static int await_pools(struct loop_world *w, struct base_errbuf *err)
+{
+    const struct agent *a = w->agent;
+    while (pools_any_comes(a) && !a->device_lost && !a->terminated)
+        (void)uv_run(&w->loop, UV_RUN_ONCE);
+    return check_begun(a, err);
+}
+
 /* What metaservers said last is in force before any worker comes, and the file's hold whatever they
  * said. */
 static int open_sockets(struct loop_world *w, struct base_errbuf *err)
@@ -223,7 +239,9 @@ static int open_sockets(struct loop_world *w, struct base_errbuf *err)
     struct agent *a = w->agent;
     follow_load(a);
     windows_apply(a);
-    const int status = listeners_open(&w->sockets, &a->config, err);
+    int status = await_pools(w, err);
+    if (status == 0)
+        status = listeners_open(&w->sockets, &a->config, err);
     return status == 0 ? admin_listen(w, err) : status;
 }
 

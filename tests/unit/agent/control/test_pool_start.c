@@ -241,6 +241,65 @@ START_TEST(several_begin_one_after_another)
 }
 END_TEST
 
+/* Of its tenant's workers: what they are told, and the pool that they get. */
+static int told(const char *pool)
+{
+    struct base_errbuf text = {""};
+    struct pool *p = NULL;
+    struct agentd_tenant_config *t = &w.agent.tenants.at[0].config;
+    snprintf(t->name, sizeof t->name, "guests");
+    snprintf(t->pool, sizeof t->pool, "%s", pool);
+    const int status = pools_of_tenant(&w.agent, 1, &p, &text);
+    ck_assert(status == 0 ? p != NULL : p == NULL && text.text[0] != '\0');
+    return status;
+}
+
+/* kedge_open(3) asks again after -EAGAIN alone; -EBUSY sends a worker to another host. */
+START_TEST(workers_of_one_that_comes_are_told_to_come_again)
+{
+    begin();
+    say_pool("more", 8);
+    apply();
+    struct pool *p = begun("batch");
+    ck_assert_int_eq(told("default"), 0);
+    ck_assert_int_eq(told("batch"), -EAGAIN);
+    ck_assert_int_eq(told("more"), -EAGAIN); /* it has not begun */
+    ck_assert_int_eq(told("unsaid"), -EBUSY);
+    ck_assert(pools_any_comes(&w.agent));
+
+    w.agent.address_news++; /* it is made anew, when what there is of it is gone */
+    w.retires_slowly = true;
+    answer(p, 0, "");
+    ck_assert_int_eq(p->stage, POOL_ENDING);
+    ck_assert_int_eq(told("batch"), -EAGAIN);
+    p->fab_ops = 0;
+    pools_step(&w.agent);
+    ck_assert_int_eq(told("batch"), -EAGAIN);
+}
+END_TEST
+
+START_TEST(workers_of_one_that_cannot_begin_are_sent_elsewhere)
+{
+    begin();
+    say_pool("more", 8);
+    apply();
+    (void)begun("batch");
+    test_world_advance(&w.world, 4 * BASE_NS_PER_S);
+    ck_assert_int_eq(told("batch"), -EBUSY);
+    ck_assert_int_eq(told("more"), -EBUSY);
+    ck_assert(!pools_any_comes(&w.agent));
+    answer(begun("batch"), -ENOSPC, "the device is full");
+    ck_assert_int_eq(told("batch"), -EBUSY);
+    ck_assert_int_eq(told("more"), -EAGAIN);
+    answer(begun("more"), -ENOSPC, "the device is full");
+    ck_assert(!pools_any_comes(&w.agent));
+    test_world_advance(&w.world, 6 * BASE_NS_PER_S);
+    pools_step(&w.agent);
+    (void)begun("batch");
+    ck_assert_int_eq(told("batch"), -EBUSY); /* it is tried again */
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_pool_that_begins_has_no_lane_and_what_takes_long_is_said)                                  \
     T(one_that_cannot_be_made_is_said_and_tried_again)                                             \
@@ -249,5 +308,7 @@ END_TEST
     T(what_goes_for_another_try_goes_once)                                                         \
     T(one_that_was_made_for_another_address_is_made_anew_at_once)                                  \
     T(the_memory_that_it_takes_is_made_beside_the_loop)                                            \
-    T(several_begin_one_after_another)
+    T(several_begin_one_after_another)                                                             \
+    T(workers_of_one_that_comes_are_told_to_come_again)                                            \
+    T(workers_of_one_that_cannot_begin_are_sent_elsewhere)
 KEDGE_CHECK_MAIN("agentd.pool_start", TESTS)
