@@ -353,10 +353,14 @@ static void step_former(struct connector *c)
 /* ---- its repair */
 
 static void begin_repair(struct connector *c);
+static int take_some(struct connector *c, int most);
 
+/* What completed before, and a device may leave there (rxe), is dropped: it has the same number. */
 static void restart_after_repair(struct connector *c)
 {
     struct datagrams *d = &c->ud;
+    while (take_some(c, CONNECTOR_TAKES) > 0)
+        ;
     for (uint32_t i = 0; i < CONNECT_SENDS; i++)
         on_sent(d, i);
     for (uint32_t i = 0; i < CONNECT_RECVS; i++)

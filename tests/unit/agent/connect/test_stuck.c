@@ -168,6 +168,69 @@ START_TEST(handshakes_go_on_with_another_queue_pair_while_the_device_says_nothin
 }
 END_TEST
 
+/* ---- devices that leave completions where they are when a queue pair is put to RESET, as rxe */
+
+static struct {
+    bool keeps;
+    struct fab_cq *cq; /* where it was */
+    struct ibv_wc wc;
+} left;
+static uint32_t receives;
+
+/* A completion that is there, and that nobody has polled. */
+static int poll_or_leave(struct fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    if (left.keeps && left.cq == NULL && device.real->poll(cq, 1, &left.wc) == 1)
+        left.cq = cq;
+    if (left.keeps)
+        return 0;
+    if (left.cq != cq || n < 1)
+        return device.real->poll(cq, n, wc);
+    left.cq = NULL;
+    wc[0] = left.wc;
+    return 1;
+}
+
+static int count_receive(struct fab_qp *qp, struct fab_recv_wr *wr, struct fab_recv_wr **bad)
+{
+    receives += qp->type == FAB_QP_UD;
+    return device.real->post_recv(qp, wr, bad);
+}
+
+/* It would be posted once more, into memory that the device has. */
+START_TEST(what_completed_before_a_repair_is_none_of_the_receives_that_are_posted_behind_it)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    struct node *n = &w.node[0];
+    device.real = n->fab->ops;
+    device.ops = *n->fab->ops;
+    device.ops.post_recv = count_receive;
+    device.ops.poll = poll_or_leave;
+    ask(&w, 1, 0, 1);
+    for (uint32_t i = 0; i < 20; i++) { /* and its request is not taken yet */
+        w.now_ns += 1000000;
+        (void)node_step(&w, 1);
+    }
+    n->fab->ops = &device.ops;
+    left.keeps = true;
+    (void)node_step(&w, 0);
+    left.keeps = false;
+    ck_assert_ptr_nonnull(left.cq);
+    receives = 0;
+    connector_repartition(n->c, w.now_ns);
+    for (uint32_t i = 0; i < 100; i++)
+        (void)fab_run(n->fab);
+    const uint32_t posted = receives;
+    ck_assert_uint_gt(posted, 0);
+    (void)node_step(&w, 0);
+    ck_assert_uint_eq(receives, posted);
+    n->fab->ops = device.real;
+    ck_assert_int_eq(await(&w, 1, 1), 0);
+    world_close(&w);
+}
+END_TEST
+
 static struct {
     const struct fab_qp *qp;
     uint32_t refused, destroyed;
@@ -211,6 +274,7 @@ END_TEST
     T(connections_come_and_go_where_the_device_brings_none_back)                                   \
     T(handshakes_have_another_queue_pair_when_the_device_does_not_bring_theirs_back)               \
     T(handshakes_go_on_with_another_queue_pair_while_the_device_says_nothing_of_theirs)            \
+    T(what_completed_before_a_repair_is_none_of_the_receives_that_are_posted_behind_it)            \
     T(what_the_device_refuses_now_and_then_is_tried_until_all_is_as_before)                        \
     T(a_connection_that_is_destroyed_early_is_over_for_its_peer_and_makes_room_for_another)
 
