@@ -57,6 +57,10 @@ int base_place_directory(const char *directory, const char *what, const char *se
     case EOPNOTSUPP:
         return base_err(err, -error, "in %.200s no file can be made: change %s", directory,
                         setting);
+    case ENOSPC:
+    case EDQUOT:
+        return base_err(err, -error, "there is no room for another file in %.200s: make room there",
+                        directory);
     case EACCES:
     case EROFS:
         return base_err(err, -error,

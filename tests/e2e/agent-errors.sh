@@ -84,6 +84,10 @@ if [[ $(id -u) == 0 ]] && mkdir "$work/small" && mount -t tmpfs -o size=64k tmpf
     [[ $provider != soft ]] ||
         refuses '(room|full|space)' "a full tmpfs under the soft device is named" "s#^device = .*#device = $work/small#"
     umount "$work/small"
+    mount -t tmpfs -o nr_inodes=1 tmpfs "$work/small"
+    refuses_before_start "no room for another file in $work/small: make room there" "one without room for another file is" \
+        "s#^state_dir = .*#state_dir = $work/small#"
+    umount "$work/small"
 else
     skip "a full disk (tmpfs cannot be mounted here)"
 fi
