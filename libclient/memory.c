@@ -17,25 +17,40 @@ enum {
 static_assert(KEDGE_TOKEN_MAX == SCHEMA_TOKEN_TEXT, "the same");
 
 /* One that the session has and that could not be mapped before counts to its tenant's quota: no
- * other is asked for. CLIENT_MAX_ARENAS: there is none. */
+ * other of its size is asked for. The smallest; CLIENT_MAX_ARENAS: there is none. */
 static uint32_t find_unmapped(const struct kedge_session *s, size_t size)
 {
-    uint32_t i = 0;
-    while (i < CLIENT_MAX_ARENAS && (s->arenas[i].unmapped == 0 || s->arenas[i].bytes < size))
-        i++;
-    return i;
+    uint32_t found = CLIENT_MAX_ARENAS;
+    for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++)
+        if (s->arenas[i].unmapped != 0 && s->arenas[i].bytes >= size &&
+            (found == CLIENT_MAX_ARENAS || s->arenas[i].bytes < s->arenas[found].bytes))
+            found = i;
+    return found;
+}
+
+/* Whether the agent, asked for size, would make one of at most half of it, which may be mapped
+ * where it cannot: all are as large as the smallest that there is, or as what was asked for. */
+static bool is_far_larger(const struct kedge_session *s, uint32_t index, size_t size)
+{
+    for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++)
+        if (s->arenas[i].bytes != 0 && s->arenas[i].bytes <= s->arenas[index].bytes / 2)
+            return size <= s->arenas[index].bytes / 2;
+    return false;
 }
 
 static int get_arena(struct kedge_session *s, size_t size, uint32_t *index)
 {
     struct schema_control_arena ask = {.bytes = size};
     struct schema_control_arena_ok answer;
-    int fd;
+    int fd, status;
     *index = find_unmapped(s, size);
-    if (*index < CLIENT_MAX_ARENAS)
-        return client_arena_map(s, *index);
-    int status = client_message(s, &ask.h, sizeof ask, SCHEMA_CONTROL_ARENA, &answer, sizeof answer,
-                                SCHEMA_CONTROL_ARENA_OK, &fd);
+    if (*index < CLIENT_MAX_ARENAS) {
+        status = client_arena_map(s, *index);
+        if (status == 0 || !is_far_larger(s, *index, size))
+            return status;
+    }
+    status = client_message(s, &ask.h, sizeof ask, SCHEMA_CONTROL_ARENA, &answer, sizeof answer,
+                            SCHEMA_CONTROL_ARENA_OK, &fd);
     if (status != 0)
         return status;
     status = client_arena_add(s, answer.arena, answer.bytes, fd);

@@ -76,7 +76,10 @@ static void answer(int connection, const struct schema_control_header *h, struct
         send_answer(connection, &a->attached.h, h->tag, SCHEMA_CONTROL_ATTACHED, sizeof a->attached,
                     a->fds, a->send_fds);
     } else if (h->type == SCHEMA_CONTROL_ARENA) {
+        const struct schema_control_arena *ask = (const struct schema_control_arena *)h;
         arenas++;
+        if (ask->bytes > ARENA_BYTES) /* which cannot be mapped: its memory is not so large */
+            arena.bytes = ask->bytes;
         send_answer(connection, &arena.h, h->tag, SCHEMA_CONTROL_ARENA_OK, sizeof arena,
                     a->fds + SCHEMA_FD_ARENA, 1);
     } else {
@@ -306,9 +309,33 @@ START_TEST(an_arena_that_cannot_be_mapped_is_tried_again_and_no_other_is_asked_f
 }
 END_TEST
 
+/* As whoever tries less when much is not to be had. */
+START_TEST(beside_a_large_arena_that_cannot_be_mapped_a_small_one_is_asked_for)
+{
+    struct fake_agent a;
+    const pid_t agent = begin_serving(&a);
+    const struct kedge_open_attr attr = {.socket = a.path};
+    const uint32_t fds = count_fds();
+    struct kedge_session *s = NULL;
+    void *one, *two;
+    uint32_t first, lkey;
+    ck_assert_int_eq(kedge_open(&attr, &s), 0);
+    ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &one, &first), 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_ne(kedge_alloc(s, (size_t)4 * ARENA_BYTES, &two, &lkey), 0);
+    ck_assert_int_ne(kedge_alloc(s, (size_t)3 * ARENA_BYTES, &two, &lkey), 0);
+    ck_assert_int_eq(kedge_alloc(s, ARENA_BYTES, &two, &lkey), 0);
+    ck_assert_uint_eq(lkey, first + 2); /* the large one was asked for once */
+    kedge_close(s);
+    ck_assert_uint_eq(count_fds(), fds);
+    end_serving(&a, agent);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(whatever_the_kernel_refuses_is_said_and_nothing_is_left)                                     \
     T(who_may_open_too_few_descriptors_is_told_so)                                                 \
     T(an_arena_for_which_there_is_no_descriptor_is_not_asked_for)                                  \
-    T(an_arena_that_cannot_be_mapped_is_tried_again_and_no_other_is_asked_for)
+    T(an_arena_that_cannot_be_mapped_is_tried_again_and_no_other_is_asked_for)                     \
+    T(beside_a_large_arena_that_cannot_be_mapped_a_small_one_is_asked_for)
 KEDGE_CHECK_MAIN("libclient limits", TESTS)
