@@ -163,6 +163,8 @@ wait "${pids[a]}" || fail "the agent ended with $?"
 for n in $(seq "${AGENT_STARTS:-30}"); do
     "$agentd" --config "$work/a.conf" >"$work/out" 2>>"$work/a.log" &
     pid=$!
+    # Before it is the agent it is a bash, which loses signals: 15 of 600 that came at once.
+    while kill -0 "$pid" 2>/dev/null && [[ ! /proc/$pid/exe -ef $agentd ]]; do sleep 0.001; done
     sleep "0.0$((n % 5))$((RANDOM % 10))"
     kill -TERM "$pid"
     for _ in $(seq 1200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.05; done
