@@ -14,8 +14,9 @@ enum { TEXT = 96, BEGUN = 16, BUCKETS = 256 };
 struct entry {
     struct entry *next;
     char host[TEXT], what[TEXT];
-    uint32_t number; /* 0: none */
-    bool done;       /* a document was */
+    uint32_t number;  /* 0: none */
+    uint32_t leaving; /* that are asked for it to be forgotten */
+    bool done;        /* a document was */
     uint32_t crc;
     uint32_t begun[BEGUN], begins; /* since then; more than that: any */
 };
@@ -105,7 +106,7 @@ void play_kept_number(const char *host, const char *what, uint32_t number)
     struct entry *e = find_entry(host, what);
     if (number < e->number)
         play_violation(host, "it keeps %u of %s, and has kept %u", number, what, e->number);
-    e->number = number;
+    e->number = e->leaving == 0 ? number : 0;
 }
 
 void play_kept_number_found(const char *host, const char *what, uint32_t number)
@@ -120,9 +121,13 @@ void play_kept_compare(const char *host, uint32_t (*number_of)(void *user, const
                        void *user)
 {
     for (int i = 0; i < BUCKETS; i++)
-        for (const struct entry *e = entries[i]; e != NULL; e = e->next)
-            if (e->number != 0 && strcmp(e->host, host) == 0)
+        for (struct entry *e = entries[i]; e != NULL; e = e->next) {
+            if (strcmp(e->host, host) != 0)
+                continue;
+            e->leaving = 0;
+            if (e->number != 0)
                 play_kept_number_found(host, e->what, number_of(user, e->what));
+        }
 }
 
 uint32_t play_kept_last(const char *host, const char *what)
@@ -130,7 +135,18 @@ uint32_t play_kept_last(const char *host, const char *what)
     return find_entry(host, what)->number;
 }
 
-void play_kept_left(const char *host, const char *what)
+void play_kept_leaving(const char *host, const char *what)
 {
-    find_entry(host, what)->number = 0;
+    struct entry *e = find_entry(host, what);
+    e->number = 0;
+    e->leaving++;
+}
+
+void play_kept_left(const char *host, const char *what, bool gone)
+{
+    struct entry *e = find_entry(host, what);
+    if (gone)
+        e->number = 0;
+    if (e->leaving > 0) /* else the process that was asked is not this one */
+        e->leaving--;
 }

@@ -33,7 +33,9 @@ void play_kept_compare(const char *host, uint32_t (*number_of)(void *user, const
                        void *user);
 /* The last one that is kept; 0: none. */
 uint32_t play_kept_last(const char *host, const char *what);
-/* It may be gone from now on. */
-void play_kept_left(const char *host, const char *what);
+/* Somebody asks for it to be forgotten: until that is answered, or all is compared, it may be gone,
+ * whatever is kept of it meanwhile; answered with `gone` it is. */
+void play_kept_leaving(const char *host, const char *what);
+void play_kept_left(const char *host, const char *what, bool gone);
 
 #endif

@@ -159,6 +159,8 @@ static void judge_answer(const struct play_metad *m, const struct play_call *c, 
     char id[META_STORE_ID_BYTES];
     if (is_of_node(c, "PUT", id) && strchr(play_call_target(c), '?') == NULL && status / 100 == 2)
         judge_registered(m, id);
+    if (is_of_node(c, "DELETE", id))
+        play_kept_left(m->host->name, id, status / 100 == 2);
 }
 
 static bool is_live(const struct play_metad *m, const struct schema_endpoint_record *r)
@@ -232,7 +234,7 @@ static void wake_stream(void *token)
 static void note_leaving(const struct play_metad *m, const char *id)
 {
     struct meta_node_view view;
-    play_kept_left(m->host->name, id);
+    play_kept_leaving(m->host->name, id);
     if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
         for (uint32_t i = 0; i < view.endpoint_count; i++)
             play_lives_left(m->host->name, view.endpoint[i].gid, view.endpoint[i].pool);

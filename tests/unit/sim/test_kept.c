@@ -68,9 +68,19 @@ START_TEST(a_number_never_becomes_less_until_it_may_be_gone)
     ck_assert_int_eq(violations, 1);
     play_kept_number("metad-a", "node-a", 6);
     ck_assert_int_eq(violations, 2);
-    play_kept_left("metad-a", "node-a");
+    play_kept_leaving("metad-a", "node-a");
+    play_kept_number("metad-a", "node-a", 6); /* may be gone again when that is answered */
     play_kept_compare("metad-a", number_of, &found);
     ck_assert_int_eq(violations, 2);
+    play_kept_leaving("metad-a", "node-a");
+    play_kept_left("metad-a", "node-a", false);
+    play_kept_number("metad-a", "node-a", 6);
+    play_kept_compare("metad-a", number_of, &found);
+    ck_assert_int_eq(violations, 3);
+    play_kept_leaving("metad-a", "node-a");
+    play_kept_left("metad-a", "node-a", true);
+    play_kept_compare("metad-a", number_of, &found);
+    ck_assert_int_eq(violations, 3);
     play_kept_fini();
 }
 END_TEST
