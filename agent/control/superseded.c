@@ -6,6 +6,15 @@
 #include "pool.h"
 #include "register_json.h"
 
+enum { POOLS_OF_A_LIFE = 1 << 16 };
+
+uint32_t superseded_least(uint32_t known)
+{
+    return known == 0                                 ? 0
+           : known < UINT32_MAX - 1 - POOLS_OF_A_LIFE ? known + 1 + POOLS_OF_A_LIFE
+                                                      : known + 1;
+}
+
 bool registration_is_superseded(struct registration *r, const json_t *problem, const char **why)
 {
     struct pool *p = r->pool;

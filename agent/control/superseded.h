@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct registration;
 
@@ -13,5 +14,9 @@ struct registration;
  * made anew then, above that one. Once for each metaserver: when it happens again, somebody else
  * uses the node's id, and the two would supersede each other for ever, which *why says. */
 bool registration_is_superseded(struct registration *r, const json_t *problem, const char **why);
+/* The least incarnation of the life that follows; @known is the node's (0: none is). Pools that
+ * were made in that life, each time with a number of its own, have later ones, which no metaserver
+ * keeps of a node that has expired: they are fewer than 65,536. */
+uint32_t superseded_least(uint32_t known);
 
 #endif

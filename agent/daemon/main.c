@@ -40,6 +40,7 @@
 #include "sessions.h"
 #include "start_check.h"
 #include "stop_watch.h"
+#include "superseded.h"
 #include "windows.h"
 
 /* What stays from one life of the agent to the next. */
@@ -199,9 +200,9 @@ static int start_pools(struct loop_world *w, struct base_errbuf *err)
 static int take_incarnation(struct agent *a, struct base_errbuf *err)
 {
     bool lost = false;
-    const int status = agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
-                                               a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
-                                               &a->incarnation, &lost, err);
+    const int status =
+        agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
+                                superseded_least(a->min_incarnation), &a->incarnation, &lost, err);
     if (lost)
         base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                  a->incarnation);
@@ -366,8 +367,8 @@ static int leave_to_supervisor(const struct agent *a)
     struct base_errbuf err = {""};
     uint32_t incarnation;
     bool lost;
-    (void)agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(), a->superseded_by + 1,
-                                  &incarnation, &lost, &err);
+    (void)agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
+                                  superseded_least(a->superseded_by), &incarnation, &lost, &err);
     return fail_start("it cannot begin anew in this process, since the device did not give back "
                       "all that it had: see the log; it does so when the supervisor restarts it");
 }

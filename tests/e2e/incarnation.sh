@@ -69,27 +69,27 @@ KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" watch >"$work/watch.out"
 watcher=$!
 for _ in $(seq 1200); do grep -q attached "$work/watch.out" && break; sleep 0.05; done
 kill -STOP "${pids[a]}" # or it renews at the second one before that stands still
-register "$url2" $((now + 3000))
+register "$url2" $((now + 300000))
 kill -STOP "${pids[metad2]}"
-register "$url" $((now + 2000))
+register "$url" $((now + 200000))
 kill -CONT "${pids[a]}"
-rises_above "$url" $((now + 2000))
+rises_above "$url" $((now + 200000))
 wait "$watcher" || true
 grep -q '^ended: .*the agent has restarted: open another' "$work/watch.out" || fail "the worker was told: $(cat "$work/watch.out")"
 ok "an attached worker is told: $(tail -n 1 "$work/watch.out")"
 kill -CONT "${pids[metad2]}"
-rises_above "$url2" $((now + 3000))
-rises_above "$url" $((now + 3000))
-ok "each of two metaservers is outdone, $((now + 2000)) and $((now + 3000)) with $(agent_number a incarnation)"
+rises_above "$url2" $((now + 300000))
+rises_above "$url" $((now + 300000))
+ok "each of two metaservers is outdone, $((now + 200000)) and $((now + 300000)) with $(agent_number a incarnation)"
 # SIGTERM while it begins anew, which takes as long as it waits for the one that stands still.
 times=$(grep -c 'beginning anew' "$work/a.log")
 kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent did not start again"
-rises_above "$url2" $((now + 3000))
-rises_above "$url" $((now + 3000))
+rises_above "$url2" $((now + 300000))
+rises_above "$url" $((now + 300000))
 kill -STOP "${pids[metad2]}"
-register "$url" $((now + 5000))
+register "$url" $((now + 500000))
 for _ in $(seq 6000); do (($(grep -c 'beginning anew' "$work/a.log") == times)) || break; sleep 0.01; done
 kill -TERM "${pids[a]}"
 for _ in $(seq 1200); do kill -0 "${pids[a]}" 2>/dev/null || break; sleep 0.05; done
@@ -105,7 +105,7 @@ sed -i "s#^metaservers = .*#metaservers = $url#" "$work/a.conf"
 daemon_start a kedge-agentd || fail "the agent did not start again"
 
 # A device that does not give back what it had would have its say in the next life's memory.
-rises_above "$url" $((now + 5000))
+rises_above "$url" $((now + 500000))
 kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 known=$seen before=${more_fabric-}

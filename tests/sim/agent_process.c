@@ -19,6 +19,7 @@
 #include "pools.h"
 #include "register.h"
 #include "sessions.h"
+#include "superseded.h"
 #include "windows.h"
 #include "base/assert.h"
 #include "base/clock.h"
@@ -149,9 +150,8 @@ static int start_agent(struct play_agent *p, struct base_errbuf *err)
     struct agent *a = p->agent;
     bool lost = false;
     a->started_ns = world_now_ns(a->world);
-    int status =
-        world_next_incarnation(a->world, a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
-                               &a->incarnation, &lost, err);
+    int status = world_next_incarnation(a->world, superseded_least(a->min_incarnation),
+                                        &a->incarnation, &lost, err);
     if (status == 0)
         status = fabric_open(a, err);
     if (status == 0)

@@ -3,6 +3,7 @@
  * lane and the device are the test's, and answer when it wants. */
 #include "../../check_main.h"
 #include "register_bed.h"
+#include "superseded.h"
 
 START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)
 {
@@ -29,6 +30,15 @@ START_TEST(why_no_address_is_had_says_whether_there_is_a_way_and_what_to_raise)
     resolve_with(-EAGAIN);
     ck_assert_ptr_nonnull(strstr(r->why, "hca_object"));
     end();
+}
+END_TEST
+
+START_TEST(the_next_life_is_above_the_one_that_is_known_and_above_its_pools)
+{
+    ck_assert_uint_eq(superseded_least(0), 0);
+    ck_assert_uint_eq(superseded_least(7), 7 + 65536 + 1);
+    ck_assert_uint_eq(superseded_least(UINT32_MAX - 65536),
+                      UINT32_MAX - 65535); /* it is a last one */
 }
 END_TEST
 
@@ -457,6 +467,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(why_no_address_is_had_says_whether_there_is_a_way_and_what_to_raise)                         \
+    T(the_next_life_is_above_the_one_that_is_known_and_above_its_pools)                            \
     T(why_a_metaserver_refuses_the_node_says_of_what)                                              \
     T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
