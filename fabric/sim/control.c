@@ -109,6 +109,13 @@ static int carry_out(struct sim_device *dev, struct fab_ctl *ctl)
 
 enum { HALF = 500000 /* of a million */ };
 
+static bool is_deaf_to(const struct sim_device *dev, const struct fab_ctl *ctl)
+{
+    enum { MILLION = 1000000, SPREAD = 0x9e3779b1 };
+    return ctl->kind == FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_ERR &&
+           ctl->modify.x->qpn * (uint32_t)SPREAD % MILLION < dev->attr.deaf_ppm;
+}
+
 /* A free never fails for the device's reasons. */
 static int draw_fault(struct sim_device *dev, enum fab_ctl_kind kind)
 {
@@ -122,8 +129,10 @@ static void execute_op(struct sim_op *op)
 {
     struct sim_device *dev = op->dev;
     struct fab_ctl *ctl = op->ctl;
-    const int fault = draw_fault(dev, ctl->kind);
-    const bool unheard = fault != 0 && ctl->kind == FAB_MODIFY_QP && sim_chance(&dev->prng, HALF);
+    const bool deaf = is_deaf_to(dev, ctl);
+    const int fault = deaf ? -EIO : draw_fault(dev, ctl->kind);
+    const bool unheard =
+        fault != 0 && !deaf && ctl->kind == FAB_MODIFY_QP && sim_chance(&dev->prng, HALF);
     ctl->status = fault == 0 || unheard ? carry_out(dev, ctl) : 0;
     ctl->status = fault != 0 ? fault : ctl->status;
     sim_note(dev->net, (uint64_t)ctl->kind << 32 | (uint32_t)ctl->status);

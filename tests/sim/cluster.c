@@ -32,6 +32,7 @@ enum {
     STEPS_MOST = 1000000, /* at one time */
     PACKET_LIFE_MS = 400, /* in two of three; else as the network has it */
     ECHO_MS = 20,
+    DEAF_PPM = 300000, /* queue pairs that never go to ERR, in a quarter of clusters */
     STALL_PPM = 20000, /* of READs take so long, at most, in many pieces: */
     STALL_MS = 20,
     HERD_S = 4,          /* between two herds, on average */
@@ -226,7 +227,8 @@ static void make_world(void)
                                          .keys_return = base_prng_below(&cluster.random, 2) == 0,
                                          .numbers_return = true,
                                          .piece_ns =
-                                             base_prng_below(&cluster.random, 2) == 0 ? 0 : 50000};
+                                             base_prng_below(&cluster.random, 2) == 0 ? 0 : 50000,
+                                         .deaf_ppm = s->faults && s->seed % 4 == 3 ? DEAF_PPM : 0};
     json_set_alloc_funcs(os_malloc, os_free);
     json_object_seed(1);
     cluster.net =

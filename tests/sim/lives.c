@@ -52,9 +52,9 @@ static struct life *find_life(const char *where, const uint8_t gid[16], uint16_t
     return *bucket = l;
 }
 
-void play_lives_left(const char *where, const uint8_t gid[16], uint16_t pool)
+void play_lives_left(const char *where, const uint8_t gid[16], uint16_t pool, bool left)
 {
-    find_life(where, gid, pool)->left = true;
+    find_life(where, gid, pool)->left = left;
 }
 
 void play_lives_lost(const uint8_t gid[16])

@@ -5,14 +5,15 @@
 #ifndef SIM_LIVES_H
 #define SIM_LIVES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 void play_lives_init(void);
 void play_lives_fini(void);
-/* where: a metaserver's name, which is asked to forget its node; and in all tables, that agent has
- * lost what it keeps. After both nobody is left who knows the last incarnation, and with a time of
- * day that is behind the next one may be less (docs/status.md). */
-void play_lives_left(const char *where, const uint8_t gid[16], uint16_t pool);
+/* where: a metaserver's name, which is asked to forget its node (left), or has refused to; and in
+ * all tables, that agent has lost what it keeps. After both nobody is left who knows the last
+ * incarnation, and with a time of day that is behind the next one may be less (docs/status.md). */
+void play_lives_left(const char *where, const uint8_t gid[16], uint16_t pool, bool left);
 void play_lives_lost(const uint8_t gid[16]);
 /* where: a metaserver's name; it has shown that. A violation, if it has shown a later one. */
 void play_lives_shown(const char *where, const uint8_t gid[16], uint16_t pool,

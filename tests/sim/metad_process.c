@@ -154,13 +154,24 @@ static bool is_of_node(const struct play_call *c, const char *method, char id[ME
     return true;
 }
 
+static void note_leaving(const struct play_metad *m, const char *id, bool leaves)
+{
+    struct meta_node_view view;
+    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
+        for (uint32_t i = 0; i < view.endpoint_count; i++)
+            play_lives_left(m->host->name, view.endpoint[i].gid, view.endpoint[i].pool, leaves);
+}
+
 static void judge_answer(const struct play_metad *m, const struct play_call *c, int status)
 {
     char id[META_STORE_ID_BYTES];
     if (is_of_node(c, "PUT", id) && strchr(play_call_target(c), '?') == NULL && status / 100 == 2)
         judge_registered(m, id);
-    if (is_of_node(c, "DELETE", id))
+    if (is_of_node(c, "DELETE", id)) {
         play_kept_left(m->host->name, id, status / 100 == 2);
+        if (status / 100 != 2)
+            note_leaving(m, id, false);
+    }
 }
 
 static bool is_live(const struct play_metad *m, const struct schema_endpoint_record *r)
@@ -231,15 +242,6 @@ static void wake_stream(void *token)
     play_call_pump(token);
 }
 
-static void note_leaving(const struct play_metad *m, const char *id)
-{
-    struct meta_node_view view;
-    play_kept_leaving(m->host->name, id);
-    if (meta_directory_show(m->service.directory, id, play_host_now_ns(m->host), &view) == 0)
-        for (uint32_t i = 0; i < view.endpoint_count; i++)
-            play_lives_left(m->host->name, view.endpoint[i].gid, view.endpoint[i].pool);
-}
-
 static void handle_request(void *user, struct play_call *c)
 {
     struct play_metad *m = user;
@@ -251,8 +253,10 @@ static void handle_request(void *user, struct play_call *c)
                                            .who = play_call_client(c),
                                            .local = strcmp(play_call_client(c), "office") == 0,
                                            .token = c};
-    if (is_of_node(c, "DELETE", id))
-        note_leaving(m, id);
+    if (is_of_node(c, "DELETE", id)) {
+        play_kept_leaving(m->host->name, id);
+        note_leaving(m, id, true);
+    }
     (void)snprintf(target, sizeof target, "%s", play_call_target(c));
     take_parameters(target, &request);
     decode_text(target);

@@ -155,6 +155,8 @@ struct sim_device_attr {
     int32_t clock_ppm;            /* its clock gains so many millionths on the net's time */
     uint64_t piece_ns; /* most from one piece of a request's bytes to the next; 0: 2 us */
     uint64_t slack_ns; /* from a doorbell until it is seen, at most; 0: 1 us */
+    uint32_t deaf_ppm; /* of queue pairs, so many of a million: they never go to ERR when they are
+                        * told to (-EIO) */
 };
 
 /* Opens one; fab_close() closes it. -EADDRINUSE, -ENOMEM, -EINVAL, with a sentence. */

@@ -43,13 +43,16 @@ START_TEST(who_has_lost_all_and_is_forgotten_may_begin_anew_once)
     play_lives_lost(a); /* the metaserver knows better */
     play_lives_shown("metad-a", a, 1, 5);
     ck_assert_int_eq(violations, 1);
-    play_lives_left("metad-a", a, 1); /* the agent does */
+    play_lives_left("metad-a", a, 1, true); /* the agent does */
     play_lives_shown("metad-a", a, 1, 4);
     ck_assert_int_eq(violations, 2);
-    play_lives_left("metad-a", a, 1);
+    play_lives_left("metad-a", a, 1, true);
     play_lives_lost(a);
     play_lives_shown("metad-a", a, 1, 3);
     ck_assert_int_eq(violations, 2);
+    play_lives_left("metad-a", a, 1, true);
+    play_lives_left("metad-a", a, 1, false); /* it is not to be forgotten after all */
+    play_lives_lost(a);
     play_lives_shown("metad-a", a, 1, 2);
     ck_assert_int_eq(violations, 3);
     play_lives_fini();
