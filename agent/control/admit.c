@@ -107,7 +107,7 @@ static struct pool *choose_pool(struct connection *c, const struct schema_contro
     char text[240];
     struct base_errbuf why;
     struct pool *p;
-    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL && !pools_come(a, m->pool)) {
+    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL && !pools_pending(a, m->pool)) {
         snprintf(text, sizeof text, "there is no pool %.31s on this host (its own is %.31s)",
                  m->pool, a->config.pool);
         connection_refuse(c, m->h.tag, -ENOENT, text);

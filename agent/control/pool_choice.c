@@ -38,7 +38,7 @@ int pools_of_tenant(const struct agent *a, uint32_t tenant, struct pool **out,
         *out = p;
         return 0;
     }
-    if (runs || pools_come(a, t->pool))
+    if (runs || pools_pending(a, t->pool))
         return base_err(why, -EAGAIN,
                         "tenant %s belongs to pool %s, which node %.60s is just making: try again "
                         "in a moment, or say wait_ms",

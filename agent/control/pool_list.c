@@ -172,7 +172,7 @@ static bool some_start_is_long(const struct agent *a)
     return false;
 }
 
-static bool is_coming(const struct agent *a, const struct desired_pool *desired)
+static bool is_pending(const struct agent *a, const struct desired_pool *desired)
 {
     char space[160];
     const struct pool *p = pools_find(a, desired->is.name);
@@ -182,18 +182,18 @@ static bool is_coming(const struct agent *a, const struct desired_pool *desired)
                      : why_not(a, desired, space, sizeof space)[0] == '\0';
 }
 
-bool pools_come(const struct agent *a, const char *name)
+bool pools_pending(const struct agent *a, const char *name)
 {
     for (uint32_t i = 0; i < a->desired.count; i++)
         if (strcmp(a->desired.at[i].is.name, name) == 0)
-            return is_coming(a, &a->desired.at[i]);
+            return is_pending(a, &a->desired.at[i]);
     return false;
 }
 
-bool pools_any_comes(const struct agent *a)
+bool pools_any_pending(const struct agent *a)
 {
     for (uint32_t i = 0; i < a->desired.count; i++)
-        if (is_coming(a, &a->desired.at[i]))
+        if (is_pending(a, &a->desired.at[i]))
             return true;
     return false;
 }

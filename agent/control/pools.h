@@ -41,9 +41,9 @@ struct pool *pools_next(const struct agent *a, const struct pool *p);
 struct pool *pools_find(const struct agent *a, const char *name);
 /* Whether one of that name, which does not run, is said and on its way: it did not fail, and no
  * device has kept it waiting for long. */
-bool pools_come(const struct agent *a, const char *name);
+bool pools_pending(const struct agent *a, const char *name);
 /* Whether any is. */
-bool pools_any_comes(const struct agent *a);
+bool pools_any_pending(const struct agent *a);
 /* Where a tenant's (its index + 1) workers belong. -EAGAIN: nowhere yet, since it is being made;
  * -EBUSY: nowhere. */
 int pools_of_tenant(const struct agent *a, uint32_t tenant, struct pool **out,

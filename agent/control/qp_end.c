@@ -21,6 +21,7 @@ struct qp_end {
     enum { END_BY_ERR, END_BY_DESTROYING, END_DESTROYED } state;
     uint32_t refused; /* ERR was, so often */
     bool broken;      /* BY_ERR: its lane does not have it any more */
+    bool told;        /* BY_DESTROYING: that the device refuses that too */
     bool system;      /* DC, once it is not BY_ERR: whose place it had */
     struct qp_end *next;
 };
@@ -50,10 +51,13 @@ static void on_tried(void *user, const struct fab_qp *qp, int status)
     if (e == NULL || e->state != END_BY_DESTROYING)
         return;
     if (status != 0) {
-        world_log(p->world, BASE_LOG_ERROR,
-                  "the device neither ends a queue pair nor destroys it: what is out on it may be "
-                  "carried out late (restart the agent)",
-                  "pool=\"%s\" qpn=%u error=\"%s\"", p->name, qp->qpn, strerror(-status));
+        if (!e->told) /* it is tried each second */
+            world_log(
+                p->world, BASE_LOG_ERROR,
+                "the device neither ends a queue pair nor destroys it: what is out on it may be "
+                "carried out late (restart the agent)",
+                "pool=\"%s\" qpn=%u error=\"%s\"", p->name, qp->qpn, strerror(-status));
+        e->told = true;
         return;
     }
     e->state = END_DESTROYED;

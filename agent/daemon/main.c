@@ -228,7 +228,7 @@ static int open_fabric(struct agent *a, struct base_errbuf *err)
 static int await_pools(struct loop_world *w, struct base_errbuf *err)
 {
     const struct agent *a = w->agent;
-    while (pools_any_comes(a) && !a->device_lost && !a->terminated)
+    while (pools_any_pending(a) && !a->device_lost && !a->terminated)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
     return check_begun(a, err);
 }

@@ -265,7 +265,7 @@ START_TEST(workers_of_one_that_comes_are_told_to_come_again)
     ck_assert_int_eq(told("batch"), -EAGAIN);
     ck_assert_int_eq(told("more"), -EAGAIN); /* it has not begun */
     ck_assert_int_eq(told("unsaid"), -EBUSY);
-    ck_assert(pools_any_comes(&w.agent));
+    ck_assert(pools_any_pending(&w.agent));
 
     w.agent.address_news++; /* it is made anew, when what there is of it is gone */
     w.retires_slowly = true;
@@ -287,12 +287,12 @@ START_TEST(workers_of_one_that_cannot_begin_are_sent_elsewhere)
     test_world_advance(&w.world, 4 * BASE_NS_PER_S);
     ck_assert_int_eq(told("batch"), -EBUSY);
     ck_assert_int_eq(told("more"), -EBUSY);
-    ck_assert(!pools_any_comes(&w.agent));
+    ck_assert(!pools_any_pending(&w.agent));
     answer(begun("batch"), -ENOSPC, "the device is full");
     ck_assert_int_eq(told("batch"), -EBUSY);
     ck_assert_int_eq(told("more"), -EAGAIN);
     answer(begun("more"), -ENOSPC, "the device is full");
-    ck_assert(!pools_any_comes(&w.agent));
+    ck_assert(!pools_any_pending(&w.agent));
     test_world_advance(&w.world, 6 * BASE_NS_PER_S);
     pools_step(&w.agent);
     (void)begun("batch");
