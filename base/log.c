@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -161,4 +162,33 @@ bool base_log_allow(struct base_log_limit *limit, uint64_t now_ns, uint64_t peri
         *suppressed = limit->suppressed;
     limit->suppressed = 0;
     return true;
+}
+
+/* How many digits of a measure text begins with: a number and what it counts. */
+static size_t measure_digits(const char *text)
+{
+    static const char *const units[] = {" ms",      " milliseconds", " s",
+                                        " seconds", " bytes",        " out of"};
+    const size_t digits = strspn(text, "0123456789");
+    for (size_t i = 0; digits > 0 && i < sizeof units / sizeof units[0]; i++) {
+        const size_t length = strlen(units[i]);
+        if (strncmp(text + digits, units[i], length) == 0 &&
+            !isalpha((unsigned char)text[digits + length]))
+            return digits;
+    }
+    return 0;
+}
+
+bool base_log_is_news(const char *before, const char *now)
+{
+    while (*before != '\0' && *now != '\0') {
+        const size_t was = measure_digits(before), is = measure_digits(now);
+        if (was > 0 && is > 0) {
+            before += was;
+            now += is;
+        } else if (*before++ != *now++) {
+            return true;
+        }
+    }
+    return *before != *now;
 }

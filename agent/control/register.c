@@ -168,7 +168,7 @@ static void lose_registration(struct registration *r, const char *why)
     uint32_t suppressed;
     if (news)
         r->log = (struct base_log_limit){0};
-    r->unsaid = r->unsaid || news || strcmp(r->why, why) != 0;
+    r->unsaid = r->unsaid || news || base_log_is_news(r->why, why);
     if (r->unsaid && base_log_allow(&r->log, world_now_ns(r->pool->world),
                                     LOSS_LOGGED_S * BASE_NS_PER_S, LOSSES_LOGGED, &suppressed)) {
         r->unsaid = false;

@@ -50,4 +50,8 @@ struct base_log_limit {
 bool base_log_allow(struct base_log_limit *limit, uint64_t now_ns, uint64_t period_ns,
                     uint32_t burst, uint32_t *suppressed);
 
+/* Whether `now` says something else than `before`, and not the same with other measures alone:
+ * "refused after 0 ms" and "refused after 31 ms" are one reason. */
+bool base_log_is_news(const char *before, const char *now);
+
 #endif

@@ -55,6 +55,25 @@ START_TEST(why_a_metaserver_refuses_the_node_says_of_what)
 }
 END_TEST
 
+static bool is_said_after(uint32_t call, const char *body)
+{
+    w.world.said = NULL;
+    wait_for_call(call + 1, "PUT");
+    answer_by(call, 503, body);
+    return w.world.said != NULL;
+}
+
+START_TEST(a_reason_is_said_once_however_long_each_try_took)
+{
+    begin();
+    answer_by(0, 503, "{\"detail\":\"no answer after 0 ms: refused\"}");
+    ck_assert_str_eq(w.world.said, "not registered");
+    ck_assert(!is_said_after(1, "{\"detail\":\"no answer after 31 ms: refused\"}"));
+    ck_assert(is_said_after(2, "{\"detail\":\"no answer after 31 ms: full\"}"));
+    end();
+}
+END_TEST
+
 START_TEST(one_address_is_resolved_at_a_time_however_often_it_changes)
 {
     const struct registration *r = begin();
@@ -470,6 +489,7 @@ END_TEST
     T(the_next_life_is_above_the_one_that_is_known_and_above_its_pools)                            \
     T(why_a_metaserver_refuses_the_node_says_of_what)                                              \
     T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
+    T(a_reason_is_said_once_however_long_each_try_took)                                            \
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
     T(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)     \
     T(a_change_while_it_is_put_takes_the_present_address)                                          \
