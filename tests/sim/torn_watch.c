@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each record that whoever looks one up in a table's copy believes is whole: what its CRC says of
- * it is counted here anew. The calls are wrapped when kedge-sim is linked (CMakeLists.txt). */
+/* A record of a table's copy that the code under test believes has to be whole: its CRC is computed
+ * here anew. The lookups are wrapped when kedge-sim is linked (CMakeLists.txt). */
 #include "torn_watch.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ bool play_record_is_whole(const void *record, uint64_t generation)
     return head[0] % 2 == 0 && head[0] != 0 && crc == head[1];
 }
 
-static void judge_record(const struct schema_table_desc *d, const void *record)
+void play_record_judge(const struct schema_table_desc *d, const void *record)
 {
     if (!play_record_is_whole(record, d->generation))
         play_violation(play_process != NULL ? play_process->name : "?",
@@ -33,7 +33,7 @@ int __wrap_schema_endpoint_find(const struct schema_table_desc *d, const void *s
 {
     const int status = __real_schema_endpoint_find(d, span, gid, pool, out);
     if (status == 0)
-        judge_record(d, out);
+        play_record_judge(d, out);
     return status;
 }
 
@@ -42,6 +42,6 @@ int __wrap_schema_mr_find(const struct schema_table_desc *d, const void *span, u
 {
     const int status = __real_schema_mr_find(d, span, vkey, out);
     if (status == 0)
-        judge_record(d, out);
+        play_record_judge(d, out);
     return status;
 }

@@ -11,6 +11,8 @@
 /* A record of either kind, in a table of that generation: its sequence is even, and its CRC right.
  */
 bool play_record_is_whole(const void *record, uint64_t generation);
+/* A violation unless it is. */
+void play_record_judge(const struct schema_table_desc *d, const void *record);
 
 /* What callers of schema_endpoint_find() and schema_mr_find() call instead, and those. */
 int __wrap_schema_endpoint_find(const struct schema_table_desc *d, const void *span,

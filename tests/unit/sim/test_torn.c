@@ -39,7 +39,11 @@ START_TEST(each_word_of_another_record_makes_it_torn)
         uint8_t torn[SCHEMA_RECORD_BYTES];
         memcpy(torn, at, sizeof torn);
         memcpy(torn + i, before + i, WORD);
-        ck_assert_int_eq(play_record_is_whole(torn, 5), memcmp(torn, at, sizeof torn) == 0);
+        const bool whole = memcmp(torn, at, sizeof torn) == 0;
+        ck_assert_int_eq(play_record_is_whole(torn, 5), whole);
+        violations = 0;
+        play_record_judge(&t.desc, torn);
+        ck_assert_int_eq(violations, !whole);
     }
     violations = 0;
     const size_t home = (size_t)schema_mr_home(&t.desc, 7) * SCHEMA_RECORD_BYTES;

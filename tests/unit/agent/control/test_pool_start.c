@@ -223,7 +223,6 @@ START_TEST(the_memory_that_it_takes_is_made_beside_the_loop)
 }
 END_TEST
 
-/* The incarnation that one has not used is the next one's. */
 START_TEST(several_begin_one_after_another)
 {
     begin();

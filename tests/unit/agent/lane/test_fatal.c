@@ -200,7 +200,8 @@ static struct {
     uint64_t posted_ns;          /* 0: nothing was */
     uint64_t taken[3], answered; /* by wr_id; of them, so many */
     uint32_t took;
-    bool late; /* something was posted when the control side was asked for an end */
+    bool outlived; /* the first answer came when the end was asked for */
+    bool late;     /* something was posted when the control side was asked for an end */
 } slow;
 
 static int post_to_slow(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad)
@@ -223,6 +224,7 @@ static int poll_slow(struct fab_cq *cq, int n, struct ibv_wc *wc)
     if (slow.answered == slow.took ||
         (is_first ? w->now_ns < slow.posted_ns + slow.answers_ns : !ends))
         return device.real->poll(cq, n, wc);
+    slow.outlived |= is_first && ends;
     wc[0] = (struct ibv_wc){.wr_id = slow.taken[slow.answered++],
                             .status = is_first ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR};
     return 1;
@@ -233,7 +235,8 @@ static int poll_slow(struct fab_cq *cq, int n, struct ibv_wc *wc)
 START_TEST(nothing_is_posted_on_a_queue_pair_any_more_when_the_control_side_is_asked_to_end_it)
 {
     static struct world_worker asker[2];
-    for (uint64_t us = 150; us <= 200; us++) {
+    uint32_t sooner = 0, later = 0;
+    for (uint64_t us = 150; us <= 200; us++) { /* about the node's bound */
         struct world_node *n = &w->node[0];
         world_end_overdue = true;
         world_open(w);
@@ -255,11 +258,15 @@ START_TEST(nothing_is_posted_on_a_queue_pair_any_more_when_the_control_side_is_a
             world_run(w, 1);
         ck_assert_uint_eq(n->broken, 1);
         ck_assert(!slow.late);
+        sooner += !slow.outlived;
+        later += slow.outlived;
         n->fab->ops = device.real;
         for (uint32_t i = 0; i < 2; i++)
             world_detach(w, &asker[i]);
         world_close(w);
     }
+    ck_assert_uint_gt(sooner, 0);
+    ck_assert_uint_gt(later, 0);
 }
 END_TEST
 
