@@ -240,12 +240,26 @@ void play_disk_lose(struct play_disk *d)
 
 /* ---- what processes ask */
 
+static bool is_dead(const struct play_disk *d)
+{
+    return d->fails && d->changes_left == 0;
+}
+
+/* 0; or -EIO: it has failed before. */
+static int count_change(struct play_disk *d)
+{
+    if (is_dead(d))
+        return -EIO;
+    d->changes_left -= d->fails;
+    return 0;
+}
+
 /* Whether a change may happen. longer: it needs more room. */
 static int begin_change(struct play_disk *d, bool longer)
 {
-    if (d->fails && d->changes_left == 0)
-        return -EIO;
-    d->changes_left -= d->fails;
+    const int status = count_change(d);
+    if (status != 0)
+        return status;
     return d->full && (longer || base_prng_below(&d->random, 2) == 0) ? -ENOSPC : 0;
 }
 
@@ -278,7 +292,7 @@ uint64_t play_file_length(const struct play_file *f)
 
 int play_file_read(struct play_file *f, uint64_t from, void *to, size_t n, size_t *got)
 {
-    if (f->disk->fails && f->disk->changes_left == 0)
+    if (is_dead(f->disk))
         return -EIO;
     *got = from >= f->seen.length      ? 0
            : f->seen.length - from < n ? (size_t)(f->seen.length - from)
@@ -310,10 +324,9 @@ int play_file_cut(struct play_file *f, uint64_t length)
 
 int play_file_sync(struct play_file *f)
 {
-    struct play_disk *d = f->disk;
-    if (d->fails && d->changes_left == 0)
-        return -EIO;
-    d->changes_left -= d->fails;
+    const int status = count_change(f->disk);
+    if (status != 0)
+        return status;
     for (const struct change *c = f->first; c != NULL; c = c->next)
         carry_out(&f->saved, c);
     forget_changes(f);
@@ -341,18 +354,18 @@ int play_disk_remove(struct play_disk *d, const char *name)
 {
     if (!play_disk_has(d, name))
         return -ENOENT;
-    if (d->fails && d->changes_left == 0)
-        return -EIO;
-    d->changes_left -= d->fails;
+    const int status = count_change(d);
+    if (status != 0)
+        return status;
     note_renaming(d, "", name, NULL);
     return 0;
 }
 
 int play_disk_sync_names(struct play_disk *d)
 {
-    if (d->fails && d->changes_left == 0)
-        return -EIO;
-    d->changes_left -= d->fails;
+    const int status = count_change(d);
+    if (status != 0)
+        return status;
     settle_names(d, UINT32_MAX);
     return 0;
 }
@@ -405,8 +418,8 @@ static void tear_change(struct play_disk *d, struct bytes *b, const struct chang
     }
 }
 
-/* Its changes reach the platter in any order: some have, and one may have in part. It may be as
- * long as they made it, with zeros where they did not get to. */
+/* Any of its changes have reached the platter, and some in part; later ones over earlier ones. It
+ * may be as long as they made it, with zeros where they did not get to. */
 static void settle_file(struct play_disk *d, struct play_file *f)
 {
     const uint64_t how = base_prng_below(&d->random, 4); /* 0: none of them */
