@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the agent counts, named once for its status and its metrics. */
-#ifndef DAEMON_ADMIN_COUNTERS_H
-#define DAEMON_ADMIN_COUNTERS_H
+#ifndef CONTROL_ADMIN_COUNTERS_H
+#define CONTROL_ADMIN_COUNTERS_H
 
 #include "agent.h"
 #include "names.h"
@@ -19,7 +19,7 @@
     C(endpoint_reads, "READs of metaservers' tables.", COUNTER)                                    \
     C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \
     C(mr_renewals, "Of those, the ones that no request waited for.", COUNTER)                      \
-    C(peers_doubted,                                                                               \
+    C(lookups_again,                                                                               \
       "Times that an endpoint was silent, or was not reached, so that it is looked up anew.",      \
       COUNTER)                                                                                     \
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \

@@ -435,7 +435,7 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
-    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(peers_doubted),
+    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_again),
         COPY(lookups_failed), COPY(lookups_compared), COPY(shares_compared), COPY(proofs),
         COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),

@@ -84,7 +84,7 @@ absent() { # of the names on standard input
 }
 [[ $(printf '%s\n' kedge_agent_attached_total kedge_agent_clock_ kedge_agent_attached | absent) == kedge_agent_attached ]] ||
     fail "a name is not told from a part of one"
-named=$(grep -rhoE 'kedge_(agent|metad)_[a-z0-9_]+' "$root/docs" "$root/README.md" | sort -u)
+named=$(grep -rhoE 'kedge_(agent|metad)_[a-z0-9_]+' "$root/docs" "$root/README.md" "$root/CHANGELOG.md" | sort -u)
 (($(wc -l <<<"$named") > 20)) || fail "the pages name few metrics: is this the right search?"
 grep -q '^# TYPE kedge_agent_connections_' "$work/a.first" || named=$(grep -v '^kedge_agent_connections_' <<<"$named")
 found=$(absent <<<"$named")

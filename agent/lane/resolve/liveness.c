@@ -110,7 +110,7 @@ static void look_up_again(struct lane *l, const struct flow *f)
     if (!present || p->expires_ns <= l->now_ns)
         return;
     p->expires_ns = l->now_ns;
-    COUNT(l, peers_doubted, 1);
+    COUNT(l, lookups_again, 1);
 }
 
 void flow_doubt(struct lane *l, struct flow *f, uint64_t dead_ns)

@@ -19,7 +19,8 @@ struct lane_stats {
     uint64_t doorbells;                          /* linked lists handed to the fabric */
     uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
     uint64_t mr_renewals;                        /* of those, while requests went on */
-    uint64_t peers_doubted; /* times that one was silent, or was not reached: asked for anew */
+    uint64_t lookups_again; /* times that an endpoint was silent or not reached, for which it is
+                               looked up anew */
     uint64_t lookups_failed;
     uint64_t lookups_compared; /* with an endpoint that was asked for: what finding one costs */
     uint64_t shares_compared;  /* tenants whose part of the MR table was looked at */

@@ -48,9 +48,9 @@ START_TEST(a_silence_is_one_doubt_while_a_record_is_believed)
     hear(SIGN_LIFE);
     hear(SIGN_SILENCE);
     ck_assert_uint_eq(peer.expires_ns, lane.now_ns);
-    ck_assert_uint_eq(atomic_load(&lane.counters.peers_doubted), 1);
+    ck_assert_uint_eq(atomic_load(&lane.counters.lookups_again), 1);
     hear(SIGN_SILENCE); /* it is asked for already */
-    ck_assert_uint_eq(atomic_load(&lane.counters.peers_doubted), 1);
+    ck_assert_uint_eq(atomic_load(&lane.counters.lookups_again), 1);
 }
 END_TEST
 
