@@ -235,6 +235,7 @@ static void status_lists(struct agent *a, struct base_text *t)
     base_json_array_end(t);
     desired_why(a, why);
     base_json_object(t, "settings");
+    base_json_string(t, "metaserver", follow_metaserver(a));
     base_json_u64(t, "revision", a->follow.applied);
     base_json_u64(t, "seen", a->follow.seen);
     base_json_string(t, "why", why);

@@ -260,6 +260,11 @@ static void watch_configuration(struct agent *a)
         try_next(a);
 }
 
+const char *follow_metaserver(const struct agent *a)
+{
+    return a->follow.call != 0 ? a->config.metaserver[a->follow.metaserver] : "";
+}
+
 static void note_lookups(struct agent *a)
 {
     struct lane_stats stats;

@@ -47,6 +47,8 @@ struct agentd_pool follow_read(struct agent *a);
 void follow_load(struct agent *a);
 /* False, or why what is in force is not what an agent begins with next. */
 bool follow_unkept_why(const struct agent *a, char *why, size_t bytes);
+/* The URL of the metaserver whose settings it follows now; "": of none. The agent's. */
+const char *follow_metaserver(const struct agent *a);
 /* After registrations_start(). */
 void follow_start(struct agent *a);
 /* Before registrations_stop(); fini after the loop. */

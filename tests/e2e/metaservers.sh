@@ -67,6 +67,8 @@ registered=$(lines ' registered' "$port_metad") lost=$(lines 'not registered' "$
 kill -KILL "${pids[metad]}"; wait "${pids[metad]}" 2>/dev/null || true
 says_lost() { (($(lines 'not registered' "$port_metad") == lost)) || echo yes; }
 until_is yes "a metaserver is lost, and the log says so" says_lost
+follows() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq -r .settings.metaserver; }
+until_is "http://127.0.0.1:$port_second" "the agent follows the other's settings, and says so" follows
 sleep 3 # for some five tries
 (($(lines 'not registered' "$port_metad") == lost + 1)) || fail "the loss is in the log $(($(lines 'not registered' "$port_metad") - lost)) times"
 ok "one line says that a metaserver is lost"
