@@ -63,9 +63,9 @@ struct kedge_open_attr {
  * -ENOENT, -ECONNREFUSED: no agent there; -EPROTOTYPE: the socket is another one, such as the
  * agent's admin_socket; -EACCES: this user may not open the socket, or no tenant has this uid, or
  * the token (which is said a second later); -EDQUOT: the tenant's sessions are used up; -EAGAIN:
- * none is ready now, and in how long one may be the sentence says (wait_ms); -EBUSY: the node is
- * cordoned or drains, or has not the tenant's pool; -EPROTONOSUPPORT: versions. kedge_last_error()
- * has the sentence. */
+ * none is ready now, or the tenant's pool is being made, and when to come again the sentence says
+ * (wait_ms); -EBUSY: the node is cordoned or drains, or has not, or cannot make, the tenant's pool;
+ * -EPROTONOSUPPORT: versions. kedge_last_error() has the sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);
 /* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is
  * allowed. */
