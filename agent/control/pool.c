@@ -400,7 +400,7 @@ static void keep_ready(struct pool *p, const struct agentd_pool *desired)
     peer_setup_step(p);
 }
 
-/* One that is. */
+/* What a step does for a pool that operators want, and that has begun. */
 static void step_in(struct pool *p, const struct agentd_pool *desired)
 {
     if (p->stage == POOL_LEAVING) {

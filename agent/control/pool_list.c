@@ -98,7 +98,7 @@ static void add_reason(char *why, size_t size, const char *name, const char *sen
     snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
 }
 
-/* One takes longer to begin than a device that answers takes. */
+/* Whether it has been beginning for longer than a device that answers takes. */
 static bool start_is_long(const struct pool *p)
 {
     return world_now_ns(p->world) >= p->start.begun_ns + START_LONG_MS * BASE_NS_PER_MS;
@@ -136,7 +136,9 @@ static const char *why_it_is_not(const struct agent *a, char *text, size_t size)
             return text;
         }
     }
-    return room ? "" : "this agent has as many pools as it can have (8)";
+    if (!room)
+        snprintf(text, size, "this agent has as many pools as it can have (%d)", POOLS);
+    return room ? "" : text;
 }
 
 static const char *why_not(const struct agent *a, const struct desired_pool *desired, char *space,
@@ -157,7 +159,7 @@ static const char *why_not(const struct agent *a, const struct desired_pool *des
     return p->stage == POOL_RUNS ? p->prewarm.why : "the one of that name before is not gone yet";
 }
 
-/* Also what goes since it is to be made anew at once. */
+/* No worker has been in it: also of a pool that ends so that it is made anew at once. */
 static bool has_never_run(const struct pool *p)
 {
     return p->stage == POOL_STARTING || (p->stage == POOL_ENDING && p->left_ns == 0);

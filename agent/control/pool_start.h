@@ -18,22 +18,22 @@ struct pool;
 enum start_stage {
     START_MEMORY,   /* that of its MR table is made, beside this thread */
     START_OPENING,  /* the device makes it */
-    START_OPENED,   /* that is over */
-    START_RETIRING, /* not as operators say: what there is of it goes; then once more, as the file
-                     * says */
+    START_OPENED,   /* the device has answered */
+    START_RETIRING, /* it could not be made as operators say: what there is of it goes, and it is
+                     * made once more, as the file says */
     START_OVER,
 };
 
 struct pool_start {
     enum start_stage stage;
-    struct world_task making; /* MEMORY: by this, */
-    struct fab_mem table;     /* until the device has it */
+    struct world_task making; /* of the MR table's memory */
+    struct fab_mem table;     /* that memory, until the device has it */
     bool as_file;
     int status; /* OPENED: of the device; OVER: of all */
     struct base_errbuf err;
     uint64_t begun_ns;
-    uint64_t address_news; /* what was so of the device then: it is made for that */
-    enum ibv_mtu mtu;
+    uint64_t address_news; /* the device's, for which the pool is made */
+    enum ibv_mtu mtu;      /* likewise */
 };
 
 /* What it has that the device has not got; nothing is under way. */

@@ -20,8 +20,8 @@ struct pool;
 /* By metaservers, of this node. */
 struct desired_pool {
     struct agentd_pool is;
-    char why[160]; /* it could not be made; tried again at: */
-    uint64_t again_ns;
+    char why[160];     /* it could not be made */
+    uint64_t again_ns; /* when that is tried again */
 };
 
 /* The agent's own, of which that is said, before anything else runs the loop. */

@@ -448,6 +448,7 @@ static void print_help(void)
         "usage: kedge-agentd [--config FILE] [--check-config]\n"
         "       kedge-agentd --probe [--config FILE] [--provider NAME] [--device NAME] [-o "
         "text|json]\n"
+        "                    [--serve ADDRESS:PORT | --peer HOST:PORT/WORD]\n"
         "\n"
         "Keeps queue pairs and registered memory ready on this host, and lends them to workers.\n"
         "\n"

@@ -33,7 +33,7 @@ enum {
     PACKET_LIFE_MS = 400, /* in two of three; else as the network has it */
     ECHO_MS = 20,
     DEAF_PPM = 300000, /* queue pairs that never go to ERR, in a quarter of clusters */
-    STALL_PPM = 20000, /* of READs take so long, at most, in many pieces: */
+    STALL_PPM = 20000, /* of READs take STALL_MS at most, in many pieces */
     STALL_MS = 20,
     HERD_S = 4,          /* between two herds, on average */
     END_S = 60,          /* within this, everything has ended that was told to */
