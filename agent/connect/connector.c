@@ -80,6 +80,11 @@ int connector_event(struct connector *c, struct connector_event *out)
     return 1;
 }
 
+void connector_note_time(struct connector *c, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+}
+
 uint64_t connector_step(struct connector *c, uint64_t now_ns)
 {
     c->now_ns = now_ns;

@@ -15,6 +15,7 @@
 #include "control/log.h"
 #include "fabric/port.h"
 #include "lane_setup.h"
+#include "life.h"
 #include "bounds.h"
 #include "peer_setup.h"
 #include "pkey_watch.h"
@@ -239,12 +240,10 @@ void address_paths_anew(struct pool *p)
 
 static void change_address(struct agent *a, bool renamed)
 {
-    bool lost;
     struct base_errbuf err = {""};
     const uint32_t before = a->incarnation;
     fab_set_address(a->fab, a->address.gid, a->address.sgid_index, a->address.lid);
-    if (renamed &&
-        world_next_incarnation(a->world, before + 1, &a->incarnation, &lost, &err) != 0) {
+    if (renamed && life_next_incarnation(a, &a->incarnation, &err) != 0) {
         a->incarnation = before + 1; /* if it cannot be saved: the next start is later anyway */
         world_log(a->world, BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
     }

@@ -2,6 +2,7 @@
 /* What the world's loop calls of all parts. */
 #include "address_change.h"
 #include "agent.h"
+#include "agent/connector.h"
 #include "clock_watch.h"
 #include "connection.h"
 #include "device_events.h"
@@ -16,6 +17,10 @@
 
 void agent_run_fabric(struct agent *a)
 {
+    const uint64_t now_ns = world_now_ns(a->world);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        if (p->device.connector != NULL)
+            connector_note_time(p->device.connector, now_ns);
     (void)fab_run(a->fab);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         peer_setup_step(p);

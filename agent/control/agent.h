@@ -65,9 +65,11 @@ struct agent {
     uint64_t started_ns;
     struct fab *fab;
     struct fab_port_watch port; /* of fab */
-    uint64_t numbers_gone_ns;   /* when a queue pair last went, whose number any other may get */
-    struct fab_iova iova;       /* of all pools' registrations that peers reach */
-    bool rc;                    /* the transport; else DC */
+    uint32_t undestroyed_told;  /* of fab->undestroyed, in the log */
+    struct base_log_limit undestroyed_log;
+    uint64_t numbers_gone_ns; /* when a queue pair last went, whose number any other may get */
+    struct fab_iova iova;     /* of all pools' registrations that peers reach */
+    bool rc;                  /* the transport; else DC */
     /* pool.c */
     struct pool *pools[POOLS]; /* the first one is the own */
     struct {
@@ -77,6 +79,7 @@ struct agent {
         struct agentd_pool other[AGENTD_POOLS];
     } desired;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
+    uint32_t newest_incarnation;       /* of those that were drawn in this life; 0: none */
     uint32_t unused; /* the latest incarnation, of a pool that could not be made; 0: none */
     /* register.c */
     bool registering;       /* pools that are made do so too */

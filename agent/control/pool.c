@@ -18,6 +18,7 @@
 #include "connection.h"
 #include "control/log.h"
 #include "lane_setup.h"
+#include "life.h"
 #include "names.h"
 #include "peer_setup.h"
 #include "pool.h"
@@ -213,11 +214,11 @@ static int choose_incarnation(struct pool *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
     const bool had = (a->had[p->number / 8] >> (p->number & 7) & 1) != 0;
-    bool lost;
-    p->incarnation = had && a->unused != 0 ? a->unused : a->incarnation;
-    if (!had || a->unused != 0)
+    const bool spare = a->unused > a->incarnation; /* the node may have another one since */
+    p->incarnation = had && spare ? a->unused : a->incarnation;
+    if (!had || spare)
         return 0;
-    return world_next_incarnation(a->world, 0, &p->incarnation, &lost, err);
+    return life_next_incarnation(a, &p->incarnation, err);
 }
 
 /* One that could not be made was seen by nobody: the next that needs an incarnation gets its. So
@@ -227,7 +228,7 @@ static void keep_incarnation(struct pool *p, bool made)
     struct agent *a = p->agent;
     if (made)
         a->had[p->number / 8] |= (uint8_t)(1u << (p->number & 7));
-    if (p->incarnation != a->incarnation)
+    if (p->incarnation > a->incarnation)
         a->unused = made ? 0 : p->incarnation;
 }
 

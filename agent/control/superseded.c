@@ -6,7 +6,7 @@
 #include "pool.h"
 #include "register_json.h"
 
-enum { POOLS_OF_A_LIFE = 1 << 16 };
+enum { POOLS_OF_A_LIFE = 1 << 12 };
 
 uint32_t superseded_least(uint32_t known)
 {

@@ -16,7 +16,7 @@ struct registration;
 bool registration_is_superseded(struct registration *r, const json_t *problem, const char **why);
 /* The least incarnation of the life that follows; @known is the node's (0: none is). Pools that
  * were made in that life, each time with a number of its own, have later ones, which no metaserver
- * keeps of a node that has expired: a life is taken to make fewer than 65,536. */
+ * keeps of a node that has expired: a life is taken to draw fewer than 4,096. */
 uint32_t superseded_least(uint32_t known);
 
 #endif

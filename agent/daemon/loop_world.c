@@ -160,11 +160,11 @@ static int load_document(struct world *w, const char *name, void *bytes, size_t 
     return status;
 }
 
-static int next_incarnation(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
-                            struct base_errbuf *err)
+static int next_incarnation(struct world *w, bool begins, uint32_t at_least, uint32_t *out,
+                            bool *lost, struct base_errbuf *err)
 {
-    return agentd_incarnation_next(loop_world_of(w)->agent->config.state_dir, base_clock_wall_s(),
-                                   at_least, out, lost, err);
+    return agentd_incarnation_next(loop_world_of(w)->agent->config.state_dir,
+                                   begins ? base_clock_wall_s() : 0, at_least, out, lost, err);
 }
 
 static uint64_t read_memory_most(struct world *w, bool *of_group)

@@ -30,6 +30,7 @@
 #include "follow.h"
 #include "incarnation.h"
 #include "leases.h"
+#include "life.h"
 #include "bounds.h"
 #include "loop_world.h"
 #include "metaserver_client.h"
@@ -431,11 +432,8 @@ static int serve_above_others(struct agent *a, struct process *process)
         return fail_start(err.text);
     int status = serve_agent(a, process);
     while (status == EXIT_SUCCESS && begins_anew(a) && stop_watch_told() == 0) {
-        const struct agentd_config config = a->config;
-        *a = (struct agent){.config = config,
-                            .config_path = a->config_path,
-                            .min_incarnation = a->superseded_by,
-                            .restarted_for_mask = a->restarted_for_mask};
+        const struct agent before = *a;
+        life_begin_anew(a, &before);
         status = serve_agent(a, process);
     }
     close(lock);

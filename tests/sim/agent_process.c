@@ -17,6 +17,7 @@
 #include "leases.h"
 #include "bounds.h"
 #include "pools.h"
+#include "life.h"
 #include "register.h"
 #include "sessions.h"
 #include "superseded.h"
@@ -150,7 +151,7 @@ static int start_agent(struct play_agent *p, struct base_errbuf *err)
     struct agent *a = p->agent;
     bool lost = false;
     a->started_ns = world_now_ns(a->world);
-    int status = world_next_incarnation(a->world, superseded_least(a->min_incarnation),
+    int status = world_next_incarnation(a->world, true, superseded_least(a->min_incarnation),
                                         &a->incarnation, &lost, err);
     if (status == 0)
         status = fabric_open(a, err);
@@ -264,10 +265,7 @@ static void run_agent(void *user)
     while (status == 0 && begins_anew(a)) {
         struct agent *next = os_calloc(1, sizeof *next);
         BASE_ASSERT(next != NULL);
-        next->config = a->config;
-        next->world = a->world;
-        next->min_incarnation = a->superseded_by;
-        next->restarted_for_mask = a->restarted_for_mask;
+        life_begin_anew(next, a);
         os_free(a);
         a = p->agent = next;
         status = serve_agent(p);

@@ -293,16 +293,16 @@ static uint32_t read_incarnation(void)
 }
 
 /* The daemon waits for its disk here, before anything else. */
-static int next_incarnation(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
-                            struct base_errbuf *err)
+static int next_incarnation(struct world *w, bool begins, uint32_t at_least, uint32_t *out,
+                            bool *lost, struct base_errbuf *err)
 {
     struct play_agent *a = play_agent_of(w);
     play_kept_number_found(a->host->name, INCARNATION, read_incarnation());
     a->takes_incarnation = true;
     play_process_sleep(play_disk_time(a->host->disk));
     a->takes_incarnation = false;
-    const int status = agentd_incarnation_next(OS_DISK, play_host_wall_ms(a->host) / 1000, at_least,
-                                               out, lost, err);
+    const uint64_t wall_s = begins ? play_host_wall_ms(a->host) / 1000 : 0;
+    const int status = agentd_incarnation_next(OS_DISK, wall_s, at_least, out, lost, err);
     if (status == 0)
         play_kept_number(a->host->name, INCARNATION, *out);
     return status;

@@ -126,6 +126,10 @@ void connector_set_ahead(struct connector *c, uint32_t ahead);
  * be sent at once. Who misses it finds out later. Nothing is posted any more. */
 void connector_leave(struct connector *c);
 
+/* Before control operations of its device are heard of: a queue pair is gone from then on, and not
+ * from the last step. now_ns never goes back. */
+void connector_note_time(struct connector *c, uint64_t now_ns);
+
 /* Takes messages, repeats what has not been answered, refills. Returns when it wants to be called
  * again, if nothing comes before: now_ns, if there may be more messages. now_ns never goes back. */
 uint64_t connector_step(struct connector *c, uint64_t now_ns);

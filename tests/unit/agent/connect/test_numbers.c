@@ -42,6 +42,11 @@ START_TEST(one_that_is_made_when_a_responder_is_gone_rests_too)
 }
 END_TEST
 
+static void hear_nothing(void *user, const struct fab_qp *qp, int status)
+{
+    (void)user, (void)qp, (void)status;
+}
+
 /* Another pool's. */
 START_TEST(so_does_one_when_another_has_had_the_device_destroy_one)
 {
@@ -56,8 +61,27 @@ START_TEST(so_does_one_when_another_has_had_the_device_destroy_one)
 }
 END_TEST
 
+/* It may take long, and nothing else happen meanwhile. */
+START_TEST(what_the_device_was_asked_to_destroy_has_gone_when_it_says_so)
+{
+    struct world w;
+    open_with_two_initiators(&w);
+    ask(&w, 0, 1, 1);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    struct node *n = &w.node[0];
+    connector_destroy(n->c, n->event[1].qp, w.now_ns, hear_nothing, NULL);
+    w.now_ns += 2 * LIFE_MS * 1000000ull;
+    connector_note_time(n->c, w.now_ns);
+    ck_assert_uint_lt(n->gone_ns, w.now_ns);
+    (void)fab_run(n->fab);
+    ck_assert_uint_eq(n->gone_ns, w.now_ns);
+    world_close(&w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_that_is_made_when_a_responder_is_gone_rests_too)                                         \
-    T(so_does_one_when_another_has_had_the_device_destroy_one)
+    T(so_does_one_when_another_has_had_the_device_destroy_one)                                     \
+    T(what_the_device_was_asked_to_destroy_has_gone_when_it_says_so)
 
 KEDGE_CHECK_MAIN("agent.connect_numbers", TESTS)

@@ -6,6 +6,7 @@
 
 #include "../../check_main.h"
 #include "agent.h"
+#include "life.h"
 #include "base/clock.h"
 #include "pool.h"
 #include "pools.h"
@@ -199,6 +200,52 @@ START_TEST(one_that_was_made_for_another_address_is_made_anew_at_once)
 }
 END_TEST
 
+/* Metaservers refuse a node of which a pool has an earlier one. */
+START_TEST(no_pool_gets_an_incarnation_below_the_nodes)
+{
+    begin();
+    w.agent.had[0] |= 1 << 7; /* a pool of that number ran before */
+    apply();
+    const uint32_t former = begun("batch")->incarnation;
+    ck_assert_uint_gt(former, 100);
+    ck_assert_int_eq(life_next_incarnation(&w.agent, &w.agent.incarnation, NULL), 0);
+    ck_assert_uint_gt(w.agent.incarnation, former);
+    w.agent.address_news++; /* the node has another name */
+    answer(begun("batch"), 0, "");
+    ck_assert_uint_gt(begun("batch")->incarnation, w.agent.incarnation);
+}
+END_TEST
+
+START_TEST(nor_does_one_that_is_made_when_another_was_begun_before_the_node_had_its_own)
+{
+    begin();
+    apply();
+    ck_assert_uint_eq(begun("batch")->incarnation, 100);
+    ck_assert_int_eq(life_next_incarnation(&w.agent, &w.agent.incarnation, NULL), 0);
+    answer(begun("batch"), -ENOSPC, "the device is full");
+    w.desired.pools = 0;
+    w.agent.had[1] |= 1;
+    say_pool("again", 8);
+    apply();
+    ck_assert_uint_gt(begun("again")->incarnation, w.agent.incarnation);
+}
+END_TEST
+
+START_TEST(the_life_that_follows_counts_from_when_numbers_of_queue_pairs_went)
+{
+    static struct agent next;
+    begin();
+    w.agent.superseded_by = 200;
+    w.agent.restarted_for_mask = 2;
+    w.agent.numbers_gone_ns = 77;
+    life_begin_anew(&next, &w.agent);
+    ck_assert_uint_eq(next.min_incarnation, 200);
+    ck_assert_uint_eq(next.restarted_for_mask, 2);
+    ck_assert_uint_eq(next.numbers_gone_ns, 77);
+    ck_assert_ptr_null(next.pools[0]);
+}
+END_TEST
+
 START_TEST(the_memory_that_it_takes_is_made_beside_the_loop)
 {
     begin();
@@ -306,6 +353,9 @@ END_TEST
     T(what_cannot_be_as_said_is_made_as_the_file_says_when_the_rest_has_gone)                      \
     T(what_goes_for_another_try_goes_once)                                                         \
     T(one_that_was_made_for_another_address_is_made_anew_at_once)                                  \
+    T(no_pool_gets_an_incarnation_below_the_nodes)                                                 \
+    T(nor_does_one_that_is_made_when_another_was_begun_before_the_node_had_its_own)                \
+    T(the_life_that_follows_counts_from_when_numbers_of_queue_pairs_went)                          \
     T(the_memory_that_it_takes_is_made_beside_the_loop)                                            \
     T(several_begin_one_after_another)                                                             \
     T(workers_of_one_that_comes_are_told_to_come_again)                                            \

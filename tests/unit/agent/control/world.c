@@ -103,10 +103,11 @@ static bool is_token_private(struct world *w, struct base_errbuf *why)
     return true;
 }
 
-static int next_incarnation(struct world *w, uint32_t at_least, uint32_t *out, bool *lost,
-                            struct base_errbuf *err)
+static int next_incarnation(struct world *w, bool begins, uint32_t at_least, uint32_t *out,
+                            bool *lost, struct base_errbuf *err)
 {
     struct test_world *t = test_world(w);
+    ck_assert(!begins);
     (void)err;
     t->incarnation = at_least > t->incarnation ? at_least : t->incarnation + 1;
     *out = t->incarnation;
