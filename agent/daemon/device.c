@@ -126,10 +126,12 @@ bool fabric_close(struct agent *a)
     return status == 0;
 }
 
-/* Initiators elsewhere of which nobody has heard may go on for that long. */
+/* Initiators elsewhere of which nobody has heard may go on for bound; not towards a pool that never
+ * served, and may be tried every few seconds. */
 static void leave_numbers(struct pool *p)
 {
-    const uint64_t gone_ns = world_now_ns(p->world) + p->device.bound_ns;
+    const bool served = p->start.stage == START_OVER && p->start.status == 0;
+    const uint64_t gone_ns = world_now_ns(p->world) + (served ? p->device.bound_ns : 0);
     if (p->agent->numbers_gone_ns < gone_ns)
         p->agent->numbers_gone_ns = gone_ns;
 }

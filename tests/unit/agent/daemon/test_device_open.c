@@ -300,6 +300,22 @@ START_TEST(wherever_a_pool_goes_before_it_has_begun_nothing_more_is_made)
 }
 END_TEST
 
+/* Peers may repeat requests to what served. What never did may be tried every few seconds, and new
+ * queue pairs of other pools would rest each time. */
+START_TEST(numbers_of_a_pool_that_never_served_rest_no_longer_than_packets_live)
+{
+    for (int served = 0; served < 2; served++) {
+        (void)open_whole(true, false);
+        w.pool.start.stage = served ? START_OVER : START_OPENED;
+        w.agent.numbers_gone_ns = 0;
+        ck_assert_uint_gt(w.pool.device.bound_ns, 0);
+        const uint64_t gone_ns = tell_time(&w.world) + (served ? w.pool.device.bound_ns : 0);
+        give_back();
+        ck_assert_uint_eq(w.agent.numbers_gone_ns, gone_ns);
+    }
+}
+END_TEST
+
 START_TEST(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_is_made)
 {
     struct base_errbuf err = {""};
@@ -317,5 +333,6 @@ END_TEST
     T(a_pool_begins_without_waiting_for_any_operation_of_its_device)                               \
     T(whichever_operation_fails_is_said_and_what_was_made_goes)                                    \
     T(wherever_a_pool_goes_before_it_has_begun_nothing_more_is_made)                               \
+    T(numbers_of_a_pool_that_never_served_rest_no_longer_than_packets_live)                        \
     T(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_is_made)
 KEDGE_CHECK_MAIN("agentd.device_open", TESTS)
