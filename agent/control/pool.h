@@ -109,7 +109,8 @@ struct pool {
     struct world_watch handshakes;
     struct world_timer handshakes_timer;
     struct base_log_limit overdue_log;
-    struct qp_end *ends; /* qp_end.c */
+    struct base_log_limit end_log; /* of queue pairs that the device does not end */
+    struct qp_end *ends;           /* qp_end.c */
 };
 
 /* Since when no earlier life of this endpoint has had queue pairs. */

@@ -7,6 +7,8 @@
 #include "agent.h"
 #include "agent/connector.h"
 #include "base/assert.h"
+#include "base/clock.h"
+#include "bounds.h"
 #include "control/log.h"
 #include "dci_repair.h"
 #include "lane_setup.h"
@@ -44,19 +46,27 @@ static struct qp_end *find_end(const struct pool *p, const struct fab_qp *qp)
     return e;
 }
 
+static bool may_say(struct pool *p, uint32_t *suppressed)
+{
+    return base_log_allow(&p->end_log, world_now_ns(p->world), FAULTS_LOGGED_S * BASE_NS_PER_S,
+                          FAULTS_LOGGED, suppressed);
+}
+
 static void on_tried(void *user, const struct fab_qp *qp, int status)
 {
     struct pool *p = user;
     struct qp_end *e = find_end(p, qp);
+    uint32_t suppressed;
     if (e == NULL || e->state != END_BY_DESTROYING)
         return;
     if (status != 0) {
-        if (!e->told) /* it is tried each second */
+        if (!e->told && may_say(p, &suppressed)) /* it is tried each second */
             world_log(
                 p->world, BASE_LOG_ERROR,
                 "the device neither ends a queue pair nor destroys it: what is out on it may be "
                 "carried out late (restart the agent)",
-                "pool=\"%s\" qpn=%u error=\"%s\"", p->name, qp->qpn, strerror(-status));
+                "pool=\"%s\" qpn=%u error=\"%s\" suppressed=%u", p->name, qp->qpn,
+                strerror(-status), suppressed);
         e->told = true;
         return;
     }
@@ -68,9 +78,13 @@ static void on_tried(void *user, const struct fab_qp *qp, int status)
 static void destroy_early(struct qp_end *e, int status)
 {
     struct pool *p = e->pool;
-    world_log(p->world, BASE_LOG_ERROR,
-              "the device does not end a queue pair: it is destroyed, and another takes its place",
-              "pool=\"%s\" qpn=%u error=\"%s\"", p->name, e->qp->qpn, strerror(-status));
+    uint32_t suppressed;
+    if (may_say(p, &suppressed))
+        world_log(
+            p->world, BASE_LOG_ERROR,
+            "the device does not end a queue pair: it is destroyed, and another takes its place",
+            "pool=\"%s\" qpn=%u error=\"%s\" suppressed=%u", p->name, e->qp->qpn, strerror(-status),
+            suppressed);
     e->state = END_BY_DESTROYING;
     if (!p->device.rc)
         e->system = dci_destroy_early(p, e->qp, on_tried);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is out on a queue pair is to end, and the device does not put it to ERR. */
 #include <errno.h>
+#include <string.h>
 
 #include "../../check_main.h"
 #include "device_bed.h"
 #include "dci_repair.h"
 #include "peer_setup.h"
+#include "bounds.h"
 #include "qp_end.h"
 
 static void begin(void)
@@ -66,6 +68,27 @@ static void finds_another_in_its_place(uint32_t place)
     ck_assert_uint_eq(w.outs, 0);
     ck_assert_ptr_null(w.pool[0].ends);
 }
+
+START_TEST(a_device_that_refuses_err_to_all_does_not_fill_the_log)
+{
+    uint32_t ended = 0, said = 0;
+    begin();
+    for (; ended < 3 * FAULTS_LOGGED; ended++) {
+        const uint32_t i = ended % QPS;
+        w.world.said = NULL;
+        refuse_until_it_is_destroyed(&w.qp[i]);
+        said += w.world.said != NULL && strstr(w.world.said, "does not end a queue pair") != NULL;
+        answer(FAB_DESTROY_QP, 0);
+        tell(LANE_EVENT_QP_BROKEN, &w.qp[i]);
+        struct fab_ctl *ctl = take_out(FAB_CREATE_QP);
+        ctl->qp.x = &w.qp[i];
+        ctl->done(ctl);
+        for (uint32_t step = 0; step < STEPS; step++)
+            answer(FAB_MODIFY_QP, 0);
+    }
+    ck_assert_uint_eq(said, FAULTS_LOGGED);
+}
+END_TEST
 
 START_TEST(err_that_the_device_refuses_once_is_tried_again)
 {
@@ -154,6 +177,7 @@ START_TEST(nothing_is_tried_again_for_a_pool_that_ends)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(a_device_that_refuses_err_to_all_does_not_fill_the_log)                                      \
     T(err_that_the_device_refuses_once_is_tried_again)                                             \
     T(one_that_is_not_put_to_err_is_destroyed_and_another_is_made)                                 \
     T(one_that_is_not_destroyed_either_is_given_up_and_tried_again)                                \
