@@ -21,7 +21,9 @@ static void on_retired(struct fab_ctl *ctl)
     free(ctl);
     (*r.ops)--;
     r.fab->retiring[r.ctl.kind]--;
-    if (r.then != NULL)
+    if (r.ctl.status != 0)
+        r.fab->undestroyed++;
+    else if (r.then != NULL)
         r.then(r.user);
 }
 

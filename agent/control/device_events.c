@@ -7,6 +7,8 @@
 
 #include "address_change.h"
 #include "agent.h"
+#include "base/clock.h"
+#include "bounds.h"
 #include "control/log.h"
 #include "device_events.h"
 #include "lane_setup.h"
@@ -137,10 +139,26 @@ void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
         peer_setup_mtu(p);
 }
 
+/* A pool that is made anew every few seconds may leave some each time. */
+static void tell_undestroyed(struct agent *a)
+{
+    if (a->fab->undestroyed == a->undestroyed_told ||
+        !base_log_allow(&a->undestroyed_log, world_now_ns(a->world),
+                        FAULTS_LOGGED_S * BASE_NS_PER_S, 1, NULL))
+        return;
+    a->undestroyed_told = a->fab->undestroyed;
+    world_log(a->world, BASE_LOG_ERROR,
+              "the device refuses to destroy objects: they are there until this agent ends "
+              "(restart it when the device makes no more)",
+              "objects=%u", a->fab->undestroyed);
+}
+
 void device_tick(struct agent *a)
 {
-    if (!a->device_lost)
-        fab_port_watch_tick(&a->port, world_now_ns(a->world));
+    if (a->device_lost)
+        return;
+    tell_undestroyed(a);
+    fab_port_watch_tick(&a->port, world_now_ns(a->world));
 }
 
 void device_events(struct agent *a)

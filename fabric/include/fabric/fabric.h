@@ -135,6 +135,7 @@ struct fab {
     bool resets_are_final; /* as reuse.h has found: a queue pair has one life. Control thread */
     _Atomic uint32_t waits_for; /* enum fab_ctl_kind of what fab_call() waits for; 0: it does not */
     uint32_t retiring[FAB_CTL_KINDS]; /* retire.h: that are being destroyed. Control thread */
+    uint32_t undestroyed; /* retire.h: that the device has refused to destroy. Control thread */
 };
 
 /* Objects. Public fields are set at creation and read-only. */

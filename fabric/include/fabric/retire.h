@@ -7,10 +7,13 @@
 
 /* Hands x, if there is one, to the device to destroy (kind: FAB_DESTROY_QP, FAB_FREE_PD, ...), and
  * waits for nothing: *ops counts it until it is over, however it went. Several go in the order of
- * these calls where one needs another: a queue pair before its queues, all before their domain. */
+ * these calls where one needs another: a queue pair before its queues, all before their domain.
+ * What the device refuses to destroy is not tried again: it is there until the device is closed,
+ * and fab->undestroyed counts it. */
 void fab_retire(struct fab *fab, enum fab_ctl_kind kind, void *x, uint32_t *ops);
-/* The same of one that there is; then() is called when it is over, however it went, and *ops does
- * not count it any more: with what it needed for as long as it was there (memory of a region). */
+/* The same of one that there is; then() is called when it is gone, and *ops does not count it any
+ * more: with what it needed for as long as it was there (memory of a region). Never, if the device
+ * refuses: it may use that memory still. */
 void fab_retire_then(struct fab *fab, enum fab_ctl_kind kind, void *x, uint32_t *ops,
                      void (*then)(void *user), void *user);
 /* Of all that was handed over so and is not over: the kind that others wait for. 0: nothing is. */

@@ -51,6 +51,7 @@ START_TEST(what_is_being_destroyed_is_counted_until_it_is_over_however_it_went)
     ck_assert_uint_eq(others, 1);
     ck_assert_uint_eq(device.count, 3);
     finish(0, -EIO);
+    ck_assert_uint_eq(device.base.undestroyed, 1);
     ck_assert_uint_eq(mine, 1);
     finish(1, 0);
     finish(2, 0);
@@ -85,7 +86,7 @@ static void on_gone(void *user)
     (*(uint32_t *)user)++;
 }
 
-START_TEST(who_wants_to_hear_of_the_end_hears_of_it_once)
+START_TEST(who_wants_to_hear_of_the_end_hears_of_it_once_and_not_where_there_is_none)
 {
     struct fab_mr mr = {0};
     uint32_t heard = 0;
@@ -93,14 +94,19 @@ START_TEST(who_wants_to_hear_of_the_end_hears_of_it_once)
     fab_retire_then(&device.base, FAB_DEREG_MR, &mr, &then_ops, on_gone, &heard);
     ck_assert_uint_eq(then_ops, 1);
     ck_assert_uint_eq(heard, 0);
-    finish(0, -EIO);
+    finish(0, 0);
     ck_assert_uint_eq(heard, 1);
+    fab_retire_then(&device.base, FAB_DEREG_MR, &mr, &then_ops, on_gone, &heard);
+    finish(1, -EBUSY); /* the device may use that memory still */
+    ck_assert_uint_eq(then_ops, 0);
+    ck_assert_uint_eq(heard, 1);
+    ck_assert_uint_eq(device.base.undestroyed, 1);
 }
 END_TEST
 
 #define TESTS(T)                                                                                   \
     T(what_is_being_destroyed_is_counted_until_it_is_over_however_it_went)                         \
     T(what_others_wait_for_is_told_whoever_handed_it_over)                                         \
-    T(who_wants_to_hear_of_the_end_hears_of_it_once)
+    T(who_wants_to_hear_of_the_end_hears_of_it_once_and_not_where_there_is_none)
 
 KEDGE_CHECK_MAIN("fabric.retire", TESTS)

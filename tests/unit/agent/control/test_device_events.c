@@ -2,8 +2,11 @@
 /* The device says that a queue pair is in ERR: its state is asked, by nobody who waits for it. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "../../check_main.h"
+#include "base/clock.h"
+#include "bounds.h"
 #include "device_bed.h"
 #include "device_events.h"
 
@@ -115,11 +118,32 @@ START_TEST(an_agent_that_ends_hears_no_answer)
 }
 END_TEST
 
+START_TEST(what_the_device_refuses_to_destroy_is_said_and_not_at_each_look)
+{
+    begin();
+    w.agent.port.asking = true; /* that is another matter */
+    device_tick(&w.agent);
+    ck_assert_ptr_null(w.world.said);
+    w.fab.undestroyed = 3;
+    device_tick(&w.agent);
+    ck_assert_ptr_nonnull(strstr(w.world.said, "refuses to destroy objects"));
+    w.world.said = NULL;
+    device_tick(&w.agent);
+    w.fab.undestroyed = 4;
+    device_tick(&w.agent);
+    ck_assert_ptr_null(w.world.said);
+    test_world_advance(&w.world, (FAULTS_LOGGED_S + 1) * BASE_NS_PER_S);
+    device_tick(&w.agent);
+    ck_assert_ptr_nonnull(w.world.said);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(lanes_hear_of_it_when_the_device_has_answered)                                               \
     T(what_is_of_a_life_that_is_over_is_told_nobody)                                               \
     T(many_events_are_one_question_and_what_came_meanwhile_another)                                \
     T(nothing_more_is_asked_of_one_that_is_to_be_destroyed)                                        \
-    T(an_agent_that_ends_hears_no_answer)
+    T(an_agent_that_ends_hears_no_answer)                                                          \
+    T(what_the_device_refuses_to_destroy_is_said_and_not_at_each_look)
 
 KEDGE_CHECK_MAIN("agent.control.device_events", TESTS)
