@@ -13,7 +13,7 @@
 
 /* For so long a reader that was not heard of may repeat a READ: as agents', unless they set
  * another ack_timeout. */
-enum { READERS_TIMEOUT = 14, READERS_RETRIES = 7 };
+enum { READERS_TIMEOUT = 13, READERS_RETRIES = 7 };
 
 static uint32_t in_use(const struct meta_responders *r)
 {

@@ -70,7 +70,7 @@ START_TEST(one_that_is_made_after_a_removed_nodes_went_rests_for_its_readers_bou
     struct reader a;
     struct reply reply;
     world_open_resting(&w, 16, 500ull * MS);
-    const uint64_t bound_ms = fab_bound_ns(&w.fab->caps, 14, 7) / MS;
+    const uint64_t bound_ms = fab_bound_ns(&w.fab->caps, 13, 7) / MS;
     world_run(&w);
     for (int i = 0; i < 3; i++)
         tick(&w, 500);
