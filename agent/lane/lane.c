@@ -311,6 +311,7 @@ static void keep_house(struct lane *l)
         flows_sweep(l);
         if (l->readdressing > 0) {
             returns_ring(l);
+            physical_qp_ring(l); /* what that has chained: nothing is behind an end's request */
             lane_readdress_go_on(l);
         }
         sessions_unstall(l);
