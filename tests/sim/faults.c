@@ -176,8 +176,9 @@ static struct sim_link bad_link(uint64_t amount)
     return l;
 }
 
-static void begin_network_fault(const struct play_fault *f)
+static void begin_network_fault(struct node *n, const struct play_fault *f)
 {
+    (void)n;
     const struct sim_link bad = bad_link(f->amount),
                           none = {.delay_ns = cluster.good_link.delay_ns, .cut = true};
     const struct play_calls_network calls = {.delay_ns = f->amount % (200 * BASE_NS_PER_MS),
@@ -194,8 +195,9 @@ static void begin_network_fault(const struct play_fault *f)
         play_calls_set_network(&calls);
 }
 
-static void end_network_fault(const struct play_fault *f)
+static void end_network_fault(struct node *n, const struct play_fault *f)
 {
+    (void)n;
     if (f->kind == FAULT_CUT_CALLS)
         play_calls_cut(&cluster_node(f->node)->host, &cluster_node(f->other)->host, false);
     else if (f->kind == FAULT_BAD_CALLS)
@@ -239,52 +241,76 @@ static void end_device_fault(struct node *n, const struct play_fault *f)
 }
 
 /* A little, as whoever keeps it in step does; or as far as somebody who sets it by hand. */
-static void step_clock(struct node *n, uint64_t amount)
+static void step_clock(struct node *n, const struct play_fault *f)
 {
     static const int64_t MOST_MS[] = {1000, 60000, 86400000, 31536000000};
-    const int64_t most = MOST_MS[amount % 4];
-    play_host_step_wall(&n->host, (int64_t)(amount / 4 % (uint64_t)(2 * most + 1)) - most);
+    const int64_t most = MOST_MS[f->amount % 4];
+    play_host_step_wall(&n->host, (int64_t)(f->amount / 4 % (uint64_t)(2 * most + 1)) - most);
+}
+
+static void set_clock_speed(struct node *n, const struct play_fault *f)
+{
+    const uint32_t most = cluster_clock_ppm(f->node);
+    play_host_set_speed(&n->host, (int32_t)(f->amount % (2 * (uint64_t)most + 1)) - (int32_t)most);
+}
+
+static void fill_disk(struct node *n, const struct play_fault *f)
+{
+    (void)f;
+    play_disk_set_full(n->host.disk, true);
+}
+
+static void empty_disk(struct node *n, const struct play_fault *f)
+{
+    (void)f;
+    play_disk_set_full(n->host.disk, false);
+}
+
+static void slow_disk(struct node *n, const struct play_fault *f)
+{
+    play_disk_set_slow(n->host.disk, f->amount % (SLOW_MOST_S * BASE_NS_PER_S));
+}
+
+static void speed_disk(struct node *n, const struct play_fault *f)
+{
+    (void)f;
+    play_disk_set_slow(n->host.disk, 0);
+}
+
+static void resume_device(struct node *n, const struct play_fault *f)
+{
+    (void)f;
+    if (device_of(n) != NULL)
+        sim_device_suspend(device_of(n), false);
 }
 
 /* ---- each at its time */
 
-static void begin_fault(struct node *n, const struct play_fault *f)
-{
-    const uint32_t most = cluster_clock_ppm(f->node);
-    if (f->kind <= FAULT_POWER_OFF)
-        kill_process(n, f);
-    else if (f->kind <= FAULT_SUSPEND_HOST)
-        pause_processes(n, f);
-    else if (f->kind <= FAULT_BAD_CALLS)
-        begin_network_fault(f);
-    else if (f->kind <= FAULT_BAD_DEVICE)
-        begin_device_fault(n, f);
-    else if (f->kind == FAULT_CLOCK_SPEED)
-        play_host_set_speed(&n->host,
-                            (int32_t)(f->amount % (2 * (uint64_t)most + 1)) - (int32_t)most);
-    else if (f->kind == FAULT_CLOCK_STEP)
-        step_clock(n, f->amount);
-    else if (f->kind == FAULT_DISK_FULL)
-        play_disk_set_full(n->host.disk, true);
-    else
-        play_disk_set_slow(n->host.disk, f->amount % (SLOW_MOST_S * BASE_NS_PER_S));
-}
-
-static void end_fault(struct node *n, const struct play_fault *f)
-{
-    if (f->kind <= FAULT_POWER_OFF)
-        begin_again(n, f);
-    else if (f->kind == FAULT_SUSPEND_HOST && device_of(n) != NULL)
-        sim_device_suspend(device_of(n), false);
-    else if (f->kind >= FAULT_CUT_LINK && f->kind <= FAULT_BAD_CALLS)
-        end_network_fault(f);
-    else if (f->kind >= FAULT_PORT_DOWN && f->kind <= FAULT_BAD_DEVICE)
-        end_device_fault(n, f);
-    else if (f->kind == FAULT_DISK_FULL)
-        play_disk_set_full(n->host.disk, false);
-    else if (f->kind == FAULT_DISK_SLOW)
-        play_disk_set_slow(n->host.disk, 0);
-}
+static const struct {
+    void (*begin)(struct node *n, const struct play_fault *f);
+    void (*end)(struct node *n, const struct play_fault *f); /* NULL: there is nothing to do */
+} WHAT[FAULT_KINDS] = {
+    [FAULT_KILL_AGENT] = {kill_process, begin_again},
+    [FAULT_STOP_AGENT] = {kill_process, begin_again},
+    [FAULT_KILL_METAD] = {kill_process, begin_again},
+    [FAULT_KILL_WORKER] = {kill_process, begin_again},
+    [FAULT_POWER_OFF] = {kill_process, begin_again},
+    [FAULT_PAUSE_AGENT] = {pause_processes, NULL},
+    [FAULT_PAUSE_METAD] = {pause_processes, NULL},
+    [FAULT_PAUSE_WORKER] = {pause_processes, NULL},
+    [FAULT_SUSPEND_HOST] = {pause_processes, resume_device},
+    [FAULT_CUT_LINK] = {begin_network_fault, end_network_fault},
+    [FAULT_CUT_CALLS] = {begin_network_fault, end_network_fault},
+    [FAULT_BAD_LINK] = {begin_network_fault, end_network_fault},
+    [FAULT_BAD_CALLS] = {begin_network_fault, end_network_fault},
+    [FAULT_PORT_DOWN] = {begin_device_fault, end_device_fault},
+    [FAULT_BREAK_QP] = {begin_device_fault, NULL},
+    [FAULT_BAD_DEVICE] = {begin_device_fault, end_device_fault},
+    [FAULT_CLOCK_SPEED] = {set_clock_speed, NULL},
+    [FAULT_CLOCK_STEP] = {step_clock, NULL},
+    [FAULT_DISK_FULL] = {fill_disk, empty_disk},
+    [FAULT_DISK_SLOW] = {slow_disk, speed_disk},
+};
 
 /* Who stands still does so in the middle of something, more often than at rest; and what breaks
  * does so when it is used. */
@@ -323,7 +349,8 @@ static void on_begin(void *user)
     play_trace("fate", "%u: %s: %s, for %llu ms", h->number, play_fault_name(h->fault.kind),
                n->host.name, (unsigned long long)(h->fault.lasts_ns / BASE_NS_PER_MS));
     cluster.faults++;
-    begin_fault(n, &h->fault);
+    BASE_ASSERT(WHAT[h->fault.kind].begin != NULL);
+    WHAT[h->fault.kind].begin(n, &h->fault);
     call_herd(&h->fault);
     play_event_after(&h->end, h->fault.lasts_ns);
 }
@@ -332,7 +359,8 @@ static void on_end(void *user)
 {
     const struct happening *h = user;
     play_trace("fate", "%u: %s is over", h->number, play_fault_name(h->fault.kind));
-    end_fault(cluster_node(h->fault.node), &h->fault);
+    if (WHAT[h->fault.kind].end != NULL)
+        WHAT[h->fault.kind].end(cluster_node(h->fault.node), &h->fault);
 }
 
 void play_faults_begin(const struct play_fault *faults, uint32_t count)
