@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "metaserver/directory_reach.h"
+
+/* Agents hear of another target, and prove that they reach the table, within a minute. */
+static const uint64_t WAIT_NS = 60 * BASE_NS_PER_S, WAIT_MOST_NS = 16 * 60 * BASE_NS_PER_S;
 
 /* Connections that are made from now on have the present address and P_Key, and agents make them
  * anew when they break. A DC target has the former ones for good. */
@@ -83,8 +88,32 @@ void meta_device_events(struct meta_device *d)
         }
 }
 
+/* Of a DC target that breaks not every device says so: the kernel's mlx5 passes on that one has
+ * drained, and nothing else. Who READs through it does. Where a wire is cut another target is no
+ * help, and no harm: ever less often. */
+static void heed_readers(struct meta_device *d, uint64_t now_ns)
+{
+    const struct meta_service *s = &d->process->service;
+    if (d->process->endpoint.dct == NULL || d->lost != NULL)
+        return;
+    if (!meta_directory_reach_count(s->directory).table_blamed) {
+        d->wait_ns = 0;
+        return;
+    }
+    if (d->wait_ns != 0 && now_ns < d->blamed_ns + d->wait_ns)
+        return;
+    d->blamed_ns = now_ns;
+    d->wait_ns = d->wait_ns == 0             ? WAIT_NS
+                 : d->wait_ns < WAIT_MOST_NS ? 2 * d->wait_ns
+                                             : d->wait_ns;
+    base_log(BASE_LOG_WARN, "most nodes do not reach the table: its DC target is made anew",
+             "dct_number=%u", d->process->endpoint.dct->dctn);
+    meta_retarget_want(&d->target);
+}
+
 void meta_device_tick(struct meta_device *d, uint64_t now_ns)
 {
+    heed_readers(d, now_ns);
     meta_address_watch_tick(&d->address, now_ns);
     meta_retarget_tick(&d->target, now_ns);
 }

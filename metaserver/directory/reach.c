@@ -315,6 +315,8 @@ void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
 
 struct meta_reach_counts meta_reach_count(const struct meta_reach *r)
 {
-    return (struct meta_reach_counts){
-        .unreachable = r->blamed, .table_tried = r->table.tried, .table_failed = r->table.failed};
+    return (struct meta_reach_counts){.unreachable = r->blamed,
+                                      .table_tried = r->table.tried,
+                                      .table_failed = r->table.failed,
+                                      .table_blamed = r->table.blamed};
 }

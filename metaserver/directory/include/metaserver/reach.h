@@ -99,6 +99,7 @@ void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
 struct meta_reach_counts {
     uint32_t unreachable;               /* nodes that two and more do not reach */
     uint32_t table_tried, table_failed; /* nodes that have tried the table, and fail */
+    bool table_blamed;                  /* two and more fail, and most that tried */
 };
 struct meta_reach_counts meta_reach_count(const struct meta_reach *r);
 

@@ -19,6 +19,15 @@ static struct {
     struct meta_device device;
 } w;
 
+/* What nodes have said of the table. */
+static struct meta_reach_counts reach;
+struct meta_reach_counts __wrap_meta_directory_reach_count(const struct meta_directory *m);
+struct meta_reach_counts __wrap_meta_directory_reach_count(const struct meta_directory *m)
+{
+    (void)m;
+    return reach;
+}
+
 static void make(struct fab_ctl *ctl)
 {
     ck_assert_int_eq(fab_call(w.process.endpoint.fab, ctl), 0);
@@ -31,6 +40,7 @@ static void begin(void)
     struct base_errbuf err;
     struct fab *inner;
     memset(&w, 0, sizeof w);
+    memset(&reach, 0, sizeof reach);
     bed_dir_make(w.dir);
     const struct fab_open_attr attr = {.device = w.dir, .service.pkey_index = PLACE};
     ck_assert_int_eq(fab_soft.open(&attr, &inner, &err), 0);
@@ -178,10 +188,37 @@ START_TEST(a_completion_queue_that_breaks_loses_the_device)
 }
 END_TEST
 
+/* Nor has the device said anything. */
+START_TEST(a_target_that_most_readers_do_not_reach_is_made_anew_and_ever_less_often)
+{
+    enum { MINUTES = 40 };
+    uint32_t others = 0, number;
+    begin();
+    number = w.process.service.endpoint.dct_number;
+    for (uint64_t s = 1; s <= MINUTES * 60; s++) {
+        reach.table_blamed = s > 60;
+        meta_device_tick(&w.device, s * BASE_NS_PER_S);
+        run();
+        others += w.process.service.endpoint.dct_number != number;
+        ck_assert(s > 60 || others == 0);
+        number = w.process.service.endpoint.dct_number;
+    }
+    ck_assert_uint_eq(others, 6); /* after 1, 2, 4, 8 and 16 minutes more */
+    reach.table_blamed = false;   /* that has helped */
+    meta_device_tick(&w.device, (MINUTES * 60 + 1) * BASE_NS_PER_S);
+    reach.table_blamed = true;
+    meta_device_tick(&w.device, (MINUTES * 60 + 2) * BASE_NS_PER_S);
+    run();
+    ck_assert_uint_ne(w.process.service.endpoint.dct_number, number);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_pkey_that_moves_has_the_target_made_anew_and_agents_told_its_number)                       \
     T(a_pkey_that_is_gone_is_why_the_table_cannot_be_read_until_it_is_back)                        \
     T(a_device_that_is_removed_is_lost_for_good)                                                   \
     T(a_target_that_breaks_is_made_anew_and_agents_told_its_number)                                \
+    T(a_target_that_most_readers_do_not_reach_is_made_anew_and_ever_less_often)                    \
     T(a_completion_queue_that_breaks_loses_the_device)
 KEDGE_CHECK_MAIN("metad.device", TESTS)
