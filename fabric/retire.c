@@ -11,7 +11,7 @@ struct retired {
     struct fab_ctl ctl; /* first */
     struct fab *fab;
     uint32_t *ops;
-    void (*then)(void *user); /* or NULL */
+    void (*then)(void *user, int status); /* or NULL */
     void *user;
 };
 
@@ -23,12 +23,12 @@ static void on_retired(struct fab_ctl *ctl)
     r.fab->retiring[r.ctl.kind]--;
     if (r.ctl.status != 0)
         r.fab->undestroyed++;
-    else if (r.then != NULL)
-        r.then(r.user);
+    if (r.then != NULL)
+        r.then(r.user, r.ctl.status);
 }
 
 void fab_retire_then(struct fab *fab, enum fab_ctl_kind kind, void *x, uint32_t *ops,
-                     void (*then)(void *user), void *user)
+                     void (*then)(void *user, int status), void *user)
 {
     struct retired *r = calloc(1, sizeof *r);
     BASE_ASSERT(r != NULL); /* a few bytes: without them nothing else works either */

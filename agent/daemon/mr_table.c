@@ -37,11 +37,12 @@ static int table_registration(struct pool *p, const struct agent_table *table, s
                          &out->mr.iova);
 }
 
-/* Of which nothing is registered (any more). */
-static void free_table(void *user)
+/* Memory that the device may use still is left to it. */
+static void free_table(void *user, int status)
 {
     struct agent_table *table = user;
-    fab_mem_free(&table->memory);
+    if (status == 0)
+        fab_mem_free(&table->memory);
     free(table);
 }
 
@@ -50,7 +51,7 @@ void mr_table_retire(struct pool *p, struct agent_table *table)
     if (table != NULL && table->mr != NULL)
         fab_retire_then(p->device.fab, FAB_DEREG_MR, table->mr, &p->fab_ops, free_table, table);
     else if (table != NULL)
-        free_table(table);
+        free_table(table, 0);
 }
 
 /* Of which nothing is registered yet, as *c will; NULL and -errno. */
@@ -66,7 +67,7 @@ static struct agent_table *new_table(struct pool *p, struct fab_ctl *c, int *sta
         *status = table_registration(p, table, c);
     if (*status == 0)
         return table;
-    free_table(table);
+    free_table(table, 0);
     return NULL;
 }
 
@@ -117,7 +118,7 @@ static void on_table(struct fab_ctl *ctl)
         r.table->mr = r.ctl.mr.x;
         mr_table_retire(r.pool, r.table);
     } else {
-        free_table(r.table);
+        free_table(r.table, 0);
     }
     address_step_done(r.pool, WORLD_DEVICE_TABLE, r.ctl.status);
 }

@@ -11,11 +11,11 @@
  * What the device refuses to destroy is not tried again: it is there until the device is closed,
  * and fab->undestroyed counts it. */
 void fab_retire(struct fab *fab, enum fab_ctl_kind kind, void *x, uint32_t *ops);
-/* The same of one that there is; then() is called when it is gone, and *ops does not count it any
- * more: with what it needed for as long as it was there (memory of a region). Never, if the device
- * refuses: it may use that memory still. */
+/* The same of one that there is; then() is called when it is over, and *ops does not count it any
+ * more: with what it needed for as long as it was there (memory of a region), which the device may
+ * use still unless status is 0. */
 void fab_retire_then(struct fab *fab, enum fab_ctl_kind kind, void *x, uint32_t *ops,
-                     void (*then)(void *user), void *user);
+                     void (*then)(void *user, int status), void *user);
 /* Of all that was handed over so and is not over: the kind that others wait for. 0: nothing is. */
 uint32_t fab_retiring(const struct fab *fab);
 

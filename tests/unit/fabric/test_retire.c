@@ -80,13 +80,16 @@ END_TEST
 
 static uint32_t then_ops;
 
-static void on_gone(void *user)
+static int then_status;
+
+static void on_gone(void *user, int status)
 {
+    then_status = status;
     ck_assert_uint_eq(then_ops, 0); /* whoever hears of it may be the last */
     (*(uint32_t *)user)++;
 }
 
-START_TEST(who_wants_to_hear_of_the_end_hears_of_it_once_and_not_where_there_is_none)
+START_TEST(who_wants_to_hear_of_the_end_hears_of_it_once_and_how_it_went)
 {
     struct fab_mr mr = {0};
     uint32_t heard = 0;
@@ -96,10 +99,11 @@ START_TEST(who_wants_to_hear_of_the_end_hears_of_it_once_and_not_where_there_is_
     ck_assert_uint_eq(heard, 0);
     finish(0, 0);
     ck_assert_uint_eq(heard, 1);
+    ck_assert_int_eq(then_status, 0);
     fab_retire_then(&device.base, FAB_DEREG_MR, &mr, &then_ops, on_gone, &heard);
     finish(1, -EBUSY); /* the device may use that memory still */
-    ck_assert_uint_eq(then_ops, 0);
-    ck_assert_uint_eq(heard, 1);
+    ck_assert_uint_eq(heard, 2);
+    ck_assert_int_eq(then_status, -EBUSY);
     ck_assert_uint_eq(device.base.undestroyed, 1);
 }
 END_TEST
@@ -107,6 +111,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_is_being_destroyed_is_counted_until_it_is_over_however_it_went)                         \
     T(what_others_wait_for_is_told_whoever_handed_it_over)                                         \
-    T(who_wants_to_hear_of_the_end_hears_of_it_once_and_not_where_there_is_none)
+    T(who_wants_to_hear_of_the_end_hears_of_it_once_and_how_it_went)
 
 KEDGE_CHECK_MAIN("fabric.retire", TESTS)
