@@ -241,10 +241,10 @@ void address_paths_anew(struct pool *p)
 static void change_address(struct agent *a, bool renamed)
 {
     struct base_errbuf err = {""};
-    const uint32_t before = a->incarnation;
     fab_set_address(a->fab, a->address.gid, a->address.sgid_index, a->address.lid);
     if (renamed && life_next_incarnation(a, &a->incarnation, &err) != 0) {
-        a->incarnation = before + 1; /* if it cannot be saved: the next start is later anyway */
+        a->incarnation = life_newest_incarnation(a) + 1; /* the next start is later anyway */
+        a->newest_incarnation = a->incarnation;
         world_log(a->world, BASE_LOG_ERROR, "the incarnation is not saved", "why=\"%s\"", err.text);
     }
     a->readdressing++; /* until all have begun */

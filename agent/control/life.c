@@ -3,12 +3,16 @@
 
 #include "agent.h"
 
+uint32_t life_newest_incarnation(const struct agent *a)
+{
+    return a->newest_incarnation > a->incarnation ? a->newest_incarnation : a->incarnation;
+}
+
 int life_next_incarnation(struct agent *a, uint32_t *out, struct base_errbuf *err)
 {
-    const uint32_t newest =
-        a->newest_incarnation > a->incarnation ? a->newest_incarnation : a->incarnation;
     bool lost;
-    const int status = world_next_incarnation(a->world, false, newest + 1, out, &lost, err);
+    const int status =
+        world_next_incarnation(a->world, false, life_newest_incarnation(a) + 1, out, &lost, err);
     if (status == 0)
         a->newest_incarnation = *out;
     return status;

@@ -60,14 +60,15 @@ static void on_tried(void *user, const struct fab_qp *qp, int status)
     if (e == NULL || e->state != END_BY_DESTROYING)
         return;
     if (status != 0) {
-        if (!e->told && may_say(p, &suppressed)) /* it is tried each second */
+        if (!e->told && may_say(p, &suppressed)) { /* it is tried each second */
             world_log(
                 p->world, BASE_LOG_ERROR,
                 "the device neither ends a queue pair nor destroys it: what is out on it may be "
                 "carried out late (restart the agent)",
                 "pool=\"%s\" qpn=%u error=\"%s\" suppressed=%u", p->name, qp->qpn,
                 strerror(-status), suppressed);
-        e->told = true;
+            e->told = true;
+        }
         return;
     }
     e->state = END_DESTROYED;

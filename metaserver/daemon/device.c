@@ -90,14 +90,16 @@ void meta_device_events(struct meta_device *d)
 
 /* Of a DC target that breaks not every device says so: the kernel's mlx5 passes on that one has
  * drained, and nothing else. Who READs through it does. Where a wire is cut another target is no
- * help, and no harm: ever less often. */
+ * help, and READs that are out end with the former one: so ever less often, and who reports by
+ * turns that it reaches the table and that it does not brings about no more. */
 static void heed_readers(struct meta_device *d, uint64_t now_ns)
 {
     const struct meta_service *s = &d->process->service;
     if (d->process->endpoint.dct == NULL || d->lost != NULL)
         return;
     if (!meta_directory_reach_count(s->directory).table_blamed) {
-        d->wait_ns = 0;
+        if (now_ns >= d->blamed_ns + WAIT_MOST_NS)
+            d->wait_ns = 0;
         return;
     }
     if (d->wait_ns != 0 && now_ns < d->blamed_ns + d->wait_ns)

@@ -12,8 +12,8 @@ struct meta_device {
     struct meta_process *process; /* borrowed, with its service and its endpoint */
     struct meta_address_watch address;
     struct meta_retarget target; /* with DC */
-    uint64_t blamed_ns, wait_ns; /* another target since most do not reach the table: when, and how
-                                  * long until the next; 0: they reach it */
+    uint64_t blamed_ns, wait_ns; /* another target was last made since most do not reach the table,
+                                  * and how long until the next one; 0: none was of late */
     const char *lost;            /* it cannot be used any more, and why; NULL: it can */
 };
 
