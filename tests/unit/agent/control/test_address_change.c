@@ -100,6 +100,22 @@ START_TEST(another_name_has_another_table_too)
 }
 END_TEST
 
+/* Pools that were made anew in this life have later ones than the node. */
+START_TEST(another_name_is_above_all_pools_also_when_that_cannot_be_saved)
+{
+    begin();
+    w.agent.newest_incarnation = w.pool[1].incarnation = 9;
+    w.world.incarnation_status = -ENOSPC;
+    becomes_another();
+    for (int i = 0; i < POOL_COUNT; i++) {
+        target_done(&w.pool[i], 0);
+        table_done(&w.pool[i], 0);
+        ck_assert_uint_eq(w.pool[i].incarnation, w.agent.incarnation);
+    }
+    ck_assert_uint_gt(w.agent.incarnation, 9);
+}
+END_TEST
+
 START_TEST(an_address_that_changes_again_meanwhile_is_followed_afterwards)
 {
     begin();
@@ -285,6 +301,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(paths_are_made_anew_when_the_device_has_made_the_target)                                     \
     T(another_name_has_another_table_too)                                                          \
+    T(another_name_is_above_all_pools_also_when_that_cannot_be_saved)                              \
     T(an_address_that_changes_again_meanwhile_is_followed_afterwards)                              \
     T(a_target_that_breaks_while_another_is_made_has_one_more_made)                                \
     T(one_that_could_not_be_made_is_tried_again_ever_less_often)                                   \

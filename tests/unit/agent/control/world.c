@@ -108,10 +108,11 @@ static int next_incarnation(struct world *w, bool begins, uint32_t at_least, uin
 {
     struct test_world *t = test_world(w);
     ck_assert(!begins);
-    (void)err;
+    *lost = false;
+    if (t->incarnation_status != 0)
+        return base_err(err, t->incarnation_status, "the disk is full");
     t->incarnation = at_least > t->incarnation ? at_least : t->incarnation + 1;
     *out = t->incarnation;
-    *lost = false;
     return 0;
 }
 

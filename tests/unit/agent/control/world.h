@@ -26,9 +26,10 @@ struct test_world {
     struct world_task ran_here;        /* the last one that was done at once */
     struct test_call call[TEST_CALLS]; /* that were begun, in order */
     uint32_t calls;
-    uint64_t memory_most; /* of the host; 0: no bound */
-    uint32_t incarnation; /* the last one that was taken */
-    const char *said;     /* the last event of the log */
+    uint64_t memory_most;   /* of the host; 0: no bound */
+    uint32_t incarnation;   /* the last one that was taken */
+    int incarnation_status; /* not 0: none can be saved */
+    const char *said;       /* the last event of the log */
     uint32_t stops;
     uint32_t steps[WORLD_DEVICE_DROP + 1]; /* of devices, by kind: none fails; those that are begun
                                             * are the test's to end (address_step_done(),
