@@ -37,7 +37,8 @@ jq -e 'length > 1' tenants.json >/dev/null || fail "the page has no example of a
 # Whether a command shows something: those that change a thing may be silent.
 shows() { [[ $1 == *list* || $1 == *get* || $1 == *status* || $1 == *metrics* || $1 == *doctor* || $1 == *create* ]]; }
 # The worker's token of the page, in the variable that the page names: whoever attaches with it is of its tenant.
-variable=$(sed -n 's/.*the environment variable `\([A-Z_]*\)` of the worker.*/\1/p' "$page")
+variable=$(tr '\n' ' ' <"$page" |
+    sed -n 's/.*the environment variable `\([A-Z_]*\)` of the worker.*/\1/p')
 [[ -n $variable ]] || fail "the page does not say in which variable a worker has its token"
 worker_attaches() { # tenant
     local worker
@@ -61,19 +62,24 @@ worker_attaches() { # tenant
     kill "$worker"
     wait "$worker" 2>/dev/null || true
     rm hold
+    attached=$1
     ok "a worker with the token that the page makes, in $variable, is of its tenant"
 }
-count=0
+count=0 attached=
 while IFS= read -r -u 8 line; do
     [[ $line == '    '* ]] || continue
     line=${line#    }
+    while [[ $line == *\\ ]] && IFS= read -r -u 8 more; do # a command of several lines
+        line=${line%\\}${more#    }
+    done
     [[ $line == rdmactl* || $line == curl* || $line == umask* ]] || fail "the page has a command that this test does not know: $line"
     [[ $line != umask* ]] || eval "$line"
     timeout 60 bash -u -o pipefail -c "$line" >out 2>err </dev/null || fail "$line: ended with $?: $(cat out err)"
     if shows "$line" && [[ $line != *'>'* && ! -s out ]]; then fail "$line: shows nothing"; fi
-    [[ $line != *'>builds.token' ]] || worker_attaches builds
+    [[ $line != *' --secret-out builds.token' ]] || worker_attaches builds
     count=$((count + 1))
 done 8<"$page"
+[[ -n $attached ]] || fail "the page makes no token for a worker"
 ((count >= 46)) || fail "only $count commands were found"
 [[ -s ops.token && -s node-c.token ]] || fail "the tokens that were made are empty"
 [[ -z $(find . -maxdepth 1 -name '*.token' -perm /077) ]] || fail "others may read a token that the page makes: $(ls -l ./*.token)"

@@ -40,6 +40,8 @@ finds() { # file, pattern; the file's text from standard input
 echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; seq 601 | sed 's|.*|/* . */|'; } | finds base/a.c 'at most 600'
 { echo "$head"; printf '/* %0100d */\n' 1; } | finds base/a.c 'over 100 columns'
+mkdir -p "$work/docs"
+{ printf '| %0100d |\n' 1; printf '%0100d\n' 1; printf '%0100d1\n' 1; } | finds docs/a.md ':3: over 100 columns'
 echo "$head" | finds agent/limits.h "a header of the C library's has that name"
 { echo "$head"; printf 'void f(char *t)\n{\n    strcpy(t, "");\n}\n'; } | finds base/a.c 'forbidden function'
 { echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds agent/a.c "verbs' functions are called in fabric/verbs"
@@ -78,7 +80,8 @@ echo "$head" >"$work/schema/include/schema/right.h"
 touch "$work/tests/e2e/right.sh"
 printf '# How it is\n\n## One `thing`, and another\n\n```sh\n# no heading\n```\n' >"$work/docs/other.md"
 {
-    echo '[a](other.md) [b](other.md#one-thing-and-another) [c](../base/right.c) [d](https://kedge.invalid/x) [e](#here)'
+    echo '[a](other.md) [b](other.md#one-thing-and-another) [c](../base/right.c)'
+    echo '[d](https://kedge.invalid/x) [e](#here)'
     echo '`base/right.c` `base/*.c` `./base/` `base/right.c now` `schema/right.h`'
     echo 'unit.base unit.base.right unit.base.right.rc e2e.right and e2e.right.rc.'
     printf '\n# Here\n'
