@@ -1,4 +1,5 @@
-# Circles of a graph (Tarjan 1972): from lines "FROM TO" each circle of two nodes or more, as "COUNT NODE...".
+# Circles of a graph (Tarjan 1972): from lines "FROM TO" each circle of two nodes or more,
+# as "COUNT NODE...".
 function visit(v,    i, w) {
     number[v] = low[v] = ++counter
     stack[++depth] = v

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Starts and stops a metaserver and agents of one host, in directories of their own. Sourced by ops/quickstart and
-# tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, $agents (how many), and $access: open (as most
-# tests have it), or tokens, which the agents are given then.
+# Starts and stops a metaserver and agents of one host, in directories of their own. Sourced by
+# ops/quickstart and tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, $agents
+# (how many), and $access: open (as most tests have it), or tokens, which the agents are given then.
 #
 # May set: $service, lines of [fabric] of all daemons; $more_agent, lines of [agent].
 #
-# Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, $admin (the metaserver's admin
-# socket, as rdmactl's --server), ${pids[metad|a|b|...]}.
+# Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, $admin
+# (the metaserver's admin socket, as rdmactl's --server), ${pids[metad|a|b|...]}.
 #
-# Environment: KEDGE_TEST_PROVIDER (soft, on a device of its own; verbs: on an RDMA device), KEDGE_TEST_TRANSPORT
-# (auto, dc or rc: what agents are told); for verbs KEDGE_TEST_DEVICE (the first that does) and KEDGE_TEST_GIDS: GIDs
-# of it, separated by blanks, for the metaserver first and then for each agent.
+# Environment: KEDGE_TEST_PROVIDER (soft, on a device of its own; verbs: on an RDMA device),
+# KEDGE_TEST_TRANSPORT (auto, dc or rc: what agents are told); for verbs KEDGE_TEST_DEVICE (the
+# first that does) and KEDGE_TEST_GIDS: GIDs of it, separated by blanks, for the metaserver first
+# and then for each agent.
 agents=${agents:-2} access=${access:-open}
 provider=${KEDGE_TEST_PROVIDER:-soft} transport=${KEDGE_TEST_TRANSPORT:-auto}
 read -ra gids <<<"${KEDGE_TEST_GIDS:-}"
@@ -20,12 +21,13 @@ declare -A pids=()
 export KEDGE_CONTEXT=none # what this user's rdmactl is set to is no part of it
 names=(a b c d e f g h)
 
-# Starts a daemon and waits for the line that says that it is ready. Prints its last words when it is not.
-# run_under is a program that runs it, if it is set.
+# Starts a daemon and waits for the line that says that it is ready. Prints its last words when it
+# is not. run_under is a program that runs it, if it is set.
 daemon_start() { # name program
     local name=$1
     : >"$work/$name.out"
-    setsid ${run_under-} "$bin/$2" --config "$work/$name.conf" >"$work/$name.out" 2>>"$work/$name.log" </dev/null &
+    setsid ${run_under-} "$bin/$2" --config "$work/$name.conf" \
+        >"$work/$name.out" 2>>"$work/$name.log" </dev/null &
     pids[$name]=$!
     for _ in $(seq 1200); do
         ! grep -q "^$2: ready" "$work/$name.out" || return 0
@@ -65,7 +67,9 @@ agent_number_of() { # name: which of the GIDs is its own
 # What the agent shows to the metaserver, made where nobody has to show anything.
 agent_token() { # name
     local gid=${gids[$(agent_number_of "$1")]}
-    (umask 077 && "$bin/rdmactl" --server "$admin" token create "node-$1" scope=agent "node=node-$1" "gids=$gid" -o json |
+    (umask 077 &&
+        "$bin/rdmactl" --server "$admin" token create "node-$1" scope=agent "node=node-$1" \
+            "gids=$gid" -o json |
         jq -er .secret >"$work/$1.token")
 }
 
@@ -98,7 +102,8 @@ agent_wait() { # name
     local at=$url
     [[ $access == open ]] || at=$admin
     for _ in $(seq 1200); do
-        ! "$bin/rdmactl" --server "$at" node get "node-$1" 2>/dev/null | grep -q '^state *live' || return 0
+        ! "$bin/rdmactl" --server "$at" node get "node-$1" 2>/dev/null |
+            grep -q '^state *live' || return 0
         sleep 0.05
     done
     echo "the agent of node-$1 did not register: $(tail -n 3 "$work/$1.log")" >&2
@@ -140,7 +145,8 @@ cluster_start() {
     for name in "${names[@]:0:agents}"; do agent_wait "$name" || return 1; done
 }
 
-# Agents first. Whoever does not end within a minute is killed, and that is a failure; so is an end that is not clean.
+# Agents first. Whoever does not end within a minute is killed, and that is a failure; so is an end
+# that is not clean.
 cluster_stop() {
     local name code status=0
     for name in "${names[@]:0:agents}" metad; do
@@ -153,7 +159,10 @@ cluster_stop() {
             kill -0 "${pids[$name]}" 2>/dev/null || break
             sleep 0.05
         done
-        if kill -KILL "${pids[$name]}" 2>/dev/null; then echo "$name did not end after SIGTERM" >&2; status=1; fi
+        if kill -KILL "${pids[$name]}" 2>/dev/null; then
+            echo "$name did not end after SIGTERM" >&2
+            status=1
+        fi
         code=0
         wait "${pids[$name]}" 2>/dev/null || code=$?
         if ((code != 0 && code != 127)); then # 127: somebody has waited for it already

@@ -4,11 +4,16 @@
 
     pairs.py BUILD OTHER [--rounds N] [--only TEXT]...
 
-BUILD and OTHER are build directories with a bin/. Each round runs a test once with each, the order swapped from round
-to round; a figure's ratio is BUILD's value by OTHER's of the same round. Printed are the median of the ratios, the
-interval in which it lies in 95 of 100 cases (of 2,000 samples with replacement, always the same ones), and the medians
-of both. What is not about Kedge at all, `cores`, is measured too: its ratio should be 1, and what it differs by is the
-machine. "slower" and "faster" mark intervals that do not hold 1. Meant for a machine where nothing else runs; on one
+BUILD and OTHER are build directories with a bin/. Each round runs a test once with each, \
+the order swapped from round
+to round; a figure's ratio is BUILD's value by OTHER's of the same round. \
+Printed are the median of the ratios, the
+interval in which it lies in 95 of 100 cases \
+(of 2,000 samples with replacement, always the same ones), and the medians
+of both. What is not about Kedge at all, `cores`, is measured too: \
+its ratio should be 1, and what it differs by is the
+machine. "slower" and "faster" mark intervals that do not hold 1. \
+Meant for a machine where nothing else runs; on one
 with fewer processors than the test wants, pairs agree less.
 
 Exits 1 if a test could not be run."""
@@ -41,8 +46,8 @@ TESTS = (
 
 def measure(build, test):
     """What kedge-perf prints of this test, or None."""
-    run = subprocess.run([f"{build}/bin/kedge-perf", *test.split(), "--local", "--json"], capture_output=True, text=True,
-                         timeout=300, check=False)
+    run = subprocess.run([f"{build}/bin/kedge-perf", *test.split(), "--local", "--json"],
+                         capture_output=True, text=True, timeout=300, check=False)
     if run.returncode != 0:
         print(f"FAILED   {build}: {test}: {run.stderr.strip()[-300:]}")
         return None
@@ -66,12 +71,13 @@ def report(test, figure, better, pairs):
     ratios = [mine / max(other, 1) for mine, other in pairs]
     low, high = interval(ratios)
     mine, other = (statistics.median(side) for side in zip(*pairs))
-    print(f"{test:32} {figure:11} {statistics.median(ratios):6.3f} [{low:.3f}, {high:.3f}] {mine:14.0f} {other:14.0f} "
-          f"{verdict(low, high, better)}".rstrip(), flush=True)
+    print(f"{test:32} {figure:11} {statistics.median(ratios):6.3f} [{low:.3f}, {high:.3f}] "
+          f"{mine:14.0f} {other:14.0f} {verdict(low, high, better)}".rstrip(), flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("other")
     parser.add_argument("--rounds", type=int, default=11)
@@ -80,7 +86,8 @@ def main():
     chosen = [t for t in TESTS if not options.only or any(text in t[0] for text in options.only)]
     if not chosen or options.rounds < 1:
         parser.error("no test has such a name, or there is no round")
-    print(f"{'test':32} {'figure':11}  ratio [interval]       {options.build[-14:]:>14} {options.other[-14:]:>14}")
+    print(f"{'test':32} {'figure':11}  ratio [interval]       "
+          f"{options.build[-14:]:>14} {options.other[-14:]:>14}")
     failed = False
     for test, figures in chosen:
         pairs = []

@@ -1,35 +1,44 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the leases' rule costs an operation of the lane, in instructions, as callgrind counts them: the same in each run,
-# whatever else the machine does. Prints a table, and fails when the rule costs more than it may.
+# What the leases' rule costs an operation of the lane, in instructions, as callgrind counts them:
+# the same in each run, whatever else the machine does. Prints a table, and fails when the rule
+# costs more than it may.
 #
 #   tests/cost/instructions.sh BUILD_DIRECTORY
 #
-# One READ or WRITE of 8 bytes at a time, from the worker's ring to its completion, a pass of the lane each, on `soft`:
-#   without    the lane is built without the rule (no_lease.h): a record that was READ once is good for ever
-#   with       the rule, on a device that keeps no deadlines, as RNICs are: the lane looks for what is out too long
-#   deadlines  the rule on a device that keeps them, as `soft` is: it looks at its clock before it executes
-# 60 s is the longest lease that an agent takes; how long it is changes nothing while it is valid. What is out too long is
-# looked for by the time, 32 times in what a request may take, however many there are: not while these are counted, and
-# counted by itself. That the rule costs nothing holds for the code that Debian 12's gcc (12.2) makes of this for x86-64.
+# One READ or WRITE of 8 bytes at a time, from the worker's ring to its completion, a pass of the
+# lane each, on `soft`:
+#   without    the lane is built without the rule (no_lease.h): a record that was READ once is good
+#              for ever
+#   with       the rule, on a device that keeps no deadlines, as RNICs are: the lane looks for what
+#              is out too long
+#   deadlines  the rule on a device that keeps them, as `soft` is: it looks at its clock before it
+#              executes
+# 60 s is the longest lease that an agent takes; how long it is changes nothing while it is valid.
+# What is out too long is looked for by the time, 32 times in what a request may take, however many
+# there are: not while these are counted, and counted by itself. That the rule costs nothing holds
+# for the code that Debian 12's gcc (12.2) makes of this for x86-64.
 set -euo pipefail
 build=${1:?usage: $0 BUILD_DIRECTORY}
 for tool in valgrind callgrind_annotate; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
 LANE_MAY=0      # instructions of the rule, for an operation
-# An operation with the rule: 3 % more than at 2124000 (1852.6, 1842.6, 1785.6 and 1775.6), before devices were allowed to be unkind.
+# An operation with the rule: 3 % more than at 2124000 (1852.6, 1842.6, 1785.6 and 1775.6), before
+# devices were allowed to be unkind.
 declare -A OPERATION_MAY=([READ dc]=1908.1 [WRITE dc]=1897.8 [READ rc]=1839.1 [WRITE rc]=1828.8)
-DEADLINE_MAY=48 # and of the device's deadlines: 24, and a clock, which valgrind leaves to the kernel
+DEADLINE_MAY=48 # and of the device's deadlines: 24, and a clock, which valgrind
+                # leaves to the kernel
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 
-# Runs it once: $work/NAME has what it prints, NAME.functions the instructions of each function and NAME.inclusive with
-# all that it calls.
+# Runs it once: $work/NAME has what it prints, NAME.functions the instructions of each function and
+# NAME.inclusive with all that it calls.
 count() { # name with|without kind lease_ms bound_us transport
     local name=$1
-    OPERATIONS_KIND=$3 OPERATIONS_LEASE_MS=$4 OPERATIONS_BOUND_US=$5 KEDGE_TEST_TRANSPORT=$6 CK_FORK=no valgrind -q --tool=callgrind \
+    OPERATIONS_KIND=$3 OPERATIONS_LEASE_MS=$4 OPERATIONS_BOUND_US=$5 \
+        KEDGE_TEST_TRANSPORT=$6 CK_FORK=no valgrind -q --tool=callgrind \
         --callgrind-out-file="$work/$name.out" --toggle-collect='counted_*' \
         "$build/tests/cost_operations_$2_leases" >"$work/$name" 2>&1 || fail "$(cat "$work/$name")"
     functions "$name" no >"$work/$name.functions"
@@ -47,7 +56,8 @@ check() { # sentence, instructions, operations, most
         fail "$1 costs $(per "$2" "$3") instructions an operation, more than $4"
 }
 
-echo "instructions for an operation (of them the device's, which on an RNIC is hardware and its driver)"
+echo "instructions for an operation" \
+    "(of them the device's, which on an RNIC is hardware and its driver)"
 printf '%-9s %8s %8s %8s %10s | %10s\n' "" without with rule deadlines "of device"
 for transport in dc rc; do
     count without-$transport without none 60000 1000000 $transport
@@ -56,13 +66,16 @@ for transport in dc rc; do
     for op in READ WRITE; do
         n=$(field with-$transport $op 2)
         for name in without with deadlines; do
-            [[ $(field $name-$transport $op 3) == 0 ]] || fail "a record was READ meanwhile: $(cat "$work/$name-$transport")"
+            [[ $(field $name-$transport $op 3) == 0 ]] ||
+                fail "a record was READ meanwhile: $(cat "$work/$name-$transport")"
             declare "$name=$(inclusive $name-$transport "counted_${op,,}")"
         done
         device=$(awk '$1 == "fab_post_send" || $1 == "fab_poll" { n += $2 } END { print n }' \
             "$work/with-$transport.inclusive")
-        printf '%-9s %8s %8s %8s %10s | %10s\n' "$op $transport" "$(per "$without" "$n")" "$(per "$with" "$n")" \
-            "$(per $((with - without)) "$n")" "$(per $((deadlines - with)) "$n")" "$(per "$device" $((2 * n)))"
+        printf '%-9s %8s %8s %8s %10s | %10s\n' "$op $transport" \
+            "$(per "$without" "$n")" "$(per "$with" "$n")" \
+            "$(per $((with - without)) "$n")" "$(per $((deadlines - with)) "$n")" \
+            "$(per "$device" $((2 * n)))"
         check "the rule" $((with - without)) "$n" $LANE_MAY
         check "$op on $transport" "$with" "$n" "${OPERATION_MAY[$op $transport]}"
         check "keeping deadlines" $((deadlines - with)) "$n" $DEADLINE_MAY
@@ -76,11 +89,13 @@ join -a1 -a2 -e0 -o 0,1.2,2.2 "$work/with-dc.functions" "$work/without-dc.functi
 count looks with overdue 60000 320 dc # a look in ten operations
 looks=$((n / 10))
 cost=$(($(inclusive looks counted_read) - $(inclusive with-dc counted_read)))
-echo "a look costs $(per $cost "$looks") instructions with the 6 queue pairs of this lane, 32 times in what a request may take"
+echo "a look costs $(per $cost "$looks") instructions with the 6 queue pairs of this lane," \
+    "32 times in what a request may take"
 
 count renewed with none 1 200 dc
 n=$(field renewed READ 2) renewals=$(field renewed READ 3)
 ((renewals > 0)) || fail "nothing was renewed: $(cat "$work/renewed")"
 cost=$(($(inclusive renewed counted_read) - $(inclusive with-dc counted_read)))
-echo "a renewal costs the lane and its device $(per $cost "$renewals") instructions, once in two thirds of the time that" \
-    "may be posted under a lease ($renewals in $n READs of a region with a lease of 1 ms)"
+echo "a renewal costs the lane and its device $(per $cost "$renewals") instructions," \
+    "once in two thirds of the time that may be posted under a lease" \
+    "($renewals in $n READs of a region with a lease of 1 ms)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Who may do what: every route of schema/openapi.yaml, with every method and every scope, gets the status that its
-# `security` asks for, and what is refused changes nothing; and every route of the daemon is in that document. Then a
-# cluster whose agents have tokens.
+# Who may do what: every route of schema/openapi.yaml, with every method and every scope, gets the
+# status that its `security` asks for, and what is refused changes nothing; and every route of the
+# daemon is in that document. Then a cluster whose agents have tokens.
 source "$(dirname "$0")/lib-metad.sh"
 rdmactl=$1/bin/rdmactl agentd=$1/bin/kedge-agentd
 for program in "$rdmactl" "$agentd"; do
@@ -12,10 +12,12 @@ unset KEDGE_SERVER KEDGE_TOKEN KEDGE_TOKEN_FILE
 configure "access = tokens" "node_lease = 1h" "max_watches = 64"
 start
 for _ in $(seq 1200); do # after it has said that it is ready
-    ! grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" || break
+    ! grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" ||
+        break
     sleep 0.05
 done
-grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" || fail "it does not say how to begin"
+grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" ||
+    fail "it does not say how to begin"
 ok "it says how to make the first token"
 admin=(--unix-socket "$work/metad.sock")
 
@@ -28,14 +30,16 @@ token() { # name, body
 for scope in reader operator admin; do token "$scope" "{\"scope\":\"$scope\"}"; done
 token own '{"scope":"agent","node":"n1","gids":["fd00::1","fd00::2"]}'
 token other '{"scope":"agent","node":"n2","gids":["fd00::1"]}'
-ask -X PUT -H 'Content-Type: application/json' --data-binary '{"scope":"admin","expires":"2001-01-01T00:00:00Z"}' \
+ask -X PUT -H 'Content-Type: application/json' \
+    --data-binary '{"scope":"admin","expires":"2001-01-01T00:00:00Z"}' \
     "${admin[@]}" /v1/tokens/past
 expect 400 "a token is not made to have expired"
 ends=$(($(date +%s) + 5))
 token expired "{\"scope\":\"admin\",\"expires\":\"$(date -u -d "@$ends" +%Y-%m-%dT%H:%M:%SZ)\"}"
 until (($(date +%s) >= ends)); do sleep 0.2; done
 ask "${admin[@]}" /v1/tokens
-[[ $(jq -c '[.tokens[] | select(.expired) | .name]' "$work/body") == '["expired"]' ]] || fail "which token has expired is not shown"
+[[ $(jq -c '[.tokens[] | select(.expired) | .name]' "$work/body") == '["expired"]' ]] ||
+    fail "which token has expired is not shown"
 sed 's/....$/AAAA/' "$work/admin.header" >"$work/wrong.header"
 printf 'Authorization: Basic YTpi\n' >"$work/basic.header"
 : >"$work/none.header"
@@ -45,12 +49,14 @@ documented >"$work/documented"
 # What the daemon has, from its table: "METHOD /path".
 {
     sed -nE 's/^ *\{"([A-Z]+)", "(\/[^"]*)",.*/\1 \2/p' "$root/metaserver/api/routes.c"
-    sed -nE 's/^ *RESOURCES\("(\/[^"]*)",.*/\1/p' "$root/metaserver/api/routes.c" | while read -r path; do
-        printf '%s\n' "GET $path" "GET $path/{name}" "PUT $path/{name}" "DELETE $path/{name}"
-    done
+    sed -nE 's/^ *RESOURCES\("(\/[^"]*)",.*/\1/p' "$root/metaserver/api/routes.c" |
+        while read -r path; do
+            printf '%s\n' "GET $path" "GET $path/{name}" "PUT $path/{name}" "DELETE $path/{name}"
+        done
 } | sort >"$work/has"
 awk '{print $2, $1}' "$work/documented" | sort >"$work/says"
-diff "$work/has" "$work/says" >"$work/diff" || fail "the daemon's routes and the document's differ: $(cat "$work/diff")"
+diff "$work/has" "$work/says" >"$work/diff" ||
+    fail "the daemon's routes and the document's differ: $(cat "$work/diff")"
 ok "each of the $(wc -l <"$work/has") routes is in the document, with what it needs"
 
 cut -d' ' -f1 "$work/documented" | sort -u | sed -E 's/\{([a-z]+)\}/\U\1/g' >"$work/paths"
@@ -69,7 +75,8 @@ allowed() { # caller, schemes
     *) false ;;
     esac
 }
-# A body that is right, so that who is let in gets no 400: what is allowed shows in a 2xx, or a 404 of what is gone.
+# A body that is right, so that who is let in gets no 400: what is allowed shows in a 2xx, or a
+# 404 of what is gone.
 body_of() { # path
     case $1 in
     /v1/nodes/\{id\}) node 5 1 ;;
@@ -105,12 +112,14 @@ everyone() { # with $access and $callers: every route and method
         [[ "$method $path" != "DELETE /v1/leases" ]] || target="$path?worker=n1:1-00000001"
         for caller in "${callers[@]}"; do
             [[ $path != /v1/nodes* ]] || # is there, whatever was done to it
-                also "${admin[@]}" -o /dev/null -X PUT -H 'Content-Type: application/json' --data-binary "$registration" "$url/v1/nodes/n1"
+                also "${admin[@]}" -o /dev/null -X PUT -H 'Content-Type: application/json' \
+                    --data-binary "$registration" "$url/v1/nodes/n1"
             options=(-H "@$work/$caller.header" -X "$method")
             [[ $method == GET || $method == DELETE ]] ||
                 options+=(-H 'Content-Type: application/json' --data-binary "$(body_of "$path")")
             [[ $method == GET ]] || also "${admin[@]}" -o "$work/before" "$url/metrics"
-            also "${options[@]}" -o "$work/body" -D "$work/headers" -w '%{http_code}\n' "$url$target"
+            also "${options[@]}" -o "$work/body" -D "$work/headers" -w '%{http_code}\n' \
+                "$url$target"
             if [[ $method == GET ]]; then
                 also -I -H "@$work/$caller.header" -o /dev/null -w '%{http_code}\n' "$url$target"
             else
@@ -126,26 +135,33 @@ everyone() { # with $access and $callers: every route and method
             seen[$status]=$((${seen[$status]-0} + 1))
             if [[ $schemes == - ]] || allowed "$caller" "$schemes"; then
                 # n1 has no agent here that could be asked.
-                [[ $status == 20[014] || $status == 404 || ($status == 503 && $(jq -r .type "$work/body") == *:agent-unreachable) ]] ||
+                [[ $status == 20[014] || $status == 404 ||
+                    ($status == 503 && $(jq -r .type "$work/body") == *:agent-unreachable) ]] ||
                     fail "$method $path as $caller: $status: $(cat "$work/body")"
             else
-                [[ $status == "$wanted" ]] || fail "$method $path as $caller: $status, not $wanted: $(cat "$work/body")"
-                grep -qi '^www-authenticate: Bearer' "$work/headers" || fail "$method $path as $caller: no WWW-Authenticate"
-                [[ $(jq -r .status "$work/body") == "$wanted" ]] || fail "$method $path as $caller: no problem"
+                [[ $status == "$wanted" ]] ||
+                    fail "$method $path as $caller: $status, not $wanted: $(cat "$work/body")"
+                grep -qi '^www-authenticate: Bearer' "$work/headers" ||
+                    fail "$method $path as $caller: no WWW-Authenticate"
+                [[ $(jq -r .status "$work/body") == "$wanted" ]] ||
+                    fail "$method $path as $caller: no problem"
                 if ((wanted == 403)); then
-                    grep -qE '"detail":"[^"]*needs the scope (reader|operator|admin)' "$work/body" ||
+                    grep -qE '"detail":"[^"]*needs the scope (reader|operator|admin)' \
+                        "$work/body" ||
                         fail "$method $path as $caller: $(cat "$work/body") names no scope"
                 fi
                 if [[ $method != GET ]]; then
                     counts "$work/before" >"$work/was"
                     counts "$work/then" >"$work/is"
-                    diff "$work/was" "$work/is" >"$work/diff" || fail "$method $path as $caller: refused, and yet: $(cat "$work/diff")"
+                    diff "$work/was" "$work/is" >"$work/diff" ||
+                        fail "$method $path as $caller: refused, and yet: $(cat "$work/diff")"
                     kept=$((kept + 1))
                 fi
             fi
             tried=$((tried + 1))
             if [[ $method == GET ]]; then
-                [[ ${statuses[1]-} == "$status" ]] || fail "HEAD $path as $caller: ${statuses[1]-}, but GET $status"
+                [[ ${statuses[1]-} == "$status" ]] ||
+                    fail "HEAD $path as $caller: ${statuses[1]-}, but GET $status"
             fi
         done
         # What it has no method for is 405, whoever asks.
@@ -153,17 +169,22 @@ everyone() { # with $access and $callers: every route and method
         for other in GET PUT POST DELETE PATCH BREW; do
             [[ $documented != *$'\n'"$path $other "* ]] || continue
             for caller in none admin; do
-                also -H "@$work/$caller.header" -X "$other" -o /dev/null -w "%{http_code} $other as $caller\n" "$url$target"
+                also -H "@$work/$caller.header" -X "$other" -o /dev/null \
+                    -w "%{http_code} $other as $caller\n" "$url$target"
                 wrong=$((wrong + 1))
             done
         done
         ask_all
         for got in "${statuses[@]}"; do [[ $got == 405* ]] || fail "$path: $got"; done
-        ((${#statuses[@]} == wrong)) || fail "$path: ${#statuses[@]} of $wrong wrong methods were answered"
+        ((${#statuses[@]} == wrong)) ||
+            fail "$path: ${#statuses[@]} of $wrong wrong methods were answered"
         tried=$((tried + wrong))
     done <"$work/documented"
-    ((${seen[401]} > 30 && ${seen[403]-0} >= $1 && ${seen[200]} > 30 && kept > 15)) || fail "the statuses are ${!seen[*]}: ${seen[*]}"
-    ok "access = $access: $tried requests of ${#callers[@]} callers got the status that the document says (401: ${seen[401]}, 403: ${seen[403]-0}); $kept that were refused changed nothing"
+    ((${seen[401]} > 30 && ${seen[403]-0} >= $1 && ${seen[200]} > 30 && kept > 15)) ||
+        fail "the statuses are ${!seen[*]}: ${seen[*]}"
+    ok "access = $access: $tried requests of ${#callers[@]} callers got the status that the" \
+        "document says (401: ${seen[401]}, 403: ${seen[403]-0});" \
+        "$kept that were refused changed nothing"
 }
 declare -A seen
 access=open callers=(none wrong admin) # scopes are the same, whatever access is
@@ -171,47 +192,57 @@ stop
 configure "access = open" "node_lease = 1h" "max_watches = 64"
 start
 everyone 0
-grep -q 'warn kedge-metad: whoever reaches the port may .*workers of this host included.*access=open' "$work/stderr" ||
+grep -q \
+    'warn kedge-metad: whoever reaches the port may .*workers of this host included.*access=open' \
+    "$work/stderr" ||
     fail "it does not warn that it is open"
-ok "one that is open says what that means: $(sed -n 's/.*warn kedge-metad: \(whoever.*\)/\1/p' "$work/stderr")"
+ok "one that is open says what that means:" \
+    "$(sed -n 's/.*warn kedge-metad: \(whoever.*\)/\1/p' "$work/stderr")"
 stop
 access=tokens callers=(none wrong basic expired worker reader operator other own admin)
 configure "node_lease = 1h" "max_watches = 64"
 sed -i '/^access = /d' "$work/metad.conf" # tokens are the default, on loopback too
 start
-ask -X PUT -H 'Content-Type: application/json' --data-binary '{"uids":[]}' "${admin[@]}" /v1/tenants/crowd
+ask -X PUT -H 'Content-Type: application/json' --data-binary '{"uids":[]}' \
+    "${admin[@]}" /v1/tenants/crowd
 token worker '{"scope":"worker","tenant":"crowd"}'
 everyone 50
 ask /v1/nothing
 expect 404 "an unknown path is 404, whoever asks"
 
 # Who may be asked what a node's workers do: who may speak for the node.
-ask "${admin[@]}" -X PUT -H 'Content-Type: application/json' --data-binary "$(node 5 1)" /v1/nodes/n1
+ask "${admin[@]}" -X PUT -H 'Content-Type: application/json' \
+    --data-binary "$(node 5 1)" /v1/nodes/n1
 for caller in reader operator other; do
     ask -H "@$work/$caller.header" '/v1/nodes/n1/configuration?watch=1&answers=1'
     expect 403 "$caller is not asked"
 done
 : >"$work/headers"
-curl -sN --max-time 300 -o /dev/null -D "$work/headers" -H "@$work/own.header" "$url/v1/nodes/n1/configuration?watch=1&answers=1" &
+curl -sN --max-time 300 -o /dev/null -D "$work/headers" -H "@$work/own.header" \
+    "$url/v1/nodes/n1/configuration?watch=1&answers=1" &
 stream=$! # it does not end by itself
 for _ in $(seq 1200); do ! grep -q '^HTTP' "$work/headers" || break; sleep 0.05; done
 kill "$stream"; wait "$stream" || true
-grep -q '^HTTP/1.1 200' "$work/headers" || fail "the node's agent is not asked: $(cat "$work/headers")"
+grep -q '^HTTP/1.1 200' "$work/headers" ||
+    fail "the node's agent is not asked: $(cat "$work/headers")"
 ok "the node's agent is"
 
 # What an agent may say.
-ask -H "@$work/own.header" -X PUT -H 'Content-Type: application/json' --data-binary "$(node 5 3)" /v1/nodes/n1
+ask -H "@$work/own.header" -X PUT -H 'Content-Type: application/json' \
+    --data-binary "$(node 5 3)" /v1/nodes/n1
 expect 403 "an agent with a GID that is not the token's is refused"
 [[ $(jq -r .field "$work/body") == 'endpoints[0].gid' ]] || fail "the field is not named"
 ask -H "@$work/own.header" -X PUT -H 'Content-Type: application/json' \
-    --data-binary "$(node 5 1 | jq -c '. + {reader: {gid: "fd00::3", qpn: 7, psn: 7, mtu: 1024}}')" /v1/nodes/n1
+    --data-binary "$(node 5 1 |
+        jq -c '. + {reader: {gid: "fd00::3", qpn: 7, psn: 7, mtu: 1024}}')" /v1/nodes/n1
 expect 403 "a reader with such a GID too"
 
 # What is shown, and what never is.
 ask "${admin[@]}" '/v1/events?limit=1000'
 expect 200 "the trail"
 cp "$work/body" "$work/trail"
-[[ $(jq '[.events[] | select(.kind == "tenant") | .who] | (.[0] | startswith("127.0.0.1:")) and any(. == "token operator")' "$work/trail") == true ]] ||
+[[ $(jq '[.events[] | select(.kind == "tenant") | .who] |
+    (.[0] | startswith("127.0.0.1:")) and any(. == "token operator")' "$work/trail") == true ]] ||
     fail "who has changed it"
 ask -H "@$work/admin.header" /v1/tokens
 cp "$work/body" "$work/tokens"
@@ -229,8 +260,10 @@ done
 ((looked >= 3 * 6)) || fail "only $looked secrets were looked for"
 ok "the trail, the list and the log hold no secret and no hash"
 # A secret may begin with a '-', which is no option of grep's.
-! grep -qaF -e "$(sed -n 's/.*Bearer kedge_[^_]*_//p' "$work/admin.header")" "$work"/data/metad.db* || fail "the store holds a secret"
-grep -qa "$(sed -n 's/.*Bearer //p' "$work/admin.header" | tr -d '\n' | sha256sum | cut -d' ' -f1)" "$work"/data/metad.db* ||
+! grep -qaF -e "$(sed -n 's/.*Bearer kedge_[^_]*_//p' "$work/admin.header")" \
+    "$work"/data/metad.db* || fail "the store holds a secret"
+grep -qa "$(sed -n 's/.*Bearer //p' "$work/admin.header" | tr -d '\n' | sha256sum |
+    cut -d' ' -f1)" "$work"/data/metad.db* ||
     fail "the store does not hold its hash either: it was not looked for well"
 ok "nor does the store hold a secret, but its hash"
 
@@ -266,23 +299,29 @@ ok "each of $round tokens outlives kill -9"
 # rdmactl and an agent.
 ctl() { timeout 60 "$rdmactl" --server "unix:$work/metad.sock" "$@"; }
 "$rdmactl" --server "$url" node list >"$work/out" 2>&1 && fail "rdmactl needs no token"
-[[ $(cat "$work/out") == *401*"rdmactl --server unix:$work/metad.sock token create NAME scope=reader"* ]] ||
+[[ $(cat "$work/out") == \
+    *401*"rdmactl --server unix:$work/metad.sock token create NAME scope=reader"* ]] ||
     fail "rdmactl says: $(cat "$work/out")"
 ok "rdmactl without a token: $(cat "$work/out")"
 ctl token create me scope=operator expires=1d -o json | jq -r .secret >"$work/me"
 chmod 600 "$work/me"
-"$rdmactl" --server "$url" --token-file "$work/me" tenant set web uids=5 >/dev/null || fail "--token-file"
-KEDGE_TOKEN_FILE=$work/me "$rdmactl" --server "$url" tenant list | grep -q '^web' || fail "KEDGE_TOKEN_FILE"
-KEDGE_TOKEN=$(cat "$work/me") "$rdmactl" --server "$url" tenant get web >/dev/null || fail "KEDGE_TOKEN"
+"$rdmactl" --server "$url" --token-file "$work/me" tenant set web uids=5 >/dev/null ||
+    fail "--token-file"
+KEDGE_TOKEN_FILE=$work/me "$rdmactl" --server "$url" tenant list | grep -q '^web' ||
+    fail "KEDGE_TOKEN_FILE"
+KEDGE_TOKEN=$(cat "$work/me") "$rdmactl" --server "$url" tenant get web >/dev/null ||
+    fail "KEDGE_TOKEN"
 code=0
 "$rdmactl" --server "$url" --token-file "$work/me" token list 2>"$work/out" || code=$?
-[[ $code == 4 && $(cat "$work/out") == *"needs the scope admin; the token's is operator"* ]] || fail "$code: $(cat "$work/out")"
+[[ $code == 4 && $(cat "$work/out") == *"needs the scope admin; the token's is operator"* ]] ||
+    fail "$code: $(cat "$work/out")"
 ok "with one it does what the token allows, and says what it lacks"
 ctl token create me scope=reader 2>"$work/out" && fail "a token is created twice"
 grep -q 'already: change it with rdmactl token set' "$work/out" || fail "$(cat "$work/out")"
 ctl token set me scope=reader | grep -q '^scope *reader' || fail "token set"
 ctl token list | grep -qE '^me +reader +- +- +- +20' || fail "token list: $(ctl token list)"
-ctl token list | grep -qE '^expired +admin +- +- +- +expired$' || fail "token list: $(ctl token list)"
+ctl token list | grep -qE '^expired +admin +- +- +- +expired$' ||
+    fail "token list: $(ctl token list)"
 ctl token delete me >/dev/null
 ctl token set me scope=reader 2>/dev/null && fail "token set makes one, whose secret nobody sees"
 ctl event list | grep -q 'token me' || fail "event list"
@@ -290,10 +329,13 @@ ok "tokens are created, listed, changed and deleted"
 ctl token create twin scope=reader -o json | jq -r .secret >"$work/twin"
 chmod 600 "$work/twin"
 ctl token delete twin >/dev/null
-ctl token create twin scope=reader --secret-file "$work/twin" -o json >"$work/out" || fail "--secret-file"
+ctl token create twin scope=reader --secret-file "$work/twin" -o json >"$work/out" ||
+    fail "--secret-file"
 ! grep -q secret "$work/out" || fail "a secret that was given is shown"
-"$rdmactl" --server "$url" --token-file "$work/twin" node list >/dev/null || fail "a secret that was given is refused"
-ctl token create other-twin scope=reader --secret-file "$work/twin" 2>"$work/out" && fail "another token's secret is taken"
+"$rdmactl" --server "$url" --token-file "$work/twin" node list >/dev/null ||
+    fail "a secret that was given is refused"
+ctl token create other-twin scope=reader --secret-file "$work/twin" 2>"$work/out" &&
+    fail "another token's secret is taken"
 grep -q 'secret: must be what another metaserver has shown' "$work/out" || fail "$(cat "$work/out")"
 ok "a secret that another metaserver has made can be given"
 gid=${gids[1]}
@@ -311,9 +353,12 @@ provider = $provider
 device = $device
 gid = $gid
 END
-"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 || fail "without a token it would not begin: $(cat "$work/out")"
-makes_one="on the metaserver's host .rdmactl token create worker-1 scope=agent node=worker-1 gids=[0-9a-f:]+ --secret-out FILE. makes one"
-grep -qE "its token_file $work/agent.token cannot be read \(No such file or directory\): $makes_one" "$work/out" || fail "$(cat "$work/out")"
+"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 ||
+    fail "without a token it would not begin: $(cat "$work/out")"
+unreadable="its token_file $work/agent.token cannot be read \(No such file or directory\)"
+makes_one="on the metaserver's host .rdmactl token create worker-1 scope=agent node=worker-1"
+makes_one+=" gids=[0-9a-f:]+ --secret-out FILE. makes one"
+grep -qE "$unreadable: $makes_one" "$work/out" || fail "$(cat "$work/out")"
 ok "an agent without its token says: $(tail -n 1 "$work/out")"
 agent_start() {
     : >"$work/agent.log"
@@ -334,28 +379,37 @@ until_log() { # pattern
     fail "the agent does not log \"$1\": $(tail -n 5 "$work/agent.log")"
 }
 (umask 022; echo kedge_x >"$work/agent.token")
-"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 || fail "with a token that others may read: $(cat "$work/out")"
-grep -q "it would begin, but others may read the token in $work/agent.token, or write it: chmod 600" "$work/out" || fail "$(cat "$work/out")"
+"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 ||
+    fail "with a token that others may read: $(cat "$work/out")"
+grep -q \
+    "it would begin, but others may read the token in $work/agent.token, or write it: chmod 600" \
+    "$work/out" || fail "$(cat "$work/out")"
 ok "an agent whose token others may read says: $(tail -n 1 "$work/out")"
 agent_start
 until_log "others may read the token in $work/agent.token"
 agent_stop
 rm "$work/agent.token"
 sed -i '/^token_file = /d' "$work/agent.conf"
-"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 || fail "with no token_file: $(cat "$work/out")"
-grep -q 'let in only by metaservers with access = open: token_file is not set' "$work/out" || fail "$(cat "$work/out")"
+"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 ||
+    fail "with no token_file: $(cat "$work/out")"
+grep -q 'let in only by metaservers with access = open: token_file is not set' "$work/out" ||
+    fail "$(cat "$work/out")"
 ok "an agent that is told of no token file says with --check-config: $(tail -n 1 "$work/out")"
 agent_start
-until_log "not registered.*401: show a token .*token_file.*rdmactl --server unix:$work/metad.sock token create worker-1 scope=agent node=worker-1 gids=GID"
-ok "an agent that is told of no token file says what it needs, and how to get it: $(sed -n 's/.*why="\([^"]*\)".*/\1/p' "$work/agent.log" | head -n 1)"
+creates="rdmactl --server unix:$work/metad.sock token create worker-1 scope=agent node=worker-1"
+until_log "not registered.*401: show a token .*token_file.*$creates gids=GID"
+ok "an agent that is told of no token file says what it needs, and how to get it:" \
+    "$(sed -n 's/.*why="\([^"]*\)".*/\1/p' "$work/agent.log" | head -n 1)"
 agent_stop
 sed -i "s|^metaservers = .*|&\ntoken_file = $work/agent.token|" "$work/agent.conf"
 agent_start
 until_log "there is no token yet.*$work/agent.token cannot be read .No such file"
-until_log "not registered.*its token_file $work/agent.token cannot be read \(No such file or directory\): $makes_one"
+until_log "not registered.*$unreadable: $makes_one"
 ok "an agent whose token_file is not there yet begins, and says so"
-"$rdmactl" --server "unix:$work/metad.sock" --agent-socket "$work/agent.admin" status >"$work/out" || fail "rdmactl status ended with $?"
-grep -qE "not ready .*$makes_one" "$work/out" || fail "rdmactl status has not the whole command: $(cat "$work/out")"
+"$rdmactl" --server "unix:$work/metad.sock" --agent-socket "$work/agent.admin" status \
+    >"$work/out" || fail "rdmactl status ended with $?"
+grep -qE "not ready .*$makes_one" "$work/out" ||
+    fail "rdmactl status has not the whole command: $(cat "$work/out")"
 ok "rdmactl status has the command that makes one, to its end"
 : >"$work/agent.token"
 until_log "not registered.*its token_file $work/agent.token holds no token: $makes_one"
@@ -363,7 +417,8 @@ ok "and likewise while it is empty"
 cut -d' ' -f3 "$work/other.header" >"$work/agent.token"
 until_log 'not registered.*403.*agent for node worker-1'
 ok "an agent with another node's token is refused, and says which it needs"
-ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json | jq -r .secret >"$work/new" &&
+ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json |
+    jq -r .secret >"$work/new" &&
     mv "$work/new" "$work/agent.token"
 until_live() {
     for _ in $(seq 600); do
@@ -384,7 +439,8 @@ for _ in $(seq 600); do
     sleep 0.1
 done
 [[ $("$rdmactl" --agent-socket "$work/agent.admin" agent status -o json |
-    jq '[.. | objects | .revision? | numbers] | max') == "$revision" ]] || fail "the agent does not follow"
+    jq '[.. | objects | .revision? | numbers] | max') == "$revision" ]] ||
+    fail "the agent does not follow"
 ok "it follows the configuration with it"
 endpoints() { # how many the metaserver knows
     for _ in $(seq 600); do
@@ -401,22 +457,29 @@ endpoints 2
 ctl pool delete extra >/dev/null
 endpoints 1
 ok "a pool that it made while it had no token is told later, and so is that one's end"
-state() { "$rdmactl" --server "unix:$work/metad.sock" --agent-socket "$work/agent.admin" status | sed -n 's/^agent *[^ ]* *//p'; }
-state | grep -qE '^ready +workers attach, metaservers that have it: 1$' || fail "rdmactl status: $(state)"
+state() {
+    "$rdmactl" --server "unix:$work/metad.sock" --agent-socket "$work/agent.admin" status |
+        sed -n 's/^agent *[^ ]* *//p'
+}
+state | grep -qE '^ready +workers attach, metaservers that have it: 1$' ||
+    fail "rdmactl status: $(state)"
 ctl token delete worker-1 >/dev/null
 for _ in $(seq 600); do
     ! state | grep -qE '^ready +no metaserver has this node any more: .*: http.*401' || break
     sleep 0.1
 done
-state | grep -qE '^ready +no metaserver has this node any more: .*: http.*401' || fail "rdmactl status: $(state)"
+state | grep -qE '^ready +no metaserver has this node any more: .*: http.*401' ||
+    fail "rdmactl status: $(state)"
 ok "rdmactl status says of an agent whose token was deleted: $(state)"
-ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json | jq -r .secret >"$work/agent.token"
+ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json |
+    jq -r .secret >"$work/agent.token"
 until_live
 for _ in $(seq 600); do ! state | grep -q 'have it: 1$' || break; sleep 0.1; done
 agent_stop
 ask "${admin[@]}" /v1/nodes/worker-1
 expect 404 "and removes its node with it when it ends"
-! grep -qF -e "$(cut -d_ -f3- "$work/agent.token")" "$work/agent.log" "$work/stderr" || fail "a log holds the token"
+! grep -qF -e "$(cut -d_ -f3- "$work/agent.token")" "$work/agent.log" "$work/stderr" ||
+    fail "a log holds the token"
 ok "no log holds the token"
 trap cleanup EXIT
 stop

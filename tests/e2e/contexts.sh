@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# rdmactl's contexts against two metaservers, of which one wants tokens: which of option, environment, context and
-# built-in default is followed, where tokens go, what is refused and how it is said, and that the file is written whole.
+# rdmactl's contexts against two metaservers, of which one wants tokens: which of option,
+# environment, context and built-in default is followed, where tokens go, what is refused and how it
+# is said, and that the file is written whole.
 source "$(dirname "$0")/lib-metad.sh"
 source "$(dirname "$0")/lib-ctl.sh"
 metad=$(readlink -f "$metad")
@@ -18,7 +19,8 @@ shows 'rdmactl context set NAME'
 [[ ! -e $XDG_CONFIG_HOME ]] || fail "listing made something"
 does "a context is made" context set dev server=http://127.0.0.1:1 token_file=dev.token
 shows "^token_file +$work/dev.token\$"
-[[ $(stat -c %a "$file") == 600 && $(stat -c %a "${file%/*}") == 700 ]] || fail "$(stat "$file" "${file%/*}")"
+[[ $(stat -c %a "$file") == 600 && $(stat -c %a "${file%/*}") == 700 ]] ||
+    fail "$(stat "$file" "${file%/*}")"
 does "and changed in part" context set dev agent_socket=/run/dev.sock output=json
 does "another one" context set prod server=unix:/run/nobody.sock
 does "one of them" context get dev
@@ -53,36 +55,47 @@ cmp "$file" "$work/before" || fail "the file is not as it was"
 configure "access = tokens"
 start
 # A secret goes to a file that is whole and private, or is not there.
-refuses 2 'scope' --server "unix:$work/metad.sock" token create ops scope=nothing --secret-out ops.token
-refuses 2 '/nowhere/ops.token cannot be made: No such file' --server "unix:$work/metad.sock" token create ops scope=admin \
-    --secret-out /nowhere/ops.token
+refuses 2 'scope' \
+    --server "unix:$work/metad.sock" token create ops scope=nothing --secret-out ops.token
+refuses 2 '/nowhere/ops.token cannot be made: No such file' \
+    --server "unix:$work/metad.sock" token create ops scope=admin --secret-out /nowhere/ops.token
 [[ -z $(find . -name 'ops.token*') ]] || fail "a token that is not made has a file: $(ls -l)"
-(umask 0; ctl --server "unix:$work/metad.sock" token create ops scope=admin --secret-out ops.token -o table) || fail "$(cat "$work/err")"
+(
+    umask 0
+    ctl --server "unix:$work/metad.sock" token create ops scope=admin \
+        --secret-out ops.token -o table
+) || fail "$(cat "$work/err")"
 [[ $(stat -c %a ops.token) == 600 ]] || fail "others may read it: $(ls -l ops.token)"
-! grep -qF "$(cat ops.token)" "$work/out" || fail "the secret is shown all the same: $(cat "$work/out")"
+! grep -qF "$(cat ops.token)" "$work/out" ||
+    fail "the secret is shown all the same: $(cat "$work/out")"
 shows 'token ops is created, its secret is in ops.token'
 [[ $(find . -name 'ops.token*') == ./ops.token ]] || fail "something is left beside it: $(ls -l)"
 cp ops.token "$work/before.token"
-refuses 5 'ops.token is there already, and is not overwritten' --server "unix:$work/metad.sock" token create more scope=admin \
-    --secret-out ops.token
+refuses 5 'ops.token is there already, and is not overwritten' \
+    --server "unix:$work/metad.sock" token create more scope=admin --secret-out ops.token
 cmp ops.token "$work/before.token" || fail "it was overwritten"
 refuses 3 'there is no token "more"' --server "unix:$work/metad.sock" token get more
-refuses 5 'there is a token "ops" already' --server "unix:$work/metad.sock" token create ops scope=admin --secret-out again.token
+refuses 5 'there is a token "ops" already' \
+    --server "unix:$work/metad.sock" token create ops scope=admin --secret-out again.token
 [[ ! -e again.token ]] || fail "there is a file without a secret"
-does "the secret is not in JSON either" --server "unix:$work/metad.sock" token create seen scope=reader --secret-out seen.token -o json
+does "the secret is not in JSON either" \
+    --server "unix:$work/metad.sock" token create seen scope=reader --secret-out seen.token -o json
 says '[.name, .secret]' '["seen",null]'
 [[ -s seen.token ]] || fail "nor is it in its file"
 refuses 2 'secret-out is for token create alone' tenant create x --secret-out x.token
 refuses 2 'dev.token cannot be read' tenant list
-does "the context's server, with its token" context set dev "server=$url" token_file=ops.token output=
+does "the context's server, with its token" \
+    context set dev "server=$url" token_file=ops.token output=
 does "is asked" tenant create web uids=1000
 does "and by another one of the same" --context dev tenant get web
 refuses 7 'no metaserver at /run/nobody.sock' --context prod tenant list
 KEDGE_CONTEXT=prod refuses 7 'no metaserver at /run/nobody.sock' tenant list
 KEDGE_CONTEXT=prod does "--context goes before KEDGE_CONTEXT" --context dev tenant list
 KEDGE_SERVER=http://127.0.0.1:1 refuses 7 '127.0.0.1:1/' tenant list
-KEDGE_SERVER=http://127.0.0.1:1 does "and stands in place of the environment" --context dev tenant list
-KEDGE_SERVER=http://127.0.0.1:1 KEDGE_TOKEN_FILE=ops.token does "options go before it" --server "$url" tenant list
+KEDGE_SERVER=http://127.0.0.1:1 does "and stands in place of the environment" \
+    --context dev tenant list
+KEDGE_SERVER=http://127.0.0.1:1 KEDGE_TOKEN_FILE=ops.token does "options go before it" \
+    --server "$url" tenant list
 refuses 4 'no valid token|401' --server "$url" tenant list
 KEDGE_SERVER=$url refuses 4 'no valid token|401' tenant list
 ok "a context's token goes to its own server alone"
@@ -103,8 +116,10 @@ for mode in 644 640 620 604; do
     640) does "a token that its group may read" tenant list ;;
     *)
         refuses 4 "others may read the token in $work/ops.token.*chmod 600" tenant list
-        refuses 4 "others may read the token in ops.token" --server "$url" --token-file ops.token tenant list
-        KEDGE_TOKEN_FILE=ops.token refuses 4 "others may read the token in ops.token" --server "$url" tenant list
+        refuses 4 "others may read the token in ops.token" \
+            --server "$url" --token-file ops.token tenant list
+        KEDGE_TOKEN_FILE=ops.token refuses 4 "others may read the token in ops.token" \
+            --server "$url" tenant list
         ;;
     esac
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# rdmactl against a metaserver: tenants, windows and events are listed, set, watched and deleted; what is wrong has its
-# exit code, and a sentence that says what to do.
+# rdmactl against a metaserver: tenants, windows and events are listed, set, watched and deleted;
+# what is wrong has its exit code, and a sentence that says what to do.
 source "$(dirname "$0")/lib-metad.sh"
 source "$(dirname "$0")/lib-ctl.sh"
 configure "events = 16"
@@ -20,17 +20,22 @@ for words in "pool create --help" "--help pool" "pool -h"; do
     shows '^  rdmactl pool create gold nodes='
     shows '^  --mr-lease DURATION  +pool create, set: '
     shows '^  --revision NUMBER  +watch: '
-    ! grep -qE 'lease revoke|--uid|--wait|--peer|--label' "$work/out" || fail "rdmactl $words is not of pools alone: $(cat "$work/out")"
+    ! grep -qE 'lease revoke|--uid|--wait|--peer|--label' "$work/out" ||
+        fail "rdmactl $words is not of pools alone: $(cat "$work/out")"
 done
-refuses 2 'there is no command "poool", but status, node, .*: see rdmactl --help' poool create --help
+refuses 2 'there is no command "poool", but status, node, .*: see rdmactl --help' \
+    poool create --help
 refuses 7 'themselves have no TLS: say http:// to one' --server "https${url#http}" tenant list
 refuses 2 'the token in \. cannot be read: it is no regular file' --token-file . tenant list
-KEDGE_TOKEN=$'kedge_x\n' refuses 2 'KEDGE_TOKEN is set, but to no token: it has a blank, a newline' tenant list
+KEDGE_TOKEN=$'kedge_x\n' \
+    refuses 2 'KEDGE_TOKEN is set, but to no token: it has a blank, a newline' tenant list
 echo '[]' >"$work/empty.json"
 does "a file without an object" apply -f "$work/empty.json"
 shows '^there is nothing to apply$'
 echo '[{"kind": "tenant", "name": "slip", "uidz": [5]}]' >"$work/slip.json"
-refuses 2 'uidz: unknown field: of a tenant there are uids, sessions, .*\(0 before it are applied\)' apply -f "$work/slip.json"
+refuses 2 \
+    'uidz: unknown field: of a tenant there are uids, sessions, .*\(0 before it are applied\)' \
+    apply -f "$work/slip.json"
 does "the help of tokens says which scopes there are" token --help
 shows '^  scope  +reader, operator, admin, agent or worker'
 shows '^  --secret-file FILE  '
@@ -41,11 +46,13 @@ for option in config provider serve peer; do shows "^  --$option "; done
 refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*control_ops_per_s$' tenant set web
 does "a tenant is made" tenant set web uids=1000,2000-2999 sessions=64 memory_bytes=4GiB
 shows '^memory_bytes +4GiB$'
-[[ $(grep -E '^[a-z_]+ +[^ ]+$' "$work/out" | sed -E 's/[^ ]+$//' | awk '{print length}' | sort -u | wc -l) == 1 ]] ||
+[[ $(grep -E '^[a-z_]+ +[^ ]+$' "$work/out" | sed -E 's/[^ ]+$//' | awk '{print length}' |
+    sort -u | wc -l) == 1 ]] ||
     fail "the values are not below each other: $(cat "$work/out")"
 does "and changed in part" tenant set web vqps=4096
 does "it has both" tenant get web -o json
-[[ $(jq -c '[.sessions, .vqps, .memory_bytes, .uids]' "$work/out") == '[64,4096,4294967296,[1000,"2000-2999"]]' ]] ||
+[[ $(jq -c '[.sessions, .vqps, .memory_bytes, .uids]' "$work/out") == \
+    '[64,4096,4294967296,[1000,"2000-2999"]]' ]] ||
     fail "$(cat "$work/out")"
 echo '{"kind": "tenant", "name": "quoted", "uids": ["5"]}' >"$work/quoted.json"
 refuses 2 'uids\[0\]: must be a uid, which is a number without quotes' apply -f "$work/quoted.json"
@@ -64,7 +71,8 @@ does "the trail for programs" event list -o json
 [[ $(jq '.events | length' "$work/out") == 3 ]] || fail "$(cat "$work/out")"
 
 does "of the trail what concerns one" event list --kind tenant --name web -o json
-[[ $(jq -c '[.events[] | [.kind, .name, .revision]]' "$work/out") == '[["tenant","web",1],["tenant","web",2]]' ]] || fail "$(cat "$work/out")"
+[[ $(jq -c '[.events[] | [.kind, .name, .revision]]' "$work/out") == \
+    '[["tenant","web",1],["tenant","web",2]]' ]] || fail "$(cat "$work/out")"
 does "of the trail the newest" event list --limit 2 -o json
 [[ $(jq -c '[.events[].revision]' "$work/out") == '[2,3]' ]] || fail "$(cat "$work/out")"
 does "more than there is" event list --limit 99
@@ -121,13 +129,16 @@ for _ in $(seq 600); do
     if [[ $(wc -l <"$work/watched") == 4 && $(wc -l <"$work/windows") == 2 ]]; then break; fi
     sleep 0.1
 done
-grep -q '4  tenant web  sessions: 64 -> 65' "$work/watched" || fail "watched: $(cat "$work/watched")"
-[[ $(jq -s -c 'map(.revision)' "$work/windows") == '[5,6]' ]] || fail "watched: $(cat "$work/windows")"
+grep -q '4  tenant web  sessions: 64 -> 65' "$work/watched" ||
+    fail "watched: $(cat "$work/watched")"
+[[ $(jq -s -c 'map(.revision)' "$work/windows") == '[5,6]' ]] ||
+    fail "watched: $(cat "$work/windows")"
 ok "watchers are shown what concerns them"
 
 # A file of them, with what is wrong in it.
 cat >"$work/set.json" <<'JSON'
-[{"kind": "tenant", "name": "db", "uids": [5]}, {"kind": "window", "name": "all", "scope": "device", "ops": 1000}]
+[{"kind": "tenant", "name": "db", "uids": [5]},
+    {"kind": "window", "name": "all", "scope": "device", "ops": 1000}]
 JSON
 does "a file is applied" apply -f "$work/set.json"
 shows '^tenant db is created$'
@@ -139,10 +150,12 @@ echo '[' >"$work/wrong.json"
 refuses 2 'not JSON: line' apply -f "$work/wrong.json"
 refuses 2 'cannot be read: No such file' apply -f "$work/nothing.json"
 
-# Taken, and noted: a window that a narrower one makes useless, one that bounds nothing, one for a node that is not there.
+# Taken, and noted: a window that a narrower one makes useless, one that bounds nothing, one for a
+# node that is not there.
 notes() { grep -qE -- "^note: $1" "$work/err" || fail "no note of $1 in: $(cat "$work/err")"; }
 quiet() { ! grep -q '^note:' "$work/err" || fail "it notes: $(cat "$work/err")"; }
-does "a window for each destination that is wider than the device's" window set each scope=destination ops=2000
+does "a window for each destination that is wider than the device's" \
+    window set each scope=destination ops=2000
 notes 'window each: ops=2000 has no effect as long as window all \(device\) has ops=1000'
 [[ $(wc -l <"$work/err") == 1 ]] || fail "it says: $(cat "$work/err")"
 does "the device's becomes wider" window set all ops=4000
@@ -154,10 +167,12 @@ notes 'tenant web: window_ops=11 has no effect'
 does "one that bounds nothing" window set all ops=0
 notes 'window all bounds nothing: it has neither bytes nor ops'
 [[ $(wc -l <"$work/err") == 1 ]] || fail "it says: $(cat "$work/err")"
-does "a file is noted when all of it is there" apply -f - <<<'[{"kind": "window", "name": "each", "scope": "destination", "ops": 500},
+does "a file is noted when all of it is there" apply -f - \
+    <<<'[{"kind": "window", "name": "each", "scope": "destination", "ops": 500},
     {"kind": "window", "name": "all", "scope": "device", "ops": 1000}]'
 quiet
-does "and of what it leaves" apply -f - -o json <<<'{"kind": "window", "name": "each", "scope": "destination", "ops": 1001}'
+does "and of what it leaves" apply -f - -o json \
+    <<<'{"kind": "window", "name": "each", "scope": "destination", "ops": 1001}'
 notes 'window each: ops=1001 has no effect as long as window all'
 jq -e '.applied[0].name == "each"' "$work/out" >/dev/null || fail "its JSON is $(cat "$work/out")"
 does "it goes" window delete each
@@ -173,7 +188,8 @@ does "it has that alone" window list
 shows '^of-one +destination +- +- +fd00::17 +- +8$'
 does "and of one pool" window set of-one pool=fast
 does "which is shown" window get of-one -o json
-[[ $(jq -c '[.node, .gid, .pool]' "$work/out") == '[null,"fd00::17","fast"]' ]] || fail "$(cat "$work/out")"
+[[ $(jq -c '[.node, .gid, .pool]' "$work/out") == '[null,"fd00::17","fast"]' ]] ||
+    fail "$(cat "$work/out")"
 refuses 2 'gid: names the destination, as node does' window set of-one node=host-17
 refuses 2 'node: is for the scope destination alone' window set all node=host-17
 does "it goes" window delete of-one
@@ -182,11 +198,13 @@ stop
 code=0
 wait "$all" || code=$?
 [[ $code == 7 ]] || fail "the watcher ended with $code"
-grep -q 'the stream has ended; go on with --revision 23' "$work/watch.err" || fail "it says $(cat "$work/watch.err")"
+grep -q 'the stream has ended; go on with --revision 23' "$work/watch.err" ||
+    fail "it says $(cat "$work/watch.err")"
 wait "$windows" || true
 wait "$nobody" || true
 [[ ! -s $work/nobody ]] || fail "it was shown $(cat "$work/nobody")"
-grep -q 'the stream has ended; go on with --revision 3 --position [0-9a-f]*-[0-9]*$' "$work/nobody.err" || fail "who saw nothing is told $(cat "$work/nobody.err")"
+grep -q 'the stream has ended; go on with --revision 3 --position [0-9a-f]*-[0-9]*$' \
+    "$work/nobody.err" || fail "who saw nothing is told $(cat "$work/nobody.err")"
 ok "a watcher whose metaserver ends says how to go on"
 refuses 7 'is kedge-metad running' tenant list
 refuses 7 'cannot be watched' event watch
@@ -194,7 +212,8 @@ refuses 7 'cannot be watched' event watch
 # Pools: a number that stays, and tenants, each in one of them.
 start
 export KEDGE_SERVER=$url
-does "a pool is made" pool create gold --tenant web --tenant batch --mr-lease 50ms --grace 30s nodes=zone=a
+does "a pool is made" pool create gold --tenant web --tenant batch \
+    --mr-lease 50ms --grace 30s nodes=zone=a
 notes 'pool gold: no node has the labels zone=a: rdmactl node label'
 notes 'pool gold: the metaserver knows no tenant batch: rdmactl tenant create batch'
 [[ $(wc -l <"$work/err") == 2 ]] || fail "of what is there it says: $(cat "$work/err")"
@@ -213,19 +232,24 @@ shows '^nodes +all$'
 does "it goes" pool delete everywhere
 does "an option changes what it says alone" pool set gold --tenant web
 does "and a word that has nothing takes back what was said" pool set gold mr_lease_ms=
-[[ $(ctl pool get gold -o json; jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
+[[ $(ctl pool get gold -o json
+    jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
     '["a",32407,["web"],null,30000]' ]] || fail "$(cat "$work/out")"
 refuses 5 'number: is 32407 as long as the pool is there' pool set gold --number 7
-refuses 5 'number: 32407 is that of pool gold: choose another' pool create lead nodes=all --number 32407
-refuses 5 'tenants\[1\]: tenant web is in pool gold: take it' pool create lead nodes=all --tenant zoo --tenant web
+refuses 5 'number: 32407 is that of pool gold: choose another' \
+    pool create lead nodes=all --number 32407
+refuses 5 'tenants\[1\]: tenant web is in pool gold: take it' \
+    pool create lead nodes=all --tenant zoo --tenant web
 refuses 2 'number: must be an integer from 1' pool create lead nodes=all --number 65536
 refuses 2 'mr_lease_ms: must be' pool create lead nodes=all --mr-lease 1ms
 refuses 2 'grace_ms: must be' pool create lead nodes=all --grace 105d
-refuses 2 'say which nodes have this pool: nodes=zone=a, with their labels, or nodes=all' pool create lead
+refuses 2 'say which nodes have this pool: nodes=zone=a, with their labels, or nodes=all' \
+    pool create lead
 refuses 2 'say which nodes have this pool' pool set lead spares=1
 refuses 2 'nodes must be all, or labels such as' pool set gold nodes=
 refuses 2 'tenants is said twice' pool set gold --tenant web tenants=batch
-refuses 2 'nodes must be all, or labels such as .* each of them once' pool set gold nodes=zone=a,zone=b
+refuses 2 'nodes must be all, or labels such as .* each of them once' \
+    pool set gold nodes=zone=a,zone=b
 does "the list, as it is shown, can be applied" pool list -o json
 cp "$work/out" "$work/pools.json"
 does "which changes nothing" apply -f "$work/pools.json"
@@ -243,14 +267,17 @@ edits() { # kind name edit member value: get | edit | apply, twice
     jq "$3" "$work/old.json" >"$work/new.json"
     does "edited, and applied" apply -f "$work/new.json"
     ctl "$1" get "$2" -o json
-    [[ $(jq -c "$4" "$work/out") == "$5" && $(jq .revision "$work/out") -gt $(jq .revision "$work/old.json") ]] ||
+    [[ $(jq -c "$4" "$work/out") == "$5" &&
+        $(jq .revision "$work/out") -gt $(jq .revision "$work/old.json") ]] ||
         fail "it is $(cat "$work/out")"
-    refuses 5 "$1 $2: the file has it as of revision [0-9]+, but it has been changed: its revision is [0-9]+; get it, .*\\(0 before it are applied\\)" \
-        apply -f "$work/old.json"
+    local newer="the file has it as of revision [0-9]+, but it has been changed: its revision is"
+    newer+=" [0-9]+; get it, .*\\(0 before it are applied\\)"
+    refuses 5 "$1 $2: $newer" apply -f "$work/old.json"
     ctl "$1" get "$2" -o json
     [[ $(jq -c "$4" "$work/out") == "$5" ]] || fail "it was overwritten: $(cat "$work/out")"
 }
-edits tenant web '.sessions = 77 | .memory_bytes = "2GiB"' '[.sessions, .memory_bytes]' '[77,2147483648]'
+edits tenant web '.sessions = 77 | .memory_bytes = "2GiB"' '[.sessions, .memory_bytes]' \
+    '[77,2147483648]'
 edits window all '.bytes = "1MiB"' '[.ops, .bytes]' '[1000,1048576]'
 edits pool gold '.spares = 3' .spares 3
 does "tokens of one scope" token list --scope reader -o json
@@ -265,12 +292,15 @@ does "the list of tenants" tenant list -o json
 cp "$work/out" "$work/tenants.json"
 does "and of windows" window list -o json
 cp "$work/out" "$work/windows.json"
-does "are applied, one file after the other" apply -f "$work/tenants.json" -f "$work/windows.json" -o json
-[[ $(jq -c '[.applied[].kind] | unique' "$work/out") == '["tenant","window"]' ]] || fail "$(cat "$work/out")"
+does "are applied, one file after the other" \
+    apply -f "$work/tenants.json" -f "$work/windows.json" -o json
+[[ $(jq -c '[.applied[].kind] | unique' "$work/out") == '["tenant","window"]' ]] ||
+    fail "$(cat "$work/out")"
 ctl tenant get web -o json
 jq '[del(.revision), (del(.revision) | .sessions = 1)]' "$work/out" >"$work/twice.json"
 refuses 2 '\[1\]: tenant web is there twice \(nothing is applied\)' apply -f "$work/twice.json"
-refuses 2 'tenant web is there twice \(nothing is applied\)' apply -f "$work/new.json" -f "$work/tenants.json"
+refuses 2 'tenant web is there twice \(nothing is applied\)' \
+    apply -f "$work/new.json" -f "$work/tenants.json"
 refuses 2 '/nope cannot be read' apply -f "$work/new.json" -f /nope
 ctl tenant get web -o json
 [[ $(jq .sessions "$work/out") == 78 ]] || fail "something was applied: $(cat "$work/out")"
@@ -285,4 +315,5 @@ does "it has nobody" tenant get nobody -o json
 [[ $(jq -c '[.uids, .sessions]' "$work/out") == '[[],5]' ]] || fail "$(cat "$work/out")"
 does "and goes as well" tenant delete nobody
 echo '{"kind": "pool", "name": "oops"}' >"$work/oops.json"
-refuses 2 'pool oops: .*nodes: is missing: say which nodes .* or \{\} for all' apply -f "$work/oops.json"
+refuses 2 'pool oops: .*nodes: is missing: say which nodes .* or \{\} for all' \
+    apply -f "$work/oops.json"

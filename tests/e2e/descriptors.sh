@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Descriptors that a stranger sends to the attach socket: the kernel refuses them where it can, and elsewhere it is not the
-# agent that pays for their end.
+# Descriptors that a stranger sends to the attach socket: the kernel refuses them where it can, and
+# elsewhere it is not the agent that pays for their end.
 source "$(dirname "$0")/lib.sh"
 agents=1 mib=256 times=3
 needs_built kedge-old-kernel
-# The time on processors of the thread that serves workers, and of the process that closes for it and its children, in
-# ticks of 10 ms.
+# The time on processors of the thread that serves workers, and of the process that closes for it
+# and its children, in ticks of 10 ms.
 ticks() { # main|others
     case $1 in
     main) cat "/proc/${pids[a]}/task/${pids[a]}/stat" ;;
@@ -25,7 +25,8 @@ for i in $(seq $times); do
     for _ in $(seq $((600 * slow))); do [[ ! -s $work/sent.$i ]] || break; sleep 0.05; done
     kill -CONT "${pids[a]}"
     wait "$sender" || fail "descriptors are: $(cat "$work/sent.$i")"
-    [[ $(cat "$work/sent.$i") == $'sent\ncut off' ]] || fail "descriptors are: $(cat "$work/sent.$i")"
+    [[ $(cat "$work/sent.$i") == $'sent\ncut off' ]] ||
+        fail "descriptors are: $(cat "$work/sent.$i")"
 done
 for _ in $(seq $((200 * slow))); do # until the last of them is closed
     pgrep -P "$(pgrep -P "${pids[a]}" -x kedge-closer)" >/dev/null || break
@@ -33,9 +34,12 @@ for _ in $(seq $((200 * slow))); do # until the last of them is closed
 done
 sleep 0.2
 main=$(($(ticks main) - main)) others=$(($(ticks others) - others))
-((2 * main <= others)) || fail "the thread that serves workers pays for what strangers send: $main ticks, and $others of the others"
+((2 * main <= others)) ||
+    fail "the thread that serves workers pays for what strangers send: $main ticks," \
+        "and $others of the others"
 ((others >= 3)) || fail "$times memfds of $mib MiB end in $others ticks: nothing was sent"
-ok "memfds of $((times * mib)) MiB cost the thread that serves workers $main ticks, and others $others"
+ok "memfds of $((times * mib)) MiB cost the thread that serves workers $main ticks," \
+    "and others $others"
 out=$(probe beside 1 "$work/a.sock") || fail "nobody attaches after that: $out"
 ok "and workers attach"
 stop
@@ -43,7 +47,12 @@ stop
 unset run_under
 trap cleanup EXIT
 start
-out=$(probe descriptors 1) && { skip "whether the kernel refuses descriptors: this one cannot (SO_PASSRIGHTS came with Linux 6.16)"; stop; exit 0; }
+out=$(probe descriptors 1) && {
+    skip "whether the kernel refuses descriptors: this one cannot" \
+        "(SO_PASSRIGHTS came with Linux 6.16)"
+    stop
+    exit 0
+}
 [[ $out == "not sent: EPERM" ]] || fail "descriptors that the kernel can refuse are: $out"
 ok "where the kernel can, it refuses them: $out"
 stop

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# rdmactl doctor and kedge-agentd --probe on soft: text and JSON, without an agent and beside one, with little memory
-# that may be locked, with wrong settings, and without the agent's program.
+# rdmactl doctor and kedge-agentd --probe on soft: text and JSON, without an agent and beside one,
+# with little memory that may be locked, with wrong settings, and without the agent's program.
 source "$(dirname "$0")/lib.sh"
 agents=1
 root=$(mktemp -d /tmp/kedge-XXXXXX)
@@ -12,12 +12,17 @@ before=$(scratch)
 # Whoever judges a report: every check has a name, a known result and a sentence.
 sound() { # file, words about it
     jq -e '.version == 1 and (.verdict.sentence | length > 0) and (.checks | length > 20) and
-        all(.checks[]; (.check | length > 0) and (.found | length > 0) and (.numbers | type == "object") and
-            (.result | IN("ok", "warning", "failed", "skipped")))' "$1" >/dev/null || fail "$2: $(head -c 2000 "$1")"
-    [[ $(jq -r '.checks[].check' "$1" | sort | uniq -d) == "" ]] || fail "$2: two checks of one name"
+        all(.checks[];
+            (.check | length > 0) and (.found | length > 0) and (.numbers | type == "object") and
+            (.result | IN("ok", "warning", "failed", "skipped")))' "$1" >/dev/null ||
+        fail "$2: $(head -c 2000 "$1")"
+    [[ $(jq -r '.checks[].check' "$1" | sort | uniq -d) == "" ]] ||
+        fail "$2: two checks of one name"
     ok "$2"
 }
-result() { jq -r --arg check "$2" '.checks[] | select(.check == $check) | .result' "$1"; } # file, check
+result() { # file, check
+    jq -r --arg check "$2" '.checks[] | select(.check == $check) | .result' "$1"
+}
 found() { jq -r --arg check "$2" '.checks[] | select(.check == $check) | .found' "$1"; }
 
 cat >"$root/soft.conf" <<END
@@ -37,70 +42,99 @@ mr_lease = 10ms
 END
 
 # Without an agent.
-"$bin/kedge-agentd" --probe --config "$root/soft.conf" >"$root/text" || fail "the probe: $(cat "$root/text")"
-grep -q '^Kedge can run on this device: RC and DC\.$' "$root/text" || fail "no verdict: $(cat "$root/text")"
-grep -q 'rdmactl doctor -o json >report.json' "$root/text" || fail "the probe does not say how to send the report"
+"$bin/kedge-agentd" --probe --config "$root/soft.conf" >"$root/text" ||
+    fail "the probe: $(cat "$root/text")"
+grep -q '^Kedge can run on this device: RC and DC\.$' "$root/text" ||
+    fail "no verdict: $(cat "$root/text")"
+grep -q 'rdmactl doctor -o json >report.json' "$root/text" ||
+    fail "the probe does not say how to send the report"
 grep -qE '^ok +rc.read +8 bytes' "$root/text" || fail "no latency of a READ"
 [[ ! -e $root/none ]] || fail "the probe made the device's directory, which is the agent's to make"
 ok "the probe prints text and a verdict"
-"$bin/kedge-agentd" --probe --config "$root/soft.conf" -o json >"$root/probe.json" || fail "the probe with JSON"
+"$bin/kedge-agentd" --probe --config "$root/soft.conf" -o json >"$root/probe.json" ||
+    fail "the probe with JSON"
 sound "$root/probe.json" "the probe prints JSON"
-[[ $(found "$root/probe.json" rc.error_behind) == *"is not carried out: flushed after another error (WR_FLUSH_ERR)" ]] ||
+[[ $(found "$root/probe.json" rc.error_behind) == \
+    *"is not carried out: flushed after another error (WR_FLUSH_ERR)" ]] ||
     fail "statuses are not in words: $(found "$root/probe.json" rc.error_behind)"
-jq -e '.verdict.usable and .verdict.rc and .verdict.dc and (.candidates | type == "array")' "$root/probe.json" >/dev/null ||
+jq -e '.verdict.usable and .verdict.rc and .verdict.dc and (.candidates | type == "array")' \
+    "$root/probe.json" >/dev/null ||
     fail "the probe's verdict: $(jq -c .verdict "$root/probe.json")"
 # The directory that the settings name is looked at, and not the usual one.
 wanted=warning; [[ $(stat -f -c %T "$root") != tmpfs ]] || wanted=ok
-[[ $(result "$root/probe.json" soft.directory) == "$wanted" && $(found "$root/probe.json" soft.directory) == "$root/none "* ]] ||
-    fail "the device's directory: $(jq -c '.checks[] | select(.check == "soft.directory")' "$root/probe.json")"
+[[ $(result "$root/probe.json" soft.directory) == "$wanted" &&
+    $(found "$root/probe.json" soft.directory) == "$root/none "* ]] ||
+    fail "the device's directory: $(
+        jq -c '.checks[] | select(.check == "soft.directory")' "$root/probe.json"
+    )"
 mkdir -m 755 "$root/open"
 sed "s|/none|/open|" "$root/soft.conf" >"$root/open.conf"
-"$bin/kedge-agentd" --probe --config "$root/open.conf" -o json >"$root/open.json" && fail "a probe of what others may enter"
-[[ $(result "$root/open.json" soft.directory) == failed && $(found "$root/open.json" soft.directory) == *"chmod 700 $root/open"* ]] ||
-    fail "others may enter: $(jq -c '.checks[] | select(.check == "soft.directory")' "$root/open.json")"
+"$bin/kedge-agentd" --probe --config "$root/open.conf" -o json >"$root/open.json" &&
+    fail "a probe of what others may enter"
+[[ $(result "$root/open.json" soft.directory) == failed &&
+    $(found "$root/open.json" soft.directory) == *"chmod 700 $root/open"* ]] ||
+    fail "others may enter: $(
+        jq -c '.checks[] | select(.check == "soft.directory")' "$root/open.json"
+    )"
 ok "the directory of the settings is looked at, and what file system it is on"
-"$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" --server http://127.0.0.1:1 >"$root/text" ||
+"$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" \
+    --server http://127.0.0.1:1 >"$root/text" ||
     fail "doctor without an agent: $(cat "$root/text")"
-grep -q '^Kedge can run on this device: RC and DC\.$' "$root/text" || fail "doctor has no verdict: $(cat "$root/text")"
+grep -q '^Kedge can run on this device: RC and DC\.$' "$root/text" ||
+    fail "doctor has no verdict: $(cat "$root/text")"
 grep -qE '^warning +agent +' "$root/text" || fail "doctor does not tell that there is no agent"
-"$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" --server http://127.0.0.1:1 -o json \
-    >"$root/doctor.json" || fail "doctor with JSON"
+"$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" \
+    --server http://127.0.0.1:1 -o json >"$root/doctor.json" || fail "doctor with JSON"
 sound "$root/doctor.json" "doctor joins its checks and the probe's"
-[[ $(result "$root/doctor.json" "soft device")$(result "$root/doctor.json" /dev/shm) == "" ]] || fail "doctor speaks of another device"
+[[ $(result "$root/doctor.json" "soft device")$(result "$root/doctor.json" /dev/shm) == "" ]] ||
+    fail "doctor speaks of another device"
 [[ $(result "$root/doctor.json" kernel) == ok && $(result "$root/doctor.json" dc.read) == ok &&
-    $(jq -r .probe.provider "$root/doctor.json") == soft ]] || fail "doctor's report lacks something"
+    $(jq -r .probe.provider "$root/doctor.json") == soft ]] ||
+    fail "doctor's report lacks something"
 
 # Beside an agent, whose GID the settings name.
 start
-gid=$("$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq -r '.. | .gid? | strings' | head -n 1)
+gid=$("$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json |
+    jq -r '.. | .gid? | strings' | head -n 1)
 sed "s/^device = .*/&\ngid = $gid/" "$work/a.conf" >"$root/same.conf"
-"$bin/rdmactl" doctor --config "$root/same.conf" --agent-socket "$work/a.admin" --server "$url" -o json \
-    >"$root/beside.json" || fail "doctor beside an agent: $(cat "$root/beside.json")"
+"$bin/rdmactl" doctor --config "$root/same.conf" --agent-socket "$work/a.admin" --server "$url" \
+    -o json >"$root/beside.json" || fail "doctor beside an agent: $(cat "$root/beside.json")"
 sound "$root/beside.json" "doctor runs beside an agent"
-[[ $(found "$root/beside.json" opening) == *"in use by the agent"* ]] || fail "$(found "$root/beside.json" opening)"
+[[ $(found "$root/beside.json" opening) == *"in use by the agent"* ]] ||
+    fail "$(found "$root/beside.json" opening)"
 [[ $(result "$root/beside.json" agent) == ok && $(result "$root/beside.json" metaserver) == ok ]] ||
     fail "the agent or the metaserver is not seen"
 [[ $(jq -r .probe.gid "$root/beside.json") != "$gid" ]] || fail "the probe claims the agent's GID"
-"$bin/rdmactl" --agent-socket "$work/a.admin" agent status >/dev/null || fail "the agent did not survive the probe"
+"$bin/rdmactl" --agent-socket "$work/a.admin" agent status >/dev/null ||
+    fail "the agent did not survive the probe"
 stop
 trap 'cleanup; rm -rf "$root"' EXIT
 
 # Memory that may be locked: soft locks none, and says what a device would need.
-(ulimit -l 64; "$bin/kedge-agentd" --probe --config "$root/soft.conf" -o json) >"$root/memlock.json" || fail "ulimit -l 64"
+(
+    ulimit -l 64
+    "$bin/kedge-agentd" --probe --config "$root/soft.conf" -o json
+) >"$root/memlock.json" || fail "ulimit -l 64"
 [[ $(result "$root/memlock.json" "locked memory") == ok &&
-    $(found "$root/memlock.json" "locked memory") == *"locks no memory"*" MiB when it starts"*"allowed here: 64 KiB"* ]] ||
+    $(found "$root/memlock.json" "locked memory") == \
+        *"locks no memory"*" MiB when it starts"*"allowed here: 64 KiB"* ]] ||
     fail "locked memory: $(found "$root/memlock.json" "locked memory")"
 ok "locked memory is held against what the settings need"
 
 # What cannot work.
 code=0
-"$bin/rdmactl" doctor --config "$root/lease.conf" -o json >"$root/lease.json" 2>"$root/err" || code=$?
-[[ $code == 1 && $(result "$root/lease.json" lease) == failed && $(jq .verdict.usable "$root/lease.json") == false &&
-    $(jq -r .verdict.sentence "$root/lease.json") == *"because lease failed"* ]] || fail "a lease that is too short: $code"
+"$bin/rdmactl" doctor --config "$root/lease.conf" -o json >"$root/lease.json" 2>"$root/err" ||
+    code=$?
+[[ $code == 1 && $(result "$root/lease.json" lease) == failed &&
+    $(jq .verdict.usable "$root/lease.json") == false &&
+    $(jq -r .verdict.sentence "$root/lease.json") == *"because lease failed"* ]] ||
+    fail "a lease that is too short: $code"
 ok "a lease that is too short is a verdict"
 code=0
 "$bin/kedge-agentd" --probe --provider verbs --device no-such-device >"$root/text" || code=$?
-[[ $code == 1 ]] && grep -qE 'cannot run on this device, because devices failed: there is no RDMA device' "$root/text" ||
+[[ $code == 1 ]] &&
+    grep -qE 'cannot run on this device, because devices failed: there is no RDMA device' \
+        "$root/text" ||
     fail "a device that is not there: $code, $(cat "$root/text")"
 ok "a device that is not there is named"
 echo "nonsense" >"$root/bad.conf"
@@ -109,14 +143,17 @@ code=0
 [[ $code == 2 && ! -s $root/text && -s $root/err ]] || fail "wrong settings: $code"
 code=0
 "$bin/rdmactl" doctor --config "$root/bad.conf" -o json >"$root/bad.json" 2>/dev/null || code=$?
-[[ $code == 1 && $(found "$root/bad.json" device) == *"bad.conf"* ]] || fail "doctor with wrong settings: $code"
+[[ $code == 1 && $(found "$root/bad.json" device) == *"bad.conf"* ]] ||
+    fail "doctor with wrong settings: $code"
 ok "wrong settings are told of"
 
 # rdmactl alone, as on an operator's own machine.
 cp "$bin/rdmactl" "$root/rdmactl"
-if [[ ! -x /usr/sbin/kedge-agentd && ! -x /usr/local/sbin/kedge-agentd ]] && ! command -v kedge-agentd >/dev/null; then
+if [[ ! -x /usr/sbin/kedge-agentd && ! -x /usr/local/sbin/kedge-agentd ]] &&
+    ! command -v kedge-agentd >/dev/null; then
     "$root/rdmactl" doctor -o json >"$root/alone.json" || fail "doctor without kedge-agentd"
-    [[ $(result "$root/alone.json" device) == warning && $(jq .probe "$root/alone.json") == null ]] ||
+    [[ $(result "$root/alone.json" device) == warning &&
+        $(jq .probe "$root/alone.json") == null ]] ||
         fail "doctor without kedge-agentd: $(cat "$root/alone.json")"
     ok "doctor does without kedge-agentd, and says so"
 fi

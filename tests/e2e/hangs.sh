@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A device that answers nothing any more, while its agent begins and while it serves: the agent ends within its bound when it
-# is told to, and says what it waited for.
+# A device that answers nothing any more, while its agent begins and while it serves: the agent ends
+# within its bound when it is told to, and says what it waited for.
 source "$(dirname "$0")/lib.sh"
 [[ $provider == soft ]] || { skip "a device is made to hang on soft alone"; exit 77; }
 source "$(dirname "$0")/lib-follow.sh"
@@ -17,7 +17,10 @@ ends_within_bound() { # sentence: was told to end
     [[ $code == 0 ]] || fail "$1: it ended with $code: $(tail -n 5 "$work/a.log")"
 }
 await_closed() { # pool
-    for _ in $(seq $((200 * slow))); do ! grep -q "pool closed pool=$1" "$work/a.log" || return 0; sleep 0.05; done
+    for _ in $(seq $((200 * slow))); do
+        ! grep -q "pool closed pool=$1" "$work/a.log" || return 0
+        sleep 0.05
+    done
     fail "pool $1 is not closed: $(tail -n 5 "$work/a.log")"
 }
 ends_within_bound "a device that answers"
@@ -28,13 +31,19 @@ more_fabric="fault = hang_while=$work/hang" agent_configure a
 : >"$work/a.log"
 setsid "$bin/kedge-agentd" --config "$work/a.conf" >"$work/a.out" 2>>"$work/a.log" </dev/null &
 pids[a]=$!
-for _ in $(seq $((200 * slow))); do ! grep -q 'faults are injected' "$work/a.log" || break; sleep 0.05; done
+for _ in $(seq $((200 * slow))); do
+    ! grep -q 'faults are injected' "$work/a.log" || break
+    sleep 0.05
+done
 grep -q 'faults are injected' "$work/a.log" || fail "it does not begin: $(tail -n 5 "$work/a.log")"
 ends_within_bound "a device that hangs at the start"
-grep -q 'the device does not answer: what the agent has of it is left to the kernel.*for="making a protection domain" during="making what the agent lends"' "$work/a.log" ||
+no_answer='the device does not answer: what the agent has of it is left to the kernel'
+making='for="making a protection domain" during="making what the agent lends"'
+grep -q "$no_answer.*$making" "$work/a.log" ||
     fail "it does not say what it waited for: $(tail -n 5 "$work/a.log")"
 ! grep -q '^kedge-agentd: ready' "$work/a.out" || fail "it says that it is ready"
-ok "an agent whose device hangs while it begins ends when it is told to, and says what it waited for"
+ok "an agent whose device hangs while it begins ends when it is told to," \
+    "and says what it waited for"
 
 rm "$work/hang"
 daemon_start a kedge-agentd || fail "the agent does not start again"
@@ -47,7 +56,8 @@ is '[2,2]' "and is ready" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
 ctl pool delete batch
 gone='"default"' # over DC what peers reach goes first, and is waited for by nobody either
 [[ $transport == rc ]] || gone='"default","batch"'
-is "[$gone]" "the pool goes, as far as it can, and the agent answers" '[.pools[] | select(.state != "leaving") | .name]'
+is "[$gone]" "the pool goes, as far as it can, and the agent answers" \
+    '[.pools[] | select(.state != "leaving") | .name]'
 export_text a "there"
 ! grep -q 'pool closed' "$work/a.log" || fail "a pool is closed of which the device has something"
 exec 9>&-
@@ -58,10 +68,12 @@ ok "a pool that goes while its device hangs keeps nobody waiting"
 
 : >"$work/hang"
 ctl pool create slow nodes=all sessions_ahead=2 arenas_ahead=2
-is '"pool slow: the device has been making a protection domain for long, and the pool begins when that is over (see dmesg)"' \
+for_long='the device has been making a protection domain for long'
+is "\"pool slow: $for_long, and the pool begins when that is over (see dmesg)\"" \
     "a pool that cannot begin is said, and for what it waits" '.settings.why'
 ctl pool create behind nodes=all
-is true "and one behind it" '.settings.why | contains("pool behind: pool slow is being made, and it comes after that")'
+is true "and one behind it" \
+    '.settings.why | contains("pool behind: pool slow is being made, and it comes after that")'
 is '[["default","running"]]' "neither is there" "$pools"
 export_text a "there"
 exec 9>&-
@@ -79,9 +91,11 @@ ok "a pool that begins while its device hangs keeps nobody waiting"
 
 : >"$work/hang"
 ctl pool create slow nodes=all
-is true "a pool begins" '.settings.why | contains("pool slow: the device has been making a protection domain")'
+is true "a pool begins" \
+    '.settings.why | contains("pool slow: the device has been making a protection domain")'
 ends_within_bound "a device that hangs while a pool begins"
-grep -q 'the device does not answer: what the agent has of it is left to the kernel.*during="giving back what the device has"' "$work/a.log" ||
+giving_back='during="giving back what the device has"'
+grep -q "$no_answer.*$giving_back" "$work/a.log" ||
     fail "it does not say what it waited for: $(tail -n 5 "$work/a.log")"
 ok "an agent that is told to end while a pool begins ends within its bound"
 rm "$work/hang"
@@ -91,9 +105,10 @@ agent_wait a || fail "it does not register after that"
 
 : >"$work/hang"
 export_text a "there"
-curl -sf --max-time 20 --unix-socket "$work/a.admin" http://a/v1/status >/dev/null || fail "its status does not come"
+curl -sf --max-time 20 --unix-socket "$work/a.admin" http://a/v1/status >/dev/null ||
+    fail "its status does not come"
 ends_within_bound "a device that hangs while the agent serves"
-grep -q 'the device does not answer: what the agent has of it is left to the kernel.*during="giving back what the device has"' "$work/a.log" ||
+grep -q "$no_answer.*$giving_back" "$work/a.log" ||
     fail "it does not say what it waited for: $(tail -n 5 "$work/a.log")"
 ok "one whose device hangs while it serves lends what it has ready, and ends likewise"
 rm "$work/hang"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Hostile workers against a real agent, beside an honest worker of another tenant: the agent lives, answers its
-# operator all the time, and ends where it began; the honest worker's operations all complete and are right. With
-# HOSTILE_POOLS=1 the two tenants have a pool each.
+# Hostile workers against a real agent, beside an honest worker of another tenant: the agent lives,
+# answers its operator all the time, and ends where it began; the honest worker's operations all
+# complete and are right. With HOSTILE_POOLS=1 the two tenants have a pool each.
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-hostile
 [[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
@@ -17,8 +17,10 @@ sessions = 64
 memory = 256MiB'
 start
 if [[ $pools == 2 ]]; then
-    "$bin/rdmactl" --server "$url" tenant create guilty uids=65533 sessions=64 memory_bytes=256MiB >/dev/null || fail "no tenant"
-    "$bin/rdmactl" --server "$url" pool create dungeon nodes=all tenants=guilty >/dev/null || fail "no pool"
+    "$bin/rdmactl" --server "$url" tenant create guilty uids=65533 sessions=64 \
+        memory_bytes=256MiB >/dev/null || fail "no tenant"
+    "$bin/rdmactl" --server "$url" pool create dungeon nodes=all tenants=guilty >/dev/null ||
+        fail "no pool"
     for _ in $(seq $((1200 * slow))); do
         "$bin/rdmactl" --server "$url" node list -o json |
             jq -e '[.nodes[] | .endpoints | length] == [2, 2]' >/dev/null && break
@@ -32,24 +34,33 @@ chmod -R a+rX "$work/worker"
 export LD_LIBRARY_PATH=$work/worker
 hostile=$work/worker/kedge-hostile
 for role in $("$hostile" --list | awk '{print $1}'); do
-    grep -qF "\`$role\`" "$(dirname "$0")/../../docs/trust.md" || fail "docs/trust.md does not say what the role $role does"
+    grep -qF "\`$role\`" "$(dirname "$0")/../../docs/trust.md" ||
+        fail "docs/trust.md does not say what the role $role does"
 done
 
-status() { timeout $((10 * slow)) "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
+status() {
+    timeout $((10 * slow)) "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json
+}
 fd_list() { { readlink "/proc/${pids[a]}"/fd/* || true; } | sort; } # some are closed meanwhile
-# Open descriptors, with room for the connections to metaservers and operators that are kept for a while (what an attack
-# leaves is one for each of its dozens of sessions), and for arenas: arenas_ahead of nobody in each pool, as many of each
-# of the two tenants, and the honest worker's.
+# Open descriptors, with room for the connections to metaservers and operators that are kept for a
+# while (what an attack leaves is one for each of its dozens of sessions), and for arenas:
+# arenas_ahead of nobody in each pool, as many of each of the two tenants, and the honest worker's.
 arenas=$((16 * pools + 32 + 1))
 fds() {
-    fd_list | awk -v room=$arenas '/^socket:/ {sockets++; next} /kedge-arena/ {arenas++; next} {others++}
-        END {print others + (sockets > 16 ? sockets - 16 : 0) + (arenas > room ? arenas - room : 0)}'
+    fd_list | awk -v room=$arenas '
+        /^socket:/ {sockets++; next}
+        /kedge-arena/ {arenas++; next}
+        {others++}
+        END {
+            print others + (sockets > 16 ? sockets - 16 : 0) + (arenas > room ? arenas - room : 0)
+        }'
 }
 # MiB of memory that arenas take, also those that are being made.
 arena_mib() {
     local fd
     for fd in "/proc/${pids[a]}"/fd/*; do
-        [[ $(readlink "$fd" 2>/dev/null) != */memfd:kedge-arena* ]] || stat -L -c %b "$fd" 2>/dev/null || true
+        [[ $(readlink "$fd" 2>/dev/null) != */memfd:kedge-arena* ]] ||
+            stat -L -c %b "$fd" 2>/dev/null || true
     done | awk '{sum += $1} END {print int(sum / 2048)}'
 }
 
@@ -57,17 +68,20 @@ rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; 
 # The least of 2 s, since the agent gives back once a second what it does not use.
 least_rss() { for _ in $(seq 20); do rss; sleep 0.1; done | sort -n | sed -n 1p; }
 progress() { cat "$work/progress/count" 2>/dev/null || echo 0; }
-# Operations of the honest worker in each ms since it had done so many, at that time: what an attack leaves it is said in
-# per cent of what it has alone. It is no bound: it depends on how many processors there are for how many that spin.
+# Operations of the honest worker in each ms since it had done so many, at that time: what an attack
+# leaves it is said in per cent of what it has alone. It is no bound: it depends on how many
+# processors there are for how many that spin.
 rate() { echo $(((10#$(progress) - $1) * 1000000 / ($(date +%s%N) - $2))); } # count, time
 
-# What must be the same after an attack: sessions, queue pairs, regions. What is kept ahead comes back.
+# What must be the same after an attack: sessions, queue pairs, regions. What is kept
+# ahead comes back.
 shape() {
     status | jq -c '[.sessions.live, .sessions.ending, .lane.vqps, .lane.mrs, .lane.sessions]'
 }
 settled() {
     local s; s=$(status) || return 1
-    jq -e '([.pools[].sessions.ready] | length == '$pools' and min >= 16) and .sessions.ending == 0' <<<"$s" >/dev/null
+    jq -e '([.pools[].sessions.ready] | length == '$pools' and min >= 16) and
+        .sessions.ending == 0' <<<"$s" >/dev/null
 }
 
 mkdir -m 0777 "$work/progress"
@@ -75,15 +89,20 @@ $honest "$hostile" victim --socket "$work/a.sock" --peer "$work/b.sock" --ms 360
     --progress "$work/progress/count" >"$work/victim.out" 2>"$work/victim.log" &
 victim=$!
 worker_pids+=("$victim")
-for _ in $(seq 1200); do [[ -s $work/victim.out && -s $work/progress/count ]] && break; sleep 0.05; done
+for _ in $(seq 1200); do
+    [[ -s $work/victim.out && -s $work/progress/count ]] && break
+    sleep 0.05
+done
 token=$(head -n 1 "$work/victim.out")
 [[ -n $token ]] || fail "the honest worker did not start"
 settled || sleep 1
 
-# Once, so that all that is made once is made; and tables have the pages that they need, after which the agent's memory
-# stays where it is (on verbs after attacks: keys 11.7, flood 11.7, hoard 12.0, dies 11.8, keys 11.9, flood 11.8 MiB).
+# Once, so that all that is made once is made; and tables have the pages that they need, after which
+# the agent's memory stays where it is (on verbs after attacks: keys 11.7, flood 11.7, hoard 12.0,
+# dies 11.8, keys 11.9, flood 11.8 MiB).
 for attack in dies keys; do
-    timeout 120 $guilty "$hostile" $attack --socket "$work/a.sock" --seed "$seed" --ms 300 >/dev/null || fail "$attack"
+    timeout 120 $guilty "$hostile" $attack --socket "$work/a.sock" --seed "$seed" --ms 300 \
+        >/dev/null || fail "$attack"
     for _ in $(seq $((600 * slow))); do settled && break; sleep 0.1; done
 done
 fd_list >"$work/fds"
@@ -94,11 +113,12 @@ sleep 1
 alone=$(rate "$count" "$begin")
 ok "the honest worker alone: $alone operations in each ms"
 
-for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 !~ /^(promises|victim|newcomer|attacher|registrar)$/ {print $1}')}; do
+for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list |
+    awk '$1 !~ /^(promises|victim|newcomer|attacher|registrar)$/ {print $1}')}; do
     count=$((10#$(progress))) begin=$(date +%s%N) faults=$(agent_number a faults)
     out=$work/attack.out
-    timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
-        --ms "$ms" >"$out" 2>&1 &
+    timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" \
+        --seed "$seed" --ms "$ms" >"$out" 2>&1 &
     attacker=$!
     timeout 120 $honest "$hostile" newcomer --socket "$work/a.sock" --node node-b --ms "$ms" \
         >"$work/newcomer.out" 2>&1 &
@@ -109,12 +129,14 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 !~ /^(promises|vi
             now=$(arena_mib)
             most=$((now > most ? now : most))
         fi
-        status >/dev/null || fail "$attack: the agent did not answer its operator within $((10 * slow)) s"
+        status >/dev/null ||
+            fail "$attack: the agent did not answer its operator within $((10 * slow)) s"
         sleep 0.1
     done
     wait "$attacker" || fail "$attack: $(cat "$out")"
     left=$(rate "$count" "$begin")
-    if [[ $attack == balloon && $pools == 1 ]]; then # its quota, and what is kept ready and the honest have
+    if [[ $attack == balloon && $pools == 1 ]]; then
+        # its quota, and what is kept ready and the honest have
         ((most <= 256 + arenas * 2)) || fail "$attack: arenas took $most MiB"
         ok "$attack: arenas took $most MiB at most"
     fi
@@ -123,19 +145,24 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 !~ /^(promises|vi
     case $attack in
     ring-random | ring-torn | indices | keys | secrets)
         (($(agent_number a faults) > faults)) || fail "$attack: the agent counted no fault"
-        grep -qE 'session ended by the agent worker=[0-9]+-[0-9a-f]{8} pool=[a-z]+ tenant=[a-z]+ uid=' "$work/a.log" ||
+        grep -qE \
+            'session ended by the agent worker=[0-9]+-[0-9a-f]{8} pool=[a-z]+ tenant=[a-z]+ uid=' \
+            "$work/a.log" ||
             fail "$attack: the log does not say which worker's session was ended" ;;
     esac
-    kill -0 "$victim" 2>/dev/null || fail "$attack: the honest worker failed: $(cat "$work/victim.log")"
+    kill -0 "$victim" 2>/dev/null ||
+        fail "$attack: the honest worker failed: $(cat "$work/victim.log")"
     for _ in $(seq 600); do
         [[ $(shape) == "$shape_before" ]] && settled && (($(fds) <= fds_before)) && break
         sleep 0.1
     done
     [[ $(shape) == "$shape_before" ]] || fail "$attack left something: $(shape), not $shape_before"
     (($(fds) <= fds_before)) || fail "$attack: $(fds) descriptors, not $fds_before; new: $(
-        comm -13 "$work/fds" <(fd_list)); $(fd_list | grep -c kedge-arena) arenas, $(fd_list | grep -c ^socket) sockets, $(status)"
+        comm -13 "$work/fds" <(fd_list)); $(fd_list | grep -c kedge-arena) arenas, $(
+        fd_list | grep -c ^socket) sockets, $(status)"
     ((10#$(progress) > count)) || fail "$attack: the honest worker stood still"
-    ok "$(cat "$out") (the honest worker: $left in each ms, $((left * 100 / (alone > 0 ? alone : 1))) %; the agent's memory: $(rss) KiB)"
+    ok "$(cat "$out") (the honest worker: $left in each ms, $((
+        left * 100 / (alone > 0 ? alone : 1))) %; the agent's memory: $(rss) KiB)"
 done
 
 kill -TERM "$victim"
@@ -143,7 +170,8 @@ wait "$victim" || fail "the honest worker: $(cat "$work/victim.log")"
 worker_pids=()
 ok "$(tail -n 1 "$work/victim.out")"
 for _ in $(seq 600); do [[ $(shape) == "[0,0,0,0,0]" ]] && settled && break; sleep 0.1; done
-[[ $(shape) == "[0,0,0,0,0]" && $(agent_number a inflight) == 0 ]] || fail "something is left at the end: $(status)"
+[[ $(shape) == "[0,0,0,0,0]" && $(agent_number a inflight) == 0 ]] ||
+    fail "something is left at the end: $(status)"
 rss_after=$(least_rss)
 echo "the agent's anonymous memory: $rss_before KiB before, $rss_after KiB after"
 # The sanitizer keeps what is freed, and would see a leak itself when the agent ends.
@@ -162,5 +190,7 @@ done
 sleep 0.7
 ! grep -h "counted wrong" "$work"/*.log || fail "an agent has counted wrong"
 stop
-for attacker in "${attackers[@]}"; do wait "$attacker" || true; done # most find that the agent is gone
+for attacker in "${attackers[@]}"; do
+    wait "$attacker" || true # most find that the agent is gone
+done
 ok "the agent ends cleanly in the middle of it all"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of rdmactl against a metaserver share. Sourced after lib-metad.sh, with the build directory as $1.
+# What the tests of rdmactl against a metaserver share. Sourced after lib-metad.sh, with the
+# build directory as $1.
 rdmactl=$(readlink -f "$1")/bin/rdmactl
 [[ -x $rdmactl ]] || { echo "FAILED: $rdmactl is not built"; exit 1; }
 
@@ -16,6 +17,7 @@ refuses() { # exit code, pattern, arguments...
     shift 2
     ctl "$@" || code=$?
     [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/err")"
-    grep -qE "^rdmactl: .*$pattern" "$work/err" || fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
+    grep -qE "^rdmactl: .*$pattern" "$work/err" ||
+        fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
     ok "rdmactl $* ends with $code: $(cat "$work/err")"
 }

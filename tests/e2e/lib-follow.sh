@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of an agent that follows its metaserver share; sourced after lib.sh. Times are printed, and none is
-# demanded: they begin when the rdmactl before them does, and end when it was seen, which is looked at every 50 ms.
+# What the tests of an agent that follows its metaserver share; sourced after lib.sh. Times are
+# printed, and none is demanded: they begin when the rdmactl before them does, and end when it was
+# seen, which is looked at every 50 ms.
 needs_built kedge-probe
 ctl() {
     told_at=
     [[ $2 == list || $2 == get ]] || told_at=$(date +%s%N)
-    timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"
+    timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 ||
+        fail "rdmactl $*: $(cat "$work/out")"
 }
 refuses() { # exit code, pattern, arguments...
     local wanted=$1 pattern=$2 code=0
     shift 2
     timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || code=$?
     [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/out")"
-    grep -qE -- "$pattern" "$work/out" || fail "rdmactl $*: \"$(cat "$work/out")\" lacks \"$pattern\""
+    grep -qE -- "$pattern" "$work/out" ||
+        fail "rdmactl $*: \"$(cat "$work/out")\" lacks \"$pattern\""
     ok "rdmactl $* ends with $code: $(cat "$work/out")"
 }
 shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
@@ -43,5 +46,7 @@ worker_by() { # name command...
     for _ in $(seq $((1200 * slow))); do [[ ! -s $work/$name.out ]] || return 0; sleep 0.05; done
     fail "the worker $name says nothing"
 }
-worker() { worker_by "$1" env KEDGE_SOCKET="$work/a.sock" "$bin/kedge-probe" "${@:2}"; } # name, its arguments...
+worker() { # name, its arguments...
+    worker_by "$1" env KEDGE_SOCKET="$work/a.sock" "$bin/kedge-probe" "${@:2}"
+}
 goes_on() { kill -0 "$1" 2>/dev/null || fail "the worker did not go on: $2"; }

@@ -17,7 +17,10 @@ device=$shm
 [[ $provider == soft ]] || device=${KEDGE_TEST_DEVICE:-}
 metad_pid=
 cleanup() {
-    [[ -z $metad_pid ]] || { kill -KILL "$metad_pid" 2>/dev/null || true; wait "$metad_pid" 2>/dev/null || true; }
+    [[ -z $metad_pid ]] || {
+        kill -KILL "$metad_pid" 2>/dev/null || true
+        wait "$metad_pid" 2>/dev/null || true
+    }
     if mountpoint -q "$work/small" 2>/dev/null; then umount "$work/small"; fi
     rm -rf "$work" "$shm"
 }
@@ -32,7 +35,8 @@ fail() {
     exit 1
 }
 
-# Writes the configuration: extra lines of [metaserver] as arguments. It asks for no tokens unless these say so.
+# Writes the configuration: extra lines of [metaserver] as arguments. It asks for no tokens
+# unless these say so.
 configure() {
     mkdir -p "$work/data"
     {
@@ -72,8 +76,8 @@ stop() {
 # Sets $status and writes $work/body, $work/headers. Arguments: as curl's, the path last.
 ask() {
     local path=${*: -1}
-    status=$(curl -s --max-time 60 -o "$work/body" -D "$work/headers" -w '%{http_code}' "${@:1:$#-1}" \
-        "$url$path") || status=000
+    status=$(curl -s --max-time 60 -o "$work/body" -D "$work/headers" -w '%{http_code}' \
+        "${@:1:$#-1}" "$url$path") || status=000
 }
 
 send() { # method path body [type]
@@ -84,27 +88,36 @@ send() { # method path body [type]
 expect() { # status sentence
     [[ $status == "$1" ]] || fail "$2: status $status, not $1"
     if ((status >= 400)); then
-        grep -qi '^content-type: application/problem+json' "$work/headers" || fail "$2: not problem+json"
-        [[ $(jq -r .status "$work/body") == "$1" ]] || fail "$2: the problem's status is another one"
+        grep -qi '^content-type: application/problem+json' "$work/headers" ||
+            fail "$2: not problem+json"
+        [[ $(jq -r .status "$work/body") == "$1" ]] ||
+            fail "$2: the problem's status is another one"
         [[ $(jq -r .title "$work/body") != null ]] || fail "$2: the problem has no title"
-        [[ $(jq -r .type "$work/body") == urn:kedge:problem:* ]] || fail "$2: the problem has no type"
+        [[ $(jq -r .type "$work/body") == urn:kedge:problem:* ]] ||
+            fail "$2: the problem has no type"
     fi
     ok "$2"
 }
 
 # The body of a registration: incarnation, number of the node (its GID and keys).
 node() {
-    printf '{"incarnation":%u,"endpoints":[{"gid":"fd00::%x","pool":1,"transports":["dc"],' "$1" "$2"
+    printf '{"incarnation":%u,"endpoints":[{"gid":"fd00::%x","pool":1,"transports":["dc"],' \
+        "$1" "$2"
     printf '"dct_number":%u,"dc_key":"%016x","mtu":4096}]}' "$2" "$2"
 }
 
-# All operations of schema/openapi.yaml: path, method, the schemes of its security (a line "path method -" if it is public).
+# All operations of schema/openapi.yaml: path, method, the schemes of its security (a line "path
+# method -" if it is public).
 documented() {
     awk '
         /^[a-z]/ {inside = 0}
         /^paths:/ {inside = 1}
         inside && /^  \// {path = $1; sub(/:$/, "", path)}
-        inside && /^    (get|put|post|delete|patch):/ {method = toupper($1); sub(/:$/, "", method); pending = 1}
+        inside && /^    (get|put|post|delete|patch):/ {
+            method = toupper($1)
+            sub(/:$/, "", method)
+            pending = 1
+        }
         inside && /^      security: / {
             schemes = ""
             rest = $0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the main job share. Sourced with the build directory as $1. On which provider they run, see
-# ops/cluster.sh. What a test leaves out it says in a line that begins with "skip:"; ops/test prints those.
+# What the tests of the main job share. Sourced with the build directory as $1. On which provider
+# they run, see ops/cluster.sh. What a test leaves out it says in a line that begins with "skip:";
+# ops/test prints those.
 set -euo pipefail
 bin=${1:?usage: $0 BUILD_DIRECTORY}/bin
 # Our own programs are part of the build: that one is missing is a mistake, and no reason to skip.
@@ -32,7 +33,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Machines are slow now and then, and a guest under emulation always: limits of time are so many times longer there.
+# Machines are slow now and then, and a guest under emulation always: limits of time are so many
+# times longer there.
 slow=${KEDGE_TEST_SLOW:-1}
 skip() { echo "skip: $*"; }
 ok() { echo "ok: $*"; }
@@ -61,7 +63,8 @@ until_is() { # value sentence command...
 export_text() { # agent text [command to run it with...]
     local agent=$1 text=$2; shift 2
     mkfifo "$work/hold-$agent"
-    : >"$work/token-$agent" # the shell that begins the worker may come to it only after this one looks
+    # the shell that begins the worker may come to it only after this one looks
+    : >"$work/token-$agent"
     "$@" env KEDGE_SOCKET="$work/$agent.sock" "$bin/export_region" "$text" \
         <"$work/hold-$agent" >"$work/token-$agent" 2>"$work/export-$agent.log" &
     worker_pids+=($!)
@@ -82,5 +85,6 @@ read_text() { # agent token [command to run it with...]
 
 # A number of an agent's metrics; of each pool, if they have it.
 agent_metric() { # agent name
-    curl -sf --unix-socket "$work/$1.admin" http://a/metrics | sed -n "s/^kedge_agent_$2\({pool=[^}]*}\)\? //p"
+    curl -sf --unix-socket "$work/$1.admin" http://a/metrics |
+        sed -n "s/^kedge_agent_$2\({pool=[^}]*}\)\? //p"
 }

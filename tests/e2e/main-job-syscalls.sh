@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Connecting to a known endpoint makes no system call: a hundred thousand connects make as many of them as none. Nor a
-# message to the agent: they work while it is stopped. Attaching, which must ask it, shows that the count would see them.
+# Connecting to a known endpoint makes no system call: a hundred thousand connects make as many of
+# them as none. Nor a message to the agent: they work while it is stopped. Attaching, which must ask
+# it, shows that the count would see them.
 source "$(dirname "$0")/lib.sh"
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # it cannot look for leaks in a process that is traced
+# it cannot look for leaks in a process that is traced
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 command -v strace >/dev/null || { echo "skip: strace is not installed"; exit 77; }
 strace -o /dev/null true 2>/dev/null || { echo "skip: processes may not be traced here"; exit 77; }
 start
@@ -10,7 +12,8 @@ start
 # System calls of a run with so many connects, from the first to the last line of strace.
 calls() { # count
     strace -f -qq -o "$work/trace" "$bin/kedge-perf" connect --cached --count "$1" --json \
-        --socket "$work/a.sock" --peer-socket "$work/b.sock" --server "$url" >"$work/perf" || fail "kedge-perf under strace"
+        --socket "$work/a.sock" --peer-socket "$work/b.sock" --server "$url" >"$work/perf" ||
+        fail "kedge-perf under strace"
     [[ $(jq .count "$work/perf") == "$1" ]] || fail "kedge-perf counted otherwise"
     wc -l <"$work/trace"
 }
@@ -18,21 +21,24 @@ calls 1 >/dev/null # the peer becomes a known one
 few=$(calls 1)
 many=$(calls 100000)
 ((many - few < 100)) || fail "100000 connects made $((many - few)) system calls"
-ok "100000 connects to a known endpoint made $((many - few)) system calls more than one ($many in all)"
+ok "100000 connects to a known endpoint made $((many - few)) system calls more than one" \
+    "($many in all)"
 
 attaching() { # count
-    strace -f -qq -o "$work/trace" "$bin/kedge-perf" attach --count "$1" --json --socket "$work/a.sock" >"$work/perf" ||
+    strace -f -qq -o "$work/trace" "$bin/kedge-perf" attach --count "$1" --json \
+        --socket "$work/a.sock" >"$work/perf" ||
         fail "kedge-perf under strace"
     wc -l <"$work/trace"
 }
 few=$(attaching 1) many=$(attaching 21)
-((many - few > 200)) || fail "20 attachments made only $((many - few)) system calls: the count sees nothing"
+((many - few > 200)) ||
+    fail "20 attachments made only $((many - few)) system calls: the count sees nothing"
 ok "20 attachments made $((many - few)) more, so they would be seen"
 
 # The connects begin when the worker has attached and says so; the agent is stopped before that.
 
-KEDGE_SOCKET=$work/a.sock "$bin/kedge-perf" connect --cached --count 300000000 --json --peer-socket "$work/b.sock" \
-    --server "$url" >"$work/perf" 2>&1 &
+KEDGE_SOCKET=$work/a.sock "$bin/kedge-perf" connect --cached --count 300000000 --json \
+    --peer-socket "$work/b.sock" --server "$url" >"$work/perf" 2>&1 &
 perf=$!
 worker_pids+=("$perf")
 cpu() { awk '{print $14 + $15}' "/proc/$perf/stat"; }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The main job: a worker of one node reads what a worker of another exported. The endpoint costs one READ, also
-# while the metaserver is stopped, and nothing the second time.
+# The main job: a worker of one node reads what a worker of another exported. The endpoint costs one
+# READ, also while the metaserver is stopped, and nothing the second time.
 source "$(dirname "$0")/lib.sh"
 text="bytes of another node, $RANDOM"
-# A record is READ again in the last third of a node's lease, which has nothing to do with connecting: on a slow host
-# the default of 10 s brought that into this test.
+# A record is READ again in the last third of a node's lease, which has nothing to do with
+# connecting: on a slow host the default of 10 s brought that into this test.
 more_metad="node_lease = 10m"
 more_agent="prove_every = 0ms" # which looks up endpoints too
 start
@@ -15,13 +15,15 @@ kill -STOP "${pids[metad]}"
 out=$(read_text a "$token") || fail "reading while the metaserver is stopped"
 [[ $(tail -n 1 <<<"$out") == "$text" ]] || fail "read back: $out"
 ok "a worker reads another node's memory while kedge-metad is stopped"
-# On a host that stands still for longer than a network loses packets a peer is silent meanwhile, and asked for again.
+# On a host that stands still for longer than a network loses packets a peer is silent meanwhile,
+# and asked for again.
 read_once() { # sentence
     local again
     reads=$(($(agent_number a endpoint_reads) - before))
     again=$(agent_number a lookups_again) || fail "the agent's status has no lookups_again"
     ((again == 0)) || skip "the peer was silent $again times: a lookup for each may have followed"
-    ((reads >= 1 && reads <= 1 + again)) || fail "$1: $reads READs of the endpoint table, and it was silent $again times"
+    ((reads >= 1 && reads <= 1 + again)) ||
+        fail "$1: $reads READs of the endpoint table, and it was silent $again times"
 }
 read_once "an unknown endpoint"
 ok "connecting to an unknown endpoint costs $reads READ"
@@ -33,7 +35,8 @@ read_once "a known endpoint was looked up again"
 ok "connecting to a known endpoint costs $((reads - first)) READs more"
 kill -CONT "${pids[metad]}"
 
-[[ $("$bin/rdmactl" --server "$url" node list -o json | jq '[.nodes[] | select(.state == "live")] | length') == 2 ]] ||
+[[ $("$bin/rdmactl" --server "$url" node list -o json |
+    jq '[.nodes[] | select(.state == "live")] | length') == 2 ]] ||
     fail "rdmactl does not list two live nodes"
 ok "both nodes are alive after the metaserver goes on"
 stop

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each call that libkedge exports has a manual page of its own name, with the prototype of the header, and each example
-# in them compiles.
+# Each call that libkedge exports has a manual page of its own name, with the prototype of the
+# header, and each example in them compiles.
 set -euo pipefail
 build=${1:?usage: $0 BUILD_DIRECTORY}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -28,7 +28,8 @@ for call in $calls; do
     prototype=$(sed -n "s/^\.Fn $call //p" "$page" | tr -d '"' | sed -n 1p)
     [[ -n $prototype ]] || fail "$page has no prototype of $call"
     # The header's, with nothing between parameters but blanks.
-    header=$(tr '\n' ' ' <"$root/libclient/include/kedge.h" | grep -oE "\b$call\([^;{/]*\);" | sed -n 1p |
+    header=$(tr '\n' ' ' <"$root/libclient/include/kedge.h" |
+        grep -oE "\b$call\([^;{/]*\);" | sed -n 1p |
         sed -E "s/^$call\((.*)\);$/\1/; s/, */ /g; s/ +/ /g")
     [[ $prototype == "$header" ]] || fail "$call: the page says ($prototype), the header ($header)"
     for section in DESCRIPTION "RETURN VALUES" ERRORS; do
@@ -45,10 +46,10 @@ prelude='#include <assert.h>
 #include <stdio.h>
 #include <kedge.h>
 void work(struct kedge_session *s);
-void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote, const char *token, void *buffer,
-             uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b);
-void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote, const char *token, void *buffer,
-             uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b)
+void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote,
+    const char *token, void *buffer, uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b);
+void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote,
+    const char *token, void *buffer, uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b)
 {
 (void)s, (void)q, (void)remote, (void)token, (void)buffer, (void)lkey, (void)a, (void)b;
 {'
@@ -58,24 +59,29 @@ for page in "$pages"/kedge*.3; do
     {
         echo "$prelude"
         awk '/^\.Sh EXAMPLES/ {in_examples = 1} /^\.Sh / && !/EXAMPLES/ {in_examples = 0}
-             in_examples && /^\.Ed/ {code = 0} code {print} in_examples && /^\.Bd -literal/ {code = 1}' "$page" |
+             in_examples && /^\.Ed/ {code = 0}
+             code {print}
+             in_examples && /^\.Bd -literal/ {code = 1}' "$page" |
             sed 's/\\e/\\/g; s/\\-/-/g'
         echo '}}'
     } >"$work/example.c"
     [[ $(wc -l <"$work/example.c") -gt 14 ]] || fail "$page has no example"
-    cc -std=gnu11 -Wall -Wno-unused-variable -Werror -fsyntax-only -I "$root/libclient/include" "$work/example.c" \
-        2>"$work/out" || fail "the example of $page does not compile: $(cat "$work/out")"
+    cc -std=gnu11 -Wall -Wno-unused-variable -Werror -fsyntax-only \
+        -I "$root/libclient/include" "$work/example.c" 2>"$work/out" ||
+        fail "the example of $page does not compile: $(cat "$work/out")"
     examples=$((examples + 1))
 done
 echo "ok: the examples of $examples pages compile"
 
-# Each setting of a daemon, by its --help, stands in the example that is installed, with its default, and in the manual.
+# Each setting of a daemon, by its --help, stands in the example that is installed, with its
+# default, and in the manual.
 check_settings() { # program example page
     local key default count=0
     while IFS='|' read -r key default; do
         grep -qE "^# $key =${default:+ ${default//./\\.}\$}" "$root/ops/$2" ||
             fail "ops/$2 has not: # $key =${default:+ $default}"
-        grep -qE "^\.Ic .*\b$key\b|^\.It (Ic|Xo).*\b$key\b" "$pages/$3" || fail "$3 does not name $key"
+        grep -qE "^\.Ic .*\b$key\b|^\.It (Ic|Xo).*\b$key\b" "$pages/$3" ||
+            fail "$3 does not name $key"
         count=$((count + 1))
     done < <("$build/bin/$1" --help | sed -nE 's/^  ([a-z_0-9]+) +=  ?(([^ ]|, )*) .*/\1|\2/p')
     ((count > 15)) || fail "$1 --help shows $count settings"

@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# kedge-metad is killed again and again while nodes register: whatever was acknowledged is there afterwards, and
-# nothing is there that nobody asked for.
+# kedge-metad is killed again and again while nodes register: whatever was acknowledged is there
+# afterwards, and nothing is there that nobody asked for.
 source "$(dirname "$0")/lib-metad.sh"
 rounds=${KEDGE_KILL_ROUNDS:-15}
 configure "node_lease = 1h"
 acknowledged=$work/acknowledged
 : >"$acknowledged"
 
-# Registers nodes one after the other and notes each that was answered with 201; ends with the server.
+# Registers nodes one after the other and notes each that was answered with 201;
+# ends with the server.
 register() { # first number
     local n=$1 got
     while :; do
-        got=$(curl -s --max-time 5 -o /dev/null -w '%{http_code}' -X PUT -H 'Content-Type: application/json' \
-            --data-binary "$(node "$((n + 1))" "$((n % 65000 + 1))")" "$url/v1/nodes/node-$n") || return 0
+        got=$(curl -s --max-time 5 -o /dev/null -w '%{http_code}' -X PUT \
+            -H 'Content-Type: application/json' \
+            --data-binary "$(node "$((n + 1))" "$((n % 65000 + 1))")" \
+            "$url/v1/nodes/node-$n") || return 0
         [[ $got == 201 ]] && echo "node-$n $((n + 1))" >>"$acknowledged"
         n=$((n + 1))
     done
@@ -23,7 +26,10 @@ for round in $(seq "$rounds"); do
     start
     register $((round * 1000)) &
     client=$!
-    for _ in $(seq 1200); do ! grep -q "^node-$((round * 1000)) " "$acknowledged" || break; sleep 0.05; done # the first
+    for _ in $(seq 1200); do
+        ! grep -q "^node-$((round * 1000)) " "$acknowledged" || break # the first
+        sleep 0.05
+    done
     sleep "0.$((RANDOM % 400 + 100))"
     kill -KILL "$metad_pid"
     wait "$metad_pid" 2>/dev/null || true
@@ -53,7 +59,8 @@ ok "$extra of the $rounds that were under way at a kill are there too"
 read -r name incarnation <"$acknowledged"
 send POST "/v1/nodes/$name/renew" "{\"incarnation\":$incarnation}"
 expect 404 "a node from before the restart has to register again"
-[[ $(jq -r .type "$work/body") == urn:kedge:problem:register-again ]] || fail "it is not told to register again"
+[[ $(jq -r .type "$work/body") == urn:kedge:problem:register-again ]] ||
+    fail "it is not told to register again"
 send PUT "/v1/nodes/$name" "$(node "$incarnation" "$(((incarnation - 1) % 65000 + 1))")"
 expect 200 "and may do so with its incarnation"
 send POST "/v1/nodes/$name/renew" "{\"incarnation\":$incarnation}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# An agent with several metaservers, some of which stand still, are gone, come back elsewhere or know less: names are
-# found, the log stays short, and the agent ends in time.
+# An agent with several metaservers, some of which stand still, are gone, come back elsewhere or
+# know less: names are found, the log stays short, and the agent ends in time.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-metaservers.sh"
 needs_built kedge-probe
@@ -42,7 +42,8 @@ ok "a name is found while the first metaserver stands still: $out"
 kill -CONT "${pids[metad]}"
 until_is live "a is registered again" state metad a
 found=
-for _ in $(seq 20); do # until it was asked before b's lease had ended, which a slow machine may not do at once
+for _ in $(seq 20); do # until it was asked before b's lease had ended,
+    # which a slow machine may not do at once
     for name in metad second; do until_is live "b is live" state $name b; done
     kill -STOP "${pids[b]}"
     curl -sf -X DELETE "http://127.0.0.1:$port_metad/v1/nodes/node-b" || fail "DELETE"
@@ -54,7 +55,8 @@ done
 [[ $found == yes ]] || fail "a name that the first metaserver does not know: ${found:-$out}"
 ok "a name is found that the first metaserver does not know: $out"
 out=$(probe connect nobody) && fail "a name that nobody has is found"
-grep -q 'no node is called "nobody": it is not registered, or no longer (rdmactl node list)' <<<"$out" || fail "a name that nobody has: $out"
+grep -q 'no node is called "nobody": it is not registered, or no longer (rdmactl node list)' \
+    <<<"$out" || fail "a name that nobody has: $out"
 until_is expired "b expires" state second b
 out=$(probe connect node-b) && fail "an expired node is found: $out"
 grep -q 'no node is called "node-b"' <<<"$out" || fail "an expired node: $out"
@@ -67,10 +69,15 @@ registered=$(lines ' registered' "$port_metad") lost=$(lines 'not registered' "$
 kill -KILL "${pids[metad]}"; wait "${pids[metad]}" 2>/dev/null || true
 says_lost() { (($(lines 'not registered' "$port_metad") == lost)) || echo yes; }
 until_is yes "a metaserver is lost, and the log says so" says_lost
-follows() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq -r .settings.metaserver; }
-until_is "http://127.0.0.1:$port_second" "the agent follows the other's settings, and says so" follows
+follows() {
+    "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json |
+        jq -r .settings.metaserver
+}
+until_is "http://127.0.0.1:$port_second" "the agent follows the other's settings, and says so" \
+    follows
 sleep 3 # for some five tries
-(($(lines 'not registered' "$port_metad") == lost + 1)) || fail "the loss is in the log $(($(lines 'not registered' "$port_metad") - lost)) times"
+(($(lines 'not registered' "$port_metad") == lost + 1)) ||
+    fail "the loss is in the log $(($(lines 'not registered' "$port_metad") - lost)) times"
 ok "one line says that a metaserver is lost"
 
 # ---- it comes back with another GID each time
@@ -100,16 +107,22 @@ ok "what is unknown is looked up at its new address: $out"
 kill -TERM "${pids[a]}"; wait "${pids[a]}" || fail "the agent ended with $?"
 metad_conf many 0.0.0.0:0
 metad_start many
-url=$(for n in 1 2 3 4 5 6 7 8; do printf 'http://127.0.0.%d:%d, ' "$n" "$port_many"; done) agent_configure a
+url=$(for n in 1 2 3 4 5 6 7 8; do printf 'http://127.0.0.%d:%d, ' "$n" "$port_many"; done) \
+    agent_configure a
 sed -i 's/^\(metaservers = .*\), $/\1/' "$work/a.conf"
-all_registered() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq '[.metaservers[] | select(.state == "registered")] | length'; }
-# It waits 0.5 s for all together; one after the other that would be 4 s each time, however fast the machine is.
+all_registered() {
+    "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json |
+        jq '[.metaservers[] | select(.state == "registered")] | length'
+}
+# It waits 0.5 s for all together; one after the other that would be 4 s each time, however
+# fast the machine is.
 for _ in $(seq 10); do
     daemon_start a kedge-agentd || fail "the agent did not start"
     until_is 8 "registered with eight" all_registered
     kill -STOP "${pids[many]}"
     begin=$(date +%s%N)
-    kill -TERM "${pids[a]}"; wait "${pids[a]}" || fail "the agent ended with $?: $(tail -n 20 "$work/a.log")"
+    kill -TERM "${pids[a]}"
+    wait "${pids[a]}" || fail "the agent ended with $?: $(tail -n 20 "$work/a.log")"
     ms=$((($(date +%s%N) - begin) / 1000000))
     kill -CONT "${pids[many]}"
     ((ms >= 4000)) || break

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What metaserver and agent tell Prometheus keeps to its format and to its conventions of names and units (metrics.awk,
-# which is shown to find what it looks for), and counters only grow. Values of labels are names that hold nothing to
-# escape; that they would be is shown by unit.base.hist. What the pages name is there.
+# What metaserver and agent tell Prometheus keeps to its format and to its conventions of names and
+# units (metrics.awk, which is shown to find what it looks for), and counters only grow. Values of
+# labels are names that hold nothing to escape; that they would be is shown by unit.base.hist. What
+# the pages name is there.
 source "$(dirname "$0")/lib.sh"
 checker=$(dirname "$0")/metrics.awk
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -57,36 +58,48 @@ start
 export_text b "counted"
 read_text a "$token" >"$work/read" || fail "the read failed: $(cat "$work/read")"
 scrape() { # into files: metad, a, b
-    curl -sf -D "$work/headers" "$url/metrics" >"$work/metad.$1" || fail "the metaserver gives no metrics"
+    curl -sf -D "$work/headers" "$url/metrics" >"$work/metad.$1" ||
+        fail "the metaserver gives no metrics"
     local name
     for name in a b; do
-        curl -sf --unix-socket "$work/$name.admin" http://a/metrics >"$work/$name.$1" || fail "agent $name gives no metrics"
+        curl -sf --unix-socket "$work/$name.admin" http://a/metrics >"$work/$name.$1" ||
+            fail "agent $name gives no metrics"
     done
 }
 scrape first
-grep -qi '^content-type: text/plain; version=0.0.4' "$work/headers" || fail "the type is another one: $(cat "$work/headers")"
-grep -q '^kedge_metad_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' "$work/metad.first" || fail "the metaserver's version is not there"
-grep -q '^kedge_agent_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' "$work/a.first" || fail "the agent's version is not there"
+grep -qi '^content-type: text/plain; version=0.0.4' "$work/headers" ||
+    fail "the type is another one: $(cat "$work/headers")"
+grep -q '^kedge_metad_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' \
+    "$work/metad.first" || fail "the metaserver's version is not there"
+grep -q '^kedge_agent_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' \
+    "$work/a.first" || fail "the agent's version is not there"
 for of in metad:metad a:agent; do
-    grep -qx "kedge_${of#*:}_log_dropped_total 0" "$work/${of%:*}.first" || fail "lines of the log that were dropped are not counted"
+    grep -qx "kedge_${of#*:}_log_dropped_total 0" "$work/${of%:*}.first" ||
+        fail "lines of the log that were dropped are not counted"
 done
 found=$(check kedge_metad_ <"$work/metad.first") || fail "metaserver: $found"
 found=$(check kedge_agent_ <"$work/a.first") || fail "agent: $found"
 found=$(check kedge_agent_ <"$work/b.first") || fail "agent: $found"
-ok "$(grep -c '^# TYPE' "$work/metad.first") families of the metaserver and $(grep -c '^# TYPE' "$work/a.first") of an agent keep to the conventions"
+ok "$(grep -c '^# TYPE' "$work/metad.first") families of the metaserver and" \
+    "$(grep -c '^# TYPE' "$work/a.first") of an agent keep to the conventions"
 
-# What the pages name is there, by the whole name or by its beginning: those of connections with rc alone.
+# What the pages name is there, by the whole name or by its beginning: those of connections with
+# rc alone.
 absent() { # of the names on standard input
     local name
     while read -r name; do
-        grep -qE "^# TYPE ${name}$([[ $name == *_ ]] || echo ' ')" "$work/metad.first" "$work/a.first" || echo "$name"
+        grep -qE "^# TYPE ${name}$([[ $name == *_ ]] || echo ' ')" \
+            "$work/metad.first" "$work/a.first" || echo "$name"
     done
 }
-[[ $(printf '%s\n' kedge_agent_attached_total kedge_agent_clock_ kedge_agent_attached | absent) == kedge_agent_attached ]] ||
+[[ $(printf '%s\n' kedge_agent_attached_total kedge_agent_clock_ kedge_agent_attached | absent) == \
+    kedge_agent_attached ]] ||
     fail "a name is not told from a part of one"
-named=$(grep -rhoE 'kedge_(agent|metad)_[a-z0-9_]+' "$root/docs" "$root/README.md" "$root/CHANGELOG.md" | sort -u)
+named=$(grep -rhoE 'kedge_(agent|metad)_[a-z0-9_]+' \
+    "$root/docs" "$root/README.md" "$root/CHANGELOG.md" | sort -u)
 (($(wc -l <<<"$named") > 20)) || fail "the pages name few metrics: is this the right search?"
-grep -q '^# TYPE kedge_agent_connections_' "$work/a.first" || named=$(grep -v '^kedge_agent_connections_' <<<"$named")
+grep -q '^# TYPE kedge_agent_connections_' "$work/a.first" ||
+    named=$(grep -v '^kedge_agent_connections_' <<<"$named")
 found=$(absent <<<"$named")
 [[ -z $found ]] || fail "the pages name what neither of them has: $found"
 ok "the $(wc -l <<<"$named") metrics that docs and man pages name are there"
@@ -96,12 +109,22 @@ curl -s "$url/v1/nothing" >/dev/null
 scrape second
 grown=0
 for of in metad a b; do
-    awk 'FNR == NR { if (/^# TYPE/) type[$3] = $4; else if (!/^#/) { value = $NF; sub(/ [^ ]*$/, ""); was[$0] = value } next }
+    awk 'FNR == NR {
+            if (/^# TYPE/) type[$3] = $4
+            else if (!/^#/) { value = $NF; sub(/ [^ ]*$/, ""); was[$0] = value }
+            next
+        }
         /^#/ { next }
         { value = $NF; sub(/ [^ ]*$/, ""); name = $0; sub(/\{.*/, "", name) }
-        type[name] == "counter" && ($0 in was) && value + 0 < was[$0] + 0 { print $0 " fell from " was[$0] " to " value; bad = 1 }
-        type[name] == "counter" && ($0 in was) && value + 0 > was[$0] + 0 { print $0 > "/dev/stderr" }
-        END { exit bad }' "$work/$of.first" "$work/$of.second" >"$work/fell" 2>"$work/grew" || fail "$of: $(cat "$work/fell")"
+        type[name] == "counter" && ($0 in was) && value + 0 < was[$0] + 0 {
+            print $0 " fell from " was[$0] " to " value
+            bad = 1
+        }
+        type[name] == "counter" && ($0 in was) && value + 0 > was[$0] + 0 {
+            print $0 > "/dev/stderr"
+        }
+        END { exit bad }' "$work/$of.first" "$work/$of.second" >"$work/fell" 2>"$work/grew" ||
+        fail "$of: $(cat "$work/fell")"
     grown=$((grown + $(wc -l <"$work/grew")))
 done
 ((grown > 3)) || fail "only $grown counters grew: is this the right comparison?"

@@ -1,29 +1,35 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What an honest worker's READs take alone and beside whoever does as much as he may, in turns: medians of the turns'
-# medians and 99th percentiles, and the ratio of these; and 90th percentiles of what attaching takes him, where that is said
-# below. As a test it holds that all of them go on and nobody fails. For figures, on a machine that does nothing else:
-# NEIGHBOURS_TURNS=5 NEIGHBOURS_COUNT=200000 bash tests/e2e/neighbours.sh build, with NEIGHBOURS_MOST=2 as a bound for the
-# ratio, and NEIGHBOURS_BESIDE for some of:
-#   burn         nobody: a process that only burns as much of the worker's processor. What it does is the machine's doing.
-#   flood        a stranger without a token holds connections of the metaserver and floods it with requests
+# What an honest worker's READs take alone and beside whoever does as much as he may, in turns:
+# medians of the turns' medians and 99th percentiles, and the ratio of these; and 90th percentiles
+# of what attaching takes him, where that is said below. As a test it holds that all of them go on
+# and nobody fails. For figures, on a machine that does nothing else:
+# NEIGHBOURS_TURNS=5 NEIGHBOURS_COUNT=200000 bash tests/e2e/neighbours.sh build, with
+# NEIGHBOURS_MOST=2 as a bound for the ratio, and NEIGHBOURS_BESIDE for some of:
+#   burn         nobody: a process that only burns as much of the worker's processor. What it does
+#                is the machine's doing.
+#   flood        a stranger without a token holds connections of the metaserver and floods it with
+#                requests
 #   connects, imports, statuses
-#                another tenant's workers fill rings with CONNECTs to nodes that do not exist, with tokens that nobody gave,
-#                with questions for the state of 256 regions
+#                another tenant's workers fill rings with CONNECTs to nodes that do not exist, with
+#                tokens that nobody gave, with questions for the state of 256 regions
 #   descriptors  a stranger passes descriptors of 256 MiB to the attach socket, one after the other
 #   watches      who may only read holds watches, and asks agents for their workers without end
 #   copies       another tenant's workers copy as many megabytes of their own memory as they may
-#   balloon      another tenant's workers ask for all the memory that they may have and leave before it is made; what is
-#                measured is attaching
+#   balloon      another tenant's workers ask for all the memory that they may have and leave before
+#                it is made; what is measured is attaching
 #   smalls       a hundred sessions of another tenant keep their rings full of WRITEs of 8 bytes
 #   crowded-bucket
-#                another tenant's worker has the kernel look through 25,000 waits of its for each wake of it
-#   doorbells    the doorbells of a hundred sessions of another tenant, that have nothing to say, are rung without an end
+#                another tenant's worker has the kernel look through 25,000 waits of its for each
+#                wake of it
+#   doorbells    the doorbells of a hundred sessions of another tenant, that have nothing to say,
+#                are rung without an end
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-hostile kedge-strangers kedge-probe
 [[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
 [[ $provider == soft ]] || { skip "what is measured is the lane and soft"; exit 77; }
-turns=${NEIGHBOURS_TURNS:-${KEDGE_TEST_LONG:+5}} turns=${turns:-1} count=${NEIGHBOURS_COUNT:-5000} most=${NEIGHBOURS_MOST:-}
+turns=${NEIGHBOURS_TURNS:-${KEDGE_TEST_LONG:+5}} turns=${turns:-1} \
+    count=${NEIGHBOURS_COUNT:-5000} most=${NEIGHBOURS_MOST:-}
 worker_uids=65534
 honest="setpriv --reuid 65534 --clear-groups" guilty="setpriv --reuid 65533 --clear-groups"
 more_tenants='[tenant guilty]
@@ -31,7 +37,8 @@ uids = 65533
 sessions = 128
 memory = 1GiB'
 # The worker and who is beside it on one processor, the lanes on another, if there are two.
-cpus=($(taskset -cp $$ | sed 's/.*: //; s/,/ /g' | xargs -n 1 sh -c 'case $0 in *-*) seq $(echo $0 | tr "-" " ");; *) echo $0;; esac'))
+cpus=($(taskset -cp $$ | sed 's/.*: //; s/,/ /g' |
+    xargs -n 1 sh -c 'case $0 in *-*) seq $(echo $0 | tr "-" " ");; *) echo $0;; esac'))
 beside=() more_pool='sq_slots = 1024'
 if ((${#cpus[@]} > 1)); then
     beside=(taskset -c "${cpus[0]}")
@@ -39,18 +46,21 @@ if ((${#cpus[@]} > 1)); then
 fi
 start
 mkdir -m 0755 "$work/worker"
-cp "$bin/kedge-hostile" "$bin/kedge-perf" "$bin/kedge-strangers" "$bin/kedge-probe" "$bin"/../lib/libkedge.so* "$work/worker/"
+cp "$bin/kedge-hostile" "$bin/kedge-perf" "$bin/kedge-strangers" "$bin/kedge-probe" \
+    "$bin"/../lib/libkedge.so* "$work/worker/"
 chmod -R a+rX "$work/worker"
 export LD_LIBRARY_PATH=$work/worker
 
 read_times() { # of so many READs of 8 bytes, one at a time: median and 99th percentile
-    "${beside[@]}" $honest "$work/worker/kedge-perf" read --socket "$work/a.sock" --peer-socket "$work/b.sock" --count "$count" \
-        --json 2>"$work/read.log" | jq -er 'if .verified then "\(.p50_ns) \(.p99_ns)" else error("not the right bytes") end' ||
+    "${beside[@]}" $honest "$work/worker/kedge-perf" read --socket "$work/a.sock" \
+        --peer-socket "$work/b.sock" --count "$count" --json 2>"$work/read.log" |
+        jq -er 'if .verified then "\(.p50_ns) \(.p99_ns)" else error("not the right bytes") end' ||
         fail "the honest worker: $(cat "$work/read.log")"
 }
 attach_p90() { # of attaching, with 20 ms between, for a time: no median, and the 90th percentile
     local said
-    said=$("${beside[@]}" $honest "$work/worker/kedge-hostile" attacher --socket "$work/a.sock" --ms $((count / 5)) 2>&1) ||
+    said=$("${beside[@]}" $honest "$work/worker/kedge-hostile" attacher --socket "$work/a.sock" \
+        --ms $((count / 5)) 2>&1) ||
         fail "the honest worker: $said"
     sed -n 's/^p90 \([0-9]*\) ns$/- \1/p' <<<"$said"
 }
@@ -83,18 +93,26 @@ attack() { # name
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 8
         ;;
-    descriptors) forever env KEDGE_SOCKET="$work/a.sock" "$work/worker/kedge-probe" descriptors 256 ;;
+    descriptors)
+        forever env KEDGE_SOCKET="$work/a.sock" "$work/worker/kedge-probe" descriptors 256
+        ;;
     watches)
         for _ in 1 2 3 4; do
             forever curl -s -m 10 -o /dev/null "$asked"
-            for _ in $(seq 8); do forever curl -s -m 10 -o /dev/null "$url/v1/nodes/node-a/configuration?watch=1"; done
+            for _ in $(seq 8); do
+                forever curl -s -m 10 -o /dev/null "$url/v1/nodes/node-a/configuration?watch=1"
+            done
         done
         ;;
     copies)
         run "$work/worker/kedge-hostile" greedy --socket "$work/a.sock" --ms 600000
         await 4
         ;;
-    balloon) for _ in 1 2 3 4; do run "$work/worker/kedge-hostile" balloon --socket "$work/a.sock" --ms 600000; done ;;
+    balloon)
+        for _ in 1 2 3 4; do
+            run "$work/worker/kedge-hostile" balloon --socket "$work/a.sock" --ms 600000
+        done
+        ;;
     crowded-bucket)
         run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
         await 1
@@ -117,7 +135,8 @@ end_attack() {
 }
 
 bad=0
-for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptors watches copies smalls doorbells balloon}; do
+for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptors watches copies \
+    smalls doorbells balloon}; do
     : >"$work/alone"
     : >"$work/beside"
     for _ in $(seq "$turns"); do
@@ -125,10 +144,13 @@ for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptor
         : >"$work/attack.log"
         attack "$name"
         measure "$name" >>"$work/beside"
-        for pid in "${worker_pids[@]}"; do kill -0 "$pid" 2>/dev/null || fail "$name ended: $(cat "$work/attack.log")"; done
+        for pid in "${worker_pids[@]}"; do
+            kill -0 "$pid" 2>/dev/null || fail "$name ended: $(cat "$work/attack.log")"
+        done
         end_attack
     done
-    alone=$(median 2 <"$work/alone") with=$(median 2 <"$work/beside") times="READs have a p50 and a p99" fifty=
+    alone=$(median 2 <"$work/alone") with=$(median 2 <"$work/beside") \
+        times="READs have a p50 and a p99" fifty=
     if [[ $name == balloon ]]; then
         times="attaching has a p90"
     else

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Nodes are labelled, cordoned and drained: the agent takes no new workers and says why, those that it has go on or go,
-# after a restart without any metaserver too; and what is in force on which node is known at the metaserver.
+# Nodes are labelled, cordoned and drained: the agent takes no new workers and says why, those that
+# it has go on or go, after a restart without any metaserver too; and what is in force on which node
+# is known at the metaserver.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-follow.sh"
 agents=1
@@ -43,7 +44,8 @@ ctl event list
 shows 'node node-a +labels: rack=7,zone=a -> disk=ssd,zone=a'
 
 # One that is not registered, but of which something is set.
-echo '[{"kind": "node", "name": "node-z", "labels": {"zone": "a"}, "cordoned": true}]' >"$work/absent.json"
+echo '[{"kind": "node", "name": "node-z", "labels": {"zone": "a"}, "cordoned": true}]' \
+    >"$work/absent.json"
 ctl apply -f "$work/absent.json"
 ctl node list --label zone=a
 shows '^node-a +live'
@@ -51,7 +53,8 @@ shows '^node-z +absent +- +- +- +cordoned'
 ctl node get node-z
 shows '^state +absent$'
 ctl node get node-z -o json
-[[ $(jq -c '[.state, .incarnation, .cordoned, .labels]' "$work/out") == '["absent",null,true,{"zone":"a"}]' ]] || fail "$(cat "$work/out")"
+[[ $(jq -c '[.state, .incarnation, .cordoned, .labels]' "$work/out") == \
+    '["absent",null,true,{"zone":"a"}]' ]] || fail "$(cat "$work/out")"
 refuses 7 'node-z is gone' node drain node-z --wait
 ctl status -o json
 shows ' 1 live, 0 waiting, 0 expired'
@@ -64,7 +67,8 @@ worker stays watch
 stays=$worker
 ctl node cordon node-a --reason "a disk is replaced, ask ops@example.com"
 is true "cordoned" .node_state.cordoned
-refused 'node-a is cordoned and takes no new workers \(a disk is replaced, ask ops@example.com\)' "a new worker is refused, and told why"
+refused 'node-a is cordoned and takes no new workers \(a disk is replaced, ask ops@example.com\)' \
+    "a new worker is refused, and told why"
 goes_on "$stays" cordoned
 says '[true,1]' "the metaserver knows how many workers are left" '[.cordoned, .applied.sessions]'
 [[ $(metric cordoned) == 1 ]] || fail "the metric says that it is not"
@@ -103,10 +107,15 @@ worker stays watch
 stays=$worker
 timeout 600 "$bin/rdmactl" --server "$url" node drain node-a --wait >"$work/drain.out" 2>&1 &
 drain=$!
-is '[true,true,1,null]' "draining" '.node_state | [.cordoned, .draining, .workers_left, .ends_in_ms]'
+is '[true,true,1,null]' "draining" \
+    '.node_state | [.cordoned, .draining, .workers_left, .ends_in_ms]'
 refused 'node-a is draining and takes no new workers \(by ' "a new worker is refused"
-for _ in $(seq $((1200 * slow))); do ! grep -q '1 worker left' "$work/drain.out" || break; sleep 0.05; done
-grep -q '1 worker left' "$work/drain.out" || fail "it does not say who is left: $(cat "$work/drain.out")"
+for _ in $(seq $((1200 * slow))); do
+    ! grep -q '1 worker left' "$work/drain.out" || break
+    sleep 0.05
+done
+grep -q '1 worker left' "$work/drain.out" ||
+    fail "it does not say who is left: $(cat "$work/drain.out")"
 goes_on "$stays" draining
 kill -0 "$drain" 2>/dev/null || fail "it does not wait: $(cat "$work/drain.out")"
 kill "$stays"
@@ -116,13 +125,16 @@ ok "who waits is told when nobody is left: $(tr '\n' ';' <"$work/drain.out")"
 ctl node uncordon node-a
 is false "no longer" .node_state.draining
 
-# What a second word does not say of a drain stays: its deadline is not lost, and a cordon does not end it.
+# What a second word does not say of a drain stays: its deadline is not lost, and a cordon does
+# not end it.
 ctl node drain node-a --grace 1h --reason "a disk"
 ctl node drain node-a --wait
-says '[true,3600000,"a disk"]' "a second drain keeps the grace and the reason" '[.draining, .grace_ms, .reason]'
+says '[true,3600000,"a disk"]' "a second drain keeps the grace and the reason" \
+    '[.draining, .grace_ms, .reason]'
 ctl node cordon node-a
 shows 'node-a is draining, and goes on with it: rdmactl node uncordon node-a ends that'
-says '[true,3600000,"a disk"]' "and so does a cordon, which says that it drains" '[.draining, .grace_ms, .reason]'
+says '[true,3600000,"a disk"]' "and so does a cordon, which says that it drains" \
+    '[.draining, .grace_ms, .reason]'
 ctl node uncordon node-a
 is false "an uncordon ends it" .node_state.draining
 
@@ -139,14 +151,16 @@ worker stays watch
 ctl node drain node-a --grace 300ms --wait
 shows '0 workers left'
 wait "$worker" 2>/dev/null || true
-grep -q 'the operator drains this node' "$work/stays.out" || fail "the worker is told $(cat "$work/stays.out")"
+grep -q 'the operator drains this node' "$work/stays.out" ||
+    fail "the worker is told $(cat "$work/stays.out")"
 ok "a worker that stays is ended when its time is over: $(tail -n 1 "$work/stays.out")"
 ctl node uncordon node-a
 is false "no longer" .node_state.cordoned
 worker stays watch
 ctl node drain node-a --grace 0s --wait
 wait "$worker" 2>/dev/null || true
-grep -q 'the operator drains this node' "$work/stays.out" || fail "the worker is told $(cat "$work/stays.out")"
+grep -q 'the operator drains this node' "$work/stays.out" ||
+    fail "the worker is told $(cat "$work/stays.out")"
 ok "with a grace of 0 it is ended at once"
 ctl node uncordon node-a
 is false "no longer" .node_state.cordoned
@@ -155,9 +169,12 @@ attaches "the node is ready for workers again"
 # What is in force where.
 ctl tenant set intruder uids="$(id -u)"
 revision=$(curl -sf "$url/v1/tenants/intruder" | jq .revision)
-says "[$revision,false]" "the metaserver knows what a node has" '[.applied.revision, .applied.behind]'
-says true "and what it cannot do, and why" '.applied.why | contains("tenant intruder: uid ") and contains("belongs to tenant workers")'
-[[ $(metad_metric nodes_behind) == 0 ]] || fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
+says "[$revision,false]" "the metaserver knows what a node has" \
+    '[.applied.revision, .applied.behind]'
+says true "and what it cannot do, and why" \
+    '.applied.why | contains("tenant intruder: uid ") and contains("belongs to tenant workers")'
+[[ $(metad_metric nodes_behind) == 0 ]] ||
+    fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
 ctl node list
 shows "$revision: tenant intruder: .*belongs to tenant workers"
 worker stays watch
@@ -169,8 +186,10 @@ ctl node uncordon node-a
 is false "and takes workers again" .node_state.cordoned
 revision=$((revision + 2))
 ctl tenant delete intruder
-says "[$((revision + 1)),false,\"\"]" "and when it can" '[.applied.revision, .applied.behind, .applied.why]'
-[[ $(metad_metric nodes_behind) == 0 ]] || fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
+says "[$((revision + 1)),false,\"\"]" "and when it can" \
+    '[.applied.revision, .applied.behind, .applied.why]'
+[[ $(metad_metric nodes_behind) == 0 ]] ||
+    fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
 refuses 2 'node drain alone' node cordon node-a --wait
 
 # Said of a node whose agent does not answer, or has never come.
@@ -180,7 +199,8 @@ refuses 0 'node-a is (behind, and this is not in force yet|expired, and)' node c
 timeout 600 "$bin/rdmactl" --server "$url" node drain node-a --wait >"$work/drain.out" 2>&1 &
 drain=$!
 kill -CONT "${pids[a]}"
-wait "$drain" || grep -q 'nothing is heard' "$work/drain.out" || fail "drain --wait ended with $?: $(cat "$work/drain.out")"
+wait "$drain" || grep -q 'nothing is heard' "$work/drain.out" ||
+    fail "drain --wait ended with $?: $(cat "$work/drain.out")"
 ok "who waits for an agent that has stood still: $(tr '\n' ';' <"$work/drain.out")"
 ctl node uncordon node-a
 echo '[{"kind": "node", "name": "ghost", "cordoned": true}]' >"$work/ghost.json"

@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is schema/openapi.yaml what it says to be, and are answers what it says?
 
-    openapi.py check DOCUMENT            valid OpenAPI 3.0, and each example in it fits its own schema
-    openapi.py answers DOCUMENT FILE     so do the answers in FILE: lines of METHOD, PATH (the document's), STATUS and
+    openapi.py check DOCUMENT            valid OpenAPI 3.0, and each example in it fits \
+its own schema
+    openapi.py answers DOCUMENT FILE     so do the answers in FILE: lines of METHOD, \
+PATH (the document's), STATUS and
                                          JSON with tabs between them
-    openapi.py queries DOCUMENT          prints which query parameters there are: lines of METHOD, PATH and their names
+    openapi.py queries DOCUMENT          prints which query parameters there are: lines of METHOD, \
+PATH and their names
 
-Prints each offence, and how much it looked at; exits 1 if there is an offence, 77 if a package is missing: of Debian's
+Prints each offence, and how much it looked at; exits 1 if there is an offence, \
+77 if a package is missing: of Debian's
 python3-jsonschema, python3-yaml, openapi-specification."""
 import json
 import re
@@ -28,7 +32,8 @@ offences = []
 
 
 class UniqueKeys(yaml.SafeLoader):
-    """YAML without timestamps, which JSON has not either, in which a key that comes twice is an offence."""
+    """YAML without timestamps, which JSON has not either, in which a key that comes twice is an
+    offence."""
 
     def construct_mapping(self, node, deep=False):
         keys = [key.value for key, _ in node.value]
@@ -81,7 +86,8 @@ class Document:
     def fit(self, schema, value, where):
         """Whether a value is what a schema says, and has nothing of which it says nothing."""
         formats = jsonschema.FormatChecker()
-        validator = jsonschema.Draft4Validator(schema, resolver=self.resolver, format_checker=formats)
+        validator = jsonschema.Draft4Validator(
+            schema, resolver=self.resolver, format_checker=formats)
         for error in validator.iter_errors(value):
             at = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
             offences.append(f"{where}: {at or 'the whole'}: {error.message[:300]}")
@@ -122,14 +128,18 @@ def check_parameters(document, path, item):
     for method in METHODS:
         if method not in item:
             continue
-        here = [(p["name"], p["in"]) for p in shared + [document.target(p) for p in item[method].get("parameters", [])]]
-        if sorted(re.findall(r"{(\w+)}", path)) != sorted(name for name, place in here if place == "path"):
+        here = [(p["name"], p["in"])
+            for p in shared + [document.target(p) for p in item[method].get("parameters", [])]]
+        if sorted(re.findall(r"{(\w+)}", path)) != sorted(
+                name for name, place in here if place == "path"):
             offences.append(f"{method} {path}: its parameters are not those in the path")
         if len(set(here)) != len(here):
             offences.append(f"{method} {path}: a parameter comes twice")
 
 
-ANY_REQUEST = ("400", "403", "405", "408", "411", "413", "414", "417", "429", "431", "500", "501", "503", "505")
+ANY_REQUEST = (
+    "400", "403", "405", "408", "411", "413", "414", "417", "429", "431",
+    "500", "501", "503", "505")
 
 
 def check_responses(path, item):
@@ -141,7 +151,8 @@ def check_responses(path, item):
 
 
 def check_examples(document, thing, where):
-    """Each example beside a schema, and each in a schema; each default likewise. Returns how many there are."""
+    """Each example beside a schema, and each in a schema; each default likewise. Returns how many
+    there are."""
     count = 0
     if isinstance(thing, list):
         return sum(check_examples(document, item, f"{where}/{i}") for i, item in enumerate(thing))
@@ -154,8 +165,9 @@ def check_examples(document, thing, where):
             offences.append(f"{where}/{key}: has no schema")
         document.fit(thing.get("schema", thing), thing[key], f"{where}/{key}")
         count += key == "example"
-    return count + sum(check_examples(document, item, f"{where}/{key}") for key, item in thing.items()
-                       if key not in ("example", "default"))
+    return count + sum(
+        check_examples(document, item, f"{where}/{key}") for key, item in thing.items()
+        if key not in ("example", "default"))
 
 
 def check(document):
@@ -170,7 +182,8 @@ def check(document):
         check_parameters(document, path, item)
         check_responses(path, item)
     count = check_examples(document, document.json, "#")
-    return f"OpenAPI {document.tree['openapi']}, {len(document.tree['paths'])} paths, {count} examples"
+    return (f"OpenAPI {document.tree['openapi']}, "
+        f"{len(document.tree['paths'])} paths, {count} examples")
 
 
 def check_answers(document, file):
@@ -181,7 +194,8 @@ def check_answers(document, file):
             where = f"{method} {path}: {status}"
             response = document.json["paths"][path][method.lower()]["responses"].get(status)
             content = document.target(response or {}).get("content", {})
-            schemas = [content[kind]["schema"] for kind in JSON_TYPES if "schema" in content.get(kind, {})]
+            schemas = [content[kind]["schema"] for kind in JSON_TYPES
+                if "schema" in content.get(kind, {})]
             if response is None:
                 offences.append(f"{where}: such an answer is not described")
             for schema in schemas:
@@ -193,7 +207,8 @@ def check_answers(document, file):
 def print_queries(document):
     for path, item in document.json["paths"].items():
         for method in (m for m in METHODS if m in item):
-            here = [document.target(p) for p in item.get("parameters", []) + item[method].get("parameters", [])]
+            here = [document.target(p)
+                for p in item.get("parameters", []) + item[method].get("parameters", [])]
             print(method.upper(), path, *sorted(p["name"] for p in here if p["in"] == "query"))
 
 

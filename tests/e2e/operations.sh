@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# As a newcomer would go through it: ops/quickstart --keep, the lines to export that it prints and nothing else, and then
-# every command of docs/operations.md, in its order; each has to succeed, and to print something where it is one that
-# shows. In the end the command that is said to stop the cluster.
+# As a newcomer would go through it: ops/quickstart --keep, the lines to export that it prints and
+# nothing else, and then every command of docs/operations.md, in its order; each has to succeed,
+# and to print something where it is one that shows. In the end the command that is said to stop
+# the cluster.
 source "$(dirname "$0")/lib.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd) page=$root/docs/operations.md
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 stop=
 end_cluster() { [[ -z $stop ]] || bash -c "$stop"; cleanup; }
 trap end_cluster EXIT
-unset KEDGE_CONTEXT KEDGE_SERVER KEDGE_AGENT_ADMIN KEDGE_METAD_SOCKET KEDGE_SOCKET KEDGE_TOKEN KEDGE_TOKEN_FILE
+unset KEDGE_CONTEXT KEDGE_SERVER KEDGE_AGENT_ADMIN KEDGE_METAD_SOCKET KEDGE_SOCKET KEDGE_TOKEN \
+    KEDGE_TOKEN_FILE
 export XDG_CONFIG_HOME=$work/config
 
 options=(--no-install --keep)
@@ -17,26 +19,34 @@ if [[ $provider != soft ]]; then
     options+=(--no-measure) # --direct is of soft, and 600,000 READs are many in a guest
     skip "what ops/quickstart measures"
 fi
-KEDGE_BUILD=$(cd "$bin/.." && pwd) timeout $((60 * slow)) "$root/ops/quickstart" "${options[@]}" >"$work/quickstart" 2>"$work/quickstart.log" ||
+KEDGE_BUILD=$(cd "$bin/.." && pwd) timeout $((60 * slow)) "$root/ops/quickstart" "${options[@]}" \
+    >"$work/quickstart" 2>"$work/quickstart.log" ||
     fail "ops/quickstart ended with $?: $(tail -n 20 "$work/quickstart")"
 stop=$(sed -n '/^== and stop it with$/,$p' "$work/quickstart" | sed 1d)
 [[ $stop == "sh "/* ]] || fail "ops/quickstart does not say how the cluster is stopped: $stop"
-grep -q '^read back what worker 1 wrote$' "$work/quickstart" || fail "ops/quickstart: $(cat "$work/quickstart")"
+grep -q '^read back what worker 1 wrote$' "$work/quickstart" ||
+    fail "ops/quickstart: $(cat "$work/quickstart")"
 list=$(sed -n '/^ID /,/^$/p' "$work/quickstart")
-[[ $(grep -c '^node-' <<<"$list") == 2 && $list != *behind* ]] || fail "ops/quickstart begins with nodes that look wrong: $list"
+[[ $(grep -c '^node-' <<<"$list") == 2 && $list != *behind* ]] ||
+    fail "ops/quickstart begins with nodes that look wrong: $list"
 ok "ops/quickstart --keep: $(grep -c '^export ' "$work/quickstart") lines to export"
 
 cd "$work"
 eval "$(grep '^export ' quickstart)"
 port=$(sed -n 's/.*ready, port //p' "$(dirname "${stop#sh }")/metad.out")
-[[ $(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/v1/nodes") == 401 ]] || fail "its metaserver asks nobody for a token"
+[[ $(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/v1/nodes") == 401 ]] ||
+    fail "its metaserver asks nobody for a token"
 ok "its metaserver wants tokens of whoever comes by the port"
 
 sed -n '/^```json$/,/^```$/p' "$page" | sed '1d;$d' >tenants.json
 jq -e 'length > 1' tenants.json >/dev/null || fail "the page has no example of a file"
 # Whether a command shows something: those that change a thing may be silent.
-shows() { [[ $1 == *list* || $1 == *get* || $1 == *status* || $1 == *metrics* || $1 == *doctor* || $1 == *create* ]]; }
-# The worker's token of the page, in the variable that the page names: whoever attaches with it is of its tenant.
+shows() {
+    [[ $1 == *list* || $1 == *get* || $1 == *status* || $1 == *metrics* || $1 == *doctor* ||
+        $1 == *create* ]]
+}
+# The worker's token of the page, in the variable that the page names: whoever attaches with it is
+# of its tenant.
 variable=$(tr '\n' ' ' <"$page" |
     sed -n 's/.*the environment variable `\([A-Z_]*\)` of the worker.*/\1/p')
 [[ -n $variable ]] || fail "the page does not say in which variable a worker has its token"
@@ -57,7 +67,8 @@ worker_attaches() { # tenant
         grep -q 'no tenant has the token' err || fail "a worker with the token of $1: $(cat err)"
     done
     rdmactl worker list --all-nodes -o json >out
-    jq -e --arg tenant "$1" '[.. | objects | select(.tenant? == $tenant and has("id"))] | length == 1' out >/dev/null ||
+    jq -e --arg tenant "$1" \
+        '[.. | objects | select(.tenant? == $tenant and has("id"))] | length == 1' out >/dev/null ||
         fail "a worker with $variable is not of the tenant $1: $(cat out)"
     kill "$worker"
     wait "$worker" 2>/dev/null || true
@@ -72,9 +83,11 @@ while IFS= read -r -u 8 line; do
     while [[ $line == *\\ ]] && IFS= read -r -u 8 more; do # a command of several lines
         line=${line%\\}${more#    }
     done
-    [[ $line == rdmactl* || $line == curl* || $line == umask* ]] || fail "the page has a command that this test does not know: $line"
+    [[ $line == rdmactl* || $line == curl* || $line == umask* ]] ||
+        fail "the page has a command that this test does not know: $line"
     [[ $line != umask* ]] || eval "$line"
-    timeout 60 bash -u -o pipefail -c "$line" >out 2>err </dev/null || fail "$line: ended with $?: $(cat out err)"
+    timeout 60 bash -u -o pipefail -c "$line" >out 2>err </dev/null ||
+        fail "$line: ended with $?: $(cat out err)"
     if shows "$line" && [[ $line != *'>'* && ! -s out ]]; then fail "$line: shows nothing"; fi
     [[ $line != *' --secret-out builds.token' ]] || worker_attaches builds
     count=$((count + 1))
@@ -82,7 +95,8 @@ done 8<"$page"
 [[ -n $attached ]] || fail "the page makes no token for a worker"
 ((count >= 46)) || fail "only $count commands were found"
 [[ -s ops.token && -s node-c.token ]] || fail "the tokens that were made are empty"
-[[ -z $(find . -maxdepth 1 -name '*.token' -perm /077) ]] || fail "others may read a token that the page makes: $(ls -l ./*.token)"
+[[ -z $(find . -maxdepth 1 -name '*.token' -perm /077) ]] ||
+    fail "others may read a token that the page makes: $(ls -l ./*.token)"
 ok "$count commands of docs/operations.md, each ends well"
 
 timeout $((60 * slow)) bash -c "$stop" >out 2>&1 || fail "$stop: ended with $?: $(cat out)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whoever comes as soon as an agent is ready is let into the pools that it had, on a device that takes its time for them, and
-# without a metaserver.
+# Whoever comes as soon as an agent is ready is let into the pools that it had, on a device that
+# takes its time for them, and without a metaserver.
 source "$(dirname "$0")/lib.sh"
 [[ $provider == soft ]] || { skip "a device is made slow on soft alone"; exit 77; }
 source "$(dirname "$0")/lib-follow.sh"
@@ -20,7 +20,8 @@ kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
 said=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" connect node-a 2>&1) || true
-# It is let in, and asks for a peer, of which nobody can be asked: who is not let in is told of the pool.
+# It is let in, and asks for a peer, of which nobody can be asked: who is not let in is told of
+# the pool.
 [[ $said == *"not connected: no metaserver could be asked for that name"* ]] ||
     fail "an agent that is ready has not the pool that it had: $said"
 ok "whoever comes when the agent is ready is of its pool: $said"

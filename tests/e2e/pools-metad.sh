@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A metaserver is restarted again and again under agents with several pools: each pool registers with it again, and
-# workers of each connect to a node that was not there before.
+# A metaserver is restarted again and again under agents with several pools: each pool registers
+# with it again, and workers of each connect to a node that was not there before.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-follow.sh"
 [[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
@@ -15,7 +15,8 @@ cp "$bin/kedge-probe" "$bin"/../lib/libkedge.so* "$work/worker/"
 chmod -R a+rX "$work/worker"
 connect() { KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" connect node-b; }
 connect_as_guest() {
-    timeout 60 setpriv --reuid 65533 --clear-groups env "LD_LIBRARY_PATH=$work/worker" KEDGE_SOCKET="$work/a.sock" \
+    timeout 60 setpriv --reuid 65533 --clear-groups \
+        env "LD_LIBRARY_PATH=$work/worker" KEDGE_SOCKET="$work/a.sock" \
         "$work/worker/kedge-probe" connect node-b
 }
 connects() { # pool command
@@ -30,7 +31,10 @@ connects() { # pool command
     done
     fail "no worker of pool $1 connects: $(cat "$work/out")"
 }
-endpoints_of_b() { "$bin/rdmactl" --server "$url" node get node-b -o json | jq -c '[.state, (.endpoints | length)]'; }
+endpoints_of_b() {
+    "$bin/rdmactl" --server "$url" node get node-b -o json |
+        jq -c '[.state, (.endpoints | length)]'
+}
 both_connect() {
     connects default connect
     connects guests connect_as_guest
@@ -43,7 +47,8 @@ both_connect
 for round in 1 2 3 4; do
     kill -TERM "${pids[metad]}"
     wait "${pids[metad]}" || fail "the metaserver ended with $?"
-    is '[["lost",0,0]]' "restart $round: without it no pool is registered" '[[.metaservers[0].state, .pools[].metaservers]]'
+    is '[["lost",0,0]]' "restart $round: without it no pool is registered" \
+        '[[.metaservers[0].state, .pools[].metaservers]]'
     daemon_start metad kedge-metad || fail "the metaserver did not start again"
     becomes '["live",2]' "restart $round: the other node is registered again" endpoints_of_b .
     # Another life of the other node, and on soft another GID, so that nobody has met it.
@@ -52,10 +57,12 @@ for round in 1 2 3 4; do
     daemon_start b kedge-agentd || fail "the other agent did not start again"
     becomes '["live",2]' "restart $round: the other node is there anew" endpoints_of_b .
     both_connect
-    is '[["registered",1,1]]' "restart $round: the agent says so" '[[.metaservers[0].state, .pools[].metaservers]]'
+    is '[["registered",1,1]]' "restart $round: the agent says so" \
+        '[[.metaservers[0].state, .pools[].metaservers]]'
 done
 
-# Where renewals come seldom: a pool whose lookups find nobody asks, and the others when it has learned of the restart.
+# Where renewals come seldom: a pool whose lookups find nobody asks, and the others when it has
+# learned of the restart.
 port=${url##*:} more_metad="node_lease = 86400s" metad_configure
 registered() { grep -c ': registered pool=guests ' "$work/a.log"; }
 before=$(registered)
@@ -63,7 +70,8 @@ for round in first second; do
     kill -TERM "${pids[metad]}"
     wait "${pids[metad]}" || fail "the metaserver ended with $?"
     daemon_start metad kedge-metad || fail "the metaserver did not start again"
-    [[ $round == second ]] || becomes true "renewals come a few times a day now" registered ". > $before"
+    [[ $round == second ]] ||
+        becomes true "renewals come a few times a day now" registered ". > $before"
 done
 kill -TERM "${pids[b]}"
 wait "${pids[b]}" || fail "the other agent ended with $?"

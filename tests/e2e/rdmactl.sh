@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# rdmactl as a whole: each command is in --help, in the manual and in the completion, and its JSON says the version of its
-# form; each exit code that the manual has is seen; each key that can be set is completed and explained.
+# rdmactl as a whole: each command is in --help, in the manual and in the completion, and its JSON
+# says the version of its form; each exit code that the manual has is seen; each key that can be set
+# is completed and explained.
 source "$(dirname "$0")/lib.sh"
-page=$(readlink -f "$(dirname "$0")/../../docs/man/rdmactl.1") completion=$(readlink -f "$(dirname "$0")/../../ctl/completion/rdmactl.bash")
+page=$(readlink -f "$(dirname "$0")/../../docs/man/rdmactl.1") \
+    completion=$(readlink -f "$(dirname "$0")/../../ctl/completion/rdmactl.bash")
 agents=1
 more_metad="max_watches = 2" # the agent's own is one
 start
 export_text a "what a lease is of"
 unset KEDGE_CONTEXT KEDGE_TOKEN KEDGE_TOKEN_FILE
-export XDG_CONFIG_HOME=$work/config KEDGE_SERVER=unix:$work/metad.sock KEDGE_AGENT_ADMIN=$work/a.admin
+export XDG_CONFIG_HOME=$work/config KEDGE_SERVER=unix:$work/metad.sock \
+    KEDGE_AGENT_ADMIN=$work/a.admin
 PATH=$(readlink -f "$bin"):$PATH
 # What it is asked, and what it does then. The page of --help goes with each.
 ctl() { timeout $((60 * slow)) rdmactl "$@" >"$work/out" 2>"$work/err"; }
@@ -28,7 +31,8 @@ complete_words() { # words...
 }
 same() { # sentence; both lists, sorted
     local sentence=$1
-    diff <(sort -u "$work/wanted") <(sort -u "$work/got") >"$work/diff" || fail "$sentence: $(cat "$work/diff")"
+    diff <(sort -u "$work/wanted") <(sort -u "$work/got") >"$work/diff" ||
+        fail "$sentence: $(cat "$work/diff")"
     ok "$sentence"
 }
 completes() { complete_words "$@" >"$work/got"; }
@@ -46,13 +50,19 @@ ok "and in the manual"
 # ---- every command: what a test of its JSON says behind it
 declare -A arguments=(
     [status]="" [doctor]="" [apply]="-f $work/set.json" [agent status]=""
-    [tenant create]="web uids=5" [tenant set]="web sessions=4" [tenant get]="web" [tenant list]="" [tenant delete]="web"
-    [window create]="w scope=device ops=1000" [window set]="w ops=999" [window get]="w" [window list]="" [window delete]="w"
-    [pool create]="p nodes=all spares=1" [pool set]="p spares=2" [pool get]="p" [pool list]="" [pool delete]="p"
-    [token create]="t scope=reader" [token set]="t expires=30d" [token get]="t" [token list]="" [token delete]="t"
-    [node list]="" [node get]="node-a" [node label]="node-a zone=a" [node cordon]="node-a" [node uncordon]="node-a"
+    [tenant create]="web uids=5" [tenant set]="web sessions=4" [tenant get]="web"
+        [tenant list]="" [tenant delete]="web"
+    [window create]="w scope=device ops=1000" [window set]="w ops=999" [window get]="w"
+        [window list]="" [window delete]="w"
+    [pool create]="p nodes=all spares=1" [pool set]="p spares=2" [pool get]="p"
+        [pool list]="" [pool delete]="p"
+    [token create]="t scope=reader" [token set]="t expires=30d" [token get]="t"
+        [token list]="" [token delete]="t"
+    [node list]="" [node get]="node-a" [node label]="node-a zone=a"
+        [node cordon]="node-a" [node uncordon]="node-a"
     [node drain]="node-a" [node delete]="ghost" [event list]="" [worker list]="" [lease list]=""
-    [context set]="here output=table" [context get]="here" [context list]="" [context use]="here" [context delete]="here"
+    [context set]="here output=table" [context get]="here"
+        [context list]="" [context use]="here" [context delete]="here"
 )
 order="status doctor apply list create set label get use cordon drain uncordon watch revoke delete"
 echo '[{"kind": "node", "name": "ghost", "cordoned": true}]' >"$work/set.json"
@@ -79,20 +89,24 @@ watches_are() { [[ $(curl -s "$url/metrics" | sed -n 's/^kedge_metad_watches //p
 check_json() { # resource verb
     local line
     if [[ $2 == watch ]]; then
-        # It goes on until it is ended, and the metaserver has heard of that. The first change is as good as any.
+        # It goes on until it is ended, and the metaserver has heard of that. The first change
+        # is as good as any.
         rdmactl "$1" watch --revision 0 -o json >"$work/watched" 2>"$work/err" &
         local pid=$!
-        until_it_holds "nothing was watched: rdmactl $1 watch: $(cat "$work/err")" test -s "$work/watched"
+        until_it_holds "nothing was watched: rdmactl $1 watch: $(cat "$work/err")" \
+            test -s "$work/watched"
         kill "$pid"
         wait "$pid" 2>/dev/null || true
         until_it_holds "the watch is open still" watches_are 1
         head -n 1 "$work/watched" >"$work/out"
     else
         read -ra line <<<"${arguments[${1}${2:+ $2}]}"
-        ctl "$1" ${2:+"$2"} "${line[@]}" -o json || fail "rdmactl $1 $2 ${line[*]} ended with $?: $(cat "$work/err")"
+        ctl "$1" ${2:+"$2"} "${line[@]}" -o json ||
+            fail "rdmactl $1 $2 ${line[*]} ended with $?: $(cat "$work/err")"
     fi
     [[ $(jq -s -c 'map(.format_version)' "$work/out") == '[1]' ]] ||
-        fail "rdmactl $1 $2 -o json says no version, or more than one object: $(head -c 300 "$work/out")"
+        fail "rdmactl $1 $2 -o json says no version, or more than one object:" \
+            "$(head -c 300 "$work/out")"
     count=$((count + 1))
 }
 in_help() { # resource verb: "tenant|window list" has both of them
@@ -111,8 +125,10 @@ for resource in "${resources[@]}"; do
     while read -r verb; do
         commands+=("$resource $verb")
         in_help "$resource" "$verb" || fail "rdmactl $resource $verb is not in --help"
-        grep -qE "Cm $resource${verb:+ $verb}( |\$)" "$page" || fail "rdmactl $resource $verb is not in the manual"
-        [[ $verb == watch || -v arguments["$resource${verb:+ $verb}"] ]] || fail "no arguments for rdmactl $resource $verb"
+        grep -qE "Cm $resource${verb:+ $verb}( |\$)" "$page" ||
+            fail "rdmactl $resource $verb is not in the manual"
+        [[ $verb == watch || -v arguments["$resource${verb:+ $verb}"] ]] ||
+            fail "no arguments for rdmactl $resource $verb"
     done <"$work/wanted"
 done
 ok "${#commands[@]} commands are in --help and in the manual"
@@ -120,12 +136,14 @@ for verb in $order; do
     [[ $verb != watch ]] || rdmactl token set t expires=31d >/dev/null
     for command in "${commands[@]}"; do
         read -r resource second <<<"$command"
-        if [[ ${second:-$resource} == "$verb" || ($verb == status && $command == "agent status") ]]; then
+        if [[ ${second:-$resource} == "$verb" ||
+            ($verb == status && $command == "agent status") ]]; then
             check_json "$resource" "$second"
         fi
     done
 done
-((count == ${#commands[@]})) || fail "of ${#commands[@]} commands $count were run: is one not in \$order?"
+((count == ${#commands[@]})) ||
+    fail "of ${#commands[@]} commands $count were run: is one not in \$order?"
 ok "the JSON of each of $count commands says its version"
 
 # ---- keys, and names
@@ -135,11 +153,13 @@ for resource in tenant window pool token context; do
     [[ $code == 2 || $resource == token ]] || fail "$resource set x colour=red ended with $code"
     [[ $resource != token ]] || ctl token create x colour=red || true
     sed -E 's/.*(with one of|there are) //; s/ and /, /; s/, */\n/g' "$work/err" >"$work/wanted"
-    (($(wc -l <"$work/wanted") > 2)) || fail "the keys of a $resource are not named: $(cat "$work/err")"
+    (($(wc -l <"$work/wanted") > 2)) ||
+        fail "the keys of a $resource are not named: $(cat "$work/err")"
     complete_words rdmactl "$resource" set x "" | sed 's/=.*//' >"$work/got"
     same "the keys of $resource are completed"
     while read -r key; do
-        grep -qE "Cm ([a-z_, ]+ )?$key( |\$)" "$page" || fail "the key $key of $resource is not in the manual"
+        grep -qE "Cm ([a-z_, ]+ )?$key( |\$)" "$page" ||
+            fail "the key $key of $resource is not in the manual"
     done <"$work/wanted"
 done
 completed() { # wanted, words...
@@ -173,33 +193,44 @@ ends() { # code, pattern of what is said, arguments...
     shift 2
     ctl "$@" || code=$?
     [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/err")"
-    [[ $code == 0 ]] || grep -qE "^rdmactl: .*$pattern" "$work/err" || fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
+    [[ $code == 0 ]] || grep -qE "^rdmactl: .*$pattern" "$work/err" ||
+        fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
     seen+=("$code")
     ok "$code: rdmactl $*${pattern:+: $(head -n 1 "$work/err")}"
 }
 ends 0 "" status
 code=0
 rdmactl status >/dev/full 2>"$work/err" || code=$?
-[[ $code == 1 && $(cat "$work/err") == *"cannot be written"* ]] || fail "on a full disk it ended with $code: $(cat "$work/err")"
+[[ $code == 1 && $(cat "$work/err") == *"cannot be written"* ]] ||
+    fail "on a full disk it ended with $code: $(cat "$work/err")"
 seen+=(1)
 ok "1: $(cat "$work/err")"
 ends 2 '--help' frobnicate
 ends 2 'memory_bytes: must be' tenant set web memory_bytes=1
 ends 3 'tenant list' tenant get nobody
 ends 3 'revision: it begins with' event watch --revision 999999
-KEDGE_TOKEN=kedge_wrong ends 4 'no token of a Kedge metaserver \(the token is that of KEDGE_TOKEN\)' --server "$url" tenant list
+KEDGE_TOKEN=kedge_wrong ends 4 \
+    'no token of a Kedge metaserver \(the token is that of KEDGE_TOKEN\)' \
+    --server "$url" tenant list
 ends 5 'there is no such tenant: create it first' window set w scope=tenant tenant=nobody ops=5
 ends 5 'there is no such tenant: create it first' token create t scope=worker tenant=nobody
-ends 2 "$work/a.sock is where workers attach: name the agent.s admin_socket with --agent-socket" --agent-socket "$work/a.sock" agent status
-ends 2 "at $work/metad.sock there is kedge-metad, not kedge-agentd: .*--agent-socket" --agent-socket "$work/metad.sock" agent status
-ends 2 "at $work/a.admin there is kedge-agentd, not kedge-metad: .*--server" --server "unix:$work/a.admin" node list
-ends 2 "$work/a.sock is where workers attach to an agent: .*--server" --server "unix:$work/a.sock" node list
+ends 2 "$work/a.sock is where workers attach: name the agent.s admin_socket with --agent-socket" \
+    --agent-socket "$work/a.sock" agent status
+ends 2 "at $work/metad.sock there is kedge-metad, not kedge-agentd: .*--agent-socket" \
+    --agent-socket "$work/metad.sock" agent status
+ends 2 "at $work/a.admin there is kedge-agentd, not kedge-metad: .*--server" \
+    --server "unix:$work/a.admin" node list
+ends 2 "$work/a.sock is where workers attach to an agent: .*--server" \
+    --server "unix:$work/a.sock" node list
 ends 5 'already' tenant create web uids=6
 ends 5 'belongs to tenant web' tenant create db uids=5
 rdmactl agent status >"$work/out"
-! grep -v '^sessions_list' "$work/out" | grep -qE '^[a-z_.]+( +(0|-))+ *$' || fail "what is 0 is not left out: $(cat "$work/out")"
-grep -qE '^[a-z_.]*bytes.* [0-9]+[KMG]iB' "$work/out" || fail "bytes have no unit: $(cat "$work/out")"
-ends 5 'node-a is live: .*end that first .systemctl stop kedge-agentd there., after rdmactl node drain node-a' node delete node-a
+! grep -v '^sessions_list' "$work/out" | grep -qE '^[a-z_.]+( +(0|-))+ *$' ||
+    fail "what is 0 is not left out: $(cat "$work/out")"
+grep -qE '^[a-z_.]*bytes.* [0-9]+[KMG]iB' "$work/out" ||
+    fail "bytes have no unit: $(cat "$work/out")"
+way_out='end that first .systemctl stop kedge-agentd there., after rdmactl node drain node-a'
+ends 5 "node-a is live: .*$way_out" node delete node-a
 timeout 60 rdmactl event watch >/dev/null 2>&1 &
 held=$!
 until_it_holds "the watch is not open" watches_are 2
@@ -218,10 +249,13 @@ same "each exit code of the manual was seen, and no other"
 kill -KILL "${pids[a]}"
 wait "${pids[a]}" 2>/dev/null || true
 unset 'pids[a]'
-ends 7 "there is no agent at $KEDGE_AGENT_ADMIN: nobody listens there any more .start kedge-agentd" agent status
+ends 7 \
+    "there is no agent at $KEDGE_AGENT_ADMIN: nobody listens there any more .start kedge-agentd" \
+    agent status
 expired() { rdmactl node get node-a | grep -q '^state *expired'; }
 until_it_holds "it does not expire" expired
 ends 0 "" node delete node-a
-rdmactl node list -o json | jq -e '.nodes == []' >/dev/null || fail "it is there still: $(rdmactl node list)"
+rdmactl node list -o json | jq -e '.nodes == []' >/dev/null ||
+    fail "it is there still: $(rdmactl node list)"
 ends 3 'there is no node' node delete node-a
 stop

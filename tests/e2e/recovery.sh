@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The metaserver and the agents are killed in the midst of work, in several orders, and started again as systemd
-# would: everyone who is left goes on or recovers without a hand, and what was exported before is never served.
+# The metaserver and the agents are killed in the midst of work, in several orders, and started
+# again as systemd would: everyone who is left goes on or recovers without a hand, and what was
+# exported before is never served.
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-stress
 RANDOM=${RECOVERY_SEED:=$RANDOM} more=${RECOVERY_ROUNDS:-200}
@@ -33,9 +34,9 @@ rounds() { # name
     [[ ! -s $work/progress/$1 ]] || read -r n _ <"$work/progress/$1" || true
     echo "$((10#${n:-0}))"
 }
-# Every pair does so many more rounds; how long the slowest took. What is there without anybody's restart takes no time at
-# all, and nothing takes longer than the registrations' renewal (a third of node_lease = 10 s) and a few retries; the
-# limit is generous, since machines are slow now and then.
+# Every pair does so many more rounds; how long the slowest took. What is there without anybody's
+# restart takes no time at all, and nothing takes longer than the registrations' renewal (a third of
+# node_lease = 10 s) and a few retries; the limit is generous, since machines are slow now and then.
 goes_on() { # after what
     local name begin
     declare -A before
@@ -51,7 +52,9 @@ goes_on() { # after what
     done
     ok "$1: all go on after $((($(date +%s%N) - begin) / 1000000)) ms"
 }
-incarnation() { "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json | jq .incarnation; }
+incarnation() {
+    "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json | jq .incarnation
+}
 bring_down() {
     kill -KILL "${pids[$1]}"
     wait "${pids[$1]}" 2>/dev/null || true
@@ -77,7 +80,8 @@ for order in "${orders[@]}"; do
         sleep "0.0$((RANDOM % 10))"
     done
     if [[ $order == *b* ]]; then
-        (($(incarnation b) > old_b)) || fail "b came back with the incarnation $(incarnation b), after $old_b"
+        (($(incarnation b) > old_b)) ||
+            fail "b came back with the incarnation $(incarnation b), after $old_b"
     fi
     goes_on "after kill -9 of $order"
 done
@@ -88,15 +92,18 @@ refused=0
 for name in "${!stress[@]}"; do
     wait "${stress[$name]}" || fail "$name: $(cat "$work/$name.out")"
     ok "$name: $(cat "$work/$name.out")"
-    refused=$((refused + $(sed -n 's/.* \([0-9]*\) keys of before refused$/\1/p' "$work/$name.out")))
+    refused=$((refused +
+        $(sed -n 's/.* \([0-9]*\) keys of before refused$/\1/p' "$work/$name.out")))
 done
 worker_pids=()
 ((refused > 0)) || fail "no key of before was ever tried"
 for _ in $(seq 1200); do
-    [[ $("$bin/rdmactl" --server "$url" node list -o json | jq '[.nodes[] | select(.state == "live")] | length') != 2 ]] || break
+    [[ $("$bin/rdmactl" --server "$url" node list -o json |
+        jq '[.nodes[] | select(.state == "live")] | length') != 2 ]] || break
     sleep 0.05
 done
-[[ $("$bin/rdmactl" --server "$url" node list -o json | jq '[.nodes[] | select(.state == "live")] | length') == 2 ]] ||
+[[ $("$bin/rdmactl" --server "$url" node list -o json |
+    jq '[.nodes[] | select(.state == "live")] | length') == 2 ]] ||
     fail "not both nodes are registered again"
 ok "both nodes are registered again"
 stop

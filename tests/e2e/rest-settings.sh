@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each example of schema/openapi.yaml, executed; then tenants, windows, events and configurations over real sockets: the
-# conventions that real clients meet, and kill -9 between and during writes.
+# Each example of schema/openapi.yaml, executed; then tenants, windows, events and configurations
+# over real sockets: the conventions that real clients meet, and kill -9 between and during writes.
 source "$(dirname "$0")/lib-metad.sh"
 rounds=${KEDGE_KILL_ROUNDS:-8}
 openapi=$(dirname "$0")/../../schema/openapi.yaml
@@ -44,9 +44,14 @@ note() { # path in the document, method, status
     printf '%s\t%s\t%s\t%s\n' "$2" "$1" "$3" "$(jq -c . "$work/body")" >>"$work/answers"
     count=$((count + 1))
 }
-# Compares only which fields there are, and of which type: for numbers and keys that are others each time.
+# Compares only which fields there are, and of which type: for numbers and keys that are
+# others each time.
 resemble() { # path in the document, method, status
-    local shape='def shape: if type == "object" then map_values(shape) elif type == "array" then map(shape) else type end; shape'
+    local shape='def shape:
+            if type == "object" then map_values(shape)
+            elif type == "array" then map(shape)
+            else type end;
+        shape'
     expect "$3" "the example of $2 $1 is answered with $3"
     diff <(told "$@" | jq -S "$shape") <(jq -S "$shape" "$work/body") >"$work/diff" ||
         fail "the answer to $2 $1 has not the fields of the example: $(cat "$work/diff")"
@@ -97,8 +102,8 @@ example /v1/events GET 200 /v1/events
 example /v1/events GET 410 '/v1/events?watch=1&revision=9'
 # Tokens are for an admin alone, also where all else is open.
 local=(--unix-socket "$work/metad.sock")
-ask -X PUT -H 'Content-Type: application/json' --data-binary "$(told '/v1/tokens/{name}' PUT request)" "${local[@]}" \
-    /v1/tokens/host-17
+ask -X PUT -H 'Content-Type: application/json' \
+    --data-binary "$(told '/v1/tokens/{name}' PUT request)" "${local[@]}" /v1/tokens/host-17
 resemble '/v1/tokens/{name}' PUT 201
 ask "${local[@]}" /v1/tokens
 compare /v1/tokens GET 200
@@ -120,7 +125,8 @@ ask -X DELETE /v1/windows/of-web
 expect 204 "it is deleted"
 send PUT /v1/windows/none '{"scope":"tenant","tenant":"nobody"}'
 compare '/v1/windows/{name}' PUT 409
-ask -X PUT -H 'Content-Type: application/json' --data-binary '{"scope":"worker","tenant":"nobody"}' "${local[@]}" /v1/tokens/none
+ask -X PUT -H 'Content-Type: application/json' \
+    --data-binary '{"scope":"worker","tenant":"nobody"}' "${local[@]}" /v1/tokens/none
 compare '/v1/tokens/{name}' PUT 409
 # What only an agent knows: one that follows, and answers what it is asked with the examples.
 curl -sN --max-time 300 -o "$work/stream" "$url/v1/nodes/host-17/configuration?watch=1&answers=1" &
@@ -139,9 +145,12 @@ agent_answers() { # status body
     done
     [[ -n $line ]] || fail "the agent was not asked"
     told=$(curl -s -o "$work/told" -w '%{http_code}' -X PUT -H 'Content-Type: application/json' \
-        --data-binary "{\"status\":$1,\"body\":$2}" "$url/v1/nodes/host-17/answers/$(jq -r .ask.id <<<"$line")")
+        --data-binary "{\"status\":$1,\"body\":$2}" \
+        "$url/v1/nodes/host-17/answers/$(jq -r .ask.id <<<"$line")")
 }
-own='walk(if type == "object" then with_entries(if .key == "id" or .key == "worker" then .value |= ltrimstr("host-17:") else . end) else . end)'
+own='walk(if type == "object" then with_entries(
+        if .key == "id" or .key == "worker" then .value |= ltrimstr("host-17:") else . end)
+    else . end)'
 through() { # path in the document, method, status, path
     local client body
     body=$(told "$1" "$2" "$3" | jq "$own | del(.unreachable)")
@@ -154,18 +163,21 @@ through() { # path in the document, method, status, path
     compare "$1" "$2" "$3"
 }
 [[ $(told '/v1/nodes/{id}/answers/{question}' PUT request | jq -cS .body) == \
-    "$(told /v1/leases GET 200 | jq -cS "$own | del(.unreachable)")" ]] || fail "an agent's page is not what is shown of it"
+    "$(told /v1/leases GET 200 | jq -cS "$own | del(.unreachable)")" ]] ||
+    fail "an agent's page is not what is shown of it"
 through /v1/leases GET 200 /v1/leases
 through '/v1/leases/{node}:{lease}' GET 200 /v1/leases/host-17:12-9f01ab34-1
 through '/v1/leases/{node}:{lease}' DELETE 200 /v1/leases/host-17:12-9f01ab34-1
 through /v1/workers GET 200 '/v1/workers?node=host-17'
 through '/v1/workers/{node}:{worker}' GET 200 /v1/workers/host-17:12-9f01ab34
-send PUT /v1/nodes/host-17/answers/6a09e667f3bcc908 "$(told '/v1/nodes/{id}/answers/{question}' PUT request)"
+send PUT /v1/nodes/host-17/answers/6a09e667f3bcc908 \
+    "$(told '/v1/nodes/{id}/answers/{question}' PUT request)"
 compare '/v1/nodes/{id}/answers/{question}' PUT 404
 kill -KILL "$agent"
 wait "$agent" 2>/dev/null || true
 trap cleanup EXIT
-documented=$(printf '%s\n' "${lines[@]}" | grep -v $'\trequest\t' | grep -cv $'PUT\t422\t') # soft has DC and RC
+# soft has DC and RC
+documented=$(printf '%s\n' "${lines[@]}" | grep -v $'\trequest\t' | grep -cv $'PUT\t422\t')
 ((count == documented)) || fail "$count of the $documented examples were tried"
 ok "$count examples are true"
 # What any request may be answered, before anybody looks at its path.
@@ -194,13 +206,17 @@ esac
 queries=0
 while read -r method path names; do
     ask -X "$method" "${local[@]}" "$(target_of "$path")?colour=1"
-    [[ $status == 400 && $(jq -r .field "$work/body") == colour ]] || fail "$method $path?colour=1: $status"
-    taken=$(jq -r '.detail | split(": ")[1] // ""' "$work/body" | tr -d ' ' | tr , '\n' | sort | xargs)
-    [[ $taken == "$names" ]] || fail "$method $path takes \"$taken\", and the document says \"$names\""
+    [[ $status == 400 && $(jq -r .field "$work/body") == colour ]] ||
+        fail "$method $path?colour=1: $status"
+    taken=$(jq -r '.detail | split(": ")[1] // ""' "$work/body" | tr -d ' ' | tr , '\n' |
+        sort | xargs)
+    [[ $taken == "$names" ]] ||
+        fail "$method $path takes \"$taken\", and the document says \"$names\""
     queries=$((queries + 1))
 done < <("$root/tests/e2e/openapi.py" queries "$openapi" | grep -v '^skip:')
 if ((queries == 0)); then
-    skip "no route's query parameters were compared (python3-jsonschema, python3-yaml, openapi-specification)"
+    skip "no route's query parameters were compared" \
+        "(python3-jsonschema, python3-yaml, openapi-specification)"
 else
     ok "$queries operations name the parameter that they do not take"
 fi
@@ -214,7 +230,8 @@ refused LIMIT '/v1/tenants?LIMIT=5'
 refused "$(printf 'a"b')" '/v1/tenants?a%22b'
 refused limit '/v1/events?watch=1&limit=5'
 refused watch '/v1/tenants?watch=1'
-[[ $(jq -r .detail "$work/body") == *"/v1/events?watch=1"* ]] || fail "it is not said where changes are watched"
+[[ $(jq -r .detail "$work/body") == *"/v1/events?watch=1"* ]] ||
+    fail "it is not said where changes are watched"
 ask '/v1/tenants?limit=5&&uid=1000&'
 expect 200 "parameters that are taken are taken; others, and the same twice, are 400"
 
@@ -222,7 +239,9 @@ expect 200 "parameters that are taken are taken; others, and the same twice, are
 ask /v1/tenants/web
 revision=$(sed -n 's/^etag: "\([0-9]*\)".*/\1/ip' "$work/headers")
 [[ $revision == "$(jq .revision "$work/body")" ]] || fail "the ETag is not the revision"
-put() { ask -X PUT -H 'Content-Type: application/json' --data-binary "$1" "${@:2}" /v1/tenants/web; }
+put() {
+    ask -X PUT -H 'Content-Type: application/json' --data-binary "$1" "${@:2}" /v1/tenants/web
+}
 put '{"uids":[1000],"sessions":1}' -H "If-Match: \"$revision\""
 expect 200 "a change with the present ETag is made"
 put '{"uids":[1000],"sessions":2}' -H "If-Match: \"$revision\""
@@ -233,7 +252,8 @@ put '{"uids":[1000],"sessions":2,"colour":1}'
 expect 400 "an unknown field is 400"
 [[ $(jq -r .field "$work/body") == colour ]] || fail "the field is not named"
 put '{"uids":[1000,{}]}'
-[[ $status == 400 && $(jq -r .field "$work/body") == 'uids[1]' ]] || fail "the path of the field is not named"
+[[ $status == 400 && $(jq -r .field "$work/body") == 'uids[1]' ]] ||
+    fail "the path of the field is not named"
 ok "the path of the offending field is named"
 ask -X DELETE -H 'If-Match: "1"' /v1/tenants/web
 expect 412 "deleting keeps to If-Match"
@@ -250,7 +270,8 @@ expect 400 "deep nesting is 400"
 ask '/v1/events?kind=tenant&limit=1'
 cursor=$(jq -r .next_cursor "$work/body")
 ask "/v1/events?kind=tenant&limit=1&cursor=$cursor"
-[[ $(jq -r '.events[0].kind' "$work/body") == tenant && $(jq '.events | length' "$work/body") == 1 ]] || fail "the next page"
+[[ $(jq -r '.events[0].kind' "$work/body") == tenant &&
+    $(jq '.events | length' "$work/body") == 1 ]] || fail "the next page"
 ok "events are filtered and paged"
 ask -X DELETE --unix-socket "$work/metad.sock" /v1/windows/to-one-host
 expect 204 "a change over the Unix socket"
@@ -262,8 +283,8 @@ grep -q '^kedge_metad_settings{kind="tenant"} 1$' "$work/body" || fail "tenants 
 ok "metrics count what is set"
 stop
 
-# Killed between and during writes: what was acknowledged is there, with its entry; nothing else than that, and what was
-# under way at a kill.
+# Killed between and during writes: what was acknowledged is there, with its entry; nothing else
+# than that, and what was under way at a kill.
 change() { # counts up the sessions of one tenant, and notes each revision that was acknowledged
     local n=$1 got
     while :; do
@@ -278,7 +299,10 @@ for round in $(seq "$rounds"); do
     start
     change $((round * 10000)) &
     client=$!
-    for _ in $(seq 1200); do ! grep -q " $((round * 10000))\$" "$work/acknowledged" || break; sleep 0.05; done # the first
+    for _ in $(seq 1200); do
+        ! grep -q " $((round * 10000))\$" "$work/acknowledged" || break # the first
+        sleep 0.05
+    done
     sleep "0.$((RANDOM % 400 + 100))"
     kill -KILL "$metad_pid"
     wait "$metad_pid" 2>/dev/null || true
@@ -291,12 +315,15 @@ read -r last value < <(tail -n 1 "$work/acknowledged")
 ((now == last && sessions == value || now == last + 1)) ||
     fail "revision $now with $sessions is there, but $last with $value was acknowledged"
 ask '/v1/events?limit=1000'
-jq -r '.events[] | select(.name == "counted") | "\(.revision) \(.to.sessions)"' "$work/body" | sort >"$work/trail"
+jq -r '.events[] | select(.name == "counted") | "\(.revision) \(.to.sessions)"' "$work/body" |
+    sort >"$work/trail"
 oldest=$(jq '.events[0].revision' "$work/body")
 lost=$(comm -23 <(awk -v o="$oldest" '$1 >= o' "$work/acknowledged" | sort) "$work/trail")
 [[ -z $lost ]] || fail "acknowledged, but not in the trail: $lost"
 extra=$(comm -13 <(sort "$work/acknowledged") "$work/trail" | wc -l)
 ((extra <= rounds)) || fail "$extra entries are in the trail that were not acknowledged"
-[[ $(jq '[.events[].revision] as $r | [range($r[0]; $r[-1] + 1)] == $r' "$work/body") == true ]] || fail "the trail has a gap"
-ok "$(wc -l <"$work/acknowledged") changes between $rounds kills: none is lost, $extra of those under way are there"
+[[ $(jq '[.events[].revision] as $r | [range($r[0]; $r[-1] + 1)] == $r' "$work/body") == true ]] ||
+    fail "the trail has a gap"
+ok "$(wc -l <"$work/acknowledged") changes between $rounds kills: none is lost," \
+    "$extra of those under way are there"
 stop

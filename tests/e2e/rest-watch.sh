@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Streams over real sockets: watchers of the configuration and of the trail, one that is stopped, one too many, and the end
-# of the metaserver.
+# Streams over real sockets: watchers of the configuration and of the trail, one that is stopped,
+# one too many, and the end of the metaserver.
 source "$(dirname "$0")/lib-metad.sh"
 configure "node_lease = 1h" "max_watches = 4" "events = 64"
 start
@@ -9,7 +9,8 @@ pids=()
 end_watchers() { for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done; }
 trap 'end_watchers; cleanup' EXIT
 watch() { # name, path: a client whose lines go into a file
-    curl -sN --max-time 300 -w '%{http_code}\n' -o "$work/$1" "$url$2" >"$work/$1.status" 2>/dev/null &
+    curl -sN --max-time 300 -w '%{http_code}\n' -o "$work/$1" "$url$2" \
+        >"$work/$1.status" 2>/dev/null &
     pids+=($!)
     eval "$1=\$!"
 }
@@ -40,13 +41,15 @@ send PUT /v1/tenants/web '{"uids":[1000]}'
 until_true "one watcher is told" has_revision one 1
 until_true "so is the other" has_revision two 1
 until_true "and the trail's" has_revision trail 1
-[[ $(last one) == "$(last two)" && $(last one | jq -r '.tenants[0].name') == web ]] || fail "they are told different things"
+[[ $(last one) == "$(last two)" && $(last one | jq -r '.tenants[0].name') == web ]] ||
+    fail "they are told different things"
 [[ $(last trail | jq -r .to.uids[0]) == 1000 ]] || fail "the trail does not say to what"
 for n in $(seq 2 20); do send PUT /v1/windows/w "{\"scope\":\"device\",\"ops\":$n}"; done
 until_true "after twenty changes both have the newest" has_revision one 20
 until_true "both" has_revision two 20
 until_true "the trail's has the newest" has_revision trail 20
-[[ $(grep . "$work/trail" | jq -s -c 'map(.revision)') == "$(seq 20 | jq -s -c .)" ]] || fail "the trail skips"
+[[ $(grep . "$work/trail" | jq -s -c 'map(.revision)') == "$(seq 20 | jq -s -c .)" ]] ||
+    fail "the trail skips"
 ok "the trail's has each, in order"
 beats() { [[ $(grep -c '^$' "$work/one") -gt 0 ]]; }
 until_true "a silent stream has a heartbeat" beats
@@ -64,12 +67,14 @@ expect 400 "?watch=2 is 400"
 ask '/v1/events?watch=1&revision=-1'
 expect 400 "a revision that is no number is 400"
 
-# A reader that is stopped: the others go on, and it is cut off. A configuration of some size fills its socket.
+# A reader that is stopped: the others go on, and it is cut off. A configuration of some
+# size fills its socket.
 uids=$(seq 32 | jq -s -c "map(\"\(. * 100000000)-\(. * 100000000 + 99)\")")
 send PUT /v1/tenants/wide "{\"uids\":$uids}"
 for n in $(seq 250); do printf 'url = "%s/v1/windows/w%057d"\n' "$url" "$n"; done |
     curl -s --max-time 300 -K - -X PUT -H 'Content-Type: application/json' >"$work/out" \
-        --data-binary '{"scope":"tenant","tenant":"wide","bytes":9007199254740992,"ops":9007199254740992}'
+        --data-binary \
+        '{"scope":"tenant","tenant":"wide","bytes":9007199254740992,"ops":9007199254740992}'
 ask /v1/nodes/n1/configuration
 bytes=$(stat -c %s "$work/body") revision=$(jq .revision "$work/body")
 ((bytes > 40000)) || fail "the configuration has $bytes bytes alone"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The REST interface over real sockets: wrong methods, types, sizes, encodings and fields, and 10,000 open
-# connections: the right status, problem+json, no crash, bounded memory.
+# The REST interface over real sockets: wrong methods, types, sizes, encodings and fields, and
+# 10,000 open connections: the right status, problem+json, no crash, bounded memory.
 source "$(dirname "$0")/lib-metad.sh"
 limits=("max_endpoints = 64" "max_nodes = 2" "client_connections = 10000")
 configure "node_lease = 1h" "${limits[@]}"
@@ -11,7 +11,8 @@ start
 send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 201 "a new node is created"
 [[ $(jq -r .metaserver.table.version "$work/body") == 1 ]] || fail "the answer describes the table"
-[[ $(jq -r .metaserver.endpoint.gid "$work/body") == "${gids[0]}" ]] || fail "the answer has the metaserver's GID"
+[[ $(jq -r .metaserver.endpoint.gid "$work/body") == "${gids[0]}" ]] ||
+    fail "the answer has the metaserver's GID"
 send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 200 "a node may register again"
 send POST /v1/nodes/n1/renew '{"incarnation":5}'
@@ -27,11 +28,14 @@ readers() { ask /metrics; sed -n 's/^kedge_metad_readers //p' "$work/body"; }
 send PUT /v1/nodes/n1 "$(reads 5 1 101)"
 expect 200 "a node may register with a reader"
 mine=$(jq -r .metaserver.endpoint.rc.qpn "$work/body")
-[[ $mine -gt 0 && $(jq -r .metaserver.endpoint.rc.psn "$work/body") -lt 16777216 ]] || fail "no queue pair is told"
-[[ $(jq -r .metaserver.endpoint.dct_number "$work/body") -gt 0 ]] || fail "the DC target is not told"
+[[ $mine -gt 0 && $(jq -r .metaserver.endpoint.rc.psn "$work/body") -lt 16777216 ]] ||
+    fail "no queue pair is told"
+[[ $(jq -r .metaserver.endpoint.dct_number "$work/body") -gt 0 ]] ||
+    fail "the DC target is not told"
 send PUT /v1/nodes/n1 "$(reads 5 1 102)"
 expect 200 "and with another one"
-[[ $(jq -r .metaserver.endpoint.rc.qpn "$work/body") != "$mine" ]] || fail "the queue pair is the former one"
+[[ $(jq -r .metaserver.endpoint.rc.qpn "$work/body") != "$mine" ]] ||
+    fail "the queue pair is the former one"
 send PUT /v1/nodes/n1 "$(reads 4 1 103)"
 expect 409 "a reader of an older incarnation is refused"
 send PUT /v1/nodes/n1 "$(reads 5 1 0)"
@@ -45,8 +49,8 @@ ok "no queue pair is shown"
 body=$(reads 5 1 104)
 for _ in $(seq 50); do # gone before they are answered
     exec {fd}<>"/dev/tcp/127.0.0.1/$port"
-    printf 'PUT /v1/nodes/n1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %u\r\n\r\n%s' \
-        ${#body} "$body" >&"$fd"
+    printf 'PUT /v1/nodes/n1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'\
+'Content-Length: %u\r\n\r\n%s' ${#body} "$body" >&"$fd"
     exec {fd}>&-
 done
 send PUT /v1/nodes/n1 "$(reads 5 1 105)"
@@ -112,8 +116,8 @@ expect 400 "deep nesting is 400"
 head -c 70000 /dev/zero | tr '\0' ' ' >"$work/large"
 send PUT /v1/nodes/n2 "@$work/large"
 expect 413 "a body that is too large is 413"
-ask -X PUT -H 'Content-Type: application/json' -H 'Transfer-Encoding: chunked' --data-binary "@$work/large" \
-    /v1/nodes/n2
+ask -X PUT -H 'Content-Type: application/json' -H 'Transfer-Encoding: chunked' \
+    --data-binary "@$work/large" /v1/nodes/n2
 expect 411 "a body in chunks is 411"
 send PUT /v1/nodes/n1 "$(node 4 1)"
 expect 409 "an older incarnation is 409"
@@ -183,14 +187,17 @@ open_many() { # text
 if ulimit -n 10200 2>/dev/null; then
     trap '' PIPE
     before=$(rss)
-    for half in '' 'PUT /v1/nodes/n1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{'; do
+    half_put='PUT /v1/nodes/n1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+    half_put+='Content-Length: 60000\r\n\r\n{'
+    for half in '' "$half_put"; do
         open_many "$half"
         ((opened >= 9000)) || fail "only $opened connections could be opened"
         kill -0 "$metad_pid" 2>/dev/null || fail "kedge-metad died of $opened connections"
         ((during - before < 300000)) || fail "memory grew by $((during - before)) KiB"
         # 429: where 10,000 heads come within the seconds that client_rate allows for.
         [[ $during_status =~ ^(200|429|503|000)$ ]] || fail "status $during_status"
-        ok "$opened connections ${half:+with half a request }took $((during - before)) KiB; a request got $during_status"
+        ok "$opened connections ${half:+with half a request }took $((during - before)) KiB;" \
+            "a request got $during_status"
         for _ in $(seq 50); do
             ask /healthz
             [[ $status != 200 ]] || break
@@ -204,8 +211,10 @@ fi
 # Stopping while registrations with readers come in: each is answered or cut off, and it ends.
 body=$(reads 9 1 106)
 for _ in $(seq 4); do
-    (for _ in $(seq 500); do curl -s -o /dev/null --max-time 5 -X PUT -H 'Content-Type: application/json' \
-        --data-binary "$body" "$url/v1/nodes/n1" || exit 0; done) &
+    (for _ in $(seq 500); do
+        curl -s -o /dev/null --max-time 5 -X PUT -H 'Content-Type: application/json' \
+            --data-binary "$body" "$url/v1/nodes/n1" || exit 0
+    done) &
 done
 for _ in $(seq 1200); do
     [[ $(readers) != 1 ]] || break

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A metaserver whose disk takes seconds: leases are renewed and everything is shown as before, who changes something
-# waits, and what was waited for is there also when the metaserver is stopped meanwhile. strace(1) makes the disk slow.
+# A metaserver whose disk takes seconds: leases are renewed and everything is shown as before, who
+# changes something waits, and what was waited for is there also when the metaserver is stopped
+# meanwhile. strace(1) makes the disk slow.
 source "$(dirname "$0")/lib-metad.sh"
 command -v strace >/dev/null || { echo "skip: strace is not installed"; exit 77; }
-export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # its search for leaks does not work under strace
+# its search for leaks does not work under strace
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 delay_s=6
 configure "node_lease = 5s"
 start
@@ -15,7 +17,10 @@ slow_down() {
     strace_pid=$!
     for _ in $(seq 300); do
         ! grep -q attached "$work/strace" || return 0
-        kill -0 "$strace_pid" 2>/dev/null || { echo "skip: strace may not attach: $(cat "$work/strace")"; exit 77; }
+        kill -0 "$strace_pid" 2>/dev/null || {
+            echo "skip: strace may not attach: $(cat "$work/strace")"
+            exit 77
+        }
         sleep 0.1
     done
     fail "strace does not attach"
@@ -23,12 +28,16 @@ slow_down() {
 # In the background: its status is in $work/later when it is there.
 change_later() { # method path body
     rm -f "$work/later"
-    (curl -s --max-time 120 -o "$work/later-body" -w '%{http_code}' -X "$1" -H 'Content-Type: application/json' \
-        --data-binary "$3" "$url$2" >"$work/later-part" && mv "$work/later-part" "$work/later") &
+    (curl -s --max-time 120 -o "$work/later-body" -w '%{http_code}' -X "$1" \
+        -H 'Content-Type: application/json' --data-binary "$3" "$url$2" >"$work/later-part" &&
+        mv "$work/later-part" "$work/later") &
     later_pid=$!
 }
 is_pending() { [[ ! -e $work/later ]]; }
-is_waiting() { [[ $(curl -s --max-time 60 "$url/metrics" | sed -n 's/^kedge_metad_store_waiting //p') -ge 1 ]]; }
+is_waiting() {
+    [[ $(curl -s --max-time 60 "$url/metrics" |
+        sed -n 's/^kedge_metad_store_waiting //p') -ge 1 ]]
+}
 await_writing() {
     for _ in $(seq 300); do
         ! is_waiting || return 0
@@ -48,11 +57,13 @@ while is_pending; do
     [[ $status == 200 ]] || fail "a renewal got $status"
     ! is_pending || renewed=$((renewed + 1))
     ask /v1/tenants/web
-    [[ $status == 404 ]] || ! is_pending || fail "the tenant is there before its change was answered: $status"
+    [[ $status == 404 ]] || ! is_pending ||
+        fail "the tenant is there before its change was answered: $status"
     ! is_pending || shown=$((shown + 1))
     sleep 0.2
 done
-((renewed >= 3 && shown >= 3)) || fail "only $renewed renewals and $shown looks were answered while the disk took $delay_s s"
+((renewed >= 3 && shown >= 3)) ||
+    fail "only $renewed renewals and $shown looks were answered while the disk took $delay_s s"
 ok "$renewed renewals and $shown looks are answered while the disk takes $delay_s s for a change"
 wait "$later_pid"
 [[ $(cat "$work/later") == 201 ]] || fail "the change got $(cat "$work/later")"
@@ -67,7 +78,8 @@ ask /readyz
 expect 503 "who asks whether it is ready hears that the disk does not answer"
 kill -TERM "$metad_pid"
 wait "$later_pid"
-[[ $(cat "$work/later") == 201 ]] || fail "the change got $(cat "$work/later") from a metaserver that stopped"
+[[ $(cat "$work/later") == 201 ]] ||
+    fail "the change got $(cat "$work/later") from a metaserver that stopped"
 ok "a metaserver that is stopped answers what its disk has"
 status=0
 wait "$metad_pid" || status=$?

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Descriptors that can never be closed, from a stranger: only his own uid is refused, the others go on attaching, and the
-# agent ends whether it is told to or killed, and begins again, while they are still there.
+# Descriptors that can never be closed, from a stranger: only his own uid is refused, the others go
+# on attaching, and the agent ends whether it is told to or killed, and begins again, while they are
+# still there.
 #
 # UNANSWERED_COUNT: how many at a time (200).
 source "$(dirname "$0")/lib.sh"
@@ -24,10 +25,13 @@ attaches() { # when
     local out
     out=$(attach $honest) || fail "another uid does not attach $1: $out"
 }
-# Processes that hang in the end of what they were given; nobody may reap those whose parent has ended.
+# Processes that hang in the end of what they were given; nobody may reap those whose
+# parent has ended.
 hanging() { ps -eo stat=,comm= | awk '$1 ~ /^D/ && $2 == "kedge-closer"' | wc -l; }
 ended() { # pid: all of its threads, or nobody could wait for it
-    ! kill -0 "$1" 2>/dev/null || [[ $(awk '/^(State|Threads):/ {print $2}' "/proc/$1/status" 2>/dev/null | paste -sd ' ') == "Z 1" ]]
+    ! kill -0 "$1" 2>/dev/null ||
+        [[ $(awk '/^(State|Threads):/ {print $2}' "/proc/$1/status" 2>/dev/null |
+            paste -sd ' ') == "Z 1" ]]
 }
 ends() { # pid sentence
     for _ in $(seq $((600 * slow))); do
@@ -36,7 +40,8 @@ ends() { # pid sentence
     done
     fail "not so: $2"
 }
-# Sends them, while the agent stands still: who sends them has closed his own when it looks. Sets $sent.
+# Sends them, while the agent stands still: who sends them has closed his own when it
+# looks. Sets $sent.
 send() { # number of the attack
     kill -STOP "${pids[a]}"
     mkdir "$work/fuse.$1"
@@ -44,7 +49,10 @@ send() { # number of the attack
     worker_pids+=($!)
     for _ in $(seq $((600 * slow))); do [[ ! -s $work/sent.$1 ]] || break; sleep 0.05; done
     sent=$(cat "$work/sent.$1")
-    [[ $sent != mount:* && $sent != /dev/fuse:* ]] || { skip "descriptors that never end: FUSE cannot be mounted: $sent"; exit 77; }
+    [[ $sent != mount:* && $sent != /dev/fuse:* ]] || {
+        skip "descriptors that never end: FUSE cannot be mounted: $sent"
+        exit 77
+    }
     [[ $sent == "sent "* ]] || fail "nothing is sent: $sent"
 }
 
@@ -54,14 +62,18 @@ attaches "at once"
 waits() { ps -eLo stat=,comm= | grep -qE '^D.* kedge-(closer|agentd)$'; }
 for _ in $(seq $((10 * slow))); do ! waits || break; sleep 1; done
 waits || { skip "descriptors that never end: this kernel's FUSE does not wait"; exit 77; }
-for _ in $(seq $((200 * slow))); do ! grep -q 'a uid is refused' "$work/a.log" || break; sleep 0.05; done
+for _ in $(seq $((200 * slow))); do
+    ! grep -q 'a uid is refused' "$work/a.log" || break
+    sleep 0.05
+done
 grep -q 'a uid is refused.* uid=65533' "$work/a.log" || fail "nobody is refused"
 ! grep -q 'a uid is refused.* uid=65534' "$work/a.log" || fail "another uid is refused"
 for i in $(seq 10); do attaches "after $sent"; done
 out=$(attach $guilty) && fail "the uid that sent them attaches"
 ok "$sent: $(hanging) processes hang, another uid attaches, and that one is refused: $out"
 (($(hanging) <= 32)) || fail "one uid has $(hanging) processes"
-timeout 30 "$bin/rdmactl" --agent-socket "$work/a.admin" agent status >/dev/null || fail "the agent does not answer"
+timeout 30 "$bin/rdmactl" --agent-socket "$work/a.admin" agent status >/dev/null ||
+    fail "the agent does not answer"
 
 kill -TERM "${pids[a]}"
 ends "${pids[a]}" "the agent ends when it is told to, while $(hanging) processes hang"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the settings say of windows is held to under load, changes while requests are in flight, and is shown to the
-# operator; what makes no sense changes nothing. One destination can have a window of its own.
+# What the settings say of windows is held to under load, changes while requests are in flight, and
+# is shown to the operator; what makes no sense changes nothing. One destination can have a window
+# of its own.
 source "$(dirname "$0")/lib.sh"
 agents=2
 more_pool='window_ops = 4
@@ -13,7 +14,8 @@ start
 status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 window() { status | jq ".windows.$1"; }
 metric() { # name labels
-    curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_window_$1{$2} //p"
+    curl -sf --unix-socket "$work/a.admin" http://a/metrics |
+        sed -n "s/^kedge_agent_window_$1{$2} //p"
 }
 is() { # value sentence command...
     local wanted=$1 sentence=$2 now; shift 2
@@ -25,17 +27,23 @@ is() { # value sentence command...
     fail "$sentence: $now, not $wanted"
 }
 load() { # more options; in the background, until it is stopped
-    "$bin/kedge-perf" read --socket "$work/a.sock" --peer-socket "$work/b.sock" --depth 64 --size 4096 \
-        --count 1000000000 "$@" >"$work/load.out" 2>&1 &
+    "$bin/kedge-perf" read --socket "$work/a.sock" --peer-socket "$work/b.sock" --depth 64 \
+        --size 4096 --count 1000000000 "$@" >"$work/load.out" 2>&1 &
     worker_pids+=($!)
     busy=$!
 }
 settings() { # window_ops window_bytes: of the device
-    sed -i "/^\[pool\]/,/^\[tenant/{s/^window_ops = .*/window_ops = $1/; s/^window_bytes = .*/window_bytes = $2/}" "$work/a.conf"
+    sed -i "/^\[pool\]/,/^\[tenant/{
+        s/^window_ops = .*/window_ops = $1/
+        s/^window_bytes = .*/window_bytes = $2/
+    }" "$work/a.conf"
     kill -HUP "${pids[a]}"
 }
 waits() { window device.waits; }
-ctl() { timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"; }
+ctl() {
+    timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 ||
+        fail "rdmactl $*: $(cat "$work/out")"
+}
 named() { window "named[] | select(.name == \"$1\") | .$2"; }
 to_b() { window "destinations[] | select(.gid == \"$gid\") | .$1"; }
 grows() { # sentence
@@ -65,9 +73,11 @@ grows "requests wait for the device's window"
 holds 4
 is 4 "the most that was in flight is what may be" window device.most_ops
 is 16384 "in bytes too" window device.most_bytes
-[[ $(metric in_flight_operations 'scope="device"') -le 4 && $(metric most_operations 'scope="device"') == 4 ]] ||
+[[ $(metric in_flight_operations 'scope="device"') -le 4 &&
+    $(metric most_operations 'scope="device"') == 4 ]] ||
     fail "the metrics say otherwise"
-grep -q '^windows.device.limit_ops *4 *$' <<<"$("$bin/rdmactl" --agent-socket "$work/a.admin" agent status)" ||
+grep -q '^windows.device.limit_ops *4 *$' \
+    <<<"$("$bin/rdmactl" --agent-socket "$work/a.admin" agent status)" ||
     fail "rdmactl's table does not show the window"
 
 settings 9 0
@@ -79,21 +89,30 @@ grows "requests wait for it"
 holds 2
 sed -i 's/^window_ops = .*/window_ops = many/' "$work/a.conf"
 kill -HUP "${pids[a]}"
-for _ in $(seq 1200); do grep -q 'the settings stay as they were' "$work/a.log" && break; sleep 0.05; done
-grep -q 'the settings stay as they were.*window_ops must be a number' "$work/a.log" || fail "nobody said what is wrong"
+for _ in $(seq 1200); do
+    grep -q 'the settings stay as they were' "$work/a.log" && break
+    sleep 0.05
+done
+grep -q 'the settings stay as they were.*window_ops must be a number' "$work/a.log" ||
+    fail "nobody said what is wrong"
 is 2 "settings that make no sense change nothing" window device.limit_ops
 settings 2 100
 is 100 "a window smaller than a request" window device.limit_bytes
 grows "lets them go one by one"
 holds 1
 kill -0 "$busy" || fail "the load ended: $(cat "$work/load.out")"
-! grep -q 'restart it for the other settings' "$work/a.log" || fail "windows alone have changed, and the log wants a restart"
+! grep -q 'restart it for the other settings' "$work/a.log" ||
+    fail "windows alone have changed, and the log wants a restart"
 sed -i '/^\[pool\]/a max_vqps = 255' "$work/a.conf"
 settings 0 0
 is null "no window at all" window device.limit_ops
 is 0 "and nobody waits any more" window device.waiting
-for _ in $(seq 1200); do grep -q 'restart it for the other settings' "$work/a.log" && break; sleep 0.05; done
-grep -q 'restart it for the other settings' "$work/a.log" || fail "nobody said that other settings have changed"
+for _ in $(seq 1200); do
+    grep -q 'restart it for the other settings' "$work/a.log" && break
+    sleep 0.05
+done
+grep -q 'restart it for the other settings' "$work/a.log" ||
+    fail "nobody said that other settings have changed"
 ok "other settings need a restart, and the log says so"
 
 # Of one destination.
@@ -121,8 +140,10 @@ is 2 "one for another pool does not" to_b limit_ops
 is '"this node has no pool other"' "which is said" named by-gid why
 ctl window set to-b node=node-q
 is null "one for another node does not" to_b limit_ops
-is '"no node node-q is registered: nobody is held to it until one is"' "and that nobody knows it is said" named to-b why
-is 1 "in the metrics too" eval 'curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_windows_unknown //p"'
+is '"no node node-q is registered: nobody is held to it until one is"' \
+    "and that nobody knows it is said" named to-b why
+is 1 "in the metrics too" eval 'curl -sf --unix-socket "$work/a.admin" http://a/metrics |
+    sed -n "s/^kedge_agent_windows_unknown //p"'
 ctl window set to-b node=node-b ops=4
 is 4 "it is for the other one again" to_b limit_ops
 ctl window delete to-b
@@ -147,5 +168,6 @@ wait "${pids[metad]}" "${pids[a]}" || fail "they ended with $?"
 unset 'pids[metad]'
 rm "$work/state-a/settings.json"
 daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
-is 0 "windows that its file has hold before a metaserver has said anything" window device.in_flight_ops
+is 0 "windows that its file has hold before a metaserver has said anything" \
+    window device.in_flight_ops
 stop

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# On a real kernel's SoftRoCE, in one guest with several GIDs on its device: the fabric's conformance suite, unmodified
-# perftest, and the scripts of tests/e2e with a metaserver and agents on verbs.
+# On a real kernel's SoftRoCE, in one guest with several GIDs on its device: the fabric's
+# conformance suite, unmodified perftest, and the scripts of tests/e2e with a metaserver and agents
+# on verbs.
 #
 #   e2e.sh BUILD_DIRECTORY [PART...]      77, and the reason, when no guest can be booted here
 #
-# Without parts: some, short enough for every run of the tests; with KEDGE_TEST_LONG set, all that can run in a guest.
-# VM_LOGS names a directory that keeps what the parts print.
+# Without parts: some, short enough for every run of the tests; with KEDGE_TEST_LONG set, all that
+# can run in a guest. VM_LOGS names a directory that keeps what the parts print.
 set -euo pipefail
 build=$(readlink -f "${1:?build directory}"); shift
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +16,9 @@ trap 'rm -rf "$work"' EXIT
 out=${VM_LOGS:-$work/out}
 
 # Scripts that have nothing to say in a guest.
-by_hand="it registers nodes with DC by hand; the REST interface and the store do not depend on the device"
+by_hand="it registers nodes with DC by hand; the REST interface and the store"
+by_hand+=" do not depend on the device"
+apart="nothing of that depends on the device"
 declare -A left_out=(
     [access]="$by_hand"
     [style]="it reads sources"
@@ -31,7 +34,7 @@ declare -A left_out=(
     [rest-attack]="$by_hand"
     [rest-settings]="$by_hand"
     [rest-watch]="$by_hand"
-    [systemd]="it reads units and hears what daemons tell their supervisor; nothing of that depends on the device"
+    [systemd]="it reads units and hears what daemons tell their supervisor; $apart"
     [contexts]="it asks the REST interface alone, which does not depend on the device"
     [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
 )
@@ -53,7 +56,10 @@ if ((${#parts[@]} == 0)); then
 fi
 # Where packages are installed for the tests, run-vm and this insist on them.
 if [[ " ${parts[*]} " == *" perftest "* ]] && ! command -v ib_read_lat >/dev/null; then
-    [[ ${KEDGE_TEST_VM-} != required ]] || { echo "FAILED: ib_read_lat is not here (ops/packages-test)"; exit 1; }
+    [[ ${KEDGE_TEST_VM-} != required ]] || {
+        echo "FAILED: ib_read_lat is not here (ops/packages-test)"
+        exit 1
+    }
     echo "skip: perftest (apt-get install perftest)"
     parts=("${parts[@]/perftest/}")
 fi
@@ -61,14 +67,17 @@ fi
 mkdir -p "$out"
 rm -f "$out"/*.log "$out/parts" # an earlier run's
 cat >"$work/guest.sh" <<GUEST
-export KEDGE_TEST_PROVIDER=${KEDGE_TEST_PROVIDER:-verbs} KEDGE_TEST_TRANSPORT=${KEDGE_TEST_TRANSPORT:-auto}
+export KEDGE_TEST_PROVIDER=${KEDGE_TEST_PROVIDER:-verbs}
+export KEDGE_TEST_TRANSPORT=${KEDGE_TEST_TRANSPORT:-auto}
 export KEDGE_TEST_LONG=${KEDGE_TEST_LONG:-}
 bash "$here/guest.sh" "$build" ${parts[*]}
 GUEST
 status=0 limit=1800
 [[ -z ${KEDGE_TEST_LONG-} ]] || limit=3600
-VM_TIMEOUT_S=${VM_TIMEOUT_S:-$limit} VM_MEM_MIB=${VM_MEM_MIB:-2048} "$here/run-vm" "$work/guest.sh" "$out" || status=$?
-[[ -e $out/parts ]] || { compgen -G "$out/*.log" >/dev/null && touch "$out/parts"; } || exit "$status"
+VM_TIMEOUT_S=${VM_TIMEOUT_S:-$limit} VM_MEM_MIB=${VM_MEM_MIB:-2048} \
+    "$here/run-vm" "$work/guest.sh" "$out" || status=$?
+[[ -e $out/parts ]] || { compgen -G "$out/*.log" >/dev/null && touch "$out/parts"; } ||
+    exit "$status"
 
 while read -r verdict name _; do
     [[ $verdict == FAILED ]] || continue
@@ -80,12 +89,14 @@ for name in "${parts[@]}"; do
     echo "FAILED: $name did not finish"; tail -n 60 "$out/$name.log"
 done
 if [[ -e $out/conformance.log ]]; then
-    echo "skip: conformance: $(grep -c '^skipped, ' "$out/conformance.log") tests of transports that rxe lacks (DC)"
+    echo "skip: conformance: $(grep -c '^skipped, ' "$out/conformance.log")" \
+        "tests of transports that rxe lacks (DC)"
     sed -n 's/^left out on /skip: conformance: on /p' "$out/conformance.log"
 fi
 grep '^skip:' "$out/parts" || true
 grep -v '^skip:' "$out/parts" || true
-echo "ran: in a guest on ${KEDGE_TEST_PROVIDER:-verbs}: $(sed -n 's/^ok //p' "$out/parts" | paste -sd , | sed 's/,/, /g')"
+echo "ran: in a guest on ${KEDGE_TEST_PROVIDER:-verbs}:" \
+    "$(sed -n 's/^ok //p' "$out/parts" | paste -sd , | sed 's/,/, /g')"
 # Some part has run, so there is a guest: that the device cannot be used in it is no reason to skip.
 ((status != 77)) || status=1
 exit "$status"

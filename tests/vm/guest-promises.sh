@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# In the guest, whose kernel is told to promise no more memory than there is: a worker has all that it still promises, and
-# then takes the pages of its ring and of its arena away. The agent ends that session, lives, and serves the next worker.
+# In the guest, whose kernel is told to promise no more memory than there is: a worker has all that
+# it still promises, and then takes the pages of its ring and of its arena away. The agent ends that
+# session, lives, and serves the next worker.
 #
 #   guest-promises.sh BUILD_DIRECTORY
 source "$(dirname "$0")/../e2e/lib.sh"
@@ -9,7 +10,8 @@ needs_built kedge-hostile
 start
 export_text b "still here"
 # Nothing is kept back for whoever asks last.
-for setting in overcommit_ratio=100 user_reserve_kbytes=0 admin_reserve_kbytes=0 overcommit_memory=2; do
+for setting in overcommit_ratio=100 user_reserve_kbytes=0 admin_reserve_kbytes=0 \
+    overcommit_memory=2; do
     echo "${setting#*=}" >"/proc/sys/vm/${setting%=*}"
 done
 for round in 1 2 3; do
@@ -18,9 +20,11 @@ for round in 1 2 3; do
     kill -0 "${pids[a]}" 2>/dev/null || fail "round $round: the agent died"
 done
 ok "each lost its session, and the agent nothing"
-grep -q 'workers took pages of their rings away' "$work/a.log" || fail "the agent's log does not say what happened"
+grep -q 'workers took pages of their rings away' "$work/a.log" ||
+    fail "the agent's log does not say what happened"
 ok "the log says: $(grep -m1 'workers took pages' "$work/a.log")"
-[[ $(read_text a "$token") == *"still here"* ]] || fail "a worker that comes after that is not served"
+[[ $(read_text a "$token") == *"still here"* ]] ||
+    fail "a worker that comes after that is not served"
 ok "a worker that comes after that is served"
 echo 0 >/proc/sys/vm/overcommit_memory
 stop

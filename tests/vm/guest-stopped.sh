@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# In each of two guests: node 1 has the metaserver, agent a and a worker that lends a region; node 2 has agent b and a
-# worker that writes there without a pause, and is stopped as a hypervisor stops a machine, for longer than a lease, while
-# the region is given back. What was given back is its owner's own, and stays so when node 2 goes on.
+# In each of two guests: node 1 has the metaserver, agent a and a worker that lends a region; node 2
+# has agent b and a worker that writes there without a pause, and is stopped as a hypervisor stops a
+# machine, for longer than a lease, while the region is given back. What was given back is its
+# owner's own, and stays so when node 2 goes on.
 #
 #   guest-stopped.sh BUILD_DIRECTORY
 #
@@ -29,7 +30,8 @@ starts() { # agent
     agent_configure "$1"
     daemon_start "$1" kedge-agentd || fail "agent $1 did not start"
     for _ in $(seq 300); do
-        [[ $("$bin/rdmactl" --server "$url" node get "node-$1" 2>/dev/null | sed -n 's/^state *//p') != live* ]] || return 0
+        [[ $("$bin/rdmactl" --server "$url" node get "node-$1" 2>/dev/null |
+            sed -n 's/^state *//p') != live* ]] || return 0
         sleep 0.2
     done
     fail "agent $1 is not registered"
@@ -39,7 +41,8 @@ lend() { # kind
     local owner kind=$1 took
     rm -f "$work/hold"
     mkfifo "$work/hold"
-    KEDGE_SOCKET=$work/a.sock "$bin/kedge-lend" owner "$kind" <"$work/hold" >"$work/owner.out" 2>&1 & owner=$!
+    KEDGE_SOCKET=$work/a.sock "$bin/kedge-lend" owner "$kind" \
+        <"$work/hold" >"$work/owner.out" 2>&1 & owner=$!
     exec 9>"$work/hold"
     says "$work/owner.out" . 60
     head -n 1 "$work/owner.out" >"/out/token.$kind"
@@ -53,22 +56,26 @@ lend() { # kind
     echo back >&9
     says "$work/owner.out" 'returned in' 60
     took=$(sed -n 's/^returned in //p' "$work/owner.out")
-    [[ -e /out/stopped.2 ]] || fail "node 2 went on before the $kind region was given back, after $took"
+    [[ -e /out/stopped.2 ]] ||
+        fail "node 2 went on before the $kind region was given back, after $took"
     for _ in $(seq 600); do [[ -e /out/stopped.2 ]] || break; sleep 0.1; done
     sleep 5 # it goes on with what it had under way
     exec 9>&-
     wait $owner || fail "the owner: $(cat "$work/owner.out")"
     if [[ $kind != lease-only ]]; then
-        [[ $(tail -n 1 "$work/owner.out") == untouched ]] || fail "a $kind region: $(tail -n 1 "$work/owner.out")"
+        [[ $(tail -n 1 "$work/owner.out") == untouched ]] ||
+            fail "a $kind region: $(tail -n 1 "$work/owner.out")"
     fi
-    ok "a $kind region was given back in $took while the machine that wrote there was stopped for $SECONDS_STOPPED s; its memory then: $(tail -n 1 "$work/owner.out")"
+    ok "a $kind region was given back in $took while the machine that wrote there was stopped for" \
+        "$SECONDS_STOPPED s; its memory then: $(tail -n 1 "$work/owner.out")"
     reached "over-$kind"
     wait_for "gone-$kind" 60
 }
 write_to() { # kind
     local writer kind=$1
     wait_for "lent-$kind" 200
-    KEDGE_SOCKET=$work/b.sock "$bin/kedge-lend" writer "$(cat "/out/token.$kind")" >"$work/writer.out" 2>&1 & writer=$!
+    KEDGE_SOCKET=$work/b.sock "$bin/kedge-lend" writer "$(cat "/out/token.$kind")" \
+        >"$work/writer.out" 2>&1 & writer=$!
     says "$work/writer.out" 'status 0$' 60
     reached "writing-$kind"
     wait_for "over-$kind" 200

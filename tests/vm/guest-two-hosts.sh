@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# In each of two guests: node 1 has the metaserver, agent a and a worker that exports; node 2 has agent b, and its
-# workers read. Node 1 leads with the wire, node 2 with the workers; they wait for each other's files in /out/at. In the
-# end node 2 exports and node 1 reads, while node 2's power is cut.
+# In each of two guests: node 1 has the metaserver, agent a and a worker that exports; node 2 has
+# agent b, and its workers read. Node 1 leads with the wire, node 2 with the workers; they wait
+# for each other's files in /out/at. In the end node 2 exports and node 1 reads, while node 2's
+# power is cut.
 #
 #   guest-two-hosts.sh BUILD_DIRECTORY
 #
-# Environment: CUTS (seconds that the wire is cut for, each in turn), LOSSES (of packets, in percent each way, each in
-# turn), READS (over a bad wire), POWER (not empty: cut it); LIFE, as run-vm says it.
+# Environment: CUTS (seconds that the wire is cut for, each in turn), LOSSES (of packets, in
+# percent each way, each in turn), READS (over a bad wire), POWER (not empty: cut it); LIFE, as
+# run-vm says it.
 set -euo pipefail
 build=$1 bin=$1/bin
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +30,9 @@ cluster_directories
 url=http://10.0.1.1:7480
 if ((NODE == 1)); then names=(a c) agents=2; else names=(b); fi # numbers of this node's GIDs
 
-node_state() { "$bin/rdmactl" --server "$url" node get "node-$1" 2>/dev/null | sed -n 's/^state *//p'; }
+node_state() {
+    "$bin/rdmactl" --server "$url" node get "node-$1" 2>/dev/null | sed -n 's/^state *//p'
+}
 live() { # agent, seconds
     for _ in $(seq $(($2 * 5))); do
         [[ $(node_state "$1") != live* ]] || return 0
@@ -37,14 +41,17 @@ live() { # agent, seconds
     fail "the agent of node-$1 is not registered ($(node_state "$1"))"
 }
 
-# A worker of the agent exports the text, until file descriptor 9 is closed, as /out/token.NAME and text.NAME.
+# A worker of the agent exports the text, until file descriptor 9 is closed, as
+# /out/token.NAME and text.NAME.
 exports() { # agent, name, text
     echo "$3" >"/out/text.$2"
     mkfifo "$work/hold.$2"
-    KEDGE_SOCKET=$work/$1.sock "$bin/export_region" "$3" <"$work/hold.$2" >"$work/token.$2" 2>"$work/export.log" &
+    KEDGE_SOCKET=$work/$1.sock "$bin/export_region" "$3" \
+        <"$work/hold.$2" >"$work/token.$2" 2>"$work/export.log" &
     exec 9>"$work/hold.$2"
     for _ in $(seq 200); do [[ ! -s $work/token.$2 ]] || break; sleep 0.1; done
-    [[ -s $work/token.$2 ]] || fail "the exporting worker printed no token: $(cat "$work/export.log")"
+    [[ -s $work/token.$2 ]] ||
+        fail "the exporting worker printed no token: $(cat "$work/export.log")"
     cp "$work/token.$2" "/out/token.$2"
     reached "exported-$2"
 }
@@ -64,13 +71,15 @@ starts() { # agent
 read_back() { # seconds
     timeout "$1" env KEDGE_SOCKET="$work/b.sock" "$bin/read_region" "$(cat /out/token.a)"
 }
-# rxe repeats for 0.95 s what is not answered. Node 1 may have stood still for about as long, and then programs on verbs
-# see a failure too (those that ask for 7 retries do not, which rxe takes for "without end").
+# rxe repeats for 0.95 s what is not answered. Node 1 may have stood still for about as long, and
+# then programs on verbs see a failure too (those that ask for 7 retries do not, which rxe takes for
+# "without end").
 stood_still() { (($(cat /out/pause.1 2>/dev/null || echo 0) >= 700)); }
 # What has failed while node 1 stood still shows nothing, and is said so.
 forgive() { # what, its last words
     stood_still || fail "$1: $2"
-    skip "$1 failed, and node 1 stood still for $(cat /out/pause.1) ms: nothing is shown ($(tail -n 1 <<<"$2"))"
+    skip "$1 failed, and node 1 stood still for $(cat /out/pause.1) ms:" \
+        "nothing is shown ($(tail -n 1 <<<"$2"))"
 }
 main_job() { # sets $out to what the worker printed
     local tries
@@ -96,7 +105,8 @@ recovers() { # after what
     from=$(date +%s%N)
     while ((good == 0)); do
         tries 30
-        ((bad < 400 && $(date +%s%N) - from < 90000000000)) || fail "$1: READs do not come back: $(tail -n 2 "$work/reads.log")"
+        ((bad < 400 && $(date +%s%N) - from < 90000000000)) ||
+            fail "$1: READs do not come back: $(tail -n 2 "$work/reads.log")"
         ((good)) || sleep 0.1
     done
     ok "$1: reads again $((($(date +%s%N) - from) / 1000000)) ms later, after $bad failures"
@@ -111,7 +121,10 @@ watch_pauses() {
     while :; do
         read -r -t 0.02 -u 8 || true
         now=${EPOCHREALTIME/./}
-        ((now - last <= longest)) || { longest=$((now - last)); echo $((longest / 1000)) >"/out/pause.$NODE"; }
+        ((now - last <= longest)) || {
+            longest=$((now - last))
+            echo $((longest / 1000)) >"/out/pause.$NODE"
+        }
         last=$now
     done
 }
@@ -134,8 +147,10 @@ lead() {
     ip link set "$NIC" mtu 600
     reached narrow
     wait_for narrow-read 300
-    [[ $(agent_number a mtu) == 512 ]] || fail "the agent says that its MTU is $(agent_number a mtu)"
-    grep -q 'the port has another MTU.*mtu=512 before=1024' "$work/a.log" || fail "the agent does not tell of the port's MTU"
+    [[ $(agent_number a mtu) == 512 ]] ||
+        fail "the agent says that its MTU is $(agent_number a mtu)"
+    grep -q 'the port has another MTU.*mtu=512 before=1024' "$work/a.log" ||
+        fail "the agent does not tell of the port's MTU"
     ok "the agent has seen that its port takes packets of 512 bytes alone"
     ip link set "$NIC" mtu 1500
     reached wide
@@ -187,7 +202,8 @@ power_cut() {
     "$bin/kedge-stress" recover --socket "$work/a.sock" --peer "$work/c.sock" --ms 3600000 \
         --progress "$work/progress" >"$work/between.out" 2>&1 & between=$!
     wait_for exported-b 120
-    KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" reader "$(cat /out/token.b)" "$(cat /out/text.b)" >"$work/reader.out" & reader=$!
+    KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" reader \
+        "$(cat /out/token.b)" "$(cat /out/text.b)" >"$work/reader.out" & reader=$!
     says served 30
     goes_on "before the cut"
     : >/out/cut.2
@@ -199,18 +215,22 @@ power_cut() {
     wait_for exported-again 300
     ok "node 2 is back, with another incarnation, after $((($(date +%s%N) - from) / 1000000)) ms"
     # At the first try: nobody has to find out by failing.
-    out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/read_region" "$(cat /out/token.again)" 2>&1) || fail "its new memory: $out"
+    out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/read_region" "$(cat /out/token.again)" 2>&1) ||
+        fail "its new memory: $out"
     [[ $(tail -n 1 <<<"$out") == "$(cat /out/text.again)" ]] || fail "its new memory: $out"
     ok "a worker reads what node 2 exports now, at its first try"
     wait $reader || fail "the reader ended: $(cat "$work/reader.out")"
-    ok "a worker that was reading node 2 when its power was cut, and went on with the key of before: $(paste -sd ';' "$work/reader.out")"
-    ! out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/read_region" "$(cat /out/token.b)" 2>&1) || fail "a key of before was served: $out"
+    ok "a worker that was reading node 2 when its power was cut, and went on with the key of" \
+        "before: $(paste -sd ';' "$work/reader.out")"
+    ! out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/read_region" "$(cat /out/token.b)" 2>&1) ||
+        fail "a key of before was served: $out"
     [[ $out == *REM_ACCESS_ERR* ]] || fail "a key of before: $out"
     ok "another with the key of before: $(grep failed <<<"$out")"
     goes_on "after node 2 is back"
     kill -TERM $between
     wait $between || fail "the worker between agents a and c: $(cat "$work/between.out")"
-    [[ $(cat "$work/between.out") == *"began 1 times, 0 failures"* ]] || fail "the worker between a and c: $(cat "$work/between.out")"
+    [[ $(cat "$work/between.out") == *"began 1 times, 0 failures"* ]] ||
+        fail "the worker between a and c: $(cat "$work/between.out")"
     ok "a worker between two agents of node 1 went on: $(cat "$work/between.out")"
 }
 
@@ -221,8 +241,10 @@ follow() {
     both exported
     wait_for perftest 60
     sleep 1
-    ib_read_lat -d rxe0 -x 1 -s 8 -n 200 -F 10.0.1.1 >"$work/perftest.log" 2>&1 || fail "ib_read_lat: $(cat "$work/perftest.log")"
-    ok "perftest between the nodes: $(awk '$1 == 8 {print "8-byte READ " $5 " us"}' "$work/perftest.log")"
+    ib_read_lat -d rxe0 -x 1 -s 8 -n 200 -F 10.0.1.1 >"$work/perftest.log" 2>&1 ||
+        fail "ib_read_lat: $(cat "$work/perftest.log")"
+    ok "perftest between the nodes:" \
+        "$(awk '$1 == 8 {print "8-byte READ " $5 " us"}' "$work/perftest.log")"
     main_job
     ok "a worker reads another host's memory: $(head -n 2 <<<"$out" | paste -sd ,)"
     main_job
@@ -238,7 +260,8 @@ follow() {
         wait_for "cut-$seconds" 60
         good=0 bad=0
         while [[ ! -e /out/at/healed-$seconds ]]; do tries 10; done
-        ok "while the wire was cut for $seconds s: $bad READs failed, $good succeeded (before or after)"
+        ok "while the wire was cut for $seconds s: $bad READs failed," \
+            "$good succeeded (before or after)"
         recovers "a cut of $seconds s"
         reached "recovered-$seconds"
     done
@@ -250,9 +273,11 @@ follow() {
         while ((good < READS)); do
             tries 30
             ((bad == 0)) || { stood_still && ((bad <= READS)); } ||
-                fail "over a $kind wire a READ failed, and node 1 stood still for $(cat /out/pause.1) ms at the longest: $(tail -n 2 "$work/reads.log")"
+                fail "over a $kind wire a READ failed, and node 1 stood still for" \
+                    "$(cat /out/pause.1) ms at the longest: $(tail -n 2 "$work/reads.log")"
         done
-        ok "$good workers read over a $kind wire, $bad had to try again; node 1 stood still for $(cat /out/pause.1) ms at the longest"
+        ok "$good workers read over a $kind wire, $bad had to try again;" \
+            "node 1 stood still for $(cat /out/pause.1) ms at the longest"
         [[ $kind == slow ]] || over_loss $kind
         reached $kind-read
     done
@@ -260,14 +285,17 @@ follow() {
     both over
 }
 
-# Endpoints that agent b does not know are looked up, and a connection is made anew, for several workers at once: a lost
-# packet is repeated, and is nobody's failure.
+# Endpoints that agent b does not know are looked up, and a connection is made anew, for several
+# workers at once: a lost packet is repeated, and is nobody's failure.
 over_loss() { # what
     local said i reached=0 reader=() parts=$((READS > 5 ? 4 : 1))
-    # In parts: its nodes are not renewed, and all of a part are registered before the first is looked up.
+    # In parts: its nodes are not renewed, and all of a part are registered before the first is
+    # looked up.
     for ((i = 0; i < parts; i++)); do
-        if said=$(timeout 100 "$bin/kedge-perf" connect --uncached --count $((8 * READS / parts)) --socket "$work/b.sock" --server "$url" 2>&1); then
-            ok "over a $1 wire $((8 * READS / parts)) endpoints were looked up: $(tail -n 1 <<<"$said")"
+        if said=$(timeout 100 "$bin/kedge-perf" connect --uncached \
+            --count $((8 * READS / parts)) --socket "$work/b.sock" --server "$url" 2>&1); then
+            ok "over a $1 wire $((8 * READS / parts)) endpoints were looked up:" \
+                "$(tail -n 1 <<<"$said")"
         else
             forgive "over a $1 wire lookups" "$said"
         fi
@@ -286,7 +314,8 @@ over_loss() { # what
             forgive "over a $1 wire a worker reaches nobody" "$(cat "$work/first.$i")"
         fi
     done
-    ((reached < 4)) || ok "over a $1 wire four workers that needed the same connection at once have it"
+    ((reached < 4)) ||
+        ok "over a $1 wire four workers that needed the same connection at once have it"
     wire del
 }
 await_the_cut() {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What e2e.sh runs in its guest, one after the other: the conformance suite, other people's programs, and the e2e
-# scripts on verbs. Each part's output goes to /out/PART.log; /out/parts gets a line for each: ok or FAILED, its name
-# and its seconds; or "skip:" and why.
+# What e2e.sh runs in its guest, one after the other: the conformance suite, other people's
+# programs, and the e2e scripts on verbs. Each part's output goes to /out/PART.log; /out/parts gets
+# a line for each: ok or FAILED, its name and its seconds; or "skip:" and why.
 #
 #   guest.sh BUILD_DIRECTORY PART...
 #
@@ -25,7 +25,8 @@ else
     export HOSTILE_ATTACKS=keys HOSTILE_MS=100 RECOVERY_ROUNDS=20 RECOVERY_ORDERS="a metad"
 fi
 
-# Two GIDs of one device reach each other: unmodified programs of others show that the guest's device does.
+# Two GIDs of one device reach each other: unmodified programs of others show that the
+# guest's device does.
 perftest() {
     local server client status=0
     for run in "ib_read_lat -s 8 -n 500" "ib_write_bw -s 4096 -n 500"; do
@@ -43,9 +44,10 @@ perftest() {
 }
 
 verbs_connect() {
-    "$build/bin/kedge-perf" verbs-connect && "$build/bin/kedge-perf" verbs-connect --count 3 --json |
-        jq -e '.count == 3 and .verified and .gid != .peer_gid and .cold.device_ns > 0 and .warm.read_ns > 0 and
-            .cold.total_ns > .warm.total_ns'
+    "$build/bin/kedge-perf" verbs-connect &&
+        "$build/bin/kedge-perf" verbs-connect --count 3 --json |
+        jq -e '.count == 3 and .verified and .gid != .peer_gid and
+            .cold.device_ns > 0 and .warm.read_ns > 0 and .cold.total_ns > .warm.total_ns'
 }
 
 part() { # its name
@@ -62,7 +64,10 @@ run() { # part, output
     local status=0
     part "$1" >"$2" 2>&1 || status=$?
     # rxe tells the kernel's log alone why it answers with LOC_PROT_ERR, for one.
-    ((status == 0 || status == 77)) || { echo "-- dmesg"; dmesg | grep -v 'speed is unknown' | tail -n 20; } >>"$2"
+    ((status == 0 || status == 77)) || {
+        echo "-- dmesg"
+        dmesg | grep -v 'speed is unknown' | tail -n 20
+    } >>"$2"
     return $status
 }
 
@@ -73,8 +78,10 @@ attempt() { # part: once, and once more if that failed
         cp "/out/$part.log" "/out/$part.first.log"
         status=0
         run "$part" "/out/$part.log" || status=$?
-        echo "skip: $part: its first run, which failed: $(grep -m1 -E ':[FE]:|^FAILED|^not ok' "/out/$part.first.log" ||
-            sed '/^-- dmesg$/,$d' "/out/$part.first.log" | tail -n 1)" >>/out/parts
+        echo "skip: $part: its first run, which failed: $(
+            grep -m1 -E ':[FE]:|^FAILED|^not ok' "/out/$part.first.log" ||
+                sed '/^-- dmesg$/,$d' "/out/$part.first.log" | tail -n 1
+        )" >>/out/parts
     fi
     took="$part $((SECONDS - begin)) s"
     case $status in
@@ -86,11 +93,13 @@ attempt() { # part: once, and once more if that failed
     return $((status != 0 && status != 77))
 }
 
-# A guest is emulated on a host that is busy with more: time-outs of rxe and of tests that are generous elsewhere were
-# seen to pass there, each time in another place. What fails once is run once more, and said.
+# A guest is emulated on a host that is busy with more: time-outs of rxe and of tests that are
+# generous elsewhere were seen to pass there, each time in another place. What fails once is run
+# once more, and said.
 #
-# The conformance suite runs beside the others: it is one process that waits for time-outs now and then. Not beside the
-# part in which the kernel has no memory left to promise, to nobody in the guest.
+# The conformance suite runs beside the others: it is one process that waits for time-outs now
+# and then. Not beside the part in which the kernel has no memory left to promise, to nobody
+# in the guest.
 beside=
 end_beside() {
     [[ -z $beside ]] || wait "$beside" || failures=$((failures + 1))

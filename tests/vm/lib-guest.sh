@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that run in each of two guests: what they say of what they find, and how they wait for each other, by files
-# in /out/at. $NODE is 1 or 2.
+# For scripts that run in each of two guests: what they say of what they find, and how they wait for
+# each other, by files in /out/at. $NODE is 1 or 2.
 mkdir -p /out/at
 begin=$(date +%s%N)
 say() { echo "[$((($(date +%s%N) - begin) / 1000000)) ms] $*"; }
@@ -17,7 +17,9 @@ reached() { : >"/out/at/$1"; }
 wait_for() { # what, seconds
     for _ in $(seq $(($2 * 10))); do
         [[ ! -e /out/at/$1 ]] || return 0
-        if grep -q FAILED "/out/parts.$((3 - NODE))" 2>/dev/null; then fail "the other node gave up before \"$1\""; fi
+        if grep -q FAILED "/out/parts.$((3 - NODE))" 2>/dev/null; then
+            fail "the other node gave up before \"$1\""
+        fi
         sleep 0.1
     done
     fail "the other node did not come to \"$1\" within $2 s"

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two hosts on SoftRoCE, one of which is stopped with WRITEs under way, as a hypervisor stops a machine, while their
-# target is given back: guest-stopped.sh.
+# Two hosts on SoftRoCE, one of which is stopped with WRITEs under way, as a hypervisor stops a
+# machine, while their target is given back: guest-stopped.sh.
 #
 #   stopped.sh BUILD_DIRECTORY       77, and the reason, when no guest can be booted here
 #
-# That the check can fail is shown on the double (unit.agent.lane.own, with the lease alone): in guests a WRITE was not seen
-# to come late into a region with the lease alone either, which needs one that is under way in that very moment.
+# That the check can fail is shown on the double (unit.agent.lane.own, with the lease alone): in
+# guests a WRITE was not seen to come late into a region with the lease alone either, which needs
+# one that is under way in that very moment.
 #
-# KEDGE_TEST_LONG: three times, and for KEDGE_MR_LEASE_ONLY too, of which it is told what became. VM_LOGS names a
-# directory that keeps what the guests print.
+# KEDGE_TEST_LONG: three times, and for KEDGE_MR_LEASE_ONLY too, of which it is told what became.
+# VM_LOGS names a directory that keeps what the guests print.
 set -euo pipefail
 build=$(readlink -f "${1:?build directory}")
 here=$(cd "$(dirname "$0")" && pwd)
