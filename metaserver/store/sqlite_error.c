@@ -5,19 +5,25 @@
 
 #include "sqlite_private.h"
 
+/* Of a disk, or of what its owner may have of it, which SQLite does not take for a full one. */
+static bool is_no_room(int error)
+{
+    return error == ENOSPC || error == EDQUOT;
+}
+
 /* Whether a write, or what makes it last, found no room. SQLite keeps the errno of each of its
  * files, but not that of the index of its log (-shm), which is only ever made longer. */
 static bool is_full(const struct sqlite *s, int rc)
 {
     sqlite3_file *log = NULL;
     int error = 0;
-    if (rc == SQLITE_IOERR_SHMSIZE || sqlite3_system_errno(s->db) == ENOSPC)
+    if (rc == SQLITE_IOERR_SHMSIZE || is_no_room(sqlite3_system_errno(s->db)))
         return true;
     if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK ||
         log == NULL || log->pMethods == NULL)
         return false;
     return log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK &&
-           error == ENOSPC;
+           is_no_room(error);
 }
 
 static bool is_directory(const char *path)

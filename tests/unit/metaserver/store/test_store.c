@@ -2,6 +2,7 @@
 /* What every store must do, run on each of them; then what SQLite alone does. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -463,6 +464,48 @@ START_TEST(sqlite_says_what_is_wrong_with_its_file)
 }
 END_TEST
 
+static int refused_with; /* what writing a file fails with; 0: it does not */
+
+static ssize_t write_at(int fd, const void *bytes, size_t length, off_t at)
+{
+    if (refused_with == 0)
+        return pwrite(fd, bytes, length, at);
+    errno = refused_with;
+    return -1;
+}
+
+/* SQLite writes with one of them. Offsets are of 64 bits where this is built. */
+static void let_writes_be_refused(bool on)
+{
+    static const char *const calls[] = {"pwrite", "pwrite64"};
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            vfs->xSetSystemCall(vfs, calls[i], on ? (sqlite3_syscall_ptr)write_at : NULL),
+            SQLITE_OK);
+}
+
+START_TEST(sqlite_says_that_there_is_no_room_however_the_kernel_says_it)
+{
+    static const int errors[] = {ENOSPC, EDQUOT};
+    struct fixture f;
+    struct base_errbuf err;
+    setup(&f, SQLITE);
+    let_writes_be_refused(true);
+    for (int i = 0; i < 2; i++) {
+        const struct meta_store_node n = node("a", 1, 1, 1);
+        refused_with = errors[i];
+        ck_assert_int_eq(meta_store_put(f.store, &n, &err), -ENOSPC);
+        ck_assert_ptr_nonnull(strstr(err.text, "is full: make room there"));
+        refused_with = 0;
+        expect(f.store, "");
+    }
+    let_writes_be_refused(false);
+    put(f.store, node("a", 1, 1, 1));
+    teardown(&f);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(every_store_keeps_the_contract)                                                              \
     T(sqlite_keeps_everything_over_closing_and_killing)                                            \
@@ -473,5 +516,6 @@ END_TEST
     T(a_reader_needs_a_store_and_changes_nothing)                                                  \
     T(who_reads_hears_of_another_versions_file_what_who_writes_does)                               \
     T(sqlite_files_are_for_their_owner_alone)                                                      \
-    T(sqlite_says_what_is_wrong_with_its_file)
+    T(sqlite_says_what_is_wrong_with_its_file)                                                     \
+    T(sqlite_says_that_there_is_no_room_however_the_kernel_says_it)
 KEDGE_CHECK_MAIN("metaserver store", TESTS)
