@@ -63,6 +63,7 @@ struct sim_responder {
     bool refusing; /* one was refused, and nothing is accepted behind it */
     bool ended;    /* DC: there is a later connection; no answer leaves any more */
     TAILQ_HEAD(sim_execs, sim_exec) queue;
+    uint32_t answering; /* READs and atomics in it */
     /* Answers of atomics, for duplicates. */
     struct {
         uint32_t psn;
@@ -100,6 +101,7 @@ struct sim_qp {
     uint32_t psn;           /* of the next request */
     uint32_t reads;         /* READs and atomics that are out */
     uint32_t tries, rnr_tries;
+    bool repeats; /* for an implied NAK, and nothing is heard since that was not before */
     enum sim_wait waits;
     struct sim_event doorbell, timer;
     /* DCI: whom it is connected to. */

@@ -39,6 +39,7 @@ void sim_responder_clear(struct sim_responder *r)
             rq->promised--;
         sim_exec_free(x);
     }
+    r->answering = 0;
 }
 
 static void flush_receives(struct sim_qp *qp)
@@ -103,6 +104,7 @@ void sim_qp_forget(struct sim_qp *qp)
         sim_cq_void(sim_recv_cq(qp), qp);
     qp->head = qp->next = qp->sent = qp->tail = 0;
     qp->posted = qp->freed = qp->reads = qp->tries = qp->rnr_tries = 0;
+    qp->repeats = false;
     qp->waits = SIM_WAITS_ANSWER;
     qp->connected = false;
     qp->rq.head = qp->rq.tail = qp->rq.promised = 0;

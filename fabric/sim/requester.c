@@ -21,6 +21,12 @@ static void break_qp(struct sim_qp *qp)
     sim_qp_to_err(qp, NULL); /* the completion says it */
 }
 
+static void hear_news(struct sim_qp *qp)
+{
+    qp->tries = 0;
+    qp->repeats = false;
+}
+
 /* Completes what is over, in order. False: one had failed, and the queue pair is broken. */
 static bool complete_head(struct sim_qp *qp)
 {
@@ -37,7 +43,8 @@ static bool complete_head(struct sim_qp *qp)
         if (!w->done)
             break;
         sim_wqe_complete(qp, w, IBV_WC_SUCCESS);
-        qp->tries = qp->rnr_tries = 0;
+        hear_news(qp);
+        qp->rnr_tries = 0;
     }
     if ((int32_t)(qp->next - qp->head) < 0) /* what was to be sent again is over by now */
         qp->next = qp->head;
@@ -197,6 +204,20 @@ static void go_back(struct sim_qp *qp, uint32_t from)
     qp->next = from;
 }
 
+/* Something behind a READ or an atomic is answered, and that one is not: it is asked for again from
+ * there on (IBTA 9.9.2.2.1, implied NAK), which is one more try. Once: what else is on the way has
+ * been asked for before, and asked for again for each of these it would multiply. */
+static void go_back_implied(struct sim_qp *qp, uint32_t from)
+{
+    if (qp->repeats)
+        return;
+    qp->repeats = true;
+    if (qp->tries++ >= qp->retry_cnt)
+        fail_wqe(sim_wqe_at(qp, qp->head), IBV_WC_RETRY_EXC_ERR);
+    else
+        go_back(qp, from);
+}
+
 void sim_requester_timer(struct sim_event *e)
 {
     struct sim_qp *qp = (struct sim_qp *)(void *)((char *)e - offsetof(struct sim_qp, timer));
@@ -209,6 +230,7 @@ void sim_requester_timer(struct sim_event *e)
         sim_requester_go_on(qp);
         return;
     }
+    qp->repeats = false;
     if (qp->tries++ < qp->retry_cnt) {
         go_back(qp, qp->head);
         sim_requester_go_on(qp);
@@ -221,8 +243,7 @@ void sim_requester_timer(struct sim_event *e)
 /* ---- answers */
 
 /* All before `psn` was executed, so that WRITEs and SENDs are over, perhaps but for their end.
- * False: a READ or an atomic is not, and is to be asked for again from *at on (IBTA 9.9.2.2.1,
- * implied NAK). */
+ * False: a READ or an atomic at *at is not. */
 static bool finish_before(struct sim_qp *qp, uint32_t psn, uint32_t *at)
 {
     for (*at = qp->head; *at != qp->sent; ++*at) {
@@ -231,7 +252,7 @@ static bool finish_before(struct sim_qp *qp, uint32_t psn, uint32_t *at)
         if (ahead < (int32_t)w->packets) {
             if (!is_answered(w) && ahead > (int32_t)w->got) {
                 w->got = (uint32_t)ahead;
-                qp->tries = 0;
+                hear_news(qp);
             }
             return true;
         }
@@ -267,7 +288,7 @@ static void take_ack(struct sim_qp *qp, uint32_t psn)
 {
     uint32_t at;
     if (!finish_before(qp, psn + 1, &at))
-        go_back(qp, at);
+        go_back_implied(qp, at);
     make_progress(qp);
 }
 
@@ -294,7 +315,7 @@ static void take_nak(struct sim_qp *qp, const struct sim_packet *p)
     if (p->code == SIM_NAK_GAP && qp->waits == SIM_WAITS_RECEIVER)
         return; /* of what was behind the one that waits */
     if (!finish_before(qp, p->psn, &at)) {
-        go_back(qp, at);
+        go_back_implied(qp, at);
         make_progress(qp);
         return;
     }
@@ -320,7 +341,7 @@ static void take_data(struct sim_qp *qp, const struct sim_packet *p, uint32_t i)
     if (!is_answered(w) || w->done)
         return;
     if (!finish_before(qp, w->psn, &at) || from > w->got) {
-        go_back(qp, from > w->got && at == i ? i : at);
+        go_back_implied(qp, from > w->got && at == i ? i : at);
         sim_requester_go_on(qp);
         return;
     }
@@ -333,7 +354,7 @@ static void take_data(struct sim_qp *qp, const struct sim_packet *p, uint32_t i)
         fail_wqe(w, IBV_WC_LOC_PROT_ERR);
     w->got = end < w->packets ? end : w->packets;
     w->done = w->got == w->packets;
-    qp->tries = 0;
+    hear_news(qp);
     if (w->done && qp->reads > 0)
         qp->reads--;
     if (p->cut && !w->done && !w->failed)

@@ -86,6 +86,12 @@ static void send_refusal(struct sim_responder *r, const struct sim_exec *x)
     sim_responder_clear(r);
 }
 
+static void take_out(struct sim_responder *r, struct sim_exec *x)
+{
+    TAILQ_REMOVE(&r->queue, x, link);
+    r->answering -= is_answered(x->packet);
+}
+
 /* Of what is executed, from the oldest on. */
 static void send_answers(struct sim_responder *r)
 {
@@ -96,7 +102,7 @@ static void send_answers(struct sim_responder *r)
             send_refusal(r, x);
             return;
         }
-        TAILQ_REMOVE(&r->queue, x, link);
+        take_out(r, x);
         /* A READ's answer acknowledges what is before it, and that of one that came twice nothing
          * that came meanwhile. */
         if (!is_answered(x->packet)) {
@@ -159,7 +165,7 @@ static void drop_behind(struct sim_exec *x)
 {
     struct sim_responder *r = x->r;
     for (struct sim_exec *y; (y = TAILQ_NEXT(x, link)) != NULL;) {
-        TAILQ_REMOVE(&r->queue, y, link);
+        take_out(r, y);
         if (y->promised)
             (r->qp != NULL ? sim_rq_of(r->qp) : &r->dct->srq->rq)->promised--;
         sim_exec_free(y);
@@ -258,6 +264,7 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
     }
     sim_exec_plan(x);
     TAILQ_INSERT_TAIL(&r->queue, x, link);
+    r->answering += is_answered(p);
     if (base_prng_below(&r->dev->prng, 2) == 0)
         sim_event_set(r->dev->net, &x->event, r->dev->net->now_ns + draw_delay(x));
     else if (run_one(x))
@@ -267,8 +274,11 @@ static void enqueue_request(struct sim_responder *r, struct sim_packet *p, uint3
 /* What was accepted before. */
 static void repeat_answer(struct sim_responder *r, struct sim_packet *p)
 {
-    if (p->opcode == IBV_WR_RDMA_READ) { /* which is executed anew (9.7.5.1.3) */
-        enqueue_request(r, p, 0, true);
+    if (p->opcode == IBV_WR_RDMA_READ) { /* which is executed anew (9.7.5.1.3), */
+        if (r->answering < SIM_MAX_READS)
+            enqueue_request(r, p, 0, true);
+        else /* if there is room for one more */
+            free(p);
         return;
     }
     if (!fab_opcode_is_atomic(p->opcode)) {
