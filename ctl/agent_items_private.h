@@ -6,7 +6,7 @@
 #include "ctl/agent_items.h"
 #include "ctl/fetch.h"
 #include "ctl/options.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum { CTL_AGENT_ITEM_PATH_BYTES = 1000 };
 

@@ -14,7 +14,7 @@
 #include "ctl/fetch.h"
 #include "ctl/format.h"
 #include "ctl/json.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum {
     COLUMNS = 5, /* things beside each other: more come below */

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/json.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum { OUTPUT_BYTES = 1 << 20, KEY_BYTES = 64 };
 

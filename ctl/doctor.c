@@ -12,7 +12,7 @@
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/probe.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum { DOCTOR_VERSION = 1, HOST_CHECKS = 16, SERVER_CHECKS = 2, REPORT_BYTES = 8 << 20 };
 static const char *const levels[] = {"ok", "warning", "failed", "skipped"};

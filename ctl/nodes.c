@@ -11,7 +11,7 @@
 #include "ctl/format.h"
 #include "ctl/json.h"
 #include "ctl/resources.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum {
     MAX_PAGES = 100000,

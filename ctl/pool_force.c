@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "ctl/nodes.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum {
     LABEL_BYTES = 128,

@@ -14,7 +14,7 @@
 #include "ctl/notes.h"
 #include "ctl/pool_force.h"
 #include "ctl/secret_out.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum {
     MAX_PAGES = 100000,

@@ -8,7 +8,7 @@
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/nodes.h"
-#include "ctl/table.h"
+#include "ctl/print_table.h"
 
 enum { SUMMARY_BYTES = 700 };
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "heap.h"
+#include "arena_heap.h"
 #include "schema/control.h"
 #include "schema/session.h"
 

@@ -12,7 +12,7 @@
 #include "agent.h"
 #include "agent/connector.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "fabric/port.h"
 #include "lane_setup.h"
 #include "life.h"

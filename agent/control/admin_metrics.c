@@ -6,7 +6,7 @@
 #include "applied_report.h"
 #include "base/metrics.h"
 #include "clock_watch.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "dci.h"
 #include "names.h"
 #include "node.h"

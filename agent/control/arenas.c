@@ -15,7 +15,7 @@
 #include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "bounds.h"

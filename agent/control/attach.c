@@ -15,7 +15,7 @@
 #include "arenas.h"
 #include "base/clock.h"
 #include "connection.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "bounds.h"
 #include "names.h"
 #include "quotas.h"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "bounds.h"
 #include "connection.h"
-#include "control/log.h"
+#include "control/world_log.h"
 
 enum {
     LOOKS_BEFORE = 8, /* of the tenant's, before its worker is sent more */

@@ -9,7 +9,7 @@
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "clock_watch.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "bounds.h"
 #include "pools.h"
 

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "bounds.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "dci.h"
 #include "fabric/retire.h"
 #include "lane_setup.h"

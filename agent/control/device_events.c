@@ -9,7 +9,7 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "bounds.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "device_events.h"
 #include "lane_setup.h"
 #include "peer_setup.h"

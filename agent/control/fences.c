@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "bounds.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "lane_setup.h"
 
 /* A fence under way: the session may be over, and its number another's, when it is done. */

@@ -12,7 +12,7 @@
 #include "applied_report.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "control/question.h"
 #include "follow.h"
 #include "bounds.h"

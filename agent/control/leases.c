@@ -16,7 +16,7 @@
 #include "arenas.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "lane_setup.h"
 #include "leases.h"
 #include "pool.h"

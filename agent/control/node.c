@@ -3,7 +3,7 @@
  * those that it has go, by themselves or when their time is over. */
 #include "agent.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "node.h"
 #include "pools.h"
 #include "sessions.h"

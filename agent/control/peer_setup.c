@@ -10,7 +10,7 @@
 #include "agent/connector.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "dci.h"
 #include "dci_repair.h"
 #include "fabric/limits.h"

@@ -7,7 +7,7 @@
 #include "address_change.h"
 #include "agent.h"
 #include "agent/connector.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "peer_setup.h"
 #include "pools.h"
 

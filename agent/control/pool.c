@@ -16,7 +16,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "connection.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "lane_setup.h"
 #include "life.h"
 #include "names.h"

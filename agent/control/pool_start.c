@@ -6,7 +6,7 @@
 
 #include "agent.h"
 #include "base/assert.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "lane_setup.h"
 #include "peer_setup.h"
 #include "pool.h"

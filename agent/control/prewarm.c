@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "peer_setup.h"
 #include "prewarm.h"
 

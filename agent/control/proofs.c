@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "proofs.h"

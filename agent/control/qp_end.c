@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "bounds.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "dci_repair.h"
 #include "lane_setup.h"
 #include "pool.h"

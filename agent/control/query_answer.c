@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/problem.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "bounds.h"
 #include "register.h"
 

@@ -8,7 +8,7 @@
 #include "agent/reserve.h"
 #include "arenas.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "names.h"
 #include "pools.h"
 #include "quotas.h"

@@ -10,7 +10,7 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "fabric/limits.h"
 #include "lane_setup.h"
 #include "bounds.h"

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "connection.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "fences.h"

@@ -2,7 +2,7 @@
 #include "superseded.h"
 
 #include "agent.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "pool.h"
 #include "register_json.h"
 

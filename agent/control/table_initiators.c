@@ -7,7 +7,7 @@
 #include "agent.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "device_objects.h"
 #include "fabric/retire.h"
 #include "bounds.h"

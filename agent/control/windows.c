@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "agent.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "lane_setup.h"
 #include "names.h"
 #include "pool.h"

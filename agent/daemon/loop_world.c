@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "fd_watch.h"
 #include "incarnation.h"
 #include "lane_thread.h"

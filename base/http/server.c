@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "listen.h"
+#include "http_listen.h"
 #include "server_private.h"
 
 enum {

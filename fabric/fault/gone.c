@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "fault/layer.h"
-#include "fault/timer.h"
+#include "fault/fault_timer.h"
 
 enum {
     LOOK_MS = 10, /* for the file, so often */

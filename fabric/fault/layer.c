@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fault/control.h"
-#include "fault/data.h"
+#include "fault/fault_control.h"
+#include "fault/fault_data.h"
 #include "fault/gone.h"
 #include "fault/psn.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "fault/layer.h"
-#include "fault/timer.h"
+#include "fault/fault_timer.h"
 
 static void put_last(struct fault_slow *s, struct fab_ctl *ctl, uint64_t takes_ns)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ibta/ibta.h"
-#include "sim/qp_error.h"
+#include "sim/sim_qp_error.h"
 
 static bool send_datagram(struct sim_qp *qp, const struct sim_wqe *w)
 {

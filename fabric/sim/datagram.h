@@ -3,7 +3,7 @@
 #ifndef SIM_DATAGRAM_H
 #define SIM_DATAGRAM_H
 
-#include "sim/qp.h"
+#include "sim/sim_qp.h"
 
 /* Sends what is queued. */
 void sim_datagrams_go_on(struct sim_qp *qp);

@@ -3,7 +3,7 @@
 #ifndef SIM_EXECUTE_H
 #define SIM_EXECUTE_H
 
-#include "sim/qp.h"
+#include "sim/sim_qp.h"
 
 /* Into how many pieces it is moved, and in which order. */
 void sim_exec_plan(struct sim_exec *x);

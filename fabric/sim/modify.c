@@ -5,7 +5,7 @@
 
 #include "ibta/ibta.h"
 #include "sim/objects.h"
-#include "sim/qp_error.h"
+#include "sim/sim_qp_error.h"
 #include "sim/responder.h"
 
 static void take_attributes(struct sim_qp *qp, const struct ibv_qp_attr *attr, int mask)

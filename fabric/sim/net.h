@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "base/random.h"
 #include "fabric/sim.h"
-#include "sim/table.h"
+#include "sim/sim_table.h"
 
 struct sim_device;
 

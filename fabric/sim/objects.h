@@ -4,7 +4,7 @@
 #ifndef SIM_OBJECTS_H
 #define SIM_OBJECTS_H
 
-#include "sim/qp.h"
+#include "sim/sim_qp.h"
 
 int sim_pd_alloc(struct sim_device *dev, struct fab_ctl *ctl);
 int sim_pd_free(struct sim_device *dev, struct fab_ctl *ctl);

@@ -3,7 +3,7 @@
 #ifndef SIM_QUEUE_H
 #define SIM_QUEUE_H
 
-#include "sim/device.h"
+#include "sim/sim_device.h"
 
 struct sim_qp;
 

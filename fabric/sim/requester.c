@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ibta/ibta.h"
-#include "sim/qp_error.h"
+#include "sim/sim_qp_error.h"
 
 static bool is_answered(const struct sim_wqe *w)
 {

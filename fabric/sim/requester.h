@@ -3,7 +3,7 @@
 #ifndef SIM_REQUESTER_H
 #define SIM_REQUESTER_H
 
-#include "sim/qp.h"
+#include "sim/sim_qp.h"
 
 /* Sends what may be sent now. */
 void sim_requester_go_on(struct sim_qp *qp);

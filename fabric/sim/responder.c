@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "ibta/ibta.h"
 #include "sim/execute.h"
-#include "sim/qp_error.h"
+#include "sim/sim_qp_error.h"
 
 static const uint64_t USUAL_DELAY_NS = 2000;
 

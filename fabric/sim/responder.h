@@ -3,7 +3,7 @@
 #ifndef SIM_RESPONDER_H
 #define SIM_RESPONDER_H
 
-#include "sim/qp.h"
+#include "sim/sim_qp.h"
 
 /* A new life of an RC queue pair's, which expects that packet first, from there. */
 void sim_responder_begin(struct sim_qp *qp, uint32_t psn);

@@ -7,7 +7,7 @@
 #ifndef SIM_WIRE_H
 #define SIM_WIRE_H
 
-#include "sim/device.h"
+#include "sim/sim_device.h"
 
 enum sim_packet_kind {
     SIM_REQUEST,

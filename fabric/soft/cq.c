@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "ibta/ibta.h"
 #include "soft/chan.h"
-#include "soft/qp.h"
-#include "soft/qp_error.h"
+#include "soft/soft_qp.h"
+#include "soft/soft_qp_error.h"
 
 static const uint64_t AGAIN_NS = 100000; /* nobody has such a lock for long, if it runs */
 

@@ -11,7 +11,7 @@
 #include "soft/locks.h"
 #include "soft/maps.h"
 #include "soft/one_sided.h"
-#include "soft/qp_error.h"
+#include "soft/soft_qp_error.h"
 
 /* Where the message goes next: over the receive's SGEs. */
 struct scatter {

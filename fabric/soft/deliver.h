@@ -3,7 +3,7 @@
 #ifndef SOFT_DELIVER_H
 #define SOFT_DELIVER_H
 
-#include "soft/qp.h"
+#include "soft/soft_qp.h"
 
 struct soft_message {
     const struct fab_wr *wr;

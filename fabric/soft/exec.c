@@ -8,7 +8,7 @@
 #include "soft/hazards.h"
 #include "soft/maps.h"
 #include "soft/one_sided.h"
-#include "soft/watch.h"
+#include "soft/soft_watch.h"
 
 /* ---- targets */
 

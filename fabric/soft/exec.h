@@ -3,7 +3,7 @@
 #ifndef SOFT_EXEC_H
 #define SOFT_EXEC_H
 
-#include "soft/qp.h"
+#include "soft/soft_qp.h"
 
 /* Executes a request now, or a piece of it: DONE with *status, or what it waits for. dgid: the
  * address handle's; of RC anything. One of more than SOFT_WHOLE bytes goes on, where qp->moved

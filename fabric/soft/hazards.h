@@ -8,7 +8,7 @@
 #ifndef SOFT_HAZARDS_H
 #define SOFT_HAZARDS_H
 
-#include "soft/qp.h"
+#include "soft/soft_qp.h"
 
 /* Publishes which regions this thread is about to look at; 0: none; local may be SOFT_ANY_KEY. What
  * is valid afterwards stays. */

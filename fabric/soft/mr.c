@@ -13,7 +13,7 @@
 #include "ibta/ibta.h"
 #include "soft/context.h"
 #include "soft/soft.h"
-#include "soft/tables.h"
+#include "soft/soft_tables.h"
 
 struct soft_mr {
     struct fab_mr base;

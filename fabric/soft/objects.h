@@ -7,7 +7,7 @@
 #ifndef SOFT_OBJECTS_H
 #define SOFT_OBJECTS_H
 
-#include "soft/qp.h"
+#include "soft/soft_qp.h"
 
 int soft_pd_alloc(struct soft_fab *f, struct fab_ctl *ctl);
 int soft_pd_free(struct fab_ctl *ctl);

@@ -7,7 +7,7 @@
 #include "soft/copy.h"
 #include "soft/maps.h"
 #include "soft/pieces.h"
-#include "soft/qp_error.h"
+#include "soft/soft_qp_error.h"
 
 static void do_atomic(const struct soft_fab *f, const struct fab_wr *wr, uint64_t *at)
 {

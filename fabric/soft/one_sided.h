@@ -3,7 +3,7 @@
 #ifndef SOFT_ONE_SIDED_H
 #define SOFT_ONE_SIDED_H
 
-#include "soft/qp.h"
+#include "soft/soft_qp.h"
 
 /* The remote side of a request of `length` bytes in all, whose local regions are held: checked and
  * carried out. DONE with *status, or what it waits for. A refusal breaks an RC peer. */

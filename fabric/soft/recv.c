@@ -6,8 +6,8 @@
 
 #include "soft/chan.h"
 #include "soft/locks.h"
-#include "soft/qp.h"
-#include "soft/tables.h"
+#include "soft/soft_qp.h"
+#include "soft/soft_tables.h"
 
 /* ---- making and dropping */
 

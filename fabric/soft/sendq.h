@@ -3,7 +3,7 @@
 #ifndef SOFT_SENDQ_H
 #define SOFT_SENDQ_H
 
-#include "soft/qp.h"
+#include "soft/soft_qp.h"
 
 /* As fab_post_send(). */
 int soft_post_send(struct fab_qp *qp, struct fab_wr *wr, struct fab_wr **bad);

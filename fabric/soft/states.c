@@ -6,7 +6,7 @@
 #include "ibta/ibta.h"
 #include "soft/hazards.h"
 #include "soft/objects.h"
-#include "soft/qp_error.h"
+#include "soft/soft_qp_error.h"
 
 static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/late.h"
+#include "verbs/verbs_late.h"
 #include "verbs/verbs.h"
 
 /* What fabric.h lets a DCI post. */

@@ -19,14 +19,14 @@ printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/be
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
 printf '%s\n' "$head" 'static int poll_one(void *p)' '{' \
     '    return fab_poll(p, 1, p); /* not usleep() */' '}' '' \
-    'int g(void *p)' '{' '    return poll_one(p);' '}' >"$work/agent/lane/right.c"
+    'int g(void *p)' '{' '    return poll_one(p);' '}' >"$work/agent/lane/polls.c"
 printf '%s\n' "$head" 'static int take_one(void)' '{' '    return 1;' '}' '' \
-    'int meta_one(void)' '{' '    return take_one();' '}' >"$work/metaserver/right.c"
+    'int meta_one(void)' '{' '    return take_one();' '}' >"$work/metaserver/answers.c"
 printf '%s\nint kedge_one(void);\n' "$head" >"$work/libclient/include/kedge.h"
 mkdir -p "$work/base/include/base"
 echo "$head" >"$work/base/include/base/assert.h"
 printf '%s\n' "$head" 'int client_one(void)' '{' '    return 1;' '}' '' \
-    'int kedge_one(void)' '{' '    return client_one();' '}' >"$work/libclient/right.c"
+    'int kedge_one(void)' '{' '    return client_one();' '}' >"$work/libclient/exports.c"
 printf '%s\nint take_above(void)\n{\n    return 1;\n}\n' "$head" >"$work/agent/lane/request/above.c"
 printf '%s\nint take_above(void); /* take_above() */\n' "$head" >"$work/agent/lane/request/above.h"
 printf '%s\nint ring_below(void)\n{\n    return 1;\n}\n' "$head" \
@@ -114,7 +114,10 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' |
     finds base/a.c 'take_one .* does not begin with base_'
 { echo "$head"; printf 'void kedge_two(void)\n{\n}\n'; } |
     finds libclient/a.c 'kedge_two is not in kedge.h'
-echo "$head" | finds metaserver/store/right.c 'metaserver/right.c has that name too'
+echo "$head" |
+    finds metaserver/store/answers.c 'has that name too, both are kedge-metad'
+mkdir -p "$work/fabric/soft"
+echo "$head" | finds fabric/soft/right.c 'base/right.c has that name too'
 
 # What documents and comments name is there.
 mkdir -p "$work"/docs "$work"/tests/unit/base "$work"/tests/e2e "$work"/schema/include/schema

@@ -8,7 +8,7 @@
 #include "agent_process.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "calls.h"
 #include "disk.h"
 #include "incarnation.h"

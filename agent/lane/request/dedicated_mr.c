@@ -17,7 +17,7 @@
 #include "request/region.h"
 #include "request/reply.h"
 #include "session_state.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 
 void dedicated_want(struct lane *l, struct session *s, struct region *place,
                     const struct schema_sq_desc *d)

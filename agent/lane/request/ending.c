@@ -11,7 +11,7 @@
 #include "request/withdraw.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 
 enum {
     STEPS = 64,        /* in a pass, */

@@ -21,7 +21,7 @@
 #include "request/reply.h"
 #include "request/withdraw.h"
 #include "session_state.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
 

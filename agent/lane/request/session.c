@@ -16,7 +16,7 @@
 #include "resolve/lookup.h"
 #include "schedule/vqp.h"
 #include "session_state.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 
 /* ---- life */
 

@@ -17,7 +17,7 @@
 #include "request/reply.h"
 #include "schedule/quota.h"
 #include "session_state.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 
 enum { PLACES_A_UNIT = 64 /* looks at regions, of a tenant's budget (control_ops.c) */ };
 

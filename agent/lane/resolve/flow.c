@@ -25,7 +25,7 @@
 #include "resolve/peer_room.h"
 #include "schedule/vqp.h"
 #include "schedule/window.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 #include "transmit/quarantine.h"
 
 enum {

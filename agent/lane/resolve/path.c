@@ -14,7 +14,7 @@
 #include "resolve/liveness.h"
 #include "resolve/prove.h"
 #include "session_state.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 #include "transmit/inflight_timeout.h"
 #include "transmit/initiators.h"
 #include "transmit/physical_qp.h"

@@ -23,7 +23,7 @@
 #include "resolve/liveness.h"
 #include "resolve/lookup.h"
 #include "resolve/path.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 #include "transmit/operation.h"
 #include "transmit/own_read.h"
 #include "transmit/physical_qp.h"

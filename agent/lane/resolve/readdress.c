@@ -9,7 +9,7 @@
 #include "lane_state.h"
 #include "resolve/flow.h"
 #include "resolve/path.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 
 enum { READDRESSED = 64 /* flows, in one pass */ };
 

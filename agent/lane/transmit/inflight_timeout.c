@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "lane_state.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 #include "transmit/physical_qp.h"
 
 enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };

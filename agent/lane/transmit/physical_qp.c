@@ -14,7 +14,7 @@
 #include "resolve/flow.h"
 #include "schedule/vqp.h"
 #include "transmit/blame.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 #include "transmit/initiators.h"
 #include "transmit/quarantine.h"
 #include "transmit/returned.h"

@@ -22,7 +22,7 @@
 #include "resolve/flow.h"
 #include "schedule/vqp.h"
 #include "schedule/window.h"
-#include "transmit/events.h"
+#include "transmit/lane_events.h"
 #include "transmit/initiators.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"

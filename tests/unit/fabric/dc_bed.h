@@ -4,7 +4,7 @@
 #define TESTS_UNIT_FABRIC_DC_BED_H
 
 #include "dc_stand_in.h"
-#include "verbs/data.h"
+#include "verbs/verbs_data.h"
 #include "verbs/objects.h"
 
 struct dc_bed {

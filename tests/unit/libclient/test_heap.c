@@ -4,7 +4,7 @@
 
 #include "../check_main.h"
 #include "base/random.h"
-#include "heap.h"
+#include "arena_heap.h"
 
 enum { GRANULES = 256, BYTES = GRANULES * CLIENT_HEAP_GRANULE };
 

@@ -12,7 +12,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/setting.h"
-#include "fabric/service.h"
+#include "fabric/network_service.h"
 #include "schema/resources.h"
 
 #define AGENTD_ANY_CPU UINT64_MAX /* FAB_ANY_CPU */

@@ -99,7 +99,7 @@ struct world {
     const struct world_socket_ops *sockets; /* control/sockets.h */
     const struct world_lane_ops *lanes;     /* control/lanes.h */
     const struct world_admin_ops *admin;    /* control/admin.h */
-    const struct world_log_ops *log;        /* control/log.h */
+    const struct world_log_ops *log;        /* control/world_log.h */
     size_t page_bytes;                      /* of memory */
     struct base_heap timers;                /* private: those that are set, the earliest first */
     uint64_t timer_serial;

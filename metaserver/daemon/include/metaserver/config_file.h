@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/setting.h"
-#include "fabric/service.h"
+#include "fabric/network_service.h"
 
 #define META_CONFIG_TEXT_BYTES 256 /* bytes of a text setting, with the NUL */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/log.h"
+#include "control/world_log.h"
 #include "world.h"
 
 #include <errno.h>

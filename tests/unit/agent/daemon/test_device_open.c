@@ -8,7 +8,7 @@
 #include "../../check_main.h"
 #include "agent.h"
 #include "base/clock.h"
-#include "control/log.h"
+#include "control/world_log.h"
 #include "device.h"
 #include "device_objects.h"
 #include "fabric/provider.h"
