@@ -74,10 +74,10 @@ void agent_query_stop(struct agent *a)
 
 void agent_query_metrics(const struct agent *a, struct base_text *t)
 {
-    base_metric_one(t, "kedge_agent_questions_total", BASE_METRIC_COUNTER,
-                    "Questions of metaservers about workers and leases.", a->asked.questions);
-    base_metric_one(t, "kedge_agent_questions_unanswered_total", BASE_METRIC_COUNTER,
+    base_metric_one(t, "kedge_agent_queries_total", BASE_METRIC_COUNTER,
+                    "Queries of metaservers about workers and leases.", a->asked.questions);
+    base_metric_one(t, "kedge_agent_queries_unanswered_total", BASE_METRIC_COUNTER,
                     "Those whose answers were not taken, or that got none.", a->asked.unanswered);
-    base_metric_one(t, "kedge_agent_questions_open", BASE_METRIC_GAUGE,
+    base_metric_one(t, "kedge_agent_queries_open", BASE_METRIC_GAUGE,
                     "Those whose answers have not come yet.", a->asked.count);
 }

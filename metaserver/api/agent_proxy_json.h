@@ -30,7 +30,7 @@ struct proxy_answer {
     char next[PROXY_CURSOR_BYTES];   /* likewise: the agent's cursor; "": there are no more */
 };
 
-/* PUT /v1/nodes/{id}/answers/{question}: {"status": ..., "body": {...}}. Appends what it says to
+/* PUT /v1/nodes/{id}/answers/{query}: {"status": ..., "body": {...}}. Appends what it says to
  * out: of a list its items, with commas between them and before the first one if `more`; else the
  * object. Ids begin with the node's then ("n1:3-9f01ab34"), and the node is the one that was asked.
  * 0, or -EINVAL and the violation, and nothing is appended. */

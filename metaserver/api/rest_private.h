@@ -125,7 +125,7 @@ void meta_rest_list_events(struct call *c);
 /* Appends a member: after which event of a node a watch goes on from here. */
 void meta_rest_write_position(struct call *c);
 
-/* What agents are asked for: workers and leases; and PUT /v1/nodes/{id}/answers/{question}. */
+/* What agents are asked for: workers and leases; and PUT /v1/nodes/{id}/answers/{query}. */
 void meta_rest_list_leases(struct call *c);
 void meta_rest_get_lease(struct call *c);
 void meta_rest_delete_leases(struct call *c); /* of a worker */

@@ -59,7 +59,7 @@ static const struct route routes[] = {
      meta_rest_get_configuration, 0, WATCH | TAKES(ANSWERS)},
     {"PUT", "/v1/nodes/{id}/applied", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_applied, 0, 0},
     {"PUT", "/v1/nodes/{id}/reach", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_reach, 0, 0},
-    {"PUT", "/v1/nodes/{id}/answers/{question}", META_NEED_ADMIN, META_AGENT_OWN,
+    {"PUT", "/v1/nodes/{id}/answers/{query}", META_NEED_ADMIN, META_AGENT_OWN,
      meta_rest_put_answer, 0, 0},
     {"GET", "/v1/nodes/{id}/settings", META_NEED_READER, META_AGENT_NO, meta_rest_get_resource,
      META_NODE, 0},

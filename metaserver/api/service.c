@@ -201,15 +201,16 @@ static void write_labelled(struct base_text *out, const char *name, const char *
 
 static void reader_metrics(struct meta_responders_counts c, struct base_text *out)
 {
-    base_metric_one(out, "kedge_metad_readers", BASE_METRIC_GAUGE,
+    base_metric_one(out, "kedge_metad_table_responders", BASE_METRIC_GAUGE,
                     "Nodes' pools that read the table through a queue pair of their own.", c.kept);
-    base_metric_one(out, "kedge_metad_readers_spare", BASE_METRIC_GAUGE,
+    base_metric_one(out, "kedge_metad_table_responders_spare", BASE_METRIC_GAUGE,
                     "Queue pairs that are ready for the next reader.", c.spare);
-    base_metric_head(out, "kedge_metad_reader_failures_total", BASE_METRIC_COUNTER,
+    base_metric_head(out, "kedge_metad_table_responder_failures_total", BASE_METRIC_COUNTER,
                      "Registrations that got no queue pair for their reader.");
-    write_labelled(out, "kedge_metad_reader_failures_total", "why", "full", c.refused);
-    write_labelled(out, "kedge_metad_reader_failures_total", "why", "device", c.failed);
-    write_labelled(out, "kedge_metad_reader_failures_total", "why", "given_up", c.given_up);
+    write_labelled(out, "kedge_metad_table_responder_failures_total", "why", "full", c.refused);
+    write_labelled(out, "kedge_metad_table_responder_failures_total", "why", "device", c.failed);
+    write_labelled(out, "kedge_metad_table_responder_failures_total", "why", "given_up",
+                   c.given_up);
 }
 
 static void setting_metrics(const struct meta_service *s, struct base_text *out)
@@ -234,21 +235,21 @@ static void setting_metrics(const struct meta_service *s, struct base_text *out)
 static void ask_metrics(const struct meta_service *s, struct base_text *out)
 {
     const struct meta_queries_counters *n = &s->queries.n;
-    base_metric_one(out, "kedge_metad_questions_open", BASE_METRIC_GAUGE,
-                    "Questions to agents that wait for their answers.", s->queries.count);
-    base_metric_one(out, "kedge_metad_questions_total", BASE_METRIC_COUNTER,
-                    "Questions that agents were asked.", n->asked);
+    base_metric_one(out, "kedge_metad_queries_open", BASE_METRIC_GAUGE,
+                    "Queries to agents that wait for their answers.", s->queries.count);
+    base_metric_one(out, "kedge_metad_queries_total", BASE_METRIC_COUNTER,
+                    "Queries that were sent to agents.", n->asked);
     base_metric_head(out, "kedge_metad_answers_total", BASE_METRIC_COUNTER,
                      "What agents answered.");
     write_labelled(out, "kedge_metad_answers_total", "what", "sensible",
                    n->answered - n->senseless);
     write_labelled(out, "kedge_metad_answers_total", "what", "senseless", n->senseless);
     write_labelled(out, "kedge_metad_answers_total", "what", "unwanted", n->unwanted);
-    base_metric_head(out, "kedge_metad_questions_failed_total", BASE_METRIC_COUNTER,
-                     "Questions that got no answer, or could not be asked.");
-    write_labelled(out, "kedge_metad_questions_failed_total", "why", "unreachable", n->unreachable);
-    write_labelled(out, "kedge_metad_questions_failed_total", "why", "late", n->late);
-    write_labelled(out, "kedge_metad_questions_failed_total", "why", "too_many", n->refused);
+    base_metric_head(out, "kedge_metad_queries_failed_total", BASE_METRIC_COUNTER,
+                     "Queries that got no answer, or could not be sent.");
+    write_labelled(out, "kedge_metad_queries_failed_total", "why", "unreachable", n->unreachable);
+    write_labelled(out, "kedge_metad_queries_failed_total", "why", "late", n->late);
+    write_labelled(out, "kedge_metad_queries_failed_total", "why", "too_many", n->refused);
 }
 
 static void store_metrics(const struct meta_service *s, struct base_text *out)

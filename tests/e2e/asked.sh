@@ -174,7 +174,7 @@ asking=()
 for _ in 1 2 3 4 5 6; do http GET '/v1/workers?node=node-a' >>"$work/codes" & asking+=($!); done
 wait "${asking[@]}"
 is "$(grep -oE '[0-9]{3}' "$work/codes" | sort | uniq -c | tr -s ' \n' ' ')" ' 2 503 4 504 ' \
-    "four questions at a time wait for one agent"
+    "four queries at a time wait for one agent"
 kill -CONT "${pids[a]}"
 until_asked node-a
 ok "it goes on, and can be asked"
@@ -184,9 +184,9 @@ for _ in $(seq 1200); do
 done
 is "$(metric 'kedge_metad_answers_total{what="unwanted"}')" 6 \
     "what it answers too late nobody wants"
-is "$(metric kedge_metad_questions_open)" 0 "no question is open"
-is "$(metric 'kedge_metad_questions_failed_total{why="late"}')" 6 "those that were late are counted"
-is "$(agent_metric a questions_unanswered_total)" 6 "by the agent too"
+is "$(metric kedge_metad_queries_open)" 0 "no question is open"
+is "$(metric 'kedge_metad_queries_failed_total{why="late"}')" 6 "those that were late are counted"
+is "$(agent_metric a queries_unanswered_total)" 6 "by the agent too"
 kill -KILL "${pids[b]}"; wait "${pids[b]}" 2>/dev/null || true
 for _ in $(seq $((200 * slow))); do
     code=$(http GET '/v1/workers?node=node-b')
@@ -206,7 +206,7 @@ ok "who followed the other metaserver goes over to this one"
 kill -STOP "${pids[a]}"
 http GET '/v1/workers?node=node-a' >"$work/code" &
 asking=$!
-for _ in $(seq 3000); do [[ $(metric kedge_metad_questions_open) == 0 ]] || break; sleep 0.02; done
+for _ in $(seq 3000); do [[ $(metric kedge_metad_queries_open) == 0 ]] || break; sleep 0.02; done
 kill -TERM "${pids[metad]}"; wait "${pids[metad]}" || fail "the metaserver ended with $?"
 wait "$asking" || true
 kill -CONT "${pids[a]}"

@@ -137,7 +137,7 @@ target_of() { # path
     path=${path//\{id\}/n1}
     path=${path//\{node\}/n1}
     path=${path//\{name\}/x1}
-    path=${path//\{question\}/0123456789abcdef}
+    path=${path//\{query\}/0123456789abcdef}
     path=${path//\{worker\}/1-00000001}
     path=${path//\{lease\}/1-00000001-1}
     echo "$path"

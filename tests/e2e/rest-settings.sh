@@ -162,7 +162,7 @@ through() { # path in the document, method, status, path
     status=$(sed -n '1s/^HTTP[^ ]* \([0-9]*\).*/\1/p' "$work/headers")
     compare "$1" "$2" "$3"
 }
-[[ $(told '/v1/nodes/{id}/answers/{question}' PUT request | jq -cS .body) == \
+[[ $(told '/v1/nodes/{id}/answers/{query}' PUT request | jq -cS .body) == \
     "$(told /v1/leases GET 200 | jq -cS "$own | del(.unreachable)")" ]] ||
     fail "an agent's page is not what is shown of it"
 through /v1/leases GET 200 /v1/leases
@@ -171,8 +171,8 @@ through '/v1/leases/{node}:{lease}' DELETE 200 /v1/leases/host-17:12-9f01ab34-1
 through /v1/workers GET 200 '/v1/workers?node=host-17'
 through '/v1/workers/{node}:{worker}' GET 200 /v1/workers/host-17:12-9f01ab34
 send PUT /v1/nodes/host-17/answers/6a09e667f3bcc908 \
-    "$(told '/v1/nodes/{id}/answers/{question}' PUT request)"
-compare '/v1/nodes/{id}/answers/{question}' PUT 404
+    "$(told '/v1/nodes/{id}/answers/{query}' PUT request)"
+compare '/v1/nodes/{id}/answers/{query}' PUT 404
 kill -KILL "$agent"
 wait "$agent" 2>/dev/null || true
 trap cleanup EXIT

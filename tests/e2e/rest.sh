@@ -24,7 +24,7 @@ ok "no key and no address is shown"
 reads() { # incarnation, number of the node, number of the agent's queue pair
     node "$1" "$2" | jq -c '. + {reader: {gid: .endpoints[0].gid, qpn: '"$3"', psn: 7, mtu: 1024}}'
 }
-readers() { ask /metrics; sed -n 's/^kedge_metad_readers //p' "$work/body"; }
+readers() { ask /metrics; sed -n 's/^kedge_metad_table_responders //p' "$work/body"; }
 send PUT /v1/nodes/n1 "$(reads 5 1 101)"
 expect 200 "a node may register with a reader"
 mine=$(jq -r .metaserver.endpoint.rc.qpn "$work/body")

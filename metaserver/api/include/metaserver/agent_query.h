@@ -2,7 +2,7 @@
 /* Queries to agents: what a client wants to know of a node that its agent alone knows.
  *
  * A query goes out as a line on the stream by which the node's agent follows its configuration,
- * and the agent answers with a request of its own (PUT /v1/nodes/{id}/answers/{question}). Nothing
+ * and the agent answers with a request of its own (PUT /v1/nodes/{id}/answers/{query}). Nothing
  * of an answer is kept here. Queries are few at a time, of each node, of each token and in all,
  * and end after a while. Those that change something have places of their own, and so have looks of
  * operators, so that whoever may only look keeps nobody from revoking, and no operator from

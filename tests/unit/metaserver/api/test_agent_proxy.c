@@ -45,7 +45,7 @@ START_TEST(an_answer_is_taken_once_and_from_the_node_that_was_asked)
     ck_assert_str_eq(question(other), "");
     ck_assert_ptr_nonnull(strstr(question(w), "1-00000001"));
     ck_assert_int_eq(answers(2, 200, WORKER("1-00000001")), 404);
-    ck_assert(says("urn:kedge:problem:unknown-question"));
+    ck_assert(says("urn:kedge:problem:unknown-query"));
     memcpy(first, id, sizeof id);
     memset(id, '0', sizeof id - 1);
     ck_assert_int_eq(answers(1, 200, WORKER("1-00000001")), 404);
@@ -156,7 +156,7 @@ START_TEST(questions_are_few_at_a_time)
         for (int i = 0; n < 8 && i < META_QUERIES_OF_NODE; i++)
             ck_assert_int_eq(ask("GET", path, ""), META_SERVICE_LATER);
         ck_assert_int_eq(ask("GET", path, ""), 503); /* a fifth; of the last node the first */
-        ck_assert(says("too-many-questions"));
+        ck_assert(says("too-many-queries"));
     }
     ck_assert_uint_eq(s.queries.count, META_QUERIES_MAX);
     ck_assert_uint_eq(s.queries.n.refused, 9);
@@ -177,7 +177,7 @@ static int look_all(const char *path)
     int looks = 0;
     while (ask_as("GET", path, "") == META_SERVICE_LATER)
         looks++;
-    ck_assert(says("too-many-questions"));
+    ck_assert(says("too-many-queries"));
     return looks;
 }
 
@@ -371,7 +371,7 @@ START_TEST(what_an_agent_refuses_has_the_problem_that_it_is)
         int status, relayed;
         const char *type;
     } refused[] = {
-        {404, 404, "unknown-lease"},     {409, 409, "busy"}, {429, 503, "too-many-questions"},
+        {404, 404, "unknown-lease"},     {409, 409, "busy"}, {429, 503, "too-many-queries"},
         {503, 503, "agent-unreachable"}, {507, 507, "full"}, {400, 400, "malformed"},
         {500, 502, "senseless-answer"}};
     begin();

@@ -245,7 +245,7 @@ START_TEST(a_bad_name_in_a_path_is_named_as_the_document_does)
         {"GET", "/v1/leases/N:1-1-1", "node", "1 to 63 of"},
         {"GET", "/v1/leases/n:x", "lease", "1 to 47 of"},
         {"GET", "/v1/workers/n:x", "worker", "1 to 47 of"},
-        {"PUT", "/v1/nodes/n/answers/x", "question", "1 to 47 of"},
+        {"PUT", "/v1/nodes/n/answers/x", "query", "1 to 47 of"},
     };
     char field[32];
     setup();

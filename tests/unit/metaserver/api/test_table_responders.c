@@ -524,10 +524,10 @@ START_TEST(metrics_show_the_readers)
     reader_join(&w, &a, 5, 201);
     base_text_init(&text, 1 << 20);
     meta_service_metrics(&w.s, &text);
-    ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers 1\n"));
-    ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers_spare 8\n"));
+    ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_table_responders 1\n"));
+    ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_table_responders_spare 8\n"));
     ck_assert_ptr_nonnull(
-        strstr(text.data, "\nkedge_metad_reader_failures_total{why=\"full\"} 0\n"));
+        strstr(text.data, "\nkedge_metad_table_responder_failures_total{why=\"full\"} 0\n"));
     ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_refused_total{why=\"reader\"} 0\n"));
     base_text_fini(&text);
     reader_close(&a);
