@@ -169,6 +169,7 @@ static int set_one(const char *name, const char *value, struct fault_plan *plan)
                       : strcmp(name, "control_error") == 0    ? &plan->control_error_ppm
                       : strcmp(name, "fence_error") == 0      ? &plan->fence_error_ppm
                       : strcmp(name, "destroy_error") == 0    ? &plan->destroy_error_ppm
+                      : strcmp(name, "stuck") == 0            ? &plan->stuck_ppm
                                                               : NULL;
     return share != NULL ? parse_share(value, share) : -EINVAL;
 }

@@ -522,33 +522,6 @@ START_TEST(where_a_device_hangs_nothing_is_over_before_it_goes_on)
 }
 END_TEST
 
-START_TEST(a_plan_is_read_as_an_operator_writes_it)
-{
-    static const char *const wrong[] = {"loss",      "loss=5",    "loss=101%",    "loss=-1%",
-                                        "lost=5%",   "seed=x",    "loss=5%%",     "=",
-                                        "loss=nan%", "deadlines", "deadlines=on", "reset=on"};
-    struct base_errbuf must = {""};
-    struct fault_plan plan;
-    const char *right = "loss=5%, seed=7,completion_error = 0.01%";
-    ck_assert_int_eq(fault_plan_parse(right, &plan, &must), 0);
-    ck_assert_uint_eq(plan.loss_ppm, 50000);
-    ck_assert_uint_eq(plan.completion_error_ppm, 100);
-    ck_assert_uint_eq(plan.seed, 7);
-    ck_assert_uint_eq(plan.post_error_ppm + plan.control_error_ppm, 0);
-    ck_assert(!plan.no_deadlines);
-    ck_assert_int_eq(fault_plan_parse("seed=7, deadlines = off", &plan, &must), 0);
-    ck_assert(plan.no_deadlines);
-    ck_assert(!plan.resets_are_final);
-    ck_assert_int_eq(fault_plan_parse("reset=final, timeout=9", &plan, &must), 0);
-    ck_assert(plan.resets_are_final && plan.timeout == 9);
-    ck_assert_int_eq(fault_plan_parse("destroy_error=100%, drain=2000", &plan, &must), 0);
-    ck_assert_uint_eq(plan.destroy_error_ppm, 1000000);
-    ck_assert_uint_eq(plan.drain_ns, 2000000000ull);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        ck_assert_int_eq(fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
-}
-END_TEST
-
 START_TEST(what_is_sent_with_a_p_key_of_a_former_place_is_lost)
 {
     struct fault_plan moved = {.seed = 1, .pkey_moved = 4};
@@ -588,7 +561,6 @@ END_TEST
     X(packets_of_every_former_life_come_late)                                                      \
     X(only_datagrams_are_lost)                                                                     \
     X(a_target_that_is_drained_holds_up_nothing_but_what_it_needs)                                 \
-    X(where_a_device_hangs_nothing_is_over_before_it_goes_on)                                      \
-    X(a_plan_is_read_as_an_operator_writes_it)
+    X(where_a_device_hangs_nothing_is_over_before_it_goes_on)
 
 KEDGE_CHECK_MAIN("fault", TESTS)
