@@ -3,6 +3,7 @@
 # What an operator gets wrong: kedge-agentd ends with one sentence that names the cause and the way
 # out. And what its two sockets say to those that come too many, too late or with the wrong method.
 source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib-commit.sh"
 needs_built kedge-probe
 agents=1 more_pool="max_sessions = 8"
 start
@@ -40,8 +41,7 @@ refuses() { # pattern sentence [sed script] [command to run it with...]
     ok "$sentence: $(tail -n 1 "$work/err")"
 }
 
-"$agentd" --version | grep -qE '^kedge-agentd [0-9.]+( \([0-9a-f]{12}(-changed)?\))?$' ||
-    fail "--version"
+says_commit "$agentd" || fail "--version: $("$agentd" --version)"
 "$agentd" --help | grep mr_lease >/dev/null || fail "--help does not name the settings"
 "$agentd" --config "$work/a.conf" --check-config >"$work/out" ||
     fail "--check-config refuses what is right"

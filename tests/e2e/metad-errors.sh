@@ -3,6 +3,7 @@
 # What an operator gets wrong: kedge-metad ends with one sentence that names the
 # cause and the way out.
 source "$(dirname "$0")/lib-metad.sh"
+source "$(dirname "$0")/lib-commit.sh"
 
 # Runs it; it must end by itself, not with 0, and its last line must match.
 refuses() { # pattern sentence arguments...
@@ -31,7 +32,7 @@ refuses_before_start() { # as refuses
             "--check-config ends with $checked and says: $(cat "$work/err")"
 }
 
-"$metad" --version | grep -qE '^kedge-metad [0-9]+\.[0-9]+' || fail "--version"
+says_commit "$metad" || fail "--version: $("$metad" --version)"
 "$metad" --help | grep max_endpoints >/dev/null || fail "--help does not name the settings"
 ok "--version and --help answer"
 refuses "see --help" "an unknown option is refused" --bogus

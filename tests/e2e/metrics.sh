@@ -5,6 +5,7 @@
 # labels are names that hold nothing to escape; that they would be is shown by unit.base.hist. What
 # the pages name is there.
 source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib-commit.sh"
 checker=$(dirname "$0")/metrics.awk
 root=$(cd "$(dirname "$0")/../.." && pwd)
 good='# HELP kedge_x_total Things.
@@ -69,10 +70,10 @@ scrape() { # into files: metad, a, b
 scrape first
 grep -qi '^content-type: text/plain; version=0.0.4' "$work/headers" ||
     fail "the type is another one: $(cat "$work/headers")"
-grep -q '^kedge_metad_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' \
-    "$work/metad.first" || fail "the metaserver's version is not there"
-grep -q '^kedge_agent_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' \
-    "$work/a.first" || fail "the agent's version is not there"
+grep -qE "^kedge_metad_build_info\{version=\"[0-9.]+\",commit=\"($commit)$commit_maybe\"\} 1$" \
+    "$work/metad.first" || fail "the metaserver's version and commit are not there"
+grep -qE "^kedge_agent_build_info\{version=\"[0-9.]+\",commit=\"($commit)$commit_maybe\"\} 1$" \
+    "$work/a.first" || fail "the agent's version and commit are not there"
 for of in metad:metad a:agent; do
     grep -qx "kedge_${of#*:}_log_dropped_total 0" "$work/${of%:*}.first" ||
         fail "lines of the log that were dropped are not counted"

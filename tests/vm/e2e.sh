@@ -35,6 +35,7 @@ declare -A left_out=(
     [rest-settings]="$by_hand"
     [rest-watch]="$by_hand"
     [systemd]="it reads units and hears what daemons tell their supervisor; $apart"
+    [commit]="it reads what the build made, which does not depend on the device"
     [contexts]="it asks the REST interface alone, which does not depend on the device"
     [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
 )
