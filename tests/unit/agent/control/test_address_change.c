@@ -9,8 +9,10 @@
 #include "bounds.h"
 #include "device_bed.h"
 #include "peer_setup.h"
+#include "sessions.h"
 
-static const uint8_t first_gid[16] = {0xfd, [15] = 1}, other_gid[16] = {0xfd, [15] = 2};
+static const uint8_t first_gid[16] = {0xfd, [15] = 1}, other_gid[16] = {0xfd, [15] = 2},
+                     third_gid[16] = {0xfd, [7] = 7, [8] = 8, [15] = 3};
 
 static struct agent_table table;
 
@@ -41,13 +43,18 @@ static void moves_to(uint8_t index)
 }
 
 /* The name that it had is gone for long, and there is another. */
-static void becomes_another(void)
+static void becomes(const uint8_t gid[16])
 {
     struct fab_own_address now = {.active = true, .has_other = true, .other_index = 3};
-    memcpy(now.other, other_gid, 16);
+    memcpy(now.other, gid, 16);
     look_and_see(now);
     test_world_advance(&w.world, 3600 * 1000000000ull);
     look_and_see(now);
+}
+
+static void becomes_another(void)
+{
+    becomes(other_gid);
 }
 
 static void target_done(struct pool *p, int status)
@@ -161,6 +168,65 @@ static void wait_ms(uint64_t ms)
     address_tick(&w.agent);
     address_tick(&w.agent);
 }
+
+/* ---- what workers are told */
+
+static void all_done(void)
+{
+    for (int i = 0; i < POOL_COUNT; i++) {
+        target_done(&w.pool[i], 0);
+        table_done(&w.pool[i], 0);
+    }
+}
+
+/* As libkedge reads it (unit.libclient.gid). */
+static void tells(const struct schema_session_ro *ro, uint32_t changes, const uint8_t latest[16],
+                  const uint8_t before[16])
+{
+    ck_assert_uint_eq(ro->changes, changes);
+    ck_assert_mem_eq((const void *)ro->present_gid[changes % 2], latest, 16);
+    ck_assert_mem_eq((const void *)ro->present_gid[(changes + 1) % 2], before, 16);
+    ck_assert_mem_eq(ro->gid, first_gid, 16); /* who attached before goes by it */
+}
+
+START_TEST(sessions_that_there_are_hear_of_another_name)
+{
+    enum { STAGES = STAGE_UNMAKING + 1 };
+    static const uint8_t none[16];
+    struct agent_session sessions[STAGES] = {{.stage = STAGE_EMPTY}};
+    static struct schema_session_ro ro[STAGES];
+    begin();
+    w.agent.config.max_sessions = STAGES;
+    w.pool[0].sessions = sessions;
+    for (int i = 0; i < STAGES; i++) {
+        sessions[i].stage = (enum stage)i;
+        sessions[i].rings.ro = &ro[i];
+        memcpy(ro[i].gid, first_gid, 16);
+    }
+    moves_to(9); /* under its name */
+    for (int i = 0; i < POOL_COUNT; i++)
+        target_done(&w.pool[i], 0);
+    for (int i = 0; i < STAGES; i++)
+        tells(&ro[i], 0, none, none);
+    becomes(other_gid);
+    for (int i = 0; i < STAGES; i++)
+        tells(&ro[i], 0, none, none); /* not before peers find it */
+    all_done();
+    tells(&ro[STAGE_READY], 1, other_gid, none);
+    tells(&ro[STAGE_LIVE], 1, other_gid, none);
+    tells(&ro[STAGE_ENDING], 1, other_gid, none);
+    becomes(third_gid);
+    all_done();
+    tells(&ro[STAGE_READY], 2, third_gid, other_gid);
+    tells(&ro[STAGE_LIVE], 2, third_gid, other_gid);
+    tells(&ro[STAGE_ENDING], 2, third_gid, other_gid);
+    tells(&ro[STAGE_EMPTY], 0, none, none); /* these are a task thread's, or nobody's */
+    tells(&ro[STAGE_MAKING], 0, none, none);
+    tells(&ro[STAGE_UNMAKING], 0, none, none);
+}
+END_TEST
+
+/* ---- what fails */
 
 /* Its GID may have been gone for a moment, and nothing else says that it is back. */
 START_TEST(one_that_could_not_be_made_is_tried_again_ever_less_often)
@@ -304,6 +370,7 @@ END_TEST
     T(another_name_is_above_all_pools_also_when_that_cannot_be_saved)                              \
     T(an_address_that_changes_again_meanwhile_is_followed_afterwards)                              \
     T(a_target_that_breaks_while_another_is_made_has_one_more_made)                                \
+    T(sessions_that_there_are_hear_of_another_name)                                                \
     T(one_that_could_not_be_made_is_tried_again_ever_less_often)                                   \
     T(a_table_that_could_not_be_registered_is_so_again_and_the_lane_waits_for_it)                  \
     T(one_that_is_refused_for_long_leaves_the_way_to_metaservers_alone)                            \
