@@ -10,6 +10,7 @@
 #include "world.h"
 
 enum { TENANT = 7, REGION = 16384, HELD = 4096, REQUESTS = 24, BACKLOG = 30, SEEDS = 8 };
+enum { PLACES = 32, RING = 64 }; /* max_inflight and slots of the world's sessions */
 static const uint32_t ALL = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE;
 
 static struct world world;
@@ -77,22 +78,28 @@ static void put_wire_between(uint64_t seed)
 
 /* ---- requests */
 
+static uint64_t last_posted, last_done; /* wr_id */
+
 static void post_some(struct world_worker *k, uint32_t count, uint32_t length, uint32_t vkey)
 {
-    static uint64_t wr_id;
-    const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, ++wr_id, 0, length, vkey, 0);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        const struct schema_sq_desc d = world_rw(SCHEMA_OP_READ, ++last_posted, 0, length, vkey, 0);
         world_post(k, &d);
+    }
     lane_doorbell(w->node[0].lane, k->id);
 }
 
+/* Each once, in the order of posting. */
 static void all_end_well(struct world_worker *k, uint32_t count)
 {
     struct schema_cqe e;
     for (uint32_t i = 0; i < count; i++) {
         ck_assert(world_poll(w, k, &e, 100000));
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.wr_id, ++last_done);
     }
+    ck_assert_uint_eq(last_done, last_posted);
+    ck_assert(!world_poll(w, k, &e, 1));
 }
 
 static uint32_t begin(struct world_worker *owner, struct world_worker *k, uint64_t seed)
@@ -126,6 +133,42 @@ START_TEST(all_requests_to_a_peer_that_answers_late_end_well)
         world_run(w, (unsigned)(w->node[0].config.suspect_ns * 12 / 10 / 1000));
         post_some(&k, REQUESTS - 1, 8, vkey);
         all_end_well(&k, REQUESTS);
+        ck_assert_uint_eq(world_stats(w, 0).suspects, 0);
+        finish(&owner, &k);
+    }
+}
+END_TEST
+
+/* More than the session's places, and than its ring: a worker finds no room then, and nothing that
+ * it has posted fails for that. */
+START_TEST(what_a_suspect_peer_is_sent_waits_in_the_ring_until_it_answers)
+{
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct world_worker owner, k;
+        uint32_t room, count = 2;
+        const uint32_t vkey = begin(&owner, &k, seed);
+        const uint64_t suspect_ns = w->node[0].config.suspect_ns;
+        wire.delay_ns = 20 * suspect_ns;
+        wire.jitter_ns = suspect_ns;
+        post_some(&k, 1, 8, vkey);
+        world_run(w, (unsigned)(2 * suspect_ns / 1000));
+        const uint64_t posted = world_stats(w, 0).posted;
+        post_some(&k, 1, 8, vkey); /* at which its silence is seen */
+        world_run(w, 2);
+        ck_assert_uint_eq(world_stats(w, 0).suspects, 1);
+        while ((room = RING - (k.sq_tail - atomic_load(&k.r->sq_head))) > 0) {
+            post_some(&k, room, 8, vkey);
+            count += room;
+            world_run(w, 10);
+        }
+        world_run(w, (unsigned)(2 * suspect_ns / 1000));
+        ck_assert_uint_eq(world_stats(w, 0).posted, posted);
+        ck_assert_uint_eq(world_stats(w, 0).suspects, 1);
+        ck_assert_uint_eq(k.sq_tail - atomic_load(&k.r->sq_head), RING);
+        ck_assert_uint_eq(atomic_load(&k.r->cq_tail), k.cq_head);
+        ck_assert_uint_eq(count, PLACES + RING);
+        wire.delay_ns = wire.jitter_ns = 0;
+        all_end_well(&k, count);
         ck_assert_uint_eq(world_stats(w, 0).suspects, 0);
         finish(&owner, &k);
     }
@@ -176,6 +219,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(all_requests_to_a_peer_that_answers_late_end_well)                                           \
+    T(what_a_suspect_peer_is_sent_waits_in_the_ring_until_it_answers)                              \
     T(a_peer_is_not_suspect_while_its_bytes_are_on_the_wire)                                       \
     T(a_healthy_backlog_is_not_ended_as_overdue)
 KEDGE_CHECK_MAIN("backlog", TESTS)
