@@ -79,8 +79,6 @@ static const struct {
         {-EPIPE, "this node's device was removed or broke, and its agent ends: open another "
                  "session when the agent has begun again"},
     [SCHEMA_REASON_CLOSED] = {-EPIPE, "the session was closed"},
-    [SCHEMA_REASON_SUSPECT_FULL] = {-EPIPE,
-                                    "never sent: too much waits for a peer that does not answer"},
     [SCHEMA_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
     [SCHEMA_REASON_TENANT] = {-EACCES, "the operator has taken away the tenant of this user"},
     [SCHEMA_REASON_REVOKED] = {-EACCES, "the operator has revoked the region: deregister it"},
@@ -127,9 +125,15 @@ static const struct {
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 
+/* A newer agent may give another one. */
+static bool is_known(uint32_t reason)
+{
+    return reason < REASONS && reasons[reason].text != NULL;
+}
+
 int client_reason_status(uint32_t reason)
 {
-    return reason < REASONS ? reasons[reason].status : -EPIPE;
+    return is_known(reason) ? reasons[reason].status : -EPIPE;
 }
 
 /* The agent gives every other reason to what no device was asked to do, or has certainly not done.
@@ -139,14 +143,12 @@ int kedge_never_sent(const struct ibv_wc *wc)
     if (client_is_null(wc))
         return 0;
     return wc->status != IBV_WC_SUCCESS && wc->vendor_err != SCHEMA_REASON_NONE &&
-           wc->vendor_err != SCHEMA_REASON_UNDER_WAY && wc->vendor_err < REASONS;
+           wc->vendor_err != SCHEMA_REASON_UNDER_WAY && is_known(wc->vendor_err);
 }
 
 const char *kedge_reason_str(uint32_t vendor_err)
 {
-    return vendor_err < REASONS && reasons[vendor_err].text != NULL
-               ? reasons[vendor_err].text
-               : "a reason newer than this library";
+    return is_known(vendor_err) ? reasons[vendor_err].text : "a reason newer than this library";
 }
 
 static const char *const wc_statuses[] = {

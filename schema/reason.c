@@ -22,7 +22,6 @@ const char *schema_reason_name(uint32_t reason)
         [SCHEMA_REASON_LOOKUP] = "no_metaserver",
         [SCHEMA_REASON_DRAIN] = "agent_stops",
         [SCHEMA_REASON_CLOSED] = "closed",
-        [SCHEMA_REASON_SUSPECT_FULL] = "suspect_full",
         [SCHEMA_REASON_RESTARTED] = "agent_restarts",
         [SCHEMA_REASON_TENANT] = "tenant_gone",
         [SCHEMA_REASON_REVOKED] = "revoked",

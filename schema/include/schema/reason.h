@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* Why the agent itself refused or ended something; in vendor_err and in `ended`. Stable numbers. */
+/* Why the agent itself refused or ended something; in vendor_err and in `ended`. Stable numbers: 16
+ * was another one, and is not given again. */
 enum schema_reason {
     SCHEMA_REASON_NONE = 0,
     SCHEMA_REASON_DESCRIPTOR = 1,  /* malformed: op, flags, slots, SGE count */
@@ -27,7 +28,6 @@ enum schema_reason {
     SCHEMA_REASON_LOOKUP = 13,       /* no metaserver answered */
     SCHEMA_REASON_DRAIN = 14,        /* the agent is stopping */
     SCHEMA_REASON_CLOSED = 15,       /* the worker closed its session or died */
-    SCHEMA_REASON_SUSPECT_FULL = 16, /* too much is waiting for a peer that does not answer */
     SCHEMA_REASON_RESTARTED = 17,    /* the agent begins anew, as a later incarnation of its node */
     SCHEMA_REASON_TENANT = 18,       /* its tenant was taken away */
     SCHEMA_REASON_REVOKED = 19,      /* the operator has revoked the region */

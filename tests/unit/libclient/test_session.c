@@ -7,6 +7,7 @@
 #include "schema/record.h"
 #include "schema/token.h"
 
+enum { UNUSED_REASON = 16 };
 static const uint8_t stranger[16] = {0xfd, 9};
 
 static void refused(struct fake_agent *a, int status)
@@ -428,11 +429,9 @@ START_TEST(an_ended_session_gives_its_completions_and_then_the_reason)
     static const struct {
         uint32_t reason;
         int status;
-    } ends[] = {{SCHEMA_REASON_RING, -EPROTO},
-                {SCHEMA_REASON_GUESSES, -EACCES},
-                {SCHEMA_REASON_DRAIN, -EPIPE},
-                {SCHEMA_REASON_DEVICE_LOST, -EPIPE},
-                {999, -EPIPE}};
+    } ends[] = {{SCHEMA_REASON_RING, -EPROTO}, {SCHEMA_REASON_GUESSES, -EACCES},
+                {SCHEMA_REASON_DRAIN, -EPIPE}, {SCHEMA_REASON_DEVICE_LOST, -EPIPE},
+                {UNUSED_REASON, -EPIPE},       {999, -EPIPE}};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct fake_agent a;
         struct kedge_vqp *q;
@@ -458,26 +457,6 @@ START_TEST(an_ended_session_gives_its_completions_and_then_the_reason)
         kedge_close(s);
         fake_agent_stop(&a);
     }
-}
-END_TEST
-
-START_TEST(of_a_failed_request_it_is_known_whether_it_was_never_sent)
-{
-    struct ibv_wc wc = {.status = IBV_WC_RETRY_EXC_ERR};
-    ck_assert_int_eq(kedge_never_sent(&wc), 0);
-    for (wc.vendor_err = SCHEMA_REASON_DESCRIPTOR; wc.vendor_err <= SCHEMA_REASON_DEVICE_LOST;
-         wc.vendor_err++)
-        ck_assert_int_eq(kedge_never_sent(&wc), wc.vendor_err != SCHEMA_REASON_UNDER_WAY);
-    ck_assert_int_eq(kedge_never_sent(&wc), 0); /* a reason that this library does not know */
-    wc = (struct ibv_wc){.status = IBV_WC_SUCCESS, .vendor_err = SCHEMA_REASON_PEER_DOWN};
-    ck_assert_int_eq(kedge_never_sent(&wc), 0);
-    /* With these statuses nothing else tells, and the words say it too. */
-    static const uint32_t never[] = {SCHEMA_REASON_PEER_DOWN, SCHEMA_REASON_STALE_PEER,
-                                     SCHEMA_REASON_BEHIND, SCHEMA_REASON_LEASE};
-    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
-        ck_assert_int_eq(strncmp(kedge_reason_str(never[i]), "never sent: ", 12), 0);
-    ck_assert_ptr_nonnull(strstr(kedge_wc_status_str(IBV_WC_RETRY_EXC_ERR), "unless the reason"));
-    ck_assert_ptr_nonnull(strstr(kedge_wc_status_str(IBV_WC_WR_FLUSH_ERR), "unless its reason"));
 }
 END_TEST
 
@@ -593,7 +572,6 @@ END_TEST
     T(a_revoked_region_is_heard_of_when_its_worker_looks)                                          \
     T(another_arena_and_a_nodes_name_are_asked_over_the_socket)                                    \
     T(an_ended_session_gives_its_completions_and_then_the_reason)                                  \
-    T(of_a_failed_request_it_is_known_whether_it_was_never_sent)                                   \
     T(an_agent_that_is_gone_is_noticed_by_sleepers_and_by_spinners)                                \
     T(a_sleeper_is_woken_by_a_completion)                                                          \
     T(a_forked_childs_calls_answer_eperm_and_its_close_does_not_end_the_parents_session)
