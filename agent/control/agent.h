@@ -80,6 +80,11 @@ struct agent {
     } desired;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     uint32_t newest_incarnation;       /* of those that were drawn in this life; 0: none */
+    struct {
+        uint32_t last; /* life.c: up to there they are this life's on the disk too */
+        struct world_task task;
+        bool is_under_way; /* the task: more of them are being kept */
+    } kept;
     uint32_t unused; /* the latest incarnation, of a pool that could not be made; 0: none */
     /* register.c */
     bool registering;       /* pools that are made do so too */

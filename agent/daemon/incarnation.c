@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "life.h"
 #include "state_file.h"
 
 #define FILE_NAME "incarnation"
@@ -108,7 +109,7 @@ int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_
                           state_dir);
         goto close_dir;
     }
-    status = save_incarnation(dir, (uint32_t)next);
+    status = save_incarnation(dir, life_last_kept((uint32_t)next));
     if (status != 0)
         base_err(err, status,
                  "the incarnation cannot be saved in %s: %s (make room, or give the directory to "
@@ -117,6 +118,16 @@ int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_
     else
         *out = (uint32_t)next;
 close_dir:
+    close(dir);
+    return status;
+}
+
+int agentd_incarnation_keep(const char *state_dir, uint32_t last)
+{
+    int dir, status = open_dir(state_dir, &dir, NULL);
+    if (status != 0)
+        return status;
+    status = save_incarnation(dir, last);
     close(dir);
     return status;
 }

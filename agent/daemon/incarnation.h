@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state directory: one agent's at a time, with the incarnation that this node's agent had last
- * in a file. Blocks on disk; start-up only. */
+ * in a file, or, while it runs, the last of those that are kept for it. Blocks on disk. */
 #ifndef DAEMON_INCARNATION_H
 #define DAEMON_INCARNATION_H
 
@@ -16,11 +16,16 @@
 int agentd_state_lock(const char *state_dir, uint32_t patience_ms, int *lock,
                       struct base_errbuf *err);
 
-/* Takes the next one: the largest of the saved one + 1, at_least and the wall clock's seconds; it
- * is durable (file and directory) when this returns. A missing file is a first start; one that
- * makes no sense (written by hand, cut short) is replaced by what the wall clock says, and *lost
- * tells so: a metaserver that knows a higher one will say it. -errno and a sentence. */
+/* Takes the next one, for a life that begins: the largest of the saved one + 1, at_least and the
+ * wall clock's seconds; it is durable (file and directory) when this returns, with those that are
+ * kept above it (life_last_kept()). A missing file is a first start; one that makes no sense
+ * (written by hand, cut short) is replaced by what the wall clock says, and *lost tells so: a
+ * metaserver that knows a higher one will say it. -errno and a sentence. Start-up only. */
 int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_least,
                             uint32_t *out, bool *lost, struct base_errbuf *err);
+
+/* All up to last are this life's: durable when this returns 0; or -errno. Any thread, one at a
+ * time. */
+int agentd_incarnation_keep(const char *state_dir, uint32_t last);
 
 #endif

@@ -13,7 +13,6 @@
 #include "base/random.h"
 #include "control/world_log.h"
 #include "fd_watch.h"
-#include "incarnation.h"
 #include "lane_thread.h"
 #include "loop_world.h"
 #include "start_check.h"
@@ -160,13 +159,6 @@ static int load_document(struct world *w, const char *name, void *bytes, size_t 
     return status;
 }
 
-static int next_incarnation(struct world *w, bool begins, uint32_t at_least, uint32_t *out,
-                            bool *lost, struct base_errbuf *err)
-{
-    return agentd_incarnation_next(loop_world_of(w)->agent->config.state_dir,
-                                   begins ? base_clock_wall_s() : 0, at_least, out, lost, err);
-}
-
 static uint64_t read_memory_most(struct world *w, bool *of_group)
 {
     (void)w;
@@ -217,7 +209,6 @@ static const struct world_ops LOOP_WORLD_OPS = {
     .has_token = has_token,
     .token_is_private = is_token_private,
     .load = load_document,
-    .next_incarnation = next_incarnation,
     .run = begin_task,
     .run_here = do_task,
     .memory_most = read_memory_most,

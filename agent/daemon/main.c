@@ -200,13 +200,16 @@ static int start_pools(struct loop_world *w, struct base_errbuf *err)
 
 static int take_incarnation(struct agent *a, struct base_errbuf *err)
 {
+    uint32_t incarnation = 0;
     bool lost = false;
     const int status =
         agentd_incarnation_next(a->config.state_dir, base_clock_wall_s(),
-                                superseded_least(a->min_incarnation), &a->incarnation, &lost, err);
+                                superseded_least(a->min_incarnation), &incarnation, &lost, err);
     if (lost)
         base_log(BASE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
-                 a->incarnation);
+                 incarnation);
+    if (status == 0)
+        life_begin(a, incarnation);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "base/fds.h"
 #include "doorbells.h"
 #include "fabric/fabric.h"
+#include "incarnation.h"
 #include "ring_guard.h"
 #include "schema/session.h"
 #include "state_file.h"
@@ -131,6 +132,11 @@ static int save_state(struct world_task *t)
     return status;
 }
 
+static int keep_incarnations(struct world_task *t)
+{
+    return agentd_incarnation_keep(t->incarnations.directory, t->incarnations.last);
+}
+
 static int reclaim_memory(struct world_task *t)
 {
     (void)t;
@@ -143,5 +149,5 @@ const task_run TASK_RUNS[WORLD_WORKS] = {
     [WORLD_MAKE_ARENA] = make_arena,         [WORLD_ZERO_ARENA] = zero_arena,
     [WORLD_FREE_ARENA] = free_arena,         [WORLD_SAVE_STATE] = save_state,
     [WORLD_MAKE_PEERS] = make_peers,         [WORLD_FREE_PEERS] = free_peers,
-    [WORLD_RECLAIM_MEMORY] = reclaim_memory,
+    [WORLD_RECLAIM_MEMORY] = reclaim_memory, [WORLD_KEEP_INCARNATIONS] = keep_incarnations,
 };

@@ -149,10 +149,8 @@ static void begin_serving(struct play_agent *p)
 static int start_agent(struct play_agent *p, struct base_errbuf *err)
 {
     struct agent *a = p->agent;
-    bool lost = false;
     a->started_ns = world_now_ns(a->world);
-    int status = world_next_incarnation(a->world, true, superseded_least(a->min_incarnation),
-                                        &a->incarnation, &lost, err);
+    int status = play_agent_take_incarnation(p, superseded_least(a->min_incarnation), err);
     if (status == 0)
         status = fabric_open(a, err);
     if (status == 0)

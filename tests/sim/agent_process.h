@@ -90,6 +90,9 @@ extern const struct world_log_ops PLAY_LOG_OPS;
 extern const struct world_lane_ops PLAY_LANE_OPS;     /* agent_lanes.c */
 extern const struct world_socket_ops PLAY_SOCKET_OPS; /* agent_sockets.c */
 extern const struct world_admin_ops PLAY_ADMIN_OPS;   /* agent_process.c */
+/* Begins its life, with an incarnation of at least @at_least: the daemon waits for its disk here,
+ * before anything else. 0; or -errno and a sentence. */
+int play_agent_take_incarnation(struct play_agent *a, uint32_t at_least, struct base_errbuf *err);
 /* Waits for all tasks that are out, and what they lead to. */
 void play_agent_finish_tasks(struct play_agent *a);
 void play_agent_forget_tasks(struct play_agent *a);

@@ -13,6 +13,7 @@
 #include "disk.h"
 #include "incarnation.h"
 #include "kept.h"
+#include "life.h"
 #include "os.h"
 #include "os_calls.h"
 #include "random.h"
@@ -156,6 +157,11 @@ struct play_task {
 static const uint64_t TASK_MOST_NS = 200000;
 static const char INCARNATION[] = "incarnation";
 
+static bool writes_disk(const struct world_task *t)
+{
+    return t->work == WORLD_SAVE_STATE || t->work == WORLD_KEEP_INCARNATIONS;
+}
+
 static int do_task(struct play_agent *a, struct world_task *t)
 {
     if (t->work == WORLD_RECLAIM_MEMORY)
@@ -190,6 +196,8 @@ static void task_is_done(void *user)
     if (task->work == WORLD_SAVE_STATE && task->status == 0)
         play_kept_done(t->agent->host->name, task->state.name, task->state.text,
                        task->state.length);
+    if (task->work == WORLD_KEEP_INCARNATIONS && task->status == 0)
+        play_kept_number(t->agent->host->name, INCARNATION, task->incarnations.last);
     free(t);
     task->done(task->user);
 }
@@ -198,9 +206,8 @@ static void begin_task(struct world *w, struct world_task *task)
 {
     struct play_agent *a = play_agent_of(w);
     struct play_task *t = calloc(1, sizeof *t);
-    const bool disk = task->work == WORLD_SAVE_STATE;
-    const uint64_t first = disk ? play_disk_time(a->host->disk)
-                                : base_prng_below(&a->random, TASK_MOST_NS),
+    const uint64_t first = writes_disk(task) ? play_disk_time(a->host->disk)
+                                             : base_prng_below(&a->random, TASK_MOST_NS),
                    then = base_prng_below(&a->random, TASK_MOST_NS);
     struct play_owner *of = &a->process->owner;
     *t = (struct play_task){.next = a->tasks,
@@ -230,7 +237,7 @@ void play_agent_finish_tasks(struct play_agent *a)
 static void crash_in_task(struct play_task *t)
 {
     struct play_disk *d = t->agent->host->disk;
-    if (t->task->work != WORLD_SAVE_STATE || !play_event_is_set(&t->carry_out))
+    if (!writes_disk(t->task) || !play_event_is_set(&t->carry_out))
         return;
     play_disk_fail_after(d, play_disk_moment(d));
     carry_out_task(t);
@@ -292,20 +299,21 @@ static uint32_t read_incarnation(void)
     return (uint32_t)number;
 }
 
-/* The daemon waits for its disk here, before anything else. */
-static int next_incarnation(struct world *w, bool begins, uint32_t at_least, uint32_t *out,
-                            bool *lost, struct base_errbuf *err)
+int play_agent_take_incarnation(struct play_agent *a, uint32_t at_least, struct base_errbuf *err)
 {
-    struct play_agent *a = play_agent_of(w);
+    uint32_t incarnation;
+    bool lost;
     play_kept_number_found(a->host->name, INCARNATION, read_incarnation());
     a->takes_incarnation = true;
     play_process_sleep(play_disk_time(a->host->disk));
     a->takes_incarnation = false;
-    const uint64_t wall_s = begins ? play_host_wall_ms(a->host) / 1000 : 0;
-    const int status = agentd_incarnation_next(OS_DISK, wall_s, at_least, out, lost, err);
-    if (status == 0)
-        play_kept_number(a->host->name, INCARNATION, *out);
-    return status;
+    const int status = agentd_incarnation_next(OS_DISK, play_host_wall_ms(a->host) / 1000, at_least,
+                                               &incarnation, &lost, err);
+    if (status != 0)
+        return status;
+    play_kept_number(a->host->name, INCARNATION, life_last_kept(incarnation));
+    life_begin(a->agent, incarnation);
+    return 0;
 }
 
 static uint64_t tell_memory(struct world *w, bool *of_group)
@@ -348,7 +356,6 @@ const struct world_ops PLAY_WORLD_OPS = {
     .has_token = has_token,
     .token_is_private = is_token_private,
     .load = load_document,
-    .next_incarnation = next_incarnation,
     .run = begin_task,
     .run_here = do_task_here,
     .memory_most = tell_memory,

@@ -45,6 +45,7 @@ struct world_task {
         WORLD_ZERO_ARENA,
         WORLD_FREE_ARENA,
         WORLD_SAVE_STATE,
+        WORLD_KEEP_INCARNATIONS, /* for the life that there is: the next begins above them */
         WORLD_MAKE_PEERS,
         WORLD_FREE_PEERS,
         WORLD_RECLAIM_MEMORY, /* what the allocator keeps of what was freed */
@@ -64,6 +65,10 @@ struct world_task {
             const char *text;
             size_t length;
         } state;
+        struct world_incarnations {
+            const char *directory;
+            uint32_t last; /* of those that are kept then */
+        } incarnations;
     };
     bool let_go;              /* UNMAKE_RINGS, FREE_ARENA: whoever still maps it is done with it */
     uint32_t tenant;          /* whose it is (index + 1); 0: the agent's own, or of all */

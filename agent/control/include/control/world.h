@@ -76,11 +76,6 @@ struct world_ops {
     /* A document of the state directory: 0, *length and at most `capacity` bytes; -ENOENT; -EFBIG:
      * it is longer; or -errno. Blocks: only before the world's loop runs. */
     int (*load)(struct world *w, const char *name, void *bytes, size_t capacity, size_t *length);
-    /* An incarnation that this node has not had, which is at least at_least: 0 and *out, which is
-     * durable; or -errno and a sentence. Of a life that begins, the time of day at least; in it the
-     * next ones follow, close together. *lost: what was saved made no sense. Blocks on the disk. */
-    int (*next_incarnation)(struct world *w, bool begins, uint32_t at_least, uint32_t *out,
-                            bool *lost, struct base_errbuf *err);
     /* Begins a task, which stays until its done(). Those of one tenant
      * (task->tenant) begin in the order of these calls, those of several in turns; what tenants ask
      * for never keeps the agent's own tasks from beginning. */
@@ -171,12 +166,6 @@ static inline int world_load(struct world *w, const char *name, void *bytes, siz
                              size_t *length)
 {
     return w->ops->load(w, name, bytes, capacity, length);
-}
-
-static inline int world_next_incarnation(struct world *w, bool begins, uint32_t at_least,
-                                         uint32_t *out, bool *lost, struct base_errbuf *err)
-{
-    return w->ops->next_incarnation(w, begins, at_least, out, lost, err);
 }
 
 static inline uint64_t world_memory_most(struct world *w, bool *of_group)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "bounds.h"
 #include "device_bed.h"
+#include "life.h"
 #include "peer_setup.h"
 #include "sessions.h"
 
@@ -22,7 +23,7 @@ static void begin(void)
     memset(&table, 0, sizeof table);
     w.fab.caps.sgid_index = 2;
     memcpy(w.fab.caps.gid, first_gid, 16);
-    w.agent.incarnation = 5;
+    life_begin(&w.agent, 5);
     for (int i = 0; i < POOL_COUNT; i++)
         w.pool[i].device.table = &table;
     bed_add_initiators();
@@ -111,15 +112,15 @@ END_TEST
 START_TEST(another_name_is_above_all_pools_also_when_that_cannot_be_saved)
 {
     begin();
-    w.agent.newest_incarnation = w.pool[1].incarnation = 9;
-    w.world.incarnation_status = -ENOSPC;
+    w.agent.newest_incarnation = w.pool[1].incarnation = w.agent.kept.last;
     becomes_another();
+    test_world_end_keeping(&w.world, -ENOSPC);
     for (int i = 0; i < POOL_COUNT; i++) {
         target_done(&w.pool[i], 0);
         table_done(&w.pool[i], 0);
         ck_assert_uint_eq(w.pool[i].incarnation, w.agent.incarnation);
     }
-    ck_assert_uint_gt(w.agent.incarnation, 9);
+    ck_assert_uint_gt(w.agent.incarnation, w.agent.kept.last);
 }
 END_TEST
 

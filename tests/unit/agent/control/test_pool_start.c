@@ -42,7 +42,7 @@ static void begin(void)
     w.world.stepped = count_step;
     w.agent.world = w.own.world = &w.world.world;
     w.agent.fab = &w.fab;
-    w.agent.incarnation = 100;
+    life_begin(&w.agent, 100);
     w.agent.config.mr_lease_ns = BASE_NS_PER_S;
     w.agent.config.max_mrs = 64;
     snprintf(w.agent.config.pool, sizeof w.agent.config.pool, "default");

@@ -55,6 +55,11 @@ static void set_alarm(struct world *w, uint64_t due_ns)
 static void begin_task(struct world *w, struct world_task *task)
 {
     struct world_task **at = &test_world(w)->tasks;
+    if (task->work == WORLD_KEEP_INCARNATIONS) {
+        ck_assert_ptr_null(test_world(w)->keeping);
+        test_world(w)->keeping = task;
+        return;
+    }
     while (*at != NULL)
         at = &(*at)->next;
     task->next = NULL;
@@ -101,19 +106,6 @@ static bool is_token_private(struct world *w, struct base_errbuf *why)
 {
     (void)w, (void)why;
     return true;
-}
-
-static int next_incarnation(struct world *w, bool begins, uint32_t at_least, uint32_t *out,
-                            bool *lost, struct base_errbuf *err)
-{
-    struct test_world *t = test_world(w);
-    ck_assert(!begins);
-    *lost = false;
-    if (t->incarnation_status != 0)
-        return base_err(err, t->incarnation_status, "the disk is full");
-    t->incarnation = at_least > t->incarnation ? at_least : t->incarnation + 1;
-    *out = t->incarnation;
-    return 0;
 }
 
 static void stop_world(struct world *w)
@@ -222,7 +214,6 @@ static const struct world_ops TEST_WORLD_OPS = {
     .cancel = cancel_call,
     .has_token = has_token,
     .token_is_private = is_token_private,
-    .next_incarnation = next_incarnation,
     .run = begin_task,
     .run_here = run_here,
     .memory_most = read_memory_most,
@@ -256,6 +247,16 @@ void test_world_end_task(struct test_world *w, int status)
     struct world_task *task = w->tasks;
     ck_assert_ptr_nonnull(task);
     w->tasks = task->next;
+    task->status = status;
+    task->done(task->user);
+}
+
+void test_world_end_keeping(struct test_world *w, int status)
+{
+    struct world_task *task = w->keeping;
+    ck_assert_ptr_nonnull(task);
+    ck_assert_int_eq(task->work, WORLD_KEEP_INCARNATIONS);
+    w->keeping = NULL;
     task->status = status;
     task->done(task->user);
 }

@@ -26,10 +26,9 @@ struct test_world {
     struct world_task ran_here;        /* the last one that was done at once */
     struct test_call call[TEST_CALLS]; /* that were begun, in order */
     uint32_t calls;
-    uint64_t memory_most;   /* of the host; 0: no bound */
-    uint32_t incarnation;   /* the last one that was taken */
-    int incarnation_status; /* not 0: none can be saved */
-    const char *said;       /* the last event of the log */
+    uint64_t memory_most;       /* of the host; 0: no bound */
+    struct world_task *keeping; /* incarnations, on a disk that is as slow as the test; or NULL */
+    const char *said;           /* the last event of the log */
     uint32_t stops;
     uint32_t steps[WORLD_DEVICE_DROP + 1]; /* of devices, by kind: none fails; those that are begun
                                             * are the test's to end (address_step_done(),
@@ -44,6 +43,8 @@ void test_world_init(struct test_world *w);
 void test_world_advance(struct test_world *w, uint64_t ns);
 /* Ends the first task that was begun, of which there is one, with this status. */
 void test_world_end_task(struct test_world *w, int status);
+/* Likewise what is being kept. */
+void test_world_end_keeping(struct test_world *w, int status);
 /* To the call of that number, from 0, which has had none. A status of less than 0 is a failure to
  * get an answer. */
 void test_world_answer(struct test_world *w, uint32_t call, int status, const char *body);

@@ -6,9 +6,12 @@
 
 #include "../../check_main.h"
 #include "incarnation.h"
+#include "life.h"
 
 static char dir[64], path[96];
 static struct base_errbuf err;
+
+enum { LIFE = 1 + INCARNATIONS_AHEAD /* that are kept for one */ };
 
 static void make_dir(void)
 {
@@ -52,10 +55,22 @@ START_TEST(each_start_has_a_larger_one_even_when_the_clock_runs_back)
 {
     make_dir();
     ck_assert_uint_eq(next(1000, 0, 0), 1000);
-    ck_assert_uint_eq(next(1000, 0, 0), 1001);
-    ck_assert_uint_eq(next(5, 0, 0), 1002);
+    ck_assert_uint_eq(next(1000, 0, 0), 1000 + LIFE);
+    ck_assert_uint_eq(next(5, 0, 0), 1000 + 2 * LIFE);
     ck_assert_uint_eq(next(2000, 0, 0), 2000);
     remove_dir();
+}
+END_TEST
+
+/* Whether they were taken or not: who was killed cannot say. */
+START_TEST(what_was_kept_for_a_life_is_no_later_ones)
+{
+    make_dir();
+    ck_assert_uint_eq(next(1000, 0, 0), 1000);
+    ck_assert_int_eq(agentd_incarnation_keep(dir, 1300), 0);
+    ck_assert_uint_eq(next(1000, 0, 0), 1301);
+    remove_dir();
+    ck_assert_int_eq(agentd_incarnation_keep(dir, 1300), -ENOENT);
 }
 END_TEST
 
@@ -63,7 +78,7 @@ START_TEST(what_a_metaserver_knows_is_passed)
 {
     make_dir();
     ck_assert_uint_eq(next(1000, 7001, 0), 7001);
-    ck_assert_uint_eq(next(1000, 0, 0), 7002);
+    ck_assert_uint_eq(next(1000, 0, 0), 7001 + LIFE);
     remove_dir();
 }
 END_TEST
@@ -75,7 +90,7 @@ START_TEST(garbage_and_torn_files_are_told_and_replaced)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         put(bad[i]);
         ck_assert_uint_eq(next(500, 0, 1), 500);
-        ck_assert_uint_eq(next(500, 0, 0), 501);
+        ck_assert_uint_eq(next(500, 0, 0), 500 + LIFE);
     }
     remove_dir();
 }
@@ -121,6 +136,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_first_is_the_wall_clocks)                                                                \
     T(each_start_has_a_larger_one_even_when_the_clock_runs_back)                                   \
+    T(what_was_kept_for_a_life_is_no_later_ones)                                                   \
     T(what_a_metaserver_knows_is_passed)                                                           \
     T(garbage_and_torn_files_are_told_and_replaced)                                                \
     T(a_missing_directory_is_a_sentence_with_the_way_out)                                          \
