@@ -15,16 +15,10 @@
 #include "schema/table.h"
 #include "sessions.h"
 
-static int make_peers(struct pool *p, struct base_errbuf *err)
+static int format_peers(struct pool *p, struct base_errbuf *err)
 {
     uint64_t seed;
-    struct world_task make = {.work = WORLD_MAKE_PEERS, .peers = &p->peers};
-    p->peers.bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
-    int status = world_random(p->world, &seed, sizeof seed);
-    if (status == 0) {
-        world_run_here(p->world, &make);
-        status = make.status;
-    }
+    const int status = world_random(p->world, &seed, sizeof seed);
     if (status != 0)
         return base_err(err, status, "the peer table cannot be made: %s", strerror(-status));
     schema_peers_format(p->peers.table, (uint32_t)p->config->max_peers, seed);
@@ -34,7 +28,7 @@ static int make_peers(struct pool *p, struct base_errbuf *err)
 /* Of which nothing waits for the device. */
 static int begin_serving(struct pool *p, struct base_errbuf *err)
 {
-    int status = make_peers(p, err);
+    int status = format_peers(p, err);
     if (status == 0)
         status = pool_start_lane(p, err);
     if (status == 0)
@@ -58,36 +52,51 @@ static void on_memory(void *user)
 }
 
 /* It takes some ms, and on a busy host much longer: the own one's is made before anybody waits. */
-static void make_table_memory(struct pool *p)
+static void begin_making(struct pool *p, struct world_task *making)
+{
+    making->done = on_memory;
+    making->user = p;
+    if (p->place == 0) {
+        world_run_here(p->world, making);
+        return;
+    }
+    p->works++;
+    world_run(p->world, making);
+}
+
+/* What was made of the peer table for the first try is there for the one as the file says. */
+static void make_memory(struct pool *p)
 {
     struct pool_start *s = &p->start;
     const uint32_t log2 = schema_table_log2_slots((uint32_t)p->config->max_mrs);
     s->stage = START_MEMORY;
     s->making =
         (struct world_task){.work = WORLD_MAKE_ARENA,
-                            .arena = {.memory = &s->table, .bytes = schema_table_bytes(log2)},
-                            .done = on_memory,
-                            .user = p};
-    if (p->place == 0) {
-        world_run_here(p->world, &s->making);
+                            .arena = {.memory = &s->table, .bytes = schema_table_bytes(log2)}};
+    begin_making(p, &s->making);
+    if (p->peers.table != NULL)
         return;
-    }
-    p->works++;
-    world_run(p->world, &s->making);
+    p->peers.bytes = schema_peers_bytes((uint32_t)p->config->max_peers);
+    s->making_peers = (struct world_task){.work = WORLD_MAKE_PEERS, .peers = &p->peers};
+    begin_making(p, &s->making_peers);
 }
 
 static void use_memory(struct pool *p)
 {
-    const int status = p->start.making.status;
+    struct pool_start *s = &p->start;
     struct base_errbuf why;
-    if (status == 0) {
-        open_device(p);
-        return;
+    int status = s->making.status;
+    if (status != 0) {
+        (void)device_why(p->world, status, &why);
+        (void)base_err(&s->err, status, "the memory of the MR table cannot be made: %.380s",
+                       why.text);
+    } else if ((status = s->making_peers.status) != 0) {
+        (void)base_err(&s->err, status, "the peer table cannot be made: %s", strerror(-status));
     }
-    (void)device_why(p->world, status, &why);
-    (void)base_err(&p->start.err, status, "the memory of the MR table cannot be made: %.380s",
-                   why.text);
-    pool_device_opened(p, status, &p->start.err);
+    if (status == 0)
+        open_device(p);
+    else
+        pool_device_opened(p, status, &s->err);
 }
 
 void pool_start_fini(struct pool *p)
@@ -102,7 +111,7 @@ void pool_start_begin(struct pool *p)
     p->start = (struct pool_start){.begun_ns = world_now_ns(p->world),
                                    .address_news = p->agent->address_news,
                                    .mtu = p->agent->port.mtu};
-    make_table_memory(p);
+    make_memory(p);
 }
 
 void pool_device_opened(struct pool *p, int status, const struct base_errbuf *err)
@@ -132,7 +141,7 @@ static void open_as_file(struct pool *p)
     prewarm_own(p);
     p->start.as_file = true;
     pool_start_fini(p); /* if it has not come that far */
-    make_table_memory(p);
+    make_memory(p);
 }
 
 /* Those that there are then hear of a change, and no pool that is just being made. */

@@ -16,7 +16,7 @@
 struct pool;
 
 enum start_stage {
-    START_MEMORY,   /* that of its MR table is made, beside this thread */
+    START_MEMORY,   /* that of its MR table, and its peer table, are made, beside this thread */
     START_OPENING,  /* the device makes it */
     START_OPENED,   /* the device has answered */
     START_RETIRING, /* it could not be made as operators say: what there is of it goes, and it is
@@ -26,8 +26,8 @@ enum start_stage {
 
 struct pool_start {
     enum start_stage stage;
-    struct world_task making; /* of the MR table's memory */
-    struct fab_mem table;     /* that memory, until the device has it */
+    struct world_task making, making_peers; /* the MR table's memory; the peer table */
+    struct fab_mem table;                   /* that memory, until the device has it */
     bool as_file;
     int status; /* OPENED: of the device; OVER: of all */
     struct base_errbuf err;

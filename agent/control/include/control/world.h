@@ -80,7 +80,8 @@ struct world_ops {
      * (task->tenant) begin in the order of these calls, those of several in turns; what tenants ask
      * for never keeps the agent's own tasks from beginning. */
     void (*run)(struct world *w, struct world_task *t);
-    /* Blocks: does one on this thread, without its done(). For a pool's end alone. */
+    /* Blocks: does one on this thread, without its done(). For a pool's end, and for the agent's
+     * own pool before the world's loop runs. */
     void (*run_here)(struct world *w, struct world_task *t);
     /* The most memory that the agent may have, of its control group or else of the host. */
     uint64_t (*memory_most)(struct world *w, bool *of_group);

@@ -45,6 +45,7 @@ static void begin(void)
     life_begin(&w.agent, 100);
     w.agent.config.mr_lease_ns = BASE_NS_PER_S;
     w.agent.config.max_mrs = 64;
+    w.agent.config.max_peers = 64;
     snprintf(w.agent.config.pool, sizeof w.agent.config.pool, "default");
     snprintf(w.own.name, sizeof w.own.name, "default");
     w.own.agent = &w.agent;
@@ -58,6 +59,17 @@ static void apply(void)
     pools_apply(&w.agent, &w.desired);
 }
 
+/* The MR table's, and the peer table. */
+static void end_memory(int status, int status_of_peers)
+{
+    test_world_end_task(&w.world, status);
+    pools_step(&w.agent);
+    if (w.world.tasks == NULL)
+        return;
+    ck_assert_int_eq(w.world.tasks->work, WORLD_MAKE_PEERS);
+    test_world_end_task(&w.world, status_of_peers);
+}
+
 /* The device has begun with it, and says nothing. */
 static struct pool *begun(const char *name)
 {
@@ -65,7 +77,7 @@ static struct pool *begun(const char *name)
     ck_assert_ptr_nonnull(p);
     ck_assert_int_eq(p->stage, POOL_STARTING);
     if (p->start.stage == START_MEMORY) {
-        test_world_end_task(&w.world, 0);
+        end_memory(0, 0);
         pools_step(&w.agent);
     }
     ck_assert_uint_eq(p->fab_ops, 1);
@@ -246,22 +258,30 @@ START_TEST(the_life_that_follows_counts_from_when_numbers_of_queue_pairs_went)
 }
 END_TEST
 
+static void memory_fails(int status, int status_of_peers, const char *sentence)
+{
+    pools_step(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
+    end_memory(status, status_of_peers);
+    pools_step(&w.agent);
+    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
+    ck_assert_ptr_nonnull(strstr(why(), sentence));
+    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
+    test_world_advance(&w.world, 6 * BASE_NS_PER_S);
+    pools_step(&w.agent);
+}
+
 START_TEST(the_memory_that_it_takes_is_made_beside_the_loop)
 {
     begin();
     apply();
-    pools_step(&w.agent);
-    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
-    ck_assert_ptr_nonnull(w.world.tasks);
-    test_world_end_task(&w.world, -ENOMEM);
-    pools_step(&w.agent);
-    ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_OPEN], 0);
-    ck_assert_ptr_nonnull(strstr(why(), "pool batch: the memory of the MR table cannot be made"));
-    ck_assert_ptr_null(pools_find(&w.agent, "batch"));
-    test_world_advance(&w.world, 6 * BASE_NS_PER_S);
-    pools_step(&w.agent);
+    memory_fails(-ENOMEM, 0, "pool batch: the memory of the MR table cannot be made");
+    memory_fails(0, -EMFILE, "pool batch: the peer table cannot be made: Too many open files");
     w.desired.pools = 0; /* given up while it is being made */
     apply();
+    ck_assert_ptr_nonnull(pools_find(&w.agent, "batch"));
+    test_world_end_task(&w.world, 0);
+    pools_step(&w.agent);
     ck_assert_ptr_nonnull(pools_find(&w.agent, "batch"));
     test_world_end_task(&w.world, 0);
     pools_step(&w.agent);
