@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "lane_state.h"
+#include "request/lease_moves.h"
 #include "request/mr_shares.h"
 #include "request/region.h"
 #include "request/reply.h"
@@ -73,7 +74,7 @@ void dedicated_let_go(struct lane *l, struct session *s, struct region *region)
 {
     if (region->by != 0 && region->lease.state == LANE_LEASE_WITHDRAWING)
         s->own_withdrawn--;
-    region->lease.state = LANE_LEASE_WAITING;
+    lease_move(&region->lease, LEASE_LET_GO);
     region->tag = ++l->fences;
     region_show(region);
     want_dereg(l, s, region->lease.arena, region->rkey, region->tag);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lane_state.h"
+#include "request/lease_moves.h"
 #include "request/mr_shares.h"
 #include "request/region.h"
 #include "session_state.h"
@@ -178,7 +179,8 @@ int region_publish(struct lane *l, struct session *s, struct region *region,
     take_place(s, region);
     region->rkey = r.rkey;
     region->hurried = false;
-    region->lease = (struct lane_lease){.state = LANE_LEASE_LIVE,
+    lease_move(&region->lease, LEASE_PUBLISHED);
+    region->lease = (struct lane_lease){.state = region->lease.state,
                                         .own = region_has_own(l, d),
                                         .fenced = fenced,
                                         .number = ++s->registered,
@@ -202,7 +204,7 @@ void region_withdraw(struct lane *l, struct session *s, struct region *region)
 {
     struct schema_mr_record r = {.vkey = region->vkey};
     (void)schema_table_remove(l->res.mr_table, &r);
-    region->lease.state = LANE_LEASE_WITHDRAWING;
+    lease_move(&region->lease, LEASE_WITHDRAWN);
     mr_share_give(l, s);
     COUNT(l, mrs, -1);
 }
@@ -212,7 +214,8 @@ void region_free(struct session *s, struct region *region)
     give_place(s, region);
     region->vkey = 0;
     region->by = 0;
-    region->lease = (struct lane_lease){.state = LANE_LEASE_NONE};
+    lease_move(&region->lease, LEASE_FREED);
+    region->lease = (struct lane_lease){.state = region->lease.state};
     region_show(region);
     s->regions_used--;
 }
@@ -246,7 +249,7 @@ void region_remove(struct lane *l, struct session *s, struct region *region, uin
         region->tag = 0;
     }
     if (!region->lease.own)
-        region->lease.state = LANE_LEASE_WITHDRAWING;
+        lease_move(&region->lease, LEASE_RETURNED);
     else if (region->lease.state == LANE_LEASE_WITHDRAWING)
         s->own_withdrawn++;
     region_show(region);
@@ -266,7 +269,7 @@ void region_end(struct lane *l, struct session *s, struct region *region)
         return;
     if (region->lease.state == LANE_LEASE_LIVE)
         region_withdraw(l, s, region);
-    region->lease.state = LANE_LEASE_WITHDRAWING;
+    lease_move(&region->lease, LEASE_ENDED);
     region->lease.due_ns = 0;
     region->by = 0;
     region_show(region);

@@ -16,6 +16,7 @@
 #include "schedule/vqp.h"
 #include "request/dedicated_mr.h"
 #include "request/ending.h"
+#include "request/lease_moves.h"
 #include "request/reg_mr.h"
 #include "request/region.h"
 #include "request/reply.h"
@@ -135,7 +136,7 @@ static void want_fence(struct lane *l, struct session *s, uint32_t rkey)
         if (!is_withdrawing(region) || region->rkey != rkey || region->lease.due_ns == 0 ||
             region->lease.due_ns > l->now_ns)
             continue;
-        region->lease.state = LANE_LEASE_WAITING;
+        lease_move(&region->lease, LEASE_LET_GO);
         region->tag = s->revoke_tag;
         region_show(region);
     }
@@ -201,7 +202,7 @@ void revocation_fenced(struct session *s, uint32_t tag)
         struct region *region = &s->regions[i];
         if (region->lease.state != LANE_LEASE_WAITING || region->tag != tag)
             continue;
-        region->lease.state = LANE_LEASE_REVOKED;
+        lease_move(&region->lease, LEASE_GONE);
         region_show(region);
     }
     if (s->revoke_tag == tag) {
@@ -328,7 +329,7 @@ void arena_reregister(struct lane *l, const struct lane_command *c)
             s->reregistration[number].taken++;
         }
         if (is_withdrawing(region))
-            region->lease.state = LANE_LEASE_WAITING;
+            lease_move(&region->lease, LEASE_LET_GO);
         if (region->lease.state != LANE_LEASE_WAITING)
             continue;
         region->tag = s->reregistration[number].fence_tag;

@@ -13,6 +13,7 @@
 #include "lane_state.h"
 #include "request/active.h"
 #include "request/dedicated_mr.h"
+#include "request/lease_moves.h"
 #include "request/region.h"
 #include "request/reply.h"
 #include "schedule/quota.h"
@@ -219,7 +220,7 @@ void withdrawals_gone(struct lane *l, const struct lane_command *c)
         if (region->by != 0) {
             withdrawal_done(l, s, region);
         } else {
-            region->lease.state = LANE_LEASE_REVOKED;
+            lease_move(&region->lease, LEASE_GONE);
             region_show(region);
         }
         break;
