@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "request/check.h"
 #include "session_state.h"
 #include "transmit/operation.h"
 #include "transmit/wr.h"
