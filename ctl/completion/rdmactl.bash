@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completion of rdmactl for bash. Commands, options, keys and the words that a key may be come from rdmactl --help, names
-# and ids from the metaserver or the agent, if it answers.
+# Completion of rdmactl for bash. Commands, options, keys and the words that a key may be come from
+# rdmactl --help, names and ids from the metaserver or the agent, if it answers.
 
-# The members called $2 of the objects that `rdmactl $1 list` shows, asked with the options that follow.
+# The members called $2 of the objects that `rdmactl $1 list` shows, asked with the options that
+# follow.
 _rdmactl_names() { # resource member options...
     rdmactl "${@:3}" "$1" list -o json 2>/dev/null | grep -o "\"$2\":\"[^\"]*\"" | cut -d'"' -f4
 }
@@ -10,16 +11,24 @@ _rdmactl_names() { # resource member options...
 # "list", "get", ... behind $1; without it the first words.
 _rdmactl_commands() { # word
     rdmactl --help 2>/dev/null | sed -n '/^commands:$/,/^$/s/^  \([a-z].*\)/\1/p' | sed 's/  .*//' |
-        awk -v word="${1-}" '{ if (word == "") print $1; else if ($1 == word && $2 !~ /^-/) print $2 }' | uniq
+        awk -v word="${1-}" '
+            word == "" {print $1}
+            word != "" && $1 == word && $2 !~ /^-/ {print $2}' | uniq
 }
 
 # Each option of which there is one, with "=" if it takes a value.
 _rdmactl_options() {
-    rdmactl --help 2>/dev/null | sed -nE '/^options:$/,/^$/s/^  ((-[a-z]), )?(--[a-z-]+)( [A-Za-z][^ ]*)? .*/\2 \3\4/p' |
-        awk 'NF {long = $1 ~ /^--/ ? 1 : 2; value = NF > long ? "=" : ""; for (i = 1; i <= long; i++) print $i value}' | sort -u
+    rdmactl --help 2>/dev/null | sed -n '/^options:$/,/^$/p' |
+        sed -nE 's/^  ((-[a-z]), )?(--[a-z-]+)( [A-Za-z][^ ]*)? .*/\2 \3\4/p' |
+        awk 'NF {
+            long = $1 ~ /^--/ ? 1 : 2
+            value = NF > long ? "=" : ""
+            for (i = 1; i <= long; i++) print $i value
+        }' | sort -u
 }
 
-# The keys that `rdmactl $1 --help` lists; of one that is a choice each of its words too: "KEY=WORD".
+# The keys that `rdmactl $1 --help` lists; of one that is a choice each of its words too:
+# "KEY=WORD".
 _rdmactl_keys() { # resource
     rdmactl "$1" --help 2>/dev/null | sed -n '/^keys:$/,/^$/s/^  \([a-z_0-9]*\)  *\(.*\)/\1 \2/p' |
         awk '{
@@ -33,12 +42,17 @@ _rdmactl_keys() { # resource
 }
 
 _rdmactl() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} line=() words=() i key= choices= options
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    local line=() words=() i key= choices= options
     local context=() agent=() server=() # options that say whom to ask, on the line so far
     COMPREPLY=()
     options=$(_rdmactl_options)
     # bash takes "=" for a word of its own: behind an option as good as a blank, behind a key not.
-    if [[ $word == = ]]; then key=$before word=; elif [[ $before == = ]]; then key=${COMP_WORDS[COMP_CWORD - 2]}; fi
+    if [[ $word == = ]]; then
+        key=$before word=
+    elif [[ $before == = ]]; then
+        key=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
     [[ $key != -* ]] || { before=$key; key=; }
     for ((i = 1; i < COMP_CWORD; i++)); do
         [[ ${COMP_WORDS[i]} == = && ${COMP_WORDS[i - 1]} == -* ]] || line+=("${COMP_WORDS[i]}")
@@ -86,7 +100,8 @@ _rdmactl_words() { # word so far
     "") _rdmactl_commands ;;
     "worker get" | "lease get" | "lease revoke")
         _rdmactl_names "${words[0]}" id "${context[@]}" "${server[@]}" "${agent[@]}" ;;
-    "tenant get" | "tenant set" | "tenant delete" | "window get" | "window set" | "window delete" | \
+    "tenant get" | "tenant set" | "tenant delete" | \
+        "window get" | "window set" | "window delete" | \
         "token get" | "token set" | "token delete" | "pool get" | "pool set" | "pool delete")
         _rdmactl_names "${words[0]}" name "${context[@]}" "${server[@]}" ;;
     "node get" | "node label" | "node cordon" | "node uncordon" | "node drain" | "node delete")

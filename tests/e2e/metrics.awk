@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Holds a text of metrics (Prometheus' exposition format 0.0.4) to the format and to Prometheus' conventions of names
-# and units. Prints each offence with its line; exits 1 if there is one. The variable `prefix` is what names begin with.
+# Holds a text of metrics (Prometheus' exposition format 0.0.4) to the format and to Prometheus'
+# conventions of names and units. Prints each offence with its line; exits 1 if there is one. The
+# variable `prefix` is what names begin with.
 function offence(what) { printf "%d: %s: %s\n", FNR, $0, what; offences++ }
 # The family of a sample's name: histograms have three series.
 function family(name,    base) {
@@ -10,18 +11,24 @@ function family(name,    base) {
     return ""
 }
 function check_name(name, kind,    words, n, i) {
-    if (name !~ /^[a-z][a-z0-9_]*$/ || name ~ /__|_$/) offence("a name is words of a-z and 0-9 with one _ between them")
+    if (name !~ /^[a-z][a-z0-9_]*$/ || name ~ /__|_$/)
+        offence("a name is words of a-z and 0-9 with one _ between them")
     if (index(name, prefix) != 1) offence("the name does not begin with " prefix)
-    if ((kind == "counter") != (name ~ /_total$/)) offence("counters, and they alone, end in _total")
-    if (kind != "histogram" && name ~ /_(bucket|sum|count)$/) offence("this ending is a histogram's")
+    if ((kind == "counter") != (name ~ /_total$/))
+        offence("counters, and they alone, end in _total")
+    if (kind != "histogram" && name ~ /_(bucket|sum|count)$/)
+        offence("this ending is a histogram's")
     n = split(name, words, "_")
     for (i = 1; i <= n; i++) {
-        if (words[i] ~ /^(ns|us|ms|s|sec|msec|usec|nsec|(nano|micro|milli)seconds?|minutes?|hours?|days?|second)$/)
+        if (words[i] ~ /^(ns|us|ms|s|sec|msec|usec|nsec|(nano|micro|milli)seconds?)$/ ||
+            words[i] ~ /^(minutes?|hours?|days?|second)$/)
             offence("time is in seconds, and says so")
-        if (words[i] ~ /^(b|kb|mb|gb|kib|mib|gib|(kilo|mega|giga|kibi|mebi|gibi)bytes?|pages?|bits?|byte)$/)
+        if (words[i] ~ /^(b|kb|mb|gb|kib|mib|gib|(kilo|mega|giga|kibi|mebi|gibi)bytes?)$/ ||
+            words[i] ~ /^(pages?|bits?|byte)$/)
             offence("sizes are in bytes, and say so")
         if (words[i] ~ /^(percent|percentage|pct)$/) offence("shares are ratios")
-        if (words[i] ~ /^(gauge|counter|histogram|summary)$/) offence("a name does not say its type")
+        if (words[i] ~ /^(gauge|counter|histogram|summary)$/)
+            offence("a name does not say its type")
         if (words[i] ~ /^(seconds|bytes|ratio)$/ && i < n && !(i == n - 1 && words[n] == "total"))
             offence("the unit stands at the end, before _total")
     }
@@ -81,14 +88,19 @@ function read_labels(    name, value, i, sorted, n, seen) {
         rest = substr(rest, 2)
         if (!read_labels()) { offence("malformed labels"); next }
     }
-    if (rest !~ /^ ([-+]?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|[+-]Inf|NaN)$/) { offence("malformed value"); next }
+    if (rest !~ /^ ([-+]?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|[+-]Inf|NaN)$/) {
+        offence("malformed value")
+        next
+    }
     value = substr(rest, 2)
     if ((name, labels, le) in known) offence("the sample is there twice")
     known[name, labels, le]
-    if (type[of] != "gauge" && (value ~ /^-/ || value == "NaN")) offence("what is counted is never negative")
+    if (type[of] != "gauge" && (value ~ /^-/ || value == "NaN"))
+        offence("what is counted is never negative")
     if (is_bucket) {
         if (le == "") offence("a bucket without le")
-        if (bucket[of, labels] != "" && value + 0 < bucket[of, labels] + 0) offence("buckets hold those below")
+        if (bucket[of, labels] != "" && value + 0 < bucket[of, labels] + 0)
+            offence("buckets hold those below")
         bucket[of, labels] = value
         if (le == "\"+Inf\"") all[of, labels] = value
     } else if (type[of] == "histogram" && name == of "_count" && all[of, labels] != value)

@@ -44,7 +44,9 @@ finds() { # file, pattern; the file's text from standard input
 echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; seq 601 | sed 's|.*|/* . */|'; } | finds base/a.c 'at most 600'
 { echo "$head"; printf '/* %0100d */\n' 1; } | finds base/a.c 'over 100 columns'
-printf '# %099d\n' 1 | finds tests/a.sh ':1: over 100 columns'
+for name in tests/a.sh tests/a.awk tests/a.bash; do
+    printf '# %099d\n' 1 | finds "$name" ':1: over 100 columns'
+done
 printf 'é%.0s' {1..100} >"$work/tests/wide.sh"
 "$style" "$work" >"$work/out" || fail "100 characters are over 100 columns: $(cat "$work/out")"
 rm "$work/tests/wide.sh"
