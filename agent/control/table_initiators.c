@@ -15,6 +15,42 @@
 #include "register.h"
 #include "table_initiators.h"
 
+/* What happens to one. Nothing but its moves assigns its state: one whose control operation is
+ * under way (CLEANING, RAISING) is given no other. */
+enum initiator_event {
+    MADE,      /* by the pool's start: it is cleaned for the first time */
+    DROPPED,   /* it is cleaned: the lane is done with it, or it is tried again */
+    CLEANED,   /* that is over */
+    UNCLEAN,   /* that has failed */
+    OFFERED,   /* to its metaserver, */
+    WITHDRAWN, /* which did not connect to it, */
+    CONNECTED, /* or did */
+    RAISED,    /* RTS; or the device has refused that: DROPPED follows */
+    INITIATOR_EVENTS
+};
+
+enum { INITIATOR_STATES = INITIATOR_FAILED + 1, NEVER = INITIATOR_STATES };
+
+#define CLEANING INITIATOR_CLEANING
+#define READY    INITIATOR_READY
+
+static const uint8_t initiator_moves[INITIATOR_STATES][INITIATOR_EVENTS] = {
+    /*                   MADE, DROPPED, CLEANED, UNCLEAN, OFFERED, WITHDRAWN, CONNECTED, RAISED */
+    [CLEANING] = {CLEANING, NEVER, READY, INITIATOR_FAILED, NEVER, NEVER, NEVER, NEVER},
+    [READY] = {NEVER, NEVER, NEVER, NEVER, INITIATOR_OFFERED, NEVER, NEVER, NEVER},
+    [INITIATOR_OFFERED] = {NEVER, NEVER, NEVER, NEVER, NEVER, READY, INITIATOR_RAISING, NEVER},
+    [INITIATOR_RAISING] = {NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, INITIATOR_UP},
+    [INITIATOR_UP] = {NEVER, CLEANING, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER},
+    [INITIATOR_FAILED] = {NEVER, CLEANING, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER},
+};
+
+static void initiator_move(struct table_initiator *initiator, enum initiator_event event)
+{
+    const uint8_t to = initiator_moves[initiator->state][event];
+    BASE_ASSERT(to != NEVER);
+    initiator->state = (enum table_initiator_state)to;
+}
+
 static struct table_initiator *end_op(struct fab_ctl *ctl)
 {
     struct table_initiator *initiator = ctl->user;
@@ -84,14 +120,14 @@ static void on_cleaned(struct fab_ctl *ctl)
         initiator->rest_ns = new_rest_ns(p, now_ns);
     if (initiator->reuse.status == 0) {
         initiator->failures = 0;
-        initiator->state = INITIATOR_READY;
+        initiator_move(initiator, CLEANED);
         return;
     }
     world_log(p->world, BASE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
               "qpn=%u error=\"%s\"", initiator->qp != NULL ? initiator->qp->qpn : 0,
               strerror(-initiator->reuse.status));
     initiator->failures++;
-    initiator->state = INITIATOR_FAILED;
+    initiator_move(initiator, UNCLEAN);
     initiator->again_ns = now_ns + REPAIR_AGAIN_MS * BASE_NS_PER_MS;
 }
 
@@ -109,7 +145,7 @@ static struct fab_ctl initiator_creation(const struct agent_device *d)
 static void clean_initiator(struct table_initiator *initiator, bool is_new)
 {
     const struct agent_device *d = &initiator->registration->pool->device;
-    initiator->state = INITIATOR_CLEANING;
+    initiator_move(initiator, is_new ? MADE : DROPPED);
     initiator->reuse = (struct fab_reuse){.fab = d->fab,
                                           .qp = initiator->qp,
                                           .in_reset = is_new,
@@ -152,7 +188,7 @@ struct table_initiator *table_initiator_offer(struct registration *r)
             world_random(r->pool->world, &initiator->psn, sizeof initiator->psn) != 0)
             continue;
         initiator->psn &= 0xffffff;
-        initiator->state = INITIATOR_OFFERED;
+        initiator_move(initiator, OFFERED);
         return initiator;
     }
     return NULL;
@@ -175,8 +211,7 @@ uint64_t table_initiator_rests_ms(const struct registration *r)
 
 void table_initiator_withdraw(struct table_initiator *initiator)
 {
-    BASE_ASSERT(initiator->state == INITIATOR_OFFERED);
-    initiator->state = INITIATOR_READY;
+    initiator_move(initiator, WITHDRAWN);
 }
 
 static void on_raised(struct fab_ctl *ctl)
@@ -199,7 +234,7 @@ static void on_raised(struct fab_ctl *ctl)
                          on_raised);
         return;
     }
-    initiator->state = INITIATOR_UP;
+    initiator_move(initiator, RAISED);
     const int status = ctl->status;
     if (status != 0)
         clean_initiator(initiator, false);
@@ -213,7 +248,7 @@ void table_initiator_raise(struct table_initiator *initiator,
     const struct fab_pd *system = initiator->registration->pool->device.system_pd;
     const struct fab_caps *caps = &fab->caps;
     const enum ibv_mtu own = initiator->registration->pool->agent->port.mtu;
-    initiator->state = INITIATOR_RAISING;
+    initiator_move(initiator, CONNECTED);
     initiator->step = 0;
     initiator->reads =
         caps->max_rd_atomic < peer->reads ? (uint8_t)caps->max_rd_atomic : peer->reads;
