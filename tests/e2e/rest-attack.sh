@@ -27,6 +27,24 @@ bounded() { # what
 }
 before=$(rss)
 
+# A browser on this host sends what any page says, by a name of that page's: DNS rebinding.
+wrong_host() { # sentence, header
+    ask -H "@$work/header" -H "$2" /v1/nodes
+    expect 403 "$1"
+    [[ $(jq -r .detail "$work/body") == "on loopback the ${2%%:*} must be "* ]] ||
+        fail "$1: $(jq -r .detail "$work/body")"
+}
+wrong_host "a Host that is not ours is 403" "Host: rebinds.example.com"
+wrong_host "with our port too" "Host: rebinds.example.com:$port"
+wrong_host "an Origin that is not ours is 403" "Origin: http://pages.example.com"
+wrong_host "and so is none that can be named" "Origin: null"
+for ours in "Host: localhost:$port" "Host: $(uname -n)" "Origin: $url"; do
+    ask -H "@$work/header" -H "$ours" /v1/nodes
+    expect 200 "\"${ours/$port/PORT}\" is ours"
+done
+ask -H 'Host: rebinds.example.com' "${admin[@]}" /v1/nodes
+expect 200 "on the Unix socket any Host is"
+
 # Bodies of 1 GB, from who may and who may not: told before they come, or cut off on the way.
 gigabyte() { # sentence, status, options...
     local sentence=$1 wanted=$2
