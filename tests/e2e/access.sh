@@ -268,13 +268,13 @@ grep -qa "$(sed -n 's/.*Bearer //p' "$work/admin.header" | tr -d '\n' | sha256su
 ok "nor does the store hold a secret, but its hash"
 
 # A stream ends with its token.
-timeout 60 curl -sN -H "@$work/reader.header" -o "$work/stream" "$url/v1/events?watch=1" &
+: >"$work/begun"
+timeout 60 curl -sN -H "@$work/reader.header" -o "$work/stream" -D "$work/begun" \
+    "$url/v1/events?watch=1" &
 stream=$!
-for _ in $(seq 1200); do
-    ask -H "@$work/reader.header" /metrics
-    ! grep -q '^kedge_metad_watches 1' "$work/body" || break
-    sleep 0.05
-done
+for _ in $(seq 1200); do ! grep -q '^HTTP' "$work/begun" || break; sleep 0.05; done
+grep -q '^HTTP/1.1 200' "$work/begun" && kill -0 "$stream" ||
+    fail "the stream does not begin: $(cat "$work/begun")"
 ask "${admin[@]}" -X DELETE /v1/tokens/reader
 wait "$stream" || fail "curl ended with $?"
 ! grep -q '"name":"reader"' "$work/stream" || fail "the stream told of its token's end"
@@ -475,6 +475,7 @@ ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json |
     jq -r .secret >"$work/agent.token"
 until_live
 for _ in $(seq 600); do ! state | grep -q 'have it: 1$' || break; sleep 0.1; done
+state | grep -q 'have it: 1$' || fail "with another token: $(state)"
 agent_stop
 ask "${admin[@]}" /v1/nodes/worker-1
 expect 404 "and removes its node with it when it ends"

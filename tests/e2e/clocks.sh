@@ -20,6 +20,7 @@ lend() { # kind: a worker of a's that keeps a region until it is ended; sets $to
     exec {held}>"$work/hold-$1"
     for _ in $(seq 1200); do [[ ! -s $work/lent-$1 ]] || break; sleep 0.05; done
     token=$(cat "$work/lent-$1")
+    [[ -n $token ]] || fail "a worker lends nothing as $1"
 }
 restart() { # plan: b, with another fault beside
     kill -TERM "${pids[b]}"

@@ -79,6 +79,7 @@ for _ in $(seq $((600 * slow))); do
     (($(agent_metric a wrong_tokens_total) == 0)) || break
     sleep 0.05
 done
+(($(agent_metric a wrong_tokens_total) > 0)) || fail "the crowd does not guess"
 for uid in 300000 200000; do
     refused=0
     for i in $(seq $times); do

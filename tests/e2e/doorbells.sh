@@ -21,6 +21,7 @@ KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" watch >"$work/watch.out" 2>&1 &
 worker=$!
 worker_pids+=("$worker")
 for _ in $(seq $((1200 * slow))); do [[ ! -s $work/watch.out ]] || break; sleep 0.05; done
+[[ $(cat "$work/watch.out") == attached ]] || fail "the worker: $(cat "$work/watch.out")"
 id=$(sed -n 's/^eventfd-id: *//p' /proc/$worker/fdinfo/* 2>/dev/null | head -n 1)
 [[ -n $id ]] || { skip "which epolls watch a doorbell: this kernel does not say"; stop; exit 0; }
 at=$(basename "$(grep -lE "^eventfd-id: *$id\$" /proc/"${pids[a]}"/fdinfo/* 2>/dev/null)")

@@ -26,6 +26,9 @@ if [[ $pools == 2 ]]; then
             jq -e '[.nodes[] | .endpoints | length] == [2, 2]' >/dev/null && break
         sleep 0.05
     done
+    "$bin/rdmactl" --server "$url" node list -o json |
+        jq -e '[.nodes[] | .endpoints | length] == [2, 2]' >/dev/null ||
+        fail "not both nodes have both pools"
 fi
 # The programs where any user can run them, wherever this checkout is.
 mkdir -m 0755 "$work/worker"
@@ -33,7 +36,9 @@ cp "$bin/kedge-hostile" "$bin"/../lib/libkedge.so* "$work/worker/"
 chmod -R a+rX "$work/worker"
 export LD_LIBRARY_PATH=$work/worker
 hostile=$work/worker/kedge-hostile
-for role in $("$hostile" --list | awk '{print $1}'); do
+mapfile -t roles < <("$hostile" --list | awk '{print $1}')
+((${#roles[@]} > 30)) || fail "kedge-hostile --list has ${#roles[@]} roles alone"
+for role in "${roles[@]}"; do
     grep -qF "\`$role\`" "$(dirname "$0")/../../docs/trust.md" ||
         fail "docs/trust.md does not say what the role $role does"
 done
@@ -104,6 +109,7 @@ for attack in dies keys; do
     timeout 120 $guilty "$hostile" $attack --socket "$work/a.sock" --seed "$seed" --ms 300 \
         >/dev/null || fail "$attack"
     for _ in $(seq $((600 * slow))); do settled && break; sleep 0.1; done
+    settled || fail "$attack left something: $(status)"
 done
 fd_list >"$work/fds"
 shape_before=$(shape) fds_before=$(fds) rss_before=$(least_rss)
@@ -113,8 +119,8 @@ sleep 1
 alone=$(rate "$count" "$begin")
 ok "the honest worker alone: $alone operations in each ms"
 
-for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list |
-    awk '$1 !~ /^(promises|victim|newcomer|attacher|registrar)$/ {print $1}')}; do
+for attack in ${HOSTILE_ATTACKS:-$(printf '%s\n' "${roles[@]}" |
+    grep -vxE 'promises|victim|newcomer|attacher|registrar')}; do
     count=$((10#$(progress))) begin=$(date +%s%N) faults=$(agent_number a faults)
     out=$work/attack.out
     timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" \

@@ -91,18 +91,19 @@ rises_above "$url" $((now + 300000))
 ok "each of two metaservers is outdone, $((now + 200000)) and $((now + 300000))" \
     "with $(agent_number a incarnation)"
 # SIGTERM while it begins anew, which takes as long as it waits for the one that stands still.
-times=$(grep -c 'beginning anew' "$work/a.log")
 kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent did not start again"
 rises_above "$url2" $((now + 300000))
 rises_above "$url" $((now + 300000))
+times=$(grep -c 'beginning anew' "$work/a.log")
 kill -STOP "${pids[metad2]}"
 register "$url" $((now + 500000))
 for _ in $(seq 6000); do
     (($(grep -c 'beginning anew' "$work/a.log") == times)) || break
     sleep 0.01
 done
+(($(grep -c 'beginning anew' "$work/a.log") > times)) || fail "the agent does not begin anew"
 kill -TERM "${pids[a]}"
 for _ in $(seq 1200); do kill -0 "${pids[a]}" 2>/dev/null || break; sleep 0.05; done
 if kill -0 "${pids[a]}" 2>/dev/null; then fail "SIGTERM was lost while the agent began anew"; fi

@@ -46,6 +46,7 @@ export_numbers() { # last
             <&8 >"$work/token-$i" 2>/dev/null &
         worker_pids+=($!)
         for _ in $(seq 1200); do [[ ! -s $work/token-$i ]] || break; sleep 0.05; done
+        [[ -s $work/token-$i ]] || fail "worker $i exports nothing"
     done
 }
 

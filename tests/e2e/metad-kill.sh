@@ -30,6 +30,7 @@ for round in $(seq "$rounds"); do
         ! grep -q "^node-$((round * 1000)) " "$acknowledged" || break # the first
         sleep 0.05
     done
+    grep -q "^node-$((round * 1000)) " "$acknowledged" || fail "round $round has no registration"
     sleep "0.$((RANDOM % 400 + 100))"
     kill -KILL "$metad_pid"
     wait "$metad_pid" 2>/dev/null || true

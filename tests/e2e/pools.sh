@@ -65,6 +65,7 @@ for _ in $(seq $((1200 * slow))); do
     sleep 0.05
 done
 [[ -s $work/visitors ]] || fail "nobody comes: $(cat "$work/visitor.out")"
+[[ -s $work/reader1.out && -s $work/reader2.out ]] || fail "not both readers read"
 before=$(cat "$work"/reader?.out)
 completed=$(agent_number a completed)
 

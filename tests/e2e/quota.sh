@@ -140,6 +140,7 @@ KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" reader "$token" "still here" >"$wor
 reader=$!
 worker_pids+=("$reader")
 for _ in $(seq 1200); do grep -q served "$work/reader.out" && break; sleep 0.05; done
+grep -q served "$work/reader.out" || fail "the worker does not read: $(cat "$work/reader.out")"
 rate=3 most=200
 quota $rate
 begin=$(date +%s%N)

@@ -41,6 +41,8 @@ for _ in $(seq 1200); do
     kill -0 "${worker_pids[0]}" 2>/dev/null || fail "it ended: $(cat "$work/attack.log")"
     sleep 0.1
 done
+(($(agent_metric a own_registrations) >= 1000)) ||
+    fail "the other tenant has $(agent_metric a own_registrations) registrations alone"
 register_some
 # Four of the other's stand before it at the device, and some more are done while the worker or the
 # agent does not run.

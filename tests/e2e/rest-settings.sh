@@ -303,6 +303,7 @@ for round in $(seq "$rounds"); do
         ! grep -q " $((round * 10000))\$" "$work/acknowledged" || break # the first
         sleep 0.05
     done
+    grep -q " $((round * 10000))\$" "$work/acknowledged" || fail "round $round has no change"
     sleep "0.$((RANDOM % 400 + 100))"
     kill -KILL "$metad_pid"
     wait "$metad_pid" 2>/dev/null || true
