@@ -39,9 +39,12 @@ cmake --install "$build" --prefix "$other" >"$work/install.log" ||
 for daemon in kedge-agentd kedge-metad; do
     grep -q "^ExecStart=$other/sbin/$daemon " "$other/lib/systemd/system/$daemon.service" ||
         fail "$daemon.service starts $(grep ^ExecStart "$other/lib/systemd/system/$daemon.service")"
+    command -v systemd-analyze >/dev/null || {
+        skip "whether systemd takes $daemon.service: systemd-analyze is not installed"
+        continue
+    }
     out=$(systemd-analyze verify --man=no --recursive-errors=no \
-        "$other/lib/systemd/system/$daemon.service" 2>&1) ||
-        [[ $out == *"command not found"* ]] || fail "systemd-analyze verify: $out"
+        "$other/lib/systemd/system/$daemon.service" 2>&1) || fail "systemd-analyze verify: $out"
 done
 # Every link between the installed files leads to one of them.
 links=0
