@@ -3,9 +3,12 @@
 # What an honest worker's READs take alone and beside whoever does as much as he may, in turns:
 # medians of the turns' medians and 99th percentiles, and the ratio of these; and 90th percentiles
 # of what attaching takes him, where that is said below. As a test it holds that all of them go on
-# and nobody fails. For figures, on a machine that does nothing else:
+# and nobody fails; with KEDGE_TEST_LONG (ops/test --long) also that READs have a median of at most
+# 4 times what they have alone beside flood, connects, imports, statuses, descriptors, watches and
+# copies. That is coarse, for a machine that does other things too. What is aimed at is 2, also of
+# the 99th percentiles, on a machine that does nothing else, which is what these figures are for:
 # NEIGHBOURS_TURNS=5 NEIGHBOURS_COUNT=200000 bash tests/e2e/neighbours.sh build, with
-# NEIGHBOURS_MOST=2 as a bound for the ratio, and NEIGHBOURS_BESIDE for some of:
+# NEIGHBOURS_MOST=2 as a bound for that ratio, and NEIGHBOURS_BESIDE for some of:
 #   burn         nobody: a process that only burns as much of the worker's processor. What it does
 #                is the machine's doing.
 #   flood        a stranger without a token holds connections of the metaserver and floods it with
@@ -13,7 +16,8 @@
 #   connects, imports, statuses
 #                another tenant's workers fill rings with CONNECTs to nodes that do not exist, with
 #                tokens that nobody gave, with questions for the state of 256 regions
-#   descriptors  a stranger passes descriptors of 256 MiB to the attach socket, one after the other
+#   descriptors  a stranger passes descriptors of 256 MiB to the attach socket, one after the other.
+#                The agent runs as on a kernel that cannot refuse them
 #   watches      who may only read holds watches, and asks agents for their workers without end
 #   copies       another tenant's workers copy as many megabytes of their own memory as they may
 #   balloon      another tenant's workers ask for all the memory that they may have and leave before
@@ -25,11 +29,12 @@
 #   doorbells    the doorbells of a hundred sessions of another tenant, that have nothing to say,
 #                are rung without an end
 source "$(dirname "$0")/lib.sh"
-needs_built kedge-hostile kedge-strangers kedge-probe
+needs_built kedge-hostile kedge-strangers kedge-probe kedge-old-kernel
 [[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
 [[ $provider == soft ]] || { skip "what is measured is the lane and soft"; exit 77; }
 turns=${NEIGHBOURS_TURNS:-${KEDGE_TEST_LONG:+5}} turns=${turns:-1} \
-    count=${NEIGHBOURS_COUNT:-5000} most=${NEIGHBOURS_MOST:-}
+    count=${NEIGHBOURS_COUNT:-5000} most=${NEIGHBOURS_MOST:-} most_median=${KEDGE_TEST_LONG:+4}
+bounded=" flood connects imports statuses descriptors watches copies "
 worker_uids=65534
 honest="setpriv --reuid 65534 --clear-groups" guilty="setpriv --reuid 65533 --clear-groups"
 more_tenants='[tenant guilty]
@@ -68,6 +73,7 @@ measure() { # name of who is beside
     if [[ $1 == balloon ]]; then attach_p90; else read_times; fi
 }
 median() { cut -d ' ' -f "$1" | sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
+is_within() { awk "BEGIN {exit !($3 <= $1 * $2)}"; } # times, alone, beside
 run() { # command: as somebody else, in the background, until end_workers
     "${beside[@]}" setsid $guilty "$@" >>"$work/attack.log" 2>&1 &
     worker_pids+=($!)
@@ -95,6 +101,8 @@ attack() { # name
         ;;
     descriptors)
         forever env KEDGE_SOCKET="$work/a.sock" "$work/worker/kedge-probe" descriptors 256
+        for _ in $(seq 600); do ! grep -q '^sent' "$work/attack.log" || break; sleep 0.1; done
+        grep -q '^sent' "$work/attack.log" || fail "nothing is sent: $(cat "$work/attack.log")"
         ;;
     watches)
         for _ in 1 2 3 4; do
@@ -132,13 +140,25 @@ end_attack() {
     end_workers
     worker_pids=()
     for _ in $(seq 600); do (($(agent_number a sessions) > 0)) || break; sleep 0.1; done
+    (($(agent_number a sessions) == 0)) || fail "$(agent_number a sessions) sessions are left of it"
 }
 
-bad=0
+# With the kernel as it is, or as one that knows no SO_PASSRIGHTS.
+restart_agent() { # what runs it, or nothing
+    [[ $1 != "${run_under-}" ]] || return 0
+    run_under=$1
+    kill -TERM "${pids[a]}"
+    wait "${pids[a]}" || fail "the agent ended with $?"
+    daemon_start a kedge-agentd || fail "the agent did not start again"
+    agent_wait a || fail "the agent did not register again"
+}
+
+bad=()
 for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptors watches copies \
     smalls doorbells balloon}; do
     : >"$work/alone"
     : >"$work/beside"
+    restart_agent "$([[ $name != descriptors ]] || echo "$bin/kedge-old-kernel")"
     for _ in $(seq "$turns"); do
         measure "$name" >>"$work/alone"
         : >"$work/attack.log"
@@ -158,7 +178,9 @@ for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptor
     fi
     ok "$name: $times of $fifty$alone ns alone and of ${fifty:+$fifty_with}$with ns beside," \
         "$(awk "BEGIN {printf \"%.2f\", $with / $alone}") times that"
-    [[ -z $most ]] || awk "BEGIN {exit !($with > $most * $alone)}" && bad=1
+    [[ -z $most ]] || is_within "$most" "$alone" "$with" || bad+=("$name")
+    [[ -z $most_median || $bounded != *" $name "* ]] ||
+        is_within "$most_median" "${fifty% and }" "${fifty_with% and }" || bad+=("$name (median)")
 done
-[[ -z $most || $bad == 0 ]] || fail "more than $most times what they take alone"
+((${#bad[@]} == 0)) || fail "beside these more than so many times what is had alone: ${bad[*]}"
 stop
