@@ -3,7 +3,9 @@
  * core's: control/admin.h. A request of the core's is one of the HTTP server's. */
 #include "admin_http.h"
 #include "agent.h"
+#include "base/http/library.h"
 #include "base/http/server.h"
+#include "base/log.h"
 #include "fd_watch.h"
 #include "bounds.h"
 #include "loop_world.h"
@@ -66,6 +68,13 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     http_server_run(w->admin);
 }
 
+static void say_library(void)
+{
+    const char *warning = http_library_warning(http_library_version());
+    if (warning != NULL)
+        base_log(BASE_LOG_WARN, warning, "libmicrohttpd=%s", http_library_version());
+}
+
 int admin_listen(struct loop_world *w, struct base_errbuf *err)
 {
     struct http_server_config config = {.unix_path = w->agent->config.admin_socket,
@@ -83,6 +92,8 @@ int admin_listen(struct loop_world *w, struct base_errbuf *err)
     if (status != 0) {
         http_server_free(w->admin);
         w->admin = NULL;
+    } else {
+        say_library();
     }
     return status;
 }

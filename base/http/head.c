@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/http/library.h"
 #include "server_private.h"
 
 enum {
@@ -95,9 +96,22 @@ static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const 
     return h->wrong == NULL ? MHD_YES : MHD_NO;
 }
 
+const char *http_library_version(void)
+{
+    return MHD_get_version();
+}
+
+const char *http_library_warning(const char *version)
+{
+    return strcmp(version, "0.9.75") == 0
+               ? NULL
+               : "libmicrohttpd is another version than was tested (0.9.75): whether a request's "
+                 "head has a bare LF, a folded line or a NUL is not looked at";
+}
+
 static bool keeps_in_place(void)
 {
-    return strcmp(MHD_get_version(), "0.9.75") == 0;
+    return http_library_warning(MHD_get_version()) == NULL;
 }
 
 /* Of the first line. NULL: it is not as it has to be. */

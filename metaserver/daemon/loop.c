@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/http/library.h"
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/notify.h"
@@ -300,6 +301,13 @@ static void say_open(const struct meta_config *config)
         "access=open listen=\"%s\"", config->listen);
 }
 
+static void say_library(void)
+{
+    const char *warning = http_library_warning(http_library_version());
+    if (warning != NULL)
+        base_log(BASE_LOG_WARN, warning, "libmicrohttpd=%s", http_library_version());
+}
+
 static void say_ready(const struct metad *m, const struct meta_config *config)
 {
     uint16_t port = http_server_port(m->server);
@@ -311,6 +319,7 @@ static void say_ready(const struct metad *m, const struct meta_config *config)
              config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
     say_first_token(m, config);
     say_open(config);
+    say_library();
     snprintf(status, sizeof status, "port %u, access %s", port,
              config->tokens_needed ? "tokens" : "open");
     base_notify_ready(status);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads that two readers could understand in two ways, or that libmicrohttpd takes leniently: what
  * comes back, and that what is behind one that is refused is never taken for a request. */
+#include "base/http/library.h"
 #include "base/problem.h"
 #include "harness.h"
 
@@ -269,6 +270,17 @@ END_TEST
 
 /* A page of another site, for whose name a resolver gives our address, reaches us in a browser that
  * runs on this host. */
+START_TEST(another_version_of_the_library_than_was_tested_is_warned_of)
+{
+    static const char *const others[] = {"0.9.7", "0.9.74", "0.9.76", "0.9.75.1", "1.0.1", ""};
+    ck_assert_ptr_null(http_library_warning("0.9.75"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(http_library_warning(others[i]) != NULL, "\"%s\"", others[i]);
+    /* Or the tests above would fail. */
+    ck_assert_ptr_null(http_library_warning(http_library_version()));
+}
+END_TEST
+
 START_TEST(on_loopback_names_and_origins_of_others_are_403)
 {
     static const struct {
@@ -313,5 +325,6 @@ END_TEST
     T(what_has_no_room_is_answered_once)                                                           \
     T(a_large_head_that_is_right_is_taken_in_whatever_pieces_it_comes)                             \
     T(a_uri_that_is_too_long_or_has_too_many_parameters_is_414_at_once)                            \
+    T(another_version_of_the_library_than_was_tested_is_warned_of)                                 \
     T(on_loopback_names_and_origins_of_others_are_403)
 KEDGE_CHECK_MAIN("base.http.head", TESTS)

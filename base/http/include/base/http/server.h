@@ -18,7 +18,8 @@
  * none of this server's on loopback, and, closing, so that nothing behind it is taken for another
  * request: 400 for a head that is not written as RFC 9112 says or says two things (a bare LF, a
  * NUL, folded lines, a blank before a colon, two Hosts or none, two Content-Lengths, Content-Length
- * with Transfer-Encoding, a Content-Length of other characters than digits), 411 for chunks, 431
+ * with Transfer-Encoding, a Content-Length of other characters than digits; the first three with
+ * the tested version of libmicrohttpd alone, see library.h), 411 for chunks, 431
  * for cookies that have no room, 501 for other codings, 417, 505. Unix sockets have no bounds of a
  * client. libmicrohttpd answers by itself, once, with a page of HTML, and closes: a header without
  * a colon (400), a first line (400, 414) or headers (431) that it has no use or no memory for,
