@@ -23,7 +23,7 @@ cat >"$work/guest.sh" <<GUEST
 export CUTS="$cuts" LOSSES="$losses" READS=$reads POWER=$power
 bash "$here/guest-two-hosts.sh" "$build" >>/out/log.\$NODE 2>&1
 GUEST
-rm -rf "$out"/{parts,log,token,text,pause}.* "$out/at"
+rm -rf "$out"/{parts,log,token,text}.* "$out/at"
 status=0
 VM_TIMEOUT_S=${VM_TIMEOUT_S:-$limit} "$here/run-vm" --nodes 2 "$work/guest.sh" "$out" || status=$?
 compgen -G "$out/log.*" >/dev/null || exit "$status"
