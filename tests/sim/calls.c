@@ -51,7 +51,7 @@ static struct {
     struct play_calls_network network;
     struct play_server *server[SERVERS];
     struct {
-        const struct play_host *a, *b;
+        const struct play_host *from, *to;
     } cut[CUTS];
     struct play_call *calls;
     uint64_t last_id;
@@ -77,29 +77,29 @@ uint32_t play_calls_open(void)
     return all.open;
 }
 
-static bool is_pair(uint32_t i, const struct play_host *a, const struct play_host *b)
+static bool is_pair(uint32_t i, const struct play_host *from, const struct play_host *to)
 {
-    return (all.cut[i].a == a && all.cut[i].b == b) || (all.cut[i].a == b && all.cut[i].b == a);
+    return all.cut[i].from == from && all.cut[i].to == to;
 }
 
-static bool is_cut(const struct play_host *a, const struct play_host *b)
+static bool is_cut(const struct play_host *from, const struct play_host *to)
 {
     for (uint32_t i = 0; i < CUTS; i++)
-        if (is_pair(i, a, b))
+        if (is_pair(i, from, to))
             return true;
     return false;
 }
 
-void play_calls_cut(const struct play_host *a, const struct play_host *b, bool cut)
+void play_calls_cut(const struct play_host *from, const struct play_host *to, bool cut)
 {
     for (uint32_t i = 0; i < CUTS; i++)
-        if (is_pair(i, a, b))
-            all.cut[i].a = all.cut[i].b = NULL;
+        if (is_pair(i, from, to))
+            all.cut[i].from = all.cut[i].to = NULL;
     for (uint32_t i = 0; cut && i < CUTS; i++) {
-        if (all.cut[i].a != NULL)
+        if (all.cut[i].from != NULL)
             continue;
-        all.cut[i].a = a;
-        all.cut[i].b = b;
+        all.cut[i].from = from;
+        all.cut[i].to = to;
         return;
     }
     BASE_ASSERT(!cut);
@@ -257,7 +257,8 @@ static void land_piece(void *user)
         play_inbox_put(c->client, &c->hear);
 }
 
-/* One after another, however long each is on its way. Nothing leaves a host that is cut off. */
+/* One after another, however long each is on its way. Nothing leaves a host that is cut off from
+ * the client. */
 static void send_piece(struct play_call *c, const struct play_host *server, struct piece *p)
 {
     if (c->client == NULL || is_cut(server, c->from) ||
@@ -345,7 +346,7 @@ static void arrive_request(void *user)
         send_piece(c, NULL, p);
         return;
     }
-    if (is_cut(s->host, c->from) || play_random_happens(&all.random, all.network.lost_ppm))
+    if (is_cut(c->from, s->host) || play_random_happens(&all.random, all.network.lost_ppm))
         return;
     c->server = s;
     play_inbox_put(s->inbox, &c->ask);

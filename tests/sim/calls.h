@@ -45,8 +45,9 @@ struct play_calls_network {
 };
 void play_calls_init(uint64_t seed, const struct play_calls_network *network);
 void play_calls_set_network(const struct play_calls_network *network);
-/* Nothing gets through between them, either way, until it is undone. */
-void play_calls_cut(const struct play_host *a, const struct play_host *b, bool cut);
+/* Nothing gets through from one to the other, until it is undone. The other way it does, also of
+ * the same calls. */
+void play_calls_cut(const struct play_host *from, const struct play_host *to, bool cut);
 /* How many calls are under way. */
 uint32_t play_calls_open(void);
 

@@ -15,6 +15,7 @@
 #include "lives.h"
 #include "ledger.h"
 #include "metad_process.h"
+#include "operators.h"
 #include "trace.h"
 
 enum { SLOW_MOST_S = 5, BOOT_MOST_S = 60 };
@@ -102,13 +103,28 @@ static void cut_power(struct node *n)
     play_disk_power_cut(n->host.disk);
 }
 
-static void lose_state(struct node *n)
+/* An agent's goes with its incarnation, a metaserver's with the nodes that it knew and all that
+ * operators have set there. */
+static void lose_disk(const struct node *n)
 {
     uint8_t gid[16];
     cluster_gid(n->host.number, gid);
+    play_trace("fate", "%s loses its disk", n->host.name);
     play_disk_lose(n->host.disk);
     play_kept_forget(n->host.name);
-    play_lives_lost(gid);
+    if (n->host.number < cluster.settings.nodes) {
+        play_lives_lost(gid);
+        return;
+    }
+    play_lives_forgotten(n->host.name);
+    if (cluster.operators != NULL)
+        play_operators_lost(cluster.operators, n->host.number - cluster.settings.nodes);
+}
+
+static bool loses_disk(const struct play_fault *f)
+{
+    return f->hard && (f->kind == FAULT_KILL_AGENT || f->kind == FAULT_KILL_METAD ||
+                       f->kind == FAULT_POWER_OFF);
 }
 
 static void kill_process(struct node *n, const struct play_fault *f)
@@ -123,8 +139,8 @@ static void kill_process(struct node *n, const struct play_fault *f)
         kill_worker(n, f->worker);
     if (f->kind == FAULT_POWER_OFF)
         cut_power(n);
-    if (f->kind == FAULT_KILL_AGENT && f->hard)
-        lose_state(n);
+    if (loses_disk(f))
+        lose_disk(n);
 }
 
 /* ---- processes and hosts that stand still */
@@ -165,6 +181,18 @@ static void set_links(const struct play_fault *f, const struct sim_link *link)
     BASE_ASSERT(status == 0);
 }
 
+/* Requests alone get lost, answers alone, or both. */
+static void cut_calls(const struct play_fault *f, bool cut)
+{
+    const struct play_host *node = &cluster_node(f->node)->host,
+                           *metad = &cluster_node(f->other)->host;
+    const bool requests = f->hard || f->amount % 2 == 0, answers = f->hard || !requests;
+    if (requests)
+        play_calls_cut(node, metad, cut);
+    if (answers)
+        play_calls_cut(metad, node, cut);
+}
+
 static struct sim_link bad_link(uint64_t amount)
 {
     struct sim_link l = cluster.good_link;
@@ -190,7 +218,7 @@ static void begin_network_fault(struct node *n, const struct play_fault *f)
     else if (f->kind == FAULT_BAD_LINK)
         set_links(f, &bad);
     else if (f->kind == FAULT_CUT_CALLS)
-        play_calls_cut(&cluster_node(f->node)->host, &cluster_node(f->other)->host, true);
+        cut_calls(f, true);
     else
         play_calls_set_network(&calls);
 }
@@ -199,7 +227,7 @@ static void end_network_fault(struct node *n, const struct play_fault *f)
 {
     (void)n;
     if (f->kind == FAULT_CUT_CALLS)
-        play_calls_cut(&cluster_node(f->node)->host, &cluster_node(f->other)->host, false);
+        cut_calls(f, false);
     else if (f->kind == FAULT_BAD_CALLS)
         play_calls_set_network(&GOOD_CALLS);
     else

@@ -18,7 +18,7 @@ enum play_fault_kind {
     FAULT_PAUSE_WORKER,
     FAULT_SUSPEND_HOST, /* with its device */
     FAULT_CUT_LINK,     /* of the fabric: from one to another, or both ways */
-    FAULT_CUT_CALLS,    /* a node and a metaserver */
+    FAULT_CUT_CALLS,    /* of a node and a metaserver: requests, answers, or both */
     FAULT_BAD_LINK,     /* packets are lost, late and repeated */
     FAULT_BAD_CALLS,    /* of all: requests and answers are lost or reset */
     FAULT_PORT_DOWN,
@@ -36,7 +36,7 @@ struct play_fault {
     uint64_t at_ns, lasts_ns;
     uint32_t node, other; /* hosts; other: SIM_ANY_NODE, or not looked at */
     uint32_t worker;
-    bool hard;       /* the host's disk is lost; or both ways */
+    bool hard;       /* the host's disk is lost, with what is killed; or both ways */
     uint64_t amount; /* of what may be more or less */
     bool left_out;
 };

@@ -44,16 +44,40 @@ static bool is_of_metad(enum play_fault_kind kind)
     return kind == FAULT_KILL_METAD || kind == FAULT_PAUSE_METAD;
 }
 
-/* Of agents and metaservers alike. */
-static bool is_of_host(enum play_fault_kind kind)
+/* Of disks as often of a metaserver's as of an agent's. */
+static bool is_of_disk(enum play_fault_kind kind)
 {
     return kind == FAULT_POWER_OFF || kind == FAULT_DISK_FULL || kind == FAULT_DISK_SLOW ||
            kind == FAULT_CLOCK_STEP;
 }
 
+/* What any host has: each is hit as often as any other one. */
+static bool is_of_host(enum play_fault_kind kind)
+{
+    return kind == FAULT_SUSPEND_HOST || kind == FAULT_CUT_LINK || kind == FAULT_BAD_LINK ||
+           kind == FAULT_PORT_DOWN || kind == FAULT_BREAK_QP || kind == FAULT_BAD_DEVICE ||
+           kind == FAULT_CLOCK_SPEED;
+}
+
 static bool has_other_node(enum play_fault_kind kind)
 {
     return kind == FAULT_CUT_LINK || kind == FAULT_BAD_LINK;
+}
+
+/* Between two, one way or both. */
+static bool has_direction(enum play_fault_kind kind)
+{
+    return has_other_node(kind) || kind == FAULT_CUT_CALLS;
+}
+
+static uint32_t draw_node(struct base_prng *r, enum play_fault_kind kind, uint32_t nodes,
+                          uint32_t metaservers)
+{
+    if (is_of_host(kind))
+        return (uint32_t)base_prng_below(r, nodes + metaservers);
+    if (is_of_metad(kind) || (is_of_disk(kind) && base_prng_below(r, 2) == 0))
+        return nodes + (uint32_t)base_prng_below(r, metaservers);
+    return (uint32_t)base_prng_below(r, nodes);
 }
 
 /* Long ones are rare: half of them are over in a tenth of the most. */
@@ -69,16 +93,13 @@ static struct play_fault draw_fault(struct base_prng *r, enum play_fault_kind ki
                                     uint32_t metaservers, uint32_t workers)
 {
     struct play_fault f = {.kind = kind, .other = SIM_ANY_NODE};
-    const uint32_t all = nodes + metaservers;
-    const bool metad = is_of_metad(kind) || (is_of_host(kind) && base_prng_below(r, 2) == 0);
-    f.node = metad ? nodes + (uint32_t)base_prng_below(r, metaservers)
-                   : (uint32_t)base_prng_below(r, nodes);
+    f.node = draw_node(r, kind, nodes, metaservers);
     if (has_other_node(kind) && base_prng_below(r, 4) != 0)
-        f.other = (uint32_t)base_prng_below(r, all);
+        f.other = (uint32_t)base_prng_below(r, nodes + metaservers);
     else if (kind == FAULT_CUT_CALLS)
         f.other = nodes + (uint32_t)base_prng_below(r, metaservers);
     f.worker = (uint32_t)base_prng_below(r, workers > 0 ? workers : 1);
-    f.hard = base_prng_below(r, has_other_node(kind) ? 2 : 8) == 0;
+    f.hard = base_prng_below(r, has_direction(kind) ? 2 : 8) == 0;
     f.amount = base_prng_next(r);
     f.lasts_ns = draw_length(r, KINDS[kind].lasts_ms * BASE_NS_PER_MS);
     return f;

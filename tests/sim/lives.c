@@ -16,7 +16,7 @@ struct life {
     uint8_t gid[16];
     uint16_t pool;
     uint32_t incarnation;
-    bool left, lost; /* since it was shown last */
+    bool left, forgotten, lost; /* since it was shown last */
 };
 
 enum { BUCKETS = 256 };
@@ -64,13 +64,20 @@ void play_lives_lost(const uint8_t gid[16])
             l->lost |= memcmp(l->gid, gid, 16) == 0;
 }
 
+void play_lives_forgotten(const char *where)
+{
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct life *l = lives[i]; l != NULL; l = l->next)
+            l->forgotten |= strcmp(l->where, where) == 0;
+}
+
 void play_lives_shown(const char *where, const uint8_t gid[16], uint16_t pool, uint32_t incarnation)
 {
     struct life *l = find_life(where, gid, pool);
     char text[BASE_GID_TEXT];
-    if (incarnation < l->incarnation && !(l->left && l->lost))
+    if (incarnation < l->incarnation && !((l->left || l->forgotten) && l->lost))
         play_violation(where, "the table shows incarnation %u of %s, pool %u, and has shown %u",
                        incarnation, base_gid_format(gid, text), pool, l->incarnation);
     l->incarnation = incarnation;
-    l->left = l->lost = false;
+    l->left = l->forgotten = l->lost = false;
 }

@@ -15,6 +15,9 @@ void play_lives_fini(void);
  * incarnation, and with a time of day that is behind the next one may be less (docs/status.md). */
 void play_lives_left(const char *where, const uint8_t gid[16], uint16_t pool, bool left);
 void play_lives_lost(const uint8_t gid[16]);
+/* That metaserver has lost what it keeps: of all that it knew it was as good as asked to forget it,
+ * until it has shown it again. */
+void play_lives_forgotten(const char *where);
 /* where: a metaserver's name; it has shown that. A violation, if it has shown a later one. */
 void play_lives_shown(const char *where, const uint8_t gid[16], uint16_t pool,
                       uint32_t incarnation);

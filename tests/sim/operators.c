@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operators.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,6 +56,7 @@ struct play_operators {
     struct base_prng random;
     uint64_t pause_ns;
     uint64_t marks, changes;
+    uint64_t losses[4];  /* of each metaserver: of its disk */
     uint64_t *forced_ns; /* of each node */
     bool done;
     uint32_t paths;
@@ -256,7 +258,10 @@ static int change(struct play_operators *o, struct op_path *p, uint32_t metaserv
     struct play_known *k = &p->known[metaserver];
     int status = -1;
     for (int i = 0; i < OP_TRIES && status < 0; i++) {
+        const uint64_t losses = o->losses[metaserver];
         status = call_metaserver(o, metaserver, method, p->path, body);
+        if (o->losses[metaserver] != losses) /* the answer may be of before */
+            status = o->status = -ECONNRESET;
         if (!play_known_change(k, method, status_of(o), body_of(o, p)))
             play_violation(o->settings.metaserver[metaserver],
                            "%s %s is answered with %d, and there is: %.300s", method, p->path,
@@ -278,8 +283,9 @@ static int change(struct play_operators *o, struct op_path *p, uint32_t metaserv
 static void look_at(struct play_operators *o, const struct op_path *p, uint32_t metaserver)
 {
     const struct play_known *k = &p->known[metaserver];
+    const uint64_t losses = o->losses[metaserver];
     const int status = call_metaserver(o, metaserver, "GET", p->path, NULL);
-    if (!play_known_allows(k, status, body_of(o, p)))
+    if (o->losses[metaserver] == losses && !play_known_allows(k, status, body_of(o, p)))
         play_violation(o->settings.metaserver[metaserver],
                        "%s is answered with %d: %.150s; it has answered before: %s%.150s", p->path,
                        status, o->answer, k->what == ANSWERED_BODY ? "" : "it is gone ", k->body);
@@ -293,8 +299,9 @@ static void show_secret(struct play_operators *o, const struct op_path *p, uint3
     const char *token = live ? s->live : s->gone;
     if (token[0] == '\0')
         return;
+    const uint64_t losses = o->losses[metaserver];
     const int status = call_with(o, metaserver, "GET", "/v1/windows", NULL, token);
-    if (!play_secret_allows(live, status))
+    if (o->losses[metaserver] == losses && !play_secret_allows(live, status))
         play_violation(o->settings.metaserver[metaserver],
                        "the secret of %s, which %s, is answered with %d", p->path,
                        live ? "there is" : "was deleted", status);
@@ -523,6 +530,18 @@ bool play_operators_may_force(const struct play_operators *o, uint32_t node)
 {
     return o->forced_ns[node] != 0 &&
            play_now_ns() < o->forced_ns[node] + OP_FORCE_S * BASE_NS_PER_S;
+}
+
+/* Whether what they ask for just now is done before that or after it, nobody knows. */
+void play_operators_lost(struct play_operators *o, uint32_t metaserver)
+{
+    o->losses[metaserver]++;
+    for (uint32_t i = 0; i < o->paths; i++) {
+        struct op_path *p = &o->path[i];
+        if (p->known[metaserver].what != ANSWERED_NOTHING)
+            p->known[metaserver].what = ANSWERED_UNKNOWN;
+        play_secret_lost(&p->secret[metaserver]);
+    }
 }
 
 void play_operators_kill(struct play_operators *o)

@@ -39,6 +39,8 @@ bool play_operators_are_done(const struct play_operators *o);
 uint64_t play_operators_changes(const struct play_operators *o);
 /* Whether something of that node may be revoked by force now, since they have asked for that. */
 bool play_operators_may_force(const struct play_operators *o, uint32_t node);
+/* That metaserver has lost its disk, and all that they have set there with it. */
+void play_operators_lost(struct play_operators *o, uint32_t metaserver);
 void play_operators_kill(struct play_operators *o);
 
 /* ---- what a metaserver has answered of one path; for the unit test */
@@ -66,6 +68,8 @@ struct play_secret {
 
 /* A PUT or DELETE of the token was answered with that status (or -errno). */
 void play_secret_change(struct play_secret *s, const char *method, int status, const char *answer);
+/* The metaserver has lost all its tokens: what was one is none. */
+void play_secret_lost(struct play_secret *s);
 /* Whether whoever shows that of a token which is live, or not, may be answered so. */
 bool play_secret_allows(bool live, int status);
 

@@ -59,8 +59,31 @@ START_TEST(who_has_lost_all_and_is_forgotten_may_begin_anew_once)
 }
 END_TEST
 
+START_TEST(who_has_lost_all_may_begin_anew_where_all_was_lost_too)
+{
+    static const uint8_t a[16] = {1};
+    violations = 0;
+    play_lives_init();
+    play_lives_shown("metad-a", a, 1, 6);
+    play_lives_shown("metad-b", a, 1, 6);
+    play_lives_forgotten("metad-a");
+    play_lives_shown("metad-a", a, 1, 6); /* the agent knows */
+    play_lives_shown("metad-a", a, 1, 5);
+    ck_assert_int_eq(violations, 1);
+    play_lives_forgotten("metad-a");
+    play_lives_left("metad-a", a, 1, false); /* nobody asks for what is gone anyway */
+    play_lives_lost(a);
+    play_lives_shown("metad-a", a, 1, 3);
+    ck_assert_int_eq(violations, 1);
+    play_lives_shown("metad-b", a, 1, 3); /* which has lost nothing */
+    ck_assert_int_eq(violations, 2);
+    play_lives_fini();
+}
+END_TEST
+
 #define TESTS(TEST)                                                                                \
     TEST(an_earlier_life_behind_a_later_one_is_a_violation)                                        \
-    TEST(who_has_lost_all_and_is_forgotten_may_begin_anew_once)
+    TEST(who_has_lost_all_and_is_forgotten_may_begin_anew_once)                                    \
+    TEST(who_has_lost_all_may_begin_anew_where_all_was_lost_too)
 
 KEDGE_CHECK_MAIN("sim.lives", TESTS)

@@ -34,6 +34,17 @@ START_TEST(of_what_nobody_knows_nothing_is_asked)
 }
 END_TEST
 
+START_TEST(what_a_lost_disk_had_is_refused_from_then_on)
+{
+    struct play_secret s = {.live = "one", .gone = "none"};
+    play_secret_lost(&s);
+    ck_assert_str_eq(s.live, "");
+    ck_assert_str_eq(s.gone, "one");
+    play_secret_lost(&s);
+    ck_assert_str_eq(s.gone, "one");
+}
+END_TEST
+
 START_TEST(who_does_not_answer_has_not_accepted)
 {
     ck_assert(play_secret_allows(true, 200));
@@ -50,5 +61,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_secret_is_good_until_its_token_is_deleted)                                                 \
     T(of_what_nobody_knows_nothing_is_asked)                                                       \
+    T(what_a_lost_disk_had_is_refused_from_then_on)                                                \
     T(who_does_not_answer_has_not_accepted)
 KEDGE_CHECK_MAIN("sim secret", TESTS)
