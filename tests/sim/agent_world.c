@@ -32,11 +32,12 @@ static uint64_t tell_wall(struct world *w)
     return play_host_wall_ms(play_agent_of(w)->host);
 }
 
-/* The kernel steers none of them. */
 static void tell_clocks(struct world *w, struct world_clocks *out)
 {
     const uint64_t now_ns = tell_time(w);
-    *out = (struct world_clocks){.before_ns = now_ns, .raw_ns = now_ns, .after_ns = now_ns};
+    *out = (struct world_clocks){.before_ns = now_ns,
+                                 .raw_ns = play_host_raw_ns(play_agent_of(w)->host),
+                                 .after_ns = now_ns};
 }
 
 static int draw_random(struct world *w, void *bytes, size_t n)

@@ -275,6 +275,7 @@ static void supervise(void *user)
         if (i < cluster.settings.nodes) {
             cluster_look_at_dead(n);
             cluster_look_at_follower(n);
+            cluster_look_at_clock(n);
         }
         if (!has_ended(n))
             continue;

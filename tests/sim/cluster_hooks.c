@@ -36,6 +36,12 @@ static void on_accessed(void *user, const struct sim_access *access)
 {
     (void)user;
     play_ledger_accessed(access);
+    if (access->remote && cluster_doubts_clock(cluster_node(access->initiator)) &&
+        play_ledger_is_lease_only(access->at, access->bytes))
+        play_violation(cluster_node(access->initiator)->host.name,
+                       "its agent doubts its clock, and uses memory of node %u that is lent by its "
+                       "lease alone",
+                       access->node);
 }
 
 static void on_registered(void *user, const struct sim_region *region)

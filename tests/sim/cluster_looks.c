@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is looked at beside the processes themselves. */
+#include <stdlib.h>
+
 #include "agent.h"
 #include "agent_process.h"
 #include "base/clock.h"
 #include "cluster_state.h"
+#include "control/clock_check.h"
 #include "ledger.h"
 #include "metad_process.h"
 #include "metaserver/resources.h"
 
 enum {
-    DEAD_S = 8,   /* behind a lease's end, by when a metaserver has acted on it */
-    BEHIND_S = 10 /* so long no agent is behind the metaserver that it follows */
+    DEAD_S = 8,       /* behind a lease's end, by when a metaserver has acted on it */
+    BEHIND_S = 10,    /* so long no agent is behind the metaserver that it follows */
+    STOP_MS = 1000,   /* a stop of its clocks that an agent sees by its device's, */
+    STOP_SEEN_S = 8,  /* within this, or it hears its device's clock no longer */
+    STEER_PPM = 5000, /* a slewing that it sees by the kernel's clock */
+    STEER_SEEN_S = 5, /* within this */
+    DOUBT_TAKES_S = 5 /* until what was posted before is carried out */
 };
 
 void cluster_look_at_dead(struct node *n)
@@ -20,10 +28,14 @@ void cluster_look_at_dead(struct node *n)
         n->gone_ns = 0;
     else if (n->gone_ns == 0)
         n->gone_ns = play_now_ns();
-    if (n->gone_ns == 0 || play_now_ns() - n->gone_ns < (CLUSTER_LEASE_S + DEAD_S) * BASE_NS_PER_S)
+    if (n->gone_ns == 0)
         return;
     for (uint32_t i = cluster.settings.nodes; i < cluster.count; i++) {
         const struct play_metad *m = cluster.node[i].metad;
+        const uint64_t thawed_ns = cluster.node[i].thawed_ns,
+                       since_ns = thawed_ns > n->gone_ns ? thawed_ns : n->gone_ns;
+        if (play_now_ns() < since_ns + (CLUSTER_LEASE_S + DEAD_S) * BASE_NS_PER_S)
+            continue;
         if (m != NULL && m->ready && m->process->owner.paused_until_ns < play_now_ns() &&
             meta_directory_show(m->service.directory, n->host.name, play_host_now_ns(m->host),
                                 &v) == 0 &&
@@ -61,6 +73,76 @@ void cluster_look_at_follower(struct node *n)
                        "for %d s it has revision %llu of what is set, and the metaserver that it "
                        "follows %llu",
                        BEHIND_S, (unsigned long long)seen, (unsigned long long)is);
+}
+
+/* Its agent, if it serves and runs, and has run for a second; else NULL. */
+static const struct play_agent *running_agent(const struct node *n)
+{
+    const struct play_agent *a = n->agent;
+    const bool runs = a != NULL && a->ready && a->agent != NULL && !a->told_to_stop &&
+                      a->process->owner.paused_until_ns + BASE_NS_PER_S < play_now_ns();
+    return runs ? a : NULL;
+}
+
+void cluster_note_stop(struct node *n, uint64_t until_ns)
+{
+    const struct play_agent *a = running_agent(n);
+    const bool sees = a != NULL && a->agent->clock.check.state == CLOCK_TRUSTED &&
+                      until_ns - play_now_ns() >= STOP_MS * BASE_NS_PER_MS;
+    n->stop = (struct cluster_stop){.over_ns = sees ? until_ns : 0,
+                                    .life = sees ? a->agent->incarnation : 0};
+    if (until_ns > n->thawed_ns)
+        n->thawed_ns = until_ns;
+}
+
+/* Its device's clock went on: who hears that doubts, and who does not hear it trusts nothing. */
+static void look_at_stop(struct node *n, const struct play_agent *a)
+{
+    if (n->stop.over_ns == 0)
+        return;
+    if (a == NULL || a->agent->incarnation != n->stop.life ||
+        a->process->owner.paused_until_ns > n->stop.over_ns) {
+        if (play_now_ns() > n->stop.over_ns + 2 * BASE_NS_PER_S)
+            n->stop.over_ns = 0;
+        return;
+    }
+    if (play_now_ns() < n->stop.over_ns + STOP_SEEN_S * BASE_NS_PER_S)
+        return;
+    n->stop.over_ns = 0;
+    if (a->agent->clock.check.state == CLOCK_TRUSTED)
+        play_violation(a->process->name, "its clock stood still, and %d s later it trusts it",
+                       STOP_SEEN_S);
+}
+
+static void look_at_steering(struct node *n, const struct play_agent *a)
+{
+    const bool sees = a != NULL && abs(n->host.steer_ppm) >= STEER_PPM;
+    if (!sees)
+        n->steered_ns = 0;
+    else if (n->steered_ns == 0)
+        n->steered_ns = play_now_ns();
+    else if (play_now_ns() > n->steered_ns + STEER_SEEN_S * BASE_NS_PER_S &&
+             a->agent->clock.check.state != CLOCK_DOUBTED)
+        play_violation(a->process->name, "its clock is slewed by %d ppm, and %d s later it is %s",
+                       n->host.steer_ppm, STEER_SEEN_S, clock_check_name(&a->agent->clock.check));
+}
+
+void cluster_look_at_clock(struct node *n)
+{
+    const struct play_agent *a = running_agent(n);
+    look_at_stop(n, a);
+    look_at_steering(n, a);
+    if (a == NULL || a->agent->clock.check.state != CLOCK_DOUBTED)
+        n->doubted_ns = 0;
+    else if (n->doubted_ns == 0)
+        n->doubted_ns = play_now_ns();
+}
+
+bool cluster_doubts_clock(const struct node *n)
+{
+    return n->doubted_ns != 0 && play_now_ns() > n->doubted_ns + DOUBT_TAKES_S * BASE_NS_PER_S &&
+           n->agent != NULL && n->agent->agent != NULL &&
+           n->agent->agent->clock.check.state == CLOCK_DOUBTED;
 }
 
 void cluster_look_at_agents(void)

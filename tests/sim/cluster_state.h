@@ -25,6 +25,13 @@ struct node {
     uint64_t gone_ns;               /* since when there is no agent on it; 0: there is one */
     uint64_t behind_ns;             /* since when it has not heard what is set; 0: it has */
     uint64_t suspended_ns;          /* until when it was last suspended */
+    uint64_t thawed_ns;             /* until when its clocks last stood still */
+    uint64_t steered_ns;            /* since when its agent could see that its clock is slewed */
+    uint64_t doubted_ns;            /* since when its agent doubts its clock; 0: it does not */
+    struct cluster_stop {
+        uint64_t over_ns; /* 0: there was none, or it was looked at */
+        uint32_t life;    /* the incarnation of its agent that trusted its clock until then */
+    } stop;
 };
 
 struct cluster {
@@ -66,6 +73,13 @@ void cluster_look_at_dead(struct node *n);
 void cluster_look_at_follower(struct node *n);
 /* No worker has been there for CLUSTER_GONE_S. */
 void cluster_look_at_agents(void);
+
+/* Its clocks stand still from now until then. */
+void cluster_note_stop(struct node *n, uint64_t until_ns);
+/* Its agent doubts a clock that was stopped or is slewed. Every second. */
+void cluster_look_at_clock(struct node *n);
+/* Whether its agent has doubted its clock for so long that nothing is out under a lease alone. */
+bool cluster_doubts_clock(const struct node *n);
 
 /* cluster_hooks.c */
 struct sim_hooks cluster_hooks(void);

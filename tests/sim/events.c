@@ -149,6 +149,16 @@ void play_events_cancel_of(struct play_owner *owner)
         play_event_cancel(owner->events);
 }
 
+void play_events_delay_of(struct play_owner *owner, uint64_t ns)
+{
+    for (struct play_event *e = owner->events; e != NULL; e = e->next) {
+        e->due_ns += ns;
+        sift_down(e, e->place);
+    }
+    if (owner->paused_until_ns > queue.now_ns)
+        owner->paused_until_ns += ns;
+}
+
 /* ---- running */
 
 static void run_source(uint64_t until_ns)

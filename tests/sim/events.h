@@ -50,6 +50,8 @@ void play_event_after(struct play_event *e, uint64_t ns);
 void play_event_cancel(struct play_event *e);
 bool play_event_is_set(const struct play_event *e);
 void play_events_cancel_of(struct play_owner *owner);
+/* All that is set of it is due later by so much, the end of its pause too. */
+void play_events_delay_of(struct play_owner *owner, uint64_t ns);
 
 /* Lets the first event happen. False, and nothing: it is due after until_ns, or there is none; then
  * it is until_ns, unless that is PLAY_NEVER. */

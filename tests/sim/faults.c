@@ -18,7 +18,7 @@
 #include "operators.h"
 #include "trace.h"
 
-enum { SLOW_MOST_S = 5, BOOT_MOST_S = 60 };
+enum { SLOW_MOST_S = 5, BOOT_MOST_S = 60, STEER_MOST_PPM = 80000 };
 
 /* A host that has no clock with a battery of its own is in 1970 until somebody tells it. */
 static const uint64_t WALL_MOST_MS = 2 * 1750000000000ull;
@@ -152,23 +152,36 @@ static struct fab *device_of(const struct node *n)
     return n->metad != NULL ? n->metad->endpoint.fab : NULL;
 }
 
+/* A hypervisor that stops a machine stops its clocks, in half of the cases here; the device's go
+ * on, as those of a virtual function do. */
+static void suspend_host(struct node *n, const struct play_fault *f, uint64_t until_ns)
+{
+    const bool stops_clock = f->amount / 8 % 2 == 0;
+    if (stops_clock) {
+        play_trace("fate", "the clocks of %s stand still meanwhile", n->host.name);
+        cluster_note_stop(n, until_ns);
+    }
+    play_host_suspend(&n->host, until_ns, stops_clock);
+    if (until_ns > n->suspended_ns)
+        n->suspended_ns = until_ns;
+    play_ledger_suspended(n->host.number, n->suspended_ns);
+    if (device_of(n) != NULL)
+        sim_device_suspend(device_of(n), true);
+}
+
 static void pause_processes(struct node *n, const struct play_fault *f)
 {
     const uint64_t until_ns = play_now_ns() + f->lasts_ns;
     const bool whole = f->kind == FAULT_SUSPEND_HOST;
+    if (whole)
+        suspend_host(n, f, until_ns);
     if ((whole || f->kind == FAULT_PAUSE_AGENT) && n->agent != NULL)
         play_agent_stand_still(n->agent, until_ns);
-    if ((whole || f->kind == FAULT_PAUSE_METAD) && n->metad != NULL)
+    if (f->kind == FAULT_PAUSE_METAD && n->metad != NULL)
         play_process_pause(n->metad->process, until_ns);
     for (uint32_t i = 0; i < CLUSTER_WORKERS; i++)
-        if (n->worker[i] != NULL && (whole || (f->kind == FAULT_PAUSE_WORKER && i == f->worker)))
+        if (n->worker[i] != NULL && f->kind == FAULT_PAUSE_WORKER && i == f->worker)
             play_process_pause(play_worker_process(n->worker[i]), until_ns);
-    if (whole) {
-        n->suspended_ns = until_ns;
-        play_ledger_suspended(n->host.number, until_ns);
-    }
-    if (whole && device_of(n) != NULL)
-        sim_device_suspend(device_of(n), true);
 }
 
 /* ---- the network */
@@ -282,6 +295,20 @@ static void set_clock_speed(struct node *n, const struct play_fault *f)
     play_host_set_speed(&n->host, (int32_t)(f->amount % (2 * (uint64_t)most + 1)) - (int32_t)most);
 }
 
+/* As far as chrony may. */
+static void steer_clock(struct node *n, const struct play_fault *f)
+{
+    const int32_t ppm = (int32_t)(f->amount % (2 * STEER_MOST_PPM + 1)) - STEER_MOST_PPM;
+    play_trace("fate", "the clock of %s is slewed by %d ppm", n->host.name, ppm);
+    play_host_steer(&n->host, ppm);
+}
+
+static void let_clock_be(struct node *n, const struct play_fault *f)
+{
+    (void)f;
+    play_host_steer(&n->host, 0);
+}
+
 static void fill_disk(struct node *n, const struct play_fault *f)
 {
     (void)f;
@@ -308,7 +335,7 @@ static void speed_disk(struct node *n, const struct play_fault *f)
 static void resume_device(struct node *n, const struct play_fault *f)
 {
     (void)f;
-    if (device_of(n) != NULL)
+    if (device_of(n) != NULL && n->suspended_ns <= play_now_ns())
         sim_device_suspend(device_of(n), false);
 }
 
@@ -335,6 +362,7 @@ static const struct {
     [FAULT_BREAK_QP] = {begin_device_fault, NULL},
     [FAULT_BAD_DEVICE] = {begin_device_fault, end_device_fault},
     [FAULT_CLOCK_SPEED] = {set_clock_speed, NULL},
+    [FAULT_CLOCK_STEER] = {steer_clock, let_clock_be},
     [FAULT_CLOCK_STEP] = {step_clock, NULL},
     [FAULT_DISK_FULL] = {fill_disk, empty_disk},
     [FAULT_DISK_SLOW] = {slow_disk, speed_disk},

@@ -16,7 +16,7 @@ enum play_fault_kind {
     FAULT_PAUSE_AGENT, /* the process alone */
     FAULT_PAUSE_METAD,
     FAULT_PAUSE_WORKER,
-    FAULT_SUSPEND_HOST, /* with its device */
+    FAULT_SUSPEND_HOST, /* with its device, and its clocks or not */
     FAULT_CUT_LINK,     /* of the fabric: from one to another, or both ways */
     FAULT_CUT_CALLS,    /* of a node and a metaserver: requests, answers, or both */
     FAULT_BAD_LINK,     /* packets are lost, late and repeated */
@@ -25,7 +25,8 @@ enum play_fault_kind {
     FAULT_BREAK_QP,
     FAULT_BAD_DEVICE, /* control operations are slow or fail */
     FAULT_CLOCK_SPEED,
-    FAULT_CLOCK_STEP, /* the time of day */
+    FAULT_CLOCK_STEER, /* it is slewed, further than leases allow for */
+    FAULT_CLOCK_STEP,  /* the time of day */
     FAULT_DISK_FULL,
     FAULT_DISK_SLOW,
     FAULT_KINDS

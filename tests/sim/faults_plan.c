@@ -29,6 +29,7 @@ static const struct {
     [FAULT_BREAK_QP] = {"break_qp", 240, 0},
     [FAULT_BAD_DEVICE] = {"bad_device", 240, 10000},
     [FAULT_CLOCK_SPEED] = {"clock_speed", 60, 0},
+    [FAULT_CLOCK_STEER] = {"clock_steer", 60, 30000},
     [FAULT_CLOCK_STEP] = {"clock_step", 120, 0},
     [FAULT_DISK_FULL] = {"disk_full", 60, 10000},
     [FAULT_DISK_SLOW] = {"disk_slow", 120, 20000},
@@ -56,7 +57,7 @@ static bool is_of_host(enum play_fault_kind kind)
 {
     return kind == FAULT_SUSPEND_HOST || kind == FAULT_CUT_LINK || kind == FAULT_BAD_LINK ||
            kind == FAULT_PORT_DOWN || kind == FAULT_BREAK_QP || kind == FAULT_BAD_DEVICE ||
-           kind == FAULT_CLOCK_SPEED;
+           kind == FAULT_CLOCK_SPEED || kind == FAULT_CLOCK_STEER;
 }
 
 static bool has_other_node(enum play_fault_kind kind)

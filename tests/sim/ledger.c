@@ -332,6 +332,12 @@ void play_ledger_accessed(const struct sim_access *access)
                        (unsigned long long)((uint8_t *)access->at - a->at), access->key);
 }
 
+bool play_ledger_is_lease_only(const void *at, uint32_t bytes)
+{
+    const struct play_region *r = region_at(at, bytes);
+    return r != NULL && r->lease_only;
+}
+
 void play_ledger_registered(const struct sim_region *region)
 {
     ledger.last_identity = region->identity;

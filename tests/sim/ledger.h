@@ -107,6 +107,8 @@ void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t bytes, v
 
 void play_ledger_accessed(const struct sim_access *a);
 void play_ledger_registered(const struct sim_region *region);
+/* Whether that is memory of a region that is lent by its lease alone. */
+bool play_ledger_is_lease_only(const void *at, uint32_t bytes);
 /* Remote accesses that were looked at. */
 uint64_t play_ledger_accesses(void);
 

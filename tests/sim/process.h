@@ -22,15 +22,20 @@ struct play_disk;
 
 enum { PLAY_NAME = 32 };
 
-/* A machine: its clock runs at its own speed, and its disk outlives its processes. */
+/* A machine: its clock runs at its own speed, and its disk outlives its processes. It may be
+ * stopped as a whole, by a hypervisor, which stops its clock too or does not. */
 struct play_host {
     char name[PLAY_NAME];
-    uint32_t number; /* as the network has it: its node */
-    int32_t clock_ppm;
-    uint64_t clock_began_ns; /* what its clock said at clock_at_ns of the simulation's */
-    uint64_t clock_at_ns;
-    uint64_t wall_ms; /* and the time of day, then */
+    uint32_t number;         /* as the network has it: its node */
+    int32_t clock_ppm;       /* its crystal gains so many millionths, */
+    int32_t steer_ppm;       /* and its clock so many more, since somebody slews it */
+    uint64_t clock_began_ns; /* what its clock says at clock_at_ns of the simulation's, */
+    uint64_t raw_began_ns;   /* the one that nobody slews, */
+    uint64_t wall_ms;        /* and the time of day */
+    uint64_t clock_at_ns;    /* until then it stands still */
+    uint64_t still_until_ns; /* nothing on it runs; in the past: it does */
     struct play_disk *disk;
+    struct play_process *processes;
 };
 
 /* Its clock at a time of the simulation; and the first time of the simulation at which its clock
@@ -38,12 +43,20 @@ struct play_host {
 uint64_t play_host_ns(const struct play_host *h, uint64_t now_ns);
 uint64_t play_host_due(const struct play_host *h, uint64_t host_ns);
 uint64_t play_host_now_ns(const struct play_host *h);
+/* Its clock that nobody slews. */
+uint64_t play_host_raw_ns(const struct play_host *h);
 uint64_t play_host_wall_ms(const struct play_host *h);
-/* From now on its clock gains so many millionths. */
+/* From now on its crystal, and so all of its clocks, gain so many millionths. */
 void play_host_set_speed(struct play_host *h, int32_t ppm);
+/* From now on its clock is slewed by so many, as by chrony. */
+void play_host_steer(struct play_host *h, int32_t ppm);
+/* Nothing on it runs until then. stops_clock: nor do its clocks, of which nothing on it learns, and
+ * what was to happen in it comes later by so much. */
+void play_host_suspend(struct play_host *h, uint64_t until_ns, bool stops_clock);
 /* From now on its time of day is so much later (or earlier, but not before 1970). */
 void play_host_step_wall(struct play_host *h, int64_t ms);
-/* It was booted so long ago: its clock says that now. No process is there. */
+/* It was booted so long ago: its clock says that now, and it is not suspended. No process is there.
+ */
 void play_host_boot(struct play_host *h, uint64_t ns);
 
 struct play_process {
@@ -65,11 +78,13 @@ struct play_process {
     struct play_mapping *mappings;
     void (*killed)(struct play_process *p, void *user); /* before all of it goes */
     void *user;
+    struct play_process *next, **link; /* on its host */
 };
 
 extern struct play_process *play_process;
 
-/* It begins to run soon. name is appended to the host's. NULL: no memory. */
+/* It begins to run soon, or when its host is not suspended any more. name is appended to the
+ * host's. NULL: no memory. */
 struct play_process *play_process_new(struct play_host *host, const char *name, uint64_t seed,
                                       void (*main)(void *user), void *user);
 /* All that it has goes at once; then *p. From the simulation alone, not from a process. */
