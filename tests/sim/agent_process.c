@@ -128,8 +128,10 @@ static int start_pools(struct play_agent *p, struct base_errbuf *err)
     const struct agentd_pool own = follow_read(a);
     attach_init(a);
     int status = pools_start(a, &own, err);
-    while (status == 0 && pools_are_starting(a))
+    while (status == 0 && pools_are_starting(a) && !a->device_lost)
         (void)play_inbox_step(&p->inbox, PLAY_NEVER);
+    if (status == 0 && a->device_lost)
+        return base_err(err, -EIO, "the device was removed or broke");
     return status == 0 ? pools_check(a, err) : status;
 }
 
@@ -183,7 +185,14 @@ static void wait_until_told(const struct play_agent *p)
 
 static bool begins_anew(const struct agent *a)
 {
-    return a->superseded_by != 0 && !a->terminated;
+    return a->superseded_by != 0 && !a->terminated && !a->device_lost;
+}
+
+static uint32_t why_sessions_end(const struct agent *a)
+{
+    return a->device_lost   ? SCHEMA_REASON_DEVICE_LOST
+           : begins_anew(a) ? SCHEMA_REASON_RESTARTED
+                            : SCHEMA_REASON_DRAIN;
 }
 
 /* Each object that it has made, in whichever of its pools' lives, is destroyed again. */
@@ -202,7 +211,7 @@ static void stop_agent(struct play_agent *p)
     a->stopping = true;
     for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
         pool->stopping = true;
-    pools_end_sessions(a, begins_anew(a) ? SCHEMA_REASON_RESTARTED : SCHEMA_REASON_DRAIN);
+    pools_end_sessions(a, why_sessions_end(a));
     wait_until_told(p);
     play_agent_unlisten(p);
     attach_close_all(a);

@@ -131,11 +131,17 @@ void play_agent_listen(struct play_agent *a)
     a->listens = true;
 }
 
+/* Who has connected, and was not accepted, is cut off with that. */
 void play_agent_unlisten(struct play_agent *a)
 {
     if (a->listens)
         os_unlisten(a->path);
     a->listens = false;
+    for (struct world_socket *s = a->sockets, *next; s != NULL; s = next) {
+        next = s->next;
+        if (s->connected.queued)
+            drop_socket(s);
+    }
 }
 
 void play_agent_drop_sockets(struct play_agent *a)

@@ -110,7 +110,7 @@ static void start_metad(void *user)
 
 void cluster_start_agent(struct node *n)
 {
-    n->gone_ns = 0;
+    n->gone_ns = n->overflowed_ns = 0;
     struct play_agent_settings s = {.rc = cluster.rc,
                                     .workers =
                                         cluster.settings.workers > 0 ? cluster.settings.workers : 1,
@@ -137,6 +137,7 @@ void cluster_start_agent(struct node *n)
 
 void cluster_start_metad(struct node *n)
 {
+    n->overflowed_ns = 0;
     struct play_metad_settings s = {.max_nodes = cluster.settings.nodes + 8,
                                     .node_lease_ns = CLUSTER_LEASE_S * BASE_NS_PER_S};
     cluster_gid(n->host.number, s.gid);
@@ -154,6 +155,7 @@ void cluster_start_worker(struct node *n, uint32_t number)
                                      .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
                                      .calm_ns = cluster.calm_ns,
                                      .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
+                                     .no_atomics = cluster.device.no_atomics,
                                      .no_lease_only = cluster.suspends};
     char name[PLAY_NAME];
     play_agent_path(&n->host, s.socket, sizeof s.socket);
@@ -218,17 +220,29 @@ static void choose_settings(void)
     cluster.herds = base_prng_below(r, 4) != 0 && !is_at_rest();
 }
 
+/* Each of what devices may have, or not, a quarter of clusters has otherwise than most. */
+static void choose_devices(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    struct base_prng r = play_random_of(s->seed, "devices", 0), *c = &cluster.random;
+    cluster.device =
+        (struct sim_device_attr){.keys_return = base_prng_below(c, 2) == 0,
+                                 .numbers_return = true,
+                                 .piece_ns = base_prng_below(c, 2) == 0 ? 0 : 50000,
+                                 .deaf_ppm = s->faults && s->seed % 4 == 3 ? DEAF_PPM : 0,
+                                 .is_infiniband = base_prng_below(&r, 4) == 0,
+                                 .no_atomics = base_prng_below(&r, 4) == 0,
+                                 .no_fences = base_prng_below(&r, 4) == 0,
+                                 .resets_are_final = base_prng_below(&r, 4) == 0,
+                                 .no_clock = base_prng_below(&r, 4) == 0};
+}
+
 static void make_world(void)
 {
     const struct play_cluster_settings *s = &cluster.settings;
     const struct sim_hooks hooks = cluster_hooks();
     const struct play_calls_network calls = {.delay_ns = 200000, .jitter_ns = 100000};
-    const struct sim_device_attr like = {.transports = 0,
-                                         .keys_return = base_prng_below(&cluster.random, 2) == 0,
-                                         .numbers_return = true,
-                                         .piece_ns =
-                                             base_prng_below(&cluster.random, 2) == 0 ? 0 : 50000,
-                                         .deaf_ppm = s->faults && s->seed % 4 == 3 ? DEAF_PPM : 0};
+    choose_devices();
     json_set_alloc_funcs(os_malloc, os_free);
     json_object_seed(1);
     cluster.net =
@@ -248,7 +262,7 @@ static void make_world(void)
     play_lives_init();
     play_refusals_init();
     play_calls_init(s->seed, &calls);
-    play_provider_init(cluster.net, &like);
+    play_provider_init(cluster.net, &cluster.device);
 }
 
 /* ---- its time */
@@ -277,6 +291,7 @@ static void supervise(void *user)
             cluster_look_at_follower(n);
             cluster_look_at_clock(n);
         }
+        cluster_look_at_overflow(n);
         if (!has_ended(n))
             continue;
         look_at_leak(n->agent != NULL ? n->agent->process : n->metad->process);

@@ -12,13 +12,14 @@
 #include "metaserver/resources.h"
 
 enum {
-    DEAD_S = 8,       /* behind a lease's end, by when a metaserver has acted on it */
-    BEHIND_S = 10,    /* so long no agent is behind the metaserver that it follows */
-    STOP_MS = 1000,   /* a stop of its clocks that an agent sees by its device's, */
-    STOP_SEEN_S = 8,  /* within this, or it hears its device's clock no longer */
-    STEER_PPM = 5000, /* a slewing that it sees by the kernel's clock */
-    STEER_SEEN_S = 5, /* within this */
-    DOUBT_TAKES_S = 5 /* until what was posted before is carried out */
+    DEAD_S = 8,        /* behind a lease's end, by when a metaserver has acted on it */
+    BEHIND_S = 10,     /* so long no agent is behind the metaserver that it follows */
+    OVERFLOWED_S = 30, /* until a process has ended whose device is of no use any more */
+    STOP_MS = 1000,    /* a stop of its clocks that an agent sees by its device's, */
+    STOP_SEEN_S = 8,   /* within this, or it hears its device's clock no longer */
+    STEER_PPM = 5000,  /* a slewing that it sees by the kernel's clock */
+    STEER_SEEN_S = 5,  /* within this */
+    DOUBT_TAKES_S = 5  /* until what was posted before is carried out */
 };
 
 void cluster_look_at_dead(struct node *n)
@@ -82,6 +83,22 @@ static const struct play_agent *running_agent(const struct node *n)
     const bool runs = a != NULL && a->ready && a->agent != NULL && !a->told_to_stop &&
                       a->process->owner.paused_until_ns + BASE_NS_PER_S < play_now_ns();
     return runs ? a : NULL;
+}
+
+void cluster_look_at_overflow(struct node *n)
+{
+    const struct play_process *p = n->agent != NULL   ? n->agent->process
+                                   : n->metad != NULL ? n->metad->process
+                                                      : NULL;
+    if (n->overflowed_ns == 0 || p == NULL)
+        return;
+    if (p->owner.paused_until_ns > n->overflowed_ns)
+        n->overflowed_ns = p->owner.paused_until_ns;
+    if (!p->ended && play_now_ns() > n->overflowed_ns + OVERFLOWED_S * BASE_NS_PER_S)
+        play_violation(p->name,
+                       "a completion queue of its device overflowed, and %d s later it "
+                       "has not ended",
+                       OVERFLOWED_S);
 }
 
 void cluster_note_stop(struct node *n, uint64_t until_ns)

@@ -25,9 +25,10 @@ struct node {
     uint64_t gone_ns;               /* since when there is no agent on it; 0: there is one */
     uint64_t behind_ns;             /* since when it has not heard what is set; 0: it has */
     uint64_t suspended_ns;          /* until when it was last suspended */
-    uint64_t thawed_ns;             /* until when its clocks last stood still */
-    uint64_t steered_ns;            /* since when its agent could see that its clock is slewed */
-    uint64_t doubted_ns;            /* since when its agent doubts its clock; 0: it does not */
+    uint64_t overflowed_ns; /* since when a completion queue of its process is in error; 0: none */
+    uint64_t thawed_ns;     /* until when its clocks last stood still */
+    uint64_t steered_ns;    /* since when its agent could see that its clock is slewed */
+    uint64_t doubted_ns;    /* since when its agent doubts its clock; 0: it does not */
     struct cluster_stop {
         uint64_t over_ns; /* 0: there was none, or it was looked at */
         uint32_t life;    /* the incarnation of its agent that trusted its clock until then */
@@ -43,6 +44,7 @@ struct cluster {
     bool rc;
     bool herds; /* workers do something at once, now and then */
     uint32_t queue_pairs_ahead;
+    struct sim_device_attr device; /* what all devices are like */
     struct agentd_limits window;
     struct sim_link good_link; /* of all, when nothing is wrong */
     bool suspends;             /* hosts are suspended with their devices, now and then */
@@ -74,6 +76,9 @@ void cluster_look_at_follower(struct node *n);
 /* No worker has been there for CLUSTER_GONE_S. */
 void cluster_look_at_agents(void);
 
+/* Its agent or metaserver ends, when a completion queue of its device has overflowed. Every second.
+ */
+void cluster_look_at_overflow(struct node *n);
 /* Its clocks stand still from now until then. */
 void cluster_note_stop(struct node *n, uint64_t until_ns);
 /* Its agent doubts a clock that was stopped or is slewed. Every second. */

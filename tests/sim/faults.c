@@ -249,6 +249,12 @@ static void end_network_fault(struct node *n, const struct play_fault *f)
 
 /* ---- devices, clocks, disks */
 
+static void overflow_cq(struct node *n, struct fab *fab)
+{
+    if (sim_device_overflow_cq(fab) && n->overflowed_ns == 0)
+        n->overflowed_ns = play_now_ns();
+}
+
 static void begin_device_fault(struct node *n, const struct play_fault *f)
 {
     struct fab *fab = device_of(n);
@@ -267,6 +273,8 @@ static void begin_device_fault(struct node *n, const struct play_fault *f)
         sim_device_set_port(fab, false);
     else if (f->kind == FAULT_BREAK_QP)
         (void)sim_device_break_qp(fab);
+    else if (f->kind == FAULT_OVERFLOW_CQ)
+        overflow_cq(n, fab);
     else
         sim_device_set_faults(fab, &bad);
 }
@@ -360,6 +368,7 @@ static const struct {
     [FAULT_BAD_CALLS] = {begin_network_fault, end_network_fault},
     [FAULT_PORT_DOWN] = {begin_device_fault, end_device_fault},
     [FAULT_BREAK_QP] = {begin_device_fault, NULL},
+    [FAULT_OVERFLOW_CQ] = {begin_device_fault, NULL},
     [FAULT_BAD_DEVICE] = {begin_device_fault, end_device_fault},
     [FAULT_CLOCK_SPEED] = {set_clock_speed, NULL},
     [FAULT_CLOCK_STEER] = {steer_clock, let_clock_be},

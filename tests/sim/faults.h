@@ -23,7 +23,8 @@ enum play_fault_kind {
     FAULT_BAD_CALLS,    /* of all: requests and answers are lost or reset */
     FAULT_PORT_DOWN,
     FAULT_BREAK_QP,
-    FAULT_BAD_DEVICE, /* control operations are slow or fail */
+    FAULT_OVERFLOW_CQ, /* or it breaks: the device is of no use to its process any more */
+    FAULT_BAD_DEVICE,  /* control operations are slow or fail */
     FAULT_CLOCK_SPEED,
     FAULT_CLOCK_STEER, /* it is slewed, further than leases allow for */
     FAULT_CLOCK_STEP,  /* the time of day */

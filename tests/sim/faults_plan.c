@@ -27,6 +27,7 @@ static const struct {
     [FAULT_BAD_CALLS] = {"bad_calls", 60, 20000},
     [FAULT_PORT_DOWN] = {"port_down", 60, 8000},
     [FAULT_BREAK_QP] = {"break_qp", 240, 0},
+    [FAULT_OVERFLOW_CQ] = {"overflow_cq", 60, 0},
     [FAULT_BAD_DEVICE] = {"bad_device", 240, 10000},
     [FAULT_CLOCK_SPEED] = {"clock_speed", 60, 0},
     [FAULT_CLOCK_STEER] = {"clock_steer", 60, 30000},
@@ -56,8 +57,8 @@ static bool is_of_disk(enum play_fault_kind kind)
 static bool is_of_host(enum play_fault_kind kind)
 {
     return kind == FAULT_SUSPEND_HOST || kind == FAULT_CUT_LINK || kind == FAULT_BAD_LINK ||
-           kind == FAULT_PORT_DOWN || kind == FAULT_BREAK_QP || kind == FAULT_BAD_DEVICE ||
-           kind == FAULT_CLOCK_SPEED || kind == FAULT_CLOCK_STEER;
+           kind == FAULT_PORT_DOWN || kind == FAULT_BREAK_QP || kind == FAULT_OVERFLOW_CQ ||
+           kind == FAULT_BAD_DEVICE || kind == FAULT_CLOCK_SPEED || kind == FAULT_CLOCK_STEER;
 }
 
 static bool has_other_node(enum play_fault_kind kind)

@@ -317,6 +317,19 @@ static void run_control(void *user)
     meta_service_advance(&m->service, play_host_now_ns(m->host));
 }
 
+/* As metaserver/daemon/device.c does, of what devices tell here. */
+static void run_events(void *user)
+{
+    struct play_metad *m = user;
+    struct fab_event e;
+    while (fab_get_event(m->endpoint.fab, &e)) {
+        if (e.type != IBV_EVENT_CQ_ERR)
+            continue;
+        play_trace(m->process->name, "the device cannot be used any more");
+        m->told_to_stop = true;
+    }
+}
+
 static void on_tick(void *user)
 {
     struct play_metad *m = user;
@@ -327,6 +340,8 @@ void play_metad_device_ready(struct play_metad *m, int fd)
 {
     if (m->endpoint.fab != NULL && fd == fab_ctl_fd(m->endpoint.fab))
         play_inbox_put(&m->inbox, &m->control_post);
+    if (m->endpoint.fab != NULL && fd == fab_event_fd(m->endpoint.fab))
+        play_inbox_put(&m->inbox, &m->event_post);
 }
 
 /* ---- its start and end */
@@ -483,6 +498,7 @@ struct play_metad *play_metad_start(struct play_host *host,
     m->tick = (struct play_event){.happen = on_tick, .user = m, .owner = &m->process->owner};
     m->tick_post = (struct play_post){.run = run_tick, .user = m};
     m->control_post = (struct play_post){.run = run_control, .user = m};
+    m->event_post = (struct play_post){.run = run_events, .user = m};
     m->stop_post = (struct play_post){.run = on_stop, .user = m};
     m->server = (struct play_server){.authority = m->settings.authority,
                                      .host = host,

@@ -33,7 +33,7 @@ struct play_metad {
     struct meta_table_endpoint endpoint;
     struct base_text body;
     struct play_event tick;
-    struct play_post tick_post, control_post, stop_post;
+    struct play_post tick_post, control_post, event_post, stop_post;
     uint64_t ticks;
     bool ready, told_to_stop, failed;
     struct base_errbuf why;

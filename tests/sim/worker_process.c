@@ -158,8 +158,8 @@ static void lend_region(struct play_worker *w)
     } KINDS[] = {
         {0, ""}, {KEDGE_MR_FENCED, ", fenced"}, {KEDGE_MR_LEASE_ONLY, ", by its lease alone"}};
     const uint64_t kind = base_prng_below(&w->random, w->settings.no_lease_only ? 2 : 3);
-    const int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
-                       KINDS[kind].access;
+    const int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | KINDS[kind].access |
+                       (w->settings.no_atomics ? 0 : IBV_ACCESS_REMOTE_ATOMIC);
     w->region =
         play_region_new(w->process->host->number, w->process->name, w->settings.tenant, w->memory);
     w->region->fenced = kind == 1;
@@ -275,7 +275,9 @@ static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
     const struct kedge_remote *remote = &w->busy->remote;
     uint8_t *buffer = w->buffers + (size_t)(r - w->request) * PLAY_SLOT_BYTES;
     const uint64_t dice = base_prng_below(&w->random, 10);
-    r->kind = dice == 0 ? REQUEST_ADD : dice < 5 ? REQUEST_WRITE : REQUEST_READ;
+    r->kind = dice == 0 && !w->settings.no_atomics ? REQUEST_ADD
+              : dice < 5                           ? REQUEST_WRITE
+                                                   : REQUEST_READ;
     r->wr_id = ++w->last_id;
     r->bytes = r->kind == REQUEST_ADD ? 8 : draw_bytes(w);
     r->never_sent = false;
