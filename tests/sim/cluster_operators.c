@@ -39,6 +39,7 @@ void cluster_begin_operators(void)
                                               .metaservers = s->metaservers,
                                               .node = cluster.name,
                                               .metaserver = cluster.name + s->nodes,
+                                              .gid = cluster_gid,
                                               .tenants = cluster.tenants,
                                               .until_ns =
                                                   s->duration_ns - CLUSTER_CALM_S * BASE_NS_PER_S};

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "calls.h"
 #include "inbox.h"
 #include "ledger.h"
@@ -26,7 +27,7 @@ enum {
     OP_PATHS = OP_WINDOWS + OP_POOLS + OP_TOKENS + OP_TENANTS + OP_NODES,
     OP_TRIES = 3,
     OP_ANSWER = 64 << 10,
-    OP_BODY = 512,
+    OP_BODY = 1024,
     OP_LOOK_PPM = 300000,
     OP_BACK_S = 25,  /* within this all that was set is taken back */
     OP_FORCE_S = 60, /* after so long an agent has done what it was told to, or will not */
@@ -144,6 +145,28 @@ static void say_number(struct play_operators *o, char *out, size_t *used, const 
             (unsigned long long)play_random_between(&o->random, least, most));
 }
 
+static void say_gid(struct play_operators *o, char *out, size_t *used, uint32_t node)
+{
+    uint8_t gid[16];
+    char text[BASE_GID_TEXT];
+    o->settings.gid(node, gid);
+    say(out, used, "\"%s\"", base_gid_format(gid, text));
+}
+
+/* One destination, by either of its names, and as one pool sees it or all do. */
+static void say_destination(struct play_operators *o, char *out, size_t *used)
+{
+    const uint32_t node = (uint32_t)draw(o, o->settings.nodes);
+    if (draw(o, 2) == 0) {
+        say(out, used, ",\"node\":\"%s\"", o->settings.node[node]);
+    } else {
+        say(out, used, ",\"gid\":");
+        say_gid(o, out, used, node);
+    }
+    if (draw(o, 2) == 0)
+        say(out, used, ",\"pool\":\"%s\"", POOLS[draw(o, OP_POOLS)]);
+}
+
 static void make_window(struct play_operators *o, char *out, size_t *used)
 {
     switch (draw(o, 4)) {
@@ -154,8 +177,8 @@ static void make_window(struct play_operators *o, char *out, size_t *used)
         say(out, used, "\"scope\":\"tenant\",\"tenant\":\"%s\"", TENANTS[draw(o, OP_TENANTS)]);
         break;
     case 2:
-        say(out, used, "\"scope\":\"destination\",\"node\":\"%s\"",
-            o->settings.node[draw(o, o->settings.nodes)]);
+        say(out, used, "\"scope\":\"destination\"");
+        say_destination(o, out, used);
         break;
     default:
         say(out, used, "\"scope\":\"destination\"");
@@ -164,6 +187,22 @@ static void make_window(struct play_operators *o, char *out, size_t *used)
     say_number(o, out, used, "bytes", 1000, 64000);
 }
 
+/* What its packets are marked with. A switch tells its paths apart by one of the two labels. */
+static void say_service(struct play_operators *o, char *out, size_t *used)
+{
+    say_number(o, out, used, "service_level", 0, 7);
+    say_number(o, out, used, "traffic_class", 0, 255);
+    say_number(o, out, used, "pkey_index", 0, 3);
+    if (draw(o, 2) == 0)
+        say_number(o, out, used, "flow_label", 1, 1048575);
+    else
+        say_number(o, out, used, "udp_source_port", 49152, 65535);
+    if (draw(o, 2) == 0)
+        say(out, used, ",\"mtu\":%u", 256u << draw(o, 5));
+}
+
+/* Numbers are of few, so that the other pool may have it; leases are too short for the device now
+ * and then. */
 static void make_pool(struct play_operators *o, char *out, size_t *used)
 {
     static const char *const NODES[] = {"{}", "{\"zone\":\"a\"}", "{\"zone\":\"b\"}"};
@@ -179,17 +218,38 @@ static void make_pool(struct play_operators *o, char *out, size_t *used)
     say_number(o, out, used, "arenas_ahead", 1, 4);
     say_number(o, out, used, "ahead_max", 4, 16);
     say_number(o, out, used, "grace_ms", 0, 20000);
-    say_number(o, out, used, "mr_lease_ms", 10, 1000);
+    say_number(o, out, used, "mr_lease_ms", 1500, 5000);
     say_number(o, out, used, "spares", 0, 4);
     say_number(o, out, used, "dcis", 2, 8);
     say_number(o, out, used, "connections", 4, 64);
-    say_number(o, out, used, "service_level", 0, 7);
+    say_number(o, out, used, "queue_pairs_ahead", 1, 16);
+    say_number(o, out, used, "responders", 1, 64);
+    if (draw(o, 2) == 0)
+        say_number(o, out, used, "number", 2, 5);
+    say_service(o, out, used);
+}
+
+/* Of one node, which may have its own GID, and another one's beside it. */
+static void say_agent(struct play_operators *o, char *out, size_t *used)
+{
+    const uint32_t node = (uint32_t)draw(o, o->settings.nodes);
+    say(out, used, "\"scope\":\"agent\",\"node\":\"%s\",\"gids\":[", o->settings.node[node]);
+    say_gid(o, out, used, node);
+    if (o->settings.nodes > 1 && draw(o, 2) == 0) {
+        say(out, used, ",");
+        say_gid(o, out, used, (node + 1) % o->settings.nodes);
+    }
+    say(out, used, "]");
 }
 
 static void make_token(struct play_operators *o, const struct op_path *p, char *out, size_t *used)
 {
-    if (p->number == 0)
-        say(out, used, "\"scope\":\"reader\"");
+    static const char *const SCOPES[] = {"reader", "operator", "admin"};
+    const uint64_t scope = draw(o, 4);
+    if (p->number == 0 && scope < 3)
+        say(out, used, "\"scope\":\"%s\"", SCOPES[scope]);
+    else if (p->number == 0)
+        say_agent(o, out, used);
     else
         say(out, used, "\"scope\":\"worker\",\"tenant\":\"%s\"", TENANTS[draw(o, OP_TENANTS)]);
     if (draw(o, 2) == 0)
@@ -272,7 +332,7 @@ static int change(struct play_operators *o, struct op_path *p, uint32_t metaserv
             play_process_sleep(OP_RETRY_MS * BASE_NS_PER_MS);
     }
     o->changes += status / 100 == 2;
-    play_trace(o->process->name, "%s %s at %s: %d%s%.200s", method, p->path,
+    play_trace(o->process->name, "%s %s at %s: %d%s%.500s", method, p->path,
                o->settings.metaserver[metaserver], status, body != NULL ? ": " : "",
                body != NULL ? body : "");
     if (status == 400 || status == 403 || status == 405 || status == 422)

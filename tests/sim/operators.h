@@ -20,6 +20,7 @@ struct play_operators_settings {
     uint64_t seed;
     uint32_t nodes, metaservers;
     char (*node)[PLAY_NAME], (*metaserver)[PLAY_NAME]; /* names of hosts; borrowed until the end */
+    void (*gid)(uint32_t number, uint8_t gid[16]);     /* of a node's endpoint */
     uint32_t tenants;                                  /* that the agents' files have */
     uint64_t until_ns; /* then they begin to take back what they have set; nothing goes wrong from
                         * then on, and they are given some time for it */
@@ -49,7 +50,7 @@ enum play_answered { ANSWERED_NOTHING, ANSWERED_BODY, ANSWERED_GONE, ANSWERED_UN
 
 struct play_known {
     enum play_answered what;
-    char body[1024]; /* of ANSWERED_BODY */
+    char body[2048]; /* of ANSWERED_BODY */
 };
 
 /* A PUT or DELETE was answered with that status (or -errno). False: it may not be answered so. */
