@@ -27,12 +27,10 @@
 #include "trace.h"
 
 enum {
-    ARENA_BYTES = 256 << 10,
     PROGRESS_S = 60,      /* in the last part of which every worker has a success */
     STEPS_MOST = 1000000, /* at one time */
     PACKET_LIFE_MS = 400, /* in two of three; else as the network has it */
     ECHO_MS = 20,
-    DEAF_PPM = 300000, /* queue pairs that never go to ERR, in a quarter of clusters */
     STALL_PPM = 20000, /* of READs take STALL_MS at most, in many pieces */
     STALL_MS = 20,
     HERD_S = 4,          /* between two herds, on average */
@@ -115,7 +113,7 @@ void cluster_start_agent(struct node *n)
                                     .workers =
                                         cluster.settings.workers > 0 ? cluster.settings.workers : 1,
                                     .metaservers = cluster.settings.metaservers,
-                                    .arena_bytes = ARENA_BYTES,
+                                    .arena_bytes = cluster.settings.arena_bytes,
                                     .window = cluster.window,
                                     .queue_pairs_ahead = cluster.queue_pairs_ahead,
                                     .tenants = cluster.tenants + cluster.intruders};
@@ -148,15 +146,19 @@ void cluster_start_metad(struct node *n)
 void cluster_start_worker(struct node *n, uint32_t number)
 {
     const uint32_t tenant = number % cluster.tenants;
-    struct play_worker_settings s = {.tenant = tenant + 1,
-                                     .uid = play_tenant_uid(tenant),
-                                     .pause_ns = cluster.settings.pause_ns,
-                                     .burst = 20,
-                                     .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
-                                     .calm_ns = cluster.calm_ns,
-                                     .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
-                                     .no_atomics = cluster.device.no_atomics,
-                                     .no_lease_only = cluster.suspends};
+    struct play_worker_settings s = {
+        .tenant = tenant + 1,
+        .uid = play_tenant_uid(tenant),
+        .pause_ns = cluster.settings.pause_ns,
+        .operation_ns = cluster.settings.operation_ns,
+        .buffer_bytes = cluster.settings.arena_bytes < CLUSTER_ARENA_USUAL ? WORKER_BUFFERS_LEAST
+                                                                           : WORKER_BUFFERS_USUAL,
+        .burst = 20,
+        .heed_ppm = cluster.operators != NULL ? HEED_PPM : 0,
+        .calm_ns = cluster.calm_ns,
+        .change_ppm = is_at_rest() ? 0 : cluster.settings.change_ppm,
+        .no_atomics = cluster.device.no_atomics,
+        .no_lease_only = cluster.suspends};
     char name[PLAY_NAME];
     play_agent_path(&n->host, s.socket, sizeof s.socket);
     (void)snprintf(name, sizeof name, "worker-%u", number + 1);
@@ -220,29 +222,12 @@ static void choose_settings(void)
     cluster.herds = base_prng_below(r, 4) != 0 && !is_at_rest();
 }
 
-/* Each of what devices may have, or not, a quarter of clusters has otherwise than most. */
-static void choose_devices(void)
-{
-    const struct play_cluster_settings *s = &cluster.settings;
-    struct base_prng r = play_random_of(s->seed, "devices", 0), *c = &cluster.random;
-    cluster.device =
-        (struct sim_device_attr){.keys_return = base_prng_below(c, 2) == 0,
-                                 .numbers_return = true,
-                                 .piece_ns = base_prng_below(c, 2) == 0 ? 0 : 50000,
-                                 .deaf_ppm = s->faults && s->seed % 4 == 3 ? DEAF_PPM : 0,
-                                 .is_infiniband = base_prng_below(&r, 4) == 0,
-                                 .no_atomics = base_prng_below(&r, 4) == 0,
-                                 .no_fences = base_prng_below(&r, 4) == 0,
-                                 .resets_are_final = base_prng_below(&r, 4) == 0,
-                                 .no_clock = base_prng_below(&r, 4) == 0};
-}
-
 static void make_world(void)
 {
     const struct play_cluster_settings *s = &cluster.settings;
     const struct sim_hooks hooks = cluster_hooks();
     const struct play_calls_network calls = {.delay_ns = 200000, .jitter_ns = 100000};
-    choose_devices();
+    cluster_choose_devices();
     json_set_alloc_funcs(os_malloc, os_free);
     json_object_seed(1);
     cluster.net =

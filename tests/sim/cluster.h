@@ -15,6 +15,8 @@ enum { CLUSTER_NODES = 1024, CLUSTER_METASERVERS = 4, CLUSTER_WORKERS = 16 };
 /* Two clocks may differ by a thousandth (docs/leases.md): what an owner's wait is stretched by. */
 enum { CLUSTER_CLOCK_PPM = 500, CLUSTER_CLOCK_PPM_MOST = 900000 };
 
+enum { CLUSTER_ARENA_LEAST = 64 << 10, CLUSTER_ARENA_USUAL = 256 << 10 };
+
 /* The pause of workers that do nothing. */
 static const uint64_t CLUSTER_NO_TURN_NS = 1ull << 55;
 
@@ -23,8 +25,11 @@ struct play_cluster_settings {
     uint32_t nodes, metaservers, workers; /* workers: of each node */
     uint64_t duration_ns;                 /* until it is told to end */
     uint64_t pause_ns;                    /* of a worker, between two bursts, on average */
-    uint32_t change_ppm;                  /* as worker_process.h has it */
-    uint32_t clock_ppm; /* so many millionths the clock of an agent's host is off, at most */
+    uint64_t operation_ns; /* or from one operation of a worker to the next, on average: then
+                            * pause_ns is about three of it; 0: pauses alone decide */
+    uint32_t change_ppm;   /* as worker_process.h has it */
+    uint64_t arena_bytes;  /* CLUSTER_ARENA_LEAST or more */
+    uint32_t clock_ppm;    /* so many millionths the clock of an agent's host is off, at most */
     bool faults;
     const uint8_t *left_out; /* bit i: fault i does not happen; NULL: all do */
     FILE *trace;             /* NULL: nobody reads it */

@@ -86,6 +86,9 @@ void cluster_look_at_clock(struct node *n);
 /* Whether its agent has doubted its clock for so long that nothing is out under a lease alone. */
 bool cluster_doubts_clock(const struct node *n);
 
+/* cluster_devices.c: cluster.device follows from the seed. */
+void cluster_choose_devices(void);
+
 /* cluster_hooks.c */
 struct sim_hooks cluster_hooks(void);
 

@@ -47,7 +47,16 @@ static void print_result(uint64_t seed, const struct play_cluster_result *r, boo
 
 struct sums {
     uint64_t began_ns, seeds, violations, simulated_ns, events;
+    uint32_t nodes;
 };
+
+/* At most until now, by hosts with an agent. */
+static uint64_t bytes_per_node(uint32_t nodes)
+{
+    struct rusage u;
+    (void)getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)u.ru_maxrss * 1024 / nodes;
+}
 
 static bool run_seed(struct play_cluster_settings *s, uint64_t seed, bool json, struct sums *sums)
 {
@@ -67,18 +76,19 @@ static void print_sums(const struct sums *sums, bool json)
     const double took_ns = (double)(processor_ns() - sums->began_ns) + 1;
     const double hours = (double)sums->simulated_ns / (3600.0 * BASE_NS_PER_S);
     printf(json ? "{\"seeds\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"simulated_hours\":%.3f"
-                  ",\"simulated_hours_per_hour\":%.1f,\"events_per_second\":%.0f}\n"
+                  ",\"simulated_hours_per_hour\":%.1f,\"events_per_second\":%.0f,\"bytes_per_"
+                  "node\":%" PRIu64 "}\n"
                 : "%" PRIu64 " seeds, %" PRIu64
                   " violations, %.2f simulated hours, %.1f of them an hour of one processor, "
-                  "%.0f events a second\n",
+                  "%.0f events a second, %" PRIu64 " bytes of memory a node\n",
            sums->seeds, sums->violations, hours, (double)sums->simulated_ns / took_ns,
-           (double)sums->events * BASE_NS_PER_S / took_ns);
+           (double)sums->events * BASE_NS_PER_S / took_ns, bytes_per_node(sums->nodes));
 }
 
 uint64_t play_explore_seeds(struct play_cluster_settings *s, uint64_t first, uint64_t count,
                             bool json)
 {
-    struct sums sums = {.began_ns = processor_ns()};
+    struct sums sums = {.began_ns = processor_ns(), .nodes = s->nodes};
     for (uint64_t seed = first; seed < first + count; seed++)
         (void)run_seed(s, seed, json, &sums);
     print_sums(&sums, json);
@@ -88,7 +98,7 @@ uint64_t play_explore_seeds(struct play_cluster_settings *s, uint64_t first, uin
 bool play_explore_time(struct play_cluster_settings *s, uint64_t first, uint64_t simulated_ns,
                        uint64_t *seed)
 {
-    struct sums sums = {.began_ns = processor_ns()};
+    struct sums sums = {.began_ns = processor_ns(), .nodes = s->nodes};
     bool found = false;
     for (*seed = first; !found && sums.simulated_ns < simulated_ns; ++*seed)
         found = run_seed(s, *seed, false, &sums);

@@ -50,7 +50,10 @@ static void print_help(void)
         "  --metaservers N   hosts with a metaserver (2)\n"
         "  --workers N       of each node (2; 0 and --rate 0 show what a cluster at rest does)\n"
         "  --seconds N       simulated, of each cluster (300)\n"
-        "  --rate N          turns of a worker a second, on average (1)\n"
+        "  --rate N          turns of a worker a second, on average (1): one operation each, or\n"
+        "                    20 at once, or something else\n"
+        "  --operations N    operations of a worker a second, on average, instead\n"
+        "  --arena-kib N     of memory in an arena (256; 64 at least, and bursts are smaller)\n"
         "  --clock-ppm N     so many millionths the clock of an agent's host is off, at most\n"
         "                    (500, which is what leases allow for)\n"
         "  --calm            nothing goes wrong\n");
@@ -92,6 +95,13 @@ static uint64_t pause_of(uint64_t rate)
     return rate != 0 ? BASE_NS_PER_S / rate : CLUSTER_NO_TURN_NS;
 }
 
+/* A turn is of two or three, as a rule: workers make up for the rest. */
+static void set_operations(struct play_cluster_settings *s, uint64_t rate)
+{
+    s->operation_ns = BASE_NS_PER_S / rate;
+    s->pause_ns = 3 * s->operation_ns;
+}
+
 static void take_setting(struct play_cluster_settings *s, int option, const char *text)
 {
     if (option == 'N')
@@ -104,6 +114,10 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
         s->duration_ns = number_of(text, 10, SECONDS_MOST) * BASE_NS_PER_S;
     else if (option == 'r')
         s->pause_ns = pause_of(number_of(text, 0, 1000));
+    else if (option == 'u')
+        set_operations(s, number_of(text, 1, 1000));
+    else if (option == 'A')
+        s->arena_bytes = number_of(text, CLUSTER_ARENA_LEAST >> 10, 1 << 20) << 10;
     else if (option == 'k')
         s->clock_ppm = (uint32_t)number_of(text, 0, CLUSTER_CLOCK_PPM_MOST);
     else if (option == 'o')
@@ -156,23 +170,35 @@ static bool run(struct options *o)
 
 int main(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"seeds", required_argument, NULL, 'n'},   {"hours", required_argument, NULL, 'H'},
-        {"first", required_argument, NULL, 'f'},   {"json", no_argument, NULL, 'j'},
-        {"seed", required_argument, NULL, 's'},    {"from", required_argument, NULL, 'o'},
-        {"only", required_argument, NULL, 'O'},    {"shrink", no_argument, NULL, 'S'},
-        {"planted", no_argument, NULL, 'p'},       {"plant", required_argument, NULL, 'P'},
-        {"nodes", required_argument, NULL, 'N'},   {"metaservers", required_argument, NULL, 'M'},
-        {"workers", required_argument, NULL, 'W'}, {"seconds", required_argument, NULL, 't'},
-        {"rate", required_argument, NULL, 'r'},    {"clock-ppm", required_argument, NULL, 'k'},
-        {"calm", no_argument, NULL, 'c'},          {"table", no_argument, NULL, 'T'},
-        {"help", no_argument, NULL, 'h'},          {0}};
+    static const struct option names[] = {{"seeds", required_argument, NULL, 'n'},
+                                          {"hours", required_argument, NULL, 'H'},
+                                          {"first", required_argument, NULL, 'f'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"from", required_argument, NULL, 'o'},
+                                          {"only", required_argument, NULL, 'O'},
+                                          {"shrink", no_argument, NULL, 'S'},
+                                          {"planted", no_argument, NULL, 'p'},
+                                          {"plant", required_argument, NULL, 'P'},
+                                          {"nodes", required_argument, NULL, 'N'},
+                                          {"metaservers", required_argument, NULL, 'M'},
+                                          {"workers", required_argument, NULL, 'W'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"operations", required_argument, NULL, 'u'},
+                                          {"arena-kib", required_argument, NULL, 'A'},
+                                          {"rate", required_argument, NULL, 'r'},
+                                          {"clock-ppm", required_argument, NULL, 'k'},
+                                          {"calm", no_argument, NULL, 'c'},
+                                          {"table", no_argument, NULL, 'T'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
     static struct options o = {.settings = {.nodes = 4,
                                             .metaservers = 2,
                                             .workers = 2,
                                             .duration_ns = 300 * BASE_NS_PER_S,
                                             .pause_ns = BASE_NS_PER_S,
                                             .change_ppm = 100000,
+                                            .arena_bytes = CLUSTER_ARENA_USUAL,
                                             .clock_ppm = CLUSTER_CLOCK_PPM,
                                             .faults = true},
                                .first = 1,

@@ -22,9 +22,8 @@ enum {
     OP_WINDOWS = 4,
     OP_POOLS = 2,
     OP_TOKENS = 3,
-    OP_TENANTS = 4, /* of files, and "red", which no file has */
-    OP_NODES = 64,  /* settings are of the first ones */
-    OP_PATHS = OP_WINDOWS + OP_POOLS + OP_TOKENS + OP_TENANTS + OP_NODES,
+    OP_NODES = 64, /* settings are of the first ones */
+    OP_PATHS = OP_WINDOWS + OP_POOLS + OP_TOKENS + PLAY_TENANTS + OP_NODES,
     OP_TRIES = 3,
     OP_ANSWER = 64 << 10,
     OP_BODY = 1024,
@@ -34,7 +33,6 @@ enum {
     OP_RETRY_MS = 500
 };
 
-static const char *const TENANTS[OP_TENANTS] = {"default", "blue", "green", "red"};
 static const char *const POOLS[OP_POOLS] = {"gold", "silver"};
 
 /* Where windows come first that name tenants, and pools that have them: what refers to others goes
@@ -67,17 +65,6 @@ struct play_operators {
     int status;
     char answer[OP_ANSWER];
 };
-
-const char *play_tenant_name(uint32_t number)
-{
-    BASE_ASSERT(number < OP_TENANTS);
-    return TENANTS[number];
-}
-
-uint32_t play_tenant_uid(uint32_t number)
-{
-    return 1000 * (number + 1);
-}
 
 static uint64_t draw(struct play_operators *o, uint64_t n)
 {
@@ -174,7 +161,8 @@ static void make_window(struct play_operators *o, char *out, size_t *used)
         say(out, used, "\"scope\":\"device\"");
         break;
     case 1:
-        say(out, used, "\"scope\":\"tenant\",\"tenant\":\"%s\"", TENANTS[draw(o, OP_TENANTS)]);
+        say(out, used, "\"scope\":\"tenant\",\"tenant\":\"%s\"",
+            play_tenant_name((uint32_t)draw(o, PLAY_TENANTS)));
         break;
     case 2:
         say(out, used, "\"scope\":\"destination\"");
@@ -201,8 +189,7 @@ static void say_service(struct play_operators *o, char *out, size_t *used)
         say(out, used, ",\"mtu\":%u", 256u << draw(o, 5));
 }
 
-/* Numbers are of few, so that the other pool may have it; leases are too short for the device now
- * and then. */
+/* Either may have the other one's number, or a lease that is too short for the device. */
 static void make_pool(struct play_operators *o, char *out, size_t *used)
 {
     static const char *const NODES[] = {"{}", "{\"zone\":\"a\"}", "{\"zone\":\"b\"}"};
@@ -210,7 +197,7 @@ static void make_pool(struct play_operators *o, char *out, size_t *used)
     bool first = true;
     for (uint32_t i = 0; i < o->settings.tenants; i++)
         if (draw(o, 2) == 0) {
-            say(out, used, "%s\"%s\"", first ? "" : ",", TENANTS[i]);
+            say(out, used, "%s\"%s\"", first ? "" : ",", play_tenant_name(i));
             first = false;
         }
     say(out, used, "]");
@@ -251,7 +238,8 @@ static void make_token(struct play_operators *o, const struct op_path *p, char *
     else if (p->number == 0)
         say_agent(o, out, used);
     else
-        say(out, used, "\"scope\":\"worker\",\"tenant\":\"%s\"", TENANTS[draw(o, OP_TENANTS)]);
+        say(out, used, "\"scope\":\"worker\",\"tenant\":\"%s\"",
+            play_tenant_name((uint32_t)draw(o, PLAY_TENANTS)));
     if (draw(o, 2) == 0)
         say(out, used, ",\"expires\":\"2099-12-%02u\"", 1 + (unsigned)draw(o, 30));
     if (strstr(out, "expires") != NULL) {
@@ -542,8 +530,8 @@ static void add_paths(struct play_operators *o)
         add_path(o, OP_TOKEN, i, "/v1/tokens/token-%u", i);
     for (uint32_t i = 0; i < nodes; i++)
         add_path(o, OP_NODE, i, "/v1/nodes/%s/settings", o->settings.node[i]);
-    for (uint32_t i = 0; i < OP_TENANTS; i++)
-        add_path(o, OP_TENANT, i, "/v1/tenants/%s", TENANTS[i]);
+    for (uint32_t i = 0; i < PLAY_TENANTS; i++)
+        add_path(o, OP_TENANT, i, "/v1/tenants/%s", play_tenant_name(i));
 }
 
 static void on_killed(struct play_process *process, void *user)

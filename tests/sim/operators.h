@@ -26,6 +26,8 @@ struct play_operators_settings {
                         * then on, and they are given some time for it */
 };
 
+enum { PLAY_TENANTS = 4 }; /* of files, and "red", which no file has */
+
 /* "default", "blue", ...: the tenants of agents' files, by number from 0, and their uids. */
 const char *play_tenant_name(uint32_t number);
 uint32_t play_tenant_uid(uint32_t number); /* the first of a thousand */

@@ -20,9 +20,6 @@ enum {
     ABANDONED_S = 10,
     CALLED_BURST_PPM = 500000, /* when it is called */
     CALLED_WITHDRAW_PPM = 350000,
-    RUN_PPM = 5000, /* of turns as many follow at once, */
-    RUN_TURNS = 50, /* each after this part of the usual pause: */
-    RUN_PART = 30,
     REST_MOST_S = 12, /* until it lends memory again that it has had back */
     HANG_S = 120,     /* so long no request may be out, whatever happens */
     SLOW_MS = 60,     /* so long none takes that succeeds when nothing goes wrong */
@@ -99,7 +96,7 @@ static bool is_zeroed(const uint8_t *bytes, size_t n)
 static bool take_memory(struct play_worker *w)
 {
     void *at[2];
-    const size_t bytes[2] = {PLAY_REGION_BYTES, BURST_MOST * PLAY_SLOT_BYTES};
+    const size_t bytes[2] = {PLAY_REGION_BYTES, w->settings.buffer_bytes};
     for (int i = 0; i < 2; i++) {
         const int status = kedge_alloc(w->session, bytes[i], &at[i], &w->lkey);
         if (status != 0) {
@@ -267,19 +264,31 @@ static uint32_t draw_bytes(struct play_worker *w)
     return (uint32_t)play_random_between(&w->random, 1, most / 8) * 8;
 }
 
+/* Each of the burst gets eight bytes at least. */
+static uint8_t *take_buffer(struct play_worker *w, struct request *r)
+{
+    const uint32_t behind = BURST_MOST - 1 - (uint32_t)(r - w->request),
+                   most = w->settings.buffer_bytes - w->filled - 8 * behind;
+    if (r->bytes > most)
+        r->bytes = most / 8 * 8;
+    r->offset = w->filled;
+    w->filled += r->bytes;
+    return w->buffers + r->offset;
+}
+
 /* What it is to find, or leaves there. */
 static struct ibv_send_wr make_request(struct play_worker *w, struct request *r,
                                        struct ibv_sge *sge)
 {
     struct play_slot *slot = w->busy->slot;
     const struct kedge_remote *remote = &w->busy->remote;
-    uint8_t *buffer = w->buffers + (size_t)(r - w->request) * PLAY_SLOT_BYTES;
     const uint64_t dice = base_prng_below(&w->random, 10);
     r->kind = dice == 0 && !w->settings.no_atomics ? REQUEST_ADD
               : dice < 5                           ? REQUEST_WRITE
                                                    : REQUEST_READ;
     r->wr_id = ++w->last_id;
     r->bytes = r->kind == REQUEST_ADD ? 8 : draw_bytes(w);
+    uint8_t *buffer = take_buffer(w, r);
     r->never_sent = false;
     r->outlived = slot->begun && play_slot_is_outlived(slot, w->process->host->number);
     *sge = (struct ibv_sge){(uintptr_t)buffer, r->bytes, w->lkey};
@@ -320,7 +329,7 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
     bool waits = false;
     w->busy = t;
     w->broken = false;
-    w->posted = w->done = 0;
+    w->posted = w->done = w->filled = 0;
     for (uint32_t i = 0; i < n; i++) {
         wr[i] = make_request(w, &w->request[i], &sge[i]);
         wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
@@ -339,7 +348,7 @@ static int post_requests(struct play_worker *w, struct target *t, uint32_t n)
 
 static void judge_success(struct play_worker *w, const struct request *r)
 {
-    const uint8_t *buffer = w->buffers + (size_t)(r - w->request) * PLAY_SLOT_BYTES;
+    const uint8_t *buffer = w->buffers + r->offset;
     const struct play_slot *s = w->busy->slot;
     if (w->broken)
         play_violation(w->process->name, "a request succeeded behind one that had failed");
@@ -491,7 +500,8 @@ static void do_change(struct play_worker *w)
             close_session(w, "it wants another one");
         break;
     default:
-        play_process_sleep(10 * w->settings.pause_ns);
+        play_process_sleep(
+            10 * (w->settings.operation_ns != 0 ? w->settings.operation_ns : w->settings.pause_ns));
     }
 }
 
@@ -518,28 +528,13 @@ static void do_turn(struct play_worker *w)
         do_burst(w);
 }
 
-static void take_pause(struct play_worker *w)
-{
-    uint64_t ns = play_random_wait(&w->random, w->settings.pause_ns);
-    if (w->run > 0)
-        w->run--;
-    else if (happens(w, RUN_PPM))
-        w->run = RUN_TURNS;
-    const uint64_t until_ns = play_now_ns() + (w->run > 0 ? ns / RUN_PART : ns);
-    w->called = false;
-    w->pauses = true;
-    while (!w->called && !w->told_to_stop && play_now_ns() < until_ns)
-        (void)play_process_wait(until_ns);
-    w->pauses = false;
-}
-
 static void run_worker(void *user)
 {
     struct play_worker *w = user;
     while (!w->told_to_stop) {
         do_turn(w);
         if (!w->told_to_stop)
-            take_pause(w);
+            play_worker_pause(w);
     }
     if (w->session != NULL)
         close_session(w, "it ends");
@@ -566,9 +561,10 @@ struct play_worker *play_worker_start(struct play_host *host, const char *name,
     return w;
 }
 
+/* Who has posted too much of late stays away. */
 void play_worker_call(struct play_worker *w)
 {
-    if (!w->pauses)
+    if (!w->pauses || w->credit_ns < 0)
         return;
     w->called = true;
     play_process_wake(w->process);

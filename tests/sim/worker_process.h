@@ -7,19 +7,26 @@
 
 #include "process.h"
 
+/* Of the requests of a burst together. */
+enum { WORKER_BUFFERS_LEAST = 40 << 10, WORKER_BUFFERS_USUAL = 80 << 10 };
+
 struct play_worker_settings {
     char socket[108]; /* of its agent */
     uint32_t tenant;
     uid_t uid;
-    uint64_t pause_ns;   /* between two bursts, on average */
-    uint32_t burst;      /* one request; and now and then as many at once */
-    uint64_t calm_ns;    /* from then on nothing goes wrong, nor has for long */
-    uint32_t heed_ppm;   /* of turns it heeds what operators want of it; 0: there are none */
-    uint32_t change_ppm; /* of turns it does something else: a region, a connection or a session
-                          * comes or goes */
-    bool no_atomics;     /* its device has none */
-    bool no_lease_only;  /* all that it lends has a registration of its own: KEDGE_MR_LEASE_ONLY
-                          * holds  only while no host is stopped with what its device has to send */
+    uint64_t pause_ns;     /* between two bursts, on average */
+    uint64_t operation_ns; /* it is to post one in so long, on average, and makes its pauses longer
+                            * or shorter for that; 0: it is not */
+    uint32_t buffer_bytes; /* of all requests of a burst; more of them are smaller */
+    uint32_t burst;        /* one request; and now and then as many at once */
+    uint64_t calm_ns;      /* from then on nothing goes wrong, nor has for long */
+    uint32_t heed_ppm;     /* of turns it heeds what operators want of it; 0: there are none */
+    uint32_t change_ppm;   /* of turns it does something else: a region, a connection or a session
+                            * comes or goes */
+    bool no_atomics;       /* its device has none */
+    bool no_lease_only;    /* all that it lends has a registration of its own: KEDGE_MR_LEASE_ONLY
+                            * holds only while no host is stopped with what its device has to
+                            * send */
 };
 
 /* Zeroed to begin; only ever grows. */
@@ -34,7 +41,8 @@ struct play_worker;
 
 struct play_worker *play_worker_start(struct play_host *host, const char *name,
                                       const struct play_worker_settings *settings, uint64_t seed);
-/* If it pauses, it goes on now, and does more at once than it does usually. */
+/* If it pauses, it goes on now, and does more at once than it does usually; but not who has posted
+ * more than it is to. */
 void play_worker_call(struct play_worker *w);
 /* It closes what it has and ends: has it? */
 void play_worker_stop(struct play_worker *w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is of a simulated worker. Private to worker_process.c. */
+/* What there is of a simulated worker. Private to worker_process.c and worker_pause.c. */
 #ifndef SIM_WORKER_STATE_H
 #define SIM_WORKER_STATE_H
 
@@ -17,7 +17,7 @@ enum request_kind { REQUEST_READ, REQUEST_WRITE, REQUEST_ADD };
 struct request {
     enum request_kind kind;
     uint64_t wr_id, counter;
-    uint32_t bytes;
+    uint32_t bytes, offset;            /* of its buffer, in the worker's */
     bool outlived;                     /* posted behind a success, with a later life of the peer */
     bool never_sent;                   /* it failed, and was not carried out at all */
     uint8_t expected[PLAY_SLOT_BYTES]; /* what is there when it is carried out */
@@ -44,13 +44,19 @@ struct play_worker {
     uint32_t lkey;
     struct target target[TARGETS];
     struct request request[BURST_MOST];
-    struct target *busy; /* whose requests are out */
-    uint32_t posted, done;
-    bool broken; /* one of them has failed: so do those behind it */
+    struct target *busy;           /* whose requests are out */
+    uint32_t posted, done, filled; /* filled: bytes of buffers that this burst has taken */
+    bool broken;                   /* one of them has failed: so do those behind it */
     uint64_t last_id;
-    uint64_t lend_ns; /* not before that */
-    uint32_t run;     /* turns that are left of a fast run */
+    uint64_t lend_ns;   /* not before that */
+    uint64_t paused_ns; /* when it last began a pause, and had posted so many: */
+    uint64_t paused_posted;
+    int64_t credit_ns; /* so long it has posted too little for, or too much */
+    uint32_t run;      /* turns that are left of a fast run */
     bool pauses, called;
 };
+
+/* worker_pause.c. Between two turns, until it is called or told to stop. */
+void play_worker_pause(struct play_worker *w);
 
 #endif

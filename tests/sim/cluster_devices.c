@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the devices of a cluster are like. */
+#include "cluster_state.h"
+#include "random.h"
+
+enum {
+    DEAF_PPM = 300000 /* queue pairs that never go to ERR, in a quarter of clusters */
+};
+
+/* Each of what devices may have, or not, a quarter of clusters has otherwise than most. */
+void cluster_choose_devices(void)
+{
+    const struct play_cluster_settings *s = &cluster.settings;
+    struct base_prng r = play_random_of(s->seed, "devices", 0), *c = &cluster.random;
+    cluster.device =
+        (struct sim_device_attr){.keys_return = base_prng_below(c, 2) == 0,
+                                 .numbers_return = true,
+                                 .piece_ns = base_prng_below(c, 2) == 0 ? 0 : 50000,
+                                 .deaf_ppm = s->faults && s->seed % 4 == 3 ? DEAF_PPM : 0,
+                                 .is_infiniband = base_prng_below(&r, 4) == 0,
+                                 .no_atomics = base_prng_below(&r, 4) == 0,
+                                 .no_fences = base_prng_below(&r, 4) == 0,
+                                 .resets_are_final = base_prng_below(&r, 4) == 0,
+                                 .no_clock = base_prng_below(&r, 4) == 0};
+}
