@@ -13,109 +13,20 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "plants.h"
+#include "replay.h"
+#include "rule.h"
 #include "watchdog.h"
 
-enum { VERDICT_BYTES = 128 };
+enum {
+    VERDICT_BYTES = 512,
+    SHRINK_RUNS = 40 /* that a violation costs which nobody has asked to shrink */
+};
 
 static uint64_t processor_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (uint64_t)t.tv_sec * BASE_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
-/* ---- seeds */
-
-static void print_result(uint64_t seed, const struct play_cluster_result *r, bool json)
-{
-    const struct play_worker_counts *w = &r->workers;
-    if (json)
-        printf("{\"seed\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\",\"violated\":%s"
-               ",\"events\":%" PRIu64 ",\"posted\":%" PRIu64 ",\"completed\":%" PRIu64
-               ",\"failed\":%" PRIu64 ",\"sessions\":%" PRIu64 ",\"faults\":%" PRIu64
-               ",\"accesses\":%" PRIu64 "}\n",
-               seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
-               w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses);
-    else
-        printf("seed %" PRIu64 ": %016" PRIx64 ", %" PRIu64 " events, %" PRIu64
-               " requests, %" PRIu64 " failed, %" PRIu64 " sessions, %" PRIu64 " faults%s%s\n",
-               seed, r->hash, r->events + r->net_events, w->posted, w->failed, w->sessions,
-               r->faults, r->violation != NULL ? ": VIOLATION: " : "",
-               r->violation != NULL ? r->violation : "");
-    fflush(stdout);
-}
-
-struct sums {
-    uint64_t began_ns, seeds, violations, simulated_ns, events;
-    uint32_t nodes;
-};
-
-/* At most until now, by hosts with an agent. */
-static uint64_t bytes_per_node(uint32_t nodes)
-{
-    struct rusage u;
-    (void)getrusage(RUSAGE_SELF, &u);
-    return (uint64_t)u.ru_maxrss * 1024 / nodes;
-}
-
-static bool run_seed(struct play_cluster_settings *s, uint64_t seed, bool json, struct sums *sums)
-{
-    struct play_cluster_result r;
-    s->seed = seed;
-    play_cluster_run(s, &r);
-    print_result(seed, &r, json);
-    sums->seeds++;
-    sums->violations += r.violation != NULL;
-    sums->simulated_ns += r.simulated_ns;
-    sums->events += r.events + r.net_events;
-    return r.violation != NULL;
-}
-
-static void print_sums(const struct sums *sums, bool json)
-{
-    const double took_ns = (double)(processor_ns() - sums->began_ns) + 1;
-    const double hours = (double)sums->simulated_ns / (3600.0 * BASE_NS_PER_S);
-    printf(json ? "{\"seeds\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"simulated_hours\":%.3f"
-                  ",\"simulated_hours_per_hour\":%.1f,\"events_per_second\":%.0f,\"bytes_per_"
-                  "node\":%" PRIu64 "}\n"
-                : "%" PRIu64 " seeds, %" PRIu64
-                  " violations, %.2f simulated hours, %.1f of them an hour of one processor, "
-                  "%.0f events a second, %" PRIu64 " bytes of memory a node\n",
-           sums->seeds, sums->violations, hours, (double)sums->simulated_ns / took_ns,
-           (double)sums->events * BASE_NS_PER_S / took_ns, bytes_per_node(sums->nodes));
-}
-
-uint64_t play_explore_seeds(struct play_cluster_settings *s, uint64_t first, uint64_t count,
-                            bool json)
-{
-    struct sums sums = {.began_ns = processor_ns(), .nodes = s->nodes};
-    for (uint64_t seed = first; seed < first + count; seed++)
-        (void)run_seed(s, seed, json, &sums);
-    print_sums(&sums, json);
-    return sums.violations;
-}
-
-bool play_explore_time(struct play_cluster_settings *s, uint64_t first, uint64_t simulated_ns,
-                       uint64_t *seed)
-{
-    struct sums sums = {.began_ns = processor_ns(), .nodes = s->nodes};
-    bool found = false;
-    for (*seed = first; !found && sums.simulated_ns < simulated_ns; ++*seed)
-        found = run_seed(s, *seed, false, &sums);
-    print_sums(&sums, false);
-    --*seed;
-    return found;
-}
-
-bool play_explore_one(struct play_cluster_settings *s)
-{
-    struct play_cluster_result r;
-    s->trace = stdout;
-    play_cluster_run(s, &r);
-    print_result(s->seed, &r, false);
-    if (kedge_planted != 0)
-        printf("the planted bug was in effect %" PRIu64 " times\n", *kedge_plant_count);
-    return r.violation != NULL;
 }
 
 /* ---- in a child, since a fault of ours may also end the process */
@@ -164,59 +75,221 @@ static struct verdict judge_cluster(const struct play_cluster_settings *s)
     return v;
 }
 
-static bool breaks_rule(const struct play_cluster_settings *s)
+/* ---- which faults are needed */
+
+/* One that breaks a rule, and what is left out of it so far. */
+struct shrinking {
+    struct play_cluster_settings *s;
+    uint32_t faults, runs_left;
+    char why[VERDICT_BYTES]; /* the rule */
+    uint8_t left_out[FAULTS_MOST / 8];
+};
+
+static bool breaks_same_rule(struct shrinking *k)
 {
-    return judge_cluster(s).broken;
+    const struct verdict v = judge_cluster(k->s);
+    k->runs_left -= k->runs_left > 0;
+    return v.broken && play_rule_is_same(v.why, k->why);
 }
 
-static void set_left_out(uint8_t *bits, uint32_t from, uint32_t to, bool left_out)
+static void set_left_out(uint8_t *bits, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
-        bits[i / 8] = (uint8_t)((bits[i / 8] & ~(1u << i % 8)) | (unsigned)left_out << i % 8);
+        bits[i / 8] |= (uint8_t)(1u << i % 8);
 }
 
-static bool is_left_out(const uint8_t *bits, uint32_t i)
-{
-    return bits[i / 8] >> i % 8 & 1;
-}
-
-/* Halves first, then smaller and smaller parts. */
-static void leave_out(struct play_cluster_settings *s, uint8_t *bits, uint32_t count)
+/* Halves first, then smaller and smaller parts, as long as it may take. */
+static void leave_out(struct shrinking *k)
 {
     uint8_t before[FAULTS_MOST / 8];
-    for (uint32_t part = (count + 1) / 2; part > 0; part /= 2)
-        for (uint32_t from = 0; from < count; from += part) {
-            memcpy(before, bits, sizeof before);
-            set_left_out(bits, from, from + part < count ? from + part : count, true);
-            if (memcmp(before, bits, sizeof before) != 0 && !breaks_rule(s))
-                memcpy(bits, before, sizeof before);
+    for (uint32_t part = (k->faults + 1) / 2; part > 0; part /= 2)
+        for (uint32_t from = 0; from < k->faults && k->runs_left > 0; from += part) {
+            memcpy(before, k->left_out, sizeof before);
+            set_left_out(k->left_out, from, from + part < k->faults ? from + part : k->faults);
+            if (memcmp(before, k->left_out, sizeof before) != 0 && !breaks_same_rule(k))
+                memcpy(k->left_out, before, sizeof before);
         }
+}
+
+/* s->left_out is k's until the second. */
+static void begin_shrinking(struct shrinking *k, struct play_cluster_settings *s, uint32_t runs)
+{
+    memset(k, 0, sizeof *k);
+    k->faults = play_cluster_faults(s);
+    BASE_ASSERT(k->faults <= FAULTS_MOST);
+    k->runs_left = runs;
+    k->s = s;
+    if (s->left_out != NULL)
+        memcpy(k->left_out, s->left_out, sizeof k->left_out);
+    s->left_out = k->left_out;
+}
+
+static void print_needed(const struct shrinking *k, const char *between)
+{
+    const char *before = "";
+    for (uint32_t i = 0; i < k->faults; i++) {
+        if (play_is_left_out(k->left_out, i))
+            continue;
+        printf("%s%" PRIu32, before, i);
+        before = between;
+    }
+}
+
+static void print_shrunk(const struct shrinking *k)
+{
+    printf("of %" PRIu32 " faults these are %s: ", k->faults,
+           k->runs_left > 0 ? "needed" : "enough, and perhaps fewer are");
+    print_needed(k, " ");
+    printf("\n");
+    play_replay_print(k->s);
+    printf("\n");
 }
 
 bool play_explore_shrink(struct play_cluster_settings *s)
 {
-    uint8_t bits[FAULTS_MOST / 8] = {0};
-    const uint32_t count = play_cluster_faults(s);
-    const char *between = "";
-    BASE_ASSERT(count <= FAULTS_MOST);
-    s->left_out = bits;
-    if (!breaks_rule(s)) {
+    struct shrinking k;
+    begin_shrinking(&k, s, UINT32_MAX);
+    const struct verdict v = judge_cluster(s);
+    if (!v.broken) {
         printf("seed %" PRIu64 " breaks no rule\n", s->seed);
         return false;
     }
-    leave_out(s, bits, count);
-    printf("of %" PRIu32 " faults these are needed:", count);
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_left_out(bits, i))
-            printf(" %" PRIu32, i);
-    printf("\nkedge-sim --seed %" PRIu64 " --only ", s->seed);
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_left_out(bits, i)) {
-            printf("%s%" PRIu32, between, i);
-            between = ",";
-        }
-    printf("%s\n", between[0] == '\0' ? "none" : "");
+    memcpy(k.why, v.why, sizeof k.why);
+    leave_out(&k);
+    printf("%s\n", k.why);
+    print_shrunk(&k);
+    s->left_out = NULL;
     return true;
+}
+
+/* ---- seeds */
+
+static void print_json(uint64_t seed, const struct play_cluster_result *r,
+                       const struct shrinking *shrunk)
+{
+    const struct play_worker_counts *w = &r->workers;
+    printf("{\"seed\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\",\"violated\":%s"
+           ",\"events\":%" PRIu64 ",\"posted\":%" PRIu64 ",\"completed\":%" PRIu64
+           ",\"failed\":%" PRIu64 ",\"sessions\":%" PRIu64 ",\"faults\":%" PRIu64
+           ",\"accesses\":%" PRIu64,
+           seed, r->hash, r->violation != NULL ? "true" : "false", r->events + r->net_events,
+           w->posted, w->completed, w->failed, w->sessions, r->faults, r->accesses);
+    if (shrunk != NULL) {
+        printf(",\"faults_needed\":[");
+        print_needed(shrunk, ",");
+        printf("],\"replay\":\"");
+        play_replay_print(shrunk->s);
+        printf("\"");
+    }
+    printf("}\n");
+}
+
+static void print_text(uint64_t seed, const struct play_cluster_result *r,
+                       const struct shrinking *shrunk)
+{
+    const struct play_worker_counts *w = &r->workers;
+    printf("seed %" PRIu64 ": %016" PRIx64 ", %" PRIu64 " events, %" PRIu64 " requests, %" PRIu64
+           " failed, %" PRIu64 " sessions, %" PRIu64 " faults%s%s\n",
+           seed, r->hash, r->events + r->net_events, w->posted, w->failed, w->sessions, r->faults,
+           r->violation != NULL ? ": VIOLATION: " : "", r->violation != NULL ? r->violation : "");
+    if (shrunk != NULL)
+        print_shrunk(shrunk);
+}
+
+/* shrunk: what its violation needs; NULL: nobody has looked. */
+static void print_result(uint64_t seed, const struct play_cluster_result *r, bool json,
+                         const struct shrinking *shrunk)
+{
+    (json ? print_json : print_text)(seed, r, shrunk);
+    fflush(stdout);
+}
+
+struct sums {
+    uint64_t began_ns, seeds, violations, simulated_ns, events;
+    uint32_t nodes;
+};
+
+/* At most until now, by hosts with an agent. */
+static uint64_t bytes_per_node(uint32_t nodes)
+{
+    struct rusage u;
+    (void)getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)u.ru_maxrss * 1024 / nodes;
+}
+
+/* The first violation is shrunk: others are most often the same. */
+static void report_violation(struct play_cluster_settings *s, const struct play_cluster_result *r,
+                             bool json)
+{
+    const uint8_t *const left_out = s->left_out;
+    struct shrinking k;
+    begin_shrinking(&k, s, SHRINK_RUNS);
+    (void)snprintf(k.why, sizeof k.why, "%s", r->violation);
+    leave_out(&k);
+    print_result(s->seed, r, json, &k);
+    s->left_out = left_out;
+}
+
+static bool run_seed(struct play_cluster_settings *s, uint64_t seed, bool json, struct sums *sums)
+{
+    struct play_cluster_result r;
+    s->seed = seed;
+    play_cluster_run(s, &r);
+    if (r.violation != NULL && sums->violations == 0)
+        report_violation(s, &r, json);
+    else
+        print_result(seed, &r, json, NULL);
+    sums->seeds++;
+    sums->violations += r.violation != NULL;
+    sums->simulated_ns += r.simulated_ns;
+    sums->events += r.events + r.net_events;
+    return r.violation != NULL;
+}
+
+static void print_sums(const struct sums *sums, bool json)
+{
+    const double took_ns = (double)(processor_ns() - sums->began_ns) + 1;
+    const double hours = (double)sums->simulated_ns / (3600.0 * BASE_NS_PER_S);
+    printf(json ? "{\"seeds\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"simulated_hours\":%.3f"
+                  ",\"simulated_hours_per_hour\":%.1f,\"events_per_second\":%.0f,\"bytes_per_"
+                  "node\":%" PRIu64 "}\n"
+                : "%" PRIu64 " seeds, %" PRIu64
+                  " violations, %.2f simulated hours, %.1f of them an hour of one processor, "
+                  "%.0f events a second, %" PRIu64 " bytes of memory a node\n",
+           sums->seeds, sums->violations, hours, (double)sums->simulated_ns / took_ns,
+           (double)sums->events * BASE_NS_PER_S / took_ns, bytes_per_node(sums->nodes));
+}
+
+uint64_t play_explore_seeds(struct play_cluster_settings *s, uint64_t first, uint64_t count,
+                            bool json)
+{
+    struct sums sums = {.began_ns = processor_ns(), .nodes = s->nodes};
+    for (uint64_t seed = first; seed < first + count; seed++)
+        (void)run_seed(s, seed, json, &sums);
+    print_sums(&sums, json);
+    return sums.violations;
+}
+
+bool play_explore_time(struct play_cluster_settings *s, uint64_t first, uint64_t simulated_ns,
+                       bool json)
+{
+    struct sums sums = {.began_ns = processor_ns(), .nodes = s->nodes};
+    bool found = false;
+    for (uint64_t seed = first; !found && sums.simulated_ns < simulated_ns; seed++)
+        found = run_seed(s, seed, json, &sums);
+    print_sums(&sums, json);
+    return found;
+}
+
+bool play_explore_one(struct play_cluster_settings *s)
+{
+    struct play_cluster_result r;
+    s->trace = stdout;
+    play_cluster_run(s, &r);
+    print_result(s->seed, &r, false, NULL);
+    if (kedge_planted != 0)
+        printf("the planted bug was in effect %" PRIu64 " times\n", *kedge_plant_count);
+    return r.violation != NULL;
 }
 
 /* ---- planted bugs */

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "explore.h"
 #include "plants.h"
+#include "replay.h"
 #include "watchdog.h"
 
 enum { SECONDS_MOST = 1 << 30 };
@@ -30,8 +31,8 @@ static void print_help(void)
         "       kedge-sim --planted [--plant NAME] [--table] [--seeds N] [--first S] [settings]\n"
         "\n"
         "Simulates a cluster of agents, metaservers and workers in one thread and virtual\n"
-        "time; one seed decides all that happens. Ends with 1 if a rule was broken, and says\n"
-        "which seed shows it.\n"
+        "time; one seed decides all that happens. Ends with 1 if a rule was broken; of the\n"
+        "first seed that does it says which faults are enough, and the command that shows it.\n"
         "\n"
         "  --seeds N         so many clusters, one after another (10)\n"
         "  --hours N         until one breaks a rule, or N hours were simulated\n"
@@ -90,11 +91,6 @@ static void take_only(struct options *o, char *list)
     }
 }
 
-static uint64_t pause_of(uint64_t rate)
-{
-    return rate != 0 ? BASE_NS_PER_S / rate : CLUSTER_NO_TURN_NS;
-}
-
 /* A turn is of two or three, as a rule: workers make up for the rest. */
 static void set_operations(struct play_cluster_settings *s, uint64_t rate)
 {
@@ -113,7 +109,7 @@ static void take_setting(struct play_cluster_settings *s, int option, const char
     else if (option == 't')
         s->duration_ns = number_of(text, 10, SECONDS_MOST) * BASE_NS_PER_S;
     else if (option == 'r')
-        s->pause_ns = pause_of(number_of(text, 0, 1000));
+        s->pause_ns = play_pause_of(number_of(text, 0, 1000));
     else if (option == 'u')
         set_operations(s, number_of(text, 1, 1000));
     else if (option == 'A')
@@ -153,7 +149,6 @@ static void take_option(struct options *o, int option, char *text)
 static bool run(struct options *o)
 {
     struct play_cluster_settings *s = &o->settings;
-    uint64_t seed;
     if (o->planted)
         return !play_explore_plants(s, o->first, o->count, o->table);
     if (o->shrink)
@@ -162,10 +157,7 @@ static bool run(struct options *o)
         return play_explore_one(s);
     if (o->hours == 0)
         return play_explore_seeds(s, o->first, o->count, o->json) > 0;
-    if (!play_explore_time(s, o->first, o->hours * 3600 * BASE_NS_PER_S, &seed))
-        return false;
-    printf("kedge-sim --seed %" PRIu64 " replays it\n", seed);
-    return true;
+    return play_explore_time(s, o->first, o->hours * 3600 * BASE_NS_PER_S, o->json);
 }
 
 int main(int argc, char **argv)
@@ -192,17 +184,8 @@ int main(int argc, char **argv)
                                           {"table", no_argument, NULL, 'T'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
-    static struct options o = {.settings = {.nodes = 4,
-                                            .metaservers = 2,
-                                            .workers = 2,
-                                            .duration_ns = 300 * BASE_NS_PER_S,
-                                            .pause_ns = BASE_NS_PER_S,
-                                            .change_ppm = 100000,
-                                            .arena_bytes = CLUSTER_ARENA_USUAL,
-                                            .clock_ppm = CLUSTER_CLOCK_PPM,
-                                            .faults = true},
-                               .first = 1,
-                               .count = 10};
+    static struct options o = {.first = 1, .count = 10};
+    o.settings = PLAY_USUAL;
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         if (c == '?')
             return 2;

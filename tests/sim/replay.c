@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "replay.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "plants.h"
+
+const struct play_cluster_settings PLAY_USUAL = {.nodes = 4,
+                                                 .metaservers = 2,
+                                                 .workers = 2,
+                                                 .duration_ns = 300 * BASE_NS_PER_S,
+                                                 .pause_ns = BASE_NS_PER_S,
+                                                 .change_ppm = 100000,
+                                                 .arena_bytes = CLUSTER_ARENA_USUAL,
+                                                 .clock_ppm = CLUSTER_CLOCK_PPM,
+                                                 .faults = true};
+
+bool play_is_left_out(const uint8_t *left_out, uint32_t fault)
+{
+    return left_out != NULL && (left_out[fault / 8] >> fault % 8 & 1);
+}
+
+uint64_t play_pause_of(uint64_t rate)
+{
+    return rate != 0 ? BASE_NS_PER_S / rate : CLUSTER_NO_TURN_NS;
+}
+
+uint64_t play_rate_of(uint64_t pause_ns)
+{
+    return pause_ns < CLUSTER_NO_TURN_NS ? BASE_NS_PER_S / pause_ns : 0;
+}
+
+static void print_setting(const char *name, uint64_t is, uint64_t usual)
+{
+    if (is != usual)
+        printf(" --%s %" PRIu64, name, is);
+}
+
+static void print_only(const struct play_cluster_settings *s)
+{
+    const uint32_t count = play_cluster_faults(s);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++)
+        left += !play_is_left_out(s->left_out, i);
+    if (left == count)
+        return;
+    printf(" --only %s", left == 0 ? "none" : "");
+    const char *before = "";
+    for (uint32_t i = 0; i < count; i++) {
+        if (play_is_left_out(s->left_out, i))
+            continue;
+        printf("%s%" PRIu32, before, i);
+        before = ",";
+    }
+}
+
+void play_replay_print(const struct play_cluster_settings *s)
+{
+    const struct play_cluster_settings *usual = &PLAY_USUAL;
+    printf("kedge-sim --seed %" PRIu64, s->seed);
+    print_only(s);
+    if (kedge_planted != 0)
+        printf(" --plant %s", PLAY_PLANTS[kedge_planted - 1].name);
+    print_setting("nodes", s->nodes, usual->nodes);
+    print_setting("metaservers", s->metaservers, usual->metaservers);
+    print_setting("workers", s->workers, usual->workers);
+    print_setting("seconds", s->duration_ns / BASE_NS_PER_S, usual->duration_ns / BASE_NS_PER_S);
+    if (s->operation_ns != 0)
+        print_setting("operations", BASE_NS_PER_S / s->operation_ns, 0);
+    else
+        print_setting("rate", play_rate_of(s->pause_ns), play_rate_of(usual->pause_ns));
+    print_setting("arena-kib", s->arena_bytes >> 10, usual->arena_bytes >> 10);
+    print_setting("clock-ppm", s->clock_ppm, usual->clock_ppm);
+    if (!s->faults)
+        printf(" --calm");
+}
