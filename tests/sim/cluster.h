@@ -40,7 +40,7 @@ struct play_cluster_result {
     const char *violation; /* NULL: there was none; borrowed until the next cluster */
     uint64_t hash;         /* of the story: the same for the same seed and settings */
     uint64_t simulated_ns, events, net_events;
-    uint64_t accesses; /* remote ones that were held against what is lent */
+    uint64_t accesses; /* to workers' memory that were held against whose it is, and what is lent */
     uint64_t faults;   /* that have happened, of: */
     uint32_t planned;
     struct play_worker_counts workers; /* all together */

@@ -14,6 +14,7 @@
 #include "ledger.h"
 #include "os_calls.h"
 #include "random.h"
+#include "schema/table.h"
 #include "schema/token.h"
 #include "trace.h"
 
@@ -22,6 +23,7 @@ enum {
     ABSENCE_S = 15, /* likewise */
     SCRAPS = 12,    /* sockets that it holds without having attached */
     FLOOD_VQPS = 12,
+    POLLS_ONCE_OF = 8, /* times that who hoards has filled its ring */
     BUFFER_BYTES = 4096
 };
 
@@ -29,15 +31,17 @@ enum harm {
     HARM_SCRIBBLE, /* random bytes in its ring, and indices of its choice */
     HARM_ALTER,    /* right descriptors, of which it changes some bytes */
     HARM_GUESS,    /* regions of others without their keys, or with wrong ones */
-    HARM_HOARD,    /* posts, and never polls */
+    HARM_HOARD,    /* posts, and polls seldom */
     HARM_CONNECT,  /* to everybody, and to nobody, again and again */
     HARM_ATTACH,   /* opens and closes sessions */
     HARM_GARBAGE,  /* messages of its own making at the attach socket */
+    HARM_OWN,      /* what it posts to a region of its own it changes, and registers oddly */
     HARM_KINDS
 };
 static const char *const HARMS[HARM_KINDS] = {
-    "scribbles in its ring",    "alters what it posts",     "guesses keys", "never polls",
-    "connects to all and none", "attaches again and again", "sends garbage"};
+    "scribbles in its ring", "alters what it posts",     "guesses keys",
+    "polls seldom",          "connects to all and none", "attaches again and again",
+    "sends garbage",         "misuses its own region"};
 
 struct play_intruder {
     struct play_host *host;
@@ -48,10 +52,12 @@ struct play_intruder {
     uint64_t seed, posts;
     /* of its present life */
     struct kedge_session *session;
+    void *arena; /* that the ledger has; NULL: none */
     uint8_t *buffer;
     uint32_t lkey;
     struct kedge_vqp *q;
     uint64_t last_id;
+    struct play_region *region; /* that it lends to itself; NULL: none */
 };
 
 static uint64_t draw(struct play_intruder *i, uint64_t n)
@@ -64,6 +70,30 @@ static void rest(struct play_intruder *i, uint64_t most_ns)
     play_process_sleep(1000 + draw(i, most_ns));
 }
 
+/* Its first one, which is all that it uses: what is in there is nobody else's either. */
+static void note_arena(struct play_intruder *i)
+{
+    const struct client_arena *a = &i->session->arenas[0];
+    i->arena = a->addr;
+    play_ledger_arena(i->process, i->session->ro, a->addr, a->bytes);
+}
+
+static void forget_memory(struct play_intruder *i)
+{
+    if (i->region != NULL)
+        play_region_free(i->region);
+    i->region = NULL;
+    if (i->arena != NULL)
+        play_ledger_no_arena(i->arena);
+    i->arena = NULL;
+}
+
+static void close_session(struct play_intruder *i)
+{
+    forget_memory(i);
+    kedge_close(i->session);
+}
+
 static bool has_session(struct play_intruder *i)
 {
     const struct kedge_open_attr attr = {.socket = i->settings.socket, .wait_ms = 500};
@@ -73,6 +103,7 @@ static bool has_session(struct play_intruder *i)
     if (kedge_alloc(i->session, BUFFER_BYTES, &memory, &i->lkey) == 0 &&
         kedge_vqp_create(i->session, NULL, &i->q) == 0) {
         i->buffer = memory;
+        note_arena(i);
         return true;
     }
     kedge_close(i->session);
@@ -99,6 +130,16 @@ static uint32_t draw_index(struct play_intruder *i, uint32_t now)
     }
 }
 
+static void poll_all(struct play_intruder *i)
+{
+    struct ibv_wc wc[16];
+    int n;
+    while ((n = kedge_poll(i->session, 16, wc)) > 0)
+        for (int k = 0; k < n; k++)
+            if (wc[k].status == IBV_WC_SUCCESS)
+                play_violation(i->process->name, "it has no right to a region, and reached it");
+}
+
 static void scribble(struct play_intruder *i)
 {
     struct kedge_session *s = i->session;
@@ -117,6 +158,7 @@ static void scribble(struct play_intruder *i)
     atomic_store(&s->rw->sq_tail, draw_index(i, atomic_load(&s->ro->sq_head)));
     atomic_store(&s->rw->want_wake, (uint32_t)draw(i, 2));
     ring_doorbell(i);
+    poll_all(i);
 }
 
 /* ---- what it posts */
@@ -171,16 +213,6 @@ static void post_one(struct play_intruder *i, const struct kedge_remote *remote)
     i->posts += kedge_post_send(i->q, &wr, &bad) == 0;
 }
 
-static void poll_all(struct play_intruder *i)
-{
-    struct ibv_wc wc[16];
-    int n;
-    while ((n = kedge_poll(i->session, 16, wc)) > 0)
-        for (int k = 0; k < n; k++)
-            if (wc[k].status == IBV_WC_SUCCESS)
-                play_violation(i->process->name, "it has no right to a region, and reached it");
-}
-
 static void guess_keys(struct play_intruder *i)
 {
     struct kedge_remote remote, other;
@@ -201,17 +233,89 @@ static void guess_keys(struct play_intruder *i)
     poll_all(i);
 }
 
-/* What it has posted it changes before the lane takes it, or while that does. */
-static void alter_posts(struct play_intruder *i)
+/* What it has posted it changes before the lane takes it, or while it waits there. */
+static void alter_ring(struct play_intruder *i)
 {
     struct kedge_session *s = i->session;
-    guess_keys(i);
     for (uint64_t n = 1 + draw(i, 4); n > 0; n--) {
         const uint32_t at = (s->sq_tail - (uint32_t)draw(i, 4)) & s->sq_mask;
         ((uint8_t *)&s->sq[at])[draw(i, sizeof *s->sq)] ^= (uint8_t)(1 << draw(i, 8));
     }
     atomic_store(&s->rw->sq_tail, s->sq_tail + (uint32_t)draw(i, 3));
     ring_doorbell(i);
+}
+
+static void alter_posts(struct play_intruder *i)
+{
+    guess_keys(i);
+    alter_ring(i);
+}
+
+/* ---- a region of its own, to which it has every right */
+
+static bool lend_own(struct play_intruder *i, struct kedge_remote *out)
+{
+    const int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    struct kedge_mr *mr;
+    char text[KEDGE_TOKEN_MAX];
+    void *memory;
+    if (kedge_alloc(i->session, PLAY_REGION_BYTES, &memory, &i->lkey) != 0)
+        return false;
+    i->region = play_region_new(i->host->number, i->process->name, i->settings.tenants + 1, memory);
+    if (kedge_reg_mr(i->session, memory, PLAY_REGION_BYTES, access, &mr) != 0 ||
+        kedge_mr_export(mr, text, sizeof text) != 0 || kedge_import(i->session, text, out) != 0 ||
+        kedge_connect(i->q, out->gid) != 0)
+        return false;
+    play_region_lend(i->region, i->session->gid, text);
+    return true;
+}
+
+/* By a name that is a multiple of 8 where its place is none: what is aligned by the one is not by
+ * the other. */
+static void register_oddly(struct play_intruder *i)
+{
+    struct kedge_session *s = i->session;
+    struct client_reply reply;
+    struct schema_sq_desc d = {
+        .op = SCHEMA_OP_REG_MR,
+        .reg_mr = {.offset = (uint64_t)(i->region->at - s->arenas[0].addr) + 1 + draw(i, 7),
+                   .length = PLAY_REGION_BYTES - 8,
+                   .vaddr = (uintptr_t)i->region->at,
+                   .access = SCHEMA_RECORD_READ | SCHEMA_RECORD_WRITE | SCHEMA_RECORD_ATOMIC}};
+    if (client_request(s, &d, &reply) != 0)
+        return;
+    struct ibv_sge sge = {(uintptr_t)i->buffer, 8, i->lkey};
+    struct ibv_send_wr wr = {.wr_id = ++i->last_id,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD},
+                       *bad;
+    wr.wr.atomic.remote_addr = d.reg_mr.vaddr;
+    wr.wr.atomic.rkey = (uint32_t)reply.value[0];
+    i->posts += kedge_post_send(i->q, &wr, &bad) == 0;
+}
+
+/* All in a pass, or as soon as a lane may have looked. What becomes of it nobody asks: that each
+ * access is one which it may have, other looks see to. */
+static void misuse_own(struct play_intruder *i)
+{
+    struct kedge_remote remote;
+    struct ibv_wc wc[16];
+    if (i->region == NULL && !lend_own(i, &remote))
+        return;
+    if (i->region->token[0] == '\0' || kedge_import(i->session, i->region->token, &remote) != 0 ||
+        kedge_connect(i->q, remote.gid) != 0)
+        return;
+    if (draw(i, 4) == 0)
+        register_oddly(i);
+    for (uint64_t n = 1 + draw(i, 20); n > 0; n--)
+        post_one(i, &remote);
+    rest(i, draw(i, 2) == 0 ? 20 * BASE_NS_PER_US : 2 * BASE_NS_PER_MS);
+    alter_ring(i);
+    (void)kedge_wait(i->session, 100);
+    while (kedge_poll(i->session, 16, wc) > 0) {
+    }
 }
 
 static void hoard(struct play_intruder *i)
@@ -222,6 +326,8 @@ static void hoard(struct play_intruder *i)
         return;
     for (int n = 0; n < 200; n++)
         post_one(i, &remote);
+    if (draw(i, POLLS_ONCE_OF) == 0)
+        poll_all(i);
 }
 
 static void flood_connects(struct play_intruder *i)
@@ -286,15 +392,17 @@ static void harm_by_session(struct play_intruder *i, enum harm harm)
             hoard(i);
         else if (harm == HARM_CONNECT)
             flood_connects(i);
+        else if (harm == HARM_OWN)
+            misuse_own(i);
         rest(i, draw(i, 4) == 0 ? BASE_NS_PER_S : 100 * BASE_NS_PER_MS);
     }
-    kedge_close(i->session);
+    close_session(i);
 }
 
 static void attach_and_leave(struct play_intruder *i)
 {
     if (has_session(i))
-        kedge_close(i->session);
+        close_session(i);
     rest(i, 500 * BASE_NS_PER_MS);
 }
 
@@ -321,6 +429,12 @@ static void run_intruder(void *user)
             harm_by_session(i, harm);
 }
 
+static void on_killed(struct play_process *process, void *user)
+{
+    (void)process;
+    forget_memory(user);
+}
+
 static void come(void *user)
 {
     struct play_intruder *i = user;
@@ -329,6 +443,7 @@ static void come(void *user)
         return;
     i->process = play_process_new(i->host, "intruder", i->seed, run_intruder, i);
     BASE_ASSERT(i->process != NULL);
+    i->process->killed = on_killed;
     i->process->spins = true;
     i->process->uid = i->settings.uid;
     play_event_after(&i->go, life_ns);

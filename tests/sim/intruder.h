@@ -26,7 +26,7 @@ struct play_intruder *play_intruder_begin(struct play_host *host,
 void play_intruder_end(struct play_intruder *i);
 /* The life that there is ends. */
 void play_intruder_kill(struct play_intruder *i);
-/* What it has posted that it had no right to. */
+/* What it has posted. */
 uint64_t play_intruder_posts(const struct play_intruder *i);
 
 #endif

@@ -8,14 +8,17 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "control/config.h"
+#include "operators.h"
+#include "post_looks.h"
 #include "trace.h"
 
 enum { WHY_BYTES = 512, NODES = 2048, OUTLIVED_S = 13 };
 
 struct arena {
     struct arena *next;
-    uint32_t node;
     char owner[PLAY_NAME];
+    const void *session;
     uint8_t *at;
     size_t bytes;
 };
@@ -44,6 +47,7 @@ static struct {
 void play_ledger_init(void)
 {
     memset(&ledger, 0, sizeof ledger);
+    play_posts_init();
 }
 
 void play_ledger_fini(void)
@@ -52,6 +56,7 @@ void play_ledger_fini(void)
         play_region_free(ledger.regions);
     while (ledger.arenas != NULL)
         play_ledger_no_arena(ledger.arenas->at);
+    play_posts_fini();
 }
 
 void play_violation(const char *who, const char *format, ...)
@@ -73,12 +78,13 @@ const char *play_violated(void)
 
 /* ---- owners */
 
-void play_ledger_arena(uint32_t node, const char *owner, void *at, size_t bytes)
+void play_ledger_arena(const struct play_process *owner, const void *session, void *at,
+                       size_t bytes)
 {
     struct arena *a = malloc(sizeof *a);
     BASE_ASSERT(a != NULL);
-    *a = (struct arena){.next = ledger.arenas, .node = node, .at = at, .bytes = bytes};
-    (void)snprintf(a->owner, sizeof a->owner, "%s", owner);
+    *a = (struct arena){.next = ledger.arenas, .session = session, .at = at, .bytes = bytes};
+    (void)snprintf(a->owner, sizeof a->owner, "%s", owner->name);
     ledger.arenas = a;
 }
 
@@ -175,6 +181,7 @@ struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t t
     r->life = life_of(node)->number;
     (void)snprintf(r->owner, sizeof r->owner, "%s", owner);
     r->tenant = tenant;
+    r->tenant_id = agentd_tenant_id(play_tenant_name(tenant - 1));
     r->at = at;
     for (uint32_t i = 0; i < PLAY_SLOTS; i++) {
         r->slot[i].region = r;
@@ -309,27 +316,52 @@ static const struct play_region *region_at(const uint8_t *at, uint32_t bytes)
     return r;
 }
 
-void play_ledger_accessed(const struct sim_access *access)
+static const char *const KINDS[] = {"READ", "WRITE", "atomic"};
+
+static void look_at_remote(const struct arena *a, const struct sim_access *access)
 {
-    static const char *const KINDS[] = {"READ", "WRITE", "atomic"};
-    if (!access->remote)
-        return;
-    const struct arena *a = arena_at(access->at, access->bytes);
-    if (a == NULL)
-        return;
-    ledger.accesses++;
     const struct play_region *r = region_at(access->at, access->bytes);
-    if (r != NULL && !r->lease_only && access->identity <= r->born_identity)
-        play_violation(a->owner,
-                       "a %s of node %u is carried out in region %llu by a registration that is "
-                       "older than that",
-                       KINDS[access->kind], access->initiator, (unsigned long long)r->id);
-    if (r == NULL)
+    if (r == NULL) {
         play_violation(a->owner,
                        "a %s of node %u was carried out in memory that it does not lend: %u bytes "
                        "at %llu of its arena, by key 0x%x",
                        KINDS[access->kind], access->initiator, access->bytes,
                        (unsigned long long)((uint8_t *)access->at - a->at), access->key);
+        return;
+    }
+    if (!r->lease_only && access->identity <= r->born_identity)
+        play_violation(a->owner,
+                       "a %s of node %u is carried out in region %llu by a registration that is "
+                       "older than that",
+                       KINDS[access->kind], access->initiator, (unsigned long long)r->id);
+    if (!play_posts_reach(access, r->tenant_id))
+        play_violation(a->owner,
+                       "a %s of node %u is carried out in region %llu, and nobody of that tenant "
+                       "has asked for it",
+                       KINDS[access->kind], access->initiator, (unsigned long long)r->id);
+}
+
+/* Its own node's device gathers what is sent from there, or scatters what has come. */
+static void look_at_own(const struct arena *a, const struct sim_access *access)
+{
+    if (!play_posts_own(access, a->session))
+        play_violation(a->owner,
+                       "its device %s %u bytes at %llu of its arena, which no request of its own "
+                       "names",
+                       access->kind == SIM_READ ? "sends" : "fills", access->bytes,
+                       (unsigned long long)((uint8_t *)access->at - a->at));
+}
+
+void play_ledger_accessed(const struct sim_access *access)
+{
+    const struct arena *a = arena_at(access->at, access->bytes);
+    if (a == NULL) /* an agent's own */
+        return;
+    ledger.accesses++;
+    if (access->remote)
+        look_at_remote(a, access);
+    else
+        look_at_own(a, access);
 }
 
 bool play_ledger_is_lease_only(const void *at, uint32_t bytes)

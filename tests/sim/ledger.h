@@ -4,7 +4,10 @@
  * do, the network what it carries out, and both are held against each other:
  *
  *  - no remote operation is carried out in a worker's memory outside of a region that its owner
- *    lends, from the moment on at which the owner was told that the region is gone;
+ *    lends, from the moment on at which the owner was told that the region is gone, and none for
+ *    another tenant than the region's;
+ *  - nothing else is read or written there by a device than what requests of that worker's own
+ *    session name;
  *  - what is READ is what was WRITTEN last, of that region and of nobody else's memory.
  *
  * A region has slots. Each is one user's at a time, whose requests there are all of one VQP, so
@@ -46,11 +49,11 @@ struct play_slot {
 struct play_region {
     struct play_region *next, **link;
     uint64_t id;
-    uint32_t node, life;   /* its node's agent, and which life of that */
-    char owner[PLAY_NAME]; /* its worker's name */
-    uint32_t tenant;
-    uint8_t *at;     /* its first byte, in this process */
-    uint8_t gid[16]; /* of its node */
+    uint32_t node, life;        /* its node's agent, and which life of that */
+    char owner[PLAY_NAME];      /* its worker's name */
+    uint32_t tenant, tenant_id; /* its number from 1, and what products know it by */
+    uint8_t *at;                /* its first byte, in this process */
+    uint8_t gid[16];            /* of its node */
     char token[PLAY_TOKEN];
     bool live; /* else its owner withdraws it */
     bool fenced, lease_only;
@@ -64,8 +67,10 @@ void play_ledger_fini(void);
 
 /* ---- owners */
 
-/* From now on that memory is a worker's, until the second; outside of regions it is its alone. */
-void play_ledger_arena(uint32_t node, const char *owner, void *at, size_t bytes);
+/* From now on that memory is a worker's, until the second; outside of regions it is its alone.
+ * session: as post_looks.h knows it. */
+void play_ledger_arena(const struct play_process *owner, const void *session, void *at,
+                       size_t bytes);
 void play_ledger_no_arena(void *at);
 /* A region's first content is written, and whoever finds it may use it from play_region_lend() on.
  */
@@ -109,7 +114,7 @@ void play_ledger_accessed(const struct sim_access *a);
 void play_ledger_registered(const struct sim_region *region);
 /* Whether that is memory of a region that is lent by its lease alone. */
 bool play_ledger_is_lease_only(const void *at, uint32_t bytes);
-/* Remote accesses that were looked at. */
+/* Accesses that were looked at. */
 uint64_t play_ledger_accesses(void);
 
 /* ---- violations: what must never happen has happened, in words. The first one counts. */

@@ -40,7 +40,7 @@ static void note_arenas(struct play_worker *w)
         if (a->addr == NULL || w->arena[i] != NULL)
             continue;
         w->arena[i] = a->addr;
-        play_ledger_arena(w->process->host->number, w->process->name, a->addr, a->bytes);
+        play_ledger_arena(w->process, w->session->ro, a->addr, a->bytes);
     }
 }
 
