@@ -195,13 +195,17 @@ static uint32_t why_sessions_end(const struct agent *a)
                             : SCHEMA_REASON_DRAIN;
 }
 
-/* Each object that it has made, in whichever of its pools' lives, is destroyed again. */
-static void judge_device(const struct play_agent *p)
+/* Each object that it has made, in whichever of its pools' lives, is destroyed again. A device that
+ * has some left cannot be closed, which an agent would log; it crashes instead. */
+static void judge_device(struct play_agent *p)
 {
-    const struct fab *fab = p->agent->fab;
-    if (fab != NULL && sim_device_objects(fab) != 0)
-        play_violation(p->process->name, "%u objects of its device are left when it ends",
-                       sim_device_objects(fab));
+    struct fab *fab = p->agent->fab;
+    if (fab == NULL || sim_device_objects(fab) == 0)
+        return;
+    play_violation(p->process->name, "%u objects of its device are left when it ends",
+                   sim_device_objects(fab));
+    sim_device_crash(fab);
+    p->agent->fab = NULL;
 }
 
 static void stop_agent(struct play_agent *p)
