@@ -105,7 +105,7 @@ void client_gid(const struct kedge_session *s, uint8_t gid[16])
         memcpy(gid, word, sizeof word);
         atomic_thread_fence(memory_order_acquire);
         before = changes;
-        changes = atomic_load_explicit(&ro->changes, memory_order_relaxed);
+        changes = atomic_load_explicit(&ro->changes, memory_order_acquire);
         if (changes == 0) /* the page is taken back: the words may be zeros */
             memcpy(gid, s->gid, sizeof s->gid);
     }

@@ -95,6 +95,8 @@ static void tell_sessions(const struct pool *p)
             p->sessions[i].stage != STAGE_ENDING)
             continue; /* a task thread has it; it is filled in later */
         const uint32_t changes = atomic_load_explicit(&ro->changes, memory_order_relaxed) + 1;
+        /* Who sees these words sees the change before too, and so that his were overwritten. */
+        atomic_thread_fence(memory_order_release);
         for (int k = 0; k < 2; k++)
             atomic_store_explicit(&ro->present_gid[changes % 2][k], word[k], memory_order_relaxed);
         atomic_store_explicit(&ro->changes, changes, memory_order_release);
