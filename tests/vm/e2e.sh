@@ -39,7 +39,13 @@ declare -A left_out=(
     [contexts]="it asks the REST interface alone, which does not depend on the device"
     [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
 )
-short=(conformance readers perftest verbs-connect main-job recovery hostile storm promises)
+short=(conformance readers perftest verbs-connect main-job recovery hostile promises)
+# On a busy host not all get in (docs/status.md, Known faults that are left).
+if [[ -n ${KEDGE_TEST_LONG-} ]]; then
+    short+=(storm)
+else
+    echo "skip: storm (ops/test --long runs it)"
+fi
 parts=("$@")
 if ((${#parts[@]} == 0)); then
     parts=("${short[@]}")
