@@ -134,14 +134,16 @@ static void look_at_stop(struct node *n, const struct play_agent *a)
 static void look_at_steering(struct node *n, const struct play_agent *a)
 {
     const bool sees = a != NULL && abs(n->host.steer_ppm) >= STEER_PPM;
+    const uint32_t life = sees ? a->agent->incarnation : 0;
     if (!sees)
         n->steered_ns = 0;
-    else if (n->steered_ns == 0)
+    else if (n->steered_ns == 0 || n->steered_life != life) /* it may have begun anew meanwhile */
         n->steered_ns = play_now_ns();
     else if (play_now_ns() > n->steered_ns + STEER_SEEN_S * BASE_NS_PER_S &&
              a->agent->clock.check.state != CLOCK_DOUBTED)
         play_violation(a->process->name, "its clock is slewed by %d ppm, and %d s later it is %s",
                        n->host.steer_ppm, STEER_SEEN_S, clock_check_name(&a->agent->clock.check));
+    n->steered_life = life;
 }
 
 void cluster_look_at_clock(struct node *n)

@@ -28,6 +28,7 @@ struct node {
     uint64_t overflowed_ns; /* since when a completion queue of its process is in error; 0: none */
     uint64_t thawed_ns;     /* until when its clocks last stood still */
     uint64_t steered_ns;    /* since when its agent could see that its clock is slewed */
+    uint32_t steered_life;  /* that agent's incarnation */
     uint64_t doubted_ns;    /* since when its agent doubts its clock; 0: it does not */
     struct cluster_stop {
         uint64_t over_ns; /* 0: there was none, or it was looked at */

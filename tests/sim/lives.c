@@ -78,6 +78,7 @@ void play_lives_shown(const char *where, const uint8_t gid[16], uint16_t pool, u
     if (incarnation < l->incarnation && !((l->left || l->forgotten) && l->lost))
         play_violation(where, "the table shows incarnation %u of %s, pool %u, and has shown %u",
                        incarnation, base_gid_format(gid, text), pool, l->incarnation);
+    l->lost &= incarnation == l->incarnation; /* what was shown before it was lost is shown on */
     l->incarnation = incarnation;
-    l->left = l->forgotten = l->lost = false;
+    l->left = l->forgotten = false;
 }

@@ -18,7 +18,7 @@ struct file {
     sqlite3_file base; /* the first member */
     struct play_disk *disk;
     struct play_file *file;
-    bool new_name; /* which its first sync keeps */
+    bool new_name; /* perhaps, which its first sync keeps */
     int error;     /* the last one */
     void *index[INDEX_PARTS];
 };
@@ -190,7 +190,8 @@ static int open_file(sqlite3_vfs *vfs, const char *path, sqlite3_file *out, int 
     struct play_disk *d = play_process->host->disk;
     (void)vfs;
     *f = (struct file){.disk = d};
-    f->new_name = name != NULL && !play_disk_has(d, name) &&
+    /* Also of one that is there: a process that was killed may have made it and synced nothing. */
+    f->new_name = name != NULL && (flags & SQLITE_OPEN_CREATE) != 0 &&
                   (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0;
     const int status = play_file_open(d, name, (flags & SQLITE_OPEN_CREATE) != 0, &f->file);
     if (status != 0)

@@ -77,6 +77,11 @@ START_TEST(who_has_lost_all_may_begin_anew_where_all_was_lost_too)
     ck_assert_int_eq(violations, 1);
     play_lives_shown("metad-b", a, 1, 3); /* which has lost nothing */
     ck_assert_int_eq(violations, 2);
+    play_lives_lost(a);
+    play_lives_shown("metad-a", a, 1, 3); /* its record is there until its node expires */
+    play_lives_forgotten("metad-a");
+    play_lives_shown("metad-a", a, 1, 2);
+    ck_assert_int_eq(violations, 2);
     play_lives_fini();
 }
 END_TEST
