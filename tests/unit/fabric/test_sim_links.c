@@ -19,6 +19,17 @@ static void two_open(struct two *t, uint64_t seed, enum fab_qp_type type)
     bed_link(&t->l, &t->a, &t->b, type);
 }
 
+/* The other side moves bytes slowly, so that there is time for what comes twice or in disorder. */
+static void two_open_slow(struct two *t, uint64_t seed, const struct sim_hooks *hooks,
+                          uint64_t piece_ns)
+{
+    const struct sim_device_attr slow = {.node = 1, .piece_ns = piece_ns};
+    t->net = sim_net_new(seed, hooks, 0);
+    bed_open(&t->a, t->net, 0);
+    bed_open_with(&t->b, t->net, &slow);
+    bed_link(&t->l, &t->a, &t->b, types[seed % 2]);
+}
+
 static void two_close(struct two *t)
 {
     bed_unlink(&t->l);
@@ -125,25 +136,27 @@ static void note_sent_again(void *user, uint32_t node, const char *line)
     *(uint32_t *)user += strstr(line, "sends again") != NULL;
 }
 
+static void post_reads(const struct two *t, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct bed_request r = bed_request(&t->l, i, IBV_WR_RDMA_READ, 64 * i, 64 * i, 64);
+        ck_assert_int_eq(bed_post(&t->l, &r), 0);
+    }
+}
+
 /* What is behind it was asked for already: each answer of that, asked for again, would have all of
- * it asked for again, and more of it each time. The READs move slowly, so that there is time. */
+ * it asked for again, and more of it each time. */
 START_TEST(an_answer_that_is_lost_has_the_rest_asked_for_once)
 {
     enum { N = 16 };
     static const struct sim_link link = {.delay_ns = 1000, .loss_ppm = 200000};
-    static const struct sim_device_attr slow = {.node = 1, .piece_ns = 20000};
     for (uint64_t seed = 0; seed < 20; seed++) {
         uint32_t again = 0;
-        const struct sim_hooks hooks = {.user = &again, .told = note_sent_again};
-        struct two t = {.net = sim_net_new(seed, &hooks, 0)};
-        bed_open(&t.a, t.net, 0);
-        bed_open_with(&t.b, t.net, &slow);
-        bed_link(&t.l, &t.a, &t.b, types[seed % 2]);
+        struct two t;
+        two_open_slow(&t, seed, &(struct sim_hooks){.user = &again, .told = note_sent_again},
+                      20000);
         ck_assert_int_eq(sim_link_set(t.net, 1, 0, &link), 0);
-        for (uint32_t i = 0; i < N; i++) {
-            struct bed_request r = bed_request(&t.l, i, IBV_WR_RDMA_READ, 64 * i, 64 * i, 64);
-            ck_assert_int_eq(bed_post(&t.l, &r), 0);
-        }
+        post_reads(&t, N);
         for (uint32_t i = 0; i < N; i++) {
             const struct ibv_wc wc = bed_wait(&t.a);
             ck_assert(wc.wr_id == i && wc.status == IBV_WC_SUCCESS);
@@ -154,19 +167,45 @@ START_TEST(an_answer_that_is_lost_has_the_rest_asked_for_once)
 }
 END_TEST
 
+/* Each moves in pieces, of which one is its first bytes. */
+static void count_read(void *user, const struct sim_access *access)
+{
+    *(uint32_t *)user +=
+        access->remote && access->kind == SIM_READ && (uintptr_t)access->at % 64 == 0;
+}
+
+/* Of what was asked for eight times, and nobody waits for any more, so much is done after the end:
+ * what the responder had room for. */
+START_TEST(a_responder_has_room_for_as_many_reads_as_it_says)
+{
+    enum { N = 16 };
+    static const struct sim_link cut = {.cut = true};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        uint32_t reads = 0;
+        struct two t;
+        two_open_slow(&t, seed, &(struct sim_hooks){.user = &reads, .accessed = count_read},
+                      2000000);
+        ck_assert_int_eq(sim_link_set(t.net, 1, 0, &cut), 0);
+        post_reads(&t, N);
+        ck_assert_int_eq(bed_wait(&t.a).status, IBV_WC_RETRY_EXC_ERR);
+        const uint32_t before = reads;
+        bed_pass(t.net, 1000000000);
+        ck_assert_uint_le(reads - before, N);
+        two_close(&t);
+    }
+}
+END_TEST
+
 /* What came once is answered, whatever else comes twice between. WRITEs are few: one that comes
  * twice would have another one acknowledged too. */
 START_TEST(nobody_sends_again_for_packets_that_came_twice)
 {
     static const struct sim_link link = {.delay_ns = 1000, .repeat_ppm = 1000000};
-    static const struct sim_device_attr slow = {.node = 1, .piece_ns = 20000};
     for (uint64_t seed = 0; seed < 20; seed++) {
         uint32_t again = 0;
-        const struct sim_hooks hooks = {.user = &again, .told = note_sent_again};
-        struct two t = {.net = sim_net_new(seed, &hooks, 0)};
-        bed_open(&t.a, t.net, 0);
-        bed_open_with(&t.b, t.net, &slow);
-        bed_link(&t.l, &t.a, &t.b, types[seed % 2]);
+        struct two t;
+        two_open_slow(&t, seed, &(struct sim_hooks){.user = &again, .told = note_sent_again},
+                      20000);
         ck_assert_int_eq(sim_link_set(t.net, 0, 1, &link), 0);
         for (uint32_t i = 0; i < 1000; i++)
             ck_assert_int_eq(
@@ -298,6 +337,7 @@ END_TEST
     T(reliable_transports_lose_repeat_and_reorder_nothing)                                         \
     T(a_batch_survives_losses_in_its_middle)                                                       \
     T(an_answer_that_is_lost_has_the_rest_asked_for_once)                                          \
+    T(a_responder_has_room_for_as_many_reads_as_it_says)                                           \
     T(nobody_sends_again_for_packets_that_came_twice)                                              \
     T(a_cut_wire_ends_in_a_retry_error_and_says_so_within_its_bound)                               \
     T(what_names_more_nodes_prevails)                                                              \
