@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The world, as a control core sees it: by this header, and the parts of the world that have one
- * beside it (sockets.h, lanes.h, admin.h, log.h), anything but memory and the fabric's interface is
- * reached from agent/control. The daemon implements it (daemon/loop_world.c) with libuv, curl,
- * files and threads; tests and the simulation implement it with a queue of events.
+ * beside it (sockets.h, lanes.h, admin.h, world_log.h), anything but memory and the fabric's
+ * interface is reached from agent/control. The daemon implements it (daemon/loop_world.c) with
+ * libuv, curl, files and threads; tests and the simulation implement it with a queue of events.
  *
  * A core runs on one thread, which this calls the control thread. Each operation begins something
  * and returns; what it leads to comes later, from the world's own loop, never from inside the
