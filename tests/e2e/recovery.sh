@@ -86,7 +86,6 @@ for order in "${orders[@]}"; do
     goes_on "after kill -9 of $order"
 done
 
-sleep 2.5 # for the last keys to be tried
 for name in "${!stress[@]}"; do kill -TERM "${stress[$name]}"; done
 refused=0
 for name in "${!stress[@]}"; do

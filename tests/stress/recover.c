@@ -20,15 +20,16 @@ enum {
     PATIENCE_MS = 30000,
     PAST = 16,
     PAST_TRIES = 4, /* of each, as a session may guess so many wrong keys */
-    PAST_MS = 2000, /* after which they are tried: its owner may have left without a word */
+    /* Before the first try and between two: its owner may have left without a word. */
+    PAST_MS = 2000,
     ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE
 };
 
 /* An export of before: whatever restarted since then, it is refused. */
 struct past {
     struct kedge_remote to;
-    uint64_t since_ns;
-    int tries;
+    uint64_t since_ns, next_ns; /* when it ended, when it is tried next */
+    int tries;                  /* that are left */
 };
 
 struct pair {
@@ -58,7 +59,11 @@ static void end(struct pair *p)
         for (int i = 0; i < PAST; i++)
             if (p->past[i].since_ns < oldest->since_ns)
                 oldest = &p->past[i];
-        *oldest = (struct past){.to = p->to, .since_ns = base_clock_ns(), .tries = PAST_TRIES};
+        uint64_t now = base_clock_ns();
+        *oldest = (struct past){.to = p->to,
+                                .since_ns = now,
+                                .next_ns = now + PAST_MS * BASE_NS_PER_MS,
+                                .tries = PAST_TRIES};
     }
     p->to.rkey = 0;
     kedge_close(p->owner);
@@ -147,11 +152,13 @@ static int one_round(struct pair *p, uint64_t number)
 /* Their nodes have restarted, or their workers left: other bytes may be there by now. */
 static void try_past(struct pair *p)
 {
+    uint64_t now = base_clock_ns();
     for (int i = 0; i < PAST; i++) {
         struct past *t = &p->past[i];
-        if (t->tries == 0 || base_clock_ns() - t->since_ns < PAST_MS * BASE_NS_PER_MS)
+        if (t->tries == 0 || now < t->next_ns)
             continue;
         t->tries--;
+        t->next_ns = now + PAST_MS * BASE_NS_PER_MS;
         if (kedge_connect(p->past_q, t->to.gid) == 0 &&
             operate(p, p->past_q, &t->to, IBV_WR_RDMA_READ, p->local) == 0)
             stress_fail("a READ under a key of before was served");
@@ -159,6 +166,15 @@ static void try_past(struct pair *p)
             return;
         p->refused++;
     }
+}
+
+/* Whether a key of before was not tried yet, however few rounds a slow machine does meanwhile. */
+static bool past_untried(const struct pair *p)
+{
+    for (int i = 0; i < PAST; i++)
+        if (p->past[i].tries == PAST_TRIES)
+            return true;
+    return false;
 }
 
 /* What is left after a failure goes on. */
@@ -186,7 +202,7 @@ void stress_recover(struct stress *s)
     struct pair p = {.done = 0};
     int fd = s->progress != NULL ? open(s->progress, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
     signal(SIGTERM, on_term);
-    for (uint64_t number = 1; !stopped && !stress_over(s); number++) {
+    for (uint64_t number = 1; (!stopped || past_untried(&p)) && !stress_over(s); number++) {
         if (p.owner == NULL && begin(&p, s) != 0) {
             usleep(2000);
             continue;
@@ -198,7 +214,7 @@ void stress_recover(struct stress *s)
         }
         if (number % 32 == 0 || p.owner == NULL)
             say(&p, fd);
-        if (number % 512 == 0 && p.owner != NULL)
+        if (number % 16 == 0 && p.owner != NULL)
             try_past(&p);
         if (number % 256 == 0)
             usleep(500); /* others want the processors too */
