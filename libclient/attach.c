@@ -27,19 +27,24 @@ static void begin_message(struct kedge_session *s)
     s->message_until_ns = base_clock_ns() + CLIENT_TIMEOUT_MS * BASE_NS_PER_MS;
 }
 
-/* What blocks on the socket next ends when the message's time is over. 0 or -errno. */
-static int limit_time(const struct kedge_session *s, int fd)
+/* 0 would be no limit. */
+static int set_limit(int fd, uint64_t us)
 {
-    const uint64_t now = base_clock_ns();
-    if (now >= s->message_until_ns)
-        return -ETIMEDOUT;
-    const uint64_t us = (s->message_until_ns - now + 999) / 1000; /* 0 would be no limit */
     const struct timeval t = {.tv_sec = (time_t)(us / 1000000),
                               .tv_usec = (suseconds_t)(us % 1000000)};
     return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) == 0 &&
                    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) == 0
                ? 0
                : -errno;
+}
+
+/* What blocks on the socket next ends when the message's time is over. 0 or -errno. */
+static int limit_time(const struct kedge_session *s, int fd)
+{
+    const uint64_t now = base_clock_ns();
+    if (now >= s->message_until_ns)
+        return -ETIMEDOUT;
+    return set_limit(fd, (s->message_until_ns - now + 999) / 1000);
 }
 
 static int refuse_socket(int status, const char *path)
@@ -95,6 +100,8 @@ static int receive_message(const struct kedge_session *s, void *message, int *fd
     int status;
     do {
         status = limit_time(s, s->socket);
+        if (status == -ETIMEDOUT) /* of this process too: what has come meanwhile is an answer */
+            status = set_limit(s->socket, 1);
         if (status == 0)
             status = base_fds_recv(s->socket, message, SCHEMA_CONTROL_MAX_BYTES, &bytes, fds,
                                    SCHEMA_CONTROL_MAX_FDS, count);
@@ -344,6 +351,14 @@ static int explain_refusal(int status, const char *token)
                        said);
 }
 
+/* By which the agent knows when it is given up, also where it reads the message late. */
+static void say_when(const struct kedge_session *s, struct schema_control_attach *ask)
+{
+    ask->sent_ns = base_clock_ns();
+    if (ask->sent_ns < s->message_until_ns)
+        ask->left_ms = (uint32_t)((s->message_until_ns - ask->sent_ns) / BASE_NS_PER_MS);
+}
+
 int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
 {
     static const struct kedge_open_attr none;
@@ -371,6 +386,7 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
     if (status == 0)
         status = connect_socket(s, path);
     if (status == 0) {
+        say_when(s, &ask);
         status = exchange_messages(s, &ask.h, sizeof ask, &answer, sizeof answer,
                                    SCHEMA_CONTROL_ATTACHED, fds, SCHEMA_FD_COUNT, -1);
         status = explain_refusal(status, ask.token);

@@ -70,6 +70,8 @@ int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
     for (;;) {
         uint64_t retry_ns = 0;
         const int status = open_once(attr, out, &retry_ns);
+        if (status == -EAGAIN && attr != NULL && attr->retry_ms != NULL)
+            *attr->retry_ms = (uint32_t)(retry_ns / BASE_NS_PER_MS);
         if (status != -EAGAIN || wait_ms == 0 || base_clock_ns() + retry_ns > until)
             return status;
         const struct timespec pause = {.tv_sec = (time_t)(retry_ns / BASE_NS_PER_S),

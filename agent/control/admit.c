@@ -222,20 +222,34 @@ void connection_waited(struct connection *c)
     struct pool *p = c->pool;
     const uint32_t ahead = count_ahead(p, c->tenant) - 1;
     connection_leave_queue(c);
-    refuse_for_now(c, c->queued_tag, ahead, ", which has waited for 4 s");
+    refuse_for_now(c, c->queued_tag, ahead, ", which has waited for as long as it can");
 }
 
-static void join_queue(struct connection *c, uint32_t tag)
+/* For how long the worker that has sent it may wait in the queue and still hear of that before it
+ * gives up. What it says is believed as far as it can be true: who says nonsense is answered no
+ * later than in WAIT_MS, and harms nobody but himself. */
+static uint32_t choose_wait(const struct agent *a, const struct schema_control_attach *m)
+{
+    uint64_t left_ms = m->left_ms;
+    const uint64_t unread_ms = (world_now_ns(a->world) - m->sent_ns) / BASE_NS_PER_MS;
+    if (unread_ms <= left_ms) /* else it is by another clock, or its worker has gone */
+        left_ms -= unread_ms;
+    left_ms = left_ms > HEARS_MS ? left_ms - HEARS_MS : 0;
+    return left_ms < WAIT_MS ? (uint32_t)left_ms : WAIT_MS;
+}
+
+static void join_queue(struct connection *c, const struct schema_control_attach *m)
 {
     struct pool *p = c->pool;
     struct attach_queue *q = &p->queue;
     const uint32_t ahead = count_ahead(p, c->tenant);
-    if (ahead > 0 && ahead * q->each_ns > WAIT_MS * BASE_NS_PER_MS) {
-        refuse_for_now(c, tag, ahead, "");
+    c->wait_ms = choose_wait(c->agent, m);
+    if (ahead > 0 && ahead * q->each_ns > c->wait_ms * BASE_NS_PER_MS) {
+        refuse_for_now(c, m->h.tag, ahead, "");
         return;
     }
     waiting_leave(&c->agent->waiting, &c->waiting);
-    c->queued_tag = tag;
+    c->queued_tag = m->h.tag;
     c->queued_ns = world_now_ns(c->agent->world);
     if (q->by_tenant.waiting == 0)
         q->served_ns = c->queued_ns;
@@ -407,5 +421,5 @@ void connection_attach(struct connection *c, const struct schema_control_attach 
     if (p->queue.by_tenant.of[c->tenant].waiting == 0 && session_is_ready(p, c->tenant))
         admit_worker(c, m->h.tag);
     else
-        join_queue(c, m->h.tag);
+        join_queue(c, m);
 }

@@ -170,7 +170,7 @@ static void set_deadline(struct connection *c, uint64_t ms)
 void connection_await(struct connection *c)
 {
     if (c->watched) /* else attach_watched() does */
-        set_deadline(c, WAIT_MS);
+        set_deadline(c, c->wait_ms);
 }
 
 /* The answer comes late, and until then the connection stays and counts, whatever its worker does,
@@ -453,7 +453,7 @@ void attach_watched(struct connection *c, int status, const char *why)
     else if (c->held)
         set_deadline(c, WRONG_TOKEN_MS);
     else if (!c->attached)
-        set_deadline(c, c->turn.waits ? WAIT_MS : ATTACH_MS);
+        set_deadline(c, c->turn.waits ? c->wait_ms : ATTACH_MS);
 }
 
 void attach_init(struct agent *a)

@@ -17,7 +17,8 @@ enum {
     GUESS_BUDGET = 64,     /* wrong remote keys before it ends */
     MESSAGES_PER_S = 200,  /* on the attach socket before it ends: the rings are for more */
     ATTACH_MS = 5000,      /* from connecting to attaching; libkedge waits as long */
-    WAIT_MS = 4000,        /* in the queue for a session: a worker hears before libkedge gives up */
+    WAIT_MS = 4000,        /* in the queue for a session, */
+    HEARS_MS = 1000,       /* before libkedge gives up a worker that waits there hears that */
     MAKING_AT_ONCE = 8,    /* sessions and arenas, while workers wait for them */
     WRONG_TOKEN_MS = 1000, /* until a token that no tenant has is refused */
 

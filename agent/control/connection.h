@@ -35,6 +35,7 @@ struct connection {
     struct tenant_queue_item turn; /* waits for a session: in its pool's queue */
     uint32_t queued_tag;           /* of its ATTACH */
     uint64_t queued_ns;            /* since when; 0: it never was */
+    uint32_t wait_ms;              /* for so long at most */
     bool counted;                  /* connection_note() */
     struct connection *next, **at; /* of agent->connections; at: what points to it there */
 };
@@ -80,7 +81,7 @@ void attach_serve(struct pool *p);
 void attach_failed(struct pool *p, int status);
 void attach_end_tenant(struct pool *p, uint32_t tenant);
 
-/* It has waited for WAIT_MS: refused, and told when to come again. */
+/* It has waited for wait_ms: refused, and told when to come again. */
 void connection_waited(struct connection *c);
 /* It ends while it waits. */
 void connection_leave_queue(struct connection *c);

@@ -56,16 +56,20 @@ struct kedge_open_attr {
     /* For how long kedge_open() asks again, whenever the agent says it may, while that answers
      * -EAGAIN, in milliseconds; 0: it does not; negative: no limit. */
     int wait_ms;
+    /* NULL; or where -EAGAIN leaves after how many milliseconds to ask again, for those who do not
+     * wait in kedge_open(). Nothing else is written there. */
+    uint32_t *retry_ms;
 };
 
-/* Attaches to the agent. attr may be NULL. Blocks for the attach alone: microseconds; and up to
- * 4 s in the agent's queue, where more workers come at once than it has sessions ready for.
+/* Attaches to the agent. attr may be NULL. Blocks for the attach alone: microseconds; and up to 4 s
+ * in the agent's queue, where more workers come at once than it has sessions ready for. The agent
+ * answers before the 5 s of this call are over, also where it reads late that one has come.
  * -ENOENT, -ECONNREFUSED: no agent there; -EPROTOTYPE: the socket is another one, such as the
  * agent's admin_socket; -EACCES: this user may not open the socket, or no tenant has this uid, or
  * the token (which is said a second later); -EDQUOT: the tenant's sessions are used up; -EAGAIN:
- * none is ready now, or the tenant's pool is being made, and when to come again the sentence says
- * (wait_ms); -EBUSY: the node is cordoned or drains, or has not, or cannot make, the tenant's pool;
- * -EPROTONOSUPPORT: versions. kedge_last_error() has the sentence. */
+ * none is ready now, or the tenant's pool is being made, and when to come again the sentence and
+ * retry_ms say (wait_ms); -EBUSY: the node is cordoned or drains, or has not, or cannot make, the
+ * tenant's pool; -EPROTONOSUPPORT: versions. kedge_last_error() has the sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);
 /* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is
  * allowed. */

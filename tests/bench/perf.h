@@ -150,7 +150,8 @@ int perf_counters(const char *admin_socket, const char *const *names, size_t cou
 void perf_worker_free(struct perf_worker *w);
 
 struct kedge_session;
-/* Opens a session; when the agent has none ready it tries again for 10 s, counting in *retries. */
+/* Opens a session; when the agent has none ready it tries again when that says, for two minutes,
+ * counting in *retries. */
 int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
               struct base_errbuf *err);
 /* status, with libkedge's sentence in err. */

@@ -10,12 +10,7 @@
 
 #include "perf.h"
 
-enum {
-    POLL = 64,
-    RETRY_US = 200,
-    RETRIES = 50000,
-    ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE
-};
+enum { POLL = 64, OPEN_S = 120, ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
 
 int perf_failed(int status, const char *what, struct base_errbuf *err)
 {
@@ -32,11 +27,13 @@ int perf_failed_with(const struct ibv_wc *wc, const char *what, struct base_errb
 int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
               struct base_errbuf *err)
 {
-    const struct kedge_open_attr attr = {.socket = socket};
+    uint32_t retry_ms = 0;
+    const struct kedge_open_attr attr = {.socket = socket, .retry_ms = &retry_ms};
+    const uint64_t until = base_clock_ns() + OPEN_S * BASE_NS_PER_S;
     int status = kedge_open(&attr, out);
-    for (int i = 0; status == -EAGAIN && i < RETRIES; i++) {
+    while (status == -EAGAIN && base_clock_ns() < until) {
         (*retries)++;
-        usleep(RETRY_US);
+        usleep(retry_ms * 1000);
         status = kedge_open(&attr, out);
     }
     return status == 0 ? 0 : perf_failed(status, "attaching", err);
@@ -44,26 +41,27 @@ int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
 
 int perf_attach(const struct perf_options *o, struct perf_result *r, struct base_errbuf *err)
 {
-    const struct kedge_open_attr attr = {.socket = o->socket};
+    uint32_t retry_ms = 0;
+    const struct kedge_open_attr attr = {.socket = o->socket, .retry_ms = &retry_ms};
     struct base_clock_fast clock;
     base_clock_fast_init(&clock);
     base_hist_reset(&r->hist);
-    uint64_t first = base_clock_fast_ns(&clock), tries = 0;
+    uint64_t first = base_clock_fast_ns(&clock), last = first;
     while (r->hist.count < o->count) {
         struct kedge_session *s;
         uint64_t begin = base_clock_fast_ns(&clock);
         int status = kedge_open(&attr, &s);
         uint64_t end = base_clock_fast_ns(&clock);
-        if (status == -EAGAIN && tries++ < RETRIES) { /* it makes them in the background */
-            r->retries++;
-            usleep(RETRY_US);
+        if (status == -EAGAIN && end - last < OPEN_S * BASE_NS_PER_S) {
+            r->retries++; /* it makes them in the background */
+            usleep(retry_ms * 1000);
             continue;
         }
         if (status != 0)
             return perf_failed(status, "attaching", err);
         base_hist_record(&r->hist, end - begin);
         kedge_close(s);
-        tries = 0;
+        last = end;
     }
     r->elapsed_ns = base_clock_fast_ns(&clock) - first;
     return 0;

@@ -35,6 +35,19 @@ ok "the agent answered its operator $asked times meanwhile (the slowest took $sl
     "$(jq '.retries' "$work/storm") times a worker was told to come again)"
 (($(agent_metric a attach_deferred_total) == $(jq '.retries' "$work/storm"))) ||
     fail "not every worker that was sent away was told when to come again"
+
+# An agent that gets no processor while they come reads late what they ask for, and what of their
+# time is over by then they do not wait again.
+kill -STOP "${pids[a]}"
+storm 240 &
+storm=$!
+worker_pids+=("$storm")
+sleep 2.5
+kill -CONT "${pids[a]}"
+wait "$storm" || fail "a storm that is read late: $(cat "$work/storm" "$work/storm.err")"
+is "$(jq -c '[.worked, .failed, .first_failure]' "$work/storm")" '[240,0,null]' \
+    "240 workers get in that attach to an agent which stands still for 2.5 s"
+(($(jq .retries "$work/storm") > 0)) || fail "none of them had to come again"
 code=0
 storm 250 || code=$?
 is "$code $(jq -c '[.worked, .failed]' "$work/storm")" '1 [241,9]' \
@@ -46,7 +59,8 @@ grep -q 'quota of workers at a time' "$work/storm" ||
 storm 240 &
 storm=$!
 worker_pids+=("$storm")
-until (($(agent_metric a attached_total) > 490)); do
+attached=$(agent_metric a attached_total)
+until (($(agent_metric a attached_total) > attached + 8)); do
     sleep 0.05
     kill -0 "$storm" || fail "the storm was over at once"
 done

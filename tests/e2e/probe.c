@@ -160,7 +160,8 @@ static int print_answer(int fd)
 static int twice(void)
 {
     struct schema_control_attach ask = {
-        .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ATTACH, 1, sizeof ask}};
+        .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ATTACH, 1, sizeof ask},
+        .left_ms = 5000};
     struct schema_control_arena more = {
         .h = {SCHEMA_CONTROL_MAGIC, SCHEMA_CONTROL_VERSION, SCHEMA_CONTROL_ARENA, 2, sizeof more},
         .bytes = 128 << 20}; /* which takes long enough to be made for both to come meanwhile */

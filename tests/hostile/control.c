@@ -195,7 +195,7 @@ enum { UNREAD_MOST = 16384 };
  * said, and whether for what is unread: there may be no session just then. */
 static int attach_unread(int socket, bool *for_unread)
 {
-    struct schema_control_attach ask = {.pool = ""};
+    struct schema_control_attach ask = {.left_ms = UINT32_MAX};
     struct schema_control_error said = {.status = 0};
     *for_unread = false;
     int status = raw_send(socket, &ask, SCHEMA_CONTROL_ATTACH, sizeof ask, 1);

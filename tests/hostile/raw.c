@@ -47,7 +47,7 @@ int raw_send(int socket, void *message, uint16_t type, uint32_t bytes, uint32_t 
 
 static int attach(struct raw *r, struct schema_control_attached *out)
 {
-    struct schema_control_attach ask = {.pool = ""};
+    struct schema_control_attach ask = {.left_ms = ANSWER_MS};
     union {
         struct schema_control_attached ok;
         struct schema_control_error error;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define SCHEMA_CONTROL_MAGIC   0x4b43544cu /* "KCTL" */
-#define SCHEMA_CONTROL_VERSION 3
+#define SCHEMA_CONTROL_VERSION 4
 #define SCHEMA_CONTROL_MAX_FDS 8
 /* With the agent's version and the library's. */
 #define SCHEMA_CONTROL_VERSIONS                                                                    \
@@ -50,6 +50,12 @@ struct schema_control_attach {
     struct schema_control_header h;
     char pool[32];   /* NUL-padded; empty: the tenant's */
     char token[128]; /* likewise; empty: by the socket, else by uid */
+    /* When it was sent, of base_clock_ns(), and for how long its worker still waited for an answer
+     * then. Between that and when it is read much of that time may be over. A worker in a time
+     * namespace has another clock. */
+    uint64_t sent_ns;
+    uint32_t left_ms;
+    uint32_t reserved;
 };
 
 struct schema_control_attached {
@@ -93,7 +99,7 @@ struct schema_control_error {
 };
 
 static_assert(sizeof(struct schema_control_header) == 16, "layout");
-static_assert(sizeof(struct schema_control_attach) == 176, "layout");
+static_assert(sizeof(struct schema_control_attach) == 192, "layout");
 static_assert(sizeof(struct schema_control_attached) == 64, "layout");
 static_assert(sizeof(struct schema_control_arena) == 24, "layout");
 static_assert(sizeof(struct schema_control_arena_ok) == 32, "layout");

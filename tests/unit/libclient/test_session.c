@@ -79,11 +79,14 @@ START_TEST(who_says_for_how_long_asks_again_when_the_agent_says_so)
     ck_assert_int_eq(fake_agent_try_open(&a, &s), -EAGAIN); /* not unless it is said */
     ck_assert_str_eq(kedge_last_error(), "try again in 30 ms");
     close(a.connection);
+    uint32_t retry_ms = 0;
+    attr.retry_ms = &retry_ms;
     attr.wait_ms = 20; /* which is less */
     ck_assert_int_eq(pthread_create(&thread, NULL, fake_agent_serve_attach, &a), 0);
     ck_assert_int_eq(kedge_open(&attr, &s), -EAGAIN);
     pthread_join(thread, NULL);
     close(a.connection);
+    ck_assert_uint_eq(retry_ms, 30);
     attr.wait_ms = 60000;
     const uint64_t before = base_clock_ns();
     ck_assert_int_eq(pthread_create(&thread, NULL, refuse_twice, &a), 0);

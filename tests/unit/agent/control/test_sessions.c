@@ -130,6 +130,26 @@ static bool close_socket(struct world *w, struct world_socket *s)
 
 static const struct world_socket_ops SOCKET_OPS = {.reply = hear_answer, .close = close_socket};
 
+static uint32_t handed_over;
+
+static int hear_session(struct world *w, struct world_socket *s, const void *message, size_t bytes,
+                        const struct world_lent *lent)
+{
+    const struct schema_control_header *h = message;
+    (void)w, (void)s, (void)bytes;
+    handed_over += h->type == SCHEMA_CONTROL_ATTACHED && lent != NULL;
+    return 0;
+}
+
+static bool nothing_is_unread(struct world *w, struct world_socket *s)
+{
+    (void)w, (void)s;
+    return false;
+}
+
+static const struct world_socket_ops SESSION_OPS = {
+    .reply = hear_session, .unread = nothing_is_unread, .close = close_socket};
+
 /* A worker of B that is refused: when it is to come again, in ms; 0: it was not told. */
 static uint32_t refuse_b(void)
 {
@@ -193,6 +213,89 @@ START_TEST(a_device_without_room_is_no_memory_to_who_attaches_and_who_wants_an_a
     pool.count.ready = AHEAD - 1;
     bed.reg_status = 0;
     session_bed_make_all();
+    session_bed_end();
+}
+END_TEST
+
+/* A worker whose ATTACH says that it was sent so long ago, and of that time left then, and which
+ * finds no session: after how many ms it is answered. That it is told when to come again is looked
+ * at too. 5 s and more: it was not. */
+static uint32_t count_wait(uint64_t age_ns, uint32_t left_ms)
+{
+    const struct attach_peer peer = {.uid = BED_UID + 1};
+    const struct schema_control_attach m = {
+        .h = {.type = SCHEMA_CONTROL_ATTACH}, .sent_ns = world.now_ns - age_ns, .left_ms = left_ms};
+    uint32_t ms = 0;
+    memset(&answered, 0, sizeof answered);
+    struct connection *c = attach_connected(&agent, NULL, &peer);
+    ck_assert_ptr_nonnull(c);
+    connection_attach(c, &m);
+    attach_watched(c, 0, NULL);
+    for (test_world_advance(&world, 0); answered.h.type == 0 && ms < 5000; ms++)
+        test_world_advance(&world, BASE_NS_PER_MS);
+    ck_assert_int_eq(answered.h.type, SCHEMA_CONTROL_ERROR);
+    ck_assert_int_eq(answered.status, -EAGAIN);
+    ck_assert_uint_gt(answered.retry_ms, 0);
+    ck_assert_uint_eq(pool.queue.by_tenant.waiting, 0);
+    attach_closed(c);
+    return ms;
+}
+
+static void begin_with_none(void)
+{
+    session_bed_begin(PLACES, 0);
+    world.world.sockets = &SOCKET_OPS;
+    agent.unread.wanted = agent.unread.most = 1200;
+    world.now_ns = 100 * BASE_NS_PER_S;
+}
+
+START_TEST(who_waits_is_answered_before_he_gives_up_however_late_he_was_read)
+{
+    const uint64_t s = BASE_NS_PER_S;
+    begin_with_none();
+    ck_assert_uint_eq(count_wait(0, 5000), 4000);
+    ck_assert_uint_eq(count_wait(s, 5000), 3000);
+    ck_assert_uint_eq(count_wait(3 * s + s / 2, 5000), 500);
+    ck_assert_uint_eq(count_wait(0, 1800), 800); /* it had to wait until it was connected */
+    ck_assert_uint_eq(count_wait(s, 2500), 500);
+    ck_assert_uint_eq(count_wait(4 * s, 5000), 0);
+    ck_assert_uint_eq(count_wait(5 * s, 5000), 0);
+    ck_assert_uint_eq(count_wait(0, 0), 0);
+    session_bed_make_all(); /* what was begun for them */
+    session_bed_end();
+}
+END_TEST
+
+START_TEST(what_a_worker_says_of_its_time_and_cannot_be_keeps_nobody_longer_than_any)
+{
+    const uint64_t s = BASE_NS_PER_S;
+    begin_with_none();
+    ck_assert_uint_eq(count_wait(0, UINT32_MAX), 4000);
+    ck_assert_uint_eq(count_wait(99 * s, UINT32_MAX), 4000);
+    ck_assert_uint_eq(count_wait(-1ull, 5000), 4000); /* from the future */
+    ck_assert_uint_eq(count_wait(-3600 * s, 5000), 4000);
+    ck_assert_uint_eq(count_wait(3600 * s, 5000), 4000); /* another clock */
+    ck_assert_uint_eq(count_wait(100 * s, 2000), 1000);
+    ck_assert_uint_eq(count_wait(UINT64_MAX / 2, UINT32_MAX), 4000);
+    session_bed_make_all();
+    session_bed_end();
+}
+END_TEST
+
+START_TEST(who_was_read_late_and_finds_a_session_has_it)
+{
+    const struct attach_peer peer = {.uid = BED_UID};
+    const struct schema_control_attach m = {.h = {.type = SCHEMA_CONTROL_ATTACH}};
+    begin();
+    world.world.sockets = &SESSION_OPS;
+    agent.unread.wanted = agent.unread.most = 1200;
+    handed_over = 0;
+    struct connection *c = attach_connected(&agent, NULL, &peer);
+    ck_assert_ptr_nonnull(c);
+    connection_attach(c, &m);
+    ck_assert_uint_eq(handed_over, 1);
+    connection_close(c);
+    attach_closed(c);
     session_bed_end();
 }
 END_TEST
@@ -351,6 +454,9 @@ END_TEST
     T(what_is_made_ahead_leaves_the_host_some_of_its_memory)                                       \
     T(a_host_without_memory_for_one_arena_is_said_at_the_start)                                    \
     T(who_finds_all_sessions_taken_comes_again_soon_if_some_are_ending)                            \
+    T(who_waits_is_answered_before_he_gives_up_however_late_he_was_read)                           \
+    T(what_a_worker_says_of_its_time_and_cannot_be_keeps_nobody_longer_than_any)                   \
+    T(who_was_read_late_and_finds_a_session_has_it)                                                \
     T(who_comes_and_goes_leaves_each_other_tenant_its_part_of_all_sessions)                        \
     T(a_session_that_was_ended_counts_until_its_worker_closes_it)                                  \
     T(a_session_that_was_ended_and_closed_counts_no_more_though_it_is_not_over)                    \
