@@ -13,6 +13,12 @@ bool agentd_is_question(const char *line, size_t length)
     return length >= sizeof head - 1 && memcmp(line, head, sizeof head - 1) == 0;
 }
 
+bool agentd_is_renewal(const char *line, size_t length)
+{
+    static const char renew[] = "{\"renew\":";
+    return length >= sizeof renew - 1 && memcmp(line, renew, sizeof renew - 1) == 0;
+}
+
 static int decode_id(const json_t *ask, struct agentd_question *out, struct base_errbuf *why)
 {
     const char *id = json_string_value(json_object_get(ask, "id"));

@@ -204,6 +204,21 @@ static void on_refused(struct registration *r, const struct http_answer *answer)
     json_decref(problem);
 }
 
+/* The other end of the queue pair to its table has broken: what is out ends at once, and another
+ * pair is made meanwhile. One that was connected after this was written is not what it names. */
+static void heed_broken(struct registration *r, const char *body)
+{
+    const struct table_initiator *initiator = table_initiator_of(r, r->lane.qp);
+    if (initiator == NULL || !register_json_is_broken(body, initiator->rtr.dest_qp_num))
+        return;
+    world_log(r->pool->world, BASE_LOG_WARN,
+              "a metaserver says that its end of the queue pair to its table broke: another one is "
+              "made",
+              "pool=%s metaserver=\"%s\"", r->pool->name, r->url);
+    pool_command(r->pool, &(struct lane_command){.kind = LANE_COMMAND_QP_RETIRE, .qp = r->lane.qp});
+    put_registration(r);
+}
+
 /* Renewed in time, put anew when a metaserver says that it has forgotten, or has another table than
  * this pool reads: one that was started again knows the node as soon as any of its pools has put
  * it. What was lost since it was asked is put anew all the same, whatever it answers. */
@@ -218,8 +233,10 @@ static void on_renewed(void *user, const struct http_answer *answer)
         put_registration(r);
     else if (answer->status != 200)
         on_refused(r, answer);
-    else
+    else {
         r->backoff_ms = BACKOFF_MS;
+        heed_broken(r, answer->body);
+    }
 }
 
 /* There is a way to what has answered: both are in force from now on. */
@@ -500,13 +517,6 @@ static void look_again(struct registration *r)
         return;
     first->endpoints = r->endpoints;
     tell_endpoints(first);
-}
-
-void registrations_doubt(struct agent *a, uint32_t metaserver)
-{
-    struct registration *r = &own_pool(a)->registration[metaserver];
-    if (r->state == REGISTRATION_DONE)
-        world_timer_after(a->world, &r->timer, 0);
 }
 
 /* ---- before its time

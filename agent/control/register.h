@@ -91,6 +91,8 @@ struct http_call metaserver_call(const struct agent *a, const char *method, cons
                                  uint32_t ms);
 /* Asks that one now whether it still has this node, rather than at the next renewal. */
 void registrations_doubt(struct agent *a, uint32_t metaserver);
+/* Of all pools, likewise: it has asked for that. */
+void registrations_renew(struct agent *a, uint32_t metaserver);
 /* How many metaservers have the pool now; and how many have the node with all its pools. */
 uint32_t registrations_of(const struct pool *p);
 uint32_t registrations_done(const struct agent *a);

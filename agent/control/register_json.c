@@ -179,3 +179,14 @@ bool register_json_is_of_table(const struct registration *r, const char *body)
     json_decref(root);
     return is;
 }
+
+bool register_json_is_broken(const char *body, uint32_t qpn)
+{
+    json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL), *broken;
+    bool is = false;
+    size_t i;
+    json_array_foreach(json_object_get(root, "broken_qpns"), i, broken) is |=
+        json_is_integer(broken) && json_integer_value(broken) == (json_int_t)qpn;
+    json_decref(root);
+    return is;
+}

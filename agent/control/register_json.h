@@ -22,6 +22,9 @@ bool register_json_understand(struct registration *r, const char *body,
 /* Whether the answer to a renewal, or to a PUT, is of the table that r->answered has: a metaserver
  * that was started again has another one. */
 bool register_json_is_of_table(const struct registration *r, const char *body);
+/* Whether the answer to a renewal says that the metaserver's queue pair of that number has broken.
+ */
+bool register_json_is_broken(const char *body, uint32_t qpn);
 /* An integer of 0 to max. False: there is none, and out is as it was. */
 bool register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which metaservers have which of the node's pools: each pool registers by itself, and one that is
- * not registered looks nobody up, however well the others are. */
+ * not registered looks nobody up, however well the others are. And which are asked before their
+ * time. */
 #include "agent.h"
 #include "pool.h"
 #include "pools.h"
@@ -50,4 +51,22 @@ const struct pool *registrations_missed(const struct agent *a)
             return p;
     }
     return NULL;
+}
+
+void registrations_renew(struct agent *a, uint32_t metaserver)
+{
+    for (uint32_t i = 0; i < POOLS; i++) {
+        if (a->pools[i] == NULL || a->pools[i]->stage == POOL_STARTING)
+            continue;
+        struct registration *r = &a->pools[i]->registration[metaserver];
+        if (r->pool != NULL && r->state == REGISTRATION_DONE)
+            world_timer_after(a->world, &r->timer, 0);
+    }
+}
+
+void registrations_doubt(struct agent *a, uint32_t metaserver)
+{
+    struct registration *r = &a->pools[0]->registration[metaserver];
+    if (r->state == REGISTRATION_DONE)
+        world_timer_after(a->world, &r->timer, 0);
 }

@@ -277,6 +277,15 @@ void table_initiator_drop(struct table_initiator *initiator)
     clean_initiator(initiator, false);
 }
 
+const struct table_initiator *table_initiator_of(const struct registration *r,
+                                                 const struct fab_qp *qp)
+{
+    for (int k = 0; k < 2 && qp != NULL; k++)
+        if (r->initiator[k].qp == qp)
+            return &r->initiator[k];
+    return NULL;
+}
+
 /* NULL: it is no table initiator's. */
 static struct table_initiator *find_initiator(struct pool *p, const struct fab_qp *qp)
 {

@@ -61,6 +61,9 @@ void table_initiator_raise(struct table_initiator *initiator,
                            const struct table_initiator_peer *peer);
 /* Now and then: brings up what has rested, and tries again what could not be repaired. */
 void table_initiators_tick(struct pool *p);
+/* That which has the queue pair; NULL: none has. */
+const struct table_initiator *table_initiator_of(const struct registration *r,
+                                                 const struct fab_qp *qp);
 /* The lane is done with a queue pair. False: it is no table initiator's. */
 bool table_initiator_done(struct pool *p, const struct fab_qp *qp);
 /* The lane has it still, with requests out, and the device does not put it to ERR: it is destroyed,

@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "metaserver/directory_reach.h"
 #include "metaserver/json.h"
+#include "metaserver/table_responders.h"
 #include "reach_json.h"
 #include "rest_private.h"
 
@@ -34,6 +35,17 @@ static void refuse_agent(struct call *c, int status, uint32_t known)
     }
 }
 
+static void write_broken(const struct meta_responders *r, const char *id, struct base_text *out)
+{
+    uint32_t at = 0, qpn = meta_responders_broken_of(r, id, &at);
+    if (qpn == 0)
+        return;
+    base_json_array(out, "broken_qpns");
+    for (; qpn != 0; qpn = meta_responders_broken_of(r, id, &at))
+        base_json_u64(out, NULL, qpn);
+    base_json_array_end(out);
+}
+
 void meta_rest_renew_node(struct call *c)
 {
     struct meta_violation violation;
@@ -56,6 +68,8 @@ void meta_rest_renew_node(struct call *c)
     base_json_hex64(c->body, "generation", meta_directory_table(c->s->directory)->generation);
     if (c->s->endpoint.dct_number != 0)
         base_json_u64(c->body, "dct_number", c->s->endpoint.dct_number);
+    if (c->s->responders != NULL)
+        write_broken(c->s->responders, c->id, c->body);
     base_json_object_end(c->body);
     base_text_append(c->body, "\n", 1);
 }

@@ -113,12 +113,22 @@ void meta_service_lapse(struct meta_service *s, uint64_t now)
     meta_world_log(s->world, BASE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
+/* By what it is answered then an agent hears which queue pairs have broken. One that follows
+ * another metaserver hears it when it renews its lease. */
+static void ask_for_renewals(struct meta_service *s)
+{
+    const char *id;
+    while (s->responders != NULL && (id = meta_responders_broken(s->responders)) != NULL)
+        meta_watch_ask_renewal(s, id);
+}
+
 void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 {
     meta_service_at(s, now, wall_ms);
     meta_service_lapse(s, now);
     if (s->resources != NULL && meta_service_refresh_window_targets(s))
         meta_watches_wake(s);
+    ask_for_renewals(s);
     meta_watches_beat(s, now);
     meta_service_tidy(s, now);
 }

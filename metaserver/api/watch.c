@@ -19,6 +19,8 @@ enum {
                                * so many events */
 };
 
+static const char RENEW_LINE[] = "{\"renew\":true}\n";
+
 /* The configuration as of one revision but for its end, shared by all that are being sent it. */
 struct meta_watch_document {
     struct meta_service *s;
@@ -33,6 +35,7 @@ struct meta_watch {
     bool trail;                           /* watches the trail; else the configuration */
     bool answers;                         /* and is the node's agent, which is sent queries */
     bool superseded;                      /* by newer ones of that agent */
+    bool renew;                           /* it is to be told to renew its lease now */
     bool known;                           /* the client has something */
     uint64_t revision;                    /* which is this */
     uint64_t window_targets;              /* as the service had it then */
@@ -108,6 +111,15 @@ struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node)
             return w;
     }
     return NULL;
+}
+
+void meta_watch_ask_renewal(struct meta_service *s, const char *node)
+{
+    struct meta_watch *w = meta_watch_of_agent(s, node);
+    if (w == NULL)
+        return;
+    w->renew = true;
+    meta_watch_wake(w);
 }
 
 int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *filter,
@@ -262,6 +274,13 @@ int meta_watch_next(struct meta_watch *w, uint64_t now, const char **bytes, size
         return 0;
     }
     release_piece(w);
+    if (w->renew) {
+        w->renew = false;
+        *bytes = RENEW_LINE;
+        *length = sizeof RENEW_LINE - 1;
+        w->beat_at = now + META_WATCH_BEAT_NS;
+        return 0;
+    }
     if (w->answers && meta_queries_next(w->s, w, &w->piece)) {
         *bytes = w->piece.data;
         *length = w->piece.length;

@@ -10,8 +10,9 @@
 #include "fabric/iova.h"
 #include "fabric/limits.h"
 #include "fabric/providers.h"
+#include "metaserver/table_responders.h"
 
-enum { CQ_ROOM = 4 }; /* nothing is posted, so nothing completes */
+enum { CQ_ROOM = 4 }; /* of the DC target, where nothing completes */
 
 static int open_fabric(struct meta_table_endpoint *e, const struct meta_config *config,
                        struct base_errbuf *err)
@@ -79,6 +80,14 @@ static int choose_address(const struct fab_mem *mem, size_t bytes, uint64_t *iov
     return fab_iova_take(&all, FAB_IOVA_TABLE, mem, 0, bytes, iova);
 }
 
+/* Each responder's comes back when it breaks, all of them perhaps before anybody looks. */
+static uint32_t room_for_receives(const struct fab_caps *caps, uint64_t max_endpoints)
+{
+    const uint64_t most = caps->max_qp < max_endpoints ? caps->max_qp : max_endpoints;
+    const uint64_t cqe = CQ_ROOM + META_RESPONDERS_SPARES + most;
+    return caps->max_cqe != 0 && caps->max_cqe < cqe ? caps->max_cqe : (uint32_t)cqe;
+}
+
 int meta_table_endpoint_init(struct meta_table_endpoint *e, const struct meta_config *config,
                              size_t bytes, struct base_errbuf *err)
 {
@@ -108,7 +117,8 @@ int meta_table_endpoint_init(struct meta_table_endpoint *e, const struct meta_co
     if (status != 0)
         return status;
     e->mr = mr.mr.x;
-    struct fab_ctl cq = {.kind = FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
+    struct fab_ctl cq = {.kind = FAB_CREATE_CQ,
+                         .cq = {.cqe = room_for_receives(&e->fab->caps, config->max_endpoints)}};
     status = call_fabric(e, &cq, "creating a completion queue", err);
     if (status != 0)
         return status;

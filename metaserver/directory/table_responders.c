@@ -15,6 +15,8 @@
  * another ack_timeout. */
 enum { READERS_TIMEOUT = 13, READERS_RETRIES = 7 };
 
+enum { TAKES = 64 }; /* completions at a time */
+
 static uint32_t in_use(const struct meta_responders *r)
 {
     return r->capacity - r->in_state[FREE];
@@ -283,6 +285,16 @@ static void make_responder(struct meta_responders *r)
                              .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}});
 }
 
+/* It takes no SEND: this comes back when the queue pair goes to ERR, on devices too that have no
+ * event for that (rxe). Where it cannot be posted the reader's time-outs alone tell. */
+static void post_receive(struct responder *p)
+{
+    struct fab_recv_wr *bad;
+    p->broken = p->told = false;
+    struct fab_recv_wr wr = {.wr_id = (uint64_t)++p->life << 32 | meta_responder_number(p)};
+    (void)fab_post_recv(p->qp, &wr, &bad);
+}
+
 static void connect_spare(struct meta_responders *r, struct meta_responder_request *request)
 {
     const struct fab_caps *caps = &r->pd->fab->caps;
@@ -302,6 +314,7 @@ static void connect_spare(struct meta_responders *r, struct meta_responder_reque
     /* The P_Key may have moved since it went to INIT. */
     const int place = r->pd->pkey != 0 ? IBV_QP_PKEY_INDEX : 0;
     struct responder *p = pop_responder(r, &r->spare);
+    post_receive(p);
     request->responder = meta_responder_number(p);
     p->request = request;
     TAILQ_INSERT_TAIL(&r->connecting, request, link);
@@ -415,6 +428,50 @@ int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_
     meta_responders_serve(r);
     *out = r;
     return 0;
+}
+
+/* ---- those that broke */
+
+/* By its life, since what completes may be of one that is over. */
+static void note_flushed(struct meta_responders *r, uint64_t wr_id)
+{
+    const uint32_t number = (uint32_t)wr_id;
+    if (number >= r->touched)
+        return;
+    struct responder *p = &r->responders[number];
+    if (p->life != wr_id >> 32 || (p->state != CONNECTING && p->state != READY && p->state != KEPT))
+        return;
+    p->broken = r->untold = true;
+}
+
+static void take_flushed(struct meta_responders *r)
+{
+    struct ibv_wc wc[TAKES];
+    int n;
+    do {
+        n = fab_poll(r->cq, TAKES, wc);
+        for (int i = 0; i < n; i++)
+            note_flushed(r, wc[i].wr_id);
+    } while (n == TAKES);
+}
+
+const char *meta_responders_broken(struct meta_responders *r)
+{
+    if (r->stopping)
+        return NULL;
+    if (r->telling == 0)
+        take_flushed(r);
+    while (r->untold && r->telling < r->touched) {
+        const uint32_t number = r->telling++;
+        struct responder *p = &r->responders[number];
+        if (p->state != KEPT || !p->broken || p->told)
+            continue;
+        p->told = true;
+        return r->kept.owner[number].id;
+    }
+    r->untold = false;
+    r->telling = 0;
+    return NULL;
 }
 
 /* One whose request nobody has taken from `over` yet. */

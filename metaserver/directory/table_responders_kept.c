@@ -24,6 +24,7 @@ void meta_responders_keep(struct meta_responders *r, struct meta_responder_reque
     uint32_t former = meta_responder_index_put(&r->kept, request->id, request->peer.pool,
                                                meta_responder_number(p));
     meta_responder_move(p, KEPT);
+    r->untold |= p->broken;
     if (former != NONE)
         meta_responder_end(&r->responders[former]);
     meta_responders_serve(r);
@@ -47,6 +48,20 @@ bool meta_responders_has(const struct meta_responders *r, const char *id)
     const struct responder_owner *owner =
         meta_responder_index_at(&r->kept, meta_responder_index_place(&r->kept, id));
     return owner != NULL && strcmp(owner->id, id) == 0;
+}
+
+uint32_t meta_responders_broken_of(const struct meta_responders *r, const char *id, uint32_t *at)
+{
+    const struct responder_owner *owner;
+    uint32_t place = meta_responder_index_place(&r->kept, id) + *at;
+    for (; (owner = meta_responder_index_at(&r->kept, place)) != NULL && strcmp(owner->id, id) == 0;
+         place++) {
+        const struct responder *p = &r->responders[owner - r->kept.owner];
+        ++*at;
+        if (p->broken)
+            return p->qp->qpn;
+    }
+    return 0;
 }
 
 /* A node that expired or was removed may be there still, and READ: unheard. */

@@ -33,6 +33,9 @@ struct responder {
     uint64_t rest_ns; /* RESTING: until then; 0: the next tick knows */
     bool sound;       /* reached INIT */
     bool unheard;     /* ENDING: its reader was not heard of, and may go on */
+    uint32_t life;    /* of its number: its receive has it */
+    bool broken;      /* CONNECTING, READY, KEPT: it is in ERR, */
+    bool told;        /* and meta_responders_broken() has said so */
 };
 
 TAILQ_HEAD(requests, meta_responder_request);
@@ -57,6 +60,8 @@ struct meta_responders {
                        * asks */
     bool prewarming;  /* spare ones are made */
     bool stopping;
+    bool untold;       /* some are broken and not told, of which those */
+    uint32_t telling;  /* before this number were looked at */
     bool went;         /* a queue pair went since the last tick, */
     bool went_unheard; /* and the reader of one was not heard of */
     uint64_t begun_ns,

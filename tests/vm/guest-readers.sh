@@ -9,7 +9,9 @@ set -e
 build=$1
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 trap 'rm -rf "$work"' EXIT
-KEDGE_TEST_RXE=rxe0 CK_FORK=no timeout 200 "$build/tests/unit_metaserver_api_table_responders"
+for test in table_responders responder_breaks; do
+    KEDGE_TEST_RXE=rxe0 CK_FORK=no timeout 200 "$build/tests/unit_metaserver_api_$test"
+done
 fail() { echo "FAILED: $*"; cat "$work/metad.err"; exit 1; }
 mkdir "$work/data"
 printf '%s\n' '[metaserver]' "data_dir = $work/data" "admin_socket = $work/metad.sock" \

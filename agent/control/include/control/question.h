@@ -30,6 +30,9 @@ struct agentd_question {
 /* Whether a line of the stream is a question, and no configuration. */
 bool agentd_is_question(const char *line, size_t length);
 
+/* Or asks this agent to renew its lease now: the line {"renew": true}. */
+bool agentd_is_renewal(const char *line, size_t length);
+
 /* 0 and *out. -EINVAL and a sentence: it makes no sense, or asks for more than this agent knows of,
  * which might be to revoke less; out->id is "" if there is nobody to tell. */
 int agentd_question_decode(const char *line, size_t length, struct agentd_question *out,

@@ -31,6 +31,8 @@ int meta_watch_configuration(struct meta_service *s, const char *node, bool answ
                              uint64_t revision, void *token, uint64_t now, struct meta_watch **out);
 /* The newest stream of that node whose client does; NULL: there is none. */
 struct meta_watch *meta_watch_of_agent(struct meta_service *s, const char *node);
+/* That node's agent, if it has a stream here, is told to renew its lease now. */
+void meta_watch_ask_renewal(struct meta_service *s, const char *node);
 
 /* The trail above a revision that it has, and what becomes of nodes after a position. */
 int meta_watch_events(struct meta_service *s, const struct meta_watch_filter *filter,

@@ -3,10 +3,10 @@
  * table.
  *
  * Each is the responder's end of a reliable connection that carries READs in one direction, so it
- * never leaves RTR and posts nothing. Each pool of a node has at most one. A few are made ahead of
- * time, none is connected before packets for what its number had before have had their time
- * (fabric/reuse.h), and nothing here waits for the device: who asks for one gets it later, from
- * meta_responders_next().
+ * leaves RTR only when it breaks, and sends nothing. Each pool of a node has at most one. A few are
+ * made ahead of time, none is connected before packets for what its number had before have had
+ * their time (fabric/reuse.h), and nothing here waits for the device: who asks for one gets it
+ * later, from meta_responders_next().
  *
  * One thread, the fabric's control thread. Owns the queue pairs. Nothing blocks.
  * Nothing grows: all memory is taken in meta_responders_new(). */
@@ -74,8 +74,8 @@ struct meta_responders;
 
 /* For up to max_pools pools of all nodes together, and no more than the device has. ahead: make the
  * spare ones now, not when somebody has asked. now_ns: the process before has had its last queue
- * pair by then. The world, pd and cq are borrowed until free; in the
- * cq nothing ever completes. -errno and a sentence. */
+ * pair by then. The world, pd and cq are borrowed until free; in the cq, which has room for a
+ * receive of each, nothing completes but those of queue pairs that broke. -errno and a sentence. */
 int meta_responders_new(struct meta_world *world, struct fab_pd *pd, struct fab_cq *cq,
                         uint32_t max_pools, bool ahead, uint64_t now_ns,
                         struct meta_responders **out, struct base_errbuf *err);
@@ -102,6 +102,13 @@ struct meta_responder_request *meta_responders_next(struct meta_responders *r);
 /* The node's pool has it from now on; the one that it had goes. */
 void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request);
 void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request);
+
+/* The next node one of whose queue pairs has broken since it was connected, once for each; NULL:
+ * there are no more now. Borrowed until the next call of any of these. To be asked now and then,
+ * until it is NULL. Its agent is to hear of it, and to ask for another one. */
+const char *meta_responders_broken(struct meta_responders *r);
+/* The number of the next one of that node that is broken; 0: there are no more. *at: 0 at first. */
+uint32_t meta_responders_broken_of(const struct meta_responders *r, const char *id, uint32_t *at);
 
 /* Whether a node has one of any pool. */
 bool meta_responders_has(const struct meta_responders *r, const char *id);

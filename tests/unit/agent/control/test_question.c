@@ -19,6 +19,16 @@ static int decode(const char *text)
     return agentd_question_decode(text, strlen(text), &q, &why);
 }
 
+START_TEST(a_line_that_asks_for_a_renewal_is_neither_a_question_nor_a_document)
+{
+    static const char renew[] = "{\"renew\":true}", ask[] = "{\"ask\":{}}", other[] = "{\"ren";
+    ck_assert(agentd_is_renewal(renew, sizeof renew - 1));
+    ck_assert(!agentd_is_question(renew, sizeof renew - 1));
+    ck_assert(!agentd_is_renewal(ask, sizeof ask - 1));
+    ck_assert(!agentd_is_renewal(other, sizeof other - 1));
+}
+END_TEST
+
 START_TEST(a_page_one_of_it_and_revoking_are_understood)
 {
     ck_assert_int_eq(decode("{\"ask\":{" ID ",\"method\":\"GET\",\"resource\":\"workers\","
@@ -86,6 +96,7 @@ START_TEST(what_is_not_understood_is_refused_and_says_to_whom)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(a_line_that_asks_for_a_renewal_is_neither_a_question_nor_a_document)                         \
     T(a_page_one_of_it_and_revoking_are_understood)                                                \
     T(a_configuration_is_no_question)                                                              \
     T(what_is_not_understood_is_refused_and_says_to_whom)

@@ -197,6 +197,69 @@ START_TEST(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)
 }
 END_TEST
 
+static const struct fab_qp *retired; /* that the lane was told of last */
+
+static void hear_retired(const struct lane_command *command)
+{
+    if (command->kind == LANE_COMMAND_QP_RETIRE)
+        retired = command->qp;
+    tell_lane(command);
+}
+
+static void renew(uint32_t call, const char *broken)
+{
+    char body[128];
+    snprintf(body, sizeof body, "{\"generation\":\"0000000000000001\"%s}\n", broken);
+    registrations_renew(&w.agent, 0);
+    wait_for_call(call + 1, "POST");
+    answer_by(call, 200, body);
+}
+
+/* Its READs would end by their time-outs alone, and all lookups that come meanwhile. */
+START_TEST(a_queue_pair_whose_other_end_broke_is_given_up_and_another_is_made_meanwhile)
+{
+    struct registration *r = begin_rc();
+    answer(0); /* of number 9 */
+    raise_initiator();
+    struct fab_qp *former = r->lane.qp;
+    w.world.lane_told = hear_retired;
+    retired = NULL;
+    renew(1, "");
+    renew(2, ",\"broken_qpns\":[8,10]");
+    renew(3, ",\"broken_qpns\":9");
+    renew(4, ",\"broken_qpns\":[\"9\",null]");
+    ck_assert_ptr_null(retired);
+    ck_assert_uint_eq(w.world.calls, 5);
+    renew(5, ",\"broken_qpns\":[8,9]");
+    ck_assert_ptr_eq(retired, former);
+    ck_assert_uint_eq(w.world.calls, 7);
+    ck_assert_str_eq(w.world.call[6].method, "PUT");
+    ck_assert_ptr_nonnull(r->offered);
+    (void)table_initiator_done(&w.pool, former);   /* its lane is done with it */
+    ck_assert_int_eq(r->state, REGISTRATION_DONE); /* since another is on its way */
+    ck_assert_ptr_null(w.heard.qp);
+    w.raising = NULL; /* the former one's, which takes its time */
+    answer(6);
+    raise_initiator();
+    ck_assert_ptr_nonnull(w.heard.qp);
+    ck_assert_ptr_ne(w.heard.qp, former);
+    end();
+}
+END_TEST
+
+START_TEST(with_dc_no_queue_pair_of_a_table_breaks)
+{
+    begin();
+    answer(0);
+    resolve();
+    w.world.lane_told = hear_retired;
+    retired = NULL;
+    renew(1, ",\"broken_qpns\":[0,9]");
+    ck_assert_ptr_null(retired);
+    end();
+}
+END_TEST
+
 /* And the other way round: what fails while it is put withdraws what was offered. */
 START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
 {
@@ -496,6 +559,8 @@ END_TEST
     T(a_former_handle_is_destroyed_when_the_lane_gives_it_back_and_none_is_made_before)            \
     T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)              \
     T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
+    T(a_queue_pair_whose_other_end_broke_is_given_up_and_another_is_made_meanwhile)                \
+    T(with_dc_no_queue_pair_of_a_table_breaks)                                                     \
     T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \
     T(a_renewal_by_a_metaserver_with_another_target_puts_it_again)                                 \
     T(over_rc_a_metaserver_with_another_target_is_read_as_before)                                  \

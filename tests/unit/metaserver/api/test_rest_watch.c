@@ -155,6 +155,28 @@ START_TEST(streams_of_others_leave_room_for_agents)
 }
 END_TEST
 
+START_TEST(an_agent_is_told_on_its_newest_stream_to_renew_and_nobody_else)
+{
+    setup();
+    register_node();
+    meta_watch_ask_renewal(&s, "n1"); /* it has no stream here */
+    struct meta_watch *reader = watch("/v1/nodes/n1/configuration", "0");
+    query(META_PARAMETER_ANSWERS, "1");
+    struct meta_watch *agent = watch("/v1/nodes/n1/configuration", NULL);
+    ck_assert_str_eq(piece(agent), EMPTY);
+    const int before = woken;
+    meta_watch_ask_renewal(&s, "n1");
+    meta_watch_ask_renewal(&s, "n2");
+    ck_assert_int_eq(woken, before + 1);
+    ck_assert_str_eq(piece(agent), "{\"renew\":true}\n");
+    ck_assert_str_eq(piece(agent), "");
+    ck_assert_str_eq(piece(reader), "");
+    meta_watch_free(reader);
+    meta_watch_free(agent);
+    teardown();
+}
+END_TEST
+
 static int register_with(const char *id, unsigned incarnation, const char *gids[2])
 {
     char path[64], json[512];
@@ -369,6 +391,7 @@ START_TEST(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(an_agent_is_told_on_its_newest_stream_to_renew_and_nobody_else)                              \
     T(the_trail_says_who_changed_what)                                                             \
     T(streams_of_others_leave_room_for_agents)                                                     \
     T(a_node_is_told_its_configuration_whenever_it_changes)                                        \

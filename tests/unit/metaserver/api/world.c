@@ -108,7 +108,7 @@ void world_open_resting(struct world *w, uint32_t max_readers, uint64_t packet_l
     w->s.answer = on_answer;
     w->s.gone = is_gone;
     w->now = BASE_NS_PER_S;
-    w->cq = call(w->fab, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 4}}).cq.x;
+    w->cq = call(w->fab, (struct fab_ctl){.kind = FAB_CREATE_CQ, .cq = {.cqe = 64}}).cq.x;
     ck_assert_msg(meta_responders_new(w->s.world, w->pd, w->cq, max_readers, true, w->now,
                                       &w->s.responders, &err) == 0,
                   "%s", err.text);
