@@ -23,6 +23,8 @@ static void on_retired(struct fab_ctl *ctl)
     r.fab->retiring[r.ctl.kind]--;
     if (r.ctl.status != 0)
         r.fab->undestroyed++;
+    else if (r.ctl.kind == FAB_DESTROY_QP && r.fab->number_gone != NULL)
+        r.fab->number_gone(r.fab->number_user);
     if (r.then != NULL)
         r.then(r.user, r.ctl.status);
 }

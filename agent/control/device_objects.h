@@ -66,6 +66,8 @@ struct agent_device {
     uint32_t ud_qpn;             /* rc: the number by which it hears, as others are told */
     uint32_t mr_log2;            /* of the table's slots */
     uint64_t bound_ns;           /* of the lease rule, from the queue pairs' attributes */
+    uint64_t leaves_ns;          /* while all of it is destroyed: for so long after each queue pair
+                                  * has gone others may still send to its number */
 };
 
 /* What an error of the device means, with the limit of locked memory or of the rdma cgroup where

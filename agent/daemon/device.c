@@ -126,14 +126,34 @@ bool fabric_close(struct agent *a)
     return status == 0;
 }
 
+static void note_gone(struct agent *a, uint64_t bound_ns)
+{
+    const uint64_t gone_ns = world_now_ns(a->world) + bound_ns;
+    if (a->numbers_gone_ns < gone_ns)
+        a->numbers_gone_ns = gone_ns;
+}
+
+/* Of one of those pools, or of any other. */
+static void on_number_gone(void *user)
+{
+    struct agent *a = user;
+    uint64_t bound_ns = 0;
+    for (uint32_t i = 0; i < POOLS; i++)
+        if (a->pools[i] != NULL && a->pools[i]->device.leaves_ns > bound_ns)
+            bound_ns = a->pools[i]->device.leaves_ns;
+    note_gone(a, bound_ns);
+}
+
 /* Initiators elsewhere of which nobody has heard may go on for bound; not towards a pool that never
- * served, and may be tried every few seconds. */
+ * served, and may be tried every few seconds. That counts from when the device has destroyed each,
+ * which may be long after it was to. */
 static void leave_numbers(struct pool *p)
 {
     const bool served = p->start.stage == START_OVER && p->start.status == 0;
-    const uint64_t gone_ns = world_now_ns(p->world) + (served ? p->device.bound_ns : 0);
-    if (p->agent->numbers_gone_ns < gone_ns)
-        p->agent->numbers_gone_ns = gone_ns;
+    p->device.leaves_ns = served ? p->device.bound_ns : 0;
+    p->agent->fab->number_gone = on_number_gone;
+    p->agent->fab->number_user = p->agent;
+    note_gone(p->agent, p->device.leaves_ns);
 }
 
 /* What each needs comes behind it. */

@@ -82,6 +82,7 @@ static bool may_begin(const struct verbs_executor *p, const struct verbs_needs *
     static const uint32_t most[VERBS_LENGTHS] = {[VERBS_SHORT] = VERBS_WORKERS,
                                                  [VERBS_PINS] = VERBS_PINNING,
                                                  [VERBS_RESOLVES] = VERBS_RESOLVING,
+                                                 [VERBS_ASKS] = VERBS_ASKING,
                                                  [VERBS_DRAINS] = VERBS_DRAINING};
     const uint32_t away = p->busy - p->of_length[VERBS_SHORT];
     if (p->of_length[n->length] == most[n->length] ||
@@ -147,9 +148,36 @@ static void append_op(struct verbs_queue *q, struct fab_ctl *ctl)
     q->end = &ctl->next;
 }
 
+static void signal_over(struct verbs_executor *p)
+{
+    uint64_t one = 1;
+    if (write(p->over_efd, &one, sizeof one) < 0) {
+        /* Full, and so readable. */
+    }
+}
+
+/* Of a queue pair that is to go: whoever has asked hears -ECANCELED. With the lock held. */
+static void cancel_questions(struct verbs_executor *p, const struct fab_qp *qp)
+{
+    struct verbs_queue *q = &p->todo[VERBS_ASKS];
+    struct fab_ctl *list = q->first, *next;
+    clear_queue(q);
+    for (; list != NULL; list = next) {
+        next = list->next;
+        const bool asks = list->kind == FAB_QUERY_QP && list->asked.x == qp;
+        if (asks)
+            list->status = -ECANCELED;
+        append_op(asks ? &p->over : q, list);
+        if (asks)
+            signal_over(p);
+    }
+}
+
 /* To its queue. With the lock held. */
 static void queue_op(struct verbs_executor *p, struct fab_ctl *ctl)
 {
+    if (ctl->kind == FAB_DESTROY_QP)
+        cancel_questions(p, ctl->qp.x);
     const struct verbs_needs n = needs_of(p, ctl);
     int last = VERBS_LENGTHS - 1;
     while (last > (int)n.length && !collides_with(p, &n, &p->todo[last]))
@@ -165,14 +193,6 @@ static void end_running(struct verbs_executor *p, const struct verbs_needs *n)
         i++;
     p->running[i] = p->running[--p->busy];
     p->of_length[n->length]--;
-}
-
-static void signal_over(struct verbs_executor *p)
-{
-    uint64_t one = 1;
-    if (write(p->over_efd, &one, sizeof one) < 0) {
-        /* Full, and so readable. */
-    }
 }
 
 /* With the lock held. */

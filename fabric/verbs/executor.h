@@ -12,8 +12,12 @@
  * do those that take as long as memory is large: of these there may be some at all times, since
  * workers ask for them, and a neighbour is not to be asked behind them. DC targets that go are
  * drained one after the other, since nobody waits for that. All of them together leave one worker
- * to what is short, an overdue queue pair is to end at once, and two of these kinds one to the
- * third. */
+ * to what is short, an overdue queue pair is to end at once, and memory and neighbours some to each
+ * other.
+ *
+ * A queue pair is asked for its state one after the other: a device that answers none of these
+ * questions has one worker for them, and keeps waiting what is to be done with the queue pairs that
+ * it is asked about. One that goes is not asked any more if that has not begun. */
 #ifndef VERBS_EXECUTOR_H
 #define VERBS_EXECUTOR_H
 
@@ -22,9 +26,10 @@
 #include "fabric/fabric.h"
 
 enum {
-    VERBS_WORKERS = 6,
+    VERBS_WORKERS = 7,
     VERBS_RESOLVING = 3,  /* at most, */
     VERBS_PINNING = 3,    /* at most, */
+    VERBS_ASKING = 1,     /* at most, */
     VERBS_DRAINING = 1,   /* at most; together one less than there are workers */
     VERBS_LOOKAHEAD = 32, /* queued operations among which a worker looks for one that may begin */
     VERBS_NEEDS = 4,
@@ -35,6 +40,7 @@ enum verbs_length {
     VERBS_SHORT,    /* what the device's firmware takes */
     VERBS_PINS,     /* as long as memory takes to pin or to let go */
     VERBS_RESOLVES, /* until a neighbour answers */
+    VERBS_ASKS,     /* until the device says what state a queue pair is in */
     VERBS_DRAINS,   /* until a DC target has answered all that it took, which its peers decide */
     VERBS_LENGTHS
 };

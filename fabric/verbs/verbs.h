@@ -42,7 +42,6 @@ struct verbs_fab {
     uint64_t clock_hz;      /* and its rate; 0: it has none */
     struct fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
-    pthread_mutex_t states; /* a queue pair is asked for its state, or is about to go */
     _Atomic uint64_t epoch; /* the last one given to a number; 40 bits are enough */
 };
 
@@ -109,7 +108,8 @@ struct verbs_qp {
     struct verbs_ring *ring; /* of a DCI with streams; NULL: requests complete in their order */
     uint64_t life;           /* in the ring's ids */
     _Atomic uint32_t state;  /* of enum ibv_qp_state, as last set */
-    bool going;              /* it is being destroyed: under the lock of states */
+    pthread_mutex_t asked;   /* it is asked for its state, or is about to go: */
+    bool going;              /* it is being destroyed */
     /* The posting thread's. */
     uint32_t posted, freed; /* send slots taken and given back, running */
     uint32_t marked, seen;  /* signalled requests posted and known to be completed, running */

@@ -135,6 +135,7 @@ void verbs_needs_of(const struct fab_ctl *ctl, struct verbs_needs *out)
         break;
     case FAB_QUERY_QP: /* of the life that it has when it is submitted */
         needs_qp(ctl->asked.x, out);
+        out->length = VERBS_ASKS;
         break;
     case FAB_DESTROY_AH:
         out->own = ctl->ah.x;

@@ -124,7 +124,6 @@ static void tear_down(struct verbs_fab *f)
         (void)ibv_close_device(f->context);
     verbs_dc_unload(&f->dc);
     verbs_qpn_free(f);
-    pthread_mutex_destroy(&f->states);
     verbs_executor_fini(&f->pool);
     fab_events_fini(&f->events);
     free(f);
@@ -254,7 +253,6 @@ static int verbs_open(const struct fab_open_attr *attr, struct fab **out, struct
         return base_err(err, -ENOMEM, "verbs: out of memory");
     f->base.ops = &verbs_ops;
     f->stop_efd = -1;
-    pthread_mutex_init(&f->states, NULL);
     verbs_calls_init(&f->dc);
     f->dc.wanted_streams = attr->dci_streams;
     int status = verbs_control_init(f), events = fab_events_init(&f->events);

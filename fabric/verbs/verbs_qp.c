@@ -102,6 +102,7 @@ static int create_qp(struct verbs_fab *f, struct fab_ctl *ctl, struct ibv_qp_ini
         q->log_streams = f->dc.log_streams;
     }
     q->mask = marks - 1;
+    pthread_mutex_init(&q->asked, NULL);
     made->qp_context = q;
     *out = q;
     return 0;
@@ -223,45 +224,47 @@ int verbs_qp_modify(struct verbs_fab *f, struct fab_ctl *ctl)
     return 0;
 }
 
-static void set_going(struct verbs_fab *f, struct verbs_qp *q, bool going)
+static void set_going(struct verbs_qp *q, bool going)
 {
-    pthread_mutex_lock(&f->states);
+    pthread_mutex_lock(&q->asked);
     q->going = going;
-    pthread_mutex_unlock(&f->states);
+    pthread_mutex_unlock(&q->asked);
 }
 
 int verbs_qp_destroy(struct verbs_fab *f, struct fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->qp.x;
-    set_going(f, q, true);
+    set_going(q, true);
     int status = verbs_destroyed(&f->base, -f->dc.calls.destroy_qp(q->qp));
     if (status != 0) {
-        set_going(f, q, false);
+        set_going(q, false);
         return status;
     }
     forget_completions(q);
     end_life(f, q);
     use_all(q, false);
     fab_events_purge(&f->events, &q->base);
+    pthread_mutex_destroy(&q->asked);
     return 0;
 }
 
-/* Events of a queue pair may be heard while a worker destroys it. */
-static enum ibv_qp_state ask_device(struct verbs_fab *f, const struct verbs_qp *q)
+/* Whoever has it may ask while a worker destroys it. A device that does not answer keeps this one
+ * waiting, and no other. */
+static enum ibv_qp_state ask_device(struct verbs_fab *f, struct verbs_qp *q)
 {
     enum ibv_qp_state state = IBV_QPS_ERR;
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
-    pthread_mutex_lock(&f->states);
+    pthread_mutex_lock(&q->asked);
     if (!q->going && f->dc.calls.query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0)
         state = attr.qp_state;
-    pthread_mutex_unlock(&f->states);
+    pthread_mutex_unlock(&q->asked);
     return state;
 }
 
 enum ibv_qp_state verbs_qp_state(const struct fab_qp *qp)
 {
-    const struct verbs_qp *q = (const struct verbs_qp *)qp;
+    struct verbs_qp *q = (struct verbs_qp *)(uintptr_t)qp; /* its lock alone changes */
     enum ibv_qp_state set = (enum ibv_qp_state)atomic_load(&q->state);
     if (set == IBV_QPS_RESET || set == IBV_QPS_INIT || set == IBV_QPS_ERR)
         return set; /* no peer and no request moves it out of these */

@@ -136,6 +136,8 @@ struct fab {
     _Atomic uint32_t waits_for; /* enum fab_ctl_kind of what fab_call() waits for; 0: it does not */
     uint32_t retiring[FAB_CTL_KINDS]; /* retire.h: that are being destroyed. Control thread */
     uint32_t undestroyed; /* retire.h: that the device has refused to destroy. Control thread */
+    void (*number_gone)(void *user); /* retire.h: a queue pair has gone. Or NULL. Control thread */
+    void *number_user;
 };
 
 /* Objects. Public fields are set at creation and read-only. */

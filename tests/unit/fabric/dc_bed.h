@@ -37,7 +37,6 @@ static inline void dc_bed_open(struct dc_bed *b)
     b->context.ops.poll_cq = fake_poll;
     b->pd.context = b->cq.context = &b->context;
     b->f->context = &b->context;
-    pthread_mutex_init(&b->f->states, NULL);
     b->f->dc.calls = fake_calls;
     b->f->dc.dci_av = true; /* a kernel of today; the probe finds out */
     b->f->base.ops = &dc_ops;

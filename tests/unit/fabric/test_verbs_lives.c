@@ -244,6 +244,30 @@ START_TEST(a_queue_pair_that_is_being_destroyed_is_not_asked_for_its_state)
 }
 END_TEST
 
+static struct fab_qp *going;
+
+/* The device answers when another queue pair has gone, or never. */
+static int answer_behind_destruction(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                                     struct ibv_qp_init_attr *init)
+{
+    if (going != NULL)
+        dc_bed_free_dci(&x.b, going);
+    going = NULL;
+    return fake_query_qp(qp, attr, mask, init);
+}
+
+START_TEST(a_question_that_is_not_answered_keeps_no_other_queue_pair_from_going)
+{
+    open_bed();
+    going = dc_bed_dci(&x.b, ROOM);
+    x.b.f->dc.calls.query_qp = answer_behind_destruction;
+    ck_assert_int_eq(verbs_qp_state(x.qp), IBV_QPS_RTS);
+    ck_assert_ptr_null(going);
+    x.b.f->dc.calls.query_qp = fake_query_qp;
+    close_bed();
+}
+END_TEST
+
 /* ---- the same with threads that race, for the thread sanitizer */
 
 static _Atomic uint32_t polling, reset_done; /* rounds */
@@ -310,6 +334,7 @@ END_TEST
     T(a_dct_that_gets_the_number_of_a_dci_with_streams_has_its_own_completions)                    \
     T(what_is_polled_while_its_queue_pair_is_destroyed_is_dropped)                                 \
     T(a_queue_pair_that_is_being_destroyed_is_not_asked_for_its_state)                             \
+    T(a_question_that_is_not_answered_keeps_no_other_queue_pair_from_going)                        \
     T(a_reset_at_any_moment_of_a_poll_leaves_an_empty_queue)
 
 KEDGE_CHECK_MAIN("fabric.verbs_lives", TESTS)

@@ -246,6 +246,43 @@ START_TEST(targets_that_are_drained_leave_workers_to_all_else)
 }
 END_TEST
 
+/* Whoever gives queue pairs up is told nothing by a device that answers no question. */
+START_TEST(questions_that_are_not_answered_leave_workers_to_all_else)
+{
+    enum { ASKED = 2 * VERBS_WORKERS, OTHERS = 20 };
+    struct fab_ctl ask[ASKED] = {0}, end[OTHERS] = {0}, go = {.kind = FAB_DESTROY_QP};
+    struct fab_qp *qp[ASKED];
+    bed_open();
+    shut(FAB_QUERY_QP);
+    for (int i = 0; i < ASKED; i++) {
+        qp[i] = new_qp();
+        ask[i].kind = FAB_QUERY_QP;
+        ask[i].asked.x = qp[i];
+        submit(&ask[i]);
+    }
+    await_begins(VERBS_ASKING);
+    for (int i = 0; i < OTHERS; i++) {
+        end[i].kind = FAB_DESTROY_QP;
+        end[i].qp.x = new_qp();
+        submit(&end[i]);
+    }
+    run_until(OTHERS); /* or for ever */
+    ck_assert_int_eq(bed.begins, VERBS_ASKING + OTHERS);
+    go.qp.x = qp[ASKED - 1]; /* nobody asks that any more */
+    submit(&go);
+    run_until(OTHERS + 2);
+    ck_assert_int_eq(ask[ASKED - 1].status, -ECANCELED);
+    ck_assert_int_eq(go.status, 0);
+    ck_assert_int_eq(bed.done[1], 1);
+    let_go();
+    run_until(OTHERS + 1 + ASKED);
+    ck_assert_int_eq(bed.done[1], 1);
+    bed_close();
+    for (int i = 0; i < ASKED - 1; i++)
+        free(qp[i]);
+}
+END_TEST
+
 /* However much is registered, and whoever is waited for beside it: here three handles come first,
  * and leave one worker to a registration. */
 START_TEST(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)
@@ -434,6 +471,7 @@ END_TEST
     T(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)                     \
     T(operations_that_share_an_object_run_side_by_side)                                            \
     T(targets_that_are_drained_leave_workers_to_all_else)                                          \
+    T(questions_that_are_not_answered_leave_workers_to_all_else)                                   \
     T(memory_that_takes_long_leaves_a_worker_to_the_end_of_a_queue_pair)                           \
     T(memory_that_takes_long_leaves_a_worker_to_neighbours)                                        \
     T(neighbours_that_do_not_answer_leave_a_worker_to_the_others)                                  \

@@ -45,10 +45,12 @@ static int draw_random(struct world *world, void *bytes, size_t n)
     return 0;
 }
 
+static uint64_t now_ns = 7 * BASE_NS_PER_S;
+
 static uint64_t tell_time(struct world *world)
 {
     (void)world;
-    return 7 * BASE_NS_PER_S;
+    return now_ns;
 }
 
 static uint64_t tell_no_limit(struct world *world)
@@ -316,6 +318,40 @@ START_TEST(numbers_of_a_pool_that_never_served_rest_no_longer_than_packets_live)
 }
 END_TEST
 
+/* A device may take its time, and give each number to the next one at once. */
+START_TEST(numbers_rest_from_when_the_device_has_destroyed_them_and_not_from_when_it_was_to)
+{
+    for (int rc = 0; rc < 2; rc++)
+        for (int served = 0; served < 2; served++) {
+            struct base_errbuf err = {""};
+            (void)open_whole(rc, false);
+            w.agent.pools[1] = &w.pool;
+            w.pool.start.stage = served ? START_OVER : START_OPENED;
+            w.pool.stopping = true;
+            const uint64_t bound_ns = served ? w.pool.device.bound_ns : 0;
+            w.agent.numbers_gone_ns = 0;
+            ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_RETIRE, &w.pool, &err), 0);
+            ck_assert_uint_eq(w.agent.numbers_gone_ns, now_ns + bound_ns);
+            uint32_t gone = 0;
+            while (w.outs > 0) {
+                now_ns += BASE_NS_PER_S;
+                const uint64_t before_ns = w.agent.numbers_gone_ns;
+                if (end_one(0) != FAB_DESTROY_QP) {
+                    ck_assert_uint_eq(w.agent.numbers_gone_ns, before_ns);
+                    continue;
+                }
+                gone++;
+                ck_assert_uint_eq(w.agent.numbers_gone_ns, now_ns + bound_ns);
+            }
+            ck_assert_uint_gt(gone, 2);
+            ck_assert_int_eq(device_do(&w.world, WORLD_DEVICE_CLOSE, &w.pool, &err), 0);
+            ck_assert_uint_eq(w.objects, 0);
+            if (w.pool.start.table.addr != NULL)
+                fab_mem_free(&w.pool.start.table);
+        }
+}
+END_TEST
+
 START_TEST(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_is_made)
 {
     struct base_errbuf err = {""};
@@ -333,6 +369,7 @@ END_TEST
     T(a_pool_begins_without_waiting_for_any_operation_of_its_device)                               \
     T(whichever_operation_fails_is_said_and_what_was_made_goes)                                    \
     T(wherever_a_pool_goes_before_it_has_begun_nothing_more_is_made)                               \
+    T(numbers_rest_from_when_the_device_has_destroyed_them_and_not_from_when_it_was_to)            \
     T(numbers_of_a_pool_that_never_served_rest_no_longer_than_packets_live)                        \
     T(a_lease_that_is_too_short_for_the_device_is_refused_before_anything_is_made)
 KEDGE_CHECK_MAIN("agentd.device_open", TESTS)
