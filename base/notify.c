@@ -121,6 +121,13 @@ void base_notify_tick(uint64_t now_ns)
         notify.next_ns = now_ns + notify.period_ns;
 }
 
+uint64_t base_notify_due_ns(void)
+{
+    if (notify.fd >= 0 && notify.unsent[0] != '\0')
+        return 0;
+    return notify.fd >= 0 && notify.period_ns != 0 ? notify.next_ns : UINT64_MAX;
+}
+
 void base_notify_fini(void)
 {
     if (notify.fd >= 0)

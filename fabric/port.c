@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fabric/port.h"
 
-static const uint64_t EVERY_NS = 1000000000;
+static const uint64_t EVERY_NS = 2000000000;
+
+uint64_t fab_port_next_look_ns(uint64_t now_ns)
+{
+    return (now_ns / EVERY_NS + 1) * EVERY_NS;
+}
 
 void fab_port_watch_init(struct fab_port_watch *w, struct fab *fab,
                          void (*changed)(struct fab_port_watch *w, enum ibv_mtu before), void *user)
@@ -23,12 +28,17 @@ static void on_answer(struct fab_ctl *ctl)
         w->changed(w, before);
 }
 
+uint64_t fab_port_watch_due_ns(const struct fab_port_watch *w)
+{
+    return w->asking ? UINT64_MAX : w->next_ns;
+}
+
 void fab_port_watch_tick(struct fab_port_watch *w, uint64_t now_ns)
 {
-    if (w->asking || now_ns < w->next_ns)
+    if (now_ns < fab_port_watch_due_ns(w))
         return;
     w->asking = true;
-    w->next_ns = now_ns + EVERY_NS;
+    w->next_ns = fab_port_next_look_ns(now_ns);
     w->ctl = (struct fab_ctl){.kind = FAB_QUERY_PORT, .done = on_answer, .user = w};
     fab_submit(w->fab, &w->ctl);
 }

@@ -13,6 +13,7 @@
 #include "agent/connector.h"
 #include "base/clock.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "fabric/port.h"
 #include "lane_setup.h"
 #include "life.h"
@@ -25,12 +26,17 @@
 
 static void on_seen(struct fab_ctl *ctl);
 
+static uint64_t next_look_ns(const struct agent *a)
+{
+    return fab_port_next_look_ns(world_now_ns(a->world));
+}
+
 void address_init(struct agent *a)
 {
     const struct fab_caps *caps = &a->fab->caps;
     a->address = (struct address){.sgid_index = caps->sgid_index, .lid = caps->lid};
     memcpy(a->address.gid, caps->gid, sizeof a->address.gid);
-    a->address_due_ns = world_now_ns(a->world) + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
+    a->address_due_ns = next_look_ns(a);
 }
 
 void address_look(struct agent *a)
@@ -39,13 +45,24 @@ void address_look(struct agent *a)
     if (a->address_asked || a->stopping || a->device_lost)
         return;
     a->address_asked = true;
-    a->address_due_ns = world_now_ns(a->world) + ADDRESS_LOOK_MS * BASE_NS_PER_MS;
+    a->address_due_ns = next_look_ns(a);
     a->address_ctl = (struct fab_ctl){.kind = FAB_QUERY_ADDRESS, .done = on_seen, .user = a};
     memcpy(a->address_ctl.address.gid, a->address.gid, sizeof a->address.gid);
     fab_submit(a->fab, &a->address_ctl);
 }
 
 static void retry_readdress(struct agent *a);
+static bool may_retry(const struct pool *p);
+
+uint64_t address_due_ns(const struct agent *a)
+{
+    uint64_t due_ns = due_if(!a->address_asked, a->address_due_ns);
+    if (a->stopping || a->device_lost)
+        return DUE_NEVER;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        due_ns = due_first(due_ns, due_if(may_retry(p), p->readdress.retry_ns));
+    return due_ns;
+}
 
 void address_tick(struct agent *a)
 {
@@ -149,7 +166,7 @@ static void tell_outcome(const struct pool *p, int status, bool failed_before)
 static uint64_t next_retry_ms(uint64_t before_ms)
 {
     if (before_ms == 0)
-        return ADDRESS_LOOK_MS;
+        return READDRESS_MIN_MS;
     return 2 * before_ms < READDRESS_MAX_MS ? 2 * before_ms : READDRESS_MAX_MS;
 }
 
@@ -224,15 +241,18 @@ static void pool_readdress(struct pool *p, bool paths, bool renamed)
     want_steps(p, true, renamed);
 }
 
+static bool may_retry(const struct pool *p)
+{
+    return p->readdress.retry_ms != 0 && !is_out(&p->readdress) && !p->stopping;
+}
+
 static void retry_readdress(struct agent *a)
 {
     const uint64_t now_ns = world_now_ns(a->world);
     for (struct pool *p = pools_next(a, NULL); p != NULL && !a->stopping && !a->device_lost;
-         p = pools_next(a, p)) {
-        const struct readdress *r = &p->readdress;
-        if (r->retry_ms != 0 && now_ns >= r->retry_ns && !is_out(r) && !p->stopping)
+         p = pools_next(a, p))
+        if (may_retry(p) && now_ns >= p->readdress.retry_ns)
             want_steps(p, false, false);
-    }
 }
 
 void address_paths_anew(struct pool *p)

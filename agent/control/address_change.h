@@ -34,6 +34,7 @@ void address_init(struct agent *a);
 /* Asks the device for it: now, or now and then. */
 void address_look(struct agent *a);
 void address_tick(struct agent *a);
+uint64_t address_due_ns(const struct agent *a);
 /* The port's state, as the device says. */
 void address_port(struct agent *a, bool down);
 /* Why no peer can be reached: a sentence, empty if the address is there and the port up. */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the world's loop calls of all parts. */
+#include <stddef.h>
+
 #include "address_change.h"
 #include "agent.h"
 #include "agent/connector.h"
 #include "clock_watch.h"
 #include "connection.h"
 #include "device_events.h"
+#include "due.h"
+#include "follow.h"
 #include "node.h"
 #include "peer_setup.h"
 #include "pools.h"
@@ -27,20 +31,90 @@ void agent_run_fabric(struct agent *a)
     pools_step_starting(a);
 }
 
+/* ---- what is looked at now and then: by which function, and when it has to be next */
+
+static const struct pool_part {
+    void (*tick)(struct pool *p);
+    uint64_t (*due_ns)(const struct pool *p);
+} POOL_PARTS[] = {
+    {sessions_tick, sessions_due_ns},
+    {dci_repairs_tick, dci_repairs_due_ns},
+    {table_initiators_tick, table_initiators_due_ns},
+};
+
+static void tick_pools(struct agent *a)
+{
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (size_t i = 0; i < sizeof POOL_PARTS / sizeof POOL_PARTS[0]; i++)
+            POOL_PARTS[i].tick(p);
+}
+
+static uint64_t pool_parts_due_ns(const struct agent *a)
+{
+    uint64_t due_ns = DUE_NEVER;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (size_t i = 0; i < sizeof POOL_PARTS / sizeof POOL_PARTS[0]; i++)
+            due_ns = due_first(due_ns, POOL_PARTS[i].due_ns(p));
+    return due_ns;
+}
+
+static const struct part {
+    void (*tick)(struct agent *a);
+    uint64_t (*due_ns)(const struct agent *a);
+} PARTS[] = {
+    {tenants_rest, tenants_due_ns},  {unread_tick, unread_due_ns},
+    {tick_pools, pool_parts_due_ns}, {device_tick, device_due_ns},
+    {address_tick, address_due_ns},  {clock_watch_tick, clock_watch_due_ns},
+    {node_tick, node_due_ns},        {proofs_tick, proofs_due_ns},
+    {pools_step, pools_due_ns},      {windows_rebalance, windows_due_ns},
+    {follow_tick, follow_due_ns},
+};
+
+uint64_t agent_due_ns(const struct agent *a)
+{
+    uint64_t due_ns = DUE_NEVER;
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++)
+        due_ns = due_first(due_ns, PARTS[i].due_ns(a));
+    return due_ns;
+}
+
 void agent_tick(struct agent *a)
 {
-    tenants_rest(a);
-    unread_tick(a);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        sessions_tick(p);
-        dci_repairs_tick(p);
-        table_initiators_tick(p);
-    }
-    device_tick(a);
-    address_tick(a);
-    clock_watch_tick(a);
-    node_tick(a);
-    proofs_tick(a);
-    pools_step(a);
-    windows_rebalance(a);
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++)
+        PARTS[i].tick(a);
+}
+
+/* ---- when */
+
+static void on_tick(void *user)
+{
+    struct agent *a = user;
+    a->ticked_ns = world_now_ns(a->world);
+    agent_tick(a);
+}
+
+void agent_begin_ticks(struct agent *a)
+{
+    a->tick = (struct world_timer){.fired = on_tick, .user = a};
+}
+
+void agent_end_ticks(struct agent *a)
+{
+    world_timer_clear(a->world, &a->tick);
+    a->tick.fired = NULL;
+}
+
+void agent_turned(struct agent *a)
+{
+    if (a->tick.fired == NULL)
+        return;
+    const uint64_t due_ns = agent_due_ns(a);
+    const uint64_t at_ns =
+        due_ns == DUE_NEVER ? DUE_NEVER : due_last(due_ns, a->ticked_ns + a->world->tick_ns);
+    if (at_ns == world_timer_due_ns(&a->tick))
+        return;
+    if (at_ns == DUE_NEVER)
+        world_timer_clear(a->world, &a->tick);
+    else
+        world_timer_at(a->world, &a->tick, at_ns);
 }

@@ -16,6 +16,7 @@
 #include "control/unread.h"
 #include "control/waiting.h"
 #include "control/work.h"
+#include "control/world.h"
 #include "dedicated_mrs.h"
 #include "fabric/fabric.h"
 #include "fabric/iova.h"
@@ -38,7 +39,16 @@ struct qp_question;
 struct worker_events;
 struct world;
 
-/* agent.c. Now and then (TICK_MS): all that is looked at so. */
+/* agent.c. Whoever runs the world calls it whenever something has happened, before it waits again:
+ * then the next tick, in which all is looked at that is looked at now and then, comes when the
+ * first of that is due (due.h), and none comes if nothing is. */
+void agent_turned(struct agent *a);
+/* Ticks come from now on; and no more, before the loop's end. */
+void agent_begin_ticks(struct agent *a);
+void agent_end_ticks(struct agent *a);
+/* When something is due; DUE_NEVER: nothing is. */
+uint64_t agent_due_ns(const struct agent *a);
+/* What a tick does: nothing that is not due. */
 void agent_tick(struct agent *a);
 /* The fabric has control operations that are done. */
 void agent_run_fabric(struct agent *a);
@@ -63,6 +73,8 @@ struct agent {
     uint64_t qp_events;            /* queue pairs that the device said are in ERR */
     struct qp_question *questions; /* device_events.c: about those, under way */
     uint64_t started_ns;
+    struct world_timer tick;
+    uint64_t ticked_ns; /* last; 0: never */
     struct fab *fab;
     struct fab_port_watch port; /* of fab */
     uint32_t undestroyed_told;  /* of fab->undestroyed, in the log */

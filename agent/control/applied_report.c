@@ -12,8 +12,9 @@
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "base/text.h"
-#include "follow.h"
 #include "bounds.h"
+#include "due.h"
+#include "follow.h"
 #include "pools.h"
 #include "proofs.h"
 #include "register.h"
@@ -89,6 +90,21 @@ static void tell_metaserver(struct registration *r, const struct base_text *t, u
     proofs_forgotten(r->pool->agent, (uint32_t)(r - r->pool->registration));
 }
 
+static bool is_to_be_told(const struct registration *r, uint64_t hash)
+{
+    return r->state == REGISTRATION_DONE && !r->telling && r->told != hash;
+}
+
+uint64_t report_due_ns(const struct agent *a)
+{
+    uint64_t due_ns = DUE_NEVER;
+    for (uint32_t i = 0; i < a->config.metaservers && !a->stopping; i++) {
+        const struct registration *r = &a->pools[0]->registration[i];
+        due_ns = due_first(due_ns, due_if(is_to_be_told(r, a->follow.described), r->tell_ns));
+    }
+    return due_ns;
+}
+
 void report_step(struct agent *a)
 {
     struct base_text t;
@@ -98,9 +114,11 @@ void report_step(struct agent *a)
     base_text_init(&t, TEXT_BYTES);
     describe_applied(a, &t);
     const uint64_t hash = base_crc32c(0, base_text_str(&t), t.length) | UINT64_C(1) << 32;
+    if (t.error == 0)
+        a->follow.described = hash;
     for (uint32_t i = 0; i < a->config.metaservers && t.error == 0; i++) {
         struct registration *r = &a->pools[0]->registration[i];
-        if (r->state == REGISTRATION_DONE && !r->telling && r->told != hash && now >= r->tell_ns)
+        if (is_to_be_told(r, hash) && now >= r->tell_ns)
             tell_metaserver(r, &t, hash);
     }
     base_text_fini(&t);

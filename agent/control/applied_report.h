@@ -3,6 +3,8 @@
 #ifndef CONTROL_APPLIED_REPORT_H
 #define CONTROL_APPLIED_REPORT_H
 
+#include <stdint.h>
+
 #include "follow.h"
 
 struct agent;
@@ -13,5 +15,7 @@ void desired_why(const struct agent *a, char why[DESIRED_WHY]);
 void desired_metrics(const struct agent *a, struct base_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
+/* When what a metaserver did not take is told it again. */
+uint64_t report_due_ns(const struct agent *a);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "bounds.h"
@@ -211,6 +212,13 @@ static struct arena *pop_arena(struct arena **list)
     return arena;
 }
 
+static struct arena *pop_kept(struct pool *p, uint32_t tenant)
+{
+    struct arena *arena = pop_arena(&p->arenas_of[tenant - 1]);
+    p->arenas_of_all -= arena != NULL;
+    return arena;
+}
+
 static uint32_t length_of(const struct arena *list)
 {
     uint32_t n = 0;
@@ -239,7 +247,7 @@ static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
 {
     if (bytes != p->config->arena_bytes)
         return NULL;
-    struct arena *arena = pop_arena(&p->arenas_of[tenant - 1]);
+    struct arena *arena = pop_kept(p, tenant);
     if (arena == NULL && may_take_ahead(p, tenant)) {
         prewarm_share_take(&p->arenas_share, tenant, p->count.arenas_ahead >= p->prewarm.arenas);
         arena = pop_arena(&p->arenas_ahead);
@@ -370,6 +378,7 @@ static void on_zeroed_registered(struct mr_op *op)
     p->count.recycled++;
     discharge_tenant(arena); /* so many are kept for it: it is charged when one is lent again */
     push_arena(&p->arenas_of[arena->tenant - 1], arena);
+    p->arenas_of_all++;
     p->agent->worker_events->ready(p);
 }
 
@@ -444,19 +453,29 @@ static bool has_memory(struct pool *p)
     return false;
 }
 
+static bool lacks_arenas(const struct pool *p)
+{
+    const uint32_t wanted = p->prewarm.arenas + p->queue.by_tenant.waiting;
+    uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
+    if (p->arenas_status != 0)
+        most = 1;
+    return !p->stopping && p->arenas_making < most &&
+           p->count.arenas_ahead + p->arenas_making < wanted;
+}
+
+uint64_t arenas_refill_due_ns(const struct pool *p)
+{
+    const bool waits = p->arenas_status != 0 && p->queue.by_tenant.waiting == 0;
+    return due_if(lacks_arenas(p), waits ? p->arenas_after_ns : DUE_NOW);
+}
+
 /* One after another, now and then, when the last one failed: a full tmpfs and a device without room
  * for more are not asked many times at once. */
 void arenas_refill(struct pool *p)
 {
-    const uint32_t wanted = p->prewarm.arenas + p->queue.by_tenant.waiting;
-    uint32_t most = p->prewarm.arenas > MAKING_AT_ONCE ? p->prewarm.arenas : MAKING_AT_ONCE;
-    if (p->arenas_status != 0 && world_now_ns(p->world) < p->arenas_after_ns &&
-        p->queue.by_tenant.waiting == 0)
+    if (world_now_ns(p->world) < arenas_refill_due_ns(p))
         return;
-    if (p->arenas_status != 0)
-        most = 1;
-    while (!p->stopping && p->arenas_making < most &&
-           p->count.arenas_ahead + p->arenas_making < wanted && has_memory(p)) {
+    while (lacks_arenas(p) && has_memory(p)) {
         struct arena *arena = arena_new(p, 0, p->config->arena_bytes);
         if (arena == NULL)
             return;
@@ -465,22 +484,35 @@ void arenas_refill(struct pool *p)
     }
 }
 
+static bool has_too_many_ahead(const struct pool *p)
+{
+    return p->count.arenas_ahead > p->prewarm.arenas + p->queue.by_tenant.waiting;
+}
+
+bool arenas_are_too_many(const struct pool *p)
+{
+    bool some = has_too_many_ahead(p);
+    for (uint32_t i = 0; !some && p->arenas_of_all > p->prewarm.arenas && i < AGENTD_TENANT_SLOTS;
+         i++)
+        some = length_of(p->arenas_of[i]) > p->prewarm.arenas;
+    return some;
+}
+
 void arenas_shed(struct pool *p, uint32_t most)
 {
-    for (; most > 0 && p->count.arenas_ahead > p->prewarm.arenas + p->queue.by_tenant.waiting;
-         most--) {
+    for (; most > 0 && has_too_many_ahead(p); most--) {
         p->count.arenas_ahead--;
         arena_retire(pop_arena(&p->arenas_ahead));
     }
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++)
         for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->prewarm.arenas;
              n--, most--)
-            arena_retire(pop_arena(&p->arenas_of[i]));
+            arena_retire(pop_kept(p, i + 1));
 }
 
 void arenas_forget(struct pool *p, uint32_t tenant)
 {
-    for (struct arena *arena; (arena = pop_arena(&p->arenas_of[tenant - 1])) != NULL;)
+    for (struct arena *arena; (arena = pop_kept(p, tenant)) != NULL;)
         arena_retire(arena);
 }
 

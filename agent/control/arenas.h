@@ -55,6 +55,10 @@ struct fab_ctl arena_whole(const struct arena *arena);
 /* Ends what it is used for; it is used again or freed. */
 void arena_retire(struct arena *arena);
 void arenas_refill(struct pool *p);
+/* When refilling makes one, unless workers have come just now; and whether there is any of those:
+ */
+uint64_t arenas_refill_due_ns(const struct pool *p);
+bool arenas_are_too_many(const struct pool *p);
 /* Up to so many of those that are ready beyond what is to be. */
 void arenas_shed(struct pool *p, uint32_t most);
 /* Those that are kept for a tenant (its index + 1). */

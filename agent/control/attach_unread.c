@@ -10,6 +10,7 @@
 #include "bounds.h"
 #include "connection.h"
 #include "control/world_log.h"
+#include "due.h"
 
 enum {
     LOOKS_BEFORE = 8, /* of the tenant's, before its worker is sent more */
@@ -52,18 +53,24 @@ static void measure_room(struct agent *a)
                   "room=%u", u->most);
 }
 
-static bool is_due(const struct agent *a)
+static uint64_t measure_due_ns(const struct unread *u)
 {
-    const struct unread *u = &a->unread;
-    return u->wanted == 0 || (u->most < u->wanted &&
-                              world_now_ns(a->world) >= u->measured_ns + MEASURE_S * BASE_NS_PER_S);
+    if (u->wanted == 0)
+        return DUE_NOW;
+    return due_if(u->most < u->wanted, u->measured_ns + MEASURE_S * BASE_NS_PER_S);
+}
+
+/* Nothing tells that a worker has read. */
+uint64_t unread_due_ns(const struct agent *a)
+{
+    return a->unread.all > 0 ? DUE_NOW : measure_due_ns(&a->unread);
 }
 
 void unread_tick(struct agent *a)
 {
     for (uint32_t i = 0; i < UNREAD_OWNERS; i++)
         look_at_some(a, i + 1, LOOKS_A_TICK);
-    if (is_due(a))
+    if (world_now_ns(a->world) >= measure_due_ns(&a->unread))
         measure_room(a);
 }
 

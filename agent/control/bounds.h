@@ -38,18 +38,17 @@ enum {
 
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,          /* under way at a time; more wait */
-    ADDRESS_LOOK_MS = 2000,   /* the port and its addresses, beside what the device says of them */
-    READDRESS_MAX_MS = 16000, /* what the device refuses for another address: its tries, doubled
-                               * each time from that, are no further apart */
-    CLOCK_LOOK_MS = 50,      /* this host's clock beside others: what a machine that was stopped may
-                              * do until somebody has looked */
-    PATH_PATIENCE_MS = 500,  /* what is posted waits for a connection, at least */
-    REPAIR_AGAIN_MS = 1000,  /* a queue pair that could not be repaired, */
-    REPAIRS_TRIED = 3,       /* and so often, until it is given up for a new one; */
-    REPAIR_SILENT_MS = 5000, /* or when the device has said nothing of it for so long */
-    HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */
-    HANDSHAKE_SILENT_S = 2,  /* a node that says nothing for so long cannot be connected to */
-    RESPONDER_IDLE_S = 60,   /* after which an initiator is asked whether it is still there */
+    READDRESS_MIN_MS = 2000,  /* what the device refuses for another address: its first try, */
+    READDRESS_MAX_MS = 16000, /* and doubled each time from that they are no further apart */
+    CLOCK_LOOK_MS = 50,       /* this host's clock beside others, while there are workers: what a
+                               * machine that was stopped may do until somebody has looked */
+    PATH_PATIENCE_MS = 500,   /* what is posted waits for a connection, at least */
+    REPAIR_AGAIN_MS = 1000,   /* a queue pair that could not be repaired, */
+    REPAIRS_TRIED = 3,        /* and so often, until it is given up for a new one; */
+    REPAIR_SILENT_MS = 5000,  /* or when the device has said nothing of it for so long */
+    HANDSHAKE_RETRY_MS = 20,  /* a message is repeated, doubled each time up to 320 ms */
+    HANDSHAKE_SILENT_S = 2,   /* a node that says nothing for so long cannot be connected to */
+    RESPONDER_IDLE_S = 60,    /* after which an initiator is asked whether it is still there */
 
     /* Metaservers. How often a registration is renewed follows from their node_lease. */
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
@@ -67,8 +66,9 @@ enum {
     ENDED_MS = 5000,         /* an agent that was killed, and has its state directory still */
     GRACE_MS = 500,          /* unregistering, all metaservers together, when it ends */
     TOLD_MS = 500,           /* until every worker was told that it ends */
-    TICK_MS = 20,            /* what is kept ready is looked at so often, */
-    QUIET_MS = 100,          /* and filled up when nobody has attached for so long */
+    TICK_MS = 20,            /* what is due (due.h) is looked at no more often than that, */
+    QUIET_MS = 100,          /* and what is kept ready is filled up when nobody has attached for so
+                              * long */
     SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
     MORE_ARENAS = 4,         /* beside its first one, so many times max_sessions of all sessions */

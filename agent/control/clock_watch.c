@@ -10,6 +10,8 @@
 #include "base/metrics.h"
 #include "clock_watch.h"
 #include "control/world_log.h"
+#include "due.h"
+#include "fabric/port.h"
 #include "bounds.h"
 #include "pools.h"
 
@@ -102,12 +104,33 @@ static bool should_ask(const struct agent *a, uint64_t now)
     return !a->clock.none || c->heard_ns != 0 || c->state == CLOCK_DOUBTED;
 }
 
+/* While there are workers, whose requests a doubt holds up; and while it is being found out whether
+ * there is one. Nobody but they goes by leases: until the first one comes, when it is looked at at
+ * once, it does as seldom as the port, so that the looks of the last two leases are there then. */
+static bool looks_often(const struct agent *a)
+{
+    const struct clock_watch *c = &a->clock;
+    return !pools_are_idle(a) || c->check.state == CLOCK_DOUBTED ||
+           (c->check.state == CLOCK_UNKNOWN && !c->none);
+}
+
+uint64_t clock_watch_due_ns(const struct agent *a)
+{
+    const struct clock_watch *c = &a->clock;
+    if (a->device_lost)
+        return DUE_NEVER;
+    if (c->looked_ns == 0)
+        return DUE_NOW;
+    return looks_often(a) ? c->looked_ns + CLOCK_LOOK_MS * BASE_NS_PER_MS
+                          : fab_port_next_look_ns(c->looked_ns);
+}
+
 void clock_watch_tick(struct agent *a)
 {
     const uint64_t now = world_now_ns(a->world);
-    if (a->device_lost || now < a->clock.due_ns)
+    if (now < clock_watch_due_ns(a))
         return;
-    a->clock.due_ns = now + CLOCK_LOOK_MS * BASE_NS_PER_MS;
+    a->clock.looked_ns = now;
     a->clock.check.lease_ns = shortest_lease_ns(a);
     look_at_kernel(a);
     if (!should_ask(a, now))

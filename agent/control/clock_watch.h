@@ -18,13 +18,15 @@ struct clock_watch {
     _Atomic uint32_t doubted; /* lanes read it */
     bool asked, none;         /* the device is being asked, by ctl; it has no clock */
     struct fab_ctl ctl;
-    uint64_t due_ns, ask_ns; /* not before these: the next look; asking one that has none */
+    uint64_t looked_ns; /* last; 0: never */
+    uint64_t ask_ns;    /* one that has none: not before */
 };
 
 /* Before the first pool is made. */
 void clock_watch_init(struct agent *a);
 /* Now and then. */
 void clock_watch_tick(struct agent *a);
+uint64_t clock_watch_due_ns(const struct agent *a);
 /* Empty, unless the clock cannot be trusted; a member of the status's object;
  * and metrics. */
 void clock_why(const struct agent *a, char *text, size_t size);

@@ -93,5 +93,6 @@ void attach_give_up(struct pool *p);
 
 /* Now and then: looks at what is unread. */
 void unread_tick(struct agent *a);
+uint64_t unread_due_ns(const struct agent *a);
 
 #endif

@@ -11,6 +11,7 @@
 #include "bounds.h"
 #include "control/world_log.h"
 #include "dci.h"
+#include "due.h"
 #include "fabric/retire.h"
 #include "lane_setup.h"
 #include "pool.h"
@@ -329,6 +330,17 @@ static void give_up_silent(struct pool *p)
         op->given_up = true;
         give_up(p, op->qp, op->most, "the device does not answer");
     }
+}
+
+uint64_t dci_repairs_due_ns(const struct pool *p)
+{
+    uint64_t due_ns = DUE_NEVER;
+    for (const struct dci_op *op = p->repairs.waiting; op != NULL; op = op->next)
+        due_ns = due_first(due_ns, op->due_ns);
+    for (uint32_t i = 0; i < p->device.dcis && !p->stopping && !p->agent->device_lost; i++)
+        if (p->device.dci[i].raising != NULL)
+            due_ns = due_first(due_ns, p->device.dci[i].raising->due_ns);
+    return due_ns;
 }
 
 void dci_repairs_tick(struct pool *p)

@@ -44,6 +44,7 @@ void dci_make_other(struct pool *p, bool system, enum ibv_mtu most);
 void dci_make_spare(struct pool *p);
 /* Now and then: what has rested, what is to be tried again, and what does not come back. */
 void dci_repairs_tick(struct pool *p);
+uint64_t dci_repairs_due_ns(const struct pool *p);
 /* Nothing is under way in the device: what waits is given back. */
 void dci_repairs_stop(struct pool *p);
 

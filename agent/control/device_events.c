@@ -11,6 +11,7 @@
 #include "bounds.h"
 #include "control/world_log.h"
 #include "device_events.h"
+#include "due.h"
 #include "lane_setup.h"
 #include "peer_setup.h"
 #include "pools.h"
@@ -137,6 +138,19 @@ void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before)
               "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         peer_setup_mtu(p);
+}
+
+static uint64_t undestroyed_due_ns(const struct agent *a)
+{
+    const struct base_log_limit *limit = &a->undestroyed_log;
+    return due_if(a->fab->undestroyed != a->undestroyed_told,
+                  limit->used == 0 ? DUE_NOW : limit->since_ns + FAULTS_LOGGED_S * BASE_NS_PER_S);
+}
+
+uint64_t device_due_ns(const struct agent *a)
+{
+    return a->device_lost ? DUE_NEVER
+                          : due_first(undestroyed_due_ns(a), fab_port_watch_due_ns(&a->port));
 }
 
 /* A pool that is made anew every few seconds may leave some each time. */

@@ -14,5 +14,6 @@ void device_events(struct agent *a);
 void device_port_changed(struct fab_port_watch *w, enum ibv_mtu before);
 /* Now and then: whether it has. */
 void device_tick(struct agent *a);
+uint64_t device_due_ns(const struct agent *a);
 
 #endif

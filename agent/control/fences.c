@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "bounds.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "lane_setup.h"
 
 /* A fence under way: the session may be over, and its number another's, when it is done. */
@@ -39,6 +40,11 @@ static void on_fenced(struct fab_ctl *ctl)
     if (ctl->status == 0 && p->lane != NULL)
         pool_command(p, &f->command);
     free(f);
+}
+
+uint64_t fences_due_ns(const struct pool *p)
+{
+    return due_if(p->fences_again != NULL, DUE_NOW);
 }
 
 void fences_again(struct pool *p)

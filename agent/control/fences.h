@@ -4,6 +4,8 @@
 #ifndef CONTROL_FENCES_H
 #define CONTROL_FENCES_H
 
+#include <stdint.h>
+
 struct lane_event;
 struct pool;
 
@@ -11,6 +13,7 @@ struct pool;
 void fence_begin(struct pool *p, const struct lane_event *e);
 /* Now and then: those that the device did not carry out are asked again. */
 void fences_again(struct pool *p);
+uint64_t fences_due_ns(const struct pool *p);
 /* The pool ends: nobody wants these any more. */
 void fences_forget(struct pool *p);
 

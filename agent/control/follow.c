@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "control/world_log.h"
 #include "control/question.h"
+#include "due.h"
+#include "fabric/port.h"
 #include "follow.h"
 #include "bounds.h"
 #include "names.h"
@@ -278,12 +280,36 @@ static void note_lookups(struct agent *a)
     }
 }
 
-static void on_look(void *user)
+/* How many of workers' lookups fail no lane tells, and how many workers are left nobody. Without
+ * any there is little to be seen, and what metaservers say is told at once: that goes with the
+ * looks at the port. */
+static uint64_t look_due_ns(const struct agent *a)
 {
-    struct agent *a = user;
+    const struct follow *f = &a->follow;
+    return f->was_idle && pools_are_idle(a)
+               ? due_first(fab_port_next_look_ns(f->looked_ns), report_due_ns(a))
+               : DUE_NOW;
+}
+
+uint64_t follow_due_ns(const struct agent *a)
+{
+    const struct follow *f = &a->follow;
+    const bool saves = f->unsaved != NULL && f->save.text == NULL;
+    uint64_t due_ns = look_due_ns(a);
+    due_ns = due_first(due_ns, due_if(saves, f->save_status != 0 ? f->save_ns : DUE_NOW));
+    due_ns = due_first(due_ns, due_if(f->pending != NULL, f->again_ns));
+    due_ns = due_first(due_ns, due_if(f->call == 0, f->try_ns));
+    return due_if(f->begun, due_last(due_ns, f->looked_ns + LOOK_MS * BASE_NS_PER_MS));
+}
+
+void follow_tick(struct agent *a)
+{
     struct follow *f = &a->follow;
     const uint64_t now = world_now_ns(a->world);
-    world_timer_after(a->world, &f->timer, LOOK_MS * BASE_NS_PER_MS);
+    if (now < follow_due_ns(a))
+        return;
+    f->looked_ns = now;
+    f->was_idle = pools_are_idle(a);
     report_step(a);
     note_lookups(a);
     save_next(a);
@@ -340,8 +366,8 @@ void follow_start(struct agent *a)
     if (a->config.metaservers == 0)
         return;
     f->backoff_ms = TRY_MIN_MS;
-    f->timer = (struct world_timer){.fired = on_look, .user = a};
-    world_timer_after(a->world, &f->timer, LOOK_MS * BASE_NS_PER_MS);
+    f->looked_ns = world_now_ns(a->world);
+    f->begun = true;
 }
 
 void follow_stop(struct agent *a)
@@ -350,7 +376,7 @@ void follow_stop(struct agent *a)
     if (f->call != 0)
         (void)world_cancel(a->world, f->call);
     f->call = 0;
-    world_timer_clear(a->world, &f->timer);
+    f->begun = false;
     forget_pending(f);
 }
 

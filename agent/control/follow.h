@@ -25,7 +25,10 @@ struct desired_save {
 struct follow {
     uint32_t metaserver; /* that is watched, or is next */
     uint64_t call;       /* 0: none */
-    struct world_timer timer;
+    bool begun;
+    uint64_t looked_ns;                               /* last: */
+    bool was_idle;                                    /* whether its pools were; */
+    uint64_t described;                               /* a hash of what was to be told */
     uint64_t seen;                                    /* the revision that came last; 0: none did */
     uint64_t applied;                                 /* the one in force; 0: none */
     struct agentd_limits window, destination_window;  /* of it */
@@ -51,6 +54,9 @@ bool follow_unkept_why(const struct agent *a, char *why, size_t bytes);
 const char *follow_metaserver(const struct agent *a);
 /* After registrations_start(). */
 void follow_start(struct agent *a);
+/* Whether it is time for anything; after all else, since it may be of that. */
+void follow_tick(struct agent *a);
+uint64_t follow_due_ns(const struct agent *a);
 /* Before registrations_stop(); fini after the loop. */
 void follow_stop(struct agent *a);
 void follow_fini(struct agent *a);

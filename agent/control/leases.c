@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "lane_setup.h"
 #include "leases.h"
 #include "pool.h"
@@ -457,6 +458,12 @@ void leases_event(struct pool *p, const struct lane_event *e)
         BASE_ASSERT(n != NULL);
         on_reregistered(n, e);
     }
+}
+
+/* Whoever asks at the admin socket may go at any time, and nothing tells. */
+uint64_t leases_due_ns(const struct pool *p)
+{
+    return due_if(p->leases.list != NULL, DUE_NOW);
 }
 
 /* By force, a peer that is dead, or a process that stands still inside the memory, makes it take

@@ -21,6 +21,7 @@ struct leases {
 void leases_event(struct pool *p, const struct lane_event *e);
 /* Now and then: answers who has waited for long. */
 void leases_tick(struct pool *p);
+uint64_t leases_due_ns(const struct pool *p);
 /* After the lane thread has ended, before arenas are retired. */
 void leases_stop(struct pool *p);
 

@@ -3,9 +3,12 @@
 #ifndef CONTROL_MEMORY_RECLAIM_H
 #define CONTROL_MEMORY_RECLAIM_H
 
+#include <stdint.h>
+
 struct agent;
 
 /* Now and then: once a second, if sessions have left something. */
 void memory_reclaim(struct agent *a);
+uint64_t memory_reclaim_due_ns(const struct agent *a);
 
 #endif

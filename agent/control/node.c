@@ -4,6 +4,7 @@
 #include "agent.h"
 #include "base/clock.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "node.h"
 #include "pools.h"
 #include "sessions.h"
@@ -28,6 +29,11 @@ void node_apply(struct agent *a, const struct agentd_node *desired)
                   (unsigned long long)desired->grace_ms, pools_workers_left(a));
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         sessions_drain(p, pools_drains(p));
+}
+
+uint64_t node_due_ns(const struct agent *a)
+{
+    return due_if(a->node.desired.draining, a->node.end_ns);
 }
 
 void node_tick(struct agent *a)

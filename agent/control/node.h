@@ -21,6 +21,7 @@ struct node_state {
 void node_apply(struct agent *a, const struct agentd_node *desired);
 /* Now and then: ends what has had its time. */
 void node_tick(struct agent *a);
+uint64_t node_due_ns(const struct agent *a);
 /* Whether no new workers are taken, and the sentence that says so. */
 bool node_refuses(const struct agent *a, char *text, size_t size);
 /* A member of the status's object; and metrics. */

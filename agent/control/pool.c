@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "connection.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "lane_setup.h"
 #include "life.h"
 #include "names.h"
@@ -192,13 +193,14 @@ void pools_stop(struct agent *a)
 
 /* ---- as metaservers say */
 
-static struct desired_pool *desired_of(struct agent *a, const struct pool *p)
+/* Its place among them; or count: it is not said. */
+static uint32_t find_desired(const struct agent *a, const struct pool *p)
 {
-    for (uint32_t i = 0; i < a->desired.count; i++)
-        if (strcmp(a->desired.at[i].is.name, p->name) == 0 &&
-            a->desired.at[i].is.numbers.number == p->number)
-            return &a->desired.at[i];
-    return NULL;
+    uint32_t i = 0;
+    while (i < a->desired.count && (strcmp(a->desired.at[i].is.name, p->name) != 0 ||
+                                    a->desired.at[i].is.numbers.number != p->number))
+        i++;
+    return i;
 }
 
 static bool is_wanted(const struct agent *a, const struct desired_pool *desired)
@@ -305,21 +307,29 @@ static bool some_pool_starts(const struct agent *a)
     return false;
 }
 
+/* POOLS: there is none. */
+static uint32_t find_place(const struct agent *a)
+{
+    uint32_t place = 1;
+    while (place < POOLS && a->pools[place] != NULL)
+        place++;
+    return place;
+}
+
+static uint64_t making_due_ns(const struct agent *a, const struct desired_pool *desired)
+{
+    const bool may_begin = is_wanted(a, desired) && find_place(a) < POOLS &&
+                           pools_find(a, desired->is.name) == NULL && !some_pool_starts(a);
+    return due_if(may_begin, desired->again_ns);
+}
+
 /* One after another: each gives back an incarnation that it could not use. */
 static void make_wanted(struct agent *a)
 {
     const uint64_t now = world_now_ns(a->world);
-    uint32_t place = 1;
-    for (uint32_t i = 0; i < a->desired.count && !some_pool_starts(a); i++) {
-        struct desired_pool *desired = &a->desired.at[i];
-        if (!is_wanted(a, desired) || now < desired->again_ns ||
-            pools_find(a, desired->is.name) != NULL)
-            continue;
-        while (place < POOLS && a->pools[place] != NULL)
-            place++;
-        if (place < POOLS)
-            begin_pool(a, desired, place);
-    }
+    for (uint32_t i = 0; i < a->desired.count; i++)
+        if (now >= making_due_ns(a, &a->desired.at[i]))
+            begin_pool(a, &a->desired.at[i], find_place(a));
 }
 
 /* What is said of it now, elsewhere; of one that is deleted what was said last holds. */
@@ -419,7 +429,8 @@ static void step_pools(struct agent *a)
         struct pool *p = a->pools[i];
         if (p == NULL)
             continue;
-        struct desired_pool *desired = desired_of(a, p);
+        const uint32_t at = find_desired(a, p);
+        struct desired_pool *desired = at < a->desired.count ? &a->desired.at[at] : NULL;
         if (desired == NULL || p->stage == POOL_CLOSING || p->stage == POOL_ENDING)
             step_out(p);
         else if (p->stage == POOL_STARTING)
@@ -427,6 +438,38 @@ static void step_pools(struct agent *a)
         else
             step_in(p, &desired->is);
     }
+}
+
+static uint64_t leaving_due_ns(const struct pool *p)
+{
+    const bool is_over = sessions_left(p) == 0;
+    const bool is_news = grace_of(p) != p->prewarm.desired.numbers.grace_ms;
+    return is_over || is_news ? DUE_NOW : p->end_ns;
+}
+
+/* What tasks and the device do for one that comes or goes is looked at each time. */
+static uint64_t step_due_ns(const struct agent *a, const struct pool *p)
+{
+    const uint32_t at = find_desired(a, p);
+    const bool is_said = at < a->desired.count;
+    if (p->stage == POOL_RUNS)
+        return due_if(!is_said || memcmp(&p->prewarm.desired, &a->desired.at[at].is,
+                                         sizeof p->prewarm.desired) != 0,
+                      DUE_NOW);
+    return p->stage == POOL_LEAVING && !is_said ? leaving_due_ns(p) : DUE_NOW;
+}
+
+uint64_t pools_due_ns(const struct agent *a)
+{
+    uint64_t due_ns = DUE_NEVER;
+    if (a->stopping)
+        return DUE_NEVER;
+    for (uint32_t i = 1; i < POOLS; i++)
+        if (a->pools[i] != NULL)
+            due_ns = due_first(due_ns, step_due_ns(a, a->pools[i]));
+    for (uint32_t i = 0; i < a->desired.count; i++)
+        due_ns = due_first(due_ns, making_due_ns(a, &a->desired.at[i]));
+    return due_ns;
 }
 
 void pools_step(struct agent *a)

@@ -86,7 +86,8 @@ struct pool {
     /* arenas.c */
     void (*arena_made)(struct pool *p, struct arena *arena, int status); /* that was asked for */
     struct arena *arenas_ahead;                                          /* nobody's yet */
-    struct arena *arenas_of[AGENTD_TENANT_SLOTS]; /* a tenant's, zeroed and registered anew */
+    struct arena *arenas_of[AGENTD_TENANT_SLOTS]; /* a tenant's, zeroed and registered anew; */
+    uint32_t arenas_of_all;                       /* so many of all */
     uint32_t arenas_making;
     int arenas_status;            /* of the last one that was made ahead */
     struct fencing *fences_again; /* that the device did not carry out */

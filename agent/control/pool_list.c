@@ -51,6 +51,16 @@ uint32_t sessions_left(const struct pool *p)
     return p->count.live + p->count.ending - p->count.held;
 }
 
+bool pools_are_idle(const struct agent *a)
+{
+    for (uint32_t i = 0; i < POOLS; i++) {
+        const struct pool *p = a->pools[i];
+        if (p != NULL && (p->stage != POOL_RUNS || p->count.live + p->count.ending > 0))
+            return false;
+    }
+    return true;
+}
+
 uint32_t pools_workers_left(const struct agent *a)
 {
     uint32_t n = 0;

@@ -33,7 +33,11 @@ static int begin_serving(struct pool *p, struct base_errbuf *err)
         status = pool_start_lane(p, err);
     if (status == 0)
         status = peer_setup_start(p, err);
-    return status == 0 ? sessions_start(p, err) : status;
+    if (status == 0)
+        status = sessions_start(p, err);
+    if (status == 0)
+        sessions_refill(p);
+    return status;
 }
 
 static void open_device(struct pool *p)

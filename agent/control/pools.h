@@ -33,6 +33,7 @@ int pools_check(struct agent *a, struct base_errbuf *err);
 void pools_apply(struct agent *a, const struct agentd_desired *s);
 /* Now and then, and after that: begins and ends those that are or are not said any more. */
 void pools_step(struct agent *a);
+uint64_t pools_due_ns(const struct agent *a);
 /* Whenever the device has answered: those that are starting go on. */
 void pools_step_starting(struct agent *a);
 /* The ones that have a lane, one after another: NULL is before the first and after the last. */
@@ -48,6 +49,8 @@ bool pools_any_pending(const struct agent *a);
  * -EBUSY: nowhere. */
 int pools_of_tenant(const struct agent *a, uint32_t tenant, struct pool **out,
                     struct base_errbuf *why);
+/* Whether no worker has anything of any of them, and none comes or goes. */
+bool pools_are_idle(const struct agent *a);
 /* "running": a literal. */
 const char *pools_state(struct pool *p);
 /* Whether its workers are to go, since the node drains or the pool is taken away. */

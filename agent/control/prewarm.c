@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "peer_setup.h"
 #include "prewarm.h"
 
@@ -113,18 +114,27 @@ static void explain_spares(struct pool *p)
     add_why(k, text);
 }
 
+static uint32_t wanted_spares(const struct pool *p)
+{
+    const uint32_t wanted = desired_or(p->prewarm.desired.numbers.spares, p->config->spares);
+    return wanted < p->device.max_spares ? wanted : p->device.max_spares;
+}
+
+static uint64_t spares_due_ns(const struct pool *p)
+{
+    const struct prewarm *k = &p->prewarm;
+    return due_if(!p->device.rc && !p->stopping && !k->sparing && k->spares != wanted_spares(p),
+                  k->spare_ns);
+}
+
 /* One after another, as long as there are others than there should be. */
 static void step_spares(struct pool *p)
 {
     struct prewarm *k = &p->prewarm;
-    uint32_t wanted = desired_or(k->desired.numbers.spares, p->config->spares);
-    if (wanted > p->device.max_spares)
-        wanted = p->device.max_spares;
-    if (p->device.rc || p->stopping || k->sparing || k->spares == wanted ||
-        world_now_ns(p->world) < k->spare_ns)
+    if (world_now_ns(p->world) < spares_due_ns(p))
         return;
     k->sparing = true;
-    peer_setup_spare(p, k->spares < wanted);
+    peer_setup_spare(p, k->spares < wanted_spares(p));
 }
 
 void prewarm_spare(struct pool *p, int change, int status)
@@ -164,6 +174,22 @@ static void explain_service(struct pool *p)
     add_why(&p->prewarm, text);
 }
 
+static struct prewarm_reasons reasons_now(const struct pool *p)
+{
+    const struct prewarm *k = &p->prewarm;
+    return (struct prewarm_reasons){.sessions = k->sessions,
+                                    .spares = k->spares,
+                                    .spare_status = k->spare_status,
+                                    .failed = p->sessions_failed || p->arenas_status != 0};
+}
+
+static bool are_explained(const struct pool *p)
+{
+    const struct prewarm_reasons now = reasons_now(p), *then = &p->prewarm.reasons;
+    return now.sessions == then->sessions && now.spares == then->spares &&
+           now.spare_status == then->spare_status && now.failed == then->failed;
+}
+
 /* Whatever of what is said is not in force, and what to do about it. */
 static void explain_prewarm(struct pool *p)
 {
@@ -172,6 +198,7 @@ static void explain_prewarm(struct pool *p)
     const uint64_t pairs = k->connections + c->queue_pairs_ahead;
     char text[160];
     k->why[0] = '\0';
+    k->reasons = reasons_now(p);
     explain_lease(p);
     explain_service(p);
     if (!p->device.rc) {
@@ -196,7 +223,7 @@ static void explain_prewarm(struct pool *p)
                  (unsigned long long)c->max_sessions);
         add_why(k, text);
     }
-    if (p->sessions_failed || p->arenas_status != 0)
+    if (k->reasons.failed)
         add_why(k, "no more sessions or arenas can be made ahead: see the agent's log");
 }
 
@@ -277,6 +304,14 @@ void prewarm_taken(struct pool *p)
         k->demand = now;
         set_targets(p);
     }
+}
+
+/* With each second one is forgotten in which workers came. */
+uint64_t prewarm_due_ns(const struct pool *p)
+{
+    const struct prewarm *k = &p->prewarm;
+    return due_first(spares_due_ns(p),
+                     due_if(k->demand > 0 || !are_explained(p), (k->second + 1) * BASE_NS_PER_S));
 }
 
 void prewarm_tick(struct pool *p)

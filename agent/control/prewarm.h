@@ -29,7 +29,12 @@ struct prewarm {
     uint32_t taken[POOL_SECONDS];     /* workers that came in each second of the last minute: */
     uint64_t second;                  /* the last of which this is */
     uint32_t demand;                  /* the most of them */
-    char why[480];                    /* what is not in force of what is said; empty: all is */
+    struct prewarm_reasons {          /* of what is not in force, those that change by themselves */
+        uint32_t sessions, spares;
+        int spare_status;
+        bool failed;
+    } reasons;     /* as: */
+    char why[480]; /* what is not in force of what is said; empty: all is */
 };
 
 /* Before the device is opened: what is said, for the own pool when the agent ended. */
@@ -46,6 +51,7 @@ enum ibv_mtu prewarm_mtu(const struct pool *p);
 /* A worker got a session. */
 void prewarm_taken(struct pool *p);
 void prewarm_tick(struct pool *p);
+uint64_t prewarm_due_ns(const struct pool *p);
 /* A spare more or less: there is (1, -1), or there is not (0) for this reason. */
 void prewarm_spare(struct pool *p, int change, int status);
 /* Members of the status's `pool`. */

@@ -16,6 +16,7 @@
 #include "base/json_writer.h"
 #include "base/metrics.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "lane_setup.h"
 #include "bounds.h"
 #include "proofs.h"
@@ -198,11 +199,37 @@ static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
     free(body);
 }
 
+static bool may_prove(const struct agent *a)
+{
+    return a->config.prove_ns != 0 && !a->stopping && !a->device_lost &&
+           registrations_of(own_pool(a)) > 0;
+}
+
+/* Never: it is being told, or has not this node. */
+static uint64_t tell_due_ns(const struct agent *a, uint32_t i)
+{
+    const struct proofs *f = &a->proofs;
+    return due_if(own_pool(a)->registration[i].state == REGISTRATION_DONE &&
+                      !(f->telling & 1u << i),
+                  f->tell_ns[i]);
+}
+
+uint64_t proofs_due_ns(const struct agent *a)
+{
+    const struct proofs *f = &a->proofs;
+    uint64_t due_ns = due_if(!f->under_way, f->due_ns);
+    if (!may_prove(a))
+        return DUE_NEVER;
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        due_ns = due_first(due_ns, tell_due_ns(a, i));
+    return f->begun ? due_ns : DUE_NOW;
+}
+
 void proofs_tick(struct agent *a)
 {
     struct proofs *f = &a->proofs;
     const uint64_t now = world_now_ns(a->world), period = a->config.prove_ns;
-    if (period == 0 || a->stopping || a->device_lost || registrations_of(own_pool(a)) == 0)
+    if (!may_prove(a))
         return;
     if (!f->begun) {
         f->begun = true;
@@ -215,8 +242,7 @@ void proofs_tick(struct agent *a)
     if (again_ns > TELL_MOST_MS * BASE_NS_PER_MS)
         again_ns = TELL_MOST_MS * BASE_NS_PER_MS;
     for (uint32_t i = 0; i < a->config.metaservers; i++)
-        if (own_pool(a)->registration[i].state == REGISTRATION_DONE && now >= f->tell_ns[i] &&
-            !(f->telling & 1u << i)) {
+        if (now >= tell_due_ns(a, i)) {
             f->tell_ns[i] = now + again_ns;
             tell_metaserver(a, i, now);
         }

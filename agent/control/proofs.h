@@ -29,6 +29,7 @@ struct proofs {
 
 /* Now and then: proves the next way, tells metaservers. */
 void proofs_tick(struct agent *a);
+uint64_t proofs_due_ns(const struct agent *a);
 /* LANE_EVENT_PROVED. */
 void proofs_event(struct pool *p, const struct lane_event *e);
 /* That metaserver may have forgotten what it was told. */

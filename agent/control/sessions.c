@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "connection.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "dedicated_mrs.h"
 #include "device_objects.h"
 #include "fences.h"
@@ -91,11 +92,18 @@ static void start_task(struct agent_session *s, enum stage stage, enum world_wor
 
 /* ---- sessions */
 
-/* For one more: all pools share what the agent may have. */
-static struct agent_session *find_place(struct pool *p)
+void session_make(struct agent_session *s)
 {
-    return pools_sessions(p->agent) < p->config->max_sessions ? TAILQ_FIRST(&p->sessions_empty)
-                                                              : NULL;
+    s->pool->count.making++;
+    start_task(s, STAGE_MAKING, WORLD_MAKE_RINGS, 0, on_made);
+}
+
+/* One that is ready: nobody has it. */
+void session_shed(struct pool *p)
+{
+    struct agent_session *s = TAILQ_FIRST(&p->sessions_ready);
+    BASE_ASSERT(s != NULL);
+    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, 0, on_unmade);
 }
 
 static void give_arena(struct pool *p, struct arena *arena, int status);
@@ -123,7 +131,6 @@ int sessions_start(struct pool *p, struct base_errbuf *err)
                                              .max_grants = MAX_GRANTS}};
         TAILQ_INSERT_TAIL(&p->sessions_empty, &p->sessions[i], by_stage);
     }
-    sessions_refill(p);
     return 0;
 }
 
@@ -147,102 +154,6 @@ int sessions_check(struct pool *p, struct base_errbuf *err)
         return base_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
     }
     return 0;
-}
-
-/* One that is ready: nobody has it. */
-static void shed_one(struct pool *p)
-{
-    struct agent_session *s = TAILQ_FIRST(&p->sessions_ready);
-    BASE_ASSERT(s != NULL);
-    start_task(s, STAGE_UNMAKING, WORLD_UNMAKE_RINGS, 0, on_unmade);
-}
-
-/* Some at a time of what is ready and is to be kept no more. */
-static void shed_some(struct pool *p)
-{
-    for (uint32_t most = SHED_AT_ONCE;
-         most > 0 && p->count.ready > p->prewarm.sessions + p->queue.by_tenant.waiting; most--)
-        shed_one(p);
-    arenas_shed(p, SHED_AT_ONCE);
-}
-
-/* Whether a worker waits there for a session that is not being made. */
-static bool is_awaited(const struct pool *p)
-{
-    return !p->stopping && p->queue.by_tenant.waiting > p->count.ready + p->count.making;
-}
-
-static bool is_awaited_elsewhere(const struct pool *p)
-{
-    for (const struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
-        if (o != p && is_awaited(o))
-            return true;
-    return false;
-}
-
-/* Another pool gives up one that is ready and nobody waits for there: the one with the most. */
-static bool make_room(struct pool *p)
-{
-    struct pool *most = NULL;
-    for (struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
-        if (o != p && o->count.ready > o->queue.by_tenant.waiting &&
-            (most == NULL || o->count.ready > most->count.ready))
-            most = o;
-    if (most == NULL || TAILQ_EMPTY(&p->sessions_empty))
-        return false;
-    shed_one(most);
-    return true;
-}
-
-/* Who waits comes before what pools keep ready, be it another pool that he waits for. */
-static struct agent_session *find_room(struct pool *p)
-{
-    const bool awaited = is_awaited(p);
-    if (!awaited && is_awaited_elsewhere(p))
-        return NULL;
-    struct agent_session *s = find_place(p);
-    return s == NULL && awaited && make_room(p) ? find_place(p) : s;
-}
-
-/* One after another when the last one failed: a limit is not run into many times at once. */
-void sessions_refill(struct pool *p)
-{
-    const uint32_t wanted = p->prewarm.sessions + p->queue.by_tenant.waiting;
-    uint32_t most = p->prewarm.sessions > MAKING_AT_ONCE ? p->prewarm.sessions : MAKING_AT_ONCE;
-    if (p->sessions_failed)
-        most = 1;
-    while (!p->stopping && p->count.making < most && p->count.ready + p->count.making < wanted) {
-        struct agent_session *s = find_room(p);
-        if (s == NULL)
-            break;
-        p->count.making++;
-        start_task(s, STAGE_MAKING, WORLD_MAKE_RINGS, 0, on_made);
-    }
-    arenas_refill(p);
-    if (!p->stopping)
-        memory_reclaim(p->agent);
-}
-
-/* What is made ahead takes processors and the device while the worker that has just come makes its
- * first requests: that waits until it is quiet, or little is left of what some tenant may take. */
-void sessions_tick(struct pool *p)
-{
-    prewarm_tick(p);
-    fences_again(p);
-    shed_some(p);
-    leases_tick(p);
-    if (p->queue.by_tenant.waiting > 0 ||
-        world_now_ns(p->world) - p->taken_ns > QUIET_MS * BASE_NS_PER_MS)
-        sessions_refill(p);
-    else
-        sessions_taken(p);
-}
-
-void sessions_taken(struct pool *p)
-{
-    if (prewarm_share_is_low(&p->sessions_share, p->count.ready, p->prewarm.sessions) ||
-        prewarm_share_is_low(&p->arenas_share, p->count.arenas_ahead, p->prewarm.arenas))
-        sessions_refill(p);
 }
 
 static struct lane_arena describe_arena(const struct arena *arena)

@@ -86,11 +86,17 @@ void session_begin(struct pool *p, uint32_t number);
 int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct base_errbuf *why);
 /* Its worker is gone, or all of this ends. */
 void session_release(struct pool *p, uint32_t number, uint32_t reason);
-/* Events of the lane about sessions; and refilling what is kept ahead. */
+/* Events of the lane about sessions. */
 void sessions_event(struct pool *p, const struct lane_event *e);
+/* Begins to make one that is EMPTY; gives back one of those that are READY, of which there is one.
+ */
+void session_make(struct agent_session *s);
+void session_shed(struct pool *p);
+/* sessions_refill.c. What is missing of what is kept ready is made. */
 void sessions_refill(struct pool *p);
 /* Now and then: refills when it is due. */
 void sessions_tick(struct pool *p);
+uint64_t sessions_due_ns(const struct pool *p);
 /* After a worker has its answer: refills early when little is left. */
 void sessions_taken(struct pool *p);
 /* Of a tenant (its index + 1) that nobody says any more. */

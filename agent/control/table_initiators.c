@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "control/world_log.h"
 #include "device_objects.h"
+#include "due.h"
 #include "fabric/retire.h"
 #include "bounds.h"
 #include "pool.h"
@@ -321,6 +322,18 @@ bool table_initiator_destroy(struct pool *p, const struct fab_qp *qp,
     initiator->failures = REPAIRS_TRIED;
     initiator->tried = tried;
     return leave_initiator(initiator, qp);
+}
+
+uint64_t table_initiators_due_ns(const struct pool *p)
+{
+    uint64_t due_ns = DUE_NEVER;
+    for (uint32_t i = 0; i < p->config->metaservers && !p->agent->device_lost; i++)
+        for (int k = 0; k < 2; k++) {
+            const struct table_initiator *initiator = &p->registration[i].initiator[k];
+            if (initiator->state == INITIATOR_FAILED)
+                due_ns = due_first(due_ns, initiator->again_ns);
+        }
+    return due_ns;
 }
 
 void table_initiators_tick(struct pool *p)

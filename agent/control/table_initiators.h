@@ -61,6 +61,7 @@ void table_initiator_raise(struct table_initiator *initiator,
                            const struct table_initiator_peer *peer);
 /* Now and then: brings up what has rested, and tries again what could not be repaired. */
 void table_initiators_tick(struct pool *p);
+uint64_t table_initiators_due_ns(const struct pool *p);
 /* That which has the queue pair; NULL: none has. */
 const struct table_initiator *table_initiator_of(const struct registration *r,
                                                  const struct fab_qp *qp);

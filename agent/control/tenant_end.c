@@ -2,33 +2,40 @@
 /* The end of tenants that nobody says any more. */
 #include "agent.h"
 #include "arenas.h"
+#include "due.h"
 #include "names.h"
 #include "pools.h"
 #include "quotas.h"
 #include "tenant_end.h"
 #include "windows.h"
 
-static bool has_sessions(const struct pool *p, uint32_t tenant)
+static bool has_arenas(const struct agent *a, uint32_t tenant)
 {
-    for (uint64_t i = 0; i < p->config->max_sessions; i++)
-        if (session_has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        if (p->arenas_of[tenant - 1] != NULL)
             return true;
     return false;
 }
 
-static bool is_left_in(const struct agent *a, uint32_t tenant)
+static bool has_no_session(const struct agent *a, uint32_t tenant)
 {
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        if (has_sessions(p, tenant))
-            return true;
-    return false;
+    return a->tenants.at[tenant - 1].state == AGENTD_TENANT_LEAVING &&
+           a->of_sessions[tenant - 1].places == 0;
+}
+
+uint64_t tenants_due_ns(const struct agent *a)
+{
+    for (uint32_t i = 0; a->tenants.leaving > 0 && i < AGENTD_TENANT_SLOTS; i++)
+        if (has_no_session(a, i + 1) && (a->tenants.at[i].arenas == 0 || has_arenas(a, i + 1)))
+            return DUE_NOW;
+    return DUE_NEVER;
 }
 
 /* Their memory goes when the last session is over, and the place when the memory is gone. */
 void tenants_rest(struct agent *a)
 {
     for (uint32_t i = 0; i < AGENTD_TENANT_SLOTS; i++) {
-        if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || is_left_in(a, i + 1))
+        if (!has_no_session(a, i + 1))
             continue;
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
             arenas_forget(p, i + 1);

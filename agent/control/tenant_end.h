@@ -3,9 +3,12 @@
 #ifndef CONTROL_TENANT_END_H
 #define CONTROL_TENANT_END_H
 
+#include <stdint.h>
+
 struct agent;
 
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
 void tenants_rest(struct agent *a);
+uint64_t tenants_due_ns(const struct agent *a);
 
 #endif

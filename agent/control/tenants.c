@@ -82,6 +82,13 @@ bool agentd_tenants_have_tokens(const struct agentd_tenants *t)
 
 /* ---- what the metaservers say */
 
+static void count_leaving(struct agentd_tenants *t)
+{
+    t->leaving = 0;
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        t->leaving += t->at[i].state == AGENTD_TENANT_LEAVING;
+}
+
 /* Adds a sentence; what has no room is cut off. */
 static void add_reason(char why[AGENTD_TENANTS_WHY], const char *name, const char *sentence)
 {
@@ -205,6 +212,7 @@ bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_con
         at->central = true;
         at->config = list[i];
     }
+    count_leaving(t);
     describe_refused(t);
     return later;
 }
@@ -269,4 +277,5 @@ void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index)
     struct agentd_tenant *at = &t->at[index];
     if (at->state == AGENTD_TENANT_LEAVING && at->arenas == 0)
         *at = (struct agentd_tenant){.state = AGENTD_TENANT_FREE};
+    count_leaving(t);
 }

@@ -124,3 +124,20 @@ uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lan
             changed |= UINT64_C(1) << i;
     return changed;
 }
+
+static bool has_share(const struct agentd_share *s, uint32_t count, struct agentd_limits all)
+{
+    return s->told.bytes == should_have(s, all.bytes, count, 0) &&
+           s->told.ops == should_have(s, all.ops, count, 0);
+}
+
+/* One alone has all of it, whatever it does, and of a window that is none all have as much. */
+bool agentd_rebalance_rests(const struct agentd_share *const at[], uint32_t count,
+                            struct agentd_limits all, bool idle)
+{
+    const bool shared = count > 1 && (all.bytes | all.ops) != 0;
+    bool rests = idle || !shared;
+    for (uint32_t i = 0; i < count; i++)
+        rests &= !at[i]->pending && has_share(at[i], count, all) && !(shared && at[i]->busy > 0);
+    return rests;
+}

@@ -5,6 +5,7 @@
 
 #include "agent.h"
 #include "control/world_log.h"
+#include "due.h"
 #include "lane_setup.h"
 #include "names.h"
 #include "pool.h"
@@ -38,6 +39,17 @@ struct agentd_limits windows_destination(const struct agent *a)
 }
 
 /* ---- of the device */
+
+/* Lanes do not tell how much they have to do: as long as there are workers it is looked at. */
+uint64_t windows_due_ns(const struct agent *a)
+{
+    const struct agentd_share *share[POOLS];
+    uint32_t count = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        share[count++] = &p->share;
+    return due_if(!agentd_rebalance_rests(share, count, windows_device(a), pools_are_idle(a)),
+                  DUE_NOW);
+}
 
 void windows_rebalance(struct agent *a)
 {

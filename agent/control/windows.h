@@ -23,6 +23,7 @@ void windows_take(struct agent *a, const struct agentd_desired *s);
 void windows_apply(struct agent *a);
 /* Each tick: the parts of the device's window go to the lanes that have something to do. */
 void windows_rebalance(struct agent *a);
+uint64_t windows_due_ns(const struct agent *a);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */
 void windows_forget_tenant(struct agent *a, uint32_t tenant);
 /* The file has been read again; of what has changed in it windows and tenants' tokens alone come

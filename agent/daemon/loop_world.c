@@ -8,6 +8,7 @@
 #include "admin_http.h"
 #include "agent.h"
 #include "base/clock.h"
+#include "bounds.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -222,7 +223,8 @@ int loop_world_init(struct loop_world *w, struct agent *a)
                                        .lanes = &LANE_OPS,
                                        .admin = &ADMIN_OPS,
                                        .log = &LOOP_LOG_OPS,
-                                       .page_bytes = (size_t)sysconf(_SC_PAGESIZE)},
+                                       .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
+                                       .tick_ns = TICK_MS * BASE_NS_PER_MS},
                              .agent = a,
                              .sockets = {.agent = a, .loop = &w->loop}};
     const int status = uv_loop_init(&w->loop);

@@ -26,7 +26,10 @@ struct loop_world {
     uv_poll_t http_poll;
     /* main.c */
     uv_poll_t control_poll, events_poll; /* of the fabric */
-    uv_timer_t tick;
+    uv_prepare_t turned;                 /* something has happened, and it waits again */
+    uv_timer_t notify;                   /* the supervisor hears next */
+    uint64_t notified_ns;
+    uv_poll_t rings;  /* one has lost its memory (ring_guard.h) */
     uv_poll_t told;   /* to end (stop_watch.h); */
     uv_poll_t hangup; /* to read the settings anew, by: */
     int hangup_fd;

@@ -44,6 +44,8 @@
 #include "superseded.h"
 #include "windows.h"
 
+enum { NOTIFY_AGAIN_MS = 100 }; /* what the supervisor had no room for */
+
 /* What stays from one life of the agent to the next. */
 struct process {
     struct closer_process closers;
@@ -78,11 +80,37 @@ static void on_device_events(uv_poll_t *poll, int status, int events)
     device_events(poll->data);
 }
 
-static void on_tick(uv_timer_t *timer)
+static void on_rings(uv_poll_t *poll, int status, int events)
 {
-    agent_tick(timer->data);
+    (void)poll, (void)status, (void)events;
     ring_guard_report();
-    base_notify_tick(base_clock_ns());
+}
+
+static void on_notify(uv_timer_t *timer)
+{
+    struct loop_world *w = timer->data;
+    w->notified_ns = base_clock_ns();
+    base_notify_tick(w->notified_ns);
+}
+
+/* Set anew before the loop waits, whatever has happened: what was said, or not taken, counts. */
+static void set_notify(struct loop_world *w)
+{
+    const uint64_t now_ns = base_clock_ns(),
+                   least_ns = w->notified_ns + NOTIFY_AGAIN_MS * BASE_NS_PER_MS;
+    uint64_t due_ns = base_notify_due_ns();
+    if (due_ns == UINT64_MAX)
+        return;
+    due_ns = due_ns > least_ns ? due_ns : least_ns;
+    (void)uv_timer_start(&w->notify, on_notify,
+                         due_ns > now_ns ? (due_ns - now_ns) / BASE_NS_PER_MS + 1 : 0, 0);
+}
+
+static void on_turned(uv_prepare_t *prepare)
+{
+    struct loop_world *w = prepare->data;
+    agent_turned(w->agent);
+    set_notify(w);
 }
 
 /* It stays readable, so that it is watched no more. */
@@ -156,17 +184,22 @@ static int watch_events(struct loop_world *w, const struct process *process,
                         struct base_errbuf *err)
 {
     struct agent *a = w->agent;
-    w->control_poll.data = w->events_poll.data = w->told.data = w->hangup.data = w->tick.data = a;
+    w->control_poll.data = w->events_poll.data = w->told.data = w->hangup.data = w->rings.data = a;
+    w->turned.data = w->notify.data = w;
     w->hangup_fd = process->hangup_fd;
     int status = fd_watch(&w->loop, &w->control_poll, fab_ctl_fd(a->fab), on_control, err);
     if (status == 0)
         status = fd_watch(&w->loop, &w->events_poll, fab_event_fd(a->fab), on_device_events, err);
     if (status == 0)
         status = fd_watch(&w->loop, &w->told, process->watch.told_fd, on_told, err);
+    if (status == 0 && ring_guard_fd() >= 0)
+        status = fd_watch(&w->loop, &w->rings, ring_guard_fd(), on_rings, err);
     if (status != 0)
         return status;
-    (void)uv_timer_init(&w->loop, &w->tick);
-    (void)uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+    (void)uv_timer_init(&w->loop, &w->notify);
+    (void)uv_prepare_init(&w->loop, &w->turned);
+    (void)uv_prepare_start(&w->turned, on_turned);
+    agent_begin_ticks(a);
     return 0;
 }
 
@@ -345,6 +378,7 @@ static bool stop_agent(struct loop_world *w, struct stop_watch *watch)
     stop_watch_step(watch, (struct stop_step){.during = "telling metaservers", .fab = a->fab});
     leave_metaservers(w);
     admin_stop(w);
+    agent_end_ticks(a);
     loop_world_end(w);
     stop_watch_step(watch, (struct stop_step){.during = "making and freeing memory, and writing "
                                                         "state_dir",

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -28,6 +30,7 @@ static _Atomic uint32_t replaced;
 static uint32_t reported;
 static struct sigaction former;
 static bool started;
+static int news_fd = -1;
 
 /* Who touches a ring has it, so that its guard does not change meanwhile; others may. */
 static const struct ring_guard *find_guard(uintptr_t address)
@@ -51,7 +54,11 @@ static bool replace_ring(uintptr_t address)
     if (mmap(ring, atomic_load(&g->bytes), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
              0) == MAP_FAILED)
         return false;
+    const uint64_t once = 1;
     atomic_fetch_add(&replaced, 1);
+    if (write(news_fd, &once, sizeof once) < 0) {
+        /* Full, and so readable; or nobody is to hear. */
+    }
     return true;
 }
 
@@ -70,7 +77,14 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 void ring_guard_start(void)
 {
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    if (news_fd < 0)
+        news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     started = sigaction(SIGBUS, &action, &former) == 0;
+}
+
+int ring_guard_fd(void)
+{
+    return news_fd;
 }
 
 int ring_guard_new(void *ring, size_t bytes, struct ring_guard **out)
@@ -108,6 +122,10 @@ void ring_guard_drop(struct ring_guard *guard)
 
 void ring_guard_report(void)
 {
+    uint64_t times;
+    if (read(news_fd, &times, sizeof times) < 0) {
+        /* Nothing new. */
+    }
     const uint32_t now = atomic_load(&replaced);
     if (now == reported)
         return;

@@ -24,7 +24,9 @@ int ring_guard_new(void *ring, size_t bytes, struct ring_guard **out);
 /* Any thread; NULL too. */
 void ring_guard_drop(struct ring_guard *guard);
 
-/* Logs it when rings were replaced since the last call. The main thread, now and then. */
+/* An eventfd, which can be read when a ring was replaced; -1: there is none. The main thread, which
+ * then logs it: */
+int ring_guard_fd(void);
 void ring_guard_report(void);
 
 #endif

@@ -235,7 +235,7 @@ bool play_agent_lane_ready(struct play_agent *a, int fd)
 
 static void command_lane(struct world *w, struct world_lane *of, const struct lane_command *command)
 {
-    (void)w;
+    play_agent_of(w)->effects++;
     while (lane_command(of->lane, command) != 0) {
         wake_lane(of->of_world);
         play_process_sleep(WAKE_MOST_NS);

@@ -16,7 +16,7 @@
 #include "windows.h"
 
 enum {
-    TICKS = 15,      /* by then lanes have been told what has changed, and have heard it */
+    SECONDS = 3,     /* by then lanes have been told what has changed, and have heard it */
     LEFT_MOST_S = 60 /* memory that sessions have left counts for no longer than that */
 };
 
@@ -33,7 +33,7 @@ struct play_agent_looks {
     struct agentd_limits device;
     uint32_t pools, settling;
     struct play_limit bytes, ops;
-    uint32_t untold; /* ticks on end at which a lane had other windows */
+    uint32_t untold; /* looks on end at which a lane had other windows */
 };
 
 struct play_agent_looks *play_agent_looks_new(void)
@@ -160,7 +160,7 @@ static bool is_told(const struct agent *a, const struct pool *p)
     return told;
 }
 
-void play_agent_tick(struct play_agent_looks *looks, const struct agent *a, const char *who)
+void play_agent_look_at_told(struct play_agent_looks *looks, const struct agent *a, const char *who)
 {
     bool told = true;
     looks->high = AGENTD_TENANT_SLOTS;
@@ -171,8 +171,8 @@ void play_agent_tick(struct play_agent_looks *looks, const struct agent *a, cons
         told &= is_told(a, p);
     looks->settling -= looks->settling > 0;
     looks->untold = told ? 0 : looks->untold + 1;
-    if (looks->untold == TICKS)
-        play_violation(who, "a lane has other windows than the agent says, for %d looks", TICKS);
+    if (looks->untold == SECONDS + 1)
+        play_violation(who, "a lane has other windows than the agent says, for %d s", SECONDS);
 }
 
 /* Each lane may have one request in flight, and one that is larger than its part goes alone
@@ -192,7 +192,7 @@ void play_agent_look_at_device(struct play_agent_looks *looks, const struct agen
     if (pools != looks->pools || memcmp(&all, &looks->device, sizeof all) != 0) {
         looks->pools = pools;
         looks->device = all;
-        looks->settling = TICKS;
+        looks->settling = SECONDS + 1;
         looks->bytes = looks->ops = (struct play_limit){.limit = PLAY_NO_LIMIT_SEEN};
     }
     if (looks->settling > 0)

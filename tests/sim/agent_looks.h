@@ -20,8 +20,9 @@ void play_agent_looks_free(struct play_agent_looks *looks);
 void play_agent_look(struct play_agent_looks *looks, const struct agent *a, const char *who);
 /* How many places of tenants may be taken: the first ones. */
 uint32_t play_agent_looks_tenants(const struct play_agent_looks *looks);
-/* At each tick: windows of lanes are as it says. */
-void play_agent_tick(struct play_agent_looks *looks, const struct agent *a, const char *who);
+/* Once a second, while it waits: windows of lanes are as it says. */
+void play_agent_look_at_told(struct play_agent_looks *looks, const struct agent *a,
+                             const char *who);
 /* After each pass of a lane: what is in flight of all of them. */
 void play_agent_look_at_device(struct play_agent_looks *looks, const struct agent *a,
                                const char *who);

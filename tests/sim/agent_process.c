@@ -32,7 +32,7 @@
 #include "random.h"
 #include "trace.h"
 
-enum { PLAY_TICK_MS = 200 }; /* how often it looks at what is looked at now and then */
+enum { PLAY_TICK_MS = 200 }; /* ticks are no less apart */
 
 /* ---- the loop */
 
@@ -54,26 +54,16 @@ static void run_timers(void *user)
     world_timers_run(&a->world);
 }
 
-static void run_tick(void *user)
+static void on_turned(void *user)
 {
-    struct play_agent *a = user;
-    agent_tick(a->agent);
-    if (a->ready)
-        play_agent_tick(a->looks, a->agent, a->process->name);
-    if (!a->ending)
-        play_event_after(&a->tick, PLAY_TICK_MS * BASE_NS_PER_MS);
+    const struct play_agent *a = user;
+    agent_turned(a->agent);
 }
 
 static void on_alarm(void *user)
 {
     struct play_agent *a = user;
     play_inbox_put(&a->inbox, &a->alarm_post);
-}
-
-static void on_tick(void *user)
-{
-    struct play_agent *a = user;
-    play_inbox_put(&a->inbox, &a->tick_post);
 }
 
 void play_agent_device_ready(struct play_agent *a, int fd)
@@ -146,6 +136,7 @@ static void begin_serving(struct play_agent *p)
     for (struct pool *pool = pools_next(a, NULL); pool != NULL; pool = pools_next(a, pool))
         registrations_start(pool);
     follow_start(a);
+    agent_turned(a);
 }
 
 static int start_agent(struct play_agent *p, struct base_errbuf *err)
@@ -161,7 +152,7 @@ static int start_agent(struct play_agent *p, struct base_errbuf *err)
         return status;
     address_init(a);
     clock_watch_init(a);
-    play_event_after(&p->tick, PLAY_TICK_MS * BASE_NS_PER_MS);
+    agent_begin_ticks(a);
     agentd_tenants_init(&a->tenants, &a->config);
     status = start_pools(p, err);
     if (status == 0)
@@ -226,9 +217,9 @@ static void stop_agent(struct play_agent *p)
     play_calls_end(&p->inbox, true);
     agent_query_stop(a);
     admin_fini(a);
+    agent_end_ticks(a);
     p->ending = true;
     play_event_cancel(&p->alarm);
-    play_event_cancel(&p->tick);
     while (p->sockets != NULL)
         (void)play_inbox_step(&p->inbox, PLAY_NEVER);
     play_agent_finish_tasks(p);
@@ -323,18 +314,19 @@ struct play_agent *play_agent_start(struct play_host *host,
                               .lanes = &PLAY_LANE_OPS,
                               .admin = &PLAY_ADMIN_OPS,
                               .log = &PLAY_LOG_OPS,
-                              .page_bytes = 4096};
+                              .page_bytes = 4096,
+                              .tick_ns = PLAY_TICK_MS * BASE_NS_PER_MS};
     a->host = host;
     a->settings = *settings;
     a->random = play_random_of(seed, a->process->name, play_now_ns() + 1);
     a->alarm = (struct play_event){.happen = on_alarm, .user = a, .owner = &a->process->owner};
-    a->tick = (struct play_event){.happen = on_tick, .user = a, .owner = &a->process->owner};
     a->alarm_post = (struct play_post){.run = run_timers, .user = a};
-    a->tick_post = (struct play_post){.run = run_tick, .user = a};
     a->control_post = (struct play_post){.run = run_control, .user = a};
     a->event_post = (struct play_post){.run = run_events, .user = a};
     a->stop_post = (struct play_post){.run = on_stop, .user = a};
     play_inbox_init(&a->inbox, a->process);
+    a->inbox.turned = on_turned;
+    a->inbox.user = a;
     play_agent_path(host, a->path, sizeof a->path);
     return a;
 }
@@ -349,6 +341,35 @@ void play_agent_kill(struct play_agent *a)
     play_process_kill(a->process);
     play_agent_looks_free(a->looks);
     free(a);
+}
+
+/* ---- what is due */
+
+/* Whatever has to be looked at says so (due.h): a tick before its time finds nothing to do. */
+static void look_at_tick(struct play_agent *a)
+{
+    struct agent *of = a->agent;
+    struct play_process *before = play_process_enter(a->process);
+    const uint64_t now_ns = play_host_now_ns(a->host), due_ns = agent_due_ns(of),
+                   least_ns = of->ticked_ns + a->world.tick_ns, did = play_agent_effects(a);
+    if (due_ns != UINT64_MAX &&
+        world_timer_due_ns(&of->tick) > (due_ns > least_ns ? due_ns : least_ns))
+        play_violation(a->process->name, "something is due before its next tick");
+    if (due_ns > now_ns)
+        agent_tick(of);
+    if (due_ns > now_ns && play_agent_effects(a) != did)
+        play_violation(a->process->name, "it had something to do, and nothing was due");
+    play_process_leave(before);
+}
+
+/* As it is between two turns. */
+void play_agent_look_at_rest(struct play_agent *a)
+{
+    if (!a->ready || a->told_to_stop || !a->inbox.waits || a->inbox.first != NULL ||
+        a->process->owner.paused_until_ns >= play_now_ns())
+        return;
+    play_agent_look_at_told(a->looks, a->agent, a->process->name);
+    look_at_tick(a);
 }
 
 /* ---- what is left */

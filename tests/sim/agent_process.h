@@ -40,8 +40,9 @@ struct play_agent {
     struct agent *agent;
     struct play_agent_settings settings;
     uint64_t seed;
-    struct play_event alarm, tick;
-    struct play_post alarm_post, tick_post, control_post, event_post, stop_post;
+    uint64_t effects; /* play_agent_effects(), but for its device */
+    struct play_event alarm;
+    struct play_post alarm_post, control_post, event_post, stop_post;
     struct play_lane *lanes;
     struct play_event *at_work; /* set when a lane has done something; NULL: nobody waits for it */
     bool at_read;               /* not before it has asked for a region's record */
@@ -75,6 +76,8 @@ void play_agent_kill(struct play_agent *a);
 /* Whether something of workers' is left in it when none has been there for long: in words, or NULL.
  * Borrowed until the next call. */
 const char *play_agent_left(struct play_agent *a);
+/* Once a second: what has to be so while it waits. */
+void play_agent_look_at_rest(struct play_agent *a);
 /* It does not run until then. Its lanes may be anywhere in a pass: one that runs has perhaps read
  * the clock, and goes on with that. */
 void play_agent_stand_still(struct play_agent *a, uint64_t until_ns);
@@ -93,6 +96,8 @@ extern const struct world_admin_ops PLAY_ADMIN_OPS;   /* agent_process.c */
 /* Begins its life, with an incarnation of at least @at_least: the daemon waits for its disk here,
  * before anything else. 0; or -errno and a sentence. */
 int play_agent_take_incarnation(struct play_agent *a, uint32_t at_least, struct base_errbuf *err);
+/* How much it has had its world do. */
+uint64_t play_agent_effects(const struct play_agent *a);
 /* Waits for all tasks that are out, and what they lead to. */
 void play_agent_finish_tasks(struct play_agent *a);
 void play_agent_forget_tasks(struct play_agent *a);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "control/world_log.h"
 #include "calls.h"
+#include "device_provider.h"
 #include "disk.h"
 #include "incarnation.h"
 #include "kept.h"
@@ -46,9 +47,15 @@ static int draw_random(struct world *w, void *bytes, size_t n)
     return 0;
 }
 
+uint64_t play_agent_effects(const struct play_agent *a)
+{
+    return a->effects + play_provider_submitted();
+}
+
 static void set_alarm(struct world *w, uint64_t due_ns)
 {
     struct play_agent *a = play_agent_of(w);
+    a->effects++;
     if (due_ns == UINT64_MAX || a->ending)
         play_event_cancel(&a->alarm);
     else
@@ -125,6 +132,7 @@ static int begin_call(struct world *w, const struct http_call *call, http_done d
                       uint64_t *id)
 {
     struct play_agent *a = play_agent_of(w);
+    a->effects++;
     return a->ending ? -ECANCELED : play_call_begin(&a->inbox, call, done, user, id);
 }
 
@@ -219,6 +227,7 @@ static void begin_task(struct world *w, struct world_task *task)
                             .done = {.run = task_is_done, .user = t}};
     a->tasks = t;
     a->tasks_out++;
+    a->effects++;
     play_event_after(&t->carry_out, first);
     play_event_after(&t->end, first + then);
 }
@@ -327,7 +336,7 @@ static uint64_t tell_memory(struct world *w, bool *of_group)
 static void write_log(struct world *w, enum base_log_level level, const char *event,
                       const char *format, va_list args)
 {
-    (void)w;
+    play_agent_of(w)->effects++;
     play_log(level, event, format, args);
 }
 

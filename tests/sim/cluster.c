@@ -275,6 +275,8 @@ static void supervise(void *user)
             cluster_look_at_dead(n);
             cluster_look_at_follower(n);
             cluster_look_at_clock(n);
+            if (n->agent != NULL)
+                play_agent_look_at_rest(n->agent);
         }
         cluster_look_at_overflow(n);
         if (!has_ended(n))

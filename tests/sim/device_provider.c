@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "fabric/provider.h"
 #include "fabric/providers.h"
 #include "probe/probe.h"
 #include "process.h"
@@ -10,7 +11,21 @@
 static struct {
     struct sim_net *net;
     struct sim_device_attr like;
+    const struct fab_ops *ops; /* of all devices, but for: */
+    struct fab_ops counting;
+    uint64_t submitted;
 } provider;
+
+static void count_submitted(struct fab *fab, struct fab_ctl *ctl)
+{
+    provider.submitted++;
+    provider.ops->submit(fab, ctl);
+}
+
+uint64_t play_provider_submitted(void)
+{
+    return provider.submitted;
+}
 
 void play_provider_init(struct sim_net *net, const struct sim_device_attr *like)
 {
@@ -24,7 +39,14 @@ static int open_device(const struct fab_open_attr *attr, struct fab **out, struc
     wanted.node = play_process->host->number;
     memcpy(wanted.gid, attr->gid, sizeof wanted.gid);
     wanted.service = attr->service;
-    return sim_device_open(provider.net, &wanted, out, err);
+    const int status = sim_device_open(provider.net, &wanted, out, err);
+    if (status != 0)
+        return status;
+    provider.ops = (*out)->ops;
+    provider.counting = *provider.ops;
+    provider.counting.submit = count_submitted;
+    (*out)->ops = &provider.counting;
+    return 0;
 }
 
 static const struct fab_provider SIMULATED = {.name = "sim",

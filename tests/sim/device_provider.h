@@ -8,5 +8,7 @@
 
 /* Devices are opened there, from now on, and are like this one but for node and GID. */
 void play_provider_init(struct sim_net *net, const struct sim_device_attr *like);
+/* Control operations, of all devices and for ever. */
+uint64_t play_provider_submitted(void);
 
 #endif

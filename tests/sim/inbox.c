@@ -40,10 +40,14 @@ bool play_inbox_step(struct play_inbox *inbox, uint64_t until_ns)
     while (inbox->first == NULL) {
         if (play_now_ns() >= until_ns)
             return false;
+        inbox->waits = true;
         (void)play_process_wait(until_ns);
+        inbox->waits = false;
     }
     struct play_post *post = inbox->first;
     play_inbox_take_back(inbox, post);
     post->run(post->user);
+    if (inbox->turned != NULL)
+        inbox->turned(inbox->user);
     return true;
 }

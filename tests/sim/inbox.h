@@ -19,6 +19,9 @@ struct play_post {
 
 struct play_inbox {
     struct play_process *process;
+    void (*turned)(void *user); /* after each; NULL: nothing */
+    void *user;
+    bool waits; /* its process, for a post */
     struct play_post *first, **last;
 };
 

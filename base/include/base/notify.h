@@ -28,9 +28,12 @@ void base_notify_status(const char *status);
 /* It ends. */
 void base_notify_stopping(void);
 
-/* From the control loop, several times a second; now_ns is any clock that counts nanoseconds. Says
- * that the loop still turns, twice in the time after which the supervisor would lose patience. */
+/* From the control loop; now_ns is any clock that counts nanoseconds. Says that the loop still
+ * turns, twice in the time after which the supervisor would lose patience. */
 void base_notify_tick(uint64_t now_ns);
+/* When that has something to do, of that clock: 0: now, since the supervisor had no room for what
+ * was said; UINT64_MAX: not before something is said. */
+uint64_t base_notify_due_ns(void);
 
 /* Closes the socket; nothing is said afterwards. */
 void base_notify_fini(void);

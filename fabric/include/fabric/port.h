@@ -26,7 +26,13 @@ void fab_port_watch_init(struct fab_port_watch *w, struct fab *fab,
  * it there: the end of a sentence. */
 const char *fab_port_down_advice(const struct fab_caps *caps);
 const char *fab_port_gid_advice(const struct fab_caps *caps);
-/* Asks, once a second at most, unless it is being asked. */
+/* Asks, unless it is being asked, at each multiple of two seconds of the caller's clock: whatever
+ * else of the port has to be asked now and then is asked at the same time, so that a process that
+ * sleeps is woken once for all of it. */
 void fab_port_watch_tick(struct fab_port_watch *w, uint64_t now_ns);
+/* When the next tick asks; UINT64_MAX: not before it has answered. */
+uint64_t fab_port_watch_due_ns(const struct fab_port_watch *w);
+/* The next of those times. */
+uint64_t fab_port_next_look_ns(uint64_t now_ns);
 
 #endif

@@ -107,6 +107,25 @@ START_TEST(a_sign_of_life_is_given_twice_in_the_supervisors_patience_and_not_at_
 }
 END_TEST
 
+START_TEST(who_asks_when_the_next_tick_is_due_gives_as_many_signs_of_life)
+{
+    int fd = supervise('/', "1000000"), signs = 0;
+    const uint64_t begun_ns = 5000000000ull;
+    ck_assert_uint_le(base_notify_due_ns(), begun_ns);
+    for (uint64_t ns = begun_ns; ns < begun_ns + 2000000000; ns = base_notify_due_ns()) {
+        base_notify_tick(ns);
+        ck_assert_str_eq(heard(fd), "WATCHDOG=1");
+        signs++;
+    }
+    ck_assert_int_eq(signs, 4);
+    part(fd);
+    ck_assert_uint_eq(base_notify_due_ns(), UINT64_MAX);
+    fd = supervise('/', NULL);
+    ck_assert_uint_eq(base_notify_due_ns(), UINT64_MAX);
+    part(fd);
+}
+END_TEST
+
 START_TEST(no_sign_of_life_is_given_when_nobody_waits_for_one_of_this_process)
 {
     static const char *const nonsense[] = {"", "-1", "1s", "99999999999999999999", "0"};
@@ -131,12 +150,14 @@ START_TEST(a_supervisor_without_room_costs_no_time_and_hears_the_newest_word_lat
     for (int i = 0; i < 100000; i++) /* more than any queue holds; nobody reads meanwhile */
         base_notify_status("much is said");
     base_notify_ready("at last");
+    ck_assert_uint_eq(base_notify_due_ns(), 0);
     for (const char *text; (text = heard(fd))[0] != '\0'; taken++)
         ck_assert_str_eq(text, "STATUS=much is said");
     ck_assert_int_lt(taken, 100000);
     base_notify_tick(1);
     snprintf(last, sizeof last, "%s", heard(fd));
     ck_assert_str_eq(last, "READY=1\nSTATUS=at last");
+    ck_assert_uint_eq(base_notify_due_ns(), UINT64_MAX);
     base_notify_tick(2);
     ck_assert_str_eq(heard(fd), "");
     part(fd);
@@ -183,6 +204,7 @@ END_TEST
     RUN(a_reload_carries_the_monotonic_time)                                                       \
     RUN(children_do_not_get_the_supervisors_address)                                               \
     RUN(a_sign_of_life_is_given_twice_in_the_supervisors_patience_and_not_at_each_tick)            \
+    RUN(who_asks_when_the_next_tick_is_due_gives_as_many_signs_of_life)                            \
     RUN(no_sign_of_life_is_given_when_nobody_waits_for_one_of_this_process)                        \
     RUN(a_supervisor_without_room_costs_no_time_and_hears_the_newest_word_later)                   \
     RUN(a_long_status_is_cut_and_nothing_else)                                                     \

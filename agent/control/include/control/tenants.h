@@ -41,6 +41,7 @@ struct agentd_tenant {
 
 struct agentd_tenants {
     struct agentd_tenant at[AGENTD_TENANT_SLOTS];
+    uint32_t leaving;                 /* of them */
     char refused[AGENTD_TENANTS_WHY]; /* tenants that have no place; empty: all have */
     char why[AGENTD_TENANTS_WHY]; /* what is not in force of what metaservers say; empty: all is */
 };

@@ -39,4 +39,9 @@ struct agentd_share {
 uint64_t agentd_rebalance_turn(struct agentd_share *const at[], const struct lane_window now[],
                                uint32_t count, struct agentd_limits all);
 
+/* Whether that would change nothing, now and as long as no lane takes anything up; idle: none can,
+ * since there are no workers. */
+bool agentd_rebalance_rests(const struct agentd_share *const at[], uint32_t count,
+                            struct agentd_limits all, bool idle);
+
 #endif

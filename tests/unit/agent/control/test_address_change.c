@@ -233,7 +233,7 @@ END_TEST
 START_TEST(one_that_could_not_be_made_is_tried_again_ever_less_often)
 {
     enum { TRIES = 6 };
-    uint64_t wait = ADDRESS_LOOK_MS;
+    uint64_t wait = READDRESS_MIN_MS;
     begin();
     moves_to(9);
     target_done(&w.pool[0], -EINVAL);
@@ -267,7 +267,7 @@ START_TEST(a_table_that_could_not_be_registered_is_so_again_and_the_lane_waits_f
         target_done(&w.pool[i], 0);
     }
     ck_assert_uint_eq(readdressed(), POOL_COUNT - 1);
-    test_world_advance(&w.world, 2 * ADDRESS_LOOK_MS * BASE_NS_PER_MS);
+    test_world_advance(&w.world, 2 * READDRESS_MIN_MS * BASE_NS_PER_MS);
     address_tick(&w.agent);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TABLE], POOL_COUNT + 1);
     ck_assert_uint_eq(w.world.steps[WORLD_DEVICE_TARGET], POOL_COUNT); /* which there are */

@@ -15,6 +15,7 @@ static const uint64_t MS = BASE_NS_PER_MS, LEASE = 3000 * BASE_NS_PER_MS;
 
 static struct {
     struct agent agent;
+    struct pool pool; /* of it: with a worker */
     struct fab fab;
     struct fab_ops ops;
     struct test_world world;
@@ -45,6 +46,8 @@ static void begin(void)
     w.agent.config.mr_lease_ns = LEASE;
     test_world_init(&w.world);
     w.agent.world = &w.world.world;
+    w.agent.pools[0] = &w.pool;
+    w.pool.count.live = 1;
     w.hz = 1000000000;
     clock_watch_init(&w.agent);
 }
@@ -147,11 +150,42 @@ START_TEST(one_whose_clock_is_gone_leaves_no_doubt_for_good)
 }
 END_TEST
 
+START_TEST(without_workers_it_is_looked_at_every_two_seconds_and_at_once_for_the_first)
+{
+    begin();
+    w.pool.count.live = 0;
+    (void)run(10000);
+    ck_assert_int_eq(w.agent.clock.check.state, CLOCK_TRUSTED);
+    ck_assert_uint_eq(run(20000), 10);
+    (void)run(50);
+    w.pool.count.live = 1;
+    ck_assert_uint_le(clock_watch_due_ns(&w.agent), w.world.now_ns + 50 * MS);
+    ck_assert_uint_eq(run(10000), 200);
+    w.pool.count.live = 0;
+    w.pool.count.ending = 1; /* it has regions that peers believe */
+    ck_assert_uint_eq(run(1000), 20);
+}
+END_TEST
+
+START_TEST(a_lie_is_found_without_workers_too_and_followed_closely_then)
+{
+    begin();
+    w.pool.count.live = 0;
+    (void)run(10000);
+    w.hz *= 2;
+    (void)run(2000);
+    ck_assert_int_eq(w.agent.clock.check.state, CLOCK_DOUBTED);
+    ck_assert_uint_eq(run(1000), 20);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_device_without_a_clock_is_asked_once)                                                      \
     T(one_that_has_one_is_asked_at_each_look)                                                      \
     T(one_that_had_one_is_asked_on_once_a_second)                                                  \
     T(one_without_is_asked_too_while_the_clock_is_doubted)                                         \
     T(a_device_whose_clock_comes_back_ends_the_doubt_that_it_raised)                               \
-    T(one_whose_clock_is_gone_leaves_no_doubt_for_good)
+    T(one_whose_clock_is_gone_leaves_no_doubt_for_good)                                            \
+    T(without_workers_it_is_looked_at_every_two_seconds_and_at_once_for_the_first)                 \
+    T(a_lie_is_found_without_workers_too_and_followed_closely_then)
 KEDGE_CHECK_MAIN("clock_watch", TESTS)

@@ -237,10 +237,45 @@ START_TEST(a_window_that_changes_is_shared_anew)
 }
 END_TEST
 
+static bool rests(struct agentd_limits all, bool idle)
+{
+    const struct agentd_share *at[LANES];
+    for (uint32_t i = 0; i < count; i++)
+        at[i] = &share[i];
+    return agentd_rebalance_rests(at, count, all, idle);
+}
+
+/* Whatever is left to be done it has said before, and it is at rest in the end. */
+START_TEST(nothing_is_left_to_be_shared_once_all_are_idle_or_there_is_nothing_to_share)
+{
+    const struct agentd_limits some = {.bytes = 64000, .ops = 64}, none = {0};
+    begin(4, 6);
+    ck_assert(rests(none, false));
+    ck_assert(!rests(some, true));
+    wants[1] = 1000;
+    settle(some);
+    ck_assert(!rests(some, true)); /* it lends still */
+    wants[1] = 0;
+    settle(some);
+    ck_assert(rests(some, true));
+    ck_assert(!rests(some, false)); /* nobody tells that a lane has more to do */
+    ck_assert(!rests(none, true));
+    settle(none);
+    ck_assert(rests(none, false));
+    begin(1, 7);
+    wants[0] = 1000;
+    turn(some, 2);
+    ck_assert(!rests(some, false)); /* it was not seen to have taken it */
+    settle(some);
+    ck_assert(rests(some, false));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_lane_has_all_of_it_at_once)                                                              \
     T(who_is_idle_lends_and_has_its_part_again_when_it_is_not)                                     \
     T(all_together_never_exceed_the_window)                                                        \
     T(a_new_lane_has_one_request_until_others_have_given_something_up)                             \
-    T(a_window_that_changes_is_shared_anew)
+    T(a_window_that_changes_is_shared_anew)                                                        \
+    T(nothing_is_left_to_be_shared_once_all_are_idle_or_there_is_nothing_to_share)
 KEDGE_CHECK_MAIN("shares", TESTS)

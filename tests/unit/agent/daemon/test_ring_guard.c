@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker that takes pages of its ring away. That there is no memory for others is played by a
  * file that has become shorter: the kernel's answer to whoever touches it is the same. */
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -42,12 +43,19 @@ static void touch(const uint8_t *at)
     (void)*(const volatile uint8_t *)at;
 }
 
+static bool can_be_read(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
 START_TEST(pages_that_cannot_be_had_again_are_zeros_and_end_nothing)
 {
     ring_guard_start();
     int fd = new_file();
     uint8_t *ring = map_ring(fd), *other = map_ring(new_file());
     struct ring_guard *g = guard(other), *h = guard(ring);
+    ck_assert(!can_be_read(ring_guard_fd()));
     ck_assert_int_eq(ftruncate(fd, 2 * (off_t)PAGE), 0);
     ck_assert_uint_eq(*(volatile uint8_t *)(ring + PAGE), 0x5a);
     ck_assert_uint_eq(*(volatile uint8_t *)(ring + 3 * PAGE + 7), 0);
@@ -55,7 +63,9 @@ START_TEST(pages_that_cannot_be_had_again_are_zeros_and_end_nothing)
         ck_assert_uint_eq(ring[i], 0); /* all of it, from then on */
         ck_assert_uint_eq(other[i], 0x5a);
     }
+    ck_assert(can_be_read(ring_guard_fd()));
     ring_guard_report();
+    ck_assert(!can_be_read(ring_guard_fd()));
     ring_guard_drop(h);
     ring_guard_drop(g);
 }
