@@ -29,6 +29,9 @@ struct notes {
     size_t count;
     bool has_nodes, no_nodes; /* fetched; they could not be */
     struct ctl_nodes nodes;
+    bool asked_tokens; /* they were fetched, or could not be: */
+    int tokens_status;
+    struct ctl_resources tokens;
 };
 
 /* Else nothing can be said. */
@@ -90,6 +93,44 @@ static void note_node(struct notes *n, const struct ctl_set *set)
         stderr,
         "note: window %s: node %s is not registered: until it is, the window holds for nobody\n",
         set->resource->name, node);
+}
+
+/* ---- tenants that nobody belongs to */
+
+/* 0: they are there; or -errno, as of who may not see them. */
+static int fetch_tokens(struct notes *n)
+{
+    struct base_errbuf err;
+    if (!n->asked_tokens)
+        n->tokens_status =
+            ctl_resources_fetch(n->o, resource_table_find("token"), &n->tokens, &err);
+    n->asked_tokens = true;
+    return n->tokens_status;
+}
+
+static bool has_token(const struct notes *n, const char *tenant)
+{
+    const struct resource_table *kind = resource_table_find("token");
+    for (size_t i = 0; i < n->tokens.count; i++)
+        if (strcmp(ctl_resource_value(kind, &n->tokens.item[i], "tenant"), tenant) == 0)
+            return true;
+    return false;
+}
+
+/* It stands in the place of the one that agents' own files have, with that one's uids. */
+static void note_workers(struct notes *n, const struct ctl_set *set)
+{
+    const char *name = set->resource->name;
+    if (ctl_resource_value(set->kind, set->resource, "uids")[0] != '\0')
+        return;
+    const int status = fetch_tokens(n);
+    if (status == 0 && has_token(n, name))
+        return;
+    fprintf(stderr,
+            "note: tenant %s has no uids%s: no worker can come to it, also where an agent's own "
+            "file gives a tenant of that name uids: rdmactl tenant set %s uids=...%s\n",
+            name, status == 0 ? " and no token" : "", name,
+            status == 0 ? "" : ", unless it has a token, which your own does not show you");
 }
 
 /* ---- windows */
@@ -156,6 +197,8 @@ static void note_names(struct notes *n, const struct ctl_set *set)
     }
     if (strcmp(set->kind->name, "window") == 0)
         note_node(n, set);
+    if (strcmp(set->kind->name, "tenant") == 0)
+        note_workers(n, set);
 }
 
 void ctl_resource_notes(const struct ctl_options *o, const struct ctl_set *set, size_t count)
@@ -166,6 +209,7 @@ void ctl_resource_notes(const struct ctl_options *o, const struct ctl_set *set, 
     note_windows(&n);
     if (n.has_nodes)
         ctl_nodes_fini(&n.nodes);
+    ctl_resources_fini(&n.tokens);
     for (size_t i = 0; i < count; i++)
         if (strcmp(set[i].kind->name, "pool") == 0)
             ctl_pool_settle(o, set[i].resource);

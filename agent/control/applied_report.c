@@ -41,7 +41,8 @@ void desired_metrics(const struct agent *a, struct base_text *t)
                     "Whether another revision was seen than the one in force.",
                     f->seen != f->applied || f->why[0] != '\0');
     base_metric_one(t, "kedge_agent_settings_incomplete", BASE_METRIC_GAUGE,
-                    "Whether anything that was seen is not in force: the status says what.",
+                    "Whether anything that was seen is not in force, or who belongs to a tenant by "
+                    "the file is not let in: the status says what.",
                     why[0] != '\0');
 }
 

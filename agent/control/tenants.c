@@ -120,9 +120,30 @@ static void describe_clash(const struct agentd_tenant *at, const struct agentd_t
     }
 }
 
+/* Who may attach by the file and by nothing that is in force: its workers are refused, on each node
+ * whose file has it. */
+static void describe_replaced(const struct agentd_tenant *at, char why[AGENTD_TENANTS_WHY])
+{
+    char text[160];
+    const bool uids = at->own.uid_ranges > 0 && at->config.uid_ranges == 0;
+    const bool tokens = at->own.tokens > 0 && at->config.tokens == 0;
+    if (!at->central || (!uids && !tokens))
+        return;
+    snprintf(text, sizeof text,
+             "replaces [tenant %s] of this agent's file, whose %s have no effect: say such at "
+             "the metaserver too",
+             at->own.name,
+             !tokens ? "uids"
+             : !uids ? "tokens"
+                     : "uids and tokens");
+    add_reason(why, at->config.name, text);
+}
+
 static void describe_refused(struct agentd_tenants *t)
 {
     snprintf(t->why, sizeof t->why, "%s", t->refused);
+    for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
+        describe_replaced(&t->at[i], t->why);
     for (int i = 0; i < AGENTD_TENANT_SLOTS; i++)
         for (int k = 0; k < AGENTD_TENANT_SLOTS && t->at[i].central; k++)
             if (k != i && t->at[k].state == AGENTD_TENANT_LIVE &&

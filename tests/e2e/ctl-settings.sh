@@ -308,9 +308,22 @@ ok "and nothing is applied of files of which one is wrong"
 does "it is deleted" pool delete gold
 does "a tenant needs nothing but its name" tenant create nobody
 shows '^uids +-$'
+nobody='tenant nobody has no uids'
+notes "$nobody and no token: no worker can come .* rdmactl tenant set nobody uids=\.\.\.\$"
+does "who may not see tokens" --server "$url" tenant set nobody sessions=6
+notes "$nobody: .*, unless it has a token, which your own does not show you\$"
+does "a token" token create nobody-1 scope=worker tenant=nobody
+does "is enough" tenant set nobody sessions=7
+quiet
+does "it goes" token delete nobody-1
+does "so are uids" tenant set nobody uids=54399
+quiet
+does "they go" tenant set nobody uids=
+notes "$nobody and no token"
 does "and goes" tenant delete nobody
 echo '{"kind": "tenant", "name": "nobody", "sessions": 5}' >"$work/nobody.json"
 does "neither in a file" apply -f "$work/nobody.json"
+notes "$nobody and no token"
 does "it has nobody" tenant get nobody -o json
 [[ $(jq -c '[.uids, .sessions]' "$work/out") == '[[],5]' ]] || fail "$(cat "$work/out")"
 does "and goes as well" tenant delete nobody

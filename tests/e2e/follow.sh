@@ -72,6 +72,21 @@ agent_wait a || fail "the agent did not register again"
 
 ctl tenant delete workers
 is '"file"' "without it the file's is in force again" "$workers | .from"
+# One without uids takes the place of the file's all the same, and its workers with it.
+ctl tenant set workers sessions=2
+shows '^note: tenant workers has no uids'
+why="tenant workers: replaces [tenant workers] of this agent's file, whose uids have no effect"
+is true "that the file's uids are void is said" ".settings.why | startswith(\"$why\")"
+says true "at the metaserver too" ".applied.why | startswith(\"$why\")"
+ctl node list
+shows 'replaces \[tenant workers\] of this agent.s file, whose uids have no effect'
+KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" vqps 1 >"$work/second.out" 2>&1 &&
+    fail "a worker is let in by the file's uid"
+grep -q 'stands in its place without it' "$work/second.out" ||
+    fail "the refusal does not say why: $(cat "$work/second.out")"
+ctl tenant delete workers
+is '["file",""]' "and is over with it" "[($workers | .from), .settings.why]"
+revision=$((revision + 2))
 # A tenant that clashes with one of the file: that one keeps the uid, and all else that
 # is said is in force.
 ctl tenant set intruder uids="$me,54320" sessions=7

@@ -13,9 +13,9 @@ struct ctl_set {
 };
 
 /* Says on standard error what of these was taken and may be a slip: what they name and is not
- * there (tenants, nodes, labels that no node has), windows that bound nothing, and pools that are
- * not in force on some node, for which it waits 2 s of each at most. Asks the metaserver; silent
- * where it does not answer. */
+ * there (tenants, nodes, labels that no node has), tenants that nobody belongs to, windows that
+ * bound nothing, and pools that are not in force on some node, for which it waits 2 s of each at
+ * most. Asks the metaserver; silent where it does not answer. */
 void ctl_resource_notes(const struct ctl_options *o, const struct ctl_set *set, size_t count);
 
 #endif

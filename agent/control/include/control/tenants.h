@@ -4,7 +4,9 @@
  *
  * What two of them claim is one's alone: a uid or a token of the file's tenant stays that tenant's,
  * and of two that metaservers say the first that came has it. The other one is in force but for
- * that, and `why` names it.
+ * that, and `why` names it. So it does a tenant of the file whose uids or tokens nobody has now: a
+ * tenant of the metaservers that says none has none, since an operator who takes a uid away there
+ * means it to be refused on every node, whatever its file says.
  *
  * No I/O. A tenant keeps its number (its index + 1) as long as anything of it is left: its sessions
  * and the arenas that it had are known by it. One thread. */
@@ -43,7 +45,9 @@ struct agentd_tenants {
     struct agentd_tenant at[AGENTD_TENANT_SLOTS];
     uint32_t leaving;                 /* of them */
     char refused[AGENTD_TENANTS_WHY]; /* tenants that have no place; empty: all have */
-    char why[AGENTD_TENANTS_WHY]; /* what is not in force of what metaservers say; empty: all is */
+    /* What is not in force of what metaservers say, or of who belongs to the file's tenants by it;
+     * empty: all is. */
+    char why[AGENTD_TENANTS_WHY];
 };
 
 /* Those of the file. */

@@ -72,6 +72,25 @@ START_TEST(what_the_metaservers_say_is_added_changed_and_taken_away)
 }
 END_TEST
 
+START_TEST(who_may_attach_by_the_file_alone_is_refused_by_a_tenant_in_its_place_which_is_said)
+{
+    const char *uids = "tenant own: replaces [tenant own] of this agent's file, whose uids have no "
+                       "effect: say such at the metaserver too";
+    struct agentd_tenant_config bare = tenant("own", 0, 0);
+    begin();
+    bare.uid_ranges = 0;
+    ck_assert(!set_but(&bare, 1, uids));
+    ck_assert_int_eq(agentd_tenants_find(&t, 1500), -EACCES);
+    ck_assert_int_eq(agentd_tenants_reload(&t, &file, &why), 0);
+    ck_assert_str_eq(t.why, uids);
+    struct agentd_tenant_config with = tenant("own", 1000, 1000); /* fewer are meant so */
+    ck_assert_int_eq(set(&with, 1), -1);
+    ck_assert(!set_but(&bare, 1, uids));
+    ck_assert_int_eq(set(NULL, 0), -1); /* the file's own again */
+    ck_assert_int_eq(agentd_tenants_find(&t, 1500), 0);
+}
+END_TEST
+
 START_TEST(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_until_then)
 {
     begin();
@@ -198,7 +217,9 @@ START_TEST(a_file_that_is_read_anew_takes_no_token_of_the_metaservers_tenants)
     ck_assert_uint_eq(t.at[0].config.tokens, 1);
     ck_assert_uint_eq(t.at[0].config.window.ops, 3);
     struct agentd_tenant_config own = tenant("own", 1000, 1000);
-    (void)set(&own, 1); /* what the metaservers say of it stays in force */
+    (void)set_but(&own, 1,
+                  "tenant own: replaces [tenant own] of this agent's file, whose tokens have no "
+                  "effect: say such at the metaserver too"); /* it stays in force */
     fresh.tenant[0].window.ops = 4;
     ck_assert_int_eq(agentd_tenants_reload(&t, &fresh, &why), 0);
     ck_assert_uint_eq(t.at[0].config.window.ops, 0);
@@ -299,6 +320,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(what_the_metaservers_say_is_added_changed_and_taken_away)                                    \
+    T(who_may_attach_by_the_file_alone_is_refused_by_a_tenant_in_its_place_which_is_said)          \
     T(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_until_then)                \
     T(a_token_finds_its_tenant_until_it_expires_or_is_not_configured_any_more)                     \
     T(a_token_of_two_tenants_is_the_files_or_whose_it_was_first)                                   \
