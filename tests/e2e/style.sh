@@ -28,7 +28,13 @@ echo "$head" >"$work/base/include/base/assert.h"
 printf '%s\n' "$head" 'int client_one(void)' '{' '    return 1;' '}' '' \
     'int kedge_one(void)' '{' '    return client_one();' '}' >"$work/libclient/exports.c"
 printf '%s\nint take_above(void)\n{\n    return 1;\n}\n' "$head" >"$work/agent/lane/request/above.c"
-printf '%s\nint take_above(void); /* take_above() */\n' "$head" >"$work/agent/lane/request/above.h"
+printf '%s\n' "$head" 'int take_above(void); /* take_above() */' '' \
+    'static inline int peek_above(int x)' '{' '    return x;' '}' \
+    >"$work/agent/lane/request/above.h"
+printf '%s\nstatic inline int look_beside(int x)\n{\n    return x;\n}\n' "$head" \
+    >"$work/agent/lane/beside.h"
+printf '%s\n#include "beside.h"\n\nint f(void)\n{\n    return look_beside(1);\n}\n' "$head" \
+    >"$work/agent/lane/transmit/looks.c"
 printf '%s\nint ring_below(void)\n{\n    return 1;\n}\n' "$head" \
     >"$work/agent/lane/transmit/below.c"
 "$style" "$work" >"$work/out" || fail "an offence is seen where none is: $(cat "$work/out")"
@@ -96,6 +102,10 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' |
     finds agent/lane/a.c 'a lane may not call submit'
 { echo "$head"; printf 'int f(void)\n{\n    return take_above();\n}\n'; } |
     finds agent/lane/transmit/a.c 'take_above is of a layer above'
+{ echo "$head"; printf 'int f(void)\n{\n    return peek_above(1);\n}\n'; } |
+    finds agent/lane/transmit/a.c 'peek_above is of a layer above'
+{ echo "$head"; echo '#include "request/above.h"'; } |
+    finds agent/lane/transmit/a.c '"request/above.h" is of a layer above'
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } |
     finds metaserver/a.c 'take is one word'
 { echo "$head"; printf 'static const struct x *find(int x);\n'; } |
@@ -207,7 +217,8 @@ source_of() { # file, what its function is called, whom it calls...
 compile_as_cmake() { # file
     local object=$build/${1%%/*}/CMakeFiles/x.dir/${1#*/}.o
     mkdir -p "$(dirname "$object")"
-    cc -w -fno-builtin -I "${style%/ops/style}/base/include" -c "$work/$1" -o "$object"
+    cc -w -fno-builtin -I "${style%/ops/style}/base/include" -I "$work/agent/lane" -c "$work/$1" \
+        -o "$object"
 }
 circle_of() { # folder, count
     local i

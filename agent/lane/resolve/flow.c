@@ -23,10 +23,10 @@
 #include "resolve/liveness.h"
 #include "resolve/path.h"
 #include "resolve/peer_room.h"
-#include "schedule/vqp.h"
-#include "schedule/window.h"
 #include "transmit/lane_events.h"
 #include "transmit/quarantine.h"
+#include "vqp_state.h"
+#include "window_state.h"
 
 enum {
     LOOKS = 64, /* at flows for an idle one, each time that one is wanted and none is free */

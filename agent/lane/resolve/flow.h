@@ -1,140 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flows: what there is of an endpoint to which requests are out or wait. The lane thread's. Nobody
- * owns one: while nothing is out on it and no VQP waits with it, a VQP that needs one for another
- * endpoint may have it. */
+/* Flows come and go: what one is says flow_state.h. The lane thread's. Nobody owns one: while
+ * nothing is out on it and no VQP waits with it, a VQP that needs one for another endpoint may have
+ * it. */
 #ifndef LANE_FLOW_H
 #define LANE_FLOW_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
-struct evictor;
-struct lane_command;
+#include "flow_state.h"
+
 struct lane;
-struct peer;
-struct physical_qp;
-struct session;
 struct vqp;
-struct window;
 
-/* VQPs whose head waits, in the order of coming (wait_queue.c). */
-struct vqp_list {
-    TAILQ_HEAD(, vqp) vqps;
-    uint32_t count;
-};
-TAILQ_HEAD(flow_list, flow);
-
-static inline void vqp_list_init(struct vqp_list *list)
-{
-    TAILQ_INIT(&list->vqps);
-    list->count = 0;
-}
-
-/* What a sign from an endpoint says of it. */
-enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
-
-enum flow_news_state { NEWS_NONE, NEWS_COMES, NEWS_BEGUN /* some have been looked at */ };
-
-/* What an endpoint's signs say of it (liveness.c, which alone moves it). */
-enum liveness {
-    LIVE_UNPROVEN,   /* it has shown nothing, or nothing since it was silent */
-    LIVE_PROVEN,     /* the last sign from it was one of life, and no silence is fresh */
-    LIVE_DISTRUSTED, /* it fell silent: until distrust_ns signs of life do not prove it */
-    /* -- the same of one that owes a sign of life: until that comes one request is out to it at a
-     *    time. Of those of tenants in quarantine each that is not proven owes one. */
-    SUSPECT_UNPROVEN,
-    SUSPECT_PROVEN,
-    SUSPECT_DISTRUSTED,
-    LIVENESSES
-};
-
-/* The way to an endpoint (path.c, which alone moves it). */
-enum path_state {
-    PATH_NONE,
-    PATH_ASKED,  /* the control side makes one */
-    PATH_STALE,  /* the same, since before this node's address was another: it will be of no use */
-    PATH_THERE,  /* an address handle or a connection, which may be breaking */
-    PATH_DRAINS, /* rc: the connection goes when nothing is out on it (`drains`) */
-    PATH_STATES
-};
-
-/* An endpoint that is used now. */
-struct flow {
-    uint8_t used;
-    uint8_t liveness;   /* enum liveness */
-    uint8_t path;       /* enum path_state */
-    uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
-    uint8_t pathless;   /* dead because no path could be made: not for a VQP that has not waited for
-                           one */
-    uint8_t news;       /* enum flow_news_state: the VQPs in its list are to be looked at */
-    uint8_t news_again; /* and once more, since something happened after that had begun */
-    uint8_t quarantined; /* its tenant's alone, beside the endpoint's own (quarantine.c) */
-    uint8_t narrow;      /* DC: its endpoint takes shorter packets than the pool's are, */
-    uint8_t apart;       /* or it is quarantined: it has another initiator than most */
-    uint32_t news_left;  /* so many of them, when that has begun */
-    uint32_t peer_slot, peer_gen;
-    uint32_t tenant_slot; /* whose first request took it */
-    uint32_t holds;       /* VQPs that wait with it, and flows in quarantine */
-    uint32_t outstanding; /* posted */
-    uint32_t dci;         /* index into lane->dci */
-    uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
-    uint64_t heard_ns;    /* when it last gave a sign of life; 0: it has not, or was silent since */
-    uint64_t distrust_ns;
-    uint64_t used_ns;         /* when something was last posted to it */
-    uint64_t doubted_ns;      /* since when */
-    uint64_t dead_ns;         /* and for how long it is dead then */
-    uint64_t dead_until_ns;   /* it does not answer: what is posted until then fails */
-    struct fab_ah *ah;        /* DC */
-    struct physical_qp *link; /* rc: its connection */
-    struct evictor *drains; /* rc: that goes when nothing is out on it, as this one says; or NULL */
-    uint64_t linked_ns;     /* rc: since when it has that */
-    uint32_t alone;         /* rc: of its next connection's, so many go one at a time */
-    uint32_t alone_hit;     /* quarantine_who_is_hit(), by the error that had no name */
-    uint32_t broken_by;     /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
-    uint8_t felt;           /* and another's VQP has been parked here since */
-    uint8_t outdated;  /* DC: what `ah` leads to may be where the endpoint was: it goes when nothing
-                        * is out */
-    uint32_t made_for; /* rc: the place + 1 of the tenant that asked for its connection; or 0 */
-    struct window *window;  /* NULL: it is only now taken; its first VQP opens it */
-    struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
-    TAILQ_ENTRY(flow) by_news, by_parked;
-    struct flow *next_free;
-    struct flow
-        *next_lost; /* rc: its connection broke, which it is to be told (lane->lost_links) */
-    struct flow *next_quarantined; /* in its bucket */
-    TAILQ_ENTRY(flow) by_tenant;   /* in quarantine: of its tenant's */
-    struct flow *own;              /* in quarantine: the endpoint's own, which it holds */
-};
-
-static inline bool flow_path_is_asked(const struct flow *f)
-{
-    return f->path == PATH_ASKED || f->path == PATH_STALE;
-}
-
-/* Nothing is out on it, waits with it, or is asked about it. */
-static inline bool flow_is_idle(const struct flow *f)
-{
-    return f->holds == 0 && f->outstanding == 0 && !flow_path_is_asked(f);
-}
-
-static inline bool flow_is_suspect(const struct flow *f)
-{
-    return f->liveness >= SUSPECT_UNPROVEN;
-}
-
-static inline bool flow_is_distrusted(const struct flow *f)
-{
-    return f->liveness == LIVE_DISTRUSTED || f->liveness == SUSPECT_DISTRUSTED;
-}
-
-static inline bool flow_is_proven(const struct flow *f)
-{
-    return f->liveness == LIVE_PROVEN || f->liveness == SUSPECT_PROVEN;
-}
-
-/* flow.c */
 /* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,
  * or all are in use: try again. */
 struct flow *flow_take(struct lane *l, const struct vqp *q);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transmit/blame.h"
 
+#include "flow_state.h"
 #include "lane_state.h"
-#include "resolve/flow.h"
-#include "schedule/vqp.h"
 #include "transmit/operation.h"
 #include "transmit/physical_qp.h"
 #include "transmit/quarantine.h"
 #include "transmit/wr.h"
+#include "vqp_state.h"
 
 /* The lane stood still between looking at its clock and the doorbell, and the device has seen to it
  * that nothing came of it: all of it goes again, under leases that are looked at anew. */

@@ -10,15 +10,15 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "flow_state.h"
 #include "lane_state.h"
-#include "resolve/flow.h"
-#include "schedule/vqp.h"
 #include "transmit/blame.h"
 #include "transmit/lane_events.h"
 #include "transmit/initiators.h"
 #include "transmit/quarantine.h"
 #include "transmit/returned.h"
 #include "transmit/wr.h"
+#include "vqp_state.h"
 
 enum { REFUSALS = 16 /* tries, until a post that finds no room in an empty queue is refused */ };
 

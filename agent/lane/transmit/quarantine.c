@@ -18,14 +18,14 @@
  * many count as one. */
 #include "transmit/quarantine.h"
 
+#include "flow_state.h"
 #include "lane_state.h"
-#include "resolve/flow.h"
-#include "schedule/vqp.h"
-#include "schedule/window.h"
 #include "transmit/lane_events.h"
 #include "transmit/initiators.h"
 #include "transmit/physical_qp.h"
 #include "transmit/wr.h"
+#include "vqp_state.h"
+#include "window_state.h"
 
 enum {
     BREAKS_MOST = 4,

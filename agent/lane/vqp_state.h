@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lane keeps of a virtual queue pair. Private to agent/lane, and the lane thread's. What
+ * is done with it is in schedule/; other layers ask whose a request is. */
+#ifndef LANE_VQP_STATE_H
+#define LANE_VQP_STATE_H
+
+#include "schedule/fair_queue.h"
+#include "session_state.h"
+#include "transmit/wr.h"
+
+struct flow;
+struct physical_qp;
+struct window;
+
+enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
+
+/* A virtual queue pair: requests go to the fabric in order, from `queue`. */
+struct vqp {
+    uint8_t state;  /* enum vqp_state, moved by vqp_move() alone */
+    uint8_t lost;   /* only while its queue pair breaks */
+    uint8_t denied; /* enum schema_reason: why the last bind of a free one failed */
+    uint8_t begun;  /* something was posted since it was bound */
+    uint8_t in;     /* how many windows its head is in, while that waits at the next */
+    uint8_t wait;   /* enum vqp_wait, moved by vqp_wait_move() alone */
+    uint16_t gen;
+    uint32_t index;
+    uint32_t peer_slot, peer_gen;
+    uint32_t outstanding; /* posted, not completed */
+    struct flow *flow;    /* its peer's while that says so too (flow_take) */
+    struct session *session;
+    struct wr_queue queue;
+    TAILQ_ENTRY(vqp) waiting; /* in a list */
+    struct window *window;    /* WAIT_WINDOW: where */
+    struct physical_qp *room; /* WAIT_ROOM: where */
+    struct turn turn;         /* at either */
+    uint64_t wait_ns;         /* since when */
+    uint64_t served; /* the round in which it has had something: in the lane's list of those
+                        (rounds.c) */
+    uint64_t wants;  /* bytes */
+    /* Since when its head has had no path, or no flow, whatever it waited for meanwhile: so long is
+     * that tried. 0: it has one. */
+    uint64_t path_ns, flowless_ns;
+};
+
+/* Whether requests of it are out, or wait. */
+static inline bool vqp_is_busy(const struct vqp *q)
+{
+    return q->outstanding > 0 || q->queue.head != NULL;
+}
+
+/* Of a worker's request, or NULL. */
+static inline struct vqp *vqp_of(const struct wr *w)
+{
+    return w->kind == WR_WORKER ? &w->session->vqps[w->vqp] : NULL;
+}
+
+#endif
