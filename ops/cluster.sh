@@ -102,8 +102,10 @@ agent_wait() { # name
     local at=$url
     [[ $access == open ]] || at=$admin
     for _ in $(seq 1200); do
-        ! "$bin/rdmactl" --server "$at" node get "node-$1" 2>/dev/null |
-            grep -q '^state *live' || return 0
+        if "$bin/rdmactl" --server "$at" node get "node-$1" 2>/dev/null |
+            grep '^state *live' >/dev/null; then
+            return
+        fi
         sleep 0.05
     done
     echo "the agent of node-$1 did not register: $(tail -n 3 "$work/$1.log")" >&2

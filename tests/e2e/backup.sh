@@ -33,7 +33,7 @@ ok "what a backup that was killed has left is in nobody's way"
 [[ $(stat -c %a "$work/first.jsonl") == 600 ]] || fail "others may read the backup"
 secret=$(cut -d_ -f3- "$work/kept") # which may have a '_' or a '-' in it
 ((${#secret} > 20)) || fail "the test does not find the secret"
-! grep -qF -e "$secret" "$work/first.jsonl" || fail "a secret is in the backup"
+lacks "$work/first.jsonl" -F -e "$secret" || fail "a secret is in the backup"
 [[ $(jq -s '.[-1].lines == (length - 1)' "$work/first.jsonl") == true ]] ||
     fail "its last line has not the number of lines"
 [[ $(head -n -1 "$work/first.jsonl" | sha256sum) == \

@@ -66,7 +66,7 @@ refuses 2 '/nowhere/ops.token cannot be made: No such file' \
         --secret-out ops.token -o table
 ) || fail "$(cat "$work/err")"
 [[ $(stat -c %a ops.token) == 600 ]] || fail "others may read it: $(ls -l ops.token)"
-! grep -qF "$(cat ops.token)" "$work/out" ||
+lacks "$work/out" -F -e "$(cat ops.token)" ||
     fail "the secret is shown all the same: $(cat "$work/out")"
 shows 'token ops is created, its secret is in ops.token'
 [[ $(find . -name 'ops.token*') == ./ops.token ]] || fail "something is left beside it: $(ls -l)"

@@ -54,7 +54,7 @@ create=$(sed -n 's/^sudo \(rdmactl token create node-1 .* --secret-out \)agent.t
 (cd "$work"; PATH=$work:$PATH bash -o pipefail -c "${create}token") || fail "$create"
 daemon_start a kedge-agentd || fail "the agent did not start"
 for _ in $(seq 1200); do
-    ! ctl node get node-1 2>/dev/null | grep -q '^state *live' || break
+    if ctl node get node-1 2>/dev/null | grep '^state *live' >/dev/null; then break; fi
     sleep 0.05
 done
 ctl node get node-1 | grep -q '^state *live' ||

@@ -104,7 +104,8 @@ if ! grep -q -a __asan_init "$library"; then
     cc -std=c11 -Wall -Wextra -Werror -o "$work/worker-static" \
         "$examples/read_region.c" "${flags[@]}" ||
         fail "the installed example does not build with libkedge.a"
-    ldd "$work/worker-static" | grep -q libkedge && fail "what links libkedge.a needs libkedge.so"
+    ldd "$work/worker-static" >"$work/needed" || fail "ldd does not say what it needs"
+    lacks "$work/needed" libkedge || fail "what links libkedge.a needs libkedge.so"
     sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md" >"$work/readme.c"
     read -ra flags <<<"$(pkg-config --cflags --libs kedge)"
     cc -std=c11 -Wall -Wextra -Werror -o "$work/readme" "$work/readme.c" "${flags[@]}" ||

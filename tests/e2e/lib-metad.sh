@@ -28,6 +28,7 @@ trap cleanup EXIT
 
 skip() { echo "skip: $*"; }
 ok() { echo "ok: $*"; }
+source "$root/tests/e2e/lib-lacks.sh"
 fail() {
     echo "FAILED: $*"
     [[ ! -s $work/body ]] || { echo "-- last answer"; head -c 2000 "$work/body"; }

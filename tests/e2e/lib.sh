@@ -38,6 +38,7 @@ trap cleanup EXIT
 slow=${KEDGE_TEST_SLOW:-1}
 skip() { echo "skip: $*"; }
 ok() { echo "ok: $*"; }
+source "$(dirname "${BASH_SOURCE[0]}")/lib-lacks.sh"
 fail() {
     echo "FAILED: $*"
     tail -n 20 "$work"/*.log 2>/dev/null || true

@@ -19,7 +19,7 @@ send POST /v1/nodes/n1/renew '{"incarnation":5}'
 expect 200 "a lease is renewed"
 ask /v1/nodes/n1
 expect 200 "a node is shown"
-! grep -q 'dc_key\|dct_number\|rkey\|addr' "$work/body" || fail "keys or addresses are shown"
+lacks "$work/body" 'dc_key\|dct_number\|rkey\|addr' || fail "keys or addresses are shown"
 ok "no key and no address is shown"
 reads() { # incarnation, number of the node, number of the agent's queue pair
     node "$1" "$2" | jq -c '. + {reader: {gid: .endpoints[0].gid, qpn: '"$3"', psn: 7, mtu: 1024}}'
@@ -46,7 +46,7 @@ expect 400 "a reader with a wrong number is refused"
 [[ $(readers) == 1 ]] || fail "$(readers) readers"
 ok "one queue pair is kept for it"
 ask /v1/nodes/n1
-! grep -q 'qpn\|psn\|reader' "$work/body" || fail "queue pairs are shown"
+lacks "$work/body" 'qpn\|psn\|reader' || fail "queue pairs are shown"
 ok "no queue pair is shown"
 body=$(reads 5 1 104)
 taken=$(metric kedge_metad_registrations_total) left=$(given_up)

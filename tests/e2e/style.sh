@@ -53,6 +53,16 @@ echo 'int x;' | finds base/a.c 'no SPDX line'
 for name in tests/a.sh tests/a.awk tests/a.bash; do
     printf '# %099d\n' 1 | finds "$name" ':1: over 100 columns'
 done
+absent='passes when the command before grep fails'
+echo '! status | grep -q secret || fail "shown"' | finds tests/a.sh ":1: $absent"
+printf '%s\n' true '! status |' '    grep -q secret ||' '    fail "shown"' |
+    finds tests/a.sh ":2: $absent"
+printf '%s\n' 'if ok && ! status --all \' '    | sort | grep -q secret; then' '    true' fi |
+    finds tests/a.sh ":1: $absent"
+echo 'ldd program | grep -q secret && fail "shown"' | finds tests/a.sh ":1: $absent"
+printf '%s\n' 'status | grep -q seen || fail "not shown"' '! grep -q secret out || fail "shown"' \
+    '# ! status | grep -q secret || fail' 'if status | grep seen; then echo; fi' \
+    'while ! status || ! grep -q seen out; do sleep 1; done' >"$work/tests/right.sh"
 printf 'é%.0s' {1..100} >"$work/tests/wide.sh"
 "$style" "$work" >"$work/out" || fail "100 characters are over 100 columns: $(cat "$work/out")"
 rm "$work/tests/wide.sh"
