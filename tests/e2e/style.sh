@@ -6,7 +6,8 @@ style=$(cd "$(dirname "$0")/../.." && pwd)/ops/style
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
-command -v clang-format >/dev/null || { echo "skip: clang-format is not installed"; exit 77; }
+[[ $({ clang-format-14 --version || clang-format --version; } 2>/dev/null) == *' version 14.'* ]] ||
+    { echo "skip: clang-format 14 is not installed"; exit 77; }
 cp "$(dirname "$style")/../.clang-format" "$work/"
 mkdir -p "$work"/{base,schema,fabric,ctl,agent/lane,agent/lane/request,agent/lane/transmit} \
     "$work"/{metaserver/store,libclient/include}
@@ -99,6 +100,15 @@ echo "$head" | finds agent/limits.h "a header of the C library's has that name"
 { echo "$head"; printf 'void f(void)\n{\n'; seq 70 | sed 's|.*|    f();|'; echo '}'; } |
     finds base/a.c 'a function of 71 lines'
 { echo "$head"; echo 'int   x ;'; } | finds base/a.c 'not formatted'
+mkdir "$work/other"
+printf '#!/bin/sh\necho "clang-format version 19.1.0"\n' >"$work/other/clang-format"
+chmod +x "$work/other/clang-format"
+cp "$work/other/clang-format" "$work/other/clang-format-14"
+PATH=$work/other:$PATH "$style" "$work" >"$work/out" || fail "$(cat "$work/out")"
+grep -q '^skip: whether sources are formatted: there is no clang-format 14$' "$work/out" ||
+    fail "another clang-format is taken: $(cat "$work/out")"
+rm -r "$work/other"
+echo "ok: without the right clang-format it says that formats are not looked at"
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' |
     finds agent/CMakeLists.txt \
         'PkgConfig::VERBS is linked in fabric/CMakeLists.txt tests/bench/verbs/CMakeLists.txt alone'
@@ -175,6 +185,21 @@ echo 'It reads as a question: `gone_is_there()`.' |
     finds base/a.c 'docs/gone.md is not there'
 { echo "$head"; echo '/* docs/other.md#gone has the rule. */'; } |
     finds base/a.c 'docs/other.md#gone: there is no such heading'
+
+# Commits that documents name.
+git_here() { git -C "$work" -c user.name=x -c user.email=x@kedge.invalid "$@" >"$work/git" 2>&1; }
+echo 'The tree of 0123abcd.' >"$work/docs/a.md"
+"$style" "$work" >"$work/out" || fail "a commit is looked for without a history"
+grep -q '^skip: whether commits .* there is no full history here$' "$work/out" ||
+    fail "it does not say that it cannot look for commits: $(cat "$work/out")"
+rm "$work/docs/a.md"
+git_here init && git_here add docs && git_here commit -m one || fail "$(cat "$work/git")"
+echo 'The tree of 0123abcd.' | finds docs/a.md ':1: there is no commit 0123abcd'
+commit=$(git -C "$work" rev-parse HEAD)
+echo "${commit:0:12} of 1000001 and defaced, 4294967296" >"$work/docs/a.md"
+"$style" "$work" >"$work/out" || fail "a commit that is there is not found: $(cat "$work/out")"
+rm -rf "$work/docs/a.md" "$work/.git"
+echo "ok: a commit that is there, and numbers, pass"
 
 { echo "$head"; seq 200 | sed 's|.*|/* . */|'; } | finds base/long.h 'a header of 201 lines'
 
