@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
+
 static const char *const names[] = {"error", "warn", "info", "debug"};
 enum { LEVELS = sizeof names / sizeof names[0] };
 
@@ -129,9 +131,7 @@ void base_log_v(enum base_log_level level, const char *event, const char *format
         used += format_pairs(line + used, room - used, format, args);
     }
     used = used > room - 1 ? room - 1 : used;
-    for (size_t i = 0; i < used; i++)
-        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-            line[i] = '?';
+    used = base_make_printable(line, used);
     line[used++] = '\n';
     write_line(line, used);
     errno = saved;

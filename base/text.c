@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/printable.h"
 
 enum { FIRST_CAPACITY = 256 };
 
@@ -92,44 +93,32 @@ int base_text_printf(struct base_text *t, const char *format, ...)
     return 0;
 }
 
-/* The length of the UTF-8 sequence that begins at p (1 .. 4), or 0 when it is none: too long for
- * its value, a surrogate, above U+10FFFF or cut short. */
-static size_t utf8_length(const unsigned char *p)
+/* A character that is no printable one, as JSON strings may have it; none of them is above U+FFFF.
+ */
+static void append_escape(struct base_text *t, uint32_t code)
 {
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
-    if (n <= 1)
-        return n;
-    uint32_t value = p[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if (p[i] >> 6 != 2) /* the NUL stops here too */
-            return 0;
-        value = value << 6 | (p[i] & 0x3f);
-    }
-    if (value < least[n] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-        return 0;
-    return n;
+    if (code == BASE_NO_CHARACTER)
+        base_text_append(t, "\xef\xbf\xbd", 3);
+    else
+        base_text_printf(t, "\\u%04x", (unsigned)code);
 }
 
 /* Appends one character of string, escaped; returns how many bytes it was. */
-static size_t append_json_character(struct base_text *t, const unsigned char *p)
+static size_t append_json_character(struct base_text *t, const char *p, size_t length)
 {
     static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* character, letter */
     for (size_t i = 0; i < sizeof shorts - 1; i += 2) {
-        if (*p == (unsigned char)shorts[i]) {
+        if (*p == shorts[i]) {
             base_text_printf(t, "\\%c", shorts[i + 1]);
             return 1;
         }
     }
-    size_t n = utf8_length(p);
-    if (n == 0) {
-        base_text_append(t, "\xef\xbf\xbd", 3);
-        return 1;
-    }
-    if (*p < 0x20 || *p == 0x7f)
-        base_text_printf(t, "\\u%04x", *p);
-    else
+    uint32_t code;
+    const size_t n = base_character_read(p, length, &code);
+    if (base_character_is_printable(code))
         base_text_append(t, p, n);
+    else
+        append_escape(t, code);
     return n;
 }
 
@@ -137,11 +126,27 @@ int base_text_json(struct base_text *t, const char *string)
 {
     size_t before = t->length;
     base_text_append(t, "\"", 1);
-    for (const unsigned char *p = (const unsigned char *)string; *p != '\0' && t->error == 0;)
-        p += append_json_character(t, p);
+    const char *end = string + strlen(string);
+    for (const char *p = string; p < end && t->error == 0;)
+        p += append_json_character(t, p, (size_t)(end - p));
     if (base_text_append(t, "\"", 1) != 0 && t->data != NULL) {
         t->length = before; /* whole or not at all */
         t->data[before] = '\0';
+    }
+    return t->error;
+}
+
+int base_text_plain_json(struct base_text *t, const char *json)
+{
+    const char *end = json + strlen(json);
+    size_t n;
+    for (const char *p = json; p < end && t->error == 0; p += n) {
+        uint32_t code;
+        n = base_character_read(p, (size_t)(end - p), &code);
+        if (base_character_is_printable(code) || *p == '\n' || *p == '\r' || *p == '\t')
+            base_text_append(t, p, n);
+        else
+            append_escape(t, code);
     }
     return t->error;
 }

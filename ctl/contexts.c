@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/ini.h"
+#include "base/printable.h"
 #include "ctl/options.h"
 
 _Static_assert(sizeof "context " - 1 + CTL_CONTEXT_NAME_BYTES - 1 <= BASE_INI_SECTION,
@@ -37,9 +38,8 @@ const char *ctl_context_value(const struct ctl_context *context, size_t key)
 static int check_text(const char *key, const char *value, struct base_errbuf *err)
 {
     const size_t length = strlen(value);
-    for (const char *c = value; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 127 || *c == ';')
-            return base_err(err, -EINVAL, "%s may not hold ';', ends of line and the like", key);
+    if (!base_is_printable(value) || strchr(value, ';') != NULL)
+        return base_err(err, -EINVAL, "%s may not hold ';', ends of line and the like", key);
     if (length >= CTL_CONTEXT_VALUE_BYTES)
         return base_err(err, -EINVAL, "%s has at most %d bytes", key, CTL_CONTEXT_VALUE_BYTES - 1);
     if (length > 0 && (value[0] == ' ' || value[length - 1] == ' '))

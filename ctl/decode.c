@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
+
 static int load_object(const char *body, size_t bytes, json_t **out, struct base_errbuf *err)
 {
     json_error_t error;
@@ -20,19 +22,11 @@ static int load_object(const char *body, size_t bytes, json_t **out, struct base
     return base_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
 }
 
-/* Texts go to terminals: what is not printable becomes '?'. */
-static void copy_printable(char *out, size_t size, const char *text)
-{
-    snprintf(out, size, "%s", text);
-    for (char *c = out; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
-}
+/* ---- values; texts go to terminals */
 
 static void read_word(json_t *object, const char *name, char *out, size_t size)
 {
-    const char *text = json_string_value(json_object_get(object, name));
-    copy_printable(out, size, text != NULL ? text : "");
+    (void)base_copy_printable(out, size, json_string_value(json_object_get(object, name)));
 }
 
 static uint64_t read_number(json_t *object, const char *name)
@@ -53,10 +47,10 @@ static void endpoint_from(json_t *object, struct ctl_endpoint *e)
     {
         if (!json_is_string(name) || used >= sizeof e->transports - 1)
             continue;
-        copy_printable(e->transports + used, sizeof e->transports - used, used > 0 ? "," : "");
-        used = strlen(e->transports);
-        copy_printable(e->transports + used, sizeof e->transports - used, json_string_value(name));
-        used = strlen(e->transports);
+        used += base_copy_printable(e->transports + used, sizeof e->transports - used,
+                                    used > 0 ? "," : "");
+        used += base_copy_printable(e->transports + used, sizeof e->transports - used,
+                                    json_string_value(name));
     }
 }
 
@@ -76,8 +70,7 @@ static void labels_from(json_t *object, char *out, size_t size)
         snprintf(one, sizeof one, "%s%.63s=%.63s", used > 0 ? "," : "", key, text);
         if (used + strlen(one) >= size)
             return;
-        copy_printable(out + used, size - used, one);
-        used += strlen(out + used);
+        used += base_copy_printable(out + used, size - used, one);
     }
 }
 
@@ -195,7 +188,7 @@ static void pair_value(json_t *value, char *out, size_t size)
 {
     switch (json_typeof(value)) {
     case JSON_STRING:
-        copy_printable(out, size, json_string_value(value));
+        (void)base_copy_printable(out, size, json_string_value(value));
         break;
     case JSON_INTEGER:
         snprintf(out, size, "%lld", (long long)json_integer_value(value));
@@ -255,7 +248,7 @@ static int pairs_add(struct ctl_pairs *pairs, const char *path, json_t *value, i
     if (json_is_array(value))
         return pairs_add_list(pairs, path, value, depth);
     struct ctl_pair *pair = &pairs->pair[pairs->count++];
-    copy_printable(pair->path, sizeof pair->path, path);
+    (void)base_copy_printable(pair->path, sizeof pair->path, path);
     pair_value(value, pair->value, sizeof pair->value);
     return 0;
 }
@@ -304,6 +297,6 @@ void ctl_decode_problem(const char *body, size_t bytes, char *out, size_t size)
         text = json_string_value(json_object_get(root, "title"));
     snprintf(line, sizeof line, "%.60s%s%s", text != NULL && field != NULL ? field : "",
              text != NULL && field != NULL ? ": " : "", text != NULL ? text : "");
-    copy_printable(out, size, line);
+    (void)base_copy_printable(out, size, line);
     json_decref(root);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "ctl/format.h"
 
 static const struct ctl_agent_item_kind kinds[] = {
@@ -54,16 +55,6 @@ const struct ctl_agent_item_kind *ctl_agent_item_kind_find(const char *name)
 
 /* ---- showing */
 
-/* Texts go to terminals: what is not printable becomes '?'. Returns the length. */
-static size_t copy_printable(char *out, size_t size, const char *text)
-{
-    snprintf(out, size, "%s", text);
-    for (char *c = out; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
-    return strlen(out);
-}
-
 static void show_number(json_int_t n, enum ctl_unit unit, char *out, size_t size)
 {
     char amount[CTL_AMOUNT_BYTES];
@@ -88,7 +79,7 @@ static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size
     json_t *one;
     snprintf(out, size, "-");
     if (json_is_string(value))
-        (void)copy_printable(out, size, json_string_value(value));
+        (void)base_copy_printable(out, size, json_string_value(value));
     else if (json_is_integer(value))
         show_number(json_integer_value(value), unit, out, size);
     json_array_foreach(value, i, one)
@@ -98,7 +89,7 @@ static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size
             continue;
         if (used > 0)
             out[used++] = ',';
-        used += copy_printable(out + used, size - used, text);
+        used += base_copy_printable(out + used, size - used, text);
     }
 }
 
@@ -133,8 +124,8 @@ static int gap_from(json_t *object, struct ctl_agent_item_gap *out, struct base_
     const char *why = json_string_value(json_object_get(object, "why"));
     if (node == NULL || why == NULL)
         return base_err(err, -EBADMSG, "the answer does not say which nodes were not asked");
-    (void)copy_printable(out->node, sizeof out->node, node);
-    (void)copy_printable(out->why, sizeof out->why, why);
+    (void)base_copy_printable(out->node, sizeof out->node, node);
+    (void)base_copy_printable(out->why, sizeof out->why, why);
     out->json = json_dumps(object, JSON_COMPACT);
     return out->json != NULL ? 0 : base_err(err, -ENOMEM, "out of memory");
 }
@@ -201,7 +192,7 @@ int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
         const char *breaks = json_string_value(json_object_get(root, "breaks"));
         out->forced = json_is_true(json_object_get(root, "forced"));
         out->over = json_is_true(json_object_get(root, "over"));
-        (void)copy_printable(out->breaks, sizeof out->breaks, breaks != NULL ? breaks : "");
+        (void)base_copy_printable(out->breaks, sizeof out->breaks, breaks);
     }
     json_decref(root);
     return status;

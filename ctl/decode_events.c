@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "ctl/resources.h"
-
 #include "decode_private.h"
 
 /* NULL: it is not known here. */
@@ -61,8 +61,9 @@ static void describe_revocation(json_t *from, char *out, size_t size)
     const char *lease = json_string_value(json_object_get(from, "lease"));
     const char *worker = json_string_value(json_object_get(from, "worker"));
     char of[96], failed[96];
-    ctl_copy_printable(of, sizeof of, lease != NULL ? lease : worker);
-    ctl_copy_printable(failed, sizeof failed, json_string_value(json_object_get(from, "failed")));
+    (void)base_copy_printable(of, sizeof of, lease != NULL ? lease : worker);
+    (void)base_copy_printable(failed, sizeof failed,
+                              json_string_value(json_object_get(from, "failed")));
     snprintf(out, size, "revocation of %s%s%s%s%s", lease != NULL ? "" : "all of worker ", of,
              json_is_true(json_object_get(from, "force")) ? ", by force" : "",
              failed[0] != '\0' ? ", failed: " : "", failed);
@@ -76,9 +77,9 @@ static void describe_liveness(json_t *object, json_t *from, json_t *to, char *ou
     const json_int_t incarnation = json_integer_value(json_object_get(to, "incarnation"));
     const json_int_t before = json_integer_value(json_object_get(from, "incarnation"));
     const json_int_t times = json_integer_value(json_object_get(object, "times"));
-    ctl_copy_printable(state, sizeof state, json_string_value(json_object_get(to, "state")));
-    ctl_copy_printable(was, sizeof was, json_string_value(json_object_get(from, "state")));
-    ctl_copy_printable(heard, sizeof heard, text);
+    (void)base_copy_printable(state, sizeof state, json_string_value(json_object_get(to, "state")));
+    (void)base_copy_printable(was, sizeof was, json_string_value(json_object_get(from, "state")));
+    (void)base_copy_printable(heard, sizeof heard, text);
     size_t used = (size_t)snprintf(out, size, "node %s, incarnation %" JSON_INTEGER_FORMAT, state,
                                    incarnation);
     if (was[0] != '\0' && before != incarnation)
@@ -100,7 +101,7 @@ static void describe_unknown(json_t *from, json_t *to, char *out, size_t size)
     for (int i = 0; i < 2; i++) {
         char text[224];
         char *json = json_dumps(sides[i], JSON_COMPACT | JSON_ENCODE_ANY);
-        ctl_copy_printable(text, sizeof text, json);
+        (void)base_copy_printable(text, sizeof text, json);
         free(json);
         used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? " -> " : "", text);
     }
@@ -122,12 +123,15 @@ static int event_from(json_t *object, struct ctl_event *out, struct base_errbuf 
     if (revision < !liveness) /* nobody need have changed anything */
         return base_err(err, -EBADMSG, "the answer holds an event without a revision");
     e.revision = (uint64_t)revision;
-    ctl_copy_printable(e.time, sizeof e.time, json_string_value(json_object_get(object, "time")));
-    ctl_copy_printable(e.who, sizeof e.who, json_string_value(json_object_get(object, "who")));
-    ctl_copy_printable(e.position, sizeof e.position,
-                       json_string_value(json_object_get(object, "position")));
-    ctl_copy_printable(e.kind, sizeof e.kind, kind);
-    ctl_copy_printable(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
+    (void)base_copy_printable(e.time, sizeof e.time,
+                              json_string_value(json_object_get(object, "time")));
+    (void)base_copy_printable(e.who, sizeof e.who,
+                              json_string_value(json_object_get(object, "who")));
+    (void)base_copy_printable(e.position, sizeof e.position,
+                              json_string_value(json_object_get(object, "position")));
+    (void)base_copy_printable(e.kind, sizeof e.kind, kind);
+    (void)base_copy_printable(e.name, sizeof e.name,
+                              json_string_value(json_object_get(object, "name")));
     if (liveness)
         describe_liveness(object, from, to, e.what, sizeof e.what);
     else if (!is_known(e.kind))
@@ -160,8 +164,8 @@ int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
         *out = (uint64_t)json_integer_value(revision);
     else
         status = base_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
-    ctl_copy_printable(position, CTL_WORD_BYTES,
-                       json_string_value(json_object_get(root, "position")));
+    (void)base_copy_printable(position, CTL_WORD_BYTES,
+                              json_string_value(json_object_get(root, "position")));
     json_decref(root);
     return status;
 }

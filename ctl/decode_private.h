@@ -22,8 +22,6 @@ int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revisi
 /* Sizes, times and durations that are texts, such as "4GiB" and "30d", become what the server
  * takes. 0; or -EINVAL: one is no such. */
 int ctl_json_units(const struct resource_table *kind, json_t *object, struct base_errbuf *err);
-/* Texts go to terminals: what is not printable becomes '?'. */
-void ctl_copy_printable(char *out, size_t size, const char *text);
 /* The value of a field as it is shown (NULL: of one that is not known here); an array is a list
  * with commas. */
 void ctl_show_value(json_t *value, const struct resource_field *field, char *out, size_t size);

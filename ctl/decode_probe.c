@@ -6,15 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "ctl/probe.h"
 
 static void read_word(json_t *object, const char *name, char *out, size_t size)
 {
-    const char *text = json_string_value(json_object_get(object, name));
-    snprintf(out, size, "%s", text != NULL ? text : "");
-    for (char *c = out; *c != '\0'; c++) /* texts go to terminals */
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
+    (void)base_copy_printable(out, size, json_string_value(json_object_get(object, name)));
 }
 
 static int check_from(json_t *object, struct ctl_check *c, struct base_errbuf *err)

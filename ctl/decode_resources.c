@@ -10,18 +10,11 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "ctl/format.h"
 #include "decode_private.h"
 
 /* ---- showing */
-
-void ctl_copy_printable(char *out, size_t size, const char *text)
-{
-    snprintf(out, size, "%s", text != NULL ? text : "");
-    for (char *c = out; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
-}
 
 /* A time that is set: it is shown with its unit. */
 static bool is_duration(const struct resource_field *field)
@@ -40,7 +33,7 @@ static void show_labels(json_t *object, enum field_type type, char *out, size_t 
         snprintf(one, sizeof one, "%s%.63s=%.63s", used > 0 ? "," : "", key,
                  json_is_string(value) ? json_string_value(value) : "");
         if (used < size)
-            ctl_copy_printable(out + used, size - used, one);
+            (void)base_copy_printable(out + used, size - used, one);
         used += strlen(one);
     }
 }
@@ -65,7 +58,7 @@ void ctl_show_value(json_t *value, const struct resource_field *field, char *out
     size_t i, used = 0;
     json_t *one;
     if (json_is_string(value)) {
-        ctl_copy_printable(out, size, json_string_value(value));
+        (void)base_copy_printable(out, size, json_string_value(value));
     } else if (json_is_object(value)) {
         show_labels(value, field != NULL ? field->type : FIELD_LABELS, out, size);
     } else if (json_is_true(value)) {
@@ -108,7 +101,7 @@ static int setting_from(const struct resource_table *kind, json_t *object, struc
     if (name == NULL || revision < 1)
         return base_err(err, -EBADMSG, "the answer holds a %s without name or revision",
                         kind->name);
-    ctl_copy_printable(s.name, sizeof s.name, name);
+    (void)base_copy_printable(s.name, sizeof s.name, name);
     s.revision = (uint64_t)revision;
     bool whole = true;
     for (size_t i = 0; i < kind->fields; i++) {
@@ -116,12 +109,12 @@ static int setting_from(const struct resource_table *kind, json_t *object, struc
         ctl_show_value(json_object_get(object, kind->field[i].name), &kind->field[i], value,
                        sizeof value);
         if (kind->field[i].type == FIELD_TIME && json_is_true(json_object_get(object, "expired")))
-            ctl_copy_printable(value, sizeof value, "expired");
+            (void)base_copy_printable(value, sizeof value, "expired");
         s.value[i] = strdup(value);
         whole &= s.value[i] != NULL;
     }
-    ctl_copy_printable(s.secret, sizeof s.secret,
-                       json_string_value(json_object_get(object, "secret")));
+    (void)base_copy_printable(s.secret, sizeof s.secret,
+                              json_string_value(json_object_get(object, "secret")));
     s.json = json_dumps(object, JSON_COMPACT);
     if (s.json == NULL || !whole) {
         ctl_resource_fini(&s);

@@ -34,7 +34,7 @@ static void show_event(struct listing *l, const struct ctl_event *e)
 {
     char revision[24], name[CTL_WORD_BYTES + CTL_ID_BYTES];
     if (l->json) {
-        printf("%s%s", l->any ? "," : "", e->json);
+        ctl_json_list_item(!l->any, e->json);
     } else {
         snprintf(revision, sizeof revision, "%" PRIu64, e->revision);
         snprintf(name, sizeof name, "%s %s", e->kind, e->name);

@@ -7,7 +7,19 @@
 
 #include "base/json_writer.h"
 
-enum { LINE_BYTES = 4096 };
+enum {
+    LINE_BYTES = 4096,
+    ESCAPED_BYTES = 6 /* at most, for one byte that was there */
+};
+
+void ctl_json_put(const char *json)
+{
+    struct base_text t;
+    base_text_init(&t, strlen(json) * ESCAPED_BYTES);
+    if (base_text_plain_json(&t, json) == 0)
+        fputs(base_text_str(&t), stdout);
+    base_text_fini(&t);
+}
 
 /* The members of an object that is whole, behind those that t has. -EBADMSG: it is no object. */
 static int append_members(struct base_text *t, const char *object, struct base_errbuf *err)
@@ -53,7 +65,7 @@ int ctl_json_print_of(const char *kind, const char *object, struct base_errbuf *
 /* As far as it is; frees it. */
 static void print_part(struct base_text *t)
 {
-    fputs(base_text_str(t), stdout);
+    ctl_json_put(base_text_str(t));
     base_text_fini(t);
 }
 
@@ -68,7 +80,9 @@ void ctl_json_list(const char *key)
 
 void ctl_json_list_item(bool first, const char *json)
 {
-    printf("%s%s", first ? "" : ",", json);
+    if (!first)
+        putchar(',');
+    ctl_json_put(json);
 }
 
 int ctl_json_list_resource(bool first, const char *kind, const char *object,
@@ -99,7 +113,9 @@ void ctl_json_list_end_with(const char *key, const char *items)
     base_text_append(&t, items, strlen(items));
     base_json_array_end(&t);
     base_json_object_end(&t);
-    printf("],%s\n", base_text_str(&t));
+    fputs("],", stdout);
+    ctl_json_put(base_text_str(&t));
+    puts("");
     base_text_fini(&t);
 }
 
@@ -114,10 +130,12 @@ void ctl_json_begin(struct base_text *t)
 int ctl_json_finish(struct base_text *t, struct base_errbuf *err)
 {
     int status = t->error;
-    if (status == 0)
-        puts(base_text_str(t));
-    else
+    if (status == 0) {
+        ctl_json_put(base_text_str(t));
+        puts("");
+    } else {
         base_err(err, status, "the output is too large");
+    }
     base_text_fini(t);
     return status;
 }

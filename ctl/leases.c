@@ -151,7 +151,7 @@ static void add_page(const struct ctl_options *o, const struct ctl_agent_item_ki
                      const struct ctl_agent_item_page *page, struct listed *l)
 {
     for (size_t i = 0; o->json && i < page->count; i++)
-        printf("%s%s", l->count + i > 0 ? "," : "", page->item[i].json);
+        ctl_json_list_item(l->count + i == 0, page->item[i].json);
     if (!o->json)
         ctl_agent_item_rows(l->table, kind, o->wide, page);
     l->count += page->count;

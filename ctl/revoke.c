@@ -170,7 +170,7 @@ static void print_of(const struct ctl_options *o, const char *worker,
 {
     struct base_errbuf why;
     if (o->json) {
-        printf("%s%s", r->done > 0 ? "," : "", result->body); /* the end of its line is a blank */
+        ctl_json_list_item(r->done == 0, result->body); /* the end of its line is a blank */
     } else {
         printf("%sworker %s:\n", r->done > 0 ? "\n" : "", worker);
         (void)print_revoked(o, ctl_agent_item_kind_find("lease"), revoked, &why);

@@ -11,6 +11,7 @@
 #include "base/crc32c.h"
 #include "base/json_writer.h"
 #include "base/metrics.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "bounds.h"
 #include "due.h"
@@ -52,6 +53,7 @@ static void describe_applied(const struct agent *a, struct base_text *t)
     const struct follow *f = &a->follow;
     char why[DESIRED_WHY];
     desired_why(a, why);
+    (void)base_copy_printable(why, sizeof why, why); /* the metaserver takes no other */
     base_json_object(t, NULL);
     base_json_u64(t, "incarnation", a->incarnation);
     base_json_u64(t, "revision", f->applied);

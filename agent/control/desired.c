@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "control/desired.h"
 #include "schema/resource_read.h"
@@ -249,10 +250,7 @@ static int decode_node(const json_t *root, struct agentd_node *n, struct base_er
     n->grace_ms = is.numbers.grace_ms;
     n->draining = is.draining;
     n->cordoned = is.draining || is.cordoned;
-    snprintf(n->reason, sizeof n->reason, "%s", reason != NULL ? reason : "");
-    for (char *c = n->reason; *c != '\0'; c++) /* workers print it */
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
+    (void)base_copy_printable(n->reason, sizeof n->reason, reason); /* workers print it */
     return 0;
 }
 

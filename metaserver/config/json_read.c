@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "schema/resource_read.h"
 
@@ -139,6 +140,8 @@ int meta_json_text(const struct json_at *at, json_t *object, const char *name, c
     char detail[64];
     if (value == NULL)
         return 0;
+    if (json_is_string(value) && !base_is_printable(json_string_value(value)))
+        return meta_json_bad(at, name, "must have no control characters");
     if (json_is_string(value) && json_string_length(value) < size) {
         memcpy(out, json_string_value(value), json_string_length(value) + 1);
         return 0;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "resources_private.h"
 
 static int refuse_field(struct meta_violation *violation, const char *field, const char *detail)
@@ -26,9 +27,8 @@ int meta_node_spec_validate(struct meta_resource *resource, struct meta_violatio
         return status;
     if (n->reason[0] != '\0' && !n->cordoned)
         return refuse_field(violation, "reason", "is for a node that is cordoned");
-    for (const char *c = n->reason; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            return refuse_field(violation, "reason", "must have no control characters");
+    if (!base_is_printable(n->reason))
+        return refuse_field(violation, "reason", "must have no control characters");
     return 0;
 }
 

@@ -32,8 +32,11 @@ const char *base_text_str(const struct base_text *t);
 int base_text_append(struct base_text *t, const void *bytes, size_t length);
 int base_text_printf(struct base_text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* string as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD. */
+/* string as a JSON string, quotes included. What is not printable (base/printable.h) is escaped;
+ * bytes that are not UTF-8 become U+FFFD. */
 int base_text_json(struct base_text *t, const char *string);
+/* JSON that somebody else wrote, for a terminal: the same is escaped in its strings. */
+int base_text_plain_json(struct base_text *t, const char *json);
 
 /* Decimal digits alone. 0; -EINVAL for anything else; -ERANGE outside min .. max. */
 int base_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);

@@ -11,6 +11,10 @@
 /* Grows when a member goes or means something else; not when one is added. */
 enum { CTL_FORMAT_VERSION = 1 };
 
+/* Prints JSON, or a part of it, that a server may have written: what is not printable is escaped,
+ * since it may go to a terminal. All of stdout's JSON goes through this. */
+void ctl_json_put(const char *json);
+
 /* Prints an object that a server has said, with that version in it, and the end of the line. 0; or
  * -EBADMSG: it is no object. */
 int ctl_json_print(const char *object, struct base_errbuf *err);

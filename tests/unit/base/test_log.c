@@ -40,6 +40,11 @@ START_TEST(a_log_line_is_one_line_whatever_its_values_hold)
     ck_assert_ptr_nonnull(
         strstr(line, "Z warn kedge-test: worker died pid=7 name=\"x?error forged: ?[1m\"\n"));
     ck_assert_ptr_eq(strchr(line, '\n'), line + n - 1);
+    base_log(BASE_LOG_WARN, "peer", "name=\"%s\"", "\xc2\x9b\x33\x31m\xe2\x80\xaegr\xc3\xbc\xff");
+    n = read(from, line, sizeof line - 1);
+    ck_assert_int_gt(n, 0);
+    line[n] = '\0';
+    ck_assert_ptr_nonnull(strstr(line, "kedge-test: peer name=\"?31m?gr\xc3\xbc?\"\n"));
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     base_log(BASE_LOG_ERROR, "long", "%s", longer);

@@ -70,6 +70,7 @@ START_TEST(json_strings_escape_what_must_be_and_replace_what_is_no_utf8)
     check_json("\b\f\n\r\t\x01\x7f", "\"\\b\\f\\n\\r\\t\\u0001\\u007f\"");
     check_json("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
                "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    check_json("\xc2\x9b\xe2\x80\xae", "\"\\u009b\\u202e\""); /* terminals heed them */
     check_json("\xff", "\"\xef\xbf\xbd\"");
     check_json("\xc3", "\"\xef\xbf\xbd\"");                                 /* cut short */
     check_json("\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"");                 /* too long a form */

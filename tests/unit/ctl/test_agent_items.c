@@ -11,7 +11,8 @@
 static struct base_errbuf err;
 
 #define LEASE                                                                                      \
-    "{\"id\":\"3-0000beef-2\",\"worker\":\"3-0000beef\",\"node\":\"a\",\"tenant\":\"we\\u001bb\"," \
+    "{\"id\":\"3-0000beef-2\",\"worker\":\"3-0000beef\",\"node\":\"a\",\"tenant\":"                \
+    "\"we\\u001b\\u009bb\","                                                                       \
     "\"uid\":7,\"pid\":0,\"kind\":\"fenced\",\"arena\":1,\"offset\":4096,\"length\":2097152,"      \
     "\"access\":[\"read\",\"write\"],\"state\":\"live\",\"by_operator\":false,\"age_ms\":9999,"    \
     "\"period_ms\":10000,\"over_in_ms\":null,\"more\":{\"than\":\"we know\"}}"
@@ -29,9 +30,9 @@ START_TEST(leases_are_shown_with_units_and_kept_as_they_were)
     ck_assert_int_eq(decode("lease", "{\"leases\":[" LEASE "],\"next_cursor\":\"abc\"}", &page), 0);
     ck_assert_uint_eq(page.count, 1);
     ck_assert_str_eq(page.next, "abc");
-    const char *const shown[] = {"3-0000beef-2", "we?b", "0",          "fenced",     "1",
-                                 "4096",         "2MiB", "read,write", "live",       "9.9s",
-                                 "10s",          "-",    "7",          "3-0000beef", "a"};
+    const char *const shown[] = {"3-0000beef-2", "we??b", "0",          "fenced",     "1",
+                                 "4096",         "2MiB",  "read,write", "live",       "9.9s",
+                                 "10s",          "-",     "7",          "3-0000beef", "a"};
     const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find("lease");
     ck_assert_uint_eq(kind->columns, sizeof shown / sizeof shown[0]);
     for (size_t i = 0; i < kind->columns; i++)

@@ -36,6 +36,22 @@ START_TEST(a_node_goes_through_json_and_back)
 }
 END_TEST
 
+/* What agents and operators wrote goes to a terminal. */
+START_TEST(no_word_of_a_node_commands_the_terminal)
+{
+    static const char node[] = "{\"id\":\"a\",\"state\":\"live\",\"endpoints\":[{\"gid\":\"::1\","
+                               "\"transports\":[\"\\u202edc\"]}],"
+                               "\"labels\":{\"k\\u009b\":\"\\u2066v\"},\"reason\":\"\\u009b31m\","
+                               "\"applied\":{\"why\":\"a\\u009b31mred\\u202e\\u001b\"}}";
+    struct ctl_node n;
+    ck_assert_int_eq(ctl_decode_node(node, strlen(node), &n, &err), 0);
+    ck_assert_str_eq(n.endpoint[0].transports, "?dc");
+    ck_assert_str_eq(n.labels, "k?=?v");
+    ck_assert_str_eq(n.reason, "?31m");
+    ck_assert_str_eq(n.why, "a?31mred??");
+}
+END_TEST
+
 START_TEST(pages_add_up)
 {
     struct ctl_nodes nodes = {.node = NULL};
@@ -168,6 +184,7 @@ END_TEST
 
 #define TESTS(X)                                                                                   \
     X(a_node_goes_through_json_and_back)                                                           \
+    X(no_word_of_a_node_commands_the_terminal)                                                     \
     X(pages_add_up)                                                                                \
     X(nonsense_changes_nothing)                                                                    \
     X(a_status_becomes_paths_and_values)                                                           \

@@ -26,14 +26,15 @@ START_TEST(a_report_is_taken_apart)
                "\"device\":\"mlx5_0\",\"gid\":\"::1\",\"more\":[1],"
                "\"candidates\":[{\"chosen\":true,\"device\":\"mlx5_0\",\"port\":2,\"gid\":\"::1\","
                "\"gid_kind\":\"RoCE v2\",\"why\":\"the first\"}],"
-               "\"checks\":[{\"check\":\"rc.read\",\"result\":\"failed\",\"found\":\"no\\u0007\","
+               "\"checks\":[{\"check\":\"rc.read\",\"result\":\"failed\",\"found\":"
+               "\"no\\u0007\\u009b\\u202e\","
                "\"advice\":\"do\",\"numbers\":{\"median_ns\":7}},"
                "{\"check\":\"dc\",\"result\":\"skipped\",\"numbers\":{}}]," VERDICT),
         0);
     ck_assert_uint_eq(probe.checks, 2);
     ck_assert_str_eq(probe.check[0].name, "rc.read");
     ck_assert_int_eq(probe.check[0].level, CTL_FAIL);
-    ck_assert_str_eq(probe.check[0].found, "no?"); /* it goes to a terminal */
+    ck_assert_str_eq(probe.check[0].found, "no??\?"); /* it goes to a terminal */
     ck_assert_str_eq(probe.check[0].numbers, "{\"median_ns\":7}");
     ck_assert_int_eq(probe.check[1].level, CTL_SKIP);
     ck_assert_ptr_null(probe.check[1].numbers);

@@ -64,6 +64,8 @@ START_TEST(what_makes_no_sense_of_a_node_is_refused_by_field)
                  {"{\"cordoned\":true,\"draining\":true,\"grace_ms\":-1}", "grace_ms"},
                  {"{\"reason\":\"x\"}", "reason"},
                  {"{\"cordoned\":true,\"reason\":\"a\\nb\"}", "reason"},
+                 {"{\"cordoned\":true,\"reason\":\"a\\u009bb\"}", "reason"},
+                 {"{\"cordoned\":true,\"reason\":\"a\\u202eb\"}", "reason"},
                  {"{\"cordoned\":1}", "cordoned"},
                  {"{\"labels\":[]}", "labels"},
                  {"{\"labels\":{\"a b\":\"c\"}}", "labels.a b"},
@@ -151,6 +153,15 @@ START_TEST(agents_say_what_is_in_force)
     register_node("n1", "fd00::1", 6);
     ck_assert_int_eq(ask("PUT", path, said), 409);
     ck_assert(says("\"known_incarnation\":6"));
+    static const char *const commands[] = {"\\u001b[31m", "\\u009b31m", "\\u202e", "\\u2066",
+                                           "\xc2\x9b"};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) { /* of a terminal */
+        char text[128];
+        snprintf(text, sizeof text, "{\"incarnation\":6,\"revision\":1,\"seen\":2,\"why\":\"a%s\"}",
+                 commands[i]);
+        ck_assert_int_eq(ask("PUT", path, text), 400);
+        ck_assert(says("\"why\"") && says("must have no control characters"));
+    }
     register_node("n2", "fd00::2", 5);
     ck_assert_uint_eq(meta_directory_count_behind(s.directory, 0), 0);
     ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"nodes\":{}}"), 201);
