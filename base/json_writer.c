@@ -12,10 +12,12 @@ static bool wants_comma(const struct base_text *t)
 static void begin_value(struct base_text *t, const char *key)
 {
     const char *comma = wants_comma(t) ? "," : "";
-    if (key != NULL)
-        base_text_printf(t, "%s\"%s\":", comma, key);
-    else
-        base_text_append(t, comma, strlen(comma));
+    base_text_append(t, comma, strlen(comma));
+    if (key == NULL)
+        return;
+    base_text_append(t, "\"", 1);
+    base_text_append(t, key, strlen(key));
+    base_text_append(t, "\":", 2);
 }
 
 void base_json_object(struct base_text *t, const char *key)
@@ -51,8 +53,13 @@ void base_json_string(struct base_text *t, const char *key, const char *value)
 
 void base_json_u64(struct base_text *t, const char *key, uint64_t value)
 {
+    char digits[20]; /* of the largest */
+    size_t at = sizeof digits;
     begin_value(t, key);
-    base_text_printf(t, "%" PRIu64, value);
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    base_text_append(t, digits + at, sizeof digits - at);
 }
 
 void base_json_hex64(struct base_text *t, const char *key, uint64_t value)

@@ -93,6 +93,17 @@ static void tell_metaserver(struct registration *r, const struct base_text *t, u
     proofs_forgotten(r->pool->agent, (uint32_t)(r - r->pool->registration));
 }
 
+/* Of all that describe_applied() says. */
+static uint64_t hash_applied(const struct agent *a)
+{
+    const uint64_t numbers[] = {a->incarnation, a->follow.applied, a->follow.seen,
+                                a->node.desired.cordoned ? pools_workers_left(a) + 1 : 0};
+    char why[DESIRED_WHY];
+    desired_why(a, why);
+    const uint32_t crc = base_crc32c(0, numbers, sizeof numbers);
+    return base_crc32c(crc, why, strlen(why)) | UINT64_C(1) << 32;
+}
+
 static bool is_to_be_told(const struct registration *r, uint64_t hash)
 {
     return r->state == REGISTRATION_DONE && !r->telling && r->told != hash;
@@ -108,21 +119,26 @@ uint64_t report_due_ns(const struct agent *a)
     return due_ns;
 }
 
-void report_step(struct agent *a)
+static void tell_applied(struct registration *r, uint64_t hash)
 {
     struct base_text t;
+    base_text_init(&t, TEXT_BYTES);
+    describe_applied(r->pool->agent, &t);
+    if (t.error == 0)
+        tell_metaserver(r, &t, hash);
+    base_text_fini(&t);
+}
+
+void report_step(struct agent *a)
+{
     const uint64_t now = world_now_ns(a->world);
     if (a->stopping)
         return;
-    base_text_init(&t, TEXT_BYTES);
-    describe_applied(a, &t);
-    const uint64_t hash = base_crc32c(0, base_text_str(&t), t.length) | UINT64_C(1) << 32;
-    if (t.error == 0)
-        a->follow.described = hash;
-    for (uint32_t i = 0; i < a->config.metaservers && t.error == 0; i++) {
+    const uint64_t hash = hash_applied(a);
+    a->follow.described = hash;
+    for (uint32_t i = 0; i < a->config.metaservers; i++) {
         struct registration *r = &a->pools[0]->registration[i];
         if (is_to_be_told(r, hash) && now >= r->tell_ns)
-            tell_metaserver(r, &t, hash);
+            tell_applied(r, hash);
     }
-    base_text_fini(&t);
 }

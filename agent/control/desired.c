@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ static int decode_tenant(json_t *object, struct agentd_desired *s, struct base_e
     if (s->tenants == AGENTD_TENANTS)
         return base_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
     struct agentd_tenant_config *t = &s->tenant[s->tenants++];
+    memset(t, 0, sizeof *t);
     int status = parse_name(object, "name", sizeof t->name, t->name, why);
     if (status != 0)
         return status;
@@ -348,7 +350,7 @@ int agentd_desired_decode(const char *text, size_t length, struct agentd_desired
                           struct base_errbuf *why)
 {
     json_error_t fault;
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(struct agentd_desired, tenant)); /* the rest is large */
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
     if (!json_is_object(root)) {
         json_decref(root);

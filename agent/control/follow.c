@@ -273,11 +273,8 @@ const char *follow_metaserver(const struct agent *a)
 
 static void note_lookups(struct agent *a)
 {
-    struct lane_stats stats;
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        lane_stats(p->lane, &stats);
-        registrations_note_lookups(p, stats.lookups_failed);
-    }
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        registrations_note_lookups(p, lane_lookups_failed(p->lane));
 }
 
 /* How many of workers' lookups fail no lane tells, and how many workers are left nobody. Without

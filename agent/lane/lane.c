@@ -450,3 +450,8 @@ void lane_stats(const struct lane *l, struct lane_stats *out)
     for (uint32_t i = 0; i < l->config.max_tenants; i++)
         out->inflight += active_out(&l->actives[i]);
 }
+
+uint64_t lane_lookups_failed(const struct lane *l)
+{
+    return atomic_load_explicit(&l->counters.lookups_failed, memory_order_relaxed);
+}

@@ -5,10 +5,16 @@
 
 #include "base/assert.h"
 
+/* When it is due is here too, so that events that are only compared are not looked at. */
+struct place {
+    uint64_t due_ns, serial;
+    struct play_event *event;
+};
+
 static struct {
     struct play_source source;
     uint64_t now_ns, serial, count;
-    struct play_event **heap; /* from 1 on */
+    struct place *heap; /* from 1 on */
     uint32_t set, room;
 } queue;
 
@@ -38,34 +44,39 @@ uint64_t play_events_count(void)
 
 /* ---- the heap */
 
-static bool is_before(const struct play_event *a, const struct play_event *b)
+static bool is_before(const struct place *a, const struct place *b)
 {
     return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->serial < b->serial;
 }
 
-static void put_event(struct play_event *e, uint32_t place)
+static struct place place_of(struct play_event *e)
 {
-    queue.heap[place] = e;
-    e->place = place;
+    return (struct place){.due_ns = e->due_ns, .serial = e->serial, .event = e};
 }
 
-static void sift_up(struct play_event *e, uint32_t place)
+static void put_event(const struct place *p, uint32_t place)
 {
-    for (; place > 1 && is_before(e, queue.heap[place / 2]); place /= 2)
-        put_event(queue.heap[place / 2], place);
-    put_event(e, place);
+    queue.heap[place] = *p;
+    p->event->place = place;
 }
 
-static void sift_down(struct play_event *e, uint32_t place)
+static void sift_up(const struct place p, uint32_t place)
+{
+    for (; place > 1 && is_before(&p, &queue.heap[place / 2]); place /= 2)
+        put_event(&queue.heap[place / 2], place);
+    put_event(&p, place);
+}
+
+static void sift_down(const struct place p, uint32_t place)
 {
     for (uint32_t child; (child = 2 * place) <= queue.set; place = child) {
-        if (child < queue.set && is_before(queue.heap[child + 1], queue.heap[child]))
+        if (child < queue.set && is_before(&queue.heap[child + 1], &queue.heap[child]))
             child++;
-        if (!is_before(queue.heap[child], e))
+        if (!is_before(&queue.heap[child], &p))
             break;
-        put_event(queue.heap[child], place);
+        put_event(&queue.heap[child], place);
     }
-    put_event(e, place);
+    put_event(&p, place);
 }
 
 static void make_room(void)
@@ -73,18 +84,18 @@ static void make_room(void)
     if (queue.set + 1 < queue.room)
         return;
     queue.room = queue.room == 0 ? 1024 : 2 * queue.room;
-    queue.heap = realloc(queue.heap, queue.room * sizeof(struct play_event *));
+    queue.heap = realloc(queue.heap, queue.room * sizeof(struct place));
     BASE_ASSERT(queue.heap != NULL);
 }
 
 static void leave_heap(struct play_event *e)
 {
-    struct play_event *last = queue.heap[queue.set--];
+    const struct place last = queue.heap[queue.set--];
     const uint32_t place = e->place;
     e->place = 0;
-    if (last == e)
+    if (last.event == e)
         return;
-    if (place > 1 && is_before(last, queue.heap[place / 2]))
+    if (place > 1 && is_before(&last, &queue.heap[place / 2]))
         sift_up(last, place);
     else
         sift_down(last, place);
@@ -129,7 +140,7 @@ void play_event_at(struct play_event *e, uint64_t due_ns)
     e->due_ns = due_ns > queue.now_ns ? due_ns : queue.now_ns;
     e->serial = queue.serial++;
     make_room();
-    sift_up(e, ++queue.set);
+    sift_up(place_of(e), ++queue.set);
     join_owner(e);
 }
 
@@ -153,7 +164,7 @@ void play_events_delay_of(struct play_owner *owner, uint64_t ns)
 {
     for (struct play_event *e = owner->events; e != NULL; e = e->next) {
         e->due_ns += ns;
-        sift_down(e, e->place);
+        sift_down(place_of(e), e->place);
     }
     if (owner->paused_until_ns > queue.now_ns)
         owner->paused_until_ns += ns;
@@ -186,7 +197,7 @@ static void happen_now(struct play_event *e)
 /* What the source lets happen may set an event that is due earlier: it is looked at again. */
 bool play_events_step(uint64_t until_ns)
 {
-    const uint64_t own = queue.set > 0 ? queue.heap[1]->due_ns : PLAY_NEVER;
+    const uint64_t own = queue.set > 0 ? queue.heap[1].due_ns : PLAY_NEVER;
     const uint64_t other = queue.source.next_due(queue.source.user);
     if ((own < other ? own : other) > until_ns || (own == PLAY_NEVER && other == PLAY_NEVER)) {
         if (until_ns != PLAY_NEVER)
@@ -199,6 +210,6 @@ bool play_events_step(uint64_t until_ns)
     }
     if (own > queue.now_ns)
         run_source(own);
-    happen_now(queue.heap[1]);
+    happen_now(queue.heap[1].event);
     return true;
 }

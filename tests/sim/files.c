@@ -71,7 +71,7 @@ ssize_t os_read(int fd, void *to, size_t bytes)
     size_t got = bytes;
     BASE_ASSERT(o != NULL && (o->kind == SHARED_ZEROS || o->kind == SHARED_FILE));
     if (o->kind == SHARED_ZEROS) {
-        memset(to, 0, bytes);
+        shared_zero(to, bytes);
         return (ssize_t)bytes;
     }
     const int status = play_file_read(o->file.file, o->file.at, to, bytes, &got);

@@ -16,7 +16,6 @@
 enum { WHY_BYTES = 512, NODES = 2048, OUTLIVED_S = 13 };
 
 struct arena {
-    struct arena *next;
     char owner[PLAY_NAME];
     const void *session;
     uint8_t *at;
@@ -32,9 +31,14 @@ struct ended {
 };
 
 static struct {
-    struct arena *arenas;
-    struct play_region *regions;
-    struct ended ended[ENDED]; /* the last ones */
+    /* By where they are; those of one place, which are regions alone, by when they began. */
+    struct place {
+        const uint8_t *at;
+        void *is;
+    } * arena, *region;
+    uint32_t arenas, arena_room, region_count, region_room;
+    struct play_region *regions; /* the newest first */
+    struct ended ended[ENDED];   /* the last ones */
     uint32_t ended_next;
     struct life {
         uint32_t number;
@@ -54,8 +58,12 @@ void play_ledger_fini(void)
 {
     while (ledger.regions != NULL)
         play_region_free(ledger.regions);
-    while (ledger.arenas != NULL)
-        play_ledger_no_arena(ledger.arenas->at);
+    while (ledger.arenas > 0)
+        play_ledger_no_arena(((struct arena *)ledger.arena[0].is)->at);
+    free(ledger.arena);
+    free(ledger.region);
+    ledger.arena = ledger.region = NULL;
+    ledger.arena_room = ledger.region_room = 0;
     play_posts_fini();
 }
 
@@ -76,6 +84,46 @@ const char *play_violated(void)
     return ledger.why[0] != '\0' ? ledger.why : NULL;
 }
 
+/* ---- places */
+
+/* How many begin there or before. */
+static uint32_t count_until(const struct place *places, uint32_t count, const uint8_t *at)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (places[middle].at <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_place(struct place **places, uint32_t *count, uint32_t *room, const uint8_t *at,
+                      void *is)
+{
+    const uint32_t to = count_until(*places, *count, at);
+    if (*count == *room) {
+        *room = *room == 0 ? 64 : 2 * *room;
+        *places = realloc(*places, *room * sizeof **places);
+        BASE_ASSERT(*places != NULL);
+    }
+    memmove(*places + to + 1, *places + to, (*count - to) * sizeof **places);
+    (*places)[to] = (struct place){.at = at, .is = is};
+    ++*count;
+}
+
+static void drop_place(struct place *places, uint32_t *count, const uint8_t *at, const void *is)
+{
+    uint32_t from = count_until(places, *count, at);
+    while (from > 0 && places[from - 1].at == at && places[from - 1].is != is)
+        from--;
+    BASE_ASSERT(from > 0 && places[from - 1].is == is);
+    memmove(places + from - 1, places + from, (*count - from) * sizeof *places);
+    --*count;
+}
+
 /* ---- owners */
 
 void play_ledger_arena(const struct play_process *owner, const void *session, void *at,
@@ -83,19 +131,17 @@ void play_ledger_arena(const struct play_process *owner, const void *session, vo
 {
     struct arena *a = malloc(sizeof *a);
     BASE_ASSERT(a != NULL);
-    *a = (struct arena){.next = ledger.arenas, .session = session, .at = at, .bytes = bytes};
+    *a = (struct arena){.session = session, .at = at, .bytes = bytes};
     (void)snprintf(a->owner, sizeof a->owner, "%s", owner->name);
-    ledger.arenas = a;
+    add_place(&ledger.arena, &ledger.arenas, &ledger.arena_room, at, a);
 }
 
 void play_ledger_no_arena(void *at)
 {
-    struct arena **link = &ledger.arenas;
-    while (*link != NULL && (*link)->at != at)
-        link = &(*link)->next;
-    struct arena *a = *link;
-    BASE_ASSERT(a != NULL);
-    *link = a->next;
+    const uint32_t until = count_until(ledger.arena, ledger.arenas, at);
+    BASE_ASSERT(until > 0 && ledger.arena[until - 1].at == at);
+    struct arena *a = ledger.arena[until - 1].is;
+    drop_place(ledger.arena, &ledger.arenas, at, a);
     free(a);
 }
 
@@ -193,6 +239,7 @@ struct play_region *play_region_new(uint32_t node, const char *owner, uint32_t t
         r->next->link = &r->next;
     r->link = &ledger.regions;
     ledger.regions = r;
+    add_place(&ledger.region, &ledger.region_count, &ledger.region_room, r->at, r);
     return r;
 }
 
@@ -234,6 +281,7 @@ void play_region_free(struct play_region *r)
     if (r->live)
         note_ended(r);
     r->live = false;
+    drop_place(ledger.region, &ledger.region_count, r->at, r);
     *r->link = r->next;
     if (r->next != NULL)
         r->next->link = r->link;
@@ -300,20 +348,25 @@ void play_slot_write(struct play_slot *s, struct base_prng *r, uint32_t bytes, v
 
 /* ---- the network */
 
+/* No two overlap: what has some of those bytes begins before their end, last of all. */
 static const struct arena *arena_at(const uint8_t *at, uint32_t bytes)
 {
-    for (const struct arena *a = ledger.arenas; a != NULL; a = a->next)
-        if (at < a->at + a->bytes && a->at < at + bytes)
-            return a;
-    return NULL;
+    const uint32_t until = bytes > 0 ? count_until(ledger.arena, ledger.arenas, at + bytes - 1) : 0;
+    const struct arena *a = until > 0 ? ledger.arena[until - 1].is : NULL;
+    return a != NULL && at < a->at + a->bytes ? a : NULL;
 }
 
+/* The newest of those that have all of them. */
 static const struct play_region *region_at(const uint8_t *at, uint32_t bytes)
 {
-    const struct play_region *r = ledger.regions;
-    while (r != NULL && (at < r->at || at + bytes > r->at + PLAY_REGION_BYTES))
-        r = r->next;
-    return r;
+    const struct play_region *newest = NULL;
+    for (uint32_t i = count_until(ledger.region, ledger.region_count, at);
+         i > 0 && at < ledger.region[i - 1].at + PLAY_REGION_BYTES; i--) {
+        const struct play_region *r = ledger.region[i - 1].is;
+        if (at + bytes <= r->at + PLAY_REGION_BYTES && (newest == NULL || r->id > newest->id))
+            newest = r;
+    }
+    return newest;
 }
 
 static const char *const KINDS[] = {"READ", "WRITE", "atomic"};

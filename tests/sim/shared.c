@@ -14,6 +14,8 @@
 #include "os_calls.h"
 #include "process.h"
 
+static const uintptr_t PAGE = 4096; /* of the machine, at least */
+
 struct play_mapping {
     struct play_mapping *next;
     struct shared_object *object;
@@ -154,6 +156,19 @@ void os_drop_all(struct play_process *p)
 
 /* ---- memory */
 
+/* All memory here is private and anonymous: whole pages of it that are let go of are zeros. */
+void shared_zero(void *at, size_t bytes)
+{
+    const uintptr_t begin = (uintptr_t)at, end = begin + bytes,
+                    first = (begin + PAGE - 1) & ~(PAGE - 1), last = end & ~(PAGE - 1);
+    if (first >= last || madvise((void *)first, last - first, MADV_DONTNEED) != 0) {
+        memset(at, 0, bytes);
+        return;
+    }
+    memset(at, 0, first - begin);
+    memset((void *)last, 0, end - last);
+}
+
 int os_memfd_create(const char *name, unsigned flags)
 {
     struct shared_object *o;
@@ -178,7 +193,7 @@ int os_fallocate(int fd, int mode, off_t from, off_t bytes)
     struct shared_object *o = shared_of(fd);
     BASE_ASSERT(o != NULL && o->kind == SHARED_MEMORY);
     if (mode & FALLOC_FL_PUNCH_HOLE)
-        memset((uint8_t *)o->memory.addr + from, 0, (size_t)bytes);
+        shared_zero((uint8_t *)o->memory.addr + from, (size_t)bytes);
     else if (o->memory.addr == NULL && (uint64_t)(from + bytes) > o->memory.bytes)
         o->memory.bytes = (uint64_t)(from + bytes);
     return 0;
@@ -262,7 +277,7 @@ int os_munmap(void *addr, size_t bytes)
 int os_madvise(void *addr, size_t bytes, int advice)
 {
     if (advice == MADV_REMOVE)
-        memset(addr, 0, bytes);
+        shared_zero(addr, bytes);
     return 0;
 }
 

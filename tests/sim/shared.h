@@ -50,6 +50,8 @@ int shared_new(enum shared_kind kind, struct shared_object **out);
 /* Another descriptor, of the present process. */
 int shared_add(struct shared_object *o);
 void shared_drop(struct shared_object *o);
+/* That memory, which a simulated process has, is zeros. */
+void shared_zero(void *at, size_t bytes);
 /* A doorbell. */
 void shared_ring(struct shared_object *o);
 

@@ -41,6 +41,8 @@ struct lane_stats {
     uint64_t window_waits[LANE_WINDOW_SCOPES], window_waited_ns[LANE_WINDOW_SCOPES];
 };
 void lane_stats(const struct lane *lane, struct lane_stats *out);
+/* One of them alone, for who asks often. */
+uint64_t lane_lookups_failed(const struct lane *lane);
 /* How often the requests of the tenant in that place have had to wait since they had broken queue
  * pairs. Likewise. */
 uint64_t lane_rests(const struct lane *lane, uint32_t tenant);

@@ -12,6 +12,7 @@ static struct base_errbuf why;
 
 static int decode(const char *text)
 {
+    memset(&s, 0xff, sizeof s); /* whatever was there before */
     return agentd_desired_decode(text, strlen(text), &s, &why);
 }
 
